@@ -127,7 +127,7 @@ std::string evidence_of(const CaseBreakdown& breakdown, const Bottleneck& found,
         const Straggler& s = stragglers.ranks.front();
         return fmt::format(
             "Ranks spend {} of the step waiting for slower ranks. Rank {} ({}) is late by {}, of which {} computing "
-            "and {} idle, in {} of {} profiled steps.",
+            "and {} idle, in {} of {} cases.",
             share, s.rank, s.host, show_seconds(s.late_s), show_seconds(std::max(0.0, s.compute_s)),
             show_seconds(std::max(0.0, s.idle_s)), s.late_cases, stragglers.cases);
       }

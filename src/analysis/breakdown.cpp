@@ -10,6 +10,7 @@
 #include "analysis/case_ranks.h"
 #include "analysis/occupancy.h"
 #include "analysis/role_mean.h"
+#include "config/backend.h"
 
 namespace harness::analysis {
 namespace {
@@ -288,6 +289,10 @@ double Breakdown::overlapped_s() const {
 
 double unexplained(const Breakdown& breakdown) {
   return breakdown.step_s > 0 ? std::abs(breakdown.step_s - breakdown.parts.sum()) / breakdown.step_s : 0;
+}
+
+const char* step_in_parts(const store::Result& result) {
+  return config::traits_of(result.backend).predicts() ? "predicted step" : "profiled step";
 }
 
 std::vector<CaseBreakdown> break_down(const store::Result& result) {

@@ -68,6 +68,9 @@ struct CaseBreakdown {
 /// Breaks down every case whose timeline is in the result (read_result with the timeline), in order of cases. The
 /// control has no timeline: it runs what the baseline runs.
 std::vector<CaseBreakdown> break_down(const store::Result& result);
+
+/// "profiled step", or "predicted step": of whose operations the result has the times.
+const char* step_in_parts(const store::Result& result);
 /// nullptr if there is none.
 const CaseBreakdown* find_breakdown(const std::vector<CaseBreakdown>& all, int case_index);
 

@@ -11,6 +11,8 @@
 #include "analysis/case_ranks.h"
 #include "analysis/distributions.h"
 #include "analysis/statistics.h"
+#include "base/text.h"
+#include "config/backend.h"
 
 namespace harness::analysis {
 namespace {
@@ -216,7 +218,14 @@ bool is_straggler(const Lateness& late, std::int32_t ranks) {
 
 // ---- Both together.
 
-std::string evidence_of(const Stragglers& found) {
+std::string evidence_of(const Stragglers& found, bool predicted) {
+  if (predicted) {
+    return fmt::format(
+        "Evidence: the predicted steps of {}. In each, a rank's own time (computing or idle) is compared with the "
+        "median "
+        "of the ranks that do the same work; early ranks wait in communication for late ones.",
+        plural(found.cases, "case"));
+  }
   const std::string timed =
       found.steps > 0 ? fmt::format("{} timed steps", found.steps) : std::string("no timed steps");
   if (found.cases == 0) {
@@ -285,7 +294,7 @@ Stragglers find_stragglers(const store::Result& result, std::size_t max_ranks, s
     straggler.host = row->host;
     straggler.device = row->device;
   }
-  found.evidence = evidence_of(found);
+  found.evidence = evidence_of(found, config::traits_of(result.backend).predicts());
   if (timed.worst_block) found.heat = timed.heat(heat_rows);
   return found;
 }

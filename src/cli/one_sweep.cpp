@@ -129,10 +129,12 @@ Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputReques
                                               [&](const std::string& text) { progress.say(text); });
   try {
     if (output.more_rounds > 0) sweep::extend_file(place->path(), plan, output.more_rounds);
-    progress.say(fmt::format("{}: {} on {}, backend {}, {}, {} → {}", experiment.name, plural(job.size(), "rank"),
+    const std::string rounds = config::traits_of(experiment.backend).predicts()
+                                   ? ""
+                                   : fmt::format(", {}", plural(experiment.measure.rounds, "round"));
+    progress.say(fmt::format("{}: {} on {}, backend {}, {}{} → {}", experiment.name, plural(job.size(), "rank"),
                              plural(job.places().back().node + 1, "node"), config::name_of(experiment.backend),
-                             plural(std::ssize(plan.cases), "case"), plural(experiment.measure.rounds, "round"),
-                             output.path));
+                             plural(std::ssize(plan.cases), "case"), rounds, output.path));
     Measured measured{sweep::run_sweep(job, plan, *place, request, progress), {}};
     measured.result = store::read_result(place->path(), {.timeline = false});
     if (!place->is_mine()) place->give_up();

@@ -136,6 +136,8 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
                 ProgressLine& progress, std::optional<double> end_s) {
   const store::Result& result = recorder.result();
   const std::vector<std::size_t> blocks = blocks_to_run(result);
+  // Else its steps are known from the timelines, and what a block takes is no time of the reader's.
+  const bool takes_time = !config::traits_of(plan.experiment.backend).predicts();
   progress.start_phase(result.blocks.size(), result.blocks.size() - blocks.size());
   int round = -1;
   std::int32_t process_underway = -1;
@@ -165,7 +167,8 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
           "the allocation ends before another block can finish; continue with --resume in the next allocation");
       return true;
     }
-    progress.begin(fmt::format("round {}/{} {}", block.round + 1, result.rounds, result.cases[case_index].name));
+    if (takes_time)
+      progress.begin(fmt::format("round {}/{} {}", block.round + 1, result.rounds, result.cases[case_index].name));
     if (!recorder.is_open(block)) {
       progress.skip();
       continue;
@@ -183,6 +186,7 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
       state.step_s = median_step_s;
       state.set_up_s = std::max(0.0, whole_s - (result.warmup_steps + result.steps) * median_step_s);
     }
+    if (!takes_time) continue;
     const double rest_s = expected_s(recorder, rest.subspan(1), result.rounds);
     progress.expect(end_s ? std::clamp(*end_s - job.clock().seconds(), 0.0, rest_s) : rest_s);
     progress.end(outcome.ok ? show_seconds(median_step_s) + " per step" : "failed: " + outcome.reason);

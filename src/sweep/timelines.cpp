@@ -59,7 +59,8 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
   for (std::size_t i = 0; i < plan.cases.size() && !interrupted; ++i) {
     const plan::PlannedCase& planned = plan.cases[i];
     CaseState& state = recorder.state(i);
-    progress.begin("timeline of " + planned.name);
+    progress.begin((config::traits_of(plan.experiment.backend).predicts() ? "prediction of " : "timeline of ") +
+                   planned.name);
     const bool shared = shares && !recorder.result().is_alone(static_cast<std::int32_t>(i));
     if (planned.is_copy) {  // it is the baseline
       state = recorder.state(0);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "analysis/case_ranks.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "cli/cli.h"
@@ -48,6 +49,7 @@ class PredictedSweep : public ::testing::Test {
     simjob::SimulatedJob here(experiment, machine::Topology::node_by_node(1, 1));
     std::ostringstream out, err;
     exit_code_ = sweep(here, options, out, err);
+    progress_ = err.str();
     return out.str();
   }
   static SweepOptions on(int ranks) {
@@ -64,6 +66,7 @@ class PredictedSweep : public ::testing::Test {
   test::TemporaryFolder folder_;
   std::string config_ = folder_.write("small.yaml", small_cluster);
   std::string file_ = std::filesystem::path(config_).replace_extension("h5").string();
+  std::string progress_;  // of the sweep that ran last
   int exit_code_ = -1;
 };
 
@@ -167,6 +170,71 @@ TEST_F(PredictedSweep, WhatIsWrongIsNamed) {
   EXPECT_THAT(json["prediction"]["diagnosis"]["text"].get<std::string>(), HasSubstr(cause));
   EXPECT_EQ(json["prediction"]["diagnosis"]["causes"][0]["fault"], "slow_gpu");
   EXPECT_EQ(json["prediction"]["cases"].size(), 6U);
+}
+
+// The same job, its ranks dealt to the nodes one by one or node by node: all that the file says of nodes follows.
+TEST_F(PredictedSweep, SaysOfNodesWhatAFaultMakesOfThem) {
+  SweepOptions options = on(16);
+  options.overrides = {"baseline.layout={tensor_parallel: 2}", "faults={tensor_across_nodes: true}",
+                       "sweep={mended: [tensor_across_nodes]}", "measure.weight={}"};
+  run(options);
+  const store::Result result = store::read_result(file_);
+  ASSERT_EQ(result.cases.size(), 2U);
+  EXPECT_EQ(analysis::spans_of_case(result, 0).text(), "tensor 2, data 1");
+  EXPECT_EQ(analysis::spans_of_case(result, 1).text(), "tensor 1, data 2");
+  const auto limit_of_tensor = [&](std::int32_t case_index) {
+    double limit_s = 0;
+    for (const store::ResultOperations& row : result.operations)
+      limit_s += row.case_index == case_index && row.group == "tensor" ? row.limit_s : 0;
+    return limit_s;
+  };
+  EXPECT_NEAR(limit_of_tensor(0) / limit_of_tensor(1), 450.0 / 50, 0.01);  // NVLink, and a network card for each pair
+}
+
+TEST_F(PredictedSweep, LimitsAnOperationByWhereItsRanksStand) {
+  config_ = folder_.write("collective.yaml", R"(name: c
+backend: sim
+hardware: h100-sxm
+workload: collective
+faults: {tensor_across_nodes: true}
+baseline: {precision: bf16, collective: all_reduce, message_size: 64 MiB, layout: {tensor_parallel: 2}, collective_over: tensor}
+sweep: {mended: [tensor_across_nodes]}
+)");
+  run(on(16));
+  const store::Result result = store::read_result(file_);
+  ASSERT_EQ(result.points.size(), 2U);
+  EXPECT_NEAR(result.points[1].limit_bytes_per_s / result.points[0].limit_bytes_per_s, 450.0 / 50, 0.01);
+}
+
+TEST_F(PredictedSweep, SpeaksOfNoMeasuring) {
+  SweepOptions options = on(16);
+  options.climb = true;
+  options.only = {"micro_batch_size"};
+  run(options);
+  EXPECT_THAT(progress_, AllOf(HasSubstr("prediction of baseline"), Not(HasSubstr("timeline of")),
+                               Not(HasSubstr("round")), Not(HasSubstr("measur"))));
+  const std::string last = std::filesystem::path(file_).replace_extension("2.h5").string();
+  EXPECT_THAT(store::read_result(last).link_source, ::testing::EndsWith(": nvlink, network"));
+  for (const std::vector<std::string>& reader :
+       {std::vector<std::string>{"show", "--breakdown", last}, {"report", "--format", "md", "-o", "-", last}}) {
+    SCOPED_TRACE(reader.front());
+    std::string text = said(reader);
+    text = text.substr(0, text.find("name: small"));  // the configuration may speak of what it likes
+    EXPECT_THAT(text, AllOf(HasSubstr("predicted step"), Not(HasSubstr("profiled step")), Not(HasSubstr("timed steps")),
+                            Not(HasSubstr("unresolved")), Not(HasSubstr("rounds needed")), Not(HasSubstr("% interval")),
+                            Not(HasSubstr("cores of the node")), Not(HasSubstr("proven"))));
+  }
+}
+
+TEST_F(PredictedSweep, NotesWhatJitterDoesToACase) {
+  SweepOptions options = on(4);
+  options.overrides = {"jitter={per_operation: 10 %, seed: 3}", "sweep={micro_batch_size: [2]}", "measure.weight={}",
+                       "baseline.global_batch_size=16"};
+  run(options);
+  const store::Result result = store::read_result(file_);
+  for (const store::ResultCase& row : result.cases)
+    EXPECT_THAT(row.reason, HasSubstr("with jitter a step takes ")) << row.name;
+  EXPECT_THAT(said({"show", file_}), HasSubstr("varies by 10.0 % (jitter, seed 3)"));
 }
 
 TEST_F(PredictedSweep, NothingIsProvenByIt) {

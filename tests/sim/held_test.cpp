@@ -36,6 +36,7 @@ TEST(Held, CutsAComputationWhereItStoodStill) {
   EXPECT_EQ(held_up(ran(0, 10), held), nullptr);
   EXPECT_EQ(held_up(ran(12, 14), held), nullptr);
   EXPECT_EQ(held_up(ran(41, 50), held), nullptr);
+  ASSERT_NE(held_up(ran(0, 25), held), nullptr);
   EXPECT_EQ(held_up(ran(0, 25), held)->by, 1);
   EXPECT_EQ(held_up(ran(15, 50), held)->by, 2);
 }

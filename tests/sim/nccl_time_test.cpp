@@ -128,6 +128,8 @@ TEST(NcclEffect, OfCollNetIsThatOfSwitchesThatAddUp) {
   const auto seconds = [&](NcclAlgorithm a) {
     return nccl_seconds(Collective::all_reduce, large, a, NcclProtocol::simple, group);
   };
+  // A card has 192 GB/s of the node's, and NVLink 240, which both directions share.
+  EXPECT_NEAR(seconds(NcclAlgorithm::collnet_chain), (2 * 7 * 2.8 + 30) * 1e-6 + large / 120e9, 1e-9);
   EXPECT_DOUBLE_EQ(effect({{"nccl_algo", "AllReduce:CollNetChain"}, {"nccl_collnet", "true"}}, large, group).slower,
                    seconds(NcclAlgorithm::collnet_chain) / seconds(NcclAlgorithm::ring));
   EXPECT_LT(effect({{"nccl_collnet", "true"}}, large, group).slower, own);

@@ -83,9 +83,11 @@ std::optional<report::Figure> ladder_chart(const store::Result& result, const an
   for (const analysis::LadderRung& rung : summary.ladder)
     heights.push_back(height_of("+ " + rung.name, summary.case_at(rung.together)));
   return chart_of("ladder", "From the baseline to all fixes, one on top of the other.",
-                  fmt::format("Whiskers: {:.3g} % intervals against the baseline, which hold for all comparisons of "
-                              "the sweep together. The dashed line is the baseline.",
-                              100 * result.confidence),
+                  analysis::is_predicted(summary)
+                      ? "Predicted. The dashed line is the baseline."
+                      : fmt::format("Whiskers: {:.3g} % intervals against the baseline, which hold for all "
+                                    "comparisons of the sweep together. The dashed line is the baseline.",
+                                    100 * result.confidence),
                   heights);
 }
 
@@ -102,6 +104,10 @@ std::optional<report::Figure> climb_chart(const store::Result& result, const ana
   }
   const analysis::CaseSummary* now = summary.baseline();
   heights.push_back({label, speed, unknown, unknown, now != nullptr ? now->mfu : std::nullopt, true});
+  if (analysis::is_predicted(summary)) {
+    return chart_of("climb", "From the configured baseline to the last predicted change.",
+                    "The speeds are the products of the stages' effects, each predicted.", heights);
+  }
   return chart_of("climb", "From the configured baseline to the last proven change.",
                   "The speeds are the products of the stages' effects, each measured in a sweep of its own; the table "
                   "has their intervals.",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/breakdown.h"
 #include "base/text.h"
 #include "config/registry.h"
 #include "report/page/axis.h"
@@ -93,7 +94,8 @@ Svg curves(const std::vector<Point>& points, const Axis& x) {
   return svg;
 }
 
-std::optional<report::Numbers> grown(const std::vector<Point>& points, const analysis::Findings& findings) {
+std::optional<report::Numbers> grown(const store::Result& result, const std::vector<Point>& points,
+                                     const analysis::Findings& findings) {
   std::vector<const analysis::Breakdown*> of;
   report::Table table;
   table.columns = {{"part of the step, ms", true}};
@@ -125,8 +127,9 @@ std::optional<report::Numbers> grown(const std::vector<Point>& points, const ana
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.growth > b.growth; });
   for (Row& row : rows) table.rows.push_back(std::move(row.cells));
   return report::Numbers{
-      "What grew with the ranks: parts of a profiled step, means over ranks, the largest growth first. Empty: no such "
-      "part.",
+      fmt::format("What grew with the ranks: parts of a {}, means over ranks, the largest growth first. Empty: no such "
+                  "part.",
+                  analysis::step_in_parts(result)),
       table, false};
 }
 
@@ -143,7 +146,7 @@ std::optional<Scaling> scaling(const store::Result& result, const analysis::Find
   out.curve.id = "scaling";
   out.curve.title = "Tokens per second and efficiency against the number of ranks.";
   out.curve.caption = fmt::format(
-      "Dashed: the tokens/s per rank of the smallest size measured, {}. Efficiency is tokens/s per rank relative to "
+      "Dashed: the tokens/s per rank of the smallest size, {}. Efficiency is tokens/s per rank relative to "
       "that.{}",
       plural(std::llround(points[0].ranks), "rank"),
       config::traits_of(result.backend).ranks_are_gpus
@@ -162,7 +165,7 @@ std::optional<Scaling> scaling(const store::Result& result, const analysis::Find
                                       report::Scale{}.print(point.rate / point.ranks), percent(point.efficiency),
                                       point.of->mfu ? percent(*point.of->mfu) : ""});
   }
-  out.what_grew = grown(points, findings);
+  out.what_grew = grown(result, points, findings);
   return out;
 }
 

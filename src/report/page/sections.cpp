@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "analysis/breakdown.h"
 #include "analysis/sizes.h"
 #include "report/metrics.h"
 #include "report/page/charts.h"
@@ -111,7 +112,7 @@ report::Section losses_section(const store::Result& result, const analysis::Find
         "There is no MFU and no waterfall: the peak of the hardware is unknown. State it with a hardware file "
         "or peak_flops in the configuration."});
   } else if (section.pieces.empty()) {
-    section.add(report::Paragraph{"The file has no profiled step of the baseline."});
+    section.add(report::Paragraph{fmt::format("The file has no {} of the baseline.", analysis::step_in_parts(result))});
   }
   if (!findings.rules.empty()) {
     section.add(report::Subheading{"The sweep as a whole"});
@@ -131,7 +132,8 @@ report::Section timeline_section(const store::Result& result, const analysis::Fi
     if (length <= 0) continue;
     section.add(timeline_chart(result, row->case_index, id, length));
   }
-  if (section.pieces.empty()) section.add(report::Paragraph{"The file has no profiled step of the baseline."});
+  if (section.pieces.empty())
+    section.add(report::Paragraph{fmt::format("The file has no {} of the baseline.", analysis::step_in_parts(result))});
   for (report::Figure& chart : schedule_charts(result)) section.add(std::move(chart));
   return section;
 }

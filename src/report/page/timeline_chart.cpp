@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/breakdown.h"
 #include "analysis/drawn_step.h"
 #include "analysis/part.h"
 #include "report/page/row_chart.h"
@@ -204,7 +205,7 @@ std::optional<report::Figure> timeline_chart(const store::Result& result, int ca
                                    percent(value.first / found.step_s), std::to_string(value.second)});
   }
   for (const std::size_t kind : present) figure.legend.emplace_back(kinds[kind].swatch, kinds[kind].name);
-  figure.title = fmt::format("One profiled step of {}.", name);
+  figure.title = fmt::format("One {} of {}.", analysis::step_in_parts(result), name);
   figure.caption = caption_of(found, present.contains(waiting_kind));
   chart.draw(figure, fmt::format("{} lanes over {} {}; the time by kind is in the table below.", found.lanes.size(),
                                  scale.print(found.step_s), scale.unit));

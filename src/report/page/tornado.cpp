@@ -74,8 +74,14 @@ std::string rounds_needed(const analysis::Effect& effect) {
   return fmt::format("{} or more", analysis::max_rounds);
 }
 
-report::Table numbers(const std::vector<const analysis::CaseSummary*>& cases, double confidence) {
+report::Table numbers(const std::vector<const analysis::CaseSummary*>& cases, double confidence, bool predicted) {
   report::Table table;
+  if (predicted) {
+    table.columns = {{"case", true}, {"change"}, {"verdict", true}};
+    for (const analysis::CaseSummary* row : cases)
+      table.rows.push_back({row->name, report::change_of(*row), analysis::name_of(row->judgement)});
+    return table;
+  }
   table.columns = {{"case", true},    {"change"}, {report::interval_heading(confidence)},
                    {"verdict", true}, {"rounds"}, {"rounds needed"}};
   for (const analysis::CaseSummary* row : cases) {
@@ -107,7 +113,8 @@ std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, c
     caption += " baseline_again is the baseline once more, as a control.";
   }
   if (std::ranges::any_of(cases, [&](const analysis::CaseSummary* row) { return is_cut(axis, *row->effect); })) {
-    caption += " An arrow: the bar or interval continues beyond the drawing.";
+    caption += analysis::is_predicted(summary) ? " An arrow: the bar continues beyond the drawing."
+                                               : " An arrow: the bar or interval continues beyond the drawing.";
   }
   return caption;
 }
@@ -117,6 +124,7 @@ std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, c
 std::string verdict_class(const analysis::CaseSummary& row) {
   if (store::is_reference(row.role)) return "v-baseline";
   if (!row.effect || row.blocks == 0) return "v-none";
+  if (row.judgement.reason == analysis::Reason::predicted) return row.effect->ratio < 1 ? "v-faster" : "v-slower";
   switch (row.effect->verdict) {
     case analysis::Verdict::faster:
       return "v-faster";
@@ -160,14 +168,19 @@ std::optional<report::Figure> tornado(const store::Result& result, const analysi
   figure.id = "tornado";
   figure.title = fmt::format("What each change does to the {}.", report::what_changes(result));
   figure.caption = caption_of(cases, axis, result, summary);
-  figure.legend = {{"v-faster", "faster"},
-                   {"v-slower", "slower"},
-                   {"v-same", "same"},
-                   {"v-unresolved", "unresolved, or no verdict"}};
+  const bool predicted = analysis::is_predicted(summary);
+  using Legend = decltype(figure.legend);
+  figure.legend = predicted ? Legend{{"v-faster", "predicted faster"},
+                                     {"v-slower", "predicted slower"},
+                                     {"v-unresolved", "too close to call"}}
+                            : Legend{{"v-faster", "faster"},
+                                     {"v-slower", "slower"},
+                                     {"v-same", "same"},
+                                     {"v-unresolved", "unresolved, or no verdict"}};
   chart.draw(figure, fmt::format("{} cases from {} ({}) to {} ({}); all numbers are in the table below.", cases.size(),
                                  cases.front()->name, report::change_of(*cases.front()), cases.back()->name,
                                  report::change_of(*cases.back())));
-  figure.numbers = numbers(cases, result.confidence);
+  figure.numbers = numbers(cases, result.confidence, predicted);
   return figure;
 }
 

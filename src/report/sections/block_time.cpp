@@ -3,12 +3,14 @@
 #include "analysis/block_time.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "config/backend.h"
 #include "report/sections.h"
 
 namespace harness::report {
 
 Section block_time_section(const store::Result& result) {
   Section section{"block-time", "Where the time of the blocks went", {}};
+  if (config::traits_of(result.backend).predicts()) return section;  // they took none
   const auto time = analysis::time_of_blocks(result);
   if (!time) return section;
   double whole = 0;

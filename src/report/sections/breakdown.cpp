@@ -4,8 +4,10 @@
 #include <array>
 #include <cmath>
 
+#include "analysis/breakdown.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "config/backend.h"
 #include "report/case_label.h"
 #include "report/effect_words.h"
 #include "report/metrics.h"
@@ -43,8 +45,12 @@ struct Line {
 
 class StepTable {
  public:
-  StepTable(const analysis::StepFindings& step, const analysis::StepFindings* baseline)
-      : step_(step), baseline_(baseline), scale_(scale_of_seconds(std::array{step.breakdown.mean.step_s})) {
+  StepTable(const store::Result& result, const analysis::StepFindings& step, const analysis::StepFindings* baseline)
+      : step_words_(analysis::step_in_parts(result)),
+        predicted_(config::traits_of(result.backend).predicts()),
+        step_(step),
+        baseline_(baseline),
+        scale_(scale_of_seconds(std::array{step.breakdown.mean.step_s})) {
     const std::size_t ranks = step.breakdown.ranks.size();
     shows_ranks_ = ranks > 1 && ranks <= max_ranks;
     add_columns();
@@ -59,7 +65,7 @@ class StepTable {
     const auto heading = [&](const std::string& text, bool wanted = true) {
       if (wanted) table_.columns.push_back({text, false});
     };
-    table_.columns.push_back({"part of the profiled step", true});
+    table_.columns.push_back({fmt::format("part of the {}", step_words_), true});
     heading("baseline " + scale_.unit, baseline_ != nullptr);
     heading(scale_.unit);
     heading("change", baseline_ != nullptr);
@@ -101,13 +107,17 @@ class StepTable {
   }
 
   void add_step_lines() {
-    Line profiled{.name = "step, profiled", .now = step_.breakdown.mean.step_s, .before = {}, .share = percent(1)};
+    Line profiled{.name = predicted_ ? "step" : "step, profiled",
+                  .now = step_.breakdown.mean.step_s,
+                  .before = {},
+                  .share = percent(1)};
     if (baseline_ != nullptr) profiled.before = baseline_->breakdown.mean.step_s;
     for (const analysis::Breakdown& rank : step_.breakdown.ranks) profiled.of_ranks.emplace_back(rank.step_s);
     const analysis::WaterfallBar* rest = bar_of(std::nullopt);
     if (rest != nullptr) profiled.points = percent(step_.waterfall->mfu + rest->points);
+    if (predicted_ && step_.waterfall) profiled.roof = step_.waterfall->ideal_s;
     add(profiled);
-    if (!step_.waterfall) return;
+    if (predicted_ || !step_.waterfall) return;
     Line timed{.name = "step, timed", .now = step_.waterfall->step_s, .before = {}};
     if (baseline_ != nullptr && baseline_->waterfall) timed.before = baseline_->waterfall->step_s;
     Line difference{.name = "timed steps differ by", .now = *timed.now - *profiled.now, .before = {}};
@@ -129,6 +139,8 @@ class StepTable {
   }
   static std::string points(const analysis::WaterfallBar& bar) { return signed_number(-100 * bar.points, 1); }
 
+  const char* step_words_;
+  bool predicted_;  // then no step was timed beside it
   const analysis::StepFindings& step_;
   const analysis::StepFindings* baseline_;
   Scale scale_;
@@ -267,7 +279,8 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
   return remarks;
 }
 
-Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_rows) {
+// Of predicted steps, which are not timed, without who was last.
+Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_rows, bool predicted) {
   Table table;
   table.columns = {{"rank", true},         {"host", true},        {"device", true},   {"late ms", false},
                    {"of the step", false}, {"compute ms", false}, {"idle ms", false}, {"late in", false},
@@ -288,6 +301,10 @@ Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_ro
     cells.push_back(straggler.last_steps > 0 ? ms(straggler.last_excess_s) : "");
     table.rows.push_back(std::move(cells));
   }
+  if (!predicted) return table;
+  constexpr std::size_t of_timed_steps = 2;
+  table.columns.resize(table.columns.size() - of_timed_steps);
+  for (auto& cells : table.rows) cells.resize(table.columns.size());
   return table;
 }
 
@@ -296,7 +313,7 @@ Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_ro
 void add_step(const store::Result& result, const analysis::Findings& findings, const analysis::StepFindings& step,
               const analysis::StepFindings* baseline, Section& section) {
   section.add(Subheading{result.at(step).name});
-  section.add(Numbers{"", StepTable(step, baseline).take()});
+  section.add(Numbers{"", StepTable(result, step, baseline).take()});
   // What bounds a training step, and what to try, says nothing of one operation.
   if (measured_by(result) == Measured::training) add_bottleneck(result, findings, step.bottleneck, section);
   section.add(List{remarks_on(result, step)});
@@ -310,11 +327,13 @@ Section breakdown_section(const store::Result& result, const analysis::Findings&
                   "stopped before it profiled one."});
     return section;
   }
-  section.add(Paragraph{
-      "One profiled step of each case, outside the timed blocks; means over ranks, divided as on those with a "
-      "timeline. Each moment belongs to one part: computation where any runs, else communication, else idle. MFU: "
-      "points of the peak that a part costs. Roof: what it would take at the limit of the hardware (peak FLOP/s, "
-      "memory bandwidth or stated links; 0 for what needs no time); empty where the limit is not known."});
+  section.add(Paragraph{fmt::format(
+      "One {} of each case{}; means over ranks, divided as on those with a timeline. Each moment belongs to "
+      "one part: computation where any runs, else communication, else idle. MFU: points of the peak that a "
+      "part costs. Roof: what it would take at the limit of the hardware (peak FLOP/s, memory bandwidth or "
+      "stated links; 0 for what needs no time); empty where the limit is not known.",
+      analysis::step_in_parts(result),
+      config::traits_of(result.backend).predicts() ? "" : ", outside the timed blocks")});
   const analysis::StepFindings* baseline = nullptr;
   for (const analysis::StepFindings& step : findings.steps) {
     add_step(result, findings, step, baseline, section);
@@ -345,8 +364,10 @@ Section stragglers_section(const store::Result& result, const analysis::Findings
     section.add(Paragraph{"No rank is consistently late.", true});
   }
   section.add(Paragraph{found.evidence});
-  section.add(
-      Numbers{"Late in: of the profiled steps. Last in: of the timed steps.", straggler_table(found, max_shown)});
+  const bool predicted = config::traits_of(result.backend).predicts();
+  section.add(Numbers{fmt::format("Late in: of the {}s.{}", analysis::step_in_parts(result),
+                                  predicted ? "" : " Last in: of the timed steps."),
+                      straggler_table(found, max_shown, predicted)});
   return section;
 }
 

@@ -19,12 +19,14 @@ Table pairs_table(const std::vector<std::pair<std::string, std::string>>& pairs,
   return table;
 }
 
-// Neighbouring ranks on one host with equal devices are one line.
+// Neighbouring ranks on one host with equal devices are one line. Of a host that is not there, only its GPUs are known.
 Table hosts_table(const store::Result& result, std::size_t& left_out) {
   constexpr std::size_t max_rows = 256;
+  const bool predicted = config::traits_of(result.backend).predicts();
   Table table;
   table.columns = {{"ranks", true},       {"host", true},       {"device", true},
                    {"cores of the node"}, {"threads per rank"}, {"memory GiB"}};
+  if (predicted) table.columns = {{"ranks", true}, {"node", true}, {"device", true}};
   const auto& ranks = result.rank_table;
   left_out = 0;
   for (std::size_t i = 0; i < ranks.size();) {
@@ -38,6 +40,7 @@ Table hosts_table(const store::Result& result, std::size_t& left_out) {
           {end - i == 1 ? std::to_string(ranks[i].rank) : fmt::format("{}–{}", ranks[i].rank, ranks[end - 1].rank),
            ranks[i].host, ranks[i].device, std::to_string(ranks[i].cores), std::to_string(ranks[i].threads),
            fmt::format("{:.0f}", ranks[i].memory_bytes / 1073741824.0)});
+      table.rows.back().resize(table.columns.size());
     } else {
       left_out += end - i;
     }
@@ -66,8 +69,8 @@ Section environment_section(const store::Result& result, const analysis::Finding
   std::size_t left_out = 0;
   Table hosts = hosts_table(result, left_out);
   if (!hosts.rows.empty()) {
-    std::string caption =
-        fmt::format("Ranks and hosts ({} on {})", plural(result.ranks, "rank"), plural(result.nodes, "node"));
+    std::string caption = fmt::format("Ranks and {} ({} on {})", predicted ? "nodes" : "hosts",
+                                      plural(result.ranks, "rank"), plural(result.nodes, "node"));
     if (left_out > 0) caption += fmt::format("; {} further ranks are in the file", left_out);
     section.add(Numbers{caption, std::move(hosts), true});
   }
@@ -123,16 +126,21 @@ Section reproduce_section(const store::Result& result) {
   };
   add("program", program);
   add("ranks", fmt::format("{} on {}", result.ranks, plural(result.nodes, "node")));
-  add("seed", fmt::format("{} (weights, tokens, order of blocks)", result.seed));
-  add("rounds", std::to_string(result.rounds));
+  const bool predicted = config::traits_of(result.backend).predicts();
+  if (!predicted) {
+    add("seed", fmt::format("{} (weights, tokens, order of blocks)", result.seed));
+    add("rounds", std::to_string(result.rounds));
+  }
   add("sessions", result.sessions > 1 ? std::to_string(result.sessions) : "");
   add("original command line", result.argv);
   add("run", result.run_uuid);
   add("created", result.created);
   section.add(Numbers{"", std::move(table), false});
-  section.add(
-      Paragraph{"Save the configuration above under its name and run the same command on the same number of ranks. "
-                "docs/method.md defines every number; every sample is in the result file."});
+  section.add(Paragraph{
+      predicted ? "Save the configuration above under its name and run the same command, on any machine. "
+                  "docs/simulation.md says how a step is predicted, docs/method.md defines every number."
+                : "Save the configuration above under its name and run the same command on the same number of ranks. "
+                  "docs/method.md defines every number; every sample is in the result file."});
   return section;
 }
 

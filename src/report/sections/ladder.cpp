@@ -130,16 +130,18 @@ Section climb_section(const store::Result& result, const analysis::Summary& summ
   if (now != nullptr)
     table.rows.push_back({std::to_string(result.climb.size() + 1), baseline, scale.print(now->step_seconds),
                           mfu_of(*now), "", "", "", "(this file)"});
+  if (predicted) leave_out(table, {6});  // the interval
   section.add(Numbers{fmt::format("Each stage starts from the change that the one before it {} best:",
                                   predicted ? "predicted" : "proved"),
                       table});
   List notes{{}, List::Mark::none};
   const analysis::CaseSummary* start = analysis::start_of_climb(result, summary);
   if (start != nullptr && start->effect) {
+    const std::string interval = interval_words(start->effect->low, start->effect->high);
     notes.items.push_back(
-        fmt::format("The whole climb, {}: where it started takes {} {} in step time against this baseline.",
+        fmt::format("The whole climb, {}: where it started takes {}{}{} in step time against this baseline.",
                     predicted ? "predicted in this stage" : "measured in the rounds of this stage",
-                    change_words(start->effect->ratio), interval_words(start->effect->low, start->effect->high)));
+                    change_words(start->effect->ratio), interval.empty() ? "" : " ", interval));
   }
   if (!predicted)
     notes.items.emplace_back("The stages share the error: all intervals of the whole climb hold together.");
