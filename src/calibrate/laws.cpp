@@ -129,9 +129,9 @@ void fit_links(const Measured& m, Laws& laws) {
     std::vector<CurvePoint> moved = curve.points();
     for (CurvePoint& p : moved) p.size *= bus_factor(name, m.ranks);
     best = std::max(best, best_rate(moved));
-    lines[name] = fit_line(moved);
+    const Line& line = lines[name] = fit_line(moved);
     laws.errors.push_back({name, static_cast<int>(moved.size()),
-                           mean_error(moved, [&](const CurvePoint& p) { return lines[name].seconds_at(p.size); })});
+                           mean_error(moved, [&](const CurvePoint& p) { return line.seconds_at(p.size); })});
   }
   const Line& reduce = lines.at(std::string(program::AllReduce::name));
   const Line& send = lines.at(std::string(program::Send::name));
