@@ -72,7 +72,7 @@ void Alarms::close() {
     }
   };
   ranks_.flush_notes(drain);
-  ranks_.maximum({}, drain);
+  ranks_.barrier(drain);  // until then another rank may still have a note for this one
 }
 
 }  // namespace harness::mpi

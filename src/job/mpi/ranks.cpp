@@ -83,6 +83,12 @@ class MpiRanks final : public Ranks {
     wait(request, idle);
   }
 
+  void barrier(const Idle& idle) override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    HARNESS_MPI(MPI_Ibarrier, world_, &request);
+    wait(request, idle);
+  }
+
   void node_union(std::span<std::uint64_t> bits, const Idle& idle) override {
     MPI_Request request = MPI_REQUEST_NULL;
     HARNESS_MPI(MPI_Iallreduce, MPI_IN_PLACE, bits.data(), count_of(bits.size()), MPI_UINT64_T, MPI_BOR, node_,

@@ -42,6 +42,8 @@ class Ranks {
   virtual void broadcast(std::string& bytes, const Idle& idle) = 0;
   /// Collective: each element becomes its maximum over all ranks.
   virtual void maximum(std::span<std::int64_t> values, const Idle& idle) = 0;
+  /// Collective: returns once every rank has called it.
+  virtual void barrier(const Idle& idle) = 0;
   /// Collective over the ranks of this node: each element becomes the bitwise or.
   virtual void node_union(std::span<std::uint64_t> bits, const Idle& idle) = 0;
   /// Collective: every rank's bytes, by rank, at rank 0; nothing elsewhere.

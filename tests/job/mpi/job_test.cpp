@@ -101,6 +101,13 @@ TEST(Job, TheCulpritOfASetIsNamedByItsRankInTheJob) {
   EXPECT_THAT(job.output(), HasSubstr("block 0 ok false stopped false culprit 2 samples 0 reason [rank 2 on "));
 }
 
+// Who leaves first waits for what is still sent to him: nobody else can take it.
+TEST(Job, EndsWithANoteUnderWay) {
+  Launched job(3, "late-note");
+  ASSERT_TRUE(job.wait(60)) << job.output();
+  EXPECT_EQ(job.exit_code(), 0);
+}
+
 // As far as the kernel of this machine tells.
 TEST(Job, ABlockKnowsWhatElseTheMachineDid) {
   Launched job(3, "ranks=2");

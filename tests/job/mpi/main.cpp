@@ -3,13 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <map>
+#include <thread>
 
 #include "base/error.h"
 #include "fake_work.h"
+#include "job/mpi/alarms.h"
 #include "job/mpi/mpi_job.h"
+#include "job/mpi/ranks.h"
 
 namespace harness::test {
 namespace {
@@ -87,12 +91,29 @@ int supervise(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+// Rank 0 has a note for all others, who have long begun to leave.
+int leave_with_a_note_under_way() {
+  const auto ranks = mpi::Ranks::start();
+  mpi::Alarms alarms(*ranks, 0);
+  alarms.begin_block(1);
+  if (ranks->rank() == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    alarms.raise(mpi::Alarm::stop);
+  }
+  alarms.close();
+  ranks->finish();
+  return 0;
+}
+
 }  // namespace
 }  // namespace harness::test
 
 int main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "worker") return harness::worker::run_worker(harness::test::fake_work);
+  if (verb == "job" && argc == 3 && std::string(argv[2]) == "late-note") {
+    return harness::test::leave_with_a_note_under_way();
+  }
   if (verb == "job") {
     try {
       return harness::test::supervise({argv + 2, argv + argc});
