@@ -12,6 +12,7 @@
 #include "program/links.h"
 #include "sim/known.h"
 #include "sim/simulation.h"
+#include "store/roles.h"
 #include "sweep/timeline_rows.h"
 #include "workloads/workload.h"
 
@@ -83,9 +84,17 @@ store::Result job_of(const store::Result& result, const program::ProgramSet& set
 Reference reference_of(const store::Result& result) {
   Reference reference;
   reference.experiment = healthy_experiment(result);
-  reference.stood = reference.node_of = nodes_of(result);
+  reference.node_of = nodes_of(result);
   std::ranges::sort(reference.node_of);
   return reference;
+}
+
+std::vector<int> nodes_of_case(const store::Result& result, std::int32_t case_index) {
+  std::vector<int> node_of = nodes_of(result);
+  for (const store::ResultRole& row : store::roles_of(result, case_index)) {
+    if (row.node >= 0) node_of[static_cast<std::size_t>(row.rank)] = row.node;
+  }
+  return node_of;
 }
 
 CaseModel::CaseModel(const Reference& reference, const store::Result& result, std::int32_t case_index)
@@ -105,12 +114,10 @@ CaseModel::CaseModel(const Reference& reference, const store::Result& result, st
 store::Result CaseModel::predict(const config::Faults& faults, double slower) const {
   config::Experiment experiment = reference_.experiment;
   experiment.faults = faults;
-  config::Calibration& calibration = *experiment.calibration;
-  calibration.product_share /= slower;
-  calibration.memory_share /= slower;
-  calibration.attention_forward /= slower;
-  calibration.attention_backward /= slower;
-  return predict_on(experiment);
+  if (slower == 1) return predict_on(experiment);
+  return predict_on(experiment, [slower](const program::ProgramSet& /*set*/, const program::Operation& op) {
+    return program::is_communication(op.action) ? 1.0 : slower;
+  });
 }
 
 store::Result CaseModel::predict_on(const config::Experiment& experiment, const sim::Slowdown& slowdown) const {

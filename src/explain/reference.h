@@ -19,12 +19,14 @@ struct Reference {
   /// By rank. The nodes are as large as those of the result, and filled one after the other, as layouts assume. Where
   /// they were not, that is one of the faults to be found.
   std::vector<int> node_of;
-  std::vector<int> stood;  // where the ranks of the result are
 };
 
 /// Throws Error, which says what is missing, where nothing can be predicted: ranks are no GPUs, the configuration names
 /// no hardware and none is found by the device's name, or it cannot be read any more.
 Reference reference_of(const store::Result& result);
+
+/// Where the ranks of a case really stood, by rank; all on one node where the file does not say.
+std::vector<int> nodes_of_case(const store::Result& result, std::int32_t case_index);
 
 /// One case of a result, to be predicted again and again under different faults.
 class CaseModel {

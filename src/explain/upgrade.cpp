@@ -167,7 +167,7 @@ std::vector<PartMoved> moved_parts(const Breakdown& measured, const Breakdown& h
 std::vector<int> nodes_there(const Reference& here, const config::Hardware& there, int ranks) {
   const int gpus = there.gpus_of_node;
   const config::Hardware& from = *here.experiment.hardware;
-  if (gpus == 0 || gpus == from.gpus_of_node) return here.stood;
+  if (gpus == 0 || gpus == from.gpus_of_node) return here.node_of;
   return machine::Topology::node_by_node(ranks, gpus).node_of;
 }
 
@@ -180,14 +180,12 @@ class Mover {
  public:
   Mover(const store::Result& result, const std::string& hardware)
       : result_(result), summary_(analysis::summarise(result)), here_(reference_of(result)), there_(here_) {
-    here_.node_of = here_.stood;
     std::vector<std::string> overrides = result.overrides;
     overrides.insert(overrides.end(), {"backend=sim", fmt::format("hardware={}", hardware)});
     there_.experiment = config::load_recorded(result.config_text, result.config_path, overrides);
     there_.experiment.faults = {};
     there_.experiment.jitter = {};
     there_.experiment.fabric = {};  // what the configuration states is the fabric that the result is from
-    there_.node_of = there_.stood = nodes_there(here_, *there_.experiment.hardware, result.ranks);
   }
 
   Upgrade upgrade(const std::vector<std::string>& only) const {
@@ -224,8 +222,11 @@ class Mover {
 
   void move(const Breakdown& measured, CaseMoved& moved) const {
     const analysis::CaseSummary& row = summary_.case_at(moved.case_index);
-    const CaseModel here(here_, result_, moved.case_index), there(there_, result_, moved.case_index);
     const config::Hardware& hardware = *there_.experiment.hardware;
+    Reference from = here_, to = there_;
+    from.node_of = nodes_of_case(result_, moved.case_index);
+    to.node_of = nodes_there(from, hardware, result_.ranks);
+    const CaseModel here(from, result_, moved.case_index), there(to, result_, moved.case_index);
     if (const std::string why = plan::why_impossible(there.settings(), hardware); !why.empty()) fail("{}", why);
     const Breakdown healthy = profile_of(here, {});
     const Pace pace = pace_of(here, takes_of(measured), takes_of(healthy));
@@ -235,7 +236,10 @@ class Mover {
     for (const PartMoved& part : moved.parts) profiled_s += part.forecast_s;
     moved.measured_s = std::isnan(row.step_seconds) ? measured.step_s : row.step_seconds;
     moved.forecast_s = moved.measured_s * profiled_s / measured.step_s;
-    moved.healthy_s = profile_of(there, {}).step_s;
+    Reference well = there_;
+    well.node_of = to.node_of;
+    std::ranges::sort(well.node_of);
+    moved.healthy_s = profile_of(CaseModel(well, result_, moved.case_index), {}).step_s;
     moved.measured_mfu = row.mfu;
     const store::ResultCase& of = result_.case_at(moved.case_index);
     const double peak = hardware.peak_flops(there.settings().precision);

@@ -116,6 +116,21 @@ TEST_F(PlanUpgrade, WhatIsWrongMovesAlong) {
   }
 }
 
+// Dealt to the nodes one by one, some cases are slow for that, and are there, too.
+TEST_F(PlanUpgrade, RanksStandWhereTheCaseHadThem) {
+  const std::vector<std::string> faults{"faults={tensor_across_nodes: true}"};
+  measure(faults);
+  const std::map<std::string, double> truth = truth_on("hgx-b200", faults), healthy = truth_on("hgx-b200");
+  const std::string across = "layout={tensor_parallel: 2, pipeline_parallel: 1}";
+  EXPECT_GT(truth.at(across), 1.1 * healthy.at(across));
+  const nlohmann::json moved = moved_to("hgx-b200");
+  ASSERT_EQ(moved["cases"].size(), 4) << moved;
+  for (const auto& row : moved["cases"]) {
+    const double expected = truth.at(row["name"]);
+    EXPECT_NEAR(row["predicted_step_seconds"].get<double>(), expected, 0.01 * expected) << row;
+  }
+}
+
 TEST_F(PlanUpgrade, OnTheSameHardwareNothingChanges) {
   measure({"faults={slow_link: {node: 1, share: 30 %}, slow_gpu: {rank: 3, speed: 70 %}}"});
   const nlohmann::json moved = moved_to("dgx-h100");

@@ -124,7 +124,7 @@ TEST(Diagnosis, FindsAFaultBesideWhatAllRanksShare) {
   const analysis::Diagnosis found = diagnosis_of(test::measured(two_nodes, slow_gpu(3, 0.6), 1.2));
   ASSERT_THAT(found.causes, SizeIs(1));
   EXPECT_EQ(found.causes.front().fault, "slow_gpu");
-  EXPECT_THAT(found.causes.front().words, HasSubstr("rank 3 (node0) computes at 59 %"));  // nearly
+  EXPECT_THAT(found.causes.front().words, HasSubstr("rank 3 (node0) computes at 60 %"));
   EXPECT_NEAR(found.compute_factor, 1.2, 0.03);
 }
 
