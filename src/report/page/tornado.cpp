@@ -77,7 +77,7 @@ std::string rounds_needed(const analysis::Effect& effect) {
 report::Table numbers(const std::vector<const analysis::CaseSummary*>& cases, double confidence, bool predicted) {
   report::Table table;
   if (predicted) {
-    table.columns = {{"case", true}, {"change"}, {"verdict", true}};
+    table.columns = {{"case", true}, {"change"}, {"prediction", true}};
     for (const analysis::CaseSummary* row : cases)
       table.rows.push_back({row->name, report::change_of(*row), analysis::name_of(row->judgement)});
     return table;

@@ -150,7 +150,9 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
               [](const analysis::CaseSummary& row) { return row.effect ? change_cell(row.effect->ratio) : Cell(); });
     build.add(interval_column(result.confidence), interval_of);
   }
-  build.add(verdict_column(), [&](const analysis::CaseSummary& row) {
+  Table::Column judged = verdict_column();
+  if (analysis::is_predicted(summary)) judged.heading = "prediction";
+  build.add(judged, [&](const analysis::CaseSummary& row) {
     if (sizes_alone && row.judgement.reason == analysis::Reason::interval) return Cell();
     Cell verdict(analysis::name_of(row.judgement) + rounds_of(row, result.rounds), tone_of(row.judgement));
     if (row.reason.empty()) return verdict;

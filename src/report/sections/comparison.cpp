@@ -267,8 +267,7 @@ Section section_of(const Sides& sides, Table table, Table parts) {
     section.add(List{std::move(caveats), List::Mark::warning});
   }
   section.add(Numbers{"", std::move(table)});
-  section.add(
-      Numbers{"One profiled step, means over ranks, of the baseline and of cases that moved:", std::move(parts)});
+  section.add(Numbers{"One step, means over ranks, of the baseline and of cases that moved:", std::move(parts)});
   section.add(List{notes_on(sides), List::Mark::none});
   return section;
 }
