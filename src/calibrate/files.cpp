@@ -77,7 +77,8 @@ std::string hardware_text(const Measured& m, const Laws& laws, const config::Har
       "# What all ranks reached at once. The peaks are those of the best product: nobody's data sheet.\n"
       "name: {}\nsource: {}\npeak_flops: {{{}}}\nmemory: {:.0f} B\nmemory_bandwidth: {}    # the quickest operation "
       "that moves memory, from whatever cache\n",
-      quoted(fmt::format("{} of {}", m.device, m.host)), quoted(source_of(m)), join(peaks, ", "), m.memory_bytes,
+      quoted(fmt::format("{} of {}", m.device, m.host)), quoted(source_of(m)), join(peaks, ", "),
+      known != nullptr && known->memory_bytes > 0 ? known->memory_bytes : m.memory_bytes,
       rate_text(laws.memory_bytes_per_s));
   if (known != nullptr && known->sms > 0) text += fmt::format("sms: {}\n", known->sms);
   if (known != nullptr && known->compute_capability > 0) {

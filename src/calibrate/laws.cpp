@@ -3,9 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "program/links.h"
 #include "program/operation.h"
+#include "sim/link_time.h"
 
 namespace harness::calibrate {
 namespace {
@@ -88,7 +94,22 @@ void fit_memory(const Measured& m, Laws& laws) {
                          mean_error(all, [&](const CurvePoint& p) { return line.seconds_at(p.size); })});
 }
 
-// Of one precision the shares; of the others the peak is such that the shares hold.
+double products_error(const std::vector<ProductTime>& products, double element, const sim::Device& device,
+                      const config::Calibration& c) {
+  return mean_error(products, [&](const ProductTime& p) {
+    return sim::product_seconds(p.shape.m, p.shape.n, p.shape.k, 1, bytes_of(p.shape, element), device, c);
+  });
+}
+
+double attention_error(const std::vector<AttentionTime>& attentions, const sim::Device& device,
+                       const config::Calibration& c) {
+  return mean_error(attentions, [&](const AttentionTime& a) {
+    return sim::attention_seconds(a.flop, a.shape.sequence, a.backward, device, c);
+  });
+}
+
+// Shares and ramps are those of the first precision. Another has the peak with which they say its products best; what
+// that leaves wrong is its error.
 void fit_computing(const Measured& m, int multiprocessors, Laws& laws) {
   config::Calibration& c = laws.calibration;
   bool first = true;
@@ -96,16 +117,28 @@ void fit_computing(const Measured& m, int multiprocessors, Laws& laws) {
     double peak = 0;
     for (const ProductTime& p : products) peak = std::max(peak, flop_of(p.shape) / p.seconds);
     if (!(peak > 0)) continue;
-    laws.peak_flops[precision] = peak;
-    const sim::Device device{peak, laws.memory_bytes_per_s, multiprocessors};
+    const double element = element_bytes(precision);
+    sim::Device device{peak, laws.memory_bytes_per_s, multiprocessors};
     config::Calibration own = c;
-    const double error = fit_products(products, element_bytes(precision), device, own);
+    double error = 0;
+    if (first) {
+      error = fit_products(products, element, device, own);
+    } else {
+      const auto error_with = [&](double flops) {
+        device.flops = flops;
+        return products_error(products, element, device, c);
+      };
+      device.flops = least(peak / 8, peak * 8, false, error_with);
+      error = products_error(products, element, device, c);
+    }
+    laws.peak_flops[precision] = device.flops;
     const std::string name = config::name_of(precision);
     laws.errors.push_back({"products, " + name, static_cast<int>(products.size()), error});
     const auto attentions = m.attentions.find(precision);
     if (attentions != m.attentions.end() && !attentions->second.empty()) {
-      laws.errors.push_back({"attention, " + name, static_cast<int>(attentions->second.size()),
-                             fit_attention(attentions->second, device, own)});
+      laws.errors.push_back(
+          {"attention, " + name, static_cast<int>(attentions->second.size()),
+           first ? fit_attention(attentions->second, device, own) : attention_error(attentions->second, device, c)});
     }
     if (first) c = own;
     first = false;
@@ -120,6 +153,17 @@ double bus_factor(const std::string& operation, int ranks) {
   return operation == program::AllReduce::name ? 2 * part : part;
 }
 
+// What a prediction takes for it where all ranks take part, by the law as it is written.
+double law_seconds(const std::string& operation, double bytes, const sim::Spread& all, const sim::Network& network,
+                   const config::Calibration& c) {
+  if (operation == program::Send::name) return sim::message_seconds(bytes, all.nodes > 1 ? 1 : 0, {}, network, c);
+  program::Collective kind = program::Collective::all_reduce;
+  if (operation == program::AllGather::name) kind = program::Collective::all_gather;
+  if (operation == program::ReduceScatter::name) kind = program::Collective::reduce_scatter;
+  return sim::collective_seconds(kind, bytes, all, network, c);
+}
+
+// One law for all, with the start and the rate of the all-reduce and the start of a message.
 void fit_links(const Measured& m, Laws& laws) {
   if (m.communications.empty()) return;
   config::Calibration& c = laws.calibration;
@@ -129,28 +173,35 @@ void fit_links(const Measured& m, Laws& laws) {
     std::vector<CurvePoint> moved = curve.points();
     for (CurvePoint& p : moved) p.size *= bus_factor(name, m.ranks);
     best = std::max(best, best_rate(moved));
-    const Line& line = lines[name] = fit_line(moved);
-    laws.errors.push_back({name, static_cast<int>(moved.size()),
-                           mean_error(moved, [&](const CurvePoint& p) { return line.seconds_at(p.size); })});
+    lines[name] = fit_line(moved);
   }
   const Line& reduce = lines.at(std::string(program::AllReduce::name));
   const Line& send = lines.at(std::string(program::Send::name));
   best = std::max(best, reduce.rate);  // where even the largest message is mostly a start
   const double share = reduce.rate / best;
+  sim::Network network;
+  network.rank_bytes_per_s = network.node_bytes_per_s = best;
   if (m.nodes == 1) {
     laws.link_bytes_per_s = best;
     c.within_node = config::WithinNode{share, reduce.start_s, send.start_s};
-    c.measured.ranks = m.ranks;
-    for (const LawError& e : laws.errors) {
-      const auto curve = m.communications.find(e.what);
-      if (curve != m.communications.end() && e.error > good_enough) c.measured.communications[e.what] = curve->second;
-    }
   } else {
-    laws.node_bytes_per_s = best * m.ranks_of_node;
+    laws.node_bytes_per_s = best;  // all of a node's, for a ring through all ranks enters and leaves each node once
     c.network_share = share;
     c.network_start_s = reduce.start_s;  // with its steps: one number of nodes was measured
     c.message_start_s = send.start_s;
   }
+  const sim::Spread all{m.ranks, m.nodes, (m.ranks + m.nodes - 1) / m.nodes};
+  decltype(c.measured.communications) kept;
+  for (const auto& [name, curve] : m.communications) {
+    const std::string& operation = name;
+    const double error = mean_error(
+        curve.points(), [&](const CurvePoint& p) { return law_seconds(operation, p.size, all, network, c); });
+    laws.errors.push_back({name, static_cast<int>(curve.points().size()), error});
+    if (m.nodes == 1 && error > good_enough) kept[name] = curve;
+  }
+  if (m.nodes > 1) return;
+  c.measured.ranks = m.ranks;
+  c.measured.communications = std::move(kept);
 }
 
 // An operation whose law is far off is written as it was measured.
@@ -200,9 +251,7 @@ double fit_products(const std::vector<ProductTime>& products, double element, co
   const auto error = [&](double ramp, double share) {
     c.product_ramp = ramp;
     c.product_share = share;
-    return mean_error(products, [&](const ProductTime& p) {
-      return sim::product_seconds(p.shape.m, p.shape.n, p.shape.k, 1, bytes_of(p.shape, element), device, c);
-    });
+    return products_error(products, element, device, c);
   };
   const auto share_for = [&](double ramp) {
     return least(least_share, 1, false, [&](double share) { return error(ramp, share); });

@@ -310,7 +310,7 @@ Measured Bench::result() const {
   m.backend = wanted_.backend;
   const std::vector<job::RankPlace>& places = job_.places();
   m.ranks = job_.size();
-  m.nodes = places.back().node + 1;
+  m.nodes = std::ranges::max(places, {}, &job::RankPlace::node).node + 1;
   m.ranks_of_node = places.front().local_ranks;
   m.host = places.front().host;
   m.device = places.front().device;

@@ -17,10 +17,14 @@ void add_once(std::vector<T>& list, const T& value) {
   if (std::ranges::find(list, value) == list.end()) list.push_back(value);
 }
 
-// From one element on, in steps of a factor.
+// From one element on, in steps of a factor, to the largest.
 std::vector<std::int64_t> messages_up_to(double largest) {
+  constexpr std::int64_t whole = 256;  // bytes: elements of any type, for many ranks
+  const std::int64_t last = (static_cast<std::int64_t>(largest) + whole - 1) / whole * whole;
   std::vector<std::int64_t> sizes{4};
-  while (static_cast<double>(sizes.back()) < largest) sizes.push_back(sizes.back() * message_factor);
+  while (static_cast<double>(sizes.back()) < largest) {
+    sizes.push_back(std::min(sizes.back() * message_factor, last));
+  }
   return sizes;
 }
 

@@ -79,7 +79,7 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
   static_cast<void>(backends::get(sizes.backend));  // an Error here says what is missing
   if (config::traits_of(sizes.backend).ranks_are_gpus) sweep::require_gpus(job.places(), false, "calibrate");
   err << fmt::format("harness: calibrating on {} of {}, backend {}, for about {}\n", plural(job.size(), "rank"),
-                     plural(job.places().back().node + 1, "node"), config::name_of(sizes.backend),
+                     plural(sweep::topology_of(job.places()).nodes(), "node"), config::name_of(sizes.backend),
                      show_seconds(limit_s));
   if (job.size() == 1) err << "harness: one rank has nobody to talk to, so no communication is measured\n";
   const calibrate::Measured measured = calibrate::measure(job, sizes, limit_s, [&](const std::string& line) {

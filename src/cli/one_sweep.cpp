@@ -133,8 +133,9 @@ Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputReques
                                    ? ""
                                    : fmt::format(", {}", plural(experiment.measure.rounds, "round"));
     progress.say(fmt::format("{}: {} on {}, backend {}, {}{} → {}", experiment.name, plural(job.size(), "rank"),
-                             plural(job.places().back().node + 1, "node"), config::name_of(experiment.backend),
-                             plural(std::ssize(plan.cases), "case"), rounds, output.path));
+                             plural(sweep::topology_of(job.places()).nodes(), "node"),
+                             config::name_of(experiment.backend), plural(std::ssize(plan.cases), "case"), rounds,
+                             output.path));
     Measured measured{sweep::run_sweep(job, plan, *place, request, progress), {}};
     measured.result = store::read_result(place->path(), {.timeline = false});
     if (!place->is_mine()) place->give_up();

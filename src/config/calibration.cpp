@@ -34,7 +34,10 @@ Field::Parse share(double& into) {
 }
 
 Field::Parse seconds(double& into) {
-  return [&into](std::string_view text) { into = parse_seconds(text); };
+  return [&into](std::string_view text) {
+    into = parse_seconds(text);
+    if (!(into >= 0)) fail("found {}; allowed: 0 s or more", quote(text));
+  };
 }
 
 Field::Parse number(double& into) {
