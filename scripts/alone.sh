@@ -1,6 +1,6 @@
 #!/bin/sh
-# Compiles each C++ source of the product alone, without optimisation, and links nothing: what a build by rooms, one file
-# each, hides is a source that lives on another's includes. All that has a cache (ccache) is quick the second time.
+# Has clang read each C++ source of the product alone, and writes nothing: what a build by rooms, one file each, hides
+# is a source that lives on another's includes. Half the time of a compilation, and a second compiler's opinion.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/build.sh alone --configure-only

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Builds the program, unless `make` built it already, and sweeps real training steps on this machine. The build of its
 # own (preset demo) has the cpu backend only, and compiles each room as one file: a few minutes on two cores.
-# usage: scripts/demo.sh CONFIG RANKS
+# usage: scripts/demo.sh CONFIG RANKS      environment: PRESET=NAME (another build of its own)
 set -eu
 cd "$(dirname "$0")/.."
-preset=demo
+preset=${PRESET:-demo}
 [ ! -x build/release/bin/harness ] || preset=release
 scripts/build.sh $preset
 . scripts/mpi_root.sh

@@ -15,7 +15,7 @@ tests="libgtest-dev libgmock-dev"
 benchmarks="libbenchmark-dev"
 convenience="ninja-build ccache"
 # Chromium: tests open reports in it; zsh: a test of its completion. Without them, these are skipped.
-development="clang-format clang-tidy libomp-dev python3-h5py chromium zsh"
+development="clang clang-format clang-tidy libomp-dev python3-h5py chromium zsh"
 
 needs="$required $cpu_backend $tests $benchmarks $convenience"
 [ "${1:-}" = --dev ] && needs="$needs $development"

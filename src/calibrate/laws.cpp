@@ -113,7 +113,8 @@ double attention_error(const std::vector<AttentionTime>& attentions, const sim::
 void fit_computing(const Measured& m, int multiprocessors, Laws& laws) {
   config::Calibration& c = laws.calibration;
   bool first = true;
-  for (const auto& [precision, products] : m.products) {
+  for (const auto& [precision, of_precision] : m.products) {
+    const std::vector<ProductTime>& products = of_precision;  // for the lambda: clang 14 captures no binding
     double peak = 0;
     for (const ProductTime& p : products) peak = std::max(peak, flop_of(p.shape) / p.seconds);
     if (!(peak > 0)) continue;
