@@ -17,7 +17,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string complaint(const store::Result& result, const std::string& name) {
+std::string refusal(const store::Result& result, const std::string& name) {
   return test::error_of([&] { trace_json(result, name); });
 }
 
@@ -105,9 +105,9 @@ TEST(Trace, SaysWhatAnOperationIsFor) {
 
 TEST(Trace, WhatIsNotThereIsNamed) {
   const store::Result result = test::samples::with_timeline();
-  EXPECT_THAT(complaint(result, "baseline_again"), HasSubstr("it is the baseline"));
-  EXPECT_THAT(complaint(result, "micro_batch_size=3"), HasSubstr("did you mean micro_batch_size=2?"));
-  EXPECT_THAT(complaint(test::samples::nothing_moved(), "baseline"), HasSubstr("no case has a timeline"));
+  EXPECT_THAT(refusal(result, "baseline_again"), HasSubstr("it is the baseline"));
+  EXPECT_THAT(refusal(result, "micro_batch_size=3"), HasSubstr("did you mean micro_batch_size=2?"));
+  EXPECT_THAT(refusal(test::samples::nothing_moved(), "baseline"), HasSubstr("no case has a timeline"));
 }
 
 TEST(Trace, HostileTextsAndTimesStayInside) {

@@ -6,10 +6,6 @@ namespace {
 class Matmuls : public PerType {};
 INSTANTIATE_TEST_SUITE_P(Types, Matmuls, both_types(), type_name);
 
-double gelu_of(double x) {
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-}
-
 double element(const std::vector<double>& m, std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns,
                bool transposed) {
   return m[transposed ? j * rows + i : i * columns + j];
@@ -40,13 +36,13 @@ std::vector<double> product(const program::Matmul& op, const std::vector<double>
   return out;
 }
 
-struct Case {
+struct Product {
   std::int64_t m, n, k;
 };
-constexpr Case cases[] = {{64, 48, 96}, {33, 17, 65}, {1, 130, 7}, {70, 1, 70}, {128, 256, 64}};
+constexpr Product cases[] = {{64, 48, 96}, {33, 17, 65}, {1, 130, 7}, {70, 1, 70}, {128, 256, 64}};
 
 TEST_P(Matmuls, EveryTransposition) {
-  for (const Case c : cases) {
+  for (const Product c : cases) {
     for (int t = 0; t < 4; ++t) {
       Rig rig(GetParam());
       program::Matmul op = shaped(c.m, c.n, c.k, (t & 1) != 0, (t & 2) != 0);
@@ -77,7 +73,7 @@ TEST_P(Matmuls, Bias) {
 // The residual stream is added as it is, and the sum is rounded once.
 TEST_P(Matmuls, BiasAndResidual) {
   for (const bool bias : {false, true}) {
-    for (const Case c : cases) {
+    for (const Product c : cases) {
       Rig rig(GetParam());
       program::Matmul op = shaped(c.m, c.n, c.k, false, true);
       op.a = rig.tensor(random_values(c.m * c.k, 1));

@@ -136,6 +136,11 @@ inline double error(const std::vector<double>& got, const std::vector<double>& w
   return difference / scale;
 }
 
+/// GELU in its approximation by tanh, in double precision.
+inline double gelu_of(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
 /// Tests that run for both element types.
 class PerType : public ::testing::TestWithParam<program::DType> {};
 inline auto both_types() {
