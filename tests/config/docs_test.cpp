@@ -59,7 +59,7 @@ TEST(Docs, CodeInAddingIsTheCode) {
 }
 
 TEST(Docs, ConfigurationsInTheReadmeAreFilesOfTheRepository) {
-  EXPECT_EQ(expect_verbatim("README.md", "yaml"), 2);
+  EXPECT_EQ(expect_verbatim("README.md", "yaml"), 3);
   for (const Block& block : blocks_of("README.md")) {
     EXPECT_NE(block.info, "yaml") << "a sample configuration that names no file:\n" << block.text;
   }
