@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "cli/cli.h"
@@ -80,12 +81,17 @@ TEST_F(PlanUpgrade, AHealthyStepIsWhatIsPredictedThere) {
     const std::map<std::string, double> truth = truth_on(hardware);
     const nlohmann::json moved = moved_to(hardware);
     ASSERT_EQ(moved["cases"].size(), 4) << moved;
+    const std::set<std::string> timeless{"waiting", "bubble", "loading", "idle"};
     for (const auto& row : moved["cases"]) {
       const double expected = truth.at(row["name"]);
       EXPECT_NEAR(row["predicted_step_seconds"].get<double>(), expected, 1e-3 * expected) << row["name"];
       EXPECT_NEAR(row["as_predicted_step_seconds"].get<double>(), expected, 1e-6 * expected);
       EXPECT_GT(row["predicted_mfu"].get<double>(), 0.05);
-      for (const auto& part : row["parts"]) EXPECT_NEAR(part.value("efficiency", 1.0), 1, 2e-3) << row;
+      for (const auto& [name, part] : row["parts"].items()) {
+        // What is no operation has none.
+        EXPECT_EQ(part.contains("efficiency"), !timeless.contains(name)) << name << row;
+        if (part.contains("efficiency")) EXPECT_NEAR(part["efficiency"].get<double>(), 1, 2e-3) << row;
+      }
     }
   }
 }
@@ -119,14 +125,25 @@ TEST_F(PlanUpgrade, WhatIsWrongMovesAlong) {
 TEST_F(PlanUpgrade, RanksStandWhereTheCaseHadThem) {
   const std::vector<std::string> faults{"faults={tensor_across_nodes: true}"};
   measure(faults);
-  const std::map<std::string, double> truth = truth_on("hgx-b200", faults), healthy = truth_on("hgx-b200");
+  folder_.write("hardware/small-nodes.yaml",
+                "name: small nodes\nsource: a test\ngpu: b200\n"
+                "node: {gpus: 4, network: 200 GB/s, nics: 4, nvswitch: true}\n");
   const std::string across = "layout={tensor_parallel: 2, pipeline_parallel: 1}";
-  EXPECT_GT(truth.at(across), 1.1 * healthy.at(across));
-  const nlohmann::json moved = moved_to("hgx-b200");
-  ASSERT_EQ(moved["cases"].size(), 4) << moved;
-  for (const auto& row : moved["cases"]) {
-    const double expected = truth.at(row["name"]);
-    EXPECT_NEAR(row["predicted_step_seconds"].get<double>(), expected, 0.01 * expected) << row;
+  // On as many nodes, on more and smaller ones, and on a single one.
+  for (const std::string hardware : {"hgx-b200", "small-nodes", "gb200-nvl72"}) {
+    SCOPED_TRACE(hardware);
+    const std::map<std::string, double> truth = truth_on(hardware, faults), healthy = truth_on(hardware);
+    if (hardware == "gb200-nvl72") {
+      EXPECT_EQ(truth, healthy);
+    } else {
+      EXPECT_GT(truth.at(across), 1.1 * healthy.at(across));
+    }
+    const nlohmann::json moved = moved_to(hardware);
+    ASSERT_EQ(moved["cases"].size(), 4) << moved;
+    for (const auto& row : moved["cases"]) {
+      const double expected = truth.at(row["name"]);
+      EXPECT_NEAR(row["predicted_step_seconds"].get<double>(), expected, 0.01 * expected) << row;
+    }
   }
 }
 
@@ -181,7 +198,15 @@ TEST_F(PlanUpgrade, RefusesWhatItCannotAnswer) {
   EXPECT_THAT(refusal({"--hardware", "hgx-b2000"}), HasSubstr("hgx-b200"));
   EXPECT_THAT(refusal({"--hardware", "p5", "--set", "micro_batch_size=2"}),
               HasSubstr("cannot change what was measured"));
-  EXPECT_THAT(refusal({"--hardware", "p5", "--best", "3"}), HasSubstr("and nothing else"));
+  // --assume-setup and --efficiency go with an option that is refused.
+  for (const std::vector<std::string>& of_a_plan :
+       std::initializer_list<std::vector<std::string>>{{"--best", "3"},
+                                                       {"--assume-mfu", "40%", "--assume-setup", "45 s"},
+                                                       {"--budget", "baseline", "--efficiency", "products=70%"}}) {
+    std::vector<std::string> more{"--hardware", "p5"};
+    more.insert(more.end(), of_a_plan.begin(), of_a_plan.end());
+    EXPECT_THAT(refusal(more), HasSubstr("and nothing else")) << of_a_plan.back();
+  }
   EXPECT_THAT(refusal({"--hardware", "p5", "--only", "no_such"}), HasSubstr("no case of this name"));
   EXPECT_THAT(said({"plan", test::source_dir() + "/results/example.h5", "--hardware", "p5"}),
               HasSubstr("measured on backend cpu"));
