@@ -109,7 +109,7 @@ bool stand_node_by_node(const std::vector<int>& node_of) {
 }
 
 CaseModel::CaseModel(const Reference& reference, const store::Result& result, std::int32_t case_index)
-    : reference_(reference) {
+    : reference_(reference), stood_(nodes_of_case(result, case_index)) {
   const store::ResultCase& of = result.case_at(case_index);
   settings_ = analysis::settings_of(result, of);
   settings_.mended.clear();

@@ -48,9 +48,12 @@ class CaseModel {
   const program::ProgramSet& set() const { return set_; }
   const Reference& reference() const { return reference_; }
   const config::Settings& settings() const { return settings_; }
+  /// Where its ranks stood, by rank: nodes_of_case.
+  const std::vector<int>& stood() const { return stood_; }
 
  private:
   const Reference& reference_;
+  std::vector<int> stood_;
   config::Settings settings_;
   program::ProgramSet set_;  // not lowered
   store::Result alone_;      // without a profiled step
