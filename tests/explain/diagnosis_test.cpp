@@ -169,6 +169,29 @@ TEST(Diagnosis, DoctorBreaksATie) {
   EXPECT_EQ(told.causes.front().confirmed_by, "pcie.width");
 }
 
+// What doctor found on another node says nothing of this one.
+TEST(Diagnosis, DoctorConfirmsWhatIsOnTheSameNode) {
+  test::Job job = stages;
+  job.sequences = 2;
+  store::Result result = test::measured(job, slow_link(3, 0.5));
+  ASSERT_THAT(diagnosis_of(result).causes.at(0).words, HasSubstr("node 3 (node3)"));
+  const auto first_with = [&](const std::string& where, std::int32_t nodes) {
+    store::ResultFinding width;
+    width.verdict = "warn";
+    width.check = "pcie.width";
+    width.where = where;
+    width.nodes = nodes;
+    result.doctor.findings = {width};
+    const analysis::Cause cause = diagnosis_of(result).causes.at(0);
+    return fmt::format("{} {}", cause.fault, cause.confirmed_by);
+  };
+  EXPECT_EQ(first_with("node0, node3", 2), "pcie_downgraded pcie.width");
+  EXPECT_EQ(first_with("all 4", 4), "pcie_downgraded pcie.width");
+  EXPECT_EQ(first_with("the job", 0), "pcie_downgraded pcie.width");
+  EXPECT_EQ(first_with("node33", 1), "slow_link ");
+  EXPECT_EQ(first_with("node0, node1, 1 more", 3), "slow_link ");
+}
+
 // What costs less than predictions are wrong by is not blamed on anything.
 TEST(Diagnosis, ASmallExcessHasNoCause) {
   const analysis::Diagnosis found = diagnosis_of(test::measured(two_nodes, slow_link(1, 0.9)));
