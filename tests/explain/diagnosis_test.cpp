@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "diagnosed.h"
 
@@ -213,6 +215,73 @@ TEST(Explain, SaysWhyThereIsNothingToHoldItAgainst) {
   EXPECT_THAT(why("cuda", ""), HasSubstr("name them in the configuration"));
   EXPECT_THAT(why("cuda", "hardware: h10"), HasSubstr("cannot be read again"));
   EXPECT_THAT(why("cpu", "hardware: h100-sxm"), HasSubstr("ranks of the backend cpu are none"));
+}
+
+// Profiled as the baseline was, with a batch that no prediction is made of.
+store::Result with_a_case_beside_the_baseline() {
+  store::Result result = test::measured(two_nodes, {});
+  result.cases.push_back(result.cases[0]);
+  result.cases[1].name = "global_batch_size=1000000";
+  for (std::size_t i = 0; i < result.variables.size(); ++i) {
+    if (result.variables[i] == "global_batch_size") result.cases[1].settings[i] = "1000000";
+  }
+  const auto again = [](auto& rows) {
+    for (auto row : std::vector(rows)) {
+      row.case_index = 1;
+      rows.push_back(row);
+    }
+  };
+  again(result.timeline);
+  again(result.splits);
+  again(result.totals);
+  again(result.operations);
+  again(result.roles);
+  return result;
+}
+
+TEST(Explain, SaysWhyACaseHasNoPrediction) {
+  store::Result result = with_a_case_beside_the_baseline();
+  const analysis::Explanation found = explain(result);
+  EXPECT_EQ(found.why_none, "");
+  EXPECT_THAT(found.cases, SizeIs(1));
+  ASSERT_THAT(found.not_predicted, SizeIs(1));
+  EXPECT_EQ(found.not_predicted[0].case_index, 1);
+  EXPECT_THAT(found.not_predicted[0].why, HasSubstr("is more than the"));
+  EXPECT_TRUE(found.diagnosis);
+  EXPECT_EQ(found.why_no_diagnosis, "");
+}
+
+TEST(Explain, SaysWhyThereIsNoDiagnosis) {
+  store::Result result = with_a_case_beside_the_baseline();
+  std::swap(result.cases[0].settings, result.cases[1].settings);
+  analysis::Explanation found = explain(result);
+  EXPECT_THAT(found.cases, SizeIs(1));
+  ASSERT_THAT(found.not_predicted, SizeIs(1));
+  EXPECT_EQ(found.not_predicted[0].case_index, 0);
+  EXPECT_FALSE(found.diagnosis);
+  EXPECT_EQ(found.why_no_diagnosis, "the baseline has no prediction");
+  std::erase_if(result.timeline, [](const auto& row) { return row.case_index == 0; });
+  found = explain(result);
+  EXPECT_THAT(found.cases, SizeIs(1));
+  EXPECT_FALSE(found.diagnosis);
+  EXPECT_EQ(found.why_no_diagnosis, "the baseline has no profiled step");
+  result.timeline.clear();
+  EXPECT_EQ(explain(result).why_none, "no case has a profiled step");
+}
+
+TEST(Explain, ManyRanksHaveATableAndNoDiagnosis) {
+  const test::Job job{.nodes = 513, .sequences = 1};
+  config::Experiment e = test::experiment_of(job);
+  std::vector<std::string> small = e.overrides;
+  small.emplace_back("model.layers=1");
+  e = config::load_recorded(e.text, e.path, small);
+  store::Result result = test::unmeasured(job, e);
+  const Reference reference = reference_of(result);
+  test::add_step(result, CaseModel(reference, result, 0).predict({}));
+  const analysis::Explanation found = explain(result);
+  EXPECT_THAT(found.cases, SizeIs(1));
+  EXPECT_FALSE(found.diagnosis);
+  EXPECT_EQ(found.why_no_diagnosis, "for more than 4096 ranks it would take minutes");
 }
 
 TEST(Explain, FindsTheHardwareByTheNameOfTheGpu) {

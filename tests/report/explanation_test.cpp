@@ -1,5 +1,6 @@
 #include "explanation.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,6 +55,27 @@ TEST(Explanation, SaysWhyThereIsNone) {
   none.why_none = "nothing says what its GPUs promise";
   EXPECT_THAT(text_of_section(none), HasSubstr("There is no prediction to hold it against: nothing says"));
   EXPECT_THAT(text_of_section(none, "cpu"), Not(HasSubstr("prediction")));
+}
+
+TEST(Explanation, SaysWhatHasNoPredictionAndWhyThereIsNoDiagnosis) {
+  analysis::Explanation explained = test::samples::explanation();
+  explained.not_predicted = {
+      {1, "a prediction does not know a"}, {2, "too large"}, {3, "a prediction does not know a"}};
+  const store::Result result = test::samples::full();
+  const auto name = [&](std::size_t i) { return result.cases.at(i).name; };
+  EXPECT_THAT(text_of_section(explained),
+              AllOf(HasSubstr("Without a prediction\n"), Not(HasSubstr("no diagnosis")),
+                    HasSubstr(fmt::format("- {}, {}: a prediction does not know a\n", name(1), name(3))),
+                    HasSubstr(fmt::format("- {}: too large\n", name(2)))));
+  explained.diagnosis.reset();
+  explained.why_no_diagnosis = "the baseline has no profiled step";
+  EXPECT_THAT(text_of_section(explained), HasSubstr("There is no diagnosis: the baseline has no profiled step."));
+  explained.cases.clear();
+  explained.why_none = "a prediction does not know a";
+  EXPECT_THAT(text_of_section(explained), AllOf(HasSubstr("to hold it against: a prediction does not know a."),
+                                                HasSubstr(": too large"), Not(HasSubstr("The last three columns"))));
+  explained.not_predicted.erase(explained.not_predicted.begin() + 1);
+  EXPECT_THAT(text_of_section(explained), Not(HasSubstr(name(1))));
 }
 
 // Of a step that is predicted to take 0.3 s, with an error of 5.6 %.

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -79,9 +82,20 @@ class ComparedTable {
   Table table_;
 };
 
-}  // namespace
-
-namespace {
+// "layout={tensor_parallel: 4}, … and 3 more: why", a line per reason.
+List not_predicted(const store::Result& result, const analysis::Explanation& explanation) {
+  constexpr std::size_t most_named = 4;
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const analysis::NotPredicted& row : explanation.not_predicted) {
+    auto known = std::ranges::find(reasons, row.why, [](const auto& reason) { return reason.first; });
+    if (known == reasons.end()) known = reasons.insert(reasons.end(), {row.why, {}});
+    known->second.push_back(result.at(row).name);
+  }
+  List lines;
+  for (const auto& [why, names] : reasons)
+    lines.items.push_back(fmt::format("{}: {}", join_first(names, most_named), why));
+  return lines;
+}
 
 // A prediction without faults says nothing beside itself.
 bool is_its_own(const analysis::Explanation& explanation) {
@@ -191,6 +205,8 @@ Section explanation_section(const store::Result& result, const analysis::Finding
   if (explained.of_prediction) section.title = "Predicted with its faults against predicted without";
   if (!explained.why_none.empty()) {
     section.add(Paragraph{fmt::format("There is no prediction to hold it against: {}.", explained.why_none)});
+    // One reason for all of them has been given.
+    if (List lines = not_predicted(result, explained); lines.items.size() > 1) section.add(std::move(lines));
     return section;
   }
   section.add(Paragraph{fmt::format(
@@ -198,9 +214,15 @@ Section explanation_section(const store::Result& result, const analysis::Finding
       "calibration {}; means over ranks. Communications count without the waiting for others, which has a line of its "
       "own. The last three columns add up to the step.",
       explained.hardware, explained.calibration)});
+  if (!explained.why_no_diagnosis.empty())
+    section.add(Paragraph{fmt::format("There is no diagnosis: {}.", explained.why_no_diagnosis)});
   for (const analysis::CaseCompared& compared : explained.cases) {
     section.add(Subheading{result.at(compared).name});
     section.add(Numbers{"", ComparedTable(compared, explained.of_prediction).take()});
+  }
+  if (!explained.not_predicted.empty()) {
+    section.add(Subheading{"Without a prediction"});
+    section.add(not_predicted(result, explained));
   }
   return section;
 }
