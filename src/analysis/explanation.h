@@ -62,7 +62,7 @@ struct Diagnosis {
 };
 
 /// A case that has a profiled step and no prediction.
-struct NotPredicted {
+struct CaseNotPredicted {
   std::int32_t case_index = 0;
   std::string why;
 };
@@ -72,10 +72,10 @@ struct Explanation {
   std::string hardware, calibration;
   bool of_prediction =
       false;  // what is held against the prediction is one itself, with the faults of its configuration
-  std::vector<CaseCompared> cases;          // that have a profiled step and a prediction, in order
-  std::vector<NotPredicted> not_predicted;  // in order
-  std::optional<Diagnosis> diagnosis;       // of the baseline
-  std::string why_no_diagnosis;             // a sentence; "": there is one, or why_none says it
+  std::vector<CaseCompared> cases;              // that have a profiled step and a prediction, in order
+  std::vector<CaseNotPredicted> not_predicted;  // in order
+  std::optional<Diagnosis> diagnosis;           // of the baseline
+  std::string why_no_diagnosis;                 // a sentence; "": there is one, or why_none says it
 };
 
 }  // namespace harness::analysis

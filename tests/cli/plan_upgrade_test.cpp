@@ -90,7 +90,9 @@ TEST_F(PlanUpgrade, AHealthyStepIsWhatIsPredictedThere) {
       for (const auto& [name, part] : row["parts"].items()) {
         // What is no operation has none.
         EXPECT_EQ(part.contains("efficiency"), !timeless.contains(name)) << name << row;
-        if (part.contains("efficiency")) EXPECT_NEAR(part["efficiency"].get<double>(), 1, 2e-3) << row;
+        if (part.contains("efficiency")) {
+          EXPECT_NEAR(part["efficiency"].get<double>(), 1, 2e-3) << row;
+        }
       }
     }
   }

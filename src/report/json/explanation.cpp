@@ -65,7 +65,7 @@ Json explanation_json(const store::Result& result, const analysis::Explanation& 
               {"not_predicted", Json::array()}};
   for (const analysis::CaseCompared& compared : explanation.cases)
     out["cases"].push_back(compared_json(result, compared));
-  for (const analysis::NotPredicted& row : explanation.not_predicted)
+  for (const analysis::CaseNotPredicted& row : explanation.not_predicted)
     out["not_predicted"].push_back({{"name", result.at(row).name}, {"why", row.why}});
   return out;
 }

@@ -86,7 +86,7 @@ class ComparedTable {
 List not_predicted(const store::Result& result, const analysis::Explanation& explanation) {
   constexpr std::size_t most_named = 4;
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
-  for (const analysis::NotPredicted& row : explanation.not_predicted) {
+  for (const analysis::CaseNotPredicted& row : explanation.not_predicted) {
     auto known = std::ranges::find(reasons, row.why, [](const auto& reason) { return reason.first; });
     if (known == reasons.end()) known = reasons.insert(reasons.end(), {row.why, {}});
     known->second.push_back(result.at(row).name);
