@@ -61,13 +61,21 @@ struct Diagnosis {
   std::vector<Cause> causes;  // the one that explains most first; empty: none is named
 };
 
+/// A case that has a profiled step and no prediction.
+struct CaseNotPredicted {
+  std::int32_t case_index = 0;
+  std::string why;
+};
+
 struct Explanation {
-  std::string why_none;  // a sentence; "": there is one
+  std::string why_none;  // no case has a prediction: a sentence; "": one has
   std::string hardware, calibration;
   bool of_prediction =
       false;  // what is held against the prediction is one itself, with the faults of its configuration
-  std::vector<CaseCompared> cases;     // that have a profiled step and a prediction, in order
-  std::optional<Diagnosis> diagnosis;  // of the baseline; none without its profiled step
+  std::vector<CaseCompared> cases;              // that have a profiled step and a prediction, in order
+  std::vector<CaseNotPredicted> not_predicted;  // in order
+  std::optional<Diagnosis> diagnosis;           // of the baseline
+  std::string why_no_diagnosis;                 // a sentence; "": there is one, or why_none says it
 };
 
 }  // namespace harness::analysis

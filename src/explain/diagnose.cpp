@@ -1,8 +1,11 @@
 #include "explain/diagnose.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
+#include <set>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "explain/hypothesis.h"
@@ -19,11 +22,35 @@ constexpr double confirmed = 0.2;  // what a cause gains that doctor has found
 constexpr double least_error = 0.03;  // of predicted steps, where the calibration states less or nothing
 constexpr std::size_t most_causes = 4;
 
-// The check of doctor's that failed or warned of this; "": none.
-std::string confirmation(config::Fault fault, const store::Result& result) {
-  for (const std::string_view check : checks_of(fault)) {
+// Where the hypothesis is, or may be.
+std::set<std::string> hosts_of(const Hypothesis& h, const store::Result& result) {
+  std::set<std::string> hosts;
+  for (const store::ResultRank& row : result.rank_table) {
+    const int place = h.of_node ? row.node : row.rank;
+    if (h.places.empty() || std::ranges::find(h.places, place) != h.places.end()) hosts.insert(row.host);
+  }
+  return hosts;
+}
+
+// A finding of many nodes names the first of them: of the rest it is not known.
+bool is_on(const store::ResultFinding& finding, const std::set<std::string>& hosts, std::int32_t all_nodes) {
+  if (finding.nodes == 0 || finding.nodes == all_nodes) return true;
+  constexpr std::string_view comma = ", ";
+  for (std::size_t at = 0; at < finding.where.size();) {
+    const std::size_t end = std::min(finding.where.find(comma, at), finding.where.size());
+    if (hosts.contains(finding.where.substr(at, end - at))) return true;
+    at = end + comma.size();
+  }
+  return false;
+}
+
+// The check of doctor's that failed or warned of this, there; "": none.
+std::string confirmation(const Hypothesis& h, const store::Result& result) {
+  const std::set<std::string> hosts = hosts_of(h, result);
+  for (const std::string_view check : checks_of(h.fault)) {
     const auto found = std::ranges::find_if(result.doctor.findings, [&](const store::ResultFinding& finding) {
-      return finding.is_of_nodes() && finding.check == check && (finding.is_failure() || finding.is_warning());
+      return finding.is_of_nodes() && finding.check == check && (finding.is_failure() || finding.is_warning()) &&
+             is_on(finding, hosts, result.nodes);
     });
     if (found != result.doctor.findings.end()) return std::string(check);
   }
@@ -72,7 +99,7 @@ class Search {
       const Picture& picture = suspects_.fitted(j.hypothesis.faults);
       j.distance_s = distance(measured_, picture);
       j.step_s = picture.step_s;
-      j.confirmed_by = confirmation(j.hypothesis.fault, result_);
+      j.confirmed_by = confirmation(j.hypothesis, result_);
       j.score_s = j.distance_s +
                   unexplained_s * ((j.hypothesis.usual ? 0 : unusual) - (j.confirmed_by.empty() ? 0 : confirmed));
       // How one rank differs from its like needs no calibration; how fast a network is does.

@@ -1,5 +1,9 @@
 #include "explain/explain.h"
 
+#include <fmt/format.h>
+
+#include <cstdint>
+
 #include "analysis/breakdown.h"
 #include "base/error.h"
 #include "explain/compare.h"
@@ -13,20 +17,42 @@ namespace {
 // A dozen simulations with a rank each where a fault breaks the symmetry: minutes beyond this.
 constexpr std::int32_t most_diagnosed_ranks = 4096;
 
-void explain_cases(const store::Result& result, const Reference& reference, analysis::Explanation& found) {
-  for (const analysis::CaseBreakdown& measured : analysis::break_down(result)) {
-    try {
-      const CaseModel model(reference, result, measured.case_index);
-      const analysis::CaseBreakdown predicted = analysis::break_down(model.predict({})).front();
-      found.cases.push_back(compare_with_prediction(measured.mean, predicted.mean));
-      if (result.at(measured).role() != store::CaseRole::baseline || result.ranks > most_diagnosed_ranks) continue;
-      found.diagnosis = diagnose(model, picture_of(result, measured), result);
-      found.diagnosis->case_index = measured.case_index;
-    } catch (const Error& error) {
-      found.why_none = error.what();
-    }
+void diagnose_baseline(const CaseModel& model, const analysis::CaseBreakdown& measured, const store::Result& result,
+                       analysis::Explanation& found) {
+  found.why_no_diagnosis.clear();
+  if (result.ranks > most_diagnosed_ranks) {
+    found.why_no_diagnosis = fmt::format("for more than {} ranks it would take minutes", most_diagnosed_ranks);
+    return;
   }
-  if (!found.cases.empty()) found.why_none.clear();
+  try {
+    found.diagnosis = diagnose(model, picture_of(result, measured), result);
+    found.diagnosis->case_index = measured.case_index;
+  } catch (const Error& why) {
+    found.why_no_diagnosis = why.what();
+  }
+}
+
+void explain_case(const analysis::CaseBreakdown& measured, const store::Result& result, const Reference& reference,
+                  analysis::Explanation& found) {
+  const bool is_baseline = result.at(measured).role() == store::CaseRole::baseline;
+  try {
+    const CaseModel model(reference, result, measured.case_index);
+    const analysis::CaseBreakdown predicted = analysis::break_down(model.predict({})).front();
+    found.cases.push_back(compare_with_prediction(measured.mean, predicted.mean));
+    if (is_baseline) diagnose_baseline(model, measured, result, found);
+  } catch (const Error& why) {
+    found.not_predicted.push_back({measured.case_index, why.what()});
+    if (is_baseline) found.why_no_diagnosis = "the baseline has no prediction";
+  }
+}
+
+void explain_cases(const store::Result& result, const Reference& reference, analysis::Explanation& found) {
+  found.why_no_diagnosis = "the baseline has no profiled step";
+  for (const analysis::CaseBreakdown& measured : analysis::break_down(result))
+    explain_case(measured, result, reference, found);
+  if (!found.cases.empty()) return;
+  found.why_none = found.not_predicted.empty() ? "no case has a profiled step" : found.not_predicted.front().why;
+  found.why_no_diagnosis.clear();
 }
 
 }  // namespace

@@ -109,11 +109,11 @@ std::vector<double> Suspects::excess_of_communication(const config::Faults& know
 std::vector<Hypothesis> Suspects::beside(const config::Faults& known) {
   std::vector<Hypothesis> found;
   add_slow_gpu(known, found);
-  if (!known.tensor_across_nodes) {
+  // Where ranks stand is known: only how much of the step it explains is to be found.
+  if (!known.tensor_across_nodes && !stand_node_by_node(model_.stood())) {
     Hypothesis dealt{.fault = config::Fault::tensor_across_nodes, .faults = known};
     dealt.faults.tensor_across_nodes = true;
-    const std::vector<int>& node_of = model_.reference().node_of;
-    if (config::places(dealt.faults, node_of) != node_of) found.push_back(std::move(dealt));
+    found.push_back(std::move(dealt));
   }
   add_network(known, found);
   return found;

@@ -1,6 +1,7 @@
 #include "explain/reference.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "analysis/case_settings.h"
@@ -97,8 +98,18 @@ std::vector<int> nodes_of_case(const store::Result& result, std::int32_t case_in
   return node_of;
 }
 
+bool stand_node_by_node(const std::vector<int>& node_of) {
+  std::set<int> left;
+  for (std::size_t rank = 1; rank < node_of.size(); ++rank) {
+    if (node_of[rank] == node_of[rank - 1]) continue;
+    left.insert(node_of[rank - 1]);
+    if (left.contains(node_of[rank])) return false;
+  }
+  return true;
+}
+
 CaseModel::CaseModel(const Reference& reference, const store::Result& result, std::int32_t case_index)
-    : reference_(reference) {
+    : reference_(reference), stood_(nodes_of_case(result, case_index)) {
   const store::ResultCase& of = result.case_at(case_index);
   settings_ = analysis::settings_of(result, of);
   settings_.mended.clear();

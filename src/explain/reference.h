@@ -28,6 +28,9 @@ Reference reference_of(const store::Result& result);
 /// Where the ranks of a case really stood, by rank; all on one node where the file does not say.
 std::vector<int> nodes_of_case(const store::Result& result, std::int32_t case_index);
 
+/// Whether the ranks of every node follow on each other: no neighbours were dealt to different nodes.
+bool stand_node_by_node(const std::vector<int>& node_of);
+
 /// One case of a result, to be predicted again and again under different faults.
 class CaseModel {
  public:
@@ -45,9 +48,12 @@ class CaseModel {
   const program::ProgramSet& set() const { return set_; }
   const Reference& reference() const { return reference_; }
   const config::Settings& settings() const { return settings_; }
+  /// Where its ranks stood, by rank: nodes_of_case.
+  const std::vector<int>& stood() const { return stood_; }
 
  private:
   const Reference& reference_;
+  std::vector<int> stood_;
   config::Settings settings_;
   program::ProgramSet set_;  // not lowered
   store::Result alone_;      // without a profiled step

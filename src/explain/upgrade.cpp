@@ -163,12 +163,15 @@ std::vector<PartMoved> moved_parts(const Breakdown& measured, const Breakdown& h
   return parts;
 }
 
-// The ranks as they stood, if as many GPUs are on a node there; else one node after the other.
+// The ranks as they stood, if as many GPUs are on a node there; else one node after the other, or dealt to the nodes
+// one by one where they did not stand node by node.
 std::vector<int> nodes_there(const Reference& here, const config::Hardware& there, int ranks) {
   const int gpus = there.gpus_of_node;
   const config::Hardware& from = *here.experiment.hardware;
   if (gpus == 0 || gpus == from.gpus_of_node) return here.node_of;
-  return machine::Topology::node_by_node(ranks, gpus).node_of;
+  config::Faults dealt;
+  dealt.tensor_across_nodes = !stand_node_by_node(here.node_of);
+  return config::places(dealt, machine::Topology::node_by_node(ranks, gpus).node_of);
 }
 
 bool is_among(const store::ResultCase& the_case, const std::vector<std::string>& only) {

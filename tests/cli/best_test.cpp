@@ -24,7 +24,7 @@ using ::testing::Not;
 constexpr const char* three_variables = R"(name: three
 backend: sim
 hardware: h100-sxm
-model: gpt3-125m
+model: {layers: 2, hidden: 768, heads: 12, vocab: 50304, sequence: 2048}
 baseline: {precision: bf16, micro_batch_size: 1, global_batch_size: 64, layout: {tensor_parallel: 1, pipeline_parallel: 1}}
 sweep:
   micro_batch_size: [2, 4]
@@ -113,9 +113,9 @@ TEST_F(BestTest, OfTooManyItSearches) {
 
 TEST_F(BestTest, WhatIsRefusedIsCountedByReason) {
   const std::vector<std::string> overrides{
-      "sweep={layout: [{tensor_parallel: 2}, {tensor_parallel: 8}], micro_batch_size: [256, 64], rank_order: "
+      "sweep={layout: [{tensor_parallel: 2}, {tensor_parallel: 8}], micro_batch_size: [256, 128], rank_order: "
       "[dp-tp-pp]}",
-      "baseline.global_batch_size=4096"};
+      "baseline.micro_batch_size=64", "baseline.global_batch_size=4096"};
   const Best best = find_best(planned(overrides), 20);
   EXPECT_EQ(best.combinations, 18);
   std::size_t refused = 0, memory = 0;

@@ -64,7 +64,8 @@ TEST(Plan, NamesTheNodesThatEachGroupSpans) {
   const auto planned = [](int ranks_per_node) {
     std::ostringstream out;
     plan({.config = config,
-          .overrides = {},
+          .overrides = {"model.layers=2", "global_batch_size=32",
+                        "sweep={layout: [{tensor_parallel: 8}, {pipeline_parallel: 2}]}"},
           .only = {"layout", "combine"},
           .ranks = 16,
           .ranks_per_node = ranks_per_node,
@@ -85,7 +86,7 @@ TEST(Plan, NamesTheNodesThatEachGroupSpans) {
   EXPECT_THAT(line_of(tensor_8 + " + rank_order=dp-tp-pp"), EndsWith("  tensor 2, data 1"));
   EXPECT_THAT(line_of("layout={tensor_parallel: 1, pipeline_parallel: 2}"),
               EndsWith("  pipeline 2, data 1, embedding 2"));
-  EXPECT_THAT(known, HasSubstr("ranks stand on 2 nodes"));
+  EXPECT_THAT(known, AllOf(HasSubstr("ranks stand on 2 nodes"), HasSubstr("spanned")));
   EXPECT_THAT(planned(0), ::testing::Not(HasSubstr("spanned")));
 }
 

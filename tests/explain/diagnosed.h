@@ -80,9 +80,21 @@ inline void add_step(store::Result& result, store::Result predicted) {
   result.roles = std::move(predicted.roles);
 }
 
+/// Where the ranks of a result stand with these faults.
+inline void place(store::Result& result, const config::Faults& faults) {
+  std::vector<int> node_of;
+  for (const store::ResultRank& row : result.rank_table) node_of.push_back(row.node);
+  node_of = config::places(faults, std::move(node_of));
+  for (std::size_t rank = 0; rank < node_of.size(); ++rank) {
+    result.rank_table[rank].node = node_of[rank];
+    result.rank_table[rank].host = fmt::format("node{}", node_of[rank]);
+  }
+}
+
 /// The same as it would be with these faults, all computations `slower` times as long.
 inline store::Result measured(const Job& job, const config::Faults& faults, double slower = 1) {
   store::Result result = unmeasured(job, experiment_of(job));
+  place(result, faults);
   const explain::Reference reference = explain::reference_of(result);
   add_step(result, explain::CaseModel(reference, result, 0).predict(faults, slower));
   return result;

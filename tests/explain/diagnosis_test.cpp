@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "diagnosed.h"
 
@@ -168,6 +171,29 @@ TEST(Diagnosis, DoctorBreaksATie) {
   EXPECT_EQ(told.causes.front().confirmed_by, "pcie.width");
 }
 
+// What doctor found on another node says nothing of this one.
+TEST(Diagnosis, DoctorConfirmsWhatIsOnTheSameNode) {
+  test::Job job = stages;
+  job.sequences = 2;
+  store::Result result = test::measured(job, slow_link(3, 0.5));
+  ASSERT_THAT(diagnosis_of(result).causes.at(0).words, HasSubstr("node 3 (node3)"));
+  const auto first_with = [&](const std::string& where, std::int32_t nodes) {
+    store::ResultFinding width;
+    width.verdict = "warn";
+    width.check = "pcie.width";
+    width.where = where;
+    width.nodes = nodes;
+    result.doctor.findings = {width};
+    const analysis::Cause cause = diagnosis_of(result).causes.at(0);
+    return fmt::format("{} {}", cause.fault, cause.confirmed_by);
+  };
+  EXPECT_EQ(first_with("node0, node3", 2), "pcie_downgraded pcie.width");
+  EXPECT_EQ(first_with("all 4", 4), "pcie_downgraded pcie.width");
+  EXPECT_EQ(first_with("the job", 0), "pcie_downgraded pcie.width");
+  EXPECT_EQ(first_with("node33", 1), "slow_link ");
+  EXPECT_EQ(first_with("node0, node1, 1 more", 3), "slow_link ");
+}
+
 // What costs less than predictions are wrong by is not blamed on anything.
 TEST(Diagnosis, ASmallExcessHasNoCause) {
   const analysis::Diagnosis found = diagnosis_of(test::measured(two_nodes, slow_link(1, 0.9)));
@@ -189,6 +215,73 @@ TEST(Explain, SaysWhyThereIsNothingToHoldItAgainst) {
   EXPECT_THAT(why("cuda", ""), HasSubstr("name them in the configuration"));
   EXPECT_THAT(why("cuda", "hardware: h10"), HasSubstr("cannot be read again"));
   EXPECT_THAT(why("cpu", "hardware: h100-sxm"), HasSubstr("ranks of the backend cpu are none"));
+}
+
+// Profiled as the baseline was, with a batch that no prediction is made of.
+store::Result with_a_case_beside_the_baseline() {
+  store::Result result = test::measured(two_nodes, {});
+  result.cases.push_back(result.cases[0]);
+  result.cases[1].name = "global_batch_size=1000000";
+  for (std::size_t i = 0; i < result.variables.size(); ++i) {
+    if (result.variables[i] == "global_batch_size") result.cases[1].settings[i] = "1000000";
+  }
+  const auto again = [](auto& rows) {
+    for (auto row : std::vector(rows)) {
+      row.case_index = 1;
+      rows.push_back(row);
+    }
+  };
+  again(result.timeline);
+  again(result.splits);
+  again(result.totals);
+  again(result.operations);
+  again(result.roles);
+  return result;
+}
+
+TEST(Explain, SaysWhyACaseHasNoPrediction) {
+  store::Result result = with_a_case_beside_the_baseline();
+  const analysis::Explanation found = explain(result);
+  EXPECT_EQ(found.why_none, "");
+  EXPECT_THAT(found.cases, SizeIs(1));
+  ASSERT_THAT(found.not_predicted, SizeIs(1));
+  EXPECT_EQ(found.not_predicted[0].case_index, 1);
+  EXPECT_THAT(found.not_predicted[0].why, HasSubstr("is more than the"));
+  EXPECT_TRUE(found.diagnosis);
+  EXPECT_EQ(found.why_no_diagnosis, "");
+}
+
+TEST(Explain, SaysWhyThereIsNoDiagnosis) {
+  store::Result result = with_a_case_beside_the_baseline();
+  std::swap(result.cases[0].settings, result.cases[1].settings);
+  analysis::Explanation found = explain(result);
+  EXPECT_THAT(found.cases, SizeIs(1));
+  ASSERT_THAT(found.not_predicted, SizeIs(1));
+  EXPECT_EQ(found.not_predicted[0].case_index, 0);
+  EXPECT_FALSE(found.diagnosis);
+  EXPECT_EQ(found.why_no_diagnosis, "the baseline has no prediction");
+  std::erase_if(result.timeline, [](const auto& row) { return row.case_index == 0; });
+  found = explain(result);
+  EXPECT_THAT(found.cases, SizeIs(1));
+  EXPECT_FALSE(found.diagnosis);
+  EXPECT_EQ(found.why_no_diagnosis, "the baseline has no profiled step");
+  result.timeline.clear();
+  EXPECT_EQ(explain(result).why_none, "no case has a profiled step");
+}
+
+TEST(Explain, ManyRanksHaveATableAndNoDiagnosis) {
+  const test::Job job{.nodes = 513, .sequences = 1};
+  config::Experiment e = test::experiment_of(job);
+  std::vector<std::string> small = e.overrides;
+  small.emplace_back("model.layers=1");
+  e = config::load_recorded(e.text, e.path, small);
+  store::Result result = test::unmeasured(job, e);
+  const Reference reference = reference_of(result);
+  test::add_step(result, CaseModel(reference, result, 0).predict({}));
+  const analysis::Explanation found = explain(result);
+  EXPECT_THAT(found.cases, SizeIs(1));
+  EXPECT_FALSE(found.diagnosis);
+  EXPECT_EQ(found.why_no_diagnosis, "for more than 4096 ranks it would take minutes");
 }
 
 TEST(Explain, FindsTheHardwareByTheNameOfTheGpu) {
@@ -223,13 +316,26 @@ TEST(Explain, DoesNotReadTheFaultsOfTheConfiguration) {
   EXPECT_EQ(found.causes.front().fault, "acs_on");
 }
 
-// Ranks that a launcher really dealt one by one: the file says where they stand.
-TEST(Explain, KnowsWhereRanksStoodButNotThatTheyShould) {
+// The file says where they stand: ranks that stand node by node were not dealt one by one, whatever the step looks
+// like.
+TEST(Diagnosis, RanksThatStandNodeByNodeWereNotDealt) {
   store::Result result = test::measured(four_nodes, everywhere(&config::Faults::tensor_across_nodes));
-  for (store::ResultRank& row : result.rank_table) row.node = row.rank % four_nodes.nodes;
-  const analysis::Diagnosis found = diagnosis_of(result);
-  ASSERT_THAT(found.causes, SizeIs(1));
-  EXPECT_EQ(found.causes.front().fault, "tensor_across_nodes");
+  ASSERT_EQ(diagnosis_of(result).causes.at(0).fault, "tensor_across_nodes");
+  const auto is_named = [&] {
+    const analysis::Diagnosis found = diagnosis_of(result);
+    EXPECT_GT(found.measured_s, (1 + found.expected_error) * found.healthy_s);
+    return std::ranges::any_of(found.causes, [](const analysis::Cause& cause) {
+      return cause.fault == "tensor_across_nodes" ||
+             std::ranges::any_of(cause.or_else, [](const auto& other) { return other.first == "tensor_across_nodes"; });
+    });
+  };
+  // The nodes may have any numbers.
+  for (store::ResultRank& row : result.rank_table)
+    row.node = four_nodes.nodes - 1 - row.rank / four_nodes.ranks_of_node;
+  EXPECT_FALSE(is_named());
+  // A case may stand elsewhere than the job.
+  for (store::ResultRole& row : result.roles) row.node = row.rank % four_nodes.nodes;
+  EXPECT_TRUE(is_named());
 }
 
 // On hardware that is a little less than its file promises.
@@ -239,6 +345,7 @@ TEST(Diagnosis, BearsACalibrationThatIsALittleOff) {
     Reference reference = reference_of(result);
     reference.experiment.calibration->network_share *= 0.9;
     reference.experiment.calibration->product_share *= 0.88;
+    test::place(result, faults);
     test::add_step(result, CaseModel(reference, result, 0).predict(faults));
     return diagnosis_of(result);
   };

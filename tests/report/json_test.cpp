@@ -74,7 +74,8 @@ TEST(JsonPage, DescribesEveryKeyOfAPrediction) {
   const store::Result result = test::samples::full();
   const analysis::Explanation explanation = test::samples::explanation();
   const std::set<std::string> keys = keys_of(show_json(result, analysis::summarise(result), {}, &explanation));
-  EXPECT_TRUE(keys.contains("or_else") && keys.contains("measured_owns_s") && keys.contains("part"));
+  EXPECT_TRUE(keys.contains("or_else") && keys.contains("measured_owns_s") && keys.contains("part") &&
+              keys.contains("why"));
   expect_described(keys);
 }
 

@@ -48,17 +48,25 @@ Json compared_json(const store::Result& result, const analysis::CaseCompared& co
   return out;
 }
 
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json() : Json(text);
+}
+
 }  // namespace
 
 Json explanation_json(const store::Result& result, const analysis::Explanation& explanation) {
-  Json out = {{"why_none", explanation.why_none.empty() ? Json() : Json(explanation.why_none)},
+  Json out = {{"why_none", text_or_null(explanation.why_none)},
               {"hardware", explanation.hardware},
               {"calibration", explanation.calibration},
               {"of_prediction", explanation.of_prediction},
               {"diagnosis", diagnosis_json(result, explanation)},
-              {"cases", Json::array()}};
+              {"why_no_diagnosis", text_or_null(explanation.why_no_diagnosis)},
+              {"cases", Json::array()},
+              {"not_predicted", Json::array()}};
   for (const analysis::CaseCompared& compared : explanation.cases)
     out["cases"].push_back(compared_json(result, compared));
+  for (const analysis::CaseNotPredicted& row : explanation.not_predicted)
+    out["not_predicted"].push_back({{"name", result.at(row).name}, {"why", row.why}});
   return out;
 }
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -79,9 +82,20 @@ class ComparedTable {
   Table table_;
 };
 
-}  // namespace
-
-namespace {
+// "layout={tensor_parallel: 4}, … and 3 more: why", a line per reason.
+List not_predicted(const store::Result& result, const analysis::Explanation& explanation) {
+  constexpr std::size_t most_named = 4;
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const analysis::CaseNotPredicted& row : explanation.not_predicted) {
+    auto known = std::ranges::find(reasons, row.why, [](const auto& reason) { return reason.first; });
+    if (known == reasons.end()) known = reasons.insert(reasons.end(), {row.why, {}});
+    known->second.push_back(result.at(row).name);
+  }
+  List lines;
+  for (const auto& [why, names] : reasons)
+    lines.items.push_back(fmt::format("{}: {}", join_first(names, most_named), why));
+  return lines;
+}
 
 // A prediction without faults says nothing beside itself.
 bool is_its_own(const analysis::Explanation& explanation) {
@@ -106,18 +120,57 @@ std::string cause_words(const analysis::Cause& cause) {
   return text;
 }
 
-// The kind of computation that takes longest beside its prediction, where all are slow alike.
+// Of what all ranks compute, the kind that costs the step most beside its prediction.
 std::string slow_computing(const analysis::Explanation& explanation, const analysis::Diagnosis& d) {
+  std::string name = "computation";
+  double share = 1 / d.compute_factor;
   const auto compared = std::ranges::find(explanation.cases, d.case_index, &analysis::CaseCompared::case_index);
-  if (compared == explanation.cases.end()) return "";
-  const analysis::KindCompared* most = nullptr;
-  for (const analysis::KindCompared& row : compared->kinds) {
-    const bool computes = row.group.empty() && row.predicted_takes_s > 0;
-    if (computes && (most == nullptr || row.measured_takes_s > most->measured_takes_s)) most = &row;
+  if (compared != explanation.cases.end()) {
+    const analysis::KindCompared* most = nullptr;
+    for (const analysis::KindCompared& row : compared->kinds) {
+      const bool is_slow =
+          row.group.empty() && row.predicted_takes_s > 0 && row.measured_takes_s > row.predicted_takes_s;
+      if (is_slow && row.excess_s() > (most == nullptr ? 0 : most->excess_s())) most = &row;
+    }
+    if (most != nullptr) {
+      name = fmt::format("{}{}", most->recomputed ? "recomputed " : "", most->kind);
+      share = most->predicted_takes_s / most->measured_takes_s;
+    }
   }
-  if (most == nullptr) return "";
-  return fmt::format("{} runs at {} of predicted, on all ranks alike", most->kind,
-                     percent(most->predicted_takes_s / most->measured_takes_s, 0));
+  return fmt::format("{} runs at {} of predicted, on all ranks alike", name, percent(share, 0));
+}
+
+bool computes_slowly(const analysis::Diagnosis& d) {
+  return d.compute_factor - 1 > d.expected_error;
+}
+
+// More than the error of a prediction.
+bool is_much(double seconds, const analysis::Diagnosis& d) {
+  return seconds > d.expected_error * d.healthy_s;
+}
+
+std::string words_without_cause(const analysis::Explanation& explanation, const analysis::Diagnosis& d) {
+  const char* healthy = explanation.of_prediction ? "without" : "predicted";
+  const std::string both = beside_healthy(d, explanation.of_prediction);
+  const double excess_s = d.measured_s - d.healthy_s;
+  if (is_much(-excess_s, d)) {
+    const char* reason = explanation.of_prediction ? "" : ": its hardware file or the calibration promises too little";
+    return fmt::format("Diagnosis: the step takes {} less than {}, more than the expected error of {}{} ({}).",
+                       percent(-excess_s / d.healthy_s, 0), healthy, percent(d.expected_error), reason, both);
+  }
+  if (!is_much(excess_s, d))
+    return fmt::format("Diagnosis: as fast as {}, within the expected error of {} ({}).", healthy,
+                       percent(d.expected_error), both);
+  const double computing_s = std::min(d.explained_s - d.healthy_s, excess_s);
+  if (!computes_slowly(d) || computing_s <= 0)
+    return fmt::format("Diagnosis: {} longer than {}, and no fault that is known here looks like it ({}).",
+                       percent(excess_s / d.healthy_s, 0), healthy, both);
+  const bool is_all = !is_much(d.measured_s - d.explained_s, d);
+  return fmt::format(
+      "Diagnosis: {}{}, a matter of power, clocks or the software, which explains {} of the {} that are too long "
+      "({}).{}",
+      is_all ? "no fault of the cluster; " : "", slow_computing(explanation, d), show_seconds(computing_s),
+      show_seconds(excess_s), both, is_all ? "" : " The rest looks like no fault that is known here.");
 }
 
 }  // namespace
@@ -125,25 +178,15 @@ std::string slow_computing(const analysis::Explanation& explanation, const analy
 std::string diagnosis_words(const analysis::Explanation& explanation) {
   if (!explanation.diagnosis || is_its_own(explanation)) return "";
   const analysis::Diagnosis& d = *explanation.diagnosis;
-  const std::string both = beside_healthy(d, explanation.of_prediction);
-  const double excess = d.measured_s / d.healthy_s - 1;
-  const bool computes_slowly = d.compute_factor - 1 > d.expected_error;
-  if (d.causes.empty()) {
-    if (computes_slowly)
-      return fmt::format(
-          "Diagnosis: no fault of the cluster; {}, which is a matter of power, clocks or the software ({}).",
-          slow_computing(explanation, d), both);
-    if (excess > d.expected_error)
-      return fmt::format("Diagnosis: {} longer than predicted, and no fault that is known here looks like it ({}).",
-                         percent(excess, 0), both);
-    return fmt::format("Diagnosis: as fast as predicted, within the expected error of {} ({}).",
-                       percent(d.expected_error), both);
-  }
+  if (!(d.measured_s > 0 && d.healthy_s > 0)) return "";
+  if (d.causes.empty()) return words_without_cause(explanation, d);
   std::string text = fmt::format("Diagnosis: {}", cause_words(d.causes.front()));
   for (std::size_t i = 1; i < d.causes.size(); ++i) text += fmt::format("; and {}", cause_words(d.causes[i]));
   text += fmt::format(". With {} the step is predicted at {}; {}.", d.causes.size() > 1 ? "them" : "it",
-                      show_seconds(d.explained_s), both);
-  if (computes_slowly) text += fmt::format(" Besides, {}.", slow_computing(explanation, d));
+                      show_seconds(d.explained_s), beside_healthy(d, explanation.of_prediction));
+  if (computes_slowly(d)) text += fmt::format(" Besides, {}.", slow_computing(explanation, d));
+  if (const double rest_s = d.measured_s - d.explained_s; is_much(rest_s, d))
+    text += fmt::format(" {} of it stay unexplained.", show_seconds(rest_s));
   std::vector<std::string> checks;
   for (const analysis::Cause& cause : d.causes) checks.insert(checks.end(), cause.checks.begin(), cause.checks.end());
   if (!checks.empty()) {
@@ -162,6 +205,8 @@ Section explanation_section(const store::Result& result, const analysis::Finding
   if (explained.of_prediction) section.title = "Predicted with its faults against predicted without";
   if (!explained.why_none.empty()) {
     section.add(Paragraph{fmt::format("There is no prediction to hold it against: {}.", explained.why_none)});
+    // One reason for all of them has been given.
+    if (List lines = not_predicted(result, explained); lines.items.size() > 1) section.add(std::move(lines));
     return section;
   }
   section.add(Paragraph{fmt::format(
@@ -169,9 +214,15 @@ Section explanation_section(const store::Result& result, const analysis::Finding
       "calibration {}; means over ranks. Communications count without the waiting for others, which has a line of its "
       "own. The last three columns add up to the step.",
       explained.hardware, explained.calibration)});
+  if (!explained.why_no_diagnosis.empty())
+    section.add(Paragraph{fmt::format("There is no diagnosis: {}.", explained.why_no_diagnosis)});
   for (const analysis::CaseCompared& compared : explained.cases) {
     section.add(Subheading{result.at(compared).name});
     section.add(Numbers{"", ComparedTable(compared, explained.of_prediction).take()});
+  }
+  if (!explained.not_predicted.empty()) {
+    section.add(Subheading{"Without a prediction"});
+    section.add(not_predicted(result, explained));
   }
   return section;
 }
