@@ -365,6 +365,7 @@ Section stragglers_section(const store::Result& result, const analysis::Findings
   }
   section.add(Paragraph{found.evidence});
   const bool predicted = config::traits_of(result.backend).predicts();
+  if (predicted && !found.found()) return section;  // a row of zeros for each rank
   section.add(Numbers{fmt::format("Late in: of the {}s.{}", analysis::step_in_parts(result),
                                   predicted ? "" : " Last in: of the timed steps."),
                       straggler_table(found, max_shown, predicted)});
