@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/device_time.h"
 #include "sim/link_time.h"
 
 namespace harness::sim {
