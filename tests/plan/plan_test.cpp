@@ -46,8 +46,8 @@ TEST(DivideRanks, StepsThatAreTooLongToPlan) {
   e.baseline.micro_batch_size = 100000;
   EXPECT_EQ(why_not(e, 1), "");
   e.baseline.micro_batch_size = e.baseline.global_batch_size = std::int64_t{1} << 31;
-  e.model.sequence = 100000000;
-  EXPECT_THAT(why_not(e, 1), HasSubstr("micro_batch_size 2147483648 * sequence 100000000 is too large"));
+  e.model.sequence = 1000000;
+  EXPECT_THAT(why_not(e, 1), HasSubstr("micro_batch_size 2147483648 * sequence 1000000 is too large"));
   e = small_experiment();
   e.model.layers = 100000;
   EXPECT_THAT(why_not(e, 1), HasSubstr("layers 100000 * micro-batches"));
@@ -92,8 +92,8 @@ TEST(DivideRanks, SaysWhatDoesNotFitAndWhatWould) {
 
 TEST(DivideRanks, HugeNumbersDoNotOverflow) {
   config::Experiment e = small_experiment();
-  e.model.heads = e.model.layers = e.model.vocab = e.model.ffn = 1 << 20;
-  e.baseline.layout = {{program::Axis::tensor, 1 << 20}, {program::Axis::pipeline, 1 << 20}};
+  e.model.heads = e.model.hidden = e.model.layers = e.model.vocab = e.model.ffn = 1 << 16;
+  e.baseline.layout = {{program::Axis::tensor, 1 << 16}, {program::Axis::pipeline, 1 << 16}};
   EXPECT_THAT(why_not(e, 4), HasSubstr("does not divide 4 ranks"));
 }
 
