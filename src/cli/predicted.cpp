@@ -54,7 +54,7 @@ PredictedCase Predictor::operator()(const plan::PlannedCase& planned) const {
   const config::Experiment& e = plan_.experiment;
   PredictedCase predicted;
   if (const auto name = sim::unknown_change(plan_.baseline().settings, planned.settings); !name.empty()) {
-    predicted.unknown = fmt::format("the prediction does not know {}", name);
+    predicted.unknown = predicted.cause = fmt::format("the prediction does not know {}", name);
     return predicted;
   }
   const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
@@ -63,6 +63,7 @@ PredictedCase Predictor::operator()(const plan::PlannedCase& planned) const {
     predicted.step = sim::predict(simulation);
   } catch (const sim::NotPredicted& why) {
     predicted.unknown = why.what();
+    predicted.cause = why.cause;
     return predicted;
   }
   predicted.trust =
