@@ -214,10 +214,6 @@ Experiment load(std::optional<std::string> text, const std::string& path, const 
     read_experiment(*root, e, problems);
   }
   problems.throw_if_any();
-  if (e.measure.rounds < min_rounds_for_verdicts && !traits_of(e.backend).predicts()) {
-    e.warnings.push_back(fmt::format("measure.rounds is {}: below {} rounds most effects stay unresolved; use 12",
-                                     e.measure.rounds, min_rounds_for_verdicts));
-  }
   if (e.measure.share_gpus && e.backend == BackendKind::cuda) {
     e.warnings.emplace_back(
         "measure.share_gpus is true: several ranks may have run on one GPU, so these times show that the run works, "

@@ -208,6 +208,18 @@ Plan plan_of(int cases, int rounds, std::uint64_t seed) {
   return make_plan(e, 1);
 }
 
+TEST(Plan, FewRoundsAreWarnedOfWhereSomethingIsCompared) {
+  config::Experiment e = small_experiment();
+  add_change(e, "micro_batch_size", "2");
+  add_change(e, "layout", "{tensor_parallel: 3}");  // impossible
+  e.measure.rounds = 3;
+  ASSERT_EQ(warnings_of(make_plan(e, 4)).size(), 1u);
+  EXPECT_THAT(warnings_of(make_plan(e, 4))[0], HasSubstr("below 6 rounds most effects stay unresolved"));
+  for (const char* nothing : {"baseline", "layout"}) EXPECT_EQ(warnings_of(make_plan(e, 4, {nothing})).size(), 0u);
+  e.measure.rounds = 6;
+  EXPECT_EQ(warnings_of(make_plan(e, 4)).size(), 0u);
+}
+
 TEST(Schedule, EveryRoundHasEveryCaseOnce) {
   for (const int n : {2, 3, 7, 12}) {
     const Plan plan = plan_of(n, 3 * n + 1, 5);
