@@ -232,6 +232,29 @@ TEST(Laws, OfSeveralNodesAreOfTheNetworkAlone) {
   EXPECT_THAT(hardware, HasSubstr("gpus: 2"));
 }
 
+double best_rate(const std::vector<ProductTime>& products) {
+  double best = 0;
+  for (const ProductTime& p : products) {
+    const config::GemmShape& g = p.shape;
+    best = std::max(best,
+                    2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) / p.seconds);
+  }
+  return best;
+}
+
+// Its products need longer sums for the same share of their peak, which the law does not know: the peak that says most
+// of them best is below the rate of the longest.
+TEST(Laws, OfASecondPrecisionHaveThePeakThatSaysItsProductsBest) {
+  Measured m = node_of_two();
+  config::Calibration slower = planted();
+  slower.product_ramp = 1500;
+  m.products[Precision::bf16] = products_by(slower, {300e9, 20e9, 0}, 2);
+  const Laws laws = fit(m);
+  EXPECT_LT(laws.peak_flops.at(Precision::bf16), 0.9 * best_rate(m.products[Precision::bf16]));
+  EXPECT_GT(error_called(laws, "products, bf16"), 0.1);
+  EXPECT_NEAR(laws.peak_flops.at(Precision::fp32), best_rate(m.products[Precision::fp32]), 1e-3);
+}
+
 // Shares and ramps are the first precision's; of another only the peak is its own.
 TEST(Laws, OfASecondPrecisionHaveAPeakOfTheirOwn) {
   Measured m = node_of_two();
