@@ -69,27 +69,26 @@ std::string measured_text(const config::MeasuredCurves& curves) {
 
 }  // namespace
 
-std::string hardware_text(const Measured& m, const Laws& laws, const config::Hardware* known) {
+std::string hardware_text(const Measured& m, const Laws& laws) {
   std::vector<std::string> peaks, node{fmt::format("gpus: {}", m.ranks_of_node)};
   for (const auto& [precision, flops] : laws.peak_flops)
     peaks.push_back(fmt::format("{}: {:.4g} GFLOP/s", config::name_of(precision), flops / 1e9));
   std::string text = fmt::format(
       "# What all ranks reached at once. The peaks are those of the best product: nobody's data sheet.\n"
-      "name: {}\nsource: {}\npeak_flops: {{{}}}\nmemory: {:.0f} B\nmemory_bandwidth: {}    # the quickest operation "
-      "that moves memory, from whatever cache\n",
-      quoted(fmt::format("{} of {}", m.device, m.host)), quoted(source_of(m)), join(peaks, ", "),
-      known != nullptr && known->memory_bytes > 0 ? known->memory_bytes : m.memory_bytes,
-      rate_text(laws.memory_bytes_per_s));
-  if (known != nullptr && known->sms > 0) text += fmt::format("sms: {}\n", known->sms);
-  if (known != nullptr && known->compute_capability > 0) {
-    text += fmt::format("compute_capability: {}.{}\n", known->compute_capability / 10, known->compute_capability % 10);
-  }
+      "name: {}\nsource: {}\npeak_flops: {{{}}}\n",
+      quoted(fmt::format("{} of {}", m.device.name, m.host)), quoted(source_of(m)), join(peaks, ", "));
+  if (m.device.memory_bytes > 0) text += fmt::format("memory: {:.0f} B\n", m.device.memory_bytes);
+  text += fmt::format("memory_bandwidth: {}    # the quickest operation that moves memory, from whatever cache\n",
+                      rate_text(laws.memory_bytes_per_s));
+  if (m.device.sms > 0) text += fmt::format("sms: {}\n", m.device.sms);
+  if (const int capability = m.device.compute_capability; capability > 0)
+    text += fmt::format("compute_capability: {}.{}\n", capability / 10, capability % 10);
   if (laws.link_bytes_per_s > 0) {
     text += fmt::format("nvlink: {}    # whatever links the ranks of a node: the best bus bandwidth between them\n",
                         rate_text(laws.link_bytes_per_s));
   }
   if (laws.node_bytes_per_s > 0) node.push_back("network: " + rate_text(laws.node_bytes_per_s));
-  if (known != nullptr && known->nvswitch) node.emplace_back("nvswitch: true");
+  if (m.device.nvswitch) node.emplace_back("nvswitch: true");
   return text + fmt::format("node: {{{}}}    # ranks that were measured together\n", join(node, ", "));
 }
 

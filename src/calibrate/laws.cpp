@@ -110,7 +110,7 @@ double attention_error(const std::vector<AttentionTime>& attentions, const sim::
 
 // Shares and ramps are those of the first precision. Another has the peak with which they say its products best; what
 // that leaves wrong is its error.
-void fit_computing(const Measured& m, int multiprocessors, Laws& laws) {
+void fit_computing(const Measured& m, Laws& laws) {
   config::Calibration& c = laws.calibration;
   bool first = true;
   for (const auto& [precision, of_precision] : m.products) {
@@ -119,7 +119,7 @@ void fit_computing(const Measured& m, int multiprocessors, Laws& laws) {
     for (const ProductTime& p : products) peak = std::max(peak, flop_of(p.shape) / p.seconds);
     if (!(peak > 0)) continue;
     const double element = element_bytes(precision);
-    sim::Device device{peak, laws.memory_bytes_per_s, multiprocessors};
+    sim::Device device{peak, laws.memory_bytes_per_s, m.device.sms};
     config::Calibration own = c;
     double error = 0;
     if (first) {
@@ -181,7 +181,9 @@ void fit_links(const Measured& m, Laws& laws) {
   best = std::max(best, reduce.rate);  // where even the largest message is mostly a start
   const double share = reduce.rate / best;
   sim::Network network;
-  network.rank_bytes_per_s = network.node_bytes_per_s = best;
+  network.node_bytes_per_s = best;
+  // Of the links within one of several nodes nothing is known, so the law of the network has nothing beside it.
+  network.rank_bytes_per_s = m.nodes == 1 ? best : std::numeric_limits<double>::infinity();
   if (m.nodes == 1) {
     laws.link_bytes_per_s = best;
     c.within_node = config::WithinNode{share, reduce.start_s, send.start_s};
@@ -206,7 +208,7 @@ void fit_links(const Measured& m, Laws& laws) {
 }
 
 // An operation whose law is far off is written as it was measured.
-void keep_curves(const Measured& m, int multiprocessors, Laws& laws) {
+void keep_curves(const Measured& m, Laws& laws) {
   config::Calibration& c = laws.calibration;
   for (const auto& [key, curve] : m.computations) {
     const config::Precision precision = key.first;
@@ -217,7 +219,7 @@ void keep_curves(const Measured& m, int multiprocessors, Laws& laws) {
     });
     double error = law == laws.errors.end() ? good_enough * 2 : law->error;
     if (moves_memory(name)) {
-      const sim::Device device{laws.peak_flops.at(precision), laws.memory_bytes_per_s, multiprocessors};
+      const sim::Device device{laws.peak_flops.at(precision), laws.memory_bytes_per_s, m.device.sms};
       error = mean_error(curve.points(), [&](const CurvePoint& p) { return sim::memory_seconds(p.size, device, c); });
     }
     if (error > good_enough) c.measured.computations[key] = curve;
@@ -286,7 +288,7 @@ double fit_attention(const std::vector<AttentionTime>& attentions, const sim::De
   return set_shares(ramp) / static_cast<double>(attentions.size());
 }
 
-Laws fit(const Measured& m, int multiprocessors) {
+Laws fit(const Measured& m) {
   constexpr double least_share = 0.01;  // that a file can say
   Laws laws;
   laws.calibration.backend = m.backend;
@@ -294,9 +296,9 @@ Laws fit(const Measured& m, int multiprocessors) {
   laws.calibration.attention_forward = laws.calibration.attention_backward = 1;
   laws.calibration.attention_ramp = 0;
   fit_memory(m, laws);
-  fit_computing(m, multiprocessors, laws);
+  fit_computing(m, laws);
   fit_links(m, laws);
-  keep_curves(m, multiprocessors, laws);
+  keep_curves(m, laws);
   config::Calibration& c = laws.calibration;
   c.software.hop_s = m.hop_s;
   c.software.step_s = m.step_s;

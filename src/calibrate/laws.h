@@ -37,8 +37,8 @@ struct Laws {
   std::vector<LawError> errors;                    // by curve
 };
 
-/// `multiprocessors`: of the device, 0 where it has none. Throws Error if there is no product or no memory to fit to.
-Laws fit(const Measured& measured, int multiprocessors);
+/// Throws Error if there is no product or no memory to fit to.
+Laws fit(const Measured& measured);
 
 /// Product and attention laws alone, with all else as in `calibration`: sets their shares and ramps, returns the mean
 /// error.

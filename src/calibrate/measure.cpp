@@ -1,7 +1,9 @@
 #include "calibrate/measure.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <variant>
@@ -39,6 +41,36 @@ struct ProfiledStep {
   double seconds(program::OperationId id) const { return intervals[id].end_s - intervals[id].start_s; }
 };
 
+job::BlockOutcome run_block(job::Job& job, const Wanted& wanted, const config::Settings& settings,
+                            const program::Layout& layout, const job::Task& task, bool last) {
+  job::BlockRequest request;
+  request.case_name = settings.workload;
+  request.backend = wanted.backend;
+  if (settings.workload == config::training_workload) request.model = wanted.layer;
+  request.settings = settings;
+  request.layout = layout;
+  request.task = task;
+  request.warmup_steps = 1;
+  request.deadlines = {120, 60};
+  job::BlockOutcome outcome = std::move(job.run({{{0, {}}, request, last}}).at(0));
+  if (!outcome.ok) fail("the measurement of {} failed: {}", settings.workload, outcome.reason);
+  return outcome;
+}
+
+config::Settings settings_for(const Wanted& wanted, const char* workload, Precision precision) {
+  config::Settings s;
+  s.workload = workload;
+  s.precision = precision;
+  s.repetitions = repetitions;
+  s.threads = wanted.settings.threads;
+  s.attention = wanted.settings.attention;
+  s.allreduce_algorithm = wanted.settings.allreduce_algorithm;
+  s.bucket_size_bytes = wanted.settings.bucket_size_bytes;
+  s.nccl = wanted.settings.nccl;
+  s.in_place = false;
+  return s;
+}
+
 class Bench {
  public:
   Bench(job::Job& job, const Wanted& wanted) : job_(job), wanted_(wanted), all_{{program::Axis::data, job.size()}} {}
@@ -49,16 +81,13 @@ class Bench {
   void end() { empty_step(true); }
 
  private:
-  struct Block {
-    program::ProgramSet set;
-    std::vector<ProfiledStep> ranks;
-  };
-
   job::BlockOutcome run(const config::Settings& settings, const program::Layout& layout, const job::Task& task,
                         bool last = false);
   template <class Look>
   void profile(const config::Settings& settings, const program::Layout& layout, Look&& look);
-  config::Settings settings_of(const char* workload, Precision precision) const;
+  config::Settings settings_of(const char* workload, Precision precision) const {
+    return settings_for(wanted_, workload, precision);
+  }
   void product(std::size_t number, Precision precision);
   void attention(std::size_t number, bool backward, Precision precision);
   void collective(config::CollectiveKind kind, std::int64_t bytes);
@@ -77,23 +106,11 @@ class Bench {
   std::map<std::pair<std::string, double>, Samples> communications_;
   std::map<double, Samples> busy_communications_;  // all-reduces beside computations, by bytes
   Samples hops_, slowed_, steps_;
-  std::string device_;
 };
 
 job::BlockOutcome Bench::run(const config::Settings& settings, const program::Layout& layout, const job::Task& task,
                              bool last) {
-  job::BlockRequest request;
-  request.case_name = settings.workload;
-  request.backend = wanted_.backend;
-  if (settings.workload == config::training_workload) request.model = wanted_.layer;
-  request.settings = settings;
-  request.layout = layout;
-  request.task = task;
-  request.warmup_steps = 1;
-  request.deadlines = {120, 60};
-  job::BlockOutcome outcome = std::move(job_.run({{{0, {}}, request, last}}).at(0));
-  if (!outcome.ok) fail("the measurement of {} failed: {}", settings.workload, outcome.reason);
-  return outcome;
+  return run_block(job_, wanted_, settings, layout, task, last);
 }
 
 // Calls look(rank, step) for the profiled step of each rank.
@@ -108,20 +125,6 @@ void Bench::profile(const config::Settings& settings, const program::Layout& lay
     for (const program::Interval& i : outcome.of<job::TimelineSamples>(rank).timeline) step.intervals[i.operation] = i;
     look(rank, step);
   }
-}
-
-config::Settings Bench::settings_of(const char* workload, Precision precision) const {
-  config::Settings s;
-  s.workload = workload;
-  s.precision = precision;
-  s.repetitions = repetitions;
-  s.threads = wanted_.settings.threads;
-  s.attention = wanted_.settings.attention;
-  s.allreduce_algorithm = wanted_.settings.allreduce_algorithm;
-  s.bucket_size_bytes = wanted_.settings.bucket_size_bytes;
-  s.nccl = wanted_.settings.nccl;
-  s.in_place = false;
-  return s;
 }
 
 void Bench::product(std::size_t number, Precision precision) {
@@ -281,10 +284,6 @@ void Bench::empty_step(bool last) {
 }
 
 void Bench::round() {
-  if (device_.empty() && config::traits_of(wanted_.backend).ranks_are_gpus) {
-    const job::BlockOutcome probed = run(settings_of("gemm", wanted_.precisions.front()), all_, job::Probe{});
-    device_ = value_of(probed.of<job::ProbeSamples>(0).identity, "device");
-  }
   for (const Precision precision : wanted_.precisions) {
     for (std::size_t i = 0; i < wanted_.products.size(); ++i) product(i, precision);
     for (std::size_t i = 0; i < wanted_.attentions.size(); ++i) {
@@ -313,9 +312,6 @@ Measured Bench::result() const {
   m.nodes = std::ranges::max(places, {}, &job::RankPlace::node).node + 1;
   m.ranks_of_node = places.front().local_ranks;
   m.host = places.front().host;
-  m.device = places.front().device;
-  if (config::traits_of(m.backend).ranks_are_gpus) m.device = device_;
-  m.memory_bytes = places.front().memory_bytes / places.front().local_ranks;
   for (const auto& [key, samples] : products_)
     m.products[key.first].push_back({wanted_.products[key.second], median_of(samples)});
   for (const auto& [key, samples] : attentions_) {
@@ -347,9 +343,30 @@ Measured Bench::result() const {
   return m;
 }
 
+// "132" or "9.0" as 132 and 90; 0 where it does not begin so.
+int digits_of(std::string text) {
+  std::erase(text, '.');
+  int number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
 }  // namespace
 
-Measured measure(job::Job& job, const Wanted& wanted, double limit_s,
+Device device_of(job::Job& job, const Wanted& wanted) {
+  const job::RankPlace& first = job.places().front();
+  if (!config::traits_of(wanted.backend).ranks_are_gpus)
+    return {.name = first.device, .memory_bytes = first.memory_bytes / first.local_ranks};
+  const program::Layout all{{program::Axis::data, job.size()}};
+  const job::BlockOutcome probed =
+      run_block(job, wanted, settings_for(wanted, "gemm", wanted.precisions.front()), all, job::Probe{}, true);
+  const NameValues& identity = probed.of<job::ProbeSamples>(0).identity;
+  return {.name = value_of(identity, "device"),
+          .sms = digits_of(value_of(identity, "multiprocessors")),
+          .compute_capability = digits_of(value_of(identity, "compute_capability"))};
+}
+
+Measured measure(job::Job& job, const Wanted& wanted, const Device& device, double limit_s,
                  const std::function<void(const std::string&)>& say) {
   constexpr int most_rounds = 50;
   const Clock& clock = job.clock();
@@ -367,6 +384,7 @@ Measured measure(job::Job& job, const Wanted& wanted, double limit_s,
   } while (rounds < most_rounds && used_s + round_s < limit_s && job.stop_requests() == 0);
   bench.end();
   Measured measured = bench.result();
+  measured.device = device;
   measured.rounds = rounds;
   measured.took_s = used_s;
   return measured;

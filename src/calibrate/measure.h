@@ -23,12 +23,24 @@ struct AttentionTime {
   double seconds = 0;
 };
 
+/// What a rank computes on.
+struct Device {
+  std::string name;
+  int sms = 0, compute_capability = 0;  // 90 is 9.0; 0: not known, or a CPU
+  double memory_bytes = 0;              // of a rank; 0: not known
+  bool nvswitch = false;                // known to be in machines whose GPUs reach each other at the full rate
+};
+
+/// What the ranks' own device says of itself, on backends whose ranks are GPUs by a worker on each rank. Throws Error
+/// where one does not start.
+Device device_of(job::Job& job, const Wanted& wanted);
+
 /// Medians over ranks, repetitions and rounds of what all ranks measured at once.
 struct Measured {
   config::BackendKind backend{};
   int ranks = 1, nodes = 1, ranks_of_node = 1;
-  std::string host, device;
-  double memory_bytes = 0;  // of a rank
+  std::string host;
+  Device device;
   int rounds = 0;
   double took_s = 0;
   std::map<config::Precision, std::vector<ProductTime>> products;      // by themselves, again and again
@@ -47,7 +59,7 @@ struct Measured {
 /// Runs blocks of the workloads `gemm`, `attention`, `collective` and `gpt` (steps of one layer) on all ranks of the
 /// job, each once a round, for as many rounds as fit in the time, but one at least. `say` is called with a line after
 /// each round. Throws Error where a block fails or is stopped.
-Measured measure(job::Job& job, const Wanted& wanted, double limit_s,
+Measured measure(job::Job& job, const Wanted& wanted, const Device& device, double limit_s,
                  const std::function<void(const std::string&)>& say);
 
 }  // namespace harness::calibrate

@@ -102,19 +102,19 @@ class Search {
     if (predicted.step) {
       known->second = seconds_per_work(planned, predicted);
     } else {
-      ++best_.refused[predicted.unknown];
+      ++best_.refused[predicted.cause];
     }
     return known->second;
   }
 
-  // With its survey; `unknown` says why there is no step.
+  // With its survey; `cause` says why there is no step.
   PredictedCase predicted_of(plan::PlannedCase& planned) {
     planned.survey = surveyor_.survey(planned);
     const plan::DeviceMemory memory = plan::configured_memory(plan_.experiment);
     const double bytes = plan::planned_memory_bytes(plan_.experiment.backend, planned);
     PredictedCase predicted;
     if (!plan::why_too_large(planned, bytes, memory, "needs").empty()) {
-      predicted.unknown =
+      predicted.cause =
           fmt::format("needs more memory than a rank has ({}, {})", show_bytes(memory.bytes), memory.source);
       return predicted;
     }

@@ -32,9 +32,14 @@ void require_computing(config::BackendKind backend) {
   fail("backend {} computes nothing that could be measured; give --backend cpu or cuda", config::name_of(backend));
 }
 
-calibrate::Wanted wanted(const job::Job& job, const CalibrateOptions& options) {
+struct Sizes {
+  calibrate::Wanted wanted;
+  std::optional<config::Hardware> hardware;  // that the configuration names
+};
+
+Sizes sizes_of(const job::Job& job, const CalibrateOptions& options) {
   if (!options.backend.empty()) require_computing(config::parse_backend(options.backend));
-  if (options.config.empty()) return calibrate::usual(backend_of(job, options));
+  if (options.config.empty()) return {calibrate::usual(backend_of(job, options)), {}};
   std::vector<std::string> overrides;
   if (!options.backend.empty()) overrides.push_back("backend=" + options.backend);
   const config::Experiment experiment = config::load_experiment(options.config, overrides);
@@ -42,7 +47,7 @@ calibrate::Wanted wanted(const job::Job& job, const CalibrateOptions& options) {
   if (experiment.model.layers == 0)
     fail("{} has no model, whose step says what sizes to measure; give a configuration with one, or none",
          options.config);
-  return calibrate::wanted_by(plan_sweep(job, experiment, {}, plan::Processes::as_needed));
+  return {calibrate::wanted_by(plan_sweep(job, experiment, {}, plan::Processes::as_needed)), experiment.hardware};
 }
 
 double limit_of(const std::string& text) try {
@@ -52,12 +57,23 @@ double limit_of(const std::string& text) try {
   throw Error(fmt::format("--time-budget: {}", e.what()));
 }
 
-// Its counts; the rates are those that are measured.
-std::optional<config::Hardware> known_of(const std::string& device, config::BackendKind backend) {
-  if (!config::traits_of(backend).ranks_are_gpus) return std::nullopt;
-  auto known = config::find_hardware_for_device(device, "");
-  if (!known) throw Error(config::unknown_device_message(device, "configs/x.yaml"));
-  return known;
+// What a GPU does not tell of itself stands in the file that the configuration names, if that is of this GPU, or else
+// in the one that lists it. Only counts and sizes are taken: the rates are those that are measured.
+void complete(calibrate::Device& device, const std::optional<config::Hardware>& named, const std::string& config_path,
+              const std::string& hardware_path, std::ostream& err) {
+  const bool is_named = named && (named->devices.empty() || named->is(device.name));
+  const auto known = is_named ? named : config::find_hardware_for_device(device.name, config_path);
+  if (!known) {
+    err << fmt::format(
+        "harness: no hardware file lists the {}: its memory is not known, nor whether NVLink switches connect it; "
+        "{} will not say it (`memory`, `node.nvswitch`), and you can add it there\n",
+        device.name, hardware_path);
+    return;
+  }
+  device.memory_bytes = known->memory_bytes;
+  device.nvswitch = known->nvswitch;
+  if (device.sms == 0) device.sms = known->sms;
+  if (device.compute_capability == 0) device.compute_capability = known->compute_capability;
 }
 
 std::string errors_text(const calibrate::Laws& laws) {
@@ -75,21 +91,28 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
   const std::string hardware = prefix + "-hardware.yaml", calibration = prefix + "-calibration.yaml";
   for (const std::string& path : {hardware, calibration}) check_output(path, options.force);
   const double limit_s = limit_of(options.time_budget);
-  const calibrate::Wanted sizes = wanted(job, options);
-  static_cast<void>(backends::get(sizes.backend));  // an Error here says what is missing
-  if (config::traits_of(sizes.backend).ranks_are_gpus) sweep::require_gpus(job.places(), false, "calibrate");
+  const Sizes sizes = sizes_of(job, options);
+  const calibrate::Wanted& wanted = sizes.wanted;
+  const config::BackendTraits& traits = config::traits_of(wanted.backend);
+  static_cast<void>(backends::get(wanted.backend));  // an Error here says what is missing
+  if (traits.ranks_are_gpus) sweep::require_gpus(job.places(), false, "calibrate");
+  const int nodes = sweep::topology_of(job.places()).nodes();
   err << fmt::format("harness: calibrating on {} of {}, backend {}, for about {}\n", plural(job.size(), "rank"),
-                     plural(sweep::topology_of(job.places()).nodes(), "node"), config::name_of(sizes.backend),
-                     show_seconds(limit_s));
+                     plural(nodes, "node"), config::name_of(wanted.backend), show_seconds(limit_s));
   if (job.size() == 1) err << "harness: one rank has nobody to talk to, so no communication is measured\n";
-  const calibrate::Measured measured = calibrate::measure(job, sizes, limit_s, [&](const std::string& line) {
+  if (nodes > 1) {
+    err << "harness: collectives go over all nodes, so nothing is measured of the links within one; calibrate on one "
+           "node to measure those\n";
+  }
+  calibrate::Device device = calibrate::device_of(job, wanted);
+  if (traits.ranks_are_gpus) complete(device, sizes.hardware, options.config, hardware, err);
+  const calibrate::Measured measured = calibrate::measure(job, wanted, device, limit_s, [&](const std::string& line) {
     err << "harness: " << line << "\n" << std::flush;
   });
-  const auto known = known_of(measured.device, sizes.backend);
-  const calibrate::Laws laws = calibrate::fit(measured, known ? known->sms : 0);
+  const calibrate::Laws laws = calibrate::fit(measured);
   const std::string stem = std::filesystem::path(hardware).stem().string();
-  write_output(hardware, calibrate::hardware_text(measured, laws, known ? &*known : nullptr), options.force);
-  write_output(calibration, calibrate::calibration_text(measured, laws, sizes, stem), options.force);
+  write_output(hardware, calibrate::hardware_text(measured, laws), options.force);
+  write_output(calibration, calibrate::calibration_text(measured, laws, wanted, stem), options.force);
   const std::size_t curves =
       laws.calibration.measured.computations.size() + laws.calibration.measured.communications.size();
   out << fmt::format(

@@ -204,9 +204,8 @@ void print_schedule(const plan::Plan& p, std::ostream& out) {
   if (e.measure.looks.empty()) return;
   const auto first = std::ranges::count_if(schedule, [&](const plan::Slot& s) { return s.round < e.measure.looks[0]; });
   out << fmt::format(
-      "looks after rounds {}: settled cases leave, so it takes between {} blocks (all settled by the first look) and "
-      "{}\n",
-      fmt::join(e.measure.looks, ", "), first, schedule.size());
+      "looks after {} {}: settled cases leave, so it takes between {} blocks (all settled by the first look) and {}\n",
+      e.measure.looks.size() == 1 ? "round" : "rounds", fmt::join(e.measure.looks, ", "), first, schedule.size());
 }
 
 // What `rounds` rounds, those that fit, can detect.
@@ -215,14 +214,14 @@ void print_power(const plan::Plan& p, int rounds, std::ostream& out) {
   const int comparisons = analysis::declared_comparisons(sweep::planned_result(p));
   if (comparisons == 0) return;
   if (rounds < analysis::least_pairs) {
-    out << fmt::format("\n{} rounds give no verdict: it takes {} or more, and about 12 to see small effects\n", rounds,
-                       analysis::least_pairs);
+    out << fmt::format("\n{} no verdict: it takes {} or more, and about 12 to see small effects\n",
+                       rounds == 1 ? "1 round gives" : fmt::format("{} rounds give", rounds), analysis::least_pairs);
     return;
   }
   out << fmt::format(
-      "\nWith {} comparisons over {} rounds, a change is detected 4 times in 5 (beyond the smallest effect of "
+      "\nWith {} over {}, a change is detected 4 times in 5 (beyond the smallest effect of "
       "{:.3g} %) if it is at least\n",
-      comparisons, rounds, m.smallest_effect * 100);
+      plural(comparisons, "comparison"), plural(rounds, "round"), m.smallest_effect * 100);
   const bool level = m.interval == config::Interval::level;
   for (const double noise : {0.002, 0.005, 0.01, 0.02}) {
     const double effect =
@@ -313,7 +312,7 @@ int name_best(const plan::Plan& p, const PlanOptions& options, std::ostream& out
   }
   print_head(p, out);
   out << best_text(p, best);
-  for (const std::string& w : p.experiment.warnings) out << "warning: " << w << "\n";
+  for (const std::string& w : plan::warnings_of(p)) out << "warning: " << w << "\n";
   return 0;
 }
 
@@ -354,7 +353,7 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
     out << time.text;
   }
   out << drawing << budget;
-  for (const std::string& w : experiment.warnings) out << "warning: " << w << "\n";
+  for (const std::string& w : plan::warnings_of(p)) out << "warning: " << w << "\n";
   return 0;
 }
 

@@ -30,7 +30,8 @@ machine::Topology planned_topology(const config::Experiment& e, int ranks, int r
   const int gpus = e.hardware ? e.hardware->gpus_of_node : 0;
   if (config::traits_of(e.backend).predicts() && gpus > 0 && ranks_per_node > gpus) {
     fail("{} ranks cannot share a node: one of {} has {}; give --ranks-per-node {} or fewer", ranks_per_node,
-         e.hardware->name, plural(gpus, "GPU"), gpus);
+         e.hardware->name, plural(gpus, config::traits_of(config::stands_for(e)).ranks_are_gpus ? "GPU" : "rank"),
+         gpus);
   }
   if (ranks_per_node == 0 && config::traits_of(e.backend).predicts()) ranks_per_node = gpus > 0 ? gpus : usual;
   return ranks_per_node > 0 ? machine::Topology::node_by_node(ranks, ranks_per_node) : machine::Topology();
@@ -54,7 +55,7 @@ PredictedCase Predictor::operator()(const plan::PlannedCase& planned) const {
   const config::Experiment& e = plan_.experiment;
   PredictedCase predicted;
   if (const auto name = sim::unknown_change(plan_.baseline().settings, planned.settings); !name.empty()) {
-    predicted.unknown = fmt::format("the prediction does not know {}", name);
+    predicted.unknown = predicted.cause = fmt::format("the prediction does not know {}", name);
     return predicted;
   }
   const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
@@ -63,6 +64,7 @@ PredictedCase Predictor::operator()(const plan::PlannedCase& planned) const {
     predicted.step = sim::predict(simulation);
   } catch (const sim::NotPredicted& why) {
     predicted.unknown = why.what();
+    predicted.cause = why.cause;
     return predicted;
   }
   predicted.trust =

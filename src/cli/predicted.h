@@ -19,6 +19,7 @@ struct PredictedCase {
   std::optional<double> change;    // share by which it is longer than the baseline's, per token where these differ
   bool too_close_to_call = false;  // the change is smaller than what a sweep of these predictions counts
   std::string unknown;  // "the prediction does not know nccl_algo"; "" where there is a step, and of an impossible case
+  std::string cause;    // of that, without where in the step it was met: alike for all cases that have it
 };
 
 /// How the ranks of a plan stand, as given (0: not given). A prediction takes the machines that its hardware is usually

@@ -106,11 +106,11 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
       Field::scalar("name", name, "name of the sweep, and of its result file",
                     "up to 64 letters or digits or '.', '_' and '-'", "the file's name"),
       Field::scalar("workload", read_workload, workload.help, workload.allowed, workload.print({})),
-      Field::scalar("backend", backend, "what computes: cpu (cores) or cuda (GPUs); sim predicts what cuda would do",
+      Field::scalar("backend", backend, "what computes: cpu (cores) or cuda (GPUs); sim predicts either",
                     "cpu, cuda, sim")
           .required(),
       model_field(root.find("model"), e.model, problems).required(needs_model),
-      Field::other("hardware", Takes::value, hardware, "the GPU's peak rates and memory; none: no MFU",
+      Field::other("hardware", Takes::value, hardware, "a rank's peak rates, memory and links; none: no MFU",
                    "a file's name in hardware/, a path, or none", "found by the GPU's name"),
       Field::scalar("peak_flops", peak, "dense peak of one rank, instead of the hardware file's",
                     "a rate such as 989 TFLOP/s"),
@@ -196,8 +196,6 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   check_jitter(root, e, problems);
 }
 
-constexpr int min_rounds_for_verdicts = 6;
-
 // Without a text, that of the file.
 Experiment load(std::optional<std::string> text, const std::string& path, const std::vector<std::string>& overrides) {
   Experiment e;
@@ -214,10 +212,6 @@ Experiment load(std::optional<std::string> text, const std::string& path, const 
     read_experiment(*root, e, problems);
   }
   problems.throw_if_any();
-  if (e.measure.rounds < min_rounds_for_verdicts && !traits_of(e.backend).predicts()) {
-    e.warnings.push_back(fmt::format("measure.rounds is {}: below {} rounds most effects stay unresolved; use 12",
-                                     e.measure.rounds, min_rounds_for_verdicts));
-  }
   if (e.measure.share_gpus && e.backend == BackendKind::cuda) {
     e.warnings.emplace_back(
         "measure.share_gpus is true: several ranks may have run on one GPU, so these times show that the run works, "

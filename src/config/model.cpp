@@ -94,12 +94,16 @@ requires std::is_enum_v<Word> std::string text_of(Word value) {
   return word_of(value, words_for(value));
 }
 
+bool is_base_of_angles(double value) {
+  return value > 1 && value <= 1e12;
+}
+
 void read_value(std::string_view text, std::int64_t& into) {
   into = parse_within(text, 1, max_number);
 }
 void read_value(std::string_view text, double& into) {
   const double value = parse_real(text);
-  if (!(value > 1 && value <= 1e12)) fail("found {}; allowed: a number above 1 up to 1e12", quote(text));
+  if (!is_base_of_angles(value)) fail("found {}; allowed: a number above 1 up to 1e12", quote(text));
   into = value;
 }
 void read_value(std::string_view text, bool& into) {
@@ -125,41 +129,28 @@ requires std::is_enum_v<Word> std::string allowed_of(Word value) {
   return join(words_of(words_for(value)), ", ");
 }
 
-// What keys of a model are to each other. `node` has some of them; a preset may have the others.
-class ModelCheck {
- public:
-  ModelCheck(const YamlNode& node, const std::string& path, Problems& problems)
-      : node_(node), path_(path), problems_(problems) {}
+void require_divides(const char* divisor, std::int64_t part, const char* number, std::int64_t whole,
+                     std::vector<ModelProblem>& problems) {
+  if (whole <= 0 || part <= 0 || whole % part == 0) return;
+  problems.push_back({divisor, number,
+                      fmt::format("{} {} does not divide {} {}; allowed: divisors of it, such as {}", divisor, part,
+                                  number, whole, nearest_divisors(whole, part))});
+}
 
-  void divides(const char* divisor, std::int64_t part, const char* number, std::int64_t whole) {
-    if (whole == 0 || part == 0 || whole % part == 0) return;
-    add(divisor, number,
-        fmt::format("{} {} does not divide {} {}; allowed: divisors of it, such as {}", divisor, part, number, whole,
-                    nearest_divisors(whole, part)));
-  }
-  void rotary(const Model& m) {
-    if (m.positions != Positions::rotary) {
-      if (node_.find("rope_theta") != nullptr) add("rope_theta", "", "rope_theta goes with positions: rotary");
-    } else if (m.heads > 0 && m.hidden % m.heads == 0 && m.head_dim() % 2 != 0) {
-      add("heads", "hidden",
-          fmt::format("rotary positions turn pairs of a head's elements, but hidden {} / heads {} = {} is odd",
-                      m.hidden, m.heads, m.head_dim()));
-    }
-  }
-
- private:
-  // Where the first of the keys was said, or else the second; perhaps the preset said both.
-  void add(const char* key, const char* or_key, const std::string& text) {
-    const YamlNode* at = node_.find(key);
-    if (at == nullptr) at = node_.find(or_key);
-    if (at == nullptr) return problems_.add(node_.place, path_, text);
-    problems_.add(at->place, dotted(path_, at->key), text);
-  }
-
-  const YamlNode& node_;
-  const std::string& path_;
-  Problems& problems_;
-};
+// "" for a value that a configuration could say, or 0 where another key says it.
+std::string why_out_of_bounds(const ModelKey& key, std::int64_t value) {
+  const std::int64_t least = key.first_models ? 1 : 0;
+  if (value >= least && value <= max_number) return "";
+  return fmt::format("the model has {} {}; allowed: {} to {}", key.name, value, least, max_number);
+}
+std::string why_out_of_bounds(const ModelKey& key, double value) {
+  if (value == 0 || is_base_of_angles(value)) return "";
+  return fmt::format("the model has {} {}; allowed: 0 or a number above 1 up to 1e12", key.name, value);
+}
+template <class OfFew>  // every value of it is allowed
+std::string why_out_of_bounds(const ModelKey& /*key*/, OfFew /*value*/) {
+  return "";
+}
 
 }  // namespace
 
@@ -189,6 +180,31 @@ Model Model::resolved() const {
   return m;
 }
 
+std::vector<ModelProblem> problems_of(const Model& m) {
+  std::vector<ModelProblem> problems;
+  require_divides("heads", m.heads, "hidden", m.hidden, problems);
+  require_divides("kv_heads", m.kv_heads, "heads", m.heads, problems);
+  if (m.positions == Positions::rotary && m.heads > 0 && m.hidden % m.heads == 0 && m.head_dim() % 2 != 0) {
+    problems.push_back(
+        {"heads", "hidden",
+         fmt::format("rotary positions turn pairs of a head's elements, but hidden {} / heads {} = {} is "
+                     "odd",
+                     m.hidden, m.heads, m.head_dim())});
+  }
+  if (std::string why = why_too_large(m); !why.empty()) problems.push_back({"", "", std::move(why)});
+  return problems;
+}
+
+std::string why_impossible(const Model& model) {
+  std::string why;
+  each_key(model, [&](const ModelKey& key, const auto& value) {
+    if (why.empty()) why = why_out_of_bounds(key, value);
+  });
+  if (!why.empty()) return why;
+  const std::vector<ModelProblem> problems = problems_of(model);
+  return problems.empty() ? "" : problems.front().text;
+}
+
 NameValues texts_of(const Model& model) {
   NameValues texts;
   const Model whole = model.resolved();
@@ -211,11 +227,15 @@ Field model_field(const YamlNode* given, Model& model, Problems& problems) {
                          .required(complete && key.first_models));
   });
   const auto check = [&](const YamlNode& node, const std::string& key) {
-    ModelCheck together(node, key, problems);
-    together.divides("heads", model.heads, "hidden", model.hidden);
-    together.divides("kv_heads", model.kv_heads, "heads", model.heads);
-    together.rotary(model);
-    if (const std::string why = why_too_large(model); !why.empty()) problems.add(node.place, key, why);
+    for (const ModelProblem& problem : problems_of(model)) {
+      // Where the first of the keys was said, or else the second; perhaps the preset said both.
+      const YamlNode* at = node.find(problem.key);
+      if (at == nullptr) at = node.find(problem.or_key);
+      problems.add(at == nullptr ? node.place : at->place, at == nullptr ? key : dotted(key, at->key), problem.text);
+    }
+    const YamlNode* theta = node.find("rope_theta");
+    if (theta != nullptr && model.positions != Positions::rotary)
+      problems.add(theta->place, dotted(key, theta->key), "rope_theta goes with positions: rotary");
     if (model.name.empty() || model.resolved() != model_preset(model.name)->resolved()) model.name = "custom";
   };
   Field field = Field::section("model", std::move(inside),

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/name_values.h"
 #include "config/choice.h"
@@ -88,6 +89,18 @@ void each_key(AnyModel& model, Each&& each) {
   each(ModelKey{"tied_embeddings", "the head shares the embedding's table", "true", false}, model.tied_embeddings);
   each(ModelKey{"biases", "of the products of a layer", "true", false}, model.biases);
 }
+
+/// Two of a model's values that do not go together, or all of them.
+struct ModelProblem {
+  const char* key;     // the one to change; "": no single one
+  const char* or_key;  // the other, or ""
+  std::string text;    // for people
+};
+/// What no decoder can have. A value that is not known (0) is in none of them.
+std::vector<ModelProblem> problems_of(const Model& model);
+/// The first that is wrong with a model which nobody has checked yet, as one from a file: a value out of its bounds, or
+/// the first of problems_of(). "" where a decoder can have it.
+std::string why_impossible(const Model& model);
 
 /// All of that as text, by key; what follows from other keys, too.
 NameValues texts_of(const Model& model);

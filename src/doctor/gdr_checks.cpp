@@ -109,7 +109,7 @@ std::vector<Check> gdr_checks() {
   return {{"gdr.module", "can adapters reach the GPUs' memory: peermem or dma-buf",
            "/sys/module/nvidia_peermem, /sys/kernel/mm/memory_peers, /proc/driver/nvidia/version", docs::gpudirect,
            any_way},
-          {"gdr.dmabuf", "can they by dma-buf, the recommended way",
+          {"gdr.dmabuf", "can adapters reach the GPUs' memory by dma-buf, the recommended way",
            "/proc/driver/nvidia/version, /proc/sys/kernel/osrelease, /boot/config-*", docs::gpudirect, by_dmabuf},
           {"gdr.gdrcopy", "is GDRCopy there, if it is asked for",
            "/sys/module/gdrdrv, /dev/gdrdrv, the environment of each rank", docs::gdrcopy, gdrcopy},

@@ -324,7 +324,7 @@ std::vector<Check> lint_checks() {
       {"env.without_effect", "can a setting have an effect on this fabric", set, docs::nccl_env, without_effect},
       {"env.devices", "do lists of adapters and interfaces fit what there is",
        set + ", /sys/class/infiniband, /sys/class/net", docs::nccl_env, devices},
-      {"env.ranks", "have all ranks the same settings", "the environment of each rank", docs::nccl_env, ranks_agree},
+      {"env.ranks", "do all ranks have the same settings", "the environment of each rank", docs::nccl_env, ranks_agree},
       {"env.file", "does a file set something for NCCL", "/etc/nccl.conf", docs::nccl_env, hidden_file}};
 }
 

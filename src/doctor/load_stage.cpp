@@ -44,7 +44,7 @@ class LoadStage {
   std::vector<Said> run(const config::Hardware* hardware);
 
  private:
-  bool goes_on(const std::string& what);
+  bool goes_on(const std::string& what, bool allowed);
   bool took(const job::BlockOutcome& outcome, const std::string& what);
   void multiply();
   void reduce_in_nodes();
@@ -66,8 +66,8 @@ void note_once(std::vector<std::string>& list, const std::string& what) {
   if (std::ranges::find(list, what) == list.end()) list.push_back(what);
 }
 
-bool LoadStage::goes_on(const std::string& what) {
-  if (bench_.job.stop_requests() == 0 && limit_.allows_block()) return true;
+bool LoadStage::goes_on(const std::string& what, bool allowed) {
+  if (bench_.job.stop_requests() == 0 && allowed) return true;
   note_once(left_out_, what);
   return false;
 }
@@ -85,7 +85,7 @@ bool LoadStage::took(const job::BlockOutcome& outcome, const std::string& what) 
 // what each rank's own products took then.
 void LoadStage::multiply() {
   const std::string what = "products";
-  if (!goes_on(what)) return;
+  if (!goes_on(what, limit_.allows_block())) return;
   config::Settings settings;
   settings.workload = "gemm";
   settings.precision = sizes_.precision;
@@ -105,7 +105,8 @@ void LoadStage::multiply() {
   const double product_s = first.of<job::TimedSamples>(0).step_s.back() / few;
   const int repetitions = static_cast<int>(std::clamp(step_s / product_s, double{few}, double{many}));
   const int steps = static_cast<int>(std::clamp(sizes_.products_s / (repetitions * product_s), 1.0, 20.0));
-  if (goes_on("all GPUs or CPUs under load")) {  // a slow start may have used the time for it
+  // A slow start may have used the time for it.
+  if (goes_on("all GPUs or CPUs under load", limit_.allows_two_more())) {
     const job::BlockOutcome loaded = run(repetitions, job::TimeSteps{steps}, 0.5, false);
     if (!loaded.ok) return static_cast<void>(took(loaded, what));
     load_.conditions = loaded.conditions;
@@ -155,7 +156,7 @@ double LoadStage::rate(const job::BlockOutcome& outcome, const std::vector<std::
 
 void LoadStage::reduce_in_nodes() {
   const std::string what = "all-reduce in each node";
-  if (grid_.of_node() < 2 || !goes_on(what)) return;
+  if (grid_.of_node() < 2 || !goes_on(what, limit_.allows_block())) return;
   const job::BlockOutcome outcome = all_reduce("node_all_reduce", grid_.in_nodes(), sizes_.node_message_bytes);
   if (!took(outcome, what)) return;
   for (int node = 0; node < grid_.nodes(); ++node) {
@@ -168,7 +169,7 @@ void LoadStage::reduce_in_nodes() {
 
 void LoadStage::meet(const PairRound& round) {
   const std::string what = fmt::format("pairs of nodes {} apart", round.distance);
-  if (!goes_on(what)) return;
+  if (!goes_on(what, limit_.allows_block())) return;
   const job::BlockOutcome outcome = all_reduce("pairs", grid_.in_pairs(round), sizes_.pair_message_bytes);
   if (!took(outcome, what)) return;
   Load::Round& measured = load_.rounds.emplace_back(Load::Round{round, {}, {}});

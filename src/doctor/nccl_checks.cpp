@@ -293,7 +293,7 @@ void judge_mtu(const NodeLog& log, Findings& out) {
 const std::vector<NodeCheck>& node_checks() {
   static const std::vector<NodeCheck> all{
       {{"nccl.network", "which network does NCCL take, and is it the best there is", "Using network …"}, judge_network},
-      {{"nccl.plugin", "does EFA have its plug-in", "Using network …"}, judge_plugin},
+      {{"nccl.plugin", "does NCCL use EFA, by its plug-in", "Using network …"}, judge_plugin},
       {{"nccl.gpu_direct", "do adapters reach the GPUs' memory, on every connection", "Channel … via NET/…/GDRDMA"},
        judge_gpu_direct},
       {{"nccl.rails", "does NCCL use an adapter for each GPU", "NET/IB : Using …, Channel … via NET/…"}, judge_rails},
@@ -308,8 +308,8 @@ const std::vector<NodeCheck>& node_checks() {
   return all;
 }
 
-const StageCheck version_check{"nccl.version", "have all ranks the same NCCL", "NCCL version …"},
-    channels_check{"nccl.channels", "how many channels has NCCL made", "… coll channels, … nvls channels, …"};
+const StageCheck version_check{"nccl.version", "do all ranks load the same NCCL", "NCCL version …"},
+    channels_check{"nccl.channels", "how many channels does NCCL make", "… coll channels, … nvls channels, …"};
 
 void judge_versions(const std::vector<NodeLog>& nodes, std::vector<Said>& out) {
   std::map<std::string, std::size_t> count;

@@ -120,7 +120,7 @@ NcclTopology parse_topology(std::string_view text) {
 }
 
 StageCheck topology_check() {
-  return {"nccl.topology", "where does NCCL take GPUs and adapters to be, and what their links carry",
+  return {"nccl.topology", "where does NCCL place GPUs and adapters, and what do their links carry",
           "NCCL_TOPO_DUMP_FILE of the first rank, for its node"};
 }
 

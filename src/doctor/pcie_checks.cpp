@@ -318,7 +318,7 @@ std::vector<Check> pcie_checks() {
            groups},
           {"gpu.bar1", "can others reach all of a GPU's memory", devices + "resource; NVML", docs::nccl, bar1},
           {"topo.numa", "is it known which processor a device is near", devices + "numa_node", docs::nccl, numa},
-          {"topo.nearest", "has each GPU an adapter below its switch", "the places of devices in /sys/devices",
+          {"topo.nearest", "does each GPU have an adapter below its switch", "the places of devices in /sys/devices",
            docs::nccl, nearest_adapter}};
 }
 

@@ -257,14 +257,15 @@ void ranks_and_gpus(const Node& node, const Cluster&, Findings& out) {
 }  // namespace
 
 std::vector<Check> rank_checks() {
-  return {{"rank.gpus", "has each rank a GPU of its own", "the job, /sys/bus/pci/devices, /proc/driver/nvidia/gpus",
-           "docs/running.md", ranks_and_gpus},
+  return {{"rank.gpus", "does each rank have a GPU of its own",
+           "the job, /sys/bus/pci/devices, /proc/driver/nvidia/gpus", "docs/running.md", ranks_and_gpus},
           {"rank.memlock", "may RDMA lock its buffers", "getrlimit(RLIMIT_MEMLOCK) of each rank", docs::nccl, memlock},
           {"rank.nofile", "may a rank open as many sockets as a large job needs", "getrlimit(RLIMIT_NOFILE)",
            docs::nccl, open_files},
           {"rank.shm", "is there shared memory enough", "statvfs(/dev/shm)", docs::nccl, shared_memory},
-          {"rank.binding", "how many CPUs has a rank", "/proc/self/status of each rank", docs::mpirun, binding},
-          {"rank.near_gpu", "has each rank CPUs near its GPU",
+          {"rank.binding", "does each rank have at least four CPUs, or all of its node",
+           "/proc/self/status of each rank", docs::mpirun, binding},
+          {"rank.near_gpu", "does each rank have CPUs near its GPU",
            "/proc/self/status of each rank, /sys/bus/pci/devices/*/local_cpulist", docs::mpirun, near_gpu},
           {"rank.host_binding", "are ranks and their memory on one NUMA node each: what `host_binding` would change",
            "/proc/self/status of each rank, /sys/devices/system/node/node*/cpulist, numastat", "docs/method.md",

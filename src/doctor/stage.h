@@ -60,9 +60,12 @@ class Limit {
   double limit_s() const { return limit_s_; }
   /// Whether there is time for a block, its start included.
   bool allows_block() const { return left_s() > 3 * step_s(); }
-  /// Those of a block that begins now: whatever happens to it, it ends by the limit, or a few seconds after it where a
-  /// worker has to be killed. `share`: of the time left, where other blocks are to follow on the same workers. That of
-  /// a step is always the same, as those blocks must agree in it.
+  /// Whether there is time for a block on workers that run already and for the last one on them, which always runs:
+  /// for the least deadlines of both.
+  bool allows_two_more() const { return left_s() > 4 * step_s(); }
+  /// Those of a block that begins now, once one of the above allowed it: where it hangs, it is ended by the limit, or a
+  /// few seconds after it where a worker has to be killed. `share`: of the time left, where other blocks are to follow
+  /// on the same workers. That of a step is always the same, as those blocks must agree in it.
   config::Deadlines deadlines(double share = 1) const {
     return {std::max(share * left_s() - step_s(), step_s()), step_s()};
   }

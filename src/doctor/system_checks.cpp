@@ -180,7 +180,7 @@ std::vector<Check> system_checks() {
        docs::kernel, huge_pages},
       {"clock.source", "is the kernel's clock quick to read",
        "/sys/devices/system/clocksource/clocksource0/current_clocksource", docs::kernel, clock_source},
-      {"clock.offset", "have all nodes the same time, within 0.1 s", "the time of each node, asked five times",
+      {"clock.offset", "do all nodes have the same time, within 0.1 s", "the time of each node, asked five times",
        docs::adjtimex, clocks_agree},
       {"clock.sync", "does something keep the clock right", "adjtimex()", docs::adjtimex, synchronised}};
 }

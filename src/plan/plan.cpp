@@ -212,4 +212,17 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
   return plan;
 }
 
+std::vector<std::string> warnings_of(const Plan& plan) {
+  constexpr int least_rounds = 6;
+  const config::Experiment& e = plan.experiment;
+  std::vector<std::string> warnings = e.warnings;
+  const auto is_compared = [](const PlannedCase& planned) { return planned.is_possible() && planned.is_change(); };
+  const bool compares = !config::traits_of(e.backend).predicts() && std::ranges::any_of(plan.cases, is_compared);
+  if (compares && e.measure.rounds < least_rounds) {
+    warnings.push_back(fmt::format("measure.rounds is {}: below {} rounds most effects stay unresolved; use 12",
+                                   e.measure.rounds, least_rounds));
+  }
+  return warnings;
+}
+
 }  // namespace harness::plan

@@ -73,6 +73,9 @@ struct Plan {
 Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only = {},
                Processes processes = Processes::as_needed, const machine::Topology& topology = {});
 
+/// What a person should know before anything runs: of the experiment, and of what its cases make of it.
+std::vector<std::string> warnings_of(const Plan& plan);
+
 /// A case that a plan does not have: its baseline with this change.
 PlannedCase case_of(const Plan& plan, const config::Change& change);
 

@@ -195,8 +195,9 @@ std::string change_line(const store::Result& result, const analysis::Summary& su
                         percent(summary.level->block_deviation, 2));
   }
   if (!result.looks.empty()) {
-    line += fmt::format(" The sweep looks after rounds {}{}; what is settled leaves.", spaced(result.looks),
-                        result.extended.empty() ? ", and the looks share the error" : "");
+    const bool several = result.looks.find(',') != std::string::npos;
+    line += fmt::format(" The sweep looks after {} {}{}; what is settled leaves.", several ? "rounds" : "round",
+                        spaced(result.looks), result.extended.empty() ? ", and the looks share the error" : "");
   }
   if (!summary.declared) line += fmt::format(" These are not the declared intervals ({}).", result.interval);
   return line;

@@ -203,7 +203,7 @@ void Costs::require_links(bool within_node, bool between_nodes) const {
         "GB/s}}`");
   }
   if (within_node && !(network_.rank_bytes_per_s > 0))
-    fail("ranks share a node, and nothing says how fast its GPUs are linked: add `fabric: {{rank: 450 GB/s}}`");
+    fail("ranks share a node, and nothing says how fast they are linked: add `fabric: {{rank: 450 GB/s}}`");
 }
 
 const Spread& Costs::spread(int rank_class, program::GroupId group) {

@@ -10,7 +10,10 @@ namespace harness::sim {
 
 /// There is no prediction of a case, and this is why.
 struct NotPredicted : Error {
-  using Error::Error;
+  /// `where`: in the step, after a space.
+  explicit NotPredicted(const std::string& why, const std::string& where = "")
+      : Error(where.empty() ? why : fmt::format("{} {}", why, where)), cause(why) {}
+  std::string cause;  // without where: the same for all cases that have it
 };
 
 /// The variable by which the two differ and of whose value the simulation knows nothing, "nccl_buffsize"; "" if there

@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "base/text.h"
 #include "nccl/choices.h"
 #include "sim/known.h"
 
@@ -301,11 +302,10 @@ NcclEffect nccl_effect(Collective kind, double bytes, const NcclGroup& group, co
         "of a hardware file of your own");
   }
   if (!std::isfinite(forced.seconds)) {
-    throw NotPredicted(
-        fmt::format("NCCL ends with an error: nccl_algo {} and nccl_proto {} leave it nothing for an {} of {} ranks on "
-                    "{} nodes{}",
-                    algorithms, protocols, function_of(kind), group.ranks, group.nodes,
-                    may_be_collnet() ? " (CollNet needs nccl_collnet: true, and two nodes)" : ""));
+    throw NotPredicted(fmt::format("NCCL ends with an error: nccl_algo {} and nccl_proto {} leave it nothing for an {}",
+                                   algorithms, protocols, function_of(kind)),
+                       fmt::format("of {} on {}{}", plural(group.ranks, "rank"), plural(group.nodes, "node"),
+                                   may_be_collnet() ? " (CollNet needs nccl_collnet: true, and two nodes)" : ""));
   }
   const auto limit = [&](const char* name, int otherwise) {
     const std::string value = value_of(settings, name);

@@ -1,5 +1,6 @@
 #include "store/plausible.h"
 
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -15,6 +16,17 @@ void require_within(std::string_view where, std::int64_t value, std::int64_t low
 // Seconds, bytes and FLOP: not known (NaN) or a number that a run could have had.
 void require_amount(std::string_view where, double value) {
   if (value < 0 || value > 1e30) fail("{} is {}, which nothing measured can be", where, value);
+}
+
+// Known to whoever wrote the row; it may lie before the zero of its clock.
+void require_time(std::string_view where, double value) {
+  if (!(std::abs(value) <= 1e30)) fail("{} is {}, which is no time", where, value);
+}
+
+// A part of a step, known to whoever wrote the row.
+void require_duration(std::string_view where, double value) {
+  if (std::isnan(value)) fail("{} is {}, which no duration is", where, value);
+  require_amount(where, value);
 }
 
 void check_run(const Result& r) {
@@ -33,6 +45,7 @@ void check_run(const Result& r) {
     require_within("column alone of /ladder", rung.alone, 0, r.case_count() - 1);
     require_within("column together of /ladder", rung.together, 0, r.case_count() - 1);
   }
+  for (const ResultRank& row : r.rank_table) require_within("column node of /ranks", row.node, 0, r.nodes - 1);
 }
 
 template <class Row>
@@ -72,6 +85,7 @@ void check_roles(const Result& r) {
     case_index = row.case_index;
     ++rank;
     require_within("column role of /roles", row.role, 0, c.ranks - 1);
+    require_within("column node of /roles", row.node, -1, r.nodes - 1);
     for (const program::Axis axis : program::told_axes) {
       require_within(fmt::format("column {} of /roles", program::name_of(axis)), row.at[axis], 0, c.layout[axis] - 1);
     }
@@ -105,7 +119,8 @@ void check_timelines(const Result& r) {
     require_within("column role of /timeline", row.role, 0, r.ranks - 1);
     require_within("column layer of /timeline", row.layer, -1, INT32_MAX);
     require_within("column micro_batch of /timeline", row.micro_batch, -1, INT32_MAX);
-    require_amount("column end_s of /timeline", row.end_s);
+    require_time("column start_s of /timeline", row.start_s);
+    require_duration("column end_s of /timeline", row.end_s);
   }
   for (const ResultTotal& row : r.totals) {
     check_case(r, row, "/timeline_totals");
@@ -114,7 +129,12 @@ void check_timelines(const Result& r) {
   for (const ResultSplit& row : r.splits) {
     check_case(r, row, "/timeline_splits");
     require_within("column rank of /timeline_splits", row.rank, 0, r.ranks - 1);
-    require_amount("column step_s of /timeline_splits", row.step_s);
+    require_duration("column step_s of /timeline_splits", row.step_s);
+    require_duration("column compute_s of /timeline_splits", row.compute_s);
+    require_duration("column communication_s of /timeline_splits", row.communication_s);
+    require_duration("column exposed_s of /timeline_splits", row.exposed_s);
+    require_duration("column overlapped_s of /timeline_splits", row.overlapped_s);
+    require_duration("column idle_s of /timeline_splits", row.idle_s);
   }
   for (const ResultOperations& row : r.operations) {
     check_case(r, row, "/timeline_operations");

@@ -98,7 +98,7 @@ store::Result planned_result(const plan::Plan& plan) {
   r.model = e.model.resolved();
   r.flop_formula = workloads::workload_of(e.baseline).flop_formula(e.model);
   r.variables = config::variable_names();
-  r.warnings = e.warnings;
+  r.warnings = plan::warnings_of(plan);
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     r.cases.push_back(case_row(plan.experiment.backend, plan.cases[i]));
     add_roles(plan.cases[i], static_cast<std::int32_t>(i), r.roles);

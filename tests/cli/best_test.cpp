@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -127,6 +128,20 @@ TEST_F(BestTest, WhatIsRefusedIsCountedByReason) {
   EXPECT_EQ(refused - memory, 6);  // tensor_parallel 8 does not divide the heads
   EXPECT_EQ(best.alike, 3);        // rank_order with one axis alone
   EXPECT_EQ(best.predicted + refused + best.alike, 18);
+}
+
+// NCCL has no tree for an all-gather, whatever the layout makes of the group.
+TEST_F(BestTest, WhatNcclRefusesInGroupsOfAnySizeIsOneReason) {
+  const std::vector<std::string> overrides{
+      "baseline.sharding=optimizer", "sweep={layout: [{tensor_parallel: 2}, {tensor_parallel: 4}], nccl_algo: [Tree]}"};
+  const Best best = find_best(planned(overrides), 20);
+  std::map<std::string, std::size_t> by_nccl;
+  for (const auto& [reason, number] : best.refused) {
+    if (reason.starts_with("NCCL ends with an error")) by_nccl[reason] = number;
+  }
+  ASSERT_EQ(by_nccl.size(), 1u);
+  EXPECT_THAT(by_nccl.begin()->first, HasSubstr("nccl_algo Tree and nccl_proto default leave it nothing for an "));
+  EXPECT_EQ(by_nccl.begin()->second, 3u);
 }
 
 TEST_F(BestTest, TextAndJsonHaveTheSame) {

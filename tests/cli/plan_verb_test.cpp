@@ -116,8 +116,24 @@ TEST(Plan, PromisesWhatTheDeclaredIntervalDetects) {
   EXPECT_NE(pairs, level);
   for (const char* interval : {"pairs", "level"}) {
     EXPECT_THAT(promise(interval, 3), HasSubstr("3 rounds give no verdict: it takes 4 or more"));
-    EXPECT_THAT(promise(interval, 4), HasSubstr("a change is detected 4 times in 5"));
+    EXPECT_THAT(promise(interval, 4),
+                HasSubstr("\nWith 1 comparison over 4 rounds, a change is detected 4 times in 5"));
   }
+}
+
+TEST(Plan, SaysOneOfWhatIsOne) {
+  const std::string laptop = test::source_dir() + "/configs/laptop.yaml";
+  std::ostringstream out;
+  plan({.config = laptop,
+        .overrides = {"measure.rounds=5", "measure.until=settled"},
+        .only = {"baseline"},
+        .ranks = 2,
+        .like = "",
+        .budget = "",
+        .efficiencies = {}},
+       out);
+  EXPECT_THAT(out.str(), HasSubstr("looks after round 5: "));
+  EXPECT_THAT(out.str(), ::testing::Not(HasSubstr("unresolved")));  // nothing is compared
 }
 
 // The times of two ranks of a small model on a CPU say nothing about 128 GPUs.

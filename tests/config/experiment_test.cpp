@@ -278,13 +278,6 @@ TEST(Experiment, KeysOfAModelThatDoNotGoTogetherAreNamed) {
   EXPECT_EQ(complaint("kv_heads: 2"), "");
 }
 
-TEST(Experiment, FewRoundsAreWarnedOf) {
-  const TemporaryFolder folder;
-  const Experiment e = load_experiment(folder.write("a.yaml", test::issue_example()), {"measure.rounds=3"});
-  ASSERT_EQ(e.warnings.size(), 1u);
-  EXPECT_THAT(e.warnings[0], HasSubstr("unresolved"));
-}
-
 TEST(Overrides, SetAnyKey) {
   const TemporaryFolder folder;
   const std::string path = folder.write("laptop.yaml", test::issue_example());

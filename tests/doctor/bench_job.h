@@ -44,7 +44,7 @@ class BenchJob : public AnsweringJob {
   std::string topology;                                        // what NCCL writes of the first rank's node
   machine::Conditions conditions;
   int culprit = 3;
-  double block_s = 1;  // on the clock
+  double block_s = 1;  // on the clock, or what its deadlines allow
   int stops = 0;
   std::vector<job::BlockRequest> requests;
   std::vector<std::vector<int>> sets;  // of the requests
@@ -65,7 +65,7 @@ class BenchJob : public AnsweringJob {
     requests.push_back(request);
     sets.push_back(block.set.ranks);
     begun_s.push_back(clock_.now_s);
-    clock_.now_s += block_s;
+    clock_.now_s += std::min(block_s, request.deadlines.start_s + request.deadlines.step_s);
     const std::string file = value_of(request.environment, "NCCL_TOPO_DUMP_FILE");
     if (!file.empty() && !topology.empty()) std::ofstream(file) << topology;
     job::BlockOutcome outcome;

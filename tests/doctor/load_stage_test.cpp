@@ -281,6 +281,21 @@ TEST(LoadStage, EachBlockHasTheTimeThatIsLeft) {
   }
 }
 
+// The last block on the workers of the products runs whatever time is left: what runs before it must leave enough.
+TEST(LoadStage, ASlowBlockLeavesTheLastOneItsTime) {
+  for (const double block_s : {23.0, 25.0, 28.0, 32.0}) {
+    test::BenchJob job(1, 2);
+    give_gpus(job, 2);
+    job.block_s = block_s;
+    said_by(job);
+    for (std::size_t i = 0; i < job.requests.size(); ++i) {
+      const config::Deadlines& own = job.requests[i].deadlines;
+      EXPECT_LE(job.begun_s[i] + own.start_s + own.step_s, load_limit_s) << block_s << ", block " << i;
+    }
+    EXPECT_EQ(job.requests.size(), block_s < 24 ? 3u : 2u) << block_s;  // 60 % of the limit are left, or not
+  }
+}
+
 TEST(LoadStage, ASlowStartLeavesTheLoadOutAndStillTellsTheProducts) {
   test::BenchJob job(1, 2);
   give_gpus(job, 2);

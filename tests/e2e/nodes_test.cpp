@@ -9,6 +9,7 @@
 #include "analysis/breakdown.h"
 #include "command.h"
 #include "store/result_file.h"
+#include "support/files.h"
 #include "support/paths.h"
 
 namespace harness {
@@ -27,10 +28,13 @@ std::string on_two_nodes(const test::TemporaryFolder& folder, const std::string&
       agent, test::program_path(), arguments);
 }
 
+bool can_have_two_nodes() {
+  return test::run("sh -c \"unshare --uts true && mpirun --version | grep -q 'Open MPI'\"").exit_code == 0;
+}
+constexpr const char* needed = "needs Open MPI and the right to give a process a host name of its own";
+
 TEST(Nodes, ShardsInsideANodeTrainAsTheBaselineDoes) {
-  const bool possible =
-      test::run("sh -c \"unshare --uts true && mpirun --version | grep -q 'Open MPI'\"").exit_code == 0;
-  if (!possible) GTEST_SKIP() << "needs Open MPI and the right to give a process a host name of its own";
+  if (!can_have_two_nodes()) GTEST_SKIP() << needed;
   const test::TemporaryFolder folder;
   const std::string file = folder / "nodes.h5";
   const auto o = test::run(on_two_nodes(
@@ -65,6 +69,23 @@ TEST(Nodes, ShardsInsideANodeTrainAsTheBaselineDoes) {
     EXPECT_TRUE(c.mean[Part::data]) << c.case_index;
     EXPECT_FALSE(c.mean[Part::communication]) << c.case_index;
   }
+}
+
+TEST(Nodes, CalibrateMeasuresTheNetworkAloneAndSaysSo) {
+  if (!can_have_two_nodes()) GTEST_SKIP() << needed;
+  const test::TemporaryFolder folder;
+  const std::string config = folder.write("small.yaml", R"(backend: cpu
+model: {layers: 2, hidden: 32, heads: 2, vocab: 64, sequence: 16}
+baseline: {precision: fp32, global_batch_size: 4}
+)");
+  const auto o =
+      test::run(on_two_nodes(folder, fmt::format("calibrate {} -o {} --time-budget 1s", config, folder / "x")));
+  ASSERT_EQ(o.exit_code, 0) << o.out << o.err;
+  EXPECT_THAT(o.err, HasSubstr("4 ranks of 2 nodes"));
+  EXPECT_THAT(o.err, HasSubstr("nothing is measured of the links within one"));
+  const std::string hardware = test::text_of(folder / "x-hardware.yaml");
+  EXPECT_THAT(hardware, HasSubstr("network: "));
+  EXPECT_THAT(hardware, Not(HasSubstr("nvlink")));
 }
 
 }  // namespace

@@ -46,8 +46,8 @@ TEST(DivideRanks, StepsThatAreTooLongToPlan) {
   e.baseline.micro_batch_size = 100000;
   EXPECT_EQ(why_not(e, 1), "");
   e.baseline.micro_batch_size = e.baseline.global_batch_size = std::int64_t{1} << 31;
-  e.model.sequence = 100000000;
-  EXPECT_THAT(why_not(e, 1), HasSubstr("micro_batch_size 2147483648 * sequence 100000000 is too large"));
+  e.model.sequence = 1000000;
+  EXPECT_THAT(why_not(e, 1), HasSubstr("micro_batch_size 2147483648 * sequence 1000000 is too large"));
   e = small_experiment();
   e.model.layers = 100000;
   EXPECT_THAT(why_not(e, 1), HasSubstr("layers 100000 * micro-batches"));
@@ -92,8 +92,8 @@ TEST(DivideRanks, SaysWhatDoesNotFitAndWhatWould) {
 
 TEST(DivideRanks, HugeNumbersDoNotOverflow) {
   config::Experiment e = small_experiment();
-  e.model.heads = e.model.layers = e.model.vocab = e.model.ffn = 1 << 20;
-  e.baseline.layout = {{program::Axis::tensor, 1 << 20}, {program::Axis::pipeline, 1 << 20}};
+  e.model.heads = e.model.hidden = e.model.layers = e.model.vocab = e.model.ffn = 1 << 16;
+  e.baseline.layout = {{program::Axis::tensor, 1 << 16}, {program::Axis::pipeline, 1 << 16}};
   EXPECT_THAT(why_not(e, 4), HasSubstr("does not divide 4 ranks"));
 }
 
@@ -206,6 +206,18 @@ Plan plan_of(int cases, int rounds, std::uint64_t seed) {
   e.measure.seed = seed;
   for (int i = 1; i < cases - 1; ++i) add_change(e, "micro_batch_size", std::to_string(1 << i));
   return make_plan(e, 1);
+}
+
+TEST(Plan, FewRoundsAreWarnedOfWhereSomethingIsCompared) {
+  config::Experiment e = small_experiment();
+  add_change(e, "micro_batch_size", "2");
+  add_change(e, "layout", "{tensor_parallel: 3}");  // impossible
+  e.measure.rounds = 3;
+  ASSERT_EQ(warnings_of(make_plan(e, 4)).size(), 1u);
+  EXPECT_THAT(warnings_of(make_plan(e, 4))[0], HasSubstr("below 6 rounds most effects stay unresolved"));
+  for (const char* nothing : {"baseline", "layout"}) EXPECT_EQ(warnings_of(make_plan(e, 4, {nothing})).size(), 0u);
+  e.measure.rounds = 6;
+  EXPECT_EQ(warnings_of(make_plan(e, 4)).size(), 0u);
 }
 
 TEST(Schedule, EveryRoundHasEveryCaseOnce) {

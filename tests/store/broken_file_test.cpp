@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <cstdint>
 #include <fstream>
+#include <limits>
 
 #include "sample.h"
 #include "support/errors.h"
@@ -27,7 +29,13 @@ class BrokenFile : public ::testing::Test {
   void begin() {
     Result plan = sample_plan();
     plan.tuning = {{"a", "b"}};
-    ResultFile::create(path_, plan, {.intervals = 4, .totals = 3}, true)->finish(RunState::complete);
+    for (std::int32_t rank = 0; rank < plan.ranks; ++rank) plan.roles.push_back({0, rank, 0, {}, rank / 2});
+    for (ResultRole& row : plan.roles) row.at[program::Axis::data] = row.rank;
+    plan.splits = {{.step_s = 1, .compute_s = 0.5, .idle_s = 0.5}};
+    auto file = ResultFile::create(path_, plan, {.intervals = 4, .totals = 3}, true);
+    file->add_timeline({ResultInterval()});
+    file->finish(RunState::complete);
+    file.reset();
     file_ = H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
     ASSERT_GE(file_, 0);
   }
@@ -196,6 +204,44 @@ TEST_F(BrokenFile, NumbersThatNoRunHas) {
   begin();
   fill_column("/cases", "tokens_per_step", H5T_NATIVE_DOUBLE, 1e300);
   EXPECT_THAT(read(), HasSubstr("tokens_per_step of /cases is 1e+300"));
+}
+
+// Seconds are summed, drawn and divided by.
+TEST_F(BrokenFile, TimesThatNoStepHas) {
+  constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double value : {nan, infinity, -infinity}) {
+    for (const char* column : {"start_s", "end_s"}) {
+      begin();
+      fill_column("/timeline", column, H5T_NATIVE_DOUBLE, value);
+      EXPECT_THAT(read(), HasSubstr(fmt::format("column {} of /timeline is {}", column, value)));
+    }
+  }
+  for (const double value : {nan, infinity, -0.5}) {
+    for (const char* column : {"step_s", "compute_s", "communication_s", "exposed_s", "overlapped_s", "idle_s"}) {
+      begin();
+      fill_column("/timeline_splits", column, H5T_NATIVE_DOUBLE, value);
+      EXPECT_THAT(read(), HasSubstr(fmt::format("column {} of /timeline_splits is {}", column, value)));
+    }
+  }
+  begin();
+  fill_column("/timeline", "start_s", H5T_NATIVE_DOUBLE, -1e-6);  // two clocks of a device
+  EXPECT_EQ(read(), "");
+}
+
+TEST_F(BrokenFile, NodesThatTheJobDoesNotHave) {
+  for (const std::int32_t value : {2, -1, INT32_MAX}) {
+    begin();
+    fill_column("/ranks", "node", H5T_NATIVE_INT32, value);
+    EXPECT_THAT(read(), HasSubstr(fmt::format("column node of /ranks is {}; possible here is 0 to 1", value)));
+  }
+  for (const std::int32_t value : {2, -2, INT32_MAX}) {
+    begin();
+    fill_column("/roles", "node", H5T_NATIVE_INT32, value);
+    EXPECT_THAT(read(), HasSubstr(fmt::format("column node of /roles is {}; possible here is -1 to 1", value)));
+  }
+  begin();
+  fill_column("/roles", "node", H5T_NATIVE_INT32, std::int32_t{-1});
+  EXPECT_EQ(read(), "");
 }
 
 // The library's own words are for those who develop it.

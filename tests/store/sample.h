@@ -21,7 +21,7 @@ inline Result sample_plan(int ranks = 4, int rounds = 4) {
   plan.backend = "cpu";
   plan.argv = "harness sweep sample.yaml --set measure.rounds=4";
   plan.ranks = ranks;
-  plan.nodes = 2;
+  plan.nodes = (ranks + 1) / 2;
   plan.rounds = rounds;
   plan.warmup_steps = 1;
   plan.steps = 2;

@@ -8,6 +8,7 @@ namespace harness::test::samples {
 /// communicating stream that overlap.
 inline store::Result with_timeline() {
   store::Result result = sweep({"micro_batch_size=2"}, {1, 1, 0.9});
+  result.nodes = 2;
   for (int rank = 0; rank < 4; ++rank)
     result.rank_table.push_back({rank, rank % 2, rank / 2, "node1", "CPU", 2, 1, 1e9});
   for (const int c : {0, 2}) {

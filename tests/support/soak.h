@@ -4,9 +4,23 @@
 
 namespace harness::test {
 
+/// Whether the address sanitizer watches this build: it takes three to ten times as long.
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
+
 /// Whether tests shall repeat as often as `make soak` asks.
 inline bool soaking() {
   return std::getenv("HARNESS_SOAK") != nullptr;
+}
+
+/// How often a test draws what chance decides: as often as `make soak` asks, or `usual`; where sanitizers watch, a
+/// tenth of that. There it is about addresses, and about odds at -O2.
+inline int draws(int usual, int soak) {
+  if (soaking()) return soak;
+  return sanitized ? usual / 10 : usual;
 }
 
 }  // namespace harness::test

@@ -11,6 +11,7 @@
 #include "backends/backends.h"
 #include "support/ranks.h"
 #include "support/rendezvous.h"
+#include "support/soak.h"
 #include "workloads/gpt/gpt.h"
 #include "workloads/workload.h"
 #ifdef HARNESS_TEST_CUDA
@@ -28,11 +29,6 @@ inline constexpr config::BackendKind tested_backend = config::BackendKind::cpu;
 #endif
 
 inline constexpr bool emulated = tested_backend == config::BackendKind::cuda;  // and slow
-#ifdef __SANITIZE_ADDRESS__
-inline constexpr bool sanitized = true;
-#else
-inline constexpr bool sanitized = false;
-#endif
 /// Slower still: a test takes a cell or two of its grid, which meet every axis of it. `make test` takes them all.
 inline constexpr bool few_cells = emulated && sanitized;
 

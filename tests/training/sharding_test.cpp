@@ -15,6 +15,8 @@ using test::layout_of;
 using test::LocalJob;
 
 const config::Model four_layers{"tiny", 4, 64, 4, 128, 32};
+// Of all replicas together: for 2, 3 or 4 of them, or for 2 and 4 where a step takes long.
+constexpr std::int64_t sequences = test::few_cells ? 8 : 24;
 
 struct TrainedShards : test::Trained {
   test::Gradients weights;  // after the last step
@@ -23,9 +25,9 @@ struct TrainedShards : test::Trained {
 config::Settings sharded_settings(const program::Layout& layout, Sharding sharding) {
   config::Settings s;
   s.sharding = sharding;
-  s.global_batch_size = 24;
-  s.micro_batch_size = 24 / layout[program::Axis::data] / 4;  // four of them
-  s.bucket_size_bytes = 64 << 10;                             // cuts layers
+  s.global_batch_size = sequences;
+  s.micro_batch_size = sequences / layout[program::Axis::data] / 4;  // four of them
+  s.bucket_size_bytes = 64 << 10;                                    // cuts layers
   return s;
 }
 
@@ -116,7 +118,7 @@ TEST(Sharding, InsideANodeTrainsAsEachReplicaAloneDoes) {
     program::Layout layout = layout_of(tp, 1, 4);
     layout.replicas_of_node = 2;
     config::Settings s = sharded_settings(layout, Sharding::none);
-    s.micro_batch_size = 3;  // two of each replica
+    s.micro_batch_size = sequences / 8;  // two of each replica
     const TrainedShards whole = train_shards(s, layout);
     s.sharding_group = config::ShardingGroup::node;
     for (const Sharding sharding : {Sharding::optimizer, Sharding::gradients, Sharding::parameters}) {

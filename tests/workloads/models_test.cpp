@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 #include <string>
 #include <variant>
 #include <vector>
@@ -189,6 +190,32 @@ TEST(Models, TensorRanksDivideHeadsOfKeysAndTheMlp) {
   EXPECT_EQ(why(m, 4), "tensor_parallel 4 does not divide ffn 98; nearest that does: 2 or 7");
   EXPECT_EQ(why(*config::model_preset("llama3-405b"), 16),
             "tensor_parallel 16 does not divide kv_heads 8; nearest that does: 8");
+}
+
+// As a file may say that something else has written: where numbers are divided by others, heads 0 would end the
+// program.
+TEST(Models, AModelThatNoConfigurationCouldSayIsRefused) {
+  const auto why = [](std::int64_t config::Model::*value, std::int64_t wrong) {
+    config::Model m = small_llama();
+    m.*value = wrong;
+    return gpt_workload().why_impossible(m, {});
+  };
+  using config::Model;
+  EXPECT_EQ(why(&Model::ffn, 0), "");
+  EXPECT_EQ(why(&Model::kv_heads, 0), "");
+  EXPECT_EQ(why(&Model::heads, 0), "the model has heads 0; allowed: 1 to 100000000");
+  for (const auto value : {&Model::layers, &Model::hidden, &Model::heads, &Model::vocab, &Model::sequence}) {
+    EXPECT_NE(why(value, 0), "");
+    EXPECT_NE(why(value, -8), "");
+  }
+  EXPECT_EQ(why(&Model::kv_heads, -4), "the model has kv_heads -4; allowed: 0 to 100000000");
+  EXPECT_EQ(why(&Model::ffn, -96), "the model has ffn -96; allowed: 0 to 100000000");
+  EXPECT_EQ(why(&Model::heads, 7), "heads 7 does not divide hidden 64; allowed: divisors of it, such as 4 or 8");
+  EXPECT_EQ(why(&Model::kv_heads, 3), "kv_heads 3 does not divide heads 8; allowed: divisors of it, such as 2 or 4");
+  config::Model m = small_llama();
+  m.rope_theta = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(gpt_workload().why_impossible(m, {}),
+            "the model has rope_theta nan; allowed: 0 or a number above 1 up to 1e12");
 }
 
 }  // namespace

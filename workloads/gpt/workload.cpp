@@ -130,6 +130,7 @@ class GptWorkload : public Workload {
   std::string_view name() const override { return "gpt"; }
 
   std::string why_impossible(const config::Model& model, const config::Settings& s) const override {
+    if (std::string why = config::why_impossible(model); !why.empty()) return why;
     const int tensor = s.layout[program::Axis::tensor], pipeline = s.layout[program::Axis::pipeline];
     // heads is a multiple of kv_heads and hidden one of heads, so what divides kv_heads divides them all; the names
     // that say most come first.

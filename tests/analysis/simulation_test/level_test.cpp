@@ -10,11 +10,11 @@
 
 #include "analysis/comparable.h"
 #include "analysis/level_estimator.h"
+#include "analysis/noisy_sweep.h"
 #include "analysis/power.h"
 #include "analysis/statistics.h"
 #include "analysis/verdict.h"
 #include "base/error.h"
-#include "noisy_sweep.h"
 #include "support/soak.h"
 
 namespace harness::analysis {
@@ -174,7 +174,7 @@ void expect_as_studied(const Row& row, const Tally& tally) {
 }
 
 TEST(LevelSimulation, ErrorAndPowerByNoise) {
-  const int sweeps = soaking() ? 3000 : 300;
+  const int sweeps = test::draws(300, 3000);
   print_heading();
   for (std::size_t i = 0; i < all_rows().size(); ++i) {
     const Row& row = all_rows()[i];
@@ -205,7 +205,7 @@ const std::vector<Disturbance>& worlds_of_processes() {
 // Sweeps of one operation, whose rounds each have one process: what a process does to all of its blocks is nobody's
 // effect.
 TEST(LevelSimulation, BlocksOfASharedProcessHaveNoFalseVerdicts) {
-  const int sweeps = soaking() ? 3000 : 300;
+  const int sweeps = test::draws(300, 3000);
   print_heading();
   for (Disturbance world : worlds_of_processes()) {
     for (const double drift : {0.0, 0.02}) {
@@ -226,7 +226,7 @@ TEST(LevelSimulation, BlocksOfASharedProcessHaveNoFalseVerdicts) {
 // own costs is nobody's effect, and it is found.
 TEST(LevelSimulation, CasesAloneInAMixedSweepHaveNoFalseVerdicts) {
   constexpr double own_process = 0.03;
-  const int sweeps = soaking() ? 3000 : 200;
+  const int sweeps = test::draws(200, 3000);
   const std::vector<int> numbers = soaking() ? std::vector{1, 3, 11} : std::vector{1, 3};
   print_heading();
   for (Disturbance world : worlds_of_processes()) {
@@ -266,7 +266,7 @@ TEST(LevelSimulation, CasesAloneInAMixedSweepHaveNoFalseVerdicts) {
 // A machine that runs some blocks, whole and by chance, in a slower state: a neighbour on the other half of the core, a
 // clock that stays low. With few blocks of a case, most of them may be slow ones.
 TEST(LevelSimulation, ASecondStateOfTheMachineIsNoEffect) {
-  const int sweeps = soaking() ? 3000 : 300;
+  const int sweeps = test::draws(300, 3000);
   std::printf("%-40s %s\n", "blocks in a slower state", "false sweeps, half width (%)");
   for (const double share : {0.05, 0.1, 0.25}) {
     for (const int rounds : {5, 6, 8, 12, 20}) {

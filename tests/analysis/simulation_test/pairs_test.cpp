@@ -6,9 +6,10 @@
 #include <cstdio>
 #include <random>
 
+#include "analysis/paired_effect.h"
 #include "analysis/power.h"
-#include "paired_effect.h"
-#include "simulated_sweep.h"
+#include "analysis/simulated_sweep.h"
+#include "support/soak.h"
 
 namespace harness::analysis {
 namespace {
@@ -67,6 +68,8 @@ int binomial_bound_99(int n, double p) {
   return n;
 }
 
+const int sweeps = test::draws(300, 300);  // a line
+
 const test::simulated::Noise harsh{.drift = 0.02, .drift_time_s = 120, .set_up = 0.004};
 
 TEST(Simulation, TheBoundIsTheBinomials) {
@@ -76,31 +79,31 @@ TEST(Simulation, TheBoundIsTheBinomials) {
 // A smallest effect of 0 is the hard case: every interval that leaves out "no change" is then a verdict.
 TEST(Simulation, IdenticalCasesGetNoMoreFalseVerdictsThanDeclared) {
   for (const double smallest_effect : {0.0, 0.01}) {
-    const Count count = simulate({}, 300, 1.0, smallest_effect);
+    const Count count = simulate({}, sweeps, 1.0, smallest_effect);
     print("drift 1 %/10 min, set-up 0.2 %", 1.0, smallest_effect, count);
-    EXPECT_LE(count.with_false_verdict, binomial_bound_99(300, 0.05));
+    EXPECT_LE(count.with_false_verdict, binomial_bound_99(sweeps, 0.05));
   }
 }
 
 TEST(Simulation, APlantedTwoPercentIsFound) {
   for (const double ratio : {0.98, 1.02}) {
-    const Count count = simulate({}, 300, ratio, 0.0);
+    const Count count = simulate({}, sweeps, ratio, 0.0);
     print("drift 1 %/10 min, set-up 0.2 %", ratio, 0.0, count);
     EXPECT_GE(count.found, 0.95 * count.planted);
   }
   // To prove more, that it is beyond 1 %, takes more than 12 rounds often enough; 4 % it proves.
-  print("drift 1 %/10 min, set-up 0.2 %", 0.98, 0.01, simulate({}, 300, 0.98, 0.01));
-  const Count four = simulate({}, 100, 0.96, 0.01);
+  print("drift 1 %/10 min, set-up 0.2 %", 0.98, 0.01, simulate({}, sweeps, 0.98, 0.01));
+  const Count four = simulate({}, sweeps / 3, 0.96, 0.01);
   print("drift 1 %/10 min, set-up 0.2 %", 0.96, 0.01, four);
   EXPECT_GE(four.found, 0.95 * four.planted);
 }
 
 TEST(Simulation, UnderHarsherNoiseVerdictsStayHonest) {
   for (const double smallest_effect : {0.0, 0.01}) {
-    const Count count = simulate(harsh, 300, 1.0, smallest_effect);
+    const Count count = simulate(harsh, sweeps, 1.0, smallest_effect);
     print("drift 2 %/2 min, set-up 0.4 %", 1.0, smallest_effect, count);
-    EXPECT_LE(count.with_false_verdict, binomial_bound_99(300, 0.05));
-    print("drift 2 %/2 min, set-up 0.4 %", 0.98, smallest_effect, simulate(harsh, 100, 0.98, smallest_effect));
+    EXPECT_LE(count.with_false_verdict, binomial_bound_99(sweeps, 0.05));
+    print("drift 2 %/2 min, set-up 0.4 %", 0.98, smallest_effect, simulate(harsh, sweeps / 3, 0.98, smallest_effect));
   }
 }
 
