@@ -6,7 +6,8 @@ set -eu
 cd "$(dirname "$0")/.."
 preset=${PRESET:-demo}
 [ ! -x build/release/bin/harness ] || preset=release
-scripts/build.sh $preset
+scripts/build.sh "$preset"
+[ -z "${PRESET:-}" ] || export HARNESS_BINARY="$PWD/build/$preset/bin/harness"  # ./harness looks for no other
 . scripts/mpi_root.sh
 set -- mpirun $oversubscribe -np "$2" ./harness sweep "$1"
 echo "demo: $*" >&2
