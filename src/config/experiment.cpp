@@ -212,7 +212,8 @@ Experiment load(std::optional<std::string> text, const std::string& path, const 
     read_experiment(*root, e, problems);
   }
   problems.throw_if_any();
-  if (e.measure.share_gpus && e.backend == BackendKind::cuda) {
+  if (const BackendTraits& traits = traits_of(e.backend);
+      e.measure.share_gpus && traits.ranks_are_gpus && !traits.predicts()) {
     e.warnings.emplace_back(
         "measure.share_gpus is true: several ranks may have run on one GPU, so these times show that the run works, "
         "but not how fast it is");

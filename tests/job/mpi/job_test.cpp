@@ -104,7 +104,7 @@ TEST(Job, TheCulpritOfASetIsNamedByItsRankInTheJob) {
 // Who leaves first waits for what is still sent to him: nobody else can take it.
 TEST(Job, EndsWithANoteUnderWay) {
   Launched job(3, "late-note");
-  ASSERT_TRUE(job.wait(60)) << job.output();
+  ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_EQ(job.exit_code(), 0);
 }
 
