@@ -44,7 +44,7 @@ std::string build_description() {
   const std::string cuda =
       "built with CUDA " HARNESS_CUDA_VERSION " for " HARNESS_CUDA_ARCHITECTURES ", " HARNESS_CUDA_ATTENTION;
 #else
-  const std::string cuda = "left out, missing " HARNESS_CUDA_MISSING;
+  const std::string cuda = "left out, " HARNESS_CUDA_MISSING;
 #endif
   return fmt::format("backend cpu: {}\nbackend cuda: {}", cpu, cuda);
 }

@@ -28,7 +28,7 @@ Reference reference_of(const store::Result& result);
 /// Where the ranks of a case really stood, by rank; all on one node where the file does not say.
 std::vector<int> nodes_of_case(const store::Result& result, std::int32_t case_index);
 
-/// Whether the ranks of every node follow on each other: no neighbours were dealt to different nodes.
+/// Whether each node has consecutive ranks: they were not dealt to the nodes one by one.
 bool stand_node_by_node(const std::vector<int>& node_of);
 
 /// One case of a result, to be predicted again and again under different faults.

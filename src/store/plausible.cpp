@@ -25,7 +25,7 @@ void require_time(std::string_view where, double value) {
 
 // A part of a step, known to whoever wrote the row.
 void require_duration(std::string_view where, double value) {
-  if (std::isnan(value)) fail("{} is {}, which no duration is", where, value);
+  if (std::isnan(value)) fail("{} is {}, which is no duration", where, value);
   require_amount(where, value);
 }
 

@@ -186,7 +186,7 @@ std::string diagnosis_words(const analysis::Explanation& explanation) {
                       show_seconds(d.explained_s), beside_healthy(d, explanation.of_prediction));
   if (computes_slowly(d)) text += fmt::format(" Besides, {}.", slow_computing(explanation, d));
   if (const double rest_s = d.measured_s - d.explained_s; is_much(rest_s, d))
-    text += fmt::format(" {} of it stay unexplained.", show_seconds(rest_s));
+    text += fmt::format(" {} of its time remain unexplained.", show_seconds(rest_s));
   std::vector<std::string> checks;
   for (const analysis::Cause& cause : d.causes) checks.insert(checks.end(), cause.checks.begin(), cause.checks.end());
   if (!checks.empty()) {
