@@ -148,7 +148,8 @@ TEST(Explanation, SaysWhatACauseLeaves) {
   analysis::Explanation explained = test::samples::explanation();
   EXPECT_THAT(diagnosis_words(explained), Not(HasSubstr("unexplained")));
   explained.diagnosis->explained_s = 0.35;
-  EXPECT_THAT(diagnosis_words(explained), HasSubstr("healthy 300 ms. 50.0 ms of its time remain unexplained. harness doctor"));
+  EXPECT_THAT(diagnosis_words(explained),
+              HasSubstr("healthy 300 ms. 50.0 ms of its time remain unexplained. harness doctor"));
 }
 
 // As a section of show, below the headline, and of the page.
