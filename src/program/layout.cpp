@@ -76,13 +76,18 @@ Group::Range Group::range(const Layout& layout, const Coordinates& at, Axis axis
   return {0, layout[axis], 1};
 }
 
-bool Group::begins_with(const Layout& layout, const Coordinates& at) const {
+Coordinates Group::first(const Layout& layout, const Coordinates& at) const {
+  Coordinates c;
   for (int a = 0; a < axis_count; ++a) {
     const auto axis = static_cast<Axis>(a);
     const bool of_stages = axis == Axis::pipeline && axes.has(axis) && !pipeline_stages.empty();
-    if (at[axis] != (of_stages ? pipeline_stages.front() : range(layout, at, axis).first)) return false;
+    c[axis] = of_stages ? pipeline_stages.front() : range(layout, at, axis).first;
   }
-  return true;
+  return c;
+}
+
+bool Group::begins_with(const Layout& layout, const Coordinates& at) const {
+  return contains(at) && first(layout, at) == at;
 }
 
 std::vector<int> Group::members(const Layout& layout, const Coordinates& at) const {

@@ -99,6 +99,8 @@ struct Group {
   Replicas replicas = Replicas::all;
 
   bool contains(const Coordinates& at) const;
+  /// The first of the members of the instance that `at`, which must be in one, belongs to.
+  Coordinates first(const Layout& layout, const Coordinates& at) const;
   /// Whether it is the first of its instance's members.
   bool begins_with(const Layout& layout, const Coordinates& at) const;
   /// The members of the instance that `at` belongs to, in the order of their coordinates, tensor first, then context,

@@ -61,8 +61,8 @@ class Meetings {
     if (const GroupId group = group_of(action); group >= 0) {
       Circle*& known = groups[group];
       if (known == nullptr) {
-        const auto members = set_.groups[group].members(set_.layout, at);
-        known = &circles_[{static_cast<int>(group), members.front(), 0, 0}];
+        const int first = set_.layout.rank(set_.groups[group].first(set_.layout, at));
+        known = &circles_[{static_cast<int>(group), first, 0, 0}];
       }
       return *known;
     }

@@ -67,11 +67,26 @@ TEST(RankOrder, MembersStandInTheOrderOfTheirCoordinates) {
     for (int rank = 0; rank < layout.ranks(); ++rank) {
       const Coordinates at = layout.coordinates(rank);
       EXPECT_EQ(coordinates_of(layout, at), coordinates_of(in_order(usual_order), at));
+      EXPECT_EQ(group.first(layout, at).at, coordinates_of(layout, at).front());
     }
   }
   Layout swapped{{Axis::tensor, 2}, {Axis::data, 2}};
   swapped.order = {Axis::data, Axis::tensor, Axis::context, Axis::pipeline};
   EXPECT_THAT((Group{"", AxisSet::all(), {}}.members(swapped, {})), ElementsAre(0, 2, 1, 3));
+}
+
+// The ends of a pipeline of three stages: a rank between them is in no group and begins none.
+TEST(RankOrder, TheFirstOfAGroupOfStagesIsOnItsFirstStage) {
+  const Layout layout{{Axis::tensor, 2}, {Axis::pipeline, 3}};
+  const Group ends{"", AxisSet::of({Axis::pipeline}), {0, 2}}, middle{"", AxisSet::of({Axis::tensor}), {1}};
+  std::vector<int> begins;
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const Coordinates at = layout.coordinates(rank);
+    if (ends.contains(at)) EXPECT_EQ(layout.rank(ends.first(layout, at)), ends.members(layout, at).front());
+    if (ends.begins_with(layout, at)) begins.push_back(rank);
+    EXPECT_EQ(middle.begins_with(layout, at), rank == 2);
+  }
+  EXPECT_THAT(begins, ElementsAre(0, 1));
 }
 
 TEST(RankOrder, EachRankOfAnExpandedJobHasItsRolesProgram) {
