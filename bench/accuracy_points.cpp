@@ -55,7 +55,7 @@ std::string setting_of(const std::string& column) {
   for (const char* axis : axes) {
     if (column == axis) return "layout";
   }
-  return column == "id" || column == "step_seconds" ? "" : column;
+  return column == "id" || column == "use" || column == "step_seconds" ? "" : column;
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 
 namespace harness::accuracy {
 
-/// A published step: bench/published_steps.csv, by the names of its columns.
+/// A published step: bench/published_steps.csv, by the names of its columns. `use` is "fit", or "judge": a step that no
+/// number is fitted to.
 using Row = std::map<std::string, std::string>;
 std::vector<Row> read_rows(const std::string& path);
 
@@ -22,6 +23,7 @@ struct Point {
   std::vector<double> predicted_s;  // by calibration
   double largest_message_bytes = 0;
 
+  bool is_fitted() const { return row.at("use") == "fit"; }
   double error(std::size_t calibration = 0) const { return predicted_s[calibration] / published_s - 1; }
 };
 /// Predicts a step with each of these calibrations.

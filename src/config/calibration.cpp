@@ -234,12 +234,15 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
            Field::other("operations", Takes::map, kinds(false)),
            Field::other("operations_backward", Takes::map, kinds(true))})
           .required(),
-      Field::section("validation", {Field::scalar("steps", count(c.validation.steps)).required(),
-                                    Field::scalar("step_error", share(c.validation.step_error)).required(),
-                                    Field::scalar("step_error_90", share(c.validation.step_error_90)).required(),
-                                    Field::scalar("changes", count(c.validation.changes)).required(),
-                                    Field::scalar("change_error", share(c.validation.change_error)).required(),
-                                    Field::scalar("change_error_90", share(c.validation.change_error_90)).required()}),
+      Field::section("validation",
+                     {Field::scalar("steps", count(c.validation.steps)).required(),
+                      Field::scalar("step_error", share(c.validation.step.mean)).required(),
+                      Field::scalar("step_error_90", share(c.validation.step.nine_of_ten)).required(),
+                      Field::scalar("changes", count(c.validation.changes)).required(),
+                      Field::scalar("change_error", share(c.validation.change.mean)).required(),
+                      Field::scalar("change_error_90", share(c.validation.change.nine_of_ten)).required(),
+                      Field::scalar("new_gpu_error", share(c.validation.step_of_new_gpu.mean)),
+                      Field::scalar("new_gpu_error_90", share(c.validation.step_of_new_gpu.nine_of_ten))}),
       Field::section(
           "calibrated",
           {Field::other("gpus", Takes::list,
@@ -264,6 +267,15 @@ const Curve* MeasuredCurves::computation(Precision precision, std::string_view o
 const Curve* MeasuredCurves::communication(std::string_view operation) const {
   const auto found = communications.find(operation);
   return found == communications.end() ? nullptr : &found->second;
+}
+
+bool Calibration::is_new(const Hardware& hardware) const {
+  return !gpus.empty() && std::ranges::find(gpus, hardware.gpu_file()) == gpus.end();
+}
+
+const Validation::Errors& Calibration::step_errors(const Hardware& hardware) const {
+  return is_new(hardware) && validation.step_of_new_gpu.mean > validation.step.mean ? validation.step_of_new_gpu
+                                                                                    : validation.step;
 }
 
 KindCost Software::cost_of(const program::Operation& operation) const {

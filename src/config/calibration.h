@@ -10,6 +10,7 @@
 
 #include "config/backend.h"
 #include "config/curve.h"
+#include "config/hardware.h"
 #include "config/precision.h"
 #include "config/problems.h"
 #include "program/lower.h"
@@ -50,9 +51,13 @@ struct Software {
 /// How far predictions were from measured steps (docs/accuracy.md), as shares: of steps, and of changes, which are
 /// ratios of two steps that differ in one setting. 0: nothing was compared.
 struct Validation {
-  int steps = 0, changes = 0;                     // how many were compared
-  double step_error = 0, change_error = 0;        // mean sizes of errors
-  double step_error_90 = 0, change_error_90 = 0;  // that 9 of 10 do not exceed
+  /// Sizes of errors.
+  struct Errors {
+    double mean = 0, nine_of_ten = 0;  // the latter is what 9 of 10 do not exceed
+  };
+  int steps = 0, changes = 0;  // how many were compared
+  Errors step, change;
+  Errors step_of_new_gpu;  // of steps of a GPU that the fit left out; 0: not tried
 };
 
 /// From the least to the most that the measured steps had.
@@ -102,8 +107,13 @@ struct Calibration {
   Software software;
   Validation validation;
   std::string validated_as;  // another calibration, whose validation this one has because nothing was measured with it
-  std::vector<std::string> gpus;  // files of the hardware whose steps it is fitted to; empty: uncalibrated
+  std::vector<std::string> gpus;  // files of the hardware whose steps it was compared with; empty: uncalibrated
   CalibratedRange ranks, hidden, sequence, message_bytes;
+
+  /// Whether it is fitted to steps, and none of them ran on this GPU.
+  bool is_new(const Hardware& hardware) const;
+  /// What is to be expected of predicted steps on it.
+  const Validation::Errors& step_errors(const Hardware& hardware) const;
 };
 
 /// The file that `text` names, found as hardware files are.

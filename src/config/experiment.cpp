@@ -257,7 +257,7 @@ program::FusedSet fused_for(const Experiment& experiment, const Settings& settin
 double smallest_effect(const Experiment& experiment) {
   const double asked = experiment.measure.smallest_effect;
   if (!traits_of(experiment.backend).predicts()) return asked;
-  return std::max(asked, experiment.calibration->validation.change_error);
+  return std::max(asked, experiment.calibration->validation.change.mean);
 }
 
 BackendKind stands_for(const Experiment& experiment) {

@@ -70,7 +70,8 @@ class Search {
       : measured_(measured), result_(result), suspects_(model, measured) {
     found_.measured_s = measured.step_s;
     found_.healthy_s = suspects_.predicted({}, 1).step_s;
-    found_.expected_error = std::max(least_error, model.reference().experiment.calibration->validation.step_error);
+    const config::Experiment& reference = model.reference().experiment;
+    found_.expected_error = std::max(least_error, reference.calibration->step_errors(*reference.hardware).mean);
   }
 
   analysis::Diagnosis run() {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "base/units.h"
 #include "sim/known.h"
@@ -21,15 +19,16 @@ void warn_outside(const config::CalibratedRange& range, std::int64_t value, cons
 
 Trust trust_in(const Prediction& prediction, const config::Model& model, const config::Settings& settings, int ranks,
                const config::Hardware& hardware, const config::Calibration& calibration) {
-  const config::Validation& v = calibration.validation;
-  Trust trust{v.step_error, v.step_error_90, v.change_error, v.change_error_90, {}};
+  const config::Validation::Errors& change = calibration.validation.change;
+  const config::Validation::Errors& step = calibration.step_errors(hardware);
+  Trust trust{step.mean, step.nine_of_ten, change.mean, change.nine_of_ten, {}};
   if (calibration.gpus.empty()) {
     trust.warnings.push_back(
         fmt::format("uncalibrated: calibration {} rests on published tables alone{}", calibration.file,
                     calibration.validated_as.empty()
                         ? ""
                         : fmt::format("; its errors are those of {} and may be larger", calibration.validated_as)));
-  } else if (std::ranges::find(calibration.gpus, hardware.gpu_file()) == calibration.gpus.end()) {
+  } else if (calibration.is_new(hardware)) {
     trust.warnings.push_back(
         fmt::format("uncalibrated: no measured step ran on {}, of which published tables alone are known; "
                     "measured were {}",

@@ -13,7 +13,9 @@ namespace harness::sim {
 
 /// How far a prediction may be relied on, by what its calibration was compared with. Errors are shares, 0: not known.
 struct Trust {
-  double expected_error = 0;         // of the step: the mean size of the errors of measured steps
+  /// Of the step: the mean size of the errors of measured steps; on a GPU of which none was measured, of those whose
+  /// GPU the fit left out.
+  double expected_error = 0;
   double expected_error_90 = 0;      // that 9 of 10 did not exceed
   double expected_change_error = 0;  // of a change between two predicted steps
   double expected_change_error_90 = 0;

@@ -13,12 +13,8 @@ using ::testing::IsEmpty;
 config::Calibration compared() {
   config::Calibration c;
   c.file = "mine";
-  c.validation = {.steps = 60,
-                  .changes = 30,
-                  .step_error = 0.05,
-                  .change_error = 0.04,
-                  .step_error_90 = 0.15,
-                  .change_error_90 = 0.1};
+  c.validation = {
+      .steps = 60, .changes = 30, .step = {0.05, 0.15}, .change = {0.04, 0.1}, .step_of_new_gpu = {0.17, 0.5}};
   c.gpus = {"h100-sxm"};
   c.ranks = {8, 512};
   c.hidden = {1024, 8192};
@@ -67,8 +63,10 @@ TEST(TrustIn, WarnsOfEachSizeThatLeavesTheRange) {
   EXPECT_THAT(trust(h, 8, model(8256, 1024)).warnings, outside("hidden size 8256"));
   EXPECT_THAT(trust(h, 8, model(1024, 8192)).warnings, outside("sequence length 8192"));
   EXPECT_THAT(trust(h, 8, model(1024, 1024), 2e9).warnings, outside("largest collective, 1.86 GiB"));
-  EXPECT_THAT(trust(gpu_of("b200"), 8, model(1024, 1024)).warnings,
-              outside("uncalibrated: no measured step ran on GPU b200"));
+  const Trust of_new_gpu = trust(gpu_of("b200"), 8, model(1024, 1024));
+  EXPECT_THAT(of_new_gpu.warnings, outside("uncalibrated: no measured step ran on GPU b200"));
+  EXPECT_EQ(of_new_gpu.expected_error, 0.17);
+  EXPECT_EQ(of_new_gpu.expected_error_90, 0.5);
   config::Settings operation;
   operation.workload = "gemm";  // which has no model
   EXPECT_THAT(trust(h, 8, model(0, 0), 0, operation).warnings, IsEmpty());

@@ -46,13 +46,13 @@ std::vector<job::Samples> for_all(const program::Layout& layout, const job::Task
 // What a reader must know of where the numbers are from.
 NameValues identity_of(const config::Experiment& experiment) {
   const config::Calibration& calibration = *experiment.calibration;
-  const config::Validation& compared = calibration.validation;
+  const config::Validation::Errors& of_step = calibration.step_errors(*experiment.hardware);
   NameValues identity{{"hardware", fmt::format("{} ({})", experiment.hardware->name, experiment.hardware->source)},
                       {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)}};
-  if (compared.steps > 0) {
+  if (calibration.validation.steps > 0) {
     identity.emplace_back("expected_error",
-                          fmt::format("{} of a step (9 of 10 within {}), {} of a change", percent(compared.step_error),
-                                      percent(compared.step_error_90), percent(compared.change_error)));
+                          fmt::format("{} of a step (9 of 10 within {}), {} of a change", percent(of_step.mean),
+                                      percent(of_step.nine_of_ten), percent(calibration.validation.change.mean)));
   }
   return identity;
 }
