@@ -71,6 +71,13 @@ config::Settings settings_for(const Wanted& wanted, const char* workload, Precis
   return s;
 }
 
+// Groups of so many ranks, one after the other, that communicate all at once.
+struct Groups {
+  program::Layout layout;
+  config::CollectiveOver over{};
+  int ranks = 1;
+};
+
 class Bench {
  public:
   Bench(job::Job& job, const Wanted& wanted) : job_(job), wanted_(wanted), all_{{program::Axis::data, job.size()}} {}
@@ -90,9 +97,12 @@ class Bench {
   }
   void product(std::size_t number, Precision precision);
   void attention(std::size_t number, bool backward, Precision precision);
-  void collective(config::CollectiveKind kind, std::int64_t bytes);
+  using OfSizes = std::map<std::pair<std::string, double>, Samples>;
+  void collectives(const Groups& groups, OfSizes& samples);
+  void collective(config::CollectiveKind kind, std::int64_t bytes, const Groups& groups, OfSizes& samples);
   void layer_step(std::int64_t micro_batch, Precision precision, program::Axis axis);
   void take_computations(const ProfiledStep& step, Precision precision);
+  void take_computing(const program::Action& action, double seconds, Precision precision);
   void take_hops(const ProfiledStep& step);
   void empty_step(bool last);
 
@@ -103,7 +113,9 @@ class Bench {
   std::map<std::tuple<Precision, std::size_t, bool>, Samples> attentions_;
   std::map<std::pair<std::size_t, bool>, double> attention_flop_;
   std::map<std::tuple<Precision, std::string, double>, Samples> computations_;
-  std::map<std::pair<std::string, double>, Samples> communications_;
+  std::map<std::tuple<Precision, std::int64_t, std::int64_t, std::int64_t>, Samples> products_in_step_;  // m, n, k
+  std::map<std::tuple<Precision, std::int64_t, bool, double>, Samples> attentions_in_step_;  // keys, backward, flop
+  OfSizes communications_, within_node_;
   std::map<double, Samples> busy_communications_;  // all-reduces beside computations, by bytes
   Samples hops_, slowed_, steps_;
 };
@@ -161,24 +173,34 @@ void take_shortest(const ProfiledStep& step, std::map<program::OperationId, doub
   }
 }
 
-void Bench::collective(config::CollectiveKind kind, std::int64_t bytes) {
+void Bench::collectives(const Groups& groups, OfSizes& samples) {
+  using Kind = config::CollectiveKind;
+  for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter, Kind::send_recv}) {
+    for (const std::int64_t bytes : wanted_.message_bytes) collective(kind, bytes, groups, samples);
+  }
+}
+
+void Bench::collective(config::CollectiveKind kind, std::int64_t bytes, const Groups& groups, OfSizes& samples) {
   config::Settings s = settings_of("collective", wanted_.precisions.front());
-  const std::int64_t unit = 4LL * job_.size();
+  const std::int64_t unit = 4LL * groups.ranks;
   s.collective = kind;
+  s.collective_over = groups.over;
   s.message_bytes = (bytes + unit - 1) / unit * unit;
   s.precision = Precision::fp32;
-  std::map<program::OperationId, double> shortest;
+  std::vector<std::map<program::OperationId, double>> shortest(groups.layout.ranks() / groups.ranks);
   std::map<program::OperationId, std::string> names;
-  profile(s, all_, [&](int, const ProfiledStep& step) {
-    take_shortest(step, shortest);
+  profile(s, groups.layout, [&](int rank, const ProfiledStep& step) {
+    take_shortest(step, shortest[rank / groups.ranks]);
     for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
       const program::Operation& op = step.program.step[id];
       const bool counts = program::is_communication(op.action) && op.label.phase == program::Phase::forward;
       if (counts && !std::holds_alternative<program::Receive>(op.action)) names[id] = program::name_of(op.action);
     }
   });
-  for (const auto& [id, name] : names)
-    communications_[{name, static_cast<double>(s.message_bytes)}].push_back(shortest[id]);
+  for (const auto& [id, name] : names) {
+    for (const auto& of_group : shortest)
+      samples[{name, static_cast<double>(s.message_bytes)}].push_back(of_group.at(id));
+  }
 }
 
 // What an operation does is the same wherever its label, its kind and its phase are.
@@ -215,6 +237,7 @@ void Bench::take_computations(const ProfiledStep& step, Precision precision) {
       if (covered > mostly) seconds[alike(op)].second.push_back(step.seconds(id));
       if (covered > hardly) continue;
       seconds[alike(op)].first.push_back(step.seconds(id));
+      take_computing(op.action, step.seconds(id), precision);
       const double work = program::work_of(step.program, op.action);
       if (work > 0)
         computations_[{precision, std::string(program::name_of(op.action)), work}].push_back(step.seconds(id));
@@ -225,6 +248,19 @@ void Bench::take_computations(const ProfiledStep& step, Precision precision) {
   for (const auto& [what, both] : seconds) {
     if (!both.first.empty() && !both.second.empty()) slowed_.push_back(median_of(both.second) / median_of(both.first));
   }
+}
+
+// What laws speak of: products, and attention whose scores are never written out.
+void Bench::take_computing(const program::Action& action, double seconds, Precision precision) {
+  if (const auto* product = std::get_if<program::Matmul>(&action))
+    products_in_step_[{precision, product->m, product->n, product->k}].push_back(seconds);
+  const auto take = [&](const auto* attention, bool backward) {
+    if (attention == nullptr || attention->probabilities.present()) return;
+    attentions_in_step_[{precision, attention->shape.key_length, backward, program::flop_of(action).model}].push_back(
+        seconds);
+  };
+  take(std::get_if<program::Attention>(&action), false);
+  take(std::get_if<program::AttentionBackward>(&action), true);
 }
 
 // Where the last that an operation waited for ended on another stream.
@@ -295,13 +331,24 @@ void Bench::round() {
       if (job_.size() > 1) layer_step(micro_batch, precision, program::Axis::tensor);
     }
   }
-  using Kind = config::CollectiveKind;
-  for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter, Kind::send_recv}) {
-    for (const std::int64_t bytes : wanted_.message_bytes) {
-      if (job_.size() > 1) collective(kind, bytes);
-    }
+  if (job_.size() > 1) collectives({all_, config::CollectiveOver::world, job_.size()}, communications_);
+  if (const std::vector<job::RankPlace>& places = job_.places(); measures_within_nodes(places)) {
+    const int of_node = places.front().local_ranks;
+    const program::Layout nodes{{program::Axis::tensor, of_node}, {program::Axis::data, job_.size() / of_node}};
+    collectives({nodes, config::CollectiveOver::tensor, of_node}, within_node_);
   }
   empty_step(false);
+}
+
+// By operation name. Sizes that took no time that can be told are left out.
+std::map<std::string, config::Curve> curves_of(const std::map<std::pair<std::string, double>, Samples>& of_sizes) {
+  std::map<std::string, std::vector<config::CurvePoint>> points;
+  for (const auto& [key, samples] : of_sizes) {
+    if (const double s = median_of(samples); s > 0) points[key.first].push_back({key.second, s});
+  }
+  std::map<std::string, config::Curve> curves;
+  for (auto& [name, some] : points) curves[name] = config::Curve(std::move(some));
+  return curves;
 }
 
 Measured Bench::result() const {
@@ -319,18 +366,28 @@ Measured Bench::result() const {
     m.attentions[precision].push_back(
         {wanted_.attentions[number], backward, attention_flop_.at({number, backward}), median_of(samples)});
   }
+  for (const auto& [key, samples] : products_in_step_) {
+    const auto& [precision, rows, columns, depth] = key;
+    if (const double s = median_of(samples); s > 0)
+      m.products_in_step[precision].push_back({{rows, columns, depth}, s});
+  }
+  for (const auto& [key, samples] : attentions_in_step_) {
+    const auto& [precision, keys, backward, flop] = key;
+    config::AttentionProblem shape;
+    shape.sequence = keys;
+    if (const double s = median_of(samples); s > 0)
+      m.attentions_in_step[precision].push_back({shape, backward, flop, s});
+  }
   std::map<std::pair<Precision, std::string>, std::vector<config::CurvePoint>> computations;
   for (const auto& [key, samples] : computations_) {
     const auto& [precision, name, work] = key;
     if (const double s = median_of(samples); s > 0) computations[{precision, name}].push_back({work, s});
   }
   for (auto& [key, points] : computations) m.computations[key] = config::Curve(std::move(points));
-  std::map<std::string, std::vector<config::CurvePoint>> communications;
-  for (const auto& [key, samples] : communications_) {
-    if (const double s = median_of(samples); s > 0) communications[key.first].push_back({key.second, s});
+  m.communications = curves_of(communications_);
+  m.within_node = curves_of(within_node_);
+  for (const auto& [key, samples] : communications_)
     m.largest_message_bytes = std::max(m.largest_message_bytes, static_cast<std::int64_t>(key.second));
-  }
-  for (auto& [name, points] : communications) m.communications[name] = config::Curve(std::move(points));
   m.hop_s = median_of(hops_);
   m.step_s = median_of(steps_);
   if (!slowed_.empty()) m.slowed_computing = std::max(1.0, median_of(slowed_));
@@ -364,6 +421,14 @@ Device device_of(job::Job& job, const Wanted& wanted) {
   return {.name = value_of(identity, "device"),
           .sms = digits_of(value_of(identity, "multiprocessors")),
           .compute_capability = digits_of(value_of(identity, "compute_capability"))};
+}
+
+bool measures_within_nodes(const std::vector<job::RankPlace>& places) {
+  const int of_node = places.front().local_ranks, ranks = static_cast<int>(places.size());
+  if (of_node < 2 || of_node == ranks) return false;
+  return std::ranges::all_of(places, [&](const job::RankPlace& place) {
+    return place.local_ranks == of_node && place.node == place.rank / of_node;
+  });
 }
 
 Measured measure(job::Job& job, const Wanted& wanted, const Device& device, double limit_s,

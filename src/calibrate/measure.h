@@ -35,6 +35,9 @@ struct Device {
 /// where one does not start.
 Device device_of(job::Job& job, const Wanted& wanted);
 
+/// Whether there are several nodes, each with as many ranks as the others, and more than one.
+bool measures_within_nodes(const std::vector<job::RankPlace>& places);
+
 /// Medians over ranks, repetitions and rounds of what all ranks measured at once.
 struct Measured {
   config::BackendKind backend{};
@@ -45,10 +48,15 @@ struct Measured {
   double took_s = 0;
   std::map<config::Precision, std::vector<ProductTime>> products;      // by themselves, again and again
   std::map<config::Precision, std::vector<AttentionTime>> attentions;  // the same
-  /// As they run in a step of one layer, by operation name: over program::work_of().
+  /// The same as they run in a step of one layer, among other operations. Empty: none that a law speaks of was alone.
+  std::map<config::Precision, std::vector<ProductTime>> products_in_step;
+  std::map<config::Precision, std::vector<AttentionTime>> attentions_in_step;
+  /// All computations of such steps, by operation name: over program::work_of().
   std::map<std::pair<config::Precision, std::string>, config::Curve> computations;
   /// All ranks as one group, by operation name: over the size as the caller passes it. Empty: one rank.
   std::map<std::string, config::Curve> communications;
+  /// The same of the ranks of each node as a group, all nodes at once. Empty where measures_within_nodes() is false.
+  std::map<std::string, config::Curve> within_node;
   double hop_s = 0;             // from the end of what an operation waits for on another stream to its own start
   double step_s = 0;            // of an almost empty step, beside its operations
   double slowed_computing = 1;  // computations beside a communication take so many times as long

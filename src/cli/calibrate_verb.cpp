@@ -100,9 +100,9 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
   err << fmt::format("harness: calibrating on {} of {}, backend {}, for about {}\n", plural(job.size(), "rank"),
                      plural(nodes, "node"), config::name_of(wanted.backend), show_seconds(limit_s));
   if (job.size() == 1) err << "harness: one rank has nobody to talk to, so no communication is measured\n";
-  if (nodes > 1) {
-    err << "harness: collectives go over all nodes, so nothing is measured of the links within one; calibrate on one "
-           "node to measure those\n";
+  if (nodes > 1 && !calibrate::measures_within_nodes(job.places())) {
+    err << "harness: nothing is measured of the links within a node: that needs as many ranks on each, and more than "
+           "one\n";
   }
   calibrate::Device device = calibrate::device_of(job, wanted);
   if (traits.ranks_are_gpus) complete(device, sizes.hardware, options.config, hardware, err);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@ namespace {
 
 using config::CurvePoint;
 using config::Precision;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -182,6 +184,36 @@ TEST(Laws, WriteAsACurveWhatTheyDoNotSayWell) {
   EXPECT_NEAR(laws.calibration.taken_by_communication, 0.2, 1e-9);
 }
 
+// Operands of a product that is repeated stay in the caches. What a step's products take is what counts.
+TEST(Laws, OfComputingHaveTheSpeedOfAStep) {
+  Measured m = node_of_two();
+  const config::Calibration repeated = fit(m).calibration;
+  for (const double slower : {1.0, 1.25}) {
+    m.products_in_step = m.products;
+    for (ProductTime& p : m.products_in_step[Precision::fp32]) p.seconds *= slower;
+    m.attentions_in_step = m.attentions;
+    for (AttentionTime& a : m.attentions_in_step[Precision::fp32]) a.seconds *= a.backward ? slower : 1;
+    const Laws laws = fit(m);
+    const config::Calibration& c = laws.calibration;
+    EXPECT_NEAR(c.product_share, repeated.product_share / slower, 0.02) << slower;
+    EXPECT_EQ(c.product_ramp, repeated.product_ramp);
+    EXPECT_NEAR(c.attention_forward, repeated.attention_forward, 0.02) << slower;
+    EXPECT_NEAR(c.attention_backward, repeated.attention_backward / slower, 0.02) << slower;
+    EXPECT_LT(error_called(laws, "products, fp32"), 0.05) << slower;
+    EXPECT_LT(error_called(laws, "attention, fp32"), 0.05) << slower;
+  }
+}
+
+// The speed of some sizes of a step need not suit the law of all.
+TEST(Laws, OfComputingThatAStepContradictsGiveWayToItsCurve) {
+  Measured m = node_of_two();
+  m.products_in_step = m.products;
+  for (ProductTime& p : m.products_in_step[Precision::fp32]) p.seconds *= p.shape.k < 1024 ? 2 : 1;
+  const Laws laws = fit(m);
+  EXPECT_GT(error_called(laws, "products, fp32"), 0.1);
+  EXPECT_NE(laws.calibration.measured.computation(Precision::fp32, "matmul"), nullptr);
+}
+
 // One law for all collectives, by their bus bandwidth; one that is quicker or slower than the all-reduce is written as
 // it was measured.
 TEST(Laws, OfLinksAreThatOfTheAllReduce) {
@@ -208,14 +240,19 @@ TEST(Laws, OfLinksAreThatOfTheAllReduce) {
 }
 
 // Two nodes of two ranks: a ring through all of them enters and leaves each node once.
-TEST(Laws, OfSeveralNodesAreOfTheNetworkAlone) {
-  Noise noise;
+Measured two_nodes_of_two(Noise& noise) {
   Measured m = node_of_two();
   m.ranks = 4;
-  m.nodes = 2;
+  m.nodes = m.ranks_of_node = 2;
   m.communications["all_reduce"] = straight(80e-6, 1e9 / 1.5, noise);  // 2 * 3 / 4 of the bytes
   m.communications["all_gather"] = m.communications["reduce_scatter"] = straight(80e-6, 1e9 / 0.75, noise);
   m.communications["send"] = straight(30e-6, 1e9, noise);
+  return m;
+}
+
+TEST(Laws, OfSeveralNodesAreOfTheNetworkAloneWhereNothingElseIsKnown) {
+  Noise noise;
+  const Measured m = two_nodes_of_two(noise);
   const Laws laws = fit(m);
   const config::Calibration& c = laws.calibration;
   EXPECT_EQ(laws.link_bytes_per_s, 0);
@@ -230,6 +267,30 @@ TEST(Laws, OfSeveralNodesAreOfTheNetworkAlone) {
   EXPECT_THAT(hardware, HasSubstr("network: "));
   EXPECT_THAT(hardware, Not(HasSubstr("nvlink")));
   EXPECT_THAT(hardware, HasSubstr("gpus: 2"));
+}
+
+// Links within a node that are ten times as quick as the network, and whose all-gathers no law says.
+TEST(Laws, OfSeveralNodesAreOfTheLinksWithinOneToo) {
+  Noise noise;
+  Measured m = two_nodes_of_two(noise);
+  m.within_node = node_of_two().communications;
+  m.within_node["all_reduce"] = m.within_node["send"] = straight(20e-6, 10e9, noise);
+  m.within_node["reduce_scatter"] = straight(12e-6, 20e9, noise);
+  m.within_node["all_gather"] = straight(12e-6, 5e9, noise);
+  const Laws laws = fit(m);
+  const config::Calibration& c = laws.calibration;
+  ASSERT_TRUE(c.within_node);
+  EXPECT_NEAR(laws.link_bytes_per_s * c.within_node->share, 10e9, 0.5e9);
+  EXPECT_NEAR(c.within_node->start_s, 20e-6, 2e-6);
+  EXPECT_NEAR(laws.node_bytes_per_s * c.network_share, 1e9, 0.05e9);
+  EXPECT_NEAR(c.network_start_s, 80e-6, 5e-6);
+  for (const char* lawful : {"all_reduce", "all_gather", "reduce_scatter", "send", "all_reduce, within a node"})
+    EXPECT_LT(error_called(laws, lawful), 0.1) << lawful;
+  EXPECT_GT(error_called(laws, "all_gather, within a node"), 0.2);
+  EXPECT_NE(c.measured.communication("all_gather"), nullptr);
+  EXPECT_EQ(c.measured.communication("all_reduce"), nullptr);
+  EXPECT_EQ(c.measured.ranks, 2);
+  EXPECT_THAT(hardware_text(m, laws), AllOf(HasSubstr("network: "), HasSubstr("nvlink: ")));
 }
 
 double best_rate(const std::vector<ProductTime>& products) {

@@ -15,6 +15,7 @@
 namespace harness {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -71,7 +72,7 @@ TEST(Nodes, ShardsInsideANodeTrainAsTheBaselineDoes) {
   }
 }
 
-TEST(Nodes, CalibrateMeasuresTheNetworkAloneAndSaysSo) {
+TEST(Nodes, CalibrateMeasuresTheNetworkAndTheLinksWithinANode) {
   if (!can_have_two_nodes()) GTEST_SKIP() << needed;
   const test::TemporaryFolder folder;
   const std::string config = folder.write("small.yaml", R"(backend: cpu
@@ -82,10 +83,9 @@ baseline: {precision: fp32, global_batch_size: 4}
       test::run(on_two_nodes(folder, fmt::format("calibrate {} -o {} --time-budget 1s", config, folder / "x")));
   ASSERT_EQ(o.exit_code, 0) << o.out << o.err;
   EXPECT_THAT(o.err, HasSubstr("4 ranks of 2 nodes"));
-  EXPECT_THAT(o.err, HasSubstr("nothing is measured of the links within one"));
-  const std::string hardware = test::text_of(folder / "x-hardware.yaml");
-  EXPECT_THAT(hardware, HasSubstr("network: "));
-  EXPECT_THAT(hardware, Not(HasSubstr("nvlink")));
+  EXPECT_THAT(o.err, Not(HasSubstr("nothing is measured")));
+  EXPECT_THAT(test::text_of(folder / "x-hardware.yaml"), AllOf(HasSubstr("network: "), HasSubstr("nvlink: ")));
+  EXPECT_THAT(test::text_of(folder / "x-calibration.yaml"), AllOf(HasSubstr("network: "), HasSubstr("within_node: ")));
 }
 
 }  // namespace
