@@ -94,11 +94,6 @@ std::string rate_text(double bytes_per_s) {
   return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
 }
 
-double pcie_bits_per_s(double gt_per_s, double lanes) {
-  constexpr double giga = 1e9, old = 5, old_encoding = 0.8, encoding = 128.0 / 130;
-  return gt_per_s * giga * lanes * (gt_per_s <= old ? old_encoding : encoding);
-}
-
 std::string setting_of(const Node& node, const Rank& rank, const std::string& name) {
   return rank.facts.has("env/" + name) ? rank.facts.text("env/" + name) : node.facts.text("nccl_conf/" + name);
 }

@@ -51,10 +51,6 @@ class Findings {
 /// "46.5 GB/s".
 std::string rate_text(double bytes_per_s);
 
-/// What a PCIe link carries in one direction, in bits/s: transfers ("32.0 GT/s PCIe": 32) times lanes, less the
-/// encoding: 8 of 10 bits up to 5 GT/s, then 128 of 130.
-double pcie_bits_per_s(double gt_per_s, double lanes);
-
 /// True, and said, where there is nothing to judge by NVML. That it is silent is a finding of one check, not of each.
 bool no_nvml(const Node& node, Findings& out);
 /// The same of adapters for RDMA, and of active ports.

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "doctor/pcie_links.h"
 #include "machine/proc.h"
 
 namespace harness::doctor {

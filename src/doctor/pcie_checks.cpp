@@ -3,13 +3,13 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/check.h"
 #include "doctor/docs.h"
+#include "doctor/pcie_links.h"
 
 namespace harness::doctor {
 namespace {
@@ -27,33 +27,6 @@ std::string people_call(const std::string& key) {
   if (key.starts_with("gpu/")) return "GPU " + key.substr(4);
   if (key.starts_with("hca/")) return "adapter " + key.substr(4);
   return "bridge " + key.substr(key.find('/') + 1);
-}
-
-// Lanes of a link; nothing where a hypervisor hides them ("", "0", "255").
-std::optional<double> lanes(const Facts& node, const std::string& name) {
-  const auto width = node.number(name);
-  constexpr double most = 32;
-  return width && *width >= 1 && *width <= most ? width : std::nullopt;
-}
-
-// The bridge that a device hangs on; "" below the processor, or unknown.
-std::string above(const Facts& node, const std::string& key) {
-  if (key.starts_with("bridge/")) {
-    const std::string upper = node.text(key + "/above");
-    return upper == "host" || upper.empty() ? "" : "bridge/" + upper;
-  }
-  const std::vector<std::string> path = pci_path(node, key);
-  return path.size() < 2 ? "" : "bridge/" + path[path.size() - 2];
-}
-
-// What both ends of a link can do: never more than the lesser.
-std::optional<double> both_ends(const Facts& node, const std::string& key, const std::string& name,
-                                std::optional<double> (*read)(const Facts&, const std::string&)) {
-  auto most = read(node, key + name);
-  const std::string upper = above(node, key);
-  if (const auto other = upper.empty() ? std::nullopt : read(node, upper + name))
-    most = std::min(most.value_or(*other), *other);
-  return most;
 }
 
 std::vector<std::string> all_links(const Facts& node) {
@@ -94,11 +67,6 @@ void width(const Node& node, const Cluster&, Findings& out) {
   if (!out.empty()) return;
   if (any) return out.pass("all lanes");
   out.skip("the links' widths are hidden, as in virtual machines");
-}
-
-std::optional<double> gigatransfers(const Facts& node, const std::string& name) {
-  const auto speed = node.number(name);  // "32.0 GT/s PCIe"; "Unknown"
-  return speed && *speed >= 2 ? speed : std::nullopt;
 }
 
 // Adapters do not slow their links down when idle; GPUs do, so that theirs say something under load only.

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "doctor/check.h"
 #include "doctor/docs.h"
+#include "doctor/pcie_links.h"
 #include "machine/cpus.h"
 #include "machine/hcas.h"
 #include "nccl/device_list.h"
