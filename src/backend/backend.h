@@ -14,6 +14,7 @@
 #include "config/registry.h"
 #include "config/settings.h"
 #include "machine/gpu_statistics.h"
+#include "machine/host_copies.h"
 #include "program/arena.h"
 #include "program/interval.h"
 #include "program/lower.h"
@@ -151,6 +152,11 @@ class Backend {
                                       double seconds) const = 0;
   /// Bytes per second, read plus written, of copying memory that no cache holds, for about `seconds`; 0: unknown.
   virtual double measure_copy_bandwidth(const ExecutableRequest& /*where*/, double /*seconds*/) const { return 0; }
+  /// Copies pinned memory of the host to the device, then back, then both at once, for about `seconds` in all. Zeros
+  /// where the device has no memory of its own. Local; for what devices share, all ranks call it at once.
+  virtual machine::HostCopies measure_host_copies(const ExecutableRequest& /*where*/, double /*seconds*/) const {
+    return {};
+  }
   /// Times the matrix products and fused attentions of request.program's step alone, as request.tuning has them, one
   /// kind after the other and `seconds` in all, so that the device stays hot. Without those for which memory does not
   /// suffice. Needs the memory of their operands beside what is in use.

@@ -60,6 +60,11 @@ void each_field(M& m, Each& each) {
   each(m.logs);
 }
 
+template <MessageOf<CopyWithHost> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.seconds);
+}
+
 template <MessageOf<RecordTimeline> M, class Each>
 void each_field(M& m, Each& each) {
   each(m.ranks);
@@ -113,6 +118,11 @@ void each_field(M& m, Each& each) {
 template <MessageOf<ProbeSamples> M, class Each>
 void each_field(M& m, Each& each) {
   each(m.identity, m.device, m.peak_flops, m.bound);
+}
+
+template <MessageOf<HostCopySamples> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.device, m.rates);
 }
 
 template <MessageOf<TuneSamples> M, class Each>

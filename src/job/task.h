@@ -9,6 +9,7 @@
 #include "base/name_values.h"
 #include "config/experiment.h"
 #include "machine/gpu_statistics.h"
+#include "machine/host_copies.h"
 #include "program/interval.h"
 #include "program/step_split.h"
 
@@ -24,6 +25,15 @@ struct ProbeSamples {
   std::string device;     // as Backend::device()
   double peak_flops = 0;  // of products in the block's precision, FLOP/s of this rank; 0: not measured
   std::string bound;      // the worker's CPUs and where it takes memory: "CPUs 0-7, memory preferred 0"
+};
+
+/// Copies between the rank's device and the memory of its host, without a step. All ranks begin when the last is ready.
+struct CopyWithHost {
+  double seconds = 2;  // about, in all
+};
+struct HostCopySamples {
+  std::string device;         // as Backend::device()
+  machine::HostCopies rates;  // zeros where the device has no memory of its own
 };
 
 /// Times the choices that the Program leaves open, without a step.
@@ -80,9 +90,10 @@ struct TimedSamples {
   machine::GpuStatistics gpu;  // of this rank's device, during the timed steps
 };
 
-using Task = std::variant<TimeSteps, RecordTimeline, Observe, Tune, Probe>;
+using Task = std::variant<TimeSteps, RecordTimeline, Observe, Tune, Probe, CopyWithHost>;
 /// In the order of Task.
-using TaskSamples = std::variant<TimedSamples, TimelineSamples, ObserveSamples, TuneSamples, ProbeSamples>;
+using TaskSamples =
+    std::variant<TimedSamples, TimelineSamples, ObserveSamples, TuneSamples, ProbeSamples, HostCopySamples>;
 
 /// Where a worker's time goes before its first timed step.
 struct SetUp {

@@ -89,6 +89,13 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
     work.task = [=, &with, hash = work.program_hash](Steps*) { return probe(request, hash, with, wanted); };
     return work;
   }
+  if (const auto* copying = std::get_if<job::CopyWithHost>(&request.task)) {
+    // Opening the GPU takes ranks unequally long: before they are told to begin, so that all copy at once.
+    work.task = [&with, wanted, device = with.device(wanted), seconds = copying->seconds](Steps*) {
+      return job::HostCopySamples{device, with.measure_host_copies(wanted, seconds)};
+    };
+    return work;
+  }
   auto program = std::make_unique<program::Program>(
       program::lower(set.roles[role], config::fused_for(request.backend, request.settings)));
   wanted.program = program.get();

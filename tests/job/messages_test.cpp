@@ -49,6 +49,14 @@ TEST(Messages, HowManyRanksBringTheirLogComesBack) {
   EXPECT_EQ(std::get<Observe>(back.task).logs, 512);
 }
 
+TEST(Messages, HowLongRanksCopyComesBack) {
+  BlockRequest r = some_request();
+  r.task = CopyWithHost{1.25};
+  const BlockRequest back = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::run, 0, 3, {}, {{}, r, true}})).on.request;
+  ASSERT_TRUE(std::holds_alternative<CopyWithHost>(back.task));
+  EXPECT_EQ(std::get<CopyWithHost>(back.task).seconds, 1.25);
+}
+
 TEST(Messages, ARequestComesBackAsItWas) {
   const BlockRequest r = some_request();
   const BlockOnSet on{{8, {1, 4, 5, 7}}, r, false};
@@ -160,6 +168,12 @@ TEST(Messages, WhatUntimedTasksFoundComesBack) {
   EXPECT_EQ(back.bound, "CPUs 0-3");
   const TuneSamples tune{{{"matmul 1x2x3", "fused 0a 1"}}};
   EXPECT_EQ(task_back<TuneSamples>(samples_of(tune)).tuning, tune.tuning);
+  const HostCopySamples copies{"0000:1B:00.0 NVIDIA H200", {55e9, 52e9, 90e9}};
+  const auto copied = task_back<HostCopySamples>(samples_of(copies));
+  EXPECT_EQ(copied.device, copies.device);
+  EXPECT_EQ(copied.rates.to_device_bytes_per_s, 55e9);
+  EXPECT_EQ(copied.rates.from_device_bytes_per_s, 52e9);
+  EXPECT_EQ(copied.rates.both_bytes_per_s, 90e9);
   const ObserveSamples observe{std::string("a\nb\0c", 5)};
   EXPECT_EQ(task_back<ObserveSamples>(samples_of(observe)).nccl_log, observe.nccl_log);
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "support/no_inputs.h"
 #include "worker/test_fault.h"
+#include "worker/worker.h"
 #include "workloads/gpt/gpt.h"
 
 namespace harness::worker {
@@ -156,6 +157,21 @@ TEST(Tasks, MoreStepsThanLossesAreKeptIsAnError) {
   Rig rig;
   rig.executable.ring.resize(64);
   EXPECT_THROW(time_steps(rig.steps, 2, 20), Error);
+}
+
+// Ranks on CPUs have no memory of their own to copy to: they say so, and build no step for it.
+TEST(Tasks, CopiesWithTheHostNeedNoStep) {
+  job::WorkerOrder order;
+  order.request.backend = config::BackendKind::cpu;
+  order.request.settings.workload = "gemm";
+  order.request.task = job::CopyWithHost{0.01};
+  const Work work = make_work(order, nullptr);
+  EXPECT_EQ(work.executable, nullptr);
+  const auto copied = std::get<job::HostCopySamples>(work.task(nullptr));
+  EXPECT_EQ(copied.device, "");
+  EXPECT_EQ(copied.rates.to_device_bytes_per_s, 0);
+  EXPECT_EQ(copied.rates.from_device_bytes_per_s, 0);
+  EXPECT_EQ(copied.rates.both_bytes_per_s, 0);
 }
 
 // Counts what is asked of it, and finds fault or not.

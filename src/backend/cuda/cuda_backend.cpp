@@ -9,6 +9,7 @@
 #include "backend/cuda/collectives.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/executable.h"
+#include "backend/cuda/host_copies.h"
 #include "backend/cuda/tuner.h"
 
 namespace harness::cuda {
@@ -62,6 +63,11 @@ class CudaBackend : public backend::Backend {
   double measure_copy_bandwidth(const backend::ExecutableRequest& request, double seconds) const override {
     static_cast<void>(cuda::use_device(request));
     return cuda::measure_copies(seconds);
+  }
+
+  machine::HostCopies measure_host_copies(const backend::ExecutableRequest& request, double seconds) const override {
+    static_cast<void>(cuda::use_device(request));
+    return cuda::measure_host_copies(seconds);
   }
 
   std::vector<backend::AloneTiming> time_alone(const backend::ExecutableRequest& request,

@@ -120,7 +120,7 @@ std::vector<job::Samples> SimulatedJob::samples_of(const job::BlockRequest& requ
   }
   if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) return record(request, timeline->ranks);
   const auto* timed = std::get_if<job::TimeSteps>(&request.task);
-  if (timed == nullptr) fail("a simulated job has nothing to tune or to observe");
+  if (timed == nullptr) fail("a simulated job has nothing to tune, to observe or to copy");
   auto known = step_s_.find(key_of(request));
   if (known == step_s_.end()) known = step_s_.emplace(key_of(request), simulate(request)->step_s()).first;
   const std::size_t steps = request.warmup_steps + timed->steps;

@@ -31,6 +31,14 @@ bool fits(cudaMemcpyKind kind, Place to, Place from) {
   return false;
 }
 
+// How long the settings say that a copy takes.
+std::int64_t duration_ns(std::size_t bytes, Place to, Place from) {
+  double rate = 0;
+  if (to == Place::device && from == Place::pinned) rate = settings().copy_in_bytes_per_s;
+  if (to == Place::pinned && from == Place::device) rate = settings().copy_out_bytes_per_s;
+  return rate > 0 ? static_cast<std::int64_t>(static_cast<double>(bytes) / rate * 1e9) : 0;
+}
+
 // What was right at the call may have been freed since.
 void copy_checked(void* to, const void* from, std::size_t bytes, Place to_place, Place from_place, int device) {
   if (place(to, bytes) != to_place || place(from, bytes) != from_place) {
@@ -40,6 +48,7 @@ void copy_checked(void* to, const void* from, std::size_t bytes, Place to_place,
     return;
   }
   std::memcpy(to, from, bytes);
+  pass_ns(duration_ns(bytes, to_place, from_place));
 }
 
 cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t handle,

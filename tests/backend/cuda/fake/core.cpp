@@ -15,13 +15,14 @@ struct Shared {
   std::vector<std::string> complaints;
   std::vector<Part> parts;
   std::atomic<std::uint64_t> chances{0};
-  std::atomic<std::int64_t> passed_ns{0};
 };
 
 Shared& shared() {
   static Shared& all = *new Shared;
   return all;
 }
+
+thread_local std::int64_t passed_ns = 0;
 
 }  // namespace
 
@@ -40,12 +41,16 @@ std::vector<std::string> complaints() {
 }
 
 std::int64_t device_clock_ns() {
-  if (settings().lt_fast_tile != 0) return shared().passed_ns;
+  if (settings().lt_fast_tile != 0 || settings().copy_in_bytes_per_s > 0) return passed_ns;
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
 void pass_ns(std::int64_t duration) {
-  shared().passed_ns += duration;
+  passed_ns += duration;
+}
+
+void pass_until_ns(std::int64_t moment) {
+  passed_ns = std::max(passed_ns, moment);
 }
 
 Chance::Chance() : engine_(settings().seed * 0x9E3779B97F4A7C15ull + shared().chances++) {}

@@ -16,10 +16,12 @@ namespace harness::fake {
 const Settings& settings();
 void complain(const std::string& what);
 
-// What events record, in nanoseconds: the machine's clock; or, where Settings::lt_fast_tile says how long products
-// take, the sum of what passed.
+// What events record, in nanoseconds: the machine's clock; or, where Settings say how long products or copies take,
+// what passed on the stream that the calling thread serves.
 std::int64_t device_clock_ns();
 void pass_ns(std::int64_t duration);
+// The stream has waited for another until then.
+void pass_until_ns(std::int64_t moment);
 
 // A different sequence for every seed and every caller of it; not synchronised.
 class Chance {

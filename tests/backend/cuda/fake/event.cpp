@@ -16,6 +16,7 @@ void Record::complete() {
 void Record::wait() {
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return done; });
+  pass_until_ns(time_ns);
 }
 
 bool Record::is_done() {

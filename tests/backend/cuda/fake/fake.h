@@ -54,6 +54,9 @@ struct Settings {
   // The tile of cuBLASLt's algorithms that is not slow; 0: none is. With one, the time between two events is that of
   // the products alone, 10 us with this tile and 2 ms with another, however busy the machine.
   std::uint32_t lt_fast_tile = 0;
+  // What copies reach that bring pinned memory to the device, and that bring it back; 0: what they happen to take. With
+  // both, the time between two events is that of such copies alone, whole streams beside each other.
+  double copy_in_bytes_per_s = 0, copy_out_bytes_per_s = 0;
   // A wait of one rank for others that takes longer is reported as a hang, and broken off (the real one would not be).
   double hang_after_s = 20;
 };
