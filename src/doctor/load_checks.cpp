@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "base/error.h"
@@ -32,9 +33,6 @@ Tolerances tolerances_for(config::BackendKind backend) {
   if (config::traits_of(backend).ranks_are_gpus) return {{0.97, 0.92}, {0.9, 0.75}, {0.85, 0.6}};
   return {{0.5, 0}, {0.5, 0}, {0.5, 0}};
 }
-// Of what the hardware states, what anything sound reaches. Products of a GPU reach 70 to 90 % of the dense peak, rings
-// and trees about 80 % of the NVLinks, a port more than 90 % of its rate.
-constexpr double sound_share = 0.6;
 
 class Judge {
  public:
@@ -46,6 +44,7 @@ class Judge {
     clocks();
     pcie();
     conditions();
+    std::ranges::move(judge_host_copies(nodes_, load_), std::back_inserter(said_));
     node_reduce();
     links();
     return std::move(said_);
@@ -148,7 +147,8 @@ void Judge::pcie() {
   }
   if (quick == 0 && !slow.empty()) {
     Findings none;
-    none.unknown("the speed of the GPUs' PCIe links", "all keep their idle speed under products");
+    none.unknown("the speed of the GPUs' PCIe links", "all keep their idle speed under products",
+                 "see load.host_copies, which uses them");
     return said_.push_back({pcie_check.id, none.list().front(), ""});
   }
   for (const std::size_t rank : slow) {
@@ -294,7 +294,7 @@ std::vector<Said> judge_load(const std::vector<Node>& nodes, const Load& load, c
 }
 
 std::vector<StageCheck> load_checks() {
-  return {products_check, clocks_check, pcie_check, conditions_check, node_check, pairs_check};
+  return {products_check, clocks_check, pcie_check, conditions_check, host_copies_check(), node_check, pairs_check};
 }
 
 }  // namespace harness::doctor

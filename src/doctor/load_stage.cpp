@@ -14,6 +14,8 @@ namespace {
 
 constexpr const char* load_check = "stage.load";
 constexpr int max_rounds = 6;
+constexpr int products_set = 0;  // the number of the workers that multiply
+constexpr double copies_s = 2;
 
 // Sizes at which a device of either kind is as fast as it gets, and that its memory holds.
 struct Sizes {
@@ -26,6 +28,14 @@ Sizes sizes_for(config::BackendKind backend) {
   if (config::traits_of(backend).ranks_are_gpus)
     return {config::Precision::bf16, {8192, 8192, 8192}, 5, 256 << 20, 64 << 20};
   return {config::Precision::fp32, {512, 512, 512}, 1, 4 << 20, 4 << 20};
+}
+
+config::Settings products_of(const Sizes& sizes) {
+  config::Settings settings;
+  settings.workload = "gemm";
+  settings.precision = sizes.precision;
+  settings.gemm = sizes.product;
+  return settings;
 }
 
 double product_flop(const config::GemmShape& g) {
@@ -46,13 +56,15 @@ class LoadStage {
  private:
   bool goes_on(const std::string& what, bool allowed);
   bool took(const job::BlockOutcome& outcome, const std::string& what);
-  void multiply();
+  bool multiply();
+  void copy_with_hosts(bool workers_wait);
   void reduce_in_nodes();
   void meet(const PairRound& round);
   job::BlockOutcome all_reduce(const std::string& name, const Together& together, std::int64_t bytes);
   double rate(const job::BlockOutcome& outcome, const std::vector<std::size_t>& members, std::int64_t bytes) const;
 
   const Bench& bench_;
+  const bool with_gpus_ = config::traits_of(bench_.backend).ranks_are_gpus;
   RankGrid grid_;
   Limit limit_;
   Sizes sizes_;
@@ -82,45 +94,60 @@ bool LoadStage::took(const job::BlockOutcome& outcome, const std::string& what) 
 }
 
 // One process for each rank: a short block tells how long a product takes, the next loads every device, the last tells
-// what each rank's own products took then.
-void LoadStage::multiply() {
+// what each rank's own products took then. True: these processes wait for one more block, which has to come.
+bool LoadStage::multiply() {
   const std::string what = "products";
-  if (!goes_on(what, limit_.allows_block())) return;
-  config::Settings settings;
-  settings.workload = "gemm";
-  settings.precision = sizes_.precision;
-  settings.gemm = sizes_.product;
+  if (!goes_on(what, limit_.allows_block())) return false;
   const program::Layout layout{{program::Axis::data, bench_.job.size()}};
-  job::BlockRequest request = stage_block(bench_, what, settings, layout, job::TimeSteps{1}, limit_);
+  job::BlockRequest request = stage_block(bench_, what, products_of(sizes_), layout, job::TimeSteps{1}, limit_);
   const auto run = [&](int repetitions, const job::Task& task, double share, bool last) {
     request.settings.repetitions = repetitions;
     request.task = task;
     request.deadlines = limit_.deadlines(share);
-    return std::move(bench_.job.run({{{0, {}}, request, last}}).at(0));
+    return std::move(bench_.job.run({{{products_set, {}}, request, last}}).at(0));
   };
   constexpr int few = 5, many = 1000;
   constexpr double step_s = 0.5;
   const job::BlockOutcome first = run(few, job::TimeSteps{1}, 0.5, false);
-  if (!first.ok) return static_cast<void>(took(first, what));
+  if (!first.ok) return took(first, what);
   const double product_s = first.of<job::TimedSamples>(0).step_s.back() / few;
   const int repetitions = static_cast<int>(std::clamp(step_s / product_s, double{few}, double{many}));
   const int steps = static_cast<int>(std::clamp(sizes_.products_s / (repetitions * product_s), 1.0, 20.0));
   // A slow start may have used the time for it.
   if (goes_on("all GPUs or CPUs under load", limit_.allows_two_more())) {
     const job::BlockOutcome loaded = run(repetitions, job::TimeSteps{steps}, 0.5, false);
-    if (!loaded.ok) return static_cast<void>(took(loaded, what));
+    if (!loaded.ok) return took(loaded, what);
     load_.conditions = loaded.conditions;
     for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank)
       load_.ranks[rank].gpu = loaded.of<job::TimedSamples>(rank).gpu;
   }
-  const job::BlockOutcome profiled = run(repetitions, job::RecordTimeline{}, 1, true);
-  if (!took(profiled, what)) return;
+  const bool stay = with_gpus_ && bench_.job.stop_requests() == 0 && limit_.allows_two_more();
+  const job::BlockOutcome profiled = run(repetitions, job::RecordTimeline{}, stay ? 0.5 : 1, !stay);
+  if (!took(profiled, what)) return false;
   for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
     for (const job::KindTotal& total : profiled.of<job::TimelineSamples>(rank).totals) {
       if (total.kind != program::Matmul::name) continue;
       load_.ranks[rank].product_flops =
           product_flop(sizes_.product) * static_cast<double>(total.operations) / total.seconds;
     }
+  }
+  return stay;
+}
+
+// In the processes of the products, where these wait: their GPUs are open already.
+void LoadStage::copy_with_hosts(bool workers_wait) {
+  const std::string what = "copies between host and GPU";
+  if (!with_gpus_ || (!workers_wait && !goes_on(what, limit_.allows_block()))) return;
+  const program::Layout layout{{program::Axis::data, bench_.job.size()}};
+  const job::BlockRequest request =
+      stage_block(bench_, "host_copies", products_of(sizes_), layout, job::CopyWithHost{copies_s}, limit_);
+  const job::WorkerSet workers{workers_wait ? products_set : job::WorkerSet::alone, {}};
+  const job::BlockOutcome outcome = std::move(bench_.job.run({{workers, request, true}}).at(0));
+  if (!took(outcome, what)) return;
+  for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
+    const auto& copied = outcome.of<job::HostCopySamples>(rank);
+    load_.ranks[rank].device = copied.device;
+    load_.ranks[rank].host_copies = copied.rates;
   }
 }
 
@@ -185,7 +212,7 @@ void LoadStage::meet(const PairRound& round) {
 }
 
 std::vector<Said> LoadStage::run(const config::Hardware* hardware) {
-  multiply();
+  copy_with_hosts(multiply());
   reduce_in_nodes();
   for (const PairRound& round : pair_rounds(grid_.nodes(), max_rounds)) meet(round);
   std::vector<Said> said = judge_load(bench_.nodes, load_, grid_, hardware);

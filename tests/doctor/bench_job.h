@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +25,11 @@ class BenchJob : public AnsweringJob {
     product_s.assign(ranks, 1e-3);
     link_bytes_per_s.assign(ranks, 50e9);
     gpu.resize(ranks);
+    host_copies.assign(ranks, {55e9, 52e9, 90e9});
+    for (const job::RankPlace& place : places())
+      devices.push_back(fmt::format("0000:{:02X}:00.0 NVIDIA H100 80GB HBM3", 0x1a + place.local_rank));
   }
+  ~BenchJob() override { EXPECT_TRUE(waiting_.empty()) << "workers wait for a block that does not come"; }
 
   std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
     std::vector<job::BlockOutcome> outcomes;
@@ -34,12 +39,14 @@ class BenchJob : public AnsweringJob {
   const Clock& clock() const override { return clock_; }
   int stop_requests() const override { return stops; }
 
-  std::vector<double> product_s;            // by rank
-  std::vector<double> link_bytes_per_s;     // by rank, to other nodes
-  std::function<double(int, int)> way;      // between two nodes: at most so many bytes/s; empty: no limit
-  std::vector<double> node_bytes_per_s;     // of each, within it; empty: 300e9
-  std::vector<machine::GpuStatistics> gpu;  // by rank
-  std::function<std::string(int)> log;      // NCCL's, by rank
+  std::vector<double> product_s;                 // by rank
+  std::vector<double> link_bytes_per_s;          // by rank, to other nodes
+  std::function<double(int, int)> way;           // between two nodes: at most so many bytes/s; empty: no limit
+  std::vector<double> node_bytes_per_s;          // of each, within it; empty: 300e9
+  std::vector<machine::GpuStatistics> gpu;       // by rank
+  std::vector<machine::HostCopies> host_copies;  // by rank
+  std::vector<std::string> devices;              // by rank
+  std::function<std::string(int)> log;           // NCCL's, by rank
   std::function<std::string(const job::BlockRequest&)> fails;  // the reason; "": it does not
   std::string topology;                                        // what NCCL writes of the first rank's node
   machine::Conditions conditions;
@@ -48,6 +55,7 @@ class BenchJob : public AnsweringJob {
   int stops = 0;
   std::vector<job::BlockRequest> requests;
   std::vector<std::vector<int>> sets;  // of the requests
+  int started = 0;                     // times that workers were started
   std::vector<double> begun_s;
 
  private:
@@ -71,6 +79,8 @@ class BenchJob : public AnsweringJob {
     job::BlockOutcome outcome;
     if (fails) outcome.reason = fails(request);
     outcome.ok = outcome.reason.empty();
+    started += waiting_.erase(block.set.number) == 0 ? 1 : 0;
+    if (outcome.ok && !block.last) waiting_.insert(block.set.number);
     outcome.conditions = conditions;
     if (!outcome.ok) {
       outcome.culprit_rank = culprit;
@@ -88,7 +98,10 @@ class BenchJob : public AnsweringJob {
     const job::BlockRequest& request = block.request;
     const int rank = rank_of(block, number);
     job::Samples samples;
-    if (std::holds_alternative<job::Observe>(request.task)) {
+    if (std::holds_alternative<job::CopyWithHost>(request.task)) {
+      const auto at = static_cast<std::size_t>(rank);
+      samples.task = job::HostCopySamples{devices.at(at), host_copies.at(at)};
+    } else if (std::holds_alternative<job::Observe>(request.task)) {
       samples.task = job::ObserveSamples{log ? log(rank) : ""};
     } else if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
       const double slowest = *std::ranges::max_element(product_s);  // a step ends with all ranks
@@ -136,6 +149,7 @@ class BenchJob : public AnsweringJob {
   }
 
   Virtual clock_;
+  std::set<int> waiting_;  // the numbers of sets whose workers wait for another block
 };
 
 }  // namespace harness::test

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "bench_job.h"
+#include "load_fixture.h"
 #include "support/files.h"
 #include "support/paths.h"
 
@@ -16,23 +16,10 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Lines = std::vector<std::string>;
-
-// Nodes as examine() gives them.
-std::vector<Node> nodes_of(const job::Job& job) {
-  std::vector<Node> nodes;
-  for (const job::RankPlace& place : job.places()) {
-    while (std::ssize(nodes) <= place.node) nodes.push_back({fmt::format("host{}", nodes.size()), {}, {}});
-    nodes[static_cast<std::size_t>(place.node)].ranks.push_back({place.rank, {}});
-  }
-  return nodes;
-}
-
-void give_gpus(test::BenchJob& job, int of_node) {
-  for (job::RankPlace& place : job.seats()) {
-    place.gpus = {of_node, of_node, {}};
-    for (int gpu = 0; gpu < of_node; ++gpu) place.gpus.names.push_back(std::to_string(gpu));
-  }
-}
+using test::give_gpus;
+using test::nodes_of;
+using test::said_by;
+using test::told;
 
 config::Hardware h100() {
   config::Hardware hardware;
@@ -40,23 +27,6 @@ config::Hardware h100() {
   hardware.peaks_flops[config::Precision::bf16] = 1300e12;  // a product of 1 ms is 1100 TFLOP/s
   hardware.nvlink_bytes_per_s = 450e9;
   return hardware;
-}
-
-std::vector<Said> said_by(test::BenchJob& job, config::BackendKind backend = config::BackendKind::cuda,
-                          const config::Hardware* hardware = nullptr) {
-  const std::vector<Node> nodes = nodes_of(job);
-  return run_load_stage({job, nodes, backend, ""}, hardware);
-}
-
-// "warn load.products host0: …" of all that is worse than `than`.
-Lines told(const std::vector<Said>& all, Verdict than = Verdict::info) {
-  Lines lines;
-  for (const Said& said : all) {
-    if (said.finding.verdict >= than) continue;
-    lines.push_back(
-        fmt::format("{} {} {}: {}", name_of(said.finding.verdict), said.check, said.host, said.finding.evidence));
-  }
-  return lines;
 }
 
 TEST(LoadStage, EqualRanksHaveNumbersAndNoFault) {
@@ -70,6 +40,9 @@ TEST(LoadStage, EqualRanksHaveNumbersAndNoFault) {
       ElementsAre(
           "info load.products : products of 8 ranks: 1.10 PFLOP/s each, 85 % of h100-sxm's peak; slowest: rank 0 "
           "on host0 with 1.10 PFLOP/s",
+          "info load.host_copies : host and GPU copy, on all ranks at once: 55 GB/s to the GPU, 52 GB/s from the GPU, "
+          "90 "
+          "GB/s both ways at once; slowest: rank 0 on host0 with 55 GB/s to the GPU",
           "info load.node_all_reduce : all-reduce of 2 ranks within a node: bus bandwidth 300 GB/s, "
           "67 % of h100-sxm's NVLinks",
           "info load.pairs : 100 GB/s between two nodes, 50 GB/s in one direction for each rank"));
@@ -237,7 +210,7 @@ TEST(LoadStage, LinksFarBelowTheirPortsAreAWarning) {
 TEST(LoadStage, EndsAtItsLimitWithWhatItHas) {
   test::BenchJob job(16, 2);
   give_gpus(job, 2);
-  job.block_s = 9;
+  job.block_s = 7;
   job.product_s[5] = 2e-3;
   const auto said = said_by(job);
   EXPECT_THAT(told(said, Verdict::skip), Contains(HasSubstr("fail load.products host2: rank 5")));
@@ -304,7 +277,8 @@ TEST(LoadStage, ASlowStartLeavesTheLoadOutAndStillTellsTheProducts) {
   ASSERT_EQ(job.requests.size(), 2u);
   EXPECT_TRUE(std::holds_alternative<job::RecordTimeline>(job.requests[1].task));
   EXPECT_THAT(told(said, Verdict::skip), Contains(HasSubstr("info load.products : products of 2 ranks")));
-  EXPECT_THAT(told(said, Verdict::skip), Contains(HasSubstr("without all GPUs or CPUs under load, all-reduce")));
+  EXPECT_THAT(told(said, Verdict::skip),
+              Contains(HasSubstr("without all GPUs or CPUs under load, copies between host and GPU, all-reduce")));
 }
 
 TEST(LoadStage, AStopEndsIt) {
