@@ -18,6 +18,7 @@
 #include "support/paths.h"
 #include "support/temporary_folder.h"
 #include "workloads/workload.h"
+#include "written_result.h"
 
 namespace harness::cli {
 namespace {
@@ -299,6 +300,26 @@ TEST_F(PredictedSweep, AsksForWhatItNeedsAndRefusesWhatItIsNot) {
   measured.overrides = {"backend=cpu", "hardware=none"};
   EXPECT_THAT(test::error_of([&] { run(measured); }), HasSubstr("mpirun -np N"));
   EXPECT_FALSE(std::filesystem::exists(file_));
+}
+
+// Nobody writes it: a file that was damaged, or made by somebody else.
+TEST_F(PredictedSweep, AFileWhoseModelHasNoHeadsIsReadAndNotPredictedAgain) {
+  run(on(16));
+  store::Result result = store::read_result(file_);
+  result.model.heads = result.model.kv_heads = 0;
+  const std::string damaged = folder_ / "headless.h5";
+  test::samples::write_result(damaged, result);
+  ASSERT_EQ(store::read_result(damaged).model.heads, 0);
+  for (const std::vector<std::string>& reader : {std::vector<std::string>{"show", damaged},
+                                                 {"report", "--format", "md", "-o", "-", damaged},
+                                                 {"export", "--format", "megatron", damaged},
+                                                 {"compare", damaged, damaged, "--anyway"}}) {
+    SCOPED_TRACE(reader[0]);
+    EXPECT_THAT(said(reader), HasSubstr("redicted, not measured"));
+  }
+  EXPECT_THAT(said({"show", "--breakdown", damaged}), HasSubstr("the model has heads 0; allowed: 1 to"));
+  EXPECT_EQ(exit_code_, 0);
+  EXPECT_THAT(said({"plan", damaged, "--hardware", "h100-sxm"}), HasSubstr("the model has heads 0; allowed: 1 to"));
 }
 
 }  // namespace
