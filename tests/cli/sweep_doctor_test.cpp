@@ -80,6 +80,24 @@ TEST(SweepDoctor, ARankThatDoesNotAnswerIsNotHealthy) {
   EXPECT_THROW(examined(plan, tree, true, 9), Error);
 }
 
+class LostJob : public test::AnsweringJob {
+ public:
+  using AnsweringJob::AnsweringJob;
+  std::vector<std::string> ask(const std::string&) override { fail("host1 is gone"); }
+};
+
+TEST(SweepDoctor, WhereItCannotLookASweepGoesOnUnlessHealthIsAsked) {
+  LostJob job(2, 8);
+  const plan::Plan plan = planned("cuda");
+  std::ostringstream err;
+  sweep::ProgressLine progress(err, false);
+  const store::DoctorRecord record = examine_nodes(job, plan, {"/", false}, progress);
+  EXPECT_TRUE(record.findings.empty());
+  EXPECT_EQ(record.facts, "");
+  EXPECT_THAT(err.str(), HasSubstr("doctor could not look at the nodes: host1 is gone"));
+  EXPECT_EQ(test::error_of([&] { examine_nodes(job, plan, {"/", true}, progress); }), "host1 is gone");
+}
+
 TEST(SweepDoctor, APredictionHasNoNodes) {
   test::NodeTree tree("dgx01");
   tree.write("etc/nccl.conf", "NCCL_ALGO=Tree");

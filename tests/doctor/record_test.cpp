@@ -56,6 +56,15 @@ TEST(Record, NamesFailuresWithTheirNodesAndWhatToDo) {
   EXPECT_THAT(failures_in_words(record), HasSubstr("runs on 8 of 16 PCIe lanes. What to do: look again under load"));
 }
 
+// Nobody could read them again; what they showed stays.
+TEST(Record, FactsThatNoReaderTakesAreLeftOutAndTheFindingsKept) {
+  std::vector<Node> nodes = two_nodes("8");
+  nodes[0].facts.set("log/long", std::string(most_bundle_bytes, 'x'));
+  const store::DoctorRecord record = record_of(nodes, {});
+  EXPECT_EQ(record.facts, "");
+  EXPECT_THAT(lines_of(record), ::testing::SizeIs(2));
+}
+
 // A sweep on processors does not fail over a GPU, and none over the load of a moment, which every block watches.
 TEST(Record, HasWhatConcernsTheSweep) {
   std::vector<Node> nodes = two_nodes("8");
