@@ -16,7 +16,7 @@ namespace harness::doctor {
 enum class Stage : std::uint8_t {
   facts,  // "static": what the kernel and the driver say; starts no worker
   nccl,   // one communicator over all ranks, and what NCCL's log says of it
-  load,   // products on all ranks at once, collectives in each node and between pairs of nodes
+  load,   // products and copies on all ranks at once, collectives in each node and between pairs of nodes
 };
 /// "static,nccl" in any order; each once. Throws Error that names what is allowed.
 std::vector<Stage> parse_stages(std::string_view text);
