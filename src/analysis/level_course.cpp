@@ -45,7 +45,7 @@ class Session {
     for (std::size_t place = window; place <= last_place(); ++place) {
       if (!is_largest_nearby(place) || !is_jump(place)) continue;
       const std::size_t sharp = sharpest_near(place);
-      if (!is_sudden(sharp)) continue;
+      if (!is_jump(sharp) || !is_sudden(sharp)) continue;
       if (!found.empty() && sharp - found.back().first < window) continue;
       found.push_back({sharp, change_at(sharp), error_at(sharp)});
     }

@@ -36,6 +36,21 @@ TEST(LevelCourse, DriftHasAlmostNone) {
   EXPECT_LE(sweeps_with_jumps(drifting, 300), 6);
 }
 
+// Also after its place was moved to where it is sharpest.
+TEST(LevelCourse, AJumpIsLargerThanItsBoundsWhereItIsReported) {
+  constexpr Disturbance restless = {.name = "drift of 6 %", .drift = 0.06, .set_up = 0.02};
+  NoisySweeps noisy(restless, Size{}, 33);
+  std::size_t jumps = 0;
+  for (int i = 0; i < 1000; ++i) {
+    for (const LevelJump& jump : level_course(noisy.draw()).jumps) {
+      ++jumps;
+      EXPECT_GT(std::abs(jump.log_change), std::log1p(0.03));
+      EXPECT_GT(std::abs(jump.log_change), 5 * jump.standard_error);
+    }
+  }
+  EXPECT_GT(jumps, 0);
+}
+
 void add_step(SweepBlocks& sweep, int round, double log_change) {
   for (FinishedBlock& block : sweep.blocks) {
     if (block.round >= round) block.seconds *= std::exp(log_change);
