@@ -211,7 +211,7 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
   }
   if (!directions.empty()) {
     warnings.push_back(
-        fmt::format("of the unresolved, some is proven: {}. Open is only whether by more than {:.3g} %, which a "
+        fmt::format("what is proven of the unresolved: {}. Open is only whether by more than {:.3g} %, which a "
                     "verdict must clear.",
                     join_first(directions, max_named), 100 * result.smallest_effect));
   }

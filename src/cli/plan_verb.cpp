@@ -351,6 +351,9 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
     out << "the result file takes at most " << show_bytes(static_cast<double>(result_bytes)) << "\n";
     print_power(p, time.rounds, out);
     out << time.text;
+    if (options.gpu_hours > 0)
+      out << fmt::format("measures no longer: mpirun -np {} ./harness sweep {} --time-budget {:.0f}s\n", planned_for,
+                         options.config, experiment.measure.time_budget_s);
   }
   out << drawing << budget;
   for (const std::string& w : plan::warnings_of(p)) out << "warning: " << w << "\n";

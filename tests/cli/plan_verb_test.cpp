@@ -237,6 +237,9 @@ TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
   const std::string less = planned("1 h", 0);
   EXPECT_THAT(less, ::testing::ContainsRegex("comparisons over [4-9] rounds, a change is detected"));
   EXPECT_THAT(less, ::testing::ContainsRegex("time: .* for [4-9] of 12 rounds, if every case"));
+  EXPECT_THAT(less, ::testing::Not(HasSubstr("--time-budget")));
+  EXPECT_THAT(planned("", 128), AllOf(HasSubstr(fmt::format("mpirun -np 128 ./harness sweep {}", config)),
+                                      HasSubstr("--time-budget 3600s")));
 }
 
 // A plan for one rank skips every layout of a cluster: it says so instead of leaving it to the footnotes.
