@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <new>
 #include <ostream>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/escape.h"
@@ -117,10 +118,21 @@ int run_sweep(job::Job& job, const Parser& parser, Arguments& a, const std::vect
   return sweep(job, a.sweep, out, err);
 }
 
+// Whether doctor will start workers. A mistake in the command line is rank 0's to say.
+bool starts_workers(const std::vector<std::string>& arguments) {
+  Arguments a;
+  Parser parser(a);
+  std::ostringstream unheard;
+  int code = 0;
+  return arguments[0] == "doctor" && parse(parser, arguments, unheard, unheard, code) && starts_workers(a.doctor);
+}
+
 // Every rank comes here; only rank 0 reads the arguments, speaks and decides, so that a mistake costs one message and
 // not one per rank.
 int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
-  const auto job = mpi::join(doctor::answer);
+  // A sweep keeps to the ranks that were asked for; doctor wants to see every GPU.
+  const auto launch = starts_workers(arguments) ? mpi::Launch::rank_per_gpu : mpi::Launch::as_it_is;
+  const auto job = mpi::join(doctor::answer, launch);
   int code = 1;
   if (job->rank() != 0) {
     code = job->follow();

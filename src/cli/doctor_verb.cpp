@@ -96,6 +96,12 @@ void check_files(const DoctorOptions& options) {
 
 }  // namespace
 
+bool starts_workers(const DoctorOptions& options) try {
+  return options.allreduce.empty() && stages_of(options) != std::vector{Stage::facts};
+} catch (const Error&) {
+  return false;  // doctor() says why
+}
+
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out) {
   check_files(options);
   const std::vector<Stage> stages = stages_of(options);

@@ -150,6 +150,8 @@ struct CalibrateOptions {
 int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 /// 0: nothing is wrong; 1: warnings, if strict; 2: a failure, or impossible. Errors end with 3.
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
+/// Whether doctor() goes beyond what the kernel and the driver say; false where the options contradict each other.
+bool starts_workers(const DoctorOptions& options);
 /// What needs no look at nodes, and so no job: --explain, --read and --hardware.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
 /// Measures what predictions rest on and writes a hardware file and a calibration.

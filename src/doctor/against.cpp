@@ -126,11 +126,11 @@ Changes changes_since(const Bundle& earlier, const Bundle& present) {
       continue;
     }
     comparison.compare(host, "", was->second->facts, now.facts);
-    const std::vector<Rank>& ranks_before = was->second->ranks;
-    if (ranks_before.size() != now.ranks.size())
-      comparison.add(host, "ranks", std::to_string(ranks_before.size()), std::to_string(now.ranks.size()));
-    for (std::size_t k = 0; k < std::min(ranks_before.size(), now.ranks.size()); ++k)
-      comparison.compare(host, "rank: ", ranks_before[k].facts, now.ranks[k].facts);
+    const std::vector<Rank> ranks_before = launched_ranks(*was->second), ranks_now = launched_ranks(now);
+    if (ranks_before.size() != ranks_now.size())
+      comparison.add(host, "ranks", std::to_string(ranks_before.size()), std::to_string(ranks_now.size()));
+    for (std::size_t k = 0; k < std::min(ranks_before.size(), ranks_now.size()); ++k)
+      comparison.compare(host, "rank: ", ranks_before[k].facts, ranks_now[k].facts);
   }
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (!called.contains(before[i].host)) changes.gone.push_back(earlier.nodes[i].host);

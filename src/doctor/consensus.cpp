@@ -108,7 +108,7 @@ Value nccl_file(const Node& node) {
 }
 
 Value ranks(const Node& node) {
-  return plural(std::ssize(node.ranks), "rank");
+  return plural(std::ssize(launched_ranks(node)), "rank");
 }
 
 const std::vector<Rule>& rules() {

@@ -1,6 +1,7 @@
 #include "doctor/facts.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "machine/proc.h"
@@ -59,6 +60,13 @@ std::vector<std::string> Facts::under(const std::string& prefix) const {
   std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
+}
+
+std::vector<Rank> launched_ranks(const Node& node) {
+  std::vector<Rank> launched;
+  std::ranges::copy_if(node.ranks, std::back_inserter(launched),
+                       [](const Rank& rank) { return !rank.facts.has("started_by"); });
+  return launched;
 }
 
 bool is_virtual(const Facts& node) {

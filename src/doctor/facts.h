@@ -49,7 +49,7 @@ class Facts {
 
 struct Rank {
   int rank = 0;
-  Facts facts;  // its limits, its binding, its environment
+  Facts facts;  // its limits, its binding, its environment; "started_by": not the launcher, but this rank
 };
 
 struct Node {
@@ -60,6 +60,9 @@ struct Node {
 
 // What several checks want to know of a node.
 
+/// Those of its ranks that the launcher started, in their order. What others, which these started, say of limits and
+/// binding says nothing of the launch.
+std::vector<Rank> launched_ranks(const Node& node);
 /// Whether it is a guest of a hypervisor.
 bool is_virtual(const Facts& node);
 /// 64-bit Arm: of NVIDIA's nodes, Grace.

@@ -74,7 +74,7 @@ void shared_memory(const Node& node, const Cluster&, Findings& out) {
 
 void binding(const Node& node, const Cluster&, Findings& out) {
   std::map<std::size_t, int> ranks_with;  // by number of CPUs
-  for (const Rank& rank : node.ranks) {
+  for (const Rank& rank : launched_ranks(node)) {
     const machine::Reading& reading = rank.facts["bound/cpus"];
     if (reading.access == machine::Access::unreadable) return out.unknown("the CPUs of a rank", reading.why);
     if (reading.ok()) ++ranks_with[machine::cpus_in(reading.text).count()];
@@ -154,13 +154,14 @@ void near_gpu(const Node& node, const Cluster&, Findings& out) {
              "give the job the CPUs of all NUMA nodes that its GPUs are near (--cpuset-cpus, srun --cpus-per-task)");
   }
   std::vector<std::string> far;
-  for (std::size_t i = 0; i < node.ranks.size(); ++i) {
-    const std::string gpu = gpu_of(node.ranks[i], i, gpus);
+  const std::vector<Rank> ranks = launched_ranks(node);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const std::string gpu = gpu_of(ranks[i], i, gpus);
     const bool reached = !gpu.empty() && std::ranges::find(out_of_reach, gpu) == out_of_reach.end();
-    if (!reached || node.ranks.size() == 1) continue;  // one rank for all GPUs of the node
-    const machine::CpuSet bound = machine::cpus_in(node.ranks[i].facts.text("bound/cpus")),
+    if (!reached || ranks.size() == 1) continue;  // one rank for all GPUs of the node
+    const machine::CpuSet bound = machine::cpus_in(ranks[i].facts.text("bound/cpus")),
                           cpus = machine::cpus_in(facts.text("gpu/" + gpu + "/cpus"));
-    if (cpus.any() && (bound & cpus).none()) far.push_back(fmt::format("{} (GPU {})", node.ranks[i].rank, gpu));
+    if (cpus.any() && (bound & cpus).none()) far.push_back(fmt::format("{} (GPU {})", ranks[i].rank, gpu));
   }
   if (!far.empty()) {
     out.info(fmt::format("ranks bound to CPUs that are not near their GPU: {}; sweeps bind their workers themselves, "
@@ -203,9 +204,10 @@ void host_binding(const Node& node, const Cluster&, Findings& out) {
   }
   if (numa.empty()) return out.skip("/sys tells of no NUMA node");
   if (numa.size() == 1) return out.pass("one NUMA node");
+  const std::vector<Rank> ranks = launched_ranks(node);
   std::map<std::string, std::int64_t> ranks_on;  // by NUMA node
   std::int64_t across = 0;
-  for (const Rank& rank : node.ranks) {
+  for (const Rank& rank : ranks) {
     const machine::Reading& bound = rank.facts["bound/cpus"];
     if (!bound.ok()) return out.unknown("the CPUs of a rank", bound.why.empty() ? "it did not tell" : bound.why);
     std::vector<std::string> touched;
@@ -219,7 +221,7 @@ void host_binding(const Node& node, const Cluster&, Findings& out) {
     }
   }
   std::vector<std::string> parts;
-  std::int64_t fewest = node.ranks.empty() ? 0 : std::ssize(node.ranks), most = 0;
+  std::int64_t fewest = std::ssize(ranks), most = 0;
   for (const auto& [name, cpus] : numa) {
     const std::int64_t here = ranks_on[name];
     fewest = std::min(fewest, here);
@@ -246,7 +248,7 @@ void ranks_and_gpus(const Node& node, const Cluster&, Findings& out) {
   if (on_node == 0) return out.skip("no NVIDIA GPU");
   const std::vector<std::string> on_bus = gpus_of(node.facts);
   const auto gpus = static_cast<std::int64_t>(on_bus.empty() ? on_node : gpus_of_job(node, on_bus).size());
-  const auto ranks = std::ssize(node.ranks);
+  const auto ranks = std::ssize(launched_ranks(node));
   const std::string both = fmt::format("{} and {}{}", plural(ranks, "rank"), plural(gpus, "GPU"),
                                        std::cmp_less(gpus, on_bus.size()) ? " that the job may use" : "");
   if (gpus == 0) return out.warn(both, "ask the scheduler for GPUs (srun --gpus-per-node), or start no rank here");

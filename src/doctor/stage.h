@@ -47,8 +47,8 @@ struct Bench {
 /// run on, info where the launch is in the way; a stage that cannot run is never a failure.
 std::optional<Finding> obstacle(const Bench& bench);
 
-/// That GPUs stay idle because fewer ranks were started than there are: what is measured holds for the others' nodes
-/// and network, not for them.
+/// That GPUs stay idle: of a node with fewer ranks than GPUs, but more than one. What is measured holds for the others'
+/// nodes and network, not for them.
 std::optional<Finding> idle_gpus(const Bench& bench);
 
 /// How long a stage may take; what it has by then counts.

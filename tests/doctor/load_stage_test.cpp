@@ -290,7 +290,7 @@ TEST(LoadStage, AStopEndsIt) {
   EXPECT_EQ(said.back().finding.verdict, Verdict::info);
 }
 
-// With one rank on each node, one GPU of each stands for it.
+// Where a job has fewer ranks than GPUs, those that have one stand for their node.
 TEST(LoadStage, GpusWithoutARankAreSaid) {
   test::BenchJob job(4, 1);
   give_gpus(job, 8);

@@ -11,8 +11,8 @@
 #include "job/messages.h"
 #include "job/mpi/alarms.h"
 #include "job/mpi/block_run.h"
+#include "job/mpi/guests.h"
 #include "job/mpi/launcher.h"
-#include "job/mpi/ranks.h"
 #include "job/mpi/site.h"
 #include "job/stop_signals.h"
 
@@ -21,16 +21,8 @@ namespace {
 
 class MpiJob final : public job::Job {
  public:
-  MpiJob(double seconds_until_sigkill, const std::optional<LauncherClaim>& claim, job::Answer answer)
-      : ranks_(Ranks::start()), alarms_(*ranks_, seconds_until_sigkill), answer_(std::move(answer)) {
-    try {
-      check_launch(claim, ranks_->size(), ranks_->library());
-    } catch (const Error& e) {
-      // mpirun kills the job when the first process exits, so processes without a message wait a second for the one
-      // that has it.
-      if (*e.what() == '\0') std::this_thread::sleep_for(std::chrono::seconds(1));
-      throw;
-    }
+  MpiJob(std::unique_ptr<Ranks> ranks, double seconds_until_sigkill, job::Answer answer)
+      : ranks_(std::move(ranks)), alarms_(*ranks_, seconds_until_sigkill), answer_(std::move(answer)) {
     job::count_stop_signals();
     site_ = find_site(*ranks_);
     places_ = gather_places(*ranks_, site_);
@@ -159,13 +151,29 @@ class MpiJob final : public job::Job {
   Ranks::Idle idle_ = [this] { alarms_.look(); };
 };
 
+std::unique_ptr<Ranks> checked(std::unique_ptr<Ranks> launched, const std::optional<LauncherClaim>& claim) try {
+  check_launch(claim, launched->size(), launched->library());
+  return launched;
+} catch (const Error& e) {
+  // mpirun kills the job when the first process exits, so processes without a message wait a second for the one that
+  // has it.
+  if (*e.what() == '\0') std::this_thread::sleep_for(std::chrono::seconds(1));
+  throw;
+}
+
 }  // namespace
 
-std::unique_ptr<job::Job> join(job::Answer answer) {
+std::unique_ptr<job::Job> join(job::Answer answer, Launch launch,
+                               const std::function<std::unique_ptr<Ranks>()>& start) {
   // Asked before MPI starts: some libraries set such variables themselves.
-  const Lookup lookup = [](const char* name) { return own_environment(name); };
-  const auto claim = launcher_claim(lookup);
-  return std::make_unique<MpiJob>(seconds_until_sigkill(lookup), claim, std::move(answer));
+  const auto claim = launcher_claim(own_environment);
+  const double until_sigkill_s = seconds_until_sigkill(own_environment);
+  std::unique_ptr<Ranks> ranks = join_as_guest();
+  if (!ranks) {
+    ranks = checked(start(), claim);
+    if (launch == Launch::rank_per_gpu) ranks = with_guests(std::move(ranks), visible_gpus().count);
+  }
+  return std::make_unique<MpiJob>(std::move(ranks), until_sigkill_s, std::move(answer));
 }
 
 }  // namespace harness::mpi

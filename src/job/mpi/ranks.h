@@ -16,16 +16,19 @@ struct Note {
   std::int64_t block = 0;
   std::int64_t severity = 0;
   std::int64_t stop = 0;
+  std::int64_t to = 0;  // the rank that it is for; send() fills it in
 };
 
-/// The MPI ranks of a job; the only class that knows MPI. "Collective" calls must be made by all ranks in the same
+/// The ranks of a job. "Collective" calls must be made by all ranks in the same
 /// order. They wait by testing and sleeping, never inside MPI, and call `idle` at every poll, so that a waiting rank
 /// costs next to nothing and can watch its worker and its signals. A failing MPI call throws Error.
+///
+/// A rank is a process that the launcher started, or a guest of one (job/mpi/guests.h).
 class Ranks {
  public:
   using Idle = std::function<void()>;
 
-  /// MPI_Init_thread. Collective.
+  /// Those of MPI; only they know it. MPI_Init_thread. Collective.
   static std::unique_ptr<Ranks> start();
   virtual ~Ranks() = default;  // calls no MPI
 
@@ -33,6 +36,8 @@ class Ranks {
   virtual int size() const = 0;
   /// The ranks that share this one's memory, ascending.
   virtual const std::vector<int>& node_ranks() const = 0;
+  /// Whether another rank of its node started this one, not the launcher.
+  virtual bool is_guest() const { return false; }
   /// Name and version of the MPI library, as it reports them.
   virtual std::string library() const = 0;
   /// The longest sleep between two polls while nothing happens.
@@ -57,10 +62,10 @@ class Ranks {
   virtual void send(int to, const Note& note) = 0;
   /// A note that has arrived, if any.
   virtual std::optional<Note> receive() = 0;
-  /// Waits until every note that this rank sent has been taken.
+  /// Waits until every note that this rank sent has been taken, or will be in the barrier that follows.
   virtual void flush_notes(const Idle& idle) = 0;
 
-  /// MPI_Finalize. Collective, last.
+  /// MPI_Finalize, after guests have ended. Collective, last.
   virtual void finish() = 0;
 };
 

@@ -34,6 +34,11 @@ machine::CpuSet cpus_of(const Bits& bits) {
 
 }  // namespace
 
+machine::GpuView visible_gpus() {
+  const char* root = std::getenv("HARNESS_TEST_GPU_ROOT");  // tests show a node that is not this one
+  return machine::find_gpus(gpu_environment(own_environment), root != nullptr ? root : "/");
+}
+
 Site find_site(Ranks& ranks) {
   Site site;
   site.rank = ranks.rank();
@@ -41,9 +46,7 @@ Site find_site(Ranks& ranks) {
   site.host = machine::host_name();
   site.device = machine::cpu_model();
   site.memory_bytes = machine::memory_bytes();
-  const char* root = std::getenv("HARNESS_TEST_GPU_ROOT");  // tests show a node that is not this one
-  const machine::GpuEnvironment shown = gpu_environment([](const char* name) { return own_environment(name); });
-  site.gpus = machine::find_gpus(shown, root != nullptr ? root : "/");
+  site.gpus = visible_gpus();
   const machine::CpuSet bound = machine::bound_cpus();
   const machine::CpuSet allowed = machine::allowed_cpus();
   Bits bits = bits_of(bound);
@@ -68,7 +71,7 @@ template <job::MessageOf<PlaceReport> M, class Each>
 void each_field(M& m, Each& each) {
   auto& p = m.place;
   each(p.local_rank, p.local_ranks, p.host, p.device, p.cores, p.memory_bytes, p.gpus.on_node, p.gpus.count,
-       p.gpus.names, m.leader);
+       p.gpus.names, p.is_guest, m.leader);
 }
 
 std::vector<job::RankPlace> gather_places(Ranks& ranks, const Site& site) {
@@ -81,6 +84,7 @@ std::vector<job::RankPlace> gather_places(Ranks& ranks, const Site& site) {
   own.place.cores = site.usable_cores;
   own.place.memory_bytes = site.memory_bytes;
   own.place.gpus = site.gpus;
+  own.place.is_guest = ranks.is_guest();
   own.leader = site.node_ranks.front();
   std::vector<job::RankPlace> places;
   std::vector<std::int32_t> leaders;  // by node: its lowest rank

@@ -20,6 +20,8 @@ struct Site {
   std::string host, device;
   machine::GpuView gpus;
 };
+/// The GPUs that the launcher lets this process see.
+machine::GpuView visible_gpus();
 /// Collective.
 Site find_site(Ranks& ranks);
 /// Collective: by rank, at rank 0.

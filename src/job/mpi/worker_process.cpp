@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "base/error.h"
 #include "job/stop_signals.h"
@@ -101,13 +102,6 @@ WorkerProcess::WorkerProcess(const NameValues& environment, const std::string& w
   Pipe errors;
   for (int* fd : {&down.read_end, &up.write_end, &errors.write_end}) Pipe::move_up(*fd);
   const SpawnPlan plan(down.read_end, up.write_end, errors.write_end);
-  std::vector<std::string> lines;
-  lines.reserve(environment.size());
-  for (const auto& [name, value] : environment) lines.push_back(fmt::format("{}={}", name, value));
-  std::vector<char*> pointers;
-  pointers.reserve(lines.size() + 1);
-  for (std::string& line : lines) pointers.push_back(line.data());
-  pointers.push_back(nullptr);
   std::vector<std::string> words{"harness", "worker"};
   std::string path = "/proc/self/exe";
   if (!wrap.empty()) {
@@ -116,16 +110,7 @@ WorkerProcess::WorkerProcess(const NameValues& environment, const std::string& w
     words = {"sh", "-c", "exec " + wrap + " \"$0\" worker", self};
     path = "/bin/sh";
   }
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  const int error =
-      ::posix_spawn(&pid_, path.c_str(), &plan.files, &plan.attributes, arguments.data(), pointers.data());
-  if (error != 0) {
-    pid_ = -1;
-    fail("cannot start a worker: {}", std::strerror(error));
-  }
+  pid_ = spawn("a worker", path, std::move(words), environment, plan.files, &plan.attributes);
   command_ = Pipe::release(down.write_end);
   protocol_ = Pipe::release(up.read_end);
   errors_ = Pipe::release(errors.read_end);
@@ -201,13 +186,7 @@ std::optional<job::Frame> WorkerProcess::next_frame() {
 }
 
 void WorkerProcess::look_for_end() {
-  if (end_ || pid_ <= 0) return;
-  siginfo_t info{};
-  // Left unreaped: until reap() nobody else can get its number, so that kill() cannot hit a stranger.
-  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid_) return;
-  ProcessEnd end;
-  (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
-  end_ = end;
+  if (!end_ && pid_ > 0) end_ = end_of(pid_);
 }
 
 double WorkerProcess::resident_bytes() const {

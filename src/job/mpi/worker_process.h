@@ -10,14 +10,9 @@
 
 #include "job/frame.h"
 #include "job/messages.h"
+#include "job/mpi/process.h"
 
 namespace harness::mpi {
-
-/// How a process ended.
-struct ProcessEnd {
-  int signal = 0;  // it was killed by, 0 if it exited
-  int exit_code = 0;
-};
 
 /// A worker as its supervisor sees it: a process group of its own and three pipes: orders, reports, and one for
 /// all that it or its --wrap command prints, of which the end is kept. No call waits for the worker

@@ -100,11 +100,19 @@ std::vector<pid_t> Launched::processes(const std::string& verb) const {
 }
 
 std::vector<pid_t> Launched::supervisors() const {
+  return jobs_of(pid_);
+}
+
+std::vector<pid_t> Launched::guests_of(pid_t supervisor) const {
+  return jobs_of(supervisor);
+}
+
+std::vector<pid_t> Launched::jobs_of(pid_t parent) const {
   std::vector<pid_t> found;
   for (const pid_t pid : processes("job")) {
     const std::string stat = text_of("/proc/" + std::to_string(pid) + "/stat");
     const std::size_t name_end = stat.rfind(") ");  // then the state and the parent
-    if (name_end != std::string::npos && std::atoi(stat.c_str() + name_end + 4) == pid_) found.push_back(pid);
+    if (name_end != std::string::npos && std::atoi(stat.c_str() + name_end + 4) == parent) found.push_back(pid);
   }
   return found;
 }

@@ -27,8 +27,12 @@ class Launched {
   /// mpirun, and what it started itself: a worker that is just being started still looks like its supervisor.
   pid_t mpirun() const { return pid_; }
   std::vector<pid_t> supervisors() const;
+  /// What a supervisor started as ranks.
+  std::vector<pid_t> guests_of(pid_t supervisor) const;
 
  private:
+  std::vector<pid_t> jobs_of(pid_t parent) const;
+
   pid_t pid_ = -1;
   int pipe_ = -1;
   int exit_code_ = -1;

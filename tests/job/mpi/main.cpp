@@ -10,41 +10,39 @@
 #include <thread>
 
 #include "base/error.h"
+#include "every_call.h"
 #include "fake_work.h"
 #include "job/mpi/alarms.h"
 #include "job/mpi/mpi_job.h"
 #include "job/mpi/ranks.h"
+#include "machine/cpus.h"
 
 namespace harness::test {
 namespace {
 
-int supervise(const std::vector<std::string>& arguments) {
-  std::map<std::string, double> number = {{"blocks", 1}, {"ranks", 0},     {"steps", 5},  {"start", 10},
-                                          {"step", 5},   {"memory", 0},    {"first", 0},  {"shared", 0},
-                                          {"task", 0},   {"questions", 0}, {"binding", 0}};
-  for (const std::string& argument : arguments) {
-    const std::size_t equals = argument.find('=');
-    number.at(argument.substr(0, equals)) = std::stod(argument.substr(equals + 1));
-  }
-  const auto job =
-      mpi::join([](int rank, const std::string& question) { return fmt::format("{} to {}", question, 10 * rank); });
-  if (job->rank() != 0) {
-    const int code = job->follow();
-    job->leave();
-    return code;
-  }
-  for (const job::RankPlace& p : job->places()) {
+// As the program does. Returns the exit code.
+int say(const Error& e) {
+  if (*e.what() != '\0') std::cerr << "harness: " << e.what() << "\n";
+  return e.exit_code();
+}
+
+using Numbers = std::map<std::string, double>;
+
+// What rank 0 does.
+void lead(job::Job& job, Numbers& number) {
+  for (const job::RankPlace& p : job.places()) {
     std::cout << fmt::format("place {} local {}/{} node {} cores {} memory {:.0f} device {}\n", p.rank, p.local_rank,
                              p.local_ranks, p.node, p.cores, p.memory_bytes, p.device);
   }
   for (int i = 0; i < static_cast<int>(number["questions"]); ++i) {
-    const std::vector<std::string> answers = job->ask(fmt::format("answer {}", i));
+    const std::vector<std::string> answers = job.ask(fmt::format("answer {}", i));
     for (const std::string& answer : answers) std::cout << answer << "\n";
   }
-  for (int i = 0; i < static_cast<int>(number["blocks"]) && job->stop_requests() == 0; ++i) {
+  for (int rank = 0; const std::string& cpus : job.ask("cpus")) std::cout << fmt::format("cpus {} {}\n", rank++, cpus);
+  for (int i = 0; i < static_cast<int>(number["blocks"]) && job.stop_requests() == 0; ++i) {
     job::BlockRequest request;
     request.case_name = fmt::format("block{}", i);
-    request.layout[program::Axis::data] = number["ranks"] > 0 ? static_cast<int>(number["ranks"]) : job->size();
+    request.layout[program::Axis::data] = number["ranks"] > 0 ? static_cast<int>(number["ranks"]) : job.size();
     request.warmup_steps = 1;
     const std::array<job::Task, 3> tasks{job::TimeSteps{static_cast<int>(number["steps"])}, job::RecordTimeline{},
                                          job::Probe{}};
@@ -59,7 +57,7 @@ int supervise(const std::vector<std::string>& arguments) {
     job::BlockOnSet on{{shared ? 7 : job::WorkerSet::alone, {}}, request, !shared || i + 1 == blocks};
     for (int rank = 0; rank < request.layout.ranks() && number["first"] > 0; ++rank)
       on.set.ranks.push_back(static_cast<int>(number["first"]) + rank);
-    const job::BlockOutcome outcome = job->run({on}).at(0);
+    const job::BlockOutcome outcome = job.run({on}).at(0);
     std::cout << fmt::format("block {} ok {} stopped {} culprit {} samples {} reason [{}] signature [{}]\n", i,
                              outcome.ok, outcome.stopped, outcome.culprit_rank, outcome.samples.size(), outcome.reason,
                              outcome.signature);
@@ -85,24 +83,58 @@ int supervise(const std::vector<std::string>& arguments) {
     }
     std::cout << std::flush;
   }
-  std::cout << "end stop " << job->stop_requests() << std::endl;
-  job->finish(0);
-  job->leave();
-  return 0;
+  std::cout << "end stop " << job.stop_requests() << std::endl;
 }
 
-// Rank 0 has a note for all others, who have long begun to leave.
-int leave_with_a_note_under_way() {
-  const auto ranks = mpi::Ranks::start();
-  mpi::Alarms alarms(*ranks, 0);
+int supervise(const std::vector<std::string>& arguments) {
+  Numbers number = {{"blocks", 1},  {"ranks", 0},  {"steps", 5},  {"start", 10}, {"step", 5},
+                    {"memory", 0},  {"first", 0},  {"shared", 0}, {"task", 0},   {"questions", 0},
+                    {"binding", 0}, {"guests", 0}, {"apart", 0}};
+  for (const std::string& argument : arguments) {
+    const std::size_t equals = argument.find('=');
+    number.at(argument.substr(0, equals)) = std::stod(argument.substr(equals + 1));
+  }
+  const auto answer = [](int rank, const std::string& question) {
+    return question == "cpus" ? machine::list_of(machine::bound_cpus()) : fmt::format("{} to {}", question, 10 * rank);
+  };
+  const auto job = mpi::join(answer, number["guests"] > 0 ? mpi::Launch::rank_per_gpu : mpi::Launch::as_it_is,
+                             number["apart"] > 0 ? start_apart : mpi::Ranks::start);
+  int code = 0;
+  if (job->rank() != 0) {
+    code = job->follow();
+  } else {
+    try {
+      lead(*job, number);
+    } catch (const Error& e) {
+      code = say(e);
+    }
+    job->finish(code);
+  }
+  job->leave();
+  return code;
+}
+
+// One rank has a note for all others, who have long begun to leave.
+int leave_with_a_note_under_way(mpi::Ranks& ranks, int from) {
+  mpi::Alarms alarms(ranks, 0);
   alarms.begin_block(1);
-  if (ranks->rank() == 0) {
+  if (ranks.rank() == from) {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     alarms.raise(mpi::Alarm::stop);
   }
   alarms.close();
-  ranks->finish();
+  ranks.finish();
   return 0;
+}
+
+// What the tests launch as `job …`.
+int run(const std::vector<std::string>& arguments) {
+  const std::string what = arguments.empty() ? "" : arguments[0];
+  if (what == "late-note") return leave_with_a_note_under_way(*mpi::Ranks::start(), 0);
+  if (what == "late-note-of") return leave_with_a_note_under_way(*start_uneven(), std::stoi(arguments.at(1)));
+  if (what == "every-call") return make_every_call(*start_uneven());
+  if (what == "every-call-of-mpi") return make_every_call(*mpi::Ranks::start());
+  return supervise(arguments);
 }
 
 }  // namespace
@@ -111,15 +143,11 @@ int leave_with_a_note_under_way() {
 int main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "worker") return harness::worker::run_worker(harness::test::fake_work);
-  if (verb == "job" && argc == 3 && std::string(argv[2]) == "late-note") {
-    return harness::test::leave_with_a_note_under_way();
-  }
   if (verb == "job") {
     try {
-      return harness::test::supervise({argv + 2, argv + argc});
+      return harness::test::run({argv + 2, argv + argc});
     } catch (const harness::Error& e) {
-      if (*e.what() != '\0') std::cerr << "harness: " << e.what() << "\n";
-      return e.exit_code();
+      return harness::test::say(e);
     }
   }
   testing::InitGoogleTest(&argc, argv);

@@ -1,0 +1,145 @@
+#include "every_call.h"
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "job/mpi/guests.h"
+
+namespace harness::test {
+namespace {
+
+class Apart final : public mpi::Ranks {
+ public:
+  explicit Apart(std::unique_ptr<mpi::Ranks> ranks) : ranks_(std::move(ranks)), alone_{ranks_->rank()} {}
+  int rank() const override { return ranks_->rank(); }
+  int size() const override { return ranks_->size(); }
+  const std::vector<int>& node_ranks() const override { return alone_; }
+  std::string library() const override { return ranks_->library(); }
+  double max_sleep_s() const override { return ranks_->max_sleep_s(); }
+  void broadcast(std::string& bytes, const Idle& idle) override { ranks_->broadcast(bytes, idle); }
+  void maximum(std::span<std::int64_t> values, const Idle& idle) override { ranks_->maximum(values, idle); }
+  void barrier(const Idle& idle) override { ranks_->barrier(idle); }
+  void node_union(std::span<std::uint64_t> /*bits*/, const Idle& /*idle*/) override {}
+  std::vector<std::string> gather(const std::string& bytes, const Idle& idle) override {
+    return ranks_->gather(bytes, idle);
+  }
+  std::vector<std::pair<int, std::string>> exchange(const std::vector<std::pair<int, std::string>>& outgoing,
+                                                    const Idle& idle) override {
+    return ranks_->exchange(outgoing, idle);
+  }
+  void send(int to, const mpi::Note& note) override { ranks_->send(to, note); }
+  std::optional<mpi::Note> receive() override { return ranks_->receive(); }
+  void flush_notes(const Idle& idle) override { ranks_->flush_notes(idle); }
+  void finish() override { ranks_->finish(); }
+
+ private:
+  std::unique_ptr<mpi::Ranks> ranks_;
+  std::vector<int> alone_;
+};
+
+void expect(bool holds, const mpi::Ranks& ranks, std::string_view what) {
+  if (!holds) fail("rank {} of {}: {}", ranks.rank(), ranks.size(), what);
+}
+
+std::string word_of(int rank) {  // of different lengths, that of rank 0 empty
+  return std::string(static_cast<std::size_t>(1000 * rank), static_cast<char>('a' + rank % 26));
+}
+
+void try_collectives(mpi::Ranks& ranks) {
+  const int rank = ranks.rank(), size = ranks.size();
+  std::string large(3'000'000, rank == 0 ? 'x' : 'y');  // more than a socket takes at once
+  ranks.broadcast(large, {});
+  expect(large == std::string(3'000'000, 'x'), ranks, "broadcast");
+
+  std::array<std::int64_t, 2> values{rank, -rank};
+  ranks.maximum(values, {});
+  expect(values == std::array<std::int64_t, 2>{size - 1, 0}, ranks, "maximum");
+
+  std::array<std::uint64_t, 2> bits{std::uint64_t{1} << rank, 0};
+  std::uint64_t of_node = 0;
+  for (const int peer : ranks.node_ranks()) of_node |= std::uint64_t{1} << peer;
+  ranks.node_union(bits, {});
+  expect(bits == std::array<std::uint64_t, 2>{of_node, 0}, ranks, "node_union");
+
+  const std::vector<std::string> words = ranks.gather(word_of(rank), {});
+  expect(std::ssize(words) == (rank == 0 ? size : 0), ranks, "gather: how many");
+  for (std::size_t i = 0; i < words.size(); ++i)
+    expect(words[i] == word_of(static_cast<int>(i)), ranks, "gather: whose");
+}
+
+// Every rank has something for all others, and more for the next one.
+void try_exchange(mpi::Ranks& ranks) {
+  const int rank = ranks.rank(), size = ranks.size();
+  const auto content = [&](int from, int to) { return fmt::format("{} to {}", from, to) + word_of(to); };
+  std::vector<std::pair<int, std::string>> outgoing;
+  for (int to = 0; to < size; ++to) {
+    if (to != rank) outgoing.emplace_back(to, content(rank, to));
+  }
+  outgoing.emplace_back((rank + 1) % size, "once more");
+  auto received = ranks.exchange(outgoing, {});
+  std::vector<std::pair<int, std::string>> expected{{(rank + size - 1) % size, "once more"}};
+  for (int from = 0; from < size; ++from) {
+    if (from != rank) expected.emplace_back(from, content(from, rank));
+  }
+  std::ranges::sort(received);
+  std::ranges::sort(expected);
+  expect(received == expected, ranks, "exchange");
+}
+
+// Those of one sender in order, and all of them once the barrier is through.
+void try_notes(mpi::Ranks& ranks) {
+  constexpr int each = 20;
+  const int rank = ranks.rank(), size = ranks.size();
+  std::map<std::int64_t, std::int64_t> from;  // how many have come
+  const auto take = [&] {
+    while (const auto note = ranks.receive())
+      expect(note->block == from[note->severity]++ && note->to == rank, ranks, "a note came out of order");
+  };
+  for (int number = 0; number < each; ++number) {
+    for (int to = 0; to < size; ++to) {
+      if (to != rank) ranks.send(to, {.block = number, .severity = rank, .to = to});
+    }
+  }
+  ranks.flush_notes(take);
+  ranks.barrier(take);
+  take();
+  expect(std::ssize(from) == size - 1, ranks, "notes: of how many");
+  for (const auto& [sender, count] : from) expect(count == each, ranks, "a note is missing");
+}
+
+}  // namespace
+
+std::unique_ptr<mpi::Ranks> start_apart() {
+  return std::make_unique<Apart>(mpi::Ranks::start());
+}
+
+std::unique_ptr<mpi::Ranks> start_uneven() {
+  if (auto guest = mpi::join_as_guest()) return guest;
+  auto launched = start_apart();
+  const std::array<int, 3> wanted{3, 1, 2};
+  const int own = wanted.at(static_cast<std::size_t>(launched->rank()) % wanted.size());
+  return mpi::with_guests(std::move(launched), own);
+}
+
+int make_every_call(mpi::Ranks& ranks) {
+  for (int times = 0; times < 3; ++times) {
+    try_collectives(ranks);
+    try_exchange(ranks);
+    try_notes(ranks);
+  }
+  const bool is_first = ranks.rank() == ranks.node_ranks().front();
+  expect(std::ranges::find(ranks.node_ranks(), ranks.rank()) != ranks.node_ranks().end(), ranks, "node_ranks");
+  std::vector<std::string> nodes =
+      ranks.gather(is_first ? fmt::format("{}", fmt::join(ranks.node_ranks(), "-")) : "", {});
+  std::erase(nodes, "");
+  if (ranks.rank() == 0) std::cout << "nodes " << join(nodes, " ") << std::endl;
+  ranks.finish();
+  return 0;
+}
+
+}  // namespace harness::test
