@@ -104,7 +104,11 @@ std::vector<pid_t> Launched::supervisors() const {
 }
 
 std::vector<pid_t> Launched::guests_of(pid_t supervisor) const {
-  return jobs_of(supervisor);
+  std::vector<pid_t> found = jobs_of(supervisor);
+  std::erase_if(found, [](pid_t pid) {
+    return text_of("/proc/" + std::to_string(pid) + "/environ").find("HARNESS_GUEST=") == std::string::npos;
+  });
+  return found;
 }
 
 std::vector<pid_t> Launched::jobs_of(pid_t parent) const {
