@@ -13,9 +13,10 @@
 namespace harness::test {
 namespace {
 
+// Sends no note before it must, if it is lazy.
 class Apart final : public mpi::Ranks {
  public:
-  explicit Apart(std::unique_ptr<mpi::Ranks> ranks) : ranks_(std::move(ranks)), alone_{ranks_->rank()} {}
+  Apart(std::unique_ptr<mpi::Ranks> ranks, bool lazy) : ranks_(std::move(ranks)), alone_{ranks_->rank()}, lazy_(lazy) {}
   int rank() const override { return ranks_->rank(); }
   int size() const override { return ranks_->size(); }
   const std::vector<int>& node_ranks() const override { return alone_; }
@@ -32,14 +33,26 @@ class Apart final : public mpi::Ranks {
                                                     const Idle& idle) override {
     return ranks_->exchange(outgoing, idle);
   }
-  void send(int to, const mpi::Note& note) override { ranks_->send(to, note); }
+  void send(int to, const mpi::Note& note) override {
+    held_.emplace_back(to, note);
+    if (!lazy_) send_held();
+  }
   std::optional<mpi::Note> receive() override { return ranks_->receive(); }
-  void flush_notes(const Idle& idle) override { ranks_->flush_notes(idle); }
+  void flush_notes(const Idle& idle) override {
+    send_held();
+    ranks_->flush_notes(idle);
+  }
   void finish() override { ranks_->finish(); }
 
  private:
+  void send_held() {
+    for (const auto& [to, note] : std::exchange(held_, {})) ranks_->send(to, note);
+  }
+
   std::unique_ptr<mpi::Ranks> ranks_;
   std::vector<int> alone_;
+  bool lazy_;
+  std::vector<std::pair<int, mpi::Note>> held_;
 };
 
 void expect(bool holds, const mpi::Ranks& ranks, std::string_view what) {
@@ -115,12 +128,12 @@ void try_notes(mpi::Ranks& ranks) {
 }  // namespace
 
 std::unique_ptr<mpi::Ranks> start_apart() {
-  return std::make_unique<Apart>(mpi::Ranks::start());
+  return std::make_unique<Apart>(mpi::Ranks::start(), false);
 }
 
-std::unique_ptr<mpi::Ranks> start_uneven() {
+std::unique_ptr<mpi::Ranks> start_uneven(bool lazy) {
   if (auto guest = mpi::join_as_guest()) return guest;
-  auto launched = start_apart();
+  auto launched = std::make_unique<Apart>(mpi::Ranks::start(), lazy);
   const std::array<int, 3> wanted{3, 1, 2};
   const int own = wanted.at(static_cast<std::size_t>(launched->rank()) % wanted.size());
   return mpi::with_guests(std::move(launched), own);

@@ -132,7 +132,7 @@ int run(const std::vector<std::string>& arguments) {
   const std::string what = arguments.empty() ? "" : arguments[0];
   if (what == "late-note") return leave_with_a_note_under_way(*mpi::Ranks::start(), 0);
   if (what == "late-note-of") return leave_with_a_note_under_way(*start_uneven(), std::stoi(arguments.at(1)));
-  if (what == "every-call") return make_every_call(*start_uneven());
+  if (what == "every-call") return make_every_call(*start_uneven(true));
   if (what == "every-call-of-mpi") return make_every_call(*mpi::Ranks::start());
   return supervise(arguments);
 }
