@@ -10,9 +10,9 @@
 
 #include "base/error.h"
 #include "base/name_values.h"
-#include "base/stretches.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "calibrate/step_samples.h"
 #include "config/backend.h"
 #include "program/count.h"
 #include "program/lower.h"
@@ -25,21 +25,6 @@ using config::Precision;
 using Samples = std::vector<double>;
 
 constexpr int repetitions = 10;
-
-double median_of(Samples values) {
-  const std::size_t n = values.size();
-  if (n == 0) return 0;
-  std::ranges::sort(values);
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
-// A profiled step of one rank, by operation.
-struct ProfiledStep {
-  const program::Program& program;
-  std::vector<program::Interval> intervals;
-
-  double seconds(program::OperationId id) const { return intervals[id].end_s - intervals[id].start_s; }
-};
 
 job::BlockOutcome run_block(job::Job& job, const Wanted& wanted, const config::Settings& settings,
                             const program::Layout& layout, const job::Task& task, bool last) {
@@ -101,9 +86,6 @@ class Bench {
   void collectives(const Groups& groups, OfSizes& samples);
   void collective(config::CollectiveKind kind, std::int64_t bytes, const Groups& groups, OfSizes& samples);
   void layer_step(std::int64_t micro_batch, Precision precision, program::Axis axis);
-  void take_computations(const ProfiledStep& step, Precision precision);
-  void take_computing(const program::Action& action, double seconds, Precision precision);
-  void take_hops(const ProfiledStep& step);
   void empty_step(bool last);
 
   job::Job& job_;
@@ -112,12 +94,9 @@ class Bench {
   std::map<std::pair<Precision, std::size_t>, Samples> products_;
   std::map<std::tuple<Precision, std::size_t, bool>, Samples> attentions_;
   std::map<std::pair<std::size_t, bool>, double> attention_flop_;
-  std::map<std::tuple<Precision, std::string, double>, Samples> computations_;
-  std::map<std::tuple<Precision, std::int64_t, std::int64_t, std::int64_t>, Samples> products_in_step_;  // m, n, k
-  std::map<std::tuple<Precision, std::int64_t, bool, double>, Samples> attentions_in_step_;  // keys, backward, flop
   OfSizes communications_, within_node_;
-  std::map<double, Samples> busy_communications_;  // all-reduces beside computations, by bytes
-  Samples hops_, slowed_, steps_;
+  StepSamples of_steps_;
+  Samples steps_;
 };
 
 job::BlockOutcome Bench::run(const config::Settings& settings, const program::Layout& layout, const job::Task& task,
@@ -203,79 +182,6 @@ void Bench::collective(config::CollectiveKind kind, std::int64_t bytes, const Gr
   }
 }
 
-// What an operation does is the same wherever its label, its kind and its phase are.
-using Alike = std::tuple<std::string_view, std::string_view, program::Phase>;
-Alike alike(const program::Operation& op) {
-  return {program::name_of(op.action), op.label.what, op.label.phase};
-}
-
-double share_covered(const program::Interval& interval, const std::vector<Stretch>& by) {
-  double covered = 0;
-  for (const Stretch& s : by)
-    covered += std::max(0.0, std::min(s.end_s, interval.end_s) - std::max(s.start_s, interval.start_s));
-  return covered / std::max(interval.end_s - interval.start_s, 1e-12);
-}
-
-std::vector<Stretch> stretches_of(const ProfiledStep& step, bool communications) {
-  std::vector<Stretch> found;
-  for (const program::Interval& i : step.intervals) {
-    if (program::is_communication(step.program.step[i.operation].action) == communications && i.end_s > i.start_s)
-      found.push_back({i.start_s, i.end_s});
-  }
-  return united(std::move(found));
-}
-
-void Bench::take_computations(const ProfiledStep& step, Precision precision) {
-  constexpr double hardly = 0.1, mostly = 0.8;
-  const std::vector<Stretch> communicating = stretches_of(step, true), computing = stretches_of(step, false);
-  std::map<Alike, std::pair<Samples, Samples>> seconds;  // alone, beside
-  for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
-    const program::Operation& op = step.program.step[id];
-    const program::Interval& interval = step.intervals[id];
-    if (!program::is_communication(op.action)) {
-      const double covered = share_covered(interval, communicating);
-      if (covered > mostly) seconds[alike(op)].second.push_back(step.seconds(id));
-      if (covered > hardly) continue;
-      seconds[alike(op)].first.push_back(step.seconds(id));
-      take_computing(op.action, step.seconds(id), precision);
-      const double work = program::work_of(step.program, op.action);
-      if (work > 0)
-        computations_[{precision, std::string(program::name_of(op.action)), work}].push_back(step.seconds(id));
-    } else if (std::holds_alternative<program::AllReduce>(op.action) && share_covered(interval, computing) > mostly) {
-      busy_communications_[program::message_bytes(step.program, op.action)].push_back(step.seconds(id));
-    }
-  }
-  for (const auto& [what, both] : seconds) {
-    if (!both.first.empty() && !both.second.empty()) slowed_.push_back(median_of(both.second) / median_of(both.first));
-  }
-}
-
-// What laws speak of: products, and attention whose scores are never written out.
-void Bench::take_computing(const program::Action& action, double seconds, Precision precision) {
-  if (const auto* product = std::get_if<program::Matmul>(&action))
-    products_in_step_[{precision, product->m, product->n, product->k}].push_back(seconds);
-  const auto take = [&](const auto* attention, bool backward) {
-    if (attention == nullptr || attention->probabilities.present()) return;
-    attentions_in_step_[{precision, attention->shape.key_length, backward, program::flop_of(action).model}].push_back(
-        seconds);
-  };
-  take(std::get_if<program::Attention>(&action), false);
-  take(std::get_if<program::AttentionBackward>(&action), true);
-}
-
-// Where the last that an operation waited for ended on another stream.
-void Bench::take_hops(const ProfiledStep& step) {
-  std::map<program::StreamId, double> stream_free_s;
-  for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
-    const program::Operation& op = step.program.step[id];
-    double waited_s = -1;
-    for (const program::OperationId w : op.waits) waited_s = std::max(waited_s, step.intervals[w].end_s);
-    const double start_s = step.intervals[id].start_s;
-    if (waited_s >= 0 && waited_s > stream_free_s[op.stream]) hops_.push_back(std::max(0.0, start_s - waited_s));
-    stream_free_s[op.stream] = std::max(stream_free_s[op.stream], step.intervals[id].end_s);
-  }
-}
-
 // Two micro-batches, so that gradients are replaced and added to.
 void Bench::layer_step(std::int64_t micro_batch, Precision precision, program::Axis axis) {
   constexpr std::int64_t micro_batches = 2;
@@ -290,8 +196,8 @@ void Bench::layer_step(std::int64_t micro_batch, Precision precision, program::A
       !workload.why_impossible_on(wanted_.layer, s, layout).empty())
     return;
   profile(s, layout, [&](int, const ProfiledStep& step) {
-    take_computations(step, precision);
-    take_hops(step);
+    of_steps_.take_computations(step, precision);
+    of_steps_.take_hops(step);
   });
 }
 
@@ -304,7 +210,7 @@ void Bench::empty_step(bool last) {
   if (!last) {
     profile(s, all_, [&](int, const ProfiledStep& step) {
       take_shortest(step, shortest);
-      take_hops(step);
+      of_steps_.take_hops(step);
     });
   }
   const job::BlockOutcome outcome = run(s, all_, job::TimeSteps{repetitions}, last);
@@ -366,37 +272,12 @@ Measured Bench::result() const {
     m.attentions[precision].push_back(
         {wanted_.attentions[number], backward, attention_flop_.at({number, backward}), median_of(samples)});
   }
-  for (const auto& [key, samples] : products_in_step_) {
-    const auto& [precision, rows, columns, depth] = key;
-    if (const double s = median_of(samples); s > 0)
-      m.products_in_step[precision].push_back({{rows, columns, depth}, s});
-  }
-  for (const auto& [key, samples] : attentions_in_step_) {
-    const auto& [precision, keys, backward, flop] = key;
-    config::AttentionProblem shape;
-    shape.sequence = keys;
-    if (const double s = median_of(samples); s > 0)
-      m.attentions_in_step[precision].push_back({shape, backward, flop, s});
-  }
-  std::map<std::pair<Precision, std::string>, std::vector<config::CurvePoint>> computations;
-  for (const auto& [key, samples] : computations_) {
-    const auto& [precision, name, work] = key;
-    if (const double s = median_of(samples); s > 0) computations[{precision, name}].push_back({work, s});
-  }
-  for (auto& [key, points] : computations) m.computations[key] = config::Curve(std::move(points));
   m.communications = curves_of(communications_);
   m.within_node = curves_of(within_node_);
   for (const auto& [key, samples] : communications_)
     m.largest_message_bytes = std::max(m.largest_message_bytes, static_cast<std::int64_t>(key.second));
-  m.hop_s = median_of(hops_);
   m.step_s = median_of(steps_);
-  if (!slowed_.empty()) m.slowed_computing = std::max(1.0, median_of(slowed_));
-  Samples slowed;
-  for (const auto& [bytes, samples] : busy_communications_) {
-    const auto alone = m.communications.find("all_reduce");
-    if (alone != m.communications.end()) slowed.push_back(median_of(samples) / alone->second.seconds_at(bytes));
-  }
-  if (!slowed.empty()) m.slowed_communicating = std::max(1.0, median_of(slowed));
+  of_steps_.add_to(m);
   return m;
 }
 
