@@ -82,7 +82,9 @@ TEST(RankOrder, TheFirstOfAGroupOfStagesIsOnItsFirstStage) {
   std::vector<int> begins;
   for (int rank = 0; rank < layout.ranks(); ++rank) {
     const Coordinates at = layout.coordinates(rank);
-    if (ends.contains(at)) EXPECT_EQ(layout.rank(ends.first(layout, at)), ends.members(layout, at).front());
+    if (ends.contains(at)) {
+      EXPECT_EQ(layout.rank(ends.first(layout, at)), ends.members(layout, at).front());
+    }
     if (ends.begins_with(layout, at)) begins.push_back(rank);
     EXPECT_EQ(middle.begins_with(layout, at), rank == 2);
   }
