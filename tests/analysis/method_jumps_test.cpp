@@ -40,7 +40,7 @@ class PageSession {
     for (int place = 8; place <= size() - 8; ++place) {
       if (!is_largest(place) || !stands_out(place)) continue;
       const int moved = sharpest(place);
-      if (d(moved, 3) / d(moved) <= 2.0 / 3) continue;
+      if (!stands_out(moved) || d(moved, 3) / d(moved) <= 2.0 / 3) continue;
       if (!found.empty() && moved - found.back().first < 8) continue;
       found.push_back({moved, d(moved), error(moved)});
     }
