@@ -352,7 +352,7 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
     print_power(p, time.rounds, out);
     out << time.text;
     if (options.gpu_hours > 0)
-      out << fmt::format("measures no longer: mpirun -np {} ./harness sweep {} --time-budget {:.0f}s\n", planned_for,
+      out << fmt::format("to spend no more: mpirun -np {} ./harness sweep {} --time-budget {:.0f}s\n", planned_for,
                          options.config, experiment.measure.time_budget_s);
   }
   out << drawing << budget;

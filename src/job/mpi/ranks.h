@@ -19,9 +19,9 @@ struct Note {
   std::int64_t to = 0;  // the rank that it is for; send() fills it in
 };
 
-/// The ranks of a job. "Collective" calls must be made by all ranks in the same
-/// order. They wait by testing and sleeping, never inside MPI, and call `idle` at every poll, so that a waiting rank
-/// costs next to nothing and can watch its worker and its signals. A failing MPI call throws Error.
+/// The ranks of a job. "Collective" calls must be made by all ranks in the same order. They wait by testing and
+/// sleeping, never inside MPI, and call `idle` at every poll, so that a waiting rank costs next to nothing and can watch
+/// its worker and its signals. A failing MPI call throws Error.
 ///
 /// A rank is a process that the launcher started, or a guest of one (job/mpi/guests.h).
 class Ranks {
