@@ -20,8 +20,8 @@ struct Note {
 };
 
 /// The ranks of a job. "Collective" calls must be made by all ranks in the same order. They wait by testing and
-/// sleeping, never inside MPI, and call `idle` at every poll, so that a waiting rank costs next to nothing and can watch
-/// its worker and its signals. A failing MPI call throws Error.
+/// sleeping, never inside MPI, and call `idle` at every poll, so that a waiting rank costs next to nothing and can
+/// watch its worker and its signals. A failing MPI call throws Error.
 ///
 /// A rank is a process that the launcher started, or a guest of one (job/mpi/guests.h).
 class Ranks {
