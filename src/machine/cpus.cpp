@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -135,6 +136,12 @@ CpuTimes cpu_times(std::string_view proc_stat, const CpuSet& cpus, double ticks_
 
 CpuTimes cpu_times_now(const CpuSet& cpus, const std::filesystem::path& root) {
   return cpu_times(kernel_text(root / "proc/stat"), cpus, static_cast<double>(::sysconf(_SC_CLK_TCK)));
+}
+
+double busy_uncertainty_s(int cpus, double wall_s) {
+  // Of n = wall / tick draws a binomial counts n / 2, with a standard deviation of sqrt(n) / 2. The kernel's own ticks
+  // are as long as those of the file, or shorter.
+  return std::sqrt(cpus * wall_s / static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 
 double load_of_last_minute(const std::filesystem::path& root) {

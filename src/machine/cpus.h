@@ -44,6 +44,9 @@ struct CpuTimes {
 /// From /proc/stat; `ticks_per_s` is its unit. NaN unless it has a line for every CPU of the set, and for one at least.
 CpuTimes cpu_times(std::string_view proc_stat, const CpuSet& cpus, double ticks_per_s);
 CpuTimes cpu_times_now(const CpuSet& cpus, const std::filesystem::path& root = "/");
+/// How far busy_s of so many CPUs over this time may be off: the kernel gives each tick to what runs when the tick
+/// comes. Two standard deviations of a CPU that is busy half of the time, the worst case.
+double busy_uncertainty_s(int cpus, double wall_s);
 
 /// The load average of the last minute.
 double load_of_last_minute(const std::filesystem::path& root = "/");

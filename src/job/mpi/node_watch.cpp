@@ -64,7 +64,9 @@ machine::Conditions worst_of(std::span<const NodeReport> reports) {
     if (beyond(report.load, worst.load)) worst.load = report.load;
     if (beyond(report.steal_share, worst.steal_share)) worst.steal_share = report.steal_share;
     if (beyond(-report.clock_hz, -worst.cpu_clock_hz)) worst.cpu_clock_hz = report.clock_hz;
-    const double share = (report.busy_s - own_s[report.node]) / (report.wall_s * report.cpus);
+    const double others_s =
+        report.busy_s - own_s[report.node] - machine::busy_uncertainty_s(report.cpus, report.wall_s);
+    const double share = others_s / (report.wall_s * report.cpus);
     const double foreign = std::clamp(share, 0.0, 1.0) * report.cores;  // NaN stays NaN
     if (!beyond(foreign, worst.foreign_cores)) continue;
     worst.foreign_cores = foreign;

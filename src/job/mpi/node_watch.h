@@ -45,8 +45,9 @@ class NodeWatch {
   machine::CpuTimes times_;
 };
 
-/// Of each figure the worst node's. What a node's CPUs did beyond the sum of its ranks' own_s is foreign, never below
-/// 0 nor above its cores; a CPU of a core that has two counts half a core. Reports come from every rank.
+/// Of each figure the worst node's. What a node's CPUs did beyond the sum of its ranks' own_s, and beyond what ticks of
+/// the kernel's clock may be off (machine::busy_uncertainty_s), is foreign, never below 0 nor above its cores; a CPU of
+/// a core that has two counts half a core. Reports come from every rank.
 machine::Conditions worst_of(std::span<const NodeReport> reports);
 
 }  // namespace harness::mpi
