@@ -32,8 +32,10 @@ std::vector<double> Steps::run(int count) {
   if (!before_step_) return run_together(count);
   std::vector<double> durations;
   for (int i = 0; i < count; ++i) {
+    const auto began = std::chrono::steady_clock::now();
     before_step_(done_);
-    durations.push_back(run_together(1).front());
+    const double before_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    durations.push_back(before_s + run_together(1).front());
   }
   return durations;
 }

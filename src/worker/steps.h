@@ -13,7 +13,7 @@ namespace harness::worker {
 class Steps {
  public:
   /// All must outlive this. before_step: called with the number of each step before it runs, for faults that a test
-  /// plants; steps then run one at a time. Empty: they run without a pause.
+  /// plants; steps then run one at a time, and each takes as long as its call, too. Empty: they run without a pause.
   using BeforeStep = std::function<void(std::int64_t step)>;
   Steps(backend::Executable& executable, const program::Program& program, const program::InputSource& inputs,
         BeforeStep before_step = {})

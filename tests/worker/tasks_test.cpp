@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <thread>
 
 #include "base/error.h"
 #include "support/no_inputs.h"
@@ -97,6 +99,16 @@ TEST(Tasks, AFaultBetweenStepsComesBeforeItsStep) {
   EXPECT_FALSE(TestFault().between_steps(rig.program));
   rig.program.buffers.push_back({"tokens", program::DType::f32, 4, program::BufferKind::input});
   EXPECT_FALSE(TestFault::parse("kind=kill,step=3", 0, "").between_steps(rig.program));
+}
+
+TEST(Tasks, ADelayBetweenStepsIsPartOfItsStep) {
+  Rig rig;
+  static constexpr double delay_s = 2e-3;
+  Steps steps(rig.executable, rig.program, rig.inputs,
+              [](std::int64_t) { std::this_thread::sleep_for(std::chrono::duration<double>(delay_s)); });
+  const std::vector<double> durations = steps.run(2);
+  ASSERT_EQ(durations.size(), 2u);
+  for (const double seconds : durations) EXPECT_GE(seconds, delay_s + 1e-3);
 }
 
 TEST(Tasks, WithoutWarmUpTheFirstStepIsTimed) {
