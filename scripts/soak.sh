@@ -1,10 +1,10 @@
 #!/bin/sh
 # Runs what takes too long for every change: all tests at -O2, some of them more often (HARNESS_SOAK: a job killed 200
 # times, 200 pairs of sweeps on one file, 3000 simulated sweeps under each of 23 noises), twenty sweeps in which nothing
-# changes, one in which something does, a sweep of 128 ranks; and clang-tidy on each source alone, with its static
-# analyzer. docs/testing.md has the list. All of it takes hours; PARTS="aa ranks" are some of it: tests, aa (nothing
-# changes), delay (something does), predict (a calibration does, and what is then measured), lint, ranks (128 of them).
-# TESTS=REGEX are some of the tests.
+# changes, one in which something does, fifty of sizes that share a process, a sweep of 128 ranks; and clang-tidy on each
+# source alone, with its static analyzer. docs/testing.md has the list. All of it takes hours; PARTS="aa ranks" are some
+# of it: tests, aa (nothing changes), delay (something does), sizes (both, of what shares a process), predict (a
+# calibration does, and what is then measured), lint, ranks (128 of them). TESTS=REGEX are some of the tests.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh
@@ -19,6 +19,7 @@ soak() {
     tests) TEST_JOBS=1 TEST_TIMEOUT=7200 scripts/test.sh release -R "${TESTS:-.}" ;;
     aa) scripts/soak_aa.sh ;;
     delay) scripts/soak_delay.sh ;;
+    sizes) scripts/soak_sizes.sh ;;
     predict) scripts/soak_predict.sh ;;
     lint) LINT_ANALYZE=1 scripts/lint.sh ;;
     ranks)
@@ -28,13 +29,13 @@ soak() {
       ./harness show "$result/tiny128.h5"
       ;;
     *)
-      echo "soak: found $1; the parts are tests, aa, delay, predict, lint and ranks" >&2
+      echo "soak: found $1; the parts are tests, aa, delay, sizes, predict, lint and ranks" >&2
       return 1
       ;;
   esac
 }
 
-parts=${PARTS:-tests aa delay predict lint ranks}
+parts=${PARTS:-tests aa delay sizes predict lint ranks}
 for part in $parts; do
   before=$(date +%s)
   soak "$part"
