@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "sweep/first_answer.h"
+#include "sweep/warm_up.h"
 
 namespace harness::sweep {
 namespace {
@@ -101,9 +102,9 @@ bool has_company(const store::Result& result, std::size_t index) {
   return std::ranges::count(result.blocks, process, &store::ResultBlock::process) > 1;
 }
 
-// Measures the first of `blocks`. What shares a process begins it with a block that is not timed: the first one in a
-// process pays for what all others find ready. What fails in company is repeated at once in a process of its own, and
-// only what fails there counts against the case; the others of its process go on in a new one.
+// Measures the first of `blocks`. What shares a process begins it with a warm-up. What fails in company is repeated at
+// once in a process of its own, and only what fails there counts against the case; the others of its process go on in a
+// new one.
 job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
                             std::span<const std::size_t> blocks, std::int32_t& process_underway) {
   const store::Result& result = recorder.result();
@@ -117,9 +118,12 @@ job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDe
   const job::WorkerSet set{result.blocks[index].process, {}};
   const std::vector<std::size_t> others = others_in_process(recorder, blocks);
   if (std::exchange(process_underway, set.number) != set.number) {
-    job::BlockOutcome untimed =
-        job.run({{set, block_request(plan.experiment, plan.baseline(), job::TimeSteps{1}, defaults), false}}).at(0);
-    if (untimed.stopped) return untimed;
+    WarmUp warm = warm_up(job, set, block_request(plan.experiment, plan.baseline(), timed, defaults));
+    if (warm.last.stopped) return warm.last;
+    if (!warm.settled)
+      recorder.warn(
+          "processes began to be timed before the clocks and the power of their GPUs had settled, within the "
+          "10 s that they are given: look for GPUs near their power or thermal limit");
   }
   job::BlockOutcome outcome = job.run({{set, request, others.empty()}}).at(0);
   if (outcome.ok || outcome.stopped) return outcome;
