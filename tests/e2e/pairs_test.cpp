@@ -5,7 +5,6 @@
 #include <signal.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -15,6 +14,7 @@
 #include "command.h"
 #include "store/result_file.h"
 #include "support/paths.h"
+#include "support/soak.h"
 
 namespace harness {
 namespace {
@@ -113,7 +113,7 @@ void check_ending(const Actor& actor, const test::Outcome& o) {
 
 TEST_F(Pairs, AtRandomMomentsLoseNoBlockAndMixNothing) {
   ASSERT_NE(losses_[11], losses_[22]);
-  const int pairs = std::getenv("HARNESS_SOAK") != nullptr ? 200 : 8;
+  const int pairs = test::soaking() ? 200 : test::sanitized ? 3 : 8;
   for (int seed = 1; seed <= pairs; ++seed) {
     SCOPED_TRACE("pair " + std::to_string(seed));
     std::mt19937 random(static_cast<unsigned>(seed));
