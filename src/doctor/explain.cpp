@@ -39,8 +39,10 @@ std::string explain(const std::string& name) {
     if (!name.starts_with("NCCL_"))
       fail("{} is no variable of NCCL or of its plug-ins: names begin with NCCL_, OFI_NCCL_, FI_, SHARP_COLL_, UCX_",
            quote(name));
-    return fmt::format("{}\n", name) +
-           line("read", "never: NCCL does not know this name and ignores it" + did_you_mean(nccl::nearest_name(name)));
+    const std::string near = nccl::nearest_name(name);
+    const std::string advice = near.empty() ? "; no name that it knows is near, see the list" : did_you_mean(near);
+    return fmt::format("{}\n", name) + line("read", "never: NCCL does not know this name and ignores it" + advice) +
+           line("docs", docs::nccl_env);
   }
   if (entry != nullptr && !entry->is_read) {
     return fmt::format("{}\n", name) + line("read", "never") + line("instead", entry->what) +

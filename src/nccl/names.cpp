@@ -96,11 +96,12 @@ bool knows(std::string_view name) {
 }
 
 std::string nearest_name(std::string_view name) {
-  std::vector<std::string> all;
-  all.reserve(std::size(integers) + std::size(texts));
-  for (const std::string_view tail : integers) all.push_back(std::string(prefix) + std::string(tail));
-  for (const std::string_view tail : texts) all.push_back(std::string(prefix) + std::string(tail));
-  return nearest(name, all);
+  // Without the prefix, which makes all names alike: of NCCL_FOO, three letters say what was meant.
+  if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  std::vector<std::string> tails(integers.begin(), integers.end());
+  tails.insert(tails.end(), texts.begin(), texts.end());
+  const std::string near = nearest(name, tails);
+  return near.empty() ? "" : std::string(prefix) + near;
 }
 
 }  // namespace harness::nccl

@@ -128,6 +128,11 @@ TEST(Explain, SaysWhatAVariableDoes) {
 TEST(Explain, SaysWhatIsMeantByNamesThatAreNone) {
   EXPECT_NE(explain("NCCL_SHARP_ENABLE").find("NCCL_COLLNET_ENABLE=1"), std::string::npos);
   EXPECT_NE(explain("NCCL_BUFSIZE").find("did you mean NCCL_BUFFSIZE?"), std::string::npos);
+  // The prefix makes no name near.
+  const std::string foo = explain("NCCL_FOO");
+  EXPECT_EQ(foo.find("did you mean"), std::string::npos) << foo;
+  EXPECT_NE(foo.find("no name that it knows is near"), std::string::npos) << foo;
+  EXPECT_NE(foo.find("https://docs.nvidia.com/"), std::string::npos) << foo;
   EXPECT_THROW(explain("PATH"), Error);
 }
 
