@@ -12,6 +12,7 @@
 #include "analysis/level_estimator.h"
 #include "analysis/paired_estimator.h"
 #include "analysis/power.h"
+#include "analysis/sizes.h"
 #include "analysis/summary.h"
 #include "base/text.h"
 #include "config/registry.h"
@@ -169,6 +170,7 @@ std::string proven_direction(const CaseSummary& row) {
 }
 
 void rounds(const store::Result& result, const Summary& summary, Warnings& warnings) {
+  if (sweeps_sizes_alone(result)) return;  // their table has no verdicts
   constexpr std::size_t max_named = 6;
   std::vector<std::string> unresolved, unpaired, directions;
   int needed = 0, done = 0;

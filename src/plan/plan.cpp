@@ -216,7 +216,11 @@ std::vector<std::string> warnings_of(const Plan& plan) {
   constexpr int least_rounds = 6;
   const config::Experiment& e = plan.experiment;
   std::vector<std::string> warnings = e.warnings;
-  const auto is_compared = [](const PlannedCase& planned) { return planned.is_possible() && planned.is_change(); };
+  // Of sizes none is better; beside other changes their rounds are enough where those of the others are.
+  const auto is_compared = [](const PlannedCase& planned) {
+    return planned.is_possible() && planned.is_change() &&
+           config::purpose_of(planned.variable) != config::Purpose::size;
+  };
   const bool compares = !config::traits_of(e.backend).predicts() && std::ranges::any_of(plan.cases, is_compared);
   if (compares && e.measure.rounds < least_rounds) {
     warnings.push_back(fmt::format("measure.rounds is {}: below {} rounds most effects stay unresolved; use 12",

@@ -353,7 +353,19 @@ TEST(Show, AdvisesNoRoundsForSizes) {
   EXPECT_THAT(text, HasSubstr("1 unresolved after 12 rounds: in_place=false."));
 }
 
-TEST(EffectWords, AnIntervalThatIsFarAwayKeepsItsNumbers) {
+// Their table has neither verdicts nor intervals, for which rounds could be too few.
+TEST(Show, WarnsOfNoRoundsForSizesAlone) {
+  const auto with_two_rounds = [](const std::vector<std::string>& changes, const std::vector<double>& ratios) {
+    store::Result result = operations(changes, ratios, 1.5);
+    for (store::ResultBlock& block : result.blocks)
+      if (block.round >= 2) block.status = store::BlockStatus::pending;
+    return shown(result, Format::text);
+  };
+  EXPECT_THAT(with_two_rounds({"message_size=1 GB"}, {1, 1, 1e6}), Not(HasSubstr("no verdict on")));
+  EXPECT_THAT(with_two_rounds({"message_size=1 GB", "in_place=false"}, {1, 1, 1e6, 1}), HasSubstr("no verdict on"));
+}
+
+TEST(EffectWords, AnIntervalThatIsFarAwaySaysSo) {
   EXPECT_EQ(interval_words(1.01, 12), "[+1.0 %, over +1000 %]");
   EXPECT_EQ(interval_words(0.05, 1.1), "[under -90 %, +10.0 %]");
   EXPECT_EQ(interval_words(900, 1069), "[+89900.0 %, +106800.0 %]");
