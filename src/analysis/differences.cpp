@@ -21,16 +21,17 @@ class Collector {
  public:
   explicit Collector(std::span<const ComparedFile> files) : files_(files) {}
 
-  // `value` of each file, if they are not all alike.
+  // `value` of each file, if they are not all alike; that of a file that has none is `none`.
   template <class Value>
-  void add(const std::string& group, const std::string& name, const Value& value) {
+  void add(const std::string& group, const std::string& name, const Value& value, const std::string& none = "") {
     std::vector<std::string> values;
     for (const ComparedFile& file : files_) values.push_back(value(*file.result));
-    keep(group, name, std::move(values));
+    keep({group, name, std::move(values), none});
   }
   // Tables of names and values, name by name, in the order in which the names first occur.
   template <class Get>
   void add_pairs(const std::string& group, const Get& get) {
+    const std::string absent = "absent";
     std::vector<std::string> names;
     std::set<std::string> seen;
     std::vector<std::map<std::string, std::string>> tables;
@@ -45,17 +46,18 @@ class Collector {
       std::vector<std::string> values;
       for (const auto& table : tables) {
         const auto at = table.find(name);
-        values.push_back(at == table.end() ? "absent" : at->second);
+        values.push_back(at == table.end() ? absent : at->second);
       }
-      keep(group, name, std::move(values));
+      keep({group, name, std::move(values), absent});
     }
   }
   std::vector<Difference> take() { return std::move(differences_); }
 
  private:
-  void keep(const std::string& group, const std::string& name, std::vector<std::string> values) {
+  void keep(Difference found) {
+    const auto& values = found.values;
     const bool alike = std::all_of(values.begin(), values.end(), [&](const auto& value) { return value == values[0]; });
-    if (!alike) differences_.push_back({group, name, std::move(values)});
+    if (!alike) differences_.push_back(std::move(found));
   }
 
   std::span<const ComparedFile> files_;
@@ -180,10 +182,11 @@ void add_variables(std::span<const ComparedFile> files, Collector& out) {
   std::set<std::string> all, everywhere;
   for (const ComparedFile& file : files) all.insert(file.result->variables.begin(), file.result->variables.end());
   for (const std::string& name : all) {
-    out.add("variable", name, [&](const store::Result& r) {
+    const auto known = [&](const store::Result& r) {
       const auto& have = r.variables;
       return std::find(have.begin(), have.end(), name) == have.end() ? "unknown" : "known";
-    });
+    };
+    out.add("variable", name, known, "unknown");
   }
 }
 

@@ -20,7 +20,8 @@ struct ComparedFile {
 struct Difference {
   std::string group;                // "program", "library", "machine", "environment", "configuration", …
   std::string name;                 // "onednn"
-  std::vector<std::string> values;  // one per file, in their order; "absent" where there is none
+  std::vector<std::string> values;  // one per file, in their order
+  std::string none;                 // the value of a file that has none: "absent"; "": all have one
 };
 
 /// All of them but the times themselves: versions, libraries, devices, hosts, ranks, environment, configuration,

@@ -108,6 +108,28 @@ TEST(ShowComparison, WhatCannotBeComparedHasNoNumbers) {
   EXPECT_THAT(text, Not(HasSubstr("tokens/s")));
 }
 
+// As of a file of another workload or of an earlier version: counted, the first ones named, and all of them in JSON.
+TEST(ShowComparison, ManyNamesThatAFileLacksAreOneLine) {
+  Files files;
+  store::Result rich = test::samples::nothing_moved(), poor = rich;
+  for (const char* name : {"one", "two", "three", "four", "five"}) rich.identity.emplace_back(name, "x");
+  rich.environment.emplace_back("alone", "x");
+  for (const char* name : {"va", "vb", "vc", "vd"}) {
+    rich.variables.emplace_back(name);
+    for (store::ResultCase& row : rich.cases) row.settings.emplace_back("1");
+  }
+  files.add("rich.h5", rich);
+  files.add("poor.h5", poor);
+  files.compare(1);
+  const std::string text = show(files.report, Format::text);
+  EXPECT_THAT(text, HasSubstr("- identity: 5 absent in poor.h5: one, two, three, 2 more (--format json has all)\n"));
+  EXPECT_THAT(text, HasSubstr("- variable: 4 unknown in poor.h5: va, vb, vc, 1 more (--format json has all)\n"));
+  EXPECT_THAT(text, HasSubstr("- environment, alone: x (rich.h5); absent (poor.h5)\n"));
+  EXPECT_THAT(text, Not(HasSubstr("identity, ")));
+  const auto json = nlohmann::json::parse(show(files.report, Format::json));
+  EXPECT_EQ(json["differences"].size(), 10U);
+}
+
 TEST(ShowComparison, ComparedWithItselfEveryChangeIsATilde) {
   Files files;
   files.add("a.h5", test::samples::everything());

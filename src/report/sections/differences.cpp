@@ -24,6 +24,39 @@ std::string difference_line(std::span<const analysis::ComparedFile> files, const
   return fmt::format("{}, {}: {}", difference.group, difference.name, join(parts, "; "));
 }
 
+// The files that have nothing of this name, as a list of labels; "" if all have something.
+std::string without(std::span<const analysis::ComparedFile> files, const analysis::Difference& difference) {
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i < difference.values.size(); ++i) {
+    if (!difference.none.empty() && difference.values[i] == difference.none) labels.push_back(files[i].label);
+  }
+  return join(labels, ", ");
+}
+
+// A line for each difference; one line for all names of a group that the same files lack, where these are many, as they
+// are in files of other workloads and of earlier versions.
+List difference_lines(std::span<const analysis::ComparedFile> files,
+                      const std::vector<analysis::Difference>& differences) {
+  constexpr std::size_t many = 4, named = 3;
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> lacking;  // by group and files
+  for (const analysis::Difference& difference : differences) {
+    if (const std::string labels = without(files, difference); !labels.empty())
+      lacking[{difference.group, labels}].push_back(difference.name);
+  }
+  List lines;
+  for (const analysis::Difference& difference : differences) {
+    const std::string labels = without(files, difference);
+    const auto all = lacking.find({difference.group, labels});
+    if (all == lacking.end() || all->second.size() < many) {
+      lines.items.push_back(difference_line(files, difference));
+    } else if (all->second.front() == difference.name) {
+      lines.items.push_back(fmt::format("{}: {} {} in {}: {} (--format json has all)", difference.group,
+                                        all->second.size(), difference.none, labels, join_first(all->second, named)));
+    }
+  }
+  return lines;
+}
+
 }  // namespace
 
 Section differences_section(std::span<const analysis::ComparedFile> files,
@@ -35,9 +68,7 @@ Section differences_section(std::span<const analysis::ComparedFile> files,
     return section;
   }
   section.add(Paragraph{"What differs besides the times:"});
-  List lines;
-  for (const analysis::Difference& difference : differences) lines.items.push_back(difference_line(files, difference));
-  section.add(std::move(lines));
+  section.add(difference_lines(files, differences));
   return section;
 }
 
