@@ -152,10 +152,14 @@ std::optional<double> peak_ratio(const store::Result& result, const store::Resul
   return known ? std::optional(std::max(1.0, highest / now.peak_flops_per_rank)) : std::nullopt;
 }
 
+bool needs_peak(Part part) {
+  return part == Part::matrix_products || part == Part::attention;
+}
+
 // What a part takes at least, whatever the variable's value. Only what FLOP need at the peak is the same for all values
 // of most variables: bytes and messages follow the layout, the precision and the size of a micro-batch.
 double least_seconds(Part part, const Waterfall* waterfall, double of_peak) {
-  if (waterfall == nullptr || (part != Part::matrix_products && part != Part::attention)) return 0;
+  if (waterfall == nullptr || !needs_peak(part)) return 0;
   const auto bar = std::ranges::find(waterfall->bars, std::optional(part), &WaterfallBar::part);
   return bar == waterfall->bars.end() ? 0 : bar->roof_s.value_or(0) / of_peak;
 }
@@ -163,6 +167,8 @@ double least_seconds(Part part, const Waterfall* waterfall, double of_peak) {
 std::optional<double> most_gain(const store::Result& result, const CaseBreakdown& breakdown,
                                 const config::Variable& variable, const Waterfall* waterfall) {
   const Breakdown& mean = breakdown.mean;
+  if (waterfall != nullptr && waterfall->mfu > beyond_doubt && std::ranges::any_of(variable.acts_on, needs_peak))
+    return std::nullopt;
   const std::optional<double> of_peak =
       variable.moves_peak ? peak_ratio(result, result.at(breakdown), variable) : std::optional(1.0);
   if (!of_peak || !(mean.step_s > 0)) return std::nullopt;

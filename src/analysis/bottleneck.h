@@ -31,7 +31,8 @@ struct Lever {
   double share = 0;  // of the step, that what it acts on loses
   /// The share of the step that it can save at most, with any value. The parts that it acts on fall to their least
   /// times in the configuration that it makes, and all waiting of ranks and stages for each other may end. Nothing
-  /// where it moves the peak and nobody has measured or stated how far.
+  /// where it moves the peak and nobody has measured or stated how far, and where it rests on a peak that the case
+  /// exceeds, which is no peak.
   std::optional<double> most = {};
   std::string acts_on = {};  // "computation, data communication"
 };

@@ -188,6 +188,30 @@ TEST(Bottleneck, NamesWhatCostsMostAndWhatActsOnIt) {
   EXPECT_THAT(b.evidence, HasSubstr("data communication 25.0 %"));
 }
 
+// What a case can save at most is no bound where it is counted from a peak that the case itself exceeds.
+TEST(Bottleneck, PromisesNoBoundFromAPeakThatIsExceeded) {
+  store::Result r = test::samples::random_timeline(1, 1, 2);
+  r.backend = "cuda";
+  Waterfall peak;
+  peak.bars.push_back({.part = Part::matrix_products, .seconds = 0.6, .roof_s = 0.3});
+  int bounded = 0, unbounded = 0;
+  for (const double mfu : {0.5, 1.2}) {
+    peak.mfu = mfu;
+    const auto found = find_bottleneck(r, made_of({{Part::matrix_products, 0.6}, {Part::data, 0.4}}), &peak, {});
+    for (const Lever& lever : found.levers) {
+      const auto& parts = config::find_variable(lever.variable)->acts_on;
+      if (std::ranges::find(parts, Part::matrix_products) == parts.end()) {
+        EXPECT_TRUE(lever.most) << lever.variable;
+      } else {
+        (mfu > 1 ? unbounded : bounded) += 1;
+        EXPECT_TRUE(mfu < 1 || !lever.most) << lever.variable;
+      }
+    }
+  }
+  EXPECT_GT(bounded, 0);
+  EXPECT_EQ(unbounded, bounded);
+}
+
 TEST(Bottleneck, LeversAreVariablesThatActOnThePartAndThatTheBackendHonours) {
   int named = 0;
   for (const char* backend : {"cpu", "cuda"}) {
