@@ -158,6 +158,8 @@ std::string nothing_measured(const analysis::Summary& summary) {
                      first->reason);
 }
 
+constexpr const char* no_verdict = "Too few rounds for any verdict.";
+
 std::string what_was_found(const store::Result& result, const analysis::Summary& summary, const SortedChanges& found) {
   const auto asked =
       found.changes - static_cast<int>(found.scaling.size()) - static_cast<int>(found.other_trainings.size());
@@ -169,7 +171,19 @@ std::string what_was_found(const store::Result& result, const analysis::Summary&
   if (!found.scaling.empty()) return "Only numbers of ranks were compared.";
   if (found.changes == 0) return "Only the baseline was asked for: nothing to compare.";
   if (found.measured == 0) return nothing_measured(summary);
-  return "Too few rounds for any verdict.";
+  return no_verdict;
+}
+
+// " Too few rounds for a verdict on a=1.", which the others have.
+std::string too_few_words(const store::Result& result, const analysis::Summary& summary) {
+  std::vector<std::string> names;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    const bool is_size = config::purpose_of(result.at(row).variable) == config::Purpose::size;
+    if (row.role == store::CaseRole::change && row.judgement.reason == analysis::Reason::too_few_rounds && !is_size)
+      names.push_back(row.name);
+  }
+  constexpr std::size_t max_shown = 3;
+  return names.empty() ? "" : " Too few rounds for a verdict on " + join_first(names, max_shown) + ".";
 }
 
 // "Stage 4 of a climb: 3 proven changes made the step 6.26 times as fast. "
@@ -252,9 +266,10 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
   if (analysis::is_predicted(summary))
     return text + what_was_predicted(result, summary) + scaling_words(result, sort_out(result, summary));
   if (!summary.unreliable) {
-    const SortedChanges found = sort_out(result, summary);
-    return text + what_was_found(result, summary, found) + other_trainings_words(found) + scaling_words(result, found) +
-           lost_words(summary) + doctor_words(result);
+    const SortedChanges changes = sort_out(result, summary);
+    const std::string found = what_was_found(result, summary, changes);
+    return text + found + other_trainings_words(changes) + scaling_words(result, changes) +
+           (found == no_verdict ? "" : too_few_words(result, summary)) + lost_words(summary) + doctor_words(result);
   }
   return text +
          fmt::format(

@@ -260,6 +260,21 @@ TEST(Headline, NamesLostBlocks) {
                                   "steps)."));
 }
 
+// Beside the verdicts on others, that one has none is news.
+TEST(Headline, SaysOfWhichCaseTheRoundsAreTooFew) {
+  store::Result result = test::samples::sweep({"a=1", "b=1"}, {1, 1, 0.9, 0.8});
+  const std::string words = "Too few rounds for a verdict on a=1.";
+  EXPECT_THAT(headline(result, analysis::summarise(result)), Not(HasSubstr(words)));
+  for (int round = 2; round < result.rounds; ++round) {
+    store::ResultBlock& block = *test::samples::block_of(result, round, 2);
+    block.status = store::BlockStatus::failed;
+    block.reason = "rank 1 on vm: worker killed by signal 9 (kill)";
+  }
+  const std::string text = headline(result, analysis::summarise(result));
+  EXPECT_THAT(text, ::testing::AllOf(HasSubstr("Fastest proven change: b=1"), HasSubstr(words),
+                                     HasSubstr("blocks of a=1 (rank 1 on vm")));
+}
+
 TEST(Show, RatesOfAGpuAreCalledSo) {
   store::Result result = test::samples::nothing_moved();
   EXPECT_THAT(shown(result, Format::text), HasSubstr("GFLOP/s/rank"));
