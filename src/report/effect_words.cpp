@@ -14,10 +14,10 @@ namespace {
 
 constexpr double max_share = 10, min_share = -0.9;
 
-// An end of an interval. Where both are beyond the same limit, they say something.
+// An end of an interval.
 std::string bound(double ratio, double other) {
   const double share = ratio - 1, other_share = other - 1;
-  if (share > max_share && !(other_share > max_share)) return "over " + signed_percent(max_share, 0);
+  if (share > max_share) return "over " + signed_percent(max_share, 0);
   if (share < min_share && !(other_share < min_share)) return "under " + signed_percent(min_share, 0);
   return signed_percent(share);
 }
@@ -56,6 +56,7 @@ std::string change_words(double ratio) {
 
 std::string interval_words(double low, double high) {
   if (std::isnan(low) || std::isnan(high)) return "";
+  if (low - 1 > max_share) return fmt::format("[{}]", bound(low, high));
   return fmt::format("[{}, {}]", bound(low, high), bound(high, low));
 }
 

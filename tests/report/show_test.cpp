@@ -383,7 +383,8 @@ TEST(Show, WarnsOfNoRoundsForSizesAlone) {
 TEST(EffectWords, AnIntervalThatIsFarAwaySaysSo) {
   EXPECT_EQ(interval_words(1.01, 12), "[+1.0 %, over +1000 %]");
   EXPECT_EQ(interval_words(0.05, 1.1), "[under -90 %, +10.0 %]");
-  EXPECT_EQ(interval_words(900, 1069), "[+89900.0 %, +106800.0 %]");
+  EXPECT_EQ(interval_words(900, 1069), "[over +1000 %]");
+  EXPECT_EQ(interval_words(11.5, 1069), "[over +1000 %]");
   EXPECT_EQ(interval_words(0.01, 0.02), "[-99.0 %, -98.0 %]");
 }
 
