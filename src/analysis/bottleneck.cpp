@@ -199,7 +199,7 @@ std::vector<Lever> levers_for(const store::Result& result, const CaseBreakdown& 
   config::Settings known = settings_of(result, result.at(found));
   known.ranks = result.at(found).ranks;  // some answers depend on it
   for (const config::Variable& variable : config::registry()) {
-    if (!variable.honoured_on(result.backend)) continue;
+    if (!variable.honoured_on(result.backend, result.step_backend())) continue;
     if (!variable.fastest.empty() && variable.print(known) == variable.fastest) continue;
     if (!variable.without_effect(known).empty()) continue;
     Lever lever{.variable = variable.name};

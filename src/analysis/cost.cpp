@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "config/backend.h"
 
 namespace harness::analysis {
 namespace {
@@ -47,7 +46,7 @@ std::optional<CostEstimate> estimate_cost(const store::Result& result, const Sum
   CostEstimate out;
   out.cost = cost;
   out.steps = baseline->blocks * result.steps;
-  out.backend_has_gpus = config::traits_of(result.backend).ranks_are_gpus;
+  out.ranks_are_gpus = result.ranks_are_gpus();
   out.before = cost_of(cost, baseline->name, ranks, baseline->tokens_per_second);
   if (summary.unreliable) return out;
   for (const CaseSummary* row : summary.proven_changes()) {

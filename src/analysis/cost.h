@@ -31,7 +31,7 @@ struct CaseSaving {
 struct CostEstimate {
   config::Cost cost;
   int steps = 0;  // timed ones, of all finished blocks of the baseline
-  bool backend_has_gpus = true;
+  bool ranks_are_gpus = true;
   CaseCost before;                // the baseline
   std::vector<CaseSaving> after;  // cheapest token first; none: nothing is proven faster
 };

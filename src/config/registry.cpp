@@ -89,9 +89,9 @@ bool Variable::honoured_on(BackendKind backend, BackendKind as) const {
   return honours(backend) || honours(as);
 }
 
-bool Variable::honoured_on(std::string_view backend) const {
-  const BackendTraits& traits = traits_of(backend);
-  return traits.name == backend && honoured_on(traits.kind);
+bool Variable::honoured_on(std::string_view backend, std::string_view as) const {
+  const BackendTraits &traits = traits_of(backend), &traits_as = traits_of(as);
+  return traits.name == backend && traits_as.name == as && honoured_on(traits.kind, traits_as.kind);
 }
 
 Purpose purpose_of(std::string_view name) {

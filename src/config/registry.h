@@ -100,7 +100,8 @@ struct Variable {
   bool honoured_on(BackendKind backend) const;
   /// By a prediction of what another backend does: `as`.
   bool honoured_on(BackendKind backend, BackendKind as) const;
-  bool honoured_on(std::string_view backend) const;  // by its name, as a result has it
+  /// By their names, as a result has them.
+  bool honoured_on(std::string_view backend, std::string_view as) const;
 };
 
 /// All variables, in the order in which tables show them.

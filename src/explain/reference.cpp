@@ -34,7 +34,7 @@ config::Calibration usual_calibration(const std::string& config_path) {
 
 config::Experiment healthy_experiment(const store::Result& result) {
   const config::BackendTraits& traits = config::traits_of(result.backend);
-  if (!traits.predicts() && !traits.ranks_are_gpus)
+  if (!traits.predicts() && !result.ranks_are_gpus())
     fail("predictions know GPUs alone, and ranks of the backend {} are none", result.backend);
   config::Experiment e;
   try {

@@ -262,8 +262,8 @@ class Mover {
 }  // namespace
 
 Upgrade move_to(const store::Result& result, const std::string& hardware, const std::vector<std::string>& only) {
-  if (!config::traits_of(result.backend).ranks_are_gpus)
-    fail("it was measured on backend {}; only steps on GPUs move to others", result.backend);
+  if (!result.ranks_are_gpus())
+    fail("its step is one of backend {}; only steps on GPUs move to others", result.step_backend());
   if (result.timeline.empty())
     fail("it has no profiled step, from which the parts of a step are known; let the sweep end, or measure again");
   return Mover(result, hardware).upgrade(only);

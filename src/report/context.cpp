@@ -18,9 +18,15 @@
 
 namespace harness::report {
 
-std::string backend_line(const std::string& backend) {
-  const std::string_view caveat = config::traits_of(backend).caveat;
-  return caveat.empty() ? fmt::format("Backend {}.", backend) : fmt::format("Backend {}: {}", backend, caveat);
+std::string backend_line(const store::Result& result) {
+  const config::BackendTraits& traits = config::traits_of(result.backend);
+  if (traits.caveat.empty()) return fmt::format("Backend {}.", result.backend);
+  std::string line = fmt::format("Backend {}: {}", result.backend, traits.caveat);
+  if (traits.predicts() && !result.ranks_are_gpus()) {
+    line += fmt::format(" It stands for backend {}, whose ranks are CPU cores: it says nothing about a GPU.",
+                        result.step_backend());
+  }
+  return line;
 }
 
 namespace {
@@ -76,9 +82,10 @@ std::string run_line(const store::Result& result, const analysis::Summary& summa
                      blocks);
 }
 
-bool honours(const config::Variable& variable, const std::string& backend, const std::string& workload) {
-  if (!variable.honoured_by(workload)) return false;
-  return !variable.fixed && variable.honoured_on(backend);  // a fixed one is shown elsewhere
+bool honours(const config::Variable& variable, const store::Result& result) {
+  if (!variable.honoured_by(workload_of(result))) return false;
+  // A fixed one is shown elsewhere.
+  return !variable.fixed && variable.honoured_on(result.backend, result.step_backend());
 }
 
 // Whether what a case sets a variable to decides anything there, or another variable does.
@@ -97,7 +104,7 @@ void settings_lines(const store::Result& result, std::vector<std::string>& lines
                                      [&](const store::ResultCase& other) { return other.settings[v] != first; });
     // What the backend ignores, and what was left to a library, would only add noise.
     const config::Variable* variable = config::find_variable(result.variables[v]);
-    const bool honoured = variable == nullptr || honours(*variable, result.backend, workload_of(result));
+    const bool honoured = variable == nullptr || honours(*variable, result);
     if (!differs && (!honoured || first == "default" || first == "{}")) continue;
     const auto says_nothing = [&](const store::ResultCase& of) { return !decides(result, of, *variable); };
     if (variable != nullptr && std::ranges::any_of(result.cases, says_nothing)) continue;
@@ -245,7 +252,7 @@ std::string subject_of(const store::Result& result) {
 }
 
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary) {
-  std::vector<std::string> lines{backend_line(result.backend), run_line(result, summary)};
+  std::vector<std::string> lines{backend_line(result), run_line(result, summary)};
   if (std::string calibration = calibration_line(result); !calibration.empty()) lines.push_back(std::move(calibration));
   if (result.sessions > 1) {
     lines.push_back(

@@ -20,6 +20,6 @@ std::string per_what(const store::Result& result);
 std::string subject_of(const store::Result& result);
 
 /// The first of those paragraphs says what the numbers of a backend are worth.
-std::string backend_line(const std::string& backend);
+std::string backend_line(const store::Result& result);
 
 }  // namespace harness::report

@@ -38,7 +38,7 @@ Remarks remarks_of(const store::Result& result, const Proven& proven, const std:
   }
   out.head.push_back(one_line(fmt::format("What {} proves faster than its baseline ({}, {}, {}{}).", file, result.name,
                                           result.created, plural(result.ranks, "rank"), model_words(result))));
-  if (!config::traits_of(result.backend).ranks_are_gpus) {
+  if (!result.ranks_are_gpus()) {
     out.head.push_back(fmt::format("Measured on backend {}: this says nothing about a GPU.", one_line(result.backend)));
   }
   if (proven.settings.empty()) out.head.emplace_back("Nothing is proven faster: there is nothing to set.");

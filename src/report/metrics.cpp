@@ -7,7 +7,6 @@
 
 #include "analysis/sizes.h"
 #include "analysis/summary.h"
-#include "config/backend.h"
 
 namespace harness::report {
 namespace {
@@ -34,7 +33,7 @@ Value of_effect(const analysis::CaseSummary& row, int analysis::Effect::*member)
 }
 
 Value of_gpu(const store::Result& result, double value) {
-  return ranks_are_gpus(result) ? positive(value) : std::nullopt;
+  return result.ranks_are_gpus() ? positive(value) : std::nullopt;
 }
 
 // A step that computes nothing that is counted has no share of the peak.
@@ -286,10 +285,6 @@ Scale scale_for(Unit unit, std::span<const double> values) {
 
 }  // namespace
 
-bool ranks_are_gpus(const store::Result& result) {
-  return config::traits_of(result.backend).ranks_are_gpus;
-}
-
 Measured measured_by(const store::Result& result) {
   if (result.points.empty()) return training;
   const bool on_bus = std::ranges::any_of(result.points, [](const store::ResultPoint& p) { return p.bus_factor > 0; });
@@ -306,7 +301,7 @@ bool belongs(const Metric& metric, const store::Result& result) {
 
 std::optional<double> table_value(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row) {
   if (row.blocks == 0) return std::nullopt;
-  if (metric.shown_where != Shown::everywhere && (metric.shown_where == Shown::per_gpu) != ranks_are_gpus(result)) {
+  if (metric.shown_where != Shown::everywhere && (metric.shown_where == Shown::per_gpu) != result.ranks_are_gpus()) {
     return std::nullopt;
   }
   if (!metric.shown_for.empty() && std::ranges::find(metric.shown_for, measured_by(result)) == metric.shown_for.end()) {

@@ -35,8 +35,6 @@ Measured measured_by(const store::Result& result);
 
 /// Where a table shows a metric: a rank is a GPU on some backends and a share of a machine's cores on others.
 enum class Shown : std::uint8_t { everywhere, per_gpu, per_rank };
-/// Whether the ranks of a result are GPUs.
-bool ranks_are_gpus(const store::Result& result);
 
 struct Metric {
   /// In the table of cases.

@@ -263,7 +263,7 @@ class NextSweep {
     paragraph(fmt::format("The next configuration after {}: sweep {} of {}, run {}, {}.", file_, result_.name,
                           result_.created, result_.run_uuid, plural(result_.ranks, "rank")));
     if (summary_.partial) paragraph("That sweep is not complete: more rounds may settle what is unresolved here.");
-    if (!config::traits_of(result_.backend).ranks_are_gpus) {
+    if (!result_.ranks_are_gpus()) {
       paragraph(fmt::format("Measured on backend {}: this says nothing about a GPU.", one_line(result_.backend)));
     }
     if (!found()) {

@@ -268,6 +268,7 @@ template <class Visitor, class R>  // R: Result, const or not
 void run_attributes(const Visitor& visit, R& result) {
   visit("name", result.name);
   visit("backend", result.backend);
+  visit("stands_for", result.stands_for, Since::later);
   visit("config_path", result.config_path);
   visit("ranks", result.ranks);
   visit("nodes", result.nodes);

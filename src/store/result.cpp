@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "config/backend.h"
+
 namespace harness::store {
 
 const char* name_of(RunState state) {
@@ -48,6 +50,16 @@ CaseRole role_of(std::string_view case_name) {
   if (case_name == baseline_name) return CaseRole::baseline;
   if (case_name == alone_name) return CaseRole::baseline_alone;
   return case_name == control_name ? CaseRole::control : CaseRole::change;
+}
+
+std::string_view Result::step_backend() const {
+  if (!stands_for.empty()) return stands_for;
+  const config::BackendTraits& traits = config::traits_of(backend);
+  return traits.predicts() ? config::traits_of(traits.stands_for).name : std::string_view(backend);
+}
+
+bool Result::ranks_are_gpus() const {
+  return config::traits_of(step_backend()).ranks_are_gpus;
 }
 
 const ResultCase* Result::find_case(std::string_view case_name) const {

@@ -225,6 +225,7 @@ struct ResultRank {
 
 struct Result {
   std::string tool_version, created, run_uuid, name, backend, argv;
+  std::string stands_for;  // the backend whose step the numbers are of: of a prediction another one; "": older files
   RunState state = RunState::running;
   std::string standing;  // where the state is running, who runs it or what is known of him, when it was read; else ""
   std::int32_t ranks = 0, nodes = 1, sessions = 1;
@@ -269,6 +270,11 @@ struct Result {
   std::vector<ResultRung> ladder;  // from the first fix to the last
   std::vector<ResultStage> climb;  // from the first stage to the one before this sweep
 
+  /// The backend whose step the numbers are of: `backend`, or the one that a prediction stands for. Older files do not
+  /// say of a prediction; those stood for the backend of GPUs.
+  std::string_view step_backend() const;
+  /// Whether a rank of that step is a GPU, and no share of a machine's cores.
+  bool ranks_are_gpus() const;
   /// The case that a row of another table is about.
   const ResultCase& at(const AboutACase auto& row) const { return case_at(row.case_index); }
   const ResultCase& case_at(std::int32_t case_index) const { return cases[case_index]; }

@@ -82,6 +82,7 @@ store::Result planned_result(const plan::Plan& plan) {
   r.tool_version = tool_version();
   r.name = e.name;
   r.backend = config::name_of(e.backend);
+  r.stands_for = config::name_of(config::stands_for(e));
   r.ranks = plan.ranks;
   r.rounds = e.measure.rounds;
   r.warmup_steps = e.measure.warmup_steps;

@@ -221,7 +221,7 @@ TEST(Bottleneck, LeversAreVariablesThatActOnThePartAndThatTheBackendHonours) {
       for (const Lever& lever : find_bottleneck(r, made_of({{part, 1}}), nullptr, {}).levers) {
         const config::Variable* v = config::find_variable(lever.variable);
         ASSERT_NE(v, nullptr) << lever.variable;
-        EXPECT_TRUE(v->honoured_on(std::string_view(backend))) << lever.variable << backend;
+        EXPECT_TRUE(v->honoured_on(std::string_view(backend), backend)) << lever.variable << backend;
         EXPECT_NE(std::ranges::find(v->acts_on, part), v->acts_on.end()) << lever.variable << key_of(part);
         ++named;
       }

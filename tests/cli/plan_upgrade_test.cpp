@@ -211,7 +211,7 @@ TEST_F(PlanUpgrade, RefusesWhatItCannotAnswer) {
   }
   EXPECT_THAT(refusal({"--hardware", "p5", "--only", "no_such"}), HasSubstr("no case of this name"));
   EXPECT_THAT(said({"plan", test::source_dir() + "/results/example.h5", "--hardware", "p5"}),
-              HasSubstr("measured on backend cpu"));
+              HasSubstr("its step is one of backend cpu"));
   store::Result result = store::read_result(file_);
   const auto error = [](const store::Result& r) { return test::error_of([&] { explain::move_to(r, "p5"); }); };
   store::Result without = result;

@@ -156,6 +156,34 @@ TEST_F(PredictedSweep, SaysWhereverItIsReadThatNothingWasMeasured) {
   }
 }
 
+// With a calibration that was measured on CPU cores it is their step, and every reader speaks of ranks.
+TEST_F(PredictedSweep, OfCpuCoresHasNoNumbersOfGpus) {
+  std::string cores = test::text_of(test::source_dir() + "/configs/calibration/harness.yaml");
+  cores += "backend: cpu\n";
+  const std::string calibration = folder_.write("cores-calibration.yaml", cores);
+  SweepOptions options = on(16);
+  options.overrides = {"calibration=" + calibration, "cost={per_gpu_hour: 2, run: {tokens: 300e9}}",
+                       "baseline.allreduce_algorithm=ring"};
+  run(options);
+  ASSERT_EQ(exit_code_, 0) << progress_;
+  const store::Result result = store::read_result(file_);
+  EXPECT_EQ(result.backend, "sim");
+  EXPECT_EQ(result.stands_for, "cpu");
+  for (const std::vector<std::string>& reader : {std::vector<std::string>{"show", "--breakdown", file_},
+                                                 {"report", "--format", "md", "-o", "-", file_},
+                                                 {"compare", file_, file_, "--anyway"}}) {
+    SCOPED_TRACE(reader[0]);
+    std::string text = said(reader);
+    text = text.substr(0, text.find("name: small"));  // the configuration may speak of what it likes
+    EXPECT_THAT(text, Not(HasSubstr("/GPU")));
+  }
+  EXPECT_THAT(said({"show", file_}), AllOf(HasSubstr("/rank"), HasSubstr("whose ranks are CPU cores")));
+  const auto json = nlohmann::json::parse(said({"show", "--format", "json", file_}));
+  EXPECT_EQ(json["stands_for"], "cpu");
+  EXPECT_EQ(json["cost"]["priced"], "rank");
+  EXPECT_TRUE(json["cases"][0]["tflops_per_gpu"].is_null());
+}
+
 // The diagnosis from the file that a sweep wrote, through every reader.
 TEST_F(PredictedSweep, WhatIsWrongIsNamed) {
   config_ = folder_.write("faulty.yaml", std::string(small_cluster) + "faults: {slow_gpu: {rank: 11, speed: 50 %}}\n");

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
+#include <tuple>
 
 #include "base/error.h"
 #include "sample.h"
@@ -292,9 +294,30 @@ TEST(ResultFileOfBefore, HasAModelLikeGpt2) {
   EXPECT_EQ(m.ffn, 4 * m.hidden);
 }
 
+// What ranks are follows from the backend whose step it is, which older files do not name.
+TEST(ResultFileOfBefore, StandsForItsOwnBackendAndPredictionsForCuda) {
+  Result result = read_result(test::source_dir() + "/tests/store/before_intervals.h5",
+                              {.rank_seconds = false, .timeline = false});
+  EXPECT_EQ(result.stands_for, "");
+  EXPECT_EQ(result.step_backend(), result.backend);
+  for (const auto& [backend, stands_for, step, gpus] : std::vector<std::tuple<std::string, std::string, std::string, bool>>{
+           {"cpu", "", "cpu", false},
+           {"cuda", "", "cuda", true},
+           {"sim", "", "cuda", true},
+           {"sim", "cuda", "cuda", true},
+           {"sim", "cpu", "cpu", false},
+           {"of a later version", "", "of a later version", true}}) {
+    result.backend = backend;
+    result.stands_for = stands_for;
+    EXPECT_EQ(result.step_backend(), step) << backend << stands_for;
+    EXPECT_EQ(result.ranks_are_gpus(), gpus) << backend << stands_for;
+  }
+}
+
 TEST_F(ResultFileTest, TablesOfTheProfiledStepsAreReadBackWhole) {
   Result plan = plan_;
   plan.link_source = "hardware file x: nvlink";
+  plan.stands_for = "cpu";
   plan.memory_bytes_per_s = 3e12;
   plan.splits = {{1, 2, 10, 6, 3, 2, 1, 2, 0.5, 0.25, 0.125}};
   plan.operations = {{1, 2, 1, "all_reduce", "data", "backward", "bucket", "data", 7, 0, 1e6, 0.5}};
@@ -306,6 +329,7 @@ TEST_F(ResultFileTest, TablesOfTheProfiledStepsAreReadBackWhole) {
   ResultFile::create(path_, plan, room, false);
   const Result got = read_result(path_);
   EXPECT_EQ(got.link_source, plan.link_source);
+  EXPECT_EQ(got.stands_for, "cpu");
   EXPECT_EQ(got.memory_bytes_per_s, 3e12);
   ASSERT_EQ(got.splits.size(), 1u);
   const ResultSplit& split = got.splits[0];

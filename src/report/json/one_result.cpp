@@ -78,7 +78,7 @@ Json cost_of_case(const analysis::CaseCost& cost) {
 }
 
 Json cost_json(const analysis::CostEstimate& e) {
-  Json out = {{"priced", e.backend_has_gpus ? "GPU" : "rank"},
+  Json out = {{"priced", e.ranks_are_gpus ? "GPU" : "rank"},
               {"per_gpu_hour", e.cost.per_gpu_hour},
               {"currency", e.cost.currency},
               {"run_tokens", e.cost.run_tokens},
@@ -249,6 +249,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"headline", headline(result, summary)},
               {"name", result.name},
               {"backend", result.backend},
+              {"stands_for", result.step_backend()},
               {"created", result.created},
               {"run_uuid", result.run_uuid},
               {"tool_version", result.tool_version},

@@ -149,10 +149,10 @@ std::optional<Scaling> scaling(const store::Result& result, const analysis::Find
       "Dashed: the tokens/s per rank of the smallest size, {}. Efficiency is tokens/s per rank relative to "
       "that.{}",
       plural(std::llround(points[0].ranks), "rank"),
-      config::traits_of(result.backend).ranks_are_gpus
+      result.ranks_are_gpus()
           ? ""
           : fmt::format(" On the {} backend ranks share cores, so fewer ranks do not mean less hardware.",
-                        result.backend));
+                        result.step_backend()));
   out.curve.drawing =
       curves(points, x).figure("scaling-drawing", 438, out.curve.title,
                                fmt::format("Efficiency at {:.0f} ranks: {}; all numbers are in the table below.",

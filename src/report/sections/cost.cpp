@@ -20,7 +20,7 @@ std::vector<Cell> cells_of(const analysis::CaseCost& cost, const std::string& cu
 
 // What has the price: a rank is a GPU where the backend has any.
 std::string priced_in(const analysis::CostEstimate& estimate) {
-  return estimate.backend_has_gpus ? "GPU" : "rank";
+  return estimate.ranks_are_gpus ? "GPU" : "rank";
 }
 
 Table table_of(const analysis::CostEstimate& estimate) {
@@ -67,9 +67,9 @@ Section cost_section(const analysis::CostEstimate& estimate) {
                     "change was measured alone; together they were not measured.",
                     priced_in(estimate)));
   }
-  if (!estimate.backend_has_gpus) {
+  if (!estimate.ranks_are_gpus) {
     notes.items.emplace_back(
-        "Measured on CPU cores: the price is that of a rank, which is a share of a machine's cores. This says nothing "
+        "Ranks are no GPUs here: the price is that of a rank, which is a share of a machine's cores. This says nothing "
         "about GPUs.");
   }
   section.add(std::move(notes));

@@ -198,8 +198,9 @@ std::string diagnosis_words(const analysis::Explanation& explanation) {
 
 Section explanation_section(const store::Result& result, const analysis::Findings& findings) {
   Section section{explanation_id, "Measured against predicted", {}};
-  // Of what is no GPU nobody predicts anything.
-  if (!findings.explanation || !config::traits_of(result.backend).ranks_are_gpus) return section;
+  if (!findings.explanation) return section;
+  // Of what was measured on no GPU nobody predicts anything.
+  if (!result.ranks_are_gpus() && !config::traits_of(result.backend).predicts()) return section;
   const analysis::Explanation& explained = *findings.explanation;
   if (is_its_own(explained)) return section;
   if (explained.of_prediction) section.title = "Predicted with its faults against predicted without";
