@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "backends/backends.h"
+#include "base/called.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -119,7 +120,7 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
       "laws against the curves that they are fitted to (micro-benchmarks, not steps); {} are written as measured, "
       "because their law is off by more than 5 %:\n{}\n{}\n{}\npredict with: ./harness sweep CONFIG --backend sim "
       "--ranks {} --hardware {} --set calibration={}\n",
-      plural(static_cast<std::int64_t>(curves), "curve"), errors_text(laws), hardware, calibration, measured.ranks,
+      plural(static_cast<std::int64_t>(curves), "curve"), errors_text(laws), hardware, calibration, called(), measured.ranks,
       hardware, calibration);
   return 0;
 }

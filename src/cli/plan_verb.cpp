@@ -8,6 +8,7 @@
 #include "analysis/paired_estimator.h"
 #include "analysis/power.h"
 #include "backend/backend.h"
+#include "base/called.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -352,7 +353,7 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
     print_power(p, time.rounds, out);
     out << time.text;
     if (options.gpu_hours > 0)
-      out << fmt::format("to spend no more: mpirun -np {} ./harness sweep {} --time-budget {:.0f}s\n", planned_for,
+      out << fmt::format("to spend no more: mpirun -np {} {} sweep {} --time-budget {:.0f}s\n", planned_for, called(),
                          options.config, experiment.measure.time_budget_s);
   }
   out << drawing << budget;

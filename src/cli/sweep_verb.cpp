@@ -64,8 +64,7 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
     return exit_partial;
   }
   if (state == store::RunState::partial) {
-    err << fmt::format("harness: stopped early; `mpirun -np {} ./harness sweep --resume {}` continues\n", job.size(),
-                       path);
+    err << fmt::format("harness: stopped early; `{}` continues\n", sweep::resume_command(job.size(), path));
     return exit_partial;
   }
   return analysis::exit_code(summary);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/called.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "job/node_gpus.h"
@@ -92,8 +93,8 @@ std::optional<Finding> idle_gpus(const Bench& bench) {
       fmt::format("of {}, {} took part: a rank starts one worker, on one GPU",
                   plural(static_cast<std::int64_t>(all), "GPU"), ranks),
       fmt::format("start one rank for each GPU, or one on each node, which starts the others: mpirun --map-by "
-                  "ppr:{}:node or ppr:1:node ./harness doctor",
-                  most)};
+                  "ppr:{}:node or ppr:1:node {} doctor",
+                  most, called())};
 }
 
 job::BlockRequest stage_block(const Bench& bench, const std::string& name, const config::Settings& settings,

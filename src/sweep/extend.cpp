@@ -9,6 +9,7 @@
 #include "store/result_file.h"
 #include "store/rewrite.h"
 #include "sweep/planned_result.h"
+#include "sweep/resumable.h"
 
 namespace harness::sweep {
 namespace {
@@ -19,8 +20,7 @@ namespace {
 
 void require_extensible(const std::string& path, const store::Result& result, const plan::Plan& plan, int rounds) {
   if (result.state != store::RunState::complete)
-    refuse_more_rounds(path, fmt::format("it is not complete; `mpirun -np {} ./harness sweep --resume {}` continues it",
-                                         result.ranks, path));
+    refuse_more_rounds(path, fmt::format("it is not complete; `{}` continues it", resume_command(result.ranks, path)));
   if (!result.ladder.empty())
     refuse_more_rounds(path, "its ladder measures all of its cases in all rounds; measure again with more of them");
   const int declared = analysis::declared_rounds(result), over = analysis::rounds_over(result);

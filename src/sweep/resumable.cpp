@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/called.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "store/result_file.h"
@@ -10,10 +11,8 @@ namespace harness::sweep {
 namespace {
 
 [[noreturn]] void refuse_resume(const std::string& path, int ranks, const std::string& why) {
-  fail(
-      "{} cannot be resumed: {}. `mpirun -np {} ./harness sweep --resume {}` takes everything from the file; or name "
-      "another with -o",
-      path, why, ranks, path);
+  fail("{} cannot be resumed: {}. `{}` takes everything from the file; or name another with -o", path, why,
+       resume_command(ranks, path));
 }
 
 // Throws if `earlier` is not an unfinished sweep of what is planned, as far as that is known before any worker runs.
@@ -38,10 +37,14 @@ void refuse_unlike(const store::Result& earlier, const store::Result& planned, c
 
 }  // namespace
 
+std::string resume_command(int ranks, const std::string& path) {
+  return fmt::format("mpirun -np {} {} sweep --resume {}", ranks, called(), path);
+}
+
 void require_same_ranks(const store::Result& earlier, int ranks, const std::string& path) {
   if (earlier.ranks == ranks) return;
-  fail("{} was made on {}, but this job has {}: `mpirun -np {} ./harness sweep --resume {}` continues it", path,
-       plural(earlier.ranks, "rank"), ranks, earlier.ranks, path);
+  fail("{} was made on {}, but this job has {}: `{}` continues it", path, plural(earlier.ranks, "rank"), ranks,
+       resume_command(earlier.ranks, path));
 }
 
 void require_resumable(const std::string& path, const store::Result& planned) {

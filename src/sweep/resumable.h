@@ -6,6 +6,9 @@
 
 namespace harness::sweep {
 
+/// The command that continues a file, as the person called this program.
+std::string resume_command(int ranks, const std::string& path);
+
 /// Throws Error, with the command that works, if a file was made on another number of ranks than this job has.
 void require_same_ranks(const store::Result& earlier, int ranks, const std::string& path);
 

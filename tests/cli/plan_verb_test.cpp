@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "analysis/power.h"
+#include "base/called.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/cli.h"
@@ -238,7 +239,7 @@ TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
   EXPECT_THAT(less, ::testing::ContainsRegex("comparisons over [4-9] rounds, a change is detected"));
   EXPECT_THAT(less, ::testing::ContainsRegex("time: .* for [4-9] of 12 rounds, if every case"));
   EXPECT_THAT(less, ::testing::Not(HasSubstr("--time-budget")));
-  EXPECT_THAT(planned("", 128), AllOf(HasSubstr(fmt::format("mpirun -np 128 ./harness sweep {}", config)),
+  EXPECT_THAT(planned("", 128), AllOf(HasSubstr(fmt::format("mpirun -np 128 {} sweep {}", called(), config)),
                                       HasSubstr("--time-budget 3600s")));
 }
 

@@ -137,8 +137,21 @@ TEST(InUse, WhatCannotBeResumedIsSaidFirstWithTheCommandThatWorks) {
   EXPECT_LT(complete.err.find("--rounds N"), complete.err.find("--force"));
   const auto ranks = test::run(harness_job(1, "sweep --resume " + file));
   EXPECT_EQ(ranks.exit_code, 1);
-  EXPECT_THAT(ranks.err, HasSubstr("`mpirun -np 2 ./harness sweep --resume " + file + "`"));
+  EXPECT_THAT(ranks.err, HasSubstr("`mpirun -np 2 " + test::program_path() + " sweep --resume " + file + "`"));
   for (const auto& o : {complete, ranks}) EXPECT_THAT(o.err, Not(HasSubstr("→")));
+}
+
+// From a checkout it is the launcher that was typed, and of an installed program its name.
+TEST(InUse, TheCommandThatContinuesIsTheOneThatWasTyped) {
+  const TemporaryFolder folder;
+  const std::string config = write_small_config(folder, 1), file = folder / "small.h5";
+  ASSERT_THAT(test::run(harness_job(2, "sweep " + config)).exit_code, Not(1));
+  const auto from_checkout = test::run("cd '" + test::source_dir() + "' && HARNESS_BINARY='" + test::program_path() +
+                                       "' ./harness sweep --resume " + file);
+  EXPECT_THAT(from_checkout.err, HasSubstr("`mpirun -np 2 ./harness sweep --resume " + file + "`"));
+  std::filesystem::create_symlink(test::program_path(), folder / "harness");
+  const auto installed = test::run("PATH='" + (folder / ".") + "':$PATH harness sweep --resume " + file);
+  EXPECT_THAT(installed.err, HasSubstr("`mpirun -np 2 harness sweep --resume " + file + "`"));
 }
 
 TEST(InUse, AnOutputThatCannotBeWrittenIsNamedBeforeThePreparation) {
