@@ -2,14 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
 #include <ostream>
 #include <sstream>
+#include <string_view>
 
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "base/version.h"
+#include "cli/option_value.h"
+#include "config/backend.h"
 
 namespace harness::cli {
 namespace {
@@ -53,13 +58,34 @@ std::string size_of(const std::string& text) {
   return text;
 }
 
-// "--set: 1 required TEXT missing" is the library's way to say it.
+// "--ranks: Value 0 not in range 1 to 1048576", split at the words of the library; nothing if it has not all of them.
+std::vector<std::string> split_at(std::string_view text, std::initializer_list<std::string_view> words) {
+  std::vector<std::string> parts;
+  for (const std::string_view word : words) {
+    const std::size_t at = text.find(word);
+    if (at == std::string_view::npos) return {};
+    parts.emplace_back(text.substr(0, at));
+    text.remove_prefix(at + word.size());
+  }
+  parts.emplace_back(text);
+  return parts;
+}
+
+// The option, what was found, and what is allowed, which the library says in many ways.
 std::string in_our_words(const CLI::ParseError& error) {
-  std::string text = error.what();
-  const auto at = text.find(" required ");
-  const auto name_end = text.find(": ");
-  if (at == std::string::npos || name_end == std::string::npos || !text.ends_with(" missing")) return text;
-  return fmt::format("{} needs a value", text.substr(0, name_end));
+  const std::string text = error.what();
+  if (const auto parts = split_at(text, {": ", " required "}); !parts.empty() && text.ends_with(" missing"))
+    return fmt::format("{} needs a value", parts[0]);
+  if (const auto parts = split_at(text, {"Could not convert: ", " = "}); !parts.empty())
+    return fmt::format("{}: found {}; expected a number", parts[1], quote(parts[2]));
+  if (const auto parts = split_at(text, {": Value ", " not in range "}); !parts.empty())
+    return fmt::format("{}: found {}; allowed: {}", parts[0], quote(parts[1]), parts[2]);
+  if (const auto parts = split_at(text, {": ", " not in {", "}"}); !parts.empty()) {
+    std::string allowed;
+    for (const char c : parts[2]) allowed += c == ',' ? std::string(", ") : std::string(1, c);
+    return fmt::format("{}: found {}; allowed: {}", parts[0], quote(parts[1]), allowed);
+  }
+  return text;
 }
 
 // What the arguments that a verb does not know may have meant; "" if nothing is near.
@@ -84,6 +110,11 @@ void Arguments::add_sugar(std::vector<std::string>& overrides, std::vector<std::
   const auto add = [&](const char* key, const std::string& value) {
     if (!value.empty()) overrides.push_back(fmt::format("{}={}", key, value));
   };
+  // Here what is wrong can be said of the option that was typed.
+  if (!backend.empty()) option_value("--backend", backend, config::parse_backend);
+  if (!rounds.empty()) option_value("--rounds", rounds, parse_integer);
+  if (!seed.empty()) option_value("--seed", seed, parse_integer);
+  if (!time_budget.empty()) option_value("--time-budget", time_budget, parse_seconds);
   add("backend", backend);
   add("hardware", hardware);
   add("measure.rounds", rounds);

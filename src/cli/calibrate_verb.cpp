@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "calibrate/files.h"
 #include "cli/one_sweep.h"
+#include "cli/option_value.h"
 #include "cli/output_file.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
@@ -20,8 +21,12 @@
 namespace harness::cli {
 namespace {
 
+config::BackendKind named_backend(const std::string& text) {
+  return option_value("--backend", text, config::parse_backend);
+}
+
 config::BackendKind backend_of(const job::Job& job, const CalibrateOptions& options) {
-  if (!options.backend.empty()) return config::parse_backend(options.backend);
+  if (!options.backend.empty()) return named_backend(options.backend);
   for (const job::RankPlace& place : job.places()) {
     if (place.gpus.count > 0) return config::usual_backend(true);
   }
@@ -39,7 +44,7 @@ struct Sizes {
 };
 
 Sizes sizes_of(const job::Job& job, const CalibrateOptions& options) {
-  if (!options.backend.empty()) require_computing(config::parse_backend(options.backend));
+  if (!options.backend.empty()) require_computing(named_backend(options.backend));
   if (options.config.empty()) return {calibrate::usual(backend_of(job, options)), {}};
   std::vector<std::string> overrides;
   if (!options.backend.empty()) overrides.push_back("backend=" + options.backend);
@@ -51,11 +56,9 @@ Sizes sizes_of(const job::Job& job, const CalibrateOptions& options) {
   return {calibrate::wanted_by(plan_sweep(job, experiment, {}, plan::Processes::as_needed)), experiment.hardware};
 }
 
-double limit_of(const std::string& text) try {
+double limit_of(const std::string& text) {
   constexpr double usual_s = 60;
-  return text.empty() ? usual_s : parse_seconds(text);
-} catch (const Error& e) {
-  throw Error(fmt::format("--time-budget: {}", e.what()));
+  return text.empty() ? usual_s : option_value("--time-budget", text, parse_seconds);
 }
 
 // What a GPU does not tell of itself stands in the file that the configuration names, if that is of this GPU, or else
@@ -118,7 +121,7 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
       laws.calibration.measured.computations.size() + laws.calibration.measured.communications.size();
   out << fmt::format(
       "laws against the curves that they are fitted to (micro-benchmarks, not steps); {} are written as measured, "
-      "because their law is off by more than 5 %:\n{}\n{}\n{}\npredict with: ./harness sweep CONFIG --backend sim "
+      "because their law is off by more than 5 %:\n{}\n{}\n{}\npredict with: {} sweep CONFIG --backend sim "
       "--ranks {} --hardware {} --set calibration={}\n",
       plural(static_cast<std::int64_t>(curves), "curve"), errors_text(laws), hardware, calibration, called(), measured.ranks,
       hardware, calibration);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/option_value.h"
 #include "cli/output_file.h"
 #include "config/experiment.h"
 #include "config/shipped.h"
@@ -43,7 +44,7 @@ std::string gpus_in_words(const std::vector<machine::Gpu>& gpus) {
 }
 
 config::BackendKind backend_for(const FirstMachine& machine, const InitOptions& options) {
-  if (!options.backend.empty()) return config::parse_backend(options.backend);
+  if (!options.backend.empty()) return option_value("--backend", options.backend, config::parse_backend);
   return config::usual_backend(!machine.gpus.empty());
 }
 

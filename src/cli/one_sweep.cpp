@@ -8,6 +8,7 @@
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/option_value.h"
 #include "cli/predicted.h"
 #include "job/sim/simulated_job.h"
 #include "plan/prepare.h"
@@ -44,7 +45,7 @@ void require_named_backend(const std::vector<std::string>& overrides) {
   constexpr std::string_view key = "backend=";
   for (const std::string& text : overrides) {
     if (!text.starts_with(key)) continue;
-    const config::BackendKind kind = config::parse_backend(text.substr(key.size()));
+    const config::BackendKind kind = option_value("--set backend", text.substr(key.size()), config::parse_backend);
     if (!config::traits_of(kind).predicts()) static_cast<void>(backends::get(kind));
   }
 }

@@ -17,6 +17,7 @@
 #include "base/name_values.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/option_value.h"
 #include "config/model.h"
 #include "plan/prepare.h"
 #include "store/result_file.h"
@@ -260,9 +261,11 @@ PlannedTime planned_time(const plan::Plan& plan, const TimeOptions& options) {
   if (options.assume_mfu.empty()) {
     return {plan.experiment.measure.rounds, unknown_time(plan)};
   }
-  const double mfu = parse_share(options.assume_mfu);
+  const double mfu = option_value("--assume-mfu", options.assume_mfu, parse_share);
   if (!(mfu > 0 && mfu <= 1)) fail("--assume-mfu: found {}; allowed: above 0 % and up to 100 %", options.assume_mfu);
-  const double set_up_s = options.assume_setup.empty() ? usual_set_up_s : parse_seconds(options.assume_setup);
+  const double set_up_s = options.assume_setup.empty()
+                              ? usual_set_up_s
+                              : option_value("--assume-setup", options.assume_setup, parse_seconds);
   return Estimate(plan, assumed_costs(plan, mfu, set_up_s),
                   fmt::format("if every case has an MFU of {:.3g} % and a block takes {} to set up", 100 * mfu,
                               show_seconds(set_up_s)))

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "base/version.h"
+#include "cli/option_value.h"
 #include "cli/selftest_compare.h"
 #include "cli/selftest_report.h"
 #include "cli/verbs.h"
@@ -247,8 +248,8 @@ int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& er
     return 0;
   }
   const backend::Backend *subject = nullptr, *oracle = nullptr;
-  const config::BackendKind subject_kind = config::parse_backend(options.backend),
-                            oracle_kind = config::parse_backend(options.oracle);
+  const config::BackendKind subject_kind = option_value("--backend", options.backend, config::parse_backend),
+                            oracle_kind = option_value("--oracle", options.oracle, config::parse_backend);
   try {
     subject = &backends::get(subject_kind);
     oracle = &backends::get(oracle_kind);

@@ -1,0 +1,65 @@
+// Mistakes in the command line, as a person meets them.
+#include "cli/cli.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/paths.h"
+
+namespace harness::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Wrong {
+  std::vector<std::string> arguments;
+  std::string words;
+};
+
+std::string error_of_command(const std::vector<std::string>& arguments) {
+  std::ostringstream out, err;
+  EXPECT_EQ(run_cli(arguments, out, err), 1);
+  EXPECT_EQ(out.str(), "");
+  return err.str();
+}
+
+TEST(CommandLine, AWrongValueIsNamedWithItsOptionAndWhatIsAllowed) {
+  const std::string laptop = test::source_dir() + "/configs/laptop.yaml";
+  for (const Wrong& wrong : std::vector<Wrong>{
+           {{"plan", laptop, "--backend", "gpu"}, "--backend: found 'gpu'; allowed: cpu, cuda, sim"},
+           {{"selftest", "--backend", "gpu"}, "--backend: found 'gpu'; allowed: cpu, cuda, sim"},
+           {{"selftest", "--oracle", "gpu"}, "--oracle: found 'gpu'; allowed: cpu, cuda, sim"},
+           {{"init", "--backend", "gpu"}, "--backend: found 'gpu'; allowed: cpu, cuda, sim"},
+           {{"plan", laptop, "--rounds", "x"}, "--rounds: found 'x'; expected a whole number"},
+           {{"plan", laptop, "--seed", "x"}, "--seed: found 'x'; expected a whole number"},
+           {{"plan", laptop, "--time-budget", "x"}, "--time-budget: found 'x'; a time is a number with a unit"},
+           {{"plan", laptop, "--assume-mfu", "x"}, "--assume-mfu: found 'x'; a share is written like"},
+           {{"plan", laptop, "--ranks", "0"}, "--ranks: found '0'; allowed: 1 to 1048576"},
+           {{"plan", laptop, "--ranks", "x"}, "--ranks: found 'x'; allowed: 1 to 1048576"},
+           {{"plan", laptop, "--format", "x"}, "--format: found 'x'; allowed: text, json"},
+           {{"selftest", "x"}, "suites: found 'x'; allowed: operations, reference, equality, performance, all"},
+           {{"selftest", "--seed", "x"}, "--seed: found 'x'; expected a number"},
+           {{"plan", laptop, "--set"}, "--set needs a value"}}) {
+    EXPECT_THAT(error_of_command(wrong.arguments), StartsWith("harness: " + wrong.words));
+  }
+}
+
+TEST(CommandLine, EveryErrorBeginsWithTheNameOfTheProgram) {
+  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
+           {}, {"plan"}, {"plan", "x", "--colour"}, {"shwo"}, {"show", "none.h5"}, {"compare", "a", "--format", "pdf"}}) {
+    std::ostringstream out, err;
+    EXPECT_NE(run_cli(wrong, out, err), 0);
+    EXPECT_THAT(err.str(), StartsWith("harness: "));
+  }
+  std::ostringstream out, err;
+  EXPECT_EQ(run_cli({"plan", "--help"}, out, err), 0);
+  EXPECT_EQ(err.str(), "");
+}
+
+}  // namespace
+}  // namespace harness::cli
