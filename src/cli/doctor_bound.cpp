@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/option_value.h"
 #include "cli/view.h"
 #include "report/document.h"
 
@@ -98,24 +99,36 @@ std::string json_of(const Question& question, const doctor::Fabric& fabric, cons
   return whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// `parse` of a value of the command line; what is wrong with it is said of its option.
+// A number alone, which a configuration takes for bytes or seconds, is no size or time that anybody asks for here.
+bool has_no_unit(const std::string& text) try {
+  parse_real(text);
+  return true;
+} catch (const Error&) {
+  return false;
+}
+
 template <class Parse>
 double above_zero(const char* option, const std::string& text, Parse parse, const char* example) {
-  double value = 0;
-  try {
-    value = static_cast<double>(parse(text));
-  } catch (const Error& error) {
-    fail("{}: {}", option, error.what());
-  }
-  if (value <= 0) fail("{} {}: it must be above 0, such as {}", option, quote(text), example);
+  const auto value = static_cast<double>(option_value(option, text, parse));
+  if (value <= 0) fail("{}: found {}; it must be above 0, such as {}", option, quote(text), example);
+  if (has_no_unit(text)) fail("{}: found {}, which has no unit; expected one, such as {}", option, quote(text), example);
   return value;
+}
+
+Question question_of(const DoctorOptions& options) {
+  Question question{above_zero("--allreduce", options.allreduce, parse_bytes, "14GB"), 0};
+  if (!options.within.empty()) question.within_s = above_zero("--within", options.within, parse_seconds, "2ms");
+  return question;
 }
 
 }  // namespace
 
+void check_allreduce(const DoctorOptions& options) {
+  static_cast<void>(question_of(options));
+}
+
 int doctor_allreduce(const doctor::Fabric& fabric, const DoctorOptions& options, std::ostream& out) {
-  Question question{above_zero("--allreduce", options.allreduce, parse_bytes, "14GB"), 0};
-  if (!options.within.empty()) question.within_s = above_zero("--within", options.within, parse_seconds, "2ms");
+  const Question question = question_of(options);
   const doctor::Bound bound = doctor::bound_of_all_reduce(question.bytes, fabric);
   if (options.format == "json") {
     out << json_of(question, fabric, bound);

@@ -88,8 +88,9 @@ int bound(const std::vector<doctor::Node>& nodes, const DoctorOptions& options, 
   return doctor_allreduce(doctor::fabric_of(nodes, options.ranks), options, out);
 }
 
-// Before nodes are asked or judged: what is wrong with a file.
-void check_files(const DoctorOptions& options) {
+// Before nodes are asked or judged: what is wrong with a file or a size.
+void check(const DoctorOptions& options) {
+  if (!options.allreduce.empty()) check_allreduce(options);
   if (!options.bundle.empty()) check_output(options.bundle, options.force);
   if (!options.against.empty()) static_cast<void>(read_doctors_file(options.against));
 }
@@ -103,7 +104,7 @@ bool starts_workers(const DoctorOptions& options) try {
 }
 
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out) {
-  check_files(options);
+  check(options);
   const std::vector<Stage> stages = stages_of(options);
   const doctor::Bundle seen{store::own_time(), tool_version(), false, doctor::examine(job, {options.sysroot})};
   if (!options.allreduce.empty()) return bound(seen.nodes, options, out);
@@ -116,7 +117,7 @@ int doctor_alone(const DoctorOptions& options, std::ostream& out) {
     return 0;
   }
   if (!options.read.empty()) {
-    check_files(options);
+    check(options);
     const doctor::Bundle seen = read_doctors_file(options.read);
     return options.allreduce.empty() ? print(doctor::diagnose(seen.nodes), seen, options, out)
                                      : bound(seen.nodes, options, out);

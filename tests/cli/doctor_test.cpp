@@ -219,6 +219,20 @@ TEST(Doctor, SaysThatAnAllReduceIsImpossible) {
   EXPECT_EQ(run_cli({"doctor", "--hardware", "h100-sxm"}, out, err), 3);
 }
 
+TEST(Doctor, SaysThatASizeHasNoUnit) {
+  for (const auto& [arguments, words] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--allreduce", "14"}, "--allreduce: found '14', which has no unit; expected one, such as 14GB"},
+           {{"--allreduce", "14GB", "--within", "2"}, "--within: found '2', which has no unit"},
+           {{"--allreduce", "fast"}, "--allreduce: found 'fast'; a size is a number with a unit"},
+           {{"--allreduce", "14 GX"}, "--allreduce: found '14 GX', unknown unit 'GX'"}}) {
+    std::vector<std::string> all{"doctor", "--hardware", "h100-sxm"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    std::ostringstream out, err;
+    EXPECT_EQ(run_cli(all, out, err), 3);
+    EXPECT_THAT(err.str(), AllOf(::testing::StartsWith("harness: "), HasSubstr(words)));
+  }
+}
+
 TEST(Doctor, ExplainsAVariableWithoutAJob) {
   std::ostringstream out, err;
   EXPECT_EQ(run_cli({"doctor", "--explain", "NCCL_SHARP_ENABLE"}, out, err), 0);

@@ -24,6 +24,13 @@ TEST(DoctorAsAUser, ChecksWhatIsThere) {
 }
 
 // One rank on a node of three GPUs, which only the kernel's list shows: it becomes three for the stages that need them.
+// Before it finds that it knows of no links here.
+TEST(DoctorAsAUser, SaysFirstThatASizeHasNoUnit) {
+  const auto o = test::run(test::harness_job(1, "doctor --allreduce 14"));
+  EXPECT_EQ(o.exit_code, 3);
+  EXPECT_THAT(o.err, ::testing::StartsWith("harness: --allreduce: found '14', which has no unit"));
+}
+
 TEST(DoctorAsAUser, StartsARankForEachGpu) {
   const test::TemporaryFolder root;
   for (const char* gpu : {"1b", "43", "9c"})
