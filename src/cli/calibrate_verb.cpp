@@ -123,8 +123,8 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
       "laws against the curves that they are fitted to (micro-benchmarks, not steps); {} are written as measured, "
       "because their law is off by more than 5 %:\n{}\n{}\n{}\npredict with: {} sweep CONFIG --backend sim "
       "--ranks {} --hardware {} --set calibration={}\n",
-      plural(static_cast<std::int64_t>(curves), "curve"), errors_text(laws), hardware, calibration, called(), measured.ranks,
-      hardware, calibration);
+      plural(static_cast<std::int64_t>(curves), "curve"), errors_text(laws), hardware, calibration, called(),
+      measured.ranks, hardware, calibration);
   return 0;
 }
 

@@ -111,7 +111,8 @@ template <class Parse>
 double above_zero(const char* option, const std::string& text, Parse parse, const char* example) {
   const auto value = static_cast<double>(option_value(option, text, parse));
   if (value <= 0) fail("{}: found {}; it must be above 0, such as {}", option, quote(text), example);
-  if (has_no_unit(text)) fail("{}: found {}, which has no unit; expected one, such as {}", option, quote(text), example);
+  if (has_no_unit(text))
+    fail("{}: found {}, which has no unit; expected one, such as {}", option, quote(text), example);
   return value;
 }
 

@@ -30,9 +30,9 @@ constexpr std::array<std::string_view, 6> launcher_internals = {"OMPI_MCA_orte_"
 // Which devices are this rank's own is its launcher's business.
 constexpr std::string_view own_devices = "CUDA_VISIBLE_DEVICES";
 // What this program sets for each worker itself, and what its launcher says.
-constexpr std::array<std::string_view, 9> set_by_us = {
-    "HARNESS_RANK",  "HARNESS_RANKS",      "HARNESS_LOCAL_RANK", "HARNESS_CASE",  "HARNESS_CASE_SLUG",
-    "HARNESS_BLOCK", "HARNESS_SUPERVISOR", "HARNESS_NODE",       "HARNESS_CALLED"};
+constexpr std::array<std::string_view, 9> set_by_us = {"HARNESS_RANK",       "HARNESS_RANKS",     "HARNESS_LOCAL_RANK",
+                                                       "HARNESS_CASE",       "HARNESS_CASE_SLUG", "HARNESS_BLOCK",
+                                                       "HARNESS_SUPERVISOR", "HARNESS_NODE",      "HARNESS_CALLED"};
 
 bool is_tuning(std::string_view name) {
   return name != own_devices && starts_with_any(name, tuning_prefixes) &&

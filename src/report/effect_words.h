@@ -17,8 +17,8 @@ std::string counted(const std::vector<std::pair<std::size_t, const char*>>& coun
 /// "-12.0 %", the change that a ratio of times stands for; "" for NaN.
 std::string change_words(double ratio);
 /// "[-12.9 %, -11.1 %]", the ends of an interval of a ratio; "" for NaN. Two or three rounds give ends that say
-/// nothing: an end beyond +1000 % is "over +1000 %", and so is the whole interval where both are. An end beyond -90 % is
-/// "under -90 %", unless both are: between -90 % and -100 % their numbers tell 20 times as fast from 100 times.
+/// nothing: an end beyond +1000 % is "over +1000 %", and so is the whole interval where both are. An end beyond -90 %
+/// is "under -90 %", unless both are: between -90 % and -100 % their numbers tell 20 times as fast from 100 times.
 std::string interval_words(double low, double high);
 /// The same of a case's effect; "" where there is none.
 std::string change_of(const analysis::CaseSummary& row);

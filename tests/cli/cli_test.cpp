@@ -50,8 +50,13 @@ TEST(CommandLine, AWrongValueIsNamedWithItsOptionAndWhatIsAllowed) {
 }
 
 TEST(CommandLine, EveryErrorBeginsWithTheNameOfTheProgram) {
-  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
-           {}, {"plan"}, {"plan", "x", "--colour"}, {"shwo"}, {"show", "none.h5"}, {"compare", "a", "--format", "pdf"}}) {
+  for (const std::vector<std::string>& wrong :
+       std::vector<std::vector<std::string>>{{},
+                                             {"plan"},
+                                             {"plan", "x", "--colour"},
+                                             {"shwo"},
+                                             {"show", "none.h5"},
+                                             {"compare", "a", "--format", "pdf"}}) {
     std::ostringstream out, err;
     EXPECT_NE(run_cli(wrong, out, err), 0);
     EXPECT_THAT(err.str(), StartsWith("harness: "));

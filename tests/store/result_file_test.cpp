@@ -296,11 +296,12 @@ TEST(ResultFileOfBefore, HasAModelLikeGpt2) {
 
 // What ranks are follows from the backend whose step it is, which older files do not name.
 TEST(ResultFileOfBefore, StandsForItsOwnBackendAndPredictionsForCuda) {
-  Result result = read_result(test::source_dir() + "/tests/store/before_intervals.h5",
-                              {.rank_seconds = false, .timeline = false});
+  Result result =
+      read_result(test::source_dir() + "/tests/store/before_intervals.h5", {.rank_seconds = false, .timeline = false});
   EXPECT_EQ(result.stands_for, "");
   EXPECT_EQ(result.step_backend(), result.backend);
-  for (const auto& [backend, stands_for, step, gpus] : std::vector<std::tuple<std::string, std::string, std::string, bool>>{
+  for (const auto& [backend, stands_for, step, gpus] :
+       std::vector<std::tuple<std::string, std::string, std::string, bool>>{
            {"cpu", "", "cpu", false},
            {"cuda", "", "cuda", true},
            {"sim", "", "cuda", true},

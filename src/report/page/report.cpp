@@ -17,8 +17,7 @@ void add_notices(const store::Result& result, const analysis::Findings& findings
     if (std::string words = report::diagnosis_words(*findings.explanation); !words.empty())
       document.notices.push_back({std::move(words), report::explanation_id});
   }
-  if (!config::traits_of(result.backend).caveat.empty())
-    document.notices.push_back({report::backend_line(result)});
+  if (!config::traits_of(result.backend).caveat.empty()) document.notices.push_back({report::backend_line(result)});
   const std::size_t n = findings.summary.warnings.size();
   if (n == 1) {
     document.notices.push_back({"There is a warning to read before you believe this, with a remedy.", "warnings"});

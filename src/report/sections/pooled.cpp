@@ -127,8 +127,7 @@ Document pooled_document(const PooledReport& report) {
   section.add(List{report.unreliable, List::Mark::warning});
   section.add(Numbers{"", std::move(cases.table)});
   section.add(List{std::move(cases.notes), List::Mark::number});
-  section.add(
-      List{{backend_line(*report.files[0].result), runs_line(report), change_line(report)}, List::Mark::none});
+  section.add(List{{backend_line(*report.files[0].result), runs_line(report), change_line(report)}, List::Mark::none});
   section.add(Numbers{"What each run found against its own baseline:", table_of_runs(report)});
   document.sections.push_back(std::move(section));
   document.sections.push_back(differences_section(report.files, report.differences));
