@@ -146,9 +146,10 @@ TEST(InUse, TheCommandThatContinuesIsTheOneThatWasTyped) {
   const TemporaryFolder folder;
   const std::string config = write_small_config(folder, 1), file = folder / "small.h5";
   ASSERT_THAT(test::run(harness_job(2, "sweep " + config)).exit_code, Not(1));
-  const auto from_checkout = test::run("cd '" + test::source_dir() + "' && HARNESS_BINARY='" + test::program_path() +
-                                       "' ./harness sweep --resume " + file);
-  EXPECT_THAT(from_checkout.err, HasSubstr("`mpirun -np 2 ./harness sweep --resume " + file + "`"));
+  const std::string launcher = test::source_dir() + "/harness";
+  const auto from_checkout =
+      test::run("HARNESS_BINARY='" + test::program_path() + "' " + launcher + " sweep --resume " + file);
+  EXPECT_THAT(from_checkout.err, HasSubstr("`mpirun -np 2 " + launcher + " sweep --resume " + file + "`"));
   std::filesystem::create_symlink(test::program_path(), folder / "harness");
   const auto installed = test::run("PATH='" + (folder / ".") + "':$PATH harness sweep --resume " + file);
   EXPECT_THAT(installed.err, HasSubstr("`mpirun -np 2 harness sweep --resume " + file + "`"));

@@ -21,7 +21,8 @@ TEST(Environment, WhatIsRecordedIsAnAllowList) {
                           {"SLURM_JOB_ID", "7"},
                           {"SLURM_JOB_USER", "me"},
                           {"OMP_PLACES", "cores"},
-                          {"HARNESS_RANK", "3"}};
+                          {"HARNESS_RANK", "3"},
+                          {"HARNESS_CALLED", "./harness"}};
   EXPECT_EQ(recorded_environment(all),
             (NameValues{
                 {"NCCL_ALGO", "Ring"}, {"OMPI_MCA_btl", "tcp,self"}, {"OMP_PLACES", "cores"}, {"SLURM_JOB_ID", "7"}}));
