@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "analysis/statistics.h"
+#include "base/median.h"
 
 namespace harness::analysis {
 

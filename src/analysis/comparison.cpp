@@ -12,6 +12,7 @@
 #include "analysis/runs.h"
 #include "analysis/statistics.h"
 #include "base/error.h"
+#include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"
 

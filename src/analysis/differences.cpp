@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "analysis/statistics.h"
+#include "base/median.h"
 #include "base/text.h"
 #include "config/model.h"
 

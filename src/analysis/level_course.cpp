@@ -12,6 +12,7 @@
 #include "analysis/comparable.h"
 #include "analysis/level_model.h"
 #include "analysis/statistics.h"
+#include "base/median.h"
 
 namespace harness::analysis {
 namespace {

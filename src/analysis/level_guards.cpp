@@ -9,7 +9,7 @@
 
 #include "analysis/distributions.h"
 #include "analysis/power.h"
-#include "analysis/statistics.h"
+#include "base/median.h"
 
 namespace harness::analysis {
 namespace {

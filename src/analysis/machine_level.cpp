@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/statistics.h"
+#include "base/median.h"
 
 namespace harness::analysis {
 namespace {

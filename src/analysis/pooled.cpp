@@ -13,6 +13,7 @@
 #include "analysis/heterogeneity.h"
 #include "analysis/runs.h"
 #include "base/error.h"
+#include "base/median.h"
 #include "base/text.h"
 
 namespace harness::analysis {

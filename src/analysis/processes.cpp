@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analysis/blocks.h"
-#include "analysis/statistics.h"
+#include "base/median.h"
 
 namespace harness::analysis {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "analysis/blocks.h"
-#include "analysis/statistics.h"
+#include "base/median.h"
 #include "base/units.h"
 #include "config/experiment.h"
 #include "config/registry.h"

@@ -58,15 +58,6 @@ double family_alpha(int comparisons, double together) {
   return (1 - together) / std::max(comparisons, 1);
 }
 
-double median(std::span<const double> values) {
-  if (values.empty()) return nan;
-  std::vector<double> copy(values.begin(), values.end());
-  const auto middle = copy.begin() + static_cast<std::ptrdiff_t>(copy.size() / 2);
-  std::nth_element(copy.begin(), middle, copy.end());
-  if (copy.size() % 2 == 1) return *middle;
-  return (*std::max_element(copy.begin(), middle) + *middle) / 2;
-}
-
 double standard_deviation(std::span<const double> values) {
   if (values.size() < 2) return nan;
   double mean = 0;

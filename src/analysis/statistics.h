@@ -18,8 +18,6 @@ inline constexpr double mad_to_deviation = 1.4826;
 /// 1 - `together`, shared out over the comparisons that are made together (Bonferroni).
 double family_alpha(int comparisons, double together = confidence);
 
-double median(std::span<const double> values);  // NaN when empty
-
 /// The standard deviation, with n - 1; NaN with fewer than two values.
 double standard_deviation(std::span<const double> values);
 

@@ -10,7 +10,7 @@
 
 #include "analysis/case_ranks.h"
 #include "analysis/distributions.h"
-#include "analysis/statistics.h"
+#include "base/median.h"
 #include "base/text.h"
 #include "config/backend.h"
 

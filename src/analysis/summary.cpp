@@ -10,6 +10,7 @@
 #include "analysis/paired_estimator.h"
 #include "analysis/training.h"
 #include "analysis/warnings.h"
+#include "base/median.h"
 
 namespace harness::analysis {
 namespace {

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "base/error.h"
+#include "base/median.h"
 #include "base/name_values.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -222,7 +223,7 @@ void Bench::empty_step(bool last) {
     const Samples& own = outcome.of<job::TimedSamples>(rank).step_s;
     timed.insert(timed.end(), own.begin() + 1, own.end());
   }
-  steps_.push_back(std::max(0.0, median_of(timed) - busy_s));
+  steps_.push_back(std::max(0.0, median(timed) - busy_s));
 }
 
 void Bench::round() {
@@ -250,7 +251,7 @@ void Bench::round() {
 std::map<std::string, config::Curve> curves_of(const std::map<std::pair<std::string, double>, Samples>& of_sizes) {
   std::map<std::string, std::vector<config::CurvePoint>> points;
   for (const auto& [key, samples] : of_sizes) {
-    if (const double s = median_of(samples); s > 0) points[key.first].push_back({key.second, s});
+    if (const double s = median(samples); s > 0) points[key.first].push_back({key.second, s});
   }
   std::map<std::string, config::Curve> curves;
   for (auto& [name, some] : points) curves[name] = config::Curve(std::move(some));
@@ -266,17 +267,17 @@ Measured Bench::result() const {
   m.ranks_of_node = places.front().local_ranks;
   m.host = places.front().host;
   for (const auto& [key, samples] : products_)
-    m.products[key.first].push_back({wanted_.products[key.second], median_of(samples)});
+    m.products[key.first].push_back({wanted_.products[key.second], median(samples)});
   for (const auto& [key, samples] : attentions_) {
     const auto& [precision, number, backward] = key;
     m.attentions[precision].push_back(
-        {wanted_.attentions[number], backward, attention_flop_.at({number, backward}), median_of(samples)});
+        {wanted_.attentions[number], backward, attention_flop_.at({number, backward}), median(samples)});
   }
   m.communications = curves_of(communications_);
   m.within_node = curves_of(within_node_);
   for (const auto& [key, samples] : communications_)
     m.largest_message_bytes = std::max(m.largest_message_bytes, static_cast<std::int64_t>(key.second));
-  m.step_s = median_of(steps_);
+  m.step_s = median(steps_);
   of_steps_.add_to(m);
   return m;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/median.h"
 #include "base/stretches.h"
 #include "program/count.h"
 
@@ -38,13 +39,6 @@ std::vector<Stretch> stretches_of(const ProfiledStep& step, bool communications)
 
 }  // namespace
 
-double median_of(std::vector<double> values) {
-  const std::size_t n = values.size();
-  if (n == 0) return 0;
-  std::ranges::sort(values);
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 void StepSamples::take_computations(const ProfiledStep& step, Precision precision) {
   constexpr double hardly = 0.1, mostly = 0.8;
   const std::vector<Stretch> communicating = stretches_of(step, true), computing = stretches_of(step, false);
@@ -66,7 +60,7 @@ void StepSamples::take_computations(const ProfiledStep& step, Precision precisio
     }
   }
   for (const auto& [what, both] : seconds) {
-    if (!both.first.empty() && !both.second.empty()) slowed_.push_back(median_of(both.second) / median_of(both.first));
+    if (!both.first.empty() && !both.second.empty()) slowed_.push_back(median(both.second) / median(both.first));
   }
 }
 
@@ -98,30 +92,28 @@ void StepSamples::take_hops(const ProfiledStep& step) {
 void StepSamples::add_to(Measured& m) const {
   for (const auto& [key, samples] : products_) {
     const auto& [precision, rows, columns, depth] = key;
-    if (const double s = median_of(samples); s > 0)
-      m.products_in_step[precision].push_back({{rows, columns, depth}, s});
+    if (const double s = median(samples); s > 0) m.products_in_step[precision].push_back({{rows, columns, depth}, s});
   }
   for (const auto& [key, samples] : attentions_) {
     const auto& [precision, keys, backward, flop] = key;
     config::AttentionProblem shape;
     shape.sequence = keys;
-    if (const double s = median_of(samples); s > 0)
-      m.attentions_in_step[precision].push_back({shape, backward, flop, s});
+    if (const double s = median(samples); s > 0) m.attentions_in_step[precision].push_back({shape, backward, flop, s});
   }
   std::map<std::pair<Precision, std::string>, std::vector<config::CurvePoint>> computations;
   for (const auto& [key, samples] : computations_) {
     const auto& [precision, name, work] = key;
-    if (const double s = median_of(samples); s > 0) computations[{precision, name}].push_back({work, s});
+    if (const double s = median(samples); s > 0) computations[{precision, name}].push_back({work, s});
   }
   for (auto& [key, points] : computations) m.computations[key] = config::Curve(std::move(points));
-  m.hop_s = median_of(hops_);
-  if (!slowed_.empty()) m.slowed_computing = std::max(1.0, median_of(slowed_));
+  if (!hops_.empty()) m.hop_s = median(hops_);
+  if (!slowed_.empty()) m.slowed_computing = std::max(1.0, median(slowed_));
   Samples slowed;
   for (const auto& [bytes, samples] : busy_communications_) {
     const auto alone = m.communications.find("all_reduce");
-    if (alone != m.communications.end()) slowed.push_back(median_of(samples) / alone->second.seconds_at(bytes));
+    if (alone != m.communications.end()) slowed.push_back(median(samples) / alone->second.seconds_at(bytes));
   }
-  if (!slowed.empty()) m.slowed_communicating = std::max(1.0, median_of(slowed));
+  if (!slowed.empty()) m.slowed_communicating = std::max(1.0, median(slowed));
 }
 
 }  // namespace harness::calibrate

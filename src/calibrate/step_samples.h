@@ -12,9 +12,6 @@
 
 namespace harness::calibrate {
 
-/// 0 of none.
-double median_of(std::vector<double> values);
-
 /// A profiled step of one rank, by operation.
 struct ProfiledStep {
   const program::Program& program;

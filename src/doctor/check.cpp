@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <array>
+#include <cstddef>
 
-#include "doctor/outliers.h"
+#include "base/median.h"
 
 namespace harness::doctor {
 namespace {
@@ -23,7 +24,7 @@ Cluster::Cluster(const std::vector<Node>& nodes) {
     if (const auto offset_s = node.facts.signed_number("clock/offset_s")) offsets.push_back(*offset_s);
   }
   constexpr std::size_t enough = 3;
-  if (offsets.size() >= enough) clock_offset_s = median_of(std::move(offsets));
+  if (offsets.size() >= enough) clock_offset_s = median(offsets);
   for (const Node& node : nodes) {
     for (const Port& port : ports_of(node.facts)) {
       if (!node.facts.has(port.key + "state")) continue;
@@ -41,21 +42,8 @@ Cluster::Cluster(const std::vector<Node>& nodes) {
 }
 
 std::string_view name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::fail:
-      return "fail";
-    case Verdict::warn:
-      return "warn";
-    case Verdict::unknown:
-      return "unknown";
-    case Verdict::info:
-      return "info";
-    case Verdict::skip:
-      return "skip";
-    case Verdict::pass:
-      return "pass";
-  }
-  return "";
+  static constexpr std::array names{"fail", "warn", "unknown", "info", "skip", "pass"};
+  return names[static_cast<std::size_t>(verdict)];
 }
 
 bool Findings::nothing_in(const machine::Reading& reading, const std::string& what, const std::string& without) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "doctor/load_stage.h"
@@ -53,7 +54,7 @@ std::vector<double> link_limits(const std::vector<Node>& nodes, const std::vecto
 
 double median_of_known(std::vector<double> values) {
   std::erase_if(values, [](double value) { return std::isnan(value); });
-  return median_of(std::move(values));
+  return median(values);
 }
 
 // One way of copying. GPUs whose links carry less, or which share one, are not slow for it: where all limits are known,

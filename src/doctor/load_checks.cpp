@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "doctor/load_stage.h"
@@ -244,7 +245,7 @@ void Judge::links() {
       if (slow_ways.empty()) continue;
       say(pairs_check, verdict,
           fmt::format("{} of {} ranks reach {} between {} and {}, the usual is {}", slow_ways.size(), of_node,
-                      rate_text(median_of(slow_ways)), nodes_[static_cast<std::size_t>(a)].host,
+                      rate_text(median(slow_ways)), nodes_[static_cast<std::size_t>(a)].host,
                       nodes_[static_cast<std::size_t>(b)].host, rate_text(ways.usual)),
           "both are quick with others: look at the switches between them, and at what else uses them",
           nodes_[static_cast<std::size_t>(a)].host);

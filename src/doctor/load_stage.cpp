@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "doctor/outliers.h"
 #include "workloads/workload.h"
 
 namespace harness::doctor {
@@ -178,7 +178,7 @@ double LoadStage::rate(const job::BlockOutcome& outcome, const std::vector<std::
   settings.message_bytes = bytes;
   const program::Layout group{{program::Axis::data, static_cast<int>(members.size())}};
   const double factor = workloads::workload_of(settings).rate(settings, group).bus_factor;
-  return factor * static_cast<double>(bytes) / median_of(std::move(seconds));
+  return factor * static_cast<double>(bytes) / median(seconds);
 }
 
 void LoadStage::reduce_in_nodes() {

@@ -32,6 +32,4 @@ struct Likeness {
 /// scatter, four robust standard deviations (1.4826 times the median absolute deviation) below the median as well.
 Likeness compare_rates(std::span<const double> rates, const Tolerance& tolerance);
 
-double median_of(std::vector<double> values);  // NaN of none
-
 }  // namespace harness::doctor

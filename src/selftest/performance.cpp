@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <span>
 
+#include "base/median.h"
 #include "base/stretches.h"
 #include "program/count.h"
 #include "selftest/one_rank.h"
@@ -15,12 +17,6 @@ namespace {
 
 constexpr std::size_t edge_steps = 10;  // of which the first and last median are
 constexpr double loss_range = 1.2;      // around the logarithm of the vocabulary
-
-double median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
 
 // FLOP/s of the step's own operations of a kind, each alone; 0: none was timed.
 double own_roof(const program::Program& program, std::string_view kind, const Roofs& roofs) {
@@ -114,12 +110,12 @@ void time_steps(OneRank& job, Performance& p) {
   p.wall_s = std::chrono::duration<double>(Clock::now() - began).count();
   p.gpu = job.end_watch();
   if (p.seconds.empty()) fail("a step cannot be timed in {} steps", o.steps);
-  p.median_s = median_of(p.seconds);
+  p.median_s = median(p.seconds);
   p.fastest_s = *std::ranges::min_element(p.seconds);
   p.slowest_s = *std::ranges::max_element(p.seconds);
-  const auto edge = static_cast<std::ptrdiff_t>(std::min(edge_steps, p.seconds.size()));
-  p.first_median_s = median_of({p.seconds.begin(), p.seconds.begin() + edge});
-  p.last_median_s = median_of({p.seconds.end() - edge, p.seconds.end()});
+  const std::size_t edge = std::min(edge_steps, p.seconds.size());
+  p.first_median_s = median(std::span(p.seconds).first(edge));
+  p.last_median_s = median(std::span(p.seconds).last(edge));
   p.tokens_per_s = static_cast<double>(o.micro_batch * o.model.sequence) / p.median_s;
   const program::Flop flop = program::total_flop(job.programs());
   p.model_flop = flop.model;

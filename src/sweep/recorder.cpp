@@ -6,8 +6,8 @@
 #include <random>
 
 #include "analysis/blocks.h"
-#include "analysis/statistics.h"
 #include "base/error.h"
+#include "base/median.h"
 #include "sweep/resumable.h"
 
 namespace harness::sweep {
@@ -185,7 +185,7 @@ double Recorder::write_block(std::size_t block_index, const job::BlockOutcome& o
     write_case(case_index);
   }
   const std::vector<double> timed(rows.step_seconds.begin() + result_.warmup_steps, rows.step_seconds.end());
-  return analysis::median(timed);
+  return median(timed);
 }
 
 void Recorder::leave_out(std::size_t block_index, const std::string& reason) {

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "analysis/statistics.h"
+#include "base/median.h"
 
 namespace harness::test::simulated {
 
@@ -48,7 +48,7 @@ class Sweep {
       step = ratio * std::exp(drift_ + set_up + noise_.step * normal_(random_));
       if (uniform_(random_) < noise_.spike_share) step -= noise_.spike * std::log1p(-uniform_(random_));
     }
-    return analysis::median(steps_);
+    return median(steps_);
   }
 
   Noise noise_;

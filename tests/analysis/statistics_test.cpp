@@ -17,13 +17,6 @@ namespace {
 
 using test::compare_paired;
 
-TEST(Median, OddEvenOneAndNone) {
-  EXPECT_EQ(median(std::vector<double>{3, 1, 2}), 2);
-  EXPECT_EQ(median(std::vector<double>{4, 1, 3, 2}), 2.5);
-  EXPECT_EQ(median(std::vector<double>{7}), 7);
-  EXPECT_TRUE(std::isnan(median(std::vector<double>{})));
-}
-
 // Degrees 1 and 2 have closed forms; the rest are printed tables' values, to more digits (checked against R's qt).
 TEST(StudentT, AgreesWithClosedFormsEverywhere) {
   for (const double p : {1e-12, 1e-6, 0.01, 0.3, 0.4999, 0.5001, 0.8, 0.975, 0.99999}) {

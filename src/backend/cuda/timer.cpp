@@ -4,19 +4,12 @@
 #include <chrono>
 
 #include "backend/cuda/kernels/kernels.h"
+#include "base/median.h"
 
 namespace harness::cuda {
 namespace {
-
 constexpr int max_calls = 200;  // at a time: a stream holds a limited number of launches
-
-double median(std::vector<double> values) {
-  const std::size_t half = values.size() / 2;
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(half));
-  return values[half];
 }
-
-}  // namespace
 
 double Timer::measure(const std::vector<Blas::Run>& runs, int calls) {
   spin(stream_.get(), 50e-6 + 5e-6 * calls);  // the device waits until the host has queued everything

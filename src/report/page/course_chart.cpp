@@ -7,7 +7,7 @@
 #include <limits>
 #include <map>
 
-#include "analysis/statistics.h"
+#include "base/median.h"
 #include "base/units.h"
 #include "report/page/axis.h"
 #include "report/page/course_axis.h"
@@ -51,7 +51,7 @@ class CoursePanel {
   explicit CoursePanel(const LevelCourse& course) {
     std::vector<double> levels;
     for (const CourseBlock& block : course.blocks) levels.push_back(std::log(block.level_seconds));
-    usual_ = analysis::median(levels);
+    usual_ = median(levels);
     double low = -0.01, high = 0.01;
     const auto reach = [&](double log_seconds) {
       low = std::min(low, log_seconds - usual_);
@@ -169,7 +169,7 @@ report::Table by_round(const LevelCourse& course, const std::vector<Others>& oth
       foreign = std::fmax(foreign, others[end].foreign_cores);
       stolen = std::fmax(stolen, others[end].steal_share);
     }
-    const double level = analysis::median(levels);
+    const double level = median(levels);
     table.rows.push_back({std::to_string(begin.round + 1), clock_text(begin.time_unix_s),
                           fmt::format("{:.4g}", 1e3 * level), signed_percent(level / panel.usual_seconds() - 1),
                           std::to_string(set_aside), std::to_string(end - first), or_empty(foreign, "{:.2f}"),

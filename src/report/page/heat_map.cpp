@@ -7,7 +7,7 @@
 #include <cmath>
 #include <optional>
 
-#include "analysis/statistics.h"
+#include "base/median.h"
 #include "report/page/svg.h"
 #include "report/scale.h"
 
@@ -68,7 +68,7 @@ report::Table worst_rows(const analysis::HeatMap& heat) {
       excess.push_back(share);
     }
     if (excess.empty()) continue;
-    table.rows.push_back({ranks_of(heat, row), signed_percent(analysis::median(excess), 2),
+    table.rows.push_back({ranks_of(heat, row), signed_percent(median(excess), 2),
                           signed_percent(*std::max_element(excess.begin(), excess.end()), 2),
                           std::to_string(worst + 1)});
   }

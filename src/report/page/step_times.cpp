@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/blocks.h"
+#include "base/median.h"
 #include "report/case_label.h"
 #include "report/effect_words.h"
 #include "report/metrics.h"
@@ -38,7 +39,7 @@ std::vector<Row> rows_of(const store::Result& result, const analysis::Summary& s
 std::pair<double, double> range_of(const std::vector<Row>& rows, bool all) {
   std::vector<double> medians;
   for (const Row& row : rows) medians.push_back(row.of->step_seconds);
-  const double limit = all ? INFINITY : 2 * analysis::median(medians);
+  const double limit = all ? INFINITY : 2 * median(medians);
   double low = INFINITY, high = 0;
   for (const Row& row : rows) {
     for (const double seconds : row.blocks) {

@@ -15,6 +15,7 @@
 #include "analysis/statistics.h"
 #include "analysis/verdict.h"
 #include "base/error.h"
+#include "base/median.h"
 #include "support/soak.h"
 
 namespace harness::analysis {
