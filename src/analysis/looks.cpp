@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <set>
-#include <sstream>
 
 #include "analysis/comparable.h"
 #include "analysis/verdict.h"
@@ -19,8 +18,8 @@ namespace {
 std::vector<int> read_rounds(const std::string& list, std::string_view what) {
   const auto refuse = [&] { fail("the file declares {} {}, which are no ascending rounds", what, quote(list)); };
   std::vector<int> all;
-  std::istringstream words(list);
-  for (std::string word; std::getline(words, word, ',');) {
+  if (list.empty()) return all;
+  for (const std::string_view word : split(list, ',')) {
     int rounds = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), rounds);
     if (error != std::errc{} || end != word.data() + word.size()) refuse();

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/escape.h"
+#include "base/utf8.h"
 
 namespace harness {
 namespace {
@@ -51,9 +52,7 @@ std::string did_you_mean(std::string_view candidate) {
 
 std::string quote(std::string_view text) {
   std::string out = "'";
-  std::size_t end = std::min<std::size_t>(text.size(), 60);
-  // Never cut a UTF-8 sequence in two.
-  while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  const std::size_t end = whole_characters(text, 60);
   out += escaped(text.substr(0, end));
   return out + (end < text.size() ? "…'" : "'");
 }
@@ -75,6 +74,20 @@ std::string lower(std::string_view text) {
 
 bool same_word(std::string_view a, std::string_view b) {
   return lower(a) == lower(b);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+bool starts_with_any(std::string_view text, std::span<const std::string_view> beginnings) {
+  return std::ranges::any_of(beginnings, [&](std::string_view beginning) { return text.starts_with(beginning); });
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {

@@ -24,6 +24,11 @@ std::string lower(std::string_view text);
 /// Equal but for the case of ASCII letters.
 bool same_word(std::string_view a, std::string_view b);
 
+/// What stands between separators, one part more than there are of these. The parts are views of `text`.
+std::vector<std::string_view> split(std::string_view text, char separator);
+/// Whether `text` begins with one of these.
+bool starts_with_any(std::string_view text, std::span<const std::string_view> beginnings);
+
 std::string join(std::span<const std::string> parts, std::string_view separator);
 /// "a, b, c", of more than `max_shown` parts "a, b, 5 more".
 std::string join_first(std::span<const std::string> parts, std::size_t max_shown);

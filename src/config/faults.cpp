@@ -37,11 +37,7 @@ std::set<Fault> parse_mended(std::string_view text) {
   if (text == "none") return {};
   if (text == "all") return all_faults();
   std::set<Fault> mended;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    mended.insert(parse_choice(trim(text.substr(at, end - at)), fault_choices));
-    at = end + 1;
-  }
+  for (const std::string_view word : split(text, ',')) mended.insert(parse_choice(trim(word), fault_choices));
   return mended;
 }
 

@@ -12,16 +12,6 @@
 namespace harness::config {
 namespace {
 
-std::vector<std::string> split(const std::string& path) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at != std::string::npos;) {
-    const std::size_t dot = path.find('.', at);
-    parts.push_back(path.substr(at, dot == std::string::npos ? dot : dot - at));
-    at = dot == std::string::npos ? dot : dot + 1;
-  }
-  return parts;
-}
-
 // Lists, maps and quoted words are YAML. Anything else is the text itself, so that a shell's quotes are enough; so is
 // every value of `output`, which may well begin with a brace.
 std::optional<YamlNode> value_of(const std::string& path, const std::string& text, int source, Problems& problems) {
@@ -64,7 +54,8 @@ void apply(YamlNode& root, const std::string& text, Problems& problems) {
     return;
   }
   if (!check_text(text, source, problems)) return;
-  std::vector<std::string> parts = split(key);
+  const std::vector<std::string_view> words = split(key, '.');
+  std::vector<std::string> parts(words.begin(), words.end());
   const Variable* variable = find_variable(parts.front());
   if (variable != nullptr && !variable->fixed) parts.insert(parts.begin(), "baseline");
   const std::string path = join(parts, ".");

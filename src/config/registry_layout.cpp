@@ -84,13 +84,11 @@ std::string rank_order_words() {
 
 void parse_rank_order(Settings& settings, std::string_view text) {
   std::vector<std::string> told;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find('-', at), text.size());
-    const std::string name = lower(text.substr(at, end - at));
+  for (const std::string_view word : split(text, '-')) {
+    const std::string name = lower(word);
     const bool untold = std::ranges::any_of(
         program::usual_order, [&](program::Axis axis) { return !is_told(axis) && name == short_name(axis); });
     if (!untold) told.push_back(name);
-    at = end + 1;
   }
   const std::vector<program::AxisOrder> orders = rank_orders();
   const auto found = std::ranges::find(orders, join(told, "-"), order_text);

@@ -10,28 +10,15 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace harness::config {
 namespace {
 
 constexpr std::size_t max_bytes = 1 << 20;
-
-class File {
- public:
-  // O_NONBLOCK: opening a pipe that nobody writes to must not wait.
-  explicit File(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::string what_is(int error) {
   return std::error_code(error, std::generic_category()).message();
@@ -51,27 +38,6 @@ std::string nearest_file(const std::string& path) {
   return near.empty() ? near : (wanted.parent_path() / near).string();
 }
 
-// The length of the UTF-8 sequence that begins at `at`, 0 if there is none (RFC 3629: no surrogates, no overlong forms,
-// nothing above U+10FFFF).
-std::size_t utf8_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };
-  const auto tail = [&](std::size_t i) { return (byte(i) & 0xc0u) == 0x80u; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xc2 && lead <= 0xdf && tail(1)) return 2;
-  if (lead >= 0xe0 && lead <= 0xef && tail(1) && tail(2)) {
-    if (lead == 0xe0 && byte(1) < 0xa0) return 0;
-    if (lead == 0xed && byte(1) > 0x9f) return 0;
-    return 3;
-  }
-  if (lead >= 0xf0 && lead <= 0xf4 && tail(1) && tail(2) && tail(3)) {
-    if (lead == 0xf0 && byte(1) < 0x90) return 0;
-    if (lead == 0xf4 && byte(1) > 0x8f) return 0;
-    return 4;
-  }
-  return 0;
-}
-
 }  // namespace
 
 bool check_text(const std::string& text, int source, Problems& problems) {
@@ -80,7 +46,7 @@ bool check_text(const std::string& text, int source, Problems& problems) {
   std::optional<Place> tab;  // in the indentation of this line, if anything but a comment follows
   for (std::size_t at = 0; at < text.size();) {
     const auto byte = static_cast<unsigned char>(text[at]);
-    const std::size_t length = utf8_length(text, at);
+    const std::size_t length = character_at(text, at).bytes;
     if (length == 0) {
       problems.add(place, "", fmt::format("found byte 0x{:02x}, which is not UTF-8; save the file as UTF-8", byte));
       return false;
@@ -115,21 +81,22 @@ std::optional<std::string> read_text_file(const std::string& path, int source, P
     problems.add({source, 1, 1}, "", why);
     return std::nullopt;
   };
-  const File file(path);
-  if (file.fd() < 0) {
+  // O_NONBLOCK: opening a pipe that nobody writes to must not wait.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) {
     const int error = errno;
     return unreadable(fmt::format("cannot be read: {}{}", what_is(error),
                                   error == ENOENT ? did_you_mean(nearest_file(path)) : std::string()));
   }
   struct stat status {};
-  if (::fstat(file.fd(), &status) != 0) return unreadable(fmt::format("cannot be read: {}", what_is(errno)));
+  if (::fstat(file.number(), &status) != 0) return unreadable(fmt::format("cannot be read: {}", what_is(errno)));
   if (S_ISDIR(status.st_mode)) return unreadable("found a directory; expected a YAML file");
   if (!S_ISREG(status.st_mode)) return unreadable("found a device or pipe; expected a YAML file");
 
   std::string text;
   std::array<char, 65536> buffer{};
   while (text.size() <= max_bytes) {
-    const ssize_t n = ::read(file.fd(), buffer.data(), buffer.size());
+    const ssize_t n = ::read(file.number(), buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return unreadable(fmt::format("cannot be read: {}", what_is(errno)));
     if (n == 0) break;

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace harness::config {
 namespace {
@@ -43,7 +44,7 @@ class Lines {
   Place place(const YAML::Mark& mark) const {
     if (mark.is_null()) return {source_, 1, 1};
     const std::string_view before = line_of(mark).substr(0, mark.column);
-    const auto continuation = std::count_if(before.begin(), before.end(), [](char c) { return (c & 0xc0) == 0x80; });
+    const auto continuation = std::ranges::count_if(before, continues_character);
     return {source_, mark.line + 1, mark.column + 1 - static_cast<int>(continuation)};
   }
 

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "machine/proc.h"
 
 namespace harness::doctor {
@@ -144,10 +145,7 @@ std::vector<Port> active_ports(const Facts& node) {
 std::vector<std::string> pci_path(const Facts& node, const std::string& device_key) {
   std::vector<std::string> path;
   const std::string whole = node.text(device_key + "/path");
-  std::string_view rest = whole;
-  while (!rest.empty()) {
-    const std::string_view part = rest.substr(0, rest.find('/'));
-    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+  for (const std::string_view part : split(whole, '/')) {
     if (is_pci_address(part)) path.emplace_back(part);
   }
   return path;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/gather.h"
@@ -97,8 +98,8 @@ Fault fault_in(std::string_view line, std::string_view mark) {
 // The log's records one by one, as far as there are any now. Each read returns one.
 Reading kernel_log_of_this_machine() {
   constexpr std::size_t most_records = 65536, longest = 8192;
-  const int descriptor = ::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor < 0) {
+  const Descriptor log_of_kernel(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!log_of_kernel) {
     return {errno == ENOENT ? Access::absent : Access::unreadable,
             {},
             errno == EPERM || errno == EACCES ? "it needs root or kernel.dmesg_restrict=0" : std::strerror(errno)};
@@ -106,12 +107,11 @@ Reading kernel_log_of_this_machine() {
   std::string log;
   std::array<char, longest> record{};
   for (std::size_t i = 0; i < most_records; ++i) {
-    const ssize_t n = ::read(descriptor, record.data(), record.size());
+    const ssize_t n = ::read(log_of_kernel.number(), record.data(), record.size());
     if (n < 0 && (errno == EPIPE || errno == EINTR)) continue;  // overwritten meanwhile: the next one
     if (n <= 0) break;
     log.append(record.data(), static_cast<std::size_t>(n));
   }
-  ::close(descriptor);
   return {Access::read, std::move(log), {}};
 }
 

@@ -31,9 +31,7 @@ void add_folders_of(const Tree& tree, const std::string& path, std::vector<std::
 
 std::vector<std::string> library_folders(const Tree& tree, std::string_view search_path) {
   std::vector<std::string> folders;
-  while (!search_path.empty()) {
-    const std::string_view folder = search_path.substr(0, search_path.find(':'));
-    search_path.remove_prefix(std::min(search_path.size(), folder.size() + 1));
+  for (const std::string_view folder : split(search_path, ':')) {
     if (folder.starts_with('/')) folders.emplace_back(folder);
   }
   add_folders_of(tree, "etc/ld.so.conf", folders);

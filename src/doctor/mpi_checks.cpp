@@ -13,9 +13,7 @@ namespace {
 
 std::vector<std::string> parts_of(std::string_view list) {
   std::vector<std::string> parts;
-  while (!list.empty()) {
-    const std::string_view part = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(list.size(), part.size() + 1));
+  for (const std::string_view part : split(list, ',')) {
     if (!trim(part).empty()) parts.emplace_back(trim(part));
   }
   return parts;
@@ -84,9 +82,7 @@ void mpi_devices(const Node& node, const Cluster&, Findings& out) {
     out.warn(fmt::format("{}={}: the node has no {}", name, list, join_first(missing, 3)),
              "correct it; for NCCL the names are NCCL_SOCKET_IFNAME and NCCL_IB_HCA");
   }
-  if (!out.empty()) return;
-  if (any) return out.pass("they are there");
-  out.skip("no list of devices is set for MPI");
+  out.conclude(any, "they are there", "no list of devices is set for MPI");
 }
 
 }  // namespace

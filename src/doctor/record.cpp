@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "doctor/bundle.h"
 #include "doctor/diagnosis.h"
@@ -14,10 +15,6 @@
 
 namespace harness::doctor {
 namespace {
-
-bool starts_with_any(std::string_view name, std::span<const std::string_view> starts) {
-  return std::ranges::any_of(starts, [&](std::string_view start) { return name.starts_with(start); });
-}
 
 bool concerns(const std::string& check, const SweepToJudge& sweep) {
   // Of NCCL and of RDMA, beside those of the GPUs' facts.

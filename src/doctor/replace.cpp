@@ -26,16 +26,6 @@ bool is_of_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.' || c == ':';
 }
 
-std::vector<std::string_view> parts_of(std::string_view word, char between) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t end = word.find(between);
-    parts.push_back(word.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    word.remove_prefix(end + 1);
-  }
-}
-
 bool all_hex(const std::vector<std::string_view>& parts, std::size_t shortest, std::size_t longest) {
   return std::ranges::all_of(parts, [&](std::string_view part) {
     return part.size() >= shortest && part.size() <= longest && std::ranges::all_of(part, is_hex);
@@ -43,7 +33,7 @@ bool all_hex(const std::vector<std::string_view>& parts, std::size_t shortest, s
 }
 
 bool is_ipv4(std::string_view word) {
-  const auto parts = parts_of(word, '.');
+  const auto parts = split(word, '.');
   return parts.size() == 4 && std::ranges::all_of(parts, [](std::string_view part) {
            return !part.empty() && part.size() <= 3 && std::ranges::all_of(part, is_digit) &&
                   std::stoi(std::string(part)) <= 255;
@@ -53,7 +43,7 @@ bool is_ipv4(std::string_view word) {
 // MAC of Ethernet (6 bytes) or InfiniBand (20).
 bool is_mac(std::string_view word) {
   for (const char between : {':', '-'}) {
-    const auto parts = parts_of(word, between);
+    const auto parts = split(word, between);
     if ((parts.size() == 6 || parts.size() == 20) && all_hex(parts, 2, 2)) return true;
   }
   return false;
@@ -61,7 +51,7 @@ bool is_mac(std::string_view word) {
 
 // Also a GID, and a GUID in four groups. What has fewer colons is a PCI address or a time of day.
 bool is_ipv6(std::string_view word) {
-  const auto parts = parts_of(word, ':');
+  const auto parts = split(word, ':');
   return (parts.size() >= 4 || (parts.size() >= 3 && word.find("::") != std::string_view::npos)) &&
          all_hex(parts, 0, 4);
 }
@@ -69,7 +59,7 @@ bool is_ipv6(std::string_view word) {
 // Also with what NVIDIA puts before it: "GPU-".
 bool is_uuid(std::string_view word) {
   if (word.starts_with("GPU-") || word.starts_with("MIG-")) word.remove_prefix(4);
-  const auto parts = parts_of(word, '-');
+  const auto parts = split(word, '-');
   constexpr std::array<std::size_t, 5> lengths{8, 4, 4, 4, 12};
   return std::ranges::equal(parts, lengths, {}, &std::string_view::size) && all_hex(parts, 4, 12);
 }
@@ -151,7 +141,7 @@ class Replacer {
   // "net/enx00e04c680001/state"
   std::string interfaces_in(const std::string& fact) {
     std::vector<std::string> parts;
-    for (const std::string_view part : parts_of(fact, '/'))
+    for (const std::string_view part : split(fact, '/'))
       parts.push_back(is_interface(part) ? known("interface", std::string(part)) : std::string(part));
     return join(parts, "/");
   }
@@ -169,7 +159,7 @@ class Replacer {
     if (const char* kind = kind_of(core)) return known(kind, core) + rest;
     if (core.find(':') != std::string::npos) {
       std::vector<std::string> parts;
-      for (const std::string_view part : parts_of(core, ':')) parts.push_back(replaced(std::string(part)));
+      for (const std::string_view part : split(core, ':')) parts.push_back(replaced(std::string(part)));
       return join(parts, ":") + rest;
     }
     return without_hosts(core) + rest;

@@ -36,16 +36,14 @@ std::vector<Stage> parse_stages(std::string_view text) {
   std::vector<Stage> stages;
   std::vector<std::string> names;
   for (const StageName& row : stage_names) names.emplace_back(row.name);
-  while (true) {
-    const std::string_view word = trim(text.substr(0, text.find(',')));
+  for (const std::string_view untrimmed : split(text, ',')) {
+    const std::string_view word = trim(untrimmed);
     const auto row = std::ranges::find(stage_names, word, &StageName::name);
     if (row == stage_names.end()) {
       fail("--stages: found {}; allowed: {}, separated by commas{}", quote(word), join(names, ", "),
            did_you_mean(nearest(word, names)));
     }
     if (std::ranges::find(stages, row->stage) == stages.end()) stages.push_back(row->stage);
-    if (text.find(',') == std::string_view::npos) break;
-    text.remove_prefix(text.find(',') + 1);
   }
   std::ranges::sort(stages);
   return stages;

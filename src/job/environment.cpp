@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "config/case_environment.h"
 #include "config/env_value.h"
 #include "config/experiment.h"
@@ -16,10 +17,6 @@
 
 namespace harness::job {
 namespace {
-
-bool starts_with_any(std::string_view name, std::span<const std::string_view> prefixes) {
-  return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
 
 constexpr std::array<std::string_view, 10> tuning_prefixes = {"NCCL_", "CUDA_", "UCX_",  "FI_",     "OMP_",
                                                               "GOMP_", "KMP_",  "DNNL_", "ONEDNN_", "HARNESS_"};

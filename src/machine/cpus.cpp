@@ -11,6 +11,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "machine/proc.h"
 
 namespace harness::machine {
@@ -71,9 +72,7 @@ std::vector<std::vector<int>> cores_of(const CpuSet& cpus, const std::filesystem
 
 CpuSet cpus_in(std::string_view list) {
   CpuSet cpus;
-  while (!list.empty()) {
-    const std::string_view part = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(list.size(), part.size() + 1));
+  for (const std::string_view part : split(list, ',')) {
     const char* const part_end = part.data() + part.size();
     std::size_t first = 0;
     const auto [end, error] = std::from_chars(part.data(), part_end, first);

@@ -20,11 +20,6 @@
 namespace harness::machine {
 namespace {
 
-struct Closer {
-  int descriptor;
-  ~Closer() { ::close(descriptor); }
-};
-
 Reading failed(int error) {
   if (error == ENOENT || error == ENOTDIR || error == ENODEV || error == ENXIO) return {};
   std::string why = std::strerror(error);
@@ -45,50 +40,45 @@ Tree::Tree(std::filesystem::path root, const Limits& limits)
                                                   std::chrono::duration<double>(limits.seconds))) {
   std::error_code ignored;
   if (const auto whole = std::filesystem::canonical(root_, ignored); !ignored) root_ = whole;
-  root_descriptor_ = ::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  root_descriptor_ = Descriptor(::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-Tree::~Tree() {
-  if (root_descriptor_ >= 0) ::close(root_descriptor_);
-}
-
-int Tree::open(const std::string& path, int flags, Reading& failure) const {
+Descriptor Tree::open(const std::string& path, int flags, Reading& failure) const {
   if (++looks_ > limits_.looks) {
     failure = unreadable(fmt::format("more than {} files were looked at", limits_.looks));
-    return -1;
+    return Descriptor();
   }
   if (std::chrono::steady_clock::now() > end_) {
     failure = unreadable(fmt::format("the {} s for reading were over", limits_.seconds));
-    return -1;
+    return Descriptor();
   }
-  if (root_descriptor_ < 0) {
+  if (!root_descriptor_) {
     failure = unreadable("the root is no folder");
-    return -1;
+    return Descriptor();
   }
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
   // In the own root every link is the kernel's. In another one a link must not lead out of it.
   if (!is_own_machine()) how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  const long opened = is_own_machine() ? ::openat(root_descriptor_, path.c_str(), flags | O_CLOEXEC)
-                                       : ::syscall(SYS_openat2, root_descriptor_, path.c_str(), &how, sizeof how);
+  const long opened = is_own_machine()
+                          ? ::openat(root_descriptor_.number(), path.c_str(), flags | O_CLOEXEC)
+                          : ::syscall(SYS_openat2, root_descriptor_.number(), path.c_str(), &how, sizeof how);
   if (opened < 0) failure = failed(errno);
-  return static_cast<int>(opened);
+  return Descriptor(static_cast<int>(opened));
 }
 
 // Looked at before it is opened for reading: that alone can block, or set a device in motion.
 Reading Tree::take(const std::string& path, std::size_t limit, bool whole) const {
   Reading failure;
-  const int place = open(path, O_PATH, failure);
-  if (place < 0) return failure;
-  const Closer close_place{place};
+  const Descriptor place = open(path, O_PATH, failure);
+  if (!place) return failure;
   struct stat is {};
-  if (::fstat(place, &is) != 0) return failed(errno);
+  if (::fstat(place.number(), &is) != 0) return failed(errno);
   if (!S_ISREG(is.st_mode)) return unreadable("it is no plain file");
-  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, failure);
-  if (descriptor < 0) return failure;
-  const Closer close_file{descriptor};
+  const Descriptor file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, failure);
+  if (!file) return failure;
   struct stat opened {};
-  if (::fstat(descriptor, &opened) != 0 || !S_ISREG(opened.st_mode)) return unreadable("it is no plain file");
+  if (::fstat(file.number(), &opened) != 0 || !S_ISREG(opened.st_mode)) return unreadable("it is no plain file");
   std::string text(std::min<std::size_t>(limit + 1, 4096), '\0');
   std::size_t got = 0;
   for (;;) {
@@ -96,7 +86,7 @@ Reading Tree::take(const std::string& path, std::size_t limit, bool whole) const
       if (got > limit) break;
       text.resize(std::min(limit + 1, 4 * text.size()));
     }
-    const ssize_t n = ::read(descriptor, text.data() + got, text.size() - got);
+    const ssize_t n = ::read(file.number(), text.data() + got, text.size() - got);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return failed(errno);
     if (n == 0) break;
@@ -127,13 +117,11 @@ Reading Tree::line(const std::string& path) const {
 
 Listing Tree::names(const std::string& path) const {
   Reading failure;
-  const int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, failure);
-  if (descriptor < 0) return {failure.access, {}, failure.why};
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::fdopendir(descriptor), ::closedir);
-  if (!folder) {
-    const Closer close_it{descriptor};
-    return {Access::unreadable, {}, failed(errno).why};
-  }
+  Descriptor descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, failure);
+  if (!descriptor) return {failure.access, {}, failure.why};
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::fdopendir(descriptor.number()), ::closedir);
+  if (!folder) return {Access::unreadable, {}, failed(errno).why};
+  descriptor.release();  // closedir() closes it
   Listing listing{Access::read, {}, {}};
   while (const dirent* entry = ::readdir(folder.get())) {
     const std::string name = entry->d_name;
@@ -149,26 +137,22 @@ Listing Tree::names(const std::string& path) const {
 
 bool Tree::exists(const std::string& path) const {
   Reading failure;
-  const int descriptor = open(path, O_PATH, failure);
-  if (descriptor >= 0) ::close(descriptor);
-  return descriptor >= 0;
+  return static_cast<bool>(open(path, O_PATH, failure));
 }
 
 bool Tree::may_use(const std::string& path) const {
   Reading failure;
-  const int place = open(path, O_PATH, failure);
-  if (place < 0) return false;
-  const Closer close_it{place};
-  return ::access(fmt::format("/proc/self/fd/{}", place).c_str(), R_OK | W_OK) == 0;
+  const Descriptor place = open(path, O_PATH, failure);
+  return place && ::access(fmt::format("/proc/self/fd/{}", place.number()).c_str(), R_OK | W_OK) == 0;
 }
 
 Reading Tree::resolved(const std::string& path) const {
   Reading failure;
-  const int descriptor = open(path, O_PATH, failure);
-  if (descriptor < 0) return failure;
-  const Closer close_it{descriptor};
+  const Descriptor place = open(path, O_PATH, failure);
+  if (!place) return failure;
   std::array<char, 4096> target{};
-  const ssize_t n = ::readlink(fmt::format("/proc/self/fd/{}", descriptor).c_str(), target.data(), target.size() - 1);
+  const ssize_t n =
+      ::readlink(fmt::format("/proc/self/fd/{}", place.number()).c_str(), target.data(), target.size() - 1);
   if (n < 0) return failed(errno);
   std::string_view whole(target.data(), static_cast<std::size_t>(n));
   const std::string prefix = is_own_machine() ? "/" : root_.string() + "/";

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
+
 namespace harness::machine {
 
 /// What came of a look at a file. "It is not there" and "it cannot be read" are different answers, and neither is a
@@ -43,9 +45,6 @@ class Tree {
 
   explicit Tree(std::filesystem::path root = "/") : Tree(std::move(root), Limits{}) {}
   Tree(std::filesystem::path root, const Limits& limits);
-  ~Tree();
-  Tree(const Tree&) = delete;
-  Tree& operator=(const Tree&) = delete;
 
   bool is_own_machine() const { return root_ == "/"; }
 
@@ -66,13 +65,13 @@ class Tree {
   Reading resolved(const std::string& path) const;
 
  private:
-  /// A descriptor, or -1 and the reading that says why.
-  int open(const std::string& path, int flags, Reading& failure) const;
+  /// None, and the reading that says why, where it cannot be opened.
+  Descriptor open(const std::string& path, int flags, Reading& failure) const;
   Reading take(const std::string& path, std::size_t limit, bool whole) const;
 
   std::filesystem::path root_;
   Limits limits_;
-  int root_descriptor_ = -1;
+  Descriptor root_descriptor_;
   std::chrono::steady_clock::time_point end_;
   mutable std::size_t looks_ = 0;
 };

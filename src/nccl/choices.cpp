@@ -18,16 +18,6 @@ const Words functions{"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllR
 const Words algorithms{"Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"};
 const Words protocols{"LL", "LL128", "Simple"};
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t at = 0; at != std::string_view::npos;) {
-    const std::size_t end = text.find(separator, at);
-    parts.push_back(trim(text.substr(at, end == std::string_view::npos ? end : end - at)));
-    at = end == std::string_view::npos ? end : end + 1;
-  }
-  return parts;
-}
-
 // The index of `word` among `words`, whatever its capitals. `whole` is the value it stands in, for the message.
 std::size_t index_of(std::string_view word, const Words& words, std::string_view kind, std::string_view whole) {
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -45,6 +35,7 @@ std::string canonical(std::string_view text, const Words& elements, std::string_
   std::set<std::size_t> seen_functions;
   bool first = true;
   for (std::string_view entry : split(whole, ';')) {
+    entry = trim(entry);
     if (entry.empty()) fail("found an empty entry in {}; expected a value such as {}", quote(whole), example);
     if (!first) out += ';';
     if (const auto colon = entry.find(':'); colon != std::string_view::npos) {
@@ -65,7 +56,7 @@ std::string canonical(std::string_view text, const Words& elements, std::string_
     }
     std::set<std::size_t> seen;
     for (const std::string_view element : split(entry, ',')) {
-      const auto e = index_of(element, elements, kind, whole);
+      const auto e = index_of(trim(element), elements, kind, whole);
       if (!seen.insert(e).second) fail("found {} twice in {}; write it once", elements[e], quote(whole));
     }
     Words names;

@@ -53,11 +53,8 @@ std::string canonical_list(std::string_view text, std::size_t max_names, std::st
     rest.remove_prefix(1);
   }
   std::set<std::string_view> seen;
-  for (bool more = true; more;) {
-    const std::size_t comma = rest.find(',');
-    const std::string_view name = trim(rest.substr(0, comma));
-    more = comma != std::string_view::npos;
-    rest = more ? rest.substr(comma + 1) : std::string_view();
+  for (const std::string_view untrimmed : split(rest, ',')) {
+    const std::string_view name = trim(untrimmed);
     if (name.empty()) fail("found an empty name in {}; expected a list such as {}", quote(whole), example);
     if (name.find_first_of("^=") != std::string_view::npos) {
       fail(

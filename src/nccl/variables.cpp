@@ -96,12 +96,10 @@ std::string too_many_sockets(const Values& values) {
 // The algorithms that a canonical nccl_algo wants, entry by entry, as ",Ring,Tree,"; an entry with '^' wants none.
 template <class Each>
 void each_wanted_list(const std::string& algorithms, Each&& each) {
-  for (std::size_t at = 0; at < algorithms.size();) {
-    const std::size_t end = std::min(algorithms.find(';', at), algorithms.size());
-    std::string entry = algorithms.substr(at, end - at);
-    entry = entry.substr(entry.find(':') + 1);  // npos + 1 is 0
-    if (!entry.starts_with('^')) each("," + entry + ",");
-    at = end + 1;
+  if (algorithms.empty()) return;
+  for (const std::string_view part : split(algorithms, ';')) {
+    const std::string_view entry = part.substr(part.find(':') + 1);  // npos + 1 is 0
+    if (!entry.starts_with('^')) each(fmt::format(",{},", entry));
   }
 }
 

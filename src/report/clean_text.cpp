@@ -1,34 +1,13 @@
 #include "report/clean_text.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <sstream>
 
+#include "base/utf8.h"
+
 namespace harness::report {
 namespace {
-
-struct Character {
-  std::uint32_t code = 0;
-  std::size_t length = 0;  // bytes; 0: not UTF-8
-};
-
-// Shortest form only, no surrogates, nothing beyond U+10FFFF (RFC 3629).
-Character character_at(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[at + i]); };
-  const std::uint8_t first = byte(0);
-  if (first < 0x80) return {first, 1};
-  std::size_t length = 2;
-  if (first >= 0xE0) length = 3;
-  if (first >= 0xF0) length = 4;
-  if (first < 0xC2 || first > 0xF4 || at + length > text.size()) return {};
-  std::uint32_t code = first & (0xFFu >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3Fu);
-  }
-  constexpr std::uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (code < smallest[length] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return {};
-  return {code, length};
-}
 
 // C0 and C1 controls, marks and overrides of writing direction, line and paragraph separators, byte order marks, and
 // what is no character at all (which XML forbids).
@@ -44,13 +23,13 @@ std::string filtered(std::string_view text, std::string_view broken, Keep keep) 
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size();) {
     const Character c = character_at(text, i);
-    if (c.length == 0) {
+    if (c.bytes == 0) {
       out += broken;
       ++i;
       continue;
     }
-    out += keep(c.code, text.substr(i, c.length));
-    i += c.length;
+    out += keep(c.code, text.substr(i, c.bytes));
+    i += c.bytes;
   }
   return out;
 }
@@ -58,12 +37,7 @@ std::string filtered(std::string_view text, std::string_view broken, Keep keep) 
 }  // namespace
 
 std::size_t columns_of(std::string_view text) {
-  std::size_t columns = 0;
-  for (const char c : text) {
-    const bool goes_on = (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-    if (!goes_on) ++columns;
-  }
-  return columns;
+  return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, continues_character));
 }
 
 std::string one_line(std::string_view text) {

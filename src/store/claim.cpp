@@ -13,6 +13,7 @@
 #include <random>
 #include <thread>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "store/plain_file.h"
 

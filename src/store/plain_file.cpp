@@ -11,7 +11,9 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace harness::store {
 namespace {
@@ -40,10 +42,6 @@ int open_afresh(const std::string& path) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (number_ >= 0) close(number_);
-}
-
 std::optional<FileId> id_of(const std::string& path) {
   const Descriptor file(open_afresh(path));
   struct stat status {};
@@ -68,8 +66,8 @@ std::string directory_of(const std::string& path) {
 
 std::string beside(const std::string& path, const std::string& prefix, const std::string& end) {
   const std::string name = std::filesystem::path(path).filename().string();
-  std::size_t kept = std::min(name.size(), max_name_bytes - std::min(max_name_bytes, prefix.size() + end.size()));
-  while (kept < name.size() && (static_cast<unsigned char>(name[kept]) & 0xC0) == 0x80) --kept;  // whole characters
+  const std::size_t kept =
+      whole_characters(name, max_name_bytes - std::min(max_name_bytes, prefix.size() + end.size()));
   return (std::filesystem::path(path).parent_path() / (prefix + name.substr(0, kept) + end)).string();
 }
 

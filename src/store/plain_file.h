@@ -4,27 +4,8 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 
 namespace harness::store {
-
-/// A descriptor that closes what it has.
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Descriptor();
-  explicit operator bool() const { return number_ >= 0; }
-  int number() const { return number_; }
-  int release() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
 
 /// Which file it is, whatever its name.
 struct FileId {

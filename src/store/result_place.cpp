@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "store/atomic_file.h"
 #include "store/create.h"

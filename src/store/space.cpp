@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "store/columns.h"
 #include "store/imprint.h"
+#include "store/plain_file.h"
 #include "store/table.h"
 
 namespace harness::store {

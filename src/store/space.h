@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "store/plain_file.h"
+#include "base/descriptor.h"
 #include "store/result_file.h"
 
 namespace harness::store {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace harness::store::hdf5 {
 namespace {
 
@@ -17,8 +19,7 @@ std::vector<char> padded(const std::string& text, std::size_t bytes) {
 std::string shortened(std::string_view text, std::size_t bytes) {
   if (text.size() <= bytes) return std::string(text);
   static constexpr std::string_view mark = "…";
-  std::size_t kept = bytes < mark.size() ? bytes : bytes - mark.size();
-  while (kept > 0 && (static_cast<unsigned char>(text[kept]) & 0xC0) == 0x80) --kept;  // not inside a character
+  const std::size_t kept = whole_characters(text, bytes < mark.size() ? bytes : bytes - mark.size());
   return std::string(text.substr(0, kept)).append(bytes < mark.size() ? "" : mark);
 }
 

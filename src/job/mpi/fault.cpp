@@ -1,18 +1,17 @@
 #include "job/mpi/fault.h"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace harness::mpi {
 namespace {
-
-bool continues_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xc0u) == 0x80u;
-}
 
 // "in step 3, matmul qkv, layer 2", "while it connected to its peers".
 std::string where(const job::WorkerProgress& progress) {
@@ -82,39 +81,22 @@ std::string_view cut_text(std::string_view text, std::size_t room, bool keep_end
     while (start < text.size() && continues_character(text[start])) ++start;
     return text.substr(start);
   }
-  std::size_t end = room;
-  while (end > 0 && continues_character(text[end])) --end;
-  return text.substr(0, end);
+  return text.substr(0, whole_characters(text, room));
 }
 
 std::string describe_signal(int number) {
-  const char* name = "";
-  switch (number) {
-    case SIGSEGV:
-      name = "segmentation fault";
-      break;
-    case SIGABRT:
-      name = "abort";
-      break;
-    case SIGBUS:
-      name = "bus error";
-      break;
-    case SIGFPE:
-      name = "arithmetic exception";
-      break;
-    case SIGILL:
-      name = "illegal instruction: was it built for this CPU?";
-      break;
-    case SIGKILL:
-      name = "kill";
-      break;
-    case SIGTERM:
-      name = "terminate";
-      break;
-    default:
-      return fmt::format("signal {}", number);
+  static constexpr std::array<std::pair<int, const char*>, 7> names{
+      {{SIGSEGV, "segmentation fault"},
+       {SIGABRT, "abort"},
+       {SIGBUS, "bus error"},
+       {SIGFPE, "arithmetic exception"},
+       {SIGILL, "illegal instruction: was it built for this CPU?"},
+       {SIGKILL, "kill"},
+       {SIGTERM, "terminate"}}};
+  for (const auto& [signal, name] : names) {
+    if (signal == number) return fmt::format("signal {} ({})", number, name);
   }
-  return fmt::format("signal {} ({})", number, name);
+  return fmt::format("signal {}", number);
 }
 
 Blame find_culprit(const std::vector<RankReport>& reports) {

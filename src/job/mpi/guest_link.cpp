@@ -23,13 +23,9 @@ bool try_later() {
 
 }  // namespace
 
-GuestLink::GuestLink(int fd) : fd_(fd) {
-  ::fcntl(fd_, F_SETFD, FD_CLOEXEC);  // an end that a worker inherited would hide that this process is gone
-  ::fcntl(fd_, F_SETFL, O_NONBLOCK);
-}
-
-GuestLink::~GuestLink() {
-  ::close(fd_);
+GuestLink::GuestLink(int fd) : end_(fd) {
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);  // an end that a worker inherited would hide that this process is gone
+  ::fcntl(fd, F_SETFL, O_NONBLOCK);
 }
 
 void GuestLink::send(Call call, std::string_view bytes) {
@@ -49,7 +45,7 @@ void GuestLink::pump() {
 
 void GuestLink::write_some() {
   while (written_ < pending_.size()) {
-    const ssize_t n = ::send(fd_, pending_.data() + written_, pending_.size() - written_, MSG_NOSIGNAL);
+    const ssize_t n = ::send(end_.number(), pending_.data() + written_, pending_.size() - written_, MSG_NOSIGNAL);
     if (n > 0) {
       written_ += static_cast<std::size_t>(n);
     } else if (errno != EINTR) {
@@ -64,7 +60,7 @@ void GuestLink::write_some() {
 void GuestLink::read_some() {
   std::array<char, 65536> buffer{};
   while (!closed_) {
-    const ssize_t n = ::recv(fd_, buffer.data(), buffer.size(), 0);
+    const ssize_t n = ::recv(end_.number(), buffer.data(), buffer.size(), 0);
     if (n > 0) {
       arriving_.append(buffer.data(), static_cast<std::size_t>(n));
     } else if (n < 0 && try_later()) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "job/mpi/ranks.h"
 #include "job/wire.h"
 
@@ -38,9 +39,6 @@ class GuestLink {
 
   /// Takes the descriptor over.
   explicit GuestLink(int fd);
-  ~GuestLink();
-  GuestLink(const GuestLink&) = delete;
-  GuestLink& operator=(const GuestLink&) = delete;
 
   /// Queued, and written as the other end reads.
   void send(Call call, std::string_view bytes);
@@ -57,7 +55,7 @@ class GuestLink {
   void read_some();
   void take_frames();
 
-  int fd_;
+  Descriptor end_;
   bool closed_ = false;
   std::string pending_, arriving_;
   std::size_t written_ = 0;  // of what is pending

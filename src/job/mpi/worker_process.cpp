@@ -27,37 +27,26 @@ constexpr std::size_t max_last_words_bytes = 4096;
 constexpr int most_reads = 64;  // of 64 KiB, before the supervisor looks elsewhere: a flood must not hold it
 
 struct Pipe {
-  int read_end = -1, write_end = -1;
+  Descriptor read_end, write_end;
   Pipe() {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot create a pipe for a worker: {}", std::strerror(errno));
-    read_end = ends[0];
-    write_end = ends[1];
-  }
-  ~Pipe() {
-    close_end(read_end);
-    close_end(write_end);
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  static void close_end(int& fd) {
-    if (fd >= 0) ::close(fd);
-    fd = -1;
-  }
-  /// Out of the way of the numbers that a child gets its pipes under.
-  static void move_up(int& fd) {
-    const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, job::reports_descriptor + 1);
-    if (moved < 0) fail("cannot create a pipe for a worker: {} (ulimit -n)", std::strerror(errno));
-    ::close(fd);
-    fd = moved;
-  }
-  static int release(int& fd) {
-    const int kept = fd;
-    fd = -1;
-    ::fcntl(kept, F_SETFL, O_NONBLOCK);
-    return kept;
+    read_end = Descriptor(ends[0]);
+    write_end = Descriptor(ends[1]);
   }
 };
+
+// Out of the way of the numbers that a child gets its pipes under.
+void move_up(Descriptor& end) {
+  const int moved = ::fcntl(end.number(), F_DUPFD_CLOEXEC, job::reports_descriptor + 1);
+  if (moved < 0) fail("cannot create a pipe for a worker: {} (ulimit -n)", std::strerror(errno));
+  end = Descriptor(moved);
+}
+
+Descriptor without_waiting(Descriptor&& end) {
+  ::fcntl(end.number(), F_SETFL, O_NONBLOCK);
+  return std::move(end);
+}
 
 // What the child needs to know about its files and signals before it becomes the worker.
 struct SpawnPlan {
@@ -100,8 +89,8 @@ WorkerProcess::WorkerProcess(const NameValues& environment, const std::string& w
   Pipe down;
   Pipe up;
   Pipe errors;
-  for (int* fd : {&down.read_end, &up.write_end, &errors.write_end}) Pipe::move_up(*fd);
-  const SpawnPlan plan(down.read_end, up.write_end, errors.write_end);
+  for (Descriptor* end : {&down.read_end, &up.write_end, &errors.write_end}) move_up(*end);
+  const SpawnPlan plan(down.read_end.number(), up.write_end.number(), errors.write_end.number());
   std::vector<std::string> words{"harness", "worker"};
   std::string path = "/proc/self/exe";
   if (!wrap.empty()) {
@@ -111,15 +100,14 @@ WorkerProcess::WorkerProcess(const NameValues& environment, const std::string& w
     path = "/bin/sh";
   }
   pid_ = spawn("a worker", path, std::move(words), environment, plan.files, &plan.attributes);
-  command_ = Pipe::release(down.write_end);
-  protocol_ = Pipe::release(up.read_end);
-  errors_ = Pipe::release(errors.read_end);
+  command_ = without_waiting(std::move(down.write_end));
+  protocol_ = without_waiting(std::move(up.read_end));
+  errors_ = without_waiting(std::move(errors.read_end));
 }
 
 WorkerProcess::~WorkerProcess() {
   kill();
   if (pid_ > 0 && !reaped_) ::waitpid(pid_, nullptr, WNOHANG);
-  for (int* fd : {&command_, &protocol_, &errors_}) Pipe::close_end(*fd);
 }
 
 void WorkerProcess::send(job::FrameType type, std::string_view payload) {
@@ -128,23 +116,23 @@ void WorkerProcess::send(job::FrameType type, std::string_view payload) {
 }
 
 void WorkerProcess::write_pending() {
-  while (!pending_.empty() && command_ >= 0) {
-    const ssize_t n = ::write(command_, pending_.data(), pending_.size());
+  while (!pending_.empty() && command_) {
+    const ssize_t n = ::write(command_.number(), pending_.data(), pending_.size());
     if (n > 0) {
       pending_.erase(0, n);
     } else if (errno == EAGAIN) {
       return;
     } else if (errno != EINTR) {
-      Pipe::close_end(command_);  // it is gone; how, look_for_end() will say
+      command_ = Descriptor();  // it is gone; how, look_for_end() will say
     }
   }
 }
 
 // Reads what is there, up to a bound. At the end of the stream its descriptor is closed.
-void WorkerProcess::read_some(int& fd, bool protocol) {
+void WorkerProcess::read_some(Descriptor& from, bool protocol) {
   std::array<char, 65536> buffer{};
   for (int reads = 0; reads < most_reads; ++reads) {
-    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+    const ssize_t n = ::read(from.number(), buffer.data(), buffer.size());
     if (n > 0) {
       const std::string_view bytes(buffer.data(), n);
       if (protocol) {
@@ -157,23 +145,24 @@ void WorkerProcess::read_some(int& fd, bool protocol) {
     }
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return;
-    Pipe::close_end(fd);
+    from = Descriptor();
     return;
   }
 }
 
 void WorkerProcess::pump(double max_wait_s) {
   write_pending();
-  std::array<pollfd, 3> fds = {
-      {{protocol_, POLLIN, 0}, {errors_, POLLIN, 0}, {pending_.empty() ? -1 : command_, POLLOUT, 0}}};
+  std::array<pollfd, 3> fds = {{{protocol_.number(), POLLIN, 0},
+                                {errors_.number(), POLLIN, 0},
+                                {pending_.empty() ? -1 : command_.number(), POLLOUT, 0}}};
   // A worker that has closed its pipes is ending: look again soon.
-  if (protocol_ < 0) max_wait_s = std::min(max_wait_s, 1e-3);
+  if (!protocol_) max_wait_s = std::min(max_wait_s, 1e-3);
   const timespec wait{static_cast<time_t>(max_wait_s),
                       static_cast<long>((max_wait_s - static_cast<double>(static_cast<time_t>(max_wait_s))) * 1e9)};
   if (frames_.empty() && !end_) ::ppoll(fds.data(), fds.size(), &wait, nullptr);
   look_for_end();  // before the last read: what it wrote before its end is then complete
-  if (protocol_ >= 0) read_some(protocol_, true);
-  if (errors_ >= 0) read_some(errors_, false);
+  if (protocol_) read_some(protocol_, true);
+  if (errors_) read_some(errors_, false);
   write_pending();
   while (auto frame = reader_.next()) frames_.push_back(std::move(*frame));
 }

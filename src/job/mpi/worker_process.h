@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "job/frame.h"
 #include "job/messages.h"
 #include "job/mpi/process.h"
@@ -52,11 +53,11 @@ class WorkerProcess {
 
  private:
   void write_pending();
-  void read_some(int& fd, bool protocol);
+  void read_some(Descriptor& from, bool protocol);
   void look_for_end();
 
   pid_t pid_ = -1;
-  int command_ = -1, protocol_ = -1, errors_ = -1;
+  Descriptor command_, protocol_, errors_;
   std::string pending_;
   job::FrameReader reader_;
   std::deque<job::Frame> frames_;
