@@ -8,6 +8,7 @@
 #include "backend/cpu/executable.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/onednn.h"
+#include "base/clock.h"
 #include "base/random.h"
 #include "machine/cpus.h"
 
@@ -56,12 +57,12 @@ class CpuBackend : public backend::Backend {
     const auto once = [&] { product(a.data(), b.data(), out.data()); };
     for (int i = 0; i < 3; ++i) once();
     double flops = 0;
-    const double begin = cpu::now_s();
+    const double begin = system_clock().seconds();
     double end = begin;
     while (end - begin < seconds || flops == 0) {
       once();
       flops += 2.0 * n * n * n;
-      end = cpu::now_s();
+      end = system_clock().seconds();
     }
     return flops / (end - begin);
   }
@@ -73,12 +74,12 @@ class CpuBackend : public backend::Backend {
     const backend::Tensor in{from.data(), program::DType::f32, n}, out{to.data(), program::DType::f32, n};
     cpu::run(backend::Bound<program::Convert>{in, out});
     double bytes = 0;
-    const double begin = cpu::now_s();
+    const double begin = system_clock().seconds();
     double end = begin;
     while (end - begin < seconds || bytes == 0) {
       cpu::run(backend::Bound<program::Convert>{in, out});
       bytes += 2.0 * n * program::size_of(program::DType::f32);
-      end = cpu::now_s();
+      end = system_clock().seconds();
     }
     return bytes / (end - begin);
   }

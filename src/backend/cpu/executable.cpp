@@ -11,6 +11,7 @@
 
 #include "backend/cpu/onednn.h"
 #include "backend/cpu/parallel.h"
+#include "base/clock.h"
 #include "machine/topology.h"
 #include "program/span.h"
 
@@ -153,14 +154,14 @@ void CpuExecutable::initialize() {
 double CpuExecutable::step(std::int64_t number, const program::InputSource& inputs,
                            std::vector<program::Interval>* intervals) {
   steps_begun_.fetch_add(1, std::memory_order_relaxed);
-  const double began_s = now_s();
+  const double began_s = system_clock().seconds();
   for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
     const program::Buffer& buffer = program_.buffers[b];
     if (buffer.kind != program::BufferKind::input) continue;
     inputs.fill(buffer.name, number,
                 {memory_.get() + arena_.offset_bytes[b], static_cast<std::size_t>(buffer.bytes())});
   }
-  const double loaded_s = now_s() - began_s;
+  const double loaded_s = system_clock().seconds() - began_s;
   const double closed_s = streams_->run(step_, intervals);
   // A step begins with its inputs.
   for (std::size_t i = 0; intervals && i < intervals->size(); ++i) {
@@ -173,7 +174,7 @@ double CpuExecutable::step(std::int64_t number, const program::InputSource& inpu
 std::vector<double> CpuExecutable::run(std::int64_t first_step, int steps, const program::InputSource& inputs) {
   if (!streams_) fail("the executable is not connected");
   omp_set_num_threads(threads_);
-  std::vector<double> times{now_s()};
+  std::vector<double> times{system_clock().seconds()};
   for (int i = 0; i < steps; ++i) times.push_back(step(first_step + i, inputs, nullptr));
   return times;
 }

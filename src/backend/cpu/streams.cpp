@@ -2,16 +2,12 @@
 
 #include <omp.h>
 
-#include <chrono>
+#include "base/clock.h"
 
 namespace harness::cpu {
 namespace {
 struct Stopped {};  // unwinds a stream that another one's failure has stopped
 }  // namespace
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 TaskList::TaskList(std::vector<Task> list, std::size_t streams, program::OperationId closing_operation)
     : tasks(std::move(list)), by_stream(streams), waited_for(tasks.size(), 0), closing(closing_operation) {
@@ -49,7 +45,7 @@ double Streams::run(const TaskList& list, std::vector<program::Interval>* interv
     intervals_ = intervals;
     if (intervals) intervals->assign(list.tasks.size(), {});
     for (auto& d : done_) d.store(0, std::memory_order_relaxed);
-    began_s_ = now_s();
+    began_s_ = system_clock().seconds();
     closed_s_ = -1;
     busy_ = threads_.size();
     ++generation_;
@@ -60,7 +56,7 @@ double Streams::run(const TaskList& list, std::vector<program::Interval>* interv
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return busy_ == 0; });
   if (failure_) std::rethrow_exception(failure_);
-  return closed_s_ >= 0 ? closed_s_ : now_s();
+  return closed_s_ >= 0 ? closed_s_ : system_clock().seconds();
 }
 
 bool Streams::in_communication() const {
@@ -117,17 +113,17 @@ void Streams::run_batch(std::size_t stream, const program::OperationId* first, s
   if (stream == 0) operation_.store(first[0], std::memory_order_relaxed);
   for (std::size_t i = 0; i < count; ++i) await(stream, task(i));
   if (stopped_.load(std::memory_order_relaxed)) throw Stopped{};
-  const double start = intervals_ ? now_s() : 0;
+  const double start = intervals_ ? system_clock().seconds() : 0;
   set(stream, task(0).transfer ? State::communicating : State::computing);
   for (std::size_t i = 0; i < count; ++i) {
     if (task(i).transfer) task(i).transfer->start();
   }
   for (std::size_t i = 0; i < count; ++i) {
     task(i).transfer ? task(i).transfer->finish() : task(i).compute();
-    if (first[i] == list_->closing) closed_s_ = now_s();  // read after the end of the list
+    if (first[i] == list_->closing) closed_s_ = system_clock().seconds();  // read after the end of the list
     if (intervals_) {
       (*intervals_)[first[i]] = {first[i], static_cast<program::StreamId>(stream), start - began_s_,
-                                 now_s() - began_s_};
+                                 system_clock().seconds() - began_s_};
     }
     completed(stream, first[i]);
   }

@@ -82,7 +82,4 @@ class Streams {
   std::atomic<program::OperationId> operation_{-1};
 };
 
-/// Seconds on the monotonic clock.
-double now_s();
-
 }  // namespace harness::cpu

@@ -7,14 +7,11 @@
 #include <utility>
 
 #include "backend/cuda/executable_state.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace harness::cuda {
 namespace {
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 constexpr auto look_again = std::chrono::microseconds(50);
 
@@ -124,13 +121,13 @@ void CudaExecutable::enqueue(const List& list, const Around& around) {
 }
 
 void CudaExecutable::await(const OwnedEvent& event, const char* what) {
-  const double deadline = now_s() + timeout_s_;
+  const double deadline = system_clock().seconds() + timeout_s_;
   waiting_ = !alone_;
   while (!event.done()) {
     if (const std::string failure = state_->collectives.failure(); !failure.empty()) {
       throw backend::PeerLost(fmt::format("{}: lost contact with another rank ({})", what, failure));
     }
-    if (now_s() > deadline) {
+    if (system_clock().seconds() > deadline) {
       const std::string text = fmt::format("{} did not end within {:.0f} s", what, timeout_s_);
       if (alone_) throw Error(text);
       throw backend::PeerLost(text + ": a rank is missing or stuck");
@@ -178,7 +175,7 @@ std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, cons
     for (int i = 0; i < std::min(steps, Staging::slots); ++i) s.staging->fill(first_step + i, inputs);
     ends[0].record(origin);
     await(ends[0], "the work before a step");
-    std::vector<double> times{now_s()};
+    std::vector<double> times{system_clock().seconds()};
     std::size_t finished = 0;  // steps whose time has been taken
     const auto take_time = [&] {
       await(ends[finished + 1], "a step");

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <limits>
 
+#include "base/clock.h"
 #include "base/elapsed.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -36,10 +37,6 @@ std::string file_safe(std::string_view name) {
 
 constexpr double wrap_report_s = 300;  // for the command of --wrap to end after its worker
 
-double unix_now_s() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const Members& members,
@@ -61,7 +58,7 @@ BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const Members
 }
 
 job::BlockOutcome BlockRun::run() {
-  outcome_.start_unix_s = unix_now_s();
+  outcome_.start_unix_s = system_clock().unix_s();
   spawned_ = memory_checked_ = Clock::now();
   const NodeWatch watch(site_, members_);
   if (number_) order_block();
