@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <optional>
 
@@ -222,25 +224,9 @@ std::vector<Lever> levers_for(const store::Result& result, const CaseBreakdown& 
 }  // namespace
 
 const char* name_of(BottleneckKind kind) {
-  switch (kind) {
-    case Kind::none:
-      return "none";
-    case Kind::loading:
-      return "data loading";
-    case Kind::communication:
-      return "communication";
-    case Kind::compute:
-      return "compute below its roof";
-    case Kind::memory:
-      return "memory-bound";
-    case Kind::host:
-      return "host-bound";
-    case Kind::bubble:
-      return "pipeline bubble";
-    case Kind::stragglers:
-      break;
-  }
-  return "stragglers";
+  static constexpr std::array names{"none",         "data loading", "communication",   "compute below its roof",
+                                    "memory-bound", "host-bound",   "pipeline bubble", "stragglers"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 Bottleneck find_bottleneck(const store::Result& result, const CaseBreakdown& breakdown, const Waterfall* waterfall,

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <optional>
 
 #include "analysis/runs.h"
@@ -70,17 +72,8 @@ void check_side(std::span<const ComparedFile> side) {
 }  // namespace
 
 const char* name_of(Reproduced reproduced) {
-  switch (reproduced) {
-    case Reproduced::yes:
-      return "reproduced";
-    case Reproduced::no:
-      return "not reproduced";
-    case Reproduced::opposite:
-      return "opposite";
-    case Reproduced::undecided:
-      break;
-  }
-  return "undecided";
+  static constexpr std::array names{"reproduced", "not reproduced", "opposite", "undecided"};
+  return names[static_cast<std::size_t>(reproduced)];
 }
 
 Reproduction reproduce(std::span<const ComparedFile> first, std::span<const ComparedFile> second) {

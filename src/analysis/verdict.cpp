@@ -1,25 +1,14 @@
 #include "analysis/verdict.h"
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 
 namespace harness::analysis {
 
 const char* name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::faster:
-      return "faster";
-    case Verdict::slower:
-      return "slower";
-    case Verdict::same:
-      return "same";
-    case Verdict::unresolved:
-      return "unresolved";
-    case Verdict::not_honoured:
-      return "not honoured";
-    case Verdict::none:
-      break;
-  }
-  return "none";
+  static constexpr std::array names{"faster", "slower", "same", "unresolved", "not honoured", "none"};
+  return names[static_cast<std::size_t>(verdict)];
 }
 
 Verdict verdict_of(const ConfidenceInterval& log_ratio, double smallest_effect) {

@@ -46,27 +46,11 @@ std::optional<double> least_communication_s(const store::Result& result, int cas
   return collectives_s / static_cast<double>(roles);
 }
 
-const char* bar_name(Part part) {
-  switch (part) {
-    case Part::matrix_products:
-      return "matrix products below peak";
-    case Part::attention:
-      return "attention below peak";
-    case Part::other_compute:
-      return "memory-bound operations";
-    case Part::tensor:
-      return "exposed tensor communication";
-    case Part::pipeline:
-      return "exposed pipeline communication";
-    case Part::data:
-      return "exposed data communication";
-    case Part::embedding:
-      return "exposed embedding communication";
-    case Part::communication:
-      return "other exposed communication";
-    default:
-      return name_of(part);
-  }
+std::string bar_name(Part part) {
+  if (part == Part::matrix_products || part == Part::attention) return fmt::format("{} below peak", name_of(part));
+  if (part == Part::other_compute) return "memory-bound operations";
+  if (part == Part::communication) return "other exposed communication";
+  return fmt::format("{}{}", is_exposed_communication(part) && part != Part::world ? "exposed " : "", name_of(part));
 }
 
 // What the model needs of a rank at the peak, in seconds. Attention is counted at half its square, the causal half, and

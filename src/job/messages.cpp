@@ -1,5 +1,8 @@
 #include "job/messages.h"
 
+#include <array>
+#include <cstddef>
+
 #include "base/error.h"
 #include "config/model.h"
 #include "config/registry.h"
@@ -189,25 +192,16 @@ template Samples decode(std::string_view);
 template WorkerFailure decode(std::string_view);
 
 const char* describe(WorkerPhase phase) {
-  switch (phase) {
-    case WorkerPhase::starting:
-      return "while it started";
-    case WorkerPhase::building:
-      return "while it built its Program";
-    case WorkerPhase::exchanging:
-      return "while it waited for the addresses of its peers";
-    case WorkerPhase::connecting:
-      return "while it connected to its peers";
-    case WorkerPhase::initializing:
-      return "while it initialised weights";
-    case WorkerPhase::ready:
-      return "while it waited for the other ranks to be ready";
-    case WorkerPhase::stepping:
-      return "in a step";
-    case WorkerPhase::done:
-      return "after its last step";
-  }
-  return "";
+  static constexpr std::array words{"while it started",
+                                    "while it built its Program",
+                                    "while it waited for the addresses of its peers",
+                                    "while it connected to its peers",
+                                    "while it initialised weights",
+                                    "while it waited for the other ranks to be ready",
+                                    "in a step",
+                                    "after its last step"};
+  const auto place = static_cast<std::size_t>(phase);  // a broken worker may send any
+  return place < words.size() ? words[place] : "";
 }
 
 }  // namespace harness::job

@@ -1,6 +1,8 @@
 #include "report/table.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <numeric>
 #include <sstream>
 #include <utility>
@@ -11,17 +13,8 @@ namespace harness::report {
 namespace {
 
 const char* color_of(Tone tone) {
-  switch (tone) {
-    case Tone::good:
-      return "\x1b[32m";
-    case Tone::bad:
-      return "\x1b[31m";
-    case Tone::open:
-      return "\x1b[33m";
-    case Tone::plain:
-      break;
-  }
-  return "";
+  static constexpr std::array colors{"", "\x1b[32m", "\x1b[31m", "\x1b[33m"};
+  return colors[static_cast<std::size_t>(tone)];
 }
 
 std::string padded(const std::string& text, std::size_t width, bool left, const std::string& color) {

@@ -3,19 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 
 namespace harness::selftest {
 
 const char* name_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::passed:
-      return "passed";
-    case Outcome::failed:
-      return "FAILED";
-    case Outcome::not_run:
-      break;
-  }
-  return "not run";
+  static constexpr std::array names{"passed", "FAILED", "not run"};
+  return names[static_cast<std::size_t>(outcome)];
 }
 
 void judge(CheckLine& line, const std::string& what, double error) {

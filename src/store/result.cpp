@@ -1,49 +1,26 @@
 #include "store/result.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 
 #include "config/backend.h"
 
 namespace harness::store {
 
 const char* name_of(RunState state) {
-  switch (state) {
-    case RunState::running:
-      return "running";
-    case RunState::complete:
-      return "complete";
-    case RunState::partial:
-      break;
-  }
-  return "partial";
+  static constexpr std::array names{"running", "complete", "partial"};
+  return names[static_cast<std::size_t>(state)];
 }
 
 const char* name_of(CaseStatus status) {
-  switch (status) {
-    case CaseStatus::pending:
-      return "pending";
-    case CaseStatus::ok:
-      return "ok";
-    case CaseStatus::failed:
-      return "failed";
-    case CaseStatus::impossible:
-      break;
-  }
-  return "impossible";
+  static constexpr std::array names{"pending", "ok", "failed", "impossible"};
+  return names[static_cast<std::size_t>(status)];
 }
 
 const char* name_of(BlockStatus status) {
-  switch (status) {
-    case BlockStatus::pending:
-      return "pending";
-    case BlockStatus::ok:
-      return "ok";
-    case BlockStatus::failed:
-      return "failed";
-    case BlockStatus::left_out:
-      break;
-  }
-  return "left out";
+  static constexpr std::array names{"pending", "ok", "failed", "left out"};
+  return names[static_cast<std::size_t>(status)];
 }
 
 CaseRole role_of(std::string_view case_name) {

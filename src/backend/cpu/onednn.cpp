@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <array>
 #include <cstdlib>
 #include <dnnl.hpp>
 #include <map>
@@ -164,36 +165,27 @@ void Product::operator()(const void* a, const void* b, void* out, const void* bi
   if (status != dnnl_success) fail("oneDNN reports error {} in a matrix product", static_cast<int>(status));
 }
 
-std::string Product::implementation() const {
-  return state_->code.description.impl_info_str();
-}
-
 std::string onednn_version() {
   const dnnl_version_t* v = dnnl_version();
   return fmt::format("{}.{}.{}", v->major, v->minor, v->patch);
 }
 
 std::string onednn_instruction_set() {
-  switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::sse41:
-      return "sse41";
-    case dnnl::cpu_isa::avx:
-      return "avx";
-    case dnnl::cpu_isa::avx2:
-      return "avx2";
-    case dnnl::cpu_isa::avx2_vnni:
-      return "avx2_vnni";
-    case dnnl::cpu_isa::avx512_core:
-      return "avx512_core";
-    case dnnl::cpu_isa::avx512_core_vnni:
-      return "avx512_core_vnni";
-    case dnnl::cpu_isa::avx512_core_bf16:
-      return "avx512_core_bf16";
-    case dnnl::cpu_isa::avx512_core_amx:
-      return "avx512_core_amx";
-    default:
-      return fmt::format("isa {:#x}", static_cast<unsigned>(dnnl::get_effective_cpu_isa()));
+  using dnnl::cpu_isa;
+  static constexpr std::array<std::pair<cpu_isa, const char*>, 8> names{
+      {{cpu_isa::sse41, "sse41"},
+       {cpu_isa::avx, "avx"},
+       {cpu_isa::avx2, "avx2"},
+       {cpu_isa::avx2_vnni, "avx2_vnni"},
+       {cpu_isa::avx512_core, "avx512_core"},
+       {cpu_isa::avx512_core_vnni, "avx512_core_vnni"},
+       {cpu_isa::avx512_core_bf16, "avx512_core_bf16"},
+       {cpu_isa::avx512_core_amx, "avx512_core_amx"}}};
+  const cpu_isa isa = dnnl::get_effective_cpu_isa();
+  for (const auto& [known, name] : names) {
+    if (known == isa) return name;
   }
+  return fmt::format("isa {:#x}", static_cast<unsigned>(isa));
 }
 
 bool has_native_bf16() {

@@ -52,8 +52,6 @@ class Product {
   Product(Product&&) noexcept;
   Product& operator=(Product&&) noexcept;
   void operator()(const void* a, const void* b, void* out, const void* bias = nullptr, const void* add = nullptr);
-  /// oneDNN's name of the code it chose ("brg:avx512_core_bf16").
-  std::string implementation() const;
 
  private:
   struct State;
