@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "config/fields.h"
 #include "config/registry_rows.h"
 
@@ -31,6 +32,13 @@ int within_or_word(std::string_view text, std::string_view word, int high) {
   const bool number = !text.empty() && text.find_first_not_of("+-0123456789") == std::string_view::npos;
   if (!number) fail("found {}; allowed: {}, 1 to {}", quote(text), word, high);
   return static_cast<int>(parse_within(text, 1, high));
+}
+
+Variable true_or_false(bool Settings::*value, Variable row) {
+  row.allowed = "true, false";
+  row.parse = [value](Settings& s, std::string_view text) { s.*value = parse_bool(text); };
+  row.print = [value](const Settings& s) { return s.*value ? "true" : "false"; };
+  return row;
 }
 
 std::string without_communication(const Settings& s) {

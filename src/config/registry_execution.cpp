@@ -55,16 +55,13 @@ FrameworkWords graph_for_megatron(const Settings& s) {
 
 std::vector<Variable> execution_variables() {
   std::vector<Variable> rows;
-  rows.push_back(
-      {.name = "allreduce_algorithm",
-       .allowed = "ring, halving_doubling, bcube",
-       .help = "Gloo's algorithm for all-reduces above 4 KiB (NCCL's is nccl_algo)",
-       .backends = only_cpu,
-       .parse = [](Settings& s, auto text) { s.allreduce_algorithm = parse_choice(text, allreduce_choices); },
-       .print = [](const Settings& s) { return print_choice(s.allreduce_algorithm, allreduce_choices); },
-       .acts_on = {Part::tensor, Part::data, Part::embedding},
-       .without_effect = without_communication,
-       .workloads = communicating});
+  rows.push_back(one_of(&Settings::allreduce_algorithm, allreduce_choices,
+                        {.name = "allreduce_algorithm",
+                         .help = "Gloo's algorithm for all-reduces above 4 KiB (NCCL's is nccl_algo)",
+                         .backends = only_cpu,
+                         .acts_on = {Part::tensor, Part::data, Part::embedding},
+                         .without_effect = without_communication,
+                         .workloads = communicating}));
   rows.push_back({.name = "threads",
                   .unit = "threads",
                   .allowed = "auto, or a whole number",
@@ -79,27 +76,23 @@ std::vector<Variable> execution_variables() {
                                        ? "leave OMP_NUM_THREADS to torchrun"
                                        : fmt::format("OMP_NUM_THREADS={} in the environment of torchrun", s.threads));
                   }}});
-  rows.push_back(
+  rows.push_back(one_of(
+      &Settings::host_binding, binding_choices,
       {.name = "host_binding",
-       .allowed = "auto, none, numa, core",
        .help =
            "CPUs and memory of a worker: numa those of its GPU's NUMA node, core its own cores of them, none all of "
            "the node; auto near its GPU, or its share of cores",
        .backends = everywhere,
-       .parse = [](Settings& s, auto text) { s.host_binding = parse_choice(text, binding_choices); },
-       .print = [](const Settings& s) { return print_choice(s.host_binding, binding_choices); },
        // What the host does for a GPU. The CPU that computes feels it everywhere, but advice on it is not the point.
        .acts_on = {Part::loading, Part::idle},
        .words = {.megatron = binding_elsewhere, .deepspeed = binding_elsewhere, .pytorch = binding_elsewhere},
-       .synonyms = {{"cpu_bind"}, {"bind_to"}, {"numa_binding"}, {"bind_cores_to_rank", "host_binding: core"}}});
-  rows.push_back(
+       .synonyms = {{"cpu_bind"}, {"bind_to"}, {"numa_binding"}, {"bind_cores_to_rank", "host_binding: core"}}}));
+  rows.push_back(one_of(
+      &Settings::attention, attention_choices,
       {.name = "attention",
-       .allowed = "fused, unfused",
        .help = "fused keeps the scores inside one kernel; unfused is two batched products and a softmax, "
                "with the probabilities kept in memory for the backward pass",
        .backends = everywhere,
-       .parse = [](Settings& s, auto text) { s.attention = parse_choice(text, attention_choices); },
-       .print = [](const Settings& s) { return print_choice(s.attention, attention_choices); },
        .acts_on = {Part::attention},
        .fastest = "fused",
        .workloads = {"gpt", "attention"},
@@ -115,7 +108,7 @@ std::vector<Variable> execution_variables() {
                                                                             fused ? "CUDNN_ATTENTION" : "MATH")}},
                                              "with torch.nn.attention.sdpa_kernel(**sdpa_options):"};
                      }},
-       .synonyms = {{"use_flash_attn", "attention: fused"}}});
+       .synonyms = {{"use_flash_attn", "attention: fused"}}}));
   rows.push_back(
       {.name = "attention_engine",
        .allowed = "auto, or a number from 0",
@@ -130,32 +123,29 @@ std::vector<Variable> execution_variables() {
              return s.attention == AttentionKind::unfused ? "attention is unfused, which has no engine" : "";
            },
        .workloads = {"gpt", "attention"}});
-  rows.push_back({.name = "cuda_graph",
-                  .allowed = "true, false",
-                  .help = "capture a step once and launch it as one CUDA graph, or launch every kernel from the host",
-                  .backends = only_cuda,
-                  .parse = [](Settings& s, auto text) { s.cuda_graph = parse_bool(text); },
-                  .print = [](const Settings& s) { return s.cuda_graph ? "true" : "false"; },
-                  .acts_on = {Part::idle},
-                  .fastest = "true",
-                  .words = {.megatron = graph_for_megatron, .pytorch = [](const Settings& s) {
-                              return no_word(s.cuda_graph ? "no argument: torch.compile(mode=\"reduce-overhead\") or "
-                                                            "torch.cuda.make_graphed_callables"
-                                                          : "do not use CUDA graphs");
-                            }}});
-  rows.push_back({.name = "programmatic_launch",
-                  .allowed = "true, false",
-                  .help = "start own kernels while the kernel ahead ends (programmatic dependent launch), or after it; "
-                          "compute capability 9.0 or later",
-                  .backends = only_cuda,
-                  .parse = [](Settings& s, auto text) { s.programmatic_launch = parse_bool(text); },
-                  .print = [](const Settings& s) { return s.programmatic_launch ? "true" : "false"; },
-                  .acts_on = {Part::idle},
-                  .fastest = "true",
-                  .lacking =
-                      [](const Settings& s, const Hardware& h) {
-                        return s.programmatic_launch ? below_capability(h, hopper, "programmatic_launch needs") : "";
-                      }});
+  rows.push_back(true_or_false(
+      &Settings::cuda_graph,
+      {.name = "cuda_graph",
+       .help = "capture a step once and launch it as one CUDA graph, or launch every kernel from the host",
+       .backends = only_cuda,
+       .acts_on = {Part::idle},
+       .fastest = "true",
+       .words = {.megatron = graph_for_megatron, .pytorch = [](const Settings& s) {
+                   return no_word(s.cuda_graph ? "no argument: torch.compile(mode=\"reduce-overhead\") or "
+                                                 "torch.cuda.make_graphed_callables"
+                                               : "do not use CUDA graphs");
+                 }}}));
+  rows.push_back(true_or_false(
+      &Settings::programmatic_launch,
+      {.name = "programmatic_launch",
+       .help = "start own kernels while the kernel ahead ends (programmatic dependent launch), or after it; "
+               "compute capability 9.0 or later",
+       .backends = only_cuda,
+       .acts_on = {Part::idle},
+       .fastest = "true",
+       .lacking = [](const Settings& s, const Hardware& h) {
+         return s.programmatic_launch ? below_capability(h, hopper, "programmatic_launch needs") : "";
+       }}));
   return rows;
 }
 

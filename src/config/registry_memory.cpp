@@ -77,26 +77,24 @@ FrameworkWords sequence_parallel_for_pytorch(const Settings& s) {
 
 std::vector<Variable> memory_variables() {
   std::vector<Variable> rows;
-  rows.push_back({.name = "recompute",
-                  .allowed = "none, selective, full",
-                  .help =
-                      "activations that are not kept for the backward pass but computed again in it; selective: the "
+  rows.push_back(
+      one_of(&Settings::recompute, recompute_choices,
+             {.name = "recompute",
+              .help = "activations that are not kept for the backward pass but computed again in it; selective: the "
                       "probabilities of unfused attention; full: of a layer all but its input",
-                  .backends = everywhere,
-                  .parse = [](Settings& s, auto text) { s.recompute = parse_choice(text, recompute_choices); },
-                  .print = [](const Settings& s) { return print_choice(s.recompute, recompute_choices); },
-                  .acts_on = {Part::recomputation, Part::tensor},
-                  .fastest = "none",
-                  .without_effect = without_scores,
-                  .conflict = recompute_conflict,
-                  .workloads = only_gpt,
-                  .words = {.megatron = recompute_for_megatron,
-                            .deepspeed = recompute_for_deepspeed,
-                            .pytorch = recompute_for_pytorch},
-                  .synonyms = {{"recompute_granularity"},
-                               {"recompute_activations", "recompute: selective"},
-                               {"activation_checkpointing", "recompute: full"},
-                               {"gradient_checkpointing", "recompute: full"}}});
+              .backends = everywhere,
+              .acts_on = {Part::recomputation, Part::tensor},
+              .fastest = "none",
+              .without_effect = without_scores,
+              .conflict = recompute_conflict,
+              .workloads = only_gpt,
+              .words = {.megatron = recompute_for_megatron,
+                        .deepspeed = recompute_for_deepspeed,
+                        .pytorch = recompute_for_pytorch},
+              .synonyms = {{"recompute_granularity"},
+                           {"recompute_activations", "recompute: selective"},
+                           {"activation_checkpointing", "recompute: full"},
+                           {"gradient_checkpointing", "recompute: full"}}}));
   rows.push_back(
       {.name = "recompute_layers",
        .unit = "layers",
@@ -111,17 +109,16 @@ std::vector<Variable> memory_variables() {
        .workloads = only_gpt,
        .words = {.megatron = recompute_layers_for_megatron},
        .synonyms = {{"recompute_num_layers"}}});
-  rows.push_back({.name = "sequence_parallel",
-                  .allowed = "true, false",
-                  .help = "divide norms, residual stream and what the stages exchange among tensor-parallel ranks by "
-                          "rows: a reduce-scatter and an all-gather instead of an all-reduce",
-                  .backends = everywhere,
-                  .parse = [](Settings& s, auto text) { s.sequence_parallel = parse_bool(text); },
-                  .print = [](const Settings& s) { return s.sequence_parallel ? "true" : "false"; },
-                  .acts_on = {Part::other_compute, Part::tensor, Part::pipeline},
-                  .without_effect = without_tensor_parallel,
-                  .workloads = only_gpt,
-                  .words = {.megatron = sequence_parallel_for_megatron, .pytorch = sequence_parallel_for_pytorch}});
+  rows.push_back(true_or_false(
+      &Settings::sequence_parallel,
+      {.name = "sequence_parallel",
+       .help = "divide norms, residual stream and what the stages exchange among tensor-parallel ranks by "
+               "rows: a reduce-scatter and an all-gather instead of an all-reduce",
+       .backends = everywhere,
+       .acts_on = {Part::other_compute, Part::tensor, Part::pipeline},
+       .without_effect = without_tensor_parallel,
+       .workloads = only_gpt,
+       .words = {.megatron = sequence_parallel_for_megatron, .pytorch = sequence_parallel_for_pytorch}}));
   return rows;
 }
 

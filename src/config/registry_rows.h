@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <vector>
 
+#include "config/choice.h"
 #include "config/registry.h"
 
 namespace harness::config {
@@ -37,6 +39,17 @@ void each_part(std::string_view text, std::string_view example,
 
 /// A whole number from 1, or a word that stands for 0 ("all", "auto").
 int within_or_word(std::string_view text, std::string_view word, int high);
+
+/// `row`, of a variable that is true or false: with how it is written, read and printed.
+Variable true_or_false(bool Settings::*value, Variable row);
+/// The same of one that is one of these words.
+template <class T, std::size_t n>
+Variable one_of(T Settings::*value, const std::array<Choice<T>, n>& choices, Variable row) {
+  row.allowed = join(words_of(choices), ", ");
+  row.parse = [=](Settings& s, std::string_view text) { s.*value = parse_choice(text, choices); };
+  row.print = [=](const Settings& s) { return print_choice(s.*value, choices); };
+  return row;
+}
 
 /// For without_effect.
 std::string without_communication(const Settings& settings);

@@ -136,39 +136,35 @@ FrameworkWords reduce_type_for_pytorch(const Settings& s) {
 
 std::vector<Variable> sharding_variables() {
   std::vector<Variable> rows;
-  rows.push_back({.name = "sharding",
-                  .allowed = "none, optimizer, gradients, parameters",
-                  .help =
-                      "what the data-parallel replicas divide among them instead of each holding it whole: nothing; "
+  rows.push_back(
+      one_of(&Settings::sharding, sharding_choices,
+             {.name = "sharding",
+              .help = "what the data-parallel replicas divide among them instead of each holding it whole: nothing; "
                       "the optimizer's state; also the gradients, reduced after each micro-batch; also the weights, "
                       "gathered layer by layer for each pass",
-                  .backends = everywhere,
-                  .parse = [](Settings& s, auto text) { s.sharding = parse_choice(text, sharding_choices); },
-                  .print = [](const Settings& s) { return print_choice(s.sharding, sharding_choices); },
-                  .acts_on = {Part::other_compute, Part::data},
-                  .without_effect = without_replicas,
-                  .workloads = only_gpt,
-                  .words = {.megatron = sharding_for_megatron,
-                            .deepspeed = sharding_for_deepspeed,
-                            .pytorch = sharding_for_pytorch},
-                  .synonyms = {{"zero_stage"},
-                               {"zero_optimization"},
-                               {"data_parallel_sharding_strategy"},
-                               {"fsdp", "sharding: parameters"},
-                               {"fully_shard", "sharding: parameters"},
-                               {"zero3", "sharding: parameters"},
-                               {"zero2", "sharding: gradients"},
-                               {"zero1", "sharding: optimizer"},
-                               {"distributed_optimizer", "sharding: optimizer"},
-                               {"use_distributed_optimizer", "sharding: optimizer"}}});
-  rows.push_back(
+              .backends = everywhere,
+              .acts_on = {Part::other_compute, Part::data},
+              .without_effect = without_replicas,
+              .workloads = only_gpt,
+              .words = {.megatron = sharding_for_megatron,
+                        .deepspeed = sharding_for_deepspeed,
+                        .pytorch = sharding_for_pytorch},
+              .synonyms = {{"zero_stage"},
+                           {"zero_optimization"},
+                           {"data_parallel_sharding_strategy"},
+                           {"fsdp", "sharding: parameters"},
+                           {"fully_shard", "sharding: parameters"},
+                           {"zero3", "sharding: parameters"},
+                           {"zero2", "sharding: gradients"},
+                           {"zero1", "sharding: optimizer"},
+                           {"distributed_optimizer", "sharding: optimizer"},
+                           {"use_distributed_optimizer", "sharding: optimizer"}}}));
+  rows.push_back(one_of(
+      &Settings::sharding_group, group_choices,
       {.name = "sharding_group",
-       .allowed = "data, node",
        .help = "the replicas that divide what sharding names: all of them, or those that share a node, so that "
                "each node has all of it and nodes exchange no more than the sums of their parts of the gradients",
        .backends = everywhere,
-       .parse = [](Settings& s, auto text) { s.sharding_group = parse_choice(text, group_choices); },
-       .print = [](const Settings& s) { return print_choice(s.sharding_group, group_choices); },
        .acts_on = {Part::other_compute, Part::data},
        .without_effect = without_group,
        .workloads = only_gpt,
@@ -179,22 +175,20 @@ std::vector<Variable> sharding_variables() {
                     {"hpz", "sharding_group: node"},
                     {"zero_hpz_partition_size", "sharding_group: node"},
                     {"mics", "sharding_group: node"},
-                    {"mics_shard_size", "sharding_group: node"}}});
-  rows.push_back(
+                    {"mics_shard_size", "sharding_group: node"}}}));
+  rows.push_back(true_or_false(
+      &Settings::overlap_param_gather,
       {.name = "overlap_param_gather",
-       .allowed = "true, false",
        .help =
            "with sharding: optimizer or gradients, gather the weights of a bucket behind the layers that come before "
            "its first use, or all of them before the first layer",
        .backends = everywhere,
-       .parse = [](Settings& s, auto text) { s.overlap_param_gather = parse_bool(text); },
-       .print = [](const Settings& s) { return s.overlap_param_gather ? "true" : "false"; },
        .acts_on = {Part::data},
        .fastest = "true",
        .without_effect = without_gathered_buckets,
        .conflict = gather_conflict,
        .workloads = only_gpt,
-       .words = {.megatron = gather_for_megatron}});
+       .words = {.megatron = gather_for_megatron}}));
   rows.push_back({.name = "prefetch_layers",
                   .unit = "layers",
                   .allowed = "a number from 0",
@@ -210,25 +204,22 @@ std::vector<Variable> sharding_variables() {
                   .workloads = only_gpt,
                   .words = {.deepspeed = prefetch_for_deepspeed, .pytorch = prefetch_for_pytorch},
                   .synonyms = {{"stage3_prefetch_bucket_size"}, {"forward_prefetch"}, {"backward_prefetch"}}});
-  rows.push_back({.name = "grad_reduce_precision",
-                  .allowed = "fp32, bf16",
-                  .help =
-                      "number format in which replicas exchange and sum up gradients; each adds its micro-batches up "
-                      "and updates weights in fp32",
-                  .backends = everywhere,
-                  .parse = [](Settings& s, auto text) { s.grad_reduce_type = parse_choice(text, type_choices); },
-                  .print = [](const Settings& s) { return print_choice(s.grad_reduce_type, type_choices); },
-                  .acts_on = {Part::data},
-                  .fastest = "bf16",
-                  .mathematics = Mathematics::rounded,
-                  .without_effect = without_data_parallel,
-                  .workloads = only_gpt,
-                  .words = {.megatron = reduce_type_for_megatron,
-                            .deepspeed = reduce_type_for_deepspeed,
-                            .pytorch = reduce_type_for_pytorch},
-                  .synonyms = {{"grad_reduce_in_bf16", "grad_reduce_precision: bf16"},
-                               {"reduce_dtype"},
-                               {"communication_data_type"}}});
+  rows.push_back(one_of(
+      &Settings::grad_reduce_type, type_choices,
+      {.name = "grad_reduce_precision",
+       .help = "number format in which replicas exchange and sum up gradients; each adds its micro-batches up "
+               "and updates weights in fp32",
+       .backends = everywhere,
+       .acts_on = {Part::data},
+       .fastest = "bf16",
+       .mathematics = Mathematics::rounded,
+       .without_effect = without_data_parallel,
+       .workloads = only_gpt,
+       .words = {.megatron = reduce_type_for_megatron,
+                 .deepspeed = reduce_type_for_deepspeed,
+                 .pytorch = reduce_type_for_pytorch},
+       .synonyms = {
+           {"grad_reduce_in_bf16", "grad_reduce_precision: bf16"}, {"reduce_dtype"}, {"communication_data_type"}}}));
   return rows;
 }
 

@@ -139,14 +139,12 @@ constexpr std::int64_t min_bucket_bytes = 1024;
 // docs/adding.md walks through one.
 std::vector<Variable> training_variables() {
   std::vector<Variable> rows;
-  rows.push_back(
+  rows.push_back(one_of(
+      &Settings::precision, precision_choices,
       {.name = "precision",
-       .allowed = "fp32, bf16, tf32, fp16",
        .help = "number format of matrix products; bf16 keeps fp32 master weights, tf32 is fp32 that a GPU's tensor "
                "cores multiply with 10-bit mantissas, fp16 is only predicted",
        .backends = everywhere,
-       .parse = [](Settings& s, auto text) { s.precision = parse_choice(text, precision_choices); },
-       .print = [](const Settings& s) { return print_choice(s.precision, precision_choices); },
        .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline},
        .fastest = "bf16",
        .moves_peak = true,
@@ -165,7 +163,7 @@ std::vector<Variable> training_variables() {
                     {"params_dtype"},
                     {"mixed_precision"},
                     {"bf16", "precision: bf16"},
-                    {"fp16", "precision: fp16"}}});
+                    {"fp16", "precision: fp16"}}}));
   rows.push_back({.name = "global_batch_size",
                   .unit = "sequences",
                   .allowed = "a whole number",
@@ -244,19 +242,17 @@ std::vector<Variable> training_variables() {
                   .synonyms = {{"world_size", ranks_or_launcher},
                                {"nranks", ranks_or_launcher},
                                {"num_gpus", ranks_or_launcher}}});
-  rows.push_back({.name = "overlap_grad_reduce",
-                  .allowed = "true, false",
-                  .help = "reduce gradients bucket by bucket behind the backward pass, or all of them after it",
-                  .backends = everywhere,
-                  .parse = [](Settings& s, auto text) { s.overlap_grad_reduce = parse_bool(text); },
-                  .print = [](const Settings& s) { return s.overlap_grad_reduce ? "true" : "false"; },
-                  .acts_on = {Part::data},
-                  .fastest = "true",
-                  .without_effect = without_data_parallel,
-                  .workloads = only_gpt,
-                  .words = {.megatron = overlap_for_megatron,
-                            .deepspeed = overlap_for_deepspeed,
-                            .pytorch = overlap_for_pytorch}});
+  rows.push_back(true_or_false(
+      &Settings::overlap_grad_reduce,
+      {.name = "overlap_grad_reduce",
+       .help = "reduce gradients bucket by bucket behind the backward pass, or all of them after it",
+       .backends = everywhere,
+       .acts_on = {Part::data},
+       .fastest = "true",
+       .without_effect = without_data_parallel,
+       .workloads = only_gpt,
+       .words = {
+           .megatron = overlap_for_megatron, .deepspeed = overlap_for_deepspeed, .pytorch = overlap_for_pytorch}}));
   rows.push_back(
       {.name = "bucket_size",
        .unit = "B",
@@ -275,21 +271,19 @@ std::vector<Variable> training_variables() {
        .workloads = only_gpt,
        .words = {.megatron = bucket_for_megatron, .deepspeed = bucket_for_deepspeed, .pytorch = bucket_for_pytorch},
        .synonyms = {{"ddp_bucket_size"}, {"bucket_cap_mb"}, {"reduce_bucket_size"}}});
-  rows.push_back({.name = "overlap_optimizer",
-                  .allowed = "true, false",
-                  .help = "update the weights bucket by bucket beside the backward pass, or all of them after it",
-                  .backends = everywhere,
-                  .parse = [](Settings& s, auto text) { s.overlap_optimizer = parse_bool(text); },
-                  .print = [](const Settings& s) { return s.overlap_optimizer ? "true" : "false"; },
-                  .acts_on = {Part::other_compute},
-                  .fastest = "true",
-                  .workloads = only_gpt,
-                  .words = {.pytorch = [](const Settings& s) {
-                    return no_word(s.overlap_optimizer
-                                       ? "no argument: an optimizer for each parameter, stepped in a hook that "
-                                         "torch.Tensor.register_post_accumulate_grad_hook adds"
-                                       : "optimizer.step() after the backward pass");
-                  }}});
+  rows.push_back(true_or_false(
+      &Settings::overlap_optimizer,
+      {.name = "overlap_optimizer",
+       .help = "update the weights bucket by bucket beside the backward pass, or all of them after it",
+       .backends = everywhere,
+       .acts_on = {Part::other_compute},
+       .fastest = "true",
+       .workloads = only_gpt,
+       .words = {.pytorch = [](const Settings& s) {
+         return no_word(s.overlap_optimizer ? "no argument: an optimizer for each parameter, stepped in a hook that "
+                                              "torch.Tensor.register_post_accumulate_grad_hook adds"
+                                            : "optimizer.step() after the backward pass");
+       }}}));
   rows.push_back({.name = "memory_cap",
                   .allowed = "a share above 0 and up to 1, such as 90 %",
                   .help = "the share of the device's memory that a case may need; one that needs more is not run",
@@ -303,29 +297,25 @@ std::vector<Variable> training_variables() {
                       },
                   .print = [](const Settings& s) { return fmt::format("{:.6g} %", 100 * s.memory_cap); },
                   .anew = Anew::program});
-  rows.push_back({.name = "fusion",
-                  .allowed = "true, false",
-                  .help =
-                      "run bias, GELU, residual and bias gradients inside the kernels beside them and cross-entropy "
-                      "as one, as far as the backend does, or each operation on its own; attention is a variable "
-                      "of its own",
-                  .backends = everywhere,
-                  .parse = [](Settings& s, auto text) { s.fusion = parse_bool(text); },
-                  .print = [](const Settings& s) { return s.fusion ? "true" : "false"; },
-                  .acts_on = {Part::matrix_products, Part::other_compute, Part::idle},
-                  .fastest = "true",
-                  .anew = Anew::program,
-                  .workloads = only_gpt,
-                  .words = {.megatron = fusion_for_megatron, .pytorch = fusion_for_pytorch},
-                  .synonyms = {{"bias_gelu_fusion"}, {"bias_dropout_fusion"}, {"torch_compile"}}});
-  rows.push_back({.name = "repeat_batch",
-                  .allowed = "true, false",
-                  .help = "train every step on the first step's batch, so that the loss must fall",
-                  .backends = everywhere,
-                  .parse = [](Settings& s, auto text) { s.repeat_batch = parse_bool(text); },
-                  .print = [](const Settings& s) { return s.repeat_batch ? "true" : "false"; },
-                  .mathematics = Mathematics::another,
-                  .workloads = only_gpt});
+  rows.push_back(true_or_false(
+      &Settings::fusion,
+      {.name = "fusion",
+       .help = "run bias, GELU, residual and bias gradients inside the kernels beside them and cross-entropy "
+               "as one, as far as the backend does, or each operation on its own; attention is a variable "
+               "of its own",
+       .backends = everywhere,
+       .acts_on = {Part::matrix_products, Part::other_compute, Part::idle},
+       .fastest = "true",
+       .anew = Anew::program,
+       .workloads = only_gpt,
+       .words = {.megatron = fusion_for_megatron, .pytorch = fusion_for_pytorch},
+       .synonyms = {{"bias_gelu_fusion"}, {"bias_dropout_fusion"}, {"torch_compile"}}}));
+  rows.push_back(true_or_false(&Settings::repeat_batch,
+                               {.name = "repeat_batch",
+                                .help = "train every step on the first step's batch, so that the loss must fall",
+                                .backends = everywhere,
+                                .mathematics = Mathematics::another,
+                                .workloads = only_gpt}));
   return rows;
 }
 
