@@ -111,9 +111,7 @@ Count count(const ProgramSet& set, const Program& program, const std::vector<Ope
   for (const Operation& op : list) {
     ++total.operations;
     if (const Flop f = flop_of(op.action); f.noncausal > 0) {
-      if (op.label.recomputed) {
-        total.recomputed_flop += f.model;
-      } else {
+      if (!op.label.recomputed) {
         total.flop.model += f.model;
         total.flop.noncausal += f.noncausal;
       }

@@ -41,8 +41,7 @@ struct Traffic {
 
 /// What one execution of an operation list costs a rank of this role.
 struct Count {
-  Flop flop;                   // without recomputation
-  double recomputed_flop = 0;  // model convention; HFU counts flop.model + recomputed_flop
+  Flop flop;                                                       // without recomputation
   std::map<std::pair<std::string, std::string>, Traffic> traffic;  // (group or "axis+offset", operation name)
   std::map<std::string, Flop, std::less<>> flop_by_kind;           // by operation name
   std::int64_t operations = 0;

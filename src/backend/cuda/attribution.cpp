@@ -49,12 +49,6 @@ std::string readable(const std::string& mangled) {
 
 }  // namespace
 
-bool is_communication_kernel(std::string_view name) {
-  // Mangled names begin with _Z and a length: contained is enough, nobody else's kernels are called so.
-  return name.find("ncclDevKernel") != std::string_view::npos ||
-         name.find("ncclSymkDevKernel") != std::string_view::npos;
-}
-
 std::vector<program::Interval> operation_intervals(std::span<const ActivityRecord> records,
                                                    std::span<const program::Operation> step, std::uint64_t begin_ns) {
   struct Extent {
@@ -144,16 +138,6 @@ std::optional<std::vector<ActivityRecord>> label_replay(std::vector<ActivityReco
     return std::nullopt;
   }
   return replay;
-}
-
-Unattributed unattributed(std::span<const ActivityRecord> records, std::size_t operations) {
-  Unattributed rest;
-  for (const ActivityRecord& record : records) {
-    if (of_operation(record, operations)) continue;
-    ++rest.records;
-    rest.seconds += since(record.end_ns, record.start_ns);
-  }
-  return rest;
 }
 
 }  // namespace harness::cuda

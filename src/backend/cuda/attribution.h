@@ -15,9 +15,6 @@ namespace harness::cuda {
 // From what the device did to which operation did it. In an eager step, operation i is launched under external id
 // i + 1, and communications that start as one group under that of the group's first.
 
-/// Whether a kernel is NCCL's, by its name, mangled or not.
-bool is_communication_kernel(std::string_view name);
-
 /// For each operation that left records: from the start of its first to the end of its last, in seconds since begin_ns
 /// and in the order of the operations. The members of a fused group all get the group's interval. Records without an
 /// external id (or with one beyond the step) belong to nobody.
@@ -34,12 +31,5 @@ std::vector<std::string> kernel_names(std::span<const ActivityRecord> records, s
 /// order.
 std::optional<std::vector<ActivityRecord>> label_replay(std::vector<ActivityRecord> replay,
                                                         std::vector<ActivityRecord> eager, std::string& why);
-
-/// Seconds of kernels that name no operation, and how many: what a timeline by operation leaves out.
-struct Unattributed {
-  std::size_t records = 0;
-  double seconds = 0;  // added up, overlapping or not
-};
-Unattributed unattributed(std::span<const ActivityRecord> records, std::size_t operations);
 
 }  // namespace harness::cuda
