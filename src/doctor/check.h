@@ -41,6 +41,11 @@ class Findings {
   /// there.
   bool nothing_in(const machine::Reading& reading, const std::string& what, const std::string& without);
 
+  /// Where nothing was found: a pass, or a skip if there was nothing to look at.
+  void conclude(bool looked, const std::string& passes, const std::string& skips) {
+    if (list_.empty()) looked ? pass(passes) : skip(skips);
+  }
+
   bool empty() const { return list_.empty(); }
   const std::vector<Finding>& list() const { return list_; }
 

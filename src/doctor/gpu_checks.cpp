@@ -104,9 +104,7 @@ void mode(const Node& node, const Cluster&, Findings& out) {
   if (!prohibited.empty()) out.fail("no process may use " + prohibited, "`nvidia-smi -c 0`");
   const std::string exclusive = gpus_with(node.facts, "compute_mode", "3", mode_told);
   if (!exclusive.empty()) out.info("only one process at a time may use " + exclusive, "`nvidia-smi -c 0`");
-  if (!out.empty()) return;
-  if (told || mode_told) return out.pass("MIG off, any process");
-  out.skip("the GPUs do not tell");
+  out.conclude(told || mode_told, "MIG off, any process", "the GPUs do not tell");
 }
 
 void slowed(const Node& node, const Cluster&, Findings& out) {
@@ -125,9 +123,7 @@ void slowed(const Node& node, const Cluster&, Findings& out) {
       out.info(fmt::format("somebody has set the clocks of GPU {}", gpu), "`nvidia-smi -rac`, `nvidia-smi -rgc`");
     }
   }
-  if (!out.empty()) return;
-  if (told) return out.pass("nothing slows them down");
-  out.skip("the GPUs do not tell");
+  out.conclude(told, "nothing slows them down", "the GPUs do not tell");
 }
 
 void power(const Node& node, const Cluster&, Findings& out) {
@@ -141,9 +137,7 @@ void power(const Node& node, const Cluster&, Findings& out) {
     out.warn(fmt::format("GPU {} may use {:.0f} W, not {:.0f}", gpu, *now, *usual),
              fmt::format("`nvidia-smi -pl {:.0f}`", *usual));
   }
-  if (!out.empty()) return;
-  if (told) return out.pass("full");
-  out.skip("the GPUs do not tell");
+  out.conclude(told, "full", "the GPUs do not tell");
 }
 
 void temperature(const Node& node, const Cluster&, Findings& out) {
@@ -180,9 +174,7 @@ void memory_errors(const Node& node, const Cluster&, Findings& out) {
                "reset the GPU; replace it if they come back");
     }
   }
-  if (!out.empty()) return;
-  if (told) return out.pass("none");
-  out.skip("the GPUs have no ECC");
+  out.conclude(told, "none", "the GPUs have no ECC");
 }
 
 void others(const Node& node, const Cluster&, Findings& out) {
@@ -228,9 +220,7 @@ void recovery(const Node& node, const Cluster&, Findings& out) {
       out.fail(fmt::format("GPU {} is to {}, says the driver", gpu, known->second.first), known->second.second);
     }
   }
-  if (!out.empty()) return;
-  if (told) return out.pass("nothing is to be done");
-  out.skip("the driver does not tell");
+  out.conclude(told, "nothing is to be done", "the driver does not tell");
 }
 
 void xid(const Node& node, const Cluster&, Findings& out) {

@@ -250,9 +250,7 @@ void devices(const Node& node, const Cluster&, Findings& out) {
         out.warn(fmt::format("{}={} allows {}, which reaches no other node", name, value, device), "leave it out");
     }
   }
-  if (!out.empty()) return;
-  if (any) return out.pass("they fit");
-  out.skip("no list of devices is set");
+  out.conclude(any, "they fit", "no list of devices is set");
 }
 
 void ranks_agree(const Node& node, const Cluster& cluster, Findings& out) {

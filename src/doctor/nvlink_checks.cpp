@@ -31,9 +31,7 @@ void nvlink(const Node& node, const Cluster&, Findings& out) {
       out.info(evidence, remedy);
     }
   }
-  if (!out.empty()) return;
-  if (told) return out.pass("all active");
-  out.skip("no NVLink");
+  out.conclude(told, "all active", "no NVLink");
 }
 
 // Two bits of NVML's mask for each question (nvmlGpuFabricInfo_v3_t in nvml.h); 1: yes.
@@ -69,9 +67,7 @@ void fabric(const Node& node, const Cluster&, Findings& out) {
     out.warn(fmt::format("the NVLink fabric of GPU {}: {}", gpu, trouble),
              "look at the fabric manager's log (of a rack, NMX-C's) and at the switches");
   }
-  if (!out.empty()) return;
-  if (told) return out.pass("joined");
-  out.skip("no NVLink fabric that tells its state");
+  out.conclude(told, "joined", "no NVLink fabric that tells its state");
 }
 
 void nvlink_domain(const Node& node, const Cluster&, Findings& out) {

@@ -64,9 +64,7 @@ void width(const Node& node, const Cluster&, Findings& out) {
   }
   const machine::Reading* hidden = unreadable(facts, all_links(facts), "/width");
   if (hidden != nullptr) out.unknown("the width of a PCIe link", hidden->why);
-  if (!out.empty()) return;
-  if (any) return out.pass("all lanes");
-  out.skip("the links' widths are hidden, as in virtual machines");
+  out.conclude(any, "all lanes", "the links' widths are hidden, as in virtual machines");
 }
 
 // Adapters do not slow their links down when idle; GPUs do, so that theirs say something under load only.
@@ -86,9 +84,7 @@ void speed(const Node& node, const Cluster&, Findings& out) {
   if (const auto* hidden = unreadable(facts, adapters, "/speed"); hidden != nullptr) {
     out.unknown("the speed of a PCIe link", hidden->why);
   }
-  if (!out.empty()) return;
-  if (any) return out.pass("full speed");
-  out.skip("the links' speeds are hidden, as in virtual machines");
+  out.conclude(any, "full speed", "the links' speeds are hidden, as in virtual machines");
 }
 
 void errors(const Node& node, const Cluster&, Findings& out) {
@@ -105,9 +101,7 @@ void errors(const Node& node, const Cluster&, Findings& out) {
                "if they grow during a run, reseat the card");
     }
   }
-  if (!out.empty()) return;
-  if (any) return out.pass("none");
-  out.skip("no device counts PCIe errors here");
+  out.conclude(any, "none", "no device counts PCIe errors here");
 }
 
 // Bits of the ACS control register that send requests between two devices up to the processor: request redirect,

@@ -121,9 +121,7 @@ void subnet(const Node& node, const Cluster&, Findings& out) {
       }
     }
   }
-  if (!out.empty()) return;
-  if (any) return out.pass("addresses and manager are there");
-  out.skip("no InfiniBand");
+  out.conclude(any, "addresses and manager are there", "no InfiniBand");
 }
 
 std::optional<int> gid_index(const Node& node) {
@@ -155,9 +153,7 @@ void roce_address(const Node& node, const Cluster&, Findings& out) {
                          port.name(), reading.text),
              "unset NCCL_IB_GID_INDEX: since 2.21 NCCL finds the address itself");
   }
-  if (!out.empty()) return;
-  if (any) return out.pass("RoCE v2 on every port");
-  out.skip("no RoCE");
+  out.conclude(any, "RoCE v2 on every port", "no RoCE");
 }
 
 void mtu(const Node& node, const Cluster&, Findings& out) {
@@ -184,9 +180,7 @@ void mtu(const Node& node, const Cluster&, Findings& out) {
                "set 9000 on the interfaces and switches");
     }
   }
-  if (!out.empty()) return;
-  if (any) return out.pass("large");
-  out.skip("no RoCE");
+  out.conclude(any, "large", "no RoCE");
 }
 
 void counters(const Node& node, const Cluster&, Findings& out) {
@@ -203,9 +197,7 @@ void counters(const Node& node, const Cluster&, Findings& out) {
     out.info(fmt::format("port {} since it was set up: {}", port.name(), join_first(counted, 3)),
              "if they grow during a run, look at the cable");
   }
-  if (!out.empty()) return;
-  if (any) return out.pass("no errors");
-  out.skip("the ports count no errors here");
+  out.conclude(any, "no errors", "the ports count no errors here");
 }
 
 void verbs(const Node& node, const Cluster&, Findings& out) {
@@ -236,9 +228,7 @@ void pcie_rate(const Node& node, const Cluster&, Findings& out) {
     out.fail(fmt::format("adapter {} carries {:.0f} Gb/s, its PCIe link {:.0f}", device, bits / giga, link / giga),
              "put it into a slot with more lanes, or see pcie.width and pcie.speed");
   }
-  if (!out.empty()) return;
-  if (any) return out.pass("enough");
-  out.skip("the links of the adapters are hidden, as in virtual machines");
+  out.conclude(any, "enough", "the links of the adapters are hidden, as in virtual machines");
 }
 
 void flow_control(const Node& node, const Cluster&, Findings& out) {
@@ -274,9 +264,7 @@ void interrupts(const Node& node, const Cluster&, Findings& out) {
                          facts.text("hca/" + hca + "/cpus")),
              "start irqbalance, or the adapter's set_irq_affinity script, on this node");
   }
-  if (!out.empty()) return;
-  if (any) return out.pass("near");
-  out.skip("the adapters have no interrupts of their own here");
+  out.conclude(any, "near", "the adapters have no interrupts of their own here");
 }
 
 }  // namespace
