@@ -198,6 +198,35 @@ void launch_norm_backward(const char* name, Stream stream, const Backward<T, cen
   }
 }
 
+template <bool centres, class Op>
+void first_stage(const char* name, Stream stream, const backend::Bound<Op>& a, const backend::KernelContext& context) {
+  const PartialSums left = partial_sums(a, context);
+  const float* mean = nullptr;
+  if constexpr (centres) mean = a.mean.f32();
+  backend::with_type(a.dout.type, [&](auto tag) {
+    using T = decltype(tag);
+    const Backward<T, centres> t{a.dout.as<const T>(),
+                                 a.sum.as<const T>(),
+                                 a.gamma.as<const T>(),
+                                 mean,
+                                 a.rstd.f32(),
+                                 a.dresidual.as<const T>(),
+                                 a.din.as<T>(),
+                                 context.scratch,
+                                 a.rows,
+                                 a.width,
+                                 left.count};
+    launch_norm_backward(name, stream, t, left.slices);
+  });
+}
+
+template <class Op>
+void both_stages(Stream stream, const backend::Bound<Op>& op, const backend::KernelContext& context) {
+  run_first_stage(stream, op, context);
+  const PartialSums sums[] = {partial_sums(op, context)};
+  run_second_stages(stream, sums);
+}
+
 }  // namespace
 
 std::int64_t scratch_floats(const program::LayerNormBackward& op) {
@@ -216,34 +245,8 @@ PartialSums partial_sums(const backend::Bound<program::LayerNormBackward>& op, c
           op.accumulate};
 }
 
-void run_first_stage(Stream stream, const backend::Bound<program::LayerNormBackward>& a,
-                     const backend::KernelContext& context) {
-  const PartialSums left = partial_sums(a, context);
-  backend::with_type(a.dout.type, [&](auto tag) {
-    using T = decltype(tag);
-    const Backward<T, true> t{a.dout.as<const T>(),
-                              a.sum.as<const T>(),
-                              a.gamma.as<const T>(),
-                              a.mean.f32(),
-                              a.rstd.f32(),
-                              a.dresidual.as<const T>(),
-                              a.din.as<T>(),
-                              context.scratch,
-                              a.rows,
-                              a.width,
-                              left.count};
-    launch_norm_backward("layer_norm_backward", stream, t, left.slices);
-  });
-}
-
 void run_second_stages(Stream stream, std::span<const PartialSums> sums) {
   launch_finish_sums("norm_backward (second stage)", stream, sums);
-}
-
-void run(Stream stream, const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context) {
-  run_first_stage(stream, op, context);
-  const PartialSums sums[] = {partial_sums(op, context)};
-  run_second_stages(stream, sums);
 }
 
 PartialSums partial_sums(const backend::Bound<program::RmsNormBackward>& op, const backend::KernelContext& context) {
@@ -255,30 +258,20 @@ PartialSums partial_sums(const backend::Bound<program::RmsNormBackward>& op, con
           op.accumulate};
 }
 
-void run_first_stage(Stream stream, const backend::Bound<program::RmsNormBackward>& a,
+void run_first_stage(Stream stream, const backend::Bound<program::LayerNormBackward>& op,
                      const backend::KernelContext& context) {
-  const PartialSums left = partial_sums(a, context);
-  backend::with_type(a.dout.type, [&](auto tag) {
-    using T = decltype(tag);
-    const Backward<T, false> t{a.dout.as<const T>(),
-                               a.sum.as<const T>(),
-                               a.gamma.as<const T>(),
-                               nullptr,
-                               a.rstd.f32(),
-                               a.dresidual.as<const T>(),
-                               a.din.as<T>(),
-                               context.scratch,
-                               a.rows,
-                               a.width,
-                               left.count};
-    launch_norm_backward("rms_norm_backward", stream, t, left.slices);
-  });
+  first_stage<true>("layer_norm_backward", stream, op, context);
+}
+void run_first_stage(Stream stream, const backend::Bound<program::RmsNormBackward>& op,
+                     const backend::KernelContext& context) {
+  first_stage<false>("rms_norm_backward", stream, op, context);
 }
 
+void run(Stream stream, const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context) {
+  both_stages(stream, op, context);
+}
 void run(Stream stream, const backend::Bound<program::RmsNormBackward>& op, const backend::KernelContext& context) {
-  run_first_stage(stream, op, context);
-  const PartialSums sums[] = {partial_sums(op, context)};
-  run_second_stages(stream, sums);
+  both_stages(stream, op, context);
 }
 
 }  // namespace harness::cuda
