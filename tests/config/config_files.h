@@ -5,12 +5,24 @@
 
 #include "config/experiment.h"
 #include "support/errors.h"
+#include "support/temporary_folder.h"
 
 namespace harness::test {
 
 /// What load_experiment says about a file, "" if nothing.
 inline std::string complaint(const std::string& path, const std::vector<std::string>& overrides = {}) {
   return error_of([&] { config::load_experiment(path, overrides); });
+}
+
+/// The experiment of a file with this text.
+inline config::Experiment loaded(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  const TemporaryFolder folder;
+  return config::load_experiment(folder.write("a.yaml", text), overrides);
+}
+/// What is said of a file with this text, "" if nothing.
+inline std::string complaint_about(const std::string& text) {
+  const TemporaryFolder folder;
+  return complaint(folder.write("a.yaml", text));
 }
 
 inline std::string issue_example() {

@@ -18,8 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(Experiment, TheExampleLoads) {
-  const TemporaryFolder folder;
-  const Experiment e = load_experiment(folder.write("laptop.yaml", test::issue_example()));
+  const Experiment e = test::loaded(test::issue_example());
   EXPECT_EQ(e.name, "laptop");
   EXPECT_EQ(e.backend, BackendKind::cpu);
   EXPECT_EQ(e.model, (Model{"custom", 4, 128, 4, 2048, 128}));
@@ -49,8 +48,7 @@ TEST(Experiment, TheExampleLoads) {
 }
 
 Measure measure_with(const std::vector<std::string>& overrides) {
-  const TemporaryFolder folder;
-  return load_experiment(folder.write("laptop.yaml", test::issue_example()), overrides).measure;
+  return test::loaded(test::issue_example(), overrides).measure;
 }
 
 TEST(Experiment, LooksGoByHalvesUpToTheRounds) {
@@ -66,9 +64,8 @@ TEST(Experiment, LooksBeyondTheRoundsAreLeftOut) {
 }
 
 TEST(Experiment, ASweepUntilAllIsSettledMayTakeLong) {
-  const TemporaryFolder folder;
-  const std::string text = "backend: cpu\nworkload: gemm\nbaseline: {}\nmeasure: {until: settled}\n";
-  EXPECT_EQ(load_experiment(folder.write("a.yaml", text)).measure.rounds, 40);
+  const Experiment e = test::loaded("backend: cpu\nworkload: gemm\nbaseline: {}\nmeasure: {until: settled}\n");
+  EXPECT_EQ(e.measure.rounds, 40);
 }
 
 TEST(Experiment, StepsMayBeLeftToTheSweep) {
@@ -84,20 +81,16 @@ TEST(Experiment, WeightsAreSharesOfTheRounds) {
 }
 
 TEST(Experiment, TheBaselinesValueInAListIsTheBaseline) {
-  const TemporaryFolder folder;
-  const std::string text =
-      "backend: cpu\nmodel: gpt3-125m\nbaseline: {micro_batch_size: 2}\nsweep: {micro_batch_size: [1, 2, 4]}\n";
-  const Experiment e = load_experiment(folder.write("a.yaml", text));
+  const Experiment e = test::loaded(
+      "backend: cpu\nmodel: gpt3-125m\nbaseline: {micro_batch_size: 2}\nsweep: {micro_batch_size: [1, 2, 4]}\n");
   ASSERT_EQ(e.changes.size(), 2u);
   EXPECT_EQ(e.changes[0].value, "1");
   EXPECT_EQ(e.changes[1].value, "4");
 }
 
 TEST(Experiment, ASilentPrecisionOnGpusIsAWarning) {
-  const TemporaryFolder folder;
-  const auto warnings = [&](const std::string& backend, const std::string& baseline) {
-    const std::string text = "backend: " + backend + "\nmodel: gpt3-125m\nbaseline: " + baseline + "\n";
-    return load_experiment(folder.write("a.yaml", text)).warnings;
+  const auto warnings = [](const std::string& backend, const std::string& baseline) {
+    return test::loaded("backend: " + backend + "\nmodel: gpt3-125m\nbaseline: " + baseline + "\n").warnings;
   };
   EXPECT_THAT(warnings("cuda", "{}"), ::testing::Contains(HasSubstr("it is fp32")));
   EXPECT_THAT(warnings("cuda", "{precision: fp32}"), ::testing::Not(::testing::Contains(HasSubstr("it is fp32"))));
@@ -105,11 +98,9 @@ TEST(Experiment, ASilentPrecisionOnGpusIsAWarning) {
 }
 
 TEST(Experiment, ACombinationChangesSeveralVariables) {
-  const TemporaryFolder folder;
-  const std::string text =
+  const Experiment e = test::loaded(
       "backend: cpu\nmodel: gpt3-125m\nbaseline: {}\nsweep: {micro_batch_size: [2]}\n"
-      "combine: [{micro_batch_size: 2, overlap_grad_reduce: false}]\n";
-  const Experiment e = load_experiment(folder.write("a.yaml", text));
+      "combine: [{micro_batch_size: 2, overlap_grad_reduce: false}]\n");
   ASSERT_EQ(e.changes.size(), 2u);
   EXPECT_EQ(case_name(e.changes[0]), "micro_batch_size=2");
   EXPECT_EQ(case_name(e.changes[1]), "micro_batch_size=2 + overlap_grad_reduce=false");
@@ -118,11 +109,11 @@ TEST(Experiment, ACombinationChangesSeveralVariables) {
 }
 
 TEST(Experiment, ALadderHasEachFixAloneAndWithThoseBeforeIt) {
-  const TemporaryFolder folder;
   const std::string head = "backend: cpu\nmodel: gpt3-125m\nbaseline: {}\n";
-  const Experiment e = load_experiment(folder.write(
-      "a.yaml", head + "ladder:\n  - batches: {micro_batch_size: 2}\n  - no overlap: {overlap_grad_reduce: "
-                       "false}\n  - buckets: {bucket_size: 4 MiB, micro_batch_size: 4}\n"));
+  const Experiment e =
+      test::loaded(head +
+                   "ladder:\n  - batches: {micro_batch_size: 2}\n  - no overlap: {overlap_grad_reduce: "
+                   "false}\n  - buckets: {bucket_size: 4 MiB, micro_batch_size: 4}\n");
   ASSERT_EQ(e.ladder.size(), 3u);
   std::vector<std::string> names;
   for (const Change& change : e.changes) names.push_back(case_name(change));
@@ -143,49 +134,32 @@ TEST(Experiment, ALadderHasEachFixAloneAndWithThoseBeforeIt) {
       {"ladder: {a: {micro_batch_size: 2}}\n", "expected a list of named fixes"},
       {"ladder: [{a: {micro_batch_size: 2}}, {b: {bucket_size: 4 MiB}}]\nmeasure: {until: settled}\n",
        "measures all of its cases to the end"}};
-  for (const auto& [text, expected] : broken) {
-    try {
-      load_experiment(folder.write("b.yaml", head + text));
-      ADD_FAILURE() << "no error for " << text;
-    } catch (const Error& error) {
-      EXPECT_THAT(error.what(), HasSubstr(expected));
-    }
-  }
+  for (const auto& [text, expected] : broken)
+    EXPECT_THAT(test::complaint_about(head + text), HasSubstr(expected)) << text;
 }
 
 TEST(Experiment, ADeclaredConfidenceIsAShare) {
-  const TemporaryFolder folder;
-  const std::string text = "backend: cpu\nmodel: gpt3-125m\nbaseline: {}\n";
-  const std::string path = folder.write("a.yaml", text);
-  EXPECT_EQ(load_experiment(path).measure.confidence, 0.95);
-  EXPECT_EQ(load_experiment(path, {"measure.confidence=99 %"}).measure.confidence, 0.99);
-  EXPECT_THROW(load_experiment(path, {"measure.confidence=100 %"}), Error);
-  EXPECT_THROW(load_experiment(path, {"measure.confidence=20 %"}), Error);
+  EXPECT_EQ(measure_with({}).confidence, 0.95);
+  EXPECT_EQ(measure_with({"measure.confidence=99 %"}).confidence, 0.99);
+  EXPECT_THROW(measure_with({"measure.confidence=100 %"}), Error);
+  EXPECT_THROW(measure_with({"measure.confidence=20 %"}), Error);
 }
 
 TEST(Experiment, AllowedKeysAreListedOncePerMap) {
-  const TemporaryFolder folder;
-  const std::string text = "backend: cpu\nmodel: gpt3-125m\nbaseline: {tp: 2, pp: 2, dtype: bf16, foo: 1}\n";
-  try {
-    load_experiment(folder.write("a.yaml", text));
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_THAT(message, HasSubstr("baseline.dtype: unknown key; here it is precision"));
-    EXPECT_EQ(message.find("allowed: precision"), message.rfind("allowed: precision"));
-  }
+  const std::string message =
+      test::complaint_about("backend: cpu\nmodel: gpt3-125m\nbaseline: {tp: 2, pp: 2, dtype: bf16, foo: 1}\n");
+  EXPECT_THAT(message, HasSubstr("baseline.dtype: unknown key; here it is precision"));
+  EXPECT_EQ(message.find("allowed: precision"), message.rfind("allowed: precision"));
 }
 
 TEST(Experiment, AFormerIntervalMayBeDeclared) {
-  const TemporaryFolder folder;
-  const Experiment e = load_experiment(folder.write("laptop.yaml", test::issue_example()), {"measure.interval=pairs"});
-  EXPECT_EQ(e.measure.interval, Interval::pairs);
-  EXPECT_STREQ(name_of(e.measure.interval), "pairs");
+  const Measure m = measure_with({"measure.interval=pairs"});
+  EXPECT_EQ(m.interval, Interval::pairs);
+  EXPECT_STREQ(name_of(m.interval), "pairs");
 }
 
 TEST(Experiment, EachChangeDiffersFromTheBaselineInItsVariableAlone) {
-  const TemporaryFolder folder;
-  const Experiment e = load_experiment(folder.write("laptop.yaml", test::issue_example()));
+  const Experiment e = test::loaded(test::issue_example());
   for (const Change& change : e.changes) {
     for (const Variable& v : registry()) {
       const bool same = v.print(change.settings) == v.print(e.baseline);
@@ -195,10 +169,9 @@ TEST(Experiment, EachChangeDiffersFromTheBaselineInItsVariableAlone) {
 }
 
 TEST(Experiment, ByteOrderMarkWindowsLineEndsAndCommentsAreFine) {
-  const TemporaryFolder folder;
   std::string text = "\xef\xbb\xbf# a comment\n";
   for (const char c : test::issue_example()) text += c == '\n' ? std::string("\r\n") : std::string(1, c);
-  const Experiment e = load_experiment(folder.write("a.yaml", text));
+  const Experiment e = test::loaded(text);
   EXPECT_EQ(e.changes.size(), 6u);
   EXPECT_EQ(e.text, text);
 }
@@ -229,20 +202,16 @@ TEST(Experiment, PresetsHaveTheParametersTheirNamesSay) {
 }
 
 TEST(Experiment, AModelMayBeAPresetWithAChange) {
-  const TemporaryFolder folder;
   const std::string rest = "\nbackend: cuda\nbaseline: {}\n";
-  EXPECT_EQ(load_experiment(folder.write("a.yaml", "model: gpt3-1.3b" + rest)).model.name, "gpt3-1.3b");
-  const auto longer = load_experiment(folder.write("b.yaml", "model: {preset: gpt3-1.3b, sequence: 1024}" + rest));
+  EXPECT_EQ(test::loaded("model: gpt3-1.3b" + rest).model.name, "gpt3-1.3b");
+  const auto longer = test::loaded("model: {preset: gpt3-1.3b, sequence: 1024}" + rest);
   EXPECT_EQ(longer.model, (Model{"custom", 24, 2048, 16, 50304, 1024}));
-  EXPECT_EQ(load_experiment(folder.write("c.yaml", "model: {preset: gpt3-1.3b}" + rest)).model.name, "gpt3-1.3b");
+  EXPECT_EQ(test::loaded("model: {preset: gpt3-1.3b}" + rest).model.name, "gpt3-1.3b");
 }
 
 TEST(Experiment, AModelMayHaveTodaysOptions) {
-  const TemporaryFolder folder;
   const std::string rest = "\nbackend: cuda\nbaseline: {}\n";
-  const auto model = [&](const std::string& text) {
-    return load_experiment(folder.write("a.yaml", "model: " + text + rest)).model;
-  };
+  const auto model = [&](const std::string& text) { return test::loaded("model: " + text + rest).model; };
   EXPECT_EQ(in_words(model("llama3-8b")),
             "32 layers, hidden 4096, 32 heads, vocab 128256, sequence 8192, 8 kv_heads, ffn 14336, swiglu, rms_norm, "
             "rotary (theta 500000), untied embeddings, no biases");
@@ -257,15 +226,9 @@ TEST(Experiment, AModelMayHaveTodaysOptions) {
 }
 
 TEST(Experiment, KeysOfAModelThatDoNotGoTogetherAreNamed) {
-  const TemporaryFolder folder;
-  const auto complaint = [&](const std::string& more) {
-    try {
-      load_experiment(folder.write("a.yaml", "model: {layers: 2, hidden: 60, heads: 4, vocab: 128, sequence: 32, " +
-                                                 more + "}\nbackend: cuda\nbaseline: {}\n"));
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
-    return std::string();
+  const auto complaint = [](const std::string& more) {
+    return test::complaint_about("model: {layers: 2, hidden: 60, heads: 4, vocab: 128, sequence: 32, " + more +
+                                 "}\nbackend: cuda\nbaseline: {}\n");
   };
   EXPECT_THAT(complaint("kv_heads: 3"), HasSubstr("kv_heads 3 does not divide heads 4"));
   EXPECT_THAT(complaint("positions: rotary"), HasSubstr("hidden 60 / heads 4 = 15 is odd"));
@@ -276,95 +239,6 @@ TEST(Experiment, KeysOfAModelThatDoNotGoTogetherAreNamed) {
   EXPECT_THAT(complaint("biases: maybe"), HasSubstr("model.biases"));
   EXPECT_THAT(complaint("num_query_groups: 2"), HasSubstr("here it is model.kv_heads"));
   EXPECT_EQ(complaint("kv_heads: 2"), "");
-}
-
-TEST(Overrides, SetAnyKey) {
-  const TemporaryFolder folder;
-  const std::string path = folder.write("laptop.yaml", test::issue_example());
-  const std::vector<std::string> overrides{"measure.rounds=4",
-                                           "micro_batch_size=2",
-                                           "baseline.bucket_size = 2 MiB",
-                                           "backend=cpu",
-                                           "sweep.micro_batch_size=[1, 4]",
-                                           "model.layers=2",
-                                           "measure.deadlines.step=5 s",
-                                           "layout.tensor_parallel=2",
-                                           "sweep.layout=[{tensor_parallel: 4}]",
-                                           "output={name}.h5",
-                                           "measure={seed: 7}",
-                                           "measure.rounds=5"};
-  const Experiment e = load_experiment(path, overrides);
-  EXPECT_EQ(e.measure.rounds, 5);  // the later one wins
-  EXPECT_EQ(e.measure.steps, 6);   // a map changes only what it names
-  EXPECT_EQ(e.measure.seed, 7u);
-  EXPECT_EQ(e.baseline.micro_batch_size, 2);
-  EXPECT_EQ(e.baseline.bucket_size_bytes, 2 << 20);
-  EXPECT_EQ(e.model.layers, 2);
-  EXPECT_EQ(e.measure.deadlines.step_s, 5);
-  EXPECT_EQ(e.measure.deadlines.start_s, 60);
-  EXPECT_EQ(e.baseline.layout, (program::Layout{{program::Axis::tensor, 2}, {program::Axis::pipeline, 1}}));
-  EXPECT_EQ(e.output, "{name}.h5");
-  EXPECT_EQ(e.changes[0].settings.micro_batch_size, 1);
-  EXPECT_EQ(e.changes[2].settings.layout[program::Axis::tensor], 4);
-  EXPECT_EQ(e.overrides, overrides);
-  EXPECT_EQ(e.text, test::issue_example());
-}
-
-TEST(Overrides, ASweepIsReplacedAndAPresetChanged) {
-  const TemporaryFolder folder;
-  const std::string text = "model: gpt3-125m\nbackend: cuda\nbaseline: {}\nsweep: {micro_batch_size: [2]}\n";
-  const std::string path = folder.write("a.yaml", text);
-  const Experiment e = load_experiment(path, {"sweep={ranks: [1, 2]}", "model.layers=3", "nccl_algo=allreduce:ring"});
-  ASSERT_EQ(e.changes.size(), 2u);
-  EXPECT_EQ(e.changes[0].variable, "ranks");
-  EXPECT_EQ(e.model.layers, 3);
-  EXPECT_EQ(e.model.hidden, 768);
-  EXPECT_EQ(e.baseline.nccl.at("nccl_algo"), "AllReduce:Ring");
-  EXPECT_EQ(load_experiment(path, {"model=gpt3-350m"}).model.name, "gpt3-350m");
-}
-
-// In one place, two that decide the same are refused.
-TEST(Overrides, DecideInsteadOfWhatTheFileSays) {
-  const TemporaryFolder folder;
-  const std::string path = folder.write("laptop.yaml", test::issue_example());
-  EXPECT_EQ(load_experiment(path, {"gradient_accumulation=4"}).baseline.gradient_accumulation, 4);
-  EXPECT_EQ(test::complaint(path, {"gradient_accumulation=auto"}), "");
-  EXPECT_THAT(test::complaint(path, {"gradient_accumulation=4", "global_batch_size=8"}),
-              HasSubstr("gradient_accumulation 4 decides it"));
-}
-
-TEST(Overrides, MendABrokenFile) {
-  const TemporaryFolder folder;
-  const std::string path = folder.write("a.yaml", "model: gpt3-12m\nbackend: cuda\nbaseline: {}\n");
-  EXPECT_NE(test::complaint(path), "");
-  EXPECT_EQ(test::complaint(path, {"model=gpt3-125m"}), "");
-}
-
-TEST(Overrides, ProblemsNameTheOverride) {
-  const TemporaryFolder folder;
-  const std::string path = folder.write("laptop.yaml", test::issue_example());
-  const auto says = [&](const std::string& override_text, const std::string& expected) {
-    const std::string message = test::complaint(path, {override_text});
-    EXPECT_TRUE(message.starts_with("--set " + override_text + ": ")) << message;
-    EXPECT_THAT(message, HasSubstr(expected));
-    EXPECT_THAT(message, Not(HasSubstr("\n")));
-  };
-  says("measure.rounds=four", "measure.rounds: found 'four'; expected a whole number");
-  says("mesure.rounds=4", "mesure: unknown key");
-  says("mesure.rounds=4", "did you mean measure?");
-  says("measure.round=4", "did you mean measure.rounds?");
-  says("rounds=4", "did you mean measure.rounds?");
-  says("micro_batch_sise=2", "did you mean baseline.micro_batch_size?");
-  says("measure.rounds", "expected key=value");
-  says("=4", "expected key=value");
-  says("measure.rounds=", "measure.rounds: found nothing");
-  says("sweep.micro_batch_size=2", "expected a list of values to try, such as [2]");
-  says("sweep.micro_batch_size=[2, 2]", "twice");
-  says("sweep.micro_batch_size=[2, 4", "not YAML");
-  says("sweep.micro_batch_size=[&a 2, *a]", "anchor");
-  says("layout={tensor_paralel: 2}", "did you mean tensor_parallel?");
-  says("model.layers.deep=2", "which has no keys");
-  says("backend=gpu", "backend: found 'gpu'; allowed: cpu, cuda");
 }
 
 TEST(Hardware, IsReadFromBesideTheConfiguration) {
@@ -393,16 +267,12 @@ TEST(Hardware, IsReadFromBesideTheConfiguration) {
 
 // nccl-tests' habit: a ladder of sizes in one word.
 TEST(Sweep, ARangeOfSizesIsEachOfThem) {
-  const test::TemporaryFolder folder;
-  const auto path_with = [&](const std::string& sizes) {
-    return folder.write("ladder.yaml",
-                        "workload: collective\nbackend: cpu\nbaseline: {message_size: 32 B}\n"
-                        "sweep: {message_size: " +
-                            sizes + "}\n");
+  const auto with = [](const std::string& sizes) {
+    return "workload: collective\nbackend: cpu\nbaseline: {message_size: 32 B}\nsweep: {message_size: " + sizes + "}\n";
   };
   const auto values = [&](const std::string& sizes) {
     std::vector<std::string> found;
-    for (const Change& change : load_experiment(path_with(sizes)).changes) found.push_back(change.value);
+    for (const Change& change : test::loaded(with(sizes)).changes) found.push_back(change.value);
     return found;
   };
   using ::testing::ElementsAre;
@@ -410,7 +280,7 @@ TEST(Sweep, ARangeOfSizesIsEachOfThem) {
   EXPECT_THAT(values("[8B..128B]"), ElementsAre("8 B", "16 B", "64 B", "128 B"));
   EXPECT_THAT(values("[1 KiB..100 KiB x4, 1 MiB]"), ElementsAre("1 KiB", "4 KiB", "16 KiB", "64 KiB", "1 MiB"));
   EXPECT_EQ(values("[8 B..8 GiB x2]").size(), 30u);
-  const auto says = [&](const std::string& sizes) { return test::complaint(path_with(sizes)); };
+  const auto says = [&](const std::string& sizes) { return test::complaint_about(with(sizes)); };
   EXPECT_THAT(says("[1 MiB..8 B]"), HasSubstr("sweep.message_size[0]: found '1 MiB..8 B', whose end is not above"));
   EXPECT_THAT(says("[8 B..1 KiB x1]"), HasSubstr("found 1; allowed: 2 to 1024"));
   EXPECT_THAT(says("[8 B..many]"), HasSubstr("sweep.message_size[0]: "));
