@@ -7,19 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <random>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "calibrate/files.h"
-#include "config/experiment.h"
-#include "program/operation.h"
-#include "sim/simulation.h"
+#include "planted.h"
 #include "support/errors.h"
-#include "support/temporary_folder.h"
-#include "workloads/workload.h"
 
 namespace harness::calibrate {
 namespace {
@@ -29,16 +22,6 @@ using config::Precision;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-/// Times that are off by 2 %, as often above as below.
-class Noise {
- public:
-  double operator()(double seconds) { return seconds * std::exp(0.02 * normal_(engine_)); }
-
- private:
-  std::mt19937 engine_{7};
-  std::normal_distribution<double> normal_;
-};
 
 TEST(FitLine, FindsStartAndRate) {
   Noise noise;
@@ -65,31 +48,6 @@ TEST(FitLine, HasNoRateAboveTheMost) {
   EXPECT_LE(fit_line(points, 1e9).rate, 1e9 * (1 + 1e-9));
 }
 
-config::Calibration planted() {
-  config::Calibration c;
-  c.product_share = 0.8;
-  c.product_ramp = 96;
-  c.memory_share = 0.9;
-  c.attention_forward = 0.6;
-  c.attention_backward = 0.45;
-  c.attention_ramp = 400;
-  c.software.kernel_s = 3e-6;
-  return c;
-}
-
-std::vector<ProductTime> products_by(const config::Calibration& law, const sim::Device& device,
-                                     double bytes_per_element = 4) {
-  Noise noise;
-  std::vector<ProductTime> products;
-  for (std::int64_t k = 32; k <= 4096; k *= 2) {
-    for (const std::int64_t wide : {512, 2048}) {
-      const double bytes = bytes_per_element * static_cast<double>(wide * k + k * wide + wide * wide);
-      products.push_back({{wide, wide, k}, noise(sim::product_seconds(wide, wide, k, 1, bytes, device, law))});
-    }
-  }
-  return products;
-}
-
 void expect_products_found(int multiprocessors) {
   const sim::Device device{100e12, 1e13, multiprocessors};
   config::Calibration c = planted();
@@ -106,19 +64,6 @@ TEST(FitProducts, FindsShareAndRampOfADeviceWithout) {
   expect_products_found(0);
 }
 
-std::vector<AttentionTime> attentions_by(const config::Calibration& law, const sim::Device& device) {
-  Noise noise;
-  std::vector<AttentionTime> attentions;
-  for (std::int64_t keys = 64; keys <= 8192; keys *= 2) {
-    for (const bool backward : {false, true}) {
-      const double flop = (backward ? 4.0 : 2.0) * static_cast<double>(16 * 64 * keys * keys);
-      attentions.push_back(
-          {{1, 16, 64, keys}, backward, flop, noise(sim::attention_seconds(flop, keys, backward, device, law))});
-    }
-  }
-  return attentions;
-}
-
 TEST(FitAttention, FindsBothSharesAndTheRamp) {
   const sim::Device device{1e12, 1e12, 0};
   config::Calibration c = planted();
@@ -129,46 +74,9 @@ TEST(FitAttention, FindsBothSharesAndTheRamp) {
   EXPECT_NEAR(c.attention_ramp, 400, 60);
 }
 
-// A start and a rate at every size, with noise.
-config::Curve straight(double start_s, double bytes_per_s, Noise& noise) {
-  std::vector<CurvePoint> points;
-  for (double bytes = 8; bytes < 2e6; bytes *= 4) points.push_back({bytes, noise(start_s + bytes / bytes_per_s)});
-  return config::Curve(points);
-}
-
 double error_called(const Laws& laws, std::string_view what) {
   const auto found = std::ranges::find(laws.errors, what, &LawError::what);
   return found == laws.errors.end() ? std::numeric_limits<double>::quiet_NaN() : found->error;
-}
-
-// A node of two ranks, of whose operations one does not follow the law of its kind.
-Measured node_of_two() {
-  Noise noise;
-  Measured m;
-  m.ranks = m.ranks_of_node = 2;
-  m.host = "node1";
-  m.device = {.name = "CPU \"fast\": 2 GHz", .memory_bytes = 8e9};
-  m.rounds = 3;
-  m.took_s = 12;
-  m.hop_s = 7e-6;
-  m.step_s = 40e-6;
-  m.slowed_computing = 1.25;
-  m.largest_message_bytes = 1 << 20;
-  const sim::Device device{100e9, 20e9, 0};
-  m.products[Precision::fp32] = products_by(planted(), device);
-  m.attentions[Precision::fp32] = attentions_by(planted(), device);
-  std::vector<CurvePoint> lawful, lawless;
-  for (double bytes = 1024; bytes < 1e8; bytes *= 4) {
-    lawful.push_back({bytes, noise(3e-6 + bytes / 20e9)});
-    lawless.push_back({bytes, noise(5e-6 + bytes / 3e9)});
-  }
-  for (const char* name : {"layer_norm", "residual_add", "adamw", "bias_add"})
-    m.computations[{Precision::fp32, name}] = config::Curve(lawful);
-  m.computations[{Precision::fp32, "gelu"}] = config::Curve(lawless);
-  m.computations[{Precision::fp32, "matmul"}] = config::Curve({{1e9, 1e-3}});
-  for (const char* name : {"all_reduce", "all_gather", "reduce_scatter", "send"})
-    m.communications[name] = straight(50e-6, 1e9, noise);
-  return m;
 }
 
 TEST(Laws, WriteAsACurveWhatTheyDoNotSayWell) {
@@ -340,87 +248,6 @@ TEST(Laws, NeedAProductAndSomethingThatMovesMemory) {
   m = node_of_two();
   m.computations.clear();
   EXPECT_THAT(test::error_of([&] { fit(m); }), HasSubstr("no operation that moves memory"));
-}
-
-// What is written is what a prediction reads, whatever stands in the device's name.
-TEST(CalibrationFiles, AreReadBack) {
-  const test::TemporaryFolder folder;
-  const Measured m = node_of_two();
-  const Laws laws = fit(m);
-  Wanted wanted;
-  wanted.layer.hidden = 192;
-  wanted.layer.sequence = 128;
-  folder.write("x-hardware.yaml", hardware_text(m, laws));
-  folder.write("x-calibration.yaml", calibration_text(m, laws, wanted, "x-hardware"));
-  folder.write("x.yaml",
-               "backend: sim\nhardware: x-hardware.yaml\ncalibration: x-calibration.yaml\n"
-               "model: {layers: 1, hidden: 64, heads: 2, vocab: 64, sequence: 32}\n"
-               "baseline: {precision: fp32, allreduce_algorithm: ring}\n");
-  const config::Experiment e = config::load_experiment(folder / "x.yaml");
-  EXPECT_EQ(config::stands_for(e), config::BackendKind::cpu);
-  EXPECT_EQ(e.hardware->gpus_of_node, 2);
-  EXPECT_NEAR(e.hardware->nvlink_bytes_per_s, laws.link_bytes_per_s, 1e-3 * laws.link_bytes_per_s);
-  const config::Calibration &c = *e.calibration, &written = laws.calibration;
-  EXPECT_NEAR(c.product_share, written.product_share, 1e-3);
-  EXPECT_NEAR(c.memory_share, written.memory_share, 1e-3);
-  EXPECT_NEAR(c.within_node->start_s, written.within_node->start_s, 1e-8);
-  EXPECT_NEAR(c.software.hop_s, 7e-6, 1e-9);
-  EXPECT_NEAR(c.software.step_s, 40e-6, 1e-8);
-  EXPECT_EQ(c.software.fused, config::traits_of(config::BackendKind::cpu).fused);
-  EXPECT_EQ(c.gpus, std::vector<std::string>{"x-hardware"});
-  const config::Curve* gelu = c.measured.computation(Precision::fp32, "gelu");
-  ASSERT_NE(gelu, nullptr);
-  EXPECT_NEAR(gelu->seconds_at(5e5), written.measured.computation(Precision::fp32, "gelu")->seconds_at(5e5), 1e-7);
-}
-
-// Each number of a calibration is in the step that it predicts.
-TEST(CalibrationFiles, PredictWithCurvesHopsAndSteps) {
-  const test::TemporaryFolder folder;
-  const Measured m = node_of_two();
-  const Laws laws = fit(m);
-  folder.write("x-hardware.yaml", hardware_text(m, laws));
-  folder.write("x-calibration.yaml", calibration_text(m, laws, usual(config::BackendKind::cpu), "x-hardware"));
-  folder.write("x.yaml",
-               "backend: sim\nhardware: x-hardware.yaml\ncalibration: x-calibration.yaml\n"
-               "model: {layers: 1, hidden: 64, heads: 2, vocab: 64, sequence: 32}\n"
-               "baseline: {precision: fp32, global_batch_size: 4, layout: {tensor_parallel: 2}}\n");
-  config::Experiment e = config::load_experiment(folder / "x.yaml");
-  const program::Layout layout{{program::Axis::tensor, 2}};
-  const program::ProgramSet set = workloads::build_programs(e.model, e.baseline, layout);
-  const auto step_s = [&] { return sim::Simulation(set, e.baseline, e, sim::network_of(e, {0, 0})).step_s(); };
-  const double plain_s = step_s();
-  e.calibration->software.step_s += 1;
-  EXPECT_NEAR(step_s(), plain_s + 1, 1e-6);
-  e.calibration->software.step_s -= 1;
-  e.calibration->software.hop_s += 1;
-  EXPECT_GT(step_s(), plain_s + 2);  // to a collective and back
-  e.calibration->software.hop_s -= 1;
-  for (const char* curve : {"gelu", "all_reduce"}) {
-    config::Experiment before = e;
-    const config::Curve slow({{1, 1.0}});
-    if (std::string_view(curve) == "gelu") {
-      e.calibration->measured.computations[{Precision::fp32, curve}] = slow;
-    } else {
-      e.calibration->measured.ranks = 2;
-      e.calibration->measured.communications[curve] = slow;
-    }
-    EXPECT_GT(step_s(), plain_s + 1) << curve;
-    std::swap(e, before);
-  }
-}
-
-// What only the other backend honours is refused.
-TEST(CalibrationFiles, AreOfOneBackend) {
-  const test::TemporaryFolder folder;
-  const Measured m = node_of_two();
-  const Laws laws = fit(m);
-  folder.write("x-hardware.yaml", hardware_text(m, laws));
-  folder.write("x-calibration.yaml", calibration_text(m, laws, usual(config::BackendKind::cpu), "x-hardware"));
-  folder.write("x.yaml",
-               "backend: sim\nhardware: x-hardware.yaml\ncalibration: x-calibration.yaml\n"
-               "model: {layers: 1, hidden: 64, heads: 2, vocab: 64, sequence: 32}\n"
-               "baseline: {precision: fp32, nccl_algo: Ring}\n");
-  EXPECT_THAT(test::error_of([&] { config::load_experiment(folder / "x.yaml"); }), HasSubstr("nccl_algo"));
 }
 
 }  // namespace

@@ -10,23 +10,21 @@
 
 #include "calibrate/files.h"
 #include "config/hardware.h"
+#include "support/played_job.h"
 #include "support/temporary_folder.h"
 
 namespace harness::calibrate {
 namespace {
 
 /// A job of one GPU, whose worker says of itself what `identity` has and does nothing else.
-class ProbedJob : public job::Job {
+class ProbedJob : public test::PlayedJob {
  public:
   explicit ProbedJob(NameValues identity) : identity_(std::move(identity)) {
-    job::RankPlace& place = places_.emplace_back();
+    job::RankPlace& place = seats().front();
     place.local_ranks = 4;
     place.device = "Xeon";
     place.memory_bytes = 64e9;
   }
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
-  const std::vector<job::RankPlace>& places() const override { return places_; }
   std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
     ++blocks_run;
     job::BlockOutcome outcome;
@@ -35,19 +33,11 @@ class ProbedJob : public job::Job {
     outcome.samples.emplace_back().task = job::ProbeSamples{identity_, "", 0, ""};
     return {outcome};
   }
-  std::vector<std::string> ask(const std::string& /*question*/) override { return {}; }
-  int follow() override { return 0; }
-  void finish(int /*exit_code*/) override {}
-  void leave() override {}
-  int stop_requests() const override { return 0; }
-  double allocation_end_unix_s() const override { return 0; }
-  const Clock& clock() const override { return system_clock(); }
 
   int blocks_run = 0;
 
  private:
   NameValues identity_;
-  std::vector<job::RankPlace> places_;
 };
 
 TEST(CalibratedDevice, IsWhatAGpuSaysOfItself) {

@@ -14,13 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 Node healthy(const std::string& host) {
-  static const Node one = [] {
-    test::NodeTree tree("dgx");
-    test::add_dgx(tree);
-    const machine::GpuReport gpus = test::healthy_gpus();
-    return tree.node(8, &gpus);
-  }();
-  Node node = one;
+  Node node = test::healthy_node();
   node.host = host;
   return node;
 }

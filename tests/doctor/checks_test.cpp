@@ -23,14 +23,15 @@ Change set(const std::string& name, const std::string& value) {
 Change hide(const std::string& name) {
   return [=](Node& node) { node.facts.set_unreadable(name, "permission denied"); };
 }
+Facts without(const Facts& facts, const std::string& name) {
+  Facts others;
+  for (const auto& [other, reading] : facts) {
+    if (other != name) others.set(other, reading);
+  }
+  return others;
+}
 Change unset(const std::string& name) {
-  return [=](Node& node) {
-    Facts others;
-    for (const auto& [other, reading] : node.facts) {
-      if (other != name) others.set(other, reading);
-    }
-    node.facts = others;
-  };
+  return [=](Node& node) { node.facts = without(node.facts, name); };
 }
 Change set_in_ranks(const std::string& name, const std::string& value) {
   return [=](Node& node) {
@@ -40,12 +41,8 @@ Change set_in_ranks(const std::string& name, const std::string& value) {
 Change hide_in_ranks(const std::string& name) {
   return [=](Node& node) {
     for (Rank& rank : node.ranks) {
-      Facts others;
-      for (const auto& [other, reading] : rank.facts) {
-        if (other != name) others.set(other, reading);
-      }
-      others.set_unreadable(name, "permission denied");
-      rank.facts = others;
+      rank.facts = without(rank.facts, name);
+      rank.facts.set_unreadable(name, "permission denied");
     }
   };
 }
@@ -226,16 +223,6 @@ const std::vector<Row>& rows() {
   return all;
 }
 
-Node healthy() {
-  static const Node node = [] {
-    test::NodeTree tree("dgx01");
-    test::add_dgx(tree);
-    const machine::GpuReport gpus = test::healthy_gpus();
-    return tree.node(8, &gpus);
-  }();
-  return node;
-}
-
 std::vector<Finding> found(const std::string& id, const Node& node) {
   const auto check = std::ranges::find(checks(), id, &Check::id);
   if (check == checks().end()) return {};
@@ -248,8 +235,14 @@ Verdict worst(const std::vector<Finding>& findings) {
   return std::ranges::min(findings, {}, &Finding::verdict).verdict;
 }
 
+std::vector<Finding> found_after(const Row& row, const Change& change) {
+  Node node = test::healthy_node();
+  both(row.prepare, change)(node);
+  return found(row.check, node);
+}
+
 TEST(Checks, HostBindingIsSaidWithWhatIsBoundNow) {
-  Node node = healthy();
+  Node node = test::healthy_node();
   half_on_each_numa_node(node);
   EXPECT_EQ(found("rank.host_binding", node).front().evidence,
             "4 ranks on NUMA node 0, 4 ranks on NUMA node 1; since the start, 1.0 % of memory came from another NUMA "
@@ -265,7 +258,7 @@ TEST(Checks, HostBindingIsSaidWithWhatIsBoundNow) {
 }
 
 TEST(Checks, WithAChannelTheDaemonOfImexMustRun) {
-  Node node = healthy();
+  Node node = test::healthy_node();
   rack(node);
   node.facts.set("imex/channel", "channel0");
   EXPECT_EQ(worst(found("gpu.imex", node)), Verdict::warn);
@@ -274,14 +267,14 @@ TEST(Checks, WithAChannelTheDaemonOfImexMustRun) {
 }
 
 TEST(Checks, AFabricManagerOutsideOfTheContainerIsNotMissed) {
-  Node node = healthy();
+  Node node = test::healthy_node();
   both(unset("daemon/fabric_manager"), set("os/container", "yes"))(node);
   EXPECT_EQ(worst(found("gpu.fabric_manager", node)), Verdict::unknown);
 }
 
 // Slurm with ConstrainDevices: each task sees its own GPU as number 0, and the job has half of the node.
 TEST(Checks, ARankIsHeldAgainstTheGpusThatItMayUse) {
-  Node node = healthy();
+  Node node = test::healthy_node();
   node.ranks.resize(4);
   for (int i = 0; i < 8; ++i) {
     const std::string address = test::gpu_address(i);
@@ -305,7 +298,7 @@ TEST(Checks, ARankIsHeldAgainstTheGpusThatItMayUse) {
 
 // One launched for the node, which started the others, and a GPU that fell off the bus.
 TEST(Checks, RanksThatARankStartedSayNothingOfTheLaunch) {
-  Node node = healthy();
+  Node node = test::healthy_node();
   half_on_each_numa_node(node);
   for (std::size_t i = 1; i < node.ranks.size(); ++i) {
     node.ranks[i].facts.set("started_by", "0");
@@ -333,9 +326,7 @@ TEST(Checks, EachHasARowHereAndAnIdOfItsOwn) {
 
 TEST(Checks, EachPassesOnAHealthyNode) {
   for (const Row& row : rows()) {
-    Node node = healthy();
-    row.prepare(node);
-    const auto findings = found(row.check, node);
+    const auto findings = found_after(row, nothing);
     ASSERT_FALSE(findings.empty()) << row.check;
     if (row.check == "ib.flow_control") continue;  // nothing in /sys tells it
     EXPECT_EQ(worst(findings), Verdict::pass) << row.check << ": " << findings.front().evidence;
@@ -344,10 +335,7 @@ TEST(Checks, EachPassesOnAHealthyNode) {
 
 TEST(Checks, EachNamesItsFault) {
   for (const Row& row : rows()) {
-    Node node = healthy();
-    row.prepare(node);
-    row.bad(node);
-    const auto findings = found(row.check, node);
+    const auto findings = found_after(row, row.bad);
     ASSERT_FALSE(findings.empty()) << row.check;
     EXPECT_EQ(worst(findings), row.verdict) << row.check << ": " << findings.front().evidence;
     for (const Finding& finding : findings) {
@@ -358,10 +346,7 @@ TEST(Checks, EachNamesItsFault) {
 
 TEST(Checks, WhatCannotBeReadIsNeitherPassNorFail) {
   for (const Row& row : rows()) {
-    Node node = healthy();
-    row.prepare(node);
-    row.hidden(node);
-    const auto findings = found(row.check, node);
+    const auto findings = found_after(row, row.hidden);
     ASSERT_FALSE(findings.empty()) << row.check;
     EXPECT_EQ(worst(findings), row.when_hidden) << row.check << ": " << findings.front().evidence;
   }

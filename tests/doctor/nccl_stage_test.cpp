@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 #include "bench_job.h"
@@ -74,10 +75,14 @@ Node node_with_ports(const std::string& host, int first_rank, int ports = 2) {
   return node;
 }
 
+// A rank of which nothing else is known yet.
+RankText on_infiniband(int adapters = 2) {
+  return RankText().version("2.28.9+cuda13.0").starts("eth0").adapters(adapters).over("IB");
+}
+
 // As a sound rank logs: each has the adapter beside its GPU.
 RankText sound(int rank) {
-  RankText text;
-  text.version("2.28.9+cuda13.0").starts("eth0").adapters(2).over("IB").multicast(true).dma_buf().connects(5);
+  RankText text = on_infiniband().multicast(true).dma_buf().connects(5);
   text.info("16 coll channels, 0 collnet channels, 16 nvls channels, 32 p2p channels, 2 p2p channels per peer");
   return text.sends(fmt::format("NET/IB/{}/GDRDMA", rank % 2)).peers("P2P/CUMEM");
 }
@@ -149,13 +154,9 @@ TEST(NcclStage, GpusWithoutDmaBufAreCounted) {
 
 TEST(NcclStage, SocketsThoughThereArePorts) {
   Job job;
-  for (const int rank : {2, 3})
-    job.texts[static_cast<std::size_t>(rank)] = RankText()
-                                                    .starts("eth0")
-                                                    .info("NET/IB : No device found.")
-                                                    .info("NET/Socket : Using [0]eth0:10.0.0.2<0>")
-                                                    .over("Socket")
-                                                    .sends("NET/Socket/0");
+  job.texts[2] = RankText().starts("eth0").info("NET/IB : No device found.");
+  job.texts[2].info("NET/Socket : Using [0]eth0:10.0.0.2<0>").over("Socket").sends("NET/Socket/0");
+  job.texts[3] = job.texts[2];
   EXPECT_EQ(job.told(), Lines{"fail nccl.network node1: NCCL talks over sockets, though 2 ports are active for RDMA: "
                               "mlx5_0:1, mlx5_1:1"});
   // One node needs none.
@@ -177,11 +178,8 @@ TEST(NcclStage, RanksOnDifferentNetworks) {
 
 TEST(NcclStage, GpuDirectThatIsOff) {
   Job job;
-  for (const int rank : {0, 1}) {
-    RankText text;
-    text.version("2.28.9+cuda13.0").starts("eth0").adapters(2).over("IB").multicast(true);
-    job.texts[static_cast<std::size_t>(rank)] = text.sends(fmt::format("NET/IB/{}", rank % 2));
-  }
+  job.texts[0] = on_infiniband().multicast(true).sends("NET/IB/0");
+  job.texts[1] = on_infiniband().multicast(true).sends("NET/IB/1");
   EXPECT_EQ(job.told(),
             Lines{"fail nccl.gpu_direct node0: no connection uses GPUDirect RDMA: all goes through host memory"});
   job.texts[1].sends("NET/IB/1/GDRDMA");
@@ -201,21 +199,13 @@ TEST(NcclStage, AConnectionThatIsNotLoggedIsUnknown) {
 
 TEST(NcclStage, FewerAdaptersThanPorts) {
   Job job;
-  for (const int rank : {2, 3}) {
-    RankText text;
-    text.version("2.28.9+cuda13.0").starts("eth0").adapters(1).over("IB");
-    job.texts[static_cast<std::size_t>(rank)] = text.sends("NET/IB/0/GDRDMA");
-  }
+  job.texts[2] = job.texts[3] = on_infiniband(1).sends("NET/IB/0/GDRDMA");
   EXPECT_EQ(job.told(), Lines{"warn nccl.rails node1: NCCL has 1 of 2 active ports; not mlx5_1:1"});
 }
 
 TEST(NcclStage, AnAdapterThatNobodyUses) {
   Job job;
-  for (const int rank : {2, 3}) {
-    RankText text;
-    text.version("2.28.9+cuda13.0").starts("eth0").adapters(2).over("IB");
-    job.texts[static_cast<std::size_t>(rank)] = text.sends("NET/IB/1(3)/GDRDMA");
-  }
+  job.texts[2] = job.texts[3] = on_infiniband().sends("NET/IB/1(3)/GDRDMA");
   EXPECT_EQ(job.told(), Lines{"warn nccl.rails node1: connections use 1 of NCCL's 2 adapters; not mlx5_0:1"});
   job.nodes[1].facts.set("gpu/0000:1f:00.0/device", "0x2330");  // a GPU without a rank
   EXPECT_EQ(job.verdict("nccl.rails", "node1"), Verdict::skip);
@@ -232,21 +222,16 @@ TEST(NcclStage, AnAdapterMoreThanGpusIsNotMissed) {
 // One device of the ports of one adapter is numbered after all others.
 TEST(NcclStage, PortsThatNcclMergesAreNotIdle) {
   Job job;
-  for (const int rank : {2, 3}) {
-    RankText text;
-    text.version("2.28.9+cuda13.0").starts("eth0").adapters(2).over("IB");
-    job.texts[static_cast<std::size_t>(rank)] = text.sends("NET/IB/2/GDRDMA");
-  }
+  job.texts[2] = job.texts[3] = on_infiniband().sends("NET/IB/2/GDRDMA");
   EXPECT_EQ(job.told(), Lines{});
   EXPECT_EQ(job.verdict("nccl.rails", "node1"), Verdict::pass);
 }
 
 TEST(NcclStage, DevicesOfAPluginAreNotMissed) {
   Job job;
-  for (RankText& text : job.texts) {
-    text = RankText().version("2.28.9+cuda13.0").starts("eth0").over("IBext_v10").multicast(true);
-    text.sends("NET/IBext_v10/0/GDRDMA");
-  }
+  job.texts[0] = RankText().version("2.28.9+cuda13.0").starts("eth0").over("IBext_v10").multicast(true);
+  job.texts[0].sends("NET/IBext_v10/0/GDRDMA");
+  job.texts.assign(4, job.texts[0]);
   EXPECT_EQ(job.told(), Lines{});
   EXPECT_EQ(job.verdict("nccl.rails", "node1"), Verdict::pass);
 }
@@ -254,10 +239,7 @@ TEST(NcclStage, DevicesOfAPluginAreNotMissed) {
 // The trays of one rack.
 TEST(NcclStage, NodesOfOneNvlinkDomainNeedNoAdapter) {
   Job job;
-  for (RankText& text : job.texts) {
-    text = RankText().version("2.28.9+cuda13.0").starts("eth0").adapters(2).over("IB").multicast(true);
-    text.peers("P2P/MNNVL");
-  }
+  for (RankText& text : job.texts) text = on_infiniband().multicast(true).peers("P2P/MNNVL");
   EXPECT_EQ(job.told(), Lines{});
   EXPECT_EQ(job.verdict("nccl.gpu_direct", "node1"), Verdict::skip);
   EXPECT_EQ(job.verdict("nccl.rails", "node1"), Verdict::skip);
@@ -296,7 +278,6 @@ TEST(NcclStage, EfaWithoutItsPlugin) {
 
 TEST(NcclStage, VersionsThatDiffer) {
   Job job;
-  job.texts[2] = sound(2);
   job.texts[2].version("2.21.5+cuda12.4");
   job.texts[3] = RankText().starts("eth0").adapters(2).over("IB");
   EXPECT_THAT(job.told(), ::testing::IsSupersetOf(
@@ -316,14 +297,11 @@ TEST(NcclStage, GpusThatTalkThroughHostMemory) {
 
 TEST(NcclStage, AFabricWithoutMulticast) {
   Job job;
-  for (RankText& text : job.texts) {
-    text = RankText().version("2.28.9").starts("eth0").adapters(2).over("IB").multicast(false);
-  }
+  for (RankText& text : job.texts) text = on_infiniband().multicast(false);
   EXPECT_EQ(job.verdict("nccl.nvls", "node0"), Verdict::warn);
   job.texts[1].multicast(true);
   EXPECT_EQ(job.verdict("nccl.nvls", "node0"), Verdict::warn);
-  for (const int rank : {2, 3})
-    job.texts[static_cast<std::size_t>(rank)].info("NCCL_NVLS_ENABLE set by environment to 0.");
+  for (RankText& text : std::span(job.texts).last(2)) text.info("NCCL_NVLS_ENABLE set by environment to 0.");
   EXPECT_EQ(job.verdict("nccl.nvls", "node1"), Verdict::skip);
   job.texts[2] = job.texts[3] = RankText().starts("eth0").over("IB").multicast(false);
   for (const std::string& gpu : job.nodes[1].facts.under("nvml"))

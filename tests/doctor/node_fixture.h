@@ -281,4 +281,15 @@ inline std::vector<std::string> worth_reading(const doctor::Diagnosis& diagnosis
   return lines;
 }
 
+/// With eight ranks.
+inline doctor::Node healthy_node() {
+  static const doctor::Node node = [] {
+    NodeTree tree("dgx01");
+    add_dgx(tree);
+    const machine::GpuReport gpus = healthy_gpus();
+    return tree.node(8, &gpus);
+  }();
+  return node;
+}
+
 }  // namespace harness::test

@@ -15,13 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::vector<Node> two_nodes(const std::string& lanes_of_second = "16") {
-  static const Node healthy = [] {
-    test::NodeTree tree("dgx01");
-    test::add_dgx(tree);
-    const machine::GpuReport gpus = test::healthy_gpus();
-    return tree.node(8, &gpus);
-  }();
-  std::vector<Node> nodes{healthy, healthy};
+  std::vector<Node> nodes(2, test::healthy_node());
   nodes[1].host = "dgx02";
   nodes[1].facts.set("hca/mlx5_2/width", lanes_of_second);
   return nodes;

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "support/played_job.h"
 #include "support/temporary_folder.h"
 #include "sweep/limits_of_machine.h"
 
@@ -42,14 +43,11 @@ job::Samples reached(double flops) {
 }
 
 // Every rank of a block reaches what `flops` says of its request and of the blocks before it.
-class FakeJob : public job::Job {
+class FakeJob : public test::PlayedJob {
  public:
   using Flops = std::function<double(const job::BlockRequest&, int)>;
   explicit FakeJob(Flops flops) : flops_(std::move(flops)) {}
 
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
-  const std::vector<job::RankPlace>& places() const override { return places_; }
   std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
     const job::BlockRequest& request = blocks.at(0).request;
     EXPECT_TRUE(std::holds_alternative<job::Probe>(request.task));
@@ -59,20 +57,14 @@ class FakeJob : public job::Job {
     for (int rank = 0; rank < request.layout.ranks() && outcome.ok; ++rank) outcome.samples.push_back(reached(flops));
     return {outcome};
   }
-  std::vector<std::string> ask(const std::string&) override { return {}; }
-  int follow() override { return 0; }
-  void finish(int) override {}
-  void leave() override {}
   int stop_requests() const override { return stops; }
   double allocation_end_unix_s() const override { return end_unix_s; }
-  const Clock& clock() const override { return system_clock(); }
 
   int blocks_run = 0, stops = 0;
   double end_unix_s = 0;
 
  private:
   Flops flops_;
-  std::vector<job::RankPlace> places_;
 };
 
 TEST(Peaks, TheBestMeasurementCounts) {

@@ -6,17 +6,15 @@
 #include <sstream>
 
 #include "plan/prepare.h"
+#include "support/played_job.h"
 #include "sweep/planned_result.h"
 
 namespace harness::sweep {
 namespace {
 
 // Every block succeeds, and each of its ranks says that it used so much memory.
-class GreedyJob : public job::Job {
+class GreedyJob : public test::PlayedJob {
  public:
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
-  const std::vector<job::RankPlace>& places() const override { return places_; }
   std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
     const job::BlockRequest& request = blocks.at(0).request;
     job::TimelineSamples timeline;
@@ -27,19 +25,9 @@ class GreedyJob : public job::Job {
     outcome.samples[0].set_up.build_s = build_s;
     return {outcome};
   }
-  std::vector<std::string> ask(const std::string&) override { return {}; }
-  int follow() override { return 0; }
-  void finish(int) override {}
-  void leave() override {}
-  int stop_requests() const override { return 0; }
-  double allocation_end_unix_s() const override { return 0; }
-  const Clock& clock() const override { return system_clock(); }
 
   std::int64_t used_bytes = 0;  // by sequence of a micro-batch
   double build_s = 0;           // which is said and not waited for
-
- private:
-  std::vector<job::RankPlace> places_{1};
 };
 
 class Timelines : public ::testing::Test {

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "job/job.h"
+
+namespace harness::test {
+
+/// A job whose ranks are played: nothing runs, nobody answers and nobody asks it to stop. What a test is about, it
+/// overrides.
+class PlayedJob : public job::Job {
+ public:
+  explicit PlayedJob(std::vector<job::RankPlace> places = std::vector<job::RankPlace>(1))
+      : places_(std::move(places)) {}
+
+  int rank() const override { return 0; }
+  int size() const override { return static_cast<int>(places_.size()); }
+  const std::vector<job::RankPlace>& places() const override { return places_; }
+  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& /*blocks*/) override { return {}; }
+  std::vector<std::string> ask(const std::string& /*question*/) override { return {}; }
+  int follow() override { return 0; }
+  void finish(int /*exit_code*/) override {}
+  void leave() override {}
+  int stop_requests() const override { return 0; }
+  double allocation_end_unix_s() const override { return 0; }
+  const Clock& clock() const override { return system_clock(); }
+
+  /// For a test to change.
+  std::vector<job::RankPlace>& seats() { return places_; }
+
+ private:
+  std::vector<job::RankPlace> places_;
+};
+
+}  // namespace harness::test
