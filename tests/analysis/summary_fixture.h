@@ -53,6 +53,11 @@ class SummaryTest : public ::testing::Test {
     }
     return result;
   }
+  // Its change is unresolved.
+  store::Result open_after_four_rounds() {
+    return sweep(4, {"a=1"},
+                 [](int c, int round) { return (c == 2 ? 1.03 : 1.0) * (1 + 0.005 * ((3 * c + 5 * round) % 7 - 3)); });
+  }
   // Case 2 takes 0.8 s, the others 1 s, with a drift all share and a scatter of 0.1 %.
   store::Result ordinary(int rounds = 12) {
     return sweep(rounds, {"micro_batch_size=2", "micro_batch_size=4"}, [](int c, int round) {

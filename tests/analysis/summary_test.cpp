@@ -195,8 +195,7 @@ TEST_F(SummaryTest, WarningsOnOversubscribedNodes) {
 }
 
 TEST_F(SummaryTest, UnresolvedCasesSayHowManyRounds) {
-  store::Result result = sweep(
-      4, {"a=1"}, [](int c, int round) { return (c == 2 ? 1.03 : 1.0) * (1 + 0.005 * ((3 * c + 5 * round) % 7 - 3)); });
+  const store::Result result = open_after_four_rounds();
   const Summary summary = summarise(result);
   ASSERT_EQ(summary.cases[2].effect->verdict, Verdict::unresolved);
   EXPECT_TRUE(warns(summary, "--rounds " + std::to_string(summary.cases[2].effect->rounds_needed)) ||
@@ -216,8 +215,7 @@ TEST_F(SummaryTest, OnlyChangesThatRunAreAReasonForMoreRounds) {
   EXPECT_EQ(open(control), 0);
   EXPECT_FALSE(warns(control, "unresolved after"));
 
-  store::Result change = sweep(
-      4, {"a=1"}, [](int c, int round) { return (c == 2 ? 1.03 : 1.0) * (1 + 0.005 * ((3 * c + 5 * round) % 7 - 3)); });
+  store::Result change = open_after_four_rounds();
   EXPECT_EQ(open(summarise(change)), 1);
   EXPECT_TRUE(warns(summarise(change), "1 unresolved after 4 rounds: a=1."));
   change.cases[2].status = store::CaseStatus::failed;

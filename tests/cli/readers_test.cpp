@@ -1,4 +1,4 @@
-// compare, export, trace and the costs of show, in-process, on files written for the test.
+// show, export and trace, in-process, on files written for the test.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,55 +31,6 @@ TEST_F(Readers, NoMessageCarriesControls) {
   EXPECT_THAT(say({"variables", "a", "\u009b31m"}).err, HasSubstr("\\x9b31m"));
   EXPECT_THAT(say({"plan", "x.yaml", "--set"}).err, HasSubstr("--set needs a value"));
   EXPECT_THAT(say({"show", std::string(300, 'n')}).err, HasSubstr("File name too long"));
-}
-
-TEST_F(Readers, CompareExitsWithWhatItFound) {
-  const auto a = write("a.h5", test::samples::nothing_moved());
-  const auto slower = write("slower.h5", test::samples::nothing_moved(), 1.1);
-  const auto faster = write("faster.h5", test::samples::nothing_moved(), 0.9);
-  EXPECT_EQ(say({"compare", a, a}).code, 0);
-  EXPECT_EQ(say({"compare", a, slower}).code, 0);  // it was not asked to judge
-  EXPECT_EQ(say({"compare", a, slower, "--fail-on", "slower"}).code, 2);
-  EXPECT_EQ(say({"compare", a, slower, "--fail-on", "slower:5"}).code, 2);
-  EXPECT_EQ(say({"compare", a, slower, "--fail-on", "slower:5%"}).code, 2);
-  EXPECT_EQ(say({"compare", a, slower, "--fail-on", "slower:11"}).code, 0);
-  EXPECT_EQ(say({"compare", a, faster, "--fail-on", "slower"}).code, 0);
-  EXPECT_EQ(say({"compare", a, faster, slower, "--fail-on", "slower"}).code, 2);
-  EXPECT_EQ(say({"compare", a, a, "--fail-on", "slower"}).code, 0);
-}
-
-TEST_F(Readers, TheGateOfNonInferiorityWantsAProof) {
-  const auto a = write("a.h5", test::samples::nothing_moved());
-  const auto slower = write("slower.h5", test::samples::nothing_moved(), 1.1);
-  EXPECT_EQ(say({"compare", a, slower, "--fail-on", "slower:11"}).code, 0);
-  EXPECT_EQ(say({"compare", a, slower, "--fail-on", "not-proven-within:5%"}).code, 2);
-  EXPECT_EQ(say({"compare", a, slower, "--fail-on", "not-proven-within:50%"}).code, 0);
-  EXPECT_EQ(say({"compare", a, a, "--fail-on", "not-proven-within:20%"}).code, 0);
-  EXPECT_EQ(say({"compare", a, a, "--fail-on", "not-proven-within:0.01%"}).code, 2);  // no proof, though it is the same
-  EXPECT_THAT(say({"compare", a, a, "--fail-on", "not-proven-within"}).err, HasSubstr("not-proven-within:2%"));
-}
-
-TEST_F(Readers, CiFormatsHaveALinePerCase) {
-  const auto a = write("a.h5", test::samples::nothing_moved());
-  const auto slower = write("slower.h5", test::samples::nothing_moved(), 1.1);
-  const Said junit = say({"compare", a, slower, "--fail-on", "slower:5", "--format", "junit"});
-  EXPECT_EQ(junit.code, 2);
-  EXPECT_THAT(junit.out, HasSubstr("<testsuite name=\"harness compare\" tests=\"5\" failures=\"4\" errors=\"0\""));
-  EXPECT_THAT(junit.out, HasSubstr("<testcase classname=\"slower.h5 against a.h5\" name=\"micro_batch_size=2\""));
-  EXPECT_THAT(junit.out, HasSubstr("<failure message=\"slower, +10.0 % ["));
-  const Said github = say({"compare", a, slower, "--fail-on", "slower:5", "--format", "github"});
-  EXPECT_THAT(github.out, HasSubstr("::error title=micro_batch_size=2::slower, +10.0 %25 ["));
-  EXPECT_THAT(github.out, HasSubstr("::notice title=harness compare::4 of 5 checks failed.\n"));
-  EXPECT_THAT(say({"compare", a, slower, "--fail-on", "slower:15", "--format", "junit"}).out,
-              HasSubstr("failures=\"0\""));
-  EXPECT_THAT(say({"compare", a, slower, "--fail-on", "not-proven-within:5%", "--format", "junit"}).out,
-              HasSubstr("; not proven to be within 5 %"));
-  // Files that cannot be compared are a failure, not an empty report.
-  store::Result other = test::samples::nothing_moved();
-  other.ranks = 8;
-  const Said unlike = say({"compare", a, write("ranks.h5", other), "--format", "junit"});
-  EXPECT_EQ(unlike.code, 3);
-  EXPECT_THAT(unlike.out, HasSubstr("tests=\"1\" failures=\"1\""));
 }
 
 TEST_F(Readers, CiFormatsOfOneSweepFailWhereItFailed) {
@@ -187,41 +138,6 @@ TEST_F(Readers, FollowPrintsAfterEachRoundUntilTheSweepHasEnded) {
   EXPECT_THAT(say({"show", path, "--follow", "--format", "json"}).err, HasSubstr("--follow prints text"));
 }
 
-TEST_F(Readers, HistoryNamesWhereACaseChanged) {
-  std::vector<std::string> files;
-  for (int night = 1; night <= 10; ++night) {
-    store::Result result = test::samples::nothing_moved();
-    result.created = fmt::format("2026-01-{:02}T03:00:00Z", night);
-    files.push_back(write(fmt::format("n{}.h5", night), result, (night < 7 ? 1 : 1.1) + 0.001 * (night % 3)));
-  }
-  std::vector<std::string> arguments{"compare", "--history"};
-  arguments.insert(arguments.end(), files.rbegin(), files.rend());
-  const Said text = say(arguments);
-  EXPECT_EQ(text.code, 0) << text.err;
-  EXPECT_THAT(text.out, HasSubstr("Over 10 runs the step time changed: baseline +10.0 % between n6.h5 and n7.h5"));
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), arguments.begin(), arguments.end());
-    return say(more);
-  };
-  EXPECT_EQ(with({"--fail-on", "slower"}).code, 2);
-  EXPECT_EQ(with({"--fail-on", "slower:15"}).code, 0);
-  EXPECT_EQ(with({"--fail-on", "not-proven-within:5"}).code, 1);
-  EXPECT_EQ(with({"--reproduce"}).code, 1);
-  const auto json = nlohmann::json::parse(with({"--format", "json"}).out);
-  EXPECT_EQ(json["schema"], "harness-history");
-  EXPECT_EQ(json["cases"][0]["change"]["first_run_after"], 6);
-  EXPECT_EQ(json["cases"][0]["step_seconds"].size(), 10u);
-  EXPECT_THAT(with({"--format", "junit"}).out, HasSubstr("failures=\"4\""));
-  // A bad night does not count, and too few runs have no verdict.
-  const Said left_out = with({write("moved.h5", test::samples::unreliable())});
-  EXPECT_EQ(left_out.code, 0) << left_out.err;
-  EXPECT_THAT(left_out.out, HasSubstr("! Left out: moved.h5 is unreliable"));
-  EXPECT_THAT(say({"compare", "--history", files[0], files[1]}).out, HasSubstr("too few for a verdict"));
-  store::Result other = test::samples::nothing_moved();
-  other.ranks = 8;
-  EXPECT_EQ(with({write("ranks.h5", other)}).code, 3);
-}
-
 TEST_F(Readers, TablesAreSeenAsAskedFor) {
   const auto a = write("a.h5", test::samples::everything());
   EXPECT_THAT(say({"show", a, "--columns", "change,verdict"}).out,
@@ -235,47 +151,6 @@ TEST_F(Readers, TablesAreSeenAsAskedFor) {
   unsetenv("COLUMNS");
   EXPECT_THAT(narrow, HasSubstr("Left out to fit 80 columns"));
   EXPECT_EQ(csv, say({"show", a, "--format", "csv"}).out);
-}
-
-TEST_F(Readers, CompareRefusesWhatIsUnlikeAndDoubtsWhatIsUnreliable) {
-  const auto a = write("a.h5", test::samples::nothing_moved());
-  store::Result other = test::samples::nothing_moved();
-  other.ranks = 8;
-  const auto ranks = write("ranks.h5", other);
-  const auto moved = write("moved.h5", test::samples::unreliable());
-  const auto part = write("part.h5", test::samples::partial());
-  const Said refused = say({"compare", a, ranks});
-  EXPECT_EQ(refused.code, 3);
-  EXPECT_THAT(refused.out, HasSubstr("Numbers of ranks differ"));
-  EXPECT_THAT(refused.out, Not(HasSubstr("tokens/s")));
-  const Said anyway = say({"compare", a, ranks, "--anyway"});
-  EXPECT_EQ(anyway.code, 0);
-  EXPECT_THAT(anyway.out, HasSubstr("tokens/s"));
-  EXPECT_EQ(say({"compare", a, moved}).code, 4);
-  EXPECT_EQ(say({"compare", a, part}).code, 4);
-  // Nothing in common is nothing compared, not "no regression".
-  store::Result bf16 = test::samples::nothing_moved();
-  for (auto& row : bf16.cases) row.settings[0] = "bf16";
-  EXPECT_EQ(say({"compare", a, write("bf16.h5", bf16), "--fail-on", "slower"}).code, 3);
-  EXPECT_EQ(say({"compare", a, ranks, "--reproduce"}).code, 0);  // effects, not times
-}
-
-TEST_F(Readers, CompareTakesRunsOfTwoSides) {
-  std::vector<std::string> arguments{"compare"};
-  for (const double factor : {1.0, 1.01, 0.99})
-    arguments.push_back(write(fmt::format("a{}.h5", factor), test::samples::nothing_moved(), factor));
-  arguments.emplace_back("--with");
-  for (const double factor : {1.2, 1.21, 1.19})
-    arguments.push_back(write(fmt::format("b{}.h5", factor), test::samples::nothing_moved(), factor));
-  const Said text = say(arguments);
-  EXPECT_EQ(text.code, 0);
-  EXPECT_THAT(text.out, HasSubstr("The interval is between runs"));
-  for (const char* more : {"--format", "json", "--fail-on", "slower:10"}) arguments.emplace_back(more);
-  const Said json = say(arguments);
-  EXPECT_EQ(json.code, 2);
-  const auto parsed = nlohmann::json::parse(json.out);
-  EXPECT_TRUE(parsed["comparisons"][0]["between_runs"]);
-  EXPECT_EQ(parsed["comparisons"][0]["cases"][0]["a"]["runs"], 3);
 }
 
 TEST_F(Readers, SlipsInArgumentsAreUsageErrors) {
