@@ -12,5 +12,13 @@ TEST(Text, ALongListNamesItsFirstAndCountsTheRest) {
   EXPECT_EQ(join_first({}, 2), "");
 }
 
+TEST(Text, SplitGivesOnePartMoreThanThereAreSeparators) {
+  using Parts = std::vector<std::string_view>;
+  EXPECT_EQ(split("a,b,", ','), (Parts{"a", "b", ""}));
+  EXPECT_EQ(split(",", ','), (Parts{"", ""}));
+  EXPECT_EQ(split("a b", ','), Parts{"a b"});
+  EXPECT_EQ(split("", ','), Parts{""});
+}
+
 }  // namespace
 }  // namespace harness

@@ -198,20 +198,20 @@ void launch_norm_backward(const char* name, Stream stream, const Backward<T, cen
   }
 }
 
-template <bool centres, class Op>
-void first_stage(const char* name, Stream stream, const backend::Bound<Op>& a, const backend::KernelContext& context) {
+template <bool centres, class Op>  // Op: bound
+void first_stage(const char* name, Stream stream, const Op& a, const backend::KernelContext& context) {
   const PartialSums left = partial_sums(a, context);
   const float* mean = nullptr;
   if constexpr (centres) mean = a.mean.f32();
   backend::with_type(a.dout.type, [&](auto tag) {
     using T = decltype(tag);
-    const Backward<T, centres> t{a.dout.as<const T>(),
-                                 a.sum.as<const T>(),
-                                 a.gamma.as<const T>(),
+    const Backward<T, centres> t{a.dout.template as<const T>(),
+                                 a.sum.template as<const T>(),
+                                 a.gamma.template as<const T>(),
                                  mean,
                                  a.rstd.f32(),
-                                 a.dresidual.as<const T>(),
-                                 a.din.as<T>(),
+                                 a.dresidual.template as<const T>(),
+                                 a.din.template as<T>(),
                                  context.scratch,
                                  a.rows,
                                  a.width,
@@ -221,7 +221,7 @@ void first_stage(const char* name, Stream stream, const backend::Bound<Op>& a, c
 }
 
 template <class Op>
-void both_stages(Stream stream, const backend::Bound<Op>& op, const backend::KernelContext& context) {
+void both_stages(Stream stream, const Op& op, const backend::KernelContext& context) {
   run_first_stage(stream, op, context);
   const PartialSums sums[] = {partial_sums(op, context)};
   run_second_stages(stream, sums);
