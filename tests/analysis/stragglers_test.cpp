@@ -193,7 +193,10 @@ TEST(Bottleneck, PromisesNoBoundFromAPeakThatIsExceeded) {
   store::Result r = test::samples::random_timeline(1, 1, 2);
   r.backend = "cuda";
   Waterfall peak;
-  peak.bars.push_back({.part = Part::matrix_products, .seconds = 0.6, .roof_s = 0.3});
+  WaterfallBar& bar = peak.bars.emplace_back();
+  bar.part = Part::matrix_products;
+  bar.seconds = 0.6;
+  bar.roof_s = 0.3;
   int bounded = 0, unbounded = 0;
   for (const double mfu : {0.5, 1.2}) {
     peak.mfu = mfu;
