@@ -98,7 +98,7 @@ TEST(Signals, FirstFinishesTheBlockAndKeepsAPartialResult) {
 // Kills the whole job at a random moment again and again; each time the file opens and holds every block whose end was
 // reported. Then --resume completes it.
 TEST(Kill, AtRandomMomentsLosesNoFinishedBlock) {
-  const int times = test::soaking() ? 200 : test::sanitized ? 4 : 10;
+  const int times = test::times(10, 4, 200);
   std::mt19937 random(7);
   for (int i = 0; i < times; ++i) {
     const TemporaryFolder folder;

@@ -113,7 +113,7 @@ void check_ending(const Actor& actor, const test::Outcome& o) {
 
 TEST_F(Pairs, AtRandomMomentsLoseNoBlockAndMixNothing) {
   ASSERT_NE(losses_[11], losses_[22]);
-  const int pairs = test::soaking() ? 200 : test::sanitized ? 3 : 8;
+  const int pairs = test::times(8, 3, 200);
   for (int seed = 1; seed <= pairs; ++seed) {
     SCOPED_TRACE("pair " + std::to_string(seed));
     std::mt19937 random(static_cast<unsigned>(seed));

@@ -79,8 +79,9 @@ void expect_one_case_lost(const Fault& fault, Place place, int rank) {
 // The whole grid when soaking; else a dozen cells of it, in which every rank meets every place. With the sanitizers
 // four, of every rank and place: there it is about addresses, and these are the same.
 TEST(SharedProcessFaults, LoseTheirCaseAndNothingElse) {
-  constexpr std::size_t all = faults.size() * places.size() * ranks, few = test::sanitized ? 4 : 12;
-  for (std::size_t i = 0; i < (test::soaking() ? all : few); ++i) {
+  constexpr int all = faults.size() * places.size() * ranks;
+  const auto cells = static_cast<std::size_t>(test::times(12, 4, all));
+  for (std::size_t i = 0; i < cells; ++i) {
     // Kinds, places and ranks go round at lengths without a common divisor, so that all combinations come by.
     const Fault& fault = faults[i % faults.size()];
     const Place place = places[i % places.size()];

@@ -23,4 +23,10 @@ inline int draws(int usual, int soak) {
   return sanitized ? usual / 10 : usual;
 }
 
+/// How often a test does what takes long: as often as `make soak` asks, `usual`, or fewer where sanitizers watch.
+inline int times(int usual, int with_sanitizers, int soak) {
+  if (soaking()) return soak;
+  return sanitized ? with_sanitizers : usual;
+}
+
 }  // namespace harness::test
