@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/distributions.h"
+#include "base/median.h"
 
 namespace harness::analysis {
 namespace {
