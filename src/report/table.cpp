@@ -146,15 +146,17 @@ std::vector<Table> narrowed(const Table& table, std::size_t width) {
   if (const auto widths = widths_within(table, width); !widths.empty()) return {with_lines(table, widths)};
   const std::size_t keys = keys_of(table);
   std::vector<Table> tables;
-  for (std::size_t begin = keys, end = keys; begin < table.columns.size(); begin = end) {
+  for (std::size_t begin = keys; begin < table.columns.size();) {
     // As many as fit, however narrow the words become; at least one.
     const auto fits = [&](std::size_t to) {
       return !widths_within(with_columns(table, keys, begin, to), width).empty();
     };
-    for (end = begin + 1; end < table.columns.size() && fits(end + 1);) ++end;
+    std::size_t end = begin + 1;
+    while (end < table.columns.size() && fits(end + 1)) ++end;
     const Table part = with_columns(table, keys, begin, end);
     const auto widths = widths_within(part, width);
     tables.push_back(widths.empty() ? part : with_lines(part, widths));
+    begin = end;
   }
   return tables.empty() ? std::vector<Table>{table} : tables;
 }

@@ -56,7 +56,8 @@ Axis factor_axis(double low, double high) {
   std::vector<double> ticks;
   for (const bool all : {true, false}) {
     ticks.clear();
-    for (double power = std::pow(10, std::floor(std::log10(low))); power < high; power *= 10) {
+    for (int exponent = static_cast<int>(std::floor(std::log10(low))); std::pow(10, exponent) < high; ++exponent) {
+      const double power = std::pow(10, exponent);
       for (const double factor : {1, 2, 5}) {
         if (factor == 1 || all) ticks.push_back(factor * power);
       }
