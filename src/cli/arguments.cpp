@@ -73,7 +73,7 @@ std::vector<std::string> split_at(std::string_view text, std::initializer_list<s
 
 // The option, what was found, and what is allowed, which the library says in many ways.
 std::string in_our_words(const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   if (const auto parts = split_at(text, {": ", " required "}); !parts.empty() && text.ends_with(" missing"))
     return fmt::format("{} needs a value", parts[0]);
   if (const auto parts = split_at(text, {"Could not convert: ", " = "}); !parts.empty())
