@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <set>
 
 #include "base/error.h"
@@ -14,17 +16,9 @@ namespace harness::workloads {
 namespace {
 
 program::StreamId stream_of(config::CollectiveOver over) {
-  switch (over) {
-    case config::CollectiveOver::tensor:
-      return tensor_stream;
-    case config::CollectiveOver::data:
-      return data_stream;
-    case config::CollectiveOver::pipeline:
-      return pipeline_stream;
-    case config::CollectiveOver::world:
-      break;
-  }
-  return world_stream;
+  static constexpr std::array streams{world_stream, tensor_stream, data_stream, pipeline_stream};
+  static_assert(streams.size() == static_cast<std::size_t>(config::CollectiveOver::pipeline) + 1);
+  return streams[static_cast<std::size_t>(over)];
 }
 
 // The axis of a ring: over the world, the only one that has more than one rank.
@@ -281,17 +275,11 @@ class CollectiveWorkload : public Workload {
 }  // namespace
 
 program::AxisSet axes_of(config::CollectiveOver over) {
-  switch (over) {
-    case config::CollectiveOver::tensor:
-      return program::AxisSet::of({program::Axis::tensor});
-    case config::CollectiveOver::data:
-      return program::AxisSet::of({program::Axis::data});
-    case config::CollectiveOver::pipeline:
-      return program::AxisSet::of({program::Axis::pipeline});
-    case config::CollectiveOver::world:
-      break;
-  }
-  return program::AxisSet::all();
+  using program::Axis, program::AxisSet;
+  const std::array axes{AxisSet::all(), AxisSet::of({Axis::tensor}), AxisSet::of({Axis::data}),
+                        AxisSet::of({Axis::pipeline})};
+  static_assert(axes.size() == static_cast<std::size_t>(config::CollectiveOver::pipeline) + 1);
+  return axes[static_cast<std::size_t>(over)];
 }
 
 double max_bus_bandwidth(const config::Settings& s, const program::Layout& layout, std::span<const int> node_of,

@@ -12,16 +12,9 @@ namespace {
 // What may be off by rounding: products of tf32 and fp16 have 10 bits of mantissa, of bf16 7 and so has what is
 // written.
 double rounding_of(config::Precision precision) {
-  switch (precision) {
-    case config::Precision::bf16:
-      return 2e-2;
-    case config::Precision::fp16:
-    case config::Precision::tf32:
-      return 5e-3;
-    case config::Precision::fp32:
-      return 1e-4;
-  }
-  fail("no rounding is known of this precision");
+  const int bits = config::row_of(precision).product_mantissa_bits;
+  if (bits <= 7) return 2e-2;
+  return bits <= 10 ? 5e-3 : 1e-4;
 }
 
 }  // namespace

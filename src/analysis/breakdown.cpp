@@ -1,7 +1,9 @@
 #include "analysis/breakdown.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <span>
 #include <string_view>
@@ -257,19 +259,11 @@ CaseBreakdown CaseParts::all() const {
 }  // namespace
 
 std::string IdlePlace::name() const {
-  switch (kind) {
-    case Kind::before_first:
-      return "before the first operation";
-    case Kind::after_last:
-      return "after the last operation";
-    case Kind::between_collectives:
-      return "between collectives";
-    case Kind::within_phase:
-      return "within " + before;
-    case Kind::between_phases:
-      break;
-  }
-  return before + " to " + after;
+  if (kind == Kind::within_phase) return "within " + before;
+  if (kind == Kind::between_phases) return before + " to " + after;
+  static constexpr std::array names{"before the first operation", "after the last operation", "between collectives"};
+  static_assert(names.size() == static_cast<std::size_t>(Kind::between_collectives) + 1);
+  return names[static_cast<std::size_t>(kind)];
 }
 
 double Breakdown::share(Part part) const {

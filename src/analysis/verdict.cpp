@@ -47,30 +47,13 @@ Judgement decide(const ConfidenceInterval& log_ratio, double smallest_effect, co
 }
 
 const char* name_of(const Judgement& judgement) {
-  switch (judgement.reason) {
-    case Reason::interval:
-    case Reason::not_honoured:
-      return name_of(judgement.verdict);
-    case Reason::baseline:
-      return "(baseline)";
-    case Reason::beyond_limit:
-      return "beyond the limit";
-    case Reason::trains_differently:
-      return "trains differently";
-    case Reason::failed:
-      return "failed";
-    case Reason::impossible:
-      return "impossible";
-    case Reason::not_measured:
-      return "not measured";
-    case Reason::predicted:
-      return "predicted";
-    case Reason::too_close_to_call:
-      return "too close to call";
-    case Reason::too_few_rounds:
-      break;
-  }
-  return "too few rounds";
+  // In the order of Reason; "": the verdict says it.
+  static constexpr std::array names{
+      "", "(baseline)",     "beyond the limit", "trains differently", "failed", "impossible", "not measured",
+      "", "too few rounds", "predicted",        "too close to call"};
+  static_assert(names.size() == static_cast<std::size_t>(Reason::too_close_to_call) + 1);
+  const char* name = names[static_cast<std::size_t>(judgement.reason)];
+  return *name == '\0' ? name_of(judgement.verdict) : name;
 }
 
 }  // namespace harness::analysis

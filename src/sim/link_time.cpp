@@ -1,6 +1,8 @@
 #include "sim/link_time.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <map>
 #include <set>
 
@@ -116,21 +118,10 @@ std::pair<int, int> Senders::place_of(int rank) const {
 
 namespace {
 
-constexpr const char* send_curve = "send";
 const char* curve_of(program::Collective kind) {
-  switch (kind) {
-    case program::Collective::all_reduce:
-      return "all_reduce";
-    case program::Collective::reduce_scatter:
-      return "reduce_scatter";
-    case program::Collective::all_gather:
-      return "all_gather";
-    case program::Collective::all_to_all:
-      return "all_to_all";
-    case program::Collective::send_recv:
-      break;
-  }
-  return send_curve;
+  static constexpr std::array names{"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "send"};
+  static_assert(names.size() == static_cast<std::size_t>(program::Collective::send_recv) + 1);
+  return names[static_cast<std::size_t>(kind)];
 }
 
 // What each rank of a ring sends and receives of every byte of the size, against all that it could.
@@ -170,7 +161,7 @@ double message_seconds(double bytes, int senders, const Spread& there, const Net
     const double start_s = c.within_node ? c.within_node->message_s : c.message_start_s;
     const double part = c.within_node ? c.within_node->share : share_of_nvlink;
     const auto law = [&](double size) { return start_s + size / (network.rank_bytes_per_s * part); };
-    const config::Curve* curve = c.measured.communication(send_curve);
+    const config::Curve* curve = c.measured.communication(curve_of(program::Collective::send_recv));
     return curve == nullptr ? law(bytes) : seconds_by(*curve, bytes, law);
   }
   const bool scatters = c.software.scatters_messages && there.ranks > 1;
