@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "workloads/elements.h"
 #include "workloads/step.h"
 
 namespace harness::workloads {
@@ -36,10 +35,6 @@ program::ProgramSet same_on_all_ranks(const program::Layout& layout, program::Pr
   set.groups = {{"world", program::AxisSet::all(), {}}};
   set.roles.push_back(std::move(program));
   return set;
-}
-
-program::View ProductCheck::buffer(const char* name) const {
-  return find_buffer(program_, name);
 }
 
 std::vector<double> ProductCheck::line(program::BufferAccess& memory, const program::View& in, std::int64_t first,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "program/builder.h"
+#include "workloads/elements.h"
 #include "workloads/operations.h"
 
 namespace harness::workloads {
@@ -38,7 +39,7 @@ class ProductCheck : public OutputCheck {
   void prepare(program::BufferAccess& /*memory*/) const override {}
 
  protected:
-  program::View buffer(const char* name) const;
+  program::View buffer(const char* name) const { return find_buffer(program_, name); }
   /// `count` elements, `stride` apart.
   std::vector<double> line(program::BufferAccess& memory, const program::View& in, std::int64_t first,
                            std::int64_t stride, std::int64_t count) const;

@@ -266,10 +266,6 @@ std::string IdlePlace::name() const {
   return names[static_cast<std::size_t>(kind)];
 }
 
-double Breakdown::share(Part part) const {
-  return step_s > 0 ? parts[part].value_or(0) / step_s : 0;
-}
-
 double Breakdown::hidden_s(Part part) const {
   const auto found = std::ranges::find(overlapped, part, &std::pair<Part, double>::first);
   return found == overlapped.end() ? 0 : found->second;

@@ -48,7 +48,8 @@ struct Breakdown {
       overlapped;  // ran behind (other) computation: beside the parts, not of them; largest first
 
   std::optional<double> operator[](Part part) const { return parts[part]; }
-  double share(Part part) const;     // of the step; 0 where absent
+  /// Of the step; 0 where absent.
+  double share(Part part) const { return step_s > 0 ? parts[part].value_or(0) / step_s : 0; }
   double hidden_s(Part part) const;  // behind computation
   double overlapped_s() const;       // communication behind computation
 };

@@ -36,10 +36,6 @@ const CaseSummary* Findings::baseline() const {
   return baseline != nullptr && baseline->blocks > 0 ? baseline : nullptr;
 }
 
-const CaseSummary* Findings::best() const {
-  return best_case ? &summary.case_at(*best_case) : nullptr;
-}
-
 std::vector<const CaseSummary*> Findings::before_and_after() const {
   std::vector<const CaseSummary*> both{baseline(), best()};
   std::erase(both, nullptr);

@@ -40,7 +40,7 @@ struct Findings {
   const CaseSummary* baseline() const;
   /// The largest proven improvement, of a predicted sweep the largest predicted one; nullptr if there is none, or if
   /// the control moved: then no verdict counts. More ranks are no improvement: they say how the step scales.
-  const CaseSummary* best() const;
+  const CaseSummary* best() const { return best_case ? &summary.case_at(*best_case) : nullptr; }
   /// The baseline and the best: those of the two that are there.
   std::vector<const CaseSummary*> before_and_after() const;
   /// nullptr if the case has no timeline.

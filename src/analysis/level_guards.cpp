@@ -115,10 +115,6 @@ SerialCorrelation find_serial_correlation(std::span<const LevelBlock> blocks, co
   return out;
 }
 
-bool SerialCorrelation::found() const {
-  return pairs > 0 && correlation > 2 / std::sqrt(pairs);
-}
-
 double SerialCorrelation::widening() const {
   constexpr double most = 0.9;
   if (!found()) return 1;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <span>
 
 #include "analysis/level_model.h"
@@ -31,7 +32,7 @@ KindEffect find_place_effect(std::span<const LevelBlock> blocks, const LevelFit&
 struct SerialCorrelation {
   double correlation = 0;
   int pairs = 0;  // of blocks in successive rounds of a session
-  bool found() const;
+  bool found() const { return pairs > 0 && correlation > 2 / std::sqrt(pairs); }
   /// By how much intervals are to be widened: 1 where nothing was found, else sqrt((1 + r) / (1 - r)), as for the mean
   /// of a first-order autoregression (G. E. P. Box and G. M. Jenkins, "Time Series Analysis").
   double widening() const;

@@ -15,15 +15,6 @@ bool is_communication(std::string_view kind) {
   return is_collective(kind) || kind == "send" || kind == "receive";
 }
 
-double Parts::sum() const {
-  return sum([](Part) { return true; });
-}
-double Parts::computation() const {
-  return sum(is_computation);
-}
-double Parts::exposed() const {
-  return sum(is_exposed_communication);
-}
 double Parts::sum(bool (*wanted)(Part)) const {
   double total = 0;
   for (const Part part : all_parts) {

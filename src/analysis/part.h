@@ -23,10 +23,12 @@ struct Parts {
   std::optional<double>& operator[](Part part) { return seconds[index_of(part)]; }
   /// Present from now on, if only with 0.
   void add(Part part, double s) { (*this)[part] = (*this)[part].value_or(0) + s; }
-  double sum() const;                      // of all that are there
   double sum(bool (*wanted)(Part)) const;  // of those
-  double computation() const;
-  double exposed() const;  // without waiting and bubble
+  double sum() const {
+    return sum([](Part) { return true; });
+  }  // of all that are there
+  double computation() const { return sum(is_computation); }
+  double exposed() const { return sum(is_exposed_communication); }  // without waiting and bubble
 };
 
 }  // namespace harness::analysis

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 
 #include "analysis/blocks.h"
@@ -54,10 +53,6 @@ double mean_loss(const store::Result& result, std::int32_t case_index, std::size
 }
 
 }  // namespace
-
-double SignOfTraining::difference() const {
-  return std::abs(value / reference - 1);
-}
 
 bool asks_for_another_training(const store::Result& result, std::int32_t case_index) {
   const store::ResultCase &of = result.case_at(case_index), *baseline = result.baseline();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ struct SignOfTraining {
   double value = 0;      // of the case
   double reference = 0;  // of the baseline
   double allowed = 0;    // relative difference
-  double difference() const;
+  double difference() const { return std::abs(value / reference - 1); }
   bool agrees() const { return difference() <= allowed; }
 };
 

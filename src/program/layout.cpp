@@ -86,10 +86,6 @@ Coordinates Group::first(const Layout& layout, const Coordinates& at) const {
   return c;
 }
 
-bool Group::begins_with(const Layout& layout, const Coordinates& at) const {
-  return contains(at) && first(layout, at) == at;
-}
-
 std::vector<int> Group::members(const Layout& layout, const Coordinates& at) const {
   std::vector<int> ranks;
   if (!contains(at)) return ranks;

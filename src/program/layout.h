@@ -102,7 +102,9 @@ struct Group {
   /// The first of the members of the instance that `at`, which must be in one, belongs to.
   Coordinates first(const Layout& layout, const Coordinates& at) const;
   /// Whether it is the first of its instance's members.
-  bool begins_with(const Layout& layout, const Coordinates& at) const;
+  bool begins_with(const Layout& layout, const Coordinates& at) const {
+    return contains(at) && first(layout, at) == at;
+  }
   /// The members of the instance that `at` belongs to, in the order of their coordinates, tensor first, then context,
   /// data and pipeline: the same on all members, and for each rank order the same coordinates. Ascending in the usual
   /// order. Empty if `at` is in none.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <numeric>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -42,10 +41,6 @@ std::pair<int, OperationId> last_of(const SimulatedStep& step) {
 }
 
 }  // namespace
-
-Ticks CriticalPath::length() const {
-  return std::accumulate(parts.begin(), parts.end(), slowed + host);
-}
 
 CriticalPath critical_path(const SimulatedStep& step, const RankClasses& classes, const CostOf& cost,
                            const std::vector<std::vector<Held>>& held) {

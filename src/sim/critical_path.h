@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct CriticalPath {
   Ticks slowed = 0;  // what they took longer, beside others that they share the device or the links with
   Ticks host = 0;    // until the host had issued the first of them
 
-  Ticks length() const;
+  Ticks length() const { return std::accumulate(parts.begin(), parts.end(), slowed + host); }
   Ticks& operator[](Part part) { return parts[index_of(part)]; }
   Ticks operator[](Part part) const { return parts[index_of(part)]; }
 };

@@ -104,18 +104,6 @@ Senders::Senders(const program::Peer& peer, const program::Layout& layout, const
   }
 }
 
-int Senders::beside(int rank) const {
-  return leaves_node(rank) ? leaving_.at(place_of(rank)) : 0;
-}
-
-bool Senders::leaves_node(int rank) const {
-  return network_.node_of[rank] != network_.node_of[layout_.neighbour(rank, peer_.axis, peer_.offset)];
-}
-
-std::pair<int, int> Senders::place_of(int rank) const {
-  return {network_.node_of[rank], layout_.coordinates(rank)[peer_.axis]};
-}
-
 namespace {
 
 const char* curve_of(program::Collective kind) {

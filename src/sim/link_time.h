@@ -42,11 +42,16 @@ class Senders {
   /// `layout` and `network` must outlive the object.
   Senders(const program::Peer& peer, const program::Layout& layout, const Network& network);
   /// How many ranks of its node send to other nodes together with this one, itself among them; 0: it does not.
-  int beside(int rank) const;
+  int beside(int rank) const { return leaves_node(rank) ? leaving_.at(place_of(rank)) : 0; }
 
  private:
-  bool leaves_node(int rank) const;
-  std::pair<int, int> place_of(int rank) const;  // node, and coordinate on the axis
+  bool leaves_node(int rank) const {
+    return network_.node_of[rank] != network_.node_of[layout_.neighbour(rank, peer_.axis, peer_.offset)];
+  }
+  // Node, and coordinate on the axis.
+  std::pair<int, int> place_of(int rank) const {
+    return {network_.node_of[rank], layout_.coordinates(rank)[peer_.axis]};
+  }
 
   program::Peer peer_;
   const program::Layout& layout_;
