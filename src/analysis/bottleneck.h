@@ -7,7 +7,6 @@
 
 #include "analysis/breakdown.h"
 #include "analysis/stragglers.h"
-#include "analysis/summary.h"
 #include "analysis/waterfall.h"
 #include "store/result.h"
 

@@ -1,7 +1,6 @@
 #include "analysis/occupancy.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <utility>
 

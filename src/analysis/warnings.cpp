@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <string_view>
 
 #include "analysis/blocks.h"
-#include "analysis/comparable.h"
 #include "analysis/level_estimator.h"
 #include "analysis/paired_estimator.h"
 #include "analysis/power.h"

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "base/version.h"
 
 namespace harness::calibrate {
 namespace {

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <variant>
 

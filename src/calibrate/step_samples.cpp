@@ -1,7 +1,6 @@
 #include "calibrate/step_samples.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <string_view>
 #include <utility>
 #include <variant>

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <deque>
-#include <string>
 #include <vector>
 
 #include "config/faults.h"

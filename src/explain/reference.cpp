@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 #include "analysis/case_settings.h"
 #include "base/error.h"

@@ -1,9 +1,8 @@
 #pragma once
 
 #include <map>
-#include <optional>
+#include <tuple>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "sim/device_time.h"

@@ -1,7 +1,6 @@
 #include "sim/held.h"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace harness::sim {
 

@@ -1,6 +1,5 @@
 #include "sim/jitter.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
