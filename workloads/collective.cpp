@@ -181,7 +181,7 @@ void visit_messages(const program::ProgramSet& set, OnMessage&& on_message) {
       if (const auto* send = std::get_if<program::Send>(&op.action)) {
         on_message(Sent{program::name_of(send->peer.axis), "send_recv", bytes}, op.label);
       } else if (const program::GroupId id = program::group_of(op.action); id >= 0) {
-        const program::Group& group = set.group(id);
+        const program::Group& group = set.groups.at(id);
         if (group.size(set.layout) < 2) continue;
         on_message(Sent{over_of(group), std::string(program::name_of(op.action)), bytes}, op.label);
       }

@@ -49,6 +49,26 @@ std::vector<FinishedBlock> mean_baselines(const SweepBlocks& sweep) {
   return means;
 }
 
+// The contrast that a question asks for, in each round in which all of its cases finished in one session.
+std::vector<double> log_contrasts(const SweepBlocks& sweep, const Question& question) {
+  const std::vector<CaseWeight> contrast = contrast_of(question, sweep.baseline);
+  std::map<std::int32_t, std::pair<double, std::size_t>> sums;  // by round: so far, and of how many cases
+  std::map<std::int32_t, std::int32_t> sessions;
+  for (const CaseWeight& term : contrast) {
+    for (const auto& [round, block] : blocks_of(sweep, term.case_index)) {
+      if (sessions.try_emplace(round, block->session).first->second != block->session) continue;
+      auto& [sum, cases] = sums[round];
+      sum += term.weight * std::log(block->seconds);
+      ++cases;
+    }
+  }
+  std::vector<double> log_contrasts;
+  for (const auto& entry : sums) {
+    if (entry.second.second == contrast.size()) log_contrasts.push_back(entry.second.first);
+  }
+  return log_contrasts;
+}
+
 }  // namespace
 
 double distance_to_threshold(const ConfidenceInterval& interval, double smallest_effect) {
@@ -71,25 +91,6 @@ std::vector<double> log_ratios_of(const Pairs& pairs) {
   std::vector<double> log_ratios;
   for (std::size_t i = 0; i < pairs.first.size(); ++i) log_ratios.push_back(std::log(pairs.second[i] / pairs.first[i]));
   return log_ratios;
-}
-
-std::vector<double> log_contrasts(const SweepBlocks& sweep, const Question& question) {
-  const std::vector<CaseWeight> contrast = contrast_of(question, sweep.baseline);
-  std::map<std::int32_t, std::pair<double, std::size_t>> sums;  // by round: so far, and of how many cases
-  std::map<std::int32_t, std::int32_t> sessions;
-  for (const CaseWeight& term : contrast) {
-    for (const auto& [round, block] : blocks_of(sweep, term.case_index)) {
-      if (sessions.try_emplace(round, block->session).first->second != block->session) continue;
-      auto& [sum, cases] = sums[round];
-      sum += term.weight * std::log(block->seconds);
-      ++cases;
-    }
-  }
-  std::vector<double> log_contrasts;
-  for (const auto& entry : sums) {
-    if (entry.second.second == contrast.size()) log_contrasts.push_back(entry.second.first);
-  }
-  return log_contrasts;
 }
 
 SweepEstimate estimate_trimmed_pairs(const SweepBlocks& sweep, std::span<const Question> questions) {

@@ -24,9 +24,6 @@ Pairs pair_blocks(const SweepBlocks& sweep, std::int32_t case_index);
 /// One for each pair: the second to the first.
 std::vector<double> log_ratios_of(const Pairs& pairs);
 
-/// The contrast that a question asks for, in each round in which all of its cases finished in one session.
-std::vector<double> log_contrasts(const SweepBlocks& sweep, const Question& question);
-
 /// How far the centre of a log ratio is from the nearer of the two thresholds: the half width that would settle it.
 double distance_to_threshold(const ConfidenceInterval& interval, double smallest_effect);
 

@@ -283,11 +283,12 @@ bool is_improvement(const CaseSummary& row) {
   return is_proven(row) && !row.another_training;
 }
 
+namespace {
+
+// Whether the change is predicted to make the step faster, per unit of its work, by more than the error of predictions.
 bool is_predicted_faster(const CaseSummary& row) {
   return row.judgement.reason == Reason::predicted && row.effect && row.effect->ratio < 1 && !row.another_training;
 }
-
-namespace {
 
 std::vector<const CaseSummary*> fastest_first(const std::vector<CaseSummary>& cases,
                                               bool (*counts)(const CaseSummary&)) {

@@ -62,9 +62,6 @@ struct CaseSummary {
 /// Whether more rounds could say more: a change that runs and whose verdict is open. The control is not asked about:
 /// its interval shows the noise, and a sweep takes no rounds for it.
 bool is_unresolved(const CaseSummary& row);
-/// Whether the change is predicted to make the step faster, per unit of its work, by more than the error of
-/// predictions.
-bool is_predicted_faster(const CaseSummary& row);
 /// Whether the sweep proves that this change makes the step faster, per unit of its work. An unreliable sweep proves
 /// nothing: ask that first.
 bool is_proven(const CaseSummary& row);

@@ -1,6 +1,5 @@
 #include "program/program.h"
 
-#include <array>
 #include <bit>
 #include <string_view>
 #include <type_traits>
@@ -9,11 +8,6 @@
 #include "base/text.h"
 
 namespace harness::program {
-
-const char* name_of(BufferKind kind) {
-  static constexpr std::array names{"persistent", "transient", "input", "output"};
-  return names[static_cast<std::size_t>(kind)];
-}
 
 int role_of(const Layout& layout, AxisSet role_axes, const Coordinates& at) {
   int role = 0;

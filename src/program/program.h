@@ -15,7 +15,6 @@ enum class BufferKind : std::uint8_t {
   input,       // filled by the host before each step, fixed capacity: tokens, labels, learning rate
   output,      // read by the host after a block: the ring of losses
 };
-const char* name_of(BufferKind kind);
 
 struct Buffer {
   std::string name;
@@ -36,7 +35,6 @@ struct Program {
   std::vector<Operation> step;
 
   const Buffer& buffer_of(const View& view) const { return buffers.at(view.buffer); }
-  const std::string& stream_name(StreamId stream) const { return streams.at(stream); }
 };
 
 /// The role of who stands at `at`: roles are numbered by mixed radix over `role_axes`, fastest first.
@@ -49,7 +47,6 @@ struct ProgramSet {
   AxisSet role_axes;
   std::vector<Program> roles;
 
-  const Group& group(GroupId id) const { return groups.at(id); }
   int role_of(const Coordinates& at) const { return program::role_of(layout, role_axes, at); }
   /// The lowest rank of a role: its representative.
   int first_rank(int role) const;

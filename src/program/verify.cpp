@@ -123,7 +123,7 @@ class RoleChecker {
           if (other == id || earlier.stream == op.stream || before.ordered(other, earlier.stream, id)) return;
           say(id, op, which,
               fmt::format("touches {} in no defined order with operation {} ({}) on stream {}; a wait is missing",
-                          show(view), other, title(earlier), program_.stream_name(earlier.stream)));
+                          show(view), other, title(earlier), program_.streams.at(earlier.stream)));
         };
         const auto unwritten = [&] {
           if (!reported) say(id, op, which, fmt::format("reads {}, which nothing has written", show(view)));

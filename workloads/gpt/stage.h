@@ -70,7 +70,6 @@ class Stage {
         const workloads::StepFrame& frame, const config::Model& model, const config::Settings& settings,
         const program::Layout& layout, int stage);
 
-  const Dimensions& dims() const { return d_; }
   const Chunk& chunk(int number) const { return chunks_[number]; }
   /// in: [own_rows, hidden] from the previous chunk (absent in the first). Returns what goes to the next (absent in the
   /// last, where the loss and its gradient are computed instead).
