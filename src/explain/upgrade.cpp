@@ -62,7 +62,7 @@ Breakdown profile_of(const CaseModel& model, const Pace& pace) {
   experiment.faults = faults_of(pace, model.reference().node_of);
   const auto slowdown = [&pace](const program::ProgramSet& set, const program::Operation& op) {
     std::string group = program::is_communication(op.action) ? program::destination(set, op.action) : "";
-    if (program::is_point_to_point(op.action)) group.resize(std::min(group.size(), group.find_first_of("+-")));
+    if (program::peer_of(op.action) != nullptr) group.resize(std::min(group.size(), group.find_first_of("+-")));
     const auto found = pace.slower.find(kind_of(program::name_of(op.action), std::move(group), op.label.recomputed));
     return found == pace.slower.end() ? 1.0 : found->second;
   };

@@ -79,14 +79,9 @@ double work_of(const Program& program, const Action& action) {
 }
 
 std::string destination(const ProgramSet& set, const Action& action) {
-  std::string where;
-  std::visit(
-      [&](const auto& a) {
-        if constexpr (requires { a.peer; }) where = fmt::format("{}{:+d}", name_of(a.peer.axis), a.peer.offset);
-        if constexpr (requires { a.group; }) where = set.groups.at(a.group).name;
-      },
-      action);
-  return where;
+  if (const Peer* peer = peer_of(action)) return fmt::format("{}{:+d}", name_of(peer->axis), peer->offset);
+  const GroupId group = group_of(action);
+  return group >= 0 ? set.groups.at(group).name : "";
 }
 
 double message_bytes(const Program& program, const Action& action) {

@@ -104,12 +104,9 @@ double least_seconds_per_byte(Collective kind, const Group& group, const Layout&
 double LeastTimes::seconds(int role, const Operation& operation) {
   const Program& program = set_.roles[role];
   double per_byte = 0;
-  const auto* send = std::get_if<Send>(&operation.action);
-  const auto* receive = std::get_if<Receive>(&operation.action);
-  if (send != nullptr || receive != nullptr) {
-    const Peer peer = send != nullptr ? send->peer : receive->peer;  // the way back is as long
-    const auto [known, fresh] = known_peers_.try_emplace({role, peer.axis, peer.offset}, 0.0);
-    if (fresh) known->second = of_peers(role, peer);
+  if (const Peer* peer = peer_of(operation.action)) {  // the way back is as long
+    const auto [known, fresh] = known_peers_.try_emplace({role, peer->axis, peer->offset}, 0.0);
+    if (fresh) known->second = of_peers(role, *peer);
     per_byte = known->second;
   } else if (const auto kind = kind_of(operation.action)) {
     const GroupId id = group_of(operation.action);

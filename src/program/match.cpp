@@ -183,9 +183,7 @@ class Matcher {
 
   bool try_point_to_point(int role, std::size_t slot, std::vector<int>& work) {
     const Action& action = pending(role, slot).action;
-    const auto* send = std::get_if<Send>(&action);
-    const auto* receive = std::get_if<Receive>(&action);
-    const Peer peer = send != nullptr ? send->peer : receive->peer;
+    const Peer& peer = *peer_of(action);
     const int other = peer_role(role, peer);
     const int n = set_.layout[peer.axis];
     const auto wrapped = [n](int offset) { return ((offset % n) + n) % n; };
@@ -193,12 +191,9 @@ class Matcher {
     for (std::size_t k = s.at; k < s.end; ++k) {
       if (s.done[k - s.at]) continue;
       const Action& theirs = pending(other, k).action;
-      const auto* their_send = std::get_if<Send>(&theirs);
-      const auto* their_receive = std::get_if<Receive>(&theirs);
-      if ((send != nullptr) != (their_receive != nullptr) || (their_send == nullptr && their_receive == nullptr))
-        continue;
-      const Peer back = their_send != nullptr ? their_send->peer : their_receive->peer;
-      if (back.axis != peer.axis || wrapped(back.offset) != wrapped(-peer.offset)) continue;
+      const Peer* back = peer_of(theirs);
+      if (back == nullptr || theirs.index() == action.index()) continue;  // a send meets a receive
+      if (back->axis != peer.axis || wrapped(back->offset) != wrapped(-peer.offset)) continue;
       Signature a = signature(role, action), b = signature(other, theirs);
       a.kind = b.kind = "message";
       if (a != b) {
@@ -263,9 +258,7 @@ class Matcher {
         }
         whom = fmt::format("group {}, {}", set_.groups[group].name, whom);
       } else {
-        const auto* send = std::get_if<Send>(&action);
-        const Peer peer = send != nullptr ? send->peer : std::get<Receive>(action).peer;
-        whom = standing(peer_role(role, peer));
+        whom = standing(peer_role(role, *peer_of(action)));
       }
       problems_.push_back({set_.first_rank(role), s.order[slot],
                            fmt::format("{} never ends: it waits for {}", name(role, slot), whom)});

@@ -23,12 +23,17 @@ GroupId group_of(const Action& action) {
       action);
 }
 
-bool is_point_to_point(const Action& action) {
-  return std::holds_alternative<Send>(action) || std::holds_alternative<Receive>(action);
+const Peer* peer_of(const Action& action) {
+  return std::visit(
+      [](const auto& a) -> const Peer* {
+        if constexpr (requires { a.peer; }) return &a.peer;
+        return nullptr;
+      },
+      action);
 }
 
 bool is_communication(const Action& action) {
-  return group_of(action) >= 0 || is_point_to_point(action);
+  return group_of(action) >= 0 || peer_of(action) != nullptr;
 }
 
 }  // namespace harness::program

@@ -58,9 +58,10 @@ struct Operation {
 
 std::string_view name_of(const Action& action);
 bool is_communication(const Action& action);
-bool is_point_to_point(const Action& action);
 /// The group of a collective; -1 for anything else.
 GroupId group_of(const Action& action);
+/// The other end of a send or receive, within `action`; nullptr for anything else.
+const Peer* peer_of(const Action& action);
 
 /// Calls on_access(access, view) for every view of the action that is present.
 template <class OnAccess>

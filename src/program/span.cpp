@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace harness::program {
@@ -72,11 +71,8 @@ bool leaves_node(const Layout& layout, std::span<const Group> groups, int rank, 
   std::vector<int> others;
   if (const GroupId id = group_of(action); id >= 0) {
     others = groups[id].members(layout, layout.coordinates(rank));
-  } else {
-    const auto peer = [&](const auto& a) {
-      if constexpr (requires { a.peer; }) others.push_back(layout.neighbour(rank, a.peer.axis, a.peer.offset));
-    };
-    std::visit(peer, action);
+  } else if (const Peer* peer = peer_of(action)) {
+    others.push_back(layout.neighbour(rank, peer->axis, peer->offset));
   }
   return std::ranges::any_of(others, [&](int other) { return node_of[other] != node_of[rank]; });
 }

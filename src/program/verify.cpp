@@ -140,8 +140,7 @@ class RoleChecker {
     std::map<std::pair<int, int>, StreamId> stream_of;
     for (std::size_t i = 0; i < ops.size(); ++i) {
       std::pair<int, int> communicator{0, group_of(ops[i].action)};
-      if (const auto* s = std::get_if<Send>(&ops[i].action)) communicator = {1, static_cast<int>(s->peer.axis)};
-      if (const auto* r = std::get_if<Receive>(&ops[i].action)) communicator = {1, static_cast<int>(r->peer.axis)};
+      if (const Peer* peer = peer_of(ops[i].action)) communicator = {1, static_cast<int>(peer->axis)};
       if (communicator.second < 0) continue;
       const auto [it, fresh] = stream_of.emplace(communicator, ops[i].stream);
       if (!fresh && it->second != ops[i].stream) {

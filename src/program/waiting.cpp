@@ -66,11 +66,10 @@ class Meetings {
       }
       return *known;
     }
-    const auto* send = std::get_if<Send>(&action);
-    const Peer peer = send != nullptr ? send->peer : std::get<Receive>(action).peer;
+    const Peer& peer = *peer_of(action);
     const int other = set_.layout.neighbour(rank, peer.axis, peer.offset), axis = static_cast<int>(peer.axis);
     // As the sender sees it: two stages are each other's next and previous one.
-    if (send != nullptr) return circles_[{-1 - axis, rank, other, peer.offset}];
+    if (std::holds_alternative<Send>(action)) return circles_[{-1 - axis, rank, other, peer.offset}];
     return circles_[{-1 - axis, other, rank, -peer.offset}];
   }
 

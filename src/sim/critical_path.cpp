@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <functional>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/text.h"
@@ -20,13 +19,10 @@ using program::OperationId;
 
 Part part_of(const program::ProgramSet& set, const Operation& op) {
   if (!program::is_communication(op.action)) return computation_part(program::name_of(op.action), op.label.recomputed);
-  const program::GroupId group = program::group_of(op.action);
-  if (group < 0) {
-    const auto* send = std::get_if<program::Send>(&op.action);
-    const program::Peer peer = send != nullptr ? send->peer : std::get<program::Receive>(op.action).peer;
-    return communication_part(program::name_of(peer.axis), false);
-  }
-  return communication_part(set.groups[group].name, op.label.phase == program::Phase::finish);
+  if (const program::Peer* peer = program::peer_of(op.action))
+    return communication_part(program::name_of(peer->axis), false);
+  const program::Group& group = set.groups[program::group_of(op.action)];
+  return communication_part(group.name, op.label.phase == program::Phase::finish);
 }
 
 // The operation that ended last.

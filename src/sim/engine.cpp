@@ -164,14 +164,14 @@ class Engine {
       course.circle_of_group[group] = circle({static_cast<int>(group), members.front(), -1, 0}, std::ssize(members));
       return;
     }
-    const auto* send = std::get_if<program::Send>(&action);
-    const Peer peer = send != nullptr ? send->peer : std::get<program::Receive>(action).peer;
+    const Peer& peer = *program::peer_of(action);
+    const bool sends = std::holds_alternative<program::Send>(action);
     const int other = classes_.at_peer(c, peer), n = classes_.set().layout[peer.axis];
     const int axis = -1 - static_cast<int>(peer.axis);
-    int& number = course.circle_of_peer[{peer.axis, peer.offset, send != nullptr}];
+    int& number = course.circle_of_peer[{peer.axis, peer.offset, sends}];
     // As the sender sees it.
-    number = send != nullptr ? circle({axis, c, other, wrapped(peer.offset, n)}, 2)
-                             : circle({axis, other, c, wrapped(-peer.offset, n)}, 2);
+    number = sends ? circle({axis, c, other, wrapped(peer.offset, n)}, 2)
+                   : circle({axis, other, c, wrapped(-peer.offset, n)}, 2);
   }
 
   int circle(const std::tuple<int, int, int, int>& key, std::ptrdiff_t members) {
@@ -183,8 +183,7 @@ class Engine {
   int circle_of(int c, const program::Action& action, bool sends) const {
     const Course& course = courses_[c];
     if (const GroupId group = program::group_of(action); group >= 0) return course.circle_of_group.at(group);
-    const auto* send = std::get_if<program::Send>(&action);
-    const Peer peer = send != nullptr ? send->peer : std::get<program::Receive>(action).peer;
+    const Peer& peer = *program::peer_of(action);
     return course.circle_of_peer.at({peer.axis, peer.offset, sends});
   }
 

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <set>
 #include <utility>
-#include <variant>
 
 namespace harness::sim {
 namespace {
@@ -23,10 +22,7 @@ Partners partners_of(const program::Program& program) {
   Partners partners;
   for (const program::Operation& op : program.step) {
     if (const GroupId group = program::group_of(op.action); group >= 0) partners.groups.insert(group);
-    if (const auto* send = std::get_if<program::Send>(&op.action))
-      partners.peers.emplace(send->peer.axis, send->peer.offset);
-    if (const auto* receive = std::get_if<program::Receive>(&op.action))
-      partners.peers.emplace(receive->peer.axis, receive->peer.offset);
+    if (const Peer* peer = program::peer_of(op.action)) partners.peers.emplace(peer->axis, peer->offset);
   }
   return partners;
 }

@@ -20,7 +20,7 @@ std::vector<store::ResultOperations> sorts_of_operations(const program::ProgramS
   for (const program::Operation& op : program.step) {
     const bool communicates = program::is_communication(op.action);
     std::string group = communicates ? program::destination(set, op.action) : "";
-    if (program::is_point_to_point(op.action)) group = group.substr(0, group.find_first_of("+-"));
+    if (program::peer_of(op.action) != nullptr) group = group.substr(0, group.find_first_of("+-"));
     store::ResultOperations& row =
         sorts[{program::name_of(op.action), op.stream, op.label.phase, op.label.what, op.label.recomputed, group}];
     row.group = std::move(group);

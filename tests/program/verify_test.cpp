@@ -196,7 +196,7 @@ TEST(Verify, NamesASendOrderThatOnlyBufferingWouldSave) {
   // In one fused group the same two messages are fine.
   for (auto& role : set.roles) {
     for (auto& op : role.step) {
-      if (is_point_to_point(op.action)) op.fused_group = 0;
+      if (peer_of(op.action) != nullptr) op.fused_group = 0;
     }
   }
   EXPECT_EQ(texts(verify(set)), "");

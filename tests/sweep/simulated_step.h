@@ -134,7 +134,7 @@ class SimulatedStep {
       first = group;
     } else {
       const auto* send = std::get_if<program::Send>(&action);
-      const program::Peer peer = send != nullptr ? send->peer : std::get<program::Receive>(action).peer;
+      const program::Peer& peer = *program::peer_of(action);
       const int other = set_.layout.neighbour(rank, peer.axis, peer.offset);
       members = send != nullptr ? std::vector{rank, other} : std::vector{other, rank};
       offset = send != nullptr ? peer.offset : -peer.offset;

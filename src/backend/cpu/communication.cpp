@@ -150,14 +150,9 @@ struct Communication::State {
     return other;
   }
 
-  int peer_of(const program::Action& action) const {
-    if (const auto* s = std::get_if<program::Send>(&action)) return peer_rank(s->peer);
-    return peer_rank(std::get<program::Receive>(action).peer);
-  }
-
   void plan(const program::Operation& op) {
-    if (program::is_point_to_point(op.action)) {
-      const int other = peer_of(op.action);
+    if (const program::Peer* peer = program::peer_of(op.action)) {
+      const int other = peer_rank(*peer);
       plans[peer_name(op.stream, rank, other)] = {{std::min(rank, other), std::max(rank, other)}, Links::all};
     } else if (const program::GroupId group = program::group_of(op.action); group >= 0) {
       auto members = members_of(group);
@@ -270,8 +265,8 @@ std::unique_ptr<Transfer> Communication::prepare(const program::Operation& op,
   State& s = *state_;
   std::unique_ptr<Transfer> transfer;
   std::string with;
-  if (program::is_point_to_point(op.action)) {
-    const int other = s.peer_of(op.action);
+  if (const program::Peer* peer = program::peer_of(op.action)) {
+    const int other = s.peer_rank(*peer);
     const auto& context = s.contexts.at(peer_name(op.stream, s.rank, other));
     with = fmt::format("rank {}", other);
     const int place = other > s.rank ? 1 : 0;

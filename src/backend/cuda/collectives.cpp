@@ -73,8 +73,7 @@ std::vector<program::Axis> neighbour_axes(const program::Program& program) {
   };
   for (const auto* list : {&program.init, &program.step}) {
     for (const program::Operation& op : *list) {
-      if (const auto* send = std::get_if<program::Send>(&op.action)) add(send->peer);
-      if (const auto* receive = std::get_if<program::Receive>(&op.action)) add(receive->peer);
+      if (const program::Peer* peer = program::peer_of(op.action)) add(*peer);
     }
   }
   std::sort(axes.begin() + 2, axes.end());  // in one order on all ranks, whatever sends first
@@ -239,9 +238,9 @@ Collectives::Run Collectives::prepare(const program::Action& action,
   const State& s = *state_;
   const program::Coordinates here = s.layout.coordinates(s.rank);
   const std::string what(program::name_of(action));
-  if (program::is_point_to_point(action)) {
+  if (program::peer_of(action) != nullptr) {
     const bool sending = std::holds_alternative<program::Send>(action);
-    const program::Peer peer = sending ? std::get<program::Send>(action).peer : std::get<program::Receive>(action).peer;
+    const program::Peer peer = *program::peer_of(action);
     const backend::Tensor data =
         tensor(sending ? std::get<program::Send>(action).data : std::get<program::Receive>(action).data);
     const int length = s.layout[peer.axis];
