@@ -42,45 +42,20 @@ class NoInputs : public program::InputSource {
 
 }  // namespace
 
-std::string Workload::why_impossible(const config::Model&, const config::Settings&) const {
-  return "";
-}
-std::string Workload::why_impossible_on(const config::Model&, const config::Settings&, const program::Layout&) const {
-  return "";
-}
 std::unique_ptr<program::InputSource> Workload::inputs(const config::Model&, const config::Settings&,
                                                        const program::Layout&, const program::Coordinates&,
                                                        std::uint64_t) const {
   return std::make_unique<NoInputs>();
 }
-std::unique_ptr<OutputCheck> Workload::output_check(const config::Settings&, const program::Layout&,
-                                                    const program::Coordinates&, const program::Program&) const {
-  return nullptr;
-}
-std::vector<GradientPart> Workload::gradients(const config::Model&, const config::Settings&, const program::Layout&,
-                                              const program::Coordinates&, const program::Program&) const {
-  return {};
-}
-Rate Workload::rate(const config::Settings&, const program::Layout&) const {
-  return {};
-}
-std::int64_t Workload::tokens_per_step(const config::Model&, const config::Settings&, const program::Layout&) const {
-  return 0;
-}
-std::int64_t Workload::micro_batches(const config::Settings&, const program::Layout&) const {
-  return 0;
-}
+
 std::string Workload::flop_formula(const config::Model& /*model*/) const {
   return "2 per multiply-add of the matrix products; causal attention at half";
 }
+
 void add_use(std::vector<std::string>& uses, const program::Label& label) {
   std::string use(label.what);
   if (label.phase == program::Phase::forward) use += ", forward";
   if (std::ranges::find(uses, use) == uses.end()) uses.push_back(std::move(use));
-}
-
-std::vector<std::string> Workload::uses_in_model(const program::ProgramSet&, const config::Settings&) const {
-  return {};
 }
 
 std::vector<std::string> Workload::values_from_model(const program::ProgramSet&, const config::Settings&) const {

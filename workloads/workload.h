@@ -50,10 +50,11 @@ class Workload {
   virtual std::string_view name() const = 0;
 
   /// Why the settings are impossible on any number of ranks, for a person; "" if they are possible.
-  virtual std::string why_impossible(const config::Model& model, const config::Settings& settings) const;
+  virtual std::string why_impossible(const config::Model&, const config::Settings&) const { return ""; }
   /// The same on this layout; asked once the former is "".
-  virtual std::string why_impossible_on(const config::Model& model, const config::Settings& settings,
-                                        const program::Layout& layout) const;
+  virtual std::string why_impossible_on(const config::Model&, const config::Settings&, const program::Layout&) const {
+    return "";
+  }
 
   /// The Programs of every role. The settings must be possible on the layout.
   virtual program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
@@ -62,23 +63,26 @@ class Workload {
   virtual std::unique_ptr<program::InputSource> inputs(const config::Model& model, const config::Settings& settings,
                                                        const program::Layout& layout, const program::Coordinates& at,
                                                        std::uint64_t seed) const;
-  /// nullptr where a step has nothing that could be checked alone. `program` is this rank's and must outlive it.
-  virtual std::unique_ptr<OutputCheck> output_check(const config::Settings& settings, const program::Layout& layout,
-                                                    const program::Coordinates& at,
-                                                    const program::Program& program) const;
+  /// nullptr where a step has nothing that could be checked alone. The Program is this rank's and must outlive it.
+  virtual std::unique_ptr<OutputCheck> output_check(const config::Settings&, const program::Layout&,
+                                                    const program::Coordinates&, const program::Program&) const {
+    return nullptr;
+  }
 
-  /// The gradients that the rank at these coordinates holds after a step of `program`, its own; none where a step does
-  /// not train.
-  virtual std::vector<GradientPart> gradients(const config::Model& model, const config::Settings& settings,
-                                              const program::Layout& layout, const program::Coordinates& at,
-                                              const program::Program& program) const;
+  /// The gradients that the rank at these coordinates holds after a step of its own Program; none where a step does not
+  /// train.
+  virtual std::vector<GradientPart> gradients(const config::Model&, const config::Settings&, const program::Layout&,
+                                              const program::Coordinates&, const program::Program&) const {
+    return {};
+  }
 
   /// What one step does, in the units of its rate. Of a training step: tokens.
-  virtual Rate rate(const config::Settings& settings, const program::Layout& layout) const;
-  virtual std::int64_t tokens_per_step(const config::Model& model, const config::Settings& settings,
-                                       const program::Layout& layout) const;
+  virtual Rate rate(const config::Settings&, const program::Layout&) const { return {}; }
+  virtual std::int64_t tokens_per_step(const config::Model&, const config::Settings&, const program::Layout&) const {
+    return 0;
+  }
   /// Per data-parallel replica and step; 0 where there are none.
-  virtual std::int64_t micro_batches(const config::Settings& settings, const program::Layout& layout) const;
+  virtual std::int64_t micro_batches(const config::Settings&, const program::Layout&) const { return 0; }
   /// How a step's FLOPs are counted, for a person.
   virtual std::string flop_formula(const config::Model& model) const;
 
@@ -88,8 +92,10 @@ class Workload {
                                                      const config::Settings& settings) const;
   /// What of a training step is the operation that the settings describe, each once, in the order of the step: "qkv,
   /// forward". Of a training step, and where it has no such operation: nothing.
-  virtual std::vector<std::string> uses_in_model(const program::ProgramSet& training_step,
-                                                 const config::Settings& settings) const;
+  virtual std::vector<std::string> uses_in_model(const program::ProgramSet& /*training_step*/,
+                                                 const config::Settings&) const {
+    return {};
+  }
 };
 
 /// All workloads, in the order of workload_names (config/settings.h).
