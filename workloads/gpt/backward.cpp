@@ -76,35 +76,25 @@ program::View Stage::attention_backward(const LayerActivations& a, const program
 program::View Stage::norm_backward(const program::View& dy, const Normalised& x, const Norm& norm,
                                    const program::View& dresidual, std::optional<ParameterId> bias) {
   const program::View dx = activation(std::string("d") + norm.name);
-  if (d_.norm == config::NormKind::layer_norm) {
-    emit(program::LayerNormBackward{.dout = dy,
-                                    .sum = x.sum,
-                                    .gamma = weight(norm.gamma),
-                                    .mean = x.mean,
-                                    .rstd = x.rstd,
-                                    .dresidual = dresidual,
-                                    .din = dx,
-                                    .dgamma = gradient(norm.gamma),
-                                    .dbeta = gradient(norm.beta),
-                                    .dbias = gradient(bias),
-                                    .rows = d_.own_rows,
-                                    .width = d_.hidden,
-                                    .accumulate = adds()},
-         norm.name);
-  } else {
-    emit(program::RmsNormBackward{.dout = dy,
-                                  .sum = x.sum,
-                                  .gamma = weight(norm.gamma),
-                                  .rstd = x.rstd,
-                                  .dresidual = dresidual,
-                                  .din = dx,
-                                  .dgamma = gradient(norm.gamma),
-                                  .dbias = gradient(bias),
-                                  .rows = d_.own_rows,
-                                  .width = d_.hidden,
-                                  .accumulate = adds()},
-         norm.name);
-  }
+  const auto emit_as = [&](auto op) {
+    op.dout = dy;
+    op.sum = x.sum;
+    op.gamma = weight(norm.gamma);
+    op.rstd = x.rstd;
+    op.dresidual = dresidual;
+    op.din = dx;
+    op.dgamma = gradient(norm.gamma);
+    op.dbias = gradient(bias);
+    op.rows = d_.own_rows;
+    op.width = d_.hidden;
+    op.accumulate = adds();
+    if constexpr (requires { op.dbeta; }) {
+      op.mean = x.mean;
+      op.dbeta = gradient(norm.beta);
+    }
+    emit(op, norm.name);
+  };
+  d_.norm == config::NormKind::layer_norm ? emit_as(program::LayerNormBackward{}) : emit_as(program::RmsNormBackward{});
   wrote({of_layer(norm.gamma), if_any(norm.beta), bias});
   return dx;
 }

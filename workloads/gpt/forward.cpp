@@ -53,31 +53,23 @@ Normalised Stage::normalise(const ResidualStream& stream, const Norm& norm) {
   x.rstd = floats(base + "_rstd", d_.own_rows);
   const program::View sum = stream.is_sum() ? program::View{} : activation(base + "_sum");
   if (sum.present()) x.sum = sum;
-  if (centres) {
-    emit(program::LayerNorm{.in = stream.x,
-                            .bias = stream.bias,
-                            .residual = stream.residual,
-                            .gamma = weight(norm.gamma),
-                            .beta = weight(norm.beta),
-                            .sum = sum,
-                            .out = x.out,
-                            .mean = x.mean,
-                            .rstd = x.rstd,
-                            .rows = d_.own_rows,
-                            .width = d_.hidden},
-         norm.name);
-  } else {
-    emit(program::RmsNorm{.in = stream.x,
-                          .bias = stream.bias,
-                          .residual = stream.residual,
-                          .gamma = weight(norm.gamma),
-                          .sum = sum,
-                          .out = x.out,
-                          .rstd = x.rstd,
-                          .rows = d_.own_rows,
-                          .width = d_.hidden},
-         norm.name);
-  }
+  const auto emit_as = [&](auto op) {
+    op.in = stream.x;
+    op.bias = stream.bias;
+    op.residual = stream.residual;
+    op.gamma = weight(norm.gamma);
+    op.sum = sum;
+    op.out = x.out;
+    op.rstd = x.rstd;
+    op.rows = d_.own_rows;
+    op.width = d_.hidden;
+    if constexpr (requires { op.beta; }) {
+      op.beta = weight(norm.beta);
+      op.mean = x.mean;
+    }
+    emit(op, norm.name);
+  };
+  centres ? emit_as(program::LayerNorm{}) : emit_as(program::RmsNorm{});
   return x;
 }
 
