@@ -6,7 +6,6 @@
 
 #include "workloads/gpt/chunk.h"
 #include "workloads/gpt/gpt.h"
-#include "workloads/step.h"
 
 namespace harness::gpt {
 namespace {
@@ -80,10 +79,6 @@ std::vector<Parameter> embedding_table(const config::Model& m) {
         {.id = {position_embeddings}, .name = "position_embeddings", .slices = {{.full = m.sequence * m.hidden}}});
   }
   return table;
-}
-
-std::vector<Parameter> final_norm_table(const config::Model& m) {
-  return norm_table(m, final_norm_gamma, final_norm_beta, "final_norm");
 }
 
 std::vector<Parameter> head_table(const config::Model& m) {
@@ -185,7 +180,7 @@ std::vector<Parameter> parameters(const config::Model& m, const config::Settings
   const TensorParallel tensor{ranks, settings.sequence_parallel && ranks > 1};
   std::vector<Parameter> embedding = embedding_table(m);
   const std::vector<Parameter> layer = layer_table(m);
-  const std::vector<Parameter> norm = final_norm_table(m);
+  const std::vector<Parameter> norm = norm_table(m, final_norm_gamma, final_norm_beta, "final_norm");
   const std::int64_t of_embedding = elements(embedding), of_layer = elements(layer);
   const std::int64_t behind_layers = of_embedding + m.layers * of_layer;
   Parameter& table = embedding.front();
@@ -281,36 +276,22 @@ program::View Parameters::mine(const program::View& flat, const program::View& p
   return flat.part(place.offset, place.count).own_part(program::Axis::data, shards_);
 }
 
-namespace {
-
-constexpr program::Label in_setup(const char* what) {
-  return {what, program::Phase::setup};
-}
-
-void emit_first_values(program::ProgramBuilder& builder, const Parameter& p, const program::View& whole) {
+void Parameters::emit_first_values(const Parameter& p, const program::View& whole) {
   std::int64_t at = 0, index = p.first_index;
   for (const Slice& s : p.slices) {
-    builder.emit(workloads::compute_stream,
-                 program::Initialize{whole.part(at, s.count()), index, program::Axis::tensor, s.outer, s.full, s.part,
-                                     s.inner, p.mean, p.deviation},
-                 in_setup("parameter"));
+    emit(program::Initialize{whole.part(at, s.count()), index, program::Axis::tensor, s.outer, s.full, s.part, s.inner,
+                             p.mean, p.deviation},
+         "parameter");
     at += s.count();
     index += s.outer * s.full * s.inner;
   }
 }
 
-}  // namespace
-
 // Every parameter begins whole, so that its first values do not depend on who will update it.
 void Parameters::emit_init() {
-  const auto emit = [&](const program::Action& action, const char* what) {
-    b_.emit(workloads::compute_stream, action, in_setup(what));
-  };
   if (is_whole(master_)) {
     emit(program::Fill{master_, 0}, "parameters");
-    for (const Parameter& p : list_) {
-      emit_first_values(b_, p, master_.part(p.view.offset, p.view.count));
-    }
+    for (const Parameter& p : list_) emit_first_values(p, master_.part(p.view.offset, p.view.count));
     if (weights_.buffer != master_.buffer) emit(program::Convert{master_, weights_}, "weights");
   } else {
     for (int bucket = 0; bucket < static_cast<int>(buckets_.size()); ++bucket) emit_own_values(bucket);
@@ -319,13 +300,10 @@ void Parameters::emit_init() {
 }
 
 void Parameters::emit_own_values(int bucket) {
-  const auto emit = [&](const program::Action& action, const char* what) {
-    b_.emit(workloads::compute_stream, action, in_setup(what));
-  };
   const program::View values = b_.buffer("first_values", program::DType::f32, buckets_[bucket].count);
   emit(program::Fill{values, 0}, "parameters");
   for (const Parameter& p : list_) {
-    if (p.bucket == bucket) emit_first_values(b_, p, in_bucket(values, p.id));
+    if (p.bucket == bucket) emit_first_values(p, in_bucket(values, p.id));
   }
   const program::View own = values.own_part(program::Axis::data, shards_);
   emit(program::Convert{own, mine(master_, buckets_[bucket])}, "own part");

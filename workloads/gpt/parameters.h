@@ -8,6 +8,7 @@
 
 #include "config/settings.h"
 #include "program/builder.h"
+#include "workloads/step.h"
 
 namespace harness::gpt {
 
@@ -138,6 +139,11 @@ class Parameters {
   program::View in_bucket(const program::View& bucket, ParameterId id) const;
   // Of a place, what this rank updates: its part in a whole buffer, or all that a buffer of own parts has of it.
   program::View mine(const program::View& flat, const program::View& place) const;
+  // In init.
+  void emit(const program::Action& action, const char* what) {
+    b_.emit(workloads::compute_stream, action, {what, program::Phase::setup});
+  }
+  void emit_first_values(const Parameter& parameter, const program::View& whole);
   void emit_own_values(int bucket);
 
   program::ProgramBuilder& b_;
