@@ -105,16 +105,7 @@ Count count(const ProgramSet& set, const Program& program, const std::vector<Ope
   Count total;
   for (const Operation& op : list) {
     ++total.operations;
-    if (const Flop f = flop_of(op.action); f.noncausal > 0) {
-      if (!op.label.recomputed) {
-        total.flop.model += f.model;
-        total.flop.noncausal += f.noncausal;
-      }
-      auto kind = total.flop_by_kind.find(name_of(op.action));
-      if (kind == total.flop_by_kind.end()) kind = total.flop_by_kind.emplace(name_of(op.action), Flop{}).first;
-      kind->second.model += f.model;
-      kind->second.noncausal += f.noncausal;
-    }
+    if (flop_of(op.action).noncausal > 0) total.flop_kinds.insert(name_of(op.action));
     if (!is_communication(op.action)) continue;
     Traffic& t = total.traffic[{destination(set, op.action), std::string(name_of(op.action))}];
     ++t.messages;

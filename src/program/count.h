@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "program/program.h"
@@ -41,9 +42,8 @@ struct Traffic {
 
 /// What one execution of an operation list costs a rank of this role.
 struct Count {
-  Flop flop;                                                       // without recomputation
   std::map<std::pair<std::string, std::string>, Traffic> traffic;  // (group or "axis+offset", operation name)
-  std::map<std::string, Flop, std::less<>> flop_by_kind;           // by operation name
+  std::set<std::string_view> flop_kinds;                           // names of the operations that have FLOP
   std::int64_t operations = 0;
 };
 Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list);

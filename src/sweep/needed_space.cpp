@@ -30,7 +30,7 @@ std::int64_t needed_space(const plan::Plan& plan, const store::DoctorRecord& doc
     const std::int64_t kept_of_role = all_ranks ? planned.layout.ranks() / roles : 1;
     for (const program::Count& count : planned.survey.counts) {
       capacity.intervals += kept_of_role * intervals_of_operation * count.operations;
-      sorts = std::max(sorts, static_cast<std::int64_t>(count.flop_by_kind.size() + count.traffic.size()) + 8);
+      sorts = std::max(sorts, static_cast<std::int64_t>(count.flop_kinds.size() + count.traffic.size()) + 8);
     }
     capacity.totals += sorts * plan.ranks;
   }
