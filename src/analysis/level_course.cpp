@@ -146,18 +146,6 @@ std::vector<FinishedBlock> in_order(std::vector<FinishedBlock> blocks) {
   return blocks;
 }
 
-// Numbers the cases that are there: the baseline 0, the others in their order. Empty without a baseline.
-std::map<std::int32_t, int> number_groups(std::span<const FinishedBlock> blocks, std::int32_t baseline) {
-  std::map<std::int32_t, int> groups;
-  for (const FinishedBlock& block : blocks) groups[block.case_index] = 0;
-  if (!groups.contains(baseline)) return {};
-  int next = 1;
-  for (auto& [case_index, group] : groups) {
-    if (case_index != baseline) group = next++;
-  }
-  return groups;
-}
-
 void find_jumps(LevelCourse& course) {
   std::vector<double> machine;
   for (const CourseBlock& block : course.blocks) machine.push_back(block.machine);
@@ -174,19 +162,9 @@ void find_jumps(LevelCourse& course) {
 
 std::vector<CourseBlock> blocks_of(const SweepBlocks& sweep) {
   const std::vector<FinishedBlock> finished = in_order(sweep.blocks);
-  const std::map<std::int32_t, int> groups = number_groups(finished, sweep.baseline);
+  std::vector<LevelBlock> blocks = level_blocks(finished);
+  if (!number_groups(blocks, sweep.baseline, no_case).contains(sweep.baseline)) return {};
   std::vector<CourseBlock> course;
-  if (groups.empty()) return course;
-  std::vector<LevelBlock> blocks;
-  for (const FinishedBlock& block : finished) {
-    blocks.push_back({.log_seconds = std::log(block.seconds),
-                      .time_s = block.steps_unix_s,
-                      .group = groups.at(block.case_index),
-                      .case_index = block.case_index,
-                      .round = block.round,
-                      .session = block.session,
-                      .pool = block.pool});
-  }
   const LevelFit fit = fit_level(blocks);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const FinishedBlock& block = finished[i];

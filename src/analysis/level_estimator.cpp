@@ -18,7 +18,7 @@ namespace {
 class GuardedFit {
  public:
   GuardedFit(const SweepBlocks& sweep, bool control_apart) : sweep_(sweep), control_apart_(control_apart) {
-    take(keep_with_neighbour(all_blocks()));
+    take(keep_with_neighbour(level_blocks(sweep_.blocks)));
     if (!has_reference()) return;
     fit_ = fit_level(blocks_);
     const KindEffect carry = find_carry_over(blocks_, fit_);
@@ -87,30 +87,9 @@ class GuardedFit {
 
   int blocks_of(int group) const { return static_cast<int>(std::ranges::count(blocks_, group, &LevelBlock::group)); }
 
-  std::vector<LevelBlock> all_blocks() const {
-    std::vector<LevelBlock> blocks;
-    for (const FinishedBlock& block : sweep_.blocks) {
-      blocks.push_back({.log_seconds = std::log(block.seconds),
-                        .time_s = block.steps_unix_s,
-                        .case_index = block.case_index,
-                        .round = block.round,
-                        .session = block.session,
-                        .pool = block.pool});
-    }
-    return blocks;
-  }
-
-  // Numbers the groups that are there: the reference 0, the cases in their order.
   void take(std::vector<LevelBlock> blocks) {
     blocks_ = std::move(blocks);
-    groups_.clear();
-    for (const LevelBlock& block : blocks_) groups_[block.case_index] = 0;
-    int next = 1;
-    for (auto& [case_index, group] : groups_) {
-      const bool copy = case_index == sweep_.control && !control_apart_;
-      if (case_index != sweep_.baseline && !copy) group = next++;
-    }
-    for (LevelBlock& block : blocks_) block.group = groups_[block.case_index];
+    groups_ = number_groups(blocks_, sweep_.baseline, control_apart_ ? no_case : sweep_.control);
   }
 
   void fall_back_to_rounds(const KindEffect& carry) {

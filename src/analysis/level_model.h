@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
+#include "analysis/blocks.h"
 #include "analysis/machine_level.h"
 #include "analysis/statistics.h"
 
@@ -50,6 +52,12 @@ struct LevelFit {
   std::size_t decay = 0;          // an index of NeighbourLevel::decays; meaningless for LevelSource::round
   double time_constant_s = 0;     // that it stands for
 };
+
+/// The blocks of a sweep, all in group 0 yet.
+std::vector<LevelBlock> level_blocks(std::span<const FinishedBlock> blocks);
+/// Numbers the groups that are there, by case: the baseline and its copy 0, the others from 1 in their order. Returns
+/// the group of each case that has a block.
+std::map<std::int32_t, int> number_groups(std::span<LevelBlock> blocks, std::int32_t baseline, std::int32_t copy);
 
 /// Blocks as keep_with_neighbour (for LevelSource::round, keep_with_round) leaves them; every group from 0 to the
 /// highest has one at least.
