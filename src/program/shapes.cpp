@@ -14,8 +14,7 @@ class Shapes {
 
   void of(const Fill&) {}
   void of(const Initialize& a) {
-    size(a.out, a.outer * a.part * a.inner, "out");
-    type(a.out, {DType::f32}, "out");
+    is(a.out, a.outer * a.part * a.inner, DType::f32, "out");
     if (a.part * (set_.layout[a.axis]) != a.full && a.part != a.full) {
       note(fmt::format("{} parts of {} do not make {}", set_.layout[a.axis], a.part, a.full));
     }
@@ -23,8 +22,7 @@ class Shapes {
   void of(const Convert& a) { size(a.out, a.in.count, "out"); }
   void of(const Record& a) {
     size(a.value, 1, "value");
-    size(a.counter, 1, "counter");
-    type(a.counter, {DType::i32}, "counter");
+    is(a.counter, 1, DType::i32, "counter");
     type(a.value, {DType::f32}, "value");
     type(a.ring, {DType::f32}, "ring");
   }
@@ -41,10 +39,7 @@ class Shapes {
   void of(const LayerNorm& a) {
     for (const View& v : {a.in, a.residual, a.sum, a.out}) size(v, a.rows * a.width, "in, residual, sum and out");
     for (const View& v : {a.bias, a.gamma, a.beta}) size(v, a.width, "bias, gamma and beta");
-    for (const View& v : {a.mean, a.rstd}) {
-      size(v, a.rows, "mean and rstd");
-      type(v, {DType::f32}, "mean and rstd");
-    }
+    for (const View& v : {a.mean, a.rstd}) is(v, a.rows, DType::f32, "mean and rstd");
     if (a.sum.present() != (a.bias.present() || a.residual.present())) note("sum goes with a bias or a residual");
   }
   void of(const LayerNormBackward& a) {
@@ -56,8 +51,7 @@ class Shapes {
   void of(const RmsNorm& a) {
     for (const View& v : {a.in, a.residual, a.sum, a.out}) size(v, a.rows * a.width, "in, residual, sum and out");
     for (const View& v : {a.bias, a.gamma}) size(v, a.width, "bias and gamma");
-    size(a.rstd, a.rows, "rstd");
-    type(a.rstd, {DType::f32}, "rstd");
+    is(a.rstd, a.rows, DType::f32, "rstd");
     if (a.sum.present() != (a.bias.present() || a.residual.present())) note("sum goes with a bias or a residual");
   }
   void of(const RmsNormBackward& a) {
@@ -73,8 +67,7 @@ class Shapes {
     size(a.bias, a.n, "bias");
     size(a.add, a.m * a.n, "add");
     size(a.aux, a.m * a.n, "aux");
-    size(a.bias_gradient, a.m, "bias_gradient");
-    type(a.bias_gradient, {DType::f32}, "bias_gradient");
+    is(a.bias_gradient, a.m, DType::f32, "bias_gradient");
     if (a.aux.present() != (a.epilogue != Epilogue::none)) note("aux goes with a GELU epilogue");
     if (a.bias_gradient.present() && !a.transpose_a) note("bias_gradient needs transpose_a");
     if (a.add.present()) {
@@ -100,8 +93,7 @@ class Shapes {
   }
   void of(const ColumnSum& a) {
     size(a.in, a.rows * a.width, "in");
-    size(a.out, a.width, "out");
-    type(a.out, {DType::f32}, "out");
+    is(a.out, a.width, DType::f32, "out");
   }
   void of(const Rope& a) {
     size(a.data, (a.rows - 1) * a.stride + a.heads * a.head_dim, "data");
@@ -112,8 +104,7 @@ class Shapes {
   void of(const Attention& a) {
     attention(a.shape, {a.q}, {a.k, a.v});
     size(a.out, queries(a.shape) * a.shape.head_dim, "out");
-    size(a.stats, queries(a.shape), "stats");
-    type(a.stats, {DType::f32}, "stats");
+    is(a.stats, queries(a.shape), DType::f32, "stats");
     size(a.probabilities, queries(a.shape) * a.shape.key_length, "probabilities");
   }
   void of(const AttentionMerge& a) {
@@ -131,14 +122,8 @@ class Shapes {
     size(a.logits, a.rows * a.vocab, "logits");
     size(a.maximum, a.rows, "maximum");
   }
-  void of(const CrossEntropySums& a) {
-    logits(a);
-    for (const View& v : {a.maximum, a.target, a.sum}) size(v, a.rows, "maximum, target and sum");
-  }
-  void of(const CrossEntropyGradient& a) {
-    logits(a);
-    for (const View& v : {a.maximum, a.target, a.sum}) size(v, a.rows, "maximum, target and sum");
-  }
+  void of(const CrossEntropySums& a) { logits(a); }
+  void of(const CrossEntropyGradient& a) { logits(a); }
   void of(const AdamW& a) {
     for (const View& v : {a.moment1, a.moment2, a.gradient, a.weights})
       size(v, a.master.count, "moments, gradient and weights");
@@ -204,6 +189,10 @@ class Shapes {
     }
     note(fmt::format("{}: {} has the wrong element type", what, buffer(v).name));
   }
+  void is(const View& v, std::int64_t expected, DType wanted, const char* what) {
+    size(v, expected, what);
+    type(v, {wanted}, what);
+  }
   std::int64_t members(GroupId g) const { return set_.groups[g].size(set_.layout); }
   void peer(const Peer& p) {
     const int n = set_.layout[p.axis];
@@ -214,16 +203,14 @@ class Shapes {
     size(rows, a.rows * a.width, what);
     size(words, a.shard.rows * a.width, "the table");
     size(positions, a.sequence * a.width, "the positions");
-    size(a.tokens, a.rows, "tokens");
-    type(a.tokens, {DType::i32}, "tokens");
+    is(a.tokens, a.rows, DType::i32, "tokens");
   }
   void logits(const auto& a) {
     size(a.logits, a.rows * a.vocab, "logits");
-    size(a.labels, a.rows, "labels");
-    type(a.labels, {DType::i32}, "labels");
-    if constexpr (requires { a.loss; }) {
-      size(a.loss, 1, "loss");
-      type(a.loss, {DType::f32}, "loss");
+    is(a.labels, a.rows, DType::i32, "labels");
+    if constexpr (requires { a.loss; }) is(a.loss, 1, DType::f32, "loss");
+    if constexpr (requires { a.target; }) {
+      for (const View& v : {a.maximum, a.target, a.sum}) size(v, a.rows, "maximum, target and sum");
     }
   }
   static std::int64_t queries(const AttentionShape& s) { return s.batch * s.query_length * s.heads; }
