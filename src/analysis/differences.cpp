@@ -9,13 +9,12 @@
 #include <sstream>
 
 #include "base/median.h"
+#include "base/name_values.h"
 #include "base/text.h"
 #include "config/model.h"
 
 namespace harness::analysis {
 namespace {
-
-using NameValues = std::vector<std::pair<std::string, std::string>>;
 
 class Collector {
  public:
@@ -87,26 +86,19 @@ std::string devices_of(const store::Result& r) {
 // Only the first few by name: 2,000 hosts would fill a screen.
 std::string hosts_of(const store::Result& r) {
   constexpr std::size_t named = 6;
-  std::set<std::string> hosts;
-  for (const store::ResultRank& rank : r.rank_table) hosts.insert(rank.host);
-  std::vector<std::string> first;
-  for (const auto& host : hosts) {
-    if (first.size() < named) first.push_back(host);
-  }
+  std::set<std::string> sorted;
+  for (const store::ResultRank& rank : r.rank_table) sorted.insert(rank.host);
+  const std::vector<std::string> hosts(sorted.begin(), sorted.end());
   if (hosts.empty()) return "unknown";
-  if (hosts.size() <= named) return join(first, ", ");
-  std::string all;
-  for (const auto& host : hosts) all += host + "\n";
-  return fmt::format("{} and {} more (of {}; list {:08x})", join(first, ", "), hosts.size() - named, hosts.size(),
-                     fnv1a(all) & 0xffffffff);
+  if (hosts.size() <= named) return join(hosts, ", ");
+  return fmt::format("{} and {} more (of {}; list {:08x})", join(std::span(hosts).first(named), ", "),
+                     hosts.size() - named, hosts.size(), fnv1a(join(hosts, "\n") + "\n") & 0xffffffff);
 }
 
 std::string threads_of(const store::Result& r) {
   std::set<std::int32_t> counts;
   for (const store::ResultRank& rank : r.rank_table) counts.insert(rank.threads);
-  std::vector<std::string> parts;
-  for (const auto count : counts) parts.push_back(std::to_string(count));
-  return parts.empty() ? "unknown" : join(parts, ", ");
+  return counts.empty() ? "unknown" : fmt::format("{}", fmt::join(counts, ", "));
 }
 
 // Clocks wander by some MHz from block to block; they are rounded so that only a real difference shows.
@@ -190,18 +182,14 @@ void add_variables(std::span<const ComparedFile> files, Collector& out) {
   }
 }
 
-std::string number(std::int64_t value) {
-  return std::to_string(value);
-}
-
 }  // namespace
 
 std::vector<Difference> find_differences(std::span<const ComparedFile> files) {
   Collector out(files);
   out.add("run", "backend", [](const store::Result& r) { return r.backend; });
   out.add("run", "model", model_of);
-  out.add("run", "ranks", [](const store::Result& r) { return number(r.ranks); });
-  out.add("run", "nodes", [](const store::Result& r) { return number(r.nodes); });
+  out.add("run", "ranks", [](const store::Result& r) { return std::to_string(r.ranks); });
+  out.add("run", "nodes", [](const store::Result& r) { return std::to_string(r.nodes); });
   out.add("program", "version", [](const store::Result& r) { return r.tool_version; });
   out.add_pairs("identity", [](const store::Result& r) -> const NameValues& { return r.identity; });
   out.add("machine", "devices", devices_of);
@@ -217,9 +205,9 @@ std::vector<Difference> find_differences(std::span<const ComparedFile> files) {
   add_variables(files, out);
   out.add_pairs("tuning", [](const store::Result& r) -> const NameValues& { return r.tuning; });
   out.add("measure", "seed", [](const store::Result& r) { return std::to_string(r.seed); });
-  out.add("measure", "rounds", [](const store::Result& r) { return number(r.rounds); });
-  out.add("measure", "warm-up steps", [](const store::Result& r) { return number(r.warmup_steps); });
-  out.add("measure", "timed steps", [](const store::Result& r) { return number(r.steps); });
+  out.add("measure", "rounds", [](const store::Result& r) { return std::to_string(r.rounds); });
+  out.add("measure", "warm-up steps", [](const store::Result& r) { return std::to_string(r.warmup_steps); });
+  out.add("measure", "timed steps", [](const store::Result& r) { return std::to_string(r.steps); });
   out.add("measure", "smallest effect",
           [](const store::Result& r) { return fmt::format("{:g} %", 100 * r.smallest_effect); });
   out.add("measure", "state", [](const store::Result& r) { return std::string(store::name_of(r.state)); });
@@ -249,7 +237,7 @@ std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, c
     const bool mixed = r.find_case(store::alone_name) != nullptr;
     return std::string("one for the blocks of a round") + (mixed ? ", others for cases that need their own" : "");
   });
-  if (what.rank_counts) must_match("Numbers of ranks", [](const store::Result& r) { return number(r.ranks); });
+  if (what.rank_counts) must_match("Numbers of ranks", [](const store::Result& r) { return std::to_string(r.ranks); });
   return reasons;
 }
 
