@@ -27,7 +27,7 @@ using Samples = std::vector<double>;
 constexpr int repetitions = 10;
 
 job::BlockOutcome run_block(job::Job& job, const Wanted& wanted, const config::Settings& settings,
-                            const program::Layout& layout, const job::Task& task, bool last) {
+                            const program::Layout& layout, const job::Task& task, bool last = false) {
   job::BlockRequest request;
   request.case_name = settings.workload;
   request.backend = wanted.backend;
@@ -73,13 +73,8 @@ class Bench {
   void end() { empty_step(true); }
 
  private:
-  job::BlockOutcome run(const config::Settings& settings, const program::Layout& layout, const job::Task& task,
-                        bool last = false);
   template <class Look>
   void profile(const config::Settings& settings, const program::Layout& layout, Look&& look);
-  config::Settings settings_of(const char* workload, Precision precision) const {
-    return settings_for(wanted_, workload, precision);
-  }
   void product(std::size_t number, Precision precision);
   void attention(std::size_t number, bool backward, Precision precision);
   using OfSizes = std::map<std::pair<std::string, double>, Samples>;
@@ -99,15 +94,11 @@ class Bench {
   Samples steps_;
 };
 
-job::BlockOutcome Bench::run(const config::Settings& settings, const program::Layout& layout, const job::Task& task,
-                             bool last) {
-  return run_block(job_, wanted_, settings, layout, task, last);
-}
-
 // Calls look(rank, step) for the profiled step of each rank.
 template <class Look>
 void Bench::profile(const config::Settings& settings, const program::Layout& layout, Look&& look) {
-  const job::BlockOutcome outcome = run(settings, layout, job::RecordTimeline{config::Timelines::all});
+  const job::BlockOutcome outcome =
+      run_block(job_, wanted_, settings, layout, job::RecordTimeline{config::Timelines::all});
   const program::ProgramSet set = program::lower(workloads::build_programs(wanted_.layer, settings, layout),
                                                  config::fused_for(wanted_.backend, settings));
   for (int rank = 0; rank < layout.ranks(); ++rank) {
@@ -119,7 +110,7 @@ void Bench::profile(const config::Settings& settings, const program::Layout& lay
 }
 
 void Bench::product(std::size_t number, Precision precision) {
-  config::Settings s = settings_of("gemm", precision);
+  config::Settings s = settings_for(wanted_, "gemm", precision);
   s.gemm = wanted_.products[number];
   profile(s, all_, [&](int, const ProfiledStep& step) {
     for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
@@ -130,7 +121,7 @@ void Bench::product(std::size_t number, Precision precision) {
 }
 
 void Bench::attention(std::size_t number, bool backward, Precision precision) {
-  config::Settings s = settings_of("attention", precision);
+  config::Settings s = settings_for(wanted_, "attention", precision);
   s.attention_shape = wanted_.attentions[number];
   s.attention_backward = backward;
   profile(s, all_, [&](int, const ProfiledStep& step) {
@@ -160,7 +151,7 @@ void Bench::collectives(const Groups& groups, OfSizes& samples) {
 }
 
 void Bench::collective(config::CollectiveKind kind, std::int64_t bytes, const Groups& groups, OfSizes& samples) {
-  config::Settings s = settings_of("collective", wanted_.precisions.front());
+  config::Settings s = settings_for(wanted_, "collective", wanted_.precisions.front());
   const std::int64_t unit = 4LL * groups.ranks;
   s.collective = kind;
   s.collective_over = groups.over;
@@ -185,7 +176,7 @@ void Bench::collective(config::CollectiveKind kind, std::int64_t bytes, const Gr
 // Two micro-batches, so that gradients are replaced and added to.
 void Bench::layer_step(std::int64_t micro_batch, Precision precision, program::Axis axis) {
   constexpr std::int64_t micro_batches = 2;
-  config::Settings s = settings_of(config::training_workload.data(), precision);
+  config::Settings s = settings_for(wanted_, config::training_workload.data(), precision);
   const bool shards = axis == program::Axis::tensor;
   if (shards) s.layout[axis] = job_.size();
   s.micro_batch_size = micro_batch;
@@ -203,7 +194,7 @@ void Bench::layer_step(std::int64_t micro_batch, Precision precision, program::A
 
 // A product of next to nothing: what the step takes beside it.
 void Bench::empty_step(bool last) {
-  config::Settings s = settings_of("gemm", wanted_.precisions.front());
+  config::Settings s = settings_for(wanted_, "gemm", wanted_.precisions.front());
   s.gemm = {8, 8, 8};
   s.repetitions = 1;
   std::map<program::OperationId, double> shortest;
@@ -213,7 +204,7 @@ void Bench::empty_step(bool last) {
       of_steps_.take_hops(step);
     });
   }
-  const job::BlockOutcome outcome = run(s, all_, job::TimeSteps{repetitions}, last);
+  const job::BlockOutcome outcome = run_block(job_, wanted_, s, all_, job::TimeSteps{repetitions}, last);
   if (last) return;
   double busy_s = 0;  // one after the other
   for (const auto& [id, seconds] : shortest) busy_s += seconds;
