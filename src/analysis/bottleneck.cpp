@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -20,16 +21,19 @@ using Kind = BottleneckKind;
 constexpr double min_lever = 0.002;  // of the step: less is not shown
 constexpr std::size_t max_levers = 10;
 
+bool needs_peak(Part part) {
+  return part == Part::matrix_products || part == Part::attention;
+}
+
 // The shares of the step that each part loses: all of it, or what it takes beyond its roof where that is known.
 std::map<Part, double> lost_shares(const Breakdown& mean, const Waterfall* waterfall) {
   std::map<Part, double> lost;
-  const auto counts_beyond_roof = [](Part part) { return part == Part::matrix_products || part == Part::attention; };
   for (const Part part : all_parts) {
-    if (mean[part] && !counts_beyond_roof(part)) lost[part] = mean.share(part);
+    if (mean[part] && !needs_peak(part)) lost[part] = mean.share(part);
   }
   if (waterfall == nullptr || !(waterfall->profiled_step_s > 0)) return lost;
   for (const WaterfallBar& bar : waterfall->bars) {
-    if (!bar.part || !counts_beyond_roof(*bar.part)) continue;
+    if (!bar.part || !needs_peak(*bar.part)) continue;
     lost[*bar.part] = std::max(0.0, bar.seconds - bar.roof_s.value_or(0)) / waterfall->profiled_step_s;
   }
   return lost;
@@ -58,19 +62,12 @@ std::string parts_in_words(const CaseBreakdown& breakdown, Kind kind, const std:
   return join(words, ", ");
 }
 
-std::string words_for(const std::string& name) {
-  return name;
-}
-std::string words_for(const IdlePlace& place) {
-  return place.name();
-}
-
 template <class Key>
-std::string largest(const std::vector<std::pair<Key, double>>& list, double step_s) {
+std::string largest(const std::vector<std::pair<Key, double>>& list, double step_s, const auto& name) {
   std::vector<std::string> words;
   for (const auto& [key, s] : list) {
     if (words.size() == 3) break;
-    words.push_back(fmt::format("{} {}", words_for(key), percent(s / step_s)));
+    words.push_back(fmt::format("{} {}", std::invoke(name, key), percent(s / step_s)));
   }
   return join(words, ", ");
 }
@@ -117,10 +114,11 @@ std::string evidence_of(const CaseBreakdown& breakdown, const Bottleneck& found,
       return fmt::format("Running below peak FLOP/s costs {} of the step: {}.", share, parts);
     case Kind::memory:
       return fmt::format("Memory-bound operations take {} of the step: {}.", share,
-                         largest(mean.other_compute, mean.step_s)) +
+                         largest(mean.other_compute, mean.step_s, std::identity())) +
              memory_roof(waterfall, mean.hidden_s(Part::other_compute));
     case Kind::host:
-      return fmt::format("Nothing runs on the device for {} of the step: {}.", share, largest(mean.idle, mean.step_s));
+      return fmt::format("Nothing runs on the device for {} of the step: {}.", share,
+                         largest(mean.idle, mean.step_s, &IdlePlace::name));
     case Kind::bubble:
       return fmt::format("A stage waits for another stage for {} of the step (mean over stages).", share);
     case Kind::stragglers:
@@ -151,10 +149,6 @@ std::optional<double> peak_ratio(const store::Result& result, const store::Resul
   }
   const bool known = highest > 0 && now.peak_flops_per_rank > 0;
   return known ? std::optional(std::max(1.0, highest / now.peak_flops_per_rank)) : std::nullopt;
-}
-
-bool needs_peak(Part part) {
-  return part == Part::matrix_products || part == Part::attention;
 }
 
 // What a part takes at least, whatever the variable's value. Only what FLOP need at the peak is the same for all values
