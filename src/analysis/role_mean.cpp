@@ -6,19 +6,14 @@
 namespace harness::analysis {
 namespace {
 
-// Over ranks; as ResultSplit.
-struct Means {
-  double compute_s = 0, communication_s = 0, exposed_s = 0, overlapped_s = 0, idle_s = 0;
-  double waiting_s = 0, bubble_s = 0;  // NaN: not known
-  double step_s() const { return compute_s + exposed_s + idle_s; }
-};
-
 bool adds_up(const store::ResultSplit& s) {
   return s.step_s > 0 && std::abs(s.compute_s + s.exposed_s + s.idle_s - s.step_s) < max_unexplained * s.step_s;
 }
 
-Means mean_of(std::span<const store::ResultSplit* const> splits) {
-  Means m;
+// Over ranks. Its step is what its parts add up to.
+store::ResultSplit mean_of(std::span<const store::ResultSplit* const> splits) {
+  store::ResultSplit m;
+  m.waiting_s = m.bubble_s = 0;
   const double weight = 1 / static_cast<double>(splits.size());
   for (const store::ResultSplit* s : splits) {
     m.compute_s += s->compute_s * weight;
@@ -29,6 +24,7 @@ Means mean_of(std::span<const store::ResultSplit* const> splits) {
     m.waiting_s += s->waiting_s * weight;
     m.bubble_s += s->bubble_s * weight;
   }
+  m.step_s = m.compute_s + m.exposed_s + m.idle_s;
   return m;
 }
 
@@ -51,14 +47,15 @@ void scale(std::vector<std::pair<Key, double>>& list, double factor) {
 }
 
 // Exposed share of the waiting time, scaled from the rank that has a timeline; the rest is hidden behind computation.
-double exposed_waiting(double waited_s, double exposed_of_rank_s, double waited_of_rank_s, const Means& mean) {
+double exposed_waiting(double waited_s, double exposed_of_rank_s, double waited_of_rank_s,
+                       const store::ResultSplit& mean) {
   if (waited_of_rank_s > 0) return waited_s * std::min(1.0, exposed_of_rank_s / waited_of_rank_s);
   return mean.communication_s > 0 ? waited_s * mean.exposed_s / mean.communication_s : 0;
 }
 
 // Divides what is exposed into waiting, bubble and communication. False if the rank with a timeline has no
 // communication to divide it by.
-bool divide(Parts& parts, const store::ResultSplit& split_of_rank, const Means& mean) {
+bool divide(Parts& parts, const store::ResultSplit& split_of_rank, const store::ResultSplit& mean) {
   const double communication = parts.exposed();
   double left = mean.exposed_s;
   const auto take = [&](Part part, double waited_of_rank_s, double waited_s) {
@@ -68,25 +65,25 @@ bool divide(Parts& parts, const store::ResultSplit& split_of_rank, const Means& 
   };
   take(Part::waiting, split_of_rank.waiting_s, mean.waiting_s);
   take(Part::bubble, split_of_rank.bubble_s, mean.bubble_s);
-  if (!(communication > 0)) return left < 1e-9 * mean.step_s();
+  if (!(communication > 0)) return left < 1e-9 * mean.step_s;
   scale(parts, is_exposed_communication, left / communication);
   return true;
 }
 
 // Of its communications, hidden or not, without the waiting for others.
-double communicates_s(double communication_s, double waiting_s, double bubble_s) {
-  const double waited_s = waiting_s + bubble_s;
-  return std::isfinite(waited_s) ? std::max(0.0, communication_s - waited_s) : communication_s;
+double communicates_s(const store::ResultSplit& split) {
+  const double waited_s = split.waiting_s + split.bubble_s;
+  return std::isfinite(waited_s) ? std::max(0.0, split.communication_s - waited_s) : split.communication_s;
 }
 
 // Kinds as their parts: by what all computations, what all exposed communications and what all communications take on
 // the other ranks.
-void scale_kinds(Breakdown& role, const Breakdown& of_rank, const store::ResultSplit& own, const Means& mean,
-                 double compute_factor) {
+void scale_kinds(Breakdown& role, const Breakdown& of_rank, const store::ResultSplit& own,
+                 const store::ResultSplit& mean, double compute_factor) {
   const double exposed_of_rank = of_rank.parts.exposed();
   const double exposed_factor = exposed_of_rank > 0 ? role.parts.exposed() / exposed_of_rank : 1;
-  const double of_rank_s = communicates_s(own.communication_s, own.waiting_s, own.bubble_s);
-  const double of_all_s = communicates_s(mean.communication_s, mean.waiting_s, mean.bubble_s);
+  const double of_rank_s = communicates_s(own);
+  const double of_all_s = communicates_s(mean);
   const double communication_factor = of_rank_s > 0 ? of_all_s / of_rank_s : 1;
   for (KindTime& time : role.kinds) {
     const bool communicates = is_communication(time.kind);
@@ -110,7 +107,7 @@ const store::ResultSplit* split_of(const Breakdown& of_rank, std::span<const sto
 Breakdown mean_of_role(const Breakdown& of_rank, std::span<const store::ResultSplit* const> splits) {
   const store::ResultSplit* own = split_of(of_rank, splits);
   if (own == nullptr) return of_rank;
-  const Means mean = mean_of(splits);
+  const store::ResultSplit mean = mean_of(splits);
   const double compute = of_rank.parts.sum(is_computation), idle = of_rank.parts.sum(is_idle),
                exposed = of_rank.parts.sum(is_communication_or_waiting);
   const auto missing = [](double of_rank_s, double of_all_s) { return !(of_rank_s > 0) && of_all_s > 0; };
@@ -118,7 +115,7 @@ Breakdown mean_of_role(const Breakdown& of_rank, std::span<const store::ResultSp
     return of_rank;
   }
   Breakdown role = of_rank;
-  role.step_s = mean.step_s();
+  role.step_s = mean.step_s;
   const double compute_factor = compute > 0 ? mean.compute_s / compute : 0;
   const double idle_factor = idle > 0 ? mean.idle_s / idle : 0;
   scale(role.parts, is_computation, compute_factor);
