@@ -130,11 +130,10 @@ struct OwnTime {
   double total = 0, compute_s = 0, idle_s = 0;
 };
 
-template <class Field>
-double median_without(const std::vector<OwnTime>& all, std::size_t left_out, Field field) {
+double median_of(const std::vector<OwnTime>& all, double OwnTime::*time, const OwnTime* left_out = nullptr) {
   std::vector<double> values;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i != left_out) values.push_back(field(all[i]));
+  for (const OwnTime& own : all) {
+    if (&own != left_out) values.push_back(own.*time);
   }
   return median(values);
 }
@@ -143,15 +142,9 @@ double median_without(const std::vector<OwnTime>& all, std::size_t left_out, Fie
 void compare_alike(const CaseRanks::Ranks& ranks, const std::vector<OwnTime>& all, double step_s,
                    std::vector<Lateness>& late) {
   // The median of the others is that of all but for the middle ones: one pass for many ranks.
-  const auto total = [](const OwnTime& o) { return o.total; };
   const OwnTime& latest = *std::ranges::max_element(all, {}, &OwnTime::total);
-  std::vector<double> totals, computes, idles;
-  for (const OwnTime& o : all) {
-    totals.push_back(o.total);
-    computes.push_back(o.compute_s);
-    idles.push_back(o.idle_s);
-  }
-  const double middle = median(totals), middle_compute = median(computes), middle_idle = median(idles);
+  const double middle = median_of(all, &OwnTime::total), middle_compute = median_of(all, &OwnTime::compute_s),
+               middle_idle = median_of(all, &OwnTime::idle_s);
   std::vector<double> deviations;
   for (const OwnTime& own : all) {
     if (&own != &latest) deviations.push_back(std::abs(own.total - middle));
@@ -161,16 +154,17 @@ void compare_alike(const CaseRanks::Ranks& ranks, const std::vector<OwnTime>& al
   for (std::size_t i = 0; i < all.size(); ++i) {
     Lateness& l = late[ranks[i]];
     const bool exact = &all[i] == &latest || all.size() <= few;
-    const double late_s = all[i].total - (exact ? median_without(all, i, total) : middle);
+    const auto beyond = [&](double OwnTime::*time, double of_all) {
+      return all[i].*time - (exact ? median_of(all, time, &all[i]) : of_all);
+    };
+    const double late_s = beyond(&OwnTime::total, middle);
     ++l.cases;
     l.expected += 1 / static_cast<double>(all.size());
     if (all.size() > 2) ++l.among_several;
     l.late_s += late_s;
     l.share += late_s / step_s;
-    l.compute_s += all[i].compute_s -
-                   (exact ? median_without(all, i, [](const OwnTime& o) { return o.compute_s; }) : middle_compute);
-    l.idle_s +=
-        all[i].idle_s - (exact ? median_without(all, i, [](const OwnTime& o) { return o.idle_s; }) : middle_idle);
+    l.compute_s += beyond(&OwnTime::compute_s, middle_compute);
+    l.idle_s += beyond(&OwnTime::idle_s, middle_idle);
     if (&all[i] != &latest || late_s <= min_late_share * step_s || late_s <= beyond_scatter * scatter) continue;
     ++l.late_cases;
     if (all.size() > 2 && late_s > flagrant_share * step_s && late_s > flagrant_scatter * scatter) ++l.flagrant_cases;
