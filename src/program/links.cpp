@@ -1,7 +1,6 @@
 #include "program/links.h"
 
 #include <algorithm>
-#include <optional>
 #include <variant>
 
 #include "program/count.h"
@@ -70,16 +69,15 @@ class NodeTraffic {
   bool spans_ = false, shares_ = false;
 };
 
-// The collective that an operation is; nothing for what sends to one peer, or does what no limit is known of.
-std::optional<Collective> kind_of(const Action& action) {
+}  // namespace
+
+std::optional<Collective> collective_of(const Action& action) {
   if (std::holds_alternative<AllReduce>(action)) return Collective::all_reduce;
   if (std::holds_alternative<AllGather>(action)) return Collective::all_gather;
   if (std::holds_alternative<ReduceScatter>(action)) return Collective::reduce_scatter;
   if (std::holds_alternative<AllToAll>(action)) return Collective::all_to_all;
   return std::nullopt;
 }
-
-}  // namespace
 
 double least_seconds_per_byte(Collective kind, const Group& group, const Layout& layout, std::span<const int> node_of,
                               const Links& links) {
@@ -108,7 +106,7 @@ double LeastTimes::seconds(int role, const Operation& operation) {
     const auto [known, fresh] = known_peers_.try_emplace({role, peer->axis, peer->offset}, 0.0);
     if (fresh) known->second = of_peers(role, *peer);
     per_byte = known->second;
-  } else if (const auto kind = kind_of(operation.action)) {
+  } else if (const auto kind = collective_of(operation.action)) {
     const GroupId id = group_of(operation.action);
     const auto [known, fresh] = known_.try_emplace({*kind, id}, 0.0);
     if (fresh) {

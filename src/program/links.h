@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -13,6 +14,9 @@ namespace harness::program {
 
 /// How a message is shared out among the members of a group.
 enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, send_recv };
+
+/// The one that an operation is; nothing for what sends to one peer, and for a broadcast.
+std::optional<Collective> collective_of(const Action& action);
 
 /// What carries a collective's bytes, in one direction; 0: not known.
 struct Links {

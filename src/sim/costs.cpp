@@ -17,14 +17,6 @@ double count_of(const program::AttentionShape& s) {
          static_cast<double>(s.key_length);
 }
 
-std::optional<program::Collective> kind_of(const program::Action& action) {
-  if (std::holds_alternative<program::AllReduce>(action)) return program::Collective::all_reduce;
-  if (std::holds_alternative<program::AllToAll>(action)) return program::Collective::all_to_all;
-  if (std::holds_alternative<program::ReduceScatter>(action)) return program::Collective::reduce_scatter;
-  if (program::group_of(action) >= 0) return program::Collective::all_gather;  // a broadcast moves as much
-  return std::nullopt;
-}
-
 bool is_over_tensor(const program::Group& group) {
   return group.axes == program::AxisSet::of({program::Axis::tensor});
 }
@@ -146,7 +138,9 @@ Cost Costs::communication_cost(int rank_class, const program::Operation& op) {
     const program::Peer& peer = receive->peer;
     cost.alone = ticks_of(message_seconds_to(classes_.at_peer(rank_class, peer), {peer.axis, -peer.offset}, bytes));
   } else {
-    return collective_cost(rank_class, op, *kind_of(op.action));
+    // A broadcast moves as much as an all-gather.
+    const auto kind = program::collective_of(op.action).value_or(program::Collective::all_gather);
+    return collective_cost(rank_class, op, kind);
   }
   return cost;
 }
