@@ -45,11 +45,6 @@ std::string curve_text(const config::Curve& curve, const char* size) {
   return fmt::format("[{}]", join(points, ",\n      "));
 }
 
-bool is_by_flop(const std::string& operation) {
-  return operation == program::Matmul::name || operation == program::Attention::name ||
-         operation == program::AttentionBackward::name;
-}
-
 std::string measured_text(const config::MeasuredCurves& curves) {
   if (curves.computations.empty() && curves.communications.empty()) return "";
   std::string text = "# What no law says well: as measured, joined by straight lines on logarithmic axes.\nmeasured:\n";
@@ -57,7 +52,7 @@ std::string measured_text(const config::MeasuredCurves& curves) {
   for (const auto& [key, curve] : curves.computations) {
     if (last == nullptr || *last != key.first) text += fmt::format("  {}:\n", config::name_of(key.first));
     last = &key.first;
-    text += fmt::format("    {}: {}\n", key.second, curve_text(curve, is_by_flop(key.second) ? "flop" : "bytes"));
+    text += fmt::format("    {}: {}\n", key.second, curve_text(curve, moves_memory(key.second) ? "bytes" : "flop"));
   }
   if (curves.communications.empty()) return text;
   text += fmt::format("  ranks: {}\n  communications:\n", curves.ranks);

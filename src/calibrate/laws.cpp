@@ -14,6 +14,12 @@
 #include "sim/link_time.h"
 
 namespace harness::calibrate {
+
+bool moves_memory(const std::string& operation) {
+  return operation != program::Matmul::name && operation != program::Attention::name &&
+         operation != program::AttentionBackward::name;
+}
+
 namespace {
 
 using config::CurvePoint;
@@ -72,12 +78,6 @@ double best_rate(const std::vector<CurvePoint>& points) {
   double best = 0;
   for (const CurvePoint& p : points) best = std::max(best, p.size / p.seconds);
   return best;
-}
-
-// What a prediction judges by bytes: everything but products and attention.
-bool moves_memory(const std::string& operation) {
-  return operation != program::Matmul::name && operation != program::Attention::name &&
-         operation != program::AttentionBackward::name;
 }
 
 void fit_memory(const Measured& m, Laws& laws) {

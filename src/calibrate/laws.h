@@ -10,6 +10,9 @@
 
 namespace harness::calibrate {
 
+/// What a prediction judges by bytes: everything but products and attention.
+bool moves_memory(const std::string& operation);
+
 /// How well a law says what was measured: the mean size of its errors, as a share.
 struct LawError {
   std::string what;

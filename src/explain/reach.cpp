@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <utility>
-#include <variant>
+
+#include "sim/marks.h"
 
 namespace harness::explain {
 namespace {
@@ -26,14 +26,7 @@ void each_circle(const program::ProgramSet& set, const std::vector<int>& node_of
       if (const std::vector<int> members = group.members(layout, at); across(members)) meet(members);
     }
   }
-  std::set<std::pair<program::Axis, int>> directions;
-  for (const program::Program& program : set.roles) {
-    for (const program::Operation& op : program.step) {
-      if (const auto* send = std::get_if<program::Send>(&op.action))
-        directions.emplace(send->peer.axis, send->peer.offset);
-    }
-  }
-  for (const auto& [axis, offset] : directions) {
+  for (const auto& [axis, offset] : sim::directions_of(set)) {
     for (int rank = 0; rank < layout.ranks(); ++rank) {
       const std::vector<int> pair{rank, layout.neighbour(rank, axis, offset)};
       if (across(pair)) meet(pair);

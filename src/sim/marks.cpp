@@ -1,9 +1,7 @@
 #include "sim/marks.h"
 
 #include <map>
-#include <set>
 #include <tuple>
-#include <utility>
 #include <variant>
 
 namespace harness::sim {
@@ -36,6 +34,8 @@ std::vector<Spread> spreads_of(const program::Group& group, const program::Layou
   return spreads;
 }
 
+}  // namespace
+
 std::set<std::pair<program::Axis, int>> directions_of(const program::ProgramSet& set) {
   std::set<std::pair<program::Axis, int>> directions;
   for (const program::Program& program : set.roles) {
@@ -46,8 +46,6 @@ std::set<std::pair<program::Axis, int>> directions_of(const program::ProgramSet&
   }
   return directions;
 }
-
-}  // namespace
 
 std::vector<int> marks_of(const program::ProgramSet& set, const Network& network, const Condition& condition) {
   const program::Layout& layout = set.layout;
