@@ -165,9 +165,8 @@ Sent sent_by(const config::Settings& s) {
 // the data axis. What joins only some of an axis by their nodes has no name there.
 std::string over_of(const program::Group& group) {
   if (group.replicas != program::Replicas::all) return group.name == "nodes" ? group.name : group.name + " on a node";
-  for (int axis = 0; axis < program::axis_count; ++axis) {
-    const auto one = static_cast<program::Axis>(axis);
-    if (group.axes == program::AxisSet::of({one})) return program::name_of(one);
+  for (const program::Axis axis : program::usual_order) {
+    if (group.axes == program::AxisSet::of({axis})) return program::name_of(axis);
   }
   return group.name;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace harness::analysis {
 
@@ -10,8 +9,7 @@ SweepEstimate estimate_predicted(const SweepBlocks& sweep, std::span<const Quest
   SweepEstimate out;
   for (const Question& question : questions) {
     Estimate& answer = out.answers.emplace_back();
-    answer.log_ratio = {
-        .center = 0, .low = std::numeric_limits<double>::quiet_NaN(), .high = std::numeric_limits<double>::quiet_NaN()};
+    answer.log_ratio.center = 0;
     answer.rounds = 1;
     for (const CaseWeight& term : contrast_of(question, sweep.baseline)) {
       const auto block = std::ranges::find(sweep.blocks, term.case_index, &FinishedBlock::case_index);

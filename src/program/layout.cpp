@@ -78,8 +78,7 @@ Group::Range Group::range(const Layout& layout, const Coordinates& at, Axis axis
 
 Coordinates Group::first(const Layout& layout, const Coordinates& at) const {
   Coordinates c;
-  for (int a = 0; a < axis_count; ++a) {
-    const auto axis = static_cast<Axis>(a);
+  for (const Axis axis : usual_order) {
     const bool of_stages = axis == Axis::pipeline && axes.has(axis) && !pipeline_stages.empty();
     c[axis] = of_stages ? pipeline_stages.front() : range(layout, at, axis).first;
   }
@@ -111,8 +110,7 @@ std::vector<int> Group::members(const Layout& layout, const Coordinates& at) con
 
 int Group::size(const Layout& layout) const {
   int n = 1;
-  for (int a = 0; a < axis_count; ++a) {
-    const auto axis = static_cast<Axis>(a);
+  for (const Axis axis : usual_order) {
     if (!axes.has(axis)) continue;
     if (axis == Axis::pipeline && !pipeline_stages.empty()) {
       n *= static_cast<int>(pipeline_stages.size());

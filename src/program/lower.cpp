@@ -52,12 +52,8 @@ class Lowering {
     const bool gelu_backward =
         m.epilogue == Epilogue::gelu_backward && (bias || !has(declared_, Fused::matmul_gelu_backward));
     const View out = m.out, aux = m.aux, bias_view = m.bias;
-    if (gelu) {
-      m.out = aux;
-      m.aux = {};
-      m.epilogue = Epilogue::none;
-    }
-    if (gelu_backward) {
+    if (gelu) m.out = aux;
+    if (gelu || gelu_backward) {
       m.aux = {};
       m.epilogue = Epilogue::none;
     }

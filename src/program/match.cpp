@@ -210,11 +210,10 @@ class Matcher {
       if (other == role) {
         // Both ends are this role's own: completing one may move the group on, so mark the pair together.
         s.done[k - s.at] = 1;
-        complete(role, slot, work, role);
       } else {
         complete(other, k, work, role);
-        complete(role, slot, work, role);
       }
+      complete(role, slot, work, role);
       return true;
     }
     return false;
