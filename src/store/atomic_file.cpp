@@ -57,16 +57,11 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::put_in_place() {
   sync(temporary_, true);
   // A hard link, unlike rename, fails if someone else has taken the name meanwhile. Not every file system has them.
-  if (!overwrite_) {
-    if (link(temporary_.c_str(), path_.c_str()) == 0) {
-      unlink(temporary_.c_str());
-      temporary_.clear();
-      sync(directory_of(path_), false);
-      return;
-    }
-    if (errno == EEXIST || access(path_.c_str(), F_OK) == 0) taken(path_);
-  }
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+  const bool linked = !overwrite_ && link(temporary_.c_str(), path_.c_str()) == 0;
+  if (!overwrite_ && !linked && (errno == EEXIST || access(path_.c_str(), F_OK) == 0)) taken(path_);
+  if (linked) {
+    unlink(temporary_.c_str());
+  } else if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
     fail("cannot rename {} to {}: {}", temporary_, path_, std::strerror(errno));
   }
   temporary_.clear();

@@ -101,15 +101,6 @@ void File::set_attribute(const std::string& object, const std::string& name, con
   const std::string kept = value.substr(0, 60000);
   write_attribute(object, name, Element::of(Kind::text, kept.size()), kept.c_str());
 }
-void File::set_attribute(const std::string& object, const std::string& name, std::int64_t value) {
-  write_attribute(object, name, Element::of(Kind::int64), &value);
-}
-void File::set_attribute(const std::string& object, const std::string& name, std::uint64_t value) {
-  write_attribute(object, name, Element::of(Kind::uint64), &value);
-}
-void File::set_attribute(const std::string& object, const std::string& name, double value) {
-  write_attribute(object, name, Element::of(Kind::float64), &value);
-}
 
 bool File::has_attribute(const std::string& object, const std::string& name) const {
   return reaches(handle_.id(), object) &&
@@ -143,22 +134,6 @@ std::string File::text_attribute(const std::string& object, const std::string& n
   read_attribute(object, name, element, text.data());
   text.resize(std::strlen(text.c_str()));
   return text;
-}
-
-std::int64_t File::integer_attribute(const std::string& object, const std::string& name) const {
-  std::int64_t value = 0;
-  read_attribute(object, name, Element::of(Kind::int64), &value);
-  return value;
-}
-std::uint64_t File::unsigned_attribute(const std::string& object, const std::string& name) const {
-  std::uint64_t value = 0;
-  read_attribute(object, name, Element::of(Kind::uint64), &value);
-  return value;
-}
-double File::real_attribute(const std::string& object, const std::string& name) const {
-  double value = 0;
-  read_attribute(object, name, Element::of(Kind::float64), &value);
-  return value;
 }
 
 void File::flush(bool to_disk) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "store/hdf5_handle.h"
@@ -11,6 +12,14 @@
 namespace harness::store::hdf5 {
 
 enum class Kind : std::uint8_t { int32, int64, uint64, float32, float64, text };
+
+template <class Number>
+constexpr Kind kind_of() {
+  if constexpr (std::is_same_v<Number, std::int32_t>) return Kind::int32;
+  if constexpr (std::is_same_v<Number, std::int64_t>) return Kind::int64;
+  if constexpr (std::is_same_v<Number, std::uint64_t>) return Kind::uint64;
+  if constexpr (std::is_same_v<Number, double>) return Kind::float64;
+}
 
 /// A field of a table's row, or a dataset's only field. Text is UTF-8 of fixed length, padded with zeros.
 struct Field {
@@ -73,14 +82,18 @@ class File {
   Dataset dataset(const std::string& path, int rank) const;
 
   void set_attribute(const std::string& object, const std::string& name, const std::string& value);
-  void set_attribute(const std::string& object, const std::string& name, std::int64_t value);
-  void set_attribute(const std::string& object, const std::string& name, std::uint64_t value);
-  void set_attribute(const std::string& object, const std::string& name, double value);
+  template <class Number>
+  void set_attribute(const std::string& object, const std::string& name, Number value) {
+    write_attribute(object, name, Element::of(kind_of<Number>()), &value);
+  }
   bool has_attribute(const std::string& object, const std::string& name) const;
   std::string text_attribute(const std::string& object, const std::string& name) const;
-  std::int64_t integer_attribute(const std::string& object, const std::string& name) const;
-  std::uint64_t unsigned_attribute(const std::string& object, const std::string& name) const;
-  double real_attribute(const std::string& object, const std::string& name) const;
+  template <class Number>
+  Number number_attribute(const std::string& object, const std::string& name) const {
+    Number value{};
+    read_attribute(object, name, Element::of(kind_of<Number>()), &value);
+    return value;
+  }
 
   /// Everything written so far is with the operating system; with `to_disk` on the disk.
   void flush(bool to_disk);

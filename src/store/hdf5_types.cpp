@@ -1,39 +1,26 @@
 #include "store/hdf5_types.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace harness::store::hdf5 {
 namespace {
 
 hid_t scalar_type(Kind kind, Place place) {
-  const bool memory = place == Place::memory;
-  switch (kind) {
-    case Kind::int32:
-      return memory ? H5T_NATIVE_INT32 : H5T_STD_I32LE;
-    case Kind::int64:
-      return memory ? H5T_NATIVE_INT64 : H5T_STD_I64LE;
-    case Kind::uint64:
-      return memory ? H5T_NATIVE_UINT64 : H5T_STD_U64LE;
-    case Kind::float32:
-      return memory ? H5T_NATIVE_FLOAT : H5T_IEEE_F32LE;
-    case Kind::float64:
-      return memory ? H5T_NATIVE_DOUBLE : H5T_IEEE_F64LE;
-    case Kind::text:
-      break;
-  }
-  return H5T_C_S1;
+  struct Types {
+    hid_t memory, file;
+  };
+  static const Types types[] = {{H5T_NATIVE_INT32, H5T_STD_I32LE},   {H5T_NATIVE_INT64, H5T_STD_I64LE},
+                                {H5T_NATIVE_UINT64, H5T_STD_U64LE},  {H5T_NATIVE_FLOAT, H5T_IEEE_F32LE},
+                                {H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE}, {H5T_C_S1, H5T_C_S1}};  // in the order of Kind
+  const Types& both = types[static_cast<std::size_t>(kind)];
+  return place == Place::memory ? both.memory : both.file;
 }
 
 std::size_t bytes_of(Kind kind, std::size_t text_bytes) {
-  switch (kind) {
-    case Kind::int32:
-    case Kind::float32:
-      return 4;
-    case Kind::text:
-      return text_bytes == 0 ? 1 : text_bytes;  // HDF5 knows no string of length 0
-    default:
-      return 8;
-  }
+  if (kind == Kind::text) return std::max<std::size_t>(1, text_bytes);  // HDF5 knows no string of length 0
+  return kind == Kind::int32 || kind == Kind::float32 ? 4 : 8;
 }
 
 Handle field_type(const Field& field, Place place) {

@@ -30,11 +30,12 @@ struct ReadAttribute {
   }
 
  private:
-  std::int64_t integer(const char* name) const { return file.integer_attribute("/run", name); }
+  std::int64_t integer(const char* name) const { return file.number_attribute<std::int64_t>("/run", name); }
   void read(const char* name, std::string& value) const { value = file.text_attribute("/run", name); }
-  void read(const char* name, std::int64_t& value) const { value = integer(name); }
-  void read(const char* name, std::uint64_t& value) const { value = file.unsigned_attribute("/run", name); }
-  void read(const char* name, double& value) const { value = file.real_attribute("/run", name); }
+  template <class Number>
+  void read(const char* name, Number& value) const {
+    value = file.number_attribute<Number>("/run", name);
+  }
   void read(const char* name, bool& value) const { value = integer(name) != 0; }
   void read(const char* name, std::int32_t& value) const {
     const std::int64_t found = integer(name);

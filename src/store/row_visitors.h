@@ -6,7 +6,6 @@
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "base/error.h"
@@ -23,13 +22,6 @@ struct TextSize {
 };
 
 inline constexpr TextSize word_size{12, false};  // of an enum's names
-
-template <class T>
-constexpr Kind kind_of() {
-  if constexpr (std::is_same_v<T, std::int32_t>) return Kind::int32;
-  if constexpr (std::is_same_v<T, std::int64_t>) return Kind::int64;
-  if constexpr (std::is_same_v<T, double>) return Kind::float64;
-}
 
 class DeclareColumns {
  public:
