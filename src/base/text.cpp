@@ -86,6 +86,15 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+std::string replaced(std::string_view text, std::initializer_list<std::pair<char, std::string_view>> texts) {
+  std::string out;
+  for (const char c : text) {
+    const auto* found = std::ranges::find(texts, c, &std::pair<char, std::string_view>::first);
+    out += found == texts.end() ? std::string_view(&c, 1) : found->second;
+  }
+  return out;
+}
+
 bool starts_with_any(std::string_view text, std::span<const std::string_view> beginnings) {
   return std::ranges::any_of(beginnings, [&](std::string_view beginning) { return text.starts_with(beginning); });
 }

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace harness {
@@ -26,6 +28,8 @@ bool same_word(std::string_view a, std::string_view b);
 
 /// What stands between separators, one part more than there are of these. The parts are views of `text`.
 std::vector<std::string_view> split(std::string_view text, char separator);
+/// With a text in the place of each of these characters.
+std::string replaced(std::string_view text, std::initializer_list<std::pair<char, std::string_view>> texts);
 /// Whether `text` begins with one of these.
 bool starts_with_any(std::string_view text, std::span<const std::string_view> beginnings);
 

@@ -81,8 +81,7 @@ std::string in_our_words(const CLI::ParseError& error) {
   if (const auto parts = split_at(text, {": Value ", " not in range "}); !parts.empty())
     return fmt::format("{}: found {}; allowed: {}", parts[0], quote(parts[1]), parts[2]);
   if (const auto parts = split_at(text, {": ", " not in {", "}"}); !parts.empty()) {
-    std::string allowed;
-    for (const char c : parts[2]) allowed += c == ',' ? std::string(", ") : std::string(1, c);
+    const std::string allowed = replaced(parts[2], {{',', ", "}});
     return fmt::format("{}: found {}; allowed: {}", parts[0], quote(parts[1]), allowed);
   }
   return text;

@@ -40,12 +40,7 @@ bool plain_letter(char c) {
 
 std::string in_quotes(std::string_view value) {
   if (!value.empty() && std::ranges::all_of(value, plain_letter)) return std::string(value);
-  std::string out = "\"";
-  for (const char c : value) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
+  return '"' + replaced(value, {{'"', "\\\""}, {'\\', "\\\\"}}) + '"';
 }
 
 class Reader {

@@ -73,17 +73,8 @@ std::string xml_line(std::string_view text) {
 
 // As GitHub's runner takes them apart again. one_line() has left no line breaks.
 std::string escaped_for_github(std::string_view text, bool property) {
-  std::string out;
-  for (const char c : one_line(text)) {
-    if (c == '%') {
-      out += "%25";
-    } else if (property && (c == ':' || c == ',')) {
-      out += c == ':' ? "%3A" : "%2C";
-    } else {
-      out += c;
-    }
-  }
-  return out;
+  const std::string line = one_line(text);
+  return property ? replaced(line, {{'%', "%25"}, {':', "%3A"}, {',', "%2C"}}) : replaced(line, {{'%', "%25"}});
 }
 
 std::string command(std::string_view level, const std::string& title, const std::string& text) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <sstream>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace harness::report {
@@ -54,46 +55,20 @@ std::string cleaned(std::string_view text) {
 }
 
 std::string escaped_markup(std::string_view text) {
-  std::string out;
-  for (const char c : cleaned(text)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
+  return replaced(cleaned(text), {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}});
 }
 
 std::string inline_markdown(std::string_view text) {
-  std::string out;
-  for (const char c : cleaned(text)) {
-    if (c == '\n' || c == '\t') {
-      out += ' ';
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else {
-      if (c == '\\' || c == '`' || c == '[' || c == ']' || c == '*' || c == '|') out += '\\';
-      out += c;
-    }
-  }
-  return out;
+  return replaced(cleaned(text), {{'\n', " "},
+                                  {'\t', " "},
+                                  {'<', "&lt;"},
+                                  {'&', "&amp;"},
+                                  {'\\', "\\\\"},
+                                  {'`', "\\`"},
+                                  {'[', "\\["},
+                                  {']', "\\]"},
+                                  {'*', "\\*"},
+                                  {'|', "\\|"}});
 }
 
 std::string wrapped(std::string_view paragraph, std::size_t width, std::size_t indent) {

@@ -173,13 +173,6 @@ std::string reference_of(const analysis::Summary& summary) {
   return "the baseline, paired within rounds";
 }
 
-// "5,8,12" with room to break the line.
-std::string spaced(const std::string& list) {
-  std::string text;
-  for (const char c : list) text += c == ',' ? std::string(", ") : std::string(1, c);
-  return text;
-}
-
 std::string change_line(const store::Result& result, const analysis::Summary& summary) {
   if (analysis::is_predicted(summary)) {
     return fmt::format(
@@ -204,7 +197,8 @@ std::string change_line(const store::Result& result, const analysis::Summary& su
   if (!result.looks.empty()) {
     const bool several = result.looks.find(',') != std::string::npos;
     line += fmt::format(" The sweep looks after {} {}{}; what is settled leaves.", several ? "rounds" : "round",
-                        spaced(result.looks), result.extended.empty() ? ", and the looks share the error" : "");
+                        replaced(result.looks, {{',', ", "}}),
+                        result.extended.empty() ? ", and the looks share the error" : "");
   }
   if (!summary.declared) line += fmt::format(" These are not the declared intervals ({}).", result.interval);
   return line;

@@ -26,12 +26,7 @@ class CsvLine {
       out_ += value;
       return;
     }
-    out_ += '"';
-    for (const char c : value) {
-      if (c == '"') out_ += '"';
-      out_ += c;
-    }
-    out_ += '"';
+    out_ += '"' + replaced(value, {{'"', "\"\""}}) + '"';
   }
   void number(const std::optional<double>& value) {
     text(value && std::isfinite(*value) ? fmt::format("{}", *value) : "");

@@ -221,15 +221,7 @@ std::string shell_word(std::string_view text) {
     }
   }
   if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return std::string(text);
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  return out + "'";
+  return "'" + replaced(text, {{'\'', "'\\''"}}) + "'";
 }
 
 std::string export_text(const store::Result& result, const Proven& proven, const std::string& file,

@@ -20,5 +20,12 @@ TEST(Text, SplitGivesOnePartMoreThanThereAreSeparators) {
   EXPECT_EQ(split("", ','), Parts{""});
 }
 
+TEST(Text, CharactersAreReplacedByTexts) {
+  EXPECT_EQ(replaced("a<b&c", {{'<', "&lt;"}, {'&', "&amp;"}}), "a&lt;b&amp;c")
+      << "what is put in is not replaced again";
+  EXPECT_EQ(replaced("a,,b", {{',', ""}}), "ab");
+  EXPECT_EQ(replaced("", {{',', ";"}}), "");
+}
+
 }  // namespace
 }  // namespace harness

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "report/clean_text.h"
 
 namespace harness::page {
@@ -14,11 +15,8 @@ namespace {
 constexpr const char* policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 // May go on in a new line after the name of a variable: "allreduce_algorithm=halving_doubling" is as wide as a phone.
-std::string breakable(std::string text) {
-  for (std::size_t at = 0; (at = text.find('=', at)) != std::string::npos;) {
-    text.insert(++at, "<wbr/>");
-  }
-  return text;
+std::string breakable(std::string_view text) {
+  return replaced(text, {{'=', "=<wbr/>"}});
 }
 
 class Writer {
