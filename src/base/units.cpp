@@ -211,9 +211,13 @@ std::string percent(double share, int decimals) {
   return fmt::format("{:.{}f} %", 100 * share, decimals);
 }
 
-std::string signed_percent(double share, int decimals) {
-  const std::string text = fmt::format("{:+.{}f} %", 100 * share, decimals);
+std::string signed_number(double value, int decimals) {
+  const std::string text = fmt::format("{:+.{}f}", value, decimals);
   return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
+}
+
+std::string signed_percent(double share, int decimals) {
+  return signed_number(100 * share, decimals) + " %";
 }
 
 std::string show_money(double amount, const std::string& currency) {

@@ -31,6 +31,7 @@ std::string show_flops(double flops_per_second);
 /// The time of day, UTC: "14:32:10", or "14:32" without seconds; "?" for what is no time of this age.
 std::string clock_text(double unix_s, bool seconds = true);
 
+std::string signed_number(double value, int decimals);       // "+12.3"; a rounded zero has no sign
 std::string percent(double share, int decimals = 1);         // "12.3 %"
 std::string signed_percent(double share, int decimals = 1);  // "+12.3 %"; a rounded zero has no sign
 

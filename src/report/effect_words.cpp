@@ -60,12 +60,12 @@ std::string interval_words(double low, double high) {
   return fmt::format("[{}, {}]", bound(low, high), bound(high, low));
 }
 
-std::string change_of(const analysis::CaseSummary& row) {
-  return row.effect ? change_words(row.effect->ratio) : "";
+std::string change_of(const std::optional<analysis::Effect>& effect) {
+  return effect ? change_words(effect->ratio) : "";
 }
 
-std::string interval_of(const analysis::CaseSummary& row) {
-  return row.effect ? interval_words(row.effect->low, row.effect->high) : "";
+std::string interval_of(const std::optional<analysis::Effect>& effect) {
+  return effect ? interval_words(effect->low, effect->high) : "";
 }
 
 Cell change_cell(double ratio) {

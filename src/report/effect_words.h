@@ -20,9 +20,9 @@ std::string change_words(double ratio);
 /// nothing: an end beyond +1000 % is "over +1000 %", and so is the whole interval where both are. An end beyond -90 %
 /// is "under -90 %", unless both are: between -90 % and -100 % their numbers tell 20 times as fast from 100 times.
 std::string interval_words(double low, double high);
-/// The same of a case's effect; "" where there is none.
-std::string change_of(const analysis::CaseSummary& row);
-std::string interval_of(const analysis::CaseSummary& row);
+/// The same of an effect; "" where there is none.
+std::string change_of(const std::optional<analysis::Effect>& effect);
+std::string interval_of(const std::optional<analysis::Effect>& effect);
 
 /// change_words() in a table, whose rows sort by it as it is printed: what looks equal keeps its order.
 Cell change_cell(double ratio);

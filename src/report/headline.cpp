@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -47,9 +48,8 @@ std::string size_of(const store::Result& result, const analysis::CaseSummary& ro
 }
 
 std::string in_words(Measured measured, double rate, const analysis::CaseSummary& row) {
-  const std::vector<double> values{rate};
   if (measured != Measured::collective && row.flops_per_rank > 0) {
-    const Scale scale = scale_of_flops(values);
+    const Scale scale = scale_of_flops(std::array{rate});
     return fmt::format("{} {}", scale.print(rate), scale.unit);
   }
   return fmt::format("{:.3g} GB/s", rate / 1e9);

@@ -25,11 +25,9 @@ Value positive(double value) {
 Value if_measured(const analysis::CaseSummary& row, double value) {
   return row.blocks > 0 ? finite(value) : std::nullopt;
 }
-Value of_effect(const analysis::CaseSummary& row, double analysis::Effect::*member) {
+template <class T>
+Value of_effect(const analysis::CaseSummary& row, T analysis::Effect::*member) {
   return row.effect ? finite((*row.effect).*member) : std::nullopt;
-}
-Value of_effect(const analysis::CaseSummary& row, int analysis::Effect::*member) {
-  return row.effect ? Value((*row.effect).*member) : std::nullopt;
 }
 
 Value of_gpu(const store::Result& result, double value) {

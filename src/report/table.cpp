@@ -44,6 +44,12 @@ std::size_t Table::width() const {
   return std::accumulate(each.begin(), each.end(), std::size_t{0}) + 2 * (std::max<std::size_t>(1, each.size()) - 1);
 }
 
+void Table::remove_column(std::size_t column) {
+  const auto offset = static_cast<std::ptrdiff_t>(column);
+  columns.erase(columns.begin() + offset);
+  for (auto& row : rows) row.erase(row.begin() + offset);
+}
+
 std::string Table::text(bool colored) const {
   const std::vector<std::size_t> each = widths();
   std::string out;

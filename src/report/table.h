@@ -44,6 +44,8 @@ struct Table {
   /// How wide text() makes each column, and all of them.
   std::vector<std::size_t> widths() const;
   std::size_t width() const;
+
+  void remove_column(std::size_t column);
 };
 
 /// The table within `width` columns, with nothing left out. Cells of words continue on further lines; if that is not

@@ -27,12 +27,6 @@ bool is_called(const std::string& heading, std::string_view name) {
   return words.find(wanted) != std::string::npos || lower(heading).starts_with(lower(name) + "/");
 }
 
-void remove_column(Table& table, std::size_t column) {
-  const auto offset = static_cast<std::ptrdiff_t>(column);
-  table.columns.erase(table.columns.begin() + offset);
-  for (auto& row : table.rows) row.erase(row.begin() + offset);
-}
-
 bool is_case_table(const Table& table) {
   return table.columns.size() > 1 && table.columns.front().id == Id::name && table.columns.back().id == Id::verdict;
 }
@@ -81,7 +75,7 @@ void select_columns(Table& table, const std::vector<std::string>& wanted) {
   for (std::size_t c = table.columns.size(); c-- > 1;) {
     const bool keep =
         std::ranges::any_of(wanted, [&](const std::string& name) { return is_called(table.columns[c].heading, name); });
-    if (!keep) remove_column(table, c);
+    if (!keep) table.remove_column(c);
   }
 }
 
@@ -103,7 +97,7 @@ std::vector<std::string> drop_columns(Table& table, std::size_t width) {
     const auto least = std::ranges::min_element(table.columns, {}, &Table::Column::worth);
     if (least->worth == Table::Column::stays) break;
     dropped.push_back(least->heading);
-    remove_column(table, least - table.columns.begin());
+    table.remove_column(least - table.columns.begin());
   }
   return dropped;
 }
@@ -136,7 +130,7 @@ std::vector<std::string> fit(Table& table, std::size_t width, bool keeps_columns
         "Named by what they are in the model's step. A wider terminal, --format md and csv show their sizes.");
   }
   if (uses && std::ranges::all_of(table.rows, [&](const auto& row) { return names_itself(row, *uses); })) {
-    remove_column(table, *uses);
+    table.remove_column(*uses);
   }
   if (keeps_columns) return remarks;
   if (const auto dropped = drop_columns(table, width); !dropped.empty()) {

@@ -20,20 +20,11 @@ class TextWriter {
   void operator()(const Paragraph& piece) { paragraph(piece.text, 2); }
   void operator()(const List& piece) {
     for (std::size_t i = 0; i < piece.items.size(); ++i) {
-      switch (piece.mark) {
-        case List::Mark::bullet:
-          paragraph("- " + piece.items[i], 2);
-          break;
-        case List::Mark::none:
-          paragraph(piece.items[i], 2);
-          break;
-        case List::Mark::number:
-          paragraph(fmt::format("[{}] {}", i + 1, piece.items[i]), 4);
-          break;
-        case List::Mark::warning:
-          paragraph("! " + piece.items[i], 2);
-          break;
-      }
+      std::string mark;
+      if (piece.mark == List::Mark::bullet) mark = "- ";
+      if (piece.mark == List::Mark::number) mark = fmt::format("[{}] ", i + 1);
+      if (piece.mark == List::Mark::warning) mark = "! ";
+      paragraph(mark + piece.items[i], piece.mark == List::Mark::number ? 4 : 2);
     }
   }
   void operator()(const Numbers& piece) { table(piece.caption, piece.table); }

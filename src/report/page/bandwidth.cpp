@@ -18,16 +18,7 @@
 namespace harness::page {
 namespace {
 
-struct Line {
-  const char* swatch;
-  const char* curve;
-  const char* mark;
-};
-constexpr std::array<Line, 5> lines{{{"k-matmul", "curve k-matmul", "mark k-matmul"},
-                                     {"k-data", "curve k-data", "mark k-data"},
-                                     {"k-optimizer", "curve k-optimizer", "mark k-optimizer"},
-                                     {"k-attention", "curve k-attention", "mark k-attention"},
-                                     {"k-world", "curve k-world", "mark k-world"}}};
+constexpr std::array<const char*, 5> swatches{"k-matmul", "k-data", "k-optimizer", "k-attention", "k-world"};
 
 using Curve = std::vector<const analysis::CaseSummary*>;  // of one collective, by size
 using Curves = std::map<std::string, Curve>;
@@ -136,16 +127,17 @@ void draw_panel(Svg& svg, const Panel& panel, const Curves& curves, const Axis& 
   std::size_t next = 0;
   std::set<std::string> limits;  // of the largest message, each said once
   for (const auto& [operation, curve] : curves) {
-    const Line& line = lines[next++ % lines.size()];
+    const std::string swatch = swatches[next++ % swatches.size()];
     if (const auto limit = panel.limit(*curve.back()->rates); limit && limits.insert(panel.label(*limit)).second)
       svg.text("note", 1, y(*limit) - 4, Svg::Anchor::end, "limit " + panel.label(*limit));
     draw_line(svg, "reference", curve, x, [&](const analysis::Rates& rates) -> std::optional<double> {
       const auto limit = panel.limit(rates);
       return limit ? std::optional(y(*limit)) : std::nullopt;
     });
-    draw_line(svg, line.curve, curve, x, [&](const analysis::Rates& rates) { return y(panel.value(rates)); });
+    draw_line(svg, ("curve " + swatch).c_str(), curve, x,
+              [&](const analysis::Rates& rates) { return y(panel.value(rates)); });
     for (const analysis::CaseSummary* row : curve)
-      svg.circle(line.mark, x.at(row->rates->bytes), y(panel.value(*row->rates)), 4);
+      svg.circle(("mark " + swatch).c_str(), x.at(row->rates->bytes), y(panel.value(*row->rates)), 4);
   }
 }
 
@@ -209,7 +201,7 @@ std::optional<report::Figure> bandwidth_chart(const analysis::Summary& summary) 
   figure.caption += has_limit(curves) ? " Dashed: what the links allow." : " No limit of the links is known.";
   std::size_t next = 0;
   for (const auto& [operation, curve] : curves) {
-    figure.legend.emplace_back(lines[next++ % lines.size()].swatch, operation);
+    figure.legend.emplace_back(swatches[next++ % swatches.size()], operation);
   }
   figure.drawing = drawing_of(curves, x).figure(
       "bandwidth-drawing", panels.size() * (panel_height + 16 + between_panels) + 10, figure.title,

@@ -15,16 +15,12 @@ void RowChart::draw(report::Figure& figure, const std::string& description) cons
   grid.append(behind);
   std::string out = fmt::format(R"(<div class="rows{}{}">)", kind.empty() ? "" : " ", kind);
   for (const Row& row : rows) {
-    Svg all;
-    all.append(grid);
-    all.append(row.drawing);
-    Svg centred;
-    centred.append_centred(all);
-    out += fmt::format(
-        R"(<div class="row{}{}"><div class="label">{}</div><div class="plot"><svg aria-hidden="true">{}</svg></div>)"
-        R"(<div class="value">{}{}</div></div>)",
-        row.kind.empty() ? "" : " ", row.kind, escaped_markup(row.label), centred.body(), escaped_markup(row.value),
-        row.note.empty() ? "" : " <small>" + escaped_markup(row.note) + "</small>");
+    out += fmt::format(R"(<div class="row{}{}"><div class="label">{}</div><div class="plot"><svg aria-hidden="true">)"
+                       R"(<svg y="50%" class="open">{}{}</svg></svg></div>)"
+                       R"(<div class="value">{}{}</div></div>)",
+                       row.kind.empty() ? "" : " ", row.kind, escaped_markup(row.label), grid.body(),
+                       row.drawing.body(), escaped_markup(row.value),
+                       row.note.empty() ? "" : " <small>" + escaped_markup(row.note) + "</small>");
     out += "\n";
   }
   Svg ends;

@@ -20,12 +20,12 @@ std::string number(double value, int decimals) {
 std::string pixels(double value) {
   return number(value, 1);
 }
-
-}  // namespace
-
+// A share as "12.34%".
 std::string in_percent(double share) {
   return number(100 * share, 2) + "%";
 }
+
+}  // namespace
 
 void Svg::rectangle(const char* kind, double x0, double x1, double y0, double y1) {
   body_ += fmt::format(R"(<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>)", kind, in_percent(x0), pixels(y0),
@@ -61,10 +61,6 @@ void Svg::stretched(double x0, double x1, double y, double height, double units_
   body_ += fmt::format(
       R"(<svg x="{}" y="{}" width="{}" height="{}" viewBox="0 0 {} {}" preserveAspectRatio="none">{}</svg>)",
       in_percent(x0), pixels(y), in_percent(x1 - x0), pixels(height), pixels(units_wide), pixels(units_high), paths);
-}
-
-void Svg::append_centred(const Svg& other) {
-  body_ += R"(<svg y="50%" class="open">)" + other.body_ + "</svg>";
 }
 
 std::string Svg::figure(const std::string& id, double height, std::string_view title,

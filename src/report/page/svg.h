@@ -21,8 +21,6 @@ class Svg {
   void stretched(double x0, double x1, double y, double height, double units_wide, double units_high,
                  const std::string& paths);
   void append(const Svg& other) { body_ += other.body_; }
-  /// The other's origin at half the height of the surrounding <svg>.
-  void append_centred(const Svg& other);
 
   const std::string& body() const { return body_; }
 
@@ -32,8 +30,5 @@ class Svg {
  private:
   std::string body_;
 };
-
-/// A share as "12.34%".
-std::string in_percent(double share);
 
 }  // namespace harness::page

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -179,8 +178,7 @@ std::optional<report::Figure> timeline_chart(const store::Result& result, int ca
   const Collected found = collect(result, case_index, length_s);
   if (found.lanes.empty()) return std::nullopt;
   const std::string& name = result.case_at(case_index).name;
-  const std::vector<double> length{length_s};
-  const report::Scale scale = report::scale_of_seconds(length);
+  const report::Scale scale = report::scale_of_seconds(std::array{length_s});
   RowChart chart;
   chart.kind = "thin";
   chart.axis = linear_axis(0, length_s / scale.factor, 6, {});

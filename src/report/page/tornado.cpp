@@ -79,13 +79,13 @@ report::Table numbers(const std::vector<const analysis::CaseSummary*>& cases, do
   if (predicted) {
     table.columns = {{"case", true}, {"change"}, {"prediction", true}};
     for (const analysis::CaseSummary* row : cases)
-      table.rows.push_back({row->name, report::change_of(*row), analysis::name_of(row->judgement)});
+      table.rows.push_back({row->name, report::change_of(row->effect), analysis::name_of(row->judgement)});
     return table;
   }
   table.columns = {{"case", true},    {"change"}, {report::interval_heading(confidence)},
                    {"verdict", true}, {"rounds"}, {"rounds needed"}};
   for (const analysis::CaseSummary* row : cases) {
-    table.rows.push_back({row->name, report::change_of(*row), report::interval_of(*row),
+    table.rows.push_back({row->name, report::change_of(row->effect), report::interval_of(row->effect),
                           analysis::name_of(row->judgement), std::to_string(row->effect->rounds),
                           rounds_needed(*row->effect)});
   }
@@ -160,8 +160,8 @@ std::optional<report::Figure> tornado(const store::Result& result, const analysi
   chart.behind.line("zero", axis.at(0), -1000, axis.at(0), 1000);
   for (const analysis::CaseSummary* row : cases) {
     chart.rows.push_back({report::label_of(result, *row),
-                          fmt::format("{} {}", report::change_of(*row), analysis::name_of(row->judgement)),
-                          bar(axis, *row), verdict_class(*row), report::interval_of(*row)});
+                          fmt::format("{} {}", report::change_of(row->effect), analysis::name_of(row->judgement)),
+                          bar(axis, *row), verdict_class(*row), report::interval_of(row->effect)});
   }
 
   report::Figure figure;
@@ -178,8 +178,8 @@ std::optional<report::Figure> tornado(const store::Result& result, const analysi
                                      {"v-same", "same"},
                                      {"v-unresolved", "unresolved, or no verdict"}};
   chart.draw(figure, fmt::format("{} cases from {} ({}) to {} ({}); all numbers are in the table below.", cases.size(),
-                                 cases.front()->name, report::change_of(*cases.front()), cases.back()->name,
-                                 report::change_of(*cases.back())));
+                                 cases.front()->name, report::change_of(cases.front()->effect), cases.back()->name,
+                                 report::change_of(cases.back()->effect)));
   figure.numbers = numbers(cases, result.confidence, predicted);
   return figure;
 }

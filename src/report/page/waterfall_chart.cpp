@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
+#include <array>
 
 #include "report/page/row_chart.h"
 #include "report/scale.h"
@@ -11,31 +11,10 @@
 namespace harness::page {
 namespace {
 
-std::string kind_of(const analysis::WaterfallBar& bar) {
-  if (!bar.part) return "w-other";
-  switch (*bar.part) {
-    case Part::matrix_products:
-      return "k-matmul";
-    case Part::attention:
-      return "k-attention";
-    case Part::other_compute:
-    case Part::recomputation:
-      return "k-compute";
-    case Part::tensor:
-      return "k-tensor";
-    case Part::pipeline:
-    case Part::bubble:
-      return "k-pipeline";
-    case Part::data:
-    case Part::embedding:
-      return "k-data";
-    case Part::world:
-    case Part::communication:
-      return "k-world";
-    default:
-      return "w-other";
-  }
-}
+// The class of a bar, in the order of Part.
+constexpr std::array<const char*, part_count> part_classes{
+    "k-matmul", "k-attention", "k-compute", "k-compute", "k-tensor",   "k-pipeline", "k-data",
+    "k-data",   "k-world",     "k-world",   "w-other",   "k-pipeline", "w-other",    "w-other"};
 
 std::string in_points(double share) {
   return fmt::format("{} {:.1f} points", share >= 0 ? "−" : "+", 100 * std::abs(share));
@@ -46,13 +25,12 @@ std::string in_points(double share) {
 report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::string& id,
                                const std::string& case_name) {
   double high = 1, low = 0, level = 1;
-  const std::vector<double> seconds{waterfall.step_s};
   for (const analysis::WaterfallBar& bar : waterfall.bars) {
     level -= bar.points;
     high = std::max(high, level);
     low = std::min(low, level);
   }
-  const report::Scale scale = report::scale_of_seconds(seconds);
+  const report::Scale scale = report::scale_of_seconds(std::array{waterfall.step_s});
 
   RowChart chart;
   chart.axis = round_axis(low, high, 5, [](double share) { return percent(share, 0); });
@@ -75,7 +53,7 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
     const std::string limit =
         bar.roof_s && *bar.roof_s > 0 ? fmt::format(", limit {} {}", scale.print(*bar.roof_s), scale.unit) : "";
     const std::string name = bar.part && bar.points < 0 ? bar.name + " (above the peak)" : bar.name;
-    chart.rows.push_back({name, in_points(bar.points), svg, kind_of(bar),
+    chart.rows.push_back({name, in_points(bar.points), svg, bar.part ? part_classes[index_of(*bar.part)] : "w-other",
                           bar.part ? scale.print(bar.seconds) + " " + scale.unit + limit : ""});
     figure.numbers.rows.push_back({bar.name, fmt::format("{:.2f}", -100 * bar.points), scale.print(bar.seconds),
                                    bar.roof_s ? scale.print(*bar.roof_s) : "", bar.roof});

@@ -91,7 +91,7 @@ Section before_after_section(const store::Result& result, const analysis::Findin
   const std::string per = after == nullptr ? "" : per_what(result);
   const bool batches_differ =
       after != nullptr && result.at(*before).tokens_per_step != result.at(*after).tokens_per_step;
-  const std::string effect = after == nullptr ? "" : change_of(*after) + " " + interval_of(*after);
+  const std::string effect = after == nullptr ? "" : change_of(after->effect) + " " + interval_of(after->effect);
   BeforeAfter lines(result, *before, after);
   for (const Metric& metric : case_metrics()) {
     if (metric.name.empty()) continue;

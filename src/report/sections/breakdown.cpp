@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "analysis/breakdown.h"
 #include "base/text.h"
@@ -21,12 +20,6 @@ constexpr std::size_t max_ranks = 8;  // columns
 
 std::string cell(const std::optional<double>& seconds, const Scale& scale) {
   return seconds ? fmt::format("{:.2f}", *seconds / scale.factor + 0.0) : "";
-}
-
-// "+1.2", and "0.0" for what rounds to it from either side.
-std::string signed_number(double value, int decimals) {
-  const std::string text = fmt::format("{:+.{}f}", value, decimals);
-  return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
 }
 
 std::string difference(const std::optional<double>& now, const std::optional<double>& before, const Scale& scale) {
@@ -182,7 +175,7 @@ std::string tried(const store::Result& result, const analysis::Summary& summary,
     const std::string layout = short_layout(row.name);
     const bool predicted = row.judgement.reason == analysis::Reason::predicted;
     words.push_back(fmt::format("{} {}", layout.empty() ? result.at(row).value : layout,
-                                predicted ? change_of(row) : analysis::name_of(row.judgement)));
+                                predicted ? change_of(row.effect) : analysis::name_of(row.judgement)));
   }
   return words.empty() ? "not tried" : join_first(words, max_listed);
 }

@@ -148,7 +148,8 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
   if (!sizes_alone) {
     build.add(change_column(),
               [](const analysis::CaseSummary& row) { return row.effect ? change_cell(row.effect->ratio) : Cell(); });
-    build.add(interval_column(result.confidence), interval_of);
+    build.add(interval_column(result.confidence),
+              [](const analysis::CaseSummary& row) { return interval_of(row.effect); });
   }
   Table::Column judged = verdict_column();
   if (analysis::is_predicted(summary)) judged.heading = "prediction";

@@ -254,18 +254,13 @@ std::vector<std::string> caveats_of(const analysis::Comparison& comparison) {
   }
   return caveats;
 }
-std::vector<std::string> caveats_of(const analysis::Reproduction&) {
-  return {};
-}
 
 template <class Sides>
-Section section_of(const Sides& sides, Table table, Table parts) {
+Section section_of(const Sides& sides, std::vector<std::string> caveats, Table table, Table parts) {
   Section section{"comparison", "", {}};
   section.add(Paragraph{headline_of(sides), true});
   section.add(Paragraph{fmt::format("A: {}. B: {}.", join(sides.first, ", "), join(sides.second, ", "))});
-  if (auto caveats = caveats_of(sides); !caveats.empty()) {
-    section.add(List{std::move(caveats), List::Mark::warning});
-  }
+  if (!caveats.empty()) section.add(List{std::move(caveats), List::Mark::warning});
   section.add(Numbers{"", std::move(table)});
   section.add(Numbers{"One step, means over ranks, of the baseline and of cases that moved:", std::move(parts)});
   section.add(List{notes_on(sides), List::Mark::none});
@@ -319,10 +314,11 @@ Document comparison_document(const ComparisonReport& report) {
   Document document;
   document.sections.push_back(reservations_section(report));
   for (const analysis::Comparison& comparison : report.comparisons) {
-    document.sections.push_back(section_of(comparison, comparison_table(comparison), parts_table(comparison)));
+    document.sections.push_back(
+        section_of(comparison, caveats_of(comparison), comparison_table(comparison), parts_table(comparison)));
   }
   for (const analysis::Reproduction& reproduction : report.reproductions) {
-    document.sections.push_back(section_of(reproduction, table_of(reproduction), {}));
+    document.sections.push_back(section_of(reproduction, {}, table_of(reproduction), {}));
   }
   document.sections.push_back(differences_section(report.files, report.differences));
   return document;

@@ -29,58 +29,38 @@ constexpr double least_shown = 0.0005;  // of the step
 // A step of up to ten seconds is shown in milliseconds: its kinds are small beside it.
 constexpr double least_in_seconds = 0.1;
 
-class ComparedTable {
- public:
-  ComparedTable(const analysis::CaseCompared& compared, bool of_prediction)
-      : compared_(compared),
-        scale_(scale_of_seconds(std::array{least_in_seconds * std::max(compared.measured_s, compared.predicted_s)})) {
-    const char* measured = of_prediction ? "with faults" : "measured";
-    const char* predicted = of_prediction ? "without" : "predicted";
-    table_.columns = {{"kind of operation", true},
-                      {fmt::format("{} {}", measured, scale_.unit)},
-                      {fmt::format("{} {}", predicted, scale_.unit)},
-                      {"ratio"},
-                      {"of the step"},
-                      {"predicted"},
-                      {"excess"}};
-    if (of_prediction) table_.columns[5].heading = "without";
-    for (const analysis::KindCompared& row : compared.kinds) add(row);
-    for (const analysis::PartCompared& row : compared.parts) add(row);
-    add_step();
+Table compared_table(const analysis::CaseCompared& compared, bool of_prediction) {
+  const double longest_s = std::max(compared.measured_s, compared.predicted_s);
+  const Scale scale = scale_of_seconds(std::array{least_in_seconds * longest_s});
+  const char* measured = of_prediction ? "with faults" : "measured";
+  const char* predicted = of_prediction ? "without" : "predicted";
+  Table table;
+  table.columns = {{"kind of operation", true},
+                   {fmt::format("{} {}", measured, scale.unit)},
+                   {fmt::format("{} {}", predicted, scale.unit)},
+                   {"ratio"},
+                   {"of the step"},
+                   {predicted},
+                   {"excess"}};
+  const auto number = [&](double seconds) { return fmt::format("{:.2f}", seconds / scale.factor + 0.0); };
+  const auto excess = [&](double seconds) { return signed_number(seconds / scale.factor, 2); };
+  const auto ratio = [](double a, double b) { return a > 0 && b > 0 ? fmt::format("{:.2f}", a / b) : ""; };
+  for (const analysis::KindCompared& row : compared.kinds) {
+    if (std::max({row.measured_takes_s, row.predicted_takes_s, row.measured_owns_s}) < least_shown * longest_s)
+      continue;
+    table.rows.push_back({name_of_kind(row), number(row.measured_takes_s), number(row.predicted_takes_s),
+                          ratio(row.measured_takes_s, row.predicted_takes_s), number(row.measured_owns_s),
+                          number(row.predicted_owns_s), excess(row.excess_s())});
   }
-  Table take() { return std::move(table_); }
-
- private:
-  std::string number(double seconds) const { return fmt::format("{:.2f}", seconds / scale_.factor + 0.0); }
-  std::string excess(double seconds) const {
-    const std::string text = fmt::format("{:+.2f}", seconds / scale_.factor);
-    return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
-  }
-  static std::string ratio(double measured, double predicted) {
-    return measured > 0 && predicted > 0 ? fmt::format("{:.2f}", measured / predicted) : "";
-  }
-
-  void add(const analysis::KindCompared& row) {
-    const double most = std::max({row.measured_takes_s, row.predicted_takes_s, row.measured_owns_s});
-    if (most < least_shown * std::max(compared_.measured_s, compared_.predicted_s)) return;
-    table_.rows.push_back({name_of_kind(row), number(row.measured_takes_s), number(row.predicted_takes_s),
-                           ratio(row.measured_takes_s, row.predicted_takes_s), number(row.measured_owns_s),
-                           number(row.predicted_owns_s), excess(row.excess_s())});
-  }
-  void add(const analysis::PartCompared& row) {
-    table_.rows.push_back(
+  for (const analysis::PartCompared& row : compared.parts) {
+    table.rows.push_back(
         {name_of(row.part), "", "", "", number(row.measured_s), number(row.predicted_s), excess(row.excess_s())});
   }
-  void add_step() {
-    table_.rows.push_back({"step, profiled", number(compared_.measured_s), number(compared_.predicted_s),
-                           ratio(compared_.measured_s, compared_.predicted_s), number(compared_.measured_s),
-                           number(compared_.predicted_s), excess(compared_.measured_s - compared_.predicted_s)});
-  }
-
-  const analysis::CaseCompared& compared_;
-  Scale scale_;
-  Table table_;
-};
+  const std::string whole = number(compared.measured_s), expected = number(compared.predicted_s);
+  table.rows.push_back({"step, profiled", whole, expected, ratio(compared.measured_s, compared.predicted_s), whole,
+                        expected, excess(compared.measured_s - compared.predicted_s)});
+  return table;
+}
 
 // "layout={tensor_parallel: 4}, … and 3 more: why", a line per reason.
 List not_predicted(const store::Result& result, const analysis::Explanation& explanation) {
@@ -219,7 +199,7 @@ Section explanation_section(const store::Result& result, const analysis::Finding
     section.add(Paragraph{fmt::format("There is no diagnosis: {}.", explained.why_no_diagnosis)});
   for (const analysis::CaseCompared& compared : explained.cases) {
     section.add(Subheading{result.at(compared).name});
-    section.add(Numbers{"", ComparedTable(compared, explained.of_prediction).take()});
+    section.add(Numbers{"", compared_table(compared, explained.of_prediction)});
   }
   if (!explained.not_predicted.empty()) {
     section.add(Subheading{"Without a prediction"});

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <initializer_list>
 
 #include "analysis/summary.h"
 #include "report/effect_words.h"
@@ -11,14 +10,6 @@
 
 namespace harness::report {
 namespace {
-
-std::string ladder_change(const std::optional<analysis::Effect>& effect) {
-  return effect ? change_words(effect->ratio) : "";
-}
-
-std::string interval_of(const std::optional<analysis::Effect>& effect) {
-  return effect ? interval_words(effect->low, effect->high) : "";
-}
 
 std::string verdict_of(const store::Result& result, const analysis::Summary& summary,
                        const std::optional<analysis::Effect>& effect) {
@@ -30,15 +21,6 @@ std::string verdict_of(const store::Result& result, const analysis::Summary& sum
 
 std::string mfu_of(const analysis::CaseSummary& row) {
   return row.mfu ? percent(*row.mfu) : "";
-}
-
-// `columns`: ascending.
-void leave_out(Table& table, std::initializer_list<int> columns) {
-  for (const int* column = columns.end(); column != columns.begin();) {
-    --column;
-    table.columns.erase(table.columns.begin() + *column);
-    for (auto& row : table.rows) row.erase(row.begin() + *column);
-  }
 }
 
 Table table_of(const store::Result& result, const analysis::Summary& summary, const Scale& scale) {
@@ -60,11 +42,14 @@ Table table_of(const store::Result& result, const analysis::Summary& summary, co
     const analysis::CaseSummary& row = summary.case_at(rung.together);
     const bool first = &rung == &summary.ladder.front();
     table.rows.push_back({first ? rung.name : "+ " + rung.name, scale.print(row.step_seconds), mfu_of(row),
-                          ladder_change(rung.on_top), interval_of(rung.on_top),
-                          verdict_of(result, summary, rung.on_top), ladder_change(summary.case_at(rung.alone).effect),
-                          ladder_change(rung.interaction), interval_of(rung.interaction)});
+                          change_of(rung.on_top), interval_of(rung.on_top), verdict_of(result, summary, rung.on_top),
+                          change_of(summary.case_at(rung.alone).effect), change_of(rung.interaction),
+                          interval_of(rung.interaction)});
   }
-  if (analysis::is_predicted(summary)) leave_out(table, {4, 8});  // the intervals
+  if (analysis::is_predicted(summary)) {  // without the intervals
+    table.remove_column(8);
+    table.remove_column(4);
+  }
   return table;
 }
 
@@ -130,7 +115,7 @@ Section climb_section(const store::Result& result, const analysis::Summary& summ
   if (now != nullptr)
     table.rows.push_back({std::to_string(result.climb.size() + 1), baseline, scale.print(now->step_seconds),
                           mfu_of(*now), "", "", "", "(this file)"});
-  if (predicted) leave_out(table, {6});  // the interval
+  if (predicted) table.remove_column(6);  // the interval
   section.add(Numbers{fmt::format("Each stage starts from the change that the one before it {} best:",
                                   predicted ? "predicted" : "proved"),
                       table});

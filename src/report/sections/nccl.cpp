@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <map>
 
 #include "config/backend.h"
@@ -14,9 +14,8 @@ constexpr const char* not_honoured = "not honoured";
 constexpr const char* not_confirmed = "not confirmed";
 
 std::string bytes_of(std::int64_t bytes) {
-  const std::vector<double> values{static_cast<double>(bytes)};
-  const Scale scale = scale_of_bytes(values);
-  return bytes < 1024 ? fmt::format("{} B", bytes) : scale.print(values[0]) + " " + scale.unit;
+  const Scale scale = scale_of_bytes(std::array{static_cast<double>(bytes)});
+  return bytes < 1024 ? fmt::format("{} B", bytes) : scale.print(static_cast<double>(bytes)) + " " + scale.unit;
 }
 
 std::string channels_of(const store::ResultNcclCall& call) {
@@ -29,20 +28,13 @@ Table calls_table(const store::Result& result, bool of_baseline) {
   Table table;
   table.columns = {{"case", true},     {"collective", true}, {"size"},  {"algorithm", true},
                    {"protocol", true}, {"channels"},         {"logged"}};
-  if (of_baseline) table.columns.erase(table.columns.begin());
   for (const store::ResultNcclCall& call : result.nccl_calls) {
     const std::string& name = result.at(call).name;
     if ((result.at(call).role() == store::CaseRole::baseline) != of_baseline) continue;
-    std::vector<Cell> row{name,
-                          call.function.empty() ? "not logged" : call.function,
-                          bytes_of(call.bytes),
-                          call.algorithm,
-                          call.protocol,
-                          channels_of(call),
-                          std::to_string(call.calls)};
-    if (of_baseline) row.erase(row.begin());
-    table.rows.push_back(std::move(row));
+    table.rows.push_back({name, call.function.empty() ? "not logged" : call.function, bytes_of(call.bytes),
+                          call.algorithm, call.protocol, channels_of(call), std::to_string(call.calls)});
   }
+  if (of_baseline) table.remove_column(0);
   return table;
 }
 
@@ -54,7 +46,6 @@ Table facts_table(const store::Result& result, bool of_baseline) {
   }
   Table table;
   table.columns = {{"case", true}, {"what", true}, {"value", true}};
-  if (of_baseline) table.columns.erase(table.columns.begin());
   for (const store::ResultNcclFact& fact : result.nccl_facts) {
     if (fact.name == not_honoured || fact.name == not_confirmed) continue;
     const std::string& name = result.at(fact).name;
@@ -63,10 +54,9 @@ Table facts_table(const store::Result& result, bool of_baseline) {
       const auto same = baseline.find(fact.name);
       if (same != baseline.end() && same->second == fact.value) continue;
     }
-    std::vector<Cell> row{name, fact.name, fact.value};
-    if (of_baseline) row.erase(row.begin());
-    table.rows.push_back(std::move(row));
+    table.rows.push_back({name, fact.name, fact.value});
   }
+  if (of_baseline) table.remove_column(0);
   return table;
 }
 
