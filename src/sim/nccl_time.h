@@ -41,7 +41,7 @@ struct NcclGroup {
 };
 
 /// How long NCCL expects a collective of `bytes` (nccl-tests' size) to take. 0: the algorithm does not do it here.
-/// CollNet is left out: it needs switches that add up between nodes, and a plug-in.
+/// CollNet takes several nodes and switches between them that add up (NcclGroup::network_reduces).
 double nccl_seconds(program::Collective kind, double bytes, NcclAlgorithm algorithm, NcclProtocol protocol,
                     const NcclGroup& group);
 
