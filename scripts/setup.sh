@@ -39,6 +39,7 @@ for need in $needs; do
   [ -n "$found" ] || missing="$missing ${need%%|*}"
 done
 [ "${1:-}" = --demo ] || scripts/get_cudnn_frontend.sh
+[ "${1:-}" != --dev ] || scripts/get_cuda_binaries.sh
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get > /dev/null || [ "$(id -u)" != 0 ]; then
