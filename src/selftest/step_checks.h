@@ -20,7 +20,9 @@ struct StepCheckOptions {
   std::function<void(const CheckLine&)> finished = [](const CheckLine&) {};
 };
 
-/// Loss and gradients of the small model in `directory` (check/reference.h), in one micro-batch and in several.
+/// Losses and gradients of the small models in `directory` (selftest/reference.h): GPT in fp32 and bf16, and the
+/// options of Llama-style models (grouped queries, rotary positions, SwiGLU, RMS norm, …) in fp32. Each in one
+/// micro-batch and in several.
 std::vector<CheckLine> check_reference(const backend::Backend& subject, const std::string& directory,
                                        const StepCheckOptions& options);
 

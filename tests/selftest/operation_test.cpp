@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -15,6 +16,7 @@
 namespace harness::selftest {
 namespace {
 
+using test::FailingBackend;
 using test::FinerBackend;
 using test::Wrong;
 using test::WrongBackend;
@@ -85,6 +87,31 @@ TEST(OperationCheck, TheCpuBackendPassesAgainstItself) {
     EXPECT_GT(l.cases, 0);
   }
   EXPECT_EQ(exit_code(lines), 0);
+}
+
+// A device that fails for good fails one case; of all later ones it is said that they did not run, and why.
+TEST(OperationCheck, AFaultThatStaysIsBlamedOnTheCaseThatMetItFirst) {
+  const auto words = [](const std::vector<CheckLine>& lines) {
+    std::string failed, not_run;
+    for (const CheckLine& l : lines) {
+      for (const std::string& failure : l.failures) failed += failure + "\n";
+      for (const std::string& note : l.notes) not_run += note + "\n";
+    }
+    return std::pair{failed, not_run};
+  };
+  for (const int at : {1, 3, 7}) {
+    const auto lines = check_operations(cases(), FailingBackend(at, true), cpu(), small("gelu"));
+    const auto [failed, not_run] = words(lines);
+    EXPECT_EQ(std::ranges::count(failed, '\n'), 1) << failed;
+    EXPECT_THAT(failed, HasSubstr("illegal memory access"));
+    EXPECT_THAT(not_run, HasSubstr("not run: the device failed at gelu"));
+    EXPECT_TRUE(std::ranges::any_of(lines, [](const CheckLine& l) { return l.outcome == Outcome::not_run; }));
+    EXPECT_EQ(exit_code(lines), 1);
+
+    const auto once = check_operations(cases(), FailingBackend(at, false), cpu(), small("gelu"));
+    EXPECT_EQ(std::ranges::count(words(once).first, '\n'), 1);
+    EXPECT_EQ(words(once).second, "");
+  }
 }
 
 // Rounding at other places is within the tolerances, and is seen: so the comparison compares.

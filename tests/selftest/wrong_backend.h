@@ -150,6 +150,23 @@ class FinerBackend : public backend::Backend {
   }
 };
 
+/// The cpu backend on a device that fails at one of the Executables it makes, the first being number 0: once, or at all
+/// that come after it as well.
+class FailingBackend : public FinerBackend {
+ public:
+  FailingBackend(int number, bool for_good) : number_(number), for_good_(for_good) {}
+  std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& r) const override {
+    const int made = made_++;
+    if (made == number_ || (for_good_ && made > number_)) fail("an illegal memory access was encountered");
+    return FinerBackend::create(r);
+  }
+
+ private:
+  int number_;
+  bool for_good_;
+  mutable int made_ = 0;
+};
+
 /// Like a GPU's backend on a machine without one.
 class AbsentBackend : public FinerBackend {
  public:
