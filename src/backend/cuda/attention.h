@@ -36,8 +36,8 @@ std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionSh
                                                       const AttentionEngines& engines);
 /// How many kernels cuDNN proposes for each direction of this shape on the calling thread's GPU.
 AttentionEngines fused_attention_offers(const program::AttentionShape& shape);
-/// Why there is no fused attention of this type in this build, or with this cuDNN: "" if there is.
-std::string fused_attention_unavailable(program::DType type);
+/// Why there is no fused attention of this shape and type in this build, or with this cuDNN: "" if there is.
+std::string fused_attention_unavailable(const program::AttentionShape& shape, program::DType type);
 /// The kernels that cuDNN proposes for this shape, best guess first, on a GPU that need not be here: `device` describes
 /// it as cuDNN writes devices down (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). Throws Error if cuDNN does not take the
 /// graph.
@@ -45,8 +45,9 @@ std::vector<std::string> fused_attention_kernels(const program::AttentionShape& 
                                                  const std::string& device);
 /// "9.19.0"; "" if this build has no cuDNN.
 std::string cudnn_version();
-/// Why fused attention is not trusted to a cuDNN of this version, as cudnnGetVersion() gives it; "" if it is.
-std::string cudnn_too_old(std::size_t version);
+/// Why fused attention of this shape is not trusted to a cuDNN of this version, as cudnnGetVersion() gives it; "" if it
+/// is.
+std::string cudnn_too_old(std::size_t version, const program::AttentionShape& shape);
 
 /// Two batched products with a softmax between them, a sequence at a time. Where the operations keep no probabilities
 /// (keeps_probabilities; the same for all that it runs), it has scores of one sequence of its own, and backward

@@ -104,10 +104,13 @@ const program::AttentionShape* shape_of(const program::Operation& operation) {
   return nullptr;
 }
 
-bool runs_fused(const backend::ExecutableRequest& request) {
+bool wants_fused(const backend::ExecutableRequest& request) {
   return request.settings.attention == config::AttentionKind::fused &&
-         request.settings.precision == config::Precision::bf16 &&
-         fused_attention_unavailable(program::DType::bf16).empty();
+         request.settings.precision == config::Precision::bf16;
+}
+
+bool runs_fused(const program::AttentionShape& shape) {
+  return fused_attention_unavailable(shape, program::DType::bf16).empty();
 }
 
 MakeAttention fused(const program::AttentionShape& shape) {
@@ -197,16 +200,14 @@ std::vector<program::AttentionShape> attention_shapes(const program::Program& pr
 backend::Tuning tune_attention(const backend::ExecutableRequest& request, const backend::Tuning& known,
                                const Effort& effort) {
   backend::Tuning found;
-  if (!runs_fused(request) || request.settings.attention_engine >= 0) return found;
+  if (!wants_fused(request) || request.settings.attention_engine >= 0) return found;
   Timer timer;
   for (const program::AttentionShape& shape : attention_shapes(*request.program)) {
-    if (known.contains(key_of(shape))) continue;
+    if (known.contains(key_of(shape)) || !runs_fused(shape)) continue;
     try {
       found[key_of(shape)] = print_choice(
           fastest_attention(shape, program::DType::bf16, fused_attention_offers(shape), fused(shape), timer, effort));
-    } catch (const DeviceFailed&) {
-      throw;
-    } catch (const Error&) {  // memory does not suffice: cuDNN's first proposal serves
+    } catch (const OutOfMemory&) {  // cuDNN's first proposal serves
     }
   }
   return found;
@@ -228,8 +229,9 @@ AttentionChoice time_attention(const program::AttentionShape& shape, program::DT
 std::vector<backend::AloneTiming> time_attentions(const backend::ExecutableRequest& request,
                                                   const backend::Tuning& tuning, double seconds) {
   std::vector<backend::AloneTiming> timings;
-  if (!runs_fused(request)) return timings;
-  const std::vector<program::AttentionShape> shapes = attention_shapes(*request.program);
+  if (!wants_fused(request)) return timings;
+  std::vector<program::AttentionShape> shapes = attention_shapes(*request.program);
+  std::erase_if(shapes, [](const program::AttentionShape& shape) { return !runs_fused(shape); });
   std::map<program::AttentionShape, AttentionChoice> timed;
   Timer timer;
   for (const program::AttentionShape& shape : shapes) {

@@ -151,7 +151,7 @@ AttentionKernel& Compiler::attention(const AttentionForm& form, OfStream& own) {
   if (kernel) return *kernel;
   const program::AttentionShape& shape = form.shape;
   bool fused = settings_.attention == config::AttentionKind::fused && !form.keeps_probabilities;
-  if (const std::string why = fused_attention_unavailable(form.type); fused && !why.empty()) {
+  if (const std::string why = fused_attention_unavailable(shape, form.type); fused && !why.empty()) {
     fused = false;
     warn_once("attention ran unfused: " + why);
   }

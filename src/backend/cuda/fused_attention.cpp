@@ -31,13 +31,15 @@ std::string cudnn_version() {
 }
 
 // Release notes of cudnn-frontend 1.16 and 1.16's own workaround up to 9.15.0 in scaled_dot_product_flash_attention.h.
-std::string cudnn_too_old(std::size_t version) {
+std::string cudnn_too_old(std::size_t version, const program::AttentionShape& shape) {
   constexpr std::size_t oldest = 91501;
-  if (version >= oldest) return "";
+  constexpr std::int64_t tile = 128;
+  const bool fills_tiles = shape.query_length % tile == 0 && shape.key_length % tile == 0;
+  if (version >= oldest || fills_tiles) return "";
   return fmt::format(
-      "this is cuDNN {}, and before {} the backward pass of fused attention may read outside of its operands where a "
-      "CUDA graph is replayed and the sequence is no multiple of 128; install {} or newer",
-      print_version(version), print_version(oldest), print_version(oldest));
+      "this is cuDNN {}, and before {} the backward pass of fused attention may read outside its operands where a CUDA "
+      "graph is replayed and the sequence is not a multiple of {}; install {} or newer",
+      print_version(version), print_version(oldest), tile, print_version(oldest));
 }
 
 #ifdef HARNESS_HAS_CUDNN_FRONTEND
@@ -234,14 +236,14 @@ class FusedAttention : public AttentionKernel {
 
 }  // namespace
 
-std::string fused_attention_unavailable(program::DType type) {
+std::string fused_attention_unavailable(const program::AttentionShape& shape, program::DType type) {
   if (type != program::DType::bf16) return "cuDNN's fused attention computes in bf16, not in fp32 or tf32";
-  return cudnn_too_old(cudnnGetVersion());
+  return cudnn_too_old(cudnnGetVersion(), shape);
 }
 
 std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,
                                                       const AttentionEngines& engines) {
-  if (const std::string why = fused_attention_unavailable(type); !why.empty()) fail("attention: fused: {}", why);
+  if (const std::string why = fused_attention_unavailable(shape, type); !why.empty()) fail("attention: fused: {}", why);
   return std::make_unique<FusedAttention>(shape, engines);
 }
 
@@ -274,18 +276,18 @@ std::vector<std::string> fused_attention_kernels(const program::AttentionShape& 
 
 #else
 
-std::vector<std::string> fused_attention_kernels(const program::AttentionShape& /*shape*/, bool /*backward*/,
+std::vector<std::string> fused_attention_kernels(const program::AttentionShape& shape, bool /*backward*/,
                                                  const std::string& /*device*/) {
-  fail("attention: fused: {}", fused_attention_unavailable(program::DType::bf16));
+  fail("attention: fused: {}", fused_attention_unavailable(shape, program::DType::bf16));
 }
 
-std::string fused_attention_unavailable(program::DType /*type*/) {
+std::string fused_attention_unavailable(const program::AttentionShape& /*shape*/, program::DType /*type*/) {
   return "this build has no cudnn-frontend headers (`make setup` fetches them), so no fused attention";
 }
 
-std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& /*shape*/, program::DType type,
+std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,
                                                       const AttentionEngines& /*engines*/) {
-  fail("attention: fused: {}", fused_attention_unavailable(type));
+  fail("attention: fused: {}", fused_attention_unavailable(shape, type));
 }
 
 AttentionEngines fused_attention_offers(const program::AttentionShape& /*shape*/) {

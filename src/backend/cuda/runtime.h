@@ -26,11 +26,18 @@ class DeviceFailed : public Error {
   using Error::Error;
 };
 
+/// Device or pinned memory does not suffice.
+class OutOfMemory : public Error {
+ public:
+  using Error::Error;
+};
+
 /// What cudaMalloc, or pinned, cudaMallocHost gives.
 class Memory {
  public:
   enum class Kind : std::uint8_t { device, pinned };
   Memory() = default;
+  /// Throws OutOfMemory, or Error.
   Memory(Kind kind, std::int64_t bytes, const std::string& what_for);
   ~Memory();
   Memory(Memory&& other) noexcept;

@@ -41,20 +41,29 @@ program::AttentionShape shape_of(std::int64_t batch, std::int64_t heads, std::in
   return s;
 }
 
-TEST(Cudnn, AVersionThatIsKnownToBeWrongIsRefused) {
-  EXPECT_EQ(cudnn_too_old(91501), "");
-  EXPECT_EQ(cudnn_too_old(91900), "");
-  for (const std::size_t old : {std::size_t{90000}, std::size_t{91400}, std::size_t{91500}}) {
-    EXPECT_THAT(cudnn_too_old(old), HasSubstr("before 9.15.1"));
+TEST(Cudnn, AVersionThatIsKnownToBeWrongForAShapeIsRefusedForThatShapeAlone) {
+  for (const std::int64_t sequence : {16, 64, 100, 128, 1000, 1024, 2048, 4095, 8192}) {
+    const program::AttentionShape shape = shape_of(2, 4, 64, sequence);
+    EXPECT_EQ(cudnn_too_old(91501, shape), "");
+    EXPECT_EQ(cudnn_too_old(91900, shape), "");
+    for (const std::size_t old : {std::size_t{90000}, std::size_t{91400}, std::size_t{91500}}) {
+      const std::string why = cudnn_too_old(old, shape);
+      EXPECT_EQ(why.empty(), sequence % 128 == 0) << sequence;
+      if (!why.empty()) {
+        EXPECT_THAT(why, HasSubstr("before 9.15.1"));
+      }
+    }
   }
-  EXPECT_THAT(cudnn_too_old(91500), HasSubstr("this is cuDNN 9.15.0"));
+  program::AttentionShape keys_of_another_length = shape_of(2, 4, 64, 256);
+  keys_of_another_length.key_length = 200;
+  EXPECT_THAT(cudnn_too_old(91500, keys_of_another_length), HasSubstr("this is cuDNN 9.15.0"));
 }
 
 class FusedAttention : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!fused_attention_unavailable(program::DType::bf16).empty())
-      GTEST_SKIP() << fused_attention_unavailable(program::DType::bf16);
+    const std::string why = fused_attention_unavailable(shape_of(2, 4, 8, 16), program::DType::bf16);
+    if (!why.empty()) GTEST_SKIP() << why;
     fake::reset();
   }
 };
