@@ -33,6 +33,22 @@ bool of_operation(const ActivityRecord& record, std::size_t operations) {
   return record.external_id != 0 && record.external_id <= operations;
 }
 
+// Pairs of a replay and an eager step are in the order of node ids, which CUDA promises only for nodes that follow each
+// other in a graph. What one stream ran after the other follows in the graph as well, and so must run later. "": it
+// did.
+std::string out_of_order(std::span<const ActivityRecord> replay, std::span<const ActivityRecord> eager) {
+  std::map<std::uint32_t, std::size_t> last;  // by the stream of the eager step
+  for (std::size_t i = 0; i < std::min(replay.size(), eager.size()); ++i) {
+    const auto [at, first] = last.try_emplace(eager[i].stream_id, i);
+    if (!first && replay[i].start_ns < replay[at->second].start_ns) {
+      return fmt::format("{} and {} ran in another order in the graph than on their stream",
+                         quote(replay[at->second].name), quote(replay[i].name));
+    }
+    at->second = i;
+  }
+  return "";
+}
+
 // "harness::cuda::layer_norm" of what the compiler made of it, with its arguments.
 std::string readable(const std::string& mangled) {
   int status = 0;
@@ -132,6 +148,10 @@ std::optional<std::vector<ActivityRecord>> label_replay(std::vector<ActivityReco
       return std::nullopt;
     }
     replay[i].external_id = eager[i].external_id;
+  }
+  if (std::string late = out_of_order(replay, eager); !late.empty()) {
+    why = std::move(late);
+    return std::nullopt;
   }
   if (replay.size() != eager.size()) {
     why = fmt::format("the graph's replay has {} kernels and copies, the eager step {}", replay.size(), eager.size());

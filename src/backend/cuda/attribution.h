@@ -28,7 +28,7 @@ std::vector<std::string> kernel_names(std::span<const ActivityRecord> records, s
 /// A graph's nodes carry no external ids: the records of one replay are paired with those of the same step run eagerly,
 /// node ids in one and correlation ids in the other growing in the order of the launches. Returns the replay's records
 /// with the external ids of their partners, or nothing and `why` when both do not show the same kernels in the same
-/// order.
+/// order, or when kernels that one stream launched after each other ran in another order in the replay.
 std::optional<std::vector<ActivityRecord>> label_replay(std::vector<ActivityRecord> replay,
                                                         std::vector<ActivityRecord> eager, std::string& why);
 

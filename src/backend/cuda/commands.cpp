@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 
@@ -75,13 +76,12 @@ class Writer {
     for (program::OperationId next = i + 1; next < count(); ++next) {
       if (at(next).stream != op.stream) continue;
       if (at(next).fused_group == op.fused_group) {
-        open_[op.fused_group].push_back(i);
+        open_[op.stream].push_back(i);
         return {};
       }
       break;
     }
-    std::vector<program::OperationId> members = std::move(open_[op.fused_group]);
-    open_.erase(op.fused_group);
+    std::vector<program::OperationId> members = std::exchange(open_[op.stream], {});
     members.push_back(i);
     return members;
   }
@@ -128,7 +128,7 @@ class Writer {
   std::vector<std::int32_t> event_of_;  // per operation, -1: none
   std::vector<char> launched_;
   std::vector<std::vector<program::OperationId>> passed_;  // [stream][other]: what the stream has already waited for
-  std::map<std::int32_t, std::vector<program::OperationId>> open_;
+  std::map<program::StreamId, std::vector<program::OperationId>> open_;  // the group that a stream is in, so far
   CommandList list_;
 };
 

@@ -164,6 +164,10 @@ CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrela
   ids.pop_back();
   return CUPTI_SUCCESS;
 }
+CUptiResult CUPTIAPI cuptiGetVersion(std::uint32_t* version) {
+  *version = state.version;
+  return CUPTI_SUCCESS;
+}
 CUptiResult CUPTIAPI cuptiGetTimestamp(std::uint64_t* now) {
   *now = 12345;
   return CUPTI_SUCCESS;

@@ -10,6 +10,7 @@ extern "C" {
 struct FakeCupti {
   int fail_enable_kind = -1;  // CUpti_ActivityKind that cannot be enabled
   int enabled = 0;            // kinds enabled now
+  std::uint32_t version = 130001;
   std::uint64_t dropped = 0;
   bool late = false;                 // an event has not completed: flush(0) hands over no buffer, a forced one does
   bool silent = false;               // no flush hands over anything, forced or not

@@ -3,6 +3,8 @@
 #include <cupti.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "backend/cuda/fake_observers/fake.h"
 
 namespace harness::cuda {
@@ -64,6 +66,23 @@ TEST(Activity, ARecordingBeginsEmptyAndOneIsEnough) {
   const auto records = first.stop(problem);
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0].name, "new");
+}
+
+// CUPTI of CUDA 13.0, without an update, may hang there.
+TEST(Activity, KernelsAreNotDisabledWhereThatMayHang) {
+  for (const auto& [version, left] : {std::pair{120009u, 0}, {130000u, 1}, {130001u, 0}, {130100u, 0}}) {
+    *fake_cupti() = {};
+    fake_cupti()->version = version;
+    ActivityRecorder recorder;
+    ASSERT_EQ(recorder.start(), "");
+    fake_launch(0, "gemm", 1, 0, 1, 2);
+    std::string problem;
+    EXPECT_EQ(recorder.stop(problem).size(), 1u);
+    EXPECT_EQ(fake_cupti()->enabled, left) << version;
+    ASSERT_EQ(recorder.start(), "");  // and what came between does not count
+    EXPECT_TRUE(recorder.stop(problem).empty());
+  }
+  *fake_cupti() = {};
 }
 
 TEST(Activity, WhatIsMissingIsSaid) {

@@ -154,6 +154,39 @@ TEST(Attribution, AReplayOfOtherKernelsIsRefused) {
   EXPECT_FALSE(refusal(other_kind).empty());
 }
 
+// Two streams, each of four kernels of one name, whose graph gives ids in the order of the launches.
+struct Branched {
+  std::vector<ActivityRecord> eager, replay;
+  Branched() {
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      ActivityRecord record = kernel("gemm", i + 1, 100 * i, 100 * i + 50);
+      record.stream_id = 7 + i % 2;
+      record.correlation_id = 40 + 3 * i;
+      eager.push_back(record);
+      record.external_id = 0;
+      record.stream_id = 20;  // a graph runs its nodes on streams of its own
+      record.graph_node_id = 100 + i;
+      // The branches run beside each other, the second one far ahead of the first.
+      record.start_ns = begin_ns + 5000 + (i % 2 == 0 ? 1000 : 0) + 100 * (i / 2);
+      replay.push_back(record);
+    }
+  }
+  void swap_ids(std::size_t a, std::size_t b) { std::swap(replay[a].graph_node_id, replay[b].graph_node_id); }
+};
+
+TEST(LabelReplay, BranchesMayOvertakeEachOtherButAStreamKeepsItsOrder) {
+  std::string why;
+  EXPECT_TRUE(label_replay(Branched().replay, Branched().eager, why).has_value()) << why;
+  for (std::size_t a = 0; a < 8; ++a) {
+    for (std::size_t b = a + 2; b < 8; b += 2) {  // of one stream
+      Branched shuffled;
+      shuffled.swap_ids(a, b);
+      EXPECT_FALSE(label_replay(shuffled.replay, shuffled.eager, why).has_value()) << a << " and " << b;
+      EXPECT_THAT(why, HasSubstr("in another order in the graph"));
+    }
+  }
+}
+
 // Between kernels, a graph may clear memory by one of its own.
 TEST(LabelReplay, AMemsetMayBeAKernelInTheGraph) {
   Replayed both;
