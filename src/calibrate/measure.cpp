@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <variant>
@@ -26,8 +27,15 @@ using Samples = std::vector<double>;
 
 constexpr int repetitions = 10;
 
+// How a step runs that a sweep measures as well: with the backend's choices tuned, on a device at its sustained clocks.
+struct Prepared {
+  NameValues tuning;
+  int warmup_steps = 1;
+};
+
 job::BlockOutcome run_block(job::Job& job, const Wanted& wanted, const config::Settings& settings,
-                            const program::Layout& layout, const job::Task& task, bool last = false) {
+                            const program::Layout& layout, const job::Task& task, const Prepared& prepared = {},
+                            bool last = false) {
   job::BlockRequest request;
   request.case_name = settings.workload;
   request.backend = wanted.backend;
@@ -35,8 +43,9 @@ job::BlockOutcome run_block(job::Job& job, const Wanted& wanted, const config::S
   request.settings = settings;
   request.layout = layout;
   request.task = task;
-  request.warmup_steps = 1;
-  request.deadlines = {120, 60};
+  request.tuning = prepared.tuning;
+  request.warmup_steps = prepared.warmup_steps;
+  request.deadlines = {300, 120};
   job::BlockOutcome outcome = std::move(job.run({{{0, {}}, request, last}}).at(0));
   if (!outcome.ok) fail("the measurement of {} failed: {}", settings.workload, outcome.reason);
   return outcome;
@@ -67,6 +76,8 @@ class Bench {
  public:
   Bench(job::Job& job, const Wanted& wanted) : job_(job), wanted_(wanted), all_{{program::Axis::data, job.size()}} {}
 
+  /// Has the backend choose how the products of a layer run, as a sweep has it.
+  void tune();
   void round();
   Measured result() const;
   /// Ends the workers.
@@ -77,10 +88,17 @@ class Bench {
   void profile(const config::Settings& settings, const program::Layout& layout, Look&& look);
   void product(std::size_t number, Precision precision);
   void attention(std::size_t number, bool backward, Precision precision);
+  int sustained_steps(const config::Settings& settings, const program::Layout& layout);
   using OfSizes = std::map<std::pair<std::string, double>, Samples>;
   void collectives(const Groups& groups, OfSizes& samples);
   void collective(config::CollectiveKind kind, std::int64_t bytes, const Groups& groups, OfSizes& samples);
-  void layer_step(std::int64_t micro_batch, Precision precision, program::Axis axis);
+  /// Two micro-batches of a layer, so that gradients are replaced and added to. Nothing: that cannot run.
+  struct LayerStep {
+    config::Settings settings;
+    program::Layout layout;
+  };
+  std::optional<LayerStep> layer_step(std::int64_t micro_batch, Precision precision, program::Axis axis) const;
+  void profile_layer(std::int64_t micro_batch, Precision precision, program::Axis axis);
   void empty_step(bool last);
 
   job::Job& job_;
@@ -92,13 +110,34 @@ class Bench {
   OfSizes communications_, within_node_;
   StepSamples of_steps_;
   Samples steps_;
+  std::map<std::string, std::string> tuning_;
+  std::vector<std::pair<config::Settings, int>> sustained_;  // known results of sustained_steps()
 };
+
+// Clocks of a GPU are higher in the first tenths of a second than in a training run, where power and heat limit them.
+// So warm-up steps keep it busy for half a second before a profiled step.
+int Bench::sustained_steps(const config::Settings& settings, const program::Layout& layout) {
+  constexpr double busy_s = 0.5;
+  constexpr int most = 4000;
+  if (!config::traits_of(wanted_.backend).ranks_are_gpus) return 1;
+  const auto known = std::ranges::find(sustained_, settings, &std::pair<config::Settings, int>::first);
+  if (known != sustained_.end()) return known->second;
+  const job::BlockOutcome outcome =
+      run_block(job_, wanted_, settings, layout, job::TimeSteps{2}, {{tuning_.begin(), tuning_.end()}});
+  double step_s = 0;
+  for (int rank = 0; rank < layout.ranks(); ++rank)
+    step_s = std::max(step_s, outcome.of<job::TimedSamples>(rank).step_s.back());
+  const int steps = static_cast<int>(std::clamp(busy_s / step_s, 1.0, double{most}));
+  sustained_.emplace_back(settings, steps);
+  return steps;
+}
 
 // Calls look(rank, step) for the profiled step of each rank.
 template <class Look>
 void Bench::profile(const config::Settings& settings, const program::Layout& layout, Look&& look) {
   const job::BlockOutcome outcome =
-      run_block(job_, wanted_, settings, layout, job::RecordTimeline{config::Timelines::all});
+      run_block(job_, wanted_, settings, layout, job::RecordTimeline{config::Timelines::all},
+                {{tuning_.begin(), tuning_.end()}, sustained_steps(settings, layout)});
   const program::ProgramSet set = program::lower(workloads::build_programs(wanted_.layer, settings, layout),
                                                  config::fused_for(wanted_.backend, settings));
   for (int rank = 0; rank < layout.ranks(); ++rank) {
@@ -173,8 +212,8 @@ void Bench::collective(config::CollectiveKind kind, std::int64_t bytes, const Gr
   }
 }
 
-// Two micro-batches, so that gradients are replaced and added to.
-void Bench::layer_step(std::int64_t micro_batch, Precision precision, program::Axis axis) {
+std::optional<Bench::LayerStep> Bench::layer_step(std::int64_t micro_batch, Precision precision,
+                                                  program::Axis axis) const {
   constexpr std::int64_t micro_batches = 2;
   config::Settings s = settings_for(wanted_, config::training_workload.data(), precision);
   const bool shards = axis == program::Axis::tensor;
@@ -185,11 +224,34 @@ void Bench::layer_step(std::int64_t micro_batch, Precision precision, program::A
   const workloads::Workload& workload = workloads::workload_of(s);
   if (!workload.why_impossible(wanted_.layer, s).empty() ||
       !workload.why_impossible_on(wanted_.layer, s, layout).empty())
-    return;
-  profile(s, layout, [&](int, const ProfiledStep& step) {
+    return std::nullopt;
+  return LayerStep{s, layout};
+}
+
+void Bench::profile_layer(std::int64_t micro_batch, Precision precision, program::Axis axis) {
+  const auto layer = layer_step(micro_batch, precision, axis);
+  if (!layer) return;
+  profile(layer->settings, layer->layout, [&](int, const ProfiledStep& step) {
     of_steps_.take_computations(step, precision);
     of_steps_.take_hops(step);
   });
+}
+
+void Bench::tune() {
+  constexpr double seconds = 10;  // for a layer
+  if (!config::traits_of(wanted_.backend).tunes) return;
+  for (const Precision precision : wanted_.precisions) {
+    for (const std::int64_t micro_batch : wanted_.micro_batches) {
+      const auto layer = layer_step(micro_batch, precision, program::Axis::data);
+      if (!layer) continue;
+      const job::BlockOutcome outcome = run_block(job_, wanted_, layer->settings, layer->layout, job::Tune{seconds},
+                                                  {{tuning_.begin(), tuning_.end()}});
+      for (int rank = 0; rank < layer->layout.ranks(); ++rank) {  // the lowest rank's choices count: all do alike
+        const NameValues& found = outcome.of<job::TuneSamples>(rank).tuning;
+        tuning_.insert(found.begin(), found.end());
+      }
+    }
+  }
 }
 
 // A product of next to nothing: what the step takes beside it.
@@ -204,7 +266,7 @@ void Bench::empty_step(bool last) {
       of_steps_.take_hops(step);
     });
   }
-  const job::BlockOutcome outcome = run_block(job_, wanted_, s, all_, job::TimeSteps{repetitions}, last);
+  const job::BlockOutcome outcome = run_block(job_, wanted_, s, all_, job::TimeSteps{repetitions}, {}, last);
   if (last) return;
   double busy_s = 0;  // one after the other
   for (const auto& [id, seconds] : shortest) busy_s += seconds;
@@ -224,8 +286,8 @@ void Bench::round() {
       attention(i, true, precision);
     }
     for (const std::int64_t micro_batch : wanted_.micro_batches) {
-      layer_step(micro_batch, precision, program::Axis::data);
-      if (job_.size() > 1) layer_step(micro_batch, precision, program::Axis::tensor);
+      profile_layer(micro_batch, precision, program::Axis::data);
+      if (job_.size() > 1) profile_layer(micro_batch, precision, program::Axis::tensor);
     }
   }
   if (job_.size() > 1) collectives({all_, config::CollectiveOver::world, job_.size()}, communications_);
@@ -288,7 +350,7 @@ Device device_of(job::Job& job, const Wanted& wanted) {
     return {.name = first.device, .memory_bytes = first.memory_bytes / first.local_ranks};
   const program::Layout all{{program::Axis::data, job.size()}};
   const job::BlockOutcome probed =
-      run_block(job, wanted, settings_for(wanted, "gemm", wanted.precisions.front()), all, job::Probe{}, true);
+      run_block(job, wanted, settings_for(wanted, "gemm", wanted.precisions.front()), all, job::Probe{}, {}, true);
   const NameValues& identity = probed.of<job::ProbeSamples>(0).identity;
   return {.name = value_of(identity, "device"),
           .sms = digits_of(value_of(identity, "multiprocessors")),
@@ -309,8 +371,9 @@ Measured measure(job::Job& job, const Wanted& wanted, const Device& device, doub
   const Clock& clock = job.clock();
   const double began_s = clock.seconds();
   Bench bench(job, wanted);
+  bench.tune();
   int rounds = 0;
-  double used_s = 0, round_s = 0;
+  double used_s = clock.seconds() - began_s, round_s = 0;
   do {
     const double before_s = used_s;
     bench.round();

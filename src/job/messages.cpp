@@ -68,6 +68,11 @@ void each_field(M& m, Each& each) {
   each(m.seconds);
 }
 
+template <MessageOf<Tune> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.seconds);
+}
+
 template <MessageOf<RecordTimeline> M, class Each>
 void each_field(M& m, Each& each) {
   each(m.ranks);

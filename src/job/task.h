@@ -37,7 +37,9 @@ struct HostCopySamples {
 };
 
 /// Times the choices that the Program leaves open, without a step.
-struct Tune {};
+struct Tune {
+  double seconds = 45;  // about, in all
+};
 struct TuneSamples {
   NameValues tuning;  // what was found, by key
 };

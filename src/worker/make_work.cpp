@@ -99,7 +99,8 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
   auto program = std::make_unique<program::Program>(
       program::lower(set.roles[role], config::fused_for(request.backend, request.settings)));
   wanted.program = program.get();
-  if (std::holds_alternative<job::Tune>(request.task)) {
+  if (const auto* tuning = std::get_if<job::Tune>(&request.task)) {
+    wanted.tuning_s = tuning->seconds;
     if (const char* text = std::getenv("HARNESS_TEST_TUNING_S")) wanted.tuning_s = std::atof(text);
     work.task = [&with, wanted, kept = std::shared_ptr(std::move(program))](Steps*) {
       const backend::Tuning found = with.tune(wanted);
