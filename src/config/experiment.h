@@ -22,6 +22,10 @@ struct Deadlines {
   double step_s = 30;   // for each step
 };
 
+/// The deadline for a worker's start where none is given. On GPUs it grows with the ranks: all of them load CUDA's
+/// libraries from one file system and connect to each other.
+double usual_start_s(BackendKind backend, int ranks);
+
 /// What verdicts rest on, declared before the first result.
 enum class Interval : std::uint8_t {
   level,  // all blocks against the machine's level at their time
@@ -48,6 +52,7 @@ struct Measure {
   std::vector<std::pair<std::string, double>>
       weights;  // by variable: the share of the rounds that its cases take part in
   Deadlines deadlines;
+  bool usual_start = true;  // deadlines.start_s was not given: usual_start_s() of the ranks that run
   double time_budget_s = 0;       // 0: none
   double memory_limit_bytes = 0;  // per worker; 0: its share of the node
   Timelines timeline = Timelines::roles;

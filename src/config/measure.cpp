@@ -78,6 +78,7 @@ std::vector<Field> weight_fields(Measure& m) {
 constexpr std::array<Choice<bool>, 2> ends{{{"rounds", false}, {"settled", true}}};
 // Without `rounds`, a sweep that ends when all is settled may go on for long; one that does not has 12.
 constexpr int rounds_to_settle = 40;
+constexpr double most_usual_start_s = 600;
 
 // What the keys say together.
 void check_measure(const YamlNode& node, const std::string& key, Measure& m, Problems& problems) {
@@ -101,6 +102,11 @@ void check_measure(const YamlNode& node, const std::string& key, Measure& m, Pro
 }
 
 }  // namespace
+
+double usual_start_s(BackendKind backend, int ranks) {
+  const double alone_s = Deadlines{}.start_s;
+  return traits_of(backend).ranks_are_gpus ? std::min(alone_s + ranks, most_usual_start_s) : alone_s;
+}
 
 const char* name_of(Interval interval) {
   return word_of(interval, intervals);
@@ -142,9 +148,14 @@ Field measure_field(Measure& m, Problems& problems) {
   const auto check = [&](const YamlNode& node, const std::string& key) { check_measure(node, key, m, problems); };
   const Measure usual;
   const std::string duration = "a time such as 30 s or 10 min";
+  const auto start = [&m, seconds = positive_seconds(m.deadlines.start_s)](std::string_view text) {
+    seconds(text);
+    m.usual_start = false;
+  };
+  const std::string usual_start = fmt::format("{} s; on GPUs a second more for each rank, up to {} min",
+                                              usual.deadlines.start_s, most_usual_start_s / 60);
   std::vector<Field> deadlines{
-      Field::scalar("start", positive_seconds(m.deadlines.start_s), "from a worker's start until it is ready", duration,
-                    fmt::format("{} s", usual.deadlines.start_s)),
+      Field::scalar("start", start, "from a worker's start until it is ready", duration, usual_start),
       Field::scalar("step", positive_seconds(m.deadlines.step_s), "for each step", duration,
                     fmt::format("{} s", usual.deadlines.step_s)),
   };
@@ -170,7 +181,7 @@ Field measure_field(Measure& m, Problems& problems) {
       Field::scalar("seed", seed, "of weights, tokens and the order of blocks", "a whole number from 0",
                     std::to_string(usual.seed)),
       Field::section("deadlines", std::move(deadlines), "start of a worker, each step", "",
-                     fmt::format("{} s, {} s", usual.deadlines.start_s, usual.deadlines.step_s)),
+                     fmt::format("{}; {} s", usual_start, usual.deadlines.step_s)),
       Field::scalar("time_budget", positive_seconds(m.time_budget_s),
                     "fewer rounds, decided before the first result; ends settled", duration, "none"),
       Field::scalar("memory_limit", memory, "per worker", "a size such as 2 GiB", "its share of the node"),

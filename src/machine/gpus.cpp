@@ -31,8 +31,10 @@ bool other_driver(const fs::path& root) {
 
 int gpus_on_node(const fs::path& root) {
   if (other_driver(root)) return -1;
+  // A container may show the whole node's /proc and have device files of its own GPUs alone, or the reverse.
   const std::ptrdiff_t listed = std::ssize(names_in(root / "proc/driver/nvidia/gpus"));
-  return static_cast<int>(listed > 0 ? listed : std::ranges::count_if(names_in(root / "dev"), is_device));
+  const std::ptrdiff_t devices = std::ranges::count_if(names_in(root / "dev"), is_device);
+  return static_cast<int>(listed > 0 && devices > 0 ? std::min(listed, devices) : std::max(listed, devices));
 }
 
 // As CUDA reads CUDA_VISIBLE_DEVICES: up to the first entry that is no device.

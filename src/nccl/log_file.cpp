@@ -16,7 +16,7 @@ LogFile::LogFile() {
   if (folder.empty()) folder = "/tmp";
   path_ = (folder / fmt::format("harness-nccl-{}.log", ::getpid())).string();
   ::setenv("NCCL_DEBUG", "INFO", 1);
-  ::setenv("NCCL_DEBUG_SUBSYS", "INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING", 1);
+  ::setenv("NCCL_DEBUG_SUBSYS", "INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING,REG", 1);
   ::setenv("NCCL_DEBUG_FILE", path_.c_str(), 1);
 }
 

@@ -14,6 +14,8 @@ job::BlockRequest block_request(const config::Experiment& experiment, const plan
   request.warmup_steps = experiment.measure.warmup_steps;
   request.seed = experiment.measure.seed;
   request.deadlines = experiment.measure.deadlines;
+  if (experiment.measure.usual_start)
+    request.deadlines.start_s = config::usual_start_s(experiment.backend, planned.layout.ranks());
   request.memory_limit_bytes = experiment.measure.memory_limit_bytes;
   request.share_gpus = experiment.measure.share_gpus;
   if (std::holds_alternative<job::TimeSteps>(task)) request.wrap = defaults.wrap;

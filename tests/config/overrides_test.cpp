@@ -42,6 +42,7 @@ TEST(Overrides, SetAnyKey) {
   EXPECT_EQ(e.model.layers, 2);
   EXPECT_EQ(e.measure.deadlines.step_s, 5);
   EXPECT_EQ(e.measure.deadlines.start_s, 60);
+  EXPECT_FALSE(e.measure.usual_start);
   EXPECT_EQ(e.baseline.layout, (program::Layout{{program::Axis::tensor, 2}, {program::Axis::pipeline, 1}}));
   EXPECT_EQ(e.output, "{name}.h5");
   EXPECT_EQ(e.changes[0].settings.micro_batch_size, 1);

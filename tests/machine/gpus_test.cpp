@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "support/temporary_folder.h"
@@ -30,11 +31,22 @@ TEST_F(Gpus, AMachineWithoutADriverHasNone) {
   EXPECT_EQ(count_with("0,1"), 0);
 }
 
-TEST_F(Gpus, TheDriversListCounts) {
-  driver_lists(4);
-  file("dev/nvidia0");  // device files come with first use
+TEST_F(Gpus, TheDriversListCountsBeforeDeviceFilesAreThere) {
+  driver_lists(4);  // device files come with the first use
   EXPECT_EQ(seen().count, 4);
   EXPECT_EQ(seen().names, (Names{"0", "1", "2", "3"}));
+}
+
+// A container may show the node's /proc and have device files of its own GPUs alone, or the reverse.
+TEST_F(Gpus, TheSmallerOfListAndDeviceFilesCounts) {
+  for (int listed = 1; listed <= 4; ++listed) {
+    driver_lists(listed);
+    for (int devices = 1; devices <= 8; ++devices) {
+      file("dev/nvidia" + std::to_string(devices - 1));
+      EXPECT_EQ(seen().count, std::min(listed, devices)) << listed << " listed, " << devices << " device files";
+    }
+    std::filesystem::remove_all(root_ / "dev");
+  }
 }
 
 TEST_F(Gpus, ElseTheDeviceFilesDo) {

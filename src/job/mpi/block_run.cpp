@@ -72,7 +72,7 @@ job::BlockOutcome BlockRun::run() {
 }
 
 void BlockRun::start_worker() {
-  const NameValues forced = {
+  NameValues forced = {
       {"OMP_WAIT_POLICY", "passive"},  // a waiting thread must not steal the core of a communication thread
       {"GOMP_SPINCOUNT", "0"},
       {"OMP_NUM_THREADS", std::to_string(share_.threads)},
@@ -84,6 +84,14 @@ void BlockRun::start_worker() {
       // What a wrapping command starts has that command for its parent.
       {"HARNESS_SUPERVISOR", request_.wrap.empty() ? std::to_string(::getpid()) : ""},
   };
+  // A step has up to eight streams and NCCL its own: with CUDA's default of 8 hardware queues, independent streams
+  // share one and wait for each other. 32 is the most that there are (CUDA C++ Programming Guide, environment
+  // variables).
+  constexpr const char* queues = "CUDA_DEVICE_MAX_CONNECTIONS";
+  if (config::traits_of(request_.backend).ranks_are_gpus &&
+      std::ranges::find(rank0_environment_, queues, &NameValues::value_type::first) == rank0_environment_.end()) {
+    forced.emplace_back(queues, "32");
+  }
   NameValues wanted = config::environment_of(request_.settings);
   wanted.insert(wanted.end(), request_.environment.begin(), request_.environment.end());
   try {
