@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "base/median.h"
+#include "machine/gpu_statistics.h"
 
 namespace harness::analysis {
 
@@ -56,17 +58,21 @@ std::optional<double> block_median(const store::Result& result, std::size_t bloc
 std::vector<std::int32_t> throttled_rounds(const store::Result& result) {
   constexpr double usual_clocks = 0.95;
   const std::size_t n = std::min(result.blocks.size(), result.gpu.size());
-  std::vector<double> clocks;
+  std::map<std::int32_t, std::vector<double>> clocks;  // by case: at the power limit, each has clocks of its own
   for (std::size_t i = 0; i < n; ++i) {
     const double clock = result.gpu[i].together.mean_sm_clock_hz;
-    if (result.blocks[i].status == store::BlockStatus::ok && std::isfinite(clock)) clocks.push_back(clock);
+    if (result.blocks[i].status == store::BlockStatus::ok && std::isfinite(clock))
+      clocks[result.blocks[i].case_index].push_back(clock);
   }
-  const double usual = median(clocks);
+  std::map<std::int32_t, double> usual;
+  for (const auto& [case_index, of_case] : clocks) usual[case_index] = median(of_case);
   std::set<std::int32_t> rounds;
   for (std::size_t i = 0; i < n; ++i) {
     if (result.blocks[i].status != store::BlockStatus::ok) continue;
     const store::ResultGpu& gpu = result.gpu[i];
-    if (!gpu.throttling.empty() || gpu.together.mean_sm_clock_hz < usual_clocks * usual)
+    const auto of_case = usual.find(result.blocks[i].case_index);
+    const bool is_slow = of_case != usual.end() && gpu.together.mean_sm_clock_hz < usual_clocks * of_case->second;
+    if ((!gpu.throttling.empty() && gpu.throttling != machine::power_cap) || is_slow)
       rounds.insert(result.blocks[i].round);
   }
   return {rounds.begin(), rounds.end()};

@@ -29,8 +29,8 @@ std::vector<FinishedBlock> finished_blocks(const store::Result& result, std::int
 /// The median timed step of a finished block; nothing if the block did not finish or has no usable sample.
 std::optional<double> block_median(const store::Result& result, std::size_t block);
 
-/// Rounds in which some block ran on throttled devices: by the reasons that NVML gave, or because its mean clock was
-/// more than 5 % below the median block's. Ascending.
+/// Rounds in which some block ran on throttled devices: by a reason that NVML gave, other than the power limit
+/// alone, or because its mean clock was more than 5 % below the median of its case's blocks. Ascending.
 std::vector<std::int32_t> throttled_rounds(const store::Result& result);
 
 /// The timed steps of all finished blocks of a case, each over the median of its block: a slow block is not counted

@@ -39,7 +39,7 @@ struct Named {
 // https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
 constexpr std::array<Named, 9> named_reasons = {{{0x1, "idle", true},
                                                  {0x2, "application clocks setting", true},
-                                                 {0x4, "power cap", false},
+                                                 {0x4, power_cap.data(), false},
                                                  {0x8, "hardware slowdown", false},
                                                  {0x10, "sync boost with other GPUs", false},
                                                  {0x20, "software thermal slowdown", false},

@@ -4,6 +4,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace harness::machine {
@@ -52,5 +53,8 @@ struct ThrottleReason {
 std::vector<ThrottleReason> throttle_reasons(std::uint64_t bits);
 /// The words of those that are not harmless, joined: "power cap, hardware thermal slowdown"; "" when there are none.
 std::string harmful_throttling(std::uint64_t bits);
+/// harmful_throttling() of a GPU that is at its power limit and nothing else: usual in training, where matrix products
+/// draw all the power that there is.
+inline constexpr std::string_view power_cap = "power cap";
 
 }  // namespace harness::machine
