@@ -9,7 +9,7 @@ smaller than the global batch. Times are medians over --steps steps after --warm
     python bench/pytorch_step.py --device cuda --model gpt3-1.3b --micro-batch 16 --global-batch 16 --precision bf16
 
 On a GPU: fused attention (scaled_dot_product_attention), the fused AdamW, torch.compile, TF32 products where they are
-allowed (--precision tf32). It has not run on a GPU yet: docs/gpu-status.md.
+allowed (--precision tf32). What it reached on a GPU: docs/gpu-status.md.
 """
 import argparse
 import gc

@@ -39,7 +39,7 @@ if [ -x build/llm.c/train_gpt2cu ]; then  # a side of bench/compare_gpu.sh, wher
   cp build/llm.c/{train_gpt2cu,tokens.bin,about} "$out/build/llm.c/"
 fi
 mkdir "$out/scripts"
-cp scripts/gpu_check.sh scripts/gpu_check_rows.sh scripts/cuda_libraries.sh scripts/mpi_root.sh "$out/scripts/"
+cp scripts/first_light.sh scripts/gpu_check.sh scripts/gpu_check_rows.sh scripts/cuda_libraries.sh scripts/mpi_root.sh "$out/scripts/"
 cp README.md LICENSE "$out/"
 git describe --always --dirty --abbrev=10 > "$out/COMMIT" 2> /dev/null || true
 $program --version > "$out/VERSION"  # and which CUDA it is for
@@ -76,6 +76,8 @@ fi
 if [ $word = mpirun ] || [ -z "${OMPI_COMM_WORLD_SIZE:-}" ]; then
   export OPAL_PREFIX="$here" OPAL_BINDIR="$here/bin" OPAL_LIBDIR="$here/lib" OPAL_PKGDATADIR="$here/texts"
   export OMPI_MCA_mca_base_component_path="$here/plugins" OPAL_PKGLIBDIR="$here/plugins"
+  # A PMIx that the node has in the folder that this one was built for is of another version: not a word of it.
+  export PMIX_MCA_mca_base_component_show_load_errors=0 PMIX_MCA_pcompress_base_silence_warning=1
   [ -d "$here/pmix" ] && export PMIX_MCA_mca_base_component_path="$here/pmix" PMIX_INSTALL_PREFIX="$here"
   # Ranks on one node: no remote shell, no network of the cluster.
   : "${OMPI_MCA_plm_rsh_agent=}" "${OMPI_MCA_btl_vader_single_copy_mechanism=none}"

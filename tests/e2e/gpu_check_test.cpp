@@ -177,7 +177,7 @@ auto performance_row(const TemporaryFolder& folder, const std::string& at_32, bo
                                 (timed ? "" : times) + "echo '1 checks passed, 0 failed, 0 not run'");
   std::ofstream(folder / "nvidia-smi") << "#!/bin/sh\necho 141120\n";
   ::chmod((folder / "nvidia-smi").c_str(), 0755);
-  return test::run("env BACKEND=cpu PATH=" + folder.path() + ":$PATH HARNESS=" + program + " " +
+  return test::run("env BACKEND=cpu MICRO_BATCH='32 16' PATH=" + folder.path() + ":$PATH HARNESS=" + program + " " +
                    script("-o " + folder / "table.txt --keep " + folder / "kept performance"));
 }
 
