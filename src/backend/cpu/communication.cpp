@@ -109,6 +109,7 @@ struct Communication::State {
   program::Layout layout;
   int rank = 0;
   double timeout_s = 30;
+  bool one_node = false;
   config::AllReduceAlgorithm algorithm = config::AllReduceAlgorithm::ring;
   std::map<std::string, Plan> plans;
   std::map<std::string, ContextPointer> contexts;  // of the plans
@@ -171,6 +172,7 @@ Communication::Communication(const backend::ExecutableRequest& request) : state_
   s.layout = request.layout;
   s.rank = request.rank;
   s.timeout_s = request.timeout_s;
+  s.one_node = request.local_ranks == request.layout.ranks();
   s.algorithm = request.settings.allreduce_algorithm;
   for (const auto* list : {&request.program->init, &request.program->step}) {
     for (const program::Operation& op : *list) s.plan(op);
@@ -193,7 +195,7 @@ std::vector<RendezvousMessage> Communication::publish() {
   State& s = *state_;
   std::vector<RendezvousMessage> out;
   if (s.contexts.size() == s.plans.size()) return out;
-  const auto device = open_device();
+  const auto device = open_device(s.one_node);
   for (const auto& [name, plan] : s.plans) {
     if (s.contexts.contains(name)) continue;
     const int size = static_cast<int>(plan.members.size()), rank = index_of(plan.members, s.rank);

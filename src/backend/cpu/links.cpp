@@ -2,7 +2,9 @@
 
 #include <gloo/transport/address.h>
 #include <gloo/transport/context.h>
+#include <gloo/transport/tcp/address.h>
 #include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -92,16 +94,18 @@ class PoliteThreads {
   bool changed_ = false;
 };
 
+constexpr std::uint64_t proof_slot = ~std::uint64_t{0};  // Gloo's own count up from 0
+
 }  // namespace
 
-std::shared_ptr<gloo::transport::Device> open_device() {
+std::shared_ptr<gloo::transport::Device> open_device(bool one_node) {
   const PoliteThreads while_the_event_thread_starts;
   gloo::transport::tcp::attr attributes;
   const char* interface = std::getenv("HARNESS_GLOO_IFNAME");
   if (interface != nullptr && *interface != '\0') {
     attributes.iface = interface;
   } else {
-    attributes.hostname = own_address();
+    attributes.hostname = one_node ? "127.0.0.1" : own_address();
   }
   try {
     return gloo::transport::tcp::CreateDevice(attributes);
@@ -127,11 +131,37 @@ LinkedContext::~LinkedContext() = default;
 
 std::string LinkedContext::address(int partner) {
   const std::vector<char> bytes = getPair(partner)->address().bytes();
-  return {bytes.begin(), bytes.end()};
+  const LinkSecret& secret = secrets_.try_emplace(partner, draw_secret()).first->second;
+  return std::string(secret.begin(), secret.end()) + std::string(bytes.begin(), bytes.end());
 }
 
 void LinkedContext::connect(int partner, const std::string& address) {
-  getPair(partner)->connect(std::vector<char>(address.begin(), address.end()));
+  LinkSecret of_partner{};
+  if (address.size() <= of_partner.size()) fail("the peer's address is cut short");
+  address.copy(of_partner.data(), of_partner.size());
+  const std::vector<char> peer(address.begin() + of_partner.size(), address.end());
+  getPair(partner)->connect(peer);
+  const gloo::transport::tcp::Address there(peer), here(getPair(partner)->address().bytes());
+  // Gloo tells nobody its sockets. Where each pair listens on a port of its own, that tells which is whose; later
+  // versions listen once for all pairs, which they number.
+  const bool own_port = here.getSeq() == gloo::transport::tcp::Address::kSequenceNumberUnset;
+  prove(partner, of_partner,
+        own_port ? ends_of_connection(here.getSockaddr(), there.getSockaddr(), rank < partner) : "");
+}
+
+void LinkedContext::prove(int partner, const LinkSecret& of_partner, const std::string& ends) {
+  const LinkSecret& own = secrets_.at(partner);
+  const bool lower = rank < partner;
+  const auto proof_of = [&](int speaker) {
+    return link_proof(lower ? own : of_partner, lower ? of_partner : own, speaker, ends);
+  };
+  std::uint64_t shown = proof_of(rank), seen = 0;
+  const auto outgoing = createUnboundBuffer(&shown, sizeof shown), incoming = createUnboundBuffer(&seen, sizeof seen);
+  incoming->recv(partner, proof_slot);
+  outgoing->send(partner, proof_slot);
+  outgoing->waitSend();
+  incoming->waitRecv();
+  if (seen != proof_of(partner)) fail("whoever is connected does not know the secret of this job, or relays it");
 }
 
 void LinkedContext::poison() noexcept {

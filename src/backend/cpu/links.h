@@ -5,17 +5,21 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "backend/cpu/link_proof.h"
+
 // Private to the sources that speak Gloo (links.cpp, collectives.cpp, communication.cpp).
 namespace harness::cpu {
 
-/// The TCP interface this rank is reached at: $HARNESS_GLOO_IFNAME if set; else the address of the host's name; where
-/// that is a loopback address, the first other interface, if there is any. One I/O thread serves all contexts.
-std::shared_ptr<gloo::transport::Device> open_device();
+/// The TCP interface this rank is reached at: $HARNESS_GLOO_IFNAME if set; else loopback for the ranks of one node;
+/// else the address of the host's name; where that is a loopback address, the first other interface, if there is any.
+/// One I/O thread serves all contexts.
+std::shared_ptr<gloo::transport::Device> open_device(bool one_node);
 
 /// A Gloo context whose pairs are connected with addresses that somebody else carries: only those to `partners`, so
 /// that a ring of n ranks needs two connections each and not n - 1.
@@ -32,15 +36,20 @@ class LinkedContext : public gloo::Context {
   void reserve_scratch(std::size_t bytes) { scratch_.resize(std::max(scratch_.size(), bytes)); }
   char* scratch() { return scratch_.data(); }
 
+  /// Where the partner connects to, and half of the secret that both prove to know. Nobody else may see it.
   std::string address(int partner);
-  /// Blocks until connected. Ranks must connect all their pairs in one global order.
+  /// Blocks until connected. Ranks must connect all their pairs in one global order. Throws if whoever is at the other
+  /// end is not the partner, or relays what it says.
   void connect(int partner, const std::string& address);
   /// Makes every pending and later operation on this context fail, here and, since the connections close, at peers.
   /// From any thread.
   void poison() noexcept;
 
  private:
+  void prove(int partner, const LinkSecret& of_partner, const std::string& ends);
+
   std::vector<int> partners_;
+  std::map<int, LinkSecret> secrets_;  // this end's, by partner
   std::vector<char> scratch_;
 };
 

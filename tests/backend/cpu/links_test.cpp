@@ -1,11 +1,23 @@
 #include "backend/cpu/links.h"
 
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gloo/transport/tcp/device.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <filesystem>
+#include <numeric>
 #include <set>
 #include <string>
+#include <thread>
+
+#include "base/descriptor.h"
 
 namespace harness::cpu {
 namespace {
@@ -22,7 +34,7 @@ std::set<int> threads() {
 TEST(Links, TheEventThreadDoesNotPreemptTheSender) {
   if (sched_getscheduler(0) != SCHED_OTHER) GTEST_SKIP() << "these tests do not run under SCHED_OTHER";
   const std::set<int> before = threads();
-  const auto device = open_device();
+  const auto device = open_device(true);
   int started = 0;
   for (const int id : threads()) {
     if (before.contains(id)) continue;
@@ -31,6 +43,115 @@ TEST(Links, TheEventThreadDoesNotPreemptTheSender) {
   }
   EXPECT_GT(started, 0);
   EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+}
+
+std::string printed(const sockaddr_in& address) {
+  return fmt::format("{}:{}", ::inet_ntoa(address.sin_addr), ntohs(address.sin_port));
+}
+sockaddr_in& socket_of(std::string& address) {  // within what is carried to the peer: behind the secret
+  return *reinterpret_cast<sockaddr_in*>(address.data() + sizeof(LinkSecret));
+}
+
+std::shared_ptr<gloo::transport::Device> device_at(const char* address) {
+  gloo::transport::tcp::attr attributes;
+  attributes.hostname = address;
+  return gloo::transport::tcp::CreateDevice(attributes);
+}
+
+/// Two ranks that are about to connect, on loopback. Gloo lets the lower address listen: the first.
+struct Couple {
+  LinkedContext first{0, 2, {1}, device_at("127.0.0.2"), 20}, second{1, 2, {0}, device_at("127.0.0.3"), 20};
+  std::string of_first = first.address(1), of_second = second.address(0);
+
+  /// Both connect to what they were told. Returns what each says to that; "": nothing.
+  std::array<std::string, 2> connect() {
+    std::array<std::string, 2> said;
+    const auto try_to = [](LinkedContext& context, int partner, const std::string& address, std::string& words) {
+      try {
+        context.connect(partner, address);
+      } catch (const std::exception& e) {
+        words = e.what();
+      }
+    };
+    std::thread other([&] { try_to(second, 0, of_first, said[1]); });
+    try_to(first, 1, of_second, said[0]);
+    other.join();
+    return said;
+  }
+};
+
+TEST(Links, RanksOfOneNodeListenOnLoopbackAlone) {
+  LinkedContext context(0, 2, {1}, open_device(true), 10);
+  std::string address = context.address(1);
+  EXPECT_TRUE(printed(socket_of(address)).starts_with("127.0.0.1:")) << printed(socket_of(address));
+}
+
+TEST(Links, PartnersProveWhoTheyAre) {
+  Couple couple;
+  EXPECT_EQ(couple.connect(), (std::array<std::string, 2>{}));
+}
+
+TEST(Links, WhoDoesNotKnowTheSecretIsFound) {
+  for (const std::size_t bit : {0, 63, 127}) {
+    Couple couple;
+    couple.of_second[bit / 8] = static_cast<char>(couple.of_second[bit / 8] ^ (1 << bit % 8));
+    const auto said = couple.connect();
+    EXPECT_THAT(said, ::testing::Contains(::testing::HasSubstr("does not know the secret"))) << bit;
+  }
+}
+
+/// Passes bytes on between two sockets until either ends.
+void relay(int a, int b) {
+  std::array<pollfd, 2> ends{{{a, POLLIN, 0}, {b, POLLIN, 0}}};
+  for (;;) {
+    ::poll(ends.data(), ends.size(), -1);
+    for (int from = 0; from < 2; ++from) {
+      if (ends[from].revents == 0) continue;
+      std::array<char, 4096> bytes{};
+      const ssize_t n = ::read(ends[from].fd, bytes.data(), bytes.size());
+      if (n <= 0 || ::write(ends[1 - from].fd, bytes.data(), static_cast<std::size_t>(n)) != n) {
+        ::shutdown(a, SHUT_RDWR);
+        ::shutdown(b, SHUT_RDWR);
+        return;
+      }
+    }
+  }
+}
+
+// A stranger on this machine's loopback who has taken the place of the rank that listens, and passes all that both say
+// on, the proofs too.
+TEST(Links, WhoStandsBetweenIsFound) {
+  Couple couple;
+  const sockaddr_in real = socket_of(couple.of_first);
+  const Descriptor between(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in& told = socket_of(couple.of_first);
+  told.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  told.sin_port = 0;
+  socklen_t length = sizeof told;
+  ASSERT_EQ(::bind(between.number(), reinterpret_cast<sockaddr*>(&told), sizeof told), 0);
+  ASSERT_EQ(::listen(between.number(), 1), 0);
+  ASSERT_EQ(::getsockname(between.number(), reinterpret_cast<sockaddr*>(&told), &length), 0);
+  std::thread stranger([&] {
+    const Descriptor caller(::accept(between.number(), nullptr, nullptr)), called(::socket(AF_INET, SOCK_STREAM, 0));
+    if (::connect(called.number(), reinterpret_cast<const sockaddr*>(&real), sizeof real) == 0)
+      relay(caller.number(), called.number());
+  });
+  const auto said = couple.connect();
+  couple.first.poison();
+  couple.second.poison();
+  ::shutdown(between.number(), SHUT_RDWR);
+  stranger.join();
+  EXPECT_THAT(said, ::testing::Each(::testing::HasSubstr("relays it")));
+}
+
+// The vectors of the paper, and of its reference implementation.
+TEST(Links, SipHashIsSipHash) {
+  std::array<char, 16> key{};
+  std::iota(key.begin(), key.end(), '\0');
+  std::string text(15, '\0');
+  std::iota(text.begin(), text.end(), '\0');
+  EXPECT_EQ(siphash(key, ""), 0x726fdb47dd0e0e31u);
+  EXPECT_EQ(siphash(key, text), 0xa129ca6149be45e5u);
 }
 
 }  // namespace
