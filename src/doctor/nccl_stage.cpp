@@ -1,13 +1,11 @@
 #include "doctor/nccl_stage.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
-#include <system_error>
+#include <string>
 
 #include "base/error.h"
+#include "base/private_folder.h"
 #include "base/units.h"
 #include "doctor/nccl_topology.h"
 
@@ -31,20 +29,10 @@ Said of_job(Verdict verdict, std::string evidence) {
 // Where rank 0's worker, which is on the same node, has NCCL write it.
 class TopologyFile {
  public:
-  TopologyFile() {
-    std::error_code ignored;
-    std::filesystem::path folder = std::filesystem::temp_directory_path(ignored);
-    if (folder.empty()) folder = "/tmp";
-    path_ = folder / fmt::format("harness-topology-{}.xml", ::getpid());
-  }
-  ~TopologyFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  TopologyFile(const TopologyFile&) = delete;
-  TopologyFile& operator=(const TopologyFile&) = delete;
+  TopologyFile()
+      : folder_("harness-topology"), path_(folder_.path().empty() ? "/dev/null" : folder_.path() + "/topology.xml") {}
 
-  std::string path() const { return path_.string(); }
+  const std::string& path() const { return path_; }
   std::string text() const {
     constexpr std::size_t most_bytes = 4 << 20;
     std::ifstream file(path_, std::ios::binary);
@@ -55,7 +43,8 @@ class TopologyFile {
   }
 
  private:
-  std::filesystem::path path_;
+  PrivateFolder folder_;
+  std::string path_;
 };
 
 }  // namespace

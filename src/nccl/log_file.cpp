@@ -1,28 +1,18 @@
 #include "nccl/log_file.h"
 
-#include <unistd.h>
-
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "base/error.h"
-
 namespace harness::nccl {
 
-LogFile::LogFile() {
-  std::error_code ignored;
-  std::filesystem::path folder = std::filesystem::temp_directory_path(ignored);
-  if (folder.empty()) folder = "/tmp";
-  path_ = (folder / fmt::format("harness-nccl-{}.log", ::getpid())).string();
+LogFile::LogFile() : folder_("harness-nccl") {
+  if (folder_.path().empty()) return;  // no space: then there is no log
+  path_ = folder_.path() + "/log";
   ::setenv("NCCL_DEBUG", "INFO", 1);
   ::setenv("NCCL_DEBUG_SUBSYS", "INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING,REG", 1);
   ::setenv("NCCL_DEBUG_FILE", path_.c_str(), 1);
-}
-
-LogFile::~LogFile() {
-  std::error_code ignored;
-  std::filesystem::remove(path_, ignored);
 }
 
 std::string LogFile::take(std::size_t max_bytes) const {

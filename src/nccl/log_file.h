@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <string>
 
+#include "base/private_folder.h"
+
 namespace harness::nccl {
 
 /// NCCL's own log of this process. NCCL decides at its first line what it logs and where, so this comes before its
@@ -10,7 +12,6 @@ namespace harness::nccl {
 class LogFile {
  public:
   LogFile();
-  ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
@@ -18,6 +19,7 @@ class LogFile {
   std::string take(std::size_t max_bytes) const;
 
  private:
+  PrivateFolder folder_;
   std::string path_;
 };
 
