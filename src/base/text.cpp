@@ -57,6 +57,27 @@ std::string quote(std::string_view text) {
   return out + (end < text.size() ? "…'" : "'");
 }
 
+std::string shell_word(std::string_view text) {
+  const auto is_plain = [](char c) {
+    constexpr std::string_view others = "_-./:,@%+=";
+    const bool letter_or_digit = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return letter_or_digit || others.find(c) != std::string_view::npos;
+  };
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (!text.empty() && std::ranges::all_of(text, is_plain)) return std::string(text);
+  if (std::ranges::none_of(text, is_control)) return "'" + replaced(text, {{'\'', "'\\''"}}) + "'";
+  std::string out = "$'";
+  for (const char c : text) {
+    if (is_control(c)) {
+      out += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+    } else {
+      if (c == '\'' || c == '\\') out += '\\';
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
 std::string_view trim(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);

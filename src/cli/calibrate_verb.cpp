@@ -124,7 +124,7 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
       "because their law is off by more than 5 %:\n{}\n{}\n{}\npredict with: {} sweep CONFIG --backend sim "
       "--ranks {} --hardware {} --set calibration={}\n",
       plural(static_cast<std::int64_t>(curves), "curve"), errors_text(laws), hardware, calibration, called(),
-      measured.ranks, hardware, calibration);
+      measured.ranks, shell_word(hardware), shell_word(calibration));
   return 0;
 }
 

@@ -88,7 +88,8 @@ int climb(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
       const DoctorInSweep look{options.sysroot, !options.require.empty()};
       const sweep::SweepRequest request{options.command, options.wrap, found.has_value(), climb.path()};
       if (measure_sweep(runs, plan, output, request, look, progress).state == store::RunState::partial) {
-        err << fmt::format("harness: stopped early; the same command with --resume and -o {} continues\n", path);
+        err << fmt::format("harness: stopped early; the same command with --resume and -o {} continues\n",
+                           shell_word(path));
         return exit_partial;
       }
     }

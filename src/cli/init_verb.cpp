@@ -101,7 +101,7 @@ std::string text_of(const First& f, const std::string& path) {
       "#\n"
       "#     harness plan {} --ranks {}\n"
       "#     mpirun -np {} harness sweep {}\n",
-      plural(f.ranks, "rank"), f.machine, path, f.ranks, f.ranks, path);
+      plural(f.ranks, "rank"), f.machine, shell_word(path), f.ranks, f.ranks, shell_word(path));
   out += fmt::format("backend: {}\n", config::name_of(f.backend));
   out += "model: " + f.model + (f.on_gpus() ? "             # a preset; harness variables model\n" : "\n");
   out += hardware_lines(f);
@@ -203,8 +203,8 @@ int init(const InitOptions& options, std::ostream& out) {
       "wrote {}: {}\n\nNext, look at the plan, which needs neither MPI nor a GPU, and measure:\n\n"
       "  harness plan {} --ranks {}\n"
       "  mpirun -np {}{} harness sweep {}\n",
-      options.output, first.summary, options.output, first.ranks, first.ranks, first.crowded ? " --oversubscribe" : "",
-      options.output);
+      options.output, first.summary, shell_word(options.output), first.ranks, first.ranks,
+      first.crowded ? " --oversubscribe" : "", shell_word(options.output));
   return 0;
 }
 

@@ -354,7 +354,7 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
     out << time.text;
     if (options.gpu_hours > 0)
       out << fmt::format("to spend no more: mpirun -np {} {} sweep {} --time-budget {:.0f}s\n", planned_for, called(),
-                         options.config, experiment.measure.time_budget_s);
+                         shell_word(options.config), experiment.measure.time_budget_s);
   }
   out << drawing << budget;
   for (const std::string& w : plan::warnings_of(p)) out << "warning: " << w << "\n";

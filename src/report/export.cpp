@@ -72,7 +72,7 @@ config::FrameworkWords words_of(const ProvenSetting& setting, config::Framework 
 
 void exports(std::string& out, const ProvenSetting& setting) {
   comment(out, setting.evidence);
-  for (const auto& [name, value] : setting.environment) out += fmt::format("export {}={}\n", name, shell_word(value));
+  for (const auto& [name, value] : setting.environment) out += fmt::format("export {}={}\n", name, script_word(value));
 }
 
 std::string env_text(const Proven& proven, Remarks remarks) {
@@ -94,7 +94,7 @@ std::string env_text(const Proven& proven, Remarks remarks) {
 std::string megatron_model(const store::Result& result) {
   std::string line = config::traits_of(result.backend).predicts() ? "The model of it:" : "The model that was measured:";
   for (const auto& [name, value] : config::megatron_flags(result.model))
-    line += " " + name + (value.empty() ? "" : " " + shell_word(value));
+    line += " " + name + (value.empty() ? "" : " " + script_word(value));
   return line;
 }
 
@@ -113,7 +113,7 @@ std::string megatron_text(const Proven& proven, Remarks remarks) {
     }
     flags += "  # " + with_note(setting.evidence, words.note) + "\n";
     for (const auto& [name, value] : words.flags) {
-      flags += "  " + name + (value.empty() ? "" : " " + shell_word(value)) + "\n";
+      flags += "  " + name + (value.empty() ? "" : " " + script_word(value)) + "\n";
     }
   }
   std::string out;
@@ -209,19 +209,12 @@ std::string pytorch_text(const Proven& proven, Remarks remarks) {
 
 }  // namespace
 
-std::string shell_word(std::string_view text) {
-  const auto plain = [](char c) {
-    constexpr std::string_view fine = "_-./:,@%+=";
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    return letter || fine.find(c) != std::string_view::npos;
-  };
+std::string script_word(std::string_view text) {
   for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
       fail("{} has a control character and cannot be written into a shell script", quote(text));
-    }
   }
-  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return std::string(text);
-  return "'" + replaced(text, {{'\'', "'\\''"}}) + "'";
+  return shell_word(text);
 }
 
 std::string export_text(const store::Result& result, const Proven& proven, const std::string& file,

@@ -14,9 +14,8 @@ enum class ExportFormat { env, megatron, deepspeed, pytorch };
 std::string export_text(const store::Result& result, const Proven& proven, const std::string& file,
                         ExportFormat format);
 
-/// A word of a POSIX shell that stands for exactly this text. Throws Error for control characters, line breaks
-/// included.
-std::string shell_word(std::string_view text);
+/// The text as a word of a script for any POSIX shell. Throws Error for control characters, line breaks included.
+std::string script_word(std::string_view text);
 
 /// The configuration of the sweep that follows from a result, as YAML. It is what the file holds (with its --set), but
 /// - the baseline takes the fastest proven change: of one variable, or a proven combination;

@@ -20,7 +20,7 @@ std::string advice_without_gpus(const std::string& config, std::size_t ranks) {
   return fmt::format(
       "Without a GPU: `harness plan {} --ranks {}` shows what would run; `backend: cpu` (configs/laptop.yaml) measures "
       "on CPU cores",
-      config, ranks);
+      shell_word(config), ranks);
 }
 
 std::string missing_gpus(const std::vector<std::string>& hosts, std::size_t nodes, bool hidden,

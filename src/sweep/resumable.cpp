@@ -21,7 +21,7 @@ void refuse_unlike(const store::Result& earlier, const store::Result& planned, c
     fail(
         "{} is complete, so there is nothing to resume: `--resume {} --rounds N` adds rounds to it, up to N; -o names "
         "another file, --force puts a new one in its place",
-        path, path);
+        path, shell_word(path));
   }
   require_same_ranks(earlier, planned.ranks, path);
   if (earlier.config_text != planned.config_text)
@@ -38,7 +38,7 @@ void refuse_unlike(const store::Result& earlier, const store::Result& planned, c
 }  // namespace
 
 std::string resume_command(int ranks, const std::string& path) {
-  return fmt::format("mpirun -np {} {} sweep --resume {}", ranks, called(), path);
+  return fmt::format("mpirun -np {} {} sweep --resume {}", ranks, called(), shell_word(path));
 }
 
 void require_same_ranks(const store::Result& earlier, int ranks, const std::string& path) {

@@ -51,7 +51,7 @@ std::string complaint(const store::Result& result, const std::string& name, int*
 }
 
 std::string shell(const std::string& script) {
-  std::string quoted;  // by hand: shell_word() is what is tested here
+  std::string quoted;  // by hand: script_word() is what is tested here
   for (const char c : script) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   std::FILE* pipe = popen(("bash -eu -c '" + quoted + "'").c_str(), "r");
   std::string out;
@@ -164,13 +164,13 @@ TEST(Export, NothingOfAHostileFileGetsOut) {
   }
 }
 
-TEST(Export, ShellWordsStandForTheirText) {
+TEST(Export, WordsOfScriptsStandForTheirText) {
   for (const char* text :
        {"", "plain", "a b", "it's", "$(id)", "`id`", "\\", "a\"b", "*", "~", "#x", "é", "^=mlx5_0:1"}) {
-    EXPECT_EQ(shell(std::string("printf %s ") + shell_word(text)), text);
+    EXPECT_EQ(shell(std::string("printf %s ") + script_word(text)), text);
   }
-  EXPECT_THROW(shell_word("a\nb"), Error);
-  EXPECT_THROW(shell_word(std::string_view("a\0b", 3)), Error);
+  EXPECT_THROW(script_word("a\nb"), Error);
+  EXPECT_THROW(script_word(std::string_view("a\0b", 3)), Error);
 }
 
 TEST(ShowCost, Golden) {
