@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -183,3 +184,4 @@ int run_cli(const std::vector<std::string>& typed, std::ostream& out, std::ostre
 }
 
 }  // namespace harness::cli
+  ::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` then fails like any other, with a message

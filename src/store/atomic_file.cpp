@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "store/owner.h"
 #include "store/plain_file.h"
 
@@ -29,6 +32,37 @@ void sync(const std::string& path, bool required) {
   if (!synced && required) fail("cannot write {} to disk: {}", path, std::strerror(error));
 }
 
+// Names the writer, so that a later one knows whether a temporary file is still somebody's.
+std::string own_ending() {
+  const Owner owner = this_process();
+  return fmt::format(".{:08x}-{}-{}-{}.tmp", fnv1a(owner.boot) & 0xffffffffu, owner.pid, owner.process_start,
+                     owner.token.substr(0, 8));
+}
+
+// Whether the writer of a temporary file with this ending ran on this boot of this machine, and is gone.
+bool is_of_a_dead_process(std::string_view ending) {
+  const std::vector<std::string_view> words = split(ending.substr(1, ending.rfind('.') - 1), '-');
+  Owner writer = this_process();
+  if (words.size() != 4 || words[0] != fmt::format("{:08x}", fnv1a(writer.boot) & 0xffffffffu)) return false;
+  const auto take = [](std::string_view word, std::int64_t& number) {
+    const char* end = word.data() + word.size();
+    return std::from_chars(word.data(), end, number) == std::from_chars_result{end, std::errc{}};
+  };
+  return take(words[1], writer.pid) && take(words[2], writer.process_start) && process_of(writer) == Process::gone;
+}
+
+// A kill leaves the file that it interrupts, as large as a result.
+void remove_left_behind(const std::string& path) {
+  std::error_code error;
+  for (fs::directory_iterator entry(directory_of(path), error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with('.') || !name.ends_with(".tmp")) continue;
+    const std::string ending = name.substr(name.rfind('.', name.size() - 5));
+    if (name != fs::path(beside(path, ".", ending)).filename() || !is_of_a_dead_process(ending)) continue;
+    unlink(entry->path().c_str());
+  }
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), overwrite_(overwrite) {
@@ -47,7 +81,8 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), o
   if (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     fail("cannot write to the directory {}: {}", directory, std::strerror(errno));
   }
-  temporary_ = beside(path, ".", "." + new_token() + ".tmp");
+  remove_left_behind(path);
+  temporary_ = beside(path, ".", own_ending());
 }
 
 AtomicFile::~AtomicFile() {

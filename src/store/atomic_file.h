@@ -4,7 +4,8 @@
 
 namespace harness::store {
 
-/// A file that appears under its name only when it is whole: written beside it, then renamed.
+/// A file that appears under its name only when it is whole: written beside it, then renamed. A temporary file that a
+/// killed process of this machine left is removed by the next one that writes there.
 class AtomicFile {
  public:
   /// Makes missing directories. Throws Error if the place cannot be written or is taken, unless `overwrite`.

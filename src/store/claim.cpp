@@ -22,6 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// No sweep comes so far. A file whose name says more is somebody's mistake, and no claim.
+constexpr std::int64_t highest_generation = 1'000'000'000;
+
 // Room for the largest number that may follow.
 std::string claim_stem(const std::string& path) {
   std::string whole = beside(path, "", ".owner.0000000000000000000");
@@ -101,7 +104,7 @@ std::vector<std::pair<std::int64_t, std::string>> claims_on(const std::string& p
     std::int64_t generation = 0;
     const char* last = name.data() + name.size();
     const auto [stopped, problem] = std::from_chars(name.data() + stem.size(), last, generation);
-    if (problem == std::errc{} && stopped == last && generation > 0)
+    if (problem == std::errc{} && stopped == last && generation > 0 && generation <= highest_generation)
       found.emplace_back(generation, claim_path(path, generation));
   }
   std::ranges::sort(found);

@@ -75,6 +75,22 @@ TEST_F(Report, IsWrittenBesideTheResultAndNeverOverSomething) {
   EXPECT_EQ(test::run(test::program_path() + " report " + file("small.html") + " -o " + file("x.html")).exit_code, 1);
 }
 
+// A limit on the size of files (ulimit -f) is a full disk: a message, and nothing is left.
+TEST_F(Report, BeyondTheLimitOfASizeSaysSoAndLeavesNothing) {
+  const TemporaryFolder folder;
+  const std::string small = test::program_path() + " report " + file("small.h5") + " -o " + (folder / "x.html");
+  const auto page = test::run("sh -c 'ulimit -f 8; exec " + small + "'");
+  EXPECT_EQ(page.exit_code, 1) << page.err;
+  EXPECT_THAT(page.err, HasSubstr("File too large"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  const std::string sweep = test::program_path() + " sweep configs/laptop.yaml -o " + (folder / "x.h5");
+  const auto swept = test::run(
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 sh -c 'ulimit -f 8; exec " + sweep + "'");
+  EXPECT_EQ(swept.exit_code, 1) << swept.err;
+  EXPECT_THAT(swept.err, HasSubstr("File too large"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
 TEST_F(Report, IsXml) {
   if (test::run("python3 --version", 10).exit_code != 0) GTEST_SKIP() << "no python3";
   ASSERT_EQ(report("--force -o " + file("xml.html")).exit_code, 0);

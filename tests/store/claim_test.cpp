@@ -201,6 +201,15 @@ TEST_F(Claims, WhoWasSupersededKnowsIt) {
   claim->release();
 }
 
+// Else no number would be left for the next.
+TEST_F(Claims, ANumberThatNoSweepReachesIsNoClaim) {
+  for (const char* number : {"9223372036854775807", "9223372036854775806", "1000000001"})
+    std::ofstream(path_ + ".owner." + number) << "x";
+  const auto claim = Claim::take(path_, quietly);
+  EXPECT_TRUE(claim->holds());
+  claim->release();
+}
+
 TEST_F(Claims, OneThatIsHalfWrittenIsWatchedLikeAnyOther) {
   setenv("HARNESS_TEST_SIGN_OF_LIFE_S", "0.2", 1);
   const std::string half = path_ + ".owner.7";
