@@ -206,14 +206,29 @@ row_layouts() {
 }
 
 memory_used() { ask_gpu memory.used | awk '{s += $1} END {if (NR) print s}'; }  # nothing: unknown
-# Plants a fault in one case. Only this case may fail, in time, and name the rank. The GPU's memory must be free again.
-fault() {  # LIMIT NAME fault
+# Sends a signal to rank 1's worker of each timed block of a case, once it runs. Until it is killed.
+strike() {  # SIGNAL CASE
+  local worker
+  while sleep 0.1; do
+    for worker in $(grep -lzxs "GPU_CHECK=$$" /proc/[0-9]*/environ); do
+      grep -qzxFs "HARNESS_CASE=$2" "$worker" && grep -qzxFs HARNESS_RANK=1 "$worker" && grep -qzs '^HARNESS_BLOCK=' "$worker" &&
+        kill -s "$1" "$(basename "${worker%/environ}")" 2> /dev/null
+    done
+  done
+}
+# A worker of one case is killed or frozen. Only this case may fail, in time, and name the rank. The GPU's memory must be
+# free again.
+fault() {  # LIMIT NAME SIGNAL
   need_mpirun && need_shm || return 2
-  local rc=0 wrong=overlap_grad_reduce=false before="" after="" begin took others
+  local rc=0 wrong=overlap_grad_reduce=false before="" after="" begin took others striker
   [ "$backend" = cuda ] && [ -n "$can_ask_gpu" ] && before=$(memory_used)
   begin=$SECONDS
-  HARNESS_TEST_FAULT="rank=1,case=$wrong,$3" sweep "$1" "$2" --only overlap_grad_reduce \
+  strike "$3" "$wrong" &
+  striker=$!
+  GPU_CHECK=$$ sweep "$1" "$2" --only overlap_grad_reduce \
     --set 'measure.deadlines={start: 30 s, step: 10 s}' || rc=$?
+  kill "$striker"
+  wait "$striker" 2> /dev/null || true
   took=$((SECONDS - begin))
   if [ $rc != 4 ]; then detail="$(status_words $rc "$1"); expected 4 (one case failed)"; return 1; fi
   cases "$2" >> "$log"
@@ -234,8 +249,8 @@ fault() {  # LIMIT NAME fault
   detail="GPU memory: $before MiB before, ${after:-unknown} MiB ten seconds later"
   return 1
 }
-row_killed() { fault "$1" killed step=2,kind=kill; }
-row_absent() { fault "$1" absent step=-1,kind=hang; }
+row_killed() { fault "$1" killed KILL; }
+row_absent() { fault "$1" absent STOP; }
 
 # Errors that libraries get from the driver while they probe it are not ours: --report-api-errors no.
 sanitizer() {  # LIMIT TOOL selftest-arguments...

@@ -7,6 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh
+export HARNESS_BINARY=$PWD/build/release/with_hooks/harness  # takes HARNESS_TEST_FAULT
 percent=${1:-3} rounds=${2:-120} wait_s=${3:-0.1}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

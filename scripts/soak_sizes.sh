@@ -10,6 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh
+export HARNESS_BINARY=$PWD/build/release/with_hooks/harness  # takes HARNESS_TEST_FAULT
 sweeps=${1:-40} delayed_sweeps=${2:-10}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/test_hooks.h"
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/init_verb.h"
@@ -134,6 +135,10 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
   // A sweep keeps to the ranks that were asked for; doctor wants to see every GPU.
   const auto launch = starts_workers(arguments) ? mpi::Launch::rank_per_gpu : mpi::Launch::as_it_is;
   const auto job = mpi::join(doctor::answer, launch);
+  if (job->rank() == 0) {
+    for (const std::string& name : ignored_test_hooks())
+      err << fmt::format("harness: {} is set, but only the tests' build of harness takes notice\n", name);
+  }
   int code = 1;
   if (job->rank() != 0) {
     code = job->follow();

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/test_hooks.h"
 #include "machine/proc.h"
 
 namespace harness::store {
@@ -37,8 +38,8 @@ std::string clean(std::string text) {
 }
 
 std::string boot_of_this_kernel() {
-  const std::string stated = variable("HARNESS_TEST_BOOT_ID");
-  return clean(stated.empty() ? machine::process_space() : stated);
+  const char* stated = test_hook("HARNESS_TEST_BOOT_ID");
+  return clean(stated == nullptr ? machine::process_space() : stated);
 }
 
 // Not from the directory of users, which may be a server that does not answer.
@@ -62,7 +63,8 @@ std::string new_token() {
 }
 
 std::string own_time() {
-  const std::time_t now = std::time(nullptr) + std::atoll(variable("HARNESS_TEST_CLOCK_OFFSET_S").c_str());
+  const char* offset_s = test_hook("HARNESS_TEST_CLOCK_OFFSET_S");
+  const std::time_t now = std::time(nullptr) + (offset_s == nullptr ? 0 : std::atoll(offset_s));
   std::tm utc{};
   gmtime_r(&now, &utc);
   std::array<char, 32> text{};

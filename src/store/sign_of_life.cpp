@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_hooks.h"
 #include "store/owner.h"
 
 namespace harness::store {
@@ -45,7 +46,7 @@ std::optional<Beat> parse_beat(std::string_view text) {
 }
 
 std::chrono::milliseconds beat_period() {
-  const char* text = std::getenv("HARNESS_TEST_SIGN_OF_LIFE_S");
+  const char* text = test_hook("HARNESS_TEST_SIGN_OF_LIFE_S");
   const double seconds = text == nullptr ? 5 : std::atof(text);
   return std::chrono::milliseconds(std::clamp<std::int64_t>(static_cast<std::int64_t>(1000 * seconds), 10, 60000));
 }

@@ -4,6 +4,7 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
+#include "base/test_hooks.h"
 #include "plan/prepare.h"
 #include "sweep/busy_machine.h"
 #include "sweep/decide.h"
@@ -84,6 +85,8 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& pl
   recorder.draft().climb = request.climb;
   add_record(recorder.draft(), request.doctor);
   recorder.warn(machine.warnings);
+  if (const char* fault = test_hook("HARNESS_TEST_FAULT"))
+    recorder.warn(fmt::format("a fault was planted, so nothing here is a finding: HARNESS_TEST_FAULT={}", fault));
 
   BlockDefaults defaults;
   defaults.wrap = request.wrap;

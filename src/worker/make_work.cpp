@@ -2,6 +2,7 @@
 
 #include "backends/backends.h"
 #include "base/error.h"
+#include "base/test_hooks.h"
 #include "config/registry.h"
 #include "job/environment.h"
 #include "machine/cpus.h"
@@ -101,7 +102,7 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
   wanted.program = program.get();
   if (const auto* tuning = std::get_if<job::Tune>(&request.task)) {
     wanted.tuning_s = tuning->seconds;
-    if (const char* text = std::getenv("HARNESS_TEST_TUNING_S")) wanted.tuning_s = std::atof(text);
+    if (const char* text = test_hook("HARNESS_TEST_TUNING_S")) wanted.tuning_s = std::atof(text);
     work.task = [&with, wanted, kept = std::shared_ptr(std::move(program))](Steps*) {
       const backend::Tuning found = with.tune(wanted);
       return job::TuneSamples{{found.begin(), found.end()}};

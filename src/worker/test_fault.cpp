@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_hooks.h"
 #include "base/units.h"
 #include "config/registry.h"
 
@@ -61,7 +62,7 @@ std::string_view parity_of_block() {
 }  // namespace
 
 TestFault TestFault::from_environment(int rank, const std::string& case_name, const config::Settings& settings) {
-  const char* text = std::getenv("HARNESS_TEST_FAULT");
+  const char* text = test_hook("HARNESS_TEST_FAULT");
   return text == nullptr ? TestFault() : parse(text, rank, case_name, settings);
 }
 

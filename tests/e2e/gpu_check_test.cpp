@@ -79,7 +79,7 @@ TEST(GpuCheck, RunsWhatTellsMostFirst) {
   const auto found =
       places(o.out, {"clocks, power, versions, libraries", "a step of gpt3-125m, by operation",
                      "tokens/s against PyTorch", "operations against the cpu backend", "reference and equalities",
-                     "2 and 4 ranks on one device", "a worker killed in a collective", "a worker that never joins",
+                     "2 and 4 ranks on one device", "a worker that is killed", "a worker that is frozen",
                      "compute-sanitizer memcheck", "operations at real sizes"});
   EXPECT_TRUE(std::ranges::is_sorted(found)) << o.out << o.err;
   EXPECT_NE(found.back(), std::string::npos) << o.out;

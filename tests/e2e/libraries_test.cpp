@@ -30,12 +30,12 @@ std::vector<std::string> needed_by(const std::string& file) {
 
 // CUDA's libraries take long to load and are not on every node that plans or reads results.
 TEST(Libraries, TheProgramStartsWithoutCuda) {
-  EXPECT_THAT(needed_by(test::program_path()),
+  EXPECT_THAT(needed_by(test::product_path()),
               AllOf(Contains(MatchesRegex("libhdf5.*")), Each(Not(MatchesRegex("lib(cu|nv|nccl).*")))));
 }
 
 TEST(Libraries, TheVersionSaysWhatItWasBuiltWith) {
-  const auto o = test::run(test::program_path() + " --version");
+  const auto o = test::run(test::product_path() + " --version");
   EXPECT_EQ(o.exit_code, 0) << o.err;
   EXPECT_THAT(o.out, AllOf(HasSubstr("\nbackend cpu: "), HasSubstr("\nbackend cuda: ")));
 #ifdef HARNESS_HAS_EMULATED_PROGRAM
@@ -45,7 +45,7 @@ TEST(Libraries, TheVersionSaysWhatItWasBuiltWith) {
 
 #ifdef HARNESS_HAS_EMULATED_PROGRAM
 TEST(Libraries, TheCudaModuleNeedsNoLibraryOfAnotherRoom) {
-  const std::string module = std::filesystem::path(test::program_path()).parent_path() / "libharness_cuda.so";
+  const std::string module = std::filesystem::path(test::product_path()).parent_path() / "libharness_cuda.so";
   const std::string runtime = "lib(stdc[+][+]|m|gcc_s|c|dl|rt|pthread|[a-z]+san)[.]so.*|ld-linux.*",
                     cuda = "lib(cudart|cublasLt|cudnn|nvrtc|nccl)[.]so.*";
   EXPECT_THAT(needed_by(module),

@@ -12,11 +12,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_hooks.h"
 
 namespace harness::store {
 namespace {
 
 constexpr const char *role_variable = "HARNESS_TEST_ROLE", *argument_variable = "HARNESS_TEST_ROLE_ARGUMENT";
+[[maybe_unused]] const bool hooked = (allow_test_hooks(), true);  // in each process of these tests
+
 constexpr int role_in = 198, role_out = 199;  // descriptors of the other process
 
 std::map<std::string, OtherProcess::Play>& roles() {

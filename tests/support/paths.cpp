@@ -10,6 +10,10 @@ std::string program_path() {
   return HARNESS_BINARY;
 }
 
+std::string product_path() {
+  return HARNESS_PRODUCT;
+}
+
 std::string emulated_program_path() {
   return HARNESS_EMULATED_BINARY;
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
+#include "base/test_hooks.h"
 #include "job/mpi/launcher.h"
 #include "job/wire.h"
 #include "machine/cgroups.h"
@@ -35,7 +35,7 @@ machine::CpuSet cpus_of(const Bits& bits) {
 }  // namespace
 
 machine::GpuView visible_gpus() {
-  const char* root = std::getenv("HARNESS_TEST_GPU_ROOT");  // tests show a node that is not this one
+  const char* root = test_hook("HARNESS_TEST_GPU_ROOT");  // tests show a node that is not this one
   return machine::find_gpus(gpu_environment(own_environment), root != nullptr ? root : "/");
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/test_hooks.h"
 #include "every_call.h"
 #include "fake_work.h"
 #include "job/mpi/alarms.h"
@@ -151,5 +152,6 @@ int main(int argc, char** argv) {
     }
   }
   testing::InitGoogleTest(&argc, argv);
+  harness::allow_test_hooks();
   return RUN_ALL_TESTS();
 }

@@ -1,0 +1,10 @@
+// The product, with the hooks that tests need (base/test_hooks.h).
+#include <iostream>
+
+#include "base/test_hooks.h"
+#include "cli/cli.h"
+
+int main(int argc, char** argv) {
+  harness::allow_test_hooks();
+  return harness::cli::run_cli({argv + 1, argv + argc}, std::cout, std::cerr);
+}
