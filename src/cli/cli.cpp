@@ -129,6 +129,31 @@ bool starts_workers(const std::vector<std::string>& arguments) {
   return arguments[0] == "doctor" && parse(parser, arguments, unheard, unheard, code) && starts_workers(a.doctor);
 }
 
+// On rank 0. Returns the exit code of all ranks.
+int lead(job::Job& job, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
+  int code = 1;
+  try {
+    Arguments a;
+    Parser parser(a);
+    if (!parse(parser, arguments, out, err, code)) {
+      code = code_of_error(arguments, code);
+    } else if (parser.doctor->parsed()) {
+      code = doctor(job, a.doctor, out);
+    } else if (parser.calibrate->parsed()) {
+      code = calibrate(job, a.calibrate, out, err);
+    } else {
+      code = run_sweep(job, parser, a, arguments, out, err);
+    }
+  } catch (const job::PeersLost&) {
+    throw;
+  } catch (...) {
+    code = code_of_error(arguments, say(err, std::current_exception()));
+  }
+  if (deliver(0, out, err) != 0) code = code_of_error(arguments, 1);
+  err.flush();
+  return code;
+}
+
 // Every rank comes here; only rank 0 reads the arguments, speaks and decides, so that a mistake costs one message and
 // not one per rank.
 int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
@@ -139,38 +164,29 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
     for (const std::string& name : ignored_test_hooks())
       err << fmt::format("harness: {} is set, but only the tests' build of harness takes notice\n", name);
   }
-  int code = 1;
-  if (job->rank() != 0) {
-    code = job->follow();
-  } else {
-    try {
-      Arguments a;
-      Parser parser(a);
-      if (parse(parser, arguments, out, err, code)) {
-        if (parser.doctor->parsed()) {
-          code = doctor(*job, a.doctor, out);
-        } else if (parser.calibrate->parsed()) {
-          code = calibrate(*job, a.calibrate, out, err);
-        } else {
-          code = run_sweep(*job, parser, a, arguments, out, err);
-        }
-      } else {
-        code = code_of_error(arguments, code);
-      }
-    } catch (...) {
-      code = code_of_error(arguments, say(err, std::current_exception()));
+  try {
+    int code = 1;
+    if (job->rank() != 0) {
+      code = job->follow();
+    } else {
+      code = lead(*job, arguments, out, err);
+      job->finish(code);
     }
-    if (deliver(0, out, err) != 0) code = code_of_error(arguments, 1);
+    job->leave();
+    return code;
+  } catch (const job::PeersLost&) {
+    const int code = code_of_error(arguments, say(err, std::current_exception()));
+    deliver(0, out, err);
     err.flush();
-    job->finish(code);
+    job->abandon(code);
+    return code;
   }
-  job->leave();
-  return code;
 }
 
 }  // namespace
 
 int run_cli(const std::vector<std::string>& typed, std::ostream& out, std::ostream& err) {
+  ::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` then fails like any other, with a message
   try {
     if (!typed.empty() && typed[0] == "worker") return worker::worker_main();
     const std::vector<std::string> arguments = understood(typed);
@@ -189,4 +205,3 @@ int run_cli(const std::vector<std::string>& typed, std::ostream& out, std::ostre
 }
 
 }  // namespace harness::cli
-  ::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` then fails like any other, with a message

@@ -142,6 +142,12 @@ Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputReques
     if (!place->is_mine()) place->give_up();
     place->release();
     return measured;
+  } catch (const job::PeersLost& lost) {
+    place->release();
+    if (!place->has_result()) throw;
+    throw job::PeersLost(fmt::format("{}; what was measured before is in {}: `{}` continues", lost.what(), output.path,
+                                     sweep::resume_command(job.size(), output.path)),
+                         exit_partial);
   } catch (...) {
     place->release();
     throw;

@@ -30,6 +30,8 @@ store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const D
     const doctor::SweepToJudge sweep = sweep_of(plan);
     const double limit_s = how.require_healthy ? doctor::node_limit_s : doctor::limit_in_a_sweep_s;
     record = doctor::record_of(doctor::examine(job, {how.sysroot, limit_s, sweep.uses_gpus}), sweep);
+  } catch (const job::PeersLost&) {
+    throw;
   } catch (const Error& error) {
     if (how.require_healthy) throw;
     progress.say(fmt::format("doctor could not look at the nodes: {}", error.what()));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "config/experiment.h"
 #include "job/task.h"
 #include "machine/conditions.h"
@@ -91,6 +92,13 @@ struct BlockOutcome {
 /// itself, in seconds, and throws nothing.
 using Answer = std::function<std::string(int rank, const std::string& question)>;
 
+/// Other ranks no longer answer: what a call of a Job ends with instead of waiting for them for ever. All that is left
+/// to do with the job is abandon().
+class PeersLost : public Error {
+ public:
+  using Error::Error;
+};
+
 /// What runs blocks: supervisors that start workers, or virtual time. Rank 0 leads, the others follow: calls on rank 0
 /// that say so are carried out by every rank.
 class Job {
@@ -116,6 +124,8 @@ class Job {
   virtual void finish(int exit_code) = 0;
   /// All ranks, as the last call.
   virtual void leave() = 0;
+  /// In place of finish() and leave(): ends the processes of all ranks and does not return, where there are any.
+  virtual void abandon(int /*exit_code*/) {}
 
   /// Stop requests so far (SIGINT, SIGTERM) on any rank: 0 none, 1 finish the block, 2 stop now. Rank 0 learns of them
   /// with a short delay.

@@ -34,6 +34,8 @@ class ResultPlace {
   /// still live.
   std::unique_ptr<ResultFile> resume();
 
+  /// Whether create() or resume() has put this sweep's file in its place.
+  bool has_result() const { return file_.has_value(); }
   /// Whether nobody has taken over. Opens the files afresh.
   bool is_mine() const;
   /// Once it is not: keeps what was measured under a name of its own, and throws Error that says who has the file, and

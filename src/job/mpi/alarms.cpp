@@ -1,7 +1,10 @@
 #include "job/mpi/alarms.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/elapsed.h"
+#include "job/job.h"
 #include "job/stop_signals.h"
 
 namespace harness::mpi {
@@ -51,7 +54,19 @@ int Alarms::own_stop_level() const {
   return std::min(2, job::stop_signals());
 }
 
+// By looks, so that a wait is not taken for one in which this rank wrote a file or was itself suspended.
+void Alarms::count_waiting() {
+  constexpr double longest_look_s = 1;
+  // To end a block at once takes up to 7 s: 1.5 s to ask why it ended, 5 s for workers to die. Rank 0 speaks first.
+  const double patience_s = ranks_.rank() == 0 ? 8 : 12;
+  const double since_s = seconds_since(std::exchange(looked_, std::chrono::steady_clock::now()));
+  if (stop_level_ < 2) return;
+  waited_s_ += std::min(since_s, longest_look_s);
+  if (waited_s_ > patience_s) throw job::PeersLost("stopped by a signal, though other ranks of the job do not answer");
+}
+
 void Alarms::look() {
+  count_waiting();
   learn_stop_level(own_stop_level());
   while (const auto note = ranks_.receive()) take(*note);
   const bool leader = ranks_.rank() == 0;
@@ -68,6 +83,7 @@ void Alarms::look() {
 void Alarms::close() {
   closed_ = true;
   const auto drain = [this] {
+    count_waiting();
     while (ranks_.receive()) {
     }
   };

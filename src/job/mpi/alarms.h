@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "job/mpi/ranks.h"
@@ -25,7 +26,8 @@ class Alarms {
   void end_block();
   /// Raises an alarm of this rank.
   void raise(Alarm alarm);
-  /// Receives and passes on what has arrived, and checks for signals.
+  /// Receives and passes on what has arrived, and checks for signals. Throws job::PeersLost when this rank has waited
+  /// for others for long after it was told to stop at once.
   void look();
 
   /// The alarm of the current block, as far as known here.
@@ -41,6 +43,7 @@ class Alarms {
   void take(const Note& note);
   void tell(const Note& note, int to);
   int own_stop_level() const;
+  void count_waiting();
 
   Ranks& ranks_;
   double seconds_until_sigkill_;
@@ -52,6 +55,8 @@ class Alarms {
   std::int64_t next_block_ = 0;     // rank 0 may be ahead of us
   Alarm next_alarm_ = Alarm::none;
   int stop_level_ = 0, told_stop_level_ = 0;
+  std::chrono::steady_clock::time_point looked_;
+  double waited_s_ = 0;  // since it was told to stop at once
 };
 
 }  // namespace harness::mpi

@@ -132,6 +132,8 @@ class HostRanks final : public Ranks {
     launched_->finish();
   }
 
+  void abandon(int exit_code) override { launched_->abandon(exit_code); }
+
  private:
   int first(int launched) const { return firsts_[static_cast<std::size_t>(launched)]; }
   /// The launched rank that speaks for a rank.

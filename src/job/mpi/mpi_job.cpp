@@ -74,6 +74,8 @@ class MpiJob final : public job::Job {
     ranks_->finish();
   }
 
+  void abandon(int exit_code) override { ranks_->abandon(exit_code); }
+
   int stop_requests() const override {
     alarms_.look();
     return alarms_.stop_level();

@@ -8,6 +8,7 @@
 #include <list>
 
 #include "base/error.h"
+#include "job/mpi/heartbeat.h"
 #include "job/mpi/waiter.h"
 
 namespace harness::mpi {
@@ -22,7 +23,7 @@ void check(int code, const char* call) {
   MPI_Error_string(code, text, &length);
   fail("{} failed: {}", call, std::string_view(text, length));
 }
-#define HARNESS_MPI(call, ...) check(call(__VA_ARGS__), #call)
+#define HARNESS_MPI(call, ...) check((static_cast<void>(heartbeat_.hold()), call(__VA_ARGS__)), #call)
 
 // The analyzer knows MPI_Wait as the end of a request, but not MPI_Test.
 // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker)
@@ -33,7 +34,7 @@ class MpiRanks final : public Ranks {
     // Supervisors exchange little; others ignore the variable.
     ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
     int provided = 0;
-    HARNESS_MPI(MPI_Init_thread, nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+    HARNESS_MPI(MPI_Init_thread, nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
     HARNESS_MPI(MPI_Comm_set_errhandler, MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     number_by_node();
     HARNESS_MPI(MPI_Comm_rank, world_, &rank_);
@@ -51,6 +52,7 @@ class MpiRanks final : public Ranks {
     maximum({&fullest_node, 1}, {});
     // Up to 16 ranks on a node a look every millisecond costs next to nothing; at 128 it would cost a core.
     max_sleep_s_ = fullest_node <= 16 ? 1e-3 : 10e-3;
+    heartbeat_.start(world_, provided >= MPI_THREAD_SERIALIZED);
   }
 
   int rank() const override { return rank_; }
@@ -134,7 +136,8 @@ class MpiRanks final : public Ranks {
     bool in_barrier = false;
     Waiter waiter(max_sleep_s_);
     for (;;) {
-      bool news = receive_next(received);
+      heartbeat_.check();
+      bool news = receive_next(received, idle);
       int done = 0;
       if (in_barrier) {
         HARNESS_MPI(MPI_Test, &barrier, &done, MPI_STATUS_IGNORE);
@@ -161,6 +164,7 @@ class MpiRanks final : public Ranks {
   }
 
   std::optional<Note> receive() override {
+    heartbeat_.check();
     int there = 0;
     MPI_Status status;
     HARNESS_MPI(MPI_Iprobe, MPI_ANY_SOURCE, note_tag, world_, &there, &status);
@@ -178,9 +182,15 @@ class MpiRanks final : public Ranks {
   }
 
   void finish() override {
+    heartbeat_.finish();
     MPI_Comm_free(&node_);
     MPI_Comm_free(&world_);
-    HARNESS_MPI(MPI_Finalize);
+    check(MPI_Finalize(), "MPI_Finalize");
+  }
+
+  void abandon(int exit_code) override {
+    const auto lock = heartbeat_.hold();
+    heartbeat_.abandon(exit_code);
   }
 
  private:
@@ -211,7 +221,7 @@ class MpiRanks final : public Ranks {
     return static_cast<int>(n);
   }
 
-  bool receive_next(std::vector<std::pair<int, std::string>>& received) {
+  bool receive_next(std::vector<std::pair<int, std::string>>& received, const Idle& idle) {
     int there = 0;
     MPI_Status status;
     HARNESS_MPI(MPI_Iprobe, MPI_ANY_SOURCE, exchange_tag, world_, &there, &status);
@@ -219,13 +229,16 @@ class MpiRanks final : public Ranks {
     int length = 0;
     HARNESS_MPI(MPI_Get_count, &status, MPI_BYTE, &length);
     auto& [from, bytes] = received.emplace_back(status.MPI_SOURCE, std::string(length, '\0'));
-    HARNESS_MPI(MPI_Recv, bytes.data(), length, MPI_BYTE, from, exchange_tag, world_, MPI_STATUS_IGNORE);
+    MPI_Request request = MPI_REQUEST_NULL;  // a long message needs its sender's help
+    HARNESS_MPI(MPI_Irecv, bytes.data(), length, MPI_BYTE, from, exchange_tag, world_, &request);
+    wait(request, idle);
     return true;
   }
 
   void wait(MPI_Request& request, const Idle& idle) const {
     Waiter waiter(max_sleep_s_);
     for (;;) {
+      heartbeat_.check();
       int done = 0;
       HARNESS_MPI(MPI_Test, &request, &done, MPI_STATUS_IGNORE);
       if (done != 0) return;
@@ -234,6 +247,7 @@ class MpiRanks final : public Ranks {
     }
   }
 
+  Heartbeat heartbeat_;
   MPI_Comm world_ = MPI_COMM_NULL, node_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
   double max_sleep_s_ = 1e-3;

@@ -21,7 +21,8 @@ struct Note {
 
 /// The ranks of a job. "Collective" calls must be made by all ranks in the same order. They wait by testing and
 /// sleeping, never inside MPI, and call `idle` at every poll, so that a waiting rank costs next to nothing and can
-/// watch its worker and its signals. A failing MPI call throws Error.
+/// watch its worker and its signals. A failing MPI call throws Error. Where a rank no longer runs, what waits for it at
+/// rank 0 throws job::PeersLost; the others wait until rank 0 ends the job (job/mpi/heartbeat.h).
 ///
 /// A rank is a process that the launcher started, or a guest of one (job/mpi/guests.h).
 class Ranks {
@@ -67,6 +68,8 @@ class Ranks {
 
   /// MPI_Finalize, after guests have ended. Collective, last.
   virtual void finish() = 0;
+  /// Ends the processes of all ranks, also of those that do not answer. Does not return.
+  virtual void abandon(int exit_code) = 0;
 };
 
 }  // namespace harness::mpi

@@ -43,6 +43,7 @@ class Apart final : public mpi::Ranks {
     ranks_->flush_notes(idle);
   }
   void finish() override { ranks_->finish(); }
+  void abandon(int exit_code) override { ranks_->abandon(exit_code); }
 
  private:
   void send_held() {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 #include <thread>
 
 #include "support/files.h"
@@ -101,6 +102,16 @@ std::vector<pid_t> Launched::processes(const std::string& verb) const {
 
 std::vector<pid_t> Launched::supervisors() const {
   return jobs_of(pid_);
+}
+
+pid_t Launched::supervisor(int rank) const {
+  for (const pid_t pid : supervisors()) {
+    const std::string environment = '\0' + text_of("/proc/" + std::to_string(pid) + "/environ");
+    if (environment.find('\0' + std::string("OMPI_COMM_WORLD_RANK=") + std::to_string(rank) + '\0') !=
+        std::string::npos)
+      return pid;
+  }
+  throw std::runtime_error("no supervisor is rank " + std::to_string(rank));
 }
 
 std::vector<pid_t> Launched::guests_of(pid_t supervisor) const {

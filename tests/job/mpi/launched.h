@@ -27,6 +27,8 @@ class Launched {
   /// mpirun, and what it started itself: a worker that is just being started still looks like its supervisor.
   pid_t mpirun() const { return pid_; }
   std::vector<pid_t> supervisors() const;
+  /// The one that is this rank.
+  pid_t supervisor(int rank) const;
   /// What a supervisor started as ranks, not as its worker.
   std::vector<pid_t> guests_of(pid_t supervisor) const;
 

@@ -83,6 +83,10 @@ void lead(job::Job& job, Numbers& number) {
         std::cout << "warning " << rank << " " << warning << "\n";
     }
     std::cout << std::flush;
+    if (number["pause"] > 0 && i == 0) {
+      std::cout << "pause 0" << std::endl;
+      std::this_thread::sleep_for(std::chrono::duration<double>(number["pause"]));
+    }
   }
   std::cout << "end stop " << job.stop_requests() << std::endl;
 }
@@ -90,7 +94,7 @@ void lead(job::Job& job, Numbers& number) {
 int supervise(const std::vector<std::string>& arguments) {
   Numbers number = {{"blocks", 1},  {"ranks", 0},  {"steps", 5},  {"start", 10}, {"step", 5},
                     {"memory", 0},  {"first", 0},  {"shared", 0}, {"task", 0},   {"questions", 0},
-                    {"binding", 0}, {"guests", 0}, {"apart", 0}};
+                    {"binding", 0}, {"guests", 0}, {"apart", 0},  {"pause", 0}};
   for (const std::string& argument : arguments) {
     const std::size_t equals = argument.find('=');
     number.at(argument.substr(0, equals)) = std::stod(argument.substr(equals + 1));
@@ -101,17 +105,23 @@ int supervise(const std::vector<std::string>& arguments) {
   const auto job = mpi::join(answer, number["guests"] > 0 ? mpi::Launch::rank_per_gpu : mpi::Launch::as_it_is,
                              number["apart"] > 0 ? start_apart : mpi::Ranks::start);
   int code = 0;
-  if (job->rank() != 0) {
-    code = job->follow();
-  } else {
-    try {
-      lead(*job, number);
-    } catch (const Error& e) {
-      code = say(e);
+  try {
+    if (job->rank() != 0) {
+      code = job->follow();
+    } else {
+      try {
+        lead(*job, number);
+      } catch (const job::PeersLost&) {
+        throw;
+      } catch (const Error& e) {
+        code = say(e);
+      }
+      job->finish(code);
     }
-    job->finish(code);
+    job->leave();
+  } catch (const job::PeersLost& e) {
+    job->abandon(say(e));
   }
-  job->leave();
   return code;
 }
 
@@ -142,6 +152,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace harness::test
 
 int main(int argc, char** argv) {
+  harness::allow_test_hooks();
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "worker") return harness::worker::run_worker(harness::test::fake_work);
   if (verb == "job") {
@@ -152,6 +163,5 @@ int main(int argc, char** argv) {
     }
   }
   testing::InitGoogleTest(&argc, argv);
-  harness::allow_test_hooks();
   return RUN_ALL_TESTS();
 }

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace harness::mpi {
+
+/// Notices that another rank of the job no longer runs: its process is frozen, or its node or network is down. MPI
+/// waits for such a rank for ever.
+///
+/// The ranks form a ring. A thread of each sends a beat to the next rank every second, and listens to the previous one.
+/// So every rank is watched by another at a cost that does not grow with the job, and a rank whose main thread plans,
+/// writes files or starts a worker is not taken for a frozen one.
+///
+/// Silence is counted in the thread's own turns, not by a clock: while the whole job is suspended (Ctrl-Z, scontrol
+/// suspend) or gets no CPU, no time passes for the watcher either.
+class Heartbeat {
+ public:
+  static constexpr int patience_s = 15;         // of silence
+  static constexpr int start_patience_s = 600;  // for MPI_Init and the first collectives: a node may load an image
+  static constexpr int grace_s = 10;            // for rank 0 to end the job itself
+
+  /// Before MPI_Init: the thread ends this process if start() is not reached in time.
+  Heartbeat();
+  /// Ends the thread. Calls no MPI.
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+  /// Held during every call of MPI after start(): MPI_THREAD_SERIALIZED.
+  [[nodiscard]] std::unique_lock<std::mutex> hold() const { return std::unique_lock(mpi_); }
+
+  /// Collective. `watches`: the library allows calls from several threads; without, no rank is watched.
+  void start(MPI_Comm ranks, bool watches);
+  /// At rank 0, throws job::PeersLost once a rank is missed. Elsewhere rank 0 is told, and has `grace_s` to end the
+  /// job.
+  void check() const;
+  /// Collective, after a barrier and right before MPI_Finalize. Afterwards no message of a heartbeat is under way; the
+  /// thread ends this process if MPI_Finalize does not return.
+  void finish();
+  /// Ends the job, with all its processes. Does not return.
+  [[noreturn]] void abandon(int exit_code) const;
+
+ private:
+  using Host = std::array<char, 64>;
+  enum class Phase : std::uint8_t { starting, beating, unwatched, leaving };
+  struct Missed {
+    std::int32_t rank = 0;
+    Host host{};
+  };
+
+  void run();
+  void enter(Phase phase);
+  void beat();
+  void listen();
+  void miss();
+  void learn(const Missed& missed);
+  void give_up(const std::string& what) const;
+  static std::string words(const Missed& missed);
+
+  mutable std::mutex mpi_;
+  // Guarded by mpi_:
+  bool beating_ = false;
+  MPI_Comm ranks_ = MPI_COMM_NULL;
+  int rank_ = 0, next_ = 0;
+  Missed previous_;
+  std::int32_t sent_ = 0, heard_ = 0;  // 1: a beat, 0: the last one
+  Missed told_, report_;
+  MPI_Request sending_ = MPI_REQUEST_NULL, hearing_ = MPI_REQUEST_NULL, telling_ = MPI_REQUEST_NULL,
+              reporting_ = MPI_REQUEST_NULL;
+  bool has_told_ = false;
+  int silence_ = 0;  // turns since the last beat of the previous rank
+
+  std::atomic<bool> missed_{false}, heard_last_{false};
+  std::string missed_words_;  // written before missed_, once
+  Host host_{};
+
+  std::mutex state_;
+  std::condition_variable news_;
+  // Guarded by state_:
+  Phase phase_ = Phase::starting;
+  bool ended_ = false;
+  std::thread thread_;  // last: it uses all the others
+};
+
+}  // namespace harness::mpi
