@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace harness::backend {
 namespace {
@@ -18,7 +20,8 @@ constexpr const char* heading = "harness tuning 2";  // another number when the 
 
 Tuning read_tuning(const std::string& path) {
   Tuning tuning;
-  std::ifstream file(path);
+  constexpr std::size_t most_bytes = 16 << 20;
+  std::istringstream file(try_read_file(path, most_bytes).text);
   std::string line;
   if (!std::getline(file, line) || line != heading) return {};
   while (std::getline(file, line)) {

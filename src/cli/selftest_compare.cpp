@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "report/table.h"
 
@@ -22,10 +22,8 @@ using Json = nlohmann::ordered_json;
 
 // The whole file is one object, or the last of its lines that tells of a performance.
 Json read(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) fail("{} cannot be read", path);
-  std::stringstream text;
-  text << file.rdbuf();
+  constexpr std::size_t most_bytes = 16 << 20;
+  std::istringstream text(read_file(path, most_bytes));
   const auto tells = [](const Json& j) { return j.is_object() && j.contains("performance"); };
   if (Json whole = Json::parse(text.str(), nullptr, false); tells(whole)) return whole;
   Json found;

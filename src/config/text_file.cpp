@@ -1,17 +1,13 @@
 #include "config/text_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
+#include <vector>
 
-#include "base/descriptor.h"
-#include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -19,10 +15,6 @@ namespace harness::config {
 namespace {
 
 constexpr std::size_t max_bytes = 1 << 20;
-
-std::string what_is(int error) {
-  return std::error_code(error, std::generic_category()).message();
-}
 
 // The file of the same directory whose name is nearest to the one that is not there.
 std::string nearest_file(const std::string& path) {
@@ -77,34 +69,13 @@ bool check_text(const std::string& text, int source, Problems& problems) {
 }
 
 std::optional<std::string> read_text_file(const std::string& path, int source, Problems& problems) {
-  const auto unreadable = [&](const std::string& why) {
-    problems.add({source, 1, 1}, "", why);
-    return std::nullopt;
-  };
-  // O_NONBLOCK: opening a pipe that nobody writes to must not wait.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  FileText file = try_read_file(path, max_bytes);
   if (!file) {
-    const int error = errno;
-    return unreadable(fmt::format("cannot be read: {}{}", what_is(error),
-                                  error == ENOENT ? did_you_mean(nearest_file(path)) : std::string()));
+    problems.add({source, 1, 1}, "", file.problem + (file.missing ? did_you_mean(nearest_file(path)) : ""));
+    return std::nullopt;
   }
-  struct stat status {};
-  if (::fstat(file.number(), &status) != 0) return unreadable(fmt::format("cannot be read: {}", what_is(errno)));
-  if (S_ISDIR(status.st_mode)) return unreadable("found a directory; expected a YAML file");
-  if (!S_ISREG(status.st_mode)) return unreadable("found a device or pipe; expected a YAML file");
-
-  std::string text;
-  std::array<char, 65536> buffer{};
-  while (text.size() <= max_bytes) {
-    const ssize_t n = ::read(file.number(), buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return unreadable(fmt::format("cannot be read: {}", what_is(errno)));
-    if (n == 0) break;
-    text.append(buffer.data(), n);
-  }
-  if (text.size() > max_bytes) return unreadable("found more than 1 MiB; a configuration is a page or two");
-  if (!check_text(text, source, problems)) return std::nullopt;
-  return text;
+  if (!check_text(file.text, source, problems)) return std::nullopt;
+  return std::move(file.text);
 }
 
 }  // namespace harness::config

@@ -1,10 +1,10 @@
 #include "doctor/nccl_stage.h"
 
 #include <algorithm>
-#include <fstream>
 #include <string>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/private_folder.h"
 #include "base/units.h"
 #include "doctor/nccl_topology.h"
@@ -35,11 +35,7 @@ class TopologyFile {
   const std::string& path() const { return path_; }
   std::string text() const {
     constexpr std::size_t most_bytes = 4 << 20;
-    std::ifstream file(path_, std::ios::binary);
-    std::string text(most_bytes, '\0');
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-    return text;
+    return try_read_file(path_, most_bytes, TooLong::cut).text;
   }
 
  private:

@@ -5,17 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
-#include <sstream>
 #include <system_error>
+
+#include "base/file.h"
 
 namespace harness::machine {
 
 std::string kernel_text(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  constexpr std::size_t most_bytes = 16 << 20;  // /proc/cpuinfo of a thousand processors has 2 MiB
+  return try_read_file(path.string(), most_bytes, TooLong::cut).text;
 }
 
 std::string first_line(const std::filesystem::path& path) {

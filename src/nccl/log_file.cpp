@@ -1,9 +1,9 @@
 #include "nccl/log_file.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
+
+#include "base/file.h"
 
 namespace harness::nccl {
 
@@ -16,10 +16,7 @@ LogFile::LogFile() : folder_("harness-nccl") {
 }
 
 std::string LogFile::take(std::size_t max_bytes) const {
-  std::ifstream file(path_, std::ios::binary);
-  std::string text(max_bytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(std::max<std::streamsize>(file.gcount(), 0));
+  std::string text = try_read_file(path_, max_bytes, TooLong::cut).text;
   std::error_code ignored;
   std::filesystem::remove(path_, ignored);
   return text;

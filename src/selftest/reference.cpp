@@ -1,12 +1,13 @@
 #include "selftest/reference.h"
 
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "config/model.h"
 
 namespace harness::selftest {
@@ -14,6 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* index_name = "gpt_tiny.json";
+constexpr std::size_t most_bytes = 256 << 20;  // of any file of a reference
 
 // A value of the model, from its JSON.
 template <class T>
@@ -28,25 +30,24 @@ void read_key(const nlohmann::json& from, T& value) {
 void read_places(const nlohmann::json& tensors, Reference& r, const fs::path& where) {
   for (const auto& t : tensors) {
     const Reference::Place place{t.at("offset").get<std::size_t>(), t.at("count").get<std::size_t>()};
-    if (place.offset + place.count > r.gradients.size()) fail("{}: a tensor reaches too far", where.string());
+    if (place.offset > r.gradients.size() || place.count > r.gradients.size() - place.offset)
+      fail("{}: a tensor reaches too far", where.string());
     r.places.emplace(t.at("name").get<std::string>(), place);
   }
 }
 
 std::vector<float> read_numbers(const fs::path& path, std::size_t count) {
+  const std::string bytes = read_file(path.string(), most_bytes);
+  if (bytes.size() / sizeof(float) < count) fail("{} is too short", path.string());
   std::vector<float> numbers(count);
-  std::ifstream file(path, std::ios::binary);
-  file.read(reinterpret_cast<char*>(numbers.data()), static_cast<std::streamsize>(count * sizeof(float)));
-  if (!file) fail("{} is missing or too short", path.string());
+  std::memcpy(numbers.data(), bytes.data(), count * sizeof(float));
   return numbers;
 }
 
 // use(index) with what the file holds.
 void with_index(const fs::path& path, const std::function<void(const nlohmann::json&)>& use) {
   try {
-    std::ifstream file(path);
-    if (!file) fail("{} cannot be read", path.string());
-    use(nlohmann::json::parse(file));
+    use(nlohmann::json::parse(read_file(path.string(), most_bytes)));
   } catch (const nlohmann::json::exception& e) {
     fail("{} is not a reference: {}", path.string(), e.what());
   }

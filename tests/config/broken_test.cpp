@@ -179,7 +179,7 @@ std::vector<Broken> broken_configs() {
                          }() +
                          "2]"),
        "", "more than 5000 values"},
-      {"TooLarge", "# " + std::string(1 << 20, 'x') + "\n", "1:1", "more than 1 MiB"},
+      {"TooLarge", "# " + std::string(1 << 20, 'x') + "\n", "1:1", "longer than 1 MiB"},
       {"TerminalEscape", with("precision: fp32", "precision: \"\\e[31mred\""), "5:14: baseline.precision",
        "found '\\x1b[31mred'"},
   };

@@ -24,11 +24,11 @@ TEST(BrokenFile, NotThere) {
 
 TEST(BrokenFile, ADirectory) {
   const TemporaryFolder folder;
-  EXPECT_EQ(test::complaint(folder / "."), folder / "." + ":1:1: found a directory; expected a YAML file");
+  EXPECT_EQ(test::complaint(folder / "."), folder / "." + ":1:1: cannot be read: it is a directory");
 }
 
 TEST(BrokenFile, ADeviceWithoutEnd) {
-  EXPECT_EQ(test::complaint("/dev/zero"), "/dev/zero:1:1: found a device or pipe; expected a YAML file");
+  EXPECT_EQ(test::complaint("/dev/zero"), "/dev/zero:1:1: cannot be read: it is a device or pipe, not a regular file");
 }
 
 TEST(BrokenFile, NoPermission) {

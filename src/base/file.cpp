@@ -1,0 +1,84 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/units.h"
+
+namespace harness {
+namespace {
+
+FileText unread(const std::string& why) {
+  return {"", "cannot be read: " + why, false};
+}
+
+FileText failed(int error) {
+  FileText file = unread(std::strerror(error));
+  file.missing = error == ENOENT;
+  return file;
+}
+
+FileText longer_than(std::size_t most_bytes) {
+  return unread("it is longer than " + print_bytes_exact(static_cast<std::int64_t>(most_bytes)));
+}
+
+// "" for a regular file.
+const char* irregular(const struct stat& status) {
+  if (S_ISDIR(status.st_mode)) return "it is a directory";
+  return S_ISREG(status.st_mode) ? "" : "it is a device or pipe, not a regular file";
+}
+
+FileText read_descriptor(int descriptor, std::size_t most_bytes, TooLong too_long) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) return failed(errno);
+  if (const std::string why = irregular(status); !why.empty()) return unread(why);
+  const auto told = static_cast<std::size_t>(std::max<off_t>(0, status.st_size));  // 0 of files in /proc
+  if (told > most_bytes && too_long == TooLong::refused) return longer_than(most_bytes);
+
+  constexpr std::size_t least_room = 4096;
+  std::string text(std::min(most_bytes, std::max(told, least_room)) + 1, '\0');  // one byte more shows a longer file
+  std::size_t used = 0;
+  for (;;) {
+    if (used == text.size()) {
+      if (used > most_bytes) break;
+      text.resize(std::min(most_bytes, 2 * used) + 1);
+    }
+    const ssize_t got = ::read(descriptor, text.data() + used, text.size() - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed(errno);
+    if (got == 0) break;
+    used += static_cast<std::size_t>(got);
+  }
+  if (used > most_bytes && too_long == TooLong::refused) return longer_than(most_bytes);
+  text.resize(std::min(used, most_bytes));
+  return {std::move(text), "", false};
+}
+
+}  // namespace
+
+FileText try_read_file(const std::string& path, std::size_t most_bytes, TooLong too_long) {
+  // Looked at before it is opened: opening alone can set a device in motion.
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return failed(errno);
+  if (const std::string why = irregular(status); !why.empty()) return unread(why);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file) return failed(errno);
+  return read_descriptor(file.number(), most_bytes, too_long);
+}
+
+std::string read_file(const std::string& path, std::size_t most_bytes) {
+  FileText file = try_read_file(path, most_bytes);
+  if (!file) fail("{} {}", path, file.problem);
+  return std::move(file.text);
+}
+
+}  // namespace harness
