@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <system_error>
 
 #include "base/file.h"
@@ -56,7 +57,7 @@ std::string_view take_word(std::string_view& text) {
 std::optional<double> number(std::string_view word) {
   double value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size() || !(value >= 0)) return {};
+  if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(value) || value < 0) return {};
   return value;
 }
 

@@ -25,7 +25,7 @@ std::vector<std::string> names_in(const std::filesystem::path& folder);
 std::string_view take_line(std::string_view& text);
 /// The next word, taken off `text`; empty at its end.
 std::string_view take_word(std::string_view& text);
-/// A whole word, if it is a number and not below 0.
+/// A whole word, if it is a finite number and not below 0.
 std::optional<double> number(std::string_view word);
 /// What stands after "key :" in the style of /proc/cpuinfo and /proc/meminfo; "" if no line begins with the key.
 std::string value_of(std::string_view text, std::string_view key);

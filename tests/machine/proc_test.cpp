@@ -35,6 +35,14 @@ TEST(Process, ItsNumberMeansSomethingWithinABootAndANamespace) {
   EXPECT_EQ(process_space(root.path()), "0b1c pid:[4026531836]");
 }
 
+TEST(Words, ThatAreNoFiniteNumberAreNone) {
+  for (const char* word :
+       {"inf", "INF", "infinity", "nan", "-nan", "nan(1)", "1e999", "-1", "-inf", "", "1x", " 1", "0x1"})
+    EXPECT_FALSE(number(word)) << word;
+  EXPECT_EQ(number("1.5e3"), 1500);
+  EXPECT_EQ(number("0"), 0);
+}
+
 TEST(Process, KnowsItsHost) {
   EXPECT_FALSE(host_name().empty());
 }
