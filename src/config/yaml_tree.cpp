@@ -40,6 +40,15 @@ class Lines {
     return mark.column >= 0 && mark.column <= std::ssize(line) ? line.substr(mark.column) : std::string_view();
   }
 
+  // yaml-cpp drops a directive without a word, and with it what a person meant as a key. In a map of one document, no
+  // other line can begin like this.
+  std::optional<Place> directive() const {
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      if (lines_[i].starts_with('%')) return Place{source_, static_cast<int>(i) + 1, 1};
+    }
+    return std::nullopt;
+  }
+
   // yaml-cpp counts bytes from 0, people and their editors characters from 1.
   Place place(const YAML::Mark& mark) const {
     if (mark.is_null()) return {source_, 1, 1};
@@ -216,6 +225,10 @@ std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems
   const std::string bare = text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
   std::istringstream in(bare);
   const Lines lines(bare, source);
+  if (const auto place = lines.directive()) {
+    problems.add(*place, "", "found a YAML directive (a line that begins with %); remove it, or the %");
+    return std::nullopt;
+  }
   TreeBuilder builder(lines, problems);
   try {
     YAML::Parser parser(in);
