@@ -14,6 +14,7 @@ void write_output(const std::string& path, const std::string& text, bool overwri
   {
     errno = 0;
     std::ofstream out(file.temporary_path(), std::ios::binary);
+    file.protect();
     out << text << std::flush;
     const int error = errno;
     if (!out) fail("cannot write {}: {}", path, error != 0 ? std::strerror(error) : "the disk may be full");

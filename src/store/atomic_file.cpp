@@ -1,6 +1,7 @@
 #include "store/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -63,6 +64,12 @@ void remove_left_behind(const std::string& path) {
   }
 }
 
+std::optional<Permissions> permissions_of(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return Permissions{status.st_mode & 07777, status.st_uid, status.st_gid};
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), overwrite_(overwrite) {
@@ -82,6 +89,7 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), o
     fail("cannot write to the directory {}: {}", directory, std::strerror(errno));
   }
   remove_left_behind(path);
+  if (fs::exists(there)) present_ = permissions_of(path);
   temporary_ = beside(path, ".", own_ending());
 }
 
@@ -89,7 +97,19 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
+void AtomicFile::protect() const {
+  if (!present_) return;
+  const auto made = permissions_of(temporary_);
+  if (!made) return;
+  const bool given = made->user == present_->user && made->group == present_->group;
+  // Where the owner cannot be kept, who belongs to another group must not gain what this one's members had.
+  const bool moved = !given && ::chown(temporary_.c_str(), present_->user, present_->group) == 0;
+  const mode_t mode = given || moved || made->group == present_->group ? present_->mode : present_->mode & ~mode_t{070};
+  if (::chmod(temporary_.c_str(), mode) != 0) fail("cannot set the mode of {}: {}", temporary_, std::strerror(errno));
+}
+
 void AtomicFile::put_in_place() {
+  protect();
   sync(temporary_, true);
   // A hard link, unlike rename, fails if someone else has taken the name meanwhile. Not every file system has them.
   const bool linked = !overwrite_ && link(temporary_.c_str(), path_.c_str()) == 0;

@@ -1,11 +1,21 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 
 namespace harness::store {
 
-/// A file that appears under its name only when it is whole: written beside it, then renamed. A temporary file that a
-/// killed process of this machine left is removed by the next one that writes there.
+struct Permissions {
+  mode_t mode = 0;
+  uid_t user = 0;
+  gid_t group = 0;
+};
+
+/// A file that appears under its name only when it is whole: written beside it, then renamed. What it replaces leaves it
+/// its permissions, and its owner where this process may give files away. A temporary file that a killed process of this
+/// machine left is removed by the next one that writes there.
 class AtomicFile {
  public:
   /// Makes missing directories. Throws Error if the place cannot be written or is taken, unless `overwrite`.
@@ -15,12 +25,15 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   const std::string& temporary_path() const { return temporary_; }
+  /// Gives the temporary file, made by now, the permissions; before anything that is not for all eyes is written to it.
+  void protect() const;
   /// Syncs the closed temporary file to disk and gives it its name.
   void put_in_place();
 
  private:
   std::string path_, temporary_;
   bool overwrite_;
+  std::optional<Permissions> present_;  // of the file that it replaces
 };
 
 }  // namespace harness::store

@@ -74,7 +74,7 @@ std::string beside(const std::string& path, const std::string& prefix, const std
 void copy_file(const std::string& from, const std::string& to) {
   const Descriptor in(open_afresh(from));
   if (!in) fail("cannot read {}: {}", from, std::strerror(errno));
-  const Descriptor out(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  const Descriptor out(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!out) fail("cannot create {}: {}", to, std::strerror(errno));
   std::vector<char> buffer(1 << 20);
   for (;;) {

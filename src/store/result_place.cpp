@@ -80,7 +80,7 @@ void ResultPlace::settle_superseded() {
       unlink(name.c_str());
     } else if (present != file) {
       const std::string kept = replaced_name(earlier.owner->token);
-      if (std::rename(name.c_str(), kept.c_str()) == 0)
+      if (std::rename(name.c_str(), kept.c_str()) == 0 && imprint_of(kept))
         say_(fmt::format("what {} had measured is in {}", describe(*earlier.owner), kept));
     }
   }
@@ -107,6 +107,7 @@ std::unique_ptr<ResultFile> ResultPlace::create(const Result& plan, const Result
   ImprintOffsets offsets;
   try {
     hdf5::File file = hdf5::File::create(place.temporary_path());
+    place.protect();
     create_objects(file, plan, capacity);
     offsets = stamp(file, claim_->owner());
     file.close();
@@ -124,6 +125,7 @@ std::unique_ptr<ResultFile> ResultPlace::resume() {
   ImprintOffsets offsets;
   try {
     copy_file(path_, place.temporary_path());
+    place.protect();
     hdf5::File file = open_result(place.temporary_path(), true);
     offsets = stamp(file, claim_->owner());
     file.close();
@@ -187,7 +189,8 @@ void ResultPlace::give_up() {
       who ? fmt::format("{} was taken over by {}, because this sweep gave no sign of life", path_, describe(*who))
           : fmt::format("{} is no longer this sweep's: it or its claim was removed or renamed", path_);
   std::string data = "; nothing was measured yet";
-  if (file_) data = id_of(kept) == file_ ? "; what it measured is in " + kept : "; what it measured is lost";
+  if (file_)
+    data = id_of(kept) == file_ && imprint_of(kept) ? "; what it measured is in " + kept : "; what it measured is lost";
   fail("{}. This sweep stops{}", taken, data);
 }
 
