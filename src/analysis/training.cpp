@@ -81,8 +81,9 @@ std::vector<SignOfTraining> signs_of_training(const store::Result& result, std::
     add(norm + " of weights", own->sharded_squares, other->sharded_squares, allowed.gradient);
     add(norm + " of norms, biases and positions", own->replicated_squares, other->replicated_squares, allowed.gradient);
   }
-  if (result.losses.empty() || result.losses.front().empty()) return signs;
-  const std::size_t last = result.losses.front().size() - 1, third = std::min(third_step, last);
+  const auto run = std::ranges::find_if(result.losses, [](const auto& losses) { return !losses.empty(); });
+  if (run == result.losses.end()) return signs;
+  const std::size_t last = run->size() - 1, third = std::min(third_step, last);
   const auto loss = [&](const std::string& what, std::size_t step, double tolerated) {
     add(what, mean_loss(result, case_index, step), mean_loss(result, reference, step), tolerated);
   };

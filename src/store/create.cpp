@@ -20,20 +20,29 @@ using hdf5::Dataset;
 using hdf5::Element;
 using hdf5::Kind;
 
-template <class Row, class Columns>
-void create_table(hdf5::File& file, const std::string& path, const std::vector<Row>& rows, Columns columns,
-                  const Row& example = {}) {
-  const Element element = hdf5::declare(rows, columns, example);
-  Dataset dataset = file.create_dataset(path, element, {rows.size()}, nullptr);
-  hdf5::write_rows(dataset, element, rows.data(), rows.size(), 0, columns);
-}
-
-// A table of rows that come later; until then each is `empty`.
-template <class Row, class Columns>
-void reserve_table(hdf5::File& file, const std::string& path, std::int64_t rows, const Row& empty, Columns columns) {
-  const Element element = hdf5::declare<Row>({}, columns);
-  const auto fill = hdf5::encode(element, &empty, 1, 0, columns);
-  file.create_dataset(path, element, {static_cast<std::uint64_t>(rows)}, fill.data());
+template <class Row>
+void create_table(hdf5::File& file, const Table& table, const std::vector<Row>& rows, const Columns<Row>& columns,
+                  const Result& plan, const ResultCapacity& capacity) {
+  if (table.filled == Filled::at_once) {
+    const RowFormat format = format_for(columns.list(), span_of(rows));
+    Dataset dataset = file.create_dataset(table.path, format.element, {rows.size()}, nullptr);
+    write_rows(dataset, format, span_of(rows), 0);
+    return;
+  }
+  const RowFormat format = format_for(columns.list(), {});
+  if (table.filled == Filled::by_block) {
+    const std::vector<Row> empty(plan.blocks.size());
+    Dataset dataset = file.create_dataset(table.path, format.element, {empty.size()}, nullptr);
+    write_rows(dataset, format, span_of(empty), 0);
+    return;
+  }
+  if constexpr (AboutACase<Row>) {
+    Row empty;
+    empty.case_index = -1;
+    const bool intervals = std::is_same_v<Row, ResultInterval>;
+    const auto count = static_cast<std::uint64_t>(intervals ? capacity.intervals : capacity.totals);
+    file.create_dataset(table.path, format.element, {count}, encode(format, span_of(empty), 0).data());
+  }
 }
 
 void create_matrix(hdf5::File& file, const std::string& path, const std::vector<std::uint64_t>& sizes,
@@ -44,19 +53,35 @@ void create_matrix(hdf5::File& file, const std::string& path, const std::vector<
   file.set_attribute(path, "units", units);
 }
 
-struct WriteAttribute {
-  hdf5::File& file;
-  template <class T>
-  void operator()(const char* name, const T& value, Since /*since*/ = {}) const {
-    if constexpr (std::is_enum_v<T>) {
-      file.set_attribute("/run", name, std::string(config::word_of(value, config::words_for(value))));
-    } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::int32_t>) {
-      file.set_attribute("/run", name, std::int64_t{value});
-    } else {
-      file.set_attribute("/run", name, value);
+void write_attributes(hdf5::File& file, const Result& plan) {
+  for (const Column& column : run_attributes().list()) {
+    const void* const member = column.in(const_cast<Result*>(&plan));
+    const auto write = [&](const auto& value) { file.set_attribute("/run", column.name, value); };
+    switch (column.member) {
+      case Member::key:
+        break;
+      case Member::int32:
+        write(std::int64_t{*static_cast<const std::int32_t*>(member)});
+        break;
+      case Member::flag:
+        write(std::int64_t{*static_cast<const bool*>(member)});
+        break;
+      case Member::int64:
+        write(*static_cast<const std::int64_t*>(member));
+        break;
+      case Member::uint64:
+        write(*static_cast<const std::uint64_t*>(member));
+        break;
+      case Member::real:
+        write(*static_cast<const double*>(member));
+        break;
+      case Member::text:
+      case Member::word:
+        write(text_in(column, &plan));
+        break;
     }
   }
-};
+}
 
 void check_plan(const Result& plan) {
   for (const ResultCase& planned : plan.cases) {
@@ -88,44 +113,21 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
   Dataset sessions = file.create_dataset("/run/sessions", Element::of(Kind::int32), {}, nullptr);
   sessions.write(Element::of(Kind::int32), 0, 1, &plan.sessions);
   create_imprint(file);
-  run_attributes(WriteAttribute{file}, plan);
+  write_attributes(file, plan);
   hdf5::create_text(file, "/run/config_yaml", plan.config_text);
   hdf5::create_text(file, "/run/argv", plan.argv);
   hdf5::create_texts(file, "/run/overrides", plan.overrides);
   hdf5::create_texts(file, "/run/variables", plan.variables);
-  const auto pairs = [](auto& visit, auto& row) { pair_columns(visit, row); };
-  create_table(file, "/run/environment", plan.environment, pairs);
-  create_table(file, "/run/identity", plan.identity, pairs);
   Dataset warnings =
       file.create_dataset("/run/warnings", Element::of(Kind::text, warning_bytes),
                           {static_cast<std::uint64_t>(std::max<std::int64_t>(capacity.warnings, 1))}, nullptr);
   const std::size_t kept = std::min<std::size_t>(plan.warnings.size(), warnings.rows());
   for (std::size_t i = 0; i < kept; ++i) hdf5::write_text(warnings, i, plan.warnings[i]);
 
-  create_table(file, "/ranks", plan.rank_table, [](auto& visit, auto& row) { rank_columns(visit, row); });
-  ResultCase example;
-  example.settings.resize(plan.variables.size());
-  create_table(
-      file, "/cases", plan.cases, [&](auto& visit, auto& row) { case_columns(visit, row, plan.variables); }, example);
-  create_table(file, "/roles", plan.roles, [](auto& visit, auto& row) { role_columns(visit, row); });
-  create_table(file, "/blocks", plan.blocks, [](auto& visit, auto& row) { block_columns(visit, row); });
-
-  create_table(file, "/tuning", plan.tuning, pairs);
-  create_table(file, "/timeline_splits", plan.splits, [](auto& visit, auto& row) { split_columns(visit, row); });
-  create_table(file, "/timeline_operations", plan.operations,
-               [](auto& visit, auto& row) { operations_columns(visit, row); });
-  create_table(file, "/gradients", plan.gradients, [](auto& visit, auto& row) { gradient_columns(visit, row); });
-  create_table(file, "/nccl_calls", plan.nccl_calls, [](auto& visit, auto& row) { nccl_call_columns(visit, row); });
-  create_table(file, "/nccl_facts", plan.nccl_facts, [](auto& visit, auto& row) { nccl_fact_columns(visit, row); });
-  create_table(file, "/points", plan.points, [](auto& visit, auto& row) { point_columns(visit, row); });
-  const std::vector<ResultGpu> no_gpu(plan.blocks.size());
-  create_table(file, "/gpu", no_gpu, [](auto& visit, auto& row) { gpu_columns(visit, row); });
-  const std::vector<machine::Conditions> no_conditions(plan.blocks.size());
-  create_table(file, "/conditions", no_conditions, [](auto& visit, auto& row) { conditions_columns(visit, row); });
-  create_table(file, "/findings", plan.doctor.findings, [](auto& visit, auto& row) { finding_columns(visit, row); });
+  each_table(plan, [&](const Table& table, const auto& rows, const auto& columns) {
+    create_table(file, table, rows, columns, plan, capacity);
+  });
   hdf5::create_text(file, "/node_facts", plan.doctor.facts);
-  create_table(file, "/ladder", plan.ladder, [](auto& visit, auto& row) { rung_columns(visit, row); });
-  create_table(file, "/climb", plan.climb, [](auto& visit, auto& row) { stage_columns(visit, row); });
 
   const std::uint64_t blocks = plan.blocks.size();
   const auto steps = static_cast<std::uint64_t>(plan.warmup_steps) + static_cast<std::uint64_t>(plan.steps);
@@ -133,15 +135,6 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
   create_matrix(file, "/losses", {blocks, steps}, {"block", "step"}, "1");
   create_matrix(file, "/rank_seconds", {blocks, steps, static_cast<std::uint64_t>(plan.ranks)},
                 {"block", "step", "rank"}, "s");
-
-  ResultInterval no_interval;
-  no_interval.case_index = -1;
-  reserve_table(file, "/timeline", capacity.intervals, no_interval,
-                [](auto& visit, auto& row) { interval_columns(visit, row); });
-  ResultTotal no_total;
-  no_total.case_index = -1;
-  reserve_table(file, "/timeline_totals", capacity.totals, no_total,
-                [](auto& visit, auto& row) { total_columns(visit, row); });
 }
 
 }  // namespace harness::store

@@ -66,8 +66,15 @@ void Dataset::write(const Element& element, std::uint64_t first, std::uint64_t c
   transfer(true, element, first, count, const_cast<void*>(from));  // H5Dwrite only reads it
 }
 
-void Dataset::read(const Element& element, std::uint64_t first, std::uint64_t count, void* to) const {
-  transfer(false, element, first, count, to);
+std::vector<char> Dataset::read(const Element& element, std::uint64_t first, std::uint64_t count,
+                                std::size_t more) const {
+  const auto all = sizes();
+  std::uint64_t row_bytes = element.bytes;
+  for (std::size_t i = 1; i < all.size(); ++i) row_bytes *= all[i];
+  if (allowance_) allowance_->take(static_cast<double>(count) * static_cast<double>(row_bytes + more), path_);
+  std::vector<char> bytes(count * row_bytes);
+  transfer(false, element, first, count, bytes.data());
+  return bytes;
 }
 
 // What H5DSset_label would write; the high-level library that has it is not everywhere.

@@ -1,5 +1,6 @@
 #include "store/hdf5_file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -7,6 +8,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "store/hdf5_inspect.h"
 #include "store/hdf5_types.h"
 
@@ -32,7 +34,20 @@ Handle access_properties() {
   return properties;
 }
 
+// File systems compress, and rows in memory have pointers: what a result needs is a few times what it occupies.
+std::shared_ptr<Allowance> allowance_of(const std::string& path) {
+  constexpr double least_bytes = 256 << 20, most_times = 16, bytes_of_block = 512;  // as stat() counts
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) fail("opening {} failed: {}", path, std::strerror(errno));
+  return std::make_shared<Allowance>(least_bytes + most_times * bytes_of_block * static_cast<double>(status.st_blocks));
+}
+
 }  // namespace
+
+void Allowance::take(double bytes, const std::string& dataset) {
+  left_ -= bytes;
+  if (left_ < 0) fail("{} claims {}, far more than the file stores: it is sparse", dataset, show_bytes(bytes));
+}
 
 bool File::is_hdf5(const std::string& path) {
   initialise();
@@ -46,8 +61,8 @@ File File::create(const std::string& path) {
 
 File File::open(const std::string& path, bool writable) {
   const Handle access = access_properties();
-  return {Handle(H5Fopen(path.c_str(), writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access.id()), "opening " + path),
-          path};
+  return {Handle(H5Fopen(path.c_str(), writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access.id()), "opening " + path), path,
+          allowance_of(path)};
 }
 
 void File::create_group(const std::string& path) {
@@ -73,7 +88,7 @@ Dataset File::create_dataset(const std::string& path, const Element& element, co
   return {Handle(H5Dcreate2(handle_.id(), path.c_str(), file_type.id(), space.id(), H5P_DEFAULT, properties.id(),
                             H5P_DEFAULT),
                  doing),
-          path};
+          path, allowance_};
 }
 
 bool File::contains(const std::string& path) const {
@@ -81,7 +96,7 @@ bool File::contains(const std::string& path) const {
 }
 
 Dataset File::dataset(const std::string& path, int rank) const {
-  return {open_dataset(handle_.id(), path, rank), path};
+  return {open_dataset(handle_.id(), path, rank), path, allowance_};
 }
 
 void File::write_attribute(const std::string& object, const std::string& name, const Element& element,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "store/hdf5_types.h"
 
 namespace harness::store::hdf5 {
 namespace {
@@ -86,6 +87,8 @@ Handle open_dataset(std::int64_t file, const std::string& path, int rank) {
   Handle dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT), "opening " + path);
   require_one_piece(dataset, path);
   require_shape(dataset, path, rank, bytes_of_file(file));
+  const Handle type(H5Dget_type(dataset.id()), "reading the type of " + path);
+  element_of(type.id(), path);  // throws for one that no result has
   return dataset;
 }
 

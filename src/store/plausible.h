@@ -4,8 +4,10 @@
 
 namespace harness::store {
 
-/// Throws Error where a number of a result that was read cannot be: readers count with ranks, steps and cases, and a
-/// damaged one must neither lead out of a table nor into a loop of 2^31. Each message names table, column and number.
+/// Throws Error for numbers of the attributes and tables that no run can have had, among themselves too: those that
+/// index or count others, and amounts.
 void require_plausible(const Result& result);
+/// The same of the matrices of seconds.
+void require_plausible_times(const Result& result);
 
 }  // namespace harness::store

@@ -1,13 +1,11 @@
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 
 #include "base/error.h"
-#include "base/text.h"
-#include "config/model.h"
 #include "store/columns.h"
 #include "store/imprint.h"
 #include "store/open_result.h"
@@ -21,63 +19,59 @@ namespace {
 using hdf5::Element;
 using hdf5::Kind;
 
-struct ReadAttribute {
-  const hdf5::File& file;
-  template <class T>
-  void operator()(const char* name, T& value, Since since = Since::first) const {
-    if (since == Since::later && !file.has_attribute("/run", name)) return;
-    read(name, value);
-  }
-
- private:
-  std::int64_t integer(const char* name) const { return file.number_attribute<std::int64_t>("/run", name); }
-  void read(const char* name, std::string& value) const { value = file.text_attribute("/run", name); }
-  template <class Number>
-  void read(const char* name, Number& value) const {
-    value = file.number_attribute<Number>("/run", name);
-  }
-  void read(const char* name, bool& value) const { value = integer(name) != 0; }
-  void read(const char* name, std::int32_t& value) const {
-    const std::int64_t found = integer(name);
-    value = static_cast<std::int32_t>(found);
-    if (value != found) fail("attribute {} of /run is {}, which is no such number", name, found);
-  }
-  template <class Word>
-  requires std::is_enum_v<Word>
-  void read(const char* name, Word& value) const {
-    const std::string text = file.text_attribute("/run", name);
-    for (const auto& [word, meaning] : config::words_for(value)) {
-      if (text != word) continue;
-      value = meaning;
-      return;
+void read_attribute(const hdf5::File& file, const Column& column, Result& result) {
+  void* const member = column.in(&result);
+  const auto integer = [&] { return file.number_attribute<std::int64_t>("/run", column.name); };
+  switch (column.member) {
+    case Member::key:
+      break;
+    case Member::int32: {
+      const std::int64_t found = integer();
+      const auto value = static_cast<std::int32_t>(found);
+      if (value != found) fail("attribute {} of /run is {}, which is no such number", column.name, found);
+      *static_cast<std::int32_t*>(member) = value;
+      break;
     }
-    fail("attribute {} of /run has the unknown word {}", name, quote(text));
+    case Member::flag:
+      *static_cast<bool*>(member) = integer() != 0;
+      break;
+    case Member::int64:
+      *static_cast<std::int64_t*>(member) = integer();
+      break;
+    case Member::uint64:
+      *static_cast<std::uint64_t*>(member) = file.number_attribute<std::uint64_t>("/run", column.name);
+      break;
+    case Member::real:
+      *static_cast<double*>(member) = file.number_attribute<double>("/run", column.name);
+      break;
+    case Member::text:
+    case Member::word:
+      set_text(column, &result, file.text_attribute("/run", column.name));
+      break;
   }
-};
+}
 
-// One vector per block; all further dimensions as one.
+void read_attributes(const hdf5::File& file, Result& result) {
+  for (const Column& column : run_attributes().list()) {
+    if (column.optional && !file.has_attribute("/run", column.name)) continue;
+    read_attribute(file, column, result);
+  }
+}
+
+// A row for each block that ran; all further dimensions as one.
 std::vector<std::vector<float>> read_matrix(const hdf5::File& file, const std::string& path,
-                                            const std::vector<std::uint64_t>& sizes) {
+                                            const std::vector<std::uint64_t>& sizes, const Result& result) {
   const hdf5::Dataset dataset = file.dataset(path, static_cast<int>(sizes.size()));
   if (dataset.sizes() != sizes) fail("the dimensions of {} do not match the run's blocks, steps and ranks", path);
-  std::size_t row = 1;
-  for (std::size_t i = 1; i < sizes.size(); ++i) row *= sizes[i];
-  std::vector<std::vector<float>> values(sizes[0], std::vector<float>(row));
+  dataset.require_kind(Kind::float32);
+  std::vector<std::vector<float>> values(sizes[0]);
   for (std::size_t block = 0; block < sizes[0]; ++block) {
-    dataset.read(Element::of(Kind::float32), block, 1, values[block].data());
+    if (!result.blocks[block].has_run()) continue;
+    const std::vector<char> bytes = dataset.read(Element::of(Kind::float32), block, 1);
+    values[block].resize(bytes.size() / sizeof(float));
+    std::memcpy(values[block].data(), bytes.data(), bytes.size());
   }
   return values;
-}
-
-template <class Row, class Columns>
-std::vector<Row> used_rows(const hdf5::File& file, const std::string& path, Columns columns) {
-  auto rows = hdf5::read_rows<Row>(file.dataset(path, 1), columns);
-  std::erase_if(rows, [](const Row& row) { return row.case_index < 0; });
-  return rows;
-}
-
-ColumnsThere columns_in(const hdf5::File& file, const std::string& path) {
-  return file.contains(path) ? ColumnsThere(file.dataset(path, 1).element()) : ColumnsThere();
 }
 
 // In version 1 of the schema, no two blocks shared workers.
@@ -94,49 +88,25 @@ RunState read_state(const hdf5::File& file) {
 }
 
 void read_tables(const hdf5::File& file, const ReadOptions& options, Result& result) {
-  const auto pairs = [](auto& visit, auto& row) { pair_columns(visit, row); };
-  using Pair = std::pair<std::string, std::string>;
-  result.environment = hdf5::read_rows<Pair>(file.dataset("/run/environment", 1), pairs);
-  result.identity = hdf5::read_rows<Pair>(file.dataset("/run/identity", 1), pairs);
-  result.rank_table =
-      hdf5::read_rows<ResultRank>(file.dataset("/ranks", 1), [](auto& visit, auto& row) { rank_columns(visit, row); });
-  ResultCase example;
-  example.settings.resize(result.variables.size());
-  const ColumnsThere of_cases = columns_in(file, "/cases");
-  result.cases = hdf5::read_rows<ResultCase>(
-      file.dataset("/cases", 1), [&](auto& visit, auto& row) { case_columns(visit, row, result.variables, of_cases); },
-      example);
-  const ColumnsThere of_blocks = columns_in(file, "/blocks");
-  result.blocks = hdf5::read_rows<ResultBlock>(file.dataset("/blocks", 1),
-                                               [&](auto& visit, auto& row) { block_columns(visit, row, of_blocks); });
-  if (!of_blocks.has("process")) give_each_block_a_process(result.blocks);
-  // Tables that files of earlier versions do not have.
-  const auto optional = [&]<class Row>(std::vector<Row>& rows, const std::string& path, auto columns) {
-    if (file.contains(path)) rows = hdf5::read_rows<Row>(file.dataset(path, 1), columns);
-  };
-  const ColumnsThere role = columns_in(file, "/roles");
-  optional(result.roles, "/roles", [&](auto& visit, auto& row) { role_columns(visit, row, role); });
-  optional(result.tuning, "/tuning", pairs);
-  const ColumnsThere split = columns_in(file, "/timeline_splits");
-  optional(result.splits, "/timeline_splits", [&](auto& visit, auto& row) { split_columns(visit, row, split); });
-  optional(result.operations, "/timeline_operations", [](auto& visit, auto& row) { operations_columns(visit, row); });
-  optional(result.gradients, "/gradients", [](auto& visit, auto& row) { gradient_columns(visit, row); });
-  optional(result.nccl_calls, "/nccl_calls", [](auto& visit, auto& row) { nccl_call_columns(visit, row); });
-  optional(result.nccl_facts, "/nccl_facts", [](auto& visit, auto& row) { nccl_fact_columns(visit, row); });
-  const ColumnsThere point = columns_in(file, "/points");
-  optional(result.points, "/points", [&](auto& visit, auto& row) { point_columns(visit, row, point); });
-  optional(result.gpu, "/gpu", [](auto& visit, auto& row) { gpu_columns(visit, row); });
-  optional(result.conditions, "/conditions", [](auto& visit, auto& row) { conditions_columns(visit, row); });
-  optional(result.doctor.findings, "/findings", [](auto& visit, auto& row) { finding_columns(visit, row); });
+  each_table(result, [&]<class Row>(const Table& table, std::vector<Row>& rows, const Columns<Row>& columns) {
+    if (table.filled == Filled::by_case && !options.timeline) return;
+    if (table.optional && !file.contains(table.path)) return;
+    const hdf5::Dataset dataset = file.dataset(table.path, 1);
+    if constexpr (std::is_same_v<Row, ResultCase>) {
+      ResultCase example;
+      example.settings.resize(result.variables.size());
+      rows = read_rows(dataset, columns, example);
+    } else {
+      rows = read_rows(dataset, columns);
+    }
+    if constexpr (AboutACase<Row>) {
+      if (table.filled == Filled::by_case) std::erase_if(rows, [](const Row& row) { return row.case_index < 0; });
+    }
+    if constexpr (std::is_same_v<Row, ResultBlock>) {
+      if (dataset.element().find("process") == nullptr) give_each_block_a_process(rows);
+    }
+  });
   if (file.contains("/node_facts")) result.doctor.facts = hdf5::read_text(file, "/node_facts");
-  optional(result.ladder, "/ladder", [](auto& visit, auto& row) { rung_columns(visit, row); });
-  optional(result.climb, "/climb", [](auto& visit, auto& row) { stage_columns(visit, row); });
-  if (!options.timeline) return;
-  const ColumnsThere there = columns_in(file, "/timeline");
-  result.timeline = used_rows<ResultInterval>(file, "/timeline",
-                                              [&](auto& visit, auto& row) { interval_columns(visit, row, there); });
-  result.totals =
-      used_rows<ResultTotal>(file, "/timeline_totals", [](auto& visit, auto& row) { total_columns(visit, row); });
 }
 
 Result read_open(const hdf5::File& file, const ReadOptions& options) {
@@ -144,11 +114,11 @@ Result read_open(const hdf5::File& file, const ReadOptions& options) {
   result.tool_version = file.text_attribute("/", "tool_version");
   result.created = file.text_attribute("/", "created");
   result.run_uuid = file.text_attribute("/", "run_uuid");
-  run_attributes(ReadAttribute{file}, result);
-  result.model = result.model.resolved();
+  read_attributes(file, result);
   result.state = read_state(file);
   if (result.state == RunState::running) result.standing = standing_of(read_imprint(file));
-  file.dataset("/run/sessions", 0).read(Element::of(Kind::int32), 0, 1, &result.sessions);
+  const std::vector<char> sessions = file.dataset("/run/sessions", 0).read(Element::of(Kind::int32), 0, 1);
+  std::memcpy(&result.sessions, sessions.data(), sizeof result.sessions);
   result.config_text = hdf5::read_text(file, "/run/config_yaml");
   result.argv = hdf5::read_text(file, "/run/argv");
   result.overrides = hdf5::read_texts(file, "/run/overrides");
@@ -157,13 +127,16 @@ Result read_open(const hdf5::File& file, const ReadOptions& options) {
   std::erase(result.warnings, "");
   read_tables(file, options, result);
   require_plausible(result);
+  result.model = result.model.resolved();
   const std::uint64_t blocks = result.blocks.size();
   const auto steps = static_cast<std::uint64_t>(result.warmup_steps) + static_cast<std::uint64_t>(result.steps);
-  result.step_seconds = read_matrix(file, "/step_seconds", {blocks, steps});
-  result.losses = read_matrix(file, "/losses", {blocks, steps});
+  result.step_seconds = read_matrix(file, "/step_seconds", {blocks, steps}, result);
+  result.losses = read_matrix(file, "/losses", {blocks, steps}, result);
   if (options.rank_seconds) {
-    result.rank_seconds = read_matrix(file, "/rank_seconds", {blocks, steps, static_cast<std::uint64_t>(result.ranks)});
+    result.rank_seconds =
+        read_matrix(file, "/rank_seconds", {blocks, steps, static_cast<std::uint64_t>(result.ranks)}, result);
   }
+  require_plausible_times(result);
   return result;
 }
 

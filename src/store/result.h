@@ -97,6 +97,9 @@ struct ResultBlock {
   double peak_memory_bytes = 0;  // largest rank
   std::int32_t peak_memory_rank = -1;
   std::string reason;
+
+  /// Whether it was begun, so that the matrices can have values of it.
+  bool has_run() const { return status == BlockStatus::ok || status == BlockStatus::failed; }
 };
 
 struct ResultInterval {
@@ -251,7 +254,8 @@ struct Result {
   std::vector<ResultCase> cases;
   std::vector<ResultRole> roles;    // of the ranks of possible cases, by case and rank; none in older files (roles.h)
   std::vector<ResultBlock> blocks;  // every scheduled block, in order
-  /// [block][warmup_steps + steps]: seconds = max over ranks; losses of the same steps. NaN where nothing was measured.
+  /// [block][warmup_steps + steps]: seconds = max over ranks; losses of the same steps. NaN where nothing was measured;
+  /// a block that has not run has no row.
   std::vector<std::vector<float>> step_seconds, losses;
   /// [block][step * ranks + rank]; NaN for idle ranks. Left empty by read_result(path, {.rank_seconds = false}).
   std::vector<std::vector<float>> rank_seconds;

@@ -1,6 +1,7 @@
 #include "store/result_file.h"
 
-#include <cmath>
+#include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "base/error.h"
@@ -17,112 +18,100 @@ using hdf5::Dataset;
 using hdf5::Element;
 using hdf5::Kind;
 
-constexpr auto interval_visitor = [](auto& visit, auto& row) { interval_columns(visit, row); };
-constexpr auto total_visitor = [](auto& visit, auto& row) { total_columns(visit, row); };
-constexpr auto gpu_visitor = [](auto& visit, auto& row) { gpu_columns(visit, row); };
-constexpr auto conditions_visitor = [](auto& visit, auto& row) { conditions_columns(visit, row); };
+// A table of which rows are rewritten.
+template <class Row>
+struct RowTable {
+  Dataset dataset;
+  RowFormat format;
+
+  RowTable(const hdf5::File& file, const std::string& path, const Columns<Row>& columns)
+      : dataset(file.dataset(path, 1)), format(format_in(dataset, columns.list())) {}
+  void write(int row, const Row& value) {
+    if (row < 0 || static_cast<std::uint64_t>(row) >= dataset.rows()) {
+      fail("result file: there is no row {} in {}, which has {} rows", row, dataset.path(), dataset.rows());
+    }
+    write_rows(dataset, format, span_of(value), static_cast<std::size_t>(row));
+  }
+};
 
 // A table that rows are appended to, within the size it was made with. Unused rows have case -1.
 template <class Row>
-struct AppendTable {
-  Dataset dataset;
-  Element element;
+struct AppendTable : RowTable<Row> {
   std::size_t used = 0;
 
-  template <class Columns>
-  AppendTable(const hdf5::File& file, const std::string& path, Columns columns)
-      : dataset(file.dataset(path, 1)), element(hdf5::bind(hdf5::declare<Row>({}, columns), dataset)) {
-    Element cases;  // this column alone
-    cases.add("case", Kind::int32);
-    std::vector<std::int32_t> of_case(dataset.rows());
-    dataset.read(cases, 0, of_case.size(), of_case.data());
-    used += std::ranges::count_if(of_case, [](std::int32_t case_index) { return case_index >= 0; });
+  AppendTable(const hdf5::File& file, const std::string& path, const Columns<Row>& columns)
+      : RowTable<Row>(file, path, columns) {
+    Element case_alone;
+    case_alone.add("case", Kind::int32);
+    const std::vector<char> bytes = this->dataset.read(case_alone, 0, this->dataset.rows());
+    std::vector<std::int32_t> of_rows(bytes.size() / sizeof(std::int32_t));
+    std::memcpy(of_rows.data(), bytes.data(), bytes.size());
+    used += static_cast<std::size_t>(std::ranges::count_if(of_rows, [](std::int32_t c) { return c >= 0; }));
   }
-  template <class Columns>
-  void append(const std::vector<Row>& rows, Columns columns) {
-    if (used + rows.size() > dataset.rows()) {
-      fail("{}: {} rows do not fit after the first {} of {}: the file was created for fewer", dataset.path(),
-           rows.size(), used, dataset.rows());
+  void append(const std::vector<Row>& rows) {
+    const std::uint64_t room = this->dataset.rows();
+    if (used + rows.size() > room) {
+      fail("{}: {} rows do not fit after the first {} of {}: the file was created for fewer", this->dataset.path(),
+           rows.size(), used, room);
     }
-    hdf5::write_rows(dataset, element, rows.data(), rows.size(), used, columns);
+    write_rows(this->dataset, this->format, span_of(rows), used);
     used += rows.size();
   }
 };
 
 class Hdf5ResultFile final : public ResultFile {
-  // A file that an earlier version began keeps its columns.
-  auto case_visitor() const {
-    return [this, there = ColumnsThere(cases_.element())](auto& visit, auto& row) {
-      case_columns(visit, row, variables_, there);
-    };
-  }
-  auto block_visitor() const {
-    return [there = ColumnsThere(blocks_.element())](auto& visit, auto& row) { block_columns(visit, row, there); };
-  }
-
  public:
   Hdf5ResultFile(const std::string& path, const std::string& name)
       : file_(open_result(path, true)),
         variables_(hdf5::read_texts(file_, "/run/variables")),
-        blocks_(file_.dataset("/blocks", 1)),
-        block_element_(hdf5::bind(hdf5::declare<ResultBlock>({}, block_visitor()), blocks_)),
-        cases_(file_.dataset("/cases", 1)),
+        blocks_(file_, "/blocks", block_columns()),
+        cases_(file_, "/cases", case_columns(variables_)),
         step_seconds_(file_.dataset("/step_seconds", 2)),
         losses_(file_.dataset("/losses", 2)),
         rank_seconds_(file_.dataset("/rank_seconds", 3)),
         warnings_(file_.dataset("/run/warnings", 1)),
         sessions_(file_.dataset("/run/sessions", 0)),
         state_(file_.dataset("/run/state", 0)),
-        timeline_(file_, "/timeline", interval_visitor),
-        totals_(file_, "/timeline_totals", total_visitor) {
+        timeline_(file_, "/timeline", interval_columns()),
+        totals_(file_, "/timeline_totals", total_columns()) {
     if (!name.empty()) file_.call(name);
-    ResultCase example;
-    example.settings.resize(variables_.size());
-    case_element_ = hdf5::bind(hdf5::declare<ResultCase>({}, case_visitor(), example), cases_);
     for (const auto& text : hdf5::read_texts(file_, "/run/warnings")) warnings_used_ += !text.empty();
   }
 
   void write_block(int block, const ResultBlock& row, const std::vector<float>& step_seconds,
                    const std::vector<float>& losses, const std::vector<float>& rank_seconds) override {
-    const std::uint64_t at = index(block, blocks_);
-    write_matrix(step_seconds_, at, step_seconds);
-    write_matrix(losses_, at, losses);
-    write_matrix(rank_seconds_, at, rank_seconds);
+    write_matrix(step_seconds_, block, step_seconds);
+    write_matrix(losses_, block, losses);
+    write_matrix(rank_seconds_, block, rank_seconds);
     // The row says that the block is there, so it follows what it speaks of.
     file_.flush(false);
-    hdf5::write_rows(blocks_, block_element_, &row, 1, at, block_visitor());
+    blocks_.write(block, row);
     file_.flush(true);
   }
 
   void write_gpu(int block, const ResultGpu& row) override {
-    if (!file_.contains("/gpu")) return;  // begun by an earlier version
-    Dataset table = file_.dataset("/gpu", 1);
-    const Element element = hdf5::bind(hdf5::declare<ResultGpu>({}, gpu_visitor), table);
-    hdf5::write_rows(table, element, &row, 1, index(block, table), gpu_visitor);
+    if (file_.contains("/gpu")) RowTable(file_, "/gpu", gpu_columns()).write(block, row);
   }
 
   void write_conditions(int block, const machine::Conditions& row) override {
-    if (!file_.contains("/conditions")) return;  // begun by an earlier version
-    Dataset table = file_.dataset("/conditions", 1);
-    const Element element = hdf5::bind(hdf5::declare<machine::Conditions>({}, conditions_visitor), table);
-    hdf5::write_rows(table, element, &row, 1, index(block, table), conditions_visitor);
+    if (file_.contains("/conditions")) RowTable(file_, "/conditions", conditions_columns()).write(block, row);
   }
 
   void write_case(int at, const ResultCase& row) override {
     if (row.settings.size() != variables_.size()) {
       fail("result file: case {} has {} settings for {} variables", row.name, row.settings.size(), variables_.size());
     }
-    hdf5::write_rows(cases_, case_element_, &row, 1, index(at, cases_), case_visitor());
+    cases_.write(at, row);
     file_.flush(true);
   }
 
   void add_timeline(const std::vector<ResultInterval>& rows) override {
-    timeline_.append(rows, interval_visitor);
+    timeline_.append(rows);
     file_.flush(true);
   }
 
   void add_totals(const std::vector<ResultTotal>& rows) override {
-    totals_.append(rows, total_visitor);
+    totals_.append(rows);
     file_.flush(true);
   }
 
@@ -149,14 +138,9 @@ class Hdf5ResultFile final : public ResultFile {
   }
 
  private:
-  static std::uint64_t index(int row, const Dataset& dataset) {
-    if (row < 0 || static_cast<std::uint64_t>(row) >= dataset.rows()) {
-      fail("result file: there is no row {} in {}, which has {} rows", row, dataset.path(), dataset.rows());
-    }
-    return static_cast<std::uint64_t>(row);
-  }
   // No values at all: nothing was measured, and what an earlier session may have left there goes.
-  static void write_matrix(Dataset& dataset, std::uint64_t row, const std::vector<float>& values) {
+  static void write_matrix(Dataset& dataset, int block, const std::vector<float>& values) {
+    const auto row = static_cast<std::uint64_t>(block);
     const auto sizes = dataset.sizes();
     std::size_t wanted = 1;
     for (std::size_t i = 1; i < sizes.size(); ++i) wanted *= sizes[i];
@@ -173,10 +157,8 @@ class Hdf5ResultFile final : public ResultFile {
 
   hdf5::File file_;  // first: everything below lies in it
   std::vector<std::string> variables_;
-  Dataset blocks_;
-  Element block_element_;
-  Dataset cases_;
-  Element case_element_;
+  RowTable<ResultBlock> blocks_;
+  RowTable<ResultCase> cases_;
   Dataset step_seconds_, losses_, rank_seconds_, warnings_, sessions_, state_;
   AppendTable<ResultInterval> timeline_;
   AppendTable<ResultTotal> totals_;
@@ -190,6 +172,7 @@ std::unique_ptr<ResultFile> ResultFile::create(const std::string& path, const Re
   AtomicFile place(path, overwrite);
   try {
     hdf5::File file = hdf5::File::create(place.temporary_path());
+    place.protect();
     create_objects(file, plan, capacity);
     file.flush(true);
     file.close();

@@ -27,6 +27,7 @@ void rewrite_result(const std::string& path, const Result& whole) {
     capacity.intervals = static_cast<std::int64_t>(whole.timeline.size());
     capacity.totals = static_cast<std::int64_t>(whole.totals.size());
     hdf5::File file = hdf5::File::create(place.temporary_path());
+    place.protect();
     create_objects(file, whole, capacity);
     file.flush(true);
     file.close();

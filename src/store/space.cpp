@@ -17,9 +17,8 @@
 namespace harness::store {
 namespace {
 
-template <class Row, class Columns>
-std::int64_t row_bytes(Columns columns) {
-  return static_cast<std::int64_t>(hdf5::declare<Row>({}, columns).bytes);
+std::int64_t row_bytes(const ColumnList& columns, RowSpan rows = {}) {
+  return static_cast<std::int64_t>(format_for(columns, rows).element.bytes);
 }
 
 bool write_zeros(int descriptor, std::int64_t bytes) {
@@ -43,18 +42,17 @@ std::int64_t most_bytes(const Result& plan, const ResultCapacity& capacity) {
              cases = static_cast<std::int64_t>(plan.cases.size());
   const std::int64_t steps = std::int64_t{plan.warmup_steps} + plan.steps, ranks = plan.ranks;
   std::int64_t bytes = objects + blocks * steps * (2 + ranks) * 4;
-  bytes += blocks * row_bytes<ResultBlock>([](auto& visit, auto& row) { block_columns(visit, row); });
-  bytes += blocks * row_bytes<ResultGpu>([](auto& visit, auto& row) { gpu_columns(visit, row); });
-  bytes += blocks * row_bytes<machine::Conditions>([](auto& visit, auto& row) { conditions_columns(visit, row); });
-  bytes += capacity.intervals * row_bytes<ResultInterval>([](auto& visit, auto& row) { interval_columns(visit, row); });
-  bytes += capacity.totals * row_bytes<ResultTotal>([](auto& visit, auto& row) { total_columns(visit, row); });
-  bytes += cases * ranks * row_bytes<ResultRole>([](auto& visit, auto& row) { role_columns(visit, row); });
-  bytes += cases * ranks * row_bytes<ResultSplit>([](auto& visit, auto& row) { split_columns(visit, row); });
+  bytes += blocks * row_bytes(block_columns().list());
+  bytes += blocks * row_bytes(gpu_columns().list());
+  bytes += blocks * row_bytes(conditions_columns().list());
+  bytes += capacity.intervals * row_bytes(interval_columns().list());
+  bytes += capacity.totals * row_bytes(total_columns().list());
+  bytes += cases * ranks * row_bytes(role_columns().list());
+  bytes += cases * ranks * row_bytes(split_columns().list());
   bytes += cases * (sayings + texts * static_cast<std::int64_t>(plan.variables.size())) + ranks * texts;
   bytes += capacity.warnings * static_cast<std::int64_t>(warning_bytes);
-  const auto columns = [](auto& visit, auto& row) { finding_columns(visit, row); };
   const auto findings = static_cast<std::int64_t>(plan.doctor.findings.size());
-  bytes += findings * static_cast<std::int64_t>(hdf5::declare(plan.doctor.findings, columns).bytes);
+  bytes += findings * row_bytes(finding_columns().list(), span_of(plan.doctor.findings));
   return bytes + static_cast<std::int64_t>(plan.doctor.facts.size() + plan.config_text.size());
 }
 

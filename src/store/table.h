@@ -3,75 +3,47 @@
 #include <string>
 #include <vector>
 
-#include "store/row_visitors.h"
+#include "store/column.h"
+#include "store/hdf5_file.h"
 
-// Tables of structs. `columns` is called with a visitor and a row, like the templates of columns.h.
-namespace harness::store::hdf5 {
+// Tables of structs, by their lists of columns, and texts.
+namespace harness::store {
 
-template <class Row, class Columns>
-Element declare(const std::vector<Row>& rows, Columns columns, const Row& example = {}) {
-  DeclareColumns visit;
-  columns(visit, example);
-  for (const auto& row : rows) {
-    visit.begin_row();
-    columns(visit, row);
-  }
-  return visit.element();
-}
+/// How the rows of one table lie in the memory that HDF5 reads and writes: field i of `element` is columns[i].
+struct RowFormat {
+  hdf5::Element element;
+  ColumnList columns;
+};
 
-template <class Row, class Columns>
-std::vector<char> encode(const Element& element, const Row* rows, std::size_t count, std::size_t first,
-                         Columns columns) {
-  std::vector<char> bytes(element.bytes * count);
-  for (std::size_t i = 0; i < count; ++i) {
-    WriteRow visit(element, static_cast<std::int64_t>(first + i), bytes.data() + i * element.bytes);
-    columns(visit, rows[i]);
-  }
-  return bytes;
-}
+/// For a table yet to be made; texts are as long as the longest of `rows`.
+RowFormat format_for(const ColumnList& columns, RowSpan rows);
+/// For a table that there is, with its lengths of texts. Throws Error if a column is missing that all files have, or is
+/// of another kind.
+RowFormat format_in(const hdf5::Dataset& table, const ColumnList& columns);
 
-template <class Row, class Columns>
-void write_rows(Dataset& dataset, const Element& element, const Row* rows, std::size_t count, std::size_t first,
-                Columns columns) {
-  const auto bytes = encode(element, rows, count, first, columns);
-  dataset.write(element, first, count, bytes.data());
-}
+std::vector<char> encode(const RowFormat& format, RowSpan rows, std::size_t first_number);
+/// `bytes` as encode() returns them, into a row of the format's type.
+void decode(const RowFormat& format, const char* bytes, void* row);
 
-/// Numbers of one sort are converted where files differ; nothing else is.
-enum class Sort : std::uint8_t { text, whole, real };
-constexpr Sort sort_of(Kind kind) {
-  if (kind == Kind::text) return Sort::text;
-  return kind == Kind::float32 || kind == Kind::float64 ? Sort::real : Sort::whole;
-}
+void write_rows(hdf5::Dataset& table, const RowFormat& format, RowSpan rows, std::size_t first);
 
-/// The wanted columns as the file has them: its text lengths. Throws Error if one is missing or of another kind.
-inline Element bind(const Element& wanted, const Dataset& dataset) {
-  const Element found = dataset.element();
-  Element bound;
-  for (const auto& field : wanted.fields) {
-    const Field* there = found.find(field.name);
-    if (there == nullptr) fail("table {} has no column '{}'", dataset.path(), field.name);
-    if (sort_of(there->kind) != sort_of(field.kind)) {
-      fail("column '{}' of table {} has an unexpected type", field.name, dataset.path());
-    }
-    bound.add(field.name, field.kind, there->bytes);
-  }
-  return bound;
-}
-
-template <class Row, class Columns>
-std::vector<Row> read_rows(const Dataset& dataset, Columns columns, const Row& example = {}) {
-  const Element element = bind(declare<Row>({}, columns, example), dataset);
-  const std::size_t count = dataset.rows();
-  std::vector<char> bytes(element.bytes * count);
-  dataset.read(element, 0, count, bytes.data());
+/// All rows of a table. What the file does not say is as in `example`.
+template <class Row>
+std::vector<Row> read_rows(const hdf5::Dataset& table, const Columns<Row>& columns, const Row& example = {}) {
+  const RowFormat format = format_in(table, columns.list());
+  const std::size_t count = table.rows();
+  const std::vector<char> bytes = table.read(format.element, 0, count, sizeof(Row));
   std::vector<Row> rows(count, example);
-  for (std::size_t i = 0; i < count; ++i) {
-    ReadRow visit(element, bytes.data() + i * element.bytes);
-    columns(visit, rows[i]);
-  }
+  for (std::size_t i = 0; i < count; ++i) decode(format, bytes.data() + i * format.element.bytes, &rows[i]);
   return rows;
 }
+
+/// `text` cut to `bytes` at a character's end, with "…" where something is missing.
+std::string shortened(std::string_view text, std::size_t bytes);
+
+}  // namespace harness::store
+
+namespace harness::store::hdf5 {
 
 /// A list of texts as a dataset of one dimension; a single text as a scalar.
 Dataset create_texts(File& file, const std::string& path, const std::vector<std::string>& texts);

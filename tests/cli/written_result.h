@@ -1,7 +1,7 @@
 #pragma once
 
-#include <limits>
 #include <string>
+#include <vector>
 
 #include "store/result_file.h"
 
@@ -20,7 +20,12 @@ inline void write_result(const std::string& path, const store::Result& result) {
   file->add_totals(result.totals);
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
     if (result.blocks[i].status == store::BlockStatus::pending) continue;
-    file->write_block(static_cast<int>(i), result.blocks[i], result.step_seconds[i], result.losses[i], {});
+    const int block = static_cast<int>(i);
+    if (i < result.gpu.size()) file->write_gpu(block, result.gpu[i]);
+    if (i < result.conditions.size()) file->write_conditions(block, result.conditions[i]);
+    const std::vector<float> none;
+    file->write_block(block, result.blocks[i], result.step_seconds[i], result.losses[i],
+                      i < result.rank_seconds.size() ? result.rank_seconds[i] : none);
   }
   file->finish(result.state);
 }

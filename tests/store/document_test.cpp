@@ -65,17 +65,16 @@ TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
     EXPECT_THAT(text, HasSubstr("`" + name + "`")) << name << " is not in docs/file-format.md";
     ++named;
   };
-  for (const char* table : {"/run/environment", "/run/identity", "/ranks", "/cases", "/roles", "/blocks", "/timeline",
-                            "/timeline_totals", "/timeline_splits", "/timeline_operations", "/tuning", "/nccl_calls",
-                            "/nccl_facts", "/points", "/gpu", "/conditions", "/ladder", "/climb", "/findings"}) {
-    EXPECT_THAT(text, HasSubstr(table[1] == 'r' && table[4] == '/' ? "`" + std::string(table + 5) + "`" : table));
-    for (const auto& field : file.dataset(table, 1).element().fields) {
-      const bool variable = std::count(plan_.variables.begin(), plan_.variables.end(), field.name) > 0;
-      if (!variable) expect_named(field.name);
+  each_table(plan_, [&](const Table& table, const auto&, const auto& columns) {
+    const std::string path = table.path;
+    EXPECT_THAT(text, HasSubstr(path.starts_with("/run/") ? "`" + path.substr(5) + "`" : path));
+    EXPECT_TRUE(file.contains(path)) << path;
+    for (const Column& column : columns.list()) {
+      const bool variable = std::count(plan_.variables.begin(), plan_.variables.end(), column.name) > 0;
+      if (!variable) expect_named(column.name);
     }
-  }
-  const auto attribute = [&](const char* name, const auto&, Since /*since*/ = {}) { expect_named(name); };
-  run_attributes(attribute, plan_);
+  });
+  for (const Column& attribute : run_attributes().list()) expect_named(attribute.name);
   for (const char* name :
        {"schema",       "schema_version", "tool_version",  "created",   "run_uuid",      "state", "sessions",
         "config_yaml",  "argv",           "overrides",     "variables", "warnings",      "owner", "token",

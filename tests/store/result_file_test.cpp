@@ -93,9 +93,9 @@ TEST_F(ResultFileTest, WhatThePlanKnowsIsThereBeforeTheFirstBlock) {
   EXPECT_EQ(got.blocks[4].status, BlockStatus::pending);
   EXPECT_EQ(got.blocks[4].session, -1);
   for (std::size_t block = 0; block < 12; ++block) {
-    EXPECT_TRUE(all_nan(got.step_seconds[block]));
-    EXPECT_TRUE(all_nan(got.losses[block]));
-    EXPECT_TRUE(all_nan(got.rank_seconds[block]));
+    EXPECT_TRUE(got.step_seconds[block].empty());
+    EXPECT_TRUE(got.losses[block].empty());
+    EXPECT_TRUE(got.rank_seconds[block].empty());
   }
   EXPECT_TRUE(got.timeline.empty());
   EXPECT_TRUE(got.totals.empty());
@@ -118,8 +118,8 @@ TEST_F(ResultFileTest, BlocksComeBackAsWritten) {
   EXPECT_TRUE(same_values(got.losses[7], want.losses));
   EXPECT_TRUE(same_values(got.rank_seconds[7], want.ranks));
   EXPECT_EQ(got.blocks[6].status, BlockStatus::pending);
-  EXPECT_TRUE(all_nan(got.step_seconds[6]));
-  EXPECT_TRUE(all_nan(got.rank_seconds[8]));
+  EXPECT_TRUE(got.step_seconds[6].empty());
+  EXPECT_TRUE(got.rank_seconds[8].empty());
 }
 
 TEST_F(ResultFileTest, AFailedBlockErasesWhatAnEarlierSessionLeft) {

@@ -105,7 +105,7 @@ inline SampleBlock sample_block(const Result& plan, int index) {
     block.steps.push_back(static_cast<float>(1 + index + 0.25 * step));
     block.losses.push_back(static_cast<float>(5 - 0.5 * step));
     for (int rank = 0; rank < plan.ranks; ++rank) {
-      block.ranks.push_back(rank == plan.ranks - 1 ? nothing : block.steps.back() - 0.125f * static_cast<float>(rank));
+      block.ranks.push_back(rank == plan.ranks - 1 ? nothing : block.steps.back() - 0.0625f * static_cast<float>(rank));
     }
   }
   return block;

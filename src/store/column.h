@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "store/bounds.h"
+#include "store/hdf5_file.h"
+
+// What a column of a table is, and an attribute of /run likewise: its name, the member of the plain struct that it
+// holds, and the values that it can have. columns.h lists them all; files are made, written, read and checked by these
+// lists alone (table.h).
+namespace harness::store {
+
+/// How long a text column is.
+struct TextSize {
+  std::size_t bytes = 0;  // 0: as long as the longest text known when the file is made
+  bool stretch = false;   // takes what is missing to make the row a power of two, so that no row crosses a page
+};
+
+enum class Member : std::uint8_t {
+  key,  // the row's own number, which no struct has
+  int32,
+  int64,
+  uint64,
+  real,
+  flag,  // of attributes alone
+  text,
+  word,  // an enum, by its name
+};
+
+struct Column {
+  std::string name;
+  Member member = Member::key;
+  std::function<void*(void*)> in = {};  // the member in a row
+  Bounds bounds = {};                   // of numbers
+  TextSize size = {};                   // of texts and words
+  std::vector<std::string> words = {};  // by the enum's value
+  bool optional = false;                // files made before it came lack it: then the member keeps its default
+
+  hdf5::Kind kind() const;
+  /// A column that files of earlier versions lack.
+  void came_later() { optional = true; }
+};
+
+using ColumnList = std::vector<Column>;
+
+/// The columns of tables whose rows are `Row`. Members are given as &Row::member, or as a function from a row to a
+/// reference. There is no number without bounds.
+template <class Row>
+class Columns {
+ public:
+  const ColumnList& list() const& { return list_; }
+  ColumnList list() && { return std::move(list_); }
+
+  void key(std::string name) { list_.push_back({std::move(name)}); }
+
+  template <class Access>
+  Column& number(std::string name, Access access, const Bounds& bounds) {
+    using T = Type<Access>;
+    static_assert(std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>);
+    const Member member = std::is_same_v<T, double>         ? Member::real
+                          : std::is_same_v<T, std::int32_t> ? Member::int32
+                                                            : Member::int64;
+    return add(std::move(name), member, access, bounds);
+  }
+  /// Any number of 64 bits.
+  template <class Access>
+  Column& bits(std::string name, Access access) {
+    static_assert(std::is_same_v<Type<Access>, std::uint64_t>);
+    return add(std::move(name), Member::uint64, access, {});
+  }
+  template <class Access>
+  Column& flag(std::string name, Access access) {
+    static_assert(std::is_same_v<Type<Access>, bool>);
+    return add(std::move(name), Member::flag, access, between(0, 1));
+  }
+  template <class Access>
+  Column& text(std::string name, Access access, TextSize size = {}) {
+    static_assert(std::is_same_v<Type<Access>, std::string>);
+    Column& column = add(std::move(name), Member::text, access, {});
+    column.size = size;
+    return column;
+  }
+  template <class Access>
+  Column& word(std::string name, Access access, std::vector<std::string> words) {
+    static_assert(std::is_enum_v<Type<Access>> && sizeof(Type<Access>) == 1);
+    Column& column = add(std::move(name), Member::word, access, {});
+    column.size = {12, false};
+    column.words = std::move(words);
+    return column;
+  }
+
+ private:
+  template <class Access>
+  using Type = std::remove_cvref_t<std::invoke_result_t<Access, Row&>>;
+
+  template <class Access>
+  Column& add(std::string name, Member member, Access access, const Bounds& bounds) {
+    auto in = [access](void* row) -> void* { return &std::invoke(access, *static_cast<Row*>(row)); };
+    list_.push_back({std::move(name), member, std::move(in), bounds});
+    return list_.back();
+  }
+  ColumnList list_;
+};
+
+/// Writes the member of `row` as text, of a word or a text; reads it, and throws Error for a word that there is not.
+std::string text_in(const Column& column, const void* row);
+void set_text(const Column& column, void* row, std::string text);
+
+/// Rows of any type in memory, one after the other.
+struct RowSpan {
+  const void* first = nullptr;
+  std::size_t bytes_of_row = 0, count = 0;
+
+  const void* at(std::size_t i) const { return static_cast<const char*>(first) + i * bytes_of_row; }
+};
+template <class Row>
+RowSpan span_of(const std::vector<Row>& rows) {
+  return {rows.data(), sizeof(Row), rows.size()};
+}
+template <class Row>
+RowSpan span_of(const Row& row) {
+  return {&row, sizeof(Row), 1};
+}
+
+/// Throws Error where a number of a row is outside its bounds. `sort` and `path`: "column" NAME "of /cases".
+void require_within_bounds(const ColumnList& columns, std::string_view sort, std::string_view path, RowSpan rows,
+                           const Counts& counts);
+
+}  // namespace harness::store

@@ -1,0 +1,303 @@
+// A result file that anybody can have damaged: whatever a reader is asked for, it answers or says what is wrong, soon
+// and in little memory, and never crashes. A drawn part of all damages; HARNESS_SOAK=1 takes all.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <fstream>
+#include <random>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/one_sweep.h"
+#include "cli/verbs.h"
+#include "config/experiment.h"
+#include "damaged_result.h"
+#include "readers_fixture.h"
+#include "report/full_result.h"
+#include "support/played_job.h"
+#include "support/soak.h"
+#include "sweep/planned_result.h"
+
+namespace {
+
+// What is tried, for whoever looks at a crash.
+std::array<char, 512> tried{};
+
+void say_what_is_tried() {
+  if (::write(STDERR_FILENO, tried.data(), strnlen(tried.data(), tried.size())) < 0) return;
+}
+
+void crashed(int signal) {
+  say_what_is_tried();
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+}  // namespace
+
+extern "C" void __asan_on_error();
+extern "C" void __asan_on_error() {
+  say_what_is_tried();
+}
+
+namespace harness::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+void try_next(const std::string& what) {
+  const std::string line = "\nDamagedResult tried: " + what + "\n";
+  std::snprintf(tried.data(), tried.size(), "%s", line.c_str());
+  constexpr unsigned most_seconds = 60;  // of an answer that takes one at most on a machine that is not busy
+  ::alarm(test::sanitized ? 5 * most_seconds : most_seconds);
+}
+
+// A small sweep with rows in every table.
+store::Result with_every_table() {
+  store::Result result = test::samples::full("node7");
+  std::erase_if(result.timeline, [](const store::ResultInterval& x) { return x.operation % 50 > 4; });
+  result.nodes = 2;
+  result.roles.clear();
+  for (std::int32_t c = 0; c < result.case_count(); ++c) {
+    if (result.case_at(c).status == store::CaseStatus::impossible) continue;
+    for (std::int32_t rank = 0; rank < result.case_at(c).ranks; ++rank) {
+      result.roles.push_back({c, rank, rank % 2 * (result.case_at(c).ranks > 1), {}, rank / 2});
+      result.roles.back().at[program::Axis::data] = rank % result.case_at(c).layout[program::Axis::data];
+    }
+  }
+  result.points = {{0, "gemm", 5, 4096, 0, 1e9, "given", "qkv, forward", 7}};
+  result.gradients = {{0, 0.5, 0.25}, {2, 0.5, 0.25}};
+  result.totals = {{0, 0, "matmul", "compute", 0.5, 7}, {2, 1, "all_reduce", "data", 0.1, 3}};
+  result.doctor.facts = "{}";
+  return result;
+}
+
+class DamagedResult : public Readers {
+ protected:
+  static void SetUpTestSuite() {
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGALRM}) {
+      if (!test::sanitized || signal == SIGALRM) std::signal(signal, crashed);
+    }
+  }
+  void SetUp() override {
+    test::samples::write_result(whole_, with_every_table());
+    ASSERT_NO_THROW(store::read_result(whole_));
+    if (!test::sanitized) {
+      getrlimit(RLIMIT_AS, &before_);
+      rlimit limit = before_;
+      limit.rlim_cur = used_address_space() + (rlim_t{1} << 30);
+      setrlimit(RLIMIT_AS, &limit);
+    }
+  }
+  void TearDown() override {
+    ::alarm(0);
+    if (!test::sanitized) setrlimit(RLIMIT_AS, &before_);
+  }
+  static rlim_t used_address_space() {
+    std::ifstream statm("/proc/self/statm");
+    rlim_t pages = 0;
+    statm >> pages;
+    return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
+  }
+
+  void expect_sane(const std::vector<std::string>& arguments, const std::string& what) {
+    const std::string typed = join(arguments, " ");
+    try_next(what + "; harness " + typed);
+    const Said said = say(arguments);
+    EXPECT_GE(said.code, 0) << typed;
+    EXPECT_LE(said.code, 5) << typed;
+    if (said.code == 1) {
+      EXPECT_THAT(said.err, StartsWith("harness: ")) << what << "; " << typed;
+    }
+    for (const char* word : {"std::", "basic_string", "vector", "_M_", "stoi", "stod", "H5", "out of memory",
+                             "report it", "json.exception", "bad_"}) {
+      EXPECT_THAT(said.err, Not(HasSubstr(word))) << what << "; " << typed;
+    }
+  }
+
+  // Every verb that reads a result.
+  void expect_answers(const std::string& path, const std::string& what) {
+    expect_sane({"show", path}, what);
+    try_next(what + "; read_result");
+    try {
+      store::read_result(path);
+    } catch (const Error&) {
+      return;  // what show said; the others read no more than this
+    }
+    for (const char* format : {"json", "csv", "long-csv", "md", "junit", "github"}) {
+      expect_sane({"show", path, "--format", format}, what);
+    }
+    for (const char* format : {"text", "json"}) expect_sane({"show", path, "--breakdown", "--format", format}, what);
+    for (const char* format : {"html", "md"}) expect_sane({"report", path, "-o", "-", "--format", format}, what);
+    for (const char* format : {"harness", "env", "megatron", "deepspeed", "pytorch"}) {
+      expect_sane({"export", path, "--format", format}, what);
+    }
+    expect_sane({"trace", path, "-o", "-"}, what);
+    expect_sane({"compare", whole_, path}, what);
+    expect_sane({"compare", path, whole_, "--format", "json"}, what);
+    expect_sane({"compare", whole_, path, "--reproduce"}, what);
+    expect_sane({"compare", whole_, path, "--history"}, what);
+    expect_sane({"show", whole_, path}, what);
+    expect_sane({"plan", configuration_, "--like", path}, what);
+  }
+
+  void expect_answers_to(const std::vector<test::Damage>& damages, int share) {
+    std::mt19937 draw(20261126);
+    const std::string copy = folder_ / "damaged.h5";
+    for (const test::Damage& damage : damages) {
+      if (!test::soaking() && draw() % static_cast<unsigned>(share) != 0) continue;
+      std::filesystem::copy_file(whole_, copy, std::filesystem::copy_options::overwrite_existing);
+      damage.apply(copy);
+      expect_answers(copy, damage.what);
+      if (HasFailure()) return;
+    }
+  }
+
+  const std::string whole_ = folder_ / "whole.h5";
+  const std::string configuration_ =
+      folder_.write("c.yaml",
+                    "name: x\nbackend: cpu\nmodel: {layers: 2, hidden: 64, heads: 4, vocab: 256, sequence: 32}\n"
+                    "baseline: {global_batch_size: 16, micro_batch_size: 1}\nsweep: {micro_batch_size: [2]}\n");
+  rlimit before_{};
+};
+
+constexpr int drawn = test::sanitized ? 200 : 80;  // one of so many
+
+TEST_F(DamagedResult, WholeItAnswersEverything) {
+  for (const char* format : {"text", "json"}) {
+    EXPECT_EQ(say({"show", whole_, "--breakdown", "--format", format}).err, "");
+  }
+  expect_answers(whole_, "nothing");
+}
+
+TEST_F(DamagedResult, ValuesThatNoResultHas) {
+  expect_answers_to(
+      test::damaged_values(whole_, {"/step_seconds", "/losses", "/rank_seconds", "/run/sessions", "/run/state",
+                                    "/run/config_yaml", "/run/argv", "/run/overrides", "/run/variables",
+                                    "/run/warnings", "/node_facts", "/run/owner", "/run/token", "/run/sign_of_life"}),
+      drawn);
+}
+
+TEST_F(DamagedResult, AttributesThatNoResultHas) {
+  expect_answers_to(test::damaged_attributes(), drawn / 4);
+}
+
+TEST_F(DamagedResult, TypesThatNoTableHas) {
+  const std::vector<test::Damage> damages = test::damaged_types(whole_);
+  EXPECT_GT(damages.size(), 5000u);
+  expect_answers_to(damages, 2 * drawn);
+}
+
+// A table of zeros that no disk holds.
+TEST_F(DamagedResult, AFileThatIsMostlyHoles) {
+  for (const char* path : {"/timeline", "/cases", "/nccl_facts", "/run/warnings", "/findings"}) {
+    const std::string sparse = folder_ / "sparse.h5";
+    std::filesystem::copy_file(whole_, sparse, std::filesystem::copy_options::overwrite_existing);
+    const hid_t file = H5Fopen(sparse.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    const hid_t old = H5Dopen2(file, path, H5P_DEFAULT), type = H5Dget_type(old);
+    H5Dclose(old);
+    H5Ldelete(file, path, H5P_DEFAULT);
+    const hsize_t rows = (hsize_t{4} << 30) / H5Tget_size(type);
+    const hid_t space = H5Screate_simple(1, &rows, nullptr), properties = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY);
+    H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER);
+    H5Dclose(H5Dcreate2(file, path, type, space, H5P_DEFAULT, properties, H5P_DEFAULT));
+    H5Pclose(properties);
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Fclose(file);
+    try_next(path);
+    const Said said = say({"show", "--breakdown", sparse});
+    EXPECT_EQ(said.code, 1);
+    EXPECT_THAT(said.err, ::testing::AllOf(HasSubstr(path), HasSubstr("far more than the file stores")));
+  }
+}
+
+// Two ranks on which every block fails, and which are asked to stop after some.
+class FailingJob : public test::PlayedJob {
+ public:
+  explicit FailingJob(int blocks) : PlayedJob(std::vector<job::RankPlace>(2)), left_(blocks) {
+    for (std::size_t i = 0; i < seats().size(); ++i) {
+      seats()[i].rank = seats()[i].local_rank = static_cast<int>(i);
+      seats()[i].local_ranks = 2;
+      seats()[i].host = "here";
+      seats()[i].cores = 2;
+      seats()[i].memory_bytes = 8e9;
+    }
+  }
+  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
+    left_ -= static_cast<int>(blocks.size());
+    job::BlockOutcome failed;
+    failed.reason = "rank 0 on here: no worker";
+    failed.signature = "none";
+    return std::vector<job::BlockOutcome>(blocks.size(), failed);
+  }
+  std::vector<std::string> ask(const std::string& /*question*/) override { return {"", ""}; }
+  int stop_requests() const override { return left_ <= 0 ? 1 : 0; }
+
+ private:
+  int left_;
+};
+
+class DamagedResume : public DamagedResult {
+ protected:
+  int sweep_on(int blocks, SweepOptions options, std::string& said) {
+    FailingJob job(blocks);
+    std::ostringstream out, err;
+    int code = 1;
+    try {
+      code = sweep(job, options, out, err);
+    } catch (const Error& error) {
+      err << error.what();
+    }
+    said = out.str() + err.str();
+    return code;
+  }
+};
+
+// --resume writes: into a file whose types or numbers lie, it writes nothing, or what it should.
+TEST_F(DamagedResume, IsRefusedOrGoesOn) {
+  const std::string part = folder_ / "part.h5";
+  {
+    const FailingJob job(1);
+    const plan::Plan plan = plan_sweep(job, config::load_experiment(configuration_), {}, plan::Processes::as_needed);
+    const store::Result planned = sweep::planned_result(plan);
+    const auto file = store::ResultFile::create(part, planned, {.intervals = 4, .totals = 4}, true);
+    store::ResultBlock failed = planned.blocks.at(0);
+    failed.status = store::BlockStatus::failed;
+    failed.session = 0;
+    file->write_block(0, failed, {}, {}, {});
+    file->finish(store::RunState::partial);
+  }
+  std::string said;
+  SweepOptions resume;
+  resume.resume = true;
+  resume.output = folder_ / "resumed.h5";
+  std::vector<test::Damage> damages = test::damaged_types(part);
+  for (const auto& more :
+       {test::damaged_values(part, {"/run/sessions", "/run/state", "/run/variables"}), test::damaged_attributes()}) {
+    damages.insert(damages.end(), more.begin(), more.end());
+  }
+  std::mt19937 draw(20261126);
+  int refused = 0, resumed = 0;
+  for (const test::Damage& damage : damages) {
+    if (!test::soaking() && draw() % (4 * drawn) != 0) continue;
+    std::filesystem::copy_file(part, resume.output, std::filesystem::copy_options::overwrite_existing);
+    damage.apply(resume.output);
+    try_next(damage.what + "; sweep --resume");
+    ++(sweep_on(1, resume, said) == 1 ? refused : resumed);
+    expect_answers(resume.output, damage.what + ", resumed");
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(resumed, 0) << said;
+}
+
+}  // namespace
+}  // namespace harness::cli
