@@ -9,14 +9,9 @@
 namespace harness {
 namespace {
 
-bool is_control(std::uint32_t code) {
-  return code < 0x20 || (code >= 0x7f && code < 0xa0);
-}
-
-// Marks, embeddings, overrides and isolates of direction; line and paragraph separators.
-bool changes_direction(std::uint32_t code) {
-  return code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
-         (code >= 0x2066 && code <= 0x2069);
+// As YAML has it. JSON, whose strings have no C0 as it is, means the same by it.
+std::string notation_of(std::uint32_t code) {
+  return code < 0x20 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
 }
 
 std::string escaped_but(std::string_view text, std::string_view kept) {
@@ -29,10 +24,8 @@ std::string escaped_but(std::string_view text, std::string_view kept) {
     text.remove_prefix(bytes);
     if (c.bytes == 0) {
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(character[0]));
-    } else if (changes_direction(c.code)) {
-      out += fmt::format("\\u{:04x}", c.code);
-    } else if (is_control(c.code) && kept.find(character) == std::string_view::npos) {
-      out += fmt::format("\\x{:02x}", c.code);
+    } else if (is_unprintable(c.code) && kept.find(character) == std::string_view::npos) {
+      out += notation_of(c.code);
     } else {
       out += character;
     }
@@ -41,6 +34,11 @@ std::string escaped_but(std::string_view text, std::string_view kept) {
 }
 
 }  // namespace
+
+bool is_unprintable(std::uint32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || (c >= 0x200b && c <= 0x200f) ||
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c == 0xfffe || c == 0xffff;
+}
 
 std::string escaped(std::string_view text) {
   return escaped_but(text, "");

@@ -17,6 +17,7 @@
 #include "base/test_hooks.h"
 #include "base/text.h"
 #include "cli/arguments.h"
+#include "cli/clean_stream.h"
 #include "cli/init_verb.h"
 #include "cli/verbs.h"
 #include "doctor/examine.h"
@@ -185,10 +186,11 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
 
 }  // namespace
 
-int run_cli(const std::vector<std::string>& typed, std::ostream& out, std::ostream& err) {
+int run_cli(const std::vector<std::string>& typed, std::ostream& to, std::ostream& err) {
   ::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` then fails like any other, with a message
   try {
     if (!typed.empty() && typed[0] == "worker") return worker::worker_main();
+    CleanStream out(to);
     const std::vector<std::string> arguments = understood(typed);
     const bool help =
         std::any_of(arguments.begin(), arguments.end(), [](const auto& x) { return x == "-h" || x == "--help"; });

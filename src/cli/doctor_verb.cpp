@@ -78,7 +78,7 @@ int print(const doctor::Diagnosis& diagnosis, const doctor::Bundle& seen, const 
   } else {
     report::Document document = doctor_document(diagnosis, options.all);
     if (changes) document.sections.insert(document.sections.begin(), since_section(*changes, options.against));
-    out << (options.format == "md" ? report::write_markdown(document) : view(document, under_a_launcher, out));
+    out << (options.format == "md" ? report::write_markdown(document) : view(document, under_a_launcher, out).text);
   }
   if (!options.bundle.empty()) write_doctors_file(options.bundle, seen, options.force);
   return doctor::exit_code(diagnosis, options.strict);

@@ -14,7 +14,7 @@
 namespace harness::cli {
 namespace {
 
-constexpr std::string_view clear_screen = "\x1b[H\x1b[2J";
+const TerminalText clear_screen{"\x1b[H\x1b[2J"};
 constexpr int looks_without_news = 150;  // at two seconds each, five minutes
 
 std::optional<std::filesystem::file_time_type> modified(const std::string& path) {

@@ -109,8 +109,11 @@ int show_once(const ShowOptions& options, std::ostream& out) {
     return analysis::exit_code(findings.summary);
   }
   const report::Document document = report::breakdown_document(result, findings);
-  out << (options.format == "text" ? view(document, options.view, out)
-                                   : report::write(document, formats.at(options.format)));
+  if (options.format == "text") {
+    out << view(document, options.view, out);
+  } else {
+    out << report::write(document, formats.at(options.format));
+  }
   return analysis::exit_code(findings.summary);
 }
 

@@ -22,7 +22,7 @@ std::string environment(const char* name) {
 }
 
 bool writes_to_a_terminal(const std::ostream& out) {
-  return out.rdbuf() == std::cout.rdbuf() && isatty(STDOUT_FILENO) == 1;
+  return behind(out).rdbuf() == std::cout.rdbuf() && isatty(STDOUT_FILENO) == 1;
 }
 
 // 0: no limit.
@@ -48,12 +48,12 @@ bool is_terminal(const std::ostream& out) {
   return writes_to_a_terminal(out) && environment("TERM") != "dumb";
 }
 
-std::string view(report::Document document, const ViewOptions& options, const std::ostream& out) {
+TerminalText view(report::Document document, const ViewOptions& options, const std::ostream& out) {
   constexpr std::size_t least_prose = 40, most_prose = 120;  // columns: narrower or wider is hard to read
   const std::size_t width = width_of(out);
   report::arrange(document, {width, options.columns, options.sort});
-  return report::write_text(document, width == 0 ? most_prose : std::clamp(width, least_prose, most_prose),
-                            in_color(options.color, out));
+  return {report::write_text(document, width == 0 ? most_prose : std::clamp(width, least_prose, most_prose),
+                             in_color(options.color, out))};
 }
 
 std::vector<std::string> labels_of(const std::vector<std::string>& paths) {

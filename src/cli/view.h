@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/clean_stream.h"
 #include "cli/verbs.h"
 #include "report/document.h"
 
@@ -18,7 +19,7 @@ inline const ViewOptions under_a_launcher{.columns = {}, .sort = "order", .color
 /// The document as text for `out`: arranged as the options ask, as wide as the terminal that `out` is, or as COLUMNS
 /// says, or without limit; verdicts in colour on a terminal, unless NO_COLOR is set, or as the options say.
 /// Throws Error for a column that no table has.
-std::string view(report::Document document, const ViewOptions& options, const std::ostream& out);
+TerminalText view(report::Document document, const ViewOptions& options, const std::ostream& out);
 
 /// What tables call files: their own names where these tell them apart, else the paths as they were given.
 std::vector<std::string> labels_of(const std::vector<std::string>& paths);

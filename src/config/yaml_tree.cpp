@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -257,16 +258,8 @@ std::string yaml_word(std::string_view text) {
                      text.back() != ' ' && text.back() != ':' && text.find(": ") == std::string_view::npos &&
                      !same_word(text, "null");
   if (plain) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
+  // What escaped() writes for unprintable characters is what YAML has for them.
+  return '"' + escaped(replaced(text, {{'"', "\\\""}, {'\\', "\\\\"}})) + '"';
 }
 
 std::string yaml_value(const std::string& canonical) {

@@ -4,18 +4,12 @@
 #include <cstdint>
 #include <sstream>
 
+#include "base/escape.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
 namespace harness::report {
 namespace {
-
-// C0 and C1 controls, marks and overrides of writing direction, line and paragraph separators, byte order marks, and
-// what is no character at all (which XML forbids).
-bool unwanted(std::uint32_t c) {
-  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x061C || (c >= 0x200B && c <= 0x200F) ||
-         (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF || (c & 0xFFFE) == 0xFFFE;
-}
 
 // Every character that is wanted, through `keep`; what is not UTF-8 as `broken`.
 template <class Keep>
@@ -43,14 +37,14 @@ std::size_t columns_of(std::string_view text) {
 
 std::string one_line(std::string_view text) {
   return filtered(text, "?", [](std::uint32_t code, std::string_view character) {
-    return unwanted(code) ? std::string_view(" ") : character;
+    return is_unprintable(code) ? std::string_view(" ") : character;
   });
 }
 
 std::string cleaned(std::string_view text) {
   return filtered(text, "\uFFFD", [](std::uint32_t code, std::string_view character) {
     const bool layout = code == '\n' || code == '\t';
-    return unwanted(code) && !layout ? std::string_view() : character;
+    return is_unprintable(code) && !layout ? std::string_view() : character;
   });
 }
 

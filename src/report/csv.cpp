@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -15,25 +16,37 @@
 namespace harness::report {
 namespace {
 
-// One line of CSV as RFC 4180 has it: texts are quoted where they must be, numbers have full precision, and what has
-// no value is empty.
+// Whether a spreadsheet would compute a text instead of showing it.
+bool is_formula(std::string_view text) {
+  const std::string_view rest = trim(text);
+  if (rest.empty() || std::string_view("=+-@").find(rest.front()) == std::string_view::npos) return false;
+  double number = 0;
+  const char* const begin = rest.data() + (rest.front() == '+' ? 1 : 0);
+  const auto [end, error] = std::from_chars(begin, rest.data() + rest.size(), number);
+  return error != std::errc() || end != rest.data() + rest.size();
+}
+
+// One line of CSV as RFC 4180 has it: texts are cleaned, and quoted where they must be, an apostrophe before what a
+// spreadsheet would take for a formula; numbers have full precision, and what has no value is empty.
 class CsvLine {
  public:
   void text(std::string_view value) {
-    if (started_) out_ += ',';
-    started_ = true;
-    if (value.find_first_of(",\"\r\n") == std::string_view::npos) {
-      out_ += value;
-      return;
-    }
-    out_ += '"' + replaced(value, {{'"', "\"\""}}) + '"';
+    std::string clean = cleaned(value);
+    if (is_formula(clean)) clean.insert(0, "'");
+    const bool plain = clean.find_first_of(",\"\r\n") == std::string::npos;
+    add(plain ? clean : '"' + replaced(clean, {{'"', "\"\""}}) + '"');
   }
   void number(const std::optional<double>& value) {
-    text(value && std::isfinite(*value) ? fmt::format("{}", *value) : "");
+    add(value && std::isfinite(*value) ? fmt::format("{}", *value) : "");
   }
   std::string take() { return std::move(out_) + "\n"; }
 
  private:
+  void add(const std::string& cell) {
+    if (started_) out_ += ',';
+    started_ = true;
+    out_ += cell;
+  }
   std::string out_;
   bool started_ = false;
 };

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/text.h"
 #include "config/model.h"
 #include "config/registry.h"
@@ -210,9 +211,9 @@ std::string pytorch_text(const Proven& proven, Remarks remarks) {
 }  // namespace
 
 std::string script_word(std::string_view text) {
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      fail("{} has a control character and cannot be written into a shell script", quote(text));
+  if (escaped(text) != text) {
+    fail("{} has a control character or bytes that are not UTF-8, and cannot be written into a shell script",
+         quote(text));
   }
   return shell_word(text);
 }

@@ -8,14 +8,14 @@ namespace harness {
 namespace {
 
 TEST(Escape, ControlsOfEveryKind) {
-  EXPECT_EQ(escaped("a\x1b[31m\n\t\x7f"), "a\\x1b[31m\\x0a\\x09\\x7f");
-  EXPECT_EQ(escaped("\u009b31m"), "\\x9b31m");  // a control sequence introducer in one character
+  EXPECT_EQ(escaped("a\x1b[31m\n\t\x7f"), "a\\x1b[31m\\x0a\\x09\\u007f");
+  EXPECT_EQ(escaped("\u009b31m"), "\\u009b31m");  // a control sequence introducer in one character
   EXPECT_EQ(escaped("\u202etxt\u2066\u200f\u061c\u2028"), "\\u202etxt\\u2066\\u200f\\u061c\\u2028");
 }
 
 TEST(Escape, TextStaysAsItIs) {
   EXPECT_EQ(escaped("naïve – 数 🙂 \u00a0"), "naïve – 数 🙂 \u00a0");
-  EXPECT_EQ(escaped_lines("two\n\tlines\u009b\r"), "two\n\tlines\\x9b\\x0d");
+  EXPECT_EQ(escaped_lines("two\n\tlines\u009b\r"), "two\n\tlines\\u009b\\x0d");
 }
 
 // Some terminals read a single byte 0x9b as U+009B, and some an overlong form of it.
@@ -29,7 +29,7 @@ TEST(Escape, WhatIsNotUtf8) {
 }
 
 TEST(Escape, QuotesUseIt) {
-  EXPECT_EQ(quote("\u009b\u202e\n"), "'\\x9b\\u202e\\x0a'");
+  EXPECT_EQ(quote("\u009b\u202e\n"), "'\\u009b\\u202e\\x0a'");
 }
 
 }  // namespace
