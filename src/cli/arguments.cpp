@@ -156,6 +156,8 @@ Parser::Parser(Arguments& a) {
                    "FILE and --rounds N, add rounds to a complete one")
       ->expected(0, 1)
       ->type_name("[FILE]");
+  sweep->add_flag("--trust-file", a.sweep.trust_file,
+                  "with --resume FILE of another user's: let its `env` load code, as LD_PRELOAD does");
   plan = app.add_subcommand("plan",
                             "show what would run, whether it fits, and which effects it can resolve; needs no MPI");
   add_common(*plan, a.plan.config, a.plan.overrides, a.plan.only, a);

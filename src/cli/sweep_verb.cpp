@@ -6,6 +6,7 @@
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "cli/one_sweep.h"
+#include "cli/recorded_environment.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "config/experiment.h"
@@ -39,6 +40,8 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   if (options.climb) return climb(job, options, out, err);
   if (options.resume && options.output.empty()) fail("--resume needs the file to continue: --resume FILE");
   if (!options.resume && options.config.empty()) fail("sweep needs a configuration, such as configs/laptop.yaml");
+  if (options.trust_file && !(options.resume && options.config.empty()))
+    fail("--trust-file is about a file that is resumed alone: --resume FILE --trust-file");
   require_named_backend(options.overrides);
   std::vector<std::string> only = options.only;
   config::Experiment experiment = options.config.empty() ? take_recorded(options, job.size(), only)
@@ -49,10 +52,12 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   const std::unique_ptr<job::Job> simulated = simulated_job(job, experiment, options);
   job::Job& runs = simulated ? *simulated : job;
   const plan::Plan plan = plan_sweep(runs, experiment, only, processes_for(options.wrap, options.resume ? path : ""));
+  const std::string foreign_code = options.config.empty() ? foreign_code_in(plan, path, options.trust_file) : "";
   const OutputRequest output{path, options.resume, options.force,
                              options.rounds.empty() ? 0 : experiment.measure.rounds};
 
   sweep::ProgressLine progress(err, isatty(STDERR_FILENO) != 0);
+  if (!foreign_code.empty()) progress.say(foreign_code);
   const auto [state, result] = measure_sweep(runs, plan, output, {options.command, options.wrap, options.resume},
                                              {options.sysroot, !options.require.empty()}, progress);
   const analysis::Summary summary = analysis::summarise(result);

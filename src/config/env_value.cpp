@@ -161,6 +161,21 @@ bool belongs_to_launcher(std::string_view name) {
   return std::ranges::any_of(launcher_prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
+bool runs_foreign_code(std::string_view name) {
+  constexpr std::array<std::string_view, 3> beginnings = {"LD_", "PYTHON", "PERL"};
+  constexpr std::array<std::string_view, 6> within = {"PRELOAD",   "PLUGIN",    "INJECTION",
+                                                      "LIBRARIES", "COMPONENT", "DRIVERS"};
+  constexpr std::array<std::string_view, 5> whole = {"NCCL_NET", "NCCL_PROFILER", "NCCL_CONF_FILE", "BASH_ENV", "ENV"};
+  const std::string upper = [&] {
+    std::string text(name);
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    return text;
+  }();
+  return starts_with_any(upper, beginnings) || upper.ends_with("PATH") || upper.ends_with("_DIR") ||
+         std::ranges::any_of(within, [&](std::string_view part) { return upper.find(part) != std::string::npos; }) ||
+         std::ranges::find(whole, upper) != whole.end();
+}
+
 Variable env_variable() {
   Variable v;
   v.name = "env";

@@ -22,4 +22,8 @@ void check_env_entry(std::string_view name, std::string_view value);
 /// What a launcher sets for its processes ("OMPI_…", "SLURM_…").
 bool belongs_to_launcher(std::string_view name);
 
+/// Whether a variable can make a loader, a library or a shell run code that lies elsewhere: LD_PRELOAD, search paths,
+/// plug-ins, injected libraries.
+bool runs_foreign_code(std::string_view name);
+
 }  // namespace harness::config
