@@ -54,7 +54,7 @@ _harness() {
       --backend | --oracle)
         case $verb in sweep | plan) _harness_words "cpu cuda sim" ;; *) _harness_words "cpu cuda" ;; esac ;;
       --like | --with) _harness_files '*.h5' ;;
-      -o | --output | --json | --compare | --reference | --bundle | --read | --against) _harness_files '*' ;;
+      -o | --output | --json | --compare | --reference | --against) _harness_files '*' ;;
       *) _harness_words "$values" ;;
     esac
   elif [[ $current == -* ]]; then

@@ -322,20 +322,16 @@ void Parser::add_doctor(DoctorOptions& o) {
       ->add_option("--stages", o.stages,
                    "of static, nccl, load (default: all); static alone starts no worker and takes seconds")
       ->type_name("LIST");
-  auto* bundle =
-      doctor
-          ->add_option("--bundle", o.bundle, "also write what was seen, with names and addresses replaced, to send it")
+  auto* against =
+      doctor->add_option("--against", o.against, "say first what has changed since the sweep in FILE, node by node")
           ->type_name("FILE");
-  doctor->add_flag("--force", o.force, "the bundle may replace a file");
-  auto* read = doctor->add_option("--read", o.read, "judge a bundle, or the record in a result file, not these nodes")
-                   ->type_name("FILE");
-  auto* against = doctor
-                      ->add_option("--against", o.against,
-                                   "say first what has changed since FILE, a bundle or a result file, node by node")
-                      ->type_name("FILE");
+  auto* record = doctor
+                     ->add_option("result", o.record,
+                                  "with --against: compare the nodes as this result file records them, not as they are")
+                     ->type_name("RESULT")
+                     ->needs(against);
   auto* allreduce = doctor->add_option("--allreduce", o.allreduce, "the least time that an all-reduce of SIZE can take")
                         ->type_name("SIZE")
-                        ->excludes(bundle)
                         ->excludes(against);
   doctor->add_option("--within", o.within, "of it: is that possible in TIME? exit code 2: no")
       ->type_name("TIME")
@@ -344,12 +340,11 @@ void Parser::add_doctor(DoctorOptions& o) {
       ->check(CLI::Range(2, 1 << 20))
       ->needs(allreduce);
   doctor->add_option("--hardware", o.hardware, "of it: on machines of this hardware file, such as h100-sxm")
-      ->needs(allreduce)
-      ->excludes(read);
+      ->needs(allreduce);
   doctor->add_option("--sysroot", o.sysroot,
                      "look below this folder instead of /; {rank} in it is replaced by each rank's number");
-  for (const char* of_these_nodes : {"--stages", "--sysroot"}) read->excludes(doctor->get_option(of_these_nodes));
-  for (const char* of_nodes : {"--read", "--bundle", "--against", "--stages", "--allreduce"})
+  for (const char* of_these_nodes : {"--stages", "--sysroot"}) record->excludes(doctor->get_option(of_these_nodes));
+  for (const char* of_nodes : {"--against", "--stages", "--allreduce"})
     doctor->get_option("--explain")->excludes(doctor->get_option(of_nodes));
 }
 

@@ -9,6 +9,7 @@
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <optional>
 #include <ostream>
 #include <sstream>
 
@@ -52,11 +53,20 @@ int code_of_error(const std::vector<std::string>& arguments, int code) {
   return code != 0 && !arguments.empty() && arguments[0] == "doctor" ? doctor_could_not_run : code;
 }
 
+// What doctor is asked; nothing for another verb or a mistake, which is said by whoever acts on the arguments.
+std::optional<DoctorOptions> asked_of_doctor(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0] != "doctor") return std::nullopt;
+  Arguments a;
+  Parser parser(a);
+  std::ostringstream unheard;
+  int code = 0;
+  return parse(parser, arguments, unheard, unheard, code) ? std::optional(a.doctor) : std::nullopt;
+}
+
 // Whether doctor needs the ranks of a job for what is asked.
 bool looks_at_nodes(const std::vector<std::string>& arguments) {
-  return std::ranges::none_of(arguments, [](const std::string& x) {
-    return x.starts_with("--explain") || x.starts_with("--read") || x.starts_with("--hardware");
-  });
+  const auto asked = asked_of_doctor(arguments);
+  return asked && asked->explain.empty() && asked->record.empty() && asked->hardware.empty();
 }
 
 int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
@@ -121,13 +131,10 @@ int run_sweep(job::Job& job, const Parser& parser, Arguments& a, const std::vect
   return sweep(job, a.sweep, out, err);
 }
 
-// Whether doctor will start workers. A mistake in the command line is rank 0's to say.
+// Whether doctor will start workers.
 bool starts_workers(const std::vector<std::string>& arguments) {
-  Arguments a;
-  Parser parser(a);
-  std::ostringstream unheard;
-  int code = 0;
-  return arguments[0] == "doctor" && parse(parser, arguments, unheard, unheard, code) && starts_workers(a.doctor);
+  const auto asked = asked_of_doctor(arguments);
+  return asked && starts_workers(*asked);
 }
 
 // On rank 0. Returns the exit code of all ranks.
@@ -194,8 +201,8 @@ int run_cli(const std::vector<std::string>& typed, std::ostream& to, std::ostrea
     const std::vector<std::string> arguments = understood(typed);
     const bool help =
         std::any_of(arguments.begin(), arguments.end(), [](const auto& x) { return x == "-h" || x == "--help"; });
-    const bool of_a_job = !arguments.empty() && (arguments[0] == "sweep" || arguments[0] == "calibrate" ||
-                                                 (arguments[0] == "doctor" && looks_at_nodes(arguments)));
+    const bool of_a_job =
+        !arguments.empty() && (arguments[0] == "sweep" || arguments[0] == "calibrate" || looks_at_nodes(arguments));
     if (of_a_job && !help) return run_job(arguments, out, err);
     // Started by mpirun or srun, all others leave it to the first: it works once and prints once.
     if (const auto claim = mpi::launcher_claim(mpi::own_environment); claim && claim->rank != 0) return 0;

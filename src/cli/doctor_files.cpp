@@ -1,34 +1,13 @@
 #include "cli/doctor_files.h"
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/output_file.h"
-#include "doctor/replace.h"
 #include "store/result_file.h"
 
 namespace harness::cli {
 namespace {
-
-constexpr std::string_view hdf5_begins = "\x89HDF\r\n\x1a\n";
-
-// No more than a bundle may have, and a byte by which it is too much.
-std::string beginning_of(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    fail("{} {}", path, std::filesystem::exists(path, error) ? "is no file" : "does not exist");
-  }
-  std::ifstream in(path, std::ios::binary);
-  std::string text(std::min<std::size_t>(doctor::most_bundle_bytes + 1, std::filesystem::file_size(path, error)), '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!in && !in.eof()) fail("{} cannot be read", path);
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  return text;
-}
 
 std::string nodes_text(const std::vector<std::string>& nodes) {
   constexpr std::size_t shown = 3;
@@ -37,23 +16,15 @@ std::string nodes_text(const std::vector<std::string>& nodes) {
 
 }  // namespace
 
-doctor::Bundle read_doctors_file(const std::string& path) {
-  std::string text = beginning_of(path);
-  if (!text.starts_with(hdf5_begins)) return doctor::read_bundle(text, path);
-  text = store::read_result(path, {.rank_seconds = false, .timeline = false}).doctor.facts;
-  if (text.empty()) fail("{} holds no facts of doctor's: it is older, a prediction, or of too many nodes", path);
-  return doctor::read_bundle(text, path);
-}
-
-void write_doctors_file(const std::string& path, const doctor::Bundle& seen, bool overwrite) {
-  write_output(path, doctor::write_bundle(seen.replaced ? seen : doctor::without_names(seen)), overwrite);
+doctor::RecordedFacts read_doctors_record(const std::string& path) {
+  const std::string text = store::read_result(path, {.rank_seconds = false, .timeline = false}).doctor.facts;
+  if (text.empty()) fail("{} holds no facts of doctor's: it is a prediction, or of too many nodes", path);
+  return doctor::read_facts(text, path);
 }
 
 report::Section since_section(const doctor::Changes& changes, const std::string& path) {
   constexpr std::size_t most_rows = 200;
   report::Section section{"since", fmt::format("What has changed since {} ({})", changes.since, path), {}};
-  if (changes.by_place)
-    section.add(report::Paragraph{"There or here, names are replaced: nodes were taken in the order of their ranks."});
   report::List list;
   for (const doctor::Line& line : changes.new_findings) {
     list.items.push_back(fmt::format("new: {} {} on {}: {}", name_of(line.finding.verdict), line.check,
@@ -87,8 +58,11 @@ nlohmann::ordered_json since_json(const doctor::Changes& changes) {
                         {"evidence", line.finding.evidence},
                         {"nodes", line.nodes}});
   }
-  return {{"created", changes.since}, {"by_place", changes.by_place},        {"gone", changes.gone},
-          {"added", changes.added},   {"new_findings", std::move(findings)}, {"facts", std::move(facts)}};
+  return {{"created", changes.since},
+          {"gone", changes.gone},
+          {"added", changes.added},
+          {"new_findings", std::move(findings)},
+          {"facts", std::move(facts)}};
 }
 
 }  // namespace harness::cli

@@ -8,11 +8,8 @@
 
 namespace harness::cli {
 
-/// What doctor saw at another time or place: a bundle, or the record in a result file. Throws Error.
-doctor::Bundle read_doctors_file(const std::string& path);
-
-/// Writes what was seen, with names and addresses replaced. Throws Error like write_output().
-void write_doctors_file(const std::string& path, const doctor::Bundle& seen, bool overwrite);
+/// What doctor saw at the start of a sweep, as its result file records it. Throws Error.
+doctor::RecordedFacts read_doctors_record(const std::string& path);
 
 /// What changed since the file `path` was written: new findings, then facts, node by node.
 report::Section since_section(const doctor::Changes& changes, const std::string& path);

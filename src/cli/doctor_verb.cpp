@@ -8,7 +8,6 @@
 #include "cli/doctor_bound.h"
 #include "cli/doctor_files.h"
 #include "cli/doctor_report.h"
-#include "cli/output_file.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "doctor/diagnosis.h"
@@ -69,10 +68,10 @@ doctor::Diagnosis diagnosis_of(job::Job& job, const std::vector<doctor::Node>& n
   return diagnosis;
 }
 
-int print(const doctor::Diagnosis& diagnosis, const doctor::Bundle& seen, const DoctorOptions& options,
+int print(const doctor::Diagnosis& diagnosis, const doctor::RecordedFacts& seen, const DoctorOptions& options,
           std::ostream& out) {
   std::optional<doctor::Changes> changes;
-  if (!options.against.empty()) changes = doctor::changes_since(read_doctors_file(options.against), seen);
+  if (!options.against.empty()) changes = doctor::changes_since(read_doctors_record(options.against), seen);
   if (options.format == "json") {
     out << doctor_json(diagnosis, changes);
   } else {
@@ -80,7 +79,6 @@ int print(const doctor::Diagnosis& diagnosis, const doctor::Bundle& seen, const 
     if (changes) document.sections.insert(document.sections.begin(), since_section(*changes, options.against));
     out << (options.format == "md" ? report::write_markdown(document) : view(document, under_a_launcher, out).text);
   }
-  if (!options.bundle.empty()) write_doctors_file(options.bundle, seen, options.force);
   return doctor::exit_code(diagnosis, options.strict);
 }
 
@@ -91,8 +89,7 @@ int bound(const std::vector<doctor::Node>& nodes, const DoctorOptions& options, 
 // Before nodes are asked or judged: what is wrong with a file or a size.
 void check(const DoctorOptions& options) {
   if (!options.allreduce.empty()) check_allreduce(options);
-  if (!options.bundle.empty()) check_output(options.bundle, options.force);
-  if (!options.against.empty()) static_cast<void>(read_doctors_file(options.against));
+  if (!options.against.empty()) static_cast<void>(read_doctors_record(options.against));
 }
 
 }  // namespace
@@ -106,7 +103,7 @@ bool starts_workers(const DoctorOptions& options) try {
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out) {
   check(options);
   const std::vector<Stage> stages = stages_of(options);
-  const doctor::Bundle seen{store::own_time(), tool_version(), false, doctor::examine(job, {options.sysroot})};
+  const doctor::RecordedFacts seen{store::own_time(), tool_version(), doctor::examine(job, {options.sysroot})};
   if (!options.allreduce.empty()) return bound(seen.nodes, options, out);
   return print(diagnosis_of(job, seen.nodes, stages), seen, options, out);
 }
@@ -116,11 +113,9 @@ int doctor_alone(const DoctorOptions& options, std::ostream& out) {
     out << doctor::explain(options.explain);
     return 0;
   }
-  if (!options.read.empty()) {
-    check(options);
-    const doctor::Bundle seen = read_doctors_file(options.read);
-    return options.allreduce.empty() ? print(doctor::diagnose(seen.nodes), seen, options, out)
-                                     : bound(seen.nodes, options, out);
+  if (!options.record.empty()) {
+    const doctor::RecordedFacts seen = read_doctors_record(options.record);
+    return print(doctor::diagnose(seen.nodes), seen, options, out);
   }
   return doctor_allreduce(doctor::fabric_of(config::hardware_named(options.hardware), options.ranks), options, out);
 }

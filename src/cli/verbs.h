@@ -129,10 +129,8 @@ struct DoctorOptions {
   std::string explain = {};     // a variable of NCCL to explain instead; "": none
   bool strict = false;          // a warning is exit code 1
   bool all = false;             // also what passed and what was left out
-  std::string read = {};        // judge what this file holds instead of these nodes; "": none
-  std::string bundle = {};      // the file to write what was seen to, for others; "": none
-  std::string against = {};     // the file of an earlier time to compare with; "": none
-  bool force = false;           // the bundle may replace a file
+  std::string against = {};     // the result file of an earlier time to compare with; "": none
+  std::string record = {};      // compare the record in this result file instead of these nodes; "": none
   std::string allreduce = {};   // the size whose least time is asked for instead; "": none
   std::string within = {};      // is it possible in this time; "": not asked
   std::string hardware = {};    // on machines of this hardware file; "": on these nodes
@@ -153,7 +151,7 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
 /// Whether doctor() goes beyond what the kernel and the driver say; false where the options contradict each other.
 bool starts_workers(const DoctorOptions& options);
-/// What needs no look at nodes, and so no job: --explain, --read and --hardware.
+/// What needs no look at nodes, and so no job: --explain, --hardware and a record.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
 /// Measures what predictions rest on and writes a hardware file and a calibration.
 int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only

@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "doctor/replace.h"
 
 namespace harness::doctor {
 namespace {
@@ -103,43 +102,32 @@ std::vector<Line> not_there_before(const Diagnosis& now, const Diagnosis& then) 
 
 }  // namespace
 
-Changes changes_since(const Bundle& earlier, const Bundle& present) {
+Changes changes_since(const RecordedFacts& earlier, const RecordedFacts& present) {
   Changes changes;
   changes.since = earlier.created;
-  changes.by_place = earlier.replaced || present.replaced;
-  // Where one has no names, neither has: then both are called by their place.
-  const auto comparable = [&](const Bundle& bundle) {
-    return changes.by_place && !bundle.replaced ? without_names(bundle).nodes : bundle.nodes;
-  };
-  const std::vector<Node> before = comparable(earlier), after = comparable(present);
   std::map<std::string, const Node*> then;
-  for (const Node& node : before) then.try_emplace(node.host, &node);
-  std::map<std::string, std::string> called;  // of the present nodes, what they are compared by: their own names
+  for (const Node& node : earlier.nodes) then.try_emplace(node.host, &node);
+  std::set<std::string> now_there;
   FactChanges comparison;
-  for (std::size_t i = 0; i < after.size(); ++i) {
-    const Node& now = after[i];
-    const std::string& host = present.nodes[i].host;
-    called[now.host] = host;
+  for (const Node& now : present.nodes) {
+    now_there.insert(now.host);
     const auto was = then.find(now.host);
     if (was == then.end()) {
-      changes.added.push_back(host);
+      changes.added.push_back(now.host);
       continue;
     }
-    comparison.compare(host, "", was->second->facts, now.facts);
+    comparison.compare(now.host, "", was->second->facts, now.facts);
     const std::vector<Rank> ranks_before = launched_ranks(*was->second), ranks_now = launched_ranks(now);
     if (ranks_before.size() != ranks_now.size())
-      comparison.add(host, "ranks", std::to_string(ranks_before.size()), std::to_string(ranks_now.size()));
+      comparison.add(now.host, "ranks", std::to_string(ranks_before.size()), std::to_string(ranks_now.size()));
     for (std::size_t k = 0; k < std::min(ranks_before.size(), ranks_now.size()); ++k)
-      comparison.compare(host, "rank: ", ranks_before[k].facts, ranks_now[k].facts);
+      comparison.compare(now.host, "rank: ", ranks_before[k].facts, ranks_now[k].facts);
   }
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    if (!called.contains(before[i].host)) changes.gone.push_back(earlier.nodes[i].host);
+  for (const Node& node : earlier.nodes) {
+    if (!now_there.contains(node.host)) changes.gone.push_back(node.host);
   }
   changes.facts = comparison.take();
-  changes.new_findings = not_there_before(diagnose(after), diagnose(before));
-  for (Line& line : changes.new_findings) {
-    for (std::string& host : line.nodes) host = called[host];
-  }
+  changes.new_findings = not_there_before(diagnose(present.nodes), diagnose(earlier.nodes));
   return changes;
 }
 

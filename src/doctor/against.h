@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "doctor/bundle.h"
 #include "doctor/diagnosis.h"
+#include "doctor/recorded_facts.h"
 
 namespace harness::doctor {
 
@@ -17,14 +17,13 @@ struct Change {
 /// What changed on the nodes since an earlier look.
 struct Changes {
   std::string since;                     // when that was
-  bool by_place = false;                 // one look has no names: nodes were taken in their order
   std::vector<std::string> gone, added;  // hosts
   std::vector<Change> facts;             // in the order of nodes, then of names
   std::vector<Line> new_findings;        // failures and warnings that were not there then
 };
 
-/// Nodes are the same by host, or by their place where the names of one look are replaced. Facts that differ at every
-/// look (load, free memory, temperature) do not count, and what counts events counts where it has risen.
-Changes changes_since(const Bundle& earlier, const Bundle& present);
+/// Nodes are the same by host. Facts that differ at every look (load, free memory, temperature) do not count, and what
+/// counts events counts where it has risen.
+Changes changes_since(const RecordedFacts& earlier, const RecordedFacts& present);
 
 }  // namespace harness::doctor

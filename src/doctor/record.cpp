@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "doctor/bundle.h"
 #include "doctor/diagnosis.h"
+#include "doctor/recorded_facts.h"
 #include "store/owner.h"
 
 namespace harness::doctor {
@@ -144,8 +144,8 @@ store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge
     row.nodes = static_cast<std::int32_t>(line.nodes.size());
   }
   if (sweep.uses_gpus) add_cases(nodes, sweep, record.findings);
-  record.facts = write_bundle({store::own_time(), tool_version(), false, nodes});
-  if (record.facts.size() > most_bundle_bytes) record.facts.clear();
+  record.facts = write_facts({store::own_time(), tool_version(), nodes});
+  if (record.facts.size() > most_fact_bytes) record.facts.clear();
   return record;
 }
 

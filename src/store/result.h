@@ -193,7 +193,7 @@ struct ResultFinding {
 /// What doctor saw and found at the start of the sweep; empty in older files and in predictions.
 struct DoctorRecord {
   std::vector<ResultFinding> findings;  // worst first; those of cases after those of nodes
-  std::string facts;                    // of each node, in the format of `harness doctor --bundle`; "": not kept
+  std::string facts;                    // of each node, as doctor/recorded_facts.h writes them; "": not kept
 };
 
 /// A stage of a climb that came before this sweep: what was changed then, and where it started from.

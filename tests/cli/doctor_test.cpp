@@ -11,7 +11,6 @@
 #include "doctor/answering_job.h"
 #include "doctor/node_fixture.h"
 #include "doctor/record.h"
-#include "support/files.h"
 #include "support/sample_results.h"
 #include "support/temporary_folder.h"
 #include "written_result.h"
@@ -101,89 +100,50 @@ TEST(Doctor, ARudeNameIsHarmless) {
   EXPECT_TRUE(nlohmann::json::parse(told(tree, {.format = "json"}).text, nullptr, false).is_object());
 }
 
-// A bundle judged elsewhere says the same; names are replaced, and no file is overwritten unasked.
-TEST(Doctor, ABundleIsJudgedElsewhere) {
-  const test::TemporaryFolder folder;
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
-  tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
-  const std::string path = folder / "bundle.json";
-  const Told here = told(tree, {.bundle = path});
-  EXPECT_THROW(told(tree, {.bundle = path}), Error);
-  EXPECT_EQ(told(tree, {.bundle = path, .force = true}).code, 2);
-  std::ostringstream out, err;
-  EXPECT_EQ(run_cli({"doctor", "--read", path}, out, err), 2) << err.str();
-  std::string expected = here.text;
-  for (std::size_t at = expected.find("dgx01"); at != std::string::npos; at = expected.find("dgx01")) {
-    expected.replace(at, 5, "node1");
-  }
-  EXPECT_EQ(out.str(), expected);
-}
-
-// What was read somewhere is written on as it is: when it was seen, and by whose program.
-TEST(Doctor, ABundleOfABundleIsTheSame) {
-  const test::TemporaryFolder folder;
-  const test::NodeTree tree("dgx01");
-  told(tree, {.bundle = folder / "first.json"});
-  std::string text = test::text_of(folder / "first.json");
-  const std::string key = "\"created\":\"20";
-  text.replace(text.find(key), key.size(), "\"created\":\"19");
-  folder.write("old.json", text);
-  std::ostringstream out, err;
-  EXPECT_EQ(run_cli({"doctor", "--read", folder / "old.json", "--bundle", folder / "second.json"}, out, err), 0)
-      << err.str();
-  EXPECT_EQ(test::text_of(folder / "second.json"), text);
-  std::ostringstream nothing;
-  EXPECT_EQ(run_cli({"doctor", "--read", folder / "old.json", "--bundle", folder / "first.json"}, nothing, err), 3);
-  EXPECT_EQ(nothing.str(), "");  // said before anything is judged
-}
-
-TEST(Doctor, SaysFirstWhatHasChangedSinceABundle) {
-  const test::TemporaryFolder folder;
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
-  const std::string path = folder / "bundle.json";
-  told(tree, {.bundle = path});
-  EXPECT_THAT(told(tree, {.against = path}).text, HasSubstr("nothing, of what does not change at every look"));
-  tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
-  const std::string text = told(tree, {.against = path}).text;
-  EXPECT_THAT(text, AllOf(HasSubstr("What has changed since 20"), HasSubstr("new: fail pcie.width on dgx01: adapter"),
-                          HasSubstr("hca/mlx5_2/width  16   8")));
-  EXPECT_LT(text.find("hca/mlx5_2/width"), text.find("\nverdict"));
-  const auto json = nlohmann::json::parse(told(tree, {.format = "json", .against = path}).text);
-  EXPECT_EQ(json.at("since").at("facts").at(0).at("was"), "16");
-  EXPECT_EQ(json.at("since").at("new_findings").size(), 2u);
-}
-
-// A result file's record is as good as a bundle; a file without one says so.
-TEST(Doctor, ReadsTheRecordInAResult) {
-  const test::TemporaryFolder folder;
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+// What a sweep of the node would record.
+void write_record(const std::string& path, const test::NodeTree& tree) {
   store::Result result = test::samples::everything();
-  const std::string path = folder / "r.h5";
+  result.doctor = doctor::record_of({tree.node(2)}, {});
   test::samples::write_result(path, result);
-  std::ostringstream out, err;
-  EXPECT_EQ(run_cli({"doctor", "--read", path}, out, err), 3);
-  EXPECT_THAT(err.str(), HasSubstr("r.h5 holds no facts of doctor's"));
-  result.doctor = doctor::record_of({tree.node(8)}, {});
-  test::samples::write_result(path, result);
-  EXPECT_EQ(run_cli({"doctor", "--read", path}, out, err), 0);
-  EXPECT_THAT(out.str(), HasSubstr("1 node, 8 ranks, 8 NVIDIA GPUs"));
-  tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
-  EXPECT_THAT(told(tree, {.against = path}).text, HasSubstr("new: fail pcie.width on dgx01"));
 }
 
-TEST(Doctor, ABundleThatIsNoneIsOneLine) {
+TEST(Doctor, SaysFirstWhatHasChangedSinceASweep) {
   const test::TemporaryFolder folder;
-  folder.write("x.json", "[[[");
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  const std::string monday = folder / "monday.h5", tuesday = folder / "tuesday.h5";
+  write_record(monday, tree);
+  tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
+  const std::string text = told(tree, {.against = monday}).text;
+  EXPECT_THAT(text, AllOf(HasSubstr("What has changed since 20"), HasSubstr("new: fail pcie.width on dgx01: adapter"),
+                          HasSubstr("hca/mlx5_2/width         16")));
+  EXPECT_LT(text.find("hca/mlx5_2/width"), text.find("\nverdict"));
+  const auto json = nlohmann::json::parse(told(tree, {.format = "json", .against = monday}).text);
+  EXPECT_EQ(json.at("since").at("new_findings").size(), 2u);
+
+  // The same from two result files, on any machine and without a job.
+  write_record(tuesday, tree);
   std::ostringstream out, err;
-  EXPECT_EQ(run_cli({"doctor", "--read", folder / "x.json"}, out, err), 3);
-  EXPECT_EQ(run_cli({"doctor", "--read", folder / "none.json"}, out, err), 3);
-  EXPECT_EQ(run_cli({"doctor", "--read", folder / "."}, out, err), 3);
+  EXPECT_EQ(run_cli({"doctor", "--against", monday, tuesday}, out, err), 2) << err.str();
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("What has changed since 20"), HasSubstr("1 node, 2 ranks, 8 NVIDIA GPUs"),
+                               HasSubstr("new: fail pcie.width on dgx01: adapter")));
+  std::ostringstream same;
+  EXPECT_EQ(run_cli({"doctor", "--against", tuesday, tuesday}, same, err), 2) << err.str();
+  EXPECT_THAT(same.str(), HasSubstr("nothing, of what does not change at every look"));
+}
+
+TEST(Doctor, AFileWithoutARecordIsOneLine) {
+  const test::TemporaryFolder folder;
+  test::samples::write_result(folder / "r.h5", test::samples::everything());
+  folder.write("x.h5", "[[[");
+  std::ostringstream out, err;
+  for (const char* file : {"r.h5", "x.h5", "none.h5", "."})
+    EXPECT_EQ(run_cli({"doctor", "--against", folder / file, folder / "r.h5"}, out, err), 3) << file;
+  EXPECT_EQ(run_cli({"doctor", folder / "r.h5"}, out, err), 3);  // judging it alone is `show`
   const std::string lines = err.str();
-  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 3);
-  EXPECT_THAT(lines, AllOf(HasSubstr("x.json is no record of doctor's"), HasSubstr("none.json does not exist")));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 5) << lines;
+  EXPECT_THAT(lines, HasSubstr("r.h5 holds no facts of doctor's"));
+  EXPECT_EQ(out.str(), "");
 }
 
 TEST(Doctor, SaysThatAnAllReduceIsImpossible) {
@@ -211,7 +171,7 @@ TEST(Doctor, SaysThatAnAllReduceIsImpossible) {
                                                 {"--hardware", "h100-sxm", "--within", "soon"},
                                                 {"--hardware", "h100-sxm", "--ranks", "1"},
                                                 {"--hardware", "h100-sxm", "--within", "0 s"},
-                                                {"--hardware", "h100-sxm", "--read", "x"}}) {
+                                                {"--hardware", "h100-sxm", "--against", "x"}}) {
     const Told told = ask(wrong);
     EXPECT_EQ(told.code, 3) << told.text;
   }

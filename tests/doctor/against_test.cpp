@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "doctor/replace.h"
 #include "node_fixture.h"
 
 namespace harness::doctor {
@@ -19,13 +18,13 @@ Node healthy(const std::string& host) {
   return node;
 }
 
-Bundle earlier() {
-  return {"2026-01-02T03:04:05Z", "0.1.0", false, {healthy("n1"), healthy("n2"), healthy("n3")}};
+RecordedFacts earlier() {
+  return {"2026-01-02T03:04:05Z", "0.1.0", {healthy("n1"), healthy("n2"), healthy("n3")}};
 }
 
 // What is seen now, with its names.
-Bundle seen(const std::vector<Node>& nodes) {
-  return {"2026-02-03T04:05:06Z", "0.1.0", false, nodes};
+RecordedFacts seen(const std::vector<Node>& nodes) {
+  return {"2026-02-03T04:05:06Z", "0.1.0", nodes};
 }
 
 std::vector<std::string> said_of(const Changes& changes) {
@@ -76,7 +75,7 @@ TEST(Against, NamesFactsByNodeAndWhatIsWrongSince) {
 
 // After another start of a node its counters are small again.
 TEST(Against, ACounterThatFellIsNoChange) {
-  Bundle before = earlier();
+  RecordedFacts before = earlier();
   before.nodes[0].facts.set("port/mlx5_4/1/counter/link_downed", "3");
   EXPECT_THAT(said_of(changes_since(before, earlier())), IsEmpty());
 }
@@ -93,36 +92,11 @@ TEST(Against, NodesThatCameAndWent) {
 
 // Whether the stages that need them were asked for is no change of the launch.
 TEST(Against, RanksThatARankStartedAreNone) {
-  Bundle before = earlier();
+  RecordedFacts before = earlier();
   before.nodes[0].ranks.resize(1);
   std::vector<Node> now = earlier().nodes;
   for (std::size_t i = 1; i < now[0].ranks.size(); ++i) now[0].ranks[i].facts.set("started_by", "0");
   EXPECT_THAT(said_of(changes_since(before, seen(now))), IsEmpty());
-}
-
-// Of a bundle whose names are replaced: by place, and told with the names of now.
-TEST(Against, ABundleWithoutNames) {
-  const Bundle before = without_names(earlier());
-  std::vector<Node> now = earlier().nodes;
-  now[1].facts.set("hca/mlx5_2/width", "8");
-  const Changes changes = changes_since(before, seen(now));
-  EXPECT_TRUE(changes.by_place);
-  EXPECT_THAT(said_of(changes),
-              ElementsAre("new ib.pcie on n2", "new pcie.width on n2", "hca/mlx5_2/width: 16 -> 8 on n2"));
-}
-
-// The other way round: what somebody sent, held against a result file with names.
-TEST(Against, NodesWithoutNamesAgainstNamedOnes) {
-  Bundle now = without_names(earlier());
-  now.nodes[1].facts.set("hca/mlx5_2/width", "8");
-  const Changes changes = changes_since(earlier(), now);
-  EXPECT_TRUE(changes.by_place);
-  EXPECT_THAT(changes.gone, IsEmpty());
-  EXPECT_THAT(changes.added, IsEmpty());
-  EXPECT_THAT(said_of(changes),
-              ElementsAre("new ib.pcie on node2", "new pcie.width on node2", "hca/mlx5_2/width: 16 -> 8 on node2"));
-  now.nodes.pop_back();
-  EXPECT_THAT(changes_since(earlier(), now).gone, ElementsAre("n3"));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "doctor/bundle.h"
+#include "doctor/recorded_facts.h"
 #include "node_fixture.h"
 
 namespace harness::doctor {
@@ -36,7 +36,7 @@ TEST(Record, OfHealthyNodesHasTheirFactsAndNoFinding) {
   const store::DoctorRecord record = record_of(nodes, {});
   EXPECT_THAT(lines_of(record), IsEmpty());
   EXPECT_EQ(failures_in_words(record), "");
-  const Bundle kept = read_bundle(record.facts, "the record");
+  const RecordedFacts kept = read_facts(record.facts, "the record");
   ASSERT_EQ(kept.nodes.size(), 2u);
   EXPECT_EQ(kept.nodes[1].host, "dgx02");
   EXPECT_EQ(kept.nodes[1].facts.size(), nodes[1].facts.size());
@@ -53,7 +53,7 @@ TEST(Record, NamesFailuresWithTheirNodesAndWhatToDo) {
 // Nobody could read them again; what they showed stays.
 TEST(Record, FactsThatNoReaderTakesAreLeftOutAndTheFindingsKept) {
   std::vector<Node> nodes = two_nodes("8");
-  nodes[0].facts.set("log/long", std::string(most_bundle_bytes, 'x'));
+  nodes[0].facts.set("log/long", std::string(most_fact_bytes, 'x'));
   const store::DoctorRecord record = record_of(nodes, {});
   EXPECT_EQ(record.facts, "");
   EXPECT_THAT(lines_of(record), ::testing::SizeIs(2));

@@ -1,4 +1,4 @@
-#include "doctor/bundle.h"
+#include "doctor/recorded_facts.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -64,14 +64,14 @@ Shared share_facts_of_ranks(const std::vector<Node>& nodes) {
 // Whatever is wrong below is said of the file.
 class Reader {
  public:
-  Bundle bundle(const Json& whole) {
+  RecordedFacts recorded(const Json& whole) {
     if (!whole.is_object() || !whole.contains("schema") || whole["schema"] != schema_name)
       fail("its schema is not {}", quote(schema_name));
     const std::int64_t version = integer(whole, "schema_version");
     if (version > schema_version)
       fail("it has version {} of its format, and this program knows {}: read it with a newer one", version,
            schema_version);
-    Bundle out{text(whole, "created"), text(whole, "tool_version"), member(whole, "replaced") == true, {}};
+    RecordedFacts out{text(whole, "created"), text(whole, "tool_version"), {}};
     const Facts common = facts(whole, "facts"), common_of_ranks = facts(whole, "facts_of_ranks");
     for (const Json& entry : list(whole, "nodes", most_nodes)) {
       Node& node = out.nodes.emplace_back(Node{text(entry, "host"), {}, together(common, facts(entry, "facts"))});
@@ -133,14 +133,31 @@ class Reader {
   std::size_t count_ = 0, bytes_ = 0;
 };
 
+// Before the text is parsed: the parser's own callback makes it quadratic.
+bool is_nested_deeper(std::string_view text, int most) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > most) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 Json parsed(const std::string& text) {
-  if (text.size() > most_bundle_bytes) fail("it is larger than {} MiB", most_bundle_bytes >> 20);
-  const auto shallow = [](int depth, Json::parse_event_t, Json&) {
-    if (depth > deepest) fail("its JSON is nested too deep");
-    return true;
-  };
+  if (text.size() > most_fact_bytes) fail("it is larger than {} MiB", most_fact_bytes >> 20);
+  if (is_nested_deeper(text, deepest)) fail("its JSON is nested too deep");
   try {
-    return Json::parse(text, shallow);
+    return Json::parse(text);
   } catch (const nlohmann::json::exception&) {
     fail("it is no JSON");
   }
@@ -148,31 +165,27 @@ Json parsed(const std::string& text) {
 
 }  // namespace
 
-std::string write_bundle(const Bundle& bundle) {
+std::string write_facts(const RecordedFacts& facts) {
   std::vector<const Facts*> of_nodes;
-  for (const Node& node : bundle.nodes) of_nodes.push_back(&node.facts);
-  const Shared nodes = of_nodes.empty() ? Shared{} : share(of_nodes), ranks = share_facts_of_ranks(bundle.nodes);
+  for (const Node& node : facts.nodes) of_nodes.push_back(&node.facts);
+  const Shared nodes = of_nodes.empty() ? Shared{} : share(of_nodes), ranks = share_facts_of_ranks(facts.nodes);
   Written list = Written::array();
   std::size_t next_rank = 0;
-  for (std::size_t i = 0; i < bundle.nodes.size(); ++i) {
+  for (std::size_t i = 0; i < facts.nodes.size(); ++i) {
     Written of_ranks = Written::array();
-    for (const Rank& rank : bundle.nodes[i].ranks)
+    for (const Rank& rank : facts.nodes[i].ranks)
       of_ranks.push_back({{"rank", rank.rank}, {"facts", json_of(ranks.own[next_rank++])}});
-    list.push_back({{"host", bundle.nodes[i].host}, {"facts", json_of(nodes.own[i])}, {"ranks", std::move(of_ranks)}});
+    list.push_back({{"host", facts.nodes[i].host}, {"facts", json_of(nodes.own[i])}, {"ranks", std::move(of_ranks)}});
   }
-  const Written whole{{"schema", schema_name},
-                      {"schema_version", schema_version},
-                      {"tool_version", bundle.tool_version},
-                      {"created", bundle.created},
-                      {"replaced", bundle.replaced},
-                      {"facts", json_of(nodes.common)},
-                      {"facts_of_ranks", json_of(ranks.common)},
-                      {"nodes", std::move(list)}};
+  const Written whole{
+      {"schema", schema_name},    {"schema_version", schema_version}, {"tool_version", facts.tool_version},
+      {"created", facts.created}, {"facts", json_of(nodes.common)},   {"facts_of_ranks", json_of(ranks.common)},
+      {"nodes", std::move(list)}};
   return whole.dump(-1, ' ', false, Written::error_handler_t::replace) + "\n";
 }
 
-Bundle read_bundle(const std::string& text, const std::string& name) try {
-  return Reader().bundle(parsed(text));
+RecordedFacts read_facts(const std::string& text, const std::string& name) try {
+  return Reader().recorded(parsed(text));
 } catch (const Error& error) {
   fail("{} is no record of doctor's that this program can read: {}", name, error.what());
 }
