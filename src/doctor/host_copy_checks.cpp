@@ -19,7 +19,7 @@ namespace {
 
 // Half of the lanes, or a slower generation, halve the rate: below 70 % of the usual one something is wrong with a
 // link. Memory of another NUMA node, or an IOMMU that translates, costs less.
-constexpr Tolerance copies_tolerance{0.85, 0.7};
+constexpr Tolerance copies_tolerance{0.85, 0.7, 0.7};
 
 constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 
@@ -94,7 +94,7 @@ class WayJudge {
     const bool named = verdicts_[rank] != Verdict::pass, low = shares_[rank] < sound_share && !is_low_everywhere();
     if (!named && !low) return std::nullopt;
     std::vector<std::string> beside;
-    if (named) beside.push_back("the usual is " + rate_text(likeness_.usual * units_[rank]));
+    if (named) beside.push_back("the fast ones " + rate_text(likeness_.usual * units_[rank]));
     if (!std::isnan(shares_[rank])) beside.push_back(percent(shares_[rank], 0) + " of what its links carry");
     return Finding{named ? verdicts_[rank] : Verdict::warn, fmt::format("{} ({})", of(rank), join(beside, "; ")), ""};
   }

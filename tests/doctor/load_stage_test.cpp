@@ -55,7 +55,7 @@ TEST(LoadStage, ARankWithSlowProductsIsNamed) {
   job.product_s[5] = 1.06e-3;
   EXPECT_EQ(
       told(said_by(job)),
-      Lines{"warn load.products host2: rank 5 reaches 1.04 PFLOP/s in matrix products, the usual is 1.10 PFLOP/s"});
+      Lines{"warn load.products host2: rank 5 reaches 1.04 PFLOP/s in matrix products, the fast ones 1.10 PFLOP/s"});
   job.product_s[5] = 1.2e-3;
   EXPECT_THAT(told(said_by(job)), ElementsAre(HasSubstr("fail load.products host2: rank 5 reaches 916 TFLOP/s")));
 }
@@ -109,7 +109,7 @@ TEST(LoadStage, WhatSlowsAGpuDownUnderLoadIsNamed) {
   for (machine::GpuStatistics& gpu : job.gpu) gpu.throttle_reasons = 0;
   job.gpu[1].mean_sm_clock_hz = 1.4e9;
   EXPECT_EQ(told(said_by(job)),
-            Lines{"warn load.clocks host0: the GPU of rank 1 runs at 1400 MHz under load, the usual is 1700"});
+            Lines{"warn load.clocks host0: the GPU of rank 1 runs at 1400 MHz under load, the fast ones at 1700"});
 }
 
 TEST(LoadStage, ALinkThatStaysSlowWhereOthersDoNotIsNamed) {
@@ -145,7 +145,8 @@ TEST(LoadStage, ANodeWithASlowAllReduceIsNamed) {
   job.node_bytes_per_s = {300e9, 300e9, 100e9, 300e9};
   EXPECT_EQ(
       told(said_by(job)),
-      Lines{"fail load.node_all_reduce host2: the all-reduce within the node reaches 100 GB/s, the usual is 300 GB/s"});
+      Lines{
+          "fail load.node_all_reduce host2: the all-reduce within the node reaches 100 GB/s, the fast ones 300 GB/s"});
 }
 
 TEST(LoadStage, ARankWithASlowLinkIsNamedAndItsPartnersAreNot) {
@@ -154,7 +155,7 @@ TEST(LoadStage, ARankWithASlowLinkIsNamedAndItsPartnersAreNot) {
     give_gpus(job, 2);
     job.link_bytes_per_s[5] = 20e9;
     EXPECT_EQ(told(said_by(job)),
-              Lines{"fail load.pairs host2: rank 5 reaches 20 GB/s to every other node it met, the usual is 50 GB/s"})
+              Lines{"fail load.pairs host2: rank 5 reaches 20 GB/s to every other node it met, the fast ones 50 GB/s"})
         << nodes;
   }
 }
@@ -164,7 +165,7 @@ TEST(LoadStage, ASlowWayBetweenTwoQuickNodesIsNamedByBoth) {
   give_gpus(job, 2);
   job.way = [](int a, int b) { return std::minmax(a, b) == std::minmax(1, 3) ? 35e9 : 50e9; };
   EXPECT_EQ(told(said_by(job)),
-            Lines{"warn load.pairs host1: 2 of 2 ranks reach 35 GB/s between host1 and host3, the usual is 50 GB/s"});
+            Lines{"warn load.pairs host1: 2 of 2 ranks reach 35 GB/s between host1 and host3, the fast ones 50 GB/s"});
 }
 
 // mpirun --map-by node: the ranks of a node are not neighbours.
