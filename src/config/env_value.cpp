@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/registry_rows.h"
+#include "nccl/foreign_names.h"
 #include "nccl/names.h"
 #include "nccl/values.h"
 
@@ -123,7 +124,7 @@ void check_name(std::string_view name) {
   if (belongs_to_launcher(name)) {
     fail("{} cannot be in env: it belongs to the launcher and is not passed on to workers", name);
   }
-  if (name.starts_with("NCCL_") && !nccl::knows(name)) {
+  if (name.starts_with("NCCL_") && !nccl::knows(name) && nccl::find_foreign_name(name) == nullptr) {
     fail("NCCL 2.18 to 2.30 does not know {} and would silently ignore it{}", name,
          did_you_mean(nccl::nearest_name(name)));
   }

@@ -9,6 +9,7 @@
 #include "doctor/check.h"
 #include "doctor/docs.h"
 #include "nccl/device_list.h"
+#include "nccl/foreign_names.h"
 #include "nccl/names.h"
 #include "nccl/reference.h"
 #include "nccl/values.h"
@@ -57,7 +58,8 @@ void unknown_names(const Node& node, const Cluster&, Findings& out) {
   if (nothing_set(node, out)) return;
   for (const auto& [name, value] : all_settings(node)) {
     const nccl::Entry* entry = nccl::find_entry(name);
-    if (entry != nullptr ? entry->is_read : nccl::knows(name)) continue;
+    const bool somebody_reads_it = nccl::knows(name) || nccl::find_foreign_name(name) != nullptr;
+    if (entry != nullptr ? entry->is_read : somebody_reads_it) continue;
     const std::string near = nccl::nearest_name(name);
     const std::string meant = near.empty() ? "unset it" : fmt::format("did you mean {}?", near);
     out.warn(fmt::format("{}={}: NCCL does not know this name and ignores it", name, value),

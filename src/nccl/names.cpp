@@ -74,10 +74,6 @@ constexpr std::array<std::string_view, 47> texts{{
 }};
 // clang-format on
 
-// The network plug-ins of HPC-X (SHARP, UCX) and Google, tuner and profiler plug-ins have settings of their own.
-constexpr std::array<std::string_view, 9> plug_ins{"SHARP_",         "UCX_",       "IBEXT_", "PLUGIN_", "FASTRAK_",
-                                                   "GPUDIRECTTCPX_", "INSPECTOR_", "TUNER_", "PROFILE_"};
-
 bool has(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::binary_search(names, name);
 }
@@ -91,8 +87,7 @@ bool reads_integer(std::string_view name) {
 bool knows(std::string_view name) {
   if (!name.starts_with(prefix)) return false;
   const std::string_view tail = name.substr(prefix.size());
-  return has(integers, tail) || has(texts, tail) ||
-         std::ranges::any_of(plug_ins, [&](std::string_view plug_in) { return tail.starts_with(plug_in); });
+  return has(integers, tail) || has(texts, tail);
 }
 
 std::string nearest_name(std::string_view name) {

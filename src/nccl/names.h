@@ -10,7 +10,7 @@ namespace harness::nccl {
 
 /// "NCCL_LL_BUFFSIZE": read by strtoll, whatever it says.
 bool reads_integer(std::string_view name);
-/// Also names of NCCL's usual plug-ins ("NCCL_FASTRAK_…").
+/// NCCL itself reads it. Who reads other names that look like NCCL's, foreign_names.h says.
 bool knows(std::string_view name);
 /// The known name nearest to it, "" if none is near.
 std::string nearest_name(std::string_view name);
