@@ -37,8 +37,9 @@ struct Likeness {
 /// tolerance. A fast group has at least one of 32, so that a few measurements that are too good accuse nobody.
 ///
 /// Simulated with normal scatter (outliers_test.cpp): if some are slower by a tenth and all scatter by 1 %, fewer than
-/// 1 of 200 sets is judged wrongly. Of healthy sets, fewer than 1 of 1000 has a finding at 1 % scatter, fewer than 1 of
-/// 30 at 2 %. At 3 % it is 1 of 50 for 16 and more, but 1 of 6 for two: two that differ by a tenth could be either.
+/// 1 of 200 sets is judged wrongly. Of healthy sets, fewer than 1 of 1000 has a finding at 1 % scatter, and 1 of 30 at
+/// 2 %. At 3 % it is 1 of 500 from 16 rates on and 1 of 40 of eight, but 1 of 6 of up to four: their scatter is hardly
+/// known.
 Likeness compare_rates(std::span<const double> rates, const Tolerance& tolerance);
 
 }  // namespace harness::doctor

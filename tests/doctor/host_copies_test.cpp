@@ -97,21 +97,20 @@ TEST(HostCopies, ASlowRankIsNamedWithItsGpu) {
   EXPECT_THAT(
       told(said_with(job, nodes_with_links(job))),
       ElementsAre("warn load.host_copies host2: rank 5 with GPU 0000:1b:00.0 copies 42 GB/s from the GPU (the "
-                  "usual is 52 GB/s; 67 % of what its links carry), 70 GB/s both ways at once (the fast ones 90 "
+                  "fast ones 52 GB/s; 67 % of what its links carry), 70 GB/s both ways at once (the fast ones 90 "
                   "GB/s)"));
 }
 
-// Half of eight ranks: their median lies between, and they scatter as widely as they are slow.
-TEST(HostCopies, RanksThatUseLittleOfTheirLinksAreNamedWithoutUsualOnes) {
+TEST(HostCopies, ASlowHalfIsNamed) {
   test::BenchJob job(4, 2);
   give_gpus(job, 2);
   for (const std::size_t rank : {4, 5, 6, 7}) job.host_copies[rank] = share_of(job.host_copies[rank], 0.5);
-  EXPECT_THAT(told(said_by(job)), IsEmpty());
+  EXPECT_EQ(told(said_by(job)).size(), 4u);
   const auto named = told(said_with(job, nodes_with_links(job)));
   ASSERT_EQ(named.size(), 4u);
-  EXPECT_EQ(named[0],
-            "warn load.host_copies host2: rank 4 with GPU 0000:1a:00.0 copies 27.5 GB/s to the GPU (44 % of what its "
-            "links carry), 26 GB/s from the GPU (41 % of what its links carry)");
+  EXPECT_THAT(named[0],
+              HasSubstr("fail load.host_copies host2: rank 4 with GPU 0000:1a:00.0 copies 27.5 GB/s to the GPU "
+                        "(the fast ones 55 GB/s; 44 % of what its links carry)"));
 }
 
 TEST(HostCopies, ThatAreSlowEverywhereAreOneWarning) {
