@@ -90,6 +90,8 @@ struct Port {
 };
 std::vector<Port> ports_of(const Facts& node);
 bool is_active(const Facts& node, const Port& port);
+/// By its device number, as /sys shows it; false where it does not.
+bool is_older_than_ampere(const Facts& node, const std::string& gpu);
 /// Amazon's adapter, whose driver says ACTIVE whatever happens.
 bool is_efa(const Facts& node, const Port& port);
 bool is_roce(const Facts& node, const Port& port);

@@ -1,89 +1,17 @@
 // What NCCL's log of a node's ranks says, check by check.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <functional>
 #include <map>
 #include <set>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doctor/nccl_stage.h"
+#include "doctor/nccl_node_log.h"
 #include "doctor/nccl_topology.h"
-#include "nccl/words.h"
 
 namespace harness::doctor {
 namespace {
-
-using Words = std::set<std::string>;
-
-// The logs of one node together.
-struct NodeLog {
-  const Node& node;
-  bool several_nodes = false;  // the job has others
-  std::vector<const RankLog*> logs;
-  Words networks, interfaces, versions, nvls, channels, direct, warnings, mtus;
-  std::size_t with_dma_buf = 0;      // logs that say so
-  std::vector<std::string> devices;  // as NCCL numbers them
-  std::set<std::size_t> used;        // of these, by connections that leave the node
-  bool through_host = false;         // ranks of the node talk through host memory
-  bool over_nvlink = false;          // to other nodes, in one NVLink domain
-
-  std::size_t gpus() const { return std::max(node.facts.under("gpu").size(), node.facts.under("nvml").size()); }
-  bool communicates() const { return !used.empty(); }
-};
-
-Words values_of(const std::vector<const RankLog*>& logs, std::string_view fact) {
-  Words all;
-  for (const RankLog* log : logs) {
-    for (const std::string& value : nccl::split_text(log->seen.fact(fact), nccl::fact_separator)) {
-      if (!value.empty()) all.insert(value);
-    }
-  }
-  return all;
-}
-
-std::string text_of(const Words& words) {
-  return join(std::vector<std::string>(words.begin(), words.end()), ", ");
-}
-
-// "transport NET/IB/3/GDRDMA": device 3.
-void read_transports(const nccl::Observed& seen, NodeLog& out) {
-  for (const auto& [name, value] : seen.facts) {
-    const std::vector<std::string> parts = nccl::split_text(name, "/");
-    out.through_host = out.through_host || name.starts_with("transport SHM");
-    out.over_nvlink = out.over_nvlink || name.starts_with("transport P2P/MNNVL");
-    if (parts.size() < 3 || parts[0] != "transport NET") continue;
-    std::size_t device = 0;
-    const char* end = parts[2].data() + parts[2].size();
-    if (std::from_chars(parts[2].data(), end, device).ptr == end) out.used.insert(device);
-  }
-}
-
-NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_nodes) {
-  NodeLog out{node, several_nodes, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0, {}, {}, false, false};
-  for (const RankLog& log : all) {
-    if (std::ranges::find(node.ranks, log.rank, &Rank::rank) == node.ranks.end()) continue;
-    out.logs.push_back(&log);
-    read_transports(log.seen, out);
-    for (const std::string& text : log.seen.warnings) out.warnings.insert(text);
-    if (out.devices.empty()) out.devices = nccl::split_text(log.seen.fact("network_devices"), " ");
-  }
-  out.networks = values_of(out.logs, "network");
-  out.interfaces = values_of(out.logs, "bootstrap_interface");
-  out.versions = values_of(out.logs, "version");
-  out.nvls = values_of(out.logs, "nvls");
-  out.channels = values_of(out.logs, "channels");
-  out.direct = values_of(out.logs, "gpu_direct");
-  out.mtus = values_of(out.logs, "ib_mtu");
-  out.with_dma_buf = static_cast<std::size_t>(
-      std::ranges::count_if(out.logs, [](const RankLog* log) { return !log->seen.fact("dma_buf").empty(); }));
-  return out;
-}
-
-bool on_sockets(const NodeLog& log) {
-  return log.networks.contains("Socket");
-}
 
 // "mlx5_0:1/IB", "mlx5_0:1:0:0/IB" since 2.30: the port, as doctor names it.
 std::string port_of_device(const std::string& device) {
@@ -112,7 +40,7 @@ void judge_network(const NodeLog& log, Findings& out) {
   if (log.networks.size() > 1)
     return out.fail("the ranks of the node use different networks: " + names,
                     "give all ranks the same NCCL_NET, NCCL_IB_HCA and NCCL_NET_PLUGIN (mpirun -x)");
-  if (!on_sockets(log)) return out.pass(names);
+  if (!log.on_sockets()) return out.pass(names);
   const std::vector<std::string> ports = usable_ports(log.node.facts);
   if (has_efa(log.node.facts)) return out.skip("nccl.plugin says it");
   if (ports.empty()) {
@@ -140,20 +68,46 @@ void judge_plugin(const NodeLog& log, Findings& out) {
            "install aws-ofi-nccl and put its folder into LD_LIBRARY_PATH; unset NCCL_NET and NCCL_NET_PLUGIN");
 }
 
+// Why NCCL does not let adapters read what GPUs send, as it decides in graph/paths.cc (ncclTopoCheckGdr): it was told
+// so, or a GPU from before Ampere has no NVLink. "": it should let them.
+std::string why_sends_are_not_direct(const NodeLog& log) {
+  const Facts& facts = log.node.facts;
+  if (setting_of(log.node, "NCCL_NET_GDR_READ") == "0" || values_of(log.logs, "NCCL_NET_GDR_READ").contains("0"))
+    return "NCCL_NET_GDR_READ=0";
+  if (setting_of(log.node, "NCCL_NET_GDR_READ") == "1") return "";
+  const std::vector<std::string> gpus = gpus_of(facts);
+  const auto is_such = [&](const std::string& gpu) {
+    return is_older_than_ampere(facts, gpu) && facts.number("nvml/" + gpu + "/nvlinks_active").value_or(0) == 0;
+  };
+  if (!gpus.empty() && std::ranges::all_of(gpus, is_such)) return "usual for GPUs before Ampere without NVLink";
+  return "";
+}
+
 void judge_gpu_direct(const NodeLog& log, Findings& out) {
   const std::vector<std::string> gpus = gpus_of(log.node.facts);
   if (!gpus.empty() && is_geforce(gpu_model(log.node.facts, gpus.front()))) return out.skip("GeForce has none");
-  if (on_sockets(log)) return out.skip("sockets have none");
+  if (log.on_sockets()) return out.skip("sockets have none");
   if (log.direct.empty()) {
     if (!log.several_nodes) return out.skip("no connection leaves the node");
     if (log.over_nvlink) return out.skip("the nodes talk over NVLink");
     return out.unknown("GPUDirect RDMA", "NCCL's log has no connection over the network");
   }
-  if (log.direct == Words{"enabled"}) return out.pass("on every connection");
+  static const Words on{"enabled"}, off{"disabled"};
+  if (log.direct == on) return out.pass("on every connection");
+  if (const std::string usual = why_sends_are_not_direct(log); !usual.empty() && log.direct_sends == off) {
+    if (log.direct_receives == on) return out.pass(fmt::format("on every connection that receives ({})", usual));
+    if (log.direct_receives.empty())
+      return out.unknown("GPUDirect RDMA",
+                         "NCCL's log has no connection that receives, and sends do without: " + usual);
+  }
   const std::string remedy =
       "load nvidia-peermem or use the driver's open modules, which have dma-buf (gdr.module); look at "
       "NCCL_NET_GDR_LEVEL and at whether GPU and adapter share a switch (topo.nearest)";
-  if (log.direct == Words{"disabled"}) {
+  if (log.direct_sends == off && log.direct_receives == on) {
+    return out.warn("GPUs receive by GPUDirect RDMA, but what they send goes through host memory",
+                    "unset NCCL_NET_GDR_READ, or set it to 1; look at nccl.peers and gpu.nvlink");
+  }
+  if (log.direct == off) {
     if (log.communicates()) return out.fail("no connection uses GPUDirect RDMA: all goes through host memory", remedy);
     return out.warn("NCCL says that GPUDirect RDMA is off", remedy);
   }
@@ -162,7 +116,7 @@ void judge_gpu_direct(const NodeLog& log, Findings& out) {
 
 // A storage network may have ports too, and NCCL takes the nearest: each GPU one is what to expect.
 void judge_rails(const NodeLog& log, Findings& out) {
-  if (on_sockets(log)) return out.skip("sockets");
+  if (log.on_sockets()) return out.skip("sockets");
   if (!log.communicates()) return out.skip("no connection leaves the node");
   if (log.node.ranks.size() < log.gpus()) return out.skip("not every GPU has a rank");
   // A plug-in does not list its devices as NCCL does, and NCCL numbers those that it made of several ports after all
@@ -208,7 +162,7 @@ void judge_interface(const NodeLog& log, Findings& out) {
   for (const std::string& name : log.interfaces) {
     if (is_unwanted(name)) unwanted.insert(name);
   }
-  if (on_sockets(log)) {
+  if (log.on_sockets()) {
     for (const std::string& name : log.devices) {
       if (is_unwanted(name)) carrying.insert(name);
     }
@@ -268,7 +222,7 @@ struct NodeCheck {
 // NCCL asks CUDA for the attribute of each GPU, and its network whether it can.
 void judge_dma_buf(const NodeLog& log, Findings& out) {
   if (log.networks.empty()) return out.unknown("the network that NCCL took", "its log does not name one");
-  if (on_sockets(log)) return out.skip("NCCL talks over sockets");
+  if (log.on_sockets()) return out.skip("NCCL talks over sockets");
   if (log.with_dma_buf == log.logs.size()) return out.pass("on every GPU");
   const std::string remedy = "the open kernel modules of the driver, a kernel from 5.12 on, no NCCL_DMABUF_ENABLE=0";
   if (log.with_dma_buf > 0) {
@@ -281,7 +235,7 @@ void judge_dma_buf(const NodeLog& log, Findings& out) {
 
 void judge_mtu(const NodeLog& log, Findings& out) {
   if (log.networks.empty()) return out.unknown("the network that NCCL took", "its log does not name one");
-  if (on_sockets(log)) return out.skip("NCCL talks over sockets");
+  if (log.on_sockets()) return out.skip("NCCL talks over sockets");
   if (log.mtus.empty()) return out.skip("its log tells of no connection of NCCL's own network");
   static const Words largest{"4096"};
   if (log.mtus == largest) return out.pass("4096 bytes");
@@ -294,7 +248,8 @@ const std::vector<NodeCheck>& node_checks() {
   static const std::vector<NodeCheck> all{
       {{"nccl.network", "which network does NCCL take, and is it the best there is", "Using network …"}, judge_network},
       {{"nccl.plugin", "does NCCL use EFA, by its plug-in", "Using network …"}, judge_plugin},
-      {{"nccl.gpu_direct", "do adapters reach the GPUs' memory, on every connection", "Channel … via NET/…/GDRDMA"},
+      {{"nccl.gpu_direct", "do adapters reach the GPUs' memory, on every connection",
+        "Channel … [send], [receive] via NET/…/GDRDMA"},
        judge_gpu_direct},
       {{"nccl.rails", "does NCCL use an adapter for each GPU", "NET/IB : Using …, Channel … via NET/…"}, judge_rails},
       {{"nccl.interface", "does NCCL keep off docker0, lo and the like", "Bootstrap: Using …, NET/Socket : Using …"},

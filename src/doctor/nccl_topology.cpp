@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -105,6 +106,26 @@ std::size_t shared_bridges(const Device& a, const Device& b) {
   return a.system == b.system && a.cpu == b.cpu ? count : 0;
 }
 
+// By adapter, the first link on the way down to it that traffic between it and GPUs passes: the one below the bridge at
+// which they meet. Of the GPUs those count to which no other adapter is nearer. Where no GPU is below a switch with an
+// adapter, all traffic comes from the processor.
+std::vector<std::size_t> first_used_links(const NcclTopology& topology) {
+  std::vector<std::size_t> nearest_gpu(topology.adapters.size(), 0), first(topology.adapters.size(), 0);
+  for (const Device& gpu : topology.gpus) {
+    std::vector<std::size_t> shared;
+    for (const Device& adapter : topology.adapters) shared.push_back(shared_bridges(gpu, adapter));
+    const std::size_t most = *std::ranges::max_element(shared);
+    for (std::size_t i = 0; i < shared.size(); ++i) {
+      nearest_gpu[i] = std::max(nearest_gpu[i], shared[i]);
+      if (shared[i] == most && most > 0) first[i] = first[i] == 0 ? most : std::min(first[i], most);
+    }
+  }
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (first[i] == 0) first[i] = nearest_gpu[i];
+  }
+  return first;
+}
+
 }  // namespace
 
 NcclTopology parse_topology(std::string_view text) {
@@ -153,8 +174,10 @@ void judge_topology(const NcclTopology& topology, Findings& out) {
   }
   constexpr double giga = 1e9, rounding = 0.95;
   std::vector<std::string> narrow;
-  for (const Device& adapter : topology.adapters) {
-    for (const NcclTopology::Link& link : adapter.path) {
+  const std::vector<std::size_t> first = first_used_links(topology);
+  for (std::size_t i = 0; i < topology.adapters.size(); ++i) {
+    const Device& adapter = topology.adapters[i];
+    for (const NcclTopology::Link& link : std::span(adapter.path).subspan(first[i])) {
       if (link.bits_per_s == 0 || link.bits_per_s >= rounding * adapter.bits_per_s) continue;
       narrow.push_back(fmt::format("{} ({:.0f} Gb/s) by {} ({:.0f})", adapter.name, adapter.bits_per_s / giga,
                                    link.address, link.bits_per_s / giga));

@@ -30,7 +30,8 @@ struct NcclTopology {
 NcclTopology parse_topology(std::string_view text);
 
 StageCheck topology_check();
-/// Whether each GPU has an adapter below a switch with it, and what is slower on the way than the adapter's port.
+/// Whether each GPU has an adapter below a switch with it, and what on the way between them is slower than the
+/// adapter's port.
 void judge_topology(const NcclTopology& topology, Findings& out);
 
 }  // namespace harness::doctor

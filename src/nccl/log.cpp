@@ -60,7 +60,12 @@ class Reader {
   std::map<Key, std::int64_t> calls_;
   std::vector<std::pair<std::string, std::vector<std::string>>> facts_;
   std::map<std::string, std::int64_t> transports_;
-  std::int64_t through_peers_ = 0, net_ = 0, net_direct_ = 0;
+  // Ends of connections over the network, and those of them that use GPUDirect RDMA.
+  struct Ends {
+    std::int64_t all = 0, direct = 0;
+  };
+  std::int64_t through_peers_ = 0;
+  Ends sends_, receives_;
   std::set<bool> direct_decisions_;
   std::vector<std::string> warnings_;
 };
@@ -157,13 +162,20 @@ bool Reader::refused(Text message) {
 }
 
 // "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM", "… [send] via NET/IB/0(2)/GDRDMA/Shared", "… via SHM/direct/direct",
-// "CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA". Senders are counted, as each connection has one.
+// "CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA". Transports count senders, as each connection has one; whether a
+// GPU reads and writes directly is decided at each end.
 bool Reader::connection(Text message) {
   if (!message.starts_with("Channel ") && !message.starts_with("CollNet ")) return false;
   Cursor cursor{message};
   if (!cursor.after(" via ")) return false;
-  if (message.find(" [receive] via ") != Text::npos) return true;
   Text path = cursor.rest;
+  const bool receives = message.find(" [receive] via ") != Text::npos;
+  if (path.starts_with("NET/")) {
+    Ends& ends = receives ? receives_ : sends_;
+    ++ends.all;
+    ends.direct += path.find("/GDRDMA") != Text::npos ? 1 : 0;
+  }
+  if (receives) return true;
   std::string kind;
   if (path.starts_with("P2P/indirect/")) {
     kind = "P2P/indirect";
@@ -180,11 +192,7 @@ bool Reader::connection(Text message) {
         kind += path[i];
       }
     }
-    if (path.starts_with("NET/")) {
-      ++net_;
-      if (path.find("/GDRDMA") != Text::npos) ++net_direct_;
-      if (through_peer) ++through_peers_;
-    }
+    if (path.starts_with("NET/") && through_peer) ++through_peers_;
   } else if (path.starts_with("P2P/") || path.starts_with("SHM/")) {
     kind = path;
   } else {
@@ -316,8 +324,13 @@ void Reader::line(Text text) {
 }
 
 Observed Reader::finish() {
-  if (net_ > 0) {
-    fact("gpu_direct", direct_text(net_direct_ > 0, net_direct_ < net_));
+  const auto tell = [&](const std::string& name, std::int64_t all, std::int64_t direct) {
+    if (all > 0) fact(name, direct_text(direct > 0, direct < all));
+  };
+  tell("gpu_direct_send", sends_.all, sends_.direct);
+  tell("gpu_direct_receive", receives_.all, receives_.direct);
+  if (const std::int64_t ends = sends_.all + receives_.all; ends > 0) {
+    tell("gpu_direct", ends, sends_.direct + receives_.direct);
   } else if (!direct_decisions_.empty()) {
     fact("gpu_direct", direct_text(direct_decisions_.contains(true), direct_decisions_.contains(false)));
   }

@@ -36,6 +36,7 @@ class RankText {
     return info(list + " [RO]; OOB eth0:10.0.0.1<0>");
   }
   RankText& sends(const std::string& via) { return info("Channel 00/0 : 0[0] -> 8[0] [send] via " + via); }
+  RankText& receives(const std::string& via) { return info("Channel 00/0 : 8[0] -> 0[0] [receive] via " + via); }
   RankText& peers(const std::string& via) { return info("Channel 00/0 : 0[0] -> 1[1] via " + via); }
   RankText& multicast(bool is) {
     return info(fmt::format("NVLS multicast support is {}available on dev 0 (NVLS_NCHANNELS 16)", is ? "" : "not "));
@@ -189,6 +190,47 @@ TEST(NcclStage, GpuDirectThatIsOff) {
     for (const std::string& gpu : gpus_of(node.facts)) node.facts.set("driver/gpu/" + gpu, "NVIDIA GeForce RTX 4090");
   }
   EXPECT_EQ(job.verdict("nccl.gpu_direct", "node0"), Verdict::skip);
+}
+
+// Each end of a connection decides for itself: what GPUs send may go another way than what they receive.
+TEST(NcclStage, GpuDirectIsJudgedByDirection) {
+  const std::string direct = "NET/IB/0/GDRDMA", by_host = "NET/IB/0";
+  const auto verdict = [&](const std::string& sends, const std::string& receives, const std::string& device,
+                           const std::string& nvlinks, const std::string& setting) {
+    Job job;
+    for (int rank : {0, 1}) {
+      RankText& text = job.texts[static_cast<std::size_t>(rank)] = on_infiniband();
+      if (!sends.empty()) text.sends(sends);
+      if (!receives.empty()) text.receives(receives);
+    }
+    for (const std::string& gpu : gpus_of(job.nodes[0].facts)) {
+      job.nodes[0].facts.set("gpu/" + gpu + "/device", device);
+      job.nodes[0].facts.set("nvml/" + gpu + "/nvlinks_active", nvlinks);
+    }
+    for (Rank& rank : job.nodes[0].ranks) {
+      if (!setting.empty()) rank.facts.set("env/NCCL_NET_GDR_READ", setting);
+    }
+    return std::string(name_of(job.verdict("nccl.gpu_direct", "node0")));
+  };
+  const std::string hopper = "0x2330", ampere = "0x20b0", volta = "0x1db4", turing = "0x1eb8";
+  for (const std::string& old : {volta, turing}) {
+    EXPECT_EQ(verdict(by_host, direct, old, "0", ""), "pass");  // NCCL's default there
+    EXPECT_EQ(verdict(by_host, direct, old, "6", ""), "warn");  // with NVLink it reads directly
+    EXPECT_EQ(verdict(by_host, direct, old, "0", "1"), "warn");
+    EXPECT_EQ(verdict(by_host, by_host, old, "0", ""), "fail");
+    EXPECT_EQ(verdict(by_host, "", old, "0", ""), "unknown");
+  }
+  for (const std::string& recent : {hopper, ampere}) {
+    EXPECT_EQ(verdict(by_host, direct, recent, "0", ""), "warn");
+    EXPECT_EQ(verdict(by_host, direct, recent, "18", "0"), "pass");
+    EXPECT_EQ(verdict(direct, by_host, recent, "18", ""), "warn");
+    EXPECT_EQ(verdict(direct, by_host, recent, "18", "0"), "warn");
+    EXPECT_EQ(verdict(direct, direct, recent, "18", ""), "pass");
+    EXPECT_EQ(verdict(by_host, by_host, recent, "18", "0"), "fail");
+    EXPECT_EQ(verdict(by_host, "", recent, "18", ""), "fail");
+    EXPECT_EQ(verdict("", direct, recent, "18", ""), "pass");
+  }
+  EXPECT_EQ(verdict(by_host, direct, "", "0", ""), "warn");  // which GPU it is, is not known
 }
 
 TEST(NcclStage, AConnectionThatIsNotLoggedIsUnknown) {

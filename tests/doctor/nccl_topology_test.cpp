@@ -80,6 +80,53 @@ TEST(NcclTopology, NamesWhatIsFarOrNarrow) {
   EXPECT_EQ(said_of(topology_of({{1, 16, true}})), Lines{"info: NCCL finds no adapter below a switch with any GPU"});
 }
 
+// A node of pairs, each below a bridge of its own with so many lanes at so many GT/s: as clouds show theirs.
+std::string below_bridges(int pairs, const std::string& speed, int lanes, bool third = false) {
+  std::string text = "<system version=\"1\"><cpu numaid=\"0\">";
+  for (int i = 0; i < pairs; ++i) {
+    text += fmt::format(
+        "<pci busid=\"0000:{0}0:00.0\" link_speed=\"{1}\" link_width=\"{2}\">"
+        "<pci busid=\"0000:{0}1:00.0\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><nic><net name=\"rdmap{0}\" "
+        "speed=\"400000\" gdr=\"1\"/></nic></pci>"
+        "<pci busid=\"0000:{0}2:00.0\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"{0}\" "
+        "gdr=\"1\"/></pci>"
+        "</pci>",
+        i + 1, speed, lanes);
+  }
+  if (third)
+    text +=
+        "<pci busid=\"0000:90:00.0\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"9\" gdr=\"1\"/></pci>";
+  return text + "</cpu></system>";
+}
+
+// The link above the bridge at which a GPU and an adapter meet carries none of what they send each other.
+TEST(NcclTopology, OnlyLinksBetweenAGpuAndItsAdapterCount) {
+  EXPECT_EQ(said_of(below_bridges(4, "16.0 GT/s PCIe", 8)), Lines{"pass: 4 GPUs and 4 adapters"});
+  // A GPU without an adapter of its own is said to be far, and accuses no link.
+  EXPECT_EQ(said_of(below_bridges(2, "16.0 GT/s PCIe", 8, true)),
+            Lines{"warn: NCCL finds an adapter below a switch with 2 of 3 GPUs, not with 0000:90:00.0"});
+  // Where no GPU is below a switch with an adapter, the way leads through the processor.
+  const std::string alone =
+      "<system><cpu><pci busid=\"0000:10:00.0\" link_speed=\"16.0 GT/s PCIe\" link_width=\"8\">"
+      "<pci busid=\"0000:11:00.0\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><nic><net name=\"a\" "
+      "speed=\"400000\"/></nic></pci></pci><pci busid=\"0000:20:00.0\"><gpu dev=\"0\" gdr=\"1\"/></pci></cpu></system>";
+  EXPECT_THAT(said_of(alone), Contains(HasSubstr("a (400 Gb/s) by 0000:10:00.0 (126)")));
+  // Two levels of switches: the link between them counts for a GPU that hangs on the upper one.
+  const auto nested = [](const std::string& near_gpu) {
+    return "<system><cpu><pci busid=\"0000:10:00.0\" link_speed=\"8.0 GT/s PCIe\" link_width=\"8\">"
+           "<pci busid=\"0000:19:00.0\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"0\" "
+           "gdr=\"1\"/></pci>"
+           "<pci busid=\"0000:11:00.0\" link_speed=\"16.0 GT/s PCIe\" link_width=\"8\">" +
+           near_gpu +
+           "<pci busid=\"0000:12:00.0\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><nic><net name=\"a\" "
+           "speed=\"400000\" gdr=\"1\"/></nic></pci></pci></pci></cpu></system>";
+  };
+  const std::string near_gpu =
+      "<pci busid=\"0000:13:00.0\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"1\" gdr=\"1\"/></pci>";
+  for (const std::string& gpu : {std::string(), near_gpu})
+    EXPECT_THAT(said_of(nested(gpu)), Contains(HasSubstr("a (400 Gb/s) by 0000:11:00.0 (126)")));
+}
+
 TEST(NcclTopology, WhatIsNoneIsUnknown) {
   for (const char* text : {"", "rubbish", "<", "<<<>>>", "<system><cpu><pci busid=\"", "</a></b></c>", "<net name"})
     EXPECT_THAT(said_of(text), Contains(HasSubstr("unknown: NCCL's picture of the node cannot be read"))) << text;

@@ -61,6 +61,7 @@ TEST(NcclLog, LoopbackWithRefusedSettingsAndWarnings) {
   EXPECT_EQ(seen.fact("network_devices"), "lo");
   EXPECT_EQ(seen.fact("socket_threads"), "4 threads x 2 sockets");
   EXPECT_EQ(seen.fact("gpu_direct"), "disabled");
+  EXPECT_EQ(seen.fact("gpu_direct_send"), "disabled");
   EXPECT_EQ(seen.fact("nvls"), "not available");
   EXPECT_EQ(seen.fact("transport NET/Socket/0"), "2");
   EXPECT_EQ(seen.fact("NCCL_HOSTID"), "rank0 | rank1");
