@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/gather.h"
+#include "machine/cgroups.h"
 #include "machine/proc.h"
 
 namespace harness::doctor {
@@ -110,26 +110,34 @@ void add_numa(const Tree& tree, Facts& facts) {
   }
 }
 
-// The smallest CPU quota of this process's control group and those above it (version 2), as "quota period".
 void add_quota(const Tree& tree, Facts& facts) {
-  const Reading group = tree.bytes("proc/self/cgroup");
-  std::string_view rest = group.text;
-  while (!rest.empty()) {
-    const std::string_view line = machine::take_line(rest);
-    if (!line.starts_with("0::/")) continue;
-    std::filesystem::path at(line.substr(4));
-    double smallest = 0;
-    for (int above = 0; above < 64; ++above) {  // as deep as control groups may be nested, and more
-      const Reading limit = tree.line(("sys/fs/cgroup" / at / "cpu.max").string());
-      std::string_view words = limit.text;
-      const auto quota = machine::number(machine::take_word(words)),
-                 period = machine::number(machine::take_word(words));
-      if (quota && period > 0 && (smallest == 0 || *quota / *period < smallest)) smallest = *quota / *period;
-      if (at.empty() || !at.has_relative_path()) break;
-      at = at.parent_path();
-    }
-    if (smallest > 0) facts.set("cpu/quota", fmt::format("{:.2f}", smallest));
+  const machine::GroupLimit quota = machine::cpu_quota(tree);
+  if (quota.value > 0) {
+    facts.set("cpu/quota", fmt::format("{:.2f}", quota.value));
+  } else if (quota.access == Access::unreadable) {
+    facts.set_unreadable("cpu/quota", quota.why);
+  } else if (quota.access == Access::read) {
+    facts.set("cpu/quota", "none");
   }
+}
+
+// Whether the CPUs could raise their clock beyond the nominal one if boost were on, by their scale of performance
+// (ACPI CPPC). Where the highest step is the nominal one there is nothing to turn on.
+Reading boost_headroom(const Tree& tree, const machine::Listing& cpus) {
+  bool told = false;
+  for (const std::string& cpu : cpus.names) {
+    if (!cpu.starts_with("cpu") || !machine::number(cpu.substr(3))) continue;
+    const std::string folder = fmt::format("sys/devices/system/cpu/{}/acpi_cppc/", cpu);
+    const Reading highest = tree.line(folder + "highest_perf"), nominal = tree.line(folder + "nominal_perf");
+    for (const Reading& reading : {highest, nominal}) {
+      if (reading.access == Access::unreadable) return reading;
+    }
+    const auto most = machine::number(highest.text), usual = machine::number(nominal.text);
+    if (!most || !usual) continue;
+    told = true;
+    if (*most > *usual) return {Access::read, "yes", {}};
+  }
+  return told ? Reading{Access::read, "no", {}} : Reading{};
 }
 
 // The sum of all CPUs' columns and the one that other guests of the host took, in ticks: "cpu  user nice system idle
@@ -201,6 +209,7 @@ void gather_system(const Tree& tree, Facts& facts) {
   facts.set("cpu/preference", said_by_cpus(tree, listed, "cpufreq/energy_performance_preference"));
   add_line(tree, facts, "cpu/no_turbo", cpus + "intel_pstate/no_turbo");
   add_line(tree, facts, "cpu/boost", cpus + "cpufreq/boost");
+  facts.set("cpu/boost_headroom", boost_headroom(tree, listed));
   add_line(tree, facts, "cpu/online", cpus + "online");
   add_line(tree, facts, "cpu/present", cpus + "present");
   add_line(tree, facts, "cpu/smt", cpus + "smt/active");

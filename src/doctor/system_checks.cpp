@@ -13,6 +13,16 @@
 namespace harness::doctor {
 namespace {
 
+// The switch that is off has the remedy: each driver of the CPUs' clock has its own.
+void judge_turbo(const Facts& facts, Findings& out) {
+  const std::string evidence = "the CPUs may not raise their clock (turbo is off)";
+  if (facts.text("cpu/no_turbo") == "1") {
+    out.warn(evidence, "echo 0 > /sys/devices/system/cpu/intel_pstate/no_turbo, or the BIOS");
+  } else if (facts.text("cpu/boost") == "0" && facts.text("cpu/boost_headroom") != "no") {
+    out.warn(evidence, "echo 1 > /sys/devices/system/cpu/cpufreq/boost, or the BIOS");
+  }
+}
+
 void governor(const Node& node, const Cluster&, Findings& out) {
   const machine::Reading& governor = node.facts["cpu/governor"];
   const std::string remedy = "cpupower frequency-set -g performance";
@@ -23,10 +33,7 @@ void governor(const Node& node, const Cluster&, Findings& out) {
   } else if (governor.text != "performance") {
     out.warn("the CPUs' governor is " + governor.text + ", not performance", remedy);
   }
-  if (node.facts.text("cpu/no_turbo") == "1" || node.facts.text("cpu/boost") == "0") {
-    out.warn("the CPUs may not raise their clock (turbo is off)",
-             "echo 0 > /sys/devices/system/cpu/intel_pstate/no_turbo, or the BIOS");
-  }
+  judge_turbo(node.facts, out);
   if (out.empty()) out.pass(governor.text);
 }
 
@@ -95,8 +102,10 @@ void zone_reclaim(const Node& node, const Cluster&, Findings& out) {
 }
 
 void quota(const Node& node, const Cluster&, Findings& out) {
+  const machine::Reading& reading = node.facts["cpu/quota"];
+  if (out.nothing_in(reading, "the control groups' CPU quota", "this kernel has no control groups")) return;
   const auto cpus = node.facts.number("cpu/quota");
-  if (!cpus) return out.pass("none");
+  if (!cpus) return out.pass(reading.text);
   out.warn(fmt::format("a control group allows {:.1f} CPUs; beyond that every thread is stopped for a while", *cpus),
            "start the container without a CPU limit, or reserve whole CPUs");
 }
@@ -165,12 +174,13 @@ std::vector<Check> system_checks() {
       {"node.answers", "does every read of the kernel and the driver end in time", "all that the others read",
        docs::kernel, unfinished},
       {"cpu.governor", "are the CPUs allowed their full clock",
-       "/sys/devices/system/cpu/*/cpufreq/scaling_governor, energy_performance_preference, no_turbo, boost",
+       "/sys/devices/system/cpu/*/cpufreq/scaling_governor, energy_performance_preference; no_turbo, boost, acpi_cppc",
        docs::cpufreq, governor},
       {"cpu.offline", "are all CPUs on", "/sys/devices/system/cpu/online, present", docs::kernel, offline},
       {"cpu.load", "does something else use the CPUs", "/proc/loadavg", docs::kernel, load},
       {"cpu.steal", "do other guests of the host take CPU time", "/proc/stat, of a guest twice", docs::kernel, steal},
-      {"cpu.quota", "may the job use the CPUs it sees", "/sys/fs/cgroup/**/cpu.max", docs::cgroup, quota},
+      {"cpu.quota", "may the job use the CPUs it sees", "/sys/fs/cgroup/**/cpu.max; version 1: cpu.cfs_quota_us",
+       docs::cgroup, quota},
       {"mem.swap", "is memory swapped out", "/proc/meminfo", docs::kernel, swap},
       {"mem.numa_balancing", "does the kernel move pages while programs run", "/proc/sys/kernel/numa_balancing",
        docs::sysctl_kernel, numa_balancing},

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "support/temporary_folder.h"
 
 namespace harness::machine {
@@ -10,32 +12,72 @@ namespace {
 class Cgroups : public ::testing::Test {
  protected:
   void put(const std::string& file, const std::string& text) const { root_.write(file, text + "\n"); }
+  void group(const std::string& file, const std::string& text) const { put("sys/fs/cgroup/" + file, text); }
+  GroupLimit quota() const { return cpu_quota(Tree(root_.path())); }
+  GroupLimit memory() const { return memory_limit(Tree(root_.path())); }
   const test::TemporaryFolder root_;
 };
 
 TEST_F(Cgroups, VersionTwoLimitsOfAllParentsCount) {
-  put("a/b/memory.max", "max");
-  put("a/memory.max", "4294967296");
-  put("a/b/cpu.max", "150000 100000");
-  put("a/cpu.max", "max 100000");
-  EXPECT_EQ(smallest_memory_limit("0::/a/b\n", root_.path()), 4294967296.0);
-  EXPECT_EQ(smallest_cpu_quota("0::/a/b\n", root_.path()), 1.5);
+  put("proc/self/cgroup", "0::/a/b");
+  group("a/b/memory.max", "max");
+  group("a/memory.max", "4294967296");
+  group("a/b/cpu.max", "150000 100000");
+  group("a/cpu.max", "max 100000");
+  EXPECT_EQ(memory().value, 4294967296.0);
+  EXPECT_EQ(quota().value, 1.5);
+  EXPECT_EQ(quota().access, Access::read);
 }
 
-TEST_F(Cgroups, VersionOneLimitsCount) {
-  put("memory/job/memory.limit_in_bytes", "1073741824");
-  put("cpu,cpuacct/job/cpu.cfs_quota_us", "200000");
-  put("cpu,cpuacct/job/cpu.cfs_period_us", "100000");
-  const std::string text = "4:memory:/job\n3:cpu,cpuacct:/job\n1:name=systemd:/\n0::/\n";
-  EXPECT_EQ(smallest_memory_limit(text, root_.path()), 1073741824.0);
-  EXPECT_EQ(smallest_cpu_quota(text, root_.path()), 2.0);
+// Controllers of version 1 are mounted under one of their names or under all.
+TEST_F(Cgroups, VersionOneLimitsCountWhereverTheyAreMounted) {
+  put("proc/self/cgroup", "4:memory:/job\n3:cpu,cpuacct:/job\n1:name=systemd:/\n0::/");
+  group("memory/job/memory.limit_in_bytes", "1073741824");
+  group("cpu/job/cpu.cfs_quota_us", "50000");
+  group("cpu/job/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(memory().value, 1073741824.0);
+  EXPECT_EQ(quota().value, 0.5);
+  std::filesystem::rename(root_ / "sys/fs/cgroup/cpu", root_ / "sys/fs/cgroup/cpu,cpuacct");
+  EXPECT_EQ(quota().value, 0.5);
+  put("proc/self/cgroup", "3:cpuset,cpuacct:/job\n0::/");  // another controller's
+  EXPECT_EQ(quota().value, 0);
+  EXPECT_EQ(quota().access, Access::read);
+}
+
+// Both at once, as systemd has them: version 2 without the controller, or with a looser limit.
+TEST_F(Cgroups, TheSmallerOfBothVersionsCounts) {
+  put("proc/self/cgroup", "3:cpu:/job\n0::/job");
+  group("cpu/job/cpu.cfs_quota_us", "300000");
+  group("cpu/job/cpu.cfs_period_us", "100000");
+  group("unified/job/cpu.max", "200000 100000");
+  EXPECT_EQ(quota().value, 2);
+  group("unified/job/cpu.max", "max 100000");
+  EXPECT_EQ(quota().value, 3);
 }
 
 TEST_F(Cgroups, NoLimitIsNoLimit) {
-  put("cpu/cpu.cfs_quota_us", "-1");
-  put("cpu/cpu.cfs_period_us", "100000");
-  EXPECT_EQ(smallest_cpu_quota("1:cpu:/gone\n", root_.path()), 0);
-  EXPECT_EQ(smallest_memory_limit("0::/\n", root_.path()), 0);
+  group("cpu/cpu.cfs_quota_us", "-1");
+  group("cpu/cpu.cfs_period_us", "100000");
+  put("proc/self/cgroup", "1:cpu:/gone");
+  EXPECT_EQ(quota().value, 0);
+  EXPECT_EQ(quota().access, Access::read);
+  put("proc/self/cgroup", "0::/");
+  EXPECT_EQ(memory().value, 0);
+  for (const char* odd : {"inf 100000", "100000", "100000 0", "x y", ""}) {
+    group("cpu.max", odd);
+    EXPECT_EQ(quota().value, 0) << odd;
+  }
+}
+
+// What cannot be looked at is neither a limit nor none.
+TEST_F(Cgroups, AbsentAndUnreadableAreToldApart) {
+  EXPECT_EQ(quota().access, Access::absent);
+  put("proc/self/cgroup", "0::/job");
+  std::filesystem::create_directories(root_ / "sys/fs/cgroup/job/cpu.max");
+  EXPECT_EQ(quota().access, Access::unreadable);
+  EXPECT_NE(quota().why, "");
+  group("cpu.max", "250000 100000");
+  EXPECT_EQ(quota().value, 2.5);
 }
 
 // The same as a process finds them under a root.
@@ -44,8 +86,8 @@ TEST_F(Cgroups, ThoseOfThisProcessAreFound) {
   put("proc/meminfo", "MemFree:  1 kB\nMemTotal:       16 kB");
   EXPECT_EQ(memory_bytes(root_.path()), 16384);
   EXPECT_EQ(limited_by_quota(8, root_.path()), 8);
-  put("sys/fs/cgroup/job/memory.max", "8192");
-  put("sys/fs/cgroup/job/cpu.max", "250000 100000");
+  group("job/memory.max", "8192");
+  group("job/cpu.max", "250000 100000");
   EXPECT_EQ(memory_bytes(root_.path()), 8192);
   EXPECT_EQ(limited_by_quota(8, root_.path()), 3);
   EXPECT_EQ(limited_by_quota(2, root_.path()), 2);
