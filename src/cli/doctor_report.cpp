@@ -39,11 +39,13 @@ std::string headline_of(const doctor::Diagnosis& d) {
   const std::string place = fmt::format("{}, {}, {}", count_of(d.nodes, "node"), count_of(d.ranks, "rank"),
                                         d.gpus > 0 ? count_of(d.gpus, "NVIDIA GPU") : "no NVIDIA GPU");
   const std::size_t failures = d.count(doctor::Verdict::fail), warnings = d.count(doctor::Verdict::warn);
-  if (failures + warnings == 0) return fmt::format("Nothing is wrong that these checks can see ({}).", place);
+  const std::string unseen =
+      d.dark == 0 ? "" : fmt::format("{} of {} could not be checked. ", d.dark, count_of(d.nodes, "node"));
+  if (failures + warnings == 0) return unseen + fmt::format("Nothing is wrong that these checks can see ({}).", place);
   std::vector<std::string> parts;
   if (failures > 0) parts.push_back(count_of(failures, "failure"));
   if (warnings > 0) parts.push_back(count_of(warnings, "warning"));
-  return fmt::format("{} ({}).", join(parts, ", "), place);
+  return unseen + fmt::format("{} ({}).", join(parts, ", "), place);
 }
 
 // The checks that have lines of this verdict and of nothing else to be read.

@@ -147,7 +147,8 @@ struct CalibrateOptions {
 
 // One verb each. They return the exit code and throw Error.
 int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
-/// 0: nothing is wrong; 1: warnings, if strict; 2: a failure, or impossible. Errors end with 3.
+/// 0: nothing is wrong; 1: warnings, if strict; 2: a failure, or impossible; 3: nothing could be read of a
+/// node. Errors end with 3.
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
 /// Whether doctor() goes beyond what the kernel and the driver say; false where the options contradict each other.
 bool starts_workers(const DoctorOptions& options);

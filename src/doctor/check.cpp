@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -10,7 +11,7 @@
 namespace harness::doctor {
 namespace {
 
-// Which settings decide how ranks talk to each other.
+// Which settings decide how ranks talk to each other. What images and build systems set with such a name does not.
 bool must_agree(std::string_view name) {
   return name.starts_with("NCCL_") || name.starts_with("UCX_") || name.starts_with("FI_") ||
          name == "CUDA_DEVICE_MAX_CONNECTIONS" || name == "CUDA_LAUNCH_BLOCKING";
@@ -93,6 +94,24 @@ std::string setting_of(const Node& node, const std::string& name) {
 const std::vector<Check>& checks() {
   static const std::vector<Check> all = [] {
     std::vector<Check> together;
+std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& cluster) {
+  std::vector<const Facts*> all{&node.facts};
+  for (const Rank& rank : node.ranks) all.push_back(&rank.facts);
+  for (const Facts* facts : all) facts->forget_what_was_asked();
+  Findings findings;
+  check.look(node, cluster, findings);
+  const auto passes = [](const Finding& finding) { return finding.verdict == Verdict::pass; };
+  if (!std::ranges::all_of(findings.list(), passes)) return findings.list();
+  for (const Facts* facts : all) {
+    const std::string& name = facts->asked_in_vain();
+    if (name.empty()) continue;
+    Findings open;
+    open.unknown(name, facts->peek(name).why);
+    return open.list();
+  }
+  return findings.list();
+}
+
     for (const auto& family : {gpu_checks(), nvlink_checks(), gdr_checks(), port_checks(), pcie_checks(), rank_checks(),
                                system_checks(), nccl_file_checks(), lint_checks(), mpi_checks()}) {
       together.insert(together.end(), family.begin(), family.end());

@@ -87,8 +87,11 @@ struct Check {
   std::string reads;  // where that is from
   std::string docs;   // the address of a page about it
   /// Says at least one thing.
-  std::function<void(const Node& node, const Cluster& cluster, Findings& out)> judge;
+  std::function<void(const Node& node, const Cluster& cluster, Findings& out)> look;
 };
+
+/// What a check says of a node. A pass that rests on a fact that could not be read is none: then that is unknown.
+std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& cluster);
 
 std::vector<Check> system_checks();
 std::vector<Check> rank_checks();

@@ -153,8 +153,8 @@ void compare(const Rule& rule, const std::vector<Node>& nodes, std::vector<Diffe
   std::map<std::string, std::size_t> count;
   std::vector<Value> values;
   for (const Node& node : nodes) {
-    const bool complete =
-        !node.facts.has("unfinished") && !node.facts.has("silent");  // what is missing of the others' may only be late
+    const bool complete = !told_nothing(node.facts) && !node.facts.has("unfinished") &&
+                          !node.facts.has("silent");  // what is missing of the others' may only be late
     values.push_back(complete ? rule.value(node) : std::nullopt);
     if (values.back()) ++count[*values.back()];
   }

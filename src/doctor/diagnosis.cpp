@@ -61,6 +61,7 @@ Diagnosis count_nodes(const std::vector<Node>& nodes) {
   diagnosis.nodes = nodes.size();
   for (const Node& node : nodes) {
     diagnosis.ranks += node.ranks.size();
+    diagnosis.dark += told_nothing(node.facts) ? 1 : 0;
     diagnosis.gpus += std::max(
         {node.facts.under("gpu").size(), node.facts.under("driver/gpu").size(), node.facts.under("nvml").size()});
   }
@@ -73,9 +74,7 @@ Diagnosis diagnose(const std::vector<Node>& nodes) {
   Lines lines;
   for (const Check& check : checks()) {
     for (const Node& node : nodes) {
-      Findings findings;
-      check.judge(node, cluster, findings);
-      for (const Finding& finding : findings.list()) lines.add(check.id, finding, check.docs, node.host);
+      for (const Finding& finding : judge(check, node, cluster)) lines.add(check.id, finding, check.docs, node.host);
     }
   }
   std::set<std::pair<std::string, std::string>> told;  // check and host of what is bad
@@ -99,6 +98,7 @@ void add(Diagnosis& diagnosis, const std::vector<Said>& said) {
 
 int exit_code(const Diagnosis& diagnosis, bool strict) {
   if (diagnosis.count(Verdict::fail) > 0) return 2;
+  if (diagnosis.dark > 0) return 3;
   return strict && diagnosis.count(Verdict::warn) > 0 ? 1 : 0;
 }
 

@@ -22,6 +22,7 @@ std::string where_of(const Line& line, std::size_t all_nodes);
 struct Diagnosis {
   std::vector<Line> lines;  // worst first, then in the order of checks
   std::size_t nodes = 0, ranks = 0, gpus = 0;
+  std::size_t dark = 0;  // of the nodes, those of which nothing could be read
 
   std::size_t count(Verdict verdict) const;
 };
@@ -34,7 +35,8 @@ Diagnosis diagnose(const std::vector<Node>& nodes);
 /// What stages said, in its place among the rest.
 void add(Diagnosis& diagnosis, const std::vector<Said>& said);
 
-/// 0: all pass, or tell no more than there is to know; 2: a failure; 1: a warning, if `strict`.
+/// 0: all pass, or tell no more than there is to know; 2: a failure; 3: of a node nothing could be read; 1: a warning,
+/// if `strict`.
 int exit_code(const Diagnosis& diagnosis, bool strict);
 
 }  // namespace harness::doctor

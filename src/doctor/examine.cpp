@@ -112,6 +112,17 @@ void add_clock_offsets(job::Job& job, Question question, std::vector<Node>& node
   }
 }
 
+// What nobody could look at must not pass for healthy: a folder that is misspelt or empty, a container without /proc.
+void refuse_if_all_are_dark(const std::vector<Node>& nodes, const std::string& sysroot) {
+  constexpr int could_not_run = 3;
+  if (!std::ranges::all_of(nodes, [](const Node& node) { return told_nothing(node.facts); })) return;
+  throw Error(
+      fmt::format("nothing could be checked: below {} no file of a node can be read ({}); expected a folder with "
+                  "a node's /proc and /sys",
+                  quote(sysroot), nodes.empty() ? "no rank answered" : why_nothing(nodes.front().facts)),
+      could_not_run);
+}
+
 machine::GpuReport ask_nvml() {
   return machine::Nvml::get().report();
 }
@@ -164,6 +175,7 @@ std::vector<Node> examine(job::Job& job, const HowToExamine& how) {
     if (silent) node.facts.set("silent", fmt::format("rank {}", rank));
   }
   if (by_rank) add_node_facts(job, question, nodes);
+  refuse_if_all_are_dark(nodes, how.sysroot);
   if (how.sysroot == "/" && nodes.size() > 1) add_clock_offsets(job, question, nodes);
   return nodes;
 }

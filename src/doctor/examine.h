@@ -22,7 +22,7 @@ struct HowToExamine {
 
 /// Rank 0: the facts of all nodes, by their first rank. The lowest rank of each node tells the node's, every rank its
 /// own. `sysroot` replaces "/"; with "{rank}" in it each rank looks at a folder of its own, and ranks whose folders
-/// name the same host are one node.
+/// name the same host are one node. Throws Error with exit code 3 where nothing could be read of any node.
 std::vector<Node> examine(job::Job& job, const HowToExamine& how);
 
 /// What a rank says to examine(): the `job::Answer` that a job is given.

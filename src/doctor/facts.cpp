@@ -33,6 +33,12 @@ void Facts::merge(const Facts& others) {
 }
 
 const machine::Reading& Facts::operator[](const std::string& name) const {
+  const machine::Reading& reading = peek(name);
+  if (reading.access == machine::Access::unreadable && asked_in_vain_.empty()) asked_in_vain_ = name;
+  return reading;
+}
+
+const machine::Reading& Facts::peek(const std::string& name) const {
   static const machine::Reading absent;
   const auto at = readings_.find(name);
   return at == readings_.end() ? absent : at->second;
@@ -62,6 +68,14 @@ std::vector<std::string> Facts::under(const std::string& prefix) const {
   std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
+}
+
+bool told_nothing(const Facts& node) {
+  return std::ranges::none_of(node, [](const auto& fact) { return fact.second.ok(); });
+}
+
+std::string why_nothing(const Facts& node) {
+  return node.size() == 0 ? "none of the kernel's files is there" : node.begin()->second.why;
 }
 
 std::vector<Rank> launched_ranks(const Node& node) {
@@ -96,6 +110,16 @@ std::string gpu_model(const Facts& node, const std::string& gpu) {
   return model.empty() ? node.text("nvml/" + gpu + "/name") : model;
 }
 
+// NVIDIA numbers its chips upwards: A100 is 0x20b0, TU116 alone is a later number of an older chip.
+bool is_older_than_ampere(const Facts& node, const std::string& gpu) {
+  const std::string& text = node.text("gpu/" + gpu + "/device");
+  unsigned number = 0;
+  if (!text.starts_with("0x")) return false;
+  const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), number, 16);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  return number < 0x2080 || (number >= 0x2100 && number < 0x2200);
+}
+
 bool is_geforce(const std::string& model) {
   return model.find("GeForce") != std::string::npos;
 }
@@ -110,16 +134,6 @@ std::string nvlink_domain_of(const Facts& node, const std::string& gpu) {
 }
 
 std::vector<Port> ports_of(const Facts& node) {
-// NVIDIA numbers its chips upwards: A100 is 0x20b0, TU116 alone is a later number of an older chip.
-bool is_older_than_ampere(const Facts& node, const std::string& gpu) {
-  const std::string& text = node.text("gpu/" + gpu + "/device");
-  unsigned number = 0;
-  if (!text.starts_with("0x")) return false;
-  const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), number, 16);
-  if (error != std::errc() || end != text.data() + text.size()) return false;
-  return number < 0x2080 || (number >= 0x2100 && number < 0x2200);
-}
-
   std::vector<Port> ports;
   for (const std::string& device : node.under("port")) {
     for (const std::string& port : node.under("port/" + device)) {

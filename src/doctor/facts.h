@@ -25,9 +25,14 @@ class Facts {
   /// The facts of others win.
   void merge(const Facts& others);
 
-  /// Not there: an absent reading.
+  /// Not there: an absent reading. The first one that cannot be read is kept in mind: who asked may not conclude that
+  /// all is well (judge() in check.h).
   const machine::Reading& operator[](const std::string& name) const;
   /// "" where it was not read.
+  /// The same without that, for a fact that another one replaces.
+  const machine::Reading& peek(const std::string& name) const;
+  const std::string& asked_in_vain() const { return asked_in_vain_; }
+  void forget_what_was_asked() const { asked_in_vain_.clear(); }
   std::string text(const std::string& name) const { return (*this)[name].text; }
   bool has(const std::string& name) const { return (*this)[name].ok(); }
   /// Of a value that begins with a number: 32 of "32.0 GT/s PCIe".
@@ -46,6 +51,7 @@ class Facts {
  private:
   std::map<std::string, machine::Reading> readings_;
 };
+  mutable std::string asked_in_vain_;  // the name
 
 struct Rank {
   int rank = 0;
@@ -65,6 +71,11 @@ struct Node {
 std::vector<Rank> launched_ranks(const Node& node);
 /// Whether it is a guest of a hypervisor.
 bool is_virtual(const Facts& node);
+/// Nothing of it was read: there is nothing that a check could look at.
+bool told_nothing(const Facts& node);
+/// Why, by the first reading that says so.
+std::string why_nothing(const Facts& node);
+
 /// 64-bit Arm: of NVIDIA's nodes, Grace.
 bool is_arm(const Facts& node);
 bool is_container(const Facts& node);
@@ -79,6 +90,8 @@ bool is_geforce(const std::string& model);
 /// GB200, GB300: GPUs on trays of one NVLink domain per rack.
 bool is_rack_scale(const std::string& model);
 
+/// By its device number, as /sys shows it; false where it does not.
+bool is_older_than_ampere(const Facts& node, const std::string& gpu);
 /// The domain, and the part of it, in which GPUs of several nodes reach each other by NVLink; "": the GPU has none.
 std::string nvlink_domain_of(const Facts& node, const std::string& gpu);
 
@@ -90,8 +103,6 @@ struct Port {
 };
 std::vector<Port> ports_of(const Facts& node);
 bool is_active(const Facts& node, const Port& port);
-/// By its device number, as /sys shows it; false where it does not.
-bool is_older_than_ampere(const Facts& node, const std::string& gpu);
 /// Amazon's adapter, whose driver says ACTIVE whatever happens.
 bool is_efa(const Facts& node, const Port& port);
 bool is_roce(const Facts& node, const Port& port);

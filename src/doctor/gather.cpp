@@ -68,7 +68,7 @@ void add_own_gpus(const machine::Tree& tree, Facts& facts) {
   for (const std::string& gpu : tree.names("proc/driver/nvidia/gpus").names) {
     const machine::Reading information = tree.bytes(fmt::format("proc/driver/nvidia/gpus/{}/information", gpu));
     const std::string minor = machine::value_of(information.text, "Device Minor");
-    if (minor.empty()) continue;
+    if (minor.empty() || !device_in(tree, "dev/nvidia" + minor).ok()) continue;
     facts.set("gpu/" + lower(gpu), tree.may_use("dev/nvidia" + minor) ? "yes" : "no");
   }
 }
@@ -123,6 +123,11 @@ Facts gather_rank(const std::string& root) {
     facts.set("env/" + name, value);
   }
   return facts;
+}
+
+machine::Reading device_in(const machine::Tree& tree, const std::string& path) {
+  if (!tree.exists("dev")) return {machine::Access::unreadable, {}, "there is no /dev"};
+  return {machine::Access::read, tree.exists(path) ? "yes" : "no", {}};
 }
 
 std::string host_below(const std::string& root) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -120,12 +121,12 @@ void add_port(const Tree& tree, Facts& facts, const std::string& key, const std:
   if (facts.text(key + "link_layer") == "Ethernet") facts.set(key + "roce_addresses", roce_addresses(tree, folder));
 }
 
-void add_hca(const Tree& tree, Facts& facts, const std::string& device, const std::set<std::string>& opened) {
+void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Reading& verbs) {
   const std::string folder = "sys/class/infiniband/" + device, key = "hca/" + device;
   facts.set(key + "/firmware", tree.line(folder + "/fw_ver"));
   facts.set(key + "/board", tree.line(folder + "/board_id"));
   facts.set(key + "/vendor", tree.line(folder + "/device/vendor"));
-  facts.set(key + "/verbs", opened.contains(device) ? "yes" : "no");
+  facts.set(key + "/verbs", verbs);
   add_device(tree, facts, key, folder + "/device");
   facts.set(key + "/interrupt_cpus", interrupt_cpus(tree, folder + "/device"));
   const machine::Listing nets = tree.names(folder + "/device/net");
@@ -143,12 +144,17 @@ void add_hca(const Tree& tree, Facts& facts, const std::string& device, const st
   }
 }
 
-// The adapters for which there is a device that a process can open, as NCCL does.
-std::set<std::string> adapters_with_verbs(const Tree& tree) {
-  std::set<std::string> found;
-  for (const std::string& name : tree.names("sys/class/infiniband_verbs").names) {
-    if (!name.starts_with("uverbs") || !tree.exists("dev/infiniband/" + name)) continue;
-    found.insert(tree.line("sys/class/infiniband_verbs/" + name + "/ibdev").text);
+// By adapter, whether there is a device that a process can open, as NCCL does.
+std::map<std::string, Reading> verbs_devices(const Tree& tree, const std::vector<std::string>& adapters) {
+  const machine::Listing names = tree.names("sys/class/infiniband_verbs");
+  const bool hidden = names.access == Access::unreadable;
+  std::map<std::string, Reading> found;
+  for (const std::string& adapter : adapters)
+    found[adapter] = hidden ? Reading{names.access, {}, names.why} : Reading{Access::read, "no", {}};
+  for (const std::string& name : names.names) {
+    if (name.starts_with("uverbs"))
+      found[tree.line("sys/class/infiniband_verbs/" + name + "/ibdev").text] =
+          device_in(tree, "dev/infiniband/" + name);
   }
   return found;
 }
@@ -220,12 +226,12 @@ void gather_pci(const Tree& tree, Facts& facts) {
 void gather_ports(const Tree& tree, Facts& facts) {
   const machine::Listing hcas = tree.names("sys/class/infiniband");
   if (hcas.access == Access::unreadable) facts.set_unreadable("hcas", hcas.why);
-  const std::set<std::string> opened = adapters_with_verbs(tree);
+  std::map<std::string, Reading> verbs = verbs_devices(tree, hcas.names);
   std::vector<std::string> devices;
   for (const std::string& device : hcas.names) {
     if (devices.size() == most_devices) break;
     devices.push_back("hca/" + device);
-    add_hca(tree, facts, device, opened);
+    add_hca(tree, facts, device, verbs[device]);
   }
   add_bridges(tree, facts, devices);
   const machine::Listing nets = tree.names("sys/class/net");

@@ -147,12 +147,20 @@ void gather_driver(const Tree& tree, Facts& facts) {
                            "sys/kernel/mm/memory_peers/nv_mem_nc/version"}) {
     if (tree.exists(path)) facts.set("driver/peermem", path);
   }
-  if (tree.exists("sys/module/gdrdrv")) facts.set("driver/gdrcopy", tree.exists("dev/gdrdrv") ? "yes" : "no device");
+  if (tree.exists("sys/module/gdrdrv")) {
+    Reading device = device_in(tree, "dev/gdrdrv");
+    if (device.text == "no") device.text = "no device";
+    facts.set("driver/gdrcopy", device);
+  }
   add_kernel_options(tree, facts);
   add_daemons(tree, facts);
   add_fabric_manager(tree, facts);
   const machine::Listing channels = tree.names("dev/nvidia-caps-imex-channels");
-  if (!channels.names.empty()) facts.set("imex/channel", channels.names.front());
+  if (!channels.names.empty()) {
+    facts.set("imex/channel", channels.names.front());
+  } else if (const Reading devices = device_in(tree, "dev"); !devices.ok()) {
+    facts.set("imex/channel", devices);
+  }
   if (!tree.names("sys/class/iommu").names.empty()) facts.set("iommu/active", "yes");
   add_nccl_file(tree, facts, "etc/nccl.conf");
 }

@@ -68,7 +68,7 @@ void add_container(const Tree& tree, Facts& facts) {
   const bool inside = tree.exists(".dockerenv") || tree.exists("run/.containerenv") ||
                       std::ranges::any_of(std::initializer_list<const char*>{"docker", "kubepods", "containerd", "lxc"},
                                           [&](const char* word) { return group.text.find(word) != std::string::npos; });
-  facts.set("os/container", inside ? "yes" : "no");
+  if (inside || group.ok()) facts.set("os/container", inside ? "yes" : "no");
 }
 
 void add_memory(const Tree& tree, Facts& facts) {

@@ -27,7 +27,7 @@ Known dmabuf(const Facts& facts, std::string& why_not) {
     why_not = version.why.empty() ? "no /proc/driver/nvidia/version" : version.why;
     return Known::unknown;
   }
-  const machine::Reading &kernel = facts["os/kernel"], &option = facts["kernel/dmabuf"];
+  const machine::Reading &kernel = facts["os/kernel"], &option = facts.peek("kernel/dmabuf");
   if (!kernel.ok()) {
     why_not = kernel.why.empty() ? "the kernel does not tell its version" : kernel.why;
     return Known::unknown;

@@ -136,6 +136,8 @@ void imex(const Node& node, const Cluster&, Findings& out) {
     return out.warn("there is an IMEX channel, but no process nvidia-imex: NCCL uses the network within the rack",
                     "`systemctl start nvidia-imex`, with the rack's nodes in /etc/nvidia-imex/nodes_config.cfg");
   }
+  const machine::Reading& channel = node.facts["imex/channel"];
+  if (channel.access == machine::Access::unreadable) return out.unknown("the IMEX channels", channel.why);
   out.warn("no IMEX channel: NCCL uses the network within the rack",
            "create /dev/nvidia-caps-imex-channels/channel0 (NVreg_CreateImexChannel0=1) and start nvidia-imex");
 }

@@ -180,7 +180,7 @@ void groups(const Node& node, const Cluster&, Findings& out) {
     below[path[path.size() - 3]].emplace(group, key);
   }
   if (!any) return out.skip("the kernel has no groups of devices: the IOMMU is off");
-  const auto readable = [&](const std::string& bridge) { return facts.has("bridge/" + bridge + "/acs"); };
+  const auto readable = [&](const std::string& bridge) { return facts.peek("bridge/" + bridge + "/acs").ok(); };
   if (std::ranges::any_of(facts.under("bridge"), readable)) return out.skip("pcie.acs was read, which says more");
   for (const auto& [upper, by_group] : below) {
     if (by_group.size() < 2) continue;
@@ -248,6 +248,9 @@ void nearest_adapter(const Node& node, const Cluster&, Findings& out) {
   if (gpus.empty() || adapters.empty()) return out.skip("no pairs of a GPU and an active adapter");
   if (is_arm(facts)) return out.skip("Grace's adapters are not below the GPUs' switches");
   if (is_virtual(facts)) return out.skip("a virtual machine hides the switches; NCCL_TOPO_FILE may tell NCCL of them");
+  for (const std::string& hca : adapters) {
+    if (!facts.has("hca/" + hca + "/path")) return out.unknown("the place of adapter " + hca, "/sys does not tell");
+  }
   std::vector<std::string> far;
   for (const std::string& gpu : gpus) {
     if (!facts.has("gpu/" + gpu + "/path")) return out.unknown("the place of GPU " + gpu, "/sys does not tell");

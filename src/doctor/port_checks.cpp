@@ -29,8 +29,8 @@ void state(const Node& node, const Cluster& cluster, Findings& out) {
   if (no_ports(node, out)) return;
   for (const Port& port : real_ports(node.facts)) {
     const machine::Reading& reading = node.facts[port.key + "state"];
-    if (reading.access == machine::Access::unreadable) {
-      out.unknown("the state of " + port.name(), reading.why);
+    if (!reading.ok()) {
+      out.unknown("the state of " + port.name(), reading.why.empty() ? "no file" : reading.why);
       continue;
     }
     if (is_active(node.facts, port)) continue;
@@ -204,7 +204,10 @@ void verbs(const Node& node, const Cluster&, Findings& out) {
   if (no_ports(node, out)) return;
   std::vector<std::string> without;
   for (const std::string& hca : node.facts.under("hca")) {
-    if (node.facts.text("hca/" + hca + "/verbs") == "no") without.push_back(hca);
+    const machine::Reading& reading = node.facts["hca/" + hca + "/verbs"];
+    if (!reading.ok())
+      return out.unknown("the device of " + hca, reading.why.empty() ? "/dev was not seen" : reading.why);
+    if (reading.text == "no") without.push_back(hca);
   }
   if (without.empty()) return out.pass("one for each adapter");
   out.fail("no device in /dev/infiniband for " + join_first(without, 3) + ": NCCL cannot use it",

@@ -88,9 +88,7 @@ std::vector<store::ResultFinding> judge_settings(std::vector<Node>& nodes, const
     const Cluster cluster({node});
     for (const Check& check : checks()) {
       if (!is_about_settings(check.id)) continue;
-      Findings findings;
-      check.judge(node, cluster, findings);
-      for (const Finding& finding : findings.list()) {
+      for (const Finding& finding : judge(check, node, cluster)) {
         if (is_quiet(finding.verdict) || finding.verdict == Verdict::unknown) continue;
         if (!said.insert(finding.evidence).second) continue;
         found.push_back(row_of(check.id, finding, check.docs));

@@ -161,6 +161,10 @@ void unfinished(const Node& node, const Cluster&, Findings& out) {
     return out.fail(node.facts.text("silent") + " gave no answer: nothing is known of what it would have told",
                     "see whether its process still runs, and what the kernel's log of its node says");
   }
+  if (told_nothing(node.facts)) {
+    return out.unknown("the node", why_nothing(node.facts),
+                       "a node's files are its /proc and /sys: see that they are where doctor looks");
+  }
   const std::string stage = node.facts.text("unfinished");
   if (stage.empty()) return out.pass("all was read in time");
   out.warn("not everything was told in time: " + stage,

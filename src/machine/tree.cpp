@@ -53,7 +53,7 @@ Descriptor Tree::open(const std::string& path, int flags, Reading& failure) cons
     return Descriptor();
   }
   if (!root_descriptor_) {
-    failure = unreadable("the root is no folder");
+    failure = unreadable("there is no such folder");
     return Descriptor();
   }
   open_how how{};

@@ -80,6 +80,23 @@ TEST(SweepDoctor, ARankThatDoesNotAnswerIsNotHealthy) {
   EXPECT_THROW(examined(plan, tree, true, 9), Error);
 }
 
+// A misspelt folder would pass for nodes without any fault.
+TEST(SweepDoctor, AFolderWithoutANodeIsNotHealthy) {
+  const plan::Plan plan = planned("cuda");
+  test::AnsweringJob job(2, 8);
+  std::ostringstream err;
+  sweep::ProgressLine progress(err, false);
+  EXPECT_TRUE(examine_nodes(job, plan, {"/nonexistent", false}, progress).findings.empty());
+  EXPECT_THAT(err.str(), HasSubstr("doctor could not look at the nodes: nothing could be checked"));
+  try {
+    examine_nodes(job, plan, {"/nonexistent", true}, progress);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 3);
+    EXPECT_THAT(error.what(), HasSubstr("below '/nonexistent' no file of a node can be read"));
+  }
+}
+
 class LostJob : public test::AnsweringJob {
  public:
   using AnsweringJob::AnsweringJob;

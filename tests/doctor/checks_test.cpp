@@ -1,316 +1,39 @@
-// Each check on a node that passes it, on one that does not, and on one where it cannot be read.
+// All checks on a healthy node, on an ill one, on several, and where a fact is absent or cannot be read.
 #include "doctor/check.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
+#include <map>
 #include <set>
 
+#include "base/text.h"
+#include "check_rows.h"
 #include "doctor/consensus.h"
-#include "node_fixture.h"
 #include "support/files.h"
 #include "support/paths.h"
 
 namespace harness::doctor {
 namespace {
 
-using Change = std::function<void(Node&)>;
+using namespace check_rows;
 
-Change set(const std::string& name, const std::string& value) {
-  return [=](Node& node) { node.facts.set(name, value); };
-}
-Change hide(const std::string& name) {
-  return [=](Node& node) { node.facts.set_unreadable(name, "permission denied"); };
-}
-Facts without(const Facts& facts, const std::string& name) {
-  Facts others;
-  for (const auto& [other, reading] : facts) {
-    if (other != name) others.set(other, reading);
-  }
-  return others;
-}
-Change unset(const std::string& name) {
-  return [=](Node& node) { node.facts = without(node.facts, name); };
-}
-Change set_in_ranks(const std::string& name, const std::string& value) {
-  return [=](Node& node) {
-    for (Rank& rank : node.ranks) rank.facts.set(name, value);
-  };
-}
-Change hide_in_ranks(const std::string& name) {
-  return [=](Node& node) {
-    for (Rank& rank : node.ranks) {
-      rank.facts = without(rank.facts, name);
-      rank.facts.set_unreadable(name, "permission denied");
-    }
-  };
-}
-Change both(const Change& first, const Change& second) {
-  return [=](Node& node) {
-    first(node);
-    second(node);
-  };
-}
-void nothing(Node&) {}
-
-const std::string gpu = "gpu/0000:13:00.0", nvml = "nvml/0000:13:00.0", port = "port/mlx5_0/1/";
-
-struct Row {
-  std::string check;
-  Change bad;
-  Verdict verdict;
-  Change hidden;
-  Verdict when_hidden = Verdict::unknown;
-  Change prepare = nothing;  // before all three
-};
-
-void roce(Node& node) {
-  for (int i = 0; i < 8; ++i) {
-    const std::string device = fmt::format("mlx5_{}", i);
-    node.facts.set("port/" + device + "/1/link_layer", "Ethernet");
-    node.facts.set("port/" + device + "/1/roce_addresses", "3, 5");
-    node.facts.set("hca/" + device + "/mtu", "9000");
-  }
-}
-const Change virtual_machine = both(set("os/virtual", "yes"), set("driver/relaxed_ordering", "1"));
-const Change rack = set("driver/gpu/0000:13:00.0", "NVIDIA GB200");
-void half_on_each_numa_node(Node& node) {
-  node.facts.set("numa/0/cpus", "0-3");
-  node.facts.set("numa/1/cpus", "4-7");
-  for (Rank& rank : node.ranks) rank.facts.set("bound/cpus", rank.rank < 4 ? "0-3" : "4-7");
-}
-void in_domain(Node& node) {
-  for (const std::string& one : node.facts.under("nvml")) {
-    node.facts.set("nvml/" + one + "/fabric_cluster", "0f4c11e9-0000-0000-0000-00000000007a");
-    node.facts.set("nvml/" + one + "/fabric_clique", "0");
-  }
-}
-const Change some_variable = set_in_ranks("env/NCCL_IB_TIMEOUT", "22");
-
-const std::vector<Row>& rows() {
-  static const std::vector<Row> all{
-      {"gpu.count", [](Node& node) { node.facts.set("gpu/0000:ff:00.0/class", "0x030200"); }, Verdict::fail,
-       hide("driver/gpus")},
-      {"gpu.driver", set(gpu + "/driver", "nouveau"), Verdict::warn, hide(gpu + "/driver")},
-      {"gpu.nvml", hide("nvml"), Verdict::unknown, hide("nvml")},
-      {"gpu.persistence", set(nvml + "/persistence", "false"), Verdict::warn, hide("nvml"), Verdict::skip},
-      {"gpu.mode", set(nvml + "/mig", "true"), Verdict::warn, hide("nvml"), Verdict::skip},
-      {"gpu.slowed", set(nvml + "/throttle_reasons", "72"), Verdict::warn, hide("nvml"), Verdict::skip},
-      {"gpu.power", set(nvml + "/power_limit_w", "500"), Verdict::warn, hide("nvml"), Verdict::skip},
-      {"gpu.temperature", set(nvml + "/temperature_c", "71"), Verdict::warn, hide("nvml"), Verdict::skip},
-      {"gpu.memory_errors", set(nvml + "/row_remap_failed", "true"), Verdict::fail, hide("nvml"), Verdict::skip},
-      {"gpu.processes", set(nvml + "/processes", "1"), Verdict::fail, hide("nvml"), Verdict::skip},
-      {"gpu.recovery", set(nvml + "/recovery_action", "2"), Verdict::fail, hide("nvml"), Verdict::skip},
-      {"gpu.xid", set("log/xid/79", "0000:13:00 (1 time)"), Verdict::warn, hide("log")},
-      {"gpu.nvlink", set(nvml + "/nvlinks_active", "17"), Verdict::fail, hide("nvml"), Verdict::skip},
-      {"gpu.nvlink_errors", set(nvml + "/nvlink_recoveries", "3"), Verdict::info, hide("nvml"), Verdict::skip},
-      {"gpu.sxid", set("log/sxid_fatal/20034", "0000:05:00.0 (1 time)"), Verdict::warn, hide("log"), Verdict::skip},
-      {"gpu.nvls", set("driver/version", "525.60.13"), Verdict::warn, hide("driver/version")},
-      {"gpu.fabric", set(nvml + "/fabric_state", "2"), Verdict::fail, hide("nvml"), Verdict::skip},
-      {"gpu.fabric_manager", unset("daemon/fabric_manager"), Verdict::fail,
-       both(unset("daemon/fabric_manager"), hide("daemon"))},
-      {"gpu.fabric_manager_version", set("fabric_manager/version", "570.86.10"), Verdict::fail,
-       hide("fabric_manager/version")},
-      {"gpu.nvlink_domain", set(nvml + "/fabric_clique", "1"), Verdict::fail, hide("nvml"), Verdict::skip, in_domain},
-      {"gpu.imex", unset("imex/channel"), Verdict::warn, both(unset("daemon/imex"), hide("daemon")), Verdict::unknown,
-       both(rack, both(set("imex/channel", "channel0"), set("daemon/imex", "yes")))},
-      {"gdr.module", both(unset("driver/peermem"), set("driver/open", "no")), Verdict::fail,
-       both(unset("driver/peermem"), hide("driver/open"))},
-      {"gdr.dmabuf", set("driver/open", "no"), Verdict::info, hide("driver/open")},
-      {"gdr.gdrcopy", set("driver/gdrcopy", "no device"), Verdict::warn, hide("driver/gdrcopy"), Verdict::unknown,
-       both(set_in_ranks("env/NCCL_GDRCOPY_ENABLE", "1"), set("driver/gdrcopy", "yes"))},
-      {"gdr.relaxed", set("driver/relaxed_ordering", "0"), Verdict::warn, hide("driver/relaxed_ordering"),
-       Verdict::unknown, virtual_machine},
-      {"ib.state", both(set(port + "state", "DOWN"), set_in_ranks("env/NCCL_IB_HCA", "mlx5")), Verdict::fail,
-       hide(port + "state")},
-      {"ib.rate", set(port + "rate", "200 Gb/sec (4X HDR)"), Verdict::fail, hide(port + "rate")},
-      {"ib.layer", set(port + "link_layer", "Ethernet"), Verdict::warn, hide(port + "link_layer")},
-      {"ib.subnet", set(port + "sm_lid", "0x0"), Verdict::fail, hide(port + "sm_lid")},
-      {"ib.gid", set(port + "roce_addresses", ""), Verdict::fail, hide(port + "roce_addresses"), Verdict::unknown,
-       roce},
-      {"ib.mtu", set("hca/mlx5_0/mtu", "1500"), Verdict::warn, hide("hca/mlx5_0/mtu"), Verdict::unknown, roce},
-      {"ib.errors", set(port + "counter/link_downed", "3"), Verdict::info, hide("hcas")},
-      {"ib.verbs", set("hca/mlx5_0/verbs", "no"), Verdict::fail, nothing, Verdict::pass},
-      {"ib.pcie", set("hca/mlx5_0/width", "4"), Verdict::fail, nothing, Verdict::pass},
-      {"ib.interrupts", set("hca/mlx5_0/interrupt_cpus", "4-7"), Verdict::info, hide("hca/mlx5_0/interrupt_cpus")},
-      {"ib.flow_control", nothing, Verdict::skip, nothing, Verdict::skip, roce},
-      {"ib.flaps", set("log/link_down", "0000:14:00.0 (3 times)"), Verdict::warn, hide("log")},
-      {"pcie.width", set("hca/mlx5_0/width", "8"), Verdict::fail, hide("hca/mlx5_0/width")},
-      {"pcie.speed", set("hca/mlx5_0/speed", "16.0 GT/s PCIe"), Verdict::fail, hide("hca/mlx5_0/speed")},
-      {"pcie.errors", set(gpu + "/aer_fatal", "1"), Verdict::fail, nothing, Verdict::pass},
-      {"pcie.acs", set("bridge/0000:12:00.0/acs", "0x001d"), Verdict::warn, hide("bridge/0000:12:00.0/acs")},
-      {"pcie.iommu", set(gpu + "/iommu", "DMA-FQ"), Verdict::warn, hide(gpu + "/iommu")},
-      {"pcie.groups", set("hca/mlx5_0/iommu_group", "18"), Verdict::warn,
-       [](Node& node) {
-         for (const char* device : {"gpu/0000:13:00.0", "hca/mlx5_0"})
-           node.facts.set_unreadable(std::string(device) + "/iommu_group", "permission denied");
-       },
-       Verdict::unknown,
-       [](Node& node) {  // not root
-         for (const std::string& bridge : node.facts.under("bridge"))
-           node.facts.set_unreadable("bridge/" + bridge + "/acs", "the kernel shows it to root only");
-         for (const char* device : {"gpu/0000:13:00.0", "hca/mlx5_0"})
-           node.facts.set(std::string(device) + "/iommu_group", "17");
-       }},
-      {"gpu.bar1", set(nvml + "/bar1_bytes", "268435456"), Verdict::fail,
-       both(unset(nvml + "/bar1_bytes"), unset(gpu + "/bar_bytes"))},
-      {"topo.numa", set(gpu + "/numa", "-1"), Verdict::unknown, hide(gpu + "/numa")},
-      {"topo.nearest",
-       [](Node& node) {
-         for (const char* device : {"hca/mlx5_0", "hca/mlx5_1"})
-           node.facts.set(std::string(device) + "/path", "sys/devices/pci0000:90/0000:90:01.0/0000:91:00.0");
-       },
-       Verdict::warn, hide(gpu + "/path")},
-      {"rank.gpus", [](Node& node) { node.ranks.resize(9); }, Verdict::fail, nothing, Verdict::pass},
-      {"rank.memlock", set_in_ranks("limit/memlock", "65536"), Verdict::fail, hide_in_ranks("limit/memlock")},
-      {"rank.nofile", set_in_ranks("limit/nofile", "1024"), Verdict::warn, hide_in_ranks("limit/nofile")},
-      {"rank.shm", set_in_ranks("shm/bytes", "67108864"), Verdict::warn, hide_in_ranks("shm/bytes")},
-      {"rank.binding", set_in_ranks("bound/cpus", "3"), Verdict::info, hide_in_ranks("bound/cpus")},
-      {"rank.near_gpu", set_in_ranks("bound/cpus", "6"), Verdict::warn, hide_in_ranks("bound/cpus")},
-      {"rank.host_binding", set_in_ranks("bound/cpus", "0-7"), Verdict::info, hide_in_ranks("bound/cpus"),
-       Verdict::unknown, half_on_each_numa_node},
-      {"rank.memory_policy",
-       [](Node& node) {
-         for (Rank& rank : node.ranks) rank.facts.set_unreadable("bound/memory_policy", "operation not permitted");
-       },
-       Verdict::warn, hide_in_ranks("bound/memory_policy"), Verdict::unknown,
-       set_in_ranks("bound/memory_policy", "default")},
-      {"node.answers", set("silent", "rank 3"), Verdict::fail, set("unfinished", "NVML"), Verdict::warn},
-      {"cpu.governor", set("cpu/governor", "powersave"), Verdict::warn, hide("cpu/governor")},
-      {"cpu.offline", set("cpu/online", "0-6"), Verdict::info, hide("cpu/online")},
-      {"cpu.load", set("cpu/load", "17.0 12.0 10.0 3/999 1"), Verdict::warn, hide("cpu/load")},
-      {"cpu.quota", set("cpu/quota", "2.00"), Verdict::warn, nothing, Verdict::pass},
-      {"cpu.steal", set("cpu/steal", "0.12"), Verdict::warn, hide("cpu/steal_since_start")},
-      {"mem.swap", both(set("memory/swap_kb", "9000000"), set("memory/swap_free_kb", "1000000")), Verdict::warn,
-       hide("memory/total_kb")},
-      {"mem.numa_balancing", set("memory/numa_balancing", "1"), Verdict::warn, hide("memory/numa_balancing")},
-      {"mem.zone_reclaim", set("memory/zone_reclaim", "1"), Verdict::info, hide("memory/zone_reclaim")},
-      {"mem.huge_pages", set("memory/huge_pages", "never"), Verdict::info, hide("memory/huge_pages"), Verdict::unknown,
-       set("memory/huge_pages", "madvise")},
-      {"clock.offset", set("clock/offset_s", "-3.2"), Verdict::warn, hide("clock/offset_s"), Verdict::unknown,
-       both(set("clock/offset_s", "0.0004"), set("clock/offset_uncertainty_s", "0.002"))},
-      {"clock.sync", set("clock/synchronised", "no"), Verdict::warn, hide("clock/synchronised"), Verdict::unknown,
-       set("clock/synchronised", "yes")},
-      {"clock.source", set("clock/source", "hpet"), Verdict::warn, hide("clock/source")},
-      {"nccl.library", set("library/libnccl.so.2", "/usr/lib/libnccl.so.2.12.7"), Verdict::warn,
-       both(unset("library/libnccl.so.2"), hide("library")), Verdict::unknown, unset("driver/peermem")},
-      {"nccl.plugin_file", set_in_ranks("env/NCCL_NET_PLUGIN", "ofi"), Verdict::warn, hide("library")},
-      {"nccl.sharp", unset("library/libnccl-net.so"), Verdict::warn,
-       both(unset("library/libnccl-net.so"), hide("library")), Verdict::unknown,
-       both(set_in_ranks("env/NCCL_COLLNET_ENABLE", "1"),
-            set("library/libnccl-net.so", "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so"))},
-      {"mpi.transports", set_in_ranks("env/OMPI_MCA_btl", "tcp,self"), Verdict::info, nothing, Verdict::pass,
-       set_in_ranks("env/OMPI_MCA_btl", "self,vader,tcp")},
-      {"mpi.devices", set_in_ranks("env/UCX_NET_DEVICES", "mlx5_0:1,mlx5_9:1"), Verdict::warn, hide("net"),
-       Verdict::unknown, set_in_ranks("env/UCX_NET_DEVICES", "mlx5_0:1,eth0")},
-      {"env.names", set_in_ranks("env/NCCL_SHARP_ENABLE", "1"), Verdict::warn, hide("nccl_conf"), Verdict::unknown,
-       some_variable},
-      {"env.values", set_in_ranks("env/NCCL_BUFFSIZE", "4M"), Verdict::warn, hide("nccl_conf"), Verdict::unknown,
-       some_variable},
-      {"env.debugging", set_in_ranks("env/NCCL_P2P_DISABLE", "1"), Verdict::warn, hide("nccl_conf"), Verdict::unknown,
-       some_variable},
-      {"env.cuda", set_in_ranks("env/CUDA_LAUNCH_BLOCKING", "1"), Verdict::warn, nothing, Verdict::pass},
-      {"env.combinations", both(set_in_ranks("env/NCCL_ALGO", "Tree"), set_in_ranks("env/NCCL_COLLNET_ENABLE", "1")),
-       Verdict::warn, hide("nccl_conf"), Verdict::unknown, some_variable},
-      {"env.without_effect", set_in_ranks("env/NCCL_IB_GID_INDEX", "3"), Verdict::info, hide("hcas"), Verdict::unknown,
-       some_variable},
-      {"env.devices", set_in_ranks("env/NCCL_IB_HCA", "mlx4"), Verdict::fail, hide("nccl_conf"), Verdict::unknown,
-       set_in_ranks("env/NCCL_IB_HCA", "=mlx5_0,mlx5_1")},
-      {"env.ranks", [](Node& node) { node.ranks.back().facts.set("env/NCCL_ALGO", "Ring"); }, Verdict::warn, nothing,
-       Verdict::pass},
-      {"env.file", set("nccl_conf/NCCL_ALGO", "Ring"), Verdict::info, hide("nccl_conf")}};
+// Checks of what is right to be absent, such as a file of settings, and of what is wrong to be, such as a daemon; and
+// those that look at many devices, of which a hypervisor hides some.
+const std::set<std::string>& absence_tells() {
+  static const std::set<std::string> all{"gpu.count",     "gpu.driver",       "gpu.fabric_manager", "gpu.imex",
+                                         "gdr.gdrcopy",   "ib.errors",        "ib.interrupts",      "pcie.width",
+                                         "pcie.speed",    "pcie.acs",         "pcie.iommu",         "nccl.plugin_file",
+                                         "nccl.sharp",    "mpi.devices",      "env.names",          "env.values",
+                                         "env.debugging", "env.combinations", "env.without_effect", "env.devices",
+                                         "env.file"};
   return all;
 }
 
-std::vector<Finding> found(const std::string& id, const Node& node) {
-  const auto check = std::ranges::find(checks(), id, &Check::id);
-  if (check == checks().end()) return {};
-  Findings findings;
-  check->judge(node, Cluster({node}), findings);
-  return findings.list();
-}
-
-Verdict worst(const std::vector<Finding>& findings) {
-  return std::ranges::min(findings, {}, &Finding::verdict).verdict;
-}
-
-std::vector<Finding> found_after(const Row& row, const Change& change) {
+std::vector<Finding> found_after(const Row& row, const NodeChange& change) {
   Node node = test::healthy_node();
   both(row.prepare, change)(node);
   return found(row.check, node);
-}
-
-TEST(Checks, HostBindingIsSaidWithWhatIsBoundNow) {
-  Node node = test::healthy_node();
-  half_on_each_numa_node(node);
-  EXPECT_EQ(found("rank.host_binding", node).front().evidence,
-            "4 ranks on NUMA node 0, 4 ranks on NUMA node 1; since the start, 1.0 % of memory came from another NUMA "
-            "node");
-  node.facts.set("numa/1/other_pages", "990");
-  EXPECT_EQ(worst(found("rank.host_binding", node)), Verdict::info);
-  set_in_ranks("bound/cpus", "0-1")(node);
-  const Finding all_on_one = found("rank.host_binding", node).front();
-  EXPECT_EQ(all_on_one.evidence.find("8 ranks on NUMA node 0; since"), 0u) << all_on_one.evidence;
-  EXPECT_NE(all_on_one.remedy.find("host_binding: [auto, numa, core]"), std::string::npos);
-  node.facts.set_unreadable("numa/0/cpus", "permission denied");
-  EXPECT_EQ(worst(found("rank.host_binding", node)), Verdict::unknown);
-}
-
-TEST(Checks, WithAChannelTheDaemonOfImexMustRun) {
-  Node node = test::healthy_node();
-  rack(node);
-  node.facts.set("imex/channel", "channel0");
-  EXPECT_EQ(worst(found("gpu.imex", node)), Verdict::warn);
-  node.facts.set("os/container", "yes");
-  EXPECT_EQ(worst(found("gpu.imex", node)), Verdict::unknown);
-}
-
-TEST(Checks, AFabricManagerOutsideOfTheContainerIsNotMissed) {
-  Node node = test::healthy_node();
-  both(unset("daemon/fabric_manager"), set("os/container", "yes"))(node);
-  EXPECT_EQ(worst(found("gpu.fabric_manager", node)), Verdict::unknown);
-}
-
-// Slurm with ConstrainDevices: each task sees its own GPU as number 0, and the job has half of the node.
-TEST(Checks, ARankIsHeldAgainstTheGpusThatItMayUse) {
-  Node node = test::healthy_node();
-  node.ranks.resize(4);
-  for (int i = 0; i < 8; ++i) {
-    const std::string address = test::gpu_address(i);
-    node.facts.set("gpu/" + address + "/cpus", i < 4 ? "0-3" : "4-7");
-    for (Rank& rank : node.ranks) rank.facts.set("gpu/" + address, rank.rank == i ? "yes" : "no");
-  }
-  for (Rank& rank : node.ranks) {
-    rank.facts.set("bound/cpus", "0-3");
-    rank.facts.set("env/CUDA_VISIBLE_DEVICES", "0");
-  }
-  EXPECT_EQ(worst(found("rank.near_gpu", node)), Verdict::pass) << found("rank.near_gpu", node).front().evidence;
-  const std::string far = test::gpu_address(3);
-  node.facts.set("gpu/" + far + "/cpus", "4-7");
-  EXPECT_EQ(found("rank.near_gpu", node).front().evidence, "the job may use none of the CPUs near 1 GPU: " + far);
-  node.ranks[0].facts.set("bound/cpus", "0-7");
-  EXPECT_NE(found("rank.near_gpu", node).front().evidence.find("3 (GPU " + far + ")"), std::string::npos);
-  EXPECT_EQ(found("rank.gpus", node).front().evidence, "4 ranks and 4 GPUs that the job may use");
-  for (Rank& rank : node.ranks) rank.facts.set("gpu/" + far, "no");
-  EXPECT_EQ(worst(found("rank.gpus", node)), Verdict::fail);
-}
-
-// One launched for the node, which started the others, and a GPU that fell off the bus.
-TEST(Checks, RanksThatARankStartedSayNothingOfTheLaunch) {
-  Node node = test::healthy_node();
-  half_on_each_numa_node(node);
-  for (std::size_t i = 1; i < node.ranks.size(); ++i) {
-    node.ranks[i].facts.set("started_by", "0");
-    node.ranks[i].facts.set("bound/cpus", "3");
-  }
-  EXPECT_EQ(worst(found("rank.binding", node)), Verdict::pass);
-  EXPECT_EQ(worst(found("rank.near_gpu", node)), Verdict::pass);
-  EXPECT_EQ(found("rank.host_binding", node).front().evidence.find("1 rank on NUMA node 0; since"), 0u);
-  EXPECT_EQ(found("rank.gpus", node).front().evidence, "1 rank and 8 GPUs");
-  for (std::size_t i = 1; i < node.ranks.size(); ++i) node.ranks[i].facts.set("started_by", machine::Reading{});
-  node.ranks[0].facts.set("bound/cpus", "3");
-  EXPECT_EQ(worst(found("rank.binding", node)), Verdict::info);
 }
 
 TEST(Checks, EachHasARowHereAndAnIdOfItsOwn) {
@@ -352,6 +75,115 @@ TEST(Checks, WhatCannotBeReadIsNeitherPassNorFail) {
   }
 }
 
+// The same where the facts are not there at all: nothing to look at is no pass, and no fault, unless it is the fault.
+TEST(Checks, WhatIsAbsentIsNeitherPassNorFail) {
+  for (const Row& row : rows()) {
+    Node node = test::healthy_node();
+    both(row.prepare, row.hidden)(node);
+    const auto take_away_unreadable = [](Facts& facts) {
+      Facts rest;
+      bool any = false;
+      for (const auto& [name, reading] : facts) {
+        any = any || !reading.ok();
+        if (reading.ok()) rest.set(name, reading);
+      }
+      facts = rest;
+      return any;
+    };
+    bool any = take_away_unreadable(node.facts);
+    for (Rank& rank : node.ranks) any = take_away_unreadable(rank.facts) || any;
+    if (!any) continue;
+    const auto findings = found(row.check, node);
+    ASSERT_FALSE(findings.empty()) << row.check;
+    if (absence_tells().contains(row.check)) continue;
+    const Verdict verdict = worst(findings);
+    EXPECT_TRUE(verdict == Verdict::unknown || verdict == Verdict::skip)
+        << row.check << ": " << name_of(verdict) << " " << findings.front().evidence;
+  }
+}
+
+// Of three nodes one is ill: it is named, and the healthy ones are not.
+TEST(Checks, EachNamesTheIllNodeOfSeveral) {
+  for (const Row& row : rows()) {
+    std::vector<Node> nodes(3, test::healthy_node());
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      nodes[i].host = fmt::format("node{}", i);
+      row.prepare(nodes[i]);
+      for (Rank& rank : nodes[i].ranks) rank.rank += static_cast<int>(i * nodes[i].ranks.size());
+    }
+    row.bad(nodes[1]);
+    if (row.verdict > Verdict::info) continue;  // nothing in /sys tells it
+    std::vector<std::string> accused;
+    for (const Line& line : diagnose(nodes).lines) {
+      if (line.check == row.check && line.finding.verdict == row.verdict)
+        accused.insert(accused.end(), line.nodes.begin(), line.nodes.end());
+    }
+    std::ranges::sort(accused);
+    accused.erase(std::ranges::unique(accused).begin(), accused.end());
+    EXPECT_EQ(accused, std::vector<std::string>{"node1"}) << row.check;
+  }
+}
+
+// Facts of one kind on all devices: "port/*/1/rate".
+std::string kind_of(const std::string& fact) {
+  std::string kind;
+  for (const std::string_view part : split(fact, '/')) {
+    const bool is_device = part.starts_with("mlx5_") || part.starts_with("0000:");
+    kind += (kind.empty() ? "" : "/") + (is_device ? std::string("*") : std::string(part));
+  }
+  return kind;
+}
+
+// Facts that are there or not, but are never unreadable by themselves.
+bool is_made(const std::string& fact) {
+  return fact.starts_with("nvml/") || fact.starts_with("log/") || fact.starts_with("daemon/") ||
+         fact.ends_with("/above") || fact.starts_with("driver/gpu/");
+}
+
+// Every kind of fact of a healthy node, on its first device and on all: where it cannot be read, no check accuses the
+// node; and where a check finds a fault, hiding any fact does not make it pass.
+TEST(Checks, HidingAFactNeitherAccusesNorAcquits) {
+  std::map<std::string, std::vector<std::string>> kinds;
+  for (const auto& [name, reading] : test::healthy_node().facts) {
+    if (!is_made(name)) kinds[kind_of(name)].push_back(name);
+  }
+  EXPECT_GT(kinds.size(), 60u);
+  for (const Row& row : rows()) {
+    std::vector<Node> healthy{test::healthy_node()}, ill;
+    row.prepare(healthy[0]);
+    ill = healthy;
+    row.bad(ill[0]);
+    const auto check = std::ranges::find(checks(), row.check, &Check::id);
+    const Cluster of_healthy(healthy), of_ill(ill);
+    for (const auto& [kind, names] : kinds) {
+      for (std::vector<Node>* nodes : {&healthy, &ill}) {
+        const Cluster& cluster = nodes == &healthy ? of_healthy : of_ill;
+        Facts& facts = nodes->front().facts;
+        for (const bool all : {false, true}) {
+          const std::size_t count = all ? names.size() : 1;
+          std::vector<machine::Reading> before;
+          for (std::size_t i = 0; i < count; ++i) {
+            before.push_back(facts[names[i]]);
+            facts.set_unreadable(names[i], "permission denied");
+          }
+          const Finding finding = std::ranges::min(judge(*check, nodes->front(), cluster), {}, &Finding::verdict);
+          for (std::size_t i = 0; i < count; ++i) {
+            facts.set(names[i], before[i]);
+            if (before[i].access == machine::Access::absent) facts = without(facts, names[i]);
+          }
+          const std::string where = fmt::format("{} with {}{} hidden: {} {}", row.check, all ? "all " : "", kind,
+                                                name_of(finding.verdict), finding.evidence);
+          if (nodes == &ill) {
+            EXPECT_NE(finding.verdict, Verdict::pass) << where;
+          } else if (row.check != "ib.flow_control") {
+            EXPECT_GE(finding.verdict, Verdict::unknown) << where;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Checks, WithoutGpusAndAdaptersTheirChecksAreLeftOut) {
   test::NodeTree tree("plain");
   const Node node = tree.node(2);
@@ -373,6 +205,20 @@ TEST(Checks, ThePageListsThem) {
     const std::string row = fmt::format("| `{}` | {} | {} |\n", one.check, one.what, name_of(one.verdict));
     EXPECT_NE(page.find(row), std::string::npos) << row;
   }
+}
+
+TEST(Checks, ANodeOfWhichNothingWasReadIsNotHealthy) {
+  Node dark{"dark", {{0, {}}}, {}};
+  dark.facts.set_unreadable("pci", "there is no such folder");
+  const Diagnosis diagnosis = diagnose({test::healthy_node(), dark});
+  EXPECT_EQ(diagnosis.dark, 1u);
+  EXPECT_EQ(exit_code(diagnosis, false), 3);
+  const auto line = std::ranges::find_if(diagnosis.lines, [](const Line& one) {
+    return one.check == "node.answers" && one.finding.verdict == Verdict::unknown;
+  });
+  ASSERT_NE(line, diagnosis.lines.end());
+  EXPECT_EQ(line->nodes, std::vector<std::string>{"dark"});
+  EXPECT_EQ(line->finding.evidence, "the node cannot be read: there is no such folder");
 }
 
 // Nothing was read at all: no check may say that something is right or wrong.

@@ -1,6 +1,7 @@
 // Facts from files: what the kernel's formats mean, and trees that mean harm.
 #include "doctor/gather.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -130,11 +131,54 @@ TEST(Gather, EveryFactOfANodeIsALine) {
 
 TEST(Gather, TheSmallestQuotaOfTheControlGroupsCounts) {
   test::NodeTree tree("pod");
+  EXPECT_EQ(tree.facts().text("cpu/quota"), "none");
   tree.write("proc/self/cgroup", "0::/a/b");
   tree.write("sys/fs/cgroup/a/b/cpu.max", "max 100000");
   tree.write("sys/fs/cgroup/a/cpu.max", "250000 100000");
   tree.write("sys/fs/cgroup/cpu.max", "800000 100000");
   EXPECT_EQ(tree.facts().text("cpu/quota"), "2.50");
+  tree.write("proc/self/cgroup", "3:cpu,cpuacct:/q");
+  tree.write("sys/fs/cgroup/cpu/q/cpu.cfs_quota_us", "50000");
+  tree.write("sys/fs/cgroup/cpu/q/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(tree.facts().text("cpu/quota"), "0.50");
+  tree.make_unreadable("proc/self/cgroup");
+  EXPECT_EQ(tree.facts()["cpu/quota"].access, machine::Access::unreadable);
+  tree.remove("proc/self/cgroup");
+  EXPECT_EQ(tree.facts()["cpu/quota"].access, machine::Access::absent);
+}
+
+TEST(Gather, WhetherBoostWouldRaiseAClock) {
+  test::NodeTree tree("node");
+  const auto headroom = [&] { return tree.facts()["cpu/boost_headroom"]; };
+  EXPECT_EQ(headroom().access, machine::Access::absent);
+  const auto put = [&](int cpu, const char* highest, const char* nominal) {
+    const std::string folder = fmt::format("sys/devices/system/cpu/cpu{}/acpi_cppc/", cpu);
+    tree.write(folder + "highest_perf", highest);
+    tree.write(folder + "nominal_perf", nominal);
+  };
+  put(0, "108", "108");
+  EXPECT_EQ(headroom().text, "no");
+  put(5, "255", "180");  // a faster kind of core
+  EXPECT_EQ(headroom().text, "yes");
+  tree.make_unreadable("sys/devices/system/cpu/cpu0/acpi_cppc/nominal_perf");
+  EXPECT_EQ(headroom().access, machine::Access::unreadable);
+}
+
+// A copy of /proc and /sys without /dev says nothing of devices; a container without a device says that it is missing.
+TEST(Gather, WithoutDevNothingIsSaidOfDevices) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.write("sys/module/gdrdrv/version", "2.4");
+  tree.remove("dev/infiniband");
+  EXPECT_EQ(tree.facts().text("hca/mlx5_0/verbs"), "no");
+  EXPECT_EQ(tree.facts().text("driver/gdrcopy"), "no device");
+  tree.remove("dev");
+  const Facts facts = tree.facts();
+  for (const char* name : {"hca/mlx5_0/verbs", "driver/gdrcopy", "imex/channel", "log"})
+    EXPECT_EQ(facts[name].access, machine::Access::unreadable) << name;
+  EXPECT_FALSE(gather_rank(tree.path()).has("gpu/" + test::gpu_address(0)));
+  const Diagnosis diagnosis = diagnose({tree.node(8)});
+  EXPECT_EQ(exit_code(diagnosis, true), 0) << ::testing::PrintToString(test::worth_reading(diagnosis));
 }
 
 // Pipes, circles of links, huge files, folders where files belong, rubbish: everything is read to its bound, in time.

@@ -138,6 +138,9 @@ TEST(DoctorAsAUser, AMistakeIsExitCodeThree) {
   const auto o = test::run(test::harness_job(1, "doctor --sysrot /"));
   EXPECT_EQ(o.exit_code, 3) << o.out << o.err;
   EXPECT_THAT(o.err, HasSubstr("did you mean --sysroot?"));
+  const auto misspelt = test::run(test::harness_job(2, "doctor --sysroot /nonexistent"));
+  EXPECT_EQ(misspelt.exit_code, 3) << misspelt.out << misspelt.err;
+  EXPECT_THAT(misspelt.err, StartsWith("harness: nothing could be checked: below '/nonexistent'"));
   const auto elsewhere = test::run(test::harness_job(1, "doctor --stages load --sysroot /tmp"));
   EXPECT_EQ(elsewhere.exit_code, 3) << elsewhere.out << elsewhere.err;
   EXPECT_THAT(elsewhere.err, HasSubstr("with --sysroot, give --stages static"));

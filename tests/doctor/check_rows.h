@@ -1,0 +1,238 @@
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "doctor/check.h"
+#include "node_fixture.h"
+
+namespace harness::doctor::check_rows {
+
+// For each check, what makes a healthy node ill, and what hides from it what it looks at.
+
+using NodeChange = std::function<void(Node&)>;
+
+inline NodeChange set(const std::string& name, const std::string& value) {
+  return [=](Node& node) { node.facts.set(name, value); };
+}
+inline NodeChange hide(const std::string& name) {
+  return [=](Node& node) { node.facts.set_unreadable(name, "permission denied"); };
+}
+inline Facts without(const Facts& facts, const std::string& name) {
+  Facts others;
+  for (const auto& [other, reading] : facts) {
+    if (other != name) others.set(other, reading);
+  }
+  return others;
+}
+inline NodeChange unset(const std::string& name) {
+  return [=](Node& node) { node.facts = without(node.facts, name); };
+}
+inline NodeChange set_in_ranks(const std::string& name, const std::string& value) {
+  return [=](Node& node) {
+    for (Rank& rank : node.ranks) rank.facts.set(name, value);
+  };
+}
+inline NodeChange hide_in_ranks(const std::string& name) {
+  return [=](Node& node) {
+    for (Rank& rank : node.ranks) {
+      rank.facts = without(rank.facts, name);
+      rank.facts.set_unreadable(name, "permission denied");
+    }
+  };
+}
+inline NodeChange both(const NodeChange& first, const NodeChange& second) {
+  return [=](Node& node) {
+    first(node);
+    second(node);
+  };
+}
+inline void nothing(Node&) {}
+
+inline const std::string first_gpu = "gpu/0000:13:00.0", first_nvml = "nvml/0000:13:00.0",
+                         first_port = "port/mlx5_0/1/";
+
+struct Row {
+  std::string check;
+  NodeChange bad;
+  Verdict verdict;
+  NodeChange hidden;
+  Verdict when_hidden = Verdict::unknown;
+  NodeChange prepare = nothing;  // before all three
+};
+
+inline void roce(Node& node) {
+  for (int i = 0; i < 8; ++i) {
+    const std::string device = fmt::format("mlx5_{}", i);
+    node.facts.set("port/" + device + "/1/link_layer", "Ethernet");
+    node.facts.set("port/" + device + "/1/roce_addresses", "3, 5");
+    node.facts.set("hca/" + device + "/mtu", "9000");
+  }
+}
+inline const NodeChange virtual_machine = both(set("os/virtual", "yes"), set("driver/relaxed_ordering", "1"));
+inline const NodeChange rack = set("driver/gpu/0000:13:00.0", "NVIDIA GB200");
+inline void half_on_each_numa_node(Node& node) {
+  node.facts.set("numa/0/cpus", "0-3");
+  node.facts.set("numa/1/cpus", "4-7");
+  for (Rank& rank : node.ranks) rank.facts.set("bound/cpus", rank.rank < 4 ? "0-3" : "4-7");
+}
+inline void in_domain(Node& node) {
+  for (const std::string& one : node.facts.under("nvml")) {
+    node.facts.set("nvml/" + one + "/fabric_cluster", "0f4c11e9-0000-0000-0000-00000000007a");
+    node.facts.set("nvml/" + one + "/fabric_clique", "0");
+  }
+}
+inline const NodeChange some_variable = set_in_ranks("env/NCCL_IB_TIMEOUT", "22");
+
+inline const std::vector<Row>& rows() {
+  static const std::vector<Row> all{
+      {"gpu.count", [](Node& node) { node.facts.set("gpu/0000:ff:00.0/class", "0x030200"); }, Verdict::fail,
+       hide("driver/gpus")},
+      {"gpu.driver", set(first_gpu + "/driver", "nouveau"), Verdict::warn, hide(first_gpu + "/driver")},
+      {"gpu.nvml", hide("nvml"), Verdict::unknown, hide("nvml")},
+      {"gpu.persistence", set(first_nvml + "/persistence", "false"), Verdict::warn, hide("nvml"), Verdict::skip},
+      {"gpu.mode", set(first_nvml + "/mig", "true"), Verdict::warn, hide("nvml"), Verdict::skip},
+      {"gpu.slowed", set(first_nvml + "/throttle_reasons", "72"), Verdict::warn, hide("nvml"), Verdict::skip},
+      {"gpu.power", set(first_nvml + "/power_limit_w", "500"), Verdict::warn, hide("nvml"), Verdict::skip},
+      {"gpu.temperature", set(first_nvml + "/temperature_c", "71"), Verdict::warn, hide("nvml"), Verdict::skip},
+      {"gpu.memory_errors", set(first_nvml + "/row_remap_failed", "true"), Verdict::fail, hide("nvml"), Verdict::skip},
+      {"gpu.processes", set(first_nvml + "/processes", "1"), Verdict::fail, hide("nvml"), Verdict::skip},
+      {"gpu.recovery", set(first_nvml + "/recovery_action", "2"), Verdict::fail, hide("nvml"), Verdict::skip},
+      {"gpu.xid", set("log/xid/79", "0000:13:00 (1 time)"), Verdict::warn, hide("log")},
+      {"gpu.nvlink", set(first_nvml + "/nvlinks_active", "17"), Verdict::fail, hide("nvml"), Verdict::skip},
+      {"gpu.nvlink_errors", set(first_nvml + "/nvlink_recoveries", "3"), Verdict::info, hide("nvml"), Verdict::skip},
+      {"gpu.sxid", set("log/sxid_fatal/20034", "0000:05:00.0 (1 time)"), Verdict::warn, hide("log"), Verdict::skip},
+      {"gpu.nvls", set("driver/version", "525.60.13"), Verdict::warn, hide("driver/version")},
+      {"gpu.fabric", set(first_nvml + "/fabric_state", "2"), Verdict::fail, hide("nvml"), Verdict::skip},
+      {"gpu.fabric_manager", unset("daemon/fabric_manager"), Verdict::fail,
+       both(unset("daemon/fabric_manager"), hide("daemon"))},
+      {"gpu.fabric_manager_version", set("fabric_manager/version", "570.86.10"), Verdict::fail,
+       hide("fabric_manager/version")},
+      {"gpu.nvlink_domain", set(first_nvml + "/fabric_clique", "1"), Verdict::fail, hide("nvml"), Verdict::skip,
+       in_domain},
+      {"gpu.imex", unset("imex/channel"), Verdict::warn, both(unset("daemon/imex"), hide("daemon")), Verdict::unknown,
+       both(rack, both(set("imex/channel", "channel0"), set("daemon/imex", "yes")))},
+      {"gdr.module", both(unset("driver/peermem"), set("driver/open", "no")), Verdict::fail,
+       both(unset("driver/peermem"), hide("driver/open"))},
+      {"gdr.dmabuf", set("driver/open", "no"), Verdict::info, hide("driver/open")},
+      {"gdr.gdrcopy", set("driver/gdrcopy", "no device"), Verdict::warn, hide("driver/gdrcopy"), Verdict::unknown,
+       both(set_in_ranks("env/NCCL_GDRCOPY_ENABLE", "1"), set("driver/gdrcopy", "yes"))},
+      {"gdr.relaxed", set("driver/relaxed_ordering", "0"), Verdict::warn, hide("driver/relaxed_ordering"),
+       Verdict::unknown, virtual_machine},
+      {"ib.state", both(set(first_port + "state", "DOWN"), set_in_ranks("env/NCCL_IB_HCA", "mlx5")), Verdict::fail,
+       hide(first_port + "state")},
+      {"ib.rate", set(first_port + "rate", "200 Gb/sec (4X HDR)"), Verdict::fail, hide(first_port + "rate")},
+      {"ib.layer", set(first_port + "link_layer", "Ethernet"), Verdict::warn, hide(first_port + "link_layer")},
+      {"ib.subnet", set(first_port + "sm_lid", "0x0"), Verdict::fail, hide(first_port + "sm_lid")},
+      {"ib.gid", set(first_port + "roce_addresses", ""), Verdict::fail, hide(first_port + "roce_addresses"),
+       Verdict::unknown, roce},
+      {"ib.mtu", set("hca/mlx5_0/mtu", "1500"), Verdict::warn, hide("hca/mlx5_0/mtu"), Verdict::unknown, roce},
+      {"ib.errors", set(first_port + "counter/link_downed", "3"), Verdict::info, hide("hcas")},
+      {"ib.verbs", set("hca/mlx5_0/verbs", "no"), Verdict::fail, nothing, Verdict::pass},
+      {"ib.pcie", set("hca/mlx5_0/width", "4"), Verdict::fail, nothing, Verdict::pass},
+      {"ib.interrupts", set("hca/mlx5_0/interrupt_cpus", "4-7"), Verdict::info, hide("hca/mlx5_0/interrupt_cpus")},
+      {"ib.flow_control", nothing, Verdict::skip, nothing, Verdict::skip, roce},
+      {"ib.flaps", set("log/link_down", "0000:14:00.0 (3 times)"), Verdict::warn, hide("log")},
+      {"pcie.width", set("hca/mlx5_0/width", "8"), Verdict::fail, hide("hca/mlx5_0/width")},
+      {"pcie.speed", set("hca/mlx5_0/speed", "16.0 GT/s PCIe"), Verdict::fail, hide("hca/mlx5_0/speed")},
+      {"pcie.errors", set(first_gpu + "/aer_fatal", "1"), Verdict::fail, nothing, Verdict::pass},
+      {"pcie.acs", set("bridge/0000:12:00.0/acs", "0x001d"), Verdict::warn, hide("bridge/0000:12:00.0/acs")},
+      {"pcie.iommu", set(first_gpu + "/iommu", "DMA-FQ"), Verdict::warn, hide(first_gpu + "/iommu")},
+      {"pcie.groups", set("hca/mlx5_0/iommu_group", "18"), Verdict::warn,
+       [](Node& node) {
+         for (const char* device : {"gpu/0000:13:00.0", "hca/mlx5_0"})
+           node.facts.set_unreadable(std::string(device) + "/iommu_group", "permission denied");
+       },
+       Verdict::unknown,
+       [](Node& node) {  // not root
+         for (const std::string& bridge : node.facts.under("bridge"))
+           node.facts.set_unreadable("bridge/" + bridge + "/acs", "the kernel shows it to root only");
+         for (const char* device : {"gpu/0000:13:00.0", "hca/mlx5_0"})
+           node.facts.set(std::string(device) + "/iommu_group", "17");
+       }},
+      {"gpu.bar1", set(first_nvml + "/bar1_bytes", "268435456"), Verdict::fail,
+       both(unset(first_nvml + "/bar1_bytes"), unset(first_gpu + "/bar_bytes"))},
+      {"topo.numa", set(first_gpu + "/numa", "-1"), Verdict::unknown, hide(first_gpu + "/numa")},
+      {"topo.nearest",
+       [](Node& node) {
+         for (const char* device : {"hca/mlx5_0", "hca/mlx5_1"})
+           node.facts.set(std::string(device) + "/path", "sys/devices/pci0000:90/0000:90:01.0/0000:91:00.0");
+       },
+       Verdict::warn, hide(first_gpu + "/path")},
+      {"rank.gpus", [](Node& node) { node.ranks.resize(9); }, Verdict::fail, nothing, Verdict::pass},
+      {"rank.memlock", set_in_ranks("limit/memlock", "65536"), Verdict::fail, hide_in_ranks("limit/memlock")},
+      {"rank.nofile", set_in_ranks("limit/nofile", "1024"), Verdict::warn, hide_in_ranks("limit/nofile")},
+      {"rank.shm", set_in_ranks("shm/bytes", "67108864"), Verdict::warn, hide_in_ranks("shm/bytes")},
+      {"rank.binding", set_in_ranks("bound/cpus", "3"), Verdict::info, hide_in_ranks("bound/cpus")},
+      {"rank.near_gpu", set_in_ranks("bound/cpus", "6"), Verdict::warn, hide_in_ranks("bound/cpus")},
+      {"rank.host_binding", set_in_ranks("bound/cpus", "0-7"), Verdict::info, hide_in_ranks("bound/cpus"),
+       Verdict::unknown, half_on_each_numa_node},
+      {"rank.memory_policy",
+       [](Node& node) {
+         for (Rank& rank : node.ranks) rank.facts.set_unreadable("bound/memory_policy", "operation not permitted");
+       },
+       Verdict::warn, hide_in_ranks("bound/memory_policy"), Verdict::unknown,
+       set_in_ranks("bound/memory_policy", "default")},
+      {"node.answers", set("silent", "rank 3"), Verdict::fail, set("unfinished", "NVML"), Verdict::warn},
+      {"cpu.governor", set("cpu/governor", "powersave"), Verdict::warn, hide("cpu/governor")},
+      {"cpu.offline", set("cpu/online", "0-6"), Verdict::info, hide("cpu/online")},
+      {"cpu.load", set("cpu/load", "17.0 12.0 10.0 3/999 1"), Verdict::warn, hide("cpu/load")},
+      {"cpu.quota", set("cpu/quota", "2.00"), Verdict::warn, hide("cpu/quota")},
+      {"cpu.steal", set("cpu/steal", "0.12"), Verdict::warn, hide("cpu/steal_since_start")},
+      {"mem.swap", both(set("memory/swap_kb", "9000000"), set("memory/swap_free_kb", "1000000")), Verdict::warn,
+       hide("memory/total_kb")},
+      {"mem.numa_balancing", set("memory/numa_balancing", "1"), Verdict::warn, hide("memory/numa_balancing")},
+      {"mem.zone_reclaim", set("memory/zone_reclaim", "1"), Verdict::info, hide("memory/zone_reclaim")},
+      {"mem.huge_pages", set("memory/huge_pages", "never"), Verdict::info, hide("memory/huge_pages"), Verdict::unknown,
+       set("memory/huge_pages", "madvise")},
+      {"clock.offset", set("clock/offset_s", "-3.2"), Verdict::warn, hide("clock/offset_s"), Verdict::unknown,
+       both(set("clock/offset_s", "0.0004"), set("clock/offset_uncertainty_s", "0.002"))},
+      {"clock.sync", set("clock/synchronised", "no"), Verdict::warn, hide("clock/synchronised"), Verdict::unknown,
+       set("clock/synchronised", "yes")},
+      {"clock.source", set("clock/source", "hpet"), Verdict::warn, hide("clock/source")},
+      {"nccl.library", set("library/libnccl.so.2", "/usr/lib/libnccl.so.2.12.7"), Verdict::warn,
+       both(unset("library/libnccl.so.2"), hide("library")), Verdict::unknown, unset("driver/peermem")},
+      {"nccl.plugin_file", set_in_ranks("env/NCCL_NET_PLUGIN", "ofi"), Verdict::warn, hide("library")},
+      {"nccl.sharp", unset("library/libnccl-net.so"), Verdict::warn,
+       both(unset("library/libnccl-net.so"), hide("library")), Verdict::unknown,
+       both(set_in_ranks("env/NCCL_COLLNET_ENABLE", "1"),
+            set("library/libnccl-net.so", "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so"))},
+      {"mpi.transports", set_in_ranks("env/OMPI_MCA_btl", "tcp,self"), Verdict::info, nothing, Verdict::pass,
+       set_in_ranks("env/OMPI_MCA_btl", "self,vader,tcp")},
+      {"mpi.devices", set_in_ranks("env/UCX_NET_DEVICES", "mlx5_0:1,mlx5_9:1"), Verdict::warn, hide("net"),
+       Verdict::unknown, set_in_ranks("env/UCX_NET_DEVICES", "mlx5_0:1,eth0")},
+      {"env.names", set_in_ranks("env/NCCL_SHARP_ENABLE", "1"), Verdict::warn, hide("nccl_conf"), Verdict::unknown,
+       some_variable},
+      {"env.values", set_in_ranks("env/NCCL_BUFFSIZE", "4M"), Verdict::warn, hide("nccl_conf"), Verdict::unknown,
+       some_variable},
+      {"env.debugging", set_in_ranks("env/NCCL_P2P_DISABLE", "1"), Verdict::warn, hide("nccl_conf"), Verdict::unknown,
+       some_variable},
+      {"env.cuda", set_in_ranks("env/CUDA_LAUNCH_BLOCKING", "1"), Verdict::warn, nothing, Verdict::pass},
+      {"env.combinations", both(set_in_ranks("env/NCCL_ALGO", "Tree"), set_in_ranks("env/NCCL_COLLNET_ENABLE", "1")),
+       Verdict::warn, hide("nccl_conf"), Verdict::unknown, some_variable},
+      {"env.without_effect", set_in_ranks("env/NCCL_IB_GID_INDEX", "3"), Verdict::info, hide("hcas"), Verdict::unknown,
+       some_variable},
+      {"env.devices", set_in_ranks("env/NCCL_IB_HCA", "mlx4"), Verdict::fail, hide("nccl_conf"), Verdict::unknown,
+       set_in_ranks("env/NCCL_IB_HCA", "=mlx5_0,mlx5_1")},
+      {"env.ranks", [](Node& node) { node.ranks.back().facts.set("env/NCCL_ALGO", "Ring"); }, Verdict::warn, nothing,
+       Verdict::pass},
+      {"env.file", set("nccl_conf/NCCL_ALGO", "Ring"), Verdict::info, hide("nccl_conf")}};
+  return all;
+}
+
+inline std::vector<Finding> found(const std::string& id, const std::vector<Node>& nodes, std::size_t at = 0) {
+  const auto check = std::ranges::find(checks(), id, &Check::id);
+  return check == checks().end() ? std::vector<Finding>() : judge(*check, nodes[at], Cluster(nodes));
+}
+inline std::vector<Finding> found(const std::string& id, const Node& node) {
+  return found(id, std::vector<Node>{node});
+}
+
+inline Verdict worst(const std::vector<Finding>& findings) {
+  return std::ranges::min(findings, {}, &Finding::verdict).verdict;
+}
+
+}  // namespace harness::doctor::check_rows

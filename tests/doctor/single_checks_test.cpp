@@ -1,0 +1,105 @@
+// What is particular to single checks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "check_rows.h"
+
+namespace harness::doctor {
+namespace {
+
+using namespace check_rows;
+
+TEST(Checks, HostBindingIsSaidWithWhatIsBoundNow) {
+  Node node = test::healthy_node();
+  half_on_each_numa_node(node);
+  EXPECT_EQ(found("rank.host_binding", node).front().evidence,
+            "4 ranks on NUMA node 0, 4 ranks on NUMA node 1; since the start, 1.0 % of memory came from another NUMA "
+            "node");
+  node.facts.set("numa/1/other_pages", "990");
+  EXPECT_EQ(worst(found("rank.host_binding", node)), Verdict::info);
+  set_in_ranks("bound/cpus", "0-1")(node);
+  const Finding all_on_one = found("rank.host_binding", node).front();
+  EXPECT_EQ(all_on_one.evidence.find("8 ranks on NUMA node 0; since"), 0u) << all_on_one.evidence;
+  EXPECT_NE(all_on_one.remedy.find("host_binding: [auto, numa, core]"), std::string::npos);
+  node.facts.set_unreadable("numa/0/cpus", "permission denied");
+  EXPECT_EQ(worst(found("rank.host_binding", node)), Verdict::unknown);
+}
+
+TEST(Checks, WithAChannelTheDaemonOfImexMustRun) {
+  Node node = test::healthy_node();
+  rack(node);
+  node.facts.set("imex/channel", "channel0");
+  EXPECT_EQ(worst(found("gpu.imex", node)), Verdict::warn);
+  node.facts.set("os/container", "yes");
+  EXPECT_EQ(worst(found("gpu.imex", node)), Verdict::unknown);
+}
+
+TEST(Checks, AFabricManagerOutsideOfTheContainerIsNotMissed) {
+  Node node = test::healthy_node();
+  both(unset("daemon/fabric_manager"), set("os/container", "yes"))(node);
+  EXPECT_EQ(worst(found("gpu.fabric_manager", node)), Verdict::unknown);
+}
+
+// Each driver of the CPUs' clock has its own switch, and where there is no faster step none is missed.
+TEST(Checks, TurboThatIsOffHasTheRemedyOfItsDriver) {
+  const auto said = [](const NodeChange& change) {
+    Node node = test::healthy_node();
+    change(node);
+    const Finding finding = found("cpu.governor", node).front();
+    return fmt::format("{} {}", name_of(finding.verdict), finding.remedy.substr(0, finding.remedy.find(',')));
+  };
+  const std::string cpu = "/sys/devices/system/cpu/";
+  EXPECT_EQ(said(set("cpu/no_turbo", "1")), "warn echo 0 > " + cpu + "intel_pstate/no_turbo");
+  EXPECT_EQ(said(set("cpu/no_turbo", "0")), "pass ");
+  EXPECT_EQ(said(set("cpu/boost", "0")), "warn echo 1 > " + cpu + "cpufreq/boost");
+  EXPECT_EQ(said(both(set("cpu/boost", "0"), set("cpu/boost_headroom", "yes"))),
+            "warn echo 1 > " + cpu + "cpufreq/boost");
+  EXPECT_EQ(said(both(set("cpu/boost", "0"), set("cpu/boost_headroom", "no"))), "pass ");
+  EXPECT_EQ(said(both(set("cpu/boost", "0"), hide("cpu/boost_headroom"))), "warn echo 1 > " + cpu + "cpufreq/boost");
+  EXPECT_EQ(said(set("cpu/boost", "1")), "pass ");
+}
+
+// Slurm with ConstrainDevices: each task sees its own GPU as number 0, and the job has half of the node.
+TEST(Checks, ARankIsHeldAgainstTheGpusThatItMayUse) {
+  Node node = test::healthy_node();
+  node.ranks.resize(4);
+  for (int i = 0; i < 8; ++i) {
+    const std::string address = test::gpu_address(i);
+    node.facts.set("gpu/" + address + "/cpus", i < 4 ? "0-3" : "4-7");
+    for (Rank& rank : node.ranks) rank.facts.set("gpu/" + address, rank.rank == i ? "yes" : "no");
+  }
+  for (Rank& rank : node.ranks) {
+    rank.facts.set("bound/cpus", "0-3");
+    rank.facts.set("env/CUDA_VISIBLE_DEVICES", "0");
+  }
+  EXPECT_EQ(worst(found("rank.near_gpu", node)), Verdict::pass) << found("rank.near_gpu", node).front().evidence;
+  const std::string far = test::gpu_address(3);
+  node.facts.set("gpu/" + far + "/cpus", "4-7");
+  EXPECT_EQ(found("rank.near_gpu", node).front().evidence, "the job may use none of the CPUs near 1 GPU: " + far);
+  node.ranks[0].facts.set("bound/cpus", "0-7");
+  EXPECT_NE(found("rank.near_gpu", node).front().evidence.find("3 (GPU " + far + ")"), std::string::npos);
+  EXPECT_EQ(found("rank.gpus", node).front().evidence, "4 ranks and 4 GPUs that the job may use");
+  for (Rank& rank : node.ranks) rank.facts.set("gpu/" + far, "no");
+  EXPECT_EQ(worst(found("rank.gpus", node)), Verdict::fail);
+}
+
+// One launched for the node, which started the others, and a GPU that fell off the bus.
+TEST(Checks, RanksThatARankStartedSayNothingOfTheLaunch) {
+  Node node = test::healthy_node();
+  half_on_each_numa_node(node);
+  for (std::size_t i = 1; i < node.ranks.size(); ++i) {
+    node.ranks[i].facts.set("started_by", "0");
+    node.ranks[i].facts.set("bound/cpus", "3");
+  }
+  EXPECT_EQ(worst(found("rank.binding", node)), Verdict::pass);
+  EXPECT_EQ(worst(found("rank.near_gpu", node)), Verdict::pass);
+  EXPECT_EQ(found("rank.host_binding", node).front().evidence.find("1 rank on NUMA node 0; since"), 0u);
+  EXPECT_EQ(found("rank.gpus", node).front().evidence, "1 rank and 8 GPUs");
+  for (std::size_t i = 1; i < node.ranks.size(); ++i) node.ranks[i].facts.set("started_by", machine::Reading{});
+  node.ranks[0].facts.set("bound/cpus", "3");
+  EXPECT_EQ(worst(found("rank.binding", node)), Verdict::info);
+}
+
+}  // namespace
+}  // namespace harness::doctor
