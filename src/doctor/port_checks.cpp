@@ -25,8 +25,44 @@ bool is_wanted(const Node& node, const Cluster& cluster, const Port& port) {
   return at != cluster.ports.end() && 2 * at->second.active > at->second.nodes;
 }
 
+// A card may have several ports, as functions of one device on the bus or of one device for RDMA.
+std::string card_of(const Facts& facts, const Port& port) {
+  const std::vector<std::string> path = pci_path(facts, "hca/" + port.device);
+  return path.empty() ? port.device : path.back().substr(0, path.back().rfind('.'));
+}
+
+// Cards of one kind, by their board: whether any port of each is active.
+using EqualCards = std::map<std::string, bool>;
+std::map<std::string, EqualCards> equal_cards(const Facts& facts) {
+  std::map<std::string, EqualCards> kinds;
+  for (const Port& port : real_ports(facts)) {
+    bool& active = kinds[facts.text("hca/" + port.device + "/board")][card_of(facts, port)];
+    active = active || is_active(facts, port);
+  }
+  return kinds;
+}
+
+std::size_t active_among(const EqualCards& cards) {
+  return static_cast<std::size_t>(std::ranges::count_if(cards, [](const auto& card) { return card.second; }));
+}
+
+// A card without an active port, beside equal ones that have some, has lost its cable, unless it never had one: the
+// GPUs have a card each without it, other nodes do not use it either, or NCCL_IB_HCA does not ask for it. Of fewer
+// cards than GPUs, half may be spare.
+bool is_lost(const Node& node, const Cluster& cluster, const Port& port, const EqualCards& cards) {
+  const std::size_t active = active_among(cards), gpus = node.facts.under("gpu").size();
+  if (cards.at(card_of(node.facts, port)) || active == 0) return false;
+  const bool one_for_each_gpu = gpus > 0 && cards.size() >= gpus;
+  if (one_for_each_gpu ? active >= gpus : 2 * active <= cards.size()) return false;
+  const auto at = cluster.ports.find(port.name());
+  const bool nobody_uses_it = at != cluster.ports.end() && at->second.nodes > 1 && at->second.active == 0;
+  return !nobody_uses_it && setting_of(node, "NCCL_IB_HCA").empty();
+}
+
 void state(const Node& node, const Cluster& cluster, Findings& out) {
   if (no_ports(node, out)) return;
+  const std::map<std::string, EqualCards> kinds = equal_cards(node.facts);
+  std::vector<std::string> spare;
   for (const Port& port : real_ports(node.facts)) {
     const machine::Reading& reading = node.facts[port.key + "state"];
     if (!reading.ok()) {
@@ -42,13 +78,22 @@ void state(const Node& node, const Cluster& cluster, Findings& out) {
                                           : "look at its cable, its switch port and `ibstat`";
     if (is_wanted(node, cluster, port)) {
       out.fail(evidence, remedy);
+    } else if (const EqualCards& cards = kinds.at(node.facts.text("hca/" + port.device + "/board"));
+               is_lost(node, cluster, port, cards)) {
+      out.warn(fmt::format("{}: {} of {} equal adapters are active", evidence, active_among(cards), cards.size()),
+               remedy);
     } else if (no_manager) {
       out.warn(evidence, remedy);
+    } else {
+      spare.push_back(port.name());
     }
   }
   if (!out.empty()) return;
   const auto active = active_ports(node.facts).size();
-  if (active > 0) return out.pass(plural(static_cast<std::int64_t>(active), "active port"));
+  if (active > 0) {
+    return out.pass(plural(static_cast<std::int64_t>(active), "active port") +
+                    (spare.empty() ? "" : "; not active: " + join_first(spare, 4)));
+  }
   out.warn("no port of the RDMA adapters is active: NCCL uses sockets", "look at cables, switches and `ibstat`");
 }
 
@@ -274,7 +319,7 @@ void interrupts(const Node& node, const Cluster&, Findings& out) {
 
 std::vector<Check> port_checks() {
   const std::string port = "/sys/class/infiniband/*/ports/*/";
-  return {{"ib.state", "are the ports active that NCCL is to use, or that are so on most nodes",
+  return {{"ib.state", "are the ports active that NCCL is to use, that are so on most nodes, or whose equals are",
            port + "state, phys_state", docs::nccl_env, state},
           {"ib.rate", "are ports of equal adapters equally fast", port + "rate", docs::nccl_env, rate},
           {"ib.layer", "are equal adapters all InfiniBand or all Ethernet", port + "link_layer", docs::nccl_env,

@@ -89,7 +89,7 @@ TEST(Nodes, APortWithoutSubnetManager) {
   test::NodeTree tree("dgx01");
   test::add_dgx(tree);
   tree.write("sys/class/infiniband/mlx5_5/ports/1/state", "2: INIT");
-  EXPECT_EQ(told(tree), Lines{"warn ib.state: port mlx5_5:1 is INIT (LinkUp)"});
+  EXPECT_EQ(told(tree), Lines{"warn ib.state: port mlx5_5:1 is INIT (LinkUp): 7 of 8 equal adapters are active"});
 }
 
 // Two adapters for storage and management, of another kind: one without a cable, one slower. No fault.
