@@ -7,12 +7,15 @@
 #include <cstddef>
 
 #include "base/median.h"
+#include "nccl/foreign_names.h"
 
 namespace harness::doctor {
 namespace {
 
 // Which settings decide how ranks talk to each other. What images and build systems set with such a name does not.
 bool must_agree(std::string_view name) {
+  const nccl::ForeignName* foreign = nccl::find_foreign_name(name);
+  if (foreign != nullptr && !foreign->is_prefix()) return false;
   return name.starts_with("NCCL_") || name.starts_with("UCX_") || name.starts_with("FI_") ||
          name == "CUDA_DEVICE_MAX_CONNECTIONS" || name == "CUDA_LAUNCH_BLOCKING";
 }
@@ -91,9 +94,6 @@ std::string setting_of(const Node& node, const std::string& name) {
   return node.ranks.empty() ? "" : setting_of(node, node.ranks.front(), name);
 }
 
-const std::vector<Check>& checks() {
-  static const std::vector<Check> all = [] {
-    std::vector<Check> together;
 std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& cluster) {
   std::vector<const Facts*> all{&node.facts};
   for (const Rank& rank : node.ranks) all.push_back(&rank.facts);
@@ -112,6 +112,9 @@ std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& 
   return findings.list();
 }
 
+const std::vector<Check>& checks() {
+  static const std::vector<Check> all = [] {
+    std::vector<Check> together;
     for (const auto& family : {gpu_checks(), nvlink_checks(), gdr_checks(), port_checks(), pcie_checks(), rank_checks(),
                                system_checks(), nccl_file_checks(), lint_checks(), mpi_checks()}) {
       together.insert(together.end(), family.begin(), family.end());

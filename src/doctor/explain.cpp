@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/docs.h"
-#include "doctor/plug_in_variables.h"
+#include "nccl/foreign_names.h"
 #include "nccl/names.h"
 #include "nccl/reference.h"
 #include "nccl/variables.h"
@@ -29,15 +29,14 @@ std::string in_a_sweep(const std::string& name) {
 
 std::string explain(const std::string& name) {
   const nccl::Entry* entry = nccl::find_entry(name);
-  if (const PlugInVariables* others = plug_in_variables(name); entry == nullptr && others != nullptr) {
-    return fmt::format("{}\n", name) + line("read", fmt::format("not by NCCL, but by {}", others->reader)) +
-           line("does", fmt::format("names that begin with {}: {}", others->prefix, others->what)) +
-           line("verify", others->verify) + line("beware", others->caution) + line("sweep", in_a_sweep(name)) +
-           line("docs", others->docs);
+  if (const nccl::ForeignName* foreign = nccl::find_foreign_name(name); entry == nullptr && foreign != nullptr) {
+    const std::string about = foreign->is_prefix() ? fmt::format("names that begin with {}: ", foreign->name) : "";
+    return fmt::format("{}\n", name) + line("read", fmt::format("not by NCCL, but by {}", foreign->owner)) +
+           line("does", fmt::format("{}{}", about, foreign->note)) + line("sweep", in_a_sweep(name));
   }
   if (entry == nullptr && !nccl::knows(name)) {
     if (!name.starts_with("NCCL_"))
-      fail("{} is no variable of NCCL or of its plug-ins: names begin with NCCL_, OFI_NCCL_, FI_, SHARP_COLL_, UCX_",
+      fail("{} is no variable of NCCL, nor of what is known to work with it, such as OFI_NCCL_…, FI_…, TORCH_NCCL_…",
            quote(name));
     const std::string near = nccl::nearest_name(name);
     const std::string advice = near.empty() ? "; no name that it knows is near, see the list" : did_you_mean(near);

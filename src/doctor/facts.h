@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -28,11 +29,11 @@ class Facts {
   /// Not there: an absent reading. The first one that cannot be read is kept in mind: who asked may not conclude that
   /// all is well (judge() in check.h).
   const machine::Reading& operator[](const std::string& name) const;
-  /// "" where it was not read.
   /// The same without that, for a fact that another one replaces.
   const machine::Reading& peek(const std::string& name) const;
   const std::string& asked_in_vain() const { return asked_in_vain_; }
   void forget_what_was_asked() const { asked_in_vain_.clear(); }
+  /// "" where it was not read.
   std::string text(const std::string& name) const { return (*this)[name].text; }
   bool has(const std::string& name) const { return (*this)[name].ok(); }
   /// Of a value that begins with a number: 32 of "32.0 GT/s PCIe".
@@ -50,8 +51,8 @@ class Facts {
 
  private:
   std::map<std::string, machine::Reading> readings_;
-};
   mutable std::string asked_in_vain_;  // the name
+};
 
 struct Rank {
   int rank = 0;
@@ -64,18 +65,22 @@ struct Node {
   Facts facts;
 };
 
+/// Variables of NCCL whose values are files that it reads. Whether they are there is the fact "exists/" with the path.
+inline constexpr std::array<std::string_view, 3> variables_with_files{"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE",
+                                                                      "NCCL_CONF_FILE"};
+
 // What several checks want to know of a node.
+
+/// Nothing of it was read: there is nothing that a check could look at.
+bool told_nothing(const Facts& node);
+/// Why, by the first reading that says so.
+std::string why_nothing(const Facts& node);
 
 /// Those of its ranks that the launcher started, in their order. What others, which these started, say of limits and
 /// binding says nothing of the launch.
 std::vector<Rank> launched_ranks(const Node& node);
 /// Whether it is a guest of a hypervisor.
 bool is_virtual(const Facts& node);
-/// Nothing of it was read: there is nothing that a check could look at.
-bool told_nothing(const Facts& node);
-/// Why, by the first reading that says so.
-std::string why_nothing(const Facts& node);
-
 /// 64-bit Arm: of NVIDIA's nodes, Grace.
 bool is_arm(const Facts& node);
 bool is_container(const Facts& node);
@@ -85,13 +90,13 @@ bool has_gpus(const Facts& node);
 std::vector<std::string> gpus_of(const Facts& node);
 /// The model, as the driver or NVML gives it; "" if neither does.
 std::string gpu_model(const Facts& node, const std::string& gpu);
+/// By its device number, as /sys shows it; false where it does not.
+bool is_older_than_ampere(const Facts& node, const std::string& gpu);
 /// Without GPUDirect RDMA, ECC and the like, by its name.
 bool is_geforce(const std::string& model);
 /// GB200, GB300: GPUs on trays of one NVLink domain per rack.
 bool is_rack_scale(const std::string& model);
 
-/// By its device number, as /sys shows it; false where it does not.
-bool is_older_than_ampere(const Facts& node, const std::string& gpu);
 /// The domain, and the part of it, in which GPUs of several nodes reach each other by NVLink; "": the GPU has none.
 std::string nvlink_domain_of(const Facts& node, const std::string& gpu);
 

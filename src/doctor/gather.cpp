@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -121,6 +122,7 @@ Facts gather_rank(const std::string& root) {
   add_own_gpus(tree, facts);
   for (const auto& [name, value] : job::recorded_environment(job::own_environment())) {
     facts.set("env/" + name, value);
+    if (std::ranges::find(variables_with_files, name) != variables_with_files.end()) add_named_file(tree, facts, value);
   }
   return facts;
 }
@@ -128,6 +130,10 @@ Facts gather_rank(const std::string& root) {
 machine::Reading device_in(const machine::Tree& tree, const std::string& path) {
   if (!tree.exists("dev")) return {machine::Access::unreadable, {}, "there is no /dev"};
   return {machine::Access::read, tree.exists(path) ? "yes" : "no", {}};
+}
+
+void add_named_file(const machine::Tree& tree, Facts& facts, const std::string& path) {
+  if (path.starts_with('/')) facts.set("exists/" + path, tree.exists(path.substr(1)) ? "yes" : "no");
 }
 
 std::string host_below(const std::string& root) {

@@ -41,6 +41,9 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts);
 /// Whether a device is there: "yes" or "no". Unreadable where the files came without /dev, as in a copy of /proc and
 /// /sys.
 machine::Reading device_in(const machine::Tree& tree, const std::string& path);
+/// Whether a file is there that a variable of NCCL names: the fact "exists/PATH". A path that begins at the job's own
+/// folder is not looked for.
+void add_named_file(const machine::Tree& tree, Facts& facts, const std::string& path);
 
 /// The ACS control register of a bridge, from its configuration space: "0x001d", "none" without that capability.
 /// Unreadable when the kernel gives only the first 64 bytes, as it does without CAP_SYS_ADMIN.

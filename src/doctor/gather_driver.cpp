@@ -163,6 +163,8 @@ void gather_driver(const Tree& tree, Facts& facts) {
   }
   if (!tree.names("sys/class/iommu").names.empty()) facts.set("iommu/active", "yes");
   add_nccl_file(tree, facts, "etc/nccl.conf");
+  for (const std::string_view name : variables_with_files)
+    add_named_file(tree, facts, facts.text(fmt::format("nccl_conf/{}", name)));
 }
 
 Facts kernel_events(const std::string& log) {

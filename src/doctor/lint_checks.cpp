@@ -56,16 +56,21 @@ bool nothing_set(const Node& node, Findings& out) {
 
 void unknown_names(const Node& node, const Cluster&, Findings& out) {
   if (nothing_set(node, out)) return;
+  std::vector<std::string> others;
   for (const auto& [name, value] : all_settings(node)) {
     const nccl::Entry* entry = nccl::find_entry(name);
-    const bool somebody_reads_it = nccl::knows(name) || nccl::find_foreign_name(name) != nullptr;
-    if (entry != nullptr ? entry->is_read : somebody_reads_it) continue;
+    if (entry != nullptr ? entry->is_read : nccl::knows(name)) continue;
+    if (const nccl::ForeignName* foreign = nccl::find_foreign_name(name); entry == nullptr && foreign != nullptr) {
+      others.push_back(fmt::format("{} ({})", name, foreign->owner));
+      continue;
+    }
     const std::string near = nccl::nearest_name(name);
     const std::string meant = near.empty() ? "unset it" : fmt::format("did you mean {}?", near);
     out.warn(fmt::format("{}={}: NCCL does not know this name and ignores it", name, value),
              entry != nullptr ? entry->what : meant);
   }
-  if (out.empty()) out.pass("NCCL knows all names");
+  if (!out.empty()) return;
+  out.pass(others.empty() ? "NCCL knows all names" : "NCCL knows all names but those of others: " + join(others, ", "));
 }
 
 // What NCCL makes of values that people write otherwise; "" if it reads them as they are meant.
@@ -255,6 +260,31 @@ void devices(const Node& node, const Cluster&, Findings& out) {
   out.conclude(any, "they fit", "no list of devices is set");
 }
 
+// Files that are named and not there. NCCL's log says so; who does not read it takes the file to be in use.
+void files(const Node& node, const Cluster&, Findings& out) {
+  if (nothing_set(node, out)) return;
+  bool any = false;
+  std::map<std::string, machine::Reading> seen;  // by "NAME=PATH"
+  for (const Rank& rank : node.ranks) {
+    for (const auto& [name, path] : settings_of(node, rank)) {
+      if (std::ranges::find(variables_with_files, name) == variables_with_files.end()) continue;
+      any = true;
+      const std::string fact = "exists/" + path;
+      const machine::Reading& own = rank.facts[fact];
+      seen[fmt::format("{}={}", name, path)] = own.access != machine::Access::absent ? own : node.facts[fact];
+    }
+  }
+  for (const auto& [setting, reading] : seen) {
+    if (!reading.ok()) {
+      out.unknown("the file of " + setting, reading.why.empty() ? "its path depends on the job's folder" : reading.why);
+    } else if (reading.text == "no") {
+      out.warn(setting + ": the file is not there, and NCCL goes on without it",
+               "correct the path, give the container the file, or unset the variable");
+    }
+  }
+  out.conclude(any, "they are there", "no file is named");
+}
+
 void ranks_agree(const Node& node, const Cluster& cluster, Findings& out) {
   constexpr std::string_view unset = "(not set)";
   if (cluster.ranks < 2) return out.skip("one rank");
@@ -315,7 +345,8 @@ void cuda_settings(const Node& node, const Cluster&, Findings& out) {
 std::vector<Check> lint_checks() {
   const std::string set = "the environment of each rank, /etc/nccl.conf";
   return {
-      {"env.names", "does NCCL know the names that are set for it", set, docs::nccl_env, unknown_names},
+      {"env.names", "does NCCL, or who else is known to, read the names that are set for it", set, docs::nccl_env,
+       unknown_names},
       {"env.values", "does NCCL read the values as they are meant", set, docs::nccl_env, values},
       {"env.debugging", "is a setting left on that is for finding faults", set, docs::nccl_env, debugging},
       {"env.cuda", "is a setting of CUDA left on that is for finding faults", "the environment of each rank",
@@ -324,6 +355,7 @@ std::vector<Check> lint_checks() {
       {"env.without_effect", "can a setting have an effect on this fabric", set, docs::nccl_env, without_effect},
       {"env.devices", "do lists of adapters and interfaces fit what there is",
        set + ", /sys/class/infiniband, /sys/class/net", docs::nccl_env, devices},
+      {"env.files", "are the files there that settings name", set, docs::nccl_env, files},
       {"env.ranks", "do all ranks have the same settings", "the environment of each rank", docs::nccl_env, ranks_agree},
       {"env.file", "does a file set something for NCCL", "/etc/nccl.conf", docs::nccl_env, hidden_file}};
 }

@@ -217,6 +217,9 @@ inline const std::vector<Row>& rows() {
        some_variable},
       {"env.devices", set_in_ranks("env/NCCL_IB_HCA", "mlx4"), Verdict::fail, hide("nccl_conf"), Verdict::unknown,
        set_in_ranks("env/NCCL_IB_HCA", "=mlx5_0,mlx5_1")},
+      {"env.files", set_in_ranks("exists//opt/topo.xml", "no"), Verdict::warn, hide_in_ranks("exists//opt/topo.xml"),
+       Verdict::unknown,
+       both(set_in_ranks("env/NCCL_TOPO_FILE", "/opt/topo.xml"), set_in_ranks("exists//opt/topo.xml", "yes"))},
       {"env.ranks", [](Node& node) { node.ranks.back().facts.set("env/NCCL_ALGO", "Ring"); }, Verdict::warn, nothing,
        Verdict::pass},
       {"env.file", set("nccl_conf/NCCL_ALGO", "Ring"), Verdict::info, hide("nccl_conf")}};

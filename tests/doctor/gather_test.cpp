@@ -181,6 +181,23 @@ TEST(Gather, WithoutDevNothingIsSaidOfDevices) {
   EXPECT_EQ(exit_code(diagnosis, true), 0) << ::testing::PrintToString(test::worth_reading(diagnosis));
 }
 
+TEST(Gather, FilesThatSettingsOfNcclName) {
+  test::NodeTree tree("vm");
+  tree.write("opt/topo.xml", "<system/>");
+  tree.write("etc/nccl.conf", "NCCL_TOPO_FILE=/opt/topo.xml\nNCCL_GRAPH_FILE=/opt/graph.xml\nNCCL_CONF_FILE=here.conf");
+  const Facts facts = tree.facts();
+  EXPECT_EQ(facts.text("exists//opt/topo.xml"), "yes");
+  EXPECT_EQ(facts.text("exists//opt/graph.xml"), "no");
+  EXPECT_EQ(facts["exists/here.conf"].access, machine::Access::absent);
+  const auto lines = test::worth_reading(diagnose({tree.node(1)}));
+  EXPECT_THAT(lines,
+              ::testing::IsSupersetOf(
+                  {std::string("warn env.files: NCCL_GRAPH_FILE=/opt/graph.xml: the file is not there, and NCCL "
+                               "goes on without it"),
+                   std::string("unknown env.files: the file of NCCL_CONF_FILE=here.conf cannot be read: its path "
+                               "depends on the job's folder")}));
+}
+
 // Pipes, circles of links, huge files, folders where files belong, rubbish: everything is read to its bound, in time.
 TEST(HostileTree, NeitherHangsNorLies) {
   test::NodeTree tree("dgx01");

@@ -6,7 +6,7 @@
 
 #include "base/name_values.h"
 #include "doctor/explain.h"
-#include "doctor/plug_in_variables.h"
+#include "nccl/foreign_names.h"
 #include "nccl/names.h"
 #include "nccl/reference.h"
 #include "node_fixture.h"
@@ -38,6 +38,27 @@ TEST(Lint, NamesThatNcclHasNeverHad) {
             Lines{"warn env.names: NCCL_SHARP_ENABLE=1: NCCL does not know this name and ignores it"});
   EXPECT_EQ(told({{"NCCL_IB_HCAS", "mlx5"}}),
             Lines{"warn env.names: NCCL_IB_HCAS=mlx5: NCCL does not know this name and ignores it"});
+}
+
+// Container images, build systems, PyTorch and plug-ins set or read them: nothing that a strict gate stops.
+TEST(Lint, NamesThatOthersReadAreNoFinding) {
+  NameValues all;
+  for (const nccl::ForeignName& row : nccl::foreign_names()) {
+    if (row.name.starts_with("NCCL_"))
+      all.emplace_back(std::string(row.name) + (row.is_prefix() ? "SOMETHING" : ""), "1");
+  }
+  EXPECT_GT(all.size(), 20u);
+  EXPECT_EQ(told(all), Lines{});
+}
+
+// Images of two nodes may differ in what they say of themselves, not in what decides how ranks talk.
+TEST(Lint, NodesMayDifferInNamesThatNobodyReads) {
+  std::vector<Node> nodes(2, test::healthy_node());
+  nodes[1].host = "dgx02";
+  for (Rank& rank : nodes[1].ranks) rank.facts.set("env/NCCL_VERSION", "2.27.3");
+  EXPECT_EQ(test::worth_reading(diagnose(nodes)), Lines{});
+  for (Rank& rank : nodes[1].ranks) rank.facts.set("env/NCCL_FASTRAK_NUM_FLOWS", "2");
+  EXPECT_EQ(test::worth_reading(diagnose(nodes)).size(), 1u);
 }
 
 TEST(Lint, ValuesThatNcclMisreads) {
@@ -138,13 +159,12 @@ TEST(Explain, SaysWhatIsMeantByNamesThatAreNone) {
 
 // What NCCL's plug-ins read is not unknown, and not NCCL's either.
 TEST(Explain, SaysWhoseVariablesOfPlugInsAre) {
-  EXPECT_NE(explain("OFI_NCCL_PROTOCOL").find("not by NCCL, but by aws-ofi-nccl"), std::string::npos);
+  EXPECT_NE(explain("OFI_NCCL_PROTOCOL").find("not by NCCL, but by the plug-in aws-ofi-nccl"), std::string::npos);
+  EXPECT_NE(explain("TORCH_NCCL_ASYNC_ERROR_HANDLING").find("not by NCCL, but by PyTorch"), std::string::npos);
   EXPECT_NE(explain("FI_PROVIDER").find("libfabric"), std::string::npos);
   EXPECT_NE(explain("SHARP_COLL_LOG_LEVEL").find("NCCL_COLLNET_ENABLE=1"), std::string::npos);
-  EXPECT_NE(explain("UCX_NET_DEVICES").find("for NCCL's adapters it is NCCL_IB_HCA"), std::string::npos);
+  EXPECT_NE(explain("UCX_NET_DEVICES").find("for NCCL's adapters set NCCL_IB_HCA"), std::string::npos);
   EXPECT_NE(explain("NCCL_SHARP_DISABLE").find("nccl-rdma-sharp-plugins"), std::string::npos);
-  const std::vector<PlugInVariables>& all = all_plug_in_variables();
-  for (const PlugInVariables& one : all) EXPECT_EQ(plug_in_variables(one.prefix), &one) << "hidden by a shorter one";
 }
 
 // What is described is known, and is described once.
