@@ -37,6 +37,18 @@ bool shares_processes(const store::Result& result) {
   });
 }
 
+bool will_still_run(const store::Result& result, const store::ResultBlock& block) {
+  return block.status == store::BlockStatus::pending && store::may_run(result.at(block).status);
+}
+
+std::int32_t first_open_round(const store::Result& result) {
+  std::int32_t first = result.rounds;
+  for (const store::ResultBlock& block : result.blocks) {
+    if (will_still_run(result, block)) first = std::min(first, block.round);
+  }
+  return first;
+}
+
 std::vector<FinishedBlock> finished_blocks(const store::Result& result) {
   return collect(result, [](const store::ResultBlock&) { return true; });
 }

@@ -21,6 +21,16 @@ struct FinishedBlock {
 /// Whether some blocks ran one after another in the same processes, as the points of an operation do.
 bool shares_processes(const store::Result& result);
 
+/// Whether a block was measured, well or not.
+constexpr bool was_tried(const store::ResultBlock& block) {
+  return block.status == store::BlockStatus::ok || block.status == store::BlockStatus::failed;
+}
+/// Whether a block is still to be measured: it was neither measured nor left out, and its case may run. A case can
+/// cease to run at any moment and leaves its blocks as they are, so whoever asks how far a sweep is must ask this.
+bool will_still_run(const store::Result& result, const store::ResultBlock& block);
+/// The first round of which a block is still to be measured; Result::rounds if there is none.
+std::int32_t first_open_round(const store::Result& result);
+
 /// In the order of the file. Blocks without a usable sample are left out.
 std::vector<FinishedBlock> finished_blocks(const store::Result& result);
 /// The finished blocks of one case.

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "analysis/blocks.h"
+
 namespace harness::analysis {
 namespace {
 
@@ -27,19 +29,19 @@ double duration_of(const store::ResultBlock& block, const store::ResultBlock* ne
 
 HowFar how_far(const store::Result& result) {
   HowFar out;
-  out.blocks = result.blocks.size();
   std::set<int> rounds, open_rounds;
   std::vector<const store::ResultBlock*> measured, open;
   for (const store::ResultBlock& block : result.blocks) {
     rounds.insert(block.round);
-    if (block.status == store::BlockStatus::pending) {
+    if (will_still_run(result, block)) {
       open_rounds.insert(block.round);
       open.push_back(&block);
-      continue;
+    } else if (was_tried(block)) {
+      measured.push_back(&block);
     }
-    ++out.blocks_done;
-    if (block.status != store::BlockStatus::left_out) measured.push_back(&block);
   }
+  out.blocks_done = measured.size();
+  out.blocks = measured.size() + open.size();
   out.rounds = static_cast<int>(rounds.size());
   out.rounds_done = static_cast<int>(rounds.size() - open_rounds.size());
   if (open.empty() || measured.empty()) return out;

@@ -7,10 +7,10 @@
 
 namespace harness::analysis {
 
-/// How far a sweep is, by its file. Blocks that were left out for good count as done.
+/// How far a sweep is, by its file.
 struct HowFar {
-  int rounds_done = 0, rounds = 0;  // rounds of which no block is pending
-  std::size_t blocks_done = 0, blocks = 0;
+  int rounds_done = 0, rounds = 0;          // rounds of which no block will still run
+  std::size_t blocks_done = 0, blocks = 0;  // measured; those and what will still run
   /// Until the last block has ended, if none is left out any more; seconds. Nothing before the first block has ended,
   /// or when nothing is left.
   std::optional<double> remaining_s;

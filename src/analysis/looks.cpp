@@ -51,13 +51,11 @@ int declared_rounds(const store::Result& result) {
 }
 
 int rounds_over(const store::Result& result) {
-  int first_open = result.rounds, last_measured = -1;
+  int last_measured = -1;
   for (const store::ResultBlock& block : result.blocks) {
-    const bool runs = result.at(block).status != store::CaseStatus::failed;
-    if (block.status == store::BlockStatus::pending && runs) first_open = std::min(first_open, block.round);
     if (block.status == store::BlockStatus::ok) last_measured = std::max(last_measured, block.round);
   }
-  return std::min(first_open, last_measured + 1);
+  return std::min(first_open_round(result), last_measured + 1);
 }
 
 double error_bound(const store::Result& result) {

@@ -218,15 +218,6 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
   if (!summary.ladder.empty()) summary.ladder[0].on_top = summary.case_at(summary.ladder[0].alone).effect;
 }
 
-// A case that failed or cannot run leaves blocks undone without making the sweep partial; it is reported as such.
-bool blocks_missing(const store::Result& result) {
-  return std::ranges::any_of(result.blocks, [&](const store::ResultBlock& block) {
-    const store::CaseStatus status = result.at(block).status;
-    return block.status == store::BlockStatus::pending && status != store::CaseStatus::failed &&
-           status != store::CaseStatus::impossible;
-  });
-}
-
 std::vector<LostBlock> lost_blocks(const store::Result& result, const Summary& summary) {
   const auto too_few = [](const CaseSummary& row) {
     return row.role == store::CaseRole::change && row.judgement.reason == Reason::too_few_rounds;
@@ -259,7 +250,7 @@ Summary summarise(const store::Result& result, const SummaryOptions& options) {
   summary.failed_cases =
       static_cast<int>(std::ranges::count(summary.cases, store::CaseStatus::failed, &CaseSummary::status));
   summary.lost = lost_blocks(result, summary);
-  summary.partial = result.state == store::RunState::partial || blocks_missing(result);
+  summary.partial = result.state == store::RunState::partial || first_open_round(result) < result.rounds;
   summary.unreliable = summary.control && moved(summary.control->verdict);
   summary.warnings = result.warnings;
   for (std::string& warning : find_warnings(result, summary)) summary.warnings.push_back(std::move(warning));

@@ -175,7 +175,7 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
   for (const CaseSummary& row : summary.cases) {
     if (row.blocks == 0 || store::is_reference(row.role) || timed_something_else(row.judgement)) continue;
     done = std::max(done, row.blocks);
-    if (row.judgement.verdict == Verdict::none) unpaired.push_back(row.name);
+    if (row.judgement.reason == Reason::too_few_rounds) unpaired.push_back(row.name);
     if (!is_unresolved(row) || config::purpose_of(result.at(row).variable) == config::Purpose::size) continue;
     unresolved.push_back(row.name);
     needed = std::max(needed, row.effect->rounds_needed);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/how_far.h"
 #include "analysis/sizes.h"
 #include "analysis/summary.h"
 #include "base/text.h"
@@ -256,11 +257,9 @@ std::string doctor_words(const store::Result& result) {
 std::string headline(const store::Result& result, const analysis::Summary& summary) {
   std::string text;
   if (summary.partial) {
-    const auto done = std::count_if(result.blocks.begin(), result.blocks.end(), [](const store::ResultBlock& block) {
-      return block.status != store::BlockStatus::pending;
-    });
+    const analysis::HowFar far = analysis::how_far(result);
     const std::string standing = result.standing.empty() ? "" : ", " + result.standing;
-    text = fmt::format("Partial ({} of {} blocks{}). ", done, result.blocks.size(), standing);
+    text = fmt::format("Partial ({} of {} blocks{}). ", far.blocks_done, far.blocks, standing);
   }
   text += climbed(result, summary);
   if (analysis::is_predicted(summary))

@@ -28,6 +28,10 @@ enum class BlockStatus : std::uint8_t {
   failed = 2,
   left_out = 3  // never to be measured: its case was settled, or the declared time was spent
 };
+/// Whether a case takes part in further rounds: it was not dropped after failures, nor found to be impossible.
+constexpr bool may_run(CaseStatus status) {
+  return status == CaseStatus::pending || status == CaseStatus::ok;
+}
 const char* name_of(RunState state);
 const char* name_of(CaseStatus status);
 const char* name_of(BlockStatus status);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/blocks.h"
 #include "analysis/comparable.h"
 #include "analysis/paired_estimator.h"
 #include "base/error.h"
@@ -31,12 +32,12 @@ namespace {
 [[noreturn]] void refuse_budget(const Recorder& recorder, const config::Measure& measure, double spent_s, int fit,
                                 int least) {
   const store::Result& result = recorder.result();
-  const auto n = static_cast<double>(std::ranges::count_if(
-      result.cases, [](const store::ResultCase& row) { return row.status != store::CaseStatus::failed; }));
+  const auto n = static_cast<double>(
+      std::ranges::count_if(result.cases, [](const store::ResultCase& row) { return store::may_run(row.status); }));
   std::vector<CaseCost> costs;
   double least_s = spent_s;
   for (std::size_t i = 0; i < result.cases.size(); ++i) {
-    if (recorder.expected_block_s(i) <= 0) continue;
+    if (recorder.expected_block_s(i) <= 0 || !recorder.may_run(i)) continue;
     costs.push_back({result.cases[i].name, result.cases[i].variable, spent_s / n, recorder.expected_block_s(i)});
     least_s += least * costs.back().block_s;
   }
@@ -56,7 +57,8 @@ void decide_rounds(Recorder& recorder, const config::Measure& measure, double sp
   int fit = 0;
   for (int round = 0; round < result.rounds; ++round) {
     for (const store::ResultBlock& block : result.blocks) {
-      if (block.round == round && recorder.is_open(block)) total_s += recorder.expected_block_s(block.case_index);
+      if (block.round == round && analysis::will_still_run(result, block))
+        total_s += recorder.expected_block_s(block.case_index);
     }
     if (spent_s + total_s > measure.time_budget_s) break;
     fit = round + 1;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 
 #include "analysis/blocks.h"
 #include "base/error.h"
@@ -112,13 +113,13 @@ bool Recorder::resume_file(store::ResultPlace& place) {
   place_ = &place;
   file_ = place.resume();
   file_->set_sessions(result_.sessions);
-  for (std::size_t i = 0; i < result_.cases.size(); ++i) {
-    const store::CaseStatus status = result_.cases[i].status;
-    states_[i].dropped = status == store::CaseStatus::failed || status == store::CaseStatus::impossible;
-  }
   for (const analysis::FinishedBlock& block : analysis::finished_blocks(result_)) {
     states_[block.case_index].set_up_s = result_.blocks[block.index].setup_s;
     states_[block.case_index].step_s = block.seconds;
+  }
+  const std::int32_t interrupted = analysis::first_open_round(result_);
+  for (store::ResultBlock& block : result_.blocks) {
+    if (block.round >= interrupted && analysis::was_tried(block)) block.status = store::BlockStatus::pending;
   }
   return changed;
 }
@@ -135,7 +136,6 @@ void Recorder::write_case(std::size_t case_index) {
 }
 
 void Recorder::refuse(std::size_t case_index, const std::string& reason) {
-  states_[case_index].dropped = true;
   result_.cases[case_index].status = store::CaseStatus::impossible;
   result_.cases[case_index].reason = reason;
   write_case(case_index);
@@ -144,10 +144,9 @@ void Recorder::refuse(std::size_t case_index, const std::string& reason) {
 void Recorder::note_failure(std::size_t case_index, const job::BlockOutcome& outcome) {
   CaseState& state = states_[case_index];
   store::ResultCase& row = result_.cases[case_index];
-  state.dropped = state.last_failure == outcome.signature;
-  state.last_failure = outcome.signature;
-  row.reason = state.dropped ? "failed twice in the same way and was dropped: " + outcome.reason : outcome.reason;
-  if (state.dropped) row.status = store::CaseStatus::failed;
+  const bool dropped = std::exchange(state.last_failure, outcome.signature) == outcome.signature;
+  row.reason = dropped ? "failed twice in the same way and was dropped: " + outcome.reason : outcome.reason;
+  if (dropped) row.status = store::CaseStatus::failed;
   write_case(case_index);
 }
 
@@ -199,19 +198,13 @@ void Recorder::leave_out(std::size_t block_index, const std::string& reason) {
   file_->write_block(static_cast<int>(block_index), block, none, none, none_by_rank);
 }
 
-bool Recorder::is_open(const store::ResultBlock& block) const {
-  return block.status != store::BlockStatus::left_out && !states_[block.case_index].dropped;
-}
-
 double Recorder::expected_block_s(std::size_t case_index) const {
   const CaseState& state = states_[case_index];
   return state.set_up_s + state.step_s * (result_.warmup_steps + result_.steps);
 }
 
 store::RunState Recorder::finish(bool interrupted) {
-  const bool blocks_left = std::ranges::any_of(result_.blocks, [&](const store::ResultBlock& block) {
-    return block.status == store::BlockStatus::pending && !states_[block.case_index].dropped;
-  });
+  const bool blocks_left = analysis::first_open_round(result_) < result_.rounds;
   // Failed in every block, though never twice alike: it has nothing to show either.
   for (std::size_t i = 0; i < result_.cases.size() && !interrupted; ++i) {
     if (result_.cases[i].status != store::CaseStatus::pending) continue;

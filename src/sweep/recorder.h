@@ -17,7 +17,6 @@ struct CaseState {
   // and a step.
   double set_up_s = 0, step_s = 0;
   std::string last_failure;  // signature
-  bool dropped = false;      // failed twice in the same way, or does not fit: it is not run again
 };
 
 /// A sweep's result as it grows, and its file once there is one. Rank 0 only.
@@ -28,6 +27,8 @@ class Recorder {
   const store::Result& result() const { return result_; }
   /// For what is filled in before the file exists.
   store::Result& draft() { return result_; }
+  /// Whether the case was neither dropped nor refused.
+  bool may_run(std::size_t case_index) const { return store::may_run(result_.cases[case_index].status); }
   CaseState& state(std::size_t case_index) { return states_[case_index]; }
   const CaseState& state(std::size_t case_index) const { return states_[case_index]; }
 
@@ -37,8 +38,9 @@ class Recorder {
   /// Throws Error like ResultPlace::create().
   void create_file(store::ResultPlace& place, const std::string& command);
   /// Continues a file that create_file() made in an earlier session. Throws Error if it is complete, or if its
-  /// configuration, ranks or programs differ. Facts stay those of the first session. Returns whether the libraries or
-  /// the machine have changed since.
+  /// configuration, ranks or programs differ. Facts stay those of the first session. An interrupted round is to be
+  /// measured again as a whole, because its blocks must share an allocation: in memory none of it is measured, while
+  /// the file keeps what it has until there is better. Returns whether the libraries or the machine have changed since.
   bool resume_file(store::ResultPlace& place);
   /// Throws Error if another sweep has taken over; what this one measured is then closed and kept.
   void require_place();
@@ -54,8 +56,6 @@ class Recorder {
   double write_block(std::size_t block_index, const job::BlockOutcome& outcome);
   /// Notes that a block will never be measured, and why.
   void leave_out(std::size_t block_index, const std::string& reason);
-  /// Whether a block may still be measured: it was not left out, and its case was not dropped.
-  bool is_open(const store::ResultBlock& block) const;
   /// About how long a block of this case takes.
   double expected_block_s(std::size_t case_index) const;
   /// A measured peak of a case, FLOP/s of a rank, counts if it is larger than what the case has: in the file, too.

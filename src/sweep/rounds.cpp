@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <span>
 #include <utility>
 
+#include "analysis/blocks.h"
+#include "analysis/how_far.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -15,17 +16,10 @@
 namespace harness::sweep {
 namespace {
 
-// An interrupted round is measured again as a whole: its blocks must share an allocation.
 std::vector<std::size_t> blocks_to_run(const store::Result& result) {
-  std::set<std::int32_t> open_rounds;
-  for (const store::ResultBlock& block : result.blocks) {
-    const bool runs = result.at(block).status != store::CaseStatus::failed;
-    if (block.status == store::BlockStatus::pending && runs) open_rounds.insert(block.round);
-  }
   std::vector<std::size_t> blocks;
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
-    if (result.blocks[i].status == store::BlockStatus::left_out) continue;
-    if (open_rounds.contains(result.blocks[i].round)) blocks.push_back(i);
+    if (analysis::will_still_run(result, result.blocks[i])) blocks.push_back(i);
   }
   return blocks;
 }
@@ -35,21 +29,22 @@ bool out_of_time(const job::Job& job, double next_seconds) {
   return end > 0 && job.clock().unix_s() + 1.5 * next_seconds + 10 > end;
 }
 
-// Of the blocks from `first` on that belong to a round before `end_round`.
+// How long those of `blocks` take that belong to a round before `end_round`.
 double expected_s(const Recorder& recorder, std::span<const std::size_t> blocks, int end_round) {
   double seconds = 0;
   for (const std::size_t index : blocks) {
     const store::ResultBlock& block = recorder.result().blocks[index];
-    if (block.round < end_round && recorder.is_open(block)) seconds += recorder.expected_block_s(block.case_index);
+    if (block.round < end_round && analysis::will_still_run(recorder.result(), block))
+      seconds += recorder.expected_block_s(block.case_index);
   }
   return seconds;
 }
 
-template <class Which>  // bool(const store::ResultBlock&), of pending blocks
+template <class Which>  // bool(const store::ResultBlock&), of blocks that would still run
 void leave_out(Recorder& recorder, Which&& which, const std::string& reason) {
   const auto& blocks = recorder.result().blocks;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    if (blocks[i].status == store::BlockStatus::pending && which(blocks[i])) recorder.leave_out(i, reason);
+    if (analysis::will_still_run(recorder.result(), blocks[i]) && which(blocks[i])) recorder.leave_out(i, reason);
   }
 }
 
@@ -61,13 +56,11 @@ void leave_out_settled(const analysis::Summary& summary, Recorder& recorder, Pro
   std::map<std::int32_t, bool> all_settled;  // of the changes, by what they are compared with
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change || row.status == store::CaseStatus::impossible) continue;
-    const auto is_its = [&](const store::ResultBlock& block) {
-      return block.case_index == row.case_index && block.status == store::BlockStatus::pending;
-    };
+    const auto is_its = [&](const store::ResultBlock& block) { return block.case_index == row.case_index; };
     bool& all = all_settled.try_emplace(result.at(row).reference, true).first->second;
     if (row.settled_after == 0) {
-      all = all && recorder.state(row.case_index).dropped;
-    } else if (std::ranges::any_of(recorder.result().blocks, is_its)) {
+      all = all && !store::may_run(row.status);
+    } else {
       const std::string reason =
           fmt::format("settled by the look after round {}: {}", row.settled_after, name_of(row.effect->verdict));
       leave_out(recorder, is_its, reason);
@@ -92,7 +85,8 @@ std::vector<std::size_t> others_in_process(const Recorder& recorder, std::span<c
   const auto& all = recorder.result().blocks;
   std::vector<std::size_t> others;
   for (const std::size_t index : blocks.subspan(1)) {
-    if (all[index].process == all[blocks.front()].process && recorder.is_open(all[index])) others.push_back(index);
+    if (all[index].process == all[blocks.front()].process && analysis::will_still_run(recorder.result(), all[index]))
+      others.push_back(index);
   }
   return others;
 }
@@ -142,7 +136,8 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
   const std::vector<std::size_t> blocks = blocks_to_run(result);
   // Else its steps are known from the timelines, and what a block takes is no time of the reader's.
   const bool takes_time = !config::traits_of(plan.experiment.backend).predicts();
-  progress.start_phase(result.blocks.size(), result.blocks.size() - blocks.size());
+  const analysis::HowFar far = analysis::how_far(result);
+  progress.start_phase(far.blocks, far.blocks_done);
   int round = -1;
   std::int32_t process_underway = -1;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -162,18 +157,19 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
         leave_out(
             recorder, [](const auto&) { return true; }, reason);
       }
-      if (std::ranges::none_of(rest, [&](std::size_t k) { return recorder.is_open(result.blocks[k]); })) return false;
+      if (analysis::first_open_round(result) == result.rounds) return false;
     }
     CaseState& state = recorder.state(case_index);
     if (job.stop_requests() > 0) return true;
-    if (recorder.is_open(block) && out_of_time(job, recorder.expected_block_s(case_index))) {
+    const bool runs = analysis::will_still_run(result, block);
+    if (runs && out_of_time(job, recorder.expected_block_s(case_index))) {
       recorder.warn(
           "the allocation ends before another block can finish; continue with --resume in the next allocation");
       return true;
     }
     if (takes_time)
       progress.begin(fmt::format("round {}/{} {}", block.round + 1, result.rounds, result.cases[case_index].name));
-    if (!recorder.is_open(block)) {
+    if (!runs) {
       progress.skip();
       continue;
     }

@@ -71,7 +71,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
       continue;
     }
     // A second try tells a passing fault from a lasting one; what fails in ever new ways is dropped as well.
-    for (int attempt = 0; attempt < 3 && !state.dropped && !interrupted; ++attempt) {
+    for (int attempt = 0; attempt < 3 && recorder.may_run(i) && !interrupted; ++attempt) {
       const double start_s = job.clock().seconds();
       const job::BlockOutcome outcome = job.run_alone(
           block_request(plan.experiment, planned, job::RecordTimeline{plan.experiment.measure.timeline}, defaults));
@@ -92,7 +92,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
       if (outcome.stopped) break;
       recorder.note_failure(i, outcome);
     }
-    if (i > 0 || !state.dropped) continue;
+    if (i > 0 || recorder.may_run(i)) continue;
     throw Error(fmt::format("the baseline does not run, so there is nothing to compare with: {}",
                             recorder.result().cases.front().reason),
                 4);

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "analysis/how_far.h"
 #include "command.h"
 #include "store/result_file.h"
 #include "support/files.h"
@@ -58,6 +60,61 @@ TEST(Sweep, LeavesOutWhatIsSettledAndShowsWhereTheCasesStand) {
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_THAT(again.err, HasSubstr("is complete"));
   EXPECT_THAT(again.err, Not(HasSubstr("checking that all ranks agree")));  // nothing has run
+}
+
+// A case whose workers turn out to need more than they may costs no other case its verdict, and no finished round is
+// measured again after a kill. Pretended times decide the verdicts, and not the noise of the machine.
+TEST(Sweep, ACaseThatDoesNotFitAfterItsTimelineCostsTheOthersNothing) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "small.h5";
+  // The cap is a little above what the plan says that it needs, and below what its workers turn out to use.
+  const auto plan = run(test::program_path() + " plan --format json --ranks 2 " + write_small_config(folder));
+  const double planned = nlohmann::json::parse(plan.out)["cases"][0]["memory_bytes"];
+  const auto config = write_small_config(
+      folder, 9,
+      fmt::format("  memory_cap: [{:.6g} %]\n  env: [{{SLOW: 1}}, {{TORN: 1}}]\n", 100 * 1.001 * planned / (1 << 30)));
+  const std::string planted =
+      "HARNESS_TEST_FAULT='step=every,kind=pretend,seconds=20;"
+      "case=env={SLOW: 1},step=every,kind=pretend,seconds=20;"
+      "case=env={TORN: 1},blocks=even,step=every,kind=pretend,seconds=20' ";
+  const std::string settings =
+      " --set measure.until=settled --set 'measure.looks=[5, 8]' "
+      "--set measure.smallest_effect=5% --set measure.memory_limit='1 GiB'";
+  {
+    test::Command command(planted + harness_job(2, "sweep " + config + settings));
+    ASSERT_TRUE(command.wait_for("round 7/9")) << command.err_so_far();
+    command.kill_all(SIGKILL);
+    static_cast<void>(command.wait());
+  }
+  const store::Result killed = store::read_result(file);
+  ASSERT_EQ(killed.cases[2].variable, "memory_cap");
+  if (killed.cases[2].status == store::CaseStatus::ok)
+    GTEST_SKIP() << "workers use less than planned here, so nothing is refused after its timeline";
+  EXPECT_EQ(killed.cases[2].status, store::CaseStatus::impossible);
+  EXPECT_THAT(killed.cases[2].reason, HasSubstr("used "));
+  EXPECT_EQ(analysis::how_far(killed).rounds_done, 6);
+
+  const auto resumed = run(planted + harness_job(2, "sweep --resume " + file));
+  EXPECT_TRUE(resumed.exit_code == 0 || resumed.exit_code == 4) << resumed.err;
+  EXPECT_THAT(resumed.err, HasSubstr("round 7/9"));
+  EXPECT_THAT(resumed.err, Not(HasSubstr("round 6/9")));
+  const store::Result whole = store::read_result(file);
+  EXPECT_EQ(whole.state, store::RunState::complete);
+  for (const store::ResultBlock& block : whole.blocks) {
+    const std::string& name = whole.at(block).name;
+    SCOPED_TRACE(fmt::format("{} in round {}", name, block.round));
+    if (name == killed.cases[2].name) {
+      EXPECT_EQ(block.status, store::BlockStatus::pending);
+    } else if (name == "env={SLOW: 1}" && block.round >= 5) {
+      EXPECT_EQ(block.status, store::BlockStatus::left_out);
+    } else if (block.round < 6) {
+      EXPECT_EQ(block.status, store::BlockStatus::ok);
+      EXPECT_EQ(block.session, 0);
+    }
+  }
+  const std::string shown = run(test::program_path() + " show " + file).out;
+  EXPECT_THAT(shown, Not(HasSubstr("Partial")));
+  EXPECT_THAT(shown, Not(HasSubstr("too few rounds")));
 }
 
 TEST(Sweep, StoppedEarlyItSaysSoAndGoesOnFromItsFileAlone) {

@@ -87,7 +87,7 @@ TEST(TimeBudget, NamesTheSelectionsThatFit) {
 TEST(DecideRounds, ADroppedCaseTakesNoTime) {
   Recorder r = recorder();
   know_times(r);
-  r.state(1).dropped = true;
+  r.draft().cases[1].status = store::CaseStatus::failed;
   decide_rounds(r, measure(4 * 40 + 10), 0);
   EXPECT_EQ(r.result().rounds, 4);
 }

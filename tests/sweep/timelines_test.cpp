@@ -59,10 +59,10 @@ class Timelines : public ::testing::Test {
 
 TEST_F(Timelines, ACaseWhoseWorkersUseMoreThanTheyMayIsRefused) {
   ASSERT_EQ(plan_.cases.size(), 3u);
-  EXPECT_FALSE(record(100 << 20).state(2).dropped);
+  EXPECT_TRUE(record(100 << 20).may_run(2));
   const Recorder recorder = record(200 << 20);
-  EXPECT_FALSE(recorder.state(0).dropped);
-  EXPECT_TRUE(recorder.state(2).dropped);
+  EXPECT_TRUE(recorder.may_run(0));
+  EXPECT_FALSE(recorder.may_run(2));
   EXPECT_EQ(recorder.result().cases[2].status, store::CaseStatus::impossible);
   EXPECT_EQ(recorder.result().cases[2].reason,
             "used 1.56 GiB of memory per rank, more than 1 GiB (measure.memory_limit)");

@@ -1,0 +1,146 @@
+// Which blocks of a sweep will still run, as everything that asks sees it: a case can be dropped or refused at any
+// moment and leaves its blocks pending.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "analysis/blocks.h"
+#include "analysis/how_far.h"
+#include "analysis/looks.h"
+#include "analysis/summary.h"
+#include "support/sample_results.h"
+
+namespace harness::analysis {
+namespace {
+
+// A sweep that was left at any moment. Of the baseline every block is measured or still to come.
+store::Result left_at_random(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto one_of = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  store::Result result = test::samples::sweep({"a=1", "b=1", "c=1", "d=1"}, {1, 1, 0.8, 1.3, 1, 1.02});
+  result.state = one_of(3) == 0 ? store::RunState::complete : store::RunState::running;
+  result.looks = one_of(2) == 0 ? "" : "5,8,12";
+  const int rounds_measured = one_of(result.rounds + 1), begun = one_of(7);
+  constexpr std::array statuses{store::CaseStatus::ok, store::CaseStatus::pending, store::CaseStatus::failed,
+                                store::CaseStatus::impossible};
+  std::vector<int> ends(result.cases.size(), result.rounds);  // the round in which a case was dropped or settled
+  std::vector<char> settled(result.cases.size(), 0);
+  for (std::size_t c = 1; c < result.cases.size(); ++c) {
+    result.cases[c].status = statuses[static_cast<std::size_t>(one_of(4))];
+    if (result.cases[c].status == store::CaseStatus::failed) ends[c] = one_of(result.rounds);
+    if (result.cases[c].status == store::CaseStatus::impossible) ends[c] = 0;
+    settled[c] = static_cast<char>(result.cases[c].status == store::CaseStatus::ok && one_of(3) == 0);
+    if (settled[c] != 0) ends[c] = 5;
+  }
+  for (store::ResultBlock& block : result.blocks) {
+    const auto c = static_cast<std::size_t>(block.case_index);
+    const bool reached = block.round < rounds_measured || (block.round == rounds_measured && block.position < begun);
+    block.start_unix_s = 100 * block.round + 10 * block.position;
+    block.status = reached && block.round < ends[c] ? store::BlockStatus::ok : store::BlockStatus::pending;
+    if (block.status == store::BlockStatus::ok && one_of(12) == 0) block.status = store::BlockStatus::failed;
+    if (settled[c] != 0 && block.round >= ends[c] && rounds_measured >= 5) block.status = store::BlockStatus::left_out;
+  }
+  return result;
+}
+
+bool is_open(const store::Result& result, const store::ResultBlock& block) {
+  const store::CaseStatus status = result.at(block).status;
+  return block.status == store::BlockStatus::pending && status != store::CaseStatus::failed &&
+         status != store::CaseStatus::impossible;
+}
+
+// The same sweep, had nobody planned what will never run.
+store::Result without_dead_blocks(const store::Result& result) {
+  store::Result out = result;
+  out.blocks.clear();
+  out.step_seconds.clear();
+  out.losses.clear();
+  for (std::size_t i = 0; i < result.blocks.size(); ++i) {
+    const store::ResultBlock& block = result.blocks[i];
+    const bool tried = block.status == store::BlockStatus::ok || block.status == store::BlockStatus::failed;
+    if (!tried && !is_open(result, block)) continue;
+    out.blocks.push_back(block);
+    out.step_seconds.push_back(result.step_seconds[i]);
+    out.losses.push_back(result.losses[i]);
+  }
+  return out;
+}
+
+TEST(OpenBlocks, WhatWillNeverRunMightAsWellNotBePlanned) {
+  int with_dead = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const store::Result result = left_at_random(seed), alive = without_dead_blocks(result);
+    if (alive.blocks.size() < result.blocks.size()) ++with_dead;
+    SCOPED_TRACE(seed);
+    EXPECT_EQ(rounds_over(result), rounds_over(alive));
+    EXPECT_EQ(first_open_round(result), first_open_round(alive));
+    const std::vector<Look> looks = looks_of(result), looks_of_alive = looks_of(alive);
+    EXPECT_TRUE(std::ranges::equal(looks, looks_of_alive, {}, &Look::rounds, &Look::rounds));
+    const HowFar far = how_far(result), far_of_alive = how_far(alive);
+    EXPECT_EQ(far.rounds_done, far_of_alive.rounds_done);
+    EXPECT_EQ(far.rounds, far_of_alive.rounds);
+    EXPECT_EQ(far.blocks_done, far_of_alive.blocks_done);
+    EXPECT_EQ(far.blocks, far_of_alive.blocks);
+    EXPECT_EQ(far.remaining_s, far_of_alive.remaining_s);
+    const Summary summary = summarise(result), summary_of_alive = summarise(alive);
+    EXPECT_EQ(summary.partial, summary_of_alive.partial);
+    for (std::size_t c = 0; c < summary.cases.size(); ++c) {
+      EXPECT_EQ(summary.cases[c].judgement.verdict, summary_of_alive.cases[c].judgement.verdict);
+      EXPECT_EQ(summary.cases[c].judgement.reason, summary_of_alive.cases[c].judgement.reason);
+      EXPECT_EQ(summary.cases[c].settled_after, summary_of_alive.cases[c].settled_after);
+    }
+  }
+  EXPECT_GT(with_dead, 200);
+}
+
+TEST(OpenBlocks, AllWhoAskAgree) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const store::Result result = left_at_random(seed);
+    SCOPED_TRACE(seed);
+    std::size_t open = 0, tried = 0;
+    int first_open = result.rounds, last_measured = -1;
+    for (const store::ResultBlock& block : result.blocks) {
+      EXPECT_EQ(will_still_run(result, block), is_open(result, block));
+      if (is_open(result, block)) {
+        ++open;
+        first_open = std::min(first_open, block.round);
+      }
+      if (block.status == store::BlockStatus::ok) last_measured = std::max(last_measured, block.round);
+      if (block.status == store::BlockStatus::ok || block.status == store::BlockStatus::failed) ++tried;
+    }
+    EXPECT_EQ(rounds_over(result), std::min(first_open, last_measured + 1));
+    const HowFar far = how_far(result);
+    EXPECT_EQ(far.blocks_done, tried);
+    EXPECT_EQ(far.blocks, tried + open);
+    EXPECT_EQ(far.remaining_s.has_value(), open > 0 && tried > 0);
+    if (result.state == store::RunState::complete) {
+      EXPECT_EQ(summarise(result).partial, open > 0);
+    }
+  }
+}
+
+// The remedy "measure more rounds" is for those whom it helps: not for what failed, cannot run, or was left unmeasured.
+TEST(OpenBlocks, OnlyTooFewRoundsAreAnsweredWithMoreRounds) {
+  int answered = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const store::Result result = left_at_random(seed);
+    const Summary summary = summarise(result);
+    SCOPED_TRACE(seed);
+    const auto warning = std::ranges::find_if(
+        summary.warnings, [](const std::string& text) { return text.starts_with("no verdict on "); });
+    const std::string named =
+        warning == summary.warnings.end() ? "" : warning->substr(0, warning->find(": a verdict needs"));
+    for (const CaseSummary& row : summary.cases) {
+      if (store::is_reference(row.role)) continue;
+      const bool too_few = row.judgement.reason == Reason::too_few_rounds && row.blocks > 0;
+      EXPECT_EQ(named.find(row.name) != std::string::npos, too_few) << row.name << ": " << named;
+      if (too_few) ++answered;
+    }
+  }
+  EXPECT_GT(answered, 50);
+}
+
+}  // namespace
+}  // namespace harness::analysis

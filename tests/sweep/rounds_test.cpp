@@ -1,0 +1,186 @@
+// The rounds of a sweep that loses cases and is interrupted, on a job that is played.
+#include "sweep/rounds.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "analysis/blocks.h"
+#include "analysis/summary.h"
+#include "base/random.h"
+#include "plan/prepare.h"
+#include "store/result_place.h"
+#include "support/played_job.h"
+#include "support/temporary_folder.h"
+#include "sweep/planned_result.h"
+#include "sweep/timelines.h"
+
+namespace harness::sweep {
+namespace {
+
+constexpr std::int64_t gibibyte = 1 << 30;
+
+// A step takes as long as its case says, with a little noise. A user stops it after so many timed blocks.
+class PlayedSweep : public test::PlayedJob {
+ public:
+  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
+    const job::BlockRequest& request = blocks.at(0).request;
+    const std::string& name = request.case_name;
+    job::BlockOutcome outcome;
+    outcome.ok = true;
+    job::Samples samples;
+    samples.peak_memory_bytes = needs_too_much.contains(name) ? 2 * gibibyte : gibibyte / 2;
+    if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
+      const int block = std::stoi(request.environment.back().second);
+      measured.push_back(block);
+      outcome.start_unix_s = 1e9 + static_cast<double>(measured.size());
+      job::TimedSamples steps;
+      for (int step = 0; step < request.warmup_steps + timed->steps; ++step) {
+        const double noise = 0.001 * philox_normal(static_cast<std::uint64_t>(block), static_cast<std::uint64_t>(step));
+        steps.step_s.push_back((step_s.contains(name) ? step_s.at(name) : 1) * std::exp(noise));
+      }
+      samples.task = steps;
+      if (fails.contains(name)) {
+        outcome.ok = false;
+        outcome.reason = "it failed";
+        outcome.signature = "always the same";
+      }
+    } else {
+      job::TimelineSamples timeline;
+      timeline.step_s = 1;
+      samples.task = timeline;
+    }
+    if (outcome.ok) outcome.samples = {samples};
+    return {outcome};
+  }
+  int stop_requests() const override { return stop_after > 0 && std::ssize(measured) >= stop_after ? 1 : 0; }
+
+  std::map<std::string, double> step_s;
+  std::set<std::string> needs_too_much, fails;
+  std::ptrdiff_t stop_after = 0;  // 0: never
+  std::vector<int> measured;      // numbers of timed blocks
+};
+
+class Rounds : public ::testing::Test {
+ protected:
+  Rounds() {
+    config::Experiment e;
+    e.path = "sweep.yaml";
+    e.model = {"custom", 1, 64, 4, 128, 16};
+    for (const int size : {2, 4, 8}) {
+      config::Change change{"micro_batch_size", std::to_string(size), e.baseline};
+      change.settings.micro_batch_size = size;
+      e.changes.push_back(change);
+    }
+    e.measure.memory_limit_bytes = gibibyte;
+    e.measure.rounds = 12;
+    e.measure.steps = 3;
+    e.measure.warmup_steps = 1;
+    experiment_ = e;
+    job_.needs_too_much = {"micro_batch_size=4"};
+    job_.step_s = {{"micro_batch_size=2", 1.5}, {"micro_batch_size=8", 0.7}};
+  }
+
+  // One session: as much as `sweep` or `sweep --resume` does from the timelines on. Returns its first timed round.
+  int session(bool resume) {
+    job_.measured.clear();
+    const plan::Plan plan = plan::prepare(experiment_, 1, {});
+    std::ostringstream err;
+    ProgressLine progress(err, false);
+    Machine machine;
+    machine.places = job_.places();
+    Recorder recorder(planned_result(plan));
+    const auto purpose = resume ? store::ResultPlace::Purpose::resume : store::ResultPlace::Purpose::create;
+    const auto place = store::ResultPlace::take(path_, purpose, 1 << 20, [](const std::string&) {});
+    if (resume) {
+      recorder.resume_file(*place);
+    } else {
+      EXPECT_FALSE(record_timelines(job_, plan, {}, machine, recorder, progress));
+      recorder.create_file(*place, "harness sweep");
+    }
+    recorder.finish(run_rounds(job_, plan, {}, recorder, progress, {}));
+    place->release();
+    said_ = err.str();
+    return job_.measured.empty() ? -1 : file().blocks[static_cast<std::size_t>(job_.measured.front())].round;
+  }
+  store::Result file() const { return store::read_result(path_); }
+  std::size_t count_of(const store::Result& result, const std::string& name, store::BlockStatus status) const {
+    return static_cast<std::size_t>(std::ranges::count_if(result.blocks, [&](const store::ResultBlock& block) {
+      return result.at(block).name == name && block.status == status;
+    }));
+  }
+
+  const test::TemporaryFolder folder_;
+  const std::string path_ = folder_ / "a.h5";
+  config::Experiment experiment_;
+  PlayedSweep job_;
+  std::string said_;
+};
+
+TEST_F(Rounds, ACaseRefusedAfterItsTimelineCostsNoOtherItsVerdict) {
+  experiment_.measure.looks = {5, 8, 12};
+  EXPECT_EQ(session(false), 0);
+  const store::Result result = file();
+  EXPECT_EQ(result.state, store::RunState::complete);
+  EXPECT_EQ(result.find_case("micro_batch_size=4")->status, store::CaseStatus::impossible);
+  const analysis::Summary summary = analysis::summarise(result);
+  EXPECT_FALSE(summary.partial);
+  for (const char* name : {"micro_batch_size=2", "micro_batch_size=8"}) {
+    const analysis::CaseSummary& row = summary.case_at(result.index_of(*result.find_case(name)));
+    EXPECT_TRUE(moved(row.judgement.verdict)) << name << analysis::name_of(row.judgement);
+    EXPECT_EQ(row.settled_after, 5) << name;
+    EXPECT_EQ(count_of(result, name, store::BlockStatus::ok), 5u);
+    EXPECT_EQ(count_of(result, name, store::BlockStatus::left_out), 7u);
+  }
+  EXPECT_EQ(count_of(result, "micro_batch_size=4", store::BlockStatus::ok), 0u);
+}
+
+// Wherever it is interrupted, a sweep goes on with the round that was not complete, and measures no other one again,
+// whatever has become of its cases.
+TEST_F(Rounds, AResumedSweepBeginsWithTheInterruptedRound) {
+  const int blocks_of_a_round = 4;  // all but the refused one's
+  for (const bool one_fails : {false, true}) {
+    for (const int stop_after : {1, 3, 4, 5, 25, 27, 28, 46}) {
+      if (one_fails && stop_after > 28) continue;  // it is complete before
+      SCOPED_TRACE(fmt::format("after {}, {}", stop_after, one_fails));
+      std::filesystem::remove(path_);
+      job_.fails.clear();
+      if (one_fails) job_.fails = {"micro_batch_size=8"};
+      std::map<int, int> times;  // that a block was measured
+      const auto count = [&] {
+        for (const int block : job_.measured) ++times[block];
+      };
+      job_.stop_after = stop_after;
+      session(false);
+      count();
+      const store::Result left = file();
+      EXPECT_EQ(left.state, store::RunState::partial);
+      const int interrupted = analysis::first_open_round(left);
+      if (!one_fails) {
+        EXPECT_EQ(interrupted, stop_after / blocks_of_a_round);
+      }
+      job_.stop_after = 0;
+      EXPECT_EQ(session(true), interrupted) << said_;
+      count();
+      const store::Result whole = file();
+      EXPECT_EQ(whole.state, store::RunState::complete);
+      for (std::size_t i = 0; i < whole.blocks.size(); ++i) {
+        const store::ResultBlock& block = whole.blocks[i];
+        const std::string& name = whole.at(block).name;
+        const bool drops = job_.fails.contains(name);
+        if (name == "micro_batch_size=4") {
+          EXPECT_EQ(times[static_cast<int>(i)], 0);
+        } else if (!drops) {
+          EXPECT_EQ(block.status, store::BlockStatus::ok) << name << " in round " << block.round;
+          EXPECT_LE(times[static_cast<int>(i)], block.round == interrupted ? 2 : 1) << name << " in " << block.round;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace harness::sweep
