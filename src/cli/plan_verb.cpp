@@ -154,18 +154,18 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
     for (const auto& [key, t] : s.counts[s.peak_role].traffic) {
       if (key.second == "receive") continue;
       all.messages += t.messages;
-      all.bytes += t.bytes;
+      all.sent_bytes += t.sent_bytes;
     }
     const double need = plan::planned_memory_bytes(p.experiment.backend, c);
     for (const std::string& text : c.notes) note(text);
     const std::string uses = c.uses.empty() || c.is_copy ? "" : "  " + join(c.uses, "; ");
     print(fmt::format("{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}{}{}{}", c.name, width, program::text_of(c.layout),
-                      c.micro_batches, show_bytes(need), all.messages, show_bytes(all.bytes), spans_cell(spans(c)),
+                      c.micro_batches, show_bytes(need), all.messages, show_bytes(all.sent_bytes), spans_cell(spans(c)),
                       uses, mark));
   }
   for (std::size_t i = 0; i < notes.size(); ++i) out << fmt::format("  [{}] {}\n", i + 1, notes[i]);
-  out << "memory/rank: the largest rank's planned peak. messages, sent/rank: of that rank in one step, as buffer "
-         "sizes.\n";
+  out << "memory/rank: the largest rank's planned peak. messages, sent/rank: of that rank in one step; over n ranks it "
+         "sends 2 (n - 1) / n of an all-reduce, (n - 1) / n of a reduce-scatter or an all-gather.\n";
   if (!topology.is_known()) return;
   out << fmt::format(
       "nodes spanned: by the ranks of one group along each axis, and by the ends of a pipeline that share an "

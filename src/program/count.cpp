@@ -1,6 +1,7 @@
 #include "program/count.h"
 
 #include "base/error.h"
+#include "program/links.h"
 
 namespace harness::program {
 namespace {
@@ -110,6 +111,7 @@ Count count(const ProgramSet& set, const Program& program, const std::vector<Ope
     Traffic& t = total.traffic[{destination(set, op.action), std::string(name_of(op.action))}];
     ++t.messages;
     t.bytes += message_bytes(program, op.action);
+    t.sent_bytes += sent_bytes(set, program, op.action);
   }
   return total;
 }

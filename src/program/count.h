@@ -33,11 +33,11 @@ std::string destination(const ProgramSet& set, const Action& action);
 /// The size of a communication's buffer, as the caller passes it (nccl-tests' "size").
 double message_bytes(const Program& program, const Action& action);
 
-/// Messages of one kind on one communicator, as seen by one rank: `bytes` is the buffer size as the caller passes it
-/// (nccl-tests' "size"), not what crosses a wire.
+/// Messages of one kind on one communicator, as seen by one rank.
 struct Traffic {
   std::int64_t messages = 0;
-  double bytes = 0;
+  double bytes = 0;       // of buffers, as the caller passes them (nccl-tests' "size")
+  double sent_bytes = 0;  // by this rank, as sent_bytes() counts
 };
 
 /// What one execution of an operation list costs a rank of this role.

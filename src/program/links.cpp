@@ -6,16 +6,21 @@
 #include "program/count.h"
 
 namespace harness::program {
-namespace {
 
-// The fewest bytes that one of `parts` equal holders of a message of 1 byte must send, when their members share them
-// out: 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 where
-// switches add up; (p - 1) / p for the halves of it.
 double share_sent(Collective kind, double parts, bool switches_reduce) {
   const double once = (parts - 1) / parts;
   if (kind != Collective::all_reduce) return once;
   return switches_reduce ? std::min(1.0, 2 * once) : 2 * once;
 }
+
+double sent_bytes(const ProgramSet& set, const Program& program, const Action& action) {
+  if (std::holds_alternative<Receive>(action)) return 0;
+  const std::optional<Collective> kind = collective_of(action);
+  const double parts = kind ? set.groups.at(group_of(action)).size(set.layout) : 0;
+  return message_bytes(program, action) * (kind ? share_sent(*kind, parts) : 1);
+}
+
+namespace {
 
 // Bytes that leave each node for a message of 1 byte, all groups together.
 class NodeTraffic {

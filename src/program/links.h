@@ -18,6 +18,14 @@ enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, a
 /// The one that an operation is; nothing for what sends to one peer, and for a broadcast.
 std::optional<Collective> collective_of(const Action& action);
 
+/// The fewest bytes that one of `parts` equal holders of a message of 1 byte must send, when their members share them
+/// out: 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 where
+/// switches add up; (p - 1) / p for the halves of it, a reduce-scatter and an all-gather, and for an all-to-all.
+double share_sent(Collective kind, double parts, bool switches_reduce = false);
+/// What a rank sends in a communication where no switch adds up: its share of the message; what it receives from one
+/// peer is none.
+double sent_bytes(const ProgramSet& set, const Program& program, const Action& action);
+
 /// What carries a collective's bytes, in one direction; 0: not known.
 struct Links {
   double rank_bytes_per_s = 0;         // of one rank, towards the others on its node
