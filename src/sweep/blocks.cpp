@@ -1,5 +1,7 @@
 #include "sweep/blocks.h"
 
+#include <utility>
+
 namespace harness::sweep {
 
 job::BlockRequest block_request(const config::Experiment& experiment, const plan::PlannedCase& planned,
@@ -23,6 +25,18 @@ job::BlockRequest block_request(const config::Experiment& experiment, const plan
   // A log costs time; the observing worker turns it on for itself.
   if (config::traits_of(experiment.backend).uses_nccl) request.environment.emplace_back("NCCL_DEBUG", "WARN");
   return request;
+}
+
+job::BlockOutcome run_untimed(job::Job& job, const job::BlockRequest& request,
+                              const std::function<void(const job::BlockOutcome&)>& failed) {
+  constexpr int most_tries = 3;
+  job::BlockOutcome outcome = job.run_alone(request);
+  for (int tries = 1; tries < most_tries && !outcome.ok && !stop_wanted(job, outcome); ++tries) {
+    if (failed) failed(outcome);
+    const std::string before = std::exchange(outcome, job.run_alone(request)).signature;
+    if (outcome.signature == before) break;
+  }
+  return outcome;
 }
 
 bool stop_wanted(const job::Job& job, const job::BlockOutcome& outcome) {

@@ -39,7 +39,8 @@ NcclObservation observe(job::Job& job, const plan::Plan& plan, const BlockDefaul
       progress.skip();
       continue;
     }
-    const job::BlockOutcome outcome = job.run_alone(block_request(plan.experiment, planned, job::Observe{}, defaults));
+    const job::BlockOutcome outcome =
+        run_untimed(job, block_request(plan.experiment, planned, job::Observe{}, defaults));
     all.interrupted = stop_wanted(job, outcome);
     progress.end(outcome.ok ? "" : "failed: " + outcome.reason);
     if (outcome.ok) keep_log(all, index, planned, outcome);

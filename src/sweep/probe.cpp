@@ -71,8 +71,13 @@ Machine probe(job::Job& job, const plan::Plan& plan) {
   // All cores of the nodes, whatever share of them the baseline uses: what they reach, each case gets its part of.
   job::BlockRequest whole_node = block_request(e, plan.baseline(), job::Probe{}, {});
   whole_node.settings.threads = 0;
-  const job::BlockOutcome outcome = job.run_alone(whole_node);
-  if (!outcome.ok) throw Error("the first worker of the job failed, so nothing was measured: " + outcome.reason);
+  const job::BlockOutcome outcome = run_untimed(job, whole_node, [&](const job::BlockOutcome& failed) {
+    machine.warnings.push_back("the first workers of the job failed and were started again: " + failed.reason);
+  });
+  if (!outcome.ok) {
+    throw Error(fmt::format("the first workers of the job failed{}, so nothing was measured: {}",
+                            machine.warnings.empty() ? "" : " each time that they were started", outcome.reason));
+  }
   machine.conditions = outcome.conditions;
   require_equal_identities(machine.places, outcome);
   if (!e.measure.share_gpus) require_own_devices(machine.places, outcome);

@@ -40,7 +40,7 @@ TuningOutcome tune(job::Job& job, const plan::Plan& plan, const Machine& machine
     }
     job::BlockRequest request = block_request(e, planned, job::Tune{}, {{known.begin(), known.end()}, ""});
     request.deadlines.step_s = std::max(request.deadlines.step_s, tuning_limit_s);
-    const job::BlockOutcome outcome = job.run_alone(request);
+    const job::BlockOutcome outcome = run_untimed(job, request);
     result.interrupted = stop_wanted(job, outcome);
     const std::size_t found = keep_new_choices(known, outcome.samples);
     progress.end(outcome.ok ? std::to_string(found) + " choices made" : "failed: " + outcome.reason);

@@ -60,6 +60,19 @@ TEST_P(Faults, EndTheirCaseAndNothingElse) {
   EXPECT_EQ(finished_blocks(r), 6);
 }
 
+// Whatever kills a worker before the first round, once, costs a second start and no case.
+TEST(FirstWorkers, KilledOnceEndNothing) {
+  const TemporaryFolder folder;
+  Command command(test::harness_job(2, "sweep " + test::write_small_config(folder, 1)));
+  ASSERT_TRUE(test::wait_until([&] { return !command.tagged("worker").empty(); })) << command.err_so_far();
+  ::kill(command.tagged("worker").front(), SIGKILL);
+  const auto o = command.wait(300);
+  const store::Result r = store::read_result(folder / "small.h5");
+  EXPECT_EQ(r.state, store::RunState::complete) << o.err;
+  for (const store::ResultCase& c : r.cases) EXPECT_EQ(c.status, store::CaseStatus::ok) << c.name << ": " << c.reason;
+  EXPECT_THAT(r.warnings, ::testing::Contains(HasSubstr("failed and were started again")));
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, Faults,
                          ::testing::Values(Fault{"segfault", "signal 11"}, Fault{"abort", "signal 6"},
                                            Fault{"kill", "signal 9"}, Fault{"exit", "exit"}, Fault{"hang", "step"},
