@@ -24,6 +24,7 @@
 #include "sweep/decide.h"
 #include "sweep/planned_result.h"
 #include "sweep/time_budget.h"
+#include "sweep/timelines.h"
 
 namespace harness::cli {
 namespace {
@@ -173,7 +174,8 @@ class Estimate {
   // Untimed workers before round 1: one records the timeline; on GPUs one tunes, and one reads NCCL's log.
   double preparation_of(const plan::PlannedCase& planned, const BlockCost& cost) const {
     if (planned.is_copy) return 0;
-    double seconds = cost.block_s(measure_.warmup_steps + 1);
+    const bool predicts = config::traits_of(plan_.experiment.backend).predicts();
+    double seconds = cost.block_s(measure_.warmup_steps + (predicts ? 1 : sweep::profiled_steps));
     if (!has_gpus(plan_)) return seconds;
     if (!measure_.share_gpus) seconds += cost.set_up_s;
     if (planned.layout.ranks() > 1) seconds += cost.block_s(1);
@@ -203,10 +205,9 @@ class Estimate {
     text +=
         fmt::format("  {:.0f} % of them are timed steps, {:.0f} % preparation, {:.0f} % set-up and warm-up of blocks\n",
                     100 * share, 100 * preparation_s_ / total_s, 100 * (1 - share - preparation_s_ / total_s));
-    text +=
-        fmt::format("  preparation {} (for each case a profiled step{}), a round {}\n", show_seconds(preparation_s_),
-                    has_gpus(plan_) ? ", what NCCL does, and tuning, which takes longer the first time" : "",
-                    show_seconds((total_s - preparation_s_) / rounds));
+    text += fmt::format("  preparation {} (for each case profiled steps{}), a round {}\n", show_seconds(preparation_s_),
+                        has_gpus(plan_) ? ", what NCCL does, and tuning, which takes longer the first time" : "",
+                        show_seconds((total_s - preparation_s_) / rounds));
     return text + longest_cases(rounds) + limits();
   }
 

@@ -75,7 +75,7 @@ void each_field(M& m, Each& each) {
 
 template <MessageOf<RecordTimeline> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.ranks);
+  each(m.ranks, m.steps);
 }
 
 template <MessageOf<TimeSteps> M, class Each>
@@ -153,9 +153,19 @@ void each_field(M& m, Each& each) {
   each(m.sharded, m.replicated);
 }
 
+template <MessageOf<ProfiledStep> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split);
+}
+
+template <MessageOf<ProfiledSteps> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.count, m.fastest_s, m.slowest_s);
+}
+
 template <MessageOf<TimelineSamples> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split, m.gradient);
+  each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split, m.gradient, m.all, m.offered);
 }
 
 template <MessageOf<TimedSamples> M, class Each>

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "program/waiting.h"
 
 namespace harness::job {
@@ -33,8 +35,8 @@ std::vector<KindTotal> totals_of(const program::Program& program, const std::vec
 
 }  // namespace
 
-TimelineSamples sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks) {
-  TimelineSamples samples;
+ProfiledStep sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks) {
+  ProfiledStep samples;
   for (const program::Interval& interval : intervals) samples.step_s = std::max(samples.step_s, interval.end_s);
   samples.totals = totals_of(program, intervals);
   samples.communication_s = program::communication_durations(program, intervals);
@@ -44,6 +46,17 @@ TimelineSamples sum_up(const program::Program& program, const std::vector<progra
   };
   samples.split = program::split_step(intervals, communicates, samples.step_s);
   return samples;
+}
+
+void choose_step(TimelineSamples& samples, std::span<const double> step_s) {
+  if (step_s.empty() || samples.offered.size() != step_s.size())
+    fail("a rank offers {} of {} profiled steps", samples.offered.size(), step_s.size());
+  std::vector<std::size_t> order(step_s.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t step) { return step_s[step]; });
+  static_cast<ProfiledStep&>(samples) = std::move(samples.offered[order[(order.size() - 1) / 2]]);
+  samples.offered.clear();
+  samples.all = {static_cast<int>(step_s.size()), step_s[order.front()], step_s[order.back()]};
 }
 
 }  // namespace harness::job

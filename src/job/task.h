@@ -54,9 +54,11 @@ struct ObserveSamples {
   std::string nccl_log;  // as much of it as is kept
 };
 
-/// Runs the warm-up and one profiled step, untimed; keeps the norm of the gradients of the first step of all.
+/// Runs the warm-up and some profiled steps, untimed, and keeps the one that is the median by its length: one alone may
+/// be a hiccup. Keeps the norm of the gradients of the first step of all.
 struct RecordTimeline {
   config::Timelines ranks = config::Timelines::roles;  // whose intervals come home
+  int steps = 1;                                       // profiled ones
 };
 /// One operation kind's share of one rank's profiled step.
 struct KindTotal {
@@ -71,14 +73,25 @@ struct KindTotal {
 struct GradientSquares {
   double sharded = std::numeric_limits<double>::quiet_NaN(), replicated = std::numeric_limits<double>::quiet_NaN();
 };
-struct TimelineSamples {
-  std::vector<program::Interval> timeline;  // of the profiled step; empty where only its totals come home
+/// What one rank did in a profiled step.
+struct ProfiledStep {
+  std::vector<program::Interval> timeline;  // empty where only its totals come home
   double step_s = 0;                        // until the last operation ended
   double loading_s = 0;                     // of it, or beside it: filling the inputs
   std::vector<KindTotal> totals;
   std::vector<float> communication_s;  // program::communication_durations(); empty: too many
   program::StepSplit split;
+};
+/// How long the profiled steps took, each as its slowest rank.
+struct ProfiledSteps {
+  int count = 1;
+  double fastest_s = std::numeric_limits<double>::quiet_NaN(), slowest_s = std::numeric_limits<double>::quiet_NaN();
+};
+/// The step that was kept. A worker does not know it: it offers all of them, and the ranks agree (choose_step()).
+struct TimelineSamples : ProfiledStep {
   GradientSquares gradient;
+  ProfiledSteps all;
+  std::vector<ProfiledStep> offered;  // in order; empty once the ranks have agreed
 };
 
 /// Runs the warm-up and the timed steps.

@@ -21,6 +21,11 @@ void keep_timeline(const plan::Plan& plan, std::size_t case_index, const Machine
   const machine::Topology topology = plan::under_faults(e, planned.settings, machine.topology());
   program::LeastTimes limits(set, topology.node_of, links_of(e, planned));
   add_timeline(recorder.draft(), static_cast<int>(case_index), set, outcome.samples, limits);
+  const job::ProfiledSteps& profiled = outcome.of<job::TimelineSamples>(0).all;
+  store::ResultCase& row = recorder.draft().cases[case_index];
+  row.profiled_steps = profiled.count;
+  row.fastest_profiled_s = profiled.fastest_s;
+  row.slowest_profiled_s = profiled.slowest_s;
   for (const job::Samples& s : outcome.samples) recorder.warn(s.warnings);
 }
 
@@ -54,6 +59,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
                       Recorder& recorder, ProgressLine& progress) {
   bool interrupted = false;
   const bool shares = analysis::shares_processes(recorder.result());
+  const int profiled = config::traits_of(plan.experiment.backend).predicts() ? 1 : profiled_steps;
   SetUp baseline;
   progress.start_phase(plan.cases.size());
   for (std::size_t i = 0; i < plan.cases.size() && !interrupted; ++i) {
@@ -73,15 +79,15 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
     // A second try tells a passing fault from a lasting one; what fails in ever new ways is dropped as well.
     for (int attempt = 0; attempt < 3 && recorder.may_run(i) && !interrupted; ++attempt) {
       const double start_s = job.clock().seconds();
-      const job::BlockOutcome outcome = job.run_alone(
-          block_request(plan.experiment, planned, job::RecordTimeline{plan.experiment.measure.timeline}, defaults));
+      const job::RecordTimeline task{plan.experiment.measure.timeline, profiled};
+      const job::BlockOutcome outcome = job.run_alone(block_request(plan.experiment, planned, task, defaults));
       const double whole_s = job.clock().seconds() - start_s;
       interrupted = stop_wanted(job, outcome);
       if (outcome.ok) {
         keep_timeline(plan, i, machine, outcome, recorder);
         refuse_if_too_large(plan, i, machine, outcome, recorder);
         state.step_s = outcome.of<job::TimelineSamples>(0).step_s;
-        const int steps = plan.experiment.measure.warmup_steps + 1;
+        const int steps = plan.experiment.measure.warmup_steps + profiled;
         const SetUp set_up{set_up_of(outcome), std::max(0.0, whole_s - steps * state.step_s)};
         state.set_up_s = shared ? set_up.shared_s : set_up.alone_s;
         if (i == 0) baseline = set_up;

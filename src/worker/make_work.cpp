@@ -115,9 +115,9 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
     work.task = [log, keeps](Steps* steps) { return observe(*steps, *log, keeps); };
   } else if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) {
     const bool keeps = timeline->ranks == config::Timelines::all || set.first_rank(role) == order.rank;
-    work.task = [=, warmup = request.warmup_steps, ranks = request.layout.ranks(),
+    work.task = [=, warmup = request.warmup_steps, profiled = timeline->steps, ranks = request.layout.ranks(),
                  gradients = workload.gradients(request.model, request.settings, request.layout, at, *program)](
-                    Steps* steps) { return record_timeline(*steps, warmup, keeps, ranks, gradients); };
+                    Steps* steps) { return record_timeline(*steps, warmup, profiled, keeps, ranks, gradients); };
   } else {
     const int timed = std::get<job::TimeSteps>(request.task).steps;
     work.task = [=, warmup = request.warmup_steps](Steps* steps) { return time_steps(*steps, warmup, timed); };

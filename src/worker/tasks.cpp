@@ -53,20 +53,21 @@ job::TimedSamples time_steps(Steps& steps, int warmup_steps, int timed_steps) {
   return samples;
 }
 
-job::TimelineSamples record_timeline(Steps& steps, int warmup_steps, bool keeps_intervals, int ranks,
-                                     const std::vector<workloads::GradientPart>& gradients) {
-  job::GradientSquares gradient;
+job::TimelineSamples record_timeline(Steps& steps, int warmup_steps, int profiled_steps, bool keeps_intervals,
+                                     int ranks, const std::vector<workloads::GradientPart>& gradients) {
+  job::TimelineSamples samples;
   if (warmup_steps > 0) {
     steps.run(1);
-    gradient = squares_of(gradients, steps.executable());
+    samples.gradient = squares_of(gradients, steps.executable());
     steps.run(warmup_steps - 1);
   }
-  Steps::Profiled profiled = steps.run_profiled();
-  if (warmup_steps == 0) gradient = squares_of(gradients, steps.executable());
-  job::TimelineSamples samples = job::sum_up(steps.program(), profiled.intervals, ranks);
-  samples.gradient = gradient;
-  samples.loading_s = profiled.loading_s;
-  if (keeps_intervals) samples.timeline = std::move(profiled.intervals);
+  for (int i = 0; i < profiled_steps; ++i) {
+    Steps::Profiled profiled = steps.run_profiled();
+    if (warmup_steps == 0 && i == 0) samples.gradient = squares_of(gradients, steps.executable());
+    job::ProfiledStep& step = samples.offered.emplace_back(job::sum_up(steps.program(), profiled.intervals, ranks));
+    step.loading_s = profiled.loading_s;
+    if (keeps_intervals) step.timeline = std::move(profiled.intervals);
+  }
   return samples;
 }
 

@@ -88,7 +88,7 @@ store::Result noisy(const test::Job& job, std::uint64_t seed, double size, const
       const sim::OperationTimes& times = step.times[c][id];
       intervals.push_back({id, program.step[id].stream, sim::seconds_of(times.ready), sim::seconds_of(times.end)});
     }
-    job::TimelineSamples summed = job::sum_up(program, intervals, job.ranks());
+    job::TimelineSamples summed{job::sum_up(program, intervals, job.ranks()), {}, {}, {}};
     const int rank = classes.list()[c].first_rank;
     if (set.first_rank(classes.list()[c].role) == rank) summed.timeline = intervals;
     samples[static_cast<std::size_t>(rank)].task = std::move(summed);

@@ -86,6 +86,9 @@ TEST_F(ResultFileTest, WhatThePlanKnowsIsThereBeforeTheFirstBlock) {
   EXPECT_EQ(changed.noncausal_flop_per_step, 1.5e9);
   EXPECT_EQ(changed.hardware_flop_per_step, 1.75e9);
   EXPECT_EQ(changed.planned_memory_bytes, 5e7);
+  EXPECT_EQ(changed.profiled_steps, 5);
+  EXPECT_EQ(changed.fastest_profiled_s, 0.5);
+  EXPECT_EQ(changed.slowest_profiled_s, 0.75);
   ASSERT_EQ(got.blocks.size(), 12u);
   EXPECT_EQ(got.blocks[4].round, 1);
   EXPECT_EQ(got.blocks[4].position, 1);

@@ -65,7 +65,7 @@ std::vector<job::Samples> profiled_samples(const sim::Simulation& simulation, co
   std::vector<job::Samples> samples(ranks);
   for (int c = 0; std::cmp_less(c, simulation.classes().list().size()); ++c) {
     const std::vector<program::Interval> intervals = simulation.intervals(c);
-    job::TimelineSamples summed = job::sum_up(simulation.classes().program(c), intervals, ranks);
+    job::TimelineSamples summed{job::sum_up(simulation.classes().program(c), intervals, ranks), {}, {}, {}};
     // What the software adds to every step is nobody's operation.
     summed.split.idle_s += simulation.step_s() - summed.split.step_s;
     summed.step_s = summed.split.step_s = simulation.step_s();

@@ -209,6 +209,13 @@ void add_bottleneck(const store::Result& result, const analysis::Findings& findi
                       std::move(levers)});
 }
 
+// How far the step can be believed to be a usual one.
+std::string spread_of_profiled(const store::ResultCase& row) {
+  if (row.profiled_steps < 2 || !(row.fastest_profiled_s <= row.slowest_profiled_s)) return "";
+  return fmt::format("The step is the median of {} profiled ones, which took {} to {}.", row.profiled_steps,
+                     show_seconds(row.fastest_profiled_s), show_seconds(row.slowest_profiled_s));
+}
+
 // Which rank took longest, unless there is only one.
 std::string longest_step(const analysis::CaseBreakdown& breakdown) {
   const std::int32_t same_role = breakdown.ranks[breakdown.critical].rank;
@@ -257,6 +264,7 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
     remarks.push_back(
         fmt::format("Hidden behind computation (not part of the sum, and not free): {}.", listed(mean.overlapped, 6)));
   }
+  if (std::string spread = spread_of_profiled(result.at(step)); !spread.empty()) remarks.push_back(std::move(spread));
   if (std::string longest = longest_step(step.breakdown); !longest.empty()) remarks.push_back(std::move(longest));
   if (const std::string absent = absent_parts(mean); !absent.empty()) {
     remarks.push_back(fmt::format("Not present: {}.", absent));

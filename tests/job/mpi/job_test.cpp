@@ -122,6 +122,15 @@ TEST(Job, ABlockKnowsWhatElseTheMachineDid) {
               HasSubstr("conditions load true steal true foreign true of true on " + machine::host_name()));
 }
 
+// Of several profiled steps all ranks keep the same one: the median by the slowest rank of each.
+TEST(Job, TheRanksAgreeOnOneProfiledStep) {
+  Launched job(3, "task=1");
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("sample 0 setup true timeline 2 totals 2 step 3 of 3 from 2 to 9"));
+  EXPECT_THAT(job.output(), HasSubstr("sample 1 setup true timeline 0 totals 2 step 1 of 3 from 2 to 9"));
+  EXPECT_THAT(job.output(), HasSubstr("sample 2 setup true timeline 0 totals 2 step 1 of 3 from 2 to 9"));
+}
+
 TEST(Job, ATimelineIsKeptOncePerRoleAndItsTotalsByAll) {
   Launched job(2, "task=1");
   ASSERT_TRUE(job.wait()) << job.output();
