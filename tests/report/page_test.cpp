@@ -107,6 +107,13 @@ std::string figure_of(const std::string& page, const std::string& id) {
   return figure == std::string::npos ? "" : page.substr(figure, page.find("</figure>", figure) - figure);
 }
 
+TEST(Page, SaysWhichBlocksHadProcessesOfTheirOwn) {
+  store::Result result = test::samples::nothing_moved();
+  EXPECT_THAT(figure_of(page_of(result), "step-times"), HasSubstr("of one block, a fresh process on every rank"));
+  for (store::ResultBlock& block : result.blocks) block.process = block.round;
+  EXPECT_THAT(figure_of(page_of(result), "step-times"), HasSubstr("in processes that it may share with other blocks"));
+}
+
 // Each schedule once, with its bubble; none of a case without stages or without a result.
 TEST(Page, DrawsThePipelineSchedulesOfMeasuredCases) {
   store::Result result = test::samples::sweep({"a=1", "b=1", "c=1", "d=1"}, {1, 1, 1, 1, 1, 1});

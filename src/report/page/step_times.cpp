@@ -34,6 +34,11 @@ std::vector<Row> rows_of(const store::Result& result, const analysis::Summary& s
   return all;
 }
 
+const char* process_words(const store::Result& result) {
+  return analysis::shares_processes(result) ? ", in processes that it may share with other blocks of its round"
+                                            : ", a fresh process on every rank";
+}
+
 // Of training steps, one case or block that took ten times as long must not press all others together. Operations of
 // different sizes differ by so much.
 std::pair<double, double> range_of(const std::vector<Row>& rows, bool all) {
@@ -135,7 +140,8 @@ std::optional<report::Figure> step_times(const store::Result& result, const anal
   }
   figure.title = "Step time of every case, the slowest first.";
   figure.caption =
-      "A dot is the median step time of one block, a fresh process on every rank. The bar is the median of the dots; "
+      std::string("A dot is the median step time of one block") + process_words(result) +
+      ". The bar is the median of the dots; "
       "the dashed line is the baseline's. Verdicts do not come from this picture: they compare blocks that ran close "
       "together, which share the state of the machine. An arrow: some blocks took longer than the drawing shows, and "
       "stand at its edge.";
