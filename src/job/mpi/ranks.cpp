@@ -14,7 +14,7 @@
 namespace harness::mpi {
 namespace {
 
-enum Tag : int { note_tag = 1, exchange_tag = 2 };
+enum Tag : int { note_tag = 1, exchange_tag = 2 };  // and, of every second exchange, exchange_tag + 1
 
 void check(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
@@ -123,13 +123,15 @@ class MpiRanks final : public Ranks {
 
   // Hoefler, Siebert, Lumsdaine: "Scalable communication protocols for dynamic sparse data exchange", PPoPP 2010. A
   // synchronous send completes when its receive has begun; once all of mine have, I enter the barrier; once the barrier
-  // is through, everybody's have.
+  // is through, everybody's have. A rank that sees it first may begin the next exchange while others still look for
+  // messages of this one, but not the one after, so two tags in turn tell them apart.
   std::vector<std::pair<int, std::string>> exchange(const std::vector<std::pair<int, std::string>>& outgoing,
                                                     const Idle& idle) override {
+    const int tag = exchange_tag + std::exchange(exchange_parity_, 1 - exchange_parity_);
     std::vector<MPI_Request> sends(outgoing.size(), MPI_REQUEST_NULL);
     for (std::size_t i = 0; i < outgoing.size(); ++i) {
       const auto& [to, bytes] = outgoing[i];
-      HARNESS_MPI(MPI_Issend, bytes.data(), count_of(bytes.size()), MPI_BYTE, to, exchange_tag, world_, &sends[i]);
+      HARNESS_MPI(MPI_Issend, bytes.data(), count_of(bytes.size()), MPI_BYTE, to, tag, world_, &sends[i]);
     }
     std::vector<std::pair<int, std::string>> received;
     MPI_Request barrier = MPI_REQUEST_NULL;
@@ -137,7 +139,7 @@ class MpiRanks final : public Ranks {
     Waiter waiter(max_sleep_s_);
     for (;;) {
       heartbeat_.check();
-      bool news = receive_next(received, idle);
+      bool news = receive_next(tag, received, idle);
       int done = 0;
       if (in_barrier) {
         HARNESS_MPI(MPI_Test, &barrier, &done, MPI_STATUS_IGNORE);
@@ -221,16 +223,16 @@ class MpiRanks final : public Ranks {
     return static_cast<int>(n);
   }
 
-  bool receive_next(std::vector<std::pair<int, std::string>>& received, const Idle& idle) {
+  bool receive_next(int tag, std::vector<std::pair<int, std::string>>& received, const Idle& idle) {
     int there = 0;
     MPI_Status status;
-    HARNESS_MPI(MPI_Iprobe, MPI_ANY_SOURCE, exchange_tag, world_, &there, &status);
+    HARNESS_MPI(MPI_Iprobe, MPI_ANY_SOURCE, tag, world_, &there, &status);
     if (there == 0) return false;
     int length = 0;
     HARNESS_MPI(MPI_Get_count, &status, MPI_BYTE, &length);
     auto& [from, bytes] = received.emplace_back(status.MPI_SOURCE, std::string(length, '\0'));
     MPI_Request request = MPI_REQUEST_NULL;  // a long message needs its sender's help
-    HARNESS_MPI(MPI_Irecv, bytes.data(), length, MPI_BYTE, from, exchange_tag, world_, &request);
+    HARNESS_MPI(MPI_Irecv, bytes.data(), length, MPI_BYTE, from, tag, world_, &request);
     wait(request, idle);
     return true;
   }
@@ -250,6 +252,7 @@ class MpiRanks final : public Ranks {
   Heartbeat heartbeat_;
   MPI_Comm world_ = MPI_COMM_NULL, node_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
+  int exchange_parity_ = 0;
   double max_sleep_s_ = 1e-3;
   std::vector<int> node_ranks_;
   std::list<Outgoing> notes_;

@@ -86,10 +86,11 @@ void try_collectives(mpi::Ranks& ranks) {
     expect(words[i] == word_of(static_cast<int>(i)), ranks, "gather: whose");
 }
 
-// Every rank has something for all others, and more for the next one.
-void try_exchange(mpi::Ranks& ranks) {
+// Every rank has something for all others, and more for the next one. One exchange follows the other at once: what is
+// sent in the next must not be taken for a message of this one.
+void try_exchange(mpi::Ranks& ranks, int number) {
   const int rank = ranks.rank(), size = ranks.size();
-  const auto content = [&](int from, int to) { return fmt::format("{} to {}", from, to) + word_of(to); };
+  const auto content = [&](int from, int to) { return fmt::format("{}: {} to {}", number, from, to) + word_of(to); };
   std::vector<std::pair<int, std::string>> outgoing;
   for (int to = 0; to < size; ++to) {
     if (to != rank) outgoing.emplace_back(to, content(rank, to));
@@ -143,7 +144,7 @@ std::unique_ptr<mpi::Ranks> start_uneven(bool lazy) {
 int make_every_call(mpi::Ranks& ranks) {
   for (int times = 0; times < 3; ++times) {
     try_collectives(ranks);
-    try_exchange(ranks);
+    for (int again = 0; again < 20; ++again) try_exchange(ranks, again);
     try_notes(ranks);
   }
   const bool is_first = ranks.rank() == ranks.node_ranks().front();
