@@ -127,6 +127,13 @@ void Arguments::add_sugar(std::vector<std::string>& overrides, std::vector<std::
   only.push_back("message_size");
 }
 
+std::vector<std::string> Parser::verbs() const {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(verb->get_name());
+  return names;
+}
+
 Parser::Parser(Arguments& a) {
   app.require_subcommand(1);
   app.set_version_flag("--version", tool_version() + "\n" + backends::build_description());

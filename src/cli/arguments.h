@@ -43,6 +43,7 @@ struct Parser {
 
   /// Its values go to `a`, which outlives it.
   explicit Parser(Arguments& a);
+  std::vector<std::string> verbs() const;
 
  private:
   void add_readers(Arguments& a);

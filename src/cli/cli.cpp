@@ -55,18 +55,25 @@ int code_of_error(const std::vector<std::string>& arguments, int code) {
 
 // What doctor is asked; nothing for another verb or a mistake, which is said by whoever acts on the arguments.
 std::optional<DoctorOptions> asked_of_doctor(const std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments[0] != "doctor") return std::nullopt;
   Arguments a;
   Parser parser(a);
   std::ostringstream unheard;
   int code = 0;
-  return parse(parser, arguments, unheard, unheard, code) ? std::optional(a.doctor) : std::nullopt;
+  return parse(parser, arguments, unheard, unheard, code) && parser.doctor->parsed() ? std::optional(a.doctor)
+                                                                                     : std::nullopt;
 }
 
-// Whether doctor needs the ranks of a job for what is asked.
-bool looks_at_nodes(const std::vector<std::string>& arguments) {
-  const auto asked = asked_of_doctor(arguments);
-  return asked && asked->explain.empty() && asked->record.empty() && asked->hardware.empty();
+// Whether a command is for all ranks of a job. One that asks for help or holds a mistake is for a single process, which
+// answers.
+bool is_for_a_job(const std::vector<std::string>& arguments) {
+  Arguments a;
+  Parser parser(a);
+  std::ostringstream unheard;
+  int code = 0;
+  if (!parse(parser, arguments, unheard, unheard, code)) return false;
+  const DoctorOptions& d = a.doctor;
+  const bool looks_at_nodes = parser.doctor->parsed() && d.explain.empty() && d.record.empty() && d.hardware.empty();
+  return parser.sweep->parsed() || parser.calibrate->parsed() || looks_at_nodes;
 }
 
 int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
@@ -103,8 +110,8 @@ std::vector<std::string> understood(std::vector<std::string> arguments) {
     arguments.emplace_back("--help");
     return arguments;
   }
-  static const std::vector<std::string> verbs{"sweep",     "plan",   "show",  "report",    "selftest", "compare",
-                                              "calibrate", "export", "trace", "variables", "init",     "doctor"};
+  Arguments unused;
+  const std::vector<std::string> verbs = Parser(unused).verbs();
   if (std::ranges::find(verbs, arguments[0]) != verbs.end()) return arguments;
   fail("there is no command {}; allowed: {}{}", quote(arguments[0]), join(verbs, ", "),
        did_you_mean(nearest(arguments[0], verbs)));
@@ -199,11 +206,7 @@ int run_cli(const std::vector<std::string>& typed, std::ostream& to, std::ostrea
     if (!typed.empty() && typed[0] == "worker") return worker::worker_main();
     CleanStream out(to);
     const std::vector<std::string> arguments = understood(typed);
-    const bool help =
-        std::any_of(arguments.begin(), arguments.end(), [](const auto& x) { return x == "-h" || x == "--help"; });
-    const bool of_a_job =
-        !arguments.empty() && (arguments[0] == "sweep" || arguments[0] == "calibrate" || looks_at_nodes(arguments));
-    if (of_a_job && !help) return run_job(arguments, out, err);
+    if (is_for_a_job(arguments)) return run_job(arguments, out, err);
     // Started by mpirun or srun, all others leave it to the first: it works once and prints once.
     if (const auto claim = mpi::launcher_claim(mpi::own_environment); claim && claim->rank != 0) return 0;
     const int code = run_alone(arguments, out, err);
