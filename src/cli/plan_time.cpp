@@ -100,7 +100,15 @@ Costs measured_costs(const store::Result& earlier) {
   return costs;
 }
 
+// Throws Error where no case has model FLOP, which an MFU is a share of.
 Costs assumed_costs(const plan::Plan& plan, double mfu, double set_up_s) {
+  if (std::ranges::none_of(plan.cases, [](const plan::PlannedCase& c) { return c.survey.flop.model > 0; })) {
+    fail(
+        "--assume-mfu: the steps of workload {} have no FLOP, so an MFU says nothing about their time; --like "
+        "RESULT.h5 "
+        "takes it from an earlier result",
+        quote(plan.experiment.baseline.workload));
+  }
   Costs costs;
   for (const plan::PlannedCase& planned : plan.cases) {
     if (!planned.is_possible()) continue;
@@ -133,10 +141,13 @@ class Estimate {
       preparation_s_ += costs_.back().preparation_s;
       step_s_[planned.name] = known->second.step_s;
     }
+    if (costs_.empty()) fail("the time of no case of this plan is known: {}", source_);
     double end_s = preparation_s_;
-    round_ends_s_.assign(measure_.rounds, 0);
+    round_ends_s_.assign(measure_.rounds, end_s);
     timed_s_.assign(measure_.rounds, 0);
     for (const plan::Slot& slot : plan.schedule) {
+      round_ends_s_[slot.round] = end_s;  // also of a round of which no block is known
+      timed_s_[slot.round] = timed_total_s_;
       const auto known = std::ranges::find(costs_, plan.cases[slot.case_index].name, &sweep::CaseCost::name);
       if (known == costs_.end()) {
         ++unknown_;

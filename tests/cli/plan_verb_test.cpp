@@ -107,8 +107,8 @@ TEST(Plan, PromisesWhatTheDeclaredIntervalDetects) {
     return out.str();
   };
   const config::Measure m = config::load_experiment(laptop, {"measure.rounds=12"}).measure;
-  const double pairs = analysis::resolvable_effect_of_pairs(m.rounds, 1, 0.01, m.smallest_effect);
-  const double level = analysis::resolvable_effect(m.rounds, 1, 0.01, m.smallest_effect);
+  const double pairs = analysis::resolvable_effect_of_pairs(m.rounds, 1, 0.01, m.smallest_effect, 0.95);
+  const double level = analysis::resolvable_effect(m.rounds, 1, 0.01, m.smallest_effect, 0.95);
   EXPECT_THAT(promise("pairs"),
               HasSubstr(fmt::format("{:5.2f} % when blocks of one round scatter by 1.0 %", pairs * 100)));
   EXPECT_THAT(
@@ -204,6 +204,28 @@ TEST(Plan, TakesTimesFromAnAssumedMfu) {
               HasSubstr(fmt::format("steps: auto gives {} timed steps", auto_steps)));
   EXPECT_THAT(test::error_of([&] { planned(overrides, "140%", ""); }), HasSubstr("up to 100 %"));
   EXPECT_THAT(test::error_of([&] { planned({"hardware=none"}, "40%", ""); }), HasSubstr("needs the peak"));
+}
+
+// An MFU says nothing of steps without FLOP, and no number that is not one is ever printed.
+TEST(Plan, TimesThatNobodyKnowsAreNotPrinted) {
+  for (const std::string name : {"laptop", "collectives", "gemm", "pipeline"}) {
+    std::ostringstream out;
+    const std::string refused = test::error_of([&] {
+      plan({.config = test::source_dir() + "/configs/" + name + ".yaml",
+            .overrides = {"peak_flops=1e12", "measure.time_budget=24 h"},
+            .only = {},
+            .ranks = 8,
+            .like = "",
+            .assume_mfu = "40%",
+            .assume_setup = "",
+            .budget = "",
+            .efficiencies = {}},
+           out);
+    });
+    EXPECT_THAT(out.str() + refused, ::testing::Not(::testing::ContainsRegex("[ -]nan|[ -]inf |time: 0"))) << name;
+    const char* says = name == "collectives" ? "have no FLOP, so an MFU says nothing about their time" : "time: ";
+    EXPECT_THAT(out.str() + refused, HasSubstr(says)) << name;
+  }
 }
 
 // A budget that allows no verdict is refused, with what would fit in it; one that allows fewer rounds gets their power.
