@@ -20,17 +20,24 @@ namespace {
 // The usual thresholds.
 constexpr double max_communication = 0.5;    // of the step
 constexpr double max_per_computation = 0.3;  // communication over computation
-constexpr double max_step_spread = 0.10;     // tenth to ninetieth of a hundred timed steps, of the median
-constexpr double max_block_spread = 0.10;    // between blocks, which are runs of their own
+// From the tenth to the ninetieth percentile, of the median: the range would grow with the number of values.
+constexpr double max_step_spread = 0.10;   // of timed steps
+constexpr double max_block_spread = 0.10;  // of blocks, which are runs of their own
 constexpr double high_utilisation = 0.90, low_mfu = 0.30;
 constexpr double max_idle = 0.02;         // of the step, in one place
 constexpr double min_beyond_node = 0.90;  // efficiency per rank, of that on one node
 constexpr double min_of_batch = 1.05;     // tokens/s for at least twice the batch
 
-// By the nearest rank.
+// Between neighbours in proportion, so that few values give a range that is no wider than that of many.
 double quantile(std::span<const double> sorted, double share) {
   const double place = share * static_cast<double>(sorted.size() - 1);
-  return *(sorted.begin() + std::lround(place));
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+}
+
+double spread_of(std::span<const double> sorted) {
+  return quantile(sorted, 0.9) - quantile(sorted, 0.1);
 }
 
 void communication(const Breakdown& mean, std::vector<std::string>& fired) {
@@ -72,7 +79,7 @@ void idle(const Breakdown& mean, std::vector<std::string>& fired) {
 
 void step_spread(std::span<const double> steps, std::vector<std::string>& fired) {
   if (steps.size() < 10) return;
-  const double spread = quantile(steps, 0.9) - quantile(steps, 0.1);
+  const double spread = spread_of(steps);
   if (spread <= max_step_spread) return;
   fired.push_back(
       fmt::format("Step times within a block spread by {} (10th to 90th percentile): more than 10 %. Something "
@@ -84,11 +91,11 @@ void block_spread(std::span<const FinishedBlock> blocks, std::vector<std::string
   std::vector<double> seconds;
   for (const FinishedBlock& block : blocks) seconds.push_back(block.seconds);
   if (seconds.size() < 2) return;
-  const auto [low, high] = std::ranges::minmax(seconds);
-  const double spread = (high - low) / median(seconds);
+  std::ranges::sort(seconds);
+  const double spread = spread_of(seconds) / median(seconds);
   if (spread <= max_block_spread) return;
   fired.push_back(fmt::format(
-      "Blocks of this case, each a fresh run of the same step, differ by {} (slowest against fastest): more "
+      "Blocks of this case, each a fresh run of the same step, spread by {} (10th to 90th percentile): more "
       "than 10 %. A single run would tell little.",
       percent(spread)));
 }
@@ -106,7 +113,7 @@ void beyond_a_node(const store::Result& result, const Summary& summary, std::vec
   for (const CaseSummary& row : summary.cases) {
     const store::ResultCase& result_case = result.at(row);
     const bool scales = config::purpose_of(result_case.variable) == config::Purpose::scale;
-    if (row.blocks == 0 || (row.role != store::CaseRole::baseline && !scales)) continue;
+    if (!(row.tokens_per_second > 0) || (row.role != store::CaseRole::baseline && !scales)) continue;
     swept = swept || scales;
     const bool within = nodes_of(result, row.case_index) == 1;
     if (within && (one_node == nullptr || per_rank(row) > per_rank(*one_node))) one_node = &row;
@@ -123,7 +130,7 @@ void beyond_a_node(const store::Result& result, const Summary& summary, std::vec
 
 void batch(const store::Result& result, const Summary& summary, std::vector<std::string>& fired) {
   const CaseSummary* baseline = summary.baseline();
-  if (baseline == nullptr || baseline->blocks == 0) return;
+  if (baseline == nullptr || !(baseline->tokens_per_second > 0)) return;
   for (const CaseSummary& row : summary.cases) {
     if (row.blocks == 0 || config::is_joint(result.at(row).variable)) continue;
     const double larger = result.at(row).tokens_per_step / result.at(*baseline).tokens_per_step;
