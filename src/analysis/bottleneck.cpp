@@ -25,16 +25,27 @@ bool needs_peak(Part part) {
   return part == Part::matrix_products || part == Part::attention;
 }
 
-// The shares of the step that each part loses: all of it, or what it takes beyond its roof where that is known.
+// The roof of a part in seconds; nothing where it is not known. What the model does not need has none: recomputation,
+// like waiting, could go altogether.
+std::optional<double> roof_of(Part part, const Waterfall* waterfall) {
+  if (waterfall == nullptr || part == Part::recomputation) return std::nullopt;
+  const auto bar = std::ranges::find(waterfall->bars, std::optional(part), &WaterfallBar::part);
+  return bar == waterfall->bars.end() ? std::nullopt : bar->roof_s;
+}
+
+// The least that a part can take of the step while as much of it as now stays hidden. A roof counts all of the part.
+double least_shown_s(const Breakdown& mean, Part part, double roof_s) {
+  return std::max(0.0, roof_s - mean.hidden_s(part));
+}
+
+// The shares of the step that each part loses: what it takes beyond its roof, or all of it where the roof is not known.
+// Without a peak nobody can say whether products and attention are slow, so they have no entry.
 std::map<Part, double> lost_shares(const Breakdown& mean, const Waterfall* waterfall) {
   std::map<Part, double> lost;
   for (const Part part : all_parts) {
-    if (mean[part] && !needs_peak(part)) lost[part] = mean.share(part);
-  }
-  if (waterfall == nullptr || !(waterfall->profiled_step_s > 0)) return lost;
-  for (const WaterfallBar& bar : waterfall->bars) {
-    if (!bar.part || !needs_peak(*bar.part)) continue;
-    lost[*bar.part] = std::max(0.0, bar.seconds - bar.roof_s.value_or(0)) / waterfall->profiled_step_s;
+    const std::optional<double> roof_s = roof_of(part, waterfall);
+    if (!mean[part] || !(mean.step_s > 0) || (needs_peak(part) && !roof_s)) continue;
+    lost[part] = std::max(0.0, *mean[part] - least_shown_s(mean, part, roof_s.value_or(0))) / mean.step_s;
   }
   return lost;
 }
@@ -72,30 +83,30 @@ std::string largest(const std::vector<std::pair<Key, double>>& list, double step
   return join(words, ", ");
 }
 
-// " They would take … at memory bandwidth.", where that is known.
-std::string memory_roof(const Waterfall* waterfall, double hidden_s) {
-  if (waterfall == nullptr) return "";
-  for (const WaterfallBar& bar : waterfall->bars) {
-    if (bar.part != Part::other_compute || !bar.roof_s) continue;
-    return fmt::format(
-        " At memory bandwidth, with every operand read or written once, they would take {} instead of {}{}.",
-        show_seconds(*bar.roof_s), show_seconds(bar.seconds + hidden_s),
-        hidden_s > 0 ? fmt::format(", of which {} run behind other computation", show_seconds(hidden_s)) : "");
-  }
-  return "";
+// What memory bandwidth would need for the same operations; that it is not known, so that all that they take counts.
+std::string memory_roof(const Waterfall* waterfall, const Breakdown& mean) {
+  const std::optional<double> roof_s = roof_of(Part::other_compute, waterfall);
+  if (!roof_s) return " The memory bandwidth is not known, so all of it counts as lost.";
+  const double hidden_s = mean.hidden_s(Part::other_compute);
+  return fmt::format(
+      " At memory bandwidth, with every operand read or written once, they would take {} instead of {}{}.",
+      show_seconds(*roof_s), show_seconds(mean[Part::other_compute].value_or(0) + hidden_s),
+      hidden_s > 0 ? fmt::format(", of which {} run behind other computation", show_seconds(hidden_s)) : "");
 }
 
-// What the stated links would need for the same messages, where they are known.
-std::string link_roof(const Waterfall* waterfall) {
-  std::vector<std::string> words;
-  if (waterfall == nullptr) return "";
-  for (const WaterfallBar& bar : waterfall->bars) {
-    if (!bar.part || !is_exposed_communication(*bar.part) || !bar.roof_s) continue;
-    words.push_back(fmt::format("{} {}", name_of(*bar.part), show_seconds(*bar.roof_s)));
+// The same of the stated links.
+std::string link_roof(const Waterfall* waterfall, const Breakdown& mean) {
+  std::vector<std::string> words, unknown;
+  for (const Part part : all_parts) {
+    if (!mean[part] || !is_exposed_communication(part)) continue;
+    const std::optional<double> roof_s = roof_of(part, waterfall);
+    if (roof_s) words.push_back(fmt::format("{} {}", name_of(part), show_seconds(*roof_s)));
+    if (!roof_s) unknown.emplace_back(name_of(part));
   }
-  if (words.empty()) return "";
-  return fmt::format(" At the bandwidth of the stated links, all messages, hidden ones included, would take: {}.",
-                     join(words, ", "));
+  if (words.empty()) return " The bandwidth of the links is not known, so all of it counts as lost.";
+  return fmt::format(
+      " At the bandwidth of the stated links, all messages, hidden ones included, would take: {}.{}", join(words, ", "),
+      unknown.empty() ? "" : fmt::format(" Not known, so that all of it counts: {}.", join(unknown, ", ")));
 }
 
 std::string evidence_of(const CaseBreakdown& breakdown, const Bottleneck& found, const std::map<Part, double>& lost,
@@ -107,15 +118,16 @@ std::string evidence_of(const CaseBreakdown& breakdown, const Bottleneck& found,
     case Kind::loading:
       return fmt::format("The step spends {} of its time waiting for its input buffers to be filled.", share);
     case Kind::communication:
-      return fmt::format("Exposed communication takes {} of the step: {}. Another {} runs behind computation.", share,
-                         parts, percent(mean.overlapped_s() / mean.step_s)) +
-             link_roof(waterfall);
+      return fmt::format(
+                 "Exposed communication costs {} of the step: {}. Another {} of the step runs behind computation.",
+                 share, parts, percent(mean.overlapped_s() / mean.step_s)) +
+             link_roof(waterfall, mean);
     case Kind::compute:
       return fmt::format("Running below peak FLOP/s costs {} of the step: {}.", share, parts);
     case Kind::memory:
-      return fmt::format("Memory-bound operations take {} of the step: {}.", share,
+      return fmt::format("Other computation costs {} of the step. The longest: {}.", share,
                          largest(mean.other_compute, mean.step_s, std::identity())) +
-             memory_roof(waterfall, mean.hidden_s(Part::other_compute));
+             memory_roof(waterfall, mean);
     case Kind::host:
       return fmt::format("Nothing runs on the device for {} of the step: {}.", share,
                          largest(mean.idle, mean.step_s, &IdlePlace::name));
@@ -151,14 +163,8 @@ std::optional<double> peak_ratio(const store::Result& result, const store::Resul
   return known ? std::optional(std::max(1.0, highest / now.peak_flops_per_rank)) : std::nullopt;
 }
 
-// What a part takes at least, whatever the variable's value. Only what FLOP need at the peak is the same for all values
-// of most variables: bytes and messages follow the layout, the precision and the size of a micro-batch.
-double least_seconds(Part part, const Waterfall* waterfall, double of_peak) {
-  if (waterfall == nullptr || !needs_peak(part)) return 0;
-  const auto bar = std::ranges::find(waterfall->bars, std::optional(part), &WaterfallBar::part);
-  return bar == waterfall->bars.end() ? 0 : bar->roof_s.value_or(0) / of_peak;
-}
-
+// What a variable can save of the parts on which it acts, as a share of the step. Only what FLOP need at the peak is
+// the same for all of its values: bytes and messages follow the layout, the precision and the size of a micro-batch.
 std::optional<double> most_gain(const store::Result& result, const CaseBreakdown& breakdown,
                                 const config::Variable& variable, const Waterfall* waterfall) {
   const Breakdown& mean = breakdown.mean;
@@ -166,15 +172,15 @@ std::optional<double> most_gain(const store::Result& result, const CaseBreakdown
     return std::nullopt;
   const std::optional<double> of_peak =
       variable.moves_peak ? peak_ratio(result, result.at(breakdown), variable) : std::optional(1.0);
-  if (!of_peak || !(mean.step_s > 0)) return std::nullopt;
-  double saved_s = mean[Part::waiting].value_or(0);
-  bool stages_wait = true;
+  if (!of_peak) return std::nullopt;
+  double saved = 0;
   for (const Part part : variable.acts_on) {
-    saved_s += std::max(0.0, mean[part].value_or(0) - least_seconds(part, waterfall, *of_peak));
-    stages_wait = stages_wait && part != Part::bubble;
+    if (!mean[part]) continue;
+    const std::optional<double> roof_s = needs_peak(part) ? roof_of(part, waterfall) : std::optional(0.0);
+    if (!roof_s) return std::nullopt;
+    saved += std::max(0.0, *mean[part] - least_shown_s(mean, part, *roof_s / *of_peak)) / mean.step_s;
   }
-  if (stages_wait) saved_s += mean[Part::bubble].value_or(0);
-  return std::min(1.0, saved_s / mean.step_s);
+  return saved;
 }
 
 // "computation, data communication": computation where it is more than one part of it.
@@ -197,19 +203,23 @@ std::vector<Lever> levers_for(const store::Result& result, const CaseBreakdown& 
     if (!variable.honoured_on(result.backend, result.step_backend())) continue;
     if (!variable.fastest.empty() && variable.print(known) == variable.fastest) continue;
     if (!variable.without_effect(known).empty()) continue;
+    const auto loses = [&](Part part) { return lost.contains(part) && lost.at(part) >= min_lever; };
+    if (std::ranges::none_of(variable.acts_on, loses)) continue;
     Lever lever{.variable = variable.name};
     std::vector<Part> parts;
-    for (const auto& [part, share] : lost) {
-      if (share < min_lever || std::ranges::find(variable.acts_on, part) == variable.acts_on.end()) continue;
-      lever.share += share;
-      parts.push_back(part);
+    for (const Part part : all_parts) {
+      if (std::ranges::find(variable.acts_on, part) == variable.acts_on.end()) continue;
+      lever.share += found.mean.share(part);
+      if (lost.contains(part)) lever.lost += lost.at(part);
+      if (found.mean.share(part) >= min_lever) parts.push_back(part);
     }
-    if (parts.empty()) continue;
     lever.most = most_gain(result, found, variable, waterfall);
     lever.acts_on = words_for(parts);
     levers.push_back(std::move(lever));
   }
-  std::ranges::stable_sort(levers, std::ranges::greater(), &Lever::share);
+  // By what can be saved; where no bound is known, by what is known to be lost.
+  std::ranges::stable_sort(levers, std::ranges::greater(),
+                           [](const Lever& lever) { return lever.most.value_or(lever.lost); });
   if (levers.size() > max_levers) levers.resize(max_levers);
   return levers;
 }

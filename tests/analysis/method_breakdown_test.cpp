@@ -222,8 +222,7 @@ TEST_F(MethodPageBreakdown, WaterfallLeadsFromThePeakToMfu) {
   }
 }
 
-// "Bottleneck": the largest loss; of each variable the losses of the parts that it acts on, where they are worth a
-// word, and what it saves at most.
+// "Bottleneck": the largest loss; of each variable what the parts take that it acts on, and what it saves at most.
 TEST_F(MethodPageBreakdown, SharesOfTheStep) {
   const analysis::StepFindings& step = findings.steps.front();
   Seconds page = PageStep(file, step.case_index).mean;
@@ -236,16 +235,12 @@ TEST_F(MethodPageBreakdown, SharesOfTheStep) {
   const double attention_lost = std::max(0.0, page["attention"] - attention / of.peak_flops_per_rank) / P;
   EXPECT_EQ(step.bottleneck.kind, analysis::BottleneckKind::compute);
   EXPECT_NEAR(step.bottleneck.share, products_lost + attention_lost, 1e-7);
-  const auto worth_a_word = [&](const char* part) {
-    const double share = page[part] / P;
-    return share < 0.002 ? 0 : share;
-  };
-  const double computing = products_lost + attention_lost + worth_a_word("other_compute"),
-               gaps = worth_a_word("idle") + worth_a_word("bubble") + worth_a_word("tensor") + worth_a_word("pipeline");
+  const double computing = (page["matrix_products"] + page["attention"] + page["other_compute"]) / P,
+               gaps = (page["idle"] + page["bubble"] + page["tensor"] + page["pipeline"]) / P;
   const std::map<std::string, double> of_variables{
-      {"precision", computing},
-      {"layout", computing + gaps + worth_a_word("data") + worth_a_word("embedding")},
-      {"bucket_size", worth_a_word("data")},
+      {"precision", computing + (page["tensor"] + page["pipeline"]) / P},
+      {"layout", computing + gaps + (page["data"] + page["embedding"]) / P},
+      {"bucket_size", page["data"] / P},
       {"micro_batch_size", computing + gaps}};
   for (const auto& [variable, share] : of_variables) {
     const auto lever = std::ranges::find(step.bottleneck.levers, variable, &analysis::Lever::variable);
@@ -256,11 +251,11 @@ TEST_F(MethodPageBreakdown, SharesOfTheStep) {
     return std::ranges::find(step.bottleneck.levers, variable, &analysis::Lever::variable)->most;
   };
   const auto most = [&](const std::string& variable) { return bound(variable).value_or(NAN); };
-  const double waits = (page["waiting"] + page["bubble"]) / P, idle = page["idle"] / P,
-               all_messages = (page["tensor"] + page["pipeline"]) / P;
-  EXPECT_NEAR(most("bucket_size"), page["data"] / P + waits, 1e-7);
+  const double idle = page["idle"] / P, all_messages = (page["tensor"] + page["pipeline"]) / P;
+  EXPECT_NEAR(most("bucket_size"), page["data"] / P, 1e-7);
   EXPECT_NEAR(most("micro_batch_size"),
-              products_lost + attention_lost + page["other_compute"] / P + all_messages + idle + waits, 1e-7);
+              products_lost + attention_lost + page["other_compute"] / P + all_messages + idle + page["bubble"] / P,
+              1e-7);
   // The file has a case in bf16, whose peak is another.
   const store::ResultCase* in_bf16 = file.find_case("precision=bf16");
   ASSERT_NE(in_bf16, nullptr);
@@ -269,8 +264,7 @@ TEST_F(MethodPageBreakdown, SharesOfTheStep) {
       most("precision"),
       (std::max(0.0, page["matrix_products"] - products / best) + std::max(0.0, page["attention"] - attention / best) +
        page["other_compute"] + page["tensor"] + page["pipeline"]) /
-              P +
-          waits,
+          P,
       1e-7);
   // Nobody knows what more threads reach.
   EXPECT_FALSE(bound("threads"));

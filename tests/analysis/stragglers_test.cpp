@@ -10,6 +10,7 @@
 #include <random>
 
 #include "analysis/bottleneck.h"
+#include "base/random.h"
 #include "config/registry.h"
 #include "random_timeline.h"
 
@@ -174,7 +175,8 @@ TEST(Bottleneck, NamesWhatCostsMostAndWhatActsOnIt) {
     return std::ranges::find(of.levers, name, &Lever::variable) != of.levers.end();
   };
   EXPECT_TRUE(has(b, "overlap_grad_reduce"));
-  for (std::size_t i = 1; i < b.levers.size(); ++i) EXPECT_GE(b.levers[i - 1].share, b.levers[i].share);
+  const auto by = [](const Lever& lever) { return lever.most.value_or(lever.lost); };
+  for (std::size_t i = 1; i < b.levers.size(); ++i) EXPECT_GE(by(b.levers[i - 1]), by(b.levers[i]));
   const auto advised = [&] {
     return has(find_bottleneck(r, made_of({{Part::data, 1}}), nullptr, {}), "overlap_grad_reduce");
   };
@@ -231,6 +233,95 @@ TEST(Bottleneck, LeversAreVariablesThatActOnThePartAndThatTheBackendHonours) {
     }
   }
   EXPECT_GT(named, 10);
+}
+
+// Of any step, whatever is known of its roofs: a variable saves no more than the parts take on which it acts, and what
+// runs at its roof is no loss.
+TEST(Bottleneck, NothingSavesMoreThanItActsOn) {
+  std::mt19937 random(1);
+  const auto uniform = [&] { return std::uniform_real_distribution<>(0, 1)(random); };
+  store::Result r = test::samples::random_timeline(1, 1, 2);
+  r.backend = "cuda";
+  int levers = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    CaseBreakdown c;
+    Waterfall roofs;
+    roofs.mfu = uniform();
+    for (const Part part : all_parts) {
+      if (uniform() < 0.3) continue;
+      const double seconds = uniform();
+      c.mean.parts.add(part, seconds);
+      c.mean.step_s += seconds;
+      if (uniform() < 0.3) c.mean.overlapped.emplace_back(part, uniform());
+      WaterfallBar& bar = roofs.bars.emplace_back();
+      bar.part = part;
+      bar.seconds = seconds;
+      if (uniform() < 0.6) bar.roof_s = 2 * uniform() * seconds;
+    }
+    c.ranks.push_back(c.mean);
+    const Bottleneck found = find_bottleneck(r, c, trial % 3 == 0 ? nullptr : &roofs, {});
+    double lost = 0;
+    for (const auto& [kind, share] : found.losses) {
+      EXPECT_GE(share, 0);
+      lost += share;
+    }
+    EXPECT_LE(lost, 1 + 1e-12);
+    for (const Lever& lever : found.levers) {
+      ++levers;
+      EXPECT_LE(lever.share, 1 + 1e-12) << lever.variable;
+      if (lever.most) {
+        EXPECT_LE(*lever.most, lever.share + 1e-12) << lever.variable;
+      }
+    }
+  }
+  EXPECT_GT(levers, 1000);
+}
+
+TEST(Bottleneck, EveryPartIsHeldAgainstItsRoof) {
+  store::Result r = test::samples::random_timeline(1, 1, 2);
+  r.backend = "cuda";
+  Waterfall roofs;
+  roofs.mfu = 0.5;
+  const auto at_roof = [&](Part part, double roof_s) {
+    WaterfallBar& bar = roofs.bars.emplace_back();
+    bar.part = part;
+    bar.roof_s = roof_s;
+  };
+  at_roof(Part::matrix_products, 0.25);
+  at_roof(Part::other_compute, 0.4);
+  at_roof(Part::data, 0.3);
+  // Most of the step is spent at memory bandwidth and at that of the links, and could not be shorter.
+  const CaseBreakdown c = made_of({{Part::matrix_products, 0.3}, {Part::other_compute, 0.4}, {Part::data, 0.3}});
+  const Bottleneck found = find_bottleneck(r, c, &roofs, {});
+  EXPECT_EQ(found.kind, BottleneckKind::compute);
+  EXPECT_NEAR(found.share, 0.05, 1e-12);
+  // A roof counts what is hidden as well: of 0.5 s of messages 0.2 s are hidden, and the links need 0.3 s.
+  CaseBreakdown hidden = c;
+  hidden.mean.overlapped = {{Part::data, 0.2}};
+  EXPECT_NEAR(find_bottleneck(r, hidden, &roofs, {}).share, 0.2, 1e-12);
+  EXPECT_EQ(find_bottleneck(r, hidden, &roofs, {}).kind, BottleneckKind::communication);
+}
+
+// Longer sweeps of the same scatter see a wider range, which is no news.
+TEST(Rules, TheSpreadOfBlocksDoesNotGrowWithTheRounds) {
+  int quiet = 0, loud = 0;
+  for (const int rounds : {6, 12, 40, 400}) {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      const auto fires = [&](double deviation) {
+        store::Result r = test::samples::sweep({"a=1"}, {1, 1, 1}, rounds);
+        for (std::size_t i = 0; i < r.blocks.size(); ++i) {
+          const double block = 1 + deviation * philox_normal(seed, i);
+          for (float& s : r.step_seconds[i]) s = static_cast<float>(block);
+        }
+        const auto rules = fired_rules(r, summarise(r), made_of({{Part::matrix_products, 1}}));
+        return std::ranges::any_of(rules, [](const std::string& rule) { return rule.starts_with("Blocks of this"); });
+      };
+      quiet += fires(0.02) ? 1 : 0;
+      loud += fires(0.10) ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(quiet, 0);
+  EXPECT_GE(loud, 70);
 }
 
 TEST(Rules, FireWithTheirNumbers) {

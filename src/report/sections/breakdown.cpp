@@ -205,7 +205,7 @@ void add_bottleneck(const store::Result& result, const analysis::Findings& findi
     levers.rows.push_back({lever.variable, percent(lever.share), lever.most ? percent(*lever.most) : "", lever.acts_on,
                            tried(result, findings.summary, lever.variable)});
   }
-  section.add(Numbers{"Worth trying, by the share of the step that each acts on, with what it can save at most:",
+  section.add(Numbers{"Worth trying, by what each can save at most of the share of the step that it acts on:",
                       std::move(levers)});
 }
 
