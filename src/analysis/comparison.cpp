@@ -302,7 +302,8 @@ Gate parse_gate(const std::string& text) {
 
 bool fails(const Gate& gate, const Comparison& comparison, const CaseComparison& row) {
   const double limit = 1 + gate.share.value_or(comparison.smallest_effect);
-  // NaN, where a side has not measured it, is no proof.
+  // NaN, where a side that could have run it has not measured it, is no proof.
+  if (row.impossible) return false;  // neither side could run it, so nothing became slower
   return gate.fails_on == Gate::FailsOn::slower ? row.low > limit : !(row.high <= limit);
 }
 
