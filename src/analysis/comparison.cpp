@@ -226,6 +226,7 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
     CaseComparison& row = out.cases.emplace_back();
     row.name = pair.first->name;
     if (pair.second->name != row.name) row.name += " = " + pair.second->name;
+    row.first_index = reference.index_of(*pair.first);
     row.role = pair.first->role();
     const store::Result& of_second = pair.same ? reference : *second[0].result;
     const store::ResultCase& wanted = pair.same ? *pair.first : *pair.second;

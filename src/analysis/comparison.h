@@ -42,7 +42,8 @@ struct CaseSide {
 };
 
 struct CaseComparison {
-  std::string name;  // of the first side; "A = B" where the two sides name equal settings differently
+  std::string name;              // of the first side; "A = B" where the two sides name equal settings differently
+  std::int32_t first_index = 0;  // the case in the first side's first file
   store::CaseRole role = store::CaseRole::change;
   CaseSide first, second;
   /// They compare the second side's time with the first's (per token, if the steps hold different numbers of tokens).

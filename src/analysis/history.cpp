@@ -20,11 +20,9 @@ constexpr std::uint64_t permutation_key = 0x6869'7374'6f72'7901;  // any number:
 void add_run(const ComparedFile& newest, const ComparedFile& file, std::size_t run, History& history) {
   const Comparison pair = compare_sides(std::span(&newest, 1), std::span(&file, 1));
   for (const CaseComparison& row : pair.cases) {
-    const std::string name = row.name.substr(0, row.name.find(" = "));  // "ours = theirs"
-    const auto known = std::ranges::find(history.cases, name, &CaseHistory::name);
-    const store::ResultCase* own = newest.result->find_case(name);
-    if (known == history.cases.end() || own == nullptr) continue;
-    known->seconds[run] = row.per_token ? own->tokens_per_step / row.second.tokens_per_second : row.second.step_seconds;
+    const double tokens = newest.result->case_at(row.first_index).tokens_per_step;
+    history.cases[static_cast<std::size_t>(row.first_index)].seconds[run] =
+        row.per_token ? tokens / row.second.tokens_per_second : row.second.step_seconds;
   }
 }
 

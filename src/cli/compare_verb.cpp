@@ -129,12 +129,12 @@ int history(const CompareOptions& options, const std::optional<analysis::Gate>& 
   }
   report::HistoryReport report;
   const auto counting = those_that_count(files, report.left_out);
-  const auto incomparable = analysis::why_incomparable(files);
+  if (counting.empty()) throw Error("no file counts: " + join(report.left_out, " "), unreliable_code);
+  const auto incomparable = analysis::why_incomparable(counting);
   if (!incomparable.empty() && !options.anyway) {
     throw Error("these files are no series (--anyway takes them as one): " + join(incomparable, " "),
                 incomparable_code);
   }
-  if (counting.empty()) throw Error("no file counts: " + join(report.left_out, " "), unreliable_code);
   report.history = analysis::find_history(counting);
   print(report, options, gate, out);
   const bool fails = gate && std::ranges::any_of(report.history.cases, [&](const analysis::CaseHistory& row) {
