@@ -244,7 +244,8 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
                   row.second.run_seconds.size() >= runs_for_an_interval;
   }
   out.between_runs = enough_runs && out.comparisons > 0;
-  const double alpha = family_alpha(out.comparisons);
+  out.confidence = std::max(strictest_confidence(first), strictest_confidence(second));
+  const double alpha = family_alpha(out.comparisons, out.confidence);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     CaseComparison& row = out.cases[i];
     if (row.measured_on_both())
@@ -302,9 +303,9 @@ Gate parse_gate(const std::string& text) {
 }
 
 bool fails(const Gate& gate, const Comparison& comparison, const CaseComparison& row) {
+  if (row.impossible) return false;  // neither side could run it, so nothing became slower
   const double limit = 1 + gate.share.value_or(comparison.smallest_effect);
   // NaN, where a side that could have run it has not measured it, is no proof.
-  if (row.impossible) return false;  // neither side could run it, so nothing became slower
   return gate.fails_on == Gate::FailsOn::slower ? row.low > limit : !(row.high <= limit);
 }
 

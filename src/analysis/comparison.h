@@ -64,6 +64,7 @@ struct Comparison {
   bool same_run = false;                   // a run is on both sides
   bool predicted = false;                  // a run is: then there are no intervals and no verdicts
   int comparisons = 0;                     // the family that the intervals hold for together
+  double confidence = 0;                   // of all intervals together: the strictest that a file declares
   double smallest_effect = 0.01;           // the first file's
   std::vector<CaseComparison> cases;
   std::vector<std::string> not_aligned;  // a sentence each

@@ -30,7 +30,8 @@ struct CaseSaving {
 
 struct CostEstimate {
   config::Cost cost;
-  int steps = 0;  // timed ones, of all finished blocks of the baseline
+  int steps = 0;          // timed ones, of all finished blocks of the baseline
+  double confidence = 0;  // of the intervals of the effects
   bool ranks_are_gpus = true;
   CaseCost before;                // the baseline
   std::vector<CaseSaving> after;  // cheapest token first; none: nothing is proven faster

@@ -35,7 +35,8 @@ struct CaseWeight {
 
 struct Question {
   std::int32_t case_index = 0;
-  double alpha = 1 - confidence;  // of the interval; smaller where several comparisons are made together
+  double alpha = std::numeric_limits<double>::quiet_NaN();  // of the interval: 1 - confidence, or a share of that where
+                                                            // several comparisons are made together
   double smallest_effect = 0.01;
   std::vector<CaseWeight> contrast = {};  // what is asked for; empty: the case against the baseline
 };

@@ -48,8 +48,8 @@ void shuffle(std::vector<std::size_t>& order, std::uint64_t permutation) {
   }
 }
 
-Verdict verdict_of(const ChangePoint& change, double smallest_effect) {
-  if (change.p > 1 - confidence) return Verdict::unresolved;
+Verdict verdict_of(const ChangePoint& change, double smallest_effect, double alpha) {
+  if (change.p > alpha) return Verdict::unresolved;
   if (change.ratio > 1 + smallest_effect) return Verdict::slower;
   return change.ratio < 1 / (1 + smallest_effect) ? Verdict::faster : Verdict::same;
 }
@@ -97,7 +97,7 @@ void find_changes(History& history) {
   }
   for (std::size_t i = 0; i < tested.size(); ++i) {
     tested[i]->largest->p = as_extreme[i] / (permutations + 1.0);
-    tested[i]->verdict = verdict_of(*tested[i]->largest, history.smallest_effect);
+    tested[i]->verdict = verdict_of(*tested[i]->largest, history.smallest_effect, 1 - history.confidence);
   }
 }
 
@@ -129,6 +129,7 @@ History find_history(std::vector<ComparedFile> files) {
   const ComparedFile& newest = files.back();
   History history;
   history.smallest_effect = newest.result->smallest_effect;
+  history.confidence = strictest_confidence(files);
   for (const store::ResultCase& row : newest.result->cases) {
     history.cases.push_back(
         {row.name, std::vector<double>(files.size(), std::numeric_limits<double>::quiet_NaN()), {}, Verdict::none});

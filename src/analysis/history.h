@@ -23,9 +23,9 @@ namespace harness::analysis {
 // Its p-value comes from permutations of the runs, which need no normal distribution, and holds for all cases together
 // (Westfall and Young, "Resampling-Based Multiple Testing", 1993: the largest T of any case in each permutation; all
 // cases of a run move together). With N random permutations p = (1 + as extreme ones) / (1 + N), which never claims
-// more than it can (Phipson and Smyth, 2010). So the error of naming a change in any case where none was is 5 % at
-// most, provided that without a change the order of the runs says nothing. A slow drift breaks that too: it is found,
-// and named as the step that fits it best. Of several changes only the largest is named.
+// more than it can (Phipson and Smyth, 2010). So the error of naming a change in any case where none was is at most
+// 1 - confidence, provided that without a change the order of the runs says nothing. A slow drift breaks that too: it
+// is found, and named as the step that fits it best. Of several changes only the largest is named.
 //
 // p cannot be below 2 / C(n, k). From seven runs it is above 5 % for every k, so eight is the least; a change must have
 // lasted for two runs of ten, or for three of nine. One odd run is never a change below forty runs.
@@ -51,6 +51,7 @@ struct CaseHistory {
 struct History {
   std::vector<std::string> labels, created;  // per run, oldest first
   double smallest_effect = 0.01;             // of the newest
+  double confidence = 0;                     // that a named change is one: the strictest that a file declares
   std::vector<CaseHistory> cases;            // of the newest file, in its order
 };
 

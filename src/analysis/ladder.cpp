@@ -41,7 +41,7 @@ std::vector<Question> ladder_questions(const store::Result& result, double alpha
 
 std::vector<LadderRung> ladder_of(const store::Result& result, std::span<const Estimate> answers,
                                   std::span<const Evidence> evidence) {
-  const std::vector<Question> questions = ladder_questions(result, 1 - confidence);
+  const std::vector<Question> questions = ladder_questions(result, 1 - result.confidence);
   std::vector<LadderRung> rungs;
   for (const store::ResultRung& rung : result.ladder) {
     rungs.push_back(

@@ -177,13 +177,13 @@ double spread_of(const PooledCase& pooled) {
 }
 
 // Of all cases that can be tested together; a control that differs from run to run is news as well.
-void find_differing_runs(std::vector<PooledCase>& cases, double smallest_effect) {
+void find_differing_runs(std::vector<PooledCase>& cases, double smallest_effect, double confidence) {
   int tested = 0;
   for (PooledCase& pooled : cases) {
     pooled.runs_differ_p = differ_p(pooled);
     if (pooled.runs_differ_p) ++tested;
   }
-  const double alpha = family_alpha(tested);
+  const double alpha = family_alpha(tested, confidence);
   for (PooledCase& pooled : cases) {
     pooled.runs_differ =
         pooled.runs_differ_p && *pooled.runs_differ_p < alpha && spread_of(pooled) > 1 + smallest_effect;
@@ -207,8 +207,7 @@ Pool pool_runs(std::span<const ComparedFile> files) {
   std::vector<CaseInFiles> cases = cases_of(files);
   Pool pool;
   pool.smallest_effect = files[0].result->smallest_effect;
-  pool.confidence = files[0].result->confidence;
-  for (const ComparedFile& file : files) pool.confidence = std::max(pool.confidence, file.result->confidence);
+  pool.confidence = strictest_confidence(files);
   pool.comparisons = static_cast<int>(std::ranges::count_if(cases, [](const CaseInFiles& in_files) {
     return in_files.pooled.role == store::CaseRole::change && could_run(in_files);
   }));
@@ -218,7 +217,7 @@ Pool pool_runs(std::span<const ComparedFile> files) {
     if (alone && moved(in_files.pooled.judgement.verdict)) pool.unreliable = true;
     pool.cases.push_back(std::move(in_files.pooled));
   }
-  find_differing_runs(pool.cases, pool.smallest_effect);
+  find_differing_runs(pool.cases, pool.smallest_effect, pool.confidence);
   return pool;
 }
 

@@ -56,7 +56,8 @@ double standard_errors_needed(double alpha, double degrees) {
 
 }  // namespace
 
-double resolvable_effect(int rounds, int comparisons, double block_deviation, double smallest_effect, double together) {
+double resolvable_effect(int rounds, int comparisons, double block_deviation, double smallest_effect,
+                         double confidence) {
   if (rounds < least_pairs) return std::numeric_limits<double>::infinity();
   const double n = rounds;
   const double of_case = 1 / n, of_reference = 1 / (2 * n);  // variances, of one block's
@@ -69,19 +70,19 @@ double resolvable_effect(int rounds, int comparisons, double block_deviation, do
     // cases and 5 to 24 rounds: without this, half widths are 2 to 7 % too small.
     standard_error *= 1 + 0.13 / std::sqrt(n - 1);
   }
-  const double needed = standard_errors_needed(family_alpha(comparisons, together), degrees);
+  const double needed = standard_errors_needed(family_alpha(comparisons, confidence), degrees);
   return std::expm1(std::log1p(smallest_effect) + needed * standard_error);
 }
 
 double resolvable_effect_of_pairs(int rounds, int comparisons, double pair_deviation, double smallest_effect,
-                                  double together) {
+                                  double confidence) {
   if (rounds < least_pairs) return std::numeric_limits<double>::infinity();
   const int kept = kept_of(rounds);
   const int trimmed_from_each_end = (rounds - kept) / 2;
   const double tail = static_cast<double>(trimmed_from_each_end) / rounds;
   const double standard_error =
       pair_deviation * std::sqrt(winsorised_variance(tail)) / ((1 - 2 * tail) * std::sqrt(static_cast<double>(rounds)));
-  const double needed = standard_errors_needed(family_alpha(comparisons, together), kept - 1);
+  const double needed = standard_errors_needed(family_alpha(comparisons, confidence), kept - 1);
   return std::expm1(std::log1p(smallest_effect) + needed * standard_error);
 }
 

@@ -31,12 +31,12 @@ SideChange change_of_run(const CaseSummary& row) {
 }
 
 // Of several: the runs are the sample.
-SideChange change_over_runs(const std::vector<const CaseSummary*>& rows, int comparisons, double smallest_effect) {
+SideChange change_over_runs(const std::vector<const CaseSummary*>& rows, double alpha, double smallest_effect) {
   std::vector<double> log_ratios;
   for (const CaseSummary* row : rows) {
     if (const auto log_ratio = log_ratio_of(*row)) log_ratios.push_back(*log_ratio);
   }
-  const ConfidenceInterval interval = interval_over_runs(log_ratios, family_alpha(comparisons));
+  const ConfidenceInterval interval = interval_over_runs(log_ratios, alpha);
   return {decide(interval, smallest_effect, {}).verdict, std::exp(interval.center), std::exp(interval.low),
           std::exp(interval.high), interval.n};
 }
@@ -50,7 +50,7 @@ std::optional<SideChange> change_on(std::span<const ComparedFile> side, const st
   }
   if (rows.empty()) return {};
   if (side.size() == 1) return change_of_run(*rows[0]);
-  return change_over_runs(rows, comparisons, side[0].result->smallest_effect);
+  return change_over_runs(rows, family_alpha(comparisons, strictest_confidence(side)), side[0].result->smallest_effect);
 }
 
 Reproduced outcome_of(Verdict first, Verdict second) {
@@ -84,6 +84,8 @@ Reproduction reproduce(std::span<const ComparedFile> first, std::span<const Comp
   for (const ComparedFile& file : second) out.second.push_back(file.label);
   out.first_by_runs = first.size() > 1;
   out.second_by_runs = second.size() > 1;
+  out.first_confidence = strictest_confidence(first);
+  out.second_confidence = strictest_confidence(second);
   const auto changes_of = [](const ComparedFile& file) {
     std::vector<const store::ResultCase*> changes;
     for (const store::ResultCase& result_case : file.result->cases) {

@@ -36,6 +36,7 @@ struct ChangeReproduction {
 struct Reproduction {
   std::vector<std::string> first, second;  // labels
   bool first_by_runs = false, second_by_runs = false;
+  double first_confidence = 0, second_confidence = 0;  // of a side's intervals together: the strictest of its files
   std::vector<ChangeReproduction> changes;
   std::vector<std::string> only_in_one;  // a sentence each
 };

@@ -1,5 +1,6 @@
 #include "analysis/runs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -22,6 +23,12 @@ ConfidenceInterval interval_over_runs(std::span<const double> log_ratios, double
   interval.n = static_cast<int>(log_ratios.size());
   if (!log_ratios.empty()) interval.center = std::reduce(log_ratios.begin(), log_ratios.end()) / interval.n;
   return interval;
+}
+
+double strictest_confidence(std::span<const ComparedFile> files) {
+  double strictest = 0;
+  for (const ComparedFile& file : files) strictest = std::max(strictest, file.result->confidence);
+  return strictest;
 }
 
 void refuse_copies(std::span<const ComparedFile> files) {

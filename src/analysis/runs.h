@@ -25,6 +25,9 @@ std::optional<double> log_ratio_of(const CaseSummary& row);
 /// runs_for_an_interval there is a centre alone, without runs nothing.
 ConfidenceInterval interval_over_runs(std::span<const double> log_ratios, double alpha);
 
+/// The strictest confidence that any of the files declares: what is said of all of them must satisfy each.
+double strictest_confidence(std::span<const ComparedFile> files);
+
 /// Throws Error if a run is there twice: it would count as two.
 void refuse_copies(std::span<const ComparedFile> files);
 

@@ -55,8 +55,8 @@ ConfidenceInterval around(double center, double standard_error, double degrees, 
 
 }  // namespace
 
-double family_alpha(int comparisons, double together) {
-  return (1 - together) / std::max(comparisons, 1);
+double family_alpha(int comparisons, double confidence) {
+  return (1 - confidence) / std::max(comparisons, 1);
 }
 
 double standard_deviation(std::span<const double> values) {

@@ -8,15 +8,14 @@ namespace harness::analysis {
 
 // Location, scatter and intervals of samples: pure arithmetic, no I/O. docs/method.md has the references.
 
-/// The confidence of intervals unless another is declared; Bonferroni's correction divides what it leaves over.
-inline constexpr double confidence = 0.95;
 /// The share that a trimmed mean leaves out at either end.
 inline constexpr double trim_share = 0.2;
 /// A median absolute deviation times this is the standard deviation, if the sample is of a normal distribution.
 inline constexpr double mad_to_deviation = 1.4826;
 
-/// 1 - `together`, shared out over the comparisons that are made together (Bonferroni).
-double family_alpha(int comparisons, double together = confidence);
+/// 1 - `confidence`, shared out over the comparisons that are made together (Bonferroni). The confidence is always a
+/// file's or a configuration's (measure.confidence): there is no default that could stand in for it.
+double family_alpha(int comparisons, double confidence);
 
 /// The standard deviation, with n - 1; NaN with fewer than two values.
 double standard_deviation(std::span<const double> values);

@@ -31,7 +31,7 @@ Tone tone_of(analysis::Verdict verdict);
 Tone tone_of(const analysis::Judgement& judgement);
 
 /// The heading of a column of intervals: "95 % interval".
-std::string interval_heading(double confidence = analysis::confidence);
+std::string interval_heading(double confidence);
 
 /// A change as a headline knows it.
 struct KnownChange {

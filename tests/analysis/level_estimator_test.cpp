@@ -41,8 +41,8 @@ double noise(int block) {
 }
 
 std::vector<Question> questions() {
-  std::vector<Question> all{{1, family_alpha(1), e}};
-  for (int i = 2; i < columns; ++i) all.push_back({i, family_alpha(columns - 2), e});
+  std::vector<Question> all{{1, family_alpha(1, 0.95), e}};
+  for (int i = 2; i < columns; ++i) all.push_back({i, family_alpha(columns - 2, 0.95), e});
   return all;
 }
 
@@ -90,7 +90,7 @@ TEST(LevelEstimator, AControlThatMovedIsNoReference) {
 TEST(LevelEstimator, TheControlIsTestedAlone) {
   const SweepBlocks blocks = sweep(12, [](int, int i) { return noise(i); });
   std::vector<Question> many = questions();
-  for (std::size_t i = 1; i < many.size(); ++i) many[i].alpha = family_alpha(20);
+  for (std::size_t i = 1; i < many.size(); ++i) many[i].alpha = family_alpha(20, 0.95);
   EXPECT_EQ(estimate_level(blocks, many).answers[0].log_ratio.high,
             estimate_level(blocks, questions()).answers[0].log_ratio.high);
 }
@@ -108,7 +108,7 @@ TEST(LevelEstimator, FewRoundsArePairedWithBothBaselines) {
     };
     log_ratios.push_back(log_of(2) - (log_of(0) + log_of(1)) / 2);
   }
-  const ConfidenceInterval expected = yuen_interval(log_ratios, family_alpha(3), 0);
+  const ConfidenceInterval expected = yuen_interval(log_ratios, family_alpha(3, 0.95), 0);
   EXPECT_NEAR(estimate.answers[1].log_ratio.center, expected.center, 1e-12);
   EXPECT_NEAR(estimate.answers[1].log_ratio.low, expected.low, 1e-12);
   EXPECT_EQ(estimate.answers[1].rounds, 4);
@@ -249,7 +249,7 @@ TEST(LevelEstimator, RoundsNeededBringTheHalfWidthThere) {
   ASSERT_LT(now.rounds_needed, max_rounds);
   LevelFit fit;
   fit.groups = {{.blocks = 12, .variance = 4e-6, .degrees = 20}, {.blocks = 6, .variance = 4e-6, .degrees = 10}};
-  const double alpha = family_alpha(3), distance = 0.001;
+  const double alpha = family_alpha(3, 0.95), distance = 0.001;
   const int needed = level_rounds_to_reach(distance, fit, against_reference(1), alpha);
   const auto half_width_of = [&](int rounds) {
     const double share = rounds / 6.0, a = 4e-6 / rounds, b = 4e-6 / (2.0 * rounds);

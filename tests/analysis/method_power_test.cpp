@@ -98,7 +98,7 @@ TEST(MethodPower, TheEffectThatPlanPromisesIsFoundInFourSweepsOfFive) {
     const double alpha = 0.05 / comparisons;
     for (const int n : {4, 5, 12, 27}) {
       SCOPED_TRACE(n);
-      const double level = analysis::resolvable_effect(n, comparisons, sigma, e);
+      const double level = analysis::resolvable_effect(n, comparisons, sigma, e, 0.95);
       const double plain = sigma * std::sqrt(1.5 / n);
       if (n < 5) {
         expect_found_in_four_of_five(level, e, plain, n - 1, alpha);
@@ -106,7 +106,7 @@ TEST(MethodPower, TheEffectThatPlanPromisesIsFoundInFourSweepsOfFive) {
         const double f = 2.25 / (1 / (2.0 * n - 2) + 0.25 / (3.0 * n - 2));
         expect_found_in_four_of_five(level, e, plain * (1 + 0.13 / std::sqrt(n - 1)), f, alpha);
       }
-      const double pairs = analysis::resolvable_effect_of_pairs(n, comparisons, sigma, e);
+      const double pairs = analysis::resolvable_effect_of_pairs(n, comparisons, sigma, e, 0.95);
       const int g = n / 5;
       const double share = static_cast<double>(g) / n, W = g == 0 ? 1 : winsorised_variance(share);
       expect_found_in_four_of_five(pairs, e, sigma * std::sqrt(W / n) / (1 - 2 * share), n - 2 * g - 1, alpha);

@@ -18,7 +18,7 @@ inline analysis::Effect compare_paired(std::span<const double> baseline, std::sp
     sweep.blocks.push_back({.case_index = 0, .round = round, .seconds = baseline[i]});
     sweep.blocks.push_back({.case_index = 1, .round = round, .seconds = changed[i]});
   }
-  const analysis::Question question{1, analysis::family_alpha(comparisons), smallest_effect};
+  const analysis::Question question{1, analysis::family_alpha(comparisons, 0.95), smallest_effect};
   const analysis::Estimate estimate = analysis::estimator_of(kind)(sweep, std::span(&question, 1)).answers[0];
   return analysis::effect_of(estimate, smallest_effect, {}).value_or(analysis::Effect{});
 }

@@ -143,13 +143,13 @@ TEST_F(ComparePaired, MoreComparisonsWidenTheInterval) {
 TEST(ResolvableEffect, FallsWithRoundsAndIsNeverBelowTheThreshold) {
   double before = std::numeric_limits<double>::infinity();
   for (const int rounds : {4, 8, 12, 24, 48}) {
-    const double effect = resolvable_effect_of_pairs(rounds, 11, 0.004, 0.01);
+    const double effect = resolvable_effect_of_pairs(rounds, 11, 0.004, 0.01, 0.95);
     EXPECT_LT(effect, before) << rounds;
     EXPECT_GT(effect, 0.01);
     before = effect;
   }
-  EXPECT_TRUE(std::isinf(resolvable_effect_of_pairs(3, 11, 0.004, 0.01)));
-  EXPECT_TRUE(std::isinf(resolvable_effect(3, 11, 0.004, 0.01)));
+  EXPECT_TRUE(std::isinf(resolvable_effect_of_pairs(3, 11, 0.004, 0.01, 0.95)));
+  EXPECT_TRUE(std::isinf(resolvable_effect(3, 11, 0.004, 0.01, 0.95)));
 }
 
 // Trimming leaves more of 14 rounds than of 15, so a bisection may miss the fewest.

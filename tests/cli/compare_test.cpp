@@ -1,8 +1,10 @@
 // compare, in-process, on files written for the test.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -39,6 +41,91 @@ TEST_F(Readers, TheGateOfNonInferiorityWantsAProof) {
   EXPECT_EQ(say({"compare", a, a, "--fail-on", "not-proven-within:20%"}).code, 0);
   EXPECT_EQ(say({"compare", a, a, "--fail-on", "not-proven-within:0.01%"}).code, 2);  // no proof, though it is the same
   EXPECT_THAT(say({"compare", a, a, "--fail-on", "not-proven-within"}).err, HasSubstr("not-proven-within:2%"));
+}
+
+// What neither side could run has become no slower: a gate can pass in spite of it. What one side failed to measure
+// proves nothing.
+TEST_F(Readers, TheGateLeavesOutWhatIsImpossibleOnBothSides) {
+  const auto with = [&](const std::string& name, store::CaseStatus status, double factor) {
+    store::Result result = test::samples::nothing_moved();
+    result.cases[3].status = status;
+    for (store::ResultBlock& block : result.blocks) {
+      if (block.case_index == 3) block.status = store::BlockStatus::pending;
+    }
+    return write(name, result, factor);
+  };
+  const auto a = with("a.h5", store::CaseStatus::impossible, 1), b = with("b.h5", store::CaseStatus::impossible, 1);
+  const auto slower = with("slower.h5", store::CaseStatus::impossible, 1.1),
+             failed = with("failed.h5", store::CaseStatus::failed, 1);
+  const auto whole = write("whole.h5", test::samples::nothing_moved());
+  for (const char* gate : {"slower", "slower:5", "not-proven-within:20%"}) {
+    EXPECT_EQ(say({"compare", a, b, "--fail-on", gate}).code, 0) << gate;
+  }
+  EXPECT_EQ(say({"compare", a, slower, "--fail-on", "slower"}).code, 2);
+  EXPECT_EQ(say({"compare", a, slower, "--fail-on", "not-proven-within:5%"}).code, 2);
+  EXPECT_EQ(say({"compare", a, failed, "--fail-on", "not-proven-within:20%"}).code, 2);
+  EXPECT_EQ(say({"compare", whole, b, "--fail-on", "not-proven-within:20%"}).code, 2);
+}
+
+// All that compares files makes its intervals and verdicts, and labels them, by what the files declare: the strictest.
+TEST_F(Readers, TheDeclaredConfidenceIsUsedAndNamed) {
+  std::vector<std::string> files;
+  const auto declared = [&](const std::string& name, double confidence, double factor = 1) {
+    store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.9});
+    result.confidence = confidence;
+    return write(name, result, factor);
+  };
+  const auto usual = declared("usual.h5", 0.95), strict = declared("strict.h5", 0.99),
+             loose = declared("loose.h5", 0.8);
+  const auto width = [&](const std::string& a, const std::string& b) {
+    const auto json = nlohmann::json::parse(say({"compare", a, b, "--format", "json"}).out)["comparisons"][0];
+    return json["cases"][0]["high"].get<double>() - json["cases"][0]["low"].get<double>();
+  };
+  EXPECT_GT(width(strict, loose), width(usual, loose));
+  EXPECT_GT(width(usual, loose), width(loose, declared("loose2.h5", 0.8)));
+  EXPECT_NEAR(width(strict, usual), width(usual, strict), 1e-9);
+  const auto other = declared("other.h5", 0.99);
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"compare", strict, usual},
+                                             {"compare", "--reproduce", strict, other},
+                                             {"show", strict},
+                                             {"show", strict, "--cost", "2.5", "--run-tokens", "1e9"}}) {
+    const Said said = say(arguments);
+    EXPECT_THAT(said.out, HasSubstr("99 % interval")) << said.err;
+    EXPECT_THAT(said.out, Not(HasSubstr("95 %")));
+  }
+  EXPECT_THAT(say({"compare", "--reproduce", usual, strict}).out,
+              ::testing::AllOf(HasSubstr("A 95 % interval"), HasSubstr("B 99 % interval")));
+}
+
+// Whatever one of the files lacks, what is not known is left out.
+TEST_F(Readers, ComparingPrintsNoNumberThatIsNone) {
+  std::vector<store::Result> lacking(6, test::samples::everything());
+  for (store::ResultBlock& block : lacking[0].blocks) block.status = store::BlockStatus::pending;
+  for (store::ResultBlock& block : lacking[1].blocks) {
+    if (block.case_index == 0) block.status = store::BlockStatus::failed;
+  }
+  for (store::ResultCase& row : lacking[2].cases) row.status = store::CaseStatus::impossible;
+  for (store::ResultCase& row : lacking[3].cases) row.peak_flops_per_rank = row.tokens_per_step = 0;
+  for (store::ResultCase& row : lacking[4].cases) row.model_flop_per_step = 0;
+  for (std::vector<float>& steps : lacking[5].step_seconds) steps[3] = std::numeric_limits<float>::quiet_NaN();
+  const auto whole = write("whole.h5", test::samples::everything());
+  for (std::size_t i = 0; i < lacking.size(); ++i) {
+    const auto file = write(fmt::format("lacking{}.h5", i), lacking[i]);
+    for (const std::vector<std::string>& arguments :
+         std::vector<std::vector<std::string>>{{"compare", whole, file, "--anyway"},
+                                               {"compare", file, whole, "--anyway"},
+                                               {"compare", whole, file, "--anyway", "--format", "md"},
+                                               {"compare", "--reproduce", file, whole},
+                                               {"compare", whole, file, "--anyway", "--format", "junit"},
+                                               {"show", whole, file},
+                                               {"compare", "--history", whole, file, "--anyway"},
+                                               {"show", file, "--cost", "1", "--run-tokens", "1e9"}}) {
+      const Said said = say(arguments);
+      EXPECT_THAT(said.out + said.err, Not(::testing::ContainsRegex("[^a-z](nan|inf)[^a-z]")))
+          << fmt::format("{}", fmt::join(arguments, " "));
+    }
+  }
 }
 
 TEST_F(Readers, CiFormatsHaveALinePerCase) {
@@ -94,6 +181,10 @@ TEST_F(Readers, HistoryNamesWhereACaseChanged) {
   EXPECT_EQ(left_out.code, 0) << left_out.err;
   EXPECT_THAT(left_out.out, HasSubstr("! Left out: moved.h5 is unreliable"));
   EXPECT_THAT(say({"compare", "--history", files[0], files[1]}).out, HasSubstr("too few for a verdict"));
+  // Nor does a bad night have to be like the others.
+  store::Result bad = test::samples::unreliable();
+  bad.ranks = 8;
+  EXPECT_EQ(with({write("bad.h5", bad)}).code, 0);
   store::Result other = test::samples::nothing_moved();
   other.ranks = 8;
   EXPECT_EQ(with({write("ranks.h5", other)}).code, 3);

@@ -23,6 +23,7 @@ Json comparison_of(const analysis::Comparison& comparison) {
               {"between_runs", comparison.between_runs},
               {"same_run_on_both_sides", comparison.same_run},
               {"comparisons", comparison.comparisons},
+              {"confidence", comparison.confidence},
               {"smallest_effect", comparison.smallest_effect},
               {"cases", Json::array()},
               {"not_aligned", comparison.not_aligned}};
@@ -52,6 +53,8 @@ Json reproduction_of(const analysis::Reproduction& reproduction) {
               {"b", reproduction.second},
               {"a_by_runs", reproduction.first_by_runs},
               {"b_by_runs", reproduction.second_by_runs},
+              {"a_confidence", reproduction.first_confidence},
+              {"b_confidence", reproduction.second_confidence},
               {"changes", Json::array()},
               {"only_in_one", reproduction.only_in_one}};
   for (const analysis::ChangeReproduction& row : reproduction.changes) {
@@ -115,6 +118,7 @@ std::string history_json(const HistoryReport& report) {
               {"schema_version", 1},
               {"min_runs", analysis::min_history_runs},
               {"smallest_effect", history.smallest_effect},
+              {"confidence", history.confidence},
               {"runs", Json::array()},
               {"cases", Json::array()},
               {"left_out", report.left_out}};

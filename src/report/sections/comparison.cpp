@@ -186,9 +186,11 @@ std::string headline_of(const analysis::Comparison& comparison) {
 Table table_of(const analysis::Reproduction& reproduction) {
   Table table;
   table.columns = {{"change", true}};
-  for (const std::string side : {"A", "B"}) {
-    table.columns.insert(table.columns.end(), {{side}, {side + " " + interval_heading()}, {side + " n"}});
-  }
+  const auto add_side = [&](const std::string& side, double confidence) {
+    table.columns.insert(table.columns.end(), {{side}, {side + " " + interval_heading(confidence)}, {side + " n"}});
+  };
+  add_side("A", reproduction.first_confidence);
+  add_side("B", reproduction.second_confidence);
   table.columns.insert(table.columns.end(), {{"A", true}, {"B", true}, {"verdict", true}});
   for (const analysis::ChangeReproduction& row : reproduction.changes) {
     std::vector<Cell> cells{row.name};
@@ -284,7 +286,8 @@ Table comparison_table(const analysis::Comparison& comparison) {
   };
   table.columns = {case_column()};
   of_both("step " + scale.unit, Table::Column::stays);
-  table.columns.insert(table.columns.end(), {change_column(), interval_column(), {.heading = "n", .worth = 50}});
+  table.columns.insert(table.columns.end(),
+                       {change_column(), interval_column(comparison.confidence), {.heading = "n", .worth = 50}});
   of_both("tokens/s", 20);
   if (any_mfu) of_both("MFU", 30);
   table.columns.push_back(verdict_column());

@@ -56,7 +56,7 @@ Section cost_section(const analysis::CostEstimate& estimate) {
   notes.items.push_back(fmt::format(
       "Based on the measured tokens/s of {} steps of the baseline and on the effects of the proven changes, with their "
       "{:.3g} % intervals. Convergence, restarts, checkpoints and the loading of real data are not included.",
-      estimate.steps, 100 * analysis::confidence));
+      estimate.steps, 100 * estimate.confidence));
   if (estimate.after.empty()) {
     notes.items.emplace_back("No change is proven faster, so there is nothing to save yet.");
   } else {

@@ -118,7 +118,7 @@ Document history_document(const HistoryReport& report) {
   section.add(List{{fmt::format("One number per run and case. The largest shift of the mean of their logarithms is "
                                 "held against permutations of the runs; p counts for all cases together, and up to "
                                 "{:.2g} a change is proven. ~: none is.",
-                                1 - analysis::confidence),
+                                1 - history.confidence),
                     "Only the largest change of a case is named. A slow drift is named as the step that fits it best. "
                     "One odd run is no change: with ten runs a change must have lasted for two."},
                    List::Mark::none});

@@ -65,8 +65,8 @@ void add_sweep(const SweepBlocks& sweep, const std::vector<Question>& questions,
 }
 
 Tally simulate(const Disturbance& noise, const Size& size, int sweeps, unsigned seed) {
-  std::vector<Question> questions{{1, family_alpha(1), 0.01}};
-  for (int i = 0; i < size.cases; ++i) questions.push_back({i + 2, family_alpha(size.cases), 0.01});
+  std::vector<Question> questions{{1, family_alpha(1, 0.95), 0.01}};
+  for (int i = 0; i < size.cases; ++i) questions.push_back({i + 2, family_alpha(size.cases, 0.95), 0.01});
   NoisySweeps noisy(noise, size, seed);
   Tally tally;
   while (tally.sweeps < sweeps) add_sweep(noisy.draw(), questions, tally);
@@ -80,7 +80,7 @@ struct PlantedCases {
 
 PlantedCases intervals_of(const Disturbance& noise, const Size& size, int sweeps) {
   std::vector<Question> questions;
-  for (int i = 0; i < size.cases; ++i) questions.push_back({i + 2, family_alpha(size.cases), 0.01});
+  for (int i = 0; i < size.cases; ++i) questions.push_back({i + 2, family_alpha(size.cases, 0.95), 0.01});
   NoisySweeps noisy(noise, size, 7);
   PlantedCases out;
   for (int sweep = 0; sweep < sweeps; ++sweep) {
@@ -244,9 +244,9 @@ TEST(LevelSimulation, CasesAloneInAMixedSweepHaveNoFalseVerdicts) {
           const std::vector<SweepBlocks> drawn = noisy.draw_sweeps();
           std::vector<Question> questions;
           for (int i = 1; i <= alone; ++i)
-            questions.push_back({drawn[1].baseline + i, family_alpha(alone), 0.01});  // the harder: as if all
+            questions.push_back({drawn[1].baseline + i, family_alpha(alone, 0.95), 0.01});  // the harder: as if all
           add_sweep(drawn[1], questions, tally);
-          const ConfidenceInterval cost = cost_of_a_process(drawn, confidence).log_ratio;
+          const ConfidenceInterval cost = cost_of_a_process(drawn, 0.95).log_ratio;
           missed += cost.low > own_process || cost.high < own_process;
         }
         const std::string name = fmt::format("{}, drift {} %, {} alone", world.name, 100 * drift, alone);
@@ -273,7 +273,7 @@ TEST(LevelSimulation, ASecondStateOfTheMachineIsNoEffect) {
     for (const int rounds : {5, 6, 8, 12, 20}) {
       const Size size{.cases = 6, .rounds = rounds};
       std::vector<Question> questions;
-      for (int i = 0; i < size.cases; ++i) questions.push_back({i + 2, family_alpha(size.cases), 0.1});
+      for (int i = 0; i < size.cases; ++i) questions.push_back({i + 2, family_alpha(size.cases, 0.95), 0.1});
       NoisySweeps noisy({.drift = 0, .set_up = 0.03, .second_state = share}, size, 9);
       int wrong = 0;
       std::vector<double> half_widths;
@@ -301,7 +301,7 @@ TEST(LevelSimulation, ResolvableEffectIsFoundFourTimesInFive) {
     for (const int cases : all_cases) {
       const Disturbance white{.name = "", .drift = 0, .set_up = deviation, .step = 0};
       const PlantedCases cases_of = intervals_of(white, {.cases = cases, .rounds = rounds}, soaking() ? 2000 : 400);
-      const double effect = resolvable_effect(rounds, cases, cases_of.block_deviation, 0.01);
+      const double effect = resolvable_effect(rounds, cases, cases_of.block_deviation, 0.01, 0.95);
       const auto count =
           std::ranges::count_if(cases_of.lows, [&](double low) { return low + std::log1p(effect) > std::log1p(0.01); });
       const double found = static_cast<double>(count) / static_cast<double>(cases_of.lows.size());

@@ -69,7 +69,7 @@ Outcome simulate(const Disturbance& noise, const std::vector<double>& effects, c
         measured.blocks.push_back(block);
       }
       std::vector<Question> questions;
-      for (const std::int32_t which : open) questions.push_back({which, family_alpha(cases), smallest_effect});
+      for (const std::int32_t which : open) questions.push_back({which, family_alpha(cases, 0.95), smallest_effect});
       const LookByLook answer = look_by_look(measured, questions, std::span(&look, 1), estimate_level);
       for (std::size_t i = 0; i < questions.size(); ++i) {
         const std::int32_t which = questions[i].case_index;

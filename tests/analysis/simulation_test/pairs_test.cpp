@@ -109,7 +109,7 @@ TEST(Simulation, UnderHarsherNoiseVerdictsStayHonest) {
 
 TEST(Simulation, ResolvableEffectIsFoundFourTimesInFive) {
   const double deviation = 0.004;
-  const double effect = resolvable_effect_of_pairs(rounds, cases, deviation, 0.01);
+  const double effect = resolvable_effect_of_pairs(rounds, cases, deviation, 0.01, 0.95);
   std::mt19937 random(7);
   std::normal_distribution<double> normal(0, deviation);
   constexpr int trials = 4000;
