@@ -15,8 +15,9 @@ namespace harness::program {
 /// touching all parts: the order that follows from it is one for all ranks.
 class AccessMap {
  public:
-  /// Calls conflict(earlier operation) for each earlier access that `op` must come after, and notes the access.
-  /// unwritten() is called when a read meets elements that nobody has written.
+  /// Calls conflict(earlier operation) for each earlier access that `op` must come after, which for a read are those
+  /// that wrote what it reads, and notes the access. unwritten() is called when a read meets elements that nobody has
+  /// written.
   template <class Conflict, class Unwritten>
   void read(OperationId op, StreamId stream, const View& view, Conflict&& conflict, Unwritten&& unwritten) {
     over(view, [&](Segment& s) {
@@ -41,6 +42,15 @@ class AccessMap {
     over(view, [&](Segment& s) {
       if (s.writer < 0) s.writer = before_the_list;
     });
+  }
+  /// Calls visit(buffer, operation) for each operation of the list that wrote what a buffer now holds.
+  template <class Visit>
+  void each_last_writer(Visit&& visit) const {
+    for (std::size_t b = 0; b < buffers_.size(); ++b) {
+      for (const Segment& s : buffers_[b]) {
+        if (s.writer >= 0 && s.writer != before_the_list) visit(static_cast<BufferId>(b), s.writer);
+      }
+    }
   }
   void clear() { buffers_.clear(); }
 

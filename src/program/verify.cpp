@@ -1,7 +1,9 @@
 #include "program/verify.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
+#include <variant>
 
 #include "base/error.h"
 #include "program/access_map.h"
@@ -108,30 +110,59 @@ class RoleChecker {
     return view.offset + view.all_parts().count <= program_.buffers[buffer].count;
   }
 
-  // Every read sees a write, and conflicting accesses stand in a defined order.
+  // Whether results that nobody reads are a fault. Steps that repeat one operation overwrite them on purpose, and a
+  // layer that is run again for its backward pass is run whole, with products whose results were needed before.
+  static bool trains(const std::vector<Operation>& ops) {
+    return std::ranges::any_of(ops, [](const Operation& op) { return std::holds_alternative<AdamW>(op.action); });
+  }
+
+  // Every read sees a write, conflicting accesses stand in a defined order, and in training every result is used: a
+  // reduction that is overwritten before it is read is a micro-batch that is missing in the gradients.
   void hazards(const std::vector<Operation>& ops, const char* which) {
     const HappensBefore before(ops, program_.streams.size());
     AccessMap map;
     for (const View& v : written_) map.assume_written(v);
+    std::vector<char> has_result(ops.size()), used(ops.size());
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Operation& op = ops[i];
       const auto id = static_cast<OperationId>(i);
-      visit_accesses(op.action, [&](Access access, const View& view) {
-        bool reported = false;
-        const auto conflict = [&](OperationId other) {
+      const auto follows = [&](const View& view) {
+        return [&, view](OperationId other) {
           const Operation& earlier = ops[other];
           if (other == id || earlier.stream == op.stream || before.ordered(other, earlier.stream, id)) return;
           say(id, op, which,
               fmt::format("touches {} in no defined order with operation {} ({}) on stream {}; a wait is missing",
                           show(view), other, title(earlier), program_.streams.at(earlier.stream)));
         };
+      };
+      // All of its reads before its writes: what works in place reads what stood there before.
+      visit_accesses(op.action, [&](Access access, const View& view) {
+        if (access == Access::write) return;
+        const auto reads_result_of = [&](OperationId other) {
+          used[other] = 1;
+          follows(view)(other);
+        };
+        bool reported = false;
         const auto unwritten = [&] {
           if (!reported) say(id, op, which, fmt::format("reads {}, which nothing has written", show(view)));
           reported = true;
         };
-        if (access != Access::write) map.read(id, op.stream, view, conflict, unwritten);
-        if (access != Access::read) map.write(id, view, conflict);
+        map.read(id, op.stream, view, reads_result_of, unwritten);
       });
+      visit_accesses(op.action, [&](Access access, const View& view) {
+        if (access == Access::read) return;
+        map.write(id, view, follows(view));
+        has_result[i] = 1;
+      });
+    }
+    map.each_last_writer([&](BufferId buffer, OperationId writer) {
+      if (program_.buffers[buffer].kind != BufferKind::transient) used[writer] = 1;
+    });
+    if (!trains(ops)) return;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if (has_result[i] == 0 || used[i] != 0 || ops[i].label.recomputed) continue;
+      say(static_cast<OperationId>(i), ops[i], which,
+          fmt::format("nothing reads its result before it is overwritten or the {} ends", which));
     }
   }
 

@@ -268,6 +268,40 @@ void expect_arena_sound(const Program& program) {
   }
 }
 
+// A step of two micro-batches that adds up what each reduction leaves. Without the first sum a micro-batch is lost.
+ProgramSet two_reductions(bool first_is_added, bool trains) {
+  ProgramSet set{{}, {{"data", AxisSet::of({Axis::data}), {}}}, {}, {}};
+  set.layout[Axis::data] = 2;
+  ProgramBuilder b({"compute", "data"});
+  const View sum = b.buffer("sum", DType::f32, 8, BufferKind::persistent);
+  const View rate = b.buffer("rate", DType::f32, 1, BufferKind::input);
+  const View count = b.buffer("count", DType::i32, 1, BufferKind::persistent);
+  const View weights = b.buffer("weights", DType::f32, 8, BufferKind::persistent);
+  const View moments = b.buffer("moments", DType::f32, 16, BufferKind::persistent);
+  for (const View& v : {sum, count, weights, moments}) b.emit(0, Fill{v, 0}, {"state", Phase::setup});
+  b.begin_step();
+  b.emit(0, Fill{sum, 0}, {"sum"});
+  for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
+    const View gradient = b.buffer("gradient", DType::f32, 8);
+    b.emit(0, Fill{gradient, 1}, {"gradient", Phase::backward, micro_batch});
+    b.emit(1, AllReduce{0, gradient}, {"reduction", Phase::gradient_sync, micro_batch});
+    if (micro_batch == 0 && !first_is_added) continue;
+    b.emit(0, ResidualAdd{.in = sum, .bias = {}, .residual = gradient, .out = sum, .rows = 1, .width = 8}, {"sum"});
+  }
+  if (trains) b.emit(0, AdamW{weights, moments.part(0, 8), moments.part(8, 8), sum, {}, count, rate}, {"update"});
+  set.roles.push_back(b.take());
+  return set;
+}
+
+TEST(Verify, NamesAResultOfATrainingStepThatNobodyReads) {
+  EXPECT_EQ(texts(verify(two_reductions(true, true))), "");
+  EXPECT_EQ(texts(verify(two_reductions(false, false))), "");  // a step that repeats an operation
+  const auto problems = verify(two_reductions(false, true));
+  ASSERT_EQ(problems.size(), 1u) << texts(problems);
+  EXPECT_THAT(problems[0].text, HasSubstr("all_reduce reduction, micro-batch 0, gradient_sync"));
+  EXPECT_THAT(problems[0].text, HasSubstr("nothing reads its result"));
+}
+
 TEST(Arena, SharesMemoryOnlyWhereOrdered) {
   for (const auto& role : two_stages().roles) expect_arena_sound(role);
   expect_arena_sound(test::ring_attention(8).roles[0]);

@@ -37,7 +37,7 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
   }
 }
 
-void Buckets::reduce(Bucket& bucket, const std::vector<program::OperationId>& after) {
+program::View Buckets::emit_reduction(const Bucket& bucket, const std::vector<program::OperationId>& after) {
   const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
   const program::View gradients = parameters_.gradients_of(bucket.number);
   for (const Range& gap : bucket.gaps) {
@@ -48,7 +48,7 @@ void Buckets::reduce(Bucket& bucket, const std::vector<program::OperationId>& af
     b_.emit(workloads::tensor_stream, program::AllReduce{tensor_group, gradients.part(range.first, range.count)},
             {"gradients of own rows", program::Phase::gradient_sync, -1, bucket.number}, after);
   }
-  if (!replicated_) return;
+  if (!replicated_) return {};
   program::View sent = gradients;
   if (wire_ != program::DType::f32) {
     sent = b_.buffer("gradients_on_wire", wire_, gradients.count);
@@ -65,17 +65,38 @@ void Buckets::reduce(Bucket& bucket, const std::vector<program::OperationId>& af
   if (sharded()) reduction = program::ReduceScatter{data_group, sent, arrives};
   b_.emit(workloads::data_stream, reduction, label, after);
   if (across_nodes_) b_.emit(workloads::across_stream, program::AllReduce{across_group, arrives}, label);
-  if (arrives.buffer != used.buffer) bucket.arrived = arrives;
+  return arrives.buffer == used.buffer ? program::View{} : arrives;
 }
 
-void Buckets::take(Bucket& bucket, program::StreamId stream) {
-  if (!bucket.arrived.present()) return;
+void Buckets::reduce(Bucket& bucket, const std::vector<program::OperationId>& after, bool for_good) {
+  under_way_.push_back({&bucket, emit_reduction(bucket, after), for_good});
+  if (each_pass()) {
+    settle(1);
+  } else if (overlap_optimizer_) {
+    settle(0);
+  }
+}
+
+void Buckets::settle(std::size_t left) {
+  while (under_way_.size() > left) {
+    const Reduction oldest = under_way_.front();
+    under_way_.pop_front();
+    take(oldest);
+    if (oldest.for_good && !oldest.bucket->tied) update(*oldest.bucket);
+  }
+}
+
+void Buckets::take(const Reduction& reduction) {
+  if (!reduction.arrives.present()) return;
+  Bucket& bucket = *reduction.bucket;
+  const program::StreamId stream =
+      overlap_optimizer_ && !each_pass() ? workloads::optimizer_stream : workloads::compute_stream;
   const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
   const program::View to = parameters_.reduced(bucket.number);
-  program::View values = bucket.arrived;
+  program::View values = reduction.arrives;
   if (!bucket.has_sum || wire_ != program::DType::f32) {
     values = bucket.has_sum ? b_.buffer("reduced_gradients", program::DType::f32, to.count) : to;
-    b_.emit(stream, program::Convert{bucket.arrived, values}, label);
+    b_.emit(stream, program::Convert{reduction.arrives, values}, label);
   }
   if (bucket.has_sum) {
     b_.emit(stream,
@@ -83,12 +104,10 @@ void Buckets::take(Bucket& bucket, program::StreamId stream) {
             label);
   }
   bucket.has_sum = each_pass();
-  bucket.arrived = {};
 }
 
-void Buckets::update(Bucket& bucket) {
+void Buckets::update(const Bucket& bucket) {
   if (!overlap_optimizer_) return;
-  take(bucket, workloads::optimizer_stream);
   b_.emit(workloads::optimizer_stream, update_of(parameters_.buckets()[bucket.number]),
           {"gradient bucket", program::Phase::optimizer, -1, bucket.number});
 }
@@ -98,45 +117,20 @@ void Buckets::complete(ParameterId parameter, bool for_good) {
   --bucket.missing;
   if (bucket.missing > 0) return;
   bucket.missing = bucket.writers;
-  if (reduces_late()) return;
-  reduce(bucket, {});
-  if (each_pass()) {
-    settle(&bucket, for_good);
-  } else if (for_good && !bucket.tied) {
-    update(bucket);
-  }
-}
-
-void Buckets::settle(Bucket* next, bool for_good) {
-  if (under_way_ != nullptr) {
-    take(*under_way_, workloads::compute_stream);
-    if (under_way_for_good_) update(*under_way_);
-  }
-  under_way_ = next;
-  under_way_for_good_ = for_good;
+  if (!reduces_late()) reduce(bucket, {}, for_good);
 }
 
 void Buckets::end_backward(bool for_good) {
   if (!reduces_late() || !each_pass()) return;
-  for (Bucket& bucket : buckets_) {
-    reduce(bucket, {b_.last(workloads::compute_stream)});
-    settle(&bucket, for_good);
-  }
-  settle(nullptr, for_good);
+  for (Bucket& bucket : buckets_) reduce(bucket, {b_.last(workloads::compute_stream)}, for_good);
+  settle(0);
 }
 
 void Buckets::finish() {
-  settle(nullptr, true);
   if (reduces_late() && !each_pass()) {
-    for (Bucket& bucket : buckets_) {
-      reduce(bucket, {b_.last(workloads::compute_stream)});
-      if (!bucket.tied) update(bucket);
-    }
+    for (Bucket& bucket : buckets_) reduce(bucket, {b_.last(workloads::compute_stream)}, true);
   }
-  for (Bucket& bucket : buckets_) {
-    if (!overlap_optimizer_) take(bucket, workloads::compute_stream);
-    if (bucket.tied) take(bucket, workloads::optimizer_stream);
-  }
+  settle(0);
   for (const Parameter& p : parameters_.list()) {
     if (!p.tied) continue;
     // Of shards, the ranks of both stages have the same one: there the table is a bucket.

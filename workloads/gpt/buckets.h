@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <vector>
 
 #include "workloads/gpt/parameters.h"
@@ -38,7 +39,7 @@ class Buckets {
           const config::Settings& settings, const program::Layout& layout);
 
   /// A parameter's gradient is written until its next reduction, and for good where the step adds no more to it; where
-  /// several operations write it, each says so. Emits what its bucket, if now complete, need not wait with.
+  /// several operations write it, each says so. If this completes a bucket, emits its reduction.
   void complete(ParameterId parameter, bool for_good);
   /// After each backward pass: the reductions that it has left where no rank keeps its gradients.
   void end_backward(bool for_good);
@@ -55,15 +56,22 @@ class Buckets {
     std::vector<Range> gaps;       // that belong to no parameter
     int writers = 0, missing = 0;  // of its gradients, and those that are still to come before the next reduction
     int number = 0;
-    bool tied = false;           // holds a gradient of which another stage has a part: not final before the exchange
-    program::View arrived = {};  // what the last reduction left elsewhere than where it is used
-    bool has_sum = false;        // of the micro-batches before, to which `arrived` is to be added
+    bool tied = false;     // holds a gradient of which another stage has a part: not final before the exchange
+    bool has_sum = false;  // of the micro-batches before, to which the next reduction is to be added
   };
-  void reduce(Bucket& bucket, const std::vector<program::OperationId>& after);
-  void take(Bucket& bucket, program::StreamId stream);
-  void update(Bucket& bucket);
-  // Where each backward pass is reduced by itself: takes and updates what is under way, and then lets `next` be that.
-  void settle(Bucket* next, bool for_good);
+  // One that is emitted and whose result is not yet where it is used. A bucket may have two of them: of two passes.
+  struct Reduction {
+    Bucket* bucket = nullptr;
+    program::View arrives = {};  // absent: where it is used
+    bool for_good = false;
+  };
+  // Emits the reduction and settles those before it, as many as need not wait any longer.
+  void reduce(Bucket& bucket, const std::vector<program::OperationId>& after, bool for_good);
+  program::View emit_reduction(const Bucket& bucket, const std::vector<program::OperationId>& after);
+  // Takes and updates what is under way, oldest first, until `left` reductions are.
+  void settle(std::size_t left);
+  void take(const Reduction& reduction);
+  void update(const Bucket& bucket);
   bool each_pass() const { return !parameters_.whole_gradients(); }
   program::AdamW update_of(const program::View& place) const {
     return parameters_.update_of(place, frame_.counter(), learning_rate_);
@@ -78,8 +86,7 @@ class Buckets {
   bool replicated_, across_nodes_, overlap_reduction_, overlap_optimizer_;
   program::DType wire_;
   std::vector<Bucket> buckets_;
-  Bucket* under_way_ = nullptr;
-  bool under_way_for_good_ = false;
+  std::deque<Reduction> under_way_;
 };
 
 }  // namespace harness::gpt
