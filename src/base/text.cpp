@@ -32,12 +32,31 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+namespace {
+
+// A typo changes so many of these letters; more make another word.
+std::size_t typo(std::size_t letters) {
+  return std::max<std::size_t>(1, (letters + 1) / 3);
+}
+
+// Words of as many parts are alike if all of their parts are: "context_parallel" is not "tensor_parallel".
+bool has_typos_alone(std::string_view word, std::string_view candidate) {
+  const std::vector<std::string_view> parts = split(word, '_'), others = split(candidate, '_');
+  if (parts.size() != others.size()) return edit_distance(word, candidate) <= typo(word.size());
+  return std::ranges::equal(
+      parts, others, [](std::string_view a, std::string_view b) { return edit_distance(a, b) <= typo(a.size()); });
+}
+
+}  // namespace
+
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 2) + 1;
+  std::size_t best_distance = std::string::npos;
+  word = word.substr(0, 64);
   for (const auto& candidate : candidates) {
     const bool contains = word.size() >= 3 && candidate.find(word) != std::string::npos;
-    const std::size_t distance = contains ? 1 : edit_distance(word.substr(0, 64), candidate);
+    if (!contains && !has_typos_alone(word, candidate)) continue;
+    const std::size_t distance = contains ? 1 : edit_distance(word, candidate);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

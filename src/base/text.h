@@ -10,7 +10,7 @@
 
 namespace harness {
 
-/// The candidate nearest to `word` by edit distance, or "" when none is near enough to be what was meant.
+/// The candidate nearest to `word` by edit distance; "" where none has only typos, for a wrong hint is worse than none.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
 /// "; did you mean X?", or "" for an empty candidate: the end of a message about something unknown.

@@ -49,6 +49,23 @@ constexpr std::array<Unit, 12> flop_units{{{"FLOP/s", 1},
                                            {"PFLOPS", 1e15},
                                            {"EFLOPS", 1e18}}};
 
+// Links are sold by these. Case matters: a GB/s is eight Gb/s.
+constexpr std::array<Unit, 21> rate_units{{{"B/s", 1},           {"kB/s", 1e3},           {"MB/s", 1e6},
+                                           {"GB/s", 1e9},        {"TB/s", 1e12},          {"KiB/s", 1024.0},
+                                           {"MiB/s", 1048576.0}, {"GiB/s", 1073741824.0}, {"TiB/s", 1099511627776.0},
+                                           {"kbit/s", 1e3 / 8},  {"Mbit/s", 1e6 / 8},     {"Gbit/s", 1e9 / 8},
+                                           {"Tbit/s", 1e12 / 8}, {"kb/s", 1e3 / 8},       {"Mb/s", 1e6 / 8},
+                                           {"Gb/s", 1e9 / 8},    {"Tb/s", 1e12 / 8},      {"kbps", 1e3 / 8},
+                                           {"Mbps", 1e6 / 8},    {"Gbps", 1e9 / 8},       {"Tbps", 1e12 / 8}}};
+
+// "Gb", "Gbit", "Gbit/s": bits, where no unit of bits is known.
+bool is_of_bits(std::string_view unit) {
+  constexpr std::string_view prefixes = "kKMGT";
+  if (unit.size() < 2 || prefixes.find(unit[0]) == std::string_view::npos) return false;
+  const std::string_view rest = unit.substr(unit[1] == 'i' && unit.size() > 2 && unit[2] == 'b' ? 2 : 1);
+  return rest == "b" || rest.starts_with("bit") || rest == "bps" || rest == "b/s";
+}
+
 std::optional<double> real_of(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -77,10 +94,21 @@ Quantity parse_quantity(std::string_view text, std::span<const Unit> units, doub
   }
   std::vector<std::string> names;
   for (const Unit& u : units) names.emplace_back(u.name);
+  if (is_of_bits(unit) && std::ranges::none_of(names, is_of_bits)) {
+    fail("found {}, but {} are bits, and this is in bytes: 8 bits are one; units: {}", quote(whole), quote(unit),
+         join(names, ", "));
+  }
   std::string near = nearest(unit, names);
   if (unit.size() == 1) {  // "4M" means MiB or MB, and never the B that is nearer by letters
-    const auto alike = std::find_if(names.rbegin(), names.rend(), [&](const auto& name) { return name[0] == unit[0]; });
-    if (alike != names.rend()) near = *alike;
+    const auto begins_alike = [&](const std::string& name) { return same_word(name.substr(0, 1), unit); };
+    const auto alike = std::find_if(names.rbegin(), names.rend(), begins_alike);
+    near = alike == names.rend() ? "" : *alike;
+  }
+  if (!near.empty()) {  // a name that differs from it by case alone is as near
+    const std::string first = near;
+    for (const std::string& name : names) {
+      if (name != first && same_word(name, first)) near += " or " + name;
+    }
   }
   fail("found {}, unknown unit {}; units: {}{}", quote(whole), quote(unit), join(names, ", "), did_you_mean(near));
 }
@@ -152,6 +180,15 @@ std::int64_t parse_bytes(std::string_view text) {
   // 0.1 GB is 1e8 bytes though 0.1 is not a binary fraction; 0.3 B is no number of bytes.
   if (std::fabs(bytes - rounded) > 1e-9 * rounded) fail("found {}; that is not a whole number of bytes", quote(text));
   return static_cast<std::int64_t>(rounded);
+}
+
+double parse_bandwidth(std::string_view text) {
+  text = trim(text);
+  const Quantity q = parse_quantity(text, rate_units, 0, "a bandwidth is a number with a unit, such as 3.35 TB/s");
+  if (q.factor == 0)
+    fail("found {}, which has no unit; expected a bandwidth such as 50 GB/s, which is 400 Gbit/s", quote(text));
+  if (!(q.value > 0)) fail("found {}; allowed: a bandwidth above 0, such as 3.35 TB/s", quote(text));
+  return q.value * q.factor;
 }
 
 double parse_seconds(std::string_view text) {

@@ -11,6 +11,8 @@ namespace harness {
 
 /// "1 MiB", "25MB", "4096", "1.5 GiB" -> bytes. KiB, MiB, GiB, TiB are powers of 1024, kB, MB, GB, TB of 1000.
 std::int64_t parse_bytes(std::string_view text);
+/// "3.35 TB/s", "400 Gbit/s", "400 Gb/s" -> bytes per second; B is a byte and b a bit.
+double parse_bandwidth(std::string_view text);
 /// "30 s", "500 ms", "10 min", "2 h"; a bare number is seconds.
 double parse_seconds(std::string_view text);
 /// "1 %" -> 0.01; "0.01" -> 0.01.

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "base/version.h"
+#include "cli/nccl_tests.h"
 #include "cli/option_value.h"
 #include "config/backend.h"
 
@@ -47,15 +48,6 @@ void add_cost(CLI::App& verb, CostOptions& cost) {
                   "price of a GPU for an hour: 2.50; estimates the cost of a training run");
   verb.add_option("--run-tokens", cost.run_tokens, "tokens of that training run: 300e9");
   verb.add_option("--currency", cost.currency, "currency of the price (default USD)");
-}
-
-// A size as nccl-tests takes it: 8, 64K, 8M, 8G.
-std::string size_of(const std::string& text) {
-  const std::size_t digits = text.find_first_not_of("0123456789");
-  if (digits == std::string::npos) return text + " B";
-  if (digits > 0 && digits + 1 == text.size() && std::string_view("KMG").find(text.back()) != std::string_view::npos)
-    return fmt::format("{} {}iB", text.substr(0, digits), text.back());
-  return text;
 }
 
 // "--ranks: Value 0 not in range 1 to 1048576", split at the words of the library; nothing if it has not all of them.
@@ -96,11 +88,12 @@ std::string nearest_option(CLI::App& app, const CLI::ParseError& error) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   std::istringstream words(error.what());
+  std::string known, near;
   for (std::string word; words >> word;) {
-    if (!word.starts_with("--")) continue;
-    if (const std::string near = nearest(word, names); !near.empty()) return did_you_mean(near);
+    if (const std::string here = meaning_of_nccl_tests(word); !here.empty()) known += "; " + here;
+    if (word.starts_with("--") && near.empty()) near = did_you_mean(nearest(word, names));
   }
-  return "";
+  return known + near;
 }
 
 }  // namespace
@@ -123,7 +116,8 @@ void Arguments::add_sugar(std::vector<std::string>& overrides, std::vector<std::
   if (min_bytes.empty() || max_bytes.empty())
     fail("-b and -e go together: the first size and the last, such as -b 8 -e 8G -f 2");
   const std::string factor = step_factor.empty() ? "2" : step_factor;
-  add("sweep.message_size", fmt::format("[{}..{} x{}]", size_of(min_bytes), size_of(max_bytes), factor));
+  add("sweep.message_size",
+      fmt::format("[{}..{} x{}]", size_of_nccl_tests(min_bytes), size_of_nccl_tests(max_bytes), factor));
   only.push_back("message_size");
 }
 

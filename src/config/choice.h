@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/synonyms.h"
 
 namespace harness::config {
 
@@ -28,6 +29,7 @@ T parse_choice(std::string_view text, const std::array<Choice<T>, n>& choices) {
   for (const auto& choice : choices) {
     if (text == choice.first) return choice.second;
   }
+  if (const std::string why = nothing_like(text); !why.empty()) fail("found {}; {}", quote(text), why);
   const auto words = words_of(choices);
   fail("found {}; allowed: {}{}", quote(text), join(words, ", "), did_you_mean(nearest(text, words)));
 }

@@ -188,14 +188,6 @@ std::int64_t parse_within(std::string_view text, std::int64_t low, std::int64_t 
   return value;
 }
 
-double parse_bandwidth(std::string_view text) {
-  constexpr std::string_view per_second = "/s";
-  if (!text.ends_with(per_second)) fail("found {}; expected bytes per second, such as 3.35 TB/s", quote(text));
-  const auto rate = static_cast<double>(parse_bytes(text.substr(0, text.size() - per_second.size())));
-  if (!(rate > 0)) fail("found {}; allowed: a bandwidth above 0, such as 3.35 TB/s", quote(text));
-  return rate;
-}
-
 std::string nearest_divisors(std::int64_t number, std::int64_t wrong) {
   std::int64_t below = 1, above = number;
   const auto consider = [&](std::int64_t d) {

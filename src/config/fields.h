@@ -61,9 +61,6 @@ bool parse_or_report(Problems& problems, const Place& place, const std::string& 
 /// A whole number from low to high; throws Error.
 std::int64_t parse_within(std::string_view text, std::int64_t low, std::int64_t high);
 
-/// Bytes per second above 0, "450 GB/s"; throws Error.
-double parse_bandwidth(std::string_view text);
-
 /// The divisors of `number` next to `wrong`, for a message: "4", or "2 or 4" when it lies between them.
 std::string nearest_divisors(std::int64_t number, std::int64_t wrong);
 

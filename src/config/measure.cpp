@@ -172,7 +172,7 @@ Field measure_field(Measure& m, Problems& problems) {
                     fmt::format("0 to {}", max_steps - 1), std::to_string(usual.warmup_steps)),
       Field::scalar("steps", steps, "timed steps of a block; auto: a little less than set-up takes",
                     fmt::format("auto, or 1 to {}", max_steps), std::to_string(usual.steps)),
-      Field::scalar("smallest_effect", effect, "changes below it do not matter to you", "a share such as 1 %",
+      Field::scalar("smallest_effect", effect, "changes within it do not matter: 10 % is -9.09 to +10 %", "a share such as 1 %",
                     fmt::format("{} %", usual.smallest_effect * 100)),
       Field::scalar("confidence", confidence, "of all intervals of the sweep together", "50 % up to less than 100 %",
                     fmt::format("{} %", usual.confidence * 100)),

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "config/fields.h"
 #include "config/registry_rows.h"
+#include "config/synonyms.h"
 
 namespace harness::config {
 namespace {
@@ -36,6 +37,7 @@ void parse_layout(Settings& settings, std::string_view text) {
     const auto has_key = [&](program::Axis axis) { return key == program::row_of(axis).key; };
     const auto* axis = std::ranges::find_if(program::set_axes, has_key);
     if (axis == program::set_axes.end()) {
+      if (const std::string why = nothing_like(key); !why.empty()) fail("found {}; {}", quote(key), why);
       fail("found {}; allowed: {}{}", quote(key), program::set_axis_keys(), did_you_mean(nearest(key, layout_parts())));
     }
     layout[*axis] = static_cast<int>(parse_within(value, 1, max_ranks));
@@ -170,6 +172,8 @@ std::vector<Variable> layout_variables() {
                     {"pipeline_model_parallel_size", "layout.pipeline_parallel"},
                     {"pipeline_parallel_size", "layout.pipeline_parallel"},
                     {"pp_size", "layout.pipeline_parallel"},
+                    {"tensor_parallel_degree", "layout.tensor_parallel"},
+                    {"pipeline_parallel_degree", "layout.pipeline_parallel"},
                     {"pp", "layout.pipeline_parallel"}}});
   rows.push_back({.name = "rank_order",
                   .allowed = rank_order_words(),

@@ -91,7 +91,8 @@ std::vector<Variable> memory_variables() {
               .words = {.megatron = recompute_for_megatron,
                         .deepspeed = recompute_for_deepspeed,
                         .pytorch = recompute_for_pytorch},
-              .synonyms = {{"recompute_granularity"},
+              .synonyms = {{"activation_checkpoint"},
+                           {"recompute_granularity"},
                            {"recompute_activations", "recompute: selective"},
                            {"activation_checkpointing", "recompute: full"},
                            {"gradient_checkpointing", "recompute: full"}}}));

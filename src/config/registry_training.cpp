@@ -206,7 +206,10 @@ std::vector<Variable> training_variables() {
                                   words.note = "accumulate gradients under no_sync() up to the global batch";
                                   return words;
                                 }},
-                  .synonyms = {{"train_micro_batch_size_per_gpu"}, {"per_device_train_batch_size"}, {"mbs"}}});
+                  .synonyms = {{"local_batch_size"},
+                               {"train_micro_batch_size_per_gpu"},
+                               {"per_device_train_batch_size"},
+                               {"mbs"}}});
   rows.push_back({.name = "gradient_accumulation",
                   .unit = "micro-batches",
                   .allowed = "auto, or a whole number",
@@ -285,18 +288,27 @@ std::vector<Variable> training_variables() {
                                             : "optimizer.step() after the backward pass");
        }}}));
   rows.push_back({.name = "memory_cap",
-                  .allowed = "a share above 0 and up to 1, such as 90 %",
+                  .allowed = "a share above 0 and up to 1, such as 90 %; in a prediction up to 10",
                   .help = "the share of the device's memory that a case may need; one that needs more is not run",
                   .backends = everywhere,
                   .parse =
                       [](Settings& s, auto text) {
                         const double share = parse_share(text);
-                        if (!(share > 0) || share > 1)
-                          fail("found {}; allowed: above 0 % and at most 100 %", quote(text));
+                        constexpr double most = 10;
+                        if (!(share > 0) || share > most)
+                          fail("found {}; allowed: above 0 % and at most 100 %, in a prediction 1000 %", quote(text));
                         s.memory_cap = share;
                       },
                   .print = [](const Settings& s) { return fmt::format("{:.6g} %", 100 * s.memory_cap); },
-                  .anew = Anew::program});
+                  .anew = Anew::program,
+                  .refused_by =
+                      [](const Settings& s, BackendKind backend) {
+                        if (s.memory_cap <= 1 || traits_of(backend).predicts()) return std::string();
+                        return fmt::format(
+                            "{:.6g} % is more than the device has; only a prediction (backend: sim) may "
+                            "assume more memory",
+                            100 * s.memory_cap);
+                      }});
   rows.push_back(true_or_false(
       &Settings::fusion,
       {.name = "fusion",
@@ -309,7 +321,7 @@ std::vector<Variable> training_variables() {
        .anew = Anew::program,
        .workloads = only_gpt,
        .words = {.megatron = fusion_for_megatron, .pytorch = fusion_for_pytorch},
-       .synonyms = {{"bias_gelu_fusion"}, {"bias_dropout_fusion"}, {"torch_compile"}}}));
+       .synonyms = {{"bias_gelu_fusion"}, {"bias_dropout_fusion"}, {"torch_compile"}, {"compile"}}}));
   rows.push_back(true_or_false(&Settings::repeat_batch,
                                {.name = "repeat_batch",
                                 .help = "train every step on the first step's batch, so that the loss must fall",

@@ -31,7 +31,10 @@ TEST(Units, BytesAsPeopleWriteThem) {
 }
 
 TEST(Units, WrongBytesSayWhy) {
-  EXPECT_THAT(message_of(parse_bytes, "25 Mb"), HasSubstr("did you mean MB?"));
+  EXPECT_THAT(message_of(parse_bytes, "25 Mb"), HasSubstr("'Mb' are bits, and this is in bytes"));
+  EXPECT_THAT(message_of(parse_bytes, "25 mb"), HasSubstr("did you mean MB?"));
+  EXPECT_THAT(message_of(parse_bytes, "4 g"), HasSubstr("did you mean GiB?"));
+  EXPECT_THAT(message_of(parse_bytes, "4 x"), ::testing::Not(HasSubstr("did you mean")));
   EXPECT_THAT(message_of(parse_bytes, "4M"), HasSubstr("did you mean MiB?"));
   EXPECT_THAT(message_of(parse_bytes, "25 mib"), HasSubstr("did you mean MiB?"));
   EXPECT_THAT(message_of(parse_bytes, "0.3 B"), HasSubstr("whole number of bytes"));
@@ -52,6 +55,24 @@ TEST(Units, BytesRoundTripExactly) {
   }
   EXPECT_EQ(print_bytes_exact(1 << 20), "1 MiB");
   EXPECT_EQ(print_bytes_exact(1536), "1536 B");
+}
+
+// Networks are sold in bits, memories in bytes. A wrong unit is eight times off, so a hint names both.
+TEST(Units, BandwidthsOfBitsAndOfBytes) {
+  for (const char* same : {"400 Gb/s", "400 Gbit/s", "400Gbps", "0.4 Tb/s", "50 GB/s", "400000 Mb/s", "50e9 B/s"})
+    EXPECT_DOUBLE_EQ(parse_bandwidth(same), 50e9) << same;
+  EXPECT_DOUBLE_EQ(parse_bandwidth("1 GiB/s"), 1073741824.0);
+  const std::vector<std::pair<std::string, double>> prefixes{{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}};
+  for (const auto& [prefix, factor] : prefixes) {
+    for (const char* bits : {"b/s", "bit/s", "bps"})
+      EXPECT_DOUBLE_EQ(8 * parse_bandwidth("3 " + prefix + bits), parse_bandwidth("3 " + prefix + "B/s")) << prefix;
+    EXPECT_DOUBLE_EQ(parse_bandwidth("1 " + prefix + "B/s"), factor);
+  }
+  EXPECT_THAT(message_of(parse_bandwidth, "400 gb/s"), HasSubstr("did you mean GB/s or Gb/s?"));
+  EXPECT_THAT(message_of(parse_bandwidth, "400"), HasSubstr("no unit"));
+  EXPECT_THAT(message_of(parse_bandwidth, "400 GB"), HasSubstr("unknown unit 'GB'"));
+  EXPECT_THAT(message_of(parse_bandwidth, "0 GB/s"), HasSubstr("above 0"));
+  EXPECT_THAT(message_of(parse_bytes, "400 Gbit"), HasSubstr("'Gbit' are bits"));
 }
 
 TEST(Units, Seconds) {

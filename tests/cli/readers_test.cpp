@@ -231,6 +231,16 @@ TEST_F(Readers, HelpIsACommandAndAnUnknownOneIsNamed) {
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.err, HasSubstr("there is no command 'sho'"));
   EXPECT_THAT(said.err, HasSubstr("did you mean show?"));
+  // Options of nccl-tests that are something else here.
+  for (const auto& [option, here] : std::vector<std::pair<std::string, std::string>>{{"-g", "mpirun -np N"},
+                                                                                     {"-t", "mpirun -np N"},
+                                                                                     {"-n", "baseline.repetitions"},
+                                                                                     {"-w", "measure.warmup_steps"},
+                                                                                     {"-c", "checks its results"},
+                                                                                     {"-i", "-f 2"}}) {
+    EXPECT_THAT(say({"plan", "a.yaml", option, "20"}).err, HasSubstr(here)) << option;
+    EXPECT_THAT(say({"plan", "a.yaml", option + "20"}).err, HasSubstr(here)) << option;
+  }
 }
 
 TEST_F(Readers, ShowIsAsWideAsColumnsSaysWhereItIsPiped) {

@@ -57,7 +57,7 @@ TEST_F(FaultsOfAConfiguration, AreRefusedWhereTheyStand) {
   EXPECT_THAT(refused(with_faults("{pcie_downgraded: {rank: 1, node: 0, share: 0.5}}")),
               HasSubstr("expected one of rank and node"));
   EXPECT_THAT(refused(with_faults("{socket_falback: true}")), HasSubstr("did you mean socket_fallback?"));
-  EXPECT_THAT(refused(with_faults("{socket_fallback: 4}")), HasSubstr("such as 3.35 TB/s"));
+  EXPECT_THAT(refused(with_faults("{socket_fallback: 4}")), HasSubstr("expected a bandwidth such as 50 GB/s"));
   EXPECT_THAT(refused(with_faults("[slow_gpu]")), HasSubstr("a.yaml:4:9: faults: found a list; expected a map"));
 }
 

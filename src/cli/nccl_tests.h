@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace harness::cli {
+
+/// For people who know nccl-tests and type as they do there.
+
+/// A size as it takes one (8, 64K, 8m, 8G), as a configuration has it: "64 KiB". Anything else stays as it is.
+std::string size_of_nccl_tests(const std::string& text);
+
+/// "-n: here it is --set baseline.repetitions=20, …" for an option of nccl-tests ("-n", "-n20") that is another one or
+/// none here; "" for any other word.
+std::string meaning_of_nccl_tests(std::string_view word);
+
+}  // namespace harness::cli

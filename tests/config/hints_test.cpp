@@ -1,0 +1,87 @@
+// A hint points right or there is none: for what people type who come from other programs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "base/text.h"
+#include "config/registry.h"
+#include "config/synonyms.h"
+#include "config_files.h"
+
+namespace harness::config {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string complaint_about(const std::string& baseline, const std::string& rest = "") {
+  const test::TemporaryFolder folder;
+  return test::complaint(
+      folder.write("a.yaml", "backend: cuda\nmodel: llama3-8b\nbaseline: {" + baseline + "}\n" + rest));
+}
+
+TEST(Hints, WhatIsNotSupportedIsSaidSo) {
+  for (const char* key : {"context_parallel: 2", "cp: 2", "context_parallel_size: 2", "context_parallel_degree: 1",
+                          "layout: {context_parallel: 2}"}) {
+    EXPECT_THAT(complaint_about(key),
+                AllOf(HasSubstr("context parallelism is not supported"), Not(HasSubstr("did you mean"))))
+        << key;
+  }
+  for (const char* key : {"num_experts: 8", "moe_router_topk: 2", "expert_parallel: 4", "expert_model_parallel_size: 2",
+                          "layout: {expert_parallel: 4}"}) {
+    EXPECT_THAT(complaint_about(key), AllOf(HasSubstr("experts are not supported"), Not(HasSubstr("did you mean"))))
+        << key;
+  }
+  EXPECT_THAT(complaint_about("precision: fp8"), AllOf(HasSubstr("fp8 is not supported"), Not(HasSubstr("did you"))));
+}
+
+TEST(Hints, KeysOfOthersAreTranslated) {
+  const std::vector<std::pair<std::string, std::string>> known{
+      {"local_batch_size: 2", "here it is micro_batch_size"},
+      {"seq_len: 8192", "here it is model.sequence"},
+      {"sequence_length: 8192", "here it is model.sequence"},
+      {"data_parallel: 2", "it follows: ranks / "},
+      {"data_parallel_shard_degree: -1", "it follows from the ranks"},
+      {"data_parallel_replicate_degree: 1", "it follows: ranks / "},
+      {"layout: {data_parallel: 2}", "it follows: ranks / "},
+      {"tensor_parallel: 8", "part of layout: layout: {tensor_parallel: 2}"},
+      {"tensor_parallel_degree: 8", "here it is layout.tensor_parallel"},
+      {"pipeline_parallel_degree: 8", "here it is layout.pipeline_parallel"},
+      {"activation_checkpoint: selective", "here it is recompute"},
+      {"compile: true", "here it is fusion"}};
+  for (const auto& [key, answer] : known) EXPECT_THAT(complaint_about(key), HasSubstr(answer)) << key;
+}
+
+TEST(Hints, AnotherThingIsNoTypo) {
+  EXPECT_THAT(complaint_about("", "hardware: mi300x\n"), AllOf(HasSubstr("'mi300x'"), Not(HasSubstr("did you mean"))));
+  EXPECT_THAT(complaint_about("", "hardware: h100-smx\n"), HasSubstr("did you mean h100-sxm?"));
+  EXPECT_THAT(complaint_about("", "hardware: tpu-v5\n"), Not(HasSubstr("did you mean")));
+}
+
+// Two names that both exist are never typos of each other's words, and every single slip of a name leads back to it.
+TEST(Hints, EverySlipOfEveryVariableLeadsBack) {
+  const std::vector<std::string> names = variable_names();
+  for (const std::string& name : names) {
+    for (std::size_t at = 1; at + 1 < name.size(); ++at) {
+      if (name[at] == '_' || name[at - 1] == '_' || name[at + 1] == '_') continue;
+      std::string swapped = name, shorter = name;
+      std::swap(swapped[at], swapped[at + 1]);
+      shorter.erase(at, 1);
+      for (const std::string& slip : {swapped, shorter}) {
+        if (std::ranges::find(names, slip) != names.end()) continue;
+        EXPECT_EQ(nearest(slip, names), name) << slip;
+      }
+    }
+  }
+  for (const std::string& name : names) {
+    std::vector<std::string> others = names;
+    std::erase(others, name);
+    for (const char* kept : {"tensor_parallel", "context_parallel", "data_parallel"})
+      EXPECT_EQ(nearest(kept, others), "");
+  }
+}
+
+}  // namespace
+}  // namespace harness::config
