@@ -1,5 +1,7 @@
 #include "analysis/verdict.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -44,6 +46,14 @@ Judgement decide(const ConfidenceInterval& log_ratio, double smallest_effect, co
     verdict = Verdict::none;
   const bool is_small = std::abs(log_ratio.center) < std::log1p(smallest_effect);
   return {verdict, reason_for(verdict, is_small, evidence)};
+}
+
+std::string threshold_words(double smallest_effect) {
+  return fmt::format("{:+.3g} % or {:+.3g} %", 100 * smallest_effect, 100 * (1 / (1 + smallest_effect) - 1));
+}
+
+std::string within_threshold_words(double smallest_effect) {
+  return fmt::format("between {:+.3g} % and {:+.3g} %", 100 * (1 / (1 + smallest_effect) - 1), 100 * smallest_effect);
 }
 
 const char* name_of(const Judgement& judgement) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include "analysis/statistics.h"
 #include "store/result.h"
@@ -66,6 +67,12 @@ inline bool timed_something_else(const Judgement& judgement) {
 /// A control asks for nothing, so its verdict is that of its interval whatever NCCL or a limit says. Throttled rounds
 /// overrule nothing: summarise() decides once with them and once without, and warns where the two differ.
 Judgement decide(const ConfidenceInterval& log_ratio, double smallest_effect, const Evidence& evidence);
+
+/// The threshold of a verdict on either side: "+10 % or -9.09 %". The smallest effect is a ratio, 1.1 or 1 / 1.1: what
+/// makes a step 10 % longer is undone by what makes it 9.09 % shorter.
+std::string threshold_words(double smallest_effect);
+/// "between -9.09 % and +10 %".
+std::string within_threshold_words(double smallest_effect);
 
 /// In tables: "faster", "unresolved", "beyond the limit", "too few rounds", "(baseline)", …
 const char* name_of(const Judgement& judgement);

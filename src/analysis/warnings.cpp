@@ -159,10 +159,10 @@ void started_again(const store::Result& result, Warnings& warnings) {
 std::string proven_direction(const CaseSummary& row) {
   const Effect& effect = *row.effect;
   if (effect.high < 1)
-    return fmt::format("{} is faster, by {:.3g} to {:.3g} %", row.name, 100 * (1 - effect.high),
+    return fmt::format("{} takes {:.3g} to {:.3g} % less time", row.name, 100 * (1 - effect.high),
                        100 * (1 - effect.low));
   if (effect.low > 1)
-    return fmt::format("{} is slower, by {:.3g} to {:.3g} %", row.name, 100 * (effect.low - 1),
+    return fmt::format("{} takes {:.3g} to {:.3g} % more time", row.name, 100 * (effect.low - 1),
                        100 * (effect.high - 1));
   return "";
 }
@@ -211,9 +211,9 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
   }
   if (!directions.empty()) {
     warnings.push_back(
-        fmt::format("what is proven of the unresolved: {}. Open is only whether by more than {:.3g} %, which a "
-                    "verdict must clear.",
-                    join_first(directions, max_named), 100 * result.smallest_effect));
+        fmt::format("what is proven of the unresolved: {}. Open is only whether by more than a verdict must "
+                    "clear, {}.",
+                    join_first(directions, max_named), threshold_words(result.smallest_effect)));
   }
 }
 

@@ -176,16 +176,16 @@ std::string reference_of(const analysis::Summary& summary) {
 std::string change_line(const store::Result& result, const analysis::Summary& summary) {
   if (analysis::is_predicted(summary)) {
     return fmt::format(
-        "Change: {} against the baseline, both predicted. A prediction has neither interval nor verdict; below {:.3g} "
-        "% "
-        "a change is too close to call.",
-        what_changes(result), 100 * result.smallest_effect);
+        "Change: {} against the baseline, both predicted. A prediction has neither interval nor verdict; {} a change "
+        "is "
+        "too close to call.",
+        what_changes(result), analysis::within_threshold_words(result.smallest_effect));
   }
   const int comparisons = analysis::declared_comparisons(result);
   std::string line = fmt::format("Change: {} against {}; {:.3g} % intervals", what_changes(result),
                                  reference_of(summary), 100 * result.confidence);
   if (comparisons > 1) line += fmt::format(", which hold for all {} comparisons together", comparisons);
-  line += fmt::format("; a verdict must clear {:.3g} %.", 100 * result.smallest_effect);
+  line += fmt::format("; a verdict must clear {}.", analysis::threshold_words(result.smallest_effect));
   if (std::isfinite(summary.noise)) {
     line += fmt::format(" Noise: the baseline and its copy differ by {} (standard deviation) between rounds.",
                         percent(summary.noise, 2));

@@ -102,8 +102,12 @@ std::string how_much(const KnownChange& change, const std::string& per) {
   const bool faster = change.ratio < 1;
   const double low = faster ? 1 - change.high : change.low - 1;
   const double high = faster ? 1 - change.low : change.high - 1;
-  return fmt::format("{} {}{} [{}, {}]", percent(std::abs(change.ratio - 1)), faster ? "faster" : "slower", per,
+  return fmt::format("{} {} time{} [{}, {}]", percent(std::abs(change.ratio - 1)), faster ? "less" : "more", per,
                      percent(low), percent(high));
+}
+
+std::string throughput_words(double ratio, const std::string& per) {
+  return per.empty() ? fmt::format(", {:.3g} x the throughput", 1 / ratio) : "";
 }
 
 std::string what_moved(const std::vector<KnownChange>& changes, const Asked& asked) {
@@ -111,10 +115,10 @@ std::string what_moved(const std::vector<KnownChange>& changes, const Asked& ask
   const std::vector<KnownChange> all_faster = those_that_are(changes, faster),
                                  all_slower = those_that_are(changes, slower), all_same = those_that_are(changes, same);
   const std::size_t open = those_that_are(changes, unresolved).size(), alike = all_same.size();
-  const std::string threshold = fmt::format("{:.3g} %", 100 * asked.smallest_effect);
+  const std::string threshold = analysis::threshold_words(asked.smallest_effect);
   if (!all_faster.empty()) {
-    return fmt::format("Fastest proven change: {}, {}{}.", all_faster.front().name,
-                       how_much(all_faster.front(), asked.per),
+    return fmt::format("Fastest proven change: {}, {}{}{}.", all_faster.front().name,
+                       how_much(all_faster.front(), asked.per), throughput_words(all_faster.front().ratio, asked.per),
                        the_rest(all_faster.size() - 1, all_slower.size(), alike, open));
   }
   if (!all_slower.empty()) {

@@ -40,8 +40,10 @@ struct KnownChange {
   double ratio = 1, low = 1, high = 1;  // of its time to the baseline's
 };
 
-/// "12.3 % faster [10.1 %, 14.4 %]"; per: behind "faster", as per_what() has it.
+/// "12.3 % less time [10.1 %, 14.4 %]"; per: behind "time", as per_what() has it.
 std::string how_much(const KnownChange& change, const std::string& per);
+/// ", 1.14 x the throughput", which is more than the 12.3 % of time; "" where time counts per unit of work (`per`).
+std::string throughput_words(double ratio, const std::string& per);
 
 struct Asked {
   double smallest_effect = 0.01;

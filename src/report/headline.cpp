@@ -61,14 +61,14 @@ std::string in_words(Measured measured, double rate, const analysis::CaseSummary
 std::string in_the_middle(const store::Result& result, const analysis::Summary& summary, const Point& baseline,
                           const Point& most, const std::string& rate) {
   const auto average = analysis::average_bus_bandwidth(result, summary);
-  if (is_listed_by_size(result) && average) return fmt::format("; average busbw {:.3g} GB/s", *average / 1e9);
+  if (is_listed_by_size(result) && average) return fmt::format("; average {:.3g} GB/s", *average / 1e9);
   const bool has_baseline = baseline.row->role == store::CaseRole::baseline;
   if (!has_baseline || most.row->role == store::CaseRole::baseline) return "";
   return fmt::format("; {} at {}, the baseline", rate, baseline.size);
 }
 
-// What a sweep of one operation reached at its sizes: "Most busbw: 0.284 GB/s at 16 MiB; average busbw 0.031 GB/s; 4
-// KiB takes 15.2 ms." "" for training, and where nothing was measured.
+// The best that a sweep of one operation reached at its sizes: "Highest busbw: 0.284 GB/s at 16 MiB; average 0.031
+// GB/s. Shortest time: 15.2 ms at 4 KiB." "" for training, and where nothing was measured.
 std::string what_was_reached(const store::Result& result, const analysis::Summary& summary) {
   const Measured measured = measured_by(result);
   if (measured == Measured::training) return "";
@@ -85,10 +85,10 @@ std::string what_was_reached(const store::Result& result, const analysis::Summar
       *std::ranges::min_element(points, {}, [](const Point& point) { return point.row->rates->operation_seconds; });
   const auto rate = [&](const Point& point) { return in_words(measured, point.rate, *point.row); };
   const std::string what = measured == Measured::collective ? "busbw" : "rate";
-  std::string text = points.size() == 1 ? "" : "Most " + what + ": ";
-  text += fmt::format("{} at {}", rate(most), most.size);
-  text += in_the_middle(result, summary, points.front(), most, rate(points.front()));
-  return text + fmt::format("; {} takes {}.", least.size, show_seconds(least.row->rates->operation_seconds));
+  const std::string shortest = show_seconds(least.row->rates->operation_seconds);
+  if (points.size() == 1) return fmt::format("{} {} at {}, in {}.", what, rate(most), most.size, shortest);
+  return fmt::format("Highest {}: {} at {}{}. Shortest time: {} at {}.", what, rate(most), most.size,
+                     in_the_middle(result, summary, points.front(), most, rate(points.front())), shortest, least.size);
 }
 
 struct SortedChanges {
@@ -135,7 +135,7 @@ std::string scaling_words(const store::Result& result, const SortedChanges& foun
   return parts.empty() ? "" : " Scaling: " + join(parts, "; ") + ".";
 }
 
-// " Another training, per token: global_batch_size=64 12.3 % faster [10.1 %, 14.4 %]; …"; "" where none is faster.
+// " Another training, per token: global_batch_size=64 12.3 % less time [10.1 %, 14.4 %]; …"; "" where none is faster.
 std::string other_trainings_words(const SortedChanges& found) {
   std::vector<KnownChange> faster = found.other_trainings;
   std::erase_if(faster, [](const KnownChange& change) { return change.verdict != analysis::Verdict::faster; });
@@ -215,7 +215,7 @@ std::string lost_words(const analysis::Summary& summary) {
   return parts.empty() ? "" : " Lost: " + join_first(parts, max_shown) + ".";
 }
 
-// "Predicted, not measured: micro_batch_size=4 is the fastest, 24.5 % faster than the baseline; …"
+// "Predicted, not measured: micro_batch_size=4 is the fastest, 24.5 % less time than the baseline, …"
 std::string what_was_predicted(const store::Result& result, const analysis::Summary& summary) {
   using analysis::Reason;
   const auto is_scale = [&](const analysis::CaseSummary& row) {
@@ -237,8 +237,9 @@ std::string what_was_predicted(const store::Result& result, const analysis::Summ
   rest = rest.empty() ? "." : fmt::format("; {}.", rest);
   if (faster.empty()) return start + "no change is faster than the baseline" + rest;
   const analysis::CaseSummary& best = *faster.front();
-  return start + fmt::format("{} is the fastest, {} faster{} than the baseline{}", best.name,
-                             percent(1 - best.effect->ratio), per_what(result), rest);
+  return start + fmt::format("{} is the fastest, {} less time{} than the baseline{}{}", best.name,
+                             percent(1 - best.effect->ratio), per_what(result),
+                             throughput_words(best.effect->ratio, per_what(result)), rest);
 }
 
 // " Doctor found 2 failures: pcie.width on node11, same.driver on node3." of the nodes; "" where there was none.
@@ -272,7 +273,7 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
   }
   return text +
          fmt::format(
-             "Unreliable: the control baseline_again came out {} than the baseline, which it repeats; no verdict below "
+             "Unreliable: the control baseline_again took {} than the baseline, which it repeats; no verdict below "
              "counts.",
              how_much(known_change("baseline_again", *summary.control), per_what(result))) +
          lost_words(summary) + doctor_words(result);

@@ -60,7 +60,7 @@ std::string pooled_headline(const PooledReport& report) {
   if (!report.pool.unreliable) return runs + what_was_found(report);
   const auto control = std::ranges::find(report.pool.cases, store::CaseRole::control, &analysis::PooledCase::role);
   return runs + fmt::format(
-                    "Unreliable: over the runs the control baseline_again came out {} than the baseline, which it "
+                    "Unreliable: over the runs the control baseline_again took {} than the baseline, which it "
                     "repeats; no verdict below counts.",
                     how_much(known_change(*control), per_what(*report.files[0].result)));
 }

@@ -50,8 +50,9 @@ inline constexpr const char* uses_heading = "in the step";
 
 /// The columns that the tables of cases have in common; the first is first, the last is last (terminal.h).
 Table::Column case_column();
-Table::Column change_column();
-Table::Column interval_column(double confidence);
+/// `unit`: "/byte" where changes are of the time per byte.
+Table::Column change_column(const std::string& unit = "");
+Table::Column interval_column(double confidence = analysis::confidence);
 Table::Column verdict_column();
 
 /// The rows of all cases, what to know of its columns, and the notes that their verdict column points to as [1], [2] ….

@@ -36,7 +36,7 @@ const std::vector<double> three{0.90, 0.902, 0.898};
 TEST_F(ShowPooled, ThreeRunsHaveAVerdict) {
   const Said said = show(three);
   EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_THAT(said.out, StartsWith("3 runs pooled. Fastest proven change: micro_batch_size=2, 10.0 % faster ["));
+  EXPECT_THAT(said.out, StartsWith("3 runs pooled. Fastest proven change: micro_batch_size=2, 10.0 % less time ["));
   EXPECT_THAT(said.out, HasSubstr("Runs: 1 is r0.h5 (2026-01-02T03:04:05Z, 12 rounds); 2 is r1.h5"));
 }
 

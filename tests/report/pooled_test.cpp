@@ -76,7 +76,7 @@ TEST(PooledReport, Golden) {
 
 TEST(PooledReport, TheVerdictComesFirstThenTheTableThenTheDifferences) {
   const std::string text = show(three_runs().report, Format::text);
-  EXPECT_THAT(text, StartsWith("3 runs pooled. Fastest proven change: micro_batch_size=2, 9.8 % faster ["));
+  EXPECT_THAT(text, StartsWith("3 runs pooled. Fastest proven change: micro_batch_size=2, 9.8 % less time ["));
   EXPECT_LT(text.find("step ms"), text.find("Runs: 1 is a.h5"));
   EXPECT_LT(text.find("Runs: 1 is a.h5"), text.find("What differs besides the times:"));
   EXPECT_THAT(text, HasSubstr("identity, driver: 570 (a.h5, b.h5); 580 (c.h5)"));
@@ -117,8 +117,8 @@ TEST(PooledReport, AMovedControlComesFirst) {
   for (int run = 0; run < 3; ++run) runs.add(test::samples::sweep({"precision=bf16"}, {1, 1.06 + 0.001 * run, 0.9}));
   runs.pool();
   const std::string text = show(runs.report, Format::text);
-  EXPECT_THAT(text, StartsWith("3 runs pooled. Unreliable: over the runs the control baseline_again came out 6.1 % "
-                               "slower ["));
+  EXPECT_THAT(text, StartsWith("3 runs pooled. Unreliable: over the runs the control baseline_again took 6.1 % more "
+                               "time ["));
   EXPECT_LT(text.find("! b.h5 is unreliable: its control"), text.find("tokens/s"));
   EXPECT_EQ(Json::parse(show(runs.report, Format::json))["control_moved"], true);
 }

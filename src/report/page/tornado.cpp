@@ -102,12 +102,12 @@ std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, c
                        const store::Result& result, const analysis::Summary& summary) {
   std::string caption =
       analysis::is_predicted(summary)
-          ? fmt::format("Bars: predicted change against the baseline. Shaded: ±{:.3g} %, too close to call.",
-                        100 * result.smallest_effect)
+          ? fmt::format("Bars: predicted change against the baseline. Shaded: {}, too close to call.",
+                        analysis::within_threshold_words(result.smallest_effect))
           : fmt::format(
                 "Bars: change against the baseline. Whiskers: {:.3g} % intervals, which hold for all comparisons "
-                "together. Shaded: ±{:.3g} %, the effects too small to matter; a verdict must clear them.",
-                100 * result.confidence, 100 * result.smallest_effect);
+                "together. Shaded: {}, the effects too small to matter; a verdict must clear them.",
+                100 * result.confidence, analysis::within_threshold_words(result.smallest_effect));
   if (std::ranges::any_of(cases,
                           [](const analysis::CaseSummary* row) { return row->role == store::CaseRole::control; })) {
     caption += " baseline_again is the baseline once more, as a control.";

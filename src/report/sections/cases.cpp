@@ -11,6 +11,7 @@
 #include "report/context.h"
 #include "report/effect_words.h"
 #include "report/metrics.h"
+#include "report/scale.h"
 #include "report/sections.h"
 
 namespace harness::report {
@@ -99,15 +100,80 @@ bool has_estimate(const analysis::CaseSummary& row) {
          row.effect->rounds >= min_rounds_for_estimate;
 }
 
+// "/byte" or "/FLOP" where the cases of single operations do different amounts of work; else "".
+std::string unit_of_change(const store::Result& result) {
+  if (per_what(result).empty()) return "";
+  return measured_by(result) == Measured::collective ? "/byte" : "/FLOP";
+}
+
+// Whether the verdict on a case is on its work per time: another size is not slower because it takes longer.
+bool counts_per_work(const store::Result& result, const analysis::CaseSummary& row) {
+  if (!analysis::moved(row.judgement.verdict) || unit_of_change(result).empty()) return false;
+  const auto work_of = [&](std::int32_t case_index) {
+    const store::ResultPoint* point = result.find_point(case_index);
+    const double flop = result.case_at(case_index).model_flop_per_step;
+    return point == nullptr ? std::pair(0.0, flop) : std::pair(point->bytes * point->bus_factor, flop);
+  };
+  return work_of(row.case_index) != work_of(result.at(row).reference);
+}
+
+bool has_fewer_rounds(const analysis::CaseSummary& row, int planned) {
+  return row.effect && row.effect->rounds < planned;
+}
+
 // In brackets behind the verdict: of how many rounds it is, if not of all, and how many would settle it.
 std::string rounds_of(const analysis::CaseSummary& row, int planned) {
   std::vector<std::string> words;
-  if (row.effect && row.effect->rounds < planned) words.push_back(fmt::format("{}/{}", row.effect->rounds, planned));
+  if (has_fewer_rounds(row, planned)) words.push_back(fmt::format("{}/{}", row.effect->rounds, planned));
   if (has_estimate(row)) {
     const int needed = row.effect->rounds_needed;
-    words.push_back(needed < analysis::max_rounds ? std::to_string(needed) : fmt::format("{}+", analysis::max_rounds));
+    words.push_back(needed < analysis::max_rounds ? fmt::format("~{}", needed)
+                                                  : fmt::format("~{}+", analysis::max_rounds));
   }
-  return words.empty() ? "" : fmt::format(" ({})", join(words, "; "));
+  return words.empty() ? "" : fmt::format(" ({})", join(words, ", "));
+}
+
+// A reader must know these of a row before its verdict and its numbers are believed.
+std::vector<std::string> notes_on(const analysis::CaseSummary& row, const analysis::Summary& summary) {
+  std::vector<std::string> notes;
+  if (!row.reason.empty()) notes.push_back(row.reason);
+  for (const auto& level : {summary.level, summary.level_alone}) {
+    if (!level) continue;
+    for (const analysis::LevelFindings::SetAside& aside : level->set_aside) {
+      if (aside.case_index != row.case_index) continue;
+      notes.push_back(fmt::format("{} of its {} count nothing, too far off its others", aside.set_aside,
+                                  plural(aside.blocks, "block")));
+    }
+  }
+  return notes;
+}
+
+// Where precisions have peaks of their own, a case may be quicker with a lower MFU.
+std::string remark_on_peaks(const store::Result& result, const analysis::Summary& summary) {
+  const analysis::CaseSummary* baseline = summary.baseline();
+  if (baseline == nullptr || !baseline->mfu) return "";
+  const double peak = result.at(*baseline).peak_flops_per_rank;
+  std::vector<double> peaks{peak};
+  std::vector<std::string> names;
+  const auto differs = [&](const analysis::CaseSummary& row) {
+    return row.mfu && result.at(row).peak_flops_per_rank != peak;
+  };
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (differs(row)) peaks.push_back(result.at(row).peak_flops_per_rank);
+  }
+  const Scale scale = scale_of_flops(peaks);
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (differs(row)) {
+      names.push_back(fmt::format("{} has {} {}", label_of(result, row),
+                                  scale.print(result.at(row).peak_flops_per_rank), scale.unit));
+    }
+  }
+  constexpr std::size_t max_named = 3;
+  if (names.empty()) return "";
+  return fmt::format(
+      "MFU is a share of the peak of a case's own precision: {}, the baseline {} {}. Across precisions "
+      "compare tokens/s.",
+      join_first(names, max_named), scale.print(peak), scale.unit);
 }
 
 }  // namespace
@@ -115,8 +181,8 @@ std::string rounds_of(const analysis::CaseSummary& row, int planned) {
 Table::Column case_column() {
   return {.heading = "case", .words = true, .id = Table::Column::Id::name};
 }
-Table::Column change_column() {
-  return {.heading = "change", .id = Table::Column::Id::change};
+Table::Column change_column(const std::string& unit) {
+  return {.heading = "change" + unit, .id = Table::Column::Id::change};
 }
 // A verdict rests on it: of what may go it goes last.
 Table::Column interval_column(double confidence) {
@@ -146,7 +212,7 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
   }
   const bool sizes_alone = analysis::sweeps_sizes_alone(result);
   if (!sizes_alone) {
-    build.add(change_column(),
+    build.add(change_column(unit_of_change(result)),
               [](const analysis::CaseSummary& row) { return row.effect ? change_cell(row.effect->ratio) : Cell(); });
     build.add(interval_column(result.confidence),
               [](const analysis::CaseSummary& row) { return interval_of(row.effect); });
@@ -155,18 +221,26 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
   if (analysis::is_predicted(summary)) judged.heading = "prediction";
   build.add(judged, [&](const analysis::CaseSummary& row) {
     if (sizes_alone && row.judgement.reason == analysis::Reason::interval) return Cell();
-    Cell verdict(analysis::name_of(row.judgement) + rounds_of(row, result.rounds), tone_of(row.judgement));
-    if (row.reason.empty()) return verdict;
-    out.notes.push_back(fmt::format("{}: {}", row.name, row.reason));
-    verdict.text += fmt::format(" [{}]", out.notes.size());
+    const std::string per =
+        counts_per_work(result, row) ? fmt::format(" per {}", unit_of_change(result).substr(1)) : "";
+    Cell verdict(analysis::name_of(row.judgement) + per + rounds_of(row, result.rounds), tone_of(row.judgement));
+    for (const std::string& note : notes_on(row, summary)) {
+      out.notes.push_back(fmt::format("{}: {}", row.name, note));
+      verdict.text += fmt::format(" [{}]", out.notes.size());
+    }
     return verdict;
   });
   out.table = build.take();
   if (sizes_alone) return out;
-  if (std::ranges::any_of(summary.cases, has_estimate)) {
-    out.remarks.emplace_back(
-        "unresolved (N): about N rounds would settle it, if its effect and scatter stay as they are.");
+  const auto few = std::ranges::find_if(
+      summary.cases, [&](const analysis::CaseSummary& row) { return has_fewer_rounds(row, result.rounds); });
+  if (few != summary.cases.end()) {
+    out.remarks.push_back(fmt::format("({0}/{1}): its change and its verdict rest on {0} of the {1} rounds.",
+                                      few->effect->rounds, result.rounds));
   }
+  if (std::ranges::any_of(summary.cases, has_estimate))
+    out.remarks.emplace_back("~N: about N rounds would settle it, if its effect and scatter stay as they are.");
+  if (std::string remark = remark_on_peaks(result, summary); !remark.empty()) out.remarks.push_back(std::move(remark));
   if (std::string remark = remark_on_change(result, summary); !remark.empty()) out.remarks.push_back(std::move(remark));
   return out;
 }

@@ -114,7 +114,7 @@ std::string change_line(const PooledReport& report) {
   if (report.pool.comparisons > 1) {
     line += fmt::format(" and hold for all {} comparisons together", report.pool.comparisons);
   }
-  return line + fmt::format("; a verdict must clear {:.3g} %.", 100 * report.pool.smallest_effect);
+  return line + fmt::format("; a verdict must clear {}.", analysis::threshold_words(report.pool.smallest_effect));
 }
 
 }  // namespace
