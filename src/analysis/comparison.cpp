@@ -9,6 +9,7 @@
 
 #include "analysis/blocks.h"
 #include "analysis/differences.h"
+#include "analysis/disturbed.h"
 #include "analysis/runs.h"
 #include "analysis/statistics.h"
 #include "base/error.h"
@@ -221,6 +222,7 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
     }
   }
   out.not_aligned = not_aligned(first[0], second[0], pairs);
+  if (!out.predicted) out.machines_differ = how_machines_differ(first, second);
   bool enough_runs = first.size() >= runs_for_an_interval && second.size() >= runs_for_an_interval;
   for (const AlignedPair& pair : pairs) {
     CaseComparison& row = out.cases.emplace_back();
@@ -309,13 +311,17 @@ bool fails(const Gate& gate, const Comparison& comparison, const CaseComparison&
   return gate.fails_on == Gate::FailsOn::slower ? row.low > limit : !(row.high <= limit);
 }
 
-bool any_fails(const Gate& gate, std::span<const Comparison> comparisons) {
+GateOutcome judge_gate(const Gate& gate, std::span<const Comparison> comparisons) {
   if (std::ranges::any_of(comparisons, &Comparison::predicted))
     fail("--fail-on judges what is proven, and a prediction proves nothing: leave it out");
-  return std::ranges::any_of(comparisons, [&](const Comparison& comparison) {
-    return std::ranges::any_of(comparison.cases,
-                               [&](const CaseComparison& row) { return fails(gate, comparison, row); });
-  });
+  GateOutcome outcome = GateOutcome::passes;
+  for (const Comparison& comparison : comparisons) {
+    const auto fails_it = [&](const CaseComparison& row) { return fails(gate, comparison, row); };
+    if (std::ranges::none_of(comparison.cases, fails_it)) continue;
+    if (comparison.machines_differ.empty()) return GateOutcome::fails;
+    outcome = GateOutcome::disturbed;
+  }
+  return outcome;
 }
 
 }  // namespace harness::analysis

@@ -68,7 +68,9 @@ struct Comparison {
   double smallest_effect = 0.01;           // the first file's
   std::vector<CaseComparison> cases;
   std::vector<std::string> not_aligned;  // a sentence each
-  std::string baselines_differ;          // "threads is 1 and 2"; "" if the compared baselines are one case
+  /// Why one side may be slower though the same was measured (disturbed.h), a sentence each without a full stop.
+  std::vector<std::string> machines_differ;
+  std::string baselines_differ;  // "threads is 1 and 2"; "" if the compared baselines are one case
 };
 
 /// Cases are aligned by their settings: of one side's cases and the other's, those with equal values in all variables
@@ -94,6 +96,9 @@ struct Gate {
 Gate parse_gate(const std::string& text);
 
 bool fails(const Gate& gate, const Comparison& comparison, const CaseComparison& row);
-bool any_fails(const Gate& gate, std::span<const Comparison> comparisons);
+/// The outcome of the gate over all comparisons. `disturbed`: a case fails it, but only where the machines of the two
+/// sides differ, so that it is not known whether what was measured is slower.
+enum class GateOutcome : std::uint8_t { passes, disturbed, fails };
+GateOutcome judge_gate(const Gate& gate, std::span<const Comparison> comparisons);
 
 }  // namespace harness::analysis

@@ -7,31 +7,12 @@
 #include <limits>
 #include <map>
 
+#include "analysis/disturbed.h"
 #include "base/text.h"
 #include "base/units.h"
 
 namespace harness::analysis {
 namespace {
-
-// Of the blocks that know a figure, those in which it is too high, and the one in which it is highest.
-struct Exceeded {
-  int known = 0, blocks = 0;
-  double most = 0;
-  std::size_t worst = 0;  // of Result::blocks
-
-  void count(std::size_t block, double value, double limit) {
-    if (std::isnan(value)) return;
-    ++known;
-    if (value > limit) ++blocks;
-    if (value <= most) return;
-    most = value;
-    worst = block;
-  }
-  bool is_news() const {
-    constexpr double few = 0.1;
-    return blocks > few * known;
-  }
-};
 
 std::string moment(double unix_s, std::int32_t round) {
   return fmt::format("{} UTC (round {})", clock_text(unix_s), round + 1);
@@ -47,17 +28,10 @@ std::map<std::string, std::int32_t> cores_by_host(const store::Result& result) {
   return cores;
 }
 
-void foreign_use(const store::Result& result, std::vector<std::string>& warnings) {
-  constexpr double much = 0.05;  // of the cores
-  std::map<std::string, std::int32_t> cores = cores_by_host(result);
-  Exceeded foreign;
-  for (std::size_t i = 0; i < std::min(result.conditions.size(), result.blocks.size()); ++i) {
-    const machine::Conditions& row = result.conditions[i];
-    if (result.blocks[i].status != store::BlockStatus::ok) continue;
-    const std::int32_t of_host = cores[row.busiest_host];
-    if (of_host > 0) foreign.count(i, row.foreign_cores, much * of_host);
-  }
+void foreign_use_warning(const store::Result& result, std::vector<std::string>& warnings) {
+  const Exceeded foreign = foreign_use(result);
   if (!foreign.is_news()) return;
+  std::map<std::string, std::int32_t> cores = cores_by_host(result);
   const std::string& host = result.conditions[foreign.worst].busiest_host;
   warnings.push_back(fmt::format(
       "other processes kept cores busy in {} of {} blocks, at most {:.1f} of {} cores, on {} at {}. Look at what ran "
@@ -65,17 +39,13 @@ void foreign_use(const store::Result& result, std::vector<std::string>& warnings
       foreign.blocks, foreign.known, foreign.most, cores[host], host, moment_of(result, foreign.worst), host));
 }
 
-void stolen_time(const store::Result& result, std::vector<std::string>& warnings) {
-  constexpr double much = 0.02;
-  Exceeded steal;
-  for (std::size_t i = 0; i < std::min(result.conditions.size(), result.blocks.size()); ++i) {
-    if (result.blocks[i].status == store::BlockStatus::ok) steal.count(i, result.conditions[i].steal_share, much);
-  }
+void stolen_time_warning(const store::Result& result, std::vector<std::string>& warnings) {
+  const Exceeded steal = stolen_time(result);
   if (!steal.is_news()) return;
   warnings.push_back(fmt::format(
       "this is a virtual machine whose host gave more than {:.0f} % of its CPU time to other guests in {} of {} "
       "blocks, at most {:.0f} %, at {}. Measure on an instance of its own, or repeat the sweep at another time.",
-      100 * much, steal.blocks, steal.known, 100 * steal.most, moment_of(result, steal.worst)));
+      100 * much_stolen, steal.blocks, steal.known, 100 * steal.most, moment_of(result, steal.worst)));
 }
 
 // The mean over the blocks from first to before end; NaN if none of them knows.
@@ -139,8 +109,8 @@ void drift(const Summary& summary, const LevelCourse& course, std::vector<std::s
 std::vector<std::string> machine_warnings(const store::Result& result, const Summary& summary,
                                           const LevelCourse& course) {
   std::vector<std::string> warnings;
-  foreign_use(result, warnings);
-  stolen_time(result, warnings);
+  foreign_use_warning(result, warnings);
+  stolen_time_warning(result, warnings);
   jumps(result, summary, course, warnings);
   drift(summary, course, warnings);
   return warnings;

@@ -171,7 +171,16 @@ int compare(const CompareOptions& options, std::ostream& out) {
   print(report, options, gate, out);
   if (report.nothing_in_common()) return incomparable_code;
   if (!report.unreliable.empty()) return unreliable_code;
-  return gate && analysis::any_fails(*gate, report.comparisons) ? slower_code : 0;
+  if (!gate) return 0;
+  switch (analysis::judge_gate(*gate, report.comparisons)) {
+    case analysis::GateOutcome::fails:
+      return slower_code;
+    case analysis::GateOutcome::disturbed:
+      return unreliable_code;
+    case analysis::GateOutcome::passes:
+      break;
+  }
+  return 0;
 }
 
 }  // namespace harness::cli

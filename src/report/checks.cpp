@@ -100,6 +100,8 @@ Checks checks_of(const ComparisonReport& report, const std::optional<analysis::G
     for (const analysis::CaseComparison& row : comparison.cases) {
       out.checks.push_back(check_of(comparison, row, group, gate));
     }
+    for (const std::string& line : comparison.machines_differ)
+      out.warnings.push_back(line + ": not to be judged; measure again");
     for (const std::string& line : comparison.not_aligned) out.warnings.push_back("Not compared: " + line);
   }
   for (const analysis::Reproduction& pair : report.reproductions) {

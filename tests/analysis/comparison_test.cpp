@@ -37,6 +37,10 @@ const CaseComparison& find(const Comparison& comparison, const std::string& name
   throw std::logic_error("no " + name);
 }
 
+bool is_failed(const Gate& gate, const Comparison& comparison) {
+  return judge_gate(gate, std::span(&comparison, 1)) == GateOutcome::fails;
+}
+
 TEST(Comparison, AFileAgainstItselfMovesNothing) {
   Files files;
   for (const store::Result& result : {two_changes(), test::samples::everything(), test::samples::nothing_moved()}) {
@@ -52,7 +56,7 @@ TEST(Comparison, AFileAgainstItselfMovesNothing) {
       EXPECT_LE(row.low, 1);
       EXPECT_GE(row.high, 1);
     }
-    EXPECT_FALSE(any_fails(parse_gate("slower:0"), std::span(&c, 1)));
+    EXPECT_FALSE(is_failed(parse_gate("slower:0"), c));
     EXPECT_TRUE(find_differences(std::vector{a, a}).empty());
   }
 }
@@ -70,8 +74,61 @@ TEST(Comparison, OneRunASideComparesBlocksAndDoesNotEstimateRuns) {
     EXPECT_EQ(row.first.block_seconds.size(), 12u);
     EXPECT_EQ(row.first.run_seconds.size(), 1u);
   }
-  EXPECT_TRUE(any_fails(parse_gate("slower:5"), std::span(&c, 1)));
-  EXPECT_FALSE(any_fails(parse_gate("slower:25"), std::span(&c, 1)));
+  EXPECT_TRUE(is_failed(parse_gate("slower:5"), c));
+  EXPECT_FALSE(is_failed(parse_gate("slower:25"), c));
+}
+
+// As on a machine whose cores others use in so many of the blocks.
+store::Result with_others(store::Result result, std::size_t blocks) {
+  result.rank_table.assign(4, {});
+  for (store::ResultRank& rank : result.rank_table) {
+    rank.host = "node0";
+    rank.cores = 8;
+  }
+  result.conditions.clear();
+  for (std::size_t i = 0; i < result.blocks.size(); ++i) {
+    machine::Conditions row;
+    row.foreign_cores = i < blocks ? 1.4 : 0.1;
+    row.busiest_host = "node0";
+    result.conditions.push_back(row);
+  }
+  return result;
+}
+
+store::Result with_peak(store::Result result, double flops) {
+  for (store::ResultCase& row : result.cases) row.peak_flops_per_rank = flops;
+  return result;
+}
+
+// A slower machine is no regression: --fail-on does not judge it, and says why.
+TEST(Gate, WhatIsSlowerOnAMachineThatWasDisturbedIsNotJudged) {
+  const Gate gate = parse_gate("slower:5");
+  const auto outcome = [&](const store::Result& first, const store::Result& second, Comparison& c) {
+    Files files;
+    const ComparedFile a = files.add("a", first), b = files.add("b", second);
+    c = compare_sides(std::span(&a, 1), std::span(&b, 1));
+    return judge_gate(gate, std::span(&c, 1));
+  };
+  Comparison c;
+  const store::Result good = with_others(two_changes(), 0), slow = with_others(two_changes(1.2), 0);
+  EXPECT_EQ(outcome(good, slow, c), GateOutcome::fails);
+  EXPECT_TRUE(c.machines_differ.empty());
+  EXPECT_EQ(outcome(good, with_others(two_changes(1.2), 48), c), GateOutcome::disturbed);
+  EXPECT_THAT(c.machines_differ, ::testing::ElementsAre("B was disturbed: other processes kept cores busy in 48 of 48 "
+                                                        "blocks (A: in 0 of 48)"));
+  EXPECT_EQ(outcome(good, with_others(two_changes(), 48), c), GateOutcome::passes);
+  EXPECT_EQ(outcome(with_others(two_changes(), 48), slow, c), GateOutcome::disturbed);
+  EXPECT_THAT(c.machines_differ, ::testing::ElementsAre(HasSubstr("A was disturbed")));
+  // As busy on both sides, or hardly at all: then nothing explains a difference.
+  EXPECT_EQ(outcome(with_others(two_changes(), 40), with_others(two_changes(1.2), 48), c), GateOutcome::fails);
+  EXPECT_EQ(outcome(good, with_others(two_changes(1.2), 4), c), GateOutcome::fails);
+  EXPECT_EQ(outcome(with_peak(good, 139e9), with_peak(slow, 66e9), c), GateOutcome::disturbed);
+  EXPECT_THAT(c.machines_differ, ::testing::ElementsAre("The machine of B was slower: its measured peak is 2.1 times "
+                                                        "lower (66 GFLOP/s against 139 GFLOP/s)"));
+  EXPECT_EQ(outcome(with_peak(good, 139e9), with_peak(slow, 130e9), c), GateOutcome::fails);
+  store::Result stated = with_peak(slow, 66e9), also = with_peak(good, 139e9);
+  stated.peak_source = also.peak_source = "hardware file";
+  EXPECT_EQ(outcome(also, stated, c), GateOutcome::fails);
 }
 
 TEST(Gate, NotProvenWithinWantsAProofForEveryCase) {
@@ -81,15 +138,15 @@ TEST(Gate, NotProvenWithinWantsAProofForEveryCase) {
   double widest = 0;
   for (const auto& row : c.cases) widest = std::max(widest, row.high - 1);
   const auto fails_within = [&](double percent) {
-    return any_fails(parse_gate(fmt::format("not-proven-within:{}%", percent)), std::span(&c, 1));
+    return is_failed(parse_gate(fmt::format("not-proven-within:{}%", percent)), c);
   };
-  EXPECT_FALSE(any_fails(parse_gate("slower:5"), std::span(&c, 1)));
+  EXPECT_FALSE(is_failed(parse_gate("slower:5"), c));
   EXPECT_TRUE(fails_within(100 * widest - 0.01));
   EXPECT_FALSE(fails_within(100 * widest + 0.01));
   // What one side did not measure is no proof, and no proof of a slowdown either.
   c.cases[2].low = c.cases[2].high = NAN;
   EXPECT_TRUE(fails_within(1000));
-  EXPECT_FALSE(any_fails(parse_gate("slower:5"), std::span(&c, 1)));
+  EXPECT_FALSE(is_failed(parse_gate("slower:5"), c));
 }
 
 TEST(Gate, SlipsSayWhatIsAllowed) {

@@ -26,7 +26,8 @@ Json comparison_of(const analysis::Comparison& comparison) {
               {"confidence", comparison.confidence},
               {"smallest_effect", comparison.smallest_effect},
               {"cases", Json::array()},
-              {"not_aligned", comparison.not_aligned}};
+              {"not_aligned", comparison.not_aligned},
+              {"machines_differ", comparison.machines_differ}};
   for (const analysis::CaseComparison& row : comparison.cases) {
     out["cases"].push_back({{"name", row.name},
                             {"a", side_json(row.first)},

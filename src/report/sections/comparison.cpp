@@ -108,9 +108,9 @@ Table parts_table(const analysis::Comparison& comparison) {
 
 std::string what_change_means(const analysis::Comparison& comparison) {
   const bool per_token = std::ranges::any_of(comparison.cases, &analysis::CaseComparison::per_token);
-  std::string text =
-      fmt::format("Change: {} of B against A; ~ where no change is proven. A verdict must clear {:.3g} %.",
-                  per_token ? "time per token (batches differ)" : "step time", 100 * comparison.smallest_effect);
+  std::string text = fmt::format("Change: {} of B against A; ~ where no change is proven. A verdict must clear {}.",
+                                 per_token ? "time per token (batches differ)" : "step time",
+                                 analysis::threshold_words(comparison.smallest_effect));
   text += fmt::format(" ± is the standard deviation of the {}, no confidence interval.",
                       comparison.between_runs ? "runs" : "block medians");
   if (comparison.comparisons > 1) {
@@ -124,8 +124,8 @@ std::vector<std::string> notes_on(const analysis::Comparison& comparison) {
   if (comparison.predicted) {
     notes.push_back(fmt::format(
         "Change: time of B against A, per token where batches differ. Predicted, not measured, on at least one side: "
-        "no interval and no verdict; below {:.3g} % a change is too close to call.",
-        100 * comparison.smallest_effect));
+        "no interval and no verdict; {} a change is too close to call.",
+        analysis::within_threshold_words(comparison.smallest_effect)));
   } else {
     notes.push_back(what_change_means(comparison));
   }
@@ -173,8 +173,10 @@ std::string headline_of(const analysis::Comparison& comparison) {
       ++open;
     }
   }
-  return fmt::format("{}Of {} in both, B is: {}.", comparison.predicted ? "Predicted, not measured. " : "",
-                     plural(std::ssize(comparison.cases), "case"),
+  const char* first = comparison.predicted                 ? "Predicted, not measured. "
+                      : comparison.machines_differ.empty() ? ""
+                                                           : "The machines differ, so the times may. ";
+  return fmt::format("{}Of {} in both, B is: {}.", first, plural(std::ssize(comparison.cases), "case"),
                      counted({{slower, "slower"},
                               {faster, "faster"},
                               {same, "the same"},
@@ -250,6 +252,10 @@ Section reservations_section(const ComparisonReport& report) {
 // What to know before the table is read.
 std::vector<std::string> caveats_of(const analysis::Comparison& comparison) {
   std::vector<std::string> caveats;
+  for (const std::string& why : comparison.machines_differ)
+    caveats.push_back(why +
+                      ". Measure again when both machines are alike: with --fail-on, what is slower here is exit "
+                      "code 4 (not to be judged), not 2.");
   if (comparison.same_run) caveats.emplace_back("The same run is on both sides: agreement there is no evidence.");
   if (!comparison.baselines_differ.empty()) {
     caveats.push_back("--anyway compares baselines with different settings: " + comparison.baselines_differ + ".");
