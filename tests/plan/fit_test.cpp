@@ -45,6 +45,22 @@ TEST(Fit, ACaseThatNeedsMoreThanTheDeviceHoldsIsNotScheduled) {
   EXPECT_TRUE(std::ranges::none_of(plan.schedule, [](const Slot& slot) { return slot.case_index > 2; }));
 }
 
+TEST(Fit, APredictionMayAssumeMoreMemoryAndSaysSo) {
+  config::Experiment e = sweep_of_batches();
+  const Plan all = prepare(e, 1, {});
+  e.measure.memory_limit_bytes = bytes_of(all, 3) - 1;
+  e.changes.clear();
+  test::add_change(e, "micro_batch_size", "8");
+  e.baseline.memory_cap = 2;
+  for (config::Change& change : e.changes) change.settings.memory_cap = 2;
+  const Plan plan = prepare(e, 1, {});
+  EXPECT_TRUE(plan.cases[2].is_possible());
+  EXPECT_THAT(plan.cases[2].notes, ::testing::ElementsAre(HasSubstr("hypothetical: it needs ")));
+  EXPECT_TRUE(plan.cases[0].notes.empty());
+  e.measure.memory_limit_bytes /= 4;
+  EXPECT_THAT(test::error_of([&] { prepare(e, 1, {}); }), HasSubstr("more than 200 % (memory_cap) of "));
+}
+
 TEST(Fit, ABaselineThatDoesNotFitIsAnError) {
   config::Experiment e = sweep_of_batches();
   e.measure.memory_limit_bytes = 32 << 20;
