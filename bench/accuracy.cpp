@@ -227,14 +227,14 @@ int write(const std::string& csv, const std::string& configs) {
                "## Steps\n\n"
             << steps_text(points)
             << "\n## Changes\n\nOf pairs of steps that differ in one setting: the predicted ratio against the\n"
-               "published one. `plan` calls a predicted change smaller than the mean of all too close to call.\n\n"
+               "published one. A change that `9 of 10 within` of all covers is too close to call.\n\n"
             << changes_text(pairs)
             << "\n## Left out\n\n"
                "Of the steps that are fitted to: each GPU, and each source, predicted with the three scalars (share\n"
                "of the peak, host time of an operation, share of the network) fitted to all others. One step cannot\n"
                "fix three numbers: they stay near what is published of them (87 %, 8 us, 92 %) where the others say\n"
                "nothing. `uncalibrated` means this: no step was measured on a GPU with its software. Then `plan`\n"
-               "expects the mean error of these GPUs.\n\n"
+               "states the errors of these steps.\n\n"
                "| left out | steps | median | mean | 9 of 10 within | bias | worst | fitted to the others |\n"
                "|---|---|---|---|---|---|---|---|\n"
             << left_out.rows << leave_out("source", fit, configs, calibration).rows << "\n## Each step\n\n"

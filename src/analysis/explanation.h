@@ -55,10 +55,11 @@ struct Cause {
 struct Diagnosis {
   std::int32_t case_index = 0;  // that was looked at
   double measured_s = 0, healthy_s = 0;
-  double explained_s = 0;     // the step, predicted with all causes
-  double compute_factor = 1;  // computations take so many times as long as predicted, on all ranks alike
-  double expected_error = 0;  // of predicted steps, as a share: a smaller excess has no cause
-  std::vector<Cause> causes;  // the one that explains most first; empty: none is named
+  double explained_s = 0;       // the step, predicted with all causes
+  double compute_factor = 1;    // computations take so many times as long as predicted, on all ranks alike
+  double margin = 0;            // as a share of the step: a smaller excess has no cause
+  bool error_is_known = false;  // the margin is the expected error of predicted steps
+  std::vector<Cause> causes;    // the one that explains most first; empty: none is named
 };
 
 /// A case that has a profiled step and no prediction.

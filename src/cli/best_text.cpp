@@ -100,13 +100,12 @@ std::string overrides_of(const RankedCombination& first) {
 std::string best_text(const plan::Plan& p, const Best& best) {
   std::string text = fmt::format("\n{}\n{}", predicted_heading(p), table_of(p, best));
   text += "behind the first: by how much the step is longer, per token.\n";
-  text +=
-      fmt::format("not told apart from the first: {} of the {} predicted, closer than the error of predicted changes\n",
-                  best.close - 1, best.predicted - 1);
+  text += fmt::format("not told apart from the first: {} of the {} predicted, too close to call\n", best.close - 1,
+                      best.predicted - 1);
   text += what_became_of_them(best) + overrides_of(best.fastest.front());
   std::vector<PredictedCase> shown;
   for (const RankedCombination& c : best.fastest) shown.push_back(c.predicted);
-  return text + errors_text(shown);
+  return text + errors_text(p.experiment, shown);
 }
 
 }  // namespace harness::cli

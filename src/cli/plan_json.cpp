@@ -39,10 +39,16 @@ Json json_of(const PredictedCase& predicted) {
                                     {"draws", prediction.jittered->step_s.size()}};
   }
   const sim::Trust& trust = predicted.trust;
-  if (trust.expected_error > 0) out["expected_error"] = trust.expected_error;
+  if (const auto& error = trust.errors.step) {
+    out["expected_error"] = error->mean;
+    out["expected_error_90"] = error->nine_of_ten;
+  }
   if (predicted.change) {
     out["predicted_change"] = *predicted.change;
-    if (trust.expected_change_error > 0) out["expected_change_error"] = trust.expected_change_error;
+    if (const auto& error = trust.errors.change) {
+      out["expected_change_error"] = error->mean;
+      out["expected_change_error_90"] = error->nine_of_ten;
+    }
     out["too_close_to_call"] = predicted.too_close_to_call;
   }
   if (!trust.warnings.empty()) out["warnings"] = trust.warnings;

@@ -111,9 +111,7 @@ std::string text_of(const Upgrade& upgrade, const store::Result& result, const P
       "What host and disk take stays; waiting for slower ranks grows and shrinks with computation.\n",
       upgrade.to, upgrade.from, upgrade.to);
   if (shown.size() < upgrade.cases.size()) text += "--only CASE shows the parts of other cases.\n";
-  if (upgrade.expected_error > 0)
-    text += fmt::format("expected error of a predicted change, and so of a speed-up: {}\n",
-                        percent(upgrade.expected_error));
+  text += fmt::format("expected error: {}.\n", upgrade.trust.error_words);
   for (const std::string& warning : upgrade.warnings) text += fmt::format("warning: {}\n", warning);
   return text;
 }
@@ -151,7 +149,7 @@ std::string json_text(const Upgrade& upgrade, const store::Result& result) {
            {"calibration", upgrade.calibration},
            {"from", upgrade.from},
            {"hardware", upgrade.to}};
-  if (upgrade.expected_error > 0) out["expected_error"] = upgrade.expected_error;
+  if (const auto& error = upgrade.trust.errors.change) out["expected_error"] = error->nine_of_ten;
   if (!upgrade.warnings.empty()) out["warnings"] = upgrade.warnings;
   Json& cases = out["cases"] = Json::array();
   for (const CaseMoved& c : upgrade.cases) cases.push_back(json_of(c, result));

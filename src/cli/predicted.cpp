@@ -23,6 +23,14 @@ std::string change_text(const PredictedCase& predicted) {
   return fmt::format("{:+.1f} %{}", 100 * *predicted.change, predicted.too_close_to_call ? ", too close to call" : "");
 }
 
+// Another size of one operation takes longer, and is not slower.
+bool do_as_much(const plan::PlannedCase& a, const plan::PlannedCase& b) {
+  const workloads::Rate &x = a.survey.rate, &y = b.survey.rate;
+  if (x.repetitions == 0) return true;
+  return x.repetitions == y.repetitions && x.bytes * x.bus_factor == y.bytes * y.bus_factor &&
+         a.survey.flop.model / a.layout.ranks() == b.survey.flop.model / b.layout.ranks();
+}
+
 }  // namespace
 
 machine::Topology planned_topology(const config::Experiment& e, int ranks, int ranks_per_node) {
@@ -44,7 +52,7 @@ double seconds_per_work(const plan::PlannedCase& planned, const PredictedCase& p
 
 bool too_close_to_call(double change, const config::Experiment& e) {
   const analysis::ConfidenceInterval log_ratio{.center = std::log1p(change)};
-  return analysis::decide(log_ratio, config::smallest_effect(e), {.predicted = true}).reason ==
+  return analysis::decide(log_ratio, sim::smallest_effect(e), {.predicted = true}).reason ==
          analysis::Reason::too_close_to_call;
 }
 
@@ -82,7 +90,7 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {
     PredictedCase& of_case = cases[i];
     if (!plan.cases[i].is_possible()) continue;
     of_case = predict(plan.cases[i]);
-    if (i == 0 || !of_case.step || !cases[0].step) continue;
+    if (i == 0 || !of_case.step || !cases[0].step || !do_as_much(plan.cases[i], plan.baseline())) continue;
     of_case.change = seconds_per_work(plan.cases[i], of_case) / seconds_per_work(plan.baseline(), cases[0]) - 1;
     of_case.too_close_to_call = too_close_to_call(*of_case.change, plan.experiment);
   }
@@ -123,7 +131,7 @@ std::string predicted_heading(const plan::Plan& p) {
                      plural(p.ranks, "rank"), plural(p.topology.nodes(), "node"));
 }
 
-std::string errors_text(const std::vector<PredictedCase>& predicted) {
+std::string errors_text(const config::Experiment& experiment, const std::vector<PredictedCase>& predicted) {
   std::vector<std::pair<std::string, int>> warnings;  // each once, with the number of its cases
   int cases = 0;
   const sim::Trust* trust = nullptr;
@@ -141,20 +149,65 @@ std::string errors_text(const std::vector<PredictedCase>& predicted) {
     }
   }
   if (trust == nullptr) return "";
-  std::string text = trust->expected_error > 0
-                         ? fmt::format(
-                               "expected error: {} of a step (9 of 10 within {}), {} of a change (9 of 10 within "
-                               "{}); a smaller change is too close to call.\n",
-                               percent(trust->expected_error), percent(trust->expected_error_90),
-                               percent(trust->expected_change_error), percent(trust->expected_change_error_90))
-                         : "expected error: not known; nothing was compared with this calibration.\n";
+  std::string text = fmt::format("expected error: {}.\n", trust->error_words);
+  text += fmt::format("A change {} is too close to call.\n",
+                      analysis::within_threshold_words(sim::smallest_effect(experiment)));
   for (const auto& [warning, count] : warnings)
     text += count == cases ? fmt::format("warning: {}\n", warning)
                            : fmt::format("warning, {} of {} cases: {}\n", count, cases, warning);
   return text;
 }
 
+namespace {
+
+// One operation of a step that repeats it, as nccl-tests and `show` have it.
+std::vector<report::Cell> operation_cells(const plan::PlannedCase& planned, const PredictedCase& predicted) {
+  const workloads::Rate& rate = planned.survey.rate;
+  const double seconds = predicted.step->step_s / static_cast<double>(rate.repetitions);
+  std::vector<report::Cell> cells{planned.name, fmt::format("{:.4g}", 1e6 * seconds),
+                                  fmt::format("{:.4g}", rate.bytes / seconds / 1e9)};
+  if (rate.bus_factor > 0) {
+    cells.emplace_back(fmt::format("{:.4g}", rate.bytes * rate.bus_factor / seconds / 1e9));
+  } else {
+    cells.emplace_back(predicted.mfu ? percent(*predicted.mfu) : "");
+  }
+  cells.emplace_back(predicted.change ? change_text(predicted) : "");
+  return cells;
+}
+
+std::string operations_text(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
+  std::set<std::string> unknown;
+  report::Table table;
+  const bool collective = p.baseline().survey.rate.bus_factor > 0;
+  table.columns = {{"case", true},
+                   {"time us"},
+                   {collective ? "algbw GB/s" : "GB/s"},
+                   {collective ? "busbw GB/s" : "of peak"},
+                   {"change"}};
+  for (std::size_t i = 0; i < p.cases.size(); ++i) {
+    if (!p.cases[i].is_possible()) continue;
+    if (predicted[i].step) {
+      table.rows.push_back(operation_cells(p.cases[i], predicted[i]));
+    } else {
+      table.rows.push_back({p.cases[i].name, "?"});
+      table.rows.back().resize(table.columns.size());
+      unknown.insert(predicted[i].unknown);
+    }
+  }
+  std::string text = fmt::format("\n{}\n{}", predicted_heading(p), table.text());
+  text += fmt::format(
+      "time: of one operation, a step / {} repetitions{}. change: of cases that do as much as the "
+      "baseline.\n",
+      p.baseline().survey.rate.repetitions, collective ? "; algbw and busbw as in nccl-tests" : "");
+  text += errors_text(p.experiment, predicted);
+  for (const std::string& reason : unknown) text += "?: " + reason + "\n";
+  return text;
+}
+
+}  // namespace
+
 std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
+  if (p.baseline().survey.rate.repetitions > 0) return operations_text(p, predicted);
   std::set<std::string> unknown;
   report::Table table;
   table.columns = {{"case", true}, {"predicted step"}, {"change"}, {"MFU"}, {"computing"}, {"exposed"}, {"idle"}};
@@ -183,7 +236,7 @@ std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCas
   }
   if (predicted[0].step)
     text += fmt::format("critical path of the baseline: {}\n", in_words(predicted[0].step->critical_path));
-  text += errors_text(predicted);
+  text += errors_text(p.experiment, predicted);
   for (const std::string& reason : unknown) text += "?: " + reason + "\n";
   return text;
 }

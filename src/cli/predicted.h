@@ -53,8 +53,9 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan);
 void leave_out_unpredicted(plan::Plan& plan);
 /// "predicted, not measured: ", by which calibration, and of how many ranks.
 std::string predicted_heading(const plan::Plan& plan);
-/// How far these predictions may be relied on, for a person: the expected errors, and each warning once.
-std::string errors_text(const std::vector<PredictedCase>& predicted);
+/// How far these predictions may be relied on, for a person: the expected errors, what is too close to call, and each
+/// warning once.
+std::string errors_text(const config::Experiment& experiment, const std::vector<PredictedCase>& predicted);
 /// A table of what was predicted, for a person.
 std::string predictions_text(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
 

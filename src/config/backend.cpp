@@ -37,7 +37,8 @@ constexpr std::array<BackendTraits, 3> table{
       .has_fp16 = true,
       .fused = program::all_fused,
       .worker_bytes = 1536 << 20,
-      .caveat = "predicted, not measured: a step in virtual time, with an error that its calibration states."}}};
+      .caveat =
+          "predicted, not measured: a step in virtual time; its expected error stands below, where it is known."}}};
 
 constexpr auto backend_choices = [] {
   std::array<Choice<BackendKind>, table.size()> choices{};

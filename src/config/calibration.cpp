@@ -104,7 +104,8 @@ void read_gpus(const YamlNode& node, const std::string& key, Calibration& c, Pro
 }
 
 // A list of "{flop: 37748736, time: 250 us}", or of bytes.
-void read_curve(const YamlNode& node, const std::string& key, Curve& curve, Problems& problems) {
+// `rises`: what is larger takes no less, whatever the scatter of the measured points says.
+void read_curve(const YamlNode& node, const std::string& key, bool rises, Curve& curve, Problems& problems) {
   if (node.kind != YamlNode::Kind::sequence || node.children.empty()) {
     problems.add(node.place, key, "expected a list of points, such as [{bytes: 4096, time: 12 us}]");
     return;
@@ -129,6 +130,7 @@ void read_curve(const YamlNode& node, const std::string& key, Curve& curve, Prob
     }
   }
   curve = Curve(std::move(points));
+  if (rises) curve = curve.rising();
 }
 
 // Calls take(name, node, key) for each key of a map of operations.
@@ -161,10 +163,10 @@ void read_kinds(const YamlNode& node, const std::string& key, bool backward, Sof
 
 // "measured: {fp32: {matmul: […]}, ranks: 2, communications: {all_reduce: […]}}".
 Field measured_field(MeasuredCurves& m, Problems& problems) {
-  const auto curves = [&problems](const auto& curve_of) {
-    return [&problems, curve_of](const YamlNode& node, const std::string& key) {
+  const auto curves = [&problems](bool rises, const auto& curve_of) {
+    return [&problems, rises, curve_of](const YamlNode& node, const std::string& key) {
       each_operation(node, key, problems, [&](const std::string& name, const YamlNode& child, const std::string& at) {
-        read_curve(child, at, curve_of(name), problems);
+        read_curve(child, at, rises, curve_of(name), problems);
       });
     };
   };
@@ -173,11 +175,11 @@ Field measured_field(MeasuredCurves& m, Problems& problems) {
     const auto computation = [&m, precision = row.precision](const std::string& name) -> Curve& {
       return m.computations[{precision, name}];
     };
-    fields.push_back(Field::other(row.name, Takes::map, curves(computation)));
+    fields.push_back(Field::other(row.name, Takes::map, curves(false, computation)));
   }
   const auto communication = [&m](const std::string& name) -> Curve& { return m.communications[name]; };
   fields.push_back(Field::scalar("ranks", count(m.ranks)));
-  fields.push_back(Field::other("communications", Takes::map, curves(communication)));
+  fields.push_back(Field::other("communications", Takes::map, curves(true, communication)));
   return Field::section("measured", std::move(fields));
 }
 
@@ -250,8 +252,7 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
                .required(),
            Field::scalar("ranks", range(c.ranks)).required(), Field::scalar("hidden", range(c.hidden)).required(),
            Field::scalar("sequence", range(c.sequence)).required(),
-           Field::scalar("message_bytes", range(c.message_bytes)).required()}),
-      Field::scalar("validated_as", words(c.validated_as))};
+           Field::scalar("message_bytes", range(c.message_bytes)).required()})};
   read_map(problems, *root, "", fields);
   if (root->find("within_node") != nullptr) c.within_node = within;
   return c;
@@ -269,13 +270,8 @@ const Curve* MeasuredCurves::communication(std::string_view operation) const {
   return found == communications.end() ? nullptr : &found->second;
 }
 
-bool Calibration::is_new(const Hardware& hardware) const {
-  return !gpus.empty() && std::ranges::find(gpus, hardware.gpu_file()) == gpus.end();
-}
-
-const Validation::Errors& Calibration::step_errors(const Hardware& hardware) const {
-  return is_new(hardware) && validation.step_of_new_gpu.mean > validation.step.mean ? validation.step_of_new_gpu
-                                                                                    : validation.step;
+bool Calibration::has_measured(const Hardware& hardware) const {
+  return std::ranges::find(gpus, hardware.gpu_file()) != gpus.end();
 }
 
 KindCost Software::cost_of(const program::Operation& operation) const {
@@ -287,6 +283,13 @@ KindCost Software::cost_of(const program::Operation& operation) const {
   return {};
 }
 
+Calibration calibration_named(const std::string& name) {
+  Problems problems;
+  const auto calibration = read_calibration(name, {}, "", problems);
+  problems.throw_if_any();
+  return *calibration;
+}
+
 std::optional<Calibration> read_calibration(const std::string& text, const Place& place, const std::string& config_path,
                                             Problems& problems) {
   fs::path path;
@@ -294,13 +297,6 @@ std::optional<Calibration> read_calibration(const std::string& text, const Place
   if (!parse_or_report(problems, place, "calibration", text, find_it)) return std::nullopt;
   Calibration calibration = calibration_in(path, problems);
   calibration.file = text;
-  if (!calibration.validated_as.empty()) {
-    const auto find_other = [&](std::string_view) {
-      path = find_data_file("calibration", calibration.validated_as, config_path);
-    };
-    if (!parse_or_report(problems, place, "calibration", calibration.validated_as, find_other)) return std::nullopt;
-    calibration.validation = calibration_in(path, problems).validation;
-  }
   return calibration;
 }
 

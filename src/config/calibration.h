@@ -106,15 +106,15 @@ struct Calibration {
   double kept_by_communication = 1;   // share of its speed that a communication keeps beside computations
   Software software;
   Validation validation;
-  std::string validated_as;  // another calibration, whose validation this one has because nothing was measured with it
   std::vector<std::string> gpus;  // files of the hardware whose steps it was compared with; empty: uncalibrated
   CalibratedRange ranks, hidden, sequence, message_bytes;
 
-  /// Whether it is fitted to steps, and none of them ran on this GPU.
-  bool is_new(const Hardware& hardware) const;
-  /// What is to be expected of predicted steps on it.
-  const Validation::Errors& step_errors(const Hardware& hardware) const;
+  /// Whether some of the steps that it was compared with ran on this GPU.
+  bool has_measured(const Hardware& hardware) const;
 };
+
+/// The calibration that comes with the program under this name. Throws Error.
+Calibration calibration_named(const std::string& name);
 
 /// The file that `text` names, found as hardware files are.
 std::optional<Calibration> read_calibration(const std::string& text, const Place& place, const std::string& config_path,

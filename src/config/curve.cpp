@@ -15,6 +15,13 @@ Curve::Curve(std::vector<CurvePoint> points) {
   }
 }
 
+Curve Curve::rising() const {
+  Curve curve = *this;
+  for (std::size_t i = 1; i < curve.points_.size(); ++i)
+    curve.points_[i].seconds = std::max(curve.points_[i].seconds, curve.points_[i - 1].seconds);
+  return curve;
+}
+
 double Curve::seconds_at(double size) const {
   if (points_.empty()) return 0;
   const auto above = std::ranges::lower_bound(points_, size, {}, &CurvePoint::size);

@@ -16,6 +16,9 @@ class Curve {
   /// In any order, of sizes and times above 0; of several with one size the mean of their logarithms.
   explicit Curve(std::vector<CurvePoint> points);
 
+  /// The least curve above it that never falls: what is larger takes no less.
+  Curve rising() const;
+
   bool empty() const { return points_.empty(); }
   const std::vector<CurvePoint>& points() const { return points_; }  // ascending
   /// What is smaller than all takes as long as the smallest: that is mostly a start. What is larger takes longer in

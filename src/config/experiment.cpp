@@ -74,7 +74,7 @@ double parse_peak(std::string_view text) {
 
 std::vector<Field> fabric_fields(Fabric& fabric) {
   const auto rate = [](double& into) { return [&into](std::string_view text) { into = parse_bandwidth(text); }; };
-  const std::string allowed = "a bandwidth such as 450 GB/s";
+  const std::string allowed = "a bandwidth such as 450 GB/s or 400 Gbit/s";
   return {Field::scalar("rank", rate(fabric.rank_bytes_per_s), "of one rank towards the others of its node", allowed,
                         "the hardware file's nvlink"),
           Field::scalar("node", rate(fabric.node_bytes_per_s), "of one node towards the others, all its ranks together",
@@ -252,12 +252,6 @@ std::string case_name(const Change& change) {
 program::FusedSet fused_for(const Experiment& experiment, const Settings& settings) {
   if (!traits_of(experiment.backend).predicts()) return fused_for(experiment.backend, settings);
   return settings.fusion ? experiment.calibration->software.fused : 0;
-}
-
-double smallest_effect(const Experiment& experiment) {
-  const double asked = experiment.measure.smallest_effect;
-  if (!traits_of(experiment.backend).predicts()) return asked;
-  return std::max(asked, experiment.calibration->validation.change.mean);
 }
 
 BackendKind stands_for(const Experiment& experiment) {

@@ -138,10 +138,6 @@ program::FusedSet fused_for(const Experiment& experiment, const Settings& settin
 /// Whose step it is: the backend's own, or of a prediction that of the backend which its calibration is of.
 BackendKind stands_for(const Experiment& experiment);
 
-/// What a change of the time per unit of work must exceed to matter, as a share: `measure.smallest_effect`, and of a
-/// prediction at least the error of predicted changes, below which it says nothing, whatever matters to the reader.
-double smallest_effect(const Experiment& experiment);
-
 /// Whether a change sets this variable to something else than the baseline does.
 bool changes(const Change& change, const Variable& variable, const Settings& baseline);
 

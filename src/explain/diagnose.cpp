@@ -10,6 +10,7 @@
 
 #include "explain/hypothesis.h"
 #include "explain/words.h"
+#include "sim/trust.h"
 
 namespace harness::explain {
 namespace {
@@ -19,7 +20,8 @@ constexpr double must_explain = 0.25;  // a cause, at least
 constexpr double as_good = 0.1;        // two causes that differ by less are both named
 constexpr double unusual = 0.05;   // what a cause loses that leaves an unusual share: the simpler one is the likelier
 constexpr double confirmed = 0.2;  // what a cause gains that doctor has found
-constexpr double least_error = 0.03;  // of predicted steps, where the calibration states less or nothing
+constexpr double least_error = 0.03;    // of predicted steps, where the calibration states less
+constexpr double unknown_error = 0.05;  // where it states none: chosen, so that faults that matter are still named
 constexpr std::size_t most_causes = 4;
 
 // Where the hypothesis is, or may be.
@@ -71,7 +73,9 @@ class Search {
     found_.measured_s = measured.step_s;
     found_.healthy_s = suspects_.predicted({}, 1).step_s;
     const config::Experiment& reference = model.reference().experiment;
-    found_.expected_error = std::max(least_error, reference.calibration->step_errors(*reference.hardware).mean);
+    const auto error = sim::expected_errors(*reference.calibration, *reference.hardware).step;
+    found_.error_is_known = error.has_value();
+    found_.margin = error ? std::max(least_error, error->mean) : unknown_error;
   }
 
   analysis::Diagnosis run() {
@@ -94,7 +98,7 @@ class Search {
     const double now_s = suspects_.fitted(known).step_s;
     std::vector<Judged> judged;
     // Where the step is as long as it should be, nothing is to be explained.
-    if (!(measured_.step_s - now_s > found_.expected_error * found_.healthy_s)) return judged;
+    if (!(measured_.step_s - now_s > found_.margin * found_.healthy_s)) return judged;
     for (Hypothesis& h : suspects_.beside(known)) {
       Judged j{.hypothesis = std::move(h), .confirmed_by = {}};
       const Picture& picture = suspects_.fitted(j.hypothesis.faults);
@@ -105,7 +109,7 @@ class Search {
                   unexplained_s * ((j.hypothesis.usual ? 0 : unusual) - (j.confirmed_by.empty() ? 0 : confirmed));
       // How one rank differs from its like needs no calibration; how fast a network is does.
       const bool among_like = j.hypothesis.fault == config::Fault::slow_gpu;
-      const double least_s = found_.expected_error * (among_like ? found_.healthy_s : now_s);
+      const double least_s = found_.margin * (among_like ? found_.healthy_s : now_s);
       if (j.step_s - now_s > least_s && j.distance_s < (1 - must_explain) * unexplained_s)
         judged.push_back(std::move(j));
     }

@@ -217,7 +217,7 @@ class Mover {
     const config::Experiment& e = there_.experiment;
     const sim::Trust trust =
         sim::trust_in({}, result_.model, analysis::settings_of(result_, of), of.ranks, *e.hardware, *e.calibration);
-    upgrade.expected_error = trust.expected_change_error;
+    upgrade.trust = trust;
     for (const std::string& warning : trust.warnings) {
       if (std::ranges::find(upgrade.warnings, warning) == upgrade.warnings.end()) upgrade.warnings.push_back(warning);
     }

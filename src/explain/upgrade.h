@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/part.h"
+#include "sim/trust.h"
 #include "store/result.h"
 
 namespace harness::explain {
@@ -40,7 +41,7 @@ struct Upgrade {
   std::string from, to;     // names of hardware
   std::string calibration;  // of the predictions
   bool of_prediction = false;
-  double expected_error = 0;          // of predicted changes, as a share: sim::Trust::expected_change_error
+  sim::Trust trust;                   // in the steps that are predicted there, but for `warnings`
   std::vector<std::string> warnings;  // why it may be larger, each once
   std::vector<CaseMoved> cases;       // that have a profiled step, in order
 };

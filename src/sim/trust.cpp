@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "base/units.h"
 #include "sim/known.h"
@@ -15,23 +17,59 @@ void warn_outside(const config::CalibratedRange& range, std::int64_t value, cons
       fmt::format("{} {} lies outside of what was measured, {} to {}", what, value, range.least, range.most));
 }
 
+std::string words_of(const config::Validation::Errors& errors, const char* what) {
+  return fmt::format("{} of a {} (9 of 10 within {})", percent(errors.mean), what, percent(errors.nine_of_ten));
+}
+
+// The largest error of changes that a calibration states, for 9 of 10 (docs/accuracy.md).
+constexpr double largest_of_change = 0.24;
+
 }  // namespace
+
+ExpectedErrors expected_errors(const config::Calibration& calibration, const config::Hardware& hardware) {
+  const config::Validation& v = calibration.validation;
+  if (v.steps == 0) return {};
+  if (!calibration.has_measured(hardware)) {
+    if (!(v.step_of_new_gpu.mean > 0)) return {};
+    return {v.step_of_new_gpu.mean > v.step.mean ? v.step_of_new_gpu : v.step, std::nullopt};
+  }
+  return {v.step, v.changes > 0 ? std::optional(v.change) : std::nullopt};
+}
+
+std::string expected_error_words(const config::Calibration& calibration, const config::Hardware& hardware) {
+  const ExpectedErrors errors = expected_errors(calibration, hardware);
+  if (!errors.step) {
+    return calibration.validation.steps == 0
+               ? fmt::format("not known: no measured step was compared with calibration {}", calibration.file)
+               : fmt::format("not known: calibration {} was compared with steps of {} alone", calibration.file,
+                             join(calibration.gpus, ", "));
+  }
+  std::string text = words_of(*errors.step, "step");
+  if (!calibration.has_measured(hardware)) text += ", as on GPUs that the fit left out";
+  return text + (errors.change ? ", " + words_of(*errors.change, "change") : "; of a change not known");
+}
+
+double least_change(const config::Calibration& calibration, const config::Hardware& hardware) {
+  const ExpectedErrors errors = expected_errors(calibration, hardware);
+  return errors.change ? errors.change->nine_of_ten : largest_of_change;
+}
+
+double smallest_effect(const config::Experiment& experiment) {
+  const double asked = experiment.measure.smallest_effect;
+  if (!config::traits_of(experiment.backend).predicts()) return asked;
+  return std::max(asked, least_change(*experiment.calibration, *experiment.hardware));
+}
 
 Trust trust_in(const Prediction& prediction, const config::Model& model, const config::Settings& settings, int ranks,
                const config::Hardware& hardware, const config::Calibration& calibration) {
-  const config::Validation::Errors& change = calibration.validation.change;
-  const config::Validation::Errors& step = calibration.step_errors(hardware);
-  Trust trust{step.mean, step.nine_of_ten, change.mean, change.nine_of_ten, {}};
+  Trust trust{expected_errors(calibration, hardware), expected_error_words(calibration, hardware), {}};
   if (calibration.gpus.empty()) {
     trust.warnings.push_back(
-        fmt::format("uncalibrated: calibration {} rests on published tables alone{}", calibration.file,
-                    calibration.validated_as.empty()
-                        ? ""
-                        : fmt::format("; its errors are those of {} and may be larger", calibration.validated_as)));
-  } else if (calibration.is_new(hardware)) {
+        fmt::format("uncalibrated: calibration {} rests on published tables alone", calibration.file));
+  } else if (!calibration.has_measured(hardware)) {
     trust.warnings.push_back(
-        fmt::format("uncalibrated: no measured step ran on {}, of which published tables alone are known; "
-                    "measured were {}",
+        fmt::format("uncalibrated: no step was measured on {}, of which only published tables are known; steps were "
+                    "measured on {}",
                     hardware.name, join(calibration.gpus, ", ")));
   }
   warn_outside(calibration.ranks, ranks, "the number of ranks", trust);

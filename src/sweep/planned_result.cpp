@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/version.h"
 #include "plan/fit.h"
+#include "sim/trust.h"
 
 namespace harness::sweep {
 namespace {
@@ -88,7 +89,7 @@ store::Result planned_result(const plan::Plan& plan) {
   r.warmup_steps = e.measure.warmup_steps;
   r.steps = e.measure.steps;
   r.seed = e.measure.seed;
-  r.smallest_effect = config::smallest_effect(e);
+  r.smallest_effect = sim::smallest_effect(e);
   r.confidence = e.measure.confidence;
   r.interval = config::name_of(e.measure.interval);
   if (config::traits_of(e.backend).predicts()) r.interval = "predicted";

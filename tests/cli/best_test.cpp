@@ -94,7 +94,7 @@ TEST_F(BestTest, NamesTheFastestOfAllCombinations) {
     }
     EXPECT_EQ(c.predicted.step->step_s, seconds_with(overrides_of(c)));
     EXPECT_NEAR(c.distance, c.predicted.step->step_s / seconds[0] - 1, 1e-12);
-    EXPECT_EQ(c.is_told_apart, std::log1p(c.distance) >= std::log1p(config::smallest_effect(p.experiment)));
+    EXPECT_EQ(c.is_told_apart, std::log1p(c.distance) >= std::log1p(sim::smallest_effect(p.experiment)));
     EXPECT_GT(c.planned.survey.peak_bytes, 0);
     EXPECT_TRUE(c.predicted.mfu);
   }
@@ -116,7 +116,7 @@ TEST_F(BestTest, WhatIsRefusedIsCountedByReason) {
   const std::vector<std::string> overrides{
       "sweep={layout: [{tensor_parallel: 2}, {tensor_parallel: 8}], micro_batch_size: [256, 128], rank_order: "
       "[dp-tp-pp]}",
-      "baseline.micro_batch_size=64", "baseline.global_batch_size=4096"};
+      "baseline.micro_batch_size=64", "baseline.global_batch_size=4096", "baseline.memory_cap=90 %"};
   const Best best = find_best(planned(overrides), 20);
   EXPECT_EQ(best.combinations, 18);
   std::size_t refused = 0, memory = 0;

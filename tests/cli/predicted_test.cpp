@@ -103,7 +103,7 @@ TEST(Predicted, ProgramsReadTheSameInJson) {
     if (row.contains("predicted_change")) {
       EXPECT_NEAR(row["predicted_change"].get<double>(), change - 1, 1e-12);
       EXPECT_EQ(row["too_close_to_call"].get<bool>(),
-                std::abs(std::log(change)) < std::log1p(row["expected_change_error"].get<double>()));
+                std::abs(std::log(change)) < std::log1p(row["expected_change_error_90"].get<double>()));
     }
     if (name == "overlap_grad_reduce=false") {
       EXPECT_GT(change, 1);
@@ -120,6 +120,104 @@ TEST(Predicted, ProgramsReadTheSameInJson) {
   }
 }
 
+// One operation is planned as it is measured: its time and bandwidth, not a step of twenty of them.
+TEST(Predicted, OfOneOperationIsItsTimeAndItsBandwidth) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder.write(
+      "c.yaml",
+      "backend: cuda\nworkload: collective\nhardware: dgx-h100\nbaseline: {collective: all_reduce, message_size: 64 "
+      "MiB, "
+      "precision: fp32, in_place: false}\nsweep: {message_size: [1 KiB, 1 GiB], nccl_algo: [AllReduce:Ring]}\n");
+  const std::vector<std::string> plan{"plan", file, "--backend", "sim", "--ranks", "16"};
+  const PlanSaid said = what_is_said(plan);
+  ASSERT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("time us  algbw GB/s  busbw GB/s"), Not(HasSubstr("predicted step")),
+                              Not(HasSubstr("MFU")), Not(HasSubstr("exposed"))));
+  std::vector<std::string> as_json = plan;
+  as_json.insert(as_json.end(), {"--format", "json"});
+  const auto json = nlohmann::json::parse(what_is_said(as_json).out);
+  std::istringstream lines(said.out.substr(said.out.find("time us")));
+  std::size_t found = 0;
+  for (std::string line; std::getline(lines, line);) {
+    for (const auto& row : json["cases"]) {
+      const std::string name = row["name"];
+      if (!line.starts_with(name + " ")) continue;
+      ++found;
+      std::istringstream cells(line.substr(name.size()));
+      double us = 0, algbw = 0, busbw = 0;
+      cells >> us >> algbw >> busbw;
+      EXPECT_NEAR(us, 1e6 * row["predicted_step_seconds"].get<double>() / 20, 1e-3 * us) << line;
+      EXPECT_NEAR(busbw, algbw * 2 * 15 / 16, 2e-3 * busbw) << line;
+      EXPECT_EQ(line.find('%') == std::string::npos, !name.starts_with("nccl_algo")) << line;  // no change of a size
+      EXPECT_EQ(row.contains("predicted_change"), name.starts_with("nccl_algo")) << name;
+    }
+  }
+  EXPECT_EQ(found, json["cases"].size());
+}
+
+// The error of another calibration is nobody's: 5.3 % are those of megatron-2022 on the GPUs that it was fitted to.
+TEST(Predicted, TheDefaultStatesNoErrorOnAnyGpu) {
+  for (const char* hardware : {"dgx-a100", "dgx-h100", "hgx-b200", "gb200-nvl72", "p4d"}) {
+    const PlanSaid plan = predicted({"--only", "micro_batch_size=2", "--set", std::string("hardware=") + hardware});
+    ASSERT_EQ(plan.exit_code, 0) << plan.err;
+    EXPECT_THAT(plan.out,
+                AllOf(HasSubstr("expected error: not known: no measured step was compared with calibration "
+                                "harness."),
+                      HasSubstr("A change between -19.4 % and +24 % is too close to call."), Not(HasSubstr("5.3 %"))));
+    const auto json = nlohmann::json::parse(
+        predicted({"--format", "json", "--only", "micro_batch_size=2", "--set", std::string("hardware=") + hardware})
+            .out);
+    for (const auto& row : json["cases"]) {
+      EXPECT_FALSE(row.contains("expected_error"));
+      EXPECT_FALSE(row.contains("expected_change_error"));
+    }
+  }
+}
+
+// Published runs, which had the memory that they needed. One that needs more may be asked for as a hypothesis.
+TEST(Predicted, RunsThatExistFit) {
+  const test::TemporaryFolder folder;
+  const std::string common =
+      "precision: bf16, overlap_grad_reduce: true, sharding: optimizer, overlap_param_gather: "
+      "true, grad_reduce_precision: bf16, ";
+  const auto job = [&](const std::string& model, const std::string& rest) {
+    return "backend: cuda\nhardware: dgx-h100\nmodel: " + model + "\nbaseline: {" + common + rest + "}\n";
+  };
+  const std::string nemotron_15b =
+      "{layers: 32, hidden: 6144, heads: 48, kv_heads: 8, ffn: 24576, vocab: 256000, sequence: 4096, positions: "
+      "rotary, tied_embeddings: false, biases: false}";
+  const std::string of_16 =
+      folder.write("of_16.yaml", job(nemotron_15b,
+                                     "global_batch_size: 64, micro_batch_size: 2, sequence_parallel: true, layout: "
+                                     "{tensor_parallel: 2, pipeline_parallel: 1}"));
+  const std::string of_8 = folder.write("of_8.yaml", job("{preset: llama3-8b, sequence: 4096}",
+                                                         "global_batch_size: 32, micro_batch_size: 1, layout: "
+                                                         "{tensor_parallel: 1, pipeline_parallel: 1}"));
+  const std::string of_32 = folder.write(
+      "of_32.yaml", job("{preset: llama3-70b, sequence: 4096}",
+                        "global_batch_size: 32, micro_batch_size: 1, sequence_parallel: true, pipeline_schedule: "
+                        "interleaved, virtual_pipeline: 5, layout: {tensor_parallel: 4, pipeline_parallel: 4}"));
+  const auto plan = [](const std::string& file, const std::string& ranks, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"plan", file, "--backend", "sim", "--ranks", ranks};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return what_is_said(arguments);
+  };
+  for (const auto& [file, ranks] : {std::pair(of_8, "8"), std::pair(of_32, "32")}) {
+    const PlanSaid said = plan(file, ranks, {});
+    EXPECT_EQ(said.exit_code, 0) << said.err;
+    EXPECT_THAT(said.out, AllOf(HasSubstr("expected error"), Not(HasSubstr("hypothetical"))));
+  }
+  // This one ran, though more memory is planned for it than there is.
+  EXPECT_THAT(plan(of_16, "16", {}).err, HasSubstr("more than 79.1 GiB (hardware file DGX H100); to predict it "
+                                                   "nevertheless: memory_cap: 105 %"));
+  const PlanSaid said = plan(of_16, "16", {"--set", "baseline.memory_cap=105 %"});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("hypothetical: it needs "), HasSubstr("expected error")));
+  const PlanSaid measured = what_is_said({"plan", of_8, "--ranks", "4", "--set", "baseline.memory_cap=300 %"});
+  EXPECT_EQ(measured.exit_code, 1);
+  EXPECT_THAT(measured.err, HasSubstr("only a prediction (backend: sim) may assume more memory"));
+}
+
 TEST(Predicted, WhatLeavesTheMeasuredRangeIsSaid) {
   const auto warnings = [](std::vector<std::string> changes) {
     std::vector<std::string> more{"--only", "baseline", "--set", "calibration=megatron-2022"};
@@ -130,7 +228,7 @@ TEST(Predicted, WhatLeavesTheMeasuredRangeIsSaid) {
   };
   EXPECT_THAT(warnings({}), Not(HasSubstr("warning")));
   EXPECT_THAT(warnings({"hardware=p5"}), Not(HasSubstr("warning")));  // a machine around a GPU that was measured
-  EXPECT_THAT(warnings({"hardware=hgx-b200"}), HasSubstr("uncalibrated: no measured step ran on HGX B200"));
+  EXPECT_THAT(warnings({"hardware=hgx-b200"}), HasSubstr("uncalibrated: no step was measured on HGX B200"));
   EXPECT_THAT(warnings({"model.sequence=4096"}), HasSubstr("sequence length 4096 lies outside of what was measured"));
   EXPECT_THAT(warnings({"baseline.nccl_buffsize=8 MiB"}), HasSubstr("it takes no account of nccl_buffsize"));
 }
@@ -216,8 +314,6 @@ TEST(Predicted, WhatACalibrationWasComparedWithIsReadWithItsPlaces) {
   };
   EXPECT_EQ(error(theirs.substr(renewed)), "");
   EXPECT_EQ(error(""), "");  // nothing was compared
-  EXPECT_EQ(error("validated_as: megatron-2022\n"), "");
-  EXPECT_THAT(error("validated_as: megatron-2020\n"), HasSubstr("found 'megatron-2020'"));
   EXPECT_THAT(error("calibrated: {gpus: h100, ranks: 8, hidden: 4 to 2, sequence: 1 to 2, message_bytes: 1 to 2}\n"),
               AllOf(HasSubstr("calibrated.gpus: expected a list"),
                     HasSubstr("found '8'; expected a range such as 2 to 512"), HasSubstr("calibrated.hidden: ")));

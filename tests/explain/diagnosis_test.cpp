@@ -120,7 +120,7 @@ TEST(Diagnosis, WhatAllRanksShareIsNoCause) {
   const analysis::Diagnosis found = diagnosis_of(test::measured(two_nodes, {}, 1.3));
   EXPECT_THAT(found.causes, IsEmpty());
   EXPECT_NEAR(found.compute_factor, 1.3, 0.03);
-  EXPECT_GT(found.measured_s, (1 + found.expected_error) * found.healthy_s);
+  EXPECT_GT(found.measured_s, (1 + found.margin) * found.healthy_s);
 }
 
 TEST(Diagnosis, FindsAFaultBesideWhatAllRanksShare) {
@@ -323,7 +323,7 @@ TEST(Diagnosis, RanksThatStandNodeByNodeWereNotDealt) {
   ASSERT_EQ(diagnosis_of(result).causes.at(0).fault, "tensor_across_nodes");
   const auto is_named = [&] {
     const analysis::Diagnosis found = diagnosis_of(result);
-    EXPECT_GT(found.measured_s, (1 + found.expected_error) * found.healthy_s);
+    EXPECT_GT(found.measured_s, (1 + found.margin) * found.healthy_s);
     return std::ranges::any_of(found.causes, [](const analysis::Cause& cause) {
       return cause.fault == "tensor_across_nodes" ||
              std::ranges::any_of(cause.or_else, [](const auto& other) { return other.first == "tensor_across_nodes"; });

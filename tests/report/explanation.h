@@ -28,7 +28,7 @@ inline analysis::Explanation explanation(const std::string& name = "node5") {
   explained.hardware = "DGX H100";
   explained.calibration = "harness on CUDA";
   explained.cases.push_back(compared);
-  explained.diagnosis = analysis::Diagnosis{0, 0.4, 0.3, 0.39, 1, 0.056, {cause}};
+  explained.diagnosis = analysis::Diagnosis{0, 0.4, 0.3, 0.39, 1, 0.056, true, {cause}};
   explained.not_predicted = {{1, "a prediction does not know " + name}};
   return explained;
 }

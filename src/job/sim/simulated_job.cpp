@@ -46,15 +46,9 @@ std::vector<job::Samples> for_all(const program::Layout& layout, const job::Task
 // What a reader must know of where the numbers are from.
 NameValues identity_of(const config::Experiment& experiment) {
   const config::Calibration& calibration = *experiment.calibration;
-  const config::Validation::Errors& of_step = calibration.step_errors(*experiment.hardware);
-  NameValues identity{{"hardware", fmt::format("{} ({})", experiment.hardware->name, experiment.hardware->source)},
-                      {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)}};
-  if (calibration.validation.steps > 0) {
-    identity.emplace_back("expected_error",
-                          fmt::format("{} of a step (9 of 10 within {}), {} of a change", percent(of_step.mean),
-                                      percent(of_step.nine_of_ten), percent(calibration.validation.change.mean)));
-  }
-  return identity;
+  return {{"hardware", fmt::format("{} ({})", experiment.hardware->name, experiment.hardware->source)},
+          {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)},
+          {"expected_error", sim::expected_error_words(calibration, *experiment.hardware)}};
 }
 
 }  // namespace

@@ -19,10 +19,9 @@ Json cause_json(const analysis::Cause& cause) {
 Json diagnosis_json(const store::Result& result, const analysis::Explanation& explanation) {
   if (!explanation.diagnosis) return nullptr;
   const analysis::Diagnosis& d = *explanation.diagnosis;
-  Json out = {{"case", result.at(d).name},          {"text", diagnosis_words(explanation)},
-              {"measured_s", d.measured_s},         {"healthy_s", d.healthy_s},
-              {"explained_s", d.explained_s},       {"compute_factor", d.compute_factor},
-              {"expected_error", d.expected_error}, {"causes", Json::array()}};
+  Json out = {{"case", result.at(d).name}, {"text", diagnosis_words(explanation)}, {"measured_s", d.measured_s},
+              {"healthy_s", d.healthy_s},  {"explained_s", d.explained_s},         {"compute_factor", d.compute_factor},
+              {"margin", d.margin},        {"error_is_known", d.error_is_known},   {"causes", Json::array()}};
   for (const analysis::Cause& cause : d.causes) out["causes"].push_back(cause_json(cause));
   return out;
 }

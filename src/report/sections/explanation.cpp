@@ -121,12 +121,17 @@ std::string slow_computing(const analysis::Explanation& explanation, const analy
 }
 
 bool computes_slowly(const analysis::Diagnosis& d) {
-  return d.compute_factor - 1 > d.expected_error;
+  return d.compute_factor - 1 > d.margin;
 }
 
-// More than the error of a prediction.
+// More than the prediction may be off.
 bool is_much(double seconds, const analysis::Diagnosis& d) {
-  return seconds > d.expected_error * d.healthy_s;
+  return seconds > d.margin * d.healthy_s;
+}
+
+std::string margin_words(const analysis::Diagnosis& d) {
+  return d.error_is_known ? fmt::format("the expected error of {}", percent(d.margin))
+                          : fmt::format("{}, the margin of a calibration whose error is not known", percent(d.margin));
 }
 
 std::string words_without_cause(const analysis::Explanation& explanation, const analysis::Diagnosis& d) {
@@ -135,12 +140,11 @@ std::string words_without_cause(const analysis::Explanation& explanation, const 
   const double excess_s = d.measured_s - d.healthy_s;
   if (is_much(-excess_s, d)) {
     const char* reason = explanation.of_prediction ? "" : ": its hardware file or the calibration promises too little";
-    return fmt::format("Diagnosis: the step takes {} less than {}, more than the expected error of {}{} ({}).",
-                       percent(-excess_s / d.healthy_s, 0), healthy, percent(d.expected_error), reason, both);
+    return fmt::format("Diagnosis: the step takes {} less than {}, more than {}{} ({}).",
+                       percent(-excess_s / d.healthy_s, 0), healthy, margin_words(d), reason, both);
   }
   if (!is_much(excess_s, d))
-    return fmt::format("Diagnosis: as fast as {}, within the expected error of {} ({}).", healthy,
-                       percent(d.expected_error), both);
+    return fmt::format("Diagnosis: as fast as {}, within {} ({}).", healthy, margin_words(d), both);
   const double computing_s = std::min(d.explained_s - d.healthy_s, excess_s);
   if (!computes_slowly(d) || computing_s <= 0)
     return fmt::format("Diagnosis: {} longer than {}, and no fault that is known here looks like it ({}).",
