@@ -38,6 +38,7 @@ std::string headline_of(const Question& question, const doctor::Fabric& fabric, 
                   plural(fabric.ranks, "rank"), plural(fabric.nodes(), "node"), show_seconds(bound.seconds));
   if (bound.with_sharp_s < bound.seconds)
     text += fmt::format(", and {} where the network's switches add up (SHARP)", show_seconds(bound.with_sharp_s));
+  if (bound.predicted_s > 0) text += fmt::format("; {} are predicted", show_seconds(bound.predicted_s));
   text += ".";
   const std::string asked = show_seconds(question.within_s);
   switch (answer_to(question, bound)) {
@@ -62,9 +63,15 @@ report::Document document_of(const Question& question, const doctor::Fabric& fab
     table.rows.push_back({limit.what, show_seconds(limit.seconds), limit.formula});
   if (fabric.nodes() > 1)
     table.rows.push_back({"with SHARP", show_seconds(bound.with_sharp_s), "the network carries size once, not twice"});
-  if (bound.ring_s > 0)
+  if (bound.predicted_s > 0) {
+    const double size = question.bytes / 1e9, on_a_link = 2 * (fabric.ranks - 1.0) / fabric.ranks * size;
+    table.rows.push_back({"predicted", show_seconds(bound.predicted_s),
+                          fmt::format("no limit: what `backend: sim` predicts of NCCL, algorithm bandwidth {:.3g} GB/s",
+                                      size / bound.predicted_s)});
     table.rows.push_back(
-        {"a ring", show_seconds(bound.ring_s), "no limit: what `backend: sim` expects of NCCL's ring here"});
+        {"predicted, ring", show_seconds(bound.ring_s),
+         fmt::format("the same with nccl_algo: Ring, bus bandwidth {:.3g} GB/s", on_a_link / bound.ring_s)});
+  }
   report::Section limits{"limits", "", {}};
   limits.add(report::Numbers{"", std::move(table)});
   limits.add(report::List{fabric.sources, report::List::Mark::none});
@@ -91,6 +98,7 @@ std::string json_of(const Question& question, const doctor::Fabric& fabric, cons
                    {"nodes", fabric.nodes()},
                    {"least_s", bound.seconds},
                    {"least_with_sharp_s", bound.with_sharp_s},
+                   {"predicted_s", bound.predicted_s > 0 ? Json(bound.predicted_s) : Json()},
                    {"ring_s", bound.ring_s > 0 ? Json(bound.ring_s) : Json()},
                    {"within_s", within},
                    {"possible", possible},

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "doctor/check.h"
-#include "sim/link_time.h"
+#include "sim/collective_time.h"
 
 namespace harness::doctor {
 namespace {
@@ -18,6 +18,7 @@ void take_gpu(const config::Hardware& hardware, Fabric& fabric) {
   fabric.links.switches_reduce_nodes = hardware.nvlink_bytes_per_s > 0 && hardware.switches_may_reduce();
   fabric.memory_bytes_per_s = hardware.memory_bytes_per_s;
   fabric.cache_bytes = hardware.l2_bytes;
+  fabric.hardware = hardware;
   std::string source = fmt::format("GPU: {}", hardware.name);
   if (hardware.nvlink_bytes_per_s > 0)
     source += fmt::format(", NVLink {:.4g} GB/s in one direction", hardware.nvlink_bytes_per_s / 1e9);
@@ -46,16 +47,20 @@ std::vector<int> node_of_ranks(const Fabric& fabric) {
   return node_of;
 }
 
-// As `backend: sim` has it, with nothing lost on the way between nodes.
-double ring_seconds(double bytes, const Fabric& fabric, const std::vector<int>& node_of) {
+// As `plan --backend sim` predicts one all-reduce of these ranks.
+double predicted_seconds(double bytes, const Fabric& fabric, const std::vector<int>& node_of, const char* nccl_algo) {
+  if (fabric.ranks < 2 || !fabric.hardware) return 0;
   const int most = std::min(fabric.ranks, fabric.ranks_per_node);
-  if (fabric.ranks < 2 || (most > 1 && fabric.links.rank_bytes_per_s == 0)) return 0;
-  const sim::Network network{fabric.links.rank_bytes_per_s, fabric.links.node_bytes_per_s,
-                             fabric.links.switches_reduce_nodes, node_of};
-  config::Calibration full_rate;
-  full_rate.network_share = 1;
-  return sim::collective_seconds(program::Collective::all_reduce, bytes, {fabric.ranks, fabric.nodes(), most, 1},
-                                 network, full_rate);
+  if (most > 1 && fabric.links.rank_bytes_per_s == 0) return 0;
+  config::Fabric stated;
+  if (fabric.hardware->node_bytes_per_s != fabric.links.node_bytes_per_s)
+    stated.node_bytes_per_s = fabric.links.node_bytes_per_s;
+  const sim::Network network = sim::network_of(*fabric.hardware, stated, node_of);
+  const config::Calibration calibration = config::calibration_named("harness");
+  config::Settings settings;
+  if (nccl_algo != nullptr) settings.nccl["nccl_algo"] = nccl_algo;
+  const sim::Spread spread{fabric.ranks, fabric.nodes(), most, 1};
+  return sim::CollectiveTime(program::Collective::all_reduce, spread, network, calibration, settings).seconds(bytes);
 }
 
 }  // namespace
@@ -145,6 +150,14 @@ Bound bound_of_all_reduce(double bytes, const Fabric& fabric) {
         {"memory of a GPU",
          fmt::format("2 x size / {}, read once and written once", rate_text(fabric.memory_bytes_per_s)), memory_s});
   }
+  double step_s = 0;
+  if (!bound.limits.empty() && fabric.hardware && fabric.ranks > 1) {
+    step_s = sim::least_step_seconds(nodes > 1);
+    bound.limits.push_back(
+        {"latency",
+         fmt::format("one step of NCCL's quickest protocol (LL) over {}", nodes > 1 ? "the network" : "NVLink"),
+         step_s});
+  }
   for (const LeastTime& limit : bound.limits) bound.seconds = std::max(bound.seconds, limit.seconds);
   if (bound.seconds == 0) {
     fail(
@@ -154,8 +167,9 @@ Bound bound_of_all_reduce(double bytes, const Fabric& fabric) {
   }
   program::Links with_sharp = fabric.links;
   with_sharp.switches_reduce_network = true;
-  bound.with_sharp_s = std::max(memory_s, over(with_sharp));
-  bound.ring_s = ring_seconds(bytes, fabric, node_of);
+  bound.with_sharp_s = std::max({memory_s, step_s, over(with_sharp)});
+  bound.predicted_s = predicted_seconds(bytes, fabric, node_of, nullptr);
+  bound.ring_s = predicted_seconds(bytes, fabric, node_of, "Ring");
   return bound;
 }
 

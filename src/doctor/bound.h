@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct Fabric {
   int ranks = 0, ranks_per_node = 0;
   program::Links links;
   double memory_bytes_per_s = 0, cache_bytes = 0;  // of one rank
+  std::optional<config::Hardware> hardware;        // of the GPUs, and of their machines where nothing was read there
   std::vector<std::string> sources;                // where the numbers are from, a sentence each
 
   int nodes() const { return (ranks + ranks_per_node - 1) / ranks_per_node; }
@@ -36,7 +38,8 @@ struct Bound {
   std::vector<LeastTime> limits;  // that hold whatever the algorithm is, where no switch of the network adds up
   double seconds = 0;             // the largest of them
   double with_sharp_s = 0;        // the same where the network's switches add up (SHARP)
-  double ring_s = 0;              // what `backend: sim` expects of a ring, links at their full rate; 0: not known
+  double predicted_s = 0;         // as `plan --backend sim` predicts it, with what NCCL chooses; 0: not known
+  double ring_s = 0;              // the same with NCCL's ring
 };
 /// The least time of an all-reduce of `bytes` on each rank: what program/links.h says of the links, and that each rank
 /// reads what it gives and writes what it gets. Throws Error where nothing is known that could limit it.

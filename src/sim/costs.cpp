@@ -156,16 +156,20 @@ Cost Costs::collective_cost(int rank_class, const program::Operation& op, progra
   }
   largest_message_bytes_ = std::max(largest_message_bytes_, bytes);
   const Spread& where = spread(rank_class, group);
-  const auto [effect, fresh] = effects_.try_emplace({kind, bytes, group, rank_class});
-  if (fresh) effect->second = nccl_effect(kind, bytes, nccl_group(where, network_), settings_);
+  auto known = collectives_.find({kind, where});
+  if (known == collectives_.end()) {
+    known = collectives_.emplace(std::pair(kind, where), CollectiveTime(kind, where, network_, calibration_, settings_))
+                .first;
+  }
+  const CollectiveTime& time = known->second;
   Cost cost;
-  cost.alone = ticks_of(collective_seconds(kind, bytes, where, network_, calibration_) * effect->second.slower);
+  cost.alone = ticks_of(time.seconds(bytes));
   if (!calibration_.software.computes_beside_tensor && !settings_.sequence_parallel &&
       is_over_tensor(classes_.set().groups[group])) {
     cost.takes = Cost::all_of_it;
     return cost;
   }
-  cost.takes = std::min(calibration_.taken_by_communication * effect->second.more_blocks, Cost::all_of_it);
+  cost.takes = std::min(calibration_.taken_by_communication * time.more_blocks(bytes), Cost::all_of_it);
   cost.keeps = calibration_.kept_by_communication;
   return cost;
 }

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <map>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "sim/collective_time.h"
 #include "sim/device_time.h"
 #include "sim/engine.h"
 #include "sim/faults.h"
@@ -49,7 +49,7 @@ class Costs {
   double largest_message_bytes_ = 0;
   int paced_class_ = -1;  // the class that was asked for last, and its costs: they are asked for class by class
   std::vector<Cost> paced_;
-  std::map<std::tuple<program::Collective, double, program::GroupId, int>, NcclEffect> effects_;
+  std::map<std::pair<program::Collective, Spread>, CollectiveTime> collectives_;
   std::map<std::pair<int, program::GroupId>, Spread> spreads_;
   std::map<std::pair<program::Axis, int>, Senders> senders_;  // by axis and offset
 };

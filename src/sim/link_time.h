@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <map>
 #include <utility>
 #include <vector>
@@ -33,6 +34,8 @@ struct Spread {
   int most_on_a_node = 1;
   int instances_on_a_node = 1;  // of the group, that leave a node at once and share its network
   double network = 1;           // share of its part of the network that the member with the least of it has
+
+  auto operator<=>(const Spread&) const = default;
 };
 Spread spread_of(const program::Group& group, const program::Layout& layout, int rank, const Network& network);
 
@@ -64,10 +67,10 @@ double network_rate(const Spread& spread, const Network& network);
 /// The same group as NCCL sees it.
 NcclGroup nccl_group(const Spread& spread, const Network& network);
 
-/// One collective of `bytes` (nccl-tests' size) by a ring: a start, its steps between nodes, and 2 (n - 1) / n (of its
-/// halves (n - 1) / n) of the bytes at the rate of the slowest link (Patarasuk and Yuan 2009). Within a node the rates
-/// are shares of NVLink's that grow with the number of ranks, as measured on A100 (VIA-Research/vTrain, 1024 sizes) and
-/// H100 (NVIDIA, dgxc-benchmarking).
+/// The law below CollectiveTime (sim/collective_time.h): one collective of `bytes` (nccl-tests' size) by a ring: a
+/// start, its steps between nodes, and 2 (n - 1) / n (of its halves (n - 1) / n) of the bytes at the rate of the
+/// slowest link (Patarasuk and Yuan 2009). Within a node the rates are shares of NVLink's that grow with the number of
+/// ranks, as measured on A100 (VIA-Research/vTrain, 1024 sizes) and H100 (NVIDIA, dgxc-benchmarking).
 double collective_seconds(program::Collective kind, double bytes, const Spread& spread, const Network& network,
                           const config::Calibration& calibration);
 

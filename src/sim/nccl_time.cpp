@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <span>
 
@@ -229,10 +230,6 @@ struct Choice {
   NcclAlgorithm algorithm = NcclAlgorithm::ring;
 };
 
-bool has(const std::vector<std::string>& list, const char* name) {
-  return std::ranges::find(list, name) != list.end();
-}
-
 const char* function_of(Collective kind) {
   if (kind == Collective::all_reduce) return "AllReduce";
   return kind == Collective::reduce_scatter ? "ReduceScatter" : "AllGather";
@@ -243,22 +240,40 @@ std::string value_of(const config::Settings& s, const char* name) {
   return found == s.nccl.end() ? "default" : found->second;
 }
 
-// What the switches do is turned on and off.
-struct InSwitches {
-  bool nvls = true, collnet = false;
+// NCCL may choose these for one kind of collective.
+struct Allowed {
+  std::vector<NcclAlgorithm> algorithms;  // in NCCL's order
+  std::vector<NcclProtocol> protocols;
+
+  bool collnet() const { return std::ranges::any_of(algorithms, is_collnet); }
 };
 
-// The first of equals, in NCCL's order.
-Choice choose(Collective kind, double bytes, const Communicator& communicator, const std::string& algorithms,
-              const std::string& protocols, InSwitches on = {}) {
-  const auto allowed_algorithms = nccl::algo_choices(algorithms).at(function_of(kind));
-  const auto allowed_protocols = nccl::proto_choices(protocols).at(function_of(kind));
-  Choice best;
-  for (const NcclAlgorithm a : nccl_algorithms) {
+Allowed allowed_for(Collective kind, const std::string& algorithms, const std::string& protocols) {
+  const auto named = [](const std::vector<std::string>& names) {
+    return [&names](auto value) { return std::ranges::find(names, name_of(value)) != names.end(); };
+  };
+  const std::vector<std::string> a = nccl::algo_choices(algorithms).at(function_of(kind)),
+                                 p = nccl::proto_choices(protocols).at(function_of(kind));
+  Allowed allowed;
+  std::ranges::copy_if(nccl_algorithms, std::back_inserter(allowed.algorithms), named(a));
+  std::ranges::copy_if(nccl_protocols, std::back_inserter(allowed.protocols), named(p));
+  return allowed;
+}
+
+// The settings turn on and off what the switches do.
+void leave_out_switches(Allowed& allowed, bool nvls, bool collnet) {
+  std::erase_if(allowed.algorithms, [&](NcclAlgorithm a) {
     const bool in_nvlink = a == NcclAlgorithm::nvls || a == NcclAlgorithm::nvls_tree;
-    if (!has(allowed_algorithms, name_of(a)) || (in_nvlink && !on.nvls) || (is_collnet(a) && !on.collnet)) continue;
-    for (const NcclProtocol p : nccl_protocols) {
-      if (!has(allowed_protocols, name_of(p)) || !communicator.can(kind, a, p)) continue;
+    return (in_nvlink && !nvls) || (is_collnet(a) && !collnet);
+  });
+}
+
+// The first of equals, in NCCL's order.
+Choice choose(Collective kind, double bytes, const Communicator& communicator, const Allowed& allowed) {
+  Choice best;
+  for (const NcclAlgorithm a : allowed.algorithms) {
+    for (const NcclProtocol p : allowed.protocols) {
+      if (!communicator.can(kind, a, p)) continue;
       const double seconds = communicator.seconds(kind, bytes, a, p);
       if (seconds < best.seconds) best = {seconds, a};
     }
@@ -276,48 +291,57 @@ const char* name_of(NcclProtocol protocol) {
   return protocol_names[static_cast<std::size_t>(protocol)];
 }
 
+double least_step_seconds(bool between_nodes) {
+  const auto quickest = [](const std::array<ByProtocol, 7>& table) {
+    return std::ranges::min(table[static_cast<std::size_t>(NcclAlgorithm::ring)]) * 1e-6;
+  };
+  return quickest(between_nodes ? network_us : nvlink_us);
+}
+
 double nccl_seconds(Collective kind, double bytes, NcclAlgorithm algorithm, NcclProtocol protocol,
                     const NcclGroup& group) {
   const Communicator communicator(group);
   return communicator.can(kind, algorithm, protocol) ? communicator.seconds(kind, bytes, algorithm, protocol) : 0;
 }
 
-NcclEffect nccl_effect(Collective kind, double bytes, const NcclGroup& group, const config::Settings& settings) {
+NcclEffects::NcclEffects(Collective kind, const NcclGroup& group, const config::Settings& settings) {
   const bool as_measured = settings.nccl.empty() && group.nodes == 1;
-  if (as_measured || group.ranks < 2 || kind == Collective::all_to_all || kind == Collective::send_recv) return {};
+  if (as_measured || group.ranks < 2 || kind == Collective::all_to_all || kind == Collective::send_recv) return;
   const Communicator communicator(group);
-  const InSwitches on{.nvls = value_of(settings, "nccl_nvls") != "0",
-                      .collnet = value_of(settings, "nccl_collnet") == "true"};
   const std::string algorithms = value_of(settings, "nccl_algo"), protocols = value_of(settings, "nccl_proto");
-  const Choice own = choose(kind, bytes, communicator, "default", "default");
-  const Choice known = group.nodes == 1 ? own : choose(kind, bytes, communicator, "Ring", "default");
-  const Choice forced = choose(kind, bytes, communicator, algorithms, protocols, on);
-  const auto may_be_collnet = [&] {
-    const auto allowed = nccl::algo_choices(algorithms).at(function_of(kind));
-    return has(allowed, name_of(NcclAlgorithm::collnet_direct)) || has(allowed, name_of(NcclAlgorithm::collnet_chain));
-  };
-  if (on.collnet && kind == Collective::all_reduce && group.nodes > 1 && !group.network_reduces && may_be_collnet()) {
+  const bool collnet = value_of(settings, "nccl_collnet") == "true";
+  Allowed own = allowed_for(kind, "default", "default"), forced = allowed_for(kind, algorithms, protocols);
+  const Allowed known = group.nodes == 1 ? own : allowed_for(kind, "Ring", "default");
+  const bool may_be_collnet = forced.collnet();
+  leave_out_switches(own, true, false);
+  leave_out_switches(forced, value_of(settings, "nccl_nvls") != "0", collnet);
+  if (collnet && kind == Collective::all_reduce && group.nodes > 1 && !group.network_reduces && may_be_collnet) {
     throw NotPredicted(
         "nccl_collnet needs switches between nodes that add up (SHARP): where they do, write `sharp: true` into `node` "
         "of a hardware file of your own");
   }
-  if (!std::isfinite(forced.seconds)) {
+  if (!std::isfinite(choose(kind, 1, communicator, forced).seconds)) {
     throw NotPredicted(fmt::format("NCCL ends with an error: nccl_algo {} and nccl_proto {} leave it nothing for an {}",
                                    algorithms, protocols, function_of(kind)),
                        fmt::format("of {} on {}{}", plural(group.ranks, "rank"), plural(group.nodes, "node"),
-                                   may_be_collnet() ? " (CollNet needs nccl_collnet: true, and two nodes)" : ""));
+                                   may_be_collnet ? " (CollNet needs nccl_collnet: true, and two nodes)" : ""));
   }
   const auto limit = [&](const char* name, int otherwise) {
     const std::string value = value_of(settings, name);
     return value == "default" ? otherwise : std::stoi(value);
   };
-  const int usual = communicator.blocks(own.algorithm), wanted = communicator.blocks(forced.algorithm);
-  const int blocks = std::min(std::max(wanted, limit("nccl_min_ctas", 1)), limit("nccl_max_ctas", 64));
-  // Fewer blocks than it wants move less: each at most what a channel can.
-  const int passes = kind == Collective::all_reduce ? 2 : 1;
-  const double moved = passes * (group.ranks - 1.0) / group.ranks * bytes;
-  const double least_s = moved / (blocks * communicator.channel_most());
-  return {std::max(forced.seconds, least_s) / known.seconds, static_cast<double>(blocks) / usual};
+  const int fewest = limit("nccl_min_ctas", 1), most = limit("nccl_max_ctas", 64), ranks = group.ranks;
+  at_ = [=](double bytes) -> NcclEffect {
+    const Choice usual = choose(kind, bytes, communicator, own), chosen = choose(kind, bytes, communicator, forced);
+    const double known_s = choose(kind, bytes, communicator, known).seconds;
+    const int blocks = std::min(std::max(communicator.blocks(chosen.algorithm), fewest), most);
+    // Fewer blocks than it wants move less: each at most what a channel can.
+    const int passes = kind == Collective::all_reduce ? 2 : 1;
+    const double moved = passes * (ranks - 1.0) / ranks * bytes;
+    const double least_s = moved / (blocks * communicator.channel_most());
+    return {std::max(chosen.seconds, least_s) / known_s,
+            static_cast<double>(blocks) / communicator.blocks(usual.algorithm)};
+  };
 }
 
 }  // namespace harness::sim

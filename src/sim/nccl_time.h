@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 
 #include "config/settings.h"
 #include "program/links.h"
@@ -40,6 +41,9 @@ struct NcclGroup {
   bool network_reduces = false;  // the switches between nodes add up (SHARP)
 };
 
+/// The time of the quickest step that NCCL knows, over NVLink or over the network: no all-reduce takes less.
+double least_step_seconds(bool between_nodes);
+
 /// How long NCCL expects a collective of `bytes` (nccl-tests' size) to take. 0: the algorithm does not do it here.
 /// CollNet takes several nodes and switches between them that add up (NcclGroup::network_reduces).
 double nccl_seconds(program::Collective kind, double bytes, NcclAlgorithm algorithm, NcclProtocol protocol,
@@ -50,8 +54,18 @@ struct NcclEffect {
   double slower = 1;       // how many times as long; below 1 between nodes, where something beats a ring
   double more_blocks = 1;  // how many times as many thread blocks, and so multiprocessors, it takes
 };
-/// Throws NotPredicted where the settings leave NCCL nothing to choose, with which it ends.
-NcclEffect nccl_effect(program::Collective kind, double bytes, const NcclGroup& group,
-                       const config::Settings& settings);
+
+/// The effect of the same settings on the same group, over the size.
+class NcclEffects {
+ public:
+  /// Throws NotPredicted where the settings leave NCCL nothing to choose, with which it ends.
+  NcclEffects(program::Collective kind, const NcclGroup& group, const config::Settings& settings);
+  /// Whether there is one at some size.
+  bool some() const { return at_ != nullptr; }
+  NcclEffect at(double bytes) const { return some() ? at_(bytes) : NcclEffect{}; }
+
+ private:
+  std::function<NcclEffect(double bytes)> at_;
+};
 
 }  // namespace harness::sim

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "node_fixture.h"
+#include "sim/collective_time.h"
 #include "support/errors.h"
 
 namespace harness::doctor {
@@ -30,6 +31,31 @@ TEST(Bound, FourteenGigabytesOnSixteenNodes) {
   EXPECT_NEAR(bound.with_sharp_s, 35e-3, 1e-9);
   EXPECT_GE(bound.ring_s, bound.seconds);  // what is expected is no less than what is possible
   EXPECT_LT(bound.ring_s, 1.2 * bound.seconds);
+}
+
+// Doctor expects what a prediction expects; nothing is faster than its limit, and no ring than its links.
+TEST(Bound, WhatIsExpectedIsWhatSimPredicts) {
+  for (const char* machine : {"dgx-a100", "dgx-h100", "hgx-b200", "p4d", "p5"}) {
+    const config::Hardware hardware = config::hardware_named(machine);
+    const config::Calibration calibration = config::calibration_named("harness");
+    for (const int ranks : {2, 4, 8, 16, 128, 1024}) {
+      const Fabric fabric = fabric_of(hardware, ranks);
+      std::vector<int> node_of;
+      for (int rank = 0; rank < ranks; ++rank) node_of.push_back(rank / 8);
+      const sim::Network network = sim::network_of(hardware, {}, node_of);
+      const sim::Spread spread{ranks, fabric.nodes(), std::min(ranks, 8), 1};
+      const sim::CollectiveTime sim(program::Collective::all_reduce, spread, network, calibration, {});
+      for (const double bytes : {8.0, 65536.0, 1e6, 1e9, 14e9}) {
+        SCOPED_TRACE(fmt::format("{}, {} ranks, {} B", machine, ranks, bytes));
+        const Bound bound = bound_of_all_reduce(bytes, fabric);
+        EXPECT_DOUBLE_EQ(bound.predicted_s, sim.seconds(bytes));
+        EXPECT_GE(bound.predicted_s, bound.with_sharp_s);
+        EXPECT_GE(bound.ring_s, bound.seconds);
+        EXPECT_GE(bound.with_sharp_s, 0.6e-6);  // a step
+        EXPECT_GE(bound.ring_s, 2 * (ranks - 1.0) / ranks * bytes / hardware.nvlink_bytes_per_s);
+      }
+    }
+  }
 }
 
 TEST(Bound, OnOneMachineItIsNvlinks) {

@@ -153,8 +153,7 @@ TEST(Exactness, ACollectiveOnAnIdleFabricTakesItsFormula) {
     const SimulatedStep step = simulate(classes, [&](int k, OperationId id) { return costs(k, id); });
     const Spread spread{c.ranks, c.ranks / c.per_node, c.per_node, 1};
     const auto formula = [&](program::Collective kind, double bytes) {
-      const NcclEffect effect = nccl_effect(kind, bytes, nccl_group(spread, network), settings);
-      return effect.slower * collective_seconds(kind, bytes, spread, network, calibration);
+      return CollectiveTime(kind, spread, network, calibration, settings).seconds(bytes);
     };
     const double one = formula(c.kind, 64 << 20);
     const double closing = formula(program::Collective::all_reduce, 4);

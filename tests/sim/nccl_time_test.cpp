@@ -95,7 +95,7 @@ NcclEffect effect(std::map<std::string, std::string> nccl, double bytes, const N
                   Collective kind = Collective::all_reduce) {
   config::Settings s;
   s.nccl = std::move(nccl);
-  return nccl_effect(kind, bytes, group, s);
+  return NcclEffects(kind, group, s).at(bytes);
 }
 
 TEST(NcclEffect, IsNoneWhereNothingIsForcedOrWhatNcclChoosesAnyway) {
