@@ -48,8 +48,9 @@ std::optional<CostEstimate> estimate_cost(const store::Result& result, const Sum
   out.confidence = result.confidence;
   out.ranks_are_gpus = result.ranks_are_gpus();
   out.before = cost_of(cost, baseline->name, ranks, baseline->tokens_per_second);
+  out.predicted = is_predicted(summary);
   if (summary.unreliable) return out;
-  for (const CaseSummary* row : summary.proven_changes()) {
+  for (const CaseSummary* row : out.predicted ? summary.predicted_changes() : summary.proven_changes()) {
     if (result.at(*row).ranks >= 1) out.after.push_back(saving_of(out, *row, result.at(*row).ranks));
   }
   std::ranges::stable_sort(out.after, std::ranges::greater(), &CaseSaving::saved_share);

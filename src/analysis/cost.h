@@ -13,13 +13,14 @@ namespace harness::analysis {
 struct CaseCost {
   std::string name;
   int ranks = 0;
-  double tokens_per_second = 0;  // measured
+  double tokens_per_second = 0;  // measured or predicted
   double duration_s = 0;         // of a change: the baseline's times its effect
   double price = 0;
 };
 
-/// A case proven faster, against the baseline. By its effect's centre and interval, which are those of the verdict, and
-/// not by the quotient of two printed rates. low and high belong to the ends of the interval: low saves least.
+/// A case proven faster (or predicted faster, in a prediction), against the baseline. By its effect's centre and
+/// interval, which are those of the verdict, and not by the quotient of two printed rates. low and high belong to the
+/// ends of the interval: low saves least.
 struct CaseSaving {
   CaseCost after;
   double gpus_recovered = 0, gpus_low = 0, gpus_high = 0;  // how many more would do the same without the change
@@ -33,8 +34,9 @@ struct CostEstimate {
   int steps = 0;          // timed ones, of all finished blocks of the baseline
   double confidence = 0;  // of the intervals of the effects
   bool ranks_are_gpus = true;
+  bool predicted = false;         // nothing was measured; `after` has what is predicted faster, without intervals
   CaseCost before;                // the baseline
-  std::vector<CaseSaving> after;  // cheapest token first; none: nothing is proven faster
+  std::vector<CaseSaving> after;  // cheapest token first; none: nothing is faster
 };
 
 /// Nothing where the baseline was not measured or its tokens are unknown. `after` is empty for an unreliable sweep,

@@ -58,6 +58,18 @@ class PredictedSweep : public ::testing::Test {
     options.ranks = ranks;
     return options;
   }
+  // With a calibration that was compared with enough steps for small changes to be called.
+  SweepOptions well_known(int ranks) {
+    std::string text = test::text_of(test::source_dir() + "/configs/calibration/harness.yaml");
+    text +=
+        "validation: {steps: 9, step_error: 1 %, step_error_90: 2 %, changes: 9, change_error: 1 %, "
+        "change_error_90: 2 %}\n"
+        "calibrated: {gpus: [h100-sxm], ranks: 1 to 4096, hidden: 1 to 65536, sequence: 1 to 65536, "
+        "message_bytes: 1 to 1000000000000}\n";
+    SweepOptions options = on(ranks);
+    options.overrides = {"calibration=" + folder_.write("known.yaml", text)};
+    return options;
+  }
   std::string said(std::vector<std::string> arguments) {
     std::ostringstream out, err;
     exit_code_ = run_cli(arguments, out, err);
@@ -74,9 +86,9 @@ class PredictedSweep : public ::testing::Test {
 // One rule for both, and both know what matters to the reader.
 TEST_F(PredictedSweep, PlanAndReportCallTheSameChangesTooClose) {
   std::vector<int> close;
-  for (const std::string smallest : {"1 %", "40 %"}) {
-    SweepOptions options = on(16);
-    options.overrides = {"measure.smallest_effect=" + smallest};
+  for (const std::string smallest : {"1 %", "90 %"}) {
+    SweepOptions options = well_known(16);
+    options.overrides.push_back("measure.smallest_effect=" + smallest);
     options.force = true;
     run(options);
     const analysis::Summary summary = analysis::summarise(store::read_result(file_));
@@ -154,6 +166,21 @@ TEST_F(PredictedSweep, SaysWhereverItIsReadThatNothingWasMeasured) {
     const std::string verdict = row["judgement"];
     EXPECT_THAT(verdict, ::testing::AnyOf("predicted", "too close to call", "(baseline)"));
   }
+}
+
+TEST_F(PredictedSweep, WhatItIsWorthIsPredictedToo) {
+  SweepOptions options = on(16);
+  options.overrides = {"combine=[{precision: bf16, micro_batch_size: 4}]", "baseline.precision=fp32",
+                       "sweep={overlap_grad_reduce: [false]}", "measure={}"};
+  run(options);
+  ASSERT_EQ(exit_code_, 0) << progress_;
+  const std::string shown = said({"show", file_, "--cost", "2", "--run-tokens", "300e9"});
+  EXPECT_THAT(shown, AllOf(HasSubstr("Predicted, not measured: the tokens/s"), HasSubstr(" recovered"),
+                           Not(HasSubstr("the measured tokens/s")), Not(HasSubstr("proven")),
+                           Not(HasSubstr("nothing to save"))));
+  const std::string report = said({"report", "--format", "md", "-o", "-", file_});
+  EXPECT_THAT(report, HasSubstr("After is the fastest combination of changes."));
+  EXPECT_THAT(report, Not(HasSubstr("single change")));
 }
 
 // With a calibration that was measured on CPU cores it is their step, and every reader speaks of ranks.
@@ -236,7 +263,7 @@ sweep: {mended: [tensor_across_nodes]}
 }
 
 TEST_F(PredictedSweep, SpeaksOfNoMeasuring) {
-  SweepOptions options = on(16);
+  SweepOptions options = well_known(16);
   options.climb = true;
   options.only = {"micro_batch_size"};
   run(options);
@@ -267,13 +294,13 @@ TEST_F(PredictedSweep, NotesWhatJitterDoesToACase) {
 }
 
 TEST_F(PredictedSweep, NothingIsProvenByIt) {
-  run(on(16));
+  run(well_known(16));
   const analysis::Summary summary = analysis::summarise(store::read_result(file_));
   EXPECT_TRUE(summary.proven_changes().empty());
   ASSERT_FALSE(summary.predicted_changes().empty());
   EXPECT_LT(summary.predicted_changes().front()->effect->ratio, 1);
   EXPECT_TRUE(std::isnan(summary.predicted_changes().front()->effect->low));
-  EXPECT_THAT(summary.warnings, ::testing::ElementsAre(HasSubstr("uncalibrated")));  // nothing about machines
+  EXPECT_THAT(summary.warnings, ::testing::IsEmpty());  // nothing about machines
 }
 
 TEST_F(PredictedSweep, IsNeitherPooledNorAHistoryNorAGate) {
@@ -301,7 +328,7 @@ TEST_F(PredictedSweep, WhatNcclWouldRefuseIsNoCase) {
 }
 
 TEST_F(PredictedSweep, ClimbsInVirtualTime) {
-  SweepOptions options = on(16);
+  SweepOptions options = well_known(16);
   options.climb = true;
   options.only = {"micro_batch_size"};
   const std::string text = run(options);

@@ -5,6 +5,7 @@
 
 #include "analysis/sizes.h"
 #include "base/units.h"
+#include "config/experiment.h"
 #include "report/context.h"
 #include "report/effect_words.h"
 #include "report/metrics.h"
@@ -73,6 +74,8 @@ void add_cost(const analysis::CostEstimate& estimate, const analysis::CaseSummar
       [&](double amount) { return show_money(amount, estimate.cost.currency); });
 }
 
+constexpr const char* not_together = " (the effects of several changes need not add up)";
+
 std::string interval_of_what(bool batches_differ, const std::string& per) {
   if (!per.empty()) return "time" + per;
   return batches_differ ? "time per token" : "step time";
@@ -109,19 +112,18 @@ Section before_after_section(const store::Result& result, const analysis::Findin
   const std::string names =
       after == nullptr ? "Before: the baseline." : fmt::format("Before: the baseline. After: {}.", after->name);
   section.add(Numbers{names, lines.take()});
+  const bool is_joint = after != nullptr && config::is_joint(result.at(*after).variable);
+  const char* kind = is_joint ? "combination of changes" : "single change";
   if (analysis::is_predicted(findings.summary)) {
-    section.add(Paragraph{
-        after == nullptr
-            ? "Predicted, not measured: no change is faster than the baseline."
-            : "Predicted, not measured. After is the fastest single change; several together were not predicted unless "
-              "a case says so, and their effects need not add up."});
+    section.add(Paragraph{after == nullptr ? "Predicted, not measured: no change is faster than the baseline."
+                                           : fmt::format("Predicted, not measured. After is the fastest {}{}.", kind,
+                                                         is_joint ? "" : not_together)});
   } else if (after != nullptr) {
-    section.add(Paragraph{fmt::format(
-        "After is the single change with the largest proven effect; its interval is that of the {}, {} {} "
-        "rounds. The other lines are medians over all blocks of a case. Several changes together were not measured "
-        "unless a case says so, and their effects need not add up.",
-        interval_of_what(batches_differ, per), findings.summary.level ? "over" : "paired within",
-        after->effect->rounds)});
+    section.add(
+        Paragraph{fmt::format("After is the {} with the largest proven effect{}; its interval is that of the {}, {} {} "
+                              "rounds. The other lines are medians over all blocks of a case.",
+                              kind, is_joint ? "" : not_together, interval_of_what(batches_differ, per),
+                              findings.summary.level ? "over" : "paired within", after->effect->rounds)});
   } else if (findings.summary.unreliable) {
     section.add(Paragraph{"The control moved, so no verdict counts."});
   } else {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "report/scale.h"
 #include "report/sections.h"
@@ -53,19 +54,24 @@ Section cost_section(const analysis::CostEstimate& estimate) {
                           estimate.cost.per_gpu_hour, estimate.cost.currency, priced_in(estimate)),
               table_of(estimate)});
   List notes;
-  notes.items.push_back(fmt::format(
-      "Based on the measured tokens/s of {} steps of the baseline and on the effects of the proven changes, with their "
-      "{:.3g} % intervals. Convergence, restarts, checkpoints and the loading of real data are not included.",
-      estimate.steps, 100 * estimate.confidence));
+  const std::string basis =
+      estimate.predicted
+          ? "Predicted, not measured: the tokens/s and the changes are those of the table of cases."
+          : fmt::format(
+                "Based on the measured tokens/s of {} of the baseline and on the effects of the proven changes, "
+                "with their {:.3g} % intervals.",
+                plural(estimate.steps, "step"), 100 * analysis::confidence);
+  notes.items.push_back(basis + " Convergence, restarts, checkpoints and the loading of real data are not included.");
   if (estimate.after.empty()) {
-    notes.items.emplace_back("No change is proven faster, so there is nothing to save yet.");
+    notes.items.emplace_back(estimate.predicted
+                                 ? "No change is predicted to be faster by more than what is too close to call."
+                                 : "No change is proven faster, so there is nothing to save yet.");
   } else {
     notes.items.push_back(
-        fmt::format("The duration after a change is the baseline's times the change; tokens/s are medians, as in the "
-                    "table of cases. What is recovered are the {0}s that the baseline would need beyond its own for "
-                    "the same rate. Saved in a year: the same work on the baseline's {0}s, in use all year. Each "
-                    "change was measured alone; together they were not measured.",
-                    priced_in(estimate)));
+        fmt::format("The duration after a change is the baseline's times the change{1}. What is recovered are the {0}s "
+                    "that the baseline would need beyond its own for the same rate. Saved in a year: the same work on "
+                    "the baseline's {0}s, in use all year. Savings of several cases need not add up.",
+                    priced_in(estimate), estimate.predicted ? "" : "; tokens/s are medians, as in the table of cases"));
   }
   if (!estimate.ranks_are_gpus) {
     notes.items.emplace_back(
