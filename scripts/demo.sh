@@ -15,5 +15,6 @@ code=0
 "$@" || code=$?
 # 4: the control moved, or a case failed; the table says which.
 [ $code = 0 ] || [ $code = 4 ] || exit $code
-echo "demo: \`./harness report results/FILE.h5\` makes a page of it; README.md goes on from here" >&2
+file=$(ls -t results/*.h5 | head -n 1)
+echo "demo: \`./harness report $file\` makes a page of it; README.md goes on from here" >&2
 echo "demo: \`./harness sweep configs/scenarios/16node-as-found.yaml --ranks 128\` brings up a slow cluster, predicted" >&2

@@ -85,7 +85,7 @@ class Search {
   bool can_run(const plan::PlannedCase& planned) {
     if (!planned.is_possible()) {
       ++best_.refused[planned.impossible];
-    } else if (!planned.notes.empty()) {
+    } else if (planned.is_alike) {
       ++best_.alike;
     } else {
       return true;

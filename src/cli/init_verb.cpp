@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
+#include "base/called.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/option_value.h"
@@ -96,12 +97,12 @@ std::string hardware_lines(const First& f) {
 std::string text_of(const First& f, const std::string& path) {
   std::string out = schema_line();
   out += fmt::format(
-      "# Written by `harness init` for {} on this machine ({}). Change what you like:\n"
-      "# `harness variables` lists all that a configuration may say, `harness variables NAME` explains one.\n"
+      "# Written by `harness init` for {1} on this machine ({2}). Change what you like:\n"
+      "# `{0} variables` lists all that a configuration may say, `{0} variables NAME` explains one.\n"
       "#\n"
-      "#     harness plan {} --ranks {}\n"
-      "#     mpirun -np {} harness sweep {}\n",
-      plural(f.ranks, "rank"), f.machine, shell_word(path), f.ranks, f.ranks, shell_word(path));
+      "#     {0} plan {3} --ranks {4}\n"
+      "#     mpirun -np {4} {0} sweep {3}\n",
+      called(), plural(f.ranks, "rank"), f.machine, shell_word(path), f.ranks);
   out += fmt::format("backend: {}\n", config::name_of(f.backend));
   out += "model: " + f.model + (f.on_gpus() ? "             # a preset; harness variables model\n" : "\n");
   out += hardware_lines(f);
@@ -200,11 +201,11 @@ int init(const InitOptions& options, std::ostream& out) {
   const FirstConfiguration first = first_configuration(machine, options);
   write_output(options.output, first.text, false);
   out << fmt::format(
-      "wrote {}: {}\n\nNext, look at the plan, which needs neither MPI nor a GPU, and measure:\n\n"
-      "  harness plan {} --ranks {}\n"
-      "  mpirun -np {}{} harness sweep {}\n",
-      options.output, first.summary, shell_word(options.output), first.ranks, first.ranks,
-      first.crowded ? " --oversubscribe" : "", shell_word(options.output));
+      "wrote {5}: {2}\n\nNext, look at the plan, which needs neither MPI nor a GPU, and measure:\n\n"
+      "  {0} plan {1} --ranks {3}\n"
+      "  mpirun -np {3}{4} {0} sweep {1}\n",
+      called(), shell_word(options.output), first.summary, first.ranks, first.crowded ? " --oversubscribe" : "",
+      options.output);
   return 0;
 }
 

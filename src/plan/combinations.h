@@ -36,7 +36,7 @@ class Combinations {
   /// The next one in a fixed order; false after the last.
   bool next(Choice& choice) const;
 
-  /// Its case, which may be impossible, as case_of() makes it. Where it has notes, a value that it sets has no effect
+  /// Its case, which may be impossible, as case_of() makes it. Where it is alike, a value that it sets has no effect
   /// among the others, so its step is that of another combination, without it.
   PlannedCase planned(const Choice& choice) const;
 

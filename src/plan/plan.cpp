@@ -43,7 +43,13 @@ PlannedCase make_case(const Plan& plan, std::string name, const config::Change* 
   for (const config::Variable& variable : config::registry()) {
     if (!config::changes(*change, variable, experiment.baseline)) continue;
     const std::string why = variable.without_effect(known);
-    if (!why.empty()) c.notes.push_back(fmt::format("{} has no effect: {}", variable.name, why));
+    if (why.empty()) continue;
+    // The baseline's value may do something that this one then takes away.
+    const bool was_idle = !variable.without_effect(experiment.baseline).empty();
+    c.is_alike = c.is_alike || was_idle;
+    c.notes.push_back(was_idle ? fmt::format("{} has no effect: {}", variable.name, why)
+                               : fmt::format("{}={} does nothing here, unlike {}: {}", variable.name,
+                                             variable.print(c.settings), variable.print(experiment.baseline), why));
   }
   return c;
 }

@@ -20,6 +20,7 @@ struct PlannedCase {
   program::Layout layout;          // of the ranks it uses; meaningless when impossible
   std::string impossible;          // why it cannot run on these ranks, "" if it can
   std::vector<std::string> notes;  // "bucket_size has no effect: data_parallel is 1, …"
+  bool is_alike = false;           // one of these neither has an effect nor takes one away: another case has its step
   std::int64_t micro_batches = 0;  // per data-parallel replica and step (gradient accumulation)
   std::vector<std::string> uses;   // of one operation, what of the model's step it is: "qkv, forward"; by prepare()
   bool is_copy = false;            // of the baseline: what is found out about that holds for it

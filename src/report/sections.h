@@ -52,7 +52,7 @@ inline constexpr const char* uses_heading = "in the step";
 Table::Column case_column();
 /// `unit`: "/byte" where changes are of the time per byte.
 Table::Column change_column(const std::string& unit = "");
-Table::Column interval_column(double confidence = analysis::confidence);
+Table::Column interval_column(double confidence);
 Table::Column verdict_column();
 
 /// The rows of all cases, what to know of its columns, and the notes that their verdict column points to as [1], [2] ….

@@ -13,6 +13,8 @@
 #include "base/text.h"
 #include "report/case_label.h"
 #include "report/clean_text.h"
+#include "report/metrics.h"
+#include "report/sections.h"
 #include "report/table.h"
 #include "store/result.h"
 
@@ -64,12 +66,25 @@ std::map<std::string, std::string> short_names(const Table& table, std::size_t l
   return names;
 }
 
+// All columns that a table of cases may have: a sweep that has just begun has hardly any of it, and whoever follows it
+// has asked for columns that come.
+std::vector<std::string> all_headings() {
+  std::vector<std::string> headings{"case", "ranks",     change_column().heading, interval_column().heading, "verdict",
+                                    "n",    uses_heading};
+  for (const Metric& metric : case_metrics()) {
+    for (const Metric::Column& column : {metric.column, metric.column_of_operations})
+      headings.push_back(replaced(column.heading, {{'{', ""}, {'}', ""}}));
+  }
+  return headings;
+}
+
 void select_columns(Table& table, const std::vector<std::string>& wanted) {
   if (wanted.empty()) return;
   std::vector<std::string> headings;
   for (const Table::Column& column : table.columns) headings.push_back(column.heading);
   for (const std::string& name : wanted) {
-    if (std::ranges::none_of(headings, [&](const std::string& heading) { return is_called(heading, name); }))
+    const auto has_the_name = [&](const std::string& heading) { return is_called(heading, name); };
+    if (std::ranges::none_of(headings, has_the_name) && std::ranges::none_of(all_headings(), has_the_name))
       fail("--columns {}: there is no such column; allowed: {}", quote(name), join(headings, ", "));
   }
   for (std::size_t c = table.columns.size(); c-- > 1;) {

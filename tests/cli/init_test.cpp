@@ -86,9 +86,12 @@ TEST(Init, WritesAFileOnceAndSaysHowToGoOn) {
   const test::TemporaryFolder folder;
   const InitOptions options{.ranks = 2, .backend = "cpu", .output = folder / "mine.yaml"};
   std::ostringstream out;
+  setenv("HARNESS_CALLED", "/opt/site/harness", 1);  // as the launcher passes on what was typed
   EXPECT_EQ(init(options, out), 0);
-  EXPECT_THAT(out.str(), HasSubstr("harness plan " + options.output + " --ranks 2"));
-  EXPECT_THAT(out.str(), HasSubstr("harness sweep " + options.output));
+  unsetenv("HARNESS_CALLED");
+  EXPECT_THAT(out.str(), HasSubstr("  /opt/site/harness plan " + options.output + " --ranks 2"));
+  EXPECT_THAT(out.str(), HasSubstr(" /opt/site/harness sweep " + options.output));
+  EXPECT_THAT(test::text_of(options.output), HasSubstr("/opt/site/harness sweep " + options.output));
   EXPECT_THAT(test::text_of(options.output), HasSubstr("backend: cpu\n"));
   EXPECT_THAT(test::text_of(options.output), HasSubstr("# yaml-language-server: $schema="));
   const std::string before = test::text_of(options.output);

@@ -16,14 +16,14 @@ using ::testing::HasSubstr;
 
 class CombinationsTest : public ::testing::Test {
  protected:
-  Plan planned(const std::string& rest, int ranks = 8) {
+  Plan planned(const std::string& rest, int ranks = 8, const std::vector<std::string>& overrides = {}) {
     const std::string path = folder_.write("combinations.yaml", R"(name: combinations
 backend: sim
 hardware: h100-sxm
 model: gpt3-125m
 baseline: {precision: bf16, micro_batch_size: 1, global_batch_size: 64}
 )" + rest);
-    return make_plan(config::load_experiment(path), ranks);
+    return make_plan(config::load_experiment(path, overrides), ranks);
   }
 
   test::TemporaryFolder folder_;
@@ -75,7 +75,17 @@ TEST_F(CombinationsTest, SayWhatCannotRunAndWhatIsInVain) {
   EXPECT_TRUE(combinations.planned({1, 1}).is_possible());
   EXPECT_THAT(combinations.planned({1, 1}).notes, ElementsAre());
   EXPECT_THAT(combinations.planned({0, 1}).notes, ElementsAre(HasSubstr("rank_order has no effect")));
+  EXPECT_TRUE(combinations.planned({0, 1}).is_alike);
   EXPECT_THAT(combinations.planned({2, 0}).impossible, HasSubstr("12"));  // heads are not divided by 8
+}
+
+// A value that does nothing by itself is still another step where the baseline's value does something.
+TEST_F(CombinationsTest, ToTakeAnEffectAwayIsOne) {
+  const Plan plan = planned("sweep: {recompute: [selective]}\n", 8, {"baseline.recompute=full"});
+  const Combinations combinations(plan);
+  const PlannedCase selective = combinations.planned({1});
+  EXPECT_FALSE(selective.is_alike);
+  EXPECT_THAT(selective.notes, ElementsAre(HasSubstr("recompute=selective does nothing here, unlike full: ")));
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ Section cost_section(const analysis::CostEstimate& estimate) {
           : fmt::format(
                 "Based on the measured tokens/s of {} of the baseline and on the effects of the proven changes, "
                 "with their {:.3g} % intervals.",
-                plural(estimate.steps, "step"), 100 * analysis::confidence);
+                plural(estimate.steps, "step"), 100 * estimate.confidence);
   notes.items.push_back(basis + " Convergence, restarts, checkpoints and the loading of real data are not included.");
   if (estimate.after.empty()) {
     notes.items.emplace_back(estimate.predicted
