@@ -136,9 +136,30 @@ std::vector<OperationId> group_ends(const std::vector<Operation>& list, std::siz
   return ends;
 }
 
-// Places the transient buffers of one list. Returns the bytes it needs beyond `base`.
-std::int64_t place_transient(const Program& program, const std::vector<Operation>& list, std::int64_t base,
-                             Arena& arena) {
+// By buffer: whether an operation of the list touches it.
+std::vector<char> touched_by(const Program& program, const std::vector<Operation>& list) {
+  std::vector<char> touched(program.buffers.size());
+  for (const Operation& op : list) {
+    visit_accesses(op.action, [&](Access, const View& view) { touched[view.buffer] = 1; });
+  }
+  return touched;
+}
+
+// By buffer: whether its place may be another buffer's before and after. Lists share their memory, so what both of them
+// touch has a place of its own.
+std::vector<char> shares_its_place(const Program& program) {
+  const std::vector<char> in_init = touched_by(program, program.init), in_step = touched_by(program, program.step);
+  std::vector<char> shares(program.buffers.size());
+  for (std::size_t b = 0; b < shares.size(); ++b) {
+    const bool in_both = in_init[b] != 0 && in_step[b] != 0;
+    shares[b] = program.buffers[b].kind == BufferKind::transient && !in_both ? 1 : 0;
+  }
+  return shares;
+}
+
+// Places those buffers of one list. Returns the bytes it needs beyond `base`.
+std::int64_t place_transient(const Program& program, const std::vector<Operation>& list,
+                             const std::vector<char>& shares, std::int64_t base, Arena& arena) {
   const std::size_t streams = program.streams.size();
   const Lifetimes lives(program, list);
   // Members of a group are under way together: what one of them uses is in use until all are done. Given back earlier,
@@ -148,7 +169,7 @@ std::int64_t place_transient(const Program& program, const std::vector<Operation
   std::vector<Event> begins, ends;
   for (std::size_t i = 0; i < program.buffers.size(); ++i) {
     const auto b = static_cast<BufferId>(i);
-    if (program.buffers[i].kind != BufferKind::transient) continue;
+    if (shares[i] == 0) continue;
     OperationId first = std::numeric_limits<OperationId>::max(), last = -1;
     for (std::size_t s = 0; s < streams; ++s) {
       if (lives.first(b)[s] < 0) continue;
@@ -179,17 +200,18 @@ std::int64_t place_transient(const Program& program, const std::vector<Operation
 Arena plan_arena(const Program& program) {
   Arena arena;
   arena.offset_bytes.assign(program.buffers.size(), 0);
+  const std::vector<char> shares = shares_its_place(program);
   std::int64_t at = 0;
   for (std::size_t b = 0; b < program.buffers.size(); ++b) {
-    if (program.buffers[b].kind == BufferKind::transient) continue;
+    if (shares[b] != 0) continue;
     arena.offset_bytes[b] = at;
     at += aligned(program.buffers[b].bytes());
   }
   arena.persistent_bytes = at;
   // init and step are never under way together and transient contents do not survive a list: they share the memory.
-  // A buffer used in both lists is placed for the step; init then uses the same place, so it must be used in one only.
-  arena.transient_bytes =
-      std::max(place_transient(program, program.init, at, arena), place_transient(program, program.step, at, arena));
+  const std::int64_t init_bytes = place_transient(program, program.init, shares, at, arena);
+  const std::int64_t step_bytes = place_transient(program, program.step, shares, at, arena);
+  arena.transient_bytes = std::max(init_bytes, step_bytes);
   arena.bytes = arena.persistent_bytes + arena.transient_bytes;
   return arena;
 }

@@ -326,6 +326,31 @@ TEST(Arena, MembersOfAFusedGroupShareNoMemory) {
   }
 }
 
+// Lists share memory: what both of them touch lies where neither puts anything else.
+TEST(Arena, WhatBothListsTouchHasAPlaceOfItsOwn) {
+  for (const std::int64_t others : {1, 64, 1024}) {
+    ProgramBuilder b({"compute"});
+    const View both = b.buffer("both", DType::f32, 64), a = b.buffer("a", DType::f32, others),
+               c = b.buffer("c", DType::f32, 3 * others);
+    b.emit(0, Fill{a, 1}, {"a"});
+    b.emit(0, Fill{both, 1}, {"both"});
+    b.emit(0, Gelu{a, a}, {"use of a"});
+    b.begin_step();
+    b.emit(0, Fill{both, 1}, {"both"});
+    b.emit(0, Fill{c, 1}, {"c"});
+    b.emit(0, Gelu{both, both}, {"use of both"});
+    const Program p = b.take();
+    const Arena arena = plan_arena(p);
+    const auto begin = [&](const View& v) { return arena.offset_bytes.at(v.buffer); };
+    const auto end = [&](const View& v) { return begin(v) + p.buffer_of(v).bytes(); };
+    for (const View& other : {a, c}) {
+      EXPECT_TRUE(end(other) <= begin(both) || end(both) <= begin(other)) << others;
+      EXPECT_LE(end(other), arena.bytes);
+    }
+    EXPECT_LE(end(both), arena.bytes);
+  }
+}
+
 TEST(Arena, ReusesMemory) {
   // The gradients that travel between layers can take turns in two places. What is being reduce-scattered cannot:
   // nothing orders it before a later layer's product.
