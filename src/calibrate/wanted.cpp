@@ -58,7 +58,8 @@ Wanted wanted_by(const plan::Plan& plan) {
         if (const auto* m = std::get_if<program::Matmul>(&op.action)) {
           add_once(wanted.products, {m->m, m->n, m->k, m->transpose_a, m->transpose_b});
         } else if (const auto* a = std::get_if<program::Attention>(&op.action)) {
-          add_once(wanted.attentions, {a->shape.batch, a->shape.heads, a->shape.head_dim, a->shape.query_length});
+          add_once(wanted.attentions,
+                   {a->shape.batch, a->shape.heads, a->shape.head_dim, a->shape.query_length, a->shape.group});
         } else if (program::is_communication(op.action)) {
           largest = std::max(largest, program::message_bytes(program, op.action));
         }

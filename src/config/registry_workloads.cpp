@@ -32,7 +32,7 @@ constexpr std::int64_t longest_side = std::int64_t{1} << 24;  // along one side
 constexpr int max_repetitions = 1000;
 
 const std::vector<std::string> gemm_parts{"m", "n", "k", "transpose"};
-const std::vector<std::string> attention_parts{"batch", "heads", "head_dim", "sequence"};
+const std::vector<std::string> attention_parts{"batch", "heads", "kv_heads", "head_dim", "sequence"};
 
 [[noreturn]] void unknown_part(std::string_view key, const std::vector<std::string>& parts) {
   fail("found {}; allowed: {}{}", quote(key), join(parts, ", "), did_you_mean(nearest(key, parts)));
@@ -73,20 +73,28 @@ std::string print_gemm(const Settings& s) {
 
 void parse_attention_shape(Settings& settings, std::string_view text) {
   AttentionProblem shape = settings.attention_shape;
-  constexpr std::string_view example = "{batch: 1, heads: 16, head_dim: 128, sequence: 2048}";
+  std::int64_t kv_heads = shape.group == 1 ? 0 : shape.kv_heads();  // 0: as many as heads
+  constexpr std::string_view example = "{batch: 1, heads: 16, kv_heads: 4, head_dim: 128, sequence: 2048}";
   each_part(text, example, [&](std::string_view key, std::string_view value) {
-    const std::array<Choice<std::int64_t*>, 4> sides{{{"batch", &shape.batch},
+    const std::array<Choice<std::int64_t*>, 5> sides{{{"batch", &shape.batch},
                                                       {"heads", &shape.heads},
+                                                      {"kv_heads", &kv_heads},
                                                       {"head_dim", &shape.head_dim},
                                                       {"sequence", &shape.sequence}}};
     parse_side(key, value, sides, attention_parts);
   });
+  if (kv_heads == 0) kv_heads = shape.heads;
+  if (shape.heads % kv_heads != 0) {
+    fail("found {}; kv_heads (here {}) must divide heads (here {})", quote(text), kv_heads, shape.heads);
+  }
+  shape.group = shape.heads / kv_heads;
   settings.attention_shape = shape;
 }
 
 std::string print_attention_shape(const Settings& s) {
   const AttentionProblem& a = s.attention_shape;
-  return fmt::format("{{batch: {}, heads: {}, head_dim: {}, sequence: {}}}", a.batch, a.heads, a.head_dim, a.sequence);
+  return fmt::format("{{batch: {}, heads: {}, kv_heads: {}, head_dim: {}, sequence: {}}}", a.batch, a.heads,
+                     a.kv_heads(), a.head_dim, a.sequence);
 }
 
 std::string without_place(const Settings& s) {
@@ -150,9 +158,10 @@ std::vector<Variable> workload_variables() {
                      "the matrix product out[m, n] = a[m, k] b[k, n]", parse_gemm, print_gemm, only_gemm));
   rows.back().parts = gemm_parts;
   rows.back().purpose = Purpose::size;
-  rows.push_back(row("attention_shape", "", "{batch: N, heads: N, head_dim: N, sequence: N}",
-                     "causal self-attention on one rank", parse_attention_shape, print_attention_shape,
-                     only_attention));
+  rows.push_back(row("attention_shape", "", "{batch: N, heads: N, kv_heads: N, head_dim: N, sequence: N}",
+                     "causal self-attention on one rank; with fewer kv_heads, several heads of queries share one of "
+                     "keys and values",
+                     parse_attention_shape, print_attention_shape, only_attention));
   rows.back().parts = attention_parts;
   rows.back().purpose = Purpose::size;
   rows.push_back(row(

@@ -65,6 +65,8 @@ struct GemmShape {
 /// The compound variable `attention_shape`: causal self-attention of one rank.
 struct AttentionProblem {
   std::int64_t batch = 1, heads = 16, head_dim = 128, sequence = 2048;
+  std::int64_t group = 1;  // heads of queries that share one of keys and values
+  std::int64_t kv_heads() const { return heads / group; }
   bool operator==(const AttentionProblem&) const = default;
 };
 

@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <string_view>
+#include <tuple>
 
 #include "program/field.h"
 #include "program/view.h"
@@ -39,6 +40,10 @@ struct AttentionShape {
   bool causal = true;
   std::int64_t group = 1;
   std::int64_t kv_heads() const { return heads / group; }
+  static constexpr auto members(auto& s) {
+    return std::tie(s.batch, s.heads, s.head_dim, s.query_length, s.key_length, s.query_stride, s.key_stride, s.causal,
+                    s.group);
+  }
   auto operator<=>(const AttentionShape&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string_view>
+#include <tuple>
 
 #include "program/field.h"
 #include "program/view.h"
@@ -76,6 +77,7 @@ using AllToAll = AllToAllOf<View>;
 struct Peer {
   Axis axis = Axis::pipeline;
   int offset = 0;
+  static constexpr auto members(auto& p) { return std::tie(p.axis, p.offset); }
   bool operator==(const Peer&) const = default;
 };
 

@@ -53,6 +53,35 @@ constexpr auto parameters(T&... value) {
   return std::tuple<Parameter<T>...>{Parameter<T>{value}...};
 }
 
+// A parameter that is a struct of several values has members(): all of them, once.
+
+/// Stands for a value of any type, where only its place counts.
+struct AnyValue {
+  template <class T>
+  constexpr operator T() const;
+};
+/// How many values initialise an aggregate.
+template <class T, class... Given>
+consteval std::size_t member_count() {
+  if constexpr (requires { T{Given{}..., AnyValue{}}; }) {
+    return member_count<T, Given..., AnyValue>();
+  } else {
+    return sizeof...(Given);
+  }
+}
+template <class T>
+concept HasMembers = requires(const T& value) {
+  T::members(value);
+};
+
+/// Calls visit(member) for each member of such a parameter.
+template <HasMembers T, class Visit>
+void each_member(const T& value, Visit&& visit) {
+  const auto members = T::members(value);
+  static_assert(std::tuple_size_v<decltype(members)> == member_count<T>(), "members() lacks one");
+  std::apply([&](const auto&... member) { (visit(member), ...); }, members);
+}
+
 /// Calls on_operand(access, data) and on_parameter(value) for every field, in the order of the list.
 template <class Op, class OnOperand, class OnParameter>
 void each_field(Op& op, OnOperand&& on_operand, OnParameter&& on_parameter) {

@@ -52,22 +52,16 @@ class ParameterText {
  public:
   std::string text;
 
-  void add(const Shard& s) { each(s.axis, s.rows); }
-  void add(const Peer& p) { each(p.axis, p.offset); }
-  void add(const AttentionShape& s) {
-    each(s.batch, s.heads, s.head_dim, s.query_length, s.key_length, s.query_stride, s.key_stride, s.causal);
-  }
   template <class T>
   void add(const T& value) {
-    if constexpr (std::is_enum_v<T>) {
+    if constexpr (HasMembers<T>) {
+      each_member(value, [&](const auto& member) { add(member); });
+    } else if constexpr (std::is_enum_v<T>) {
       fmt::format_to(std::back_inserter(text), " {}", static_cast<int>(value));
     } else {
       fmt::format_to(std::back_inserter(text), " {}", value);
     }
   }
-
- private:
-  void each(const auto&... values) { (add(values), ...); }
 };
 
 }  // namespace
@@ -102,7 +96,9 @@ class Digest {
 
   template <class T>
   void add(const T& v) {
-    if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    if constexpr (HasMembers<T>) {
+      each_member(v, [&](const auto& member) { add(member); });
+    } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
       value = fnv1a(v, value);
       add(std::string_view(v).size());
     } else if constexpr (std::is_floating_point_v<T>) {
@@ -110,11 +106,6 @@ class Digest {
     } else {
       word(static_cast<std::uint64_t>(v));
     }
-  }
-  void add(const Shard& s) { each(s.axis, s.rows); }
-  void add(const Peer& p) { each(p.axis, p.offset); }
-  void add(const AttentionShape& s) {
-    each(s.batch, s.heads, s.head_dim, s.query_length, s.key_length, s.query_stride, s.key_stride, s.causal);
   }
   void add(const View& v) {
     each(v.buffer, v.offset, v.count, v.parts);

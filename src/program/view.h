@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <tuple>
 
 #include "program/dtype.h"
 #include "program/layout.h"
@@ -41,6 +42,7 @@ inline bool overlap(const View& a, const View& b) {
 struct Shard {
   Axis axis = Axis::tensor;
   std::int64_t rows = 0;
+  static constexpr auto members(auto& s) { return std::tie(s.axis, s.rows); }
 };
 
 }  // namespace harness::program

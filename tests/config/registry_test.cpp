@@ -85,7 +85,8 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"in_place", {"true", "false"}},
     {"gemm", {"{m: 1, n: 2, k: 3, transpose: none}", "{m: 4096, n: 512, k: 64, transpose: both}"}},
     {"attention_shape",
-     {"{batch: 1, heads: 2, head_dim: 8, sequence: 32}", "{batch: 4, heads: 16, head_dim: 128, sequence: 4096}"}},
+     {"{batch: 1, heads: 2, kv_heads: 2, head_dim: 8, sequence: 32}",
+      "{batch: 4, heads: 16, kv_heads: 4, head_dim: 128, sequence: 4096}"}},
     {"attention_pass", {"forward", "backward"}},
     {"repetitions", {"1", "1000"}},
     {"env", {"{}", "{A: 1}", "{A: \"x, {y}: \\\"z\\\" \\\\\", NCCL_IB_TIMEOUT: 22, PATHS: /a:/b}"}}};

@@ -94,7 +94,16 @@ TEST(FromModel, ProductsAndAttentionAreThoseOfTheStep) {
   EXPECT_NE(std::ranges::find(gemms, std::string("{m: 32, n: 192, k: 64, transpose: b}")), gemms.end());
   EXPECT_GE(gemms.size(), 10u);
   EXPECT_EQ(values_of(experiment_of("attention_shape", "attention"), 2),
-            std::vector<std::string>{"{batch: 1, heads: 4, head_dim: 16, sequence: 32}"});
+            std::vector<std::string>{"{batch: 1, heads: 4, kv_heads: 4, head_dim: 16, sequence: 32}"});
+}
+
+TEST(FromModel, AttentionHasTheKeyHeadsOfTheModel) {
+  for (const std::int64_t kv_heads : {1, 2, 4}) {
+    config::Experiment e = experiment_of("attention_shape", "attention");
+    e.model.kv_heads = kv_heads;
+    EXPECT_EQ(values_of(e, 2), std::vector<std::string>{fmt::format(
+                                   "{{batch: 1, heads: 4, kv_heads: {}, head_dim: 16, sequence: 32}}", kv_heads)});
+  }
 }
 
 using Uses = std::vector<std::string>;
