@@ -324,13 +324,12 @@ void Parser::add_doctor(DoctorOptions& o) {
                    "of static, nccl, load (default: all); static alone starts no worker and takes seconds")
       ->type_name("LIST");
   auto* against =
-      doctor->add_option("--against", o.against, "say first what has changed since the sweep in FILE, node by node")
-          ->type_name("FILE");
-  auto* record = doctor
-                     ->add_option("result", o.record,
-                                  "with --against: compare the nodes as this result file records them, not as they are")
-                     ->type_name("RESULT")
-                     ->needs(against);
+      doctor
+          ->add_option("--against", o.against,
+                       "say first what has changed since the sweep in BEFORE, node by node; with AFTER, up to "
+                       "that sweep and not to now")
+          ->expected(1, 2)
+          ->type_name("BEFORE [AFTER]");
   auto* allreduce = doctor->add_option("--allreduce", o.allreduce, "the least time that an all-reduce of SIZE can take")
                         ->type_name("SIZE")
                         ->excludes(against);
@@ -344,7 +343,6 @@ void Parser::add_doctor(DoctorOptions& o) {
       ->needs(allreduce);
   doctor->add_option("--sysroot", o.sysroot,
                      "look below this folder instead of /; {rank} in it is replaced by each rank's number");
-  for (const char* of_these_nodes : {"--stages", "--sysroot"}) record->excludes(doctor->get_option(of_these_nodes));
   for (const char* of_nodes : {"--against", "--stages", "--allreduce"})
     doctor->get_option("--explain")->excludes(doctor->get_option(of_nodes));
 }

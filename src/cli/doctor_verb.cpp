@@ -71,12 +71,12 @@ doctor::Diagnosis diagnosis_of(job::Job& job, const std::vector<doctor::Node>& n
 int print(const doctor::Diagnosis& diagnosis, const doctor::RecordedFacts& seen, const DoctorOptions& options,
           std::ostream& out) {
   std::optional<doctor::Changes> changes;
-  if (!options.against.empty()) changes = doctor::changes_since(read_doctors_record(options.against), seen);
+  if (!options.against.empty()) changes = doctor::changes_since(read_doctors_record(options.against[0]), seen);
   if (options.format == "json") {
     out << doctor_json(diagnosis, changes);
   } else {
     report::Document document = doctor_document(diagnosis, options.all);
-    if (changes) document.sections.insert(document.sections.begin(), since_section(*changes, options.against));
+    if (changes) document.sections.insert(document.sections.begin(), since_section(*changes, options.against[0]));
     out << (options.format == "md" ? report::write_markdown(document) : view(document, under_a_launcher, out).text);
   }
   return doctor::exit_code(diagnosis, options.strict);
@@ -89,7 +89,7 @@ int bound(const std::vector<doctor::Node>& nodes, const DoctorOptions& options, 
 // Before nodes are asked or judged: what is wrong with a file or a size.
 void check(const DoctorOptions& options) {
   if (!options.allreduce.empty()) check_allreduce(options);
-  if (!options.against.empty()) static_cast<void>(read_doctors_record(options.against));
+  if (!options.against.empty()) static_cast<void>(read_doctors_record(options.against[0]));
 }
 
 }  // namespace
@@ -113,8 +113,10 @@ int doctor_alone(const DoctorOptions& options, std::ostream& out) {
     out << doctor::explain(options.explain);
     return 0;
   }
-  if (!options.record.empty()) {
-    const doctor::RecordedFacts seen = read_doctors_record(options.record);
+  if (options.against.size() == 2) {
+    if (options.sysroot != "/" || !options.stages.empty())
+      fail("--against with two files looks at no node: leave out --sysroot and --stages");
+    const doctor::RecordedFacts seen = read_doctors_record(options.against[1]);
     return print(doctor::diagnose(seen.nodes), seen, options, out);
   }
   return doctor_allreduce(doctor::fabric_of(config::hardware_named(options.hardware), options.ranks), options, out);

@@ -123,18 +123,17 @@ struct SelftestOptions {
 };
 
 struct DoctorOptions {
-  std::string sysroot = "/";    // replaces "/"; may hold {rank}
-  std::string format = "text";  // text, md or json
-  std::string stages = {};      // "static,nccl,load"; "": all that are possible
-  std::string explain = {};     // a variable of NCCL to explain instead; "": none
-  bool strict = false;          // a warning is exit code 1
-  bool all = false;             // also what passed and what was left out
-  std::string against = {};     // the result file of an earlier time to compare with; "": none
-  std::string record = {};      // compare the record in this result file instead of these nodes; "": none
-  std::string allreduce = {};   // the size whose least time is asked for instead; "": none
-  std::string within = {};      // is it possible in this time; "": not asked
-  std::string hardware = {};    // on machines of this hardware file; "": on these nodes
-  int ranks = 0;                // over so many ranks; 0: as many as there are
+  std::string sysroot = "/";              // replaces "/"; may hold {rank}
+  std::string format = "text";            // text, md or json
+  std::string stages = {};                // "static,nccl,load"; "": all that are possible
+  std::string explain = {};               // a variable of NCCL to explain instead; "": none
+  bool strict = false;                    // a warning is exit code 1
+  bool all = false;                       // also what passed and what was left out
+  std::vector<std::string> against = {};  // result file of an earlier sweep, and of a later one instead of these nodes
+  std::string allreduce = {};             // the size whose least time is asked for instead; "": none
+  std::string within = {};                // is it possible in this time; "": not asked
+  std::string hardware = {};              // on machines of this hardware file; "": on these nodes
+  int ranks = 0;                          // over so many ranks; 0: as many as there are
 };
 
 struct CalibrateOptions {
@@ -152,7 +151,7 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
 /// Whether doctor() goes beyond what the kernel and the driver say; false where the options contradict each other.
 bool starts_workers(const DoctorOptions& options);
-/// What needs no look at nodes, and so no job: --explain, --hardware and a record.
+/// What needs no look at nodes, and so no job: --explain, --hardware, two files of --against.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
 /// Measures what predictions rest on and writes a hardware file and a calibration.
 int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only

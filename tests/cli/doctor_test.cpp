@@ -145,11 +145,11 @@ TEST(Doctor, SaysFirstWhatHasChangedSinceASweep) {
   const std::string monday = folder / "monday.h5", tuesday = folder / "tuesday.h5";
   write_record(monday, tree);
   tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
-  const std::string text = told(tree, {.against = monday}).text;
+  const std::string text = told(tree, {.against = {monday}}).text;
   EXPECT_THAT(text, AllOf(HasSubstr("What has changed since 20"), HasSubstr("new: fail pcie.width on dgx01: adapter"),
                           HasSubstr("hca/mlx5_2/width")));
   EXPECT_LT(text.find("hca/mlx5_2/width"), text.find("\nverdict"));
-  const auto json = nlohmann::json::parse(told(tree, {.format = "json", .against = monday}).text);
+  const auto json = nlohmann::json::parse(told(tree, {.format = "json", .against = {monday}}).text);
   EXPECT_EQ(json.at("since").at("new_findings").size(), 2u);
 
   // The same from two result files, on any machine and without a job.
@@ -174,7 +174,9 @@ TEST(Doctor, AFileWithoutARecordIsOneLine) {
   const std::string lines = err.str();
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4) << lines;
   EXPECT_THAT(lines, HasSubstr("r.h5 holds no facts of doctor's"));
-  EXPECT_EQ(run_cli({"doctor", folder / "good.h5"}, out, err), 3);  // what a file holds alone, `show` tells
+  EXPECT_EQ(run_cli({"doctor", folder / "good.h5"}, out, err), 3);
+  EXPECT_EQ(run_cli({"doctor", "--against", folder / "good.h5", folder / "good.h5", "--stages", "static"}, out, err),
+            3);
   EXPECT_EQ(out.str(), "");
 }
 
