@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "report/case_label.h"
 #include "report/clean_text.h"
+#include "report/effect_words.h"
 #include "report/metrics.h"
 #include "report/sections.h"
 #include "report/table.h"
@@ -69,8 +70,9 @@ std::map<std::string, std::string> short_names(const Table& table, std::size_t l
 // All columns that a table of cases may have: a sweep that has just begun has hardly any of it, and whoever follows it
 // has asked for columns that come.
 std::vector<std::string> all_headings() {
-  std::vector<std::string> headings{"case", "ranks",     change_column().heading, interval_column().heading, "verdict",
-                                    "n",    uses_heading};
+  constexpr double usual_confidence = 0.95;  // people name the column by its word: interval
+  std::vector<std::string> headings{
+      "case", "ranks", change_column().heading, interval_heading(usual_confidence), "verdict", "n", uses_heading};
   for (const Metric& metric : case_metrics()) {
     for (const Metric::Column& column : {metric.column, metric.column_of_operations})
       headings.push_back(replaced(column.heading, {{'{', ""}, {'}', ""}}));
