@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "program/meeting.h"
 
 namespace harness::program {
 namespace {
@@ -185,15 +186,14 @@ class Matcher {
     const Action& action = pending(role, slot).action;
     const Peer& peer = *peer_of(action);
     const int other = peer_role(role, peer);
-    const int n = set_.layout[peer.axis];
-    const auto wrapped = [n](int offset) { return ((offset % n) + n) % n; };
+    const Communicator wanted = communicator_of(set_.layout, action, role, other);
     RoleState& s = state(other);
     for (std::size_t k = s.at; k < s.end; ++k) {
       if (s.done[k - s.at]) continue;
       const Action& theirs = pending(other, k).action;
       const Peer* back = peer_of(theirs);
       if (back == nullptr || theirs.index() == action.index()) continue;  // a send meets a receive
-      if (back->axis != peer.axis || wrapped(back->offset) != wrapped(-peer.offset)) continue;
+      if (communicator_of(set_.layout, theirs, other, peer_role(other, *back)) != wanted) continue;
       Signature a = signature(role, action), b = signature(other, theirs);
       a.kind = b.kind = "message";
       if (a != b) {

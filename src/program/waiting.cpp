@@ -4,7 +4,8 @@
 #include <iterator>
 #include <limits>
 #include <map>
-#include <tuple>
+
+#include "program/meeting.h"
 
 namespace harness::program {
 namespace {
@@ -28,9 +29,6 @@ struct Circle {
   Quickest all;
   std::map<int, Quickest> of_stage;
 };
-
-// Who meets: a group by its lowest member, a pair by its ends and how one sees the other.
-using CircleKey = std::tuple<int, int, int, int>;
 
 class Meetings {
  public:
@@ -62,20 +60,17 @@ class Meetings {
       Circle*& known = groups[group];
       if (known == nullptr) {
         const int first = set_.layout.rank(set_.groups[group].first(set_.layout, at));
-        known = &circles_[{static_cast<int>(group), first, 0, 0}];
+        known = &circles_[communicator_of(set_.layout, action, rank, first)];
       }
       return *known;
     }
     const Peer& peer = *peer_of(action);
-    const int other = set_.layout.neighbour(rank, peer.axis, peer.offset), axis = static_cast<int>(peer.axis);
-    // As the sender sees it: two stages are each other's next and previous one.
-    if (std::holds_alternative<Send>(action)) return circles_[{-1 - axis, rank, other, peer.offset}];
-    return circles_[{-1 - axis, other, rank, -peer.offset}];
+    return circles_[communicator_of(set_.layout, action, rank, set_.layout.neighbour(rank, peer.axis, peer.offset))];
   }
 
   const ProgramSet& set_;
   std::vector<std::vector<const Action*>> actions_;  // by role
-  std::map<CircleKey, Circle> circles_;
+  std::map<Communicator, Circle> circles_;
 };
 
 }  // namespace

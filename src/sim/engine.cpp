@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "base/error.h"
+#include "program/meeting.h"
 
 namespace harness::sim {
 namespace {
@@ -154,28 +155,26 @@ class Engine {
   }
 
   // Whether a unit's members stand next to each other in the list follows from Operation::fused_group.
-  static int wrapped(int offset, int n) { return ((offset % n) + n) % n; }
-
   void join_circle(int c, const program::Action& action) {
     Course& course = courses_[c];
     if (const GroupId group = program::group_of(action); group >= 0) {
       if (course.circle_of_group.contains(group)) return;
       const std::vector<int> members = classes_.in_group(c, group);
-      course.circle_of_group[group] = circle({static_cast<int>(group), members.front(), -1, 0}, std::ssize(members));
+      course.circle_of_group[group] = circle(communicator_of(action, c, members.front()), std::ssize(members));
       return;
     }
     const Peer& peer = *program::peer_of(action);
     const bool sends = std::holds_alternative<program::Send>(action);
-    const int other = classes_.at_peer(c, peer), n = classes_.set().layout[peer.axis];
-    const int axis = -1 - static_cast<int>(peer.axis);
-    int& number = course.circle_of_peer[{peer.axis, peer.offset, sends}];
-    // As the sender sees it.
-    number = sends ? circle({axis, c, other, wrapped(peer.offset, n)}, 2)
-                   : circle({axis, other, c, wrapped(-peer.offset, n)}, 2);
+    course.circle_of_peer[{peer.axis, peer.offset, sends}] =
+        circle(communicator_of(action, c, classes_.at_peer(c, peer)), 2);
   }
 
-  int circle(const std::tuple<int, int, int, int>& key, std::ptrdiff_t members) {
-    const auto [it, fresh] = circle_number_.try_emplace(key, static_cast<int>(circles_.size()));
+  program::Communicator communicator_of(const program::Action& action, int c, int partner) const {
+    return program::communicator_of(classes_.set().layout, action, c, partner);
+  }
+
+  int circle(const program::Communicator& communicator, std::ptrdiff_t members) {
+    const auto [it, fresh] = circle_number_.try_emplace(communicator, static_cast<int>(circles_.size()));
     if (fresh) circles_.push_back({static_cast<int>(members), {}});
     return it->second;
   }
@@ -343,7 +342,7 @@ class Engine {
 
   const RankClasses& classes_;
   std::vector<Course> courses_;
-  std::map<std::tuple<int, int, int, int>, int> circle_number_;
+  std::map<program::Communicator, int> circle_number_;
   std::vector<Circle> circles_;
   std::vector<Meeting> meetings_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;

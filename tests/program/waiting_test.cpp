@@ -98,6 +98,23 @@ TEST(Waiting, TellsTheWaysBetweenTwoStagesApart) {
   EXPECT_EQ(waiting[1][0].stages_s, 0);
 }
 
+// One place further along two ranks is one place back, as verify() and the simulation have it: each may call it either.
+TEST(Waiting, WaysOverTheEndOfAnAxisAreTheSame) {
+  for (const int sent : {-3, -1, 1, 3}) {
+    for (const int received : {-3, -1, 1, 3}) {
+      program::ProgramSet set;
+      set.layout.size = {1, 1, 1, 2};
+      set.role_axes = program::AxisSet::of({program::Axis::pipeline});
+      program::Program first, second;
+      first.step = {communication(program::Send{{program::Axis::pipeline, sent}, {}})};
+      second.step = {communication(program::Receive{{program::Axis::pipeline, received}, {}})};
+      set.roles = {first, second};
+      const auto waiting = find_waiting(set, std::vector<std::vector<float>>{{1}, {4}});
+      EXPECT_EQ(waiting[1][0].stages_s, 3) << sent << " and " << received;
+    }
+  }
+}
+
 TEST(Waiting, DurationsStandInTheOrderOfTheProgram) {
   const program::ProgramSet set = small_set();
   const std::vector<program::Interval> timeline{
