@@ -124,10 +124,6 @@ void check_name(std::string_view name) {
   if (belongs_to_launcher(name)) {
     fail("{} cannot be in env: it belongs to the launcher and is not passed on to workers", name);
   }
-  if (name.starts_with("NCCL_") && !nccl::knows(name) && nccl::find_foreign_name(name) == nullptr) {
-    fail("NCCL 2.18 to 2.30 does not know {} and would silently ignore it{}", name,
-         did_you_mean(nccl::nearest_name(name)));
-  }
 }
 
 }  // namespace
@@ -156,6 +152,19 @@ void check_env_entry(std::string_view name, std::string_view value) {
   if (name.starts_with("NCCL_") && value.empty()) {
     fail("found ''; NCCL would use its default; leave the variable out instead");
   }
+}
+
+std::string env_warning(std::string_view name) {
+  const nccl::ForeignName* foreign = nccl::find_foreign_name(name);
+  if (!name.starts_with("NCCL_") || nccl::knows(name)) return "";
+  if (foreign != nullptr) {
+    return fmt::format("env: {} belongs to {}: {}. NCCL itself ignores it; it is passed on as it is", name,
+                       foreign->owner, foreign->note);
+  }
+  return fmt::format(
+      "env: {} is no variable of NCCL 2.18 to 2.30, which ignores names that it does not know{}. It is passed on as it "
+      "is, for a later NCCL or a plug-in that reads it",
+      name, did_you_mean(nccl::nearest_name(name)));
 }
 
 bool belongs_to_launcher(std::string_view name) {

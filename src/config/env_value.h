@@ -15,9 +15,13 @@ using EnvMap = std::map<std::string, std::string>;
 EnvMap parse_env(std::string_view text);
 std::string print_env(const EnvMap& env);
 
-/// Throws Error, which says why, for a name that is a variable of the registry, that this program or its launcher sets,
-/// or that NCCL does not know, and for a value that NCCL would misread.
+/// Throws Error, which says why, for a name that is a variable of the registry or that this program or its launcher
+/// sets, and for a value that NCCL would misread.
 void check_env_entry(std::string_view name, std::string_view value);
+
+/// What to know of a name that looks like NCCL's and that NCCL does not read: whose it is, or what may have been meant.
+/// "" for all others.
+std::string env_warning(std::string_view name);
 
 /// What a launcher sets for its processes ("OMPI_…", "SLURM_…").
 bool belongs_to_launcher(std::string_view name);

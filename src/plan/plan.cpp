@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -8,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/env_value.h"
 #include "config/experiment.h"
 #include "plan/schedule.h"
 #include "plan/why_impossible.h"
@@ -231,6 +233,13 @@ std::vector<std::string> warnings_of(const Plan& plan) {
   if (compares && e.measure.rounds < least_rounds) {
     warnings.push_back(fmt::format("measure.rounds is {}: below {} rounds most effects stay unresolved; use 12",
                                    e.measure.rounds, least_rounds));
+  }
+  std::map<std::string, std::string> of_env;  // by name: several cases may set it
+  for (const PlannedCase& planned : plan.cases) {
+    for (const auto& [name, value] : planned.settings.env) of_env.try_emplace(name, config::env_warning(name));
+  }
+  for (const auto& [name, warning] : of_env) {
+    if (!warning.empty()) warnings.push_back(warning);
   }
   return warnings;
 }

@@ -57,10 +57,21 @@ TEST(Env, NamesOfOthersAreRefused) {
     EXPECT_NE(refusal(name), "") << name;
   }
   EXPECT_THAT(refusal("NCCL_SHARP_ENABLE"), HasSubstr("nccl_collnet"));
-  EXPECT_THAT(refusal("NCCL_IB_TIMEOT"), HasSubstr("did you mean NCCL_IB_TIMEOUT?"));
   for (const char* name : {"NCCL_IB_TIMEOUT", "UCX_TLS", "OMP_WAIT_POLICY", "LD_PRELOAD", "NCCL_FASTRAK_NUM_FLOWS",
-                           "NCCL_SHARP_GROUP_SIZE_THRESH", "CUDA_DEVICE_MAX_CONNECTIONS", "_x"}) {
+                           "NCCL_SHARP_GROUP_SIZE_THRESH", "CUDA_DEVICE_MAX_CONNECTIONS", "_x", "NCCL_IB_TIMEOT",
+                           "NCCL_OF_A_LATER_VERSION", "NCCL_VERSION", "NCCL_BLOCKING_WAIT", "TORCH_NCCL_TRACE"}) {
     EXPECT_EQ(refusal(name), "") << name;
+  }
+}
+
+TEST(Env, NamesThatNcclDoesNotReadAreWarnedOf) {
+  EXPECT_THAT(env_warning("NCCL_IB_TIMEOT"), HasSubstr("did you mean NCCL_IB_TIMEOUT?"));
+  EXPECT_THAT(env_warning("NCCL_OF_A_LATER_VERSION"), HasSubstr("passed on as it is"));
+  EXPECT_THAT(env_warning("NCCL_ASYNC_ERROR_HANDLING"), HasSubstr("belongs to PyTorch"));
+  EXPECT_THAT(env_warning("NCCL_VERSION"), HasSubstr("belongs to container images"));
+  EXPECT_THAT(env_warning("NCCL_OFI_NTHREADS"), HasSubstr("belongs to the plug-in aws-ofi-nccl"));
+  for (const char* fine : {"NCCL_IB_TIMEOUT", "NCCL_TUNER_PLUGIN", "OFI_NCCL_PROTOCOL", "UCX_TLS", "PATH", "NCCL"}) {
+    EXPECT_EQ(env_warning(fine), "") << fine;
   }
 }
 

@@ -225,6 +225,17 @@ TEST(Plan, FewRoundsAreWarnedOfWhereSomethingIsCompared) {
   EXPECT_EQ(warnings_of(make_plan(e, 4)).size(), 0u);
 }
 
+// Each name once, however many cases set it.
+TEST(Plan, EnvironmentNamesThatNcclDoesNotReadAreWarnedOfOnce) {
+  config::Experiment e = small_experiment();
+  e.measure.rounds = 6;
+  e.baseline.env = {{"NCCL_IB_TIMEOT", "22"}, {"NCCL_IB_HCA", "mlx5"}};
+  add_change(e, "env", "{NCCL_BLOCKING_WAIT: 1}");
+  add_change(e, "micro_batch_size", "2");
+  const std::vector<std::string> warnings = warnings_of(make_plan(e, 4));
+  EXPECT_THAT(warnings, ::testing::UnorderedElementsAre(HasSubstr("NCCL_IB_TIMEOT"), HasSubstr("NCCL_BLOCKING_WAIT")));
+}
+
 TEST(Schedule, EveryRoundHasEveryCaseOnce) {
   for (const int n : {2, 3, 7, 12}) {
     const Plan plan = plan_of(n, 3 * n + 1, 5);
