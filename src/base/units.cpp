@@ -216,6 +216,14 @@ std::string print_bytes_exact(std::int64_t bytes) {
   return fmt::format("{} {}", bytes, names[i]);
 }
 
+std::string print_share_exact(double share) {
+  for (int digits = 6; digits <= 17; ++digits) {
+    std::string text = fmt::format("{:.{}g} %", 100 * share, digits);
+    if (parse_share(text) == share) return text;
+  }
+  return fmt::format("{}", share);
+}
+
 std::string show_bytes(double bytes) {
   static constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   return show_scaled(bytes, 1024, units);

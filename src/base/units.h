@@ -25,6 +25,8 @@ bool parse_bool(std::string_view text);
 
 /// Exact: "1 MiB", "1536 B", "25 MiB": parses back to the same number.
 std::string print_bytes_exact(std::int64_t bytes);
+/// As exact, with as many digits as it takes: "90 %", "33.333333 %".
+std::string print_share_exact(double share);
 /// Rounded to three digits for reading: "1.25 GiB", "34.1 ms", "1.23 TFLOP/s".
 std::string show_bytes(double bytes);
 std::string show_seconds(double seconds);

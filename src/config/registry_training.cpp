@@ -299,7 +299,7 @@ std::vector<Variable> training_variables() {
                           fail("found {}; allowed: above 0 % and at most 100 %, in a prediction 1000 %", quote(text));
                         s.memory_cap = share;
                       },
-                  .print = [](const Settings& s) { return fmt::format("{:.6g} %", 100 * s.memory_cap); },
+                  .print = [](const Settings& s) { return print_share_exact(s.memory_cap); },
                   .anew = Anew::program,
                   .refused_by =
                       [](const Settings& s, BackendKind backend) {

@@ -8,6 +8,8 @@
 #include "config/registry.h"
 #include "job/frame.h"
 #include "job/wire.h"
+#include "support/row_values.h"
+#include "support/soak.h"
 
 namespace harness::job {
 namespace {
@@ -80,6 +82,18 @@ TEST(Messages, ARequestComesBackAsItWas) {
   EXPECT_TRUE(back.share_gpus);
   EXPECT_EQ(back.tuning, r.tuning);
   EXPECT_EQ(back.wrap, r.wrap);
+}
+
+// Any settings that a configuration can have.
+TEST(Messages, SettingsOfAnyValuesComeBackAsTheyWere) {
+  std::mt19937_64 random(4);
+  for (int i = 0; i < test::draws(100, 5000); ++i) {
+    BlockRequest r = some_request();
+    r.settings = {};
+    for (const config::Variable& row : config::registry()) test::set_at_random(row, r.settings, random);
+    const std::string bytes = encode(JobOrder{JobOrder::Kind::run, 0, 3, {}, {{}, r, true}});
+    EXPECT_EQ(decode<JobOrder>(bytes).on.request.settings, r.settings);
+  }
 }
 
 TEST(Messages, AnOrderComesBackAsItWas) {

@@ -1,0 +1,90 @@
+// Whatever value a row takes: what it prints is that value again. Workers, results and `--set` rely on it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "config_files.h"
+#include "support/row_values.h"
+#include "support/soak.h"
+
+namespace harness::config {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(RoundTrip, EveryPrintedValueIsReadAsItself) {
+  std::mt19937_64 random(1);
+  for (const Variable& row : registry()) {
+    std::set<std::string> seen;
+    for (int i = 0; i < test::draws(1000, 100000); ++i) {
+      const std::string text = test::random_text(row, random);
+      Settings given;
+      try {
+        row.parse(given, text);
+      } catch (const Error&) {
+        continue;
+      }
+      const std::string printed = row.print(given);
+      Settings again;
+      ASSERT_NO_THROW(row.parse(again, printed)) << row.name << ": " << text << " is printed as " << printed;
+      EXPECT_EQ(again, given) << row.name << ": " << text << " is printed as " << printed;
+      seen.insert(printed);
+    }
+    EXPECT_GE(seen.size(), 2u) << row.name << ": hardly any random text is a value of it";
+  }
+}
+
+// A change says all of its value, whatever the baseline has. `env` and `mended` add to what is there.
+TEST(RoundTrip, APrintedValueReplacesAnyOther) {
+  std::mt19937_64 random(2);
+  for (const Variable& row : registry()) {
+    if (row.free_parts || row.name == "mended") continue;
+    for (int i = 0; i < test::draws(100, 10000); ++i) {
+      Settings one, other;
+      test::set_at_random(row, one, random);
+      test::set_at_random(row, other, random);
+      row.parse(other, row.print(one));
+      EXPECT_EQ(row.print(other), row.print(one)) << row.name;
+    }
+  }
+}
+
+// Two values are two cases, however near; one value is one case, however written.
+TEST(RoundTrip, AListOfASweepHasAValueTwiceOnlyIfItIsTheSame) {
+  const auto said = [](const std::string& list) {
+    return test::complaint_about("backend: cpu\nmodel: {layers: 2, hidden: 64, heads: 4, vocab: 128, sequence: 32}\n" +
+                                 ("baseline: {}\nsweep: {" + list + "}\n"));
+  };
+  EXPECT_EQ(said("memory_cap: [33.33333 %, 33.333333 %, 0.3333333333]"), "");
+  EXPECT_THAT(said("memory_cap: [50 %, 0.5]"), HasSubstr("twice"));
+  std::mt19937_64 random(3);
+  for (const Variable& row : registry()) {
+    if (row.fixed || row.free_parts || !row.honoured_on(BackendKind::cpu) || !row.honoured_by("gpt")) continue;
+    Settings one, other;
+    test::set_at_random(row, one, random);
+    test::set_at_random(row, other, random);
+    const std::string a = row.print(one), b = row.print(other);
+    if (!said(row.name + ": [" + a + "]").empty() || !said(row.name + ": [" + b + "]").empty()) continue;
+    EXPECT_THAT(said(row.name + ": [" + a + ", " + a + "]"), HasSubstr("twice")) << row.name;
+    if (a == b) continue;
+    EXPECT_THAT(said(row.name + ": [" + a + ", " + b + "]"), ::testing::Not(HasSubstr("twice"))) << row.name;
+  }
+}
+
+TEST(RoundTrip, AttentionKeepsItsKeyHeads) {
+  const Variable& row = *find_variable("attention_shape");
+  Settings s;
+  row.parse(s, "{heads: 32, kv_heads: 8}");
+  EXPECT_EQ(s.attention_shape.group, 4);
+  row.parse(s, "{heads: 64}");  // changes only what it names
+  EXPECT_EQ(s.attention_shape.kv_heads(), 8);
+  EXPECT_THAT(test::error_of([&] { row.parse(s, "{heads: 12}"); }), HasSubstr("kv_heads (here 8) must divide heads"));
+  EXPECT_EQ(s.attention_shape.heads, 64);
+  Settings whole;
+  row.parse(whole, "{heads: 12}");
+  EXPECT_EQ(whole.attention_shape.kv_heads(), 12);
+}
+
+}  // namespace
+}  // namespace harness::config
