@@ -32,7 +32,7 @@ struct Lever {
   /// in the configuration that it makes. Nothing where the peak is not known, or the variable moves it and nobody has
   /// measured or stated how far, and where it rests on a peak that the case exceeds, which is no peak.
   std::optional<double> most = {};
-  double lost = 0;  // of the step, that the same parts are known to lose
+  double lost = 0;           // of the step, that the same parts are known to lose
   std::string acts_on = {};  // "computation, data communication"
 };
 

@@ -4,8 +4,8 @@
 #include <ostream>
 
 #include "backend/backend.h"
-#include "base/error.h"
 #include "base/called.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/option_value.h"

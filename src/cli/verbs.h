@@ -18,7 +18,7 @@ struct SweepOptions {
   std::string command;  // as it was typed, for the result file
   bool force = false;
   bool resume = false;
-  bool trust_file = false;             // with resume and no configuration: run the code that the file's `env` names
+  bool trust_file = false;  // with resume and no configuration: run the code that the file's `env` names
   bool climb = false;
   std::string blocks = {};            // of a climb, at most
   std::string rounds = {};            // with resume and no configuration: the total that a complete file is extended to

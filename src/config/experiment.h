@@ -52,7 +52,7 @@ struct Measure {
   std::vector<std::pair<std::string, double>>
       weights;  // by variable: the share of the rounds that its cases take part in
   Deadlines deadlines;
-  bool usual_start = true;  // deadlines.start_s was not given: usual_start_s() of the ranks that run
+  bool usual_start = true;        // deadlines.start_s was not given: usual_start_s() of the ranks that run
   double time_budget_s = 0;       // 0: none
   double memory_limit_bytes = 0;  // per worker; 0: its share of the node
   Timelines timeline = Timelines::roles;

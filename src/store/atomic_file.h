@@ -13,9 +13,9 @@ struct Permissions {
   gid_t group = 0;
 };
 
-/// A file that appears under its name only when it is whole: written beside it, then renamed. What it replaces leaves it
-/// its permissions, and its owner where this process may give files away. A temporary file that a killed process of this
-/// machine left is removed by the next one that writes there.
+/// A file that appears under its name only when it is whole: written beside it, then renamed. What it replaces leaves
+/// it its permissions, and its owner where this process may give files away. A temporary file that a killed process of
+/// this machine left is removed by the next one that writes there.
 class AtomicFile {
  public:
   /// Makes missing directories. Throws Error if the place cannot be written or is taken, unless `overwrite`.

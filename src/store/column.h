@@ -64,9 +64,9 @@ class Columns {
   Column& number(std::string name, Access access, const Bounds& bounds) {
     using T = Type<Access>;
     static_assert(std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>);
-    const Member member = std::is_same_v<T, double>         ? Member::real
-                          : std::is_same_v<T, std::int32_t> ? Member::int32
-                                                            : Member::int64;
+    Member member = Member::int64;
+    if constexpr (std::is_same_v<T, std::int32_t>) member = Member::int32;
+    if constexpr (std::is_same_v<T, double>) member = Member::real;
     return add(std::move(name), member, access, bounds);
   }
   /// Any number of 64 bits.

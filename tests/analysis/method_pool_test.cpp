@@ -72,7 +72,7 @@ Differing expect_pool(int runs, double e) {
     const double p = page_p(y);
     EXPECT_NEAR(row.runs_differ_p.value_or(-1) / p, 1, 1e-3);
     const auto [least, most] = std::ranges::minmax(y, {}, &PageInterval::center);
-    const bool proven = p < (1 - 0.97) / tested, matters = most.center - least.center> std::log(1 + e);
+    const bool proven = p<(1 - 0.97) / tested, matters = most.center - least.center> std::log(1 + e);
     EXPECT_EQ(row.runs_differ, proven && matters);
     differing.cases += row.runs_differ;
     differing.too_little += proven && !matters;

@@ -191,9 +191,9 @@ inline std::vector<Damage> damaged_attributes() {
   for (const store::Column& column : store::run_attributes().list()) {
     StoredColumn as;
     as.bytes = 8;
-    as.sort = column.kind() == store::hdf5::Kind::text      ? H5T_STRING
-              : column.kind() == store::hdf5::Kind::float64 ? H5T_FLOAT
-                                                            : H5T_INTEGER;
+    as.sort = H5T_INTEGER;
+    if (column.kind() == store::hdf5::Kind::text) as.sort = H5T_STRING;
+    if (column.kind() == store::hdf5::Kind::float64) as.sort = H5T_FLOAT;
     int number = 0;
     for (const std::string& value : extremes(as)) {
       add(column.name, as.sort == H5T_FLOAT ? H5T_NATIVE_DOUBLE : H5T_NATIVE_INT64, value, number++);

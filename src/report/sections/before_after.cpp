@@ -115,9 +115,11 @@ Section before_after_section(const store::Result& result, const analysis::Findin
   const bool is_joint = after != nullptr && config::is_joint(result.at(*after).variable);
   const char* kind = is_joint ? "combination of changes" : "single change";
   if (analysis::is_predicted(findings.summary)) {
-    section.add(Paragraph{after == nullptr ? "Predicted, not measured: no change is faster than the baseline."
-                                           : fmt::format("Predicted, not measured. After is the fastest {}{}.", kind,
-                                                         is_joint ? "" : not_together)});
+    std::string words = "Predicted, not measured: no change is faster than the baseline.";
+    if (after != nullptr) {
+      words = fmt::format("Predicted, not measured. After is the fastest {}{}.", kind, is_joint ? "" : not_together);
+    }
+    section.add(Paragraph{std::move(words)});
   } else if (after != nullptr) {
     section.add(
         Paragraph{fmt::format("After is the {} with the largest proven effect{}; its interval is that of the {}, {} {} "

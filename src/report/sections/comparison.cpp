@@ -173,9 +173,8 @@ std::string headline_of(const analysis::Comparison& comparison) {
       ++open;
     }
   }
-  const char* first = comparison.predicted                 ? "Predicted, not measured. "
-                      : comparison.machines_differ.empty() ? ""
-                                                           : "The machines differ, so the times may. ";
+  const char* first = comparison.machines_differ.empty() ? "" : "The machines differ, so the times may. ";
+  if (comparison.predicted) first = "Predicted, not measured. ";
   return fmt::format("{}Of {} in both, B is: {}.", first, plural(std::ssize(comparison.cases), "case"),
                      counted({{slower, "slower"},
                               {faster, "faster"},
