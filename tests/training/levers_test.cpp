@@ -1,0 +1,141 @@
+// Rows of the registry that say that they leave the mathematics alone, in pairs: a new row is a lever here, too.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/why_impossible.h"
+#include "support/drawn.h"
+#include "support/row_values.h"
+#include "trained.h"
+
+namespace harness::lever_pairs {
+namespace {
+
+using config::Mathematics;
+using config::Variable;
+
+const config::Model four_layers{"tiny", 4, 64, 4, 128, 32};
+constexpr int steps = 2;
+
+struct Lever {
+  const Variable* row;
+  std::string value;
+  std::string text() const { return row->name + ": " + value; }
+};
+
+bool is_lever(const Variable& row) {
+  return !row.fixed && !row.free_parts && row.purpose == config::Purpose::setting &&
+         row.mathematics != Mathematics::another && row.honoured_on(test::tested_backend) &&
+         row.honoured_by(config::training_workload);
+}
+
+const std::vector<Lever>& levers() {
+  static const std::vector<Lever> all = [] {
+    std::vector<Lever> found;
+    for (const Variable& row : config::registry()) {
+      if (!is_lever(row)) continue;
+      for (const std::string& value : test::values_of(row)) found.push_back({&row, value});
+    }
+    return found;
+  }();
+  return all;
+}
+
+// What a pair is tried on: these ranks, two on each node, with more levers at random.
+struct Trial {
+  config::Settings settings;
+  program::Layout layout;
+  std::vector<std::string> changed;
+  bool rounded = false;
+
+  void set(const Lever& lever) {
+    lever.row->parse(settings, lever.value);
+    changed.push_back(lever.text());
+    rounded = rounded || lever.row->mathematics == Mathematics::rounded;
+  }
+  std::string text() const { return "{" + join(changed, ", ") + "} on " + program::text_of(layout); }
+};
+
+bool has_effect(const Variable& row, config::Settings settings, const program::Layout& layout) {
+  settings.ranks = layout.ranks();
+  settings.layout.replicas_of_node = layout.replicas_of_node;
+  return row.without_effect(settings).empty();
+}
+
+bool is_possible(Trial& trial, int ranks) {
+  for (const Variable& row : config::registry()) {
+    if (row.honoured_on(test::tested_backend) && !row.refused_by(trial.settings, test::tested_backend).empty())
+      return false;
+  }
+  if (!plan::why_impossible(trial.settings, std::nullopt).empty()) return false;
+  const plan::Division division =
+      plan::divide_ranks(four_layers, trial.settings, ranks, machine::Topology::node_by_node(ranks, 2));
+  trial.layout = division.layout;
+  return division.why_impossible.empty();
+}
+
+// Settings with both levers in which both have an effect, found by trying others beside them; the same in every run.
+std::optional<Trial> trial_of(const Lever& a, const Lever& b) {
+  std::mt19937_64 random(fnv1a(a.text() + " " + b.text()));
+  for (int attempt = 0; attempt < 300; ++attempt) {
+    Trial trial;
+    for (const Lever& other : levers()) {
+      const bool beside = other.row != a.row && other.row != b.row && random() % 20 == 0;
+      if (beside && attempt > 0) trial.set(other);
+    }
+    trial.set(a);
+    trial.set(b);
+    if (!is_possible(trial, random() % 2 == 0 ? 4 : 8)) continue;
+    if (has_effect(*a.row, trial.settings, trial.layout) && has_effect(*b.row, trial.settings, trial.layout))
+      return trial;
+  }
+  return std::nullopt;
+}
+
+const test::Trained& on_one_rank() {
+  static const test::Trained trained = [] {
+    config::Settings s;
+    s.micro_batch_size = s.global_batch_size;
+    return test::train(four_layers, s, {}, steps);
+  }();
+  return trained;
+}
+
+void expect_trains_as_one_rank(const Trial& trial) {
+  const test::Trained& whole = on_one_rank();
+  const test::Trained ours = test::train(four_layers, trial.settings, trial.layout, steps);
+  ASSERT_EQ(ours.losses.size(), whole.losses.size()) << trial.text();
+  for (std::size_t i = 0; i < whole.losses.size(); ++i) {
+    EXPECT_NEAR(ours.losses[i] / whole.losses[i], 1, trial.rounded ? 1e-2 : 1e-5) << trial.text();
+  }
+  test::expect_equal(ours.gradients, whole.gradients, trial.rounded ? 0.1 : 1e-4, trial.text());
+}
+
+TEST(Levers, ThatLeaveTheMathematicsAloneTrainAsOneRankInPairs) {
+  std::map<std::string, int> pairs_of;
+  for (std::size_t i = 0; i < levers().size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const Lever &a = levers()[j], &b = levers()[i];
+      if (a.row == b.row || !test::drawn(a.text() + " " + b.text(), 30)) continue;
+      const std::optional<Trial> trial = trial_of(a, b);
+      if (!trial) continue;
+      SCOPED_TRACE(a.text() + " and " + b.text());
+      expect_trains_as_one_rank(*trial);
+      ++pairs_of[a.row->name];
+      ++pairs_of[b.row->name];
+    }
+  }
+  for (const Variable& row : config::registry()) {
+    if (!is_lever(row)) continue;
+    EXPECT_FALSE(test::values_of(row).empty()) << row.name << " takes no value that row_values.h offers: add one";
+    EXPECT_TRUE(!test::soaking() || pairs_of[row.name] > 0) << row.name << " was never tried";
+  }
+}
+
+}  // namespace
+}  // namespace harness::lever_pairs
