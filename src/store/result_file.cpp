@@ -45,7 +45,7 @@ struct AppendTable : RowTable<Row> {
     case_alone.add("case", Kind::int32);
     const std::vector<char> bytes = this->dataset.read(case_alone, 0, this->dataset.rows());
     std::vector<std::int32_t> of_rows(bytes.size() / sizeof(std::int32_t));
-    std::memcpy(of_rows.data(), bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(of_rows.data(), bytes.data(), bytes.size());
     used += static_cast<std::size_t>(std::ranges::count_if(of_rows, [](std::int32_t c) { return c >= 0; }));
   }
   void append(const std::vector<Row>& rows) {

@@ -17,7 +17,7 @@ TEST(RoundTrip, EveryPrintedValueIsReadAsItself) {
   std::mt19937_64 random(1);
   for (const Variable& row : registry()) {
     std::set<std::string> seen;
-    for (int i = 0; i < test::draws(1000, 100000); ++i) {
+    for (int i = 0; i < (test::soaking() ? 100000 : 1000); ++i) {
       const std::string text = test::random_text(row, random);
       Settings given;
       try {
