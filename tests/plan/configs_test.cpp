@@ -17,22 +17,13 @@ using ::testing::HasSubstr;
 const std::filesystem::path configs = std::filesystem::path(test::source_dir()) / "configs";
 
 // How many ranks each committed configuration is written for.
-const std::map<std::string, int> ranks_of{{"laptop.yaml", 2},
-                                          {"16node.yaml", 128},
-                                          {"16node-ladder.yaml", 128},
-                                          {"tiny128.yaml", 128},
-                                          {"check-layouts.yaml", 4},
-                                          {"h200.yaml", 1},
-                                          {"collectives.yaml", 4},
-                                          {"gemm.yaml", 2},
-                                          {"gpu-short.yaml", 1},
-                                          {"first-light.yaml", 1},
-                                          {"pipeline.yaml", 8},
-                                          {"memory.yaml", 2},
-                                          {"sharding.yaml", 2},
-                                          {"llama3-8b.yaml", 64},
-                                          {"scenarios/16node-as-found.yaml", 128},
-                                          {"job.yaml", 128}};
+const std::map<std::string, int> ranks_of{
+    {"laptop.yaml", 2},      {"16node.yaml", 128},      {"16node-ladder.yaml", 128},
+    {"tiny128.yaml", 128},   {"check-layouts.yaml", 4}, {"h200.yaml", 1},
+    {"collectives.yaml", 4}, {"gemm.yaml", 2},          {"gpu-short.yaml", 1},
+    {"first-light.yaml", 1}, {"pipeline.yaml", 8},      {"memory.yaml", 2},
+    {"sharding.yaml", 2},    {"llama3-8b.yaml", 64},    {"scenarios/16node-as-found.yaml", 128},
+    {"job.yaml", 128}};
 
 Plan plan_of(const std::string& name, const std::vector<std::string>& overrides = {}) {
   return make_plan(config::load_experiment((configs / name).string(), overrides), ranks_of.at(name));
