@@ -151,12 +151,13 @@ std::vector<std::string> notes_on(const analysis::CaseSummary& row, const analys
 // Where precisions have peaks of their own, a case may be quicker with a lower MFU.
 std::string remark_on_peaks(const store::Result& result, const analysis::Summary& summary) {
   const analysis::CaseSummary* baseline = summary.baseline();
-  if (baseline == nullptr || !baseline->mfu) return "";
+  const auto has_mfu = [](const analysis::CaseSummary& row) { return row.mfu.value_or(0) > 0; };  // 0: of no FLOP
+  if (baseline == nullptr || !has_mfu(*baseline)) return "";
   const double peak = result.at(*baseline).peak_flops_per_rank;
   std::vector<double> peaks{peak};
   std::vector<std::string> names;
   const auto differs = [&](const analysis::CaseSummary& row) {
-    return row.mfu && result.at(row).peak_flops_per_rank != peak;
+    return has_mfu(row) && result.at(row).peak_flops_per_rank != peak;
   };
   for (const analysis::CaseSummary& row : summary.cases) {
     if (differs(row)) peaks.push_back(result.at(row).peak_flops_per_rank);
