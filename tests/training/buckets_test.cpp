@@ -139,6 +139,8 @@ TEST(BucketsOfASharding, TrainAsOneRank) {
     if (cell.sharding < Sharding::parameters) buckets.insert(buckets_of(cell, settings_of(cell)));
     ++trained;
   }
+  EXPECT_GT(trained, 0);
+  if (test::sanitized) return;  // hardly any cells
   EXPECT_GT(trained, 10);
   EXPECT_TRUE(buckets.contains(1) && *buckets.rbegin() > 4) << "the sizes of the buckets no longer fit the model";
 }

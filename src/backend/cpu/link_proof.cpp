@@ -1,15 +1,11 @@
 #include "backend/cpu/link_proof.h"
 
-#include <netinet/in.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 
 #include <bit>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
+#include <string>
 
 #include "base/error.h"
 
@@ -58,24 +54,6 @@ class SipState {
   std::array<std::uint64_t, 4> v_;
 };
 
-std::string text_of(const sockaddr_storage& end) {
-  const auto bytes = [](const auto& part) { return std::string(reinterpret_cast<const char*>(&part), sizeof part); };
-  if (end.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(end);
-    return "4" + bytes(v4.sin_addr) + bytes(v4.sin_port);
-  }
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(end);
-  return "6" + bytes(v6.sin6_addr) + bytes(v6.sin6_port);
-}
-
-// "" of what is no connected socket.
-std::string end_of(int descriptor, int (*ask)(int, sockaddr*, socklen_t*)) {
-  sockaddr_storage end{};
-  socklen_t length = sizeof end;
-  if (ask(descriptor, reinterpret_cast<sockaddr*>(&end), &length) != 0) return "";
-  return end.ss_family == AF_INET || end.ss_family == AF_INET6 ? text_of(end) : "";
-}
-
 }  // namespace
 
 LinkSecret draw_secret() {
@@ -83,19 +61,6 @@ LinkSecret draw_secret() {
   if (::getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(secret.size()))
     fail("the system gives no random numbers: {}", std::strerror(errno));
   return secret;
-}
-
-std::string ends_of_connection(const sockaddr_storage& here, const sockaddr_storage& there, bool here_first) {
-  const std::string listened = text_of(here), called = text_of(there);
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry("/proc/self/fd", error), end; !error && entry != end;
-       entry.increment(error)) {
-    const int descriptor = std::atoi(entry->path().filename().c_str());
-    const std::string own = end_of(descriptor, &::getsockname), other = end_of(descriptor, &::getpeername);
-    if (other.empty() || (own != listened && other != called)) continue;
-    return here_first ? own + other : other + own;
-  }
-  fail("the connection has ended");
 }
 
 std::uint64_t siphash(const std::array<char, 16>& key, std::string_view text) {
@@ -109,10 +74,10 @@ std::uint64_t siphash(const std::array<char, 16>& key, std::string_view text) {
   return state.finish();
 }
 
-std::uint64_t link_proof(const LinkSecret& lower, const LinkSecret& higher, int speaker, std::string_view ends) {
+std::uint64_t link_proof(const LinkSecret& lower, const LinkSecret& higher, int speaker) {
   std::array<char, 16> key = lower;
   for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<char>(key[i] ^ higher[i]);
-  return siphash(key, std::to_string(speaker) + ":" + std::string(ends));
+  return siphash(key, std::to_string(speaker));
 }
 
 }  // namespace harness::cpu

@@ -2,7 +2,6 @@
 
 #include <gloo/transport/address.h>
 #include <gloo/transport/context.h>
-#include <gloo/transport/tcp/address.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 #include <ifaddrs.h>
@@ -141,19 +140,14 @@ void LinkedContext::connect(int partner, const std::string& address) {
   address.copy(of_partner.data(), of_partner.size());
   const std::vector<char> peer(address.begin() + of_partner.size(), address.end());
   getPair(partner)->connect(peer);
-  const gloo::transport::tcp::Address there(peer), here(getPair(partner)->address().bytes());
-  // Gloo tells nobody its sockets. Where each pair listens on a port of its own, that tells which is whose; later
-  // versions listen once for all pairs, which they number.
-  const bool own_port = here.getSeq() == gloo::transport::tcp::Address::kSequenceNumberUnset;
-  prove(partner, of_partner,
-        own_port ? ends_of_connection(here.getSockaddr(), there.getSockaddr(), rank < partner) : "");
+  prove(partner, of_partner);
 }
 
-void LinkedContext::prove(int partner, const LinkSecret& of_partner, const std::string& ends) {
+void LinkedContext::prove(int partner, const LinkSecret& of_partner) {
   const LinkSecret& own = secrets_.at(partner);
   const bool lower = rank < partner;
   const auto proof_of = [&](int speaker) {
-    return link_proof(lower ? own : of_partner, lower ? of_partner : own, speaker, ends);
+    return link_proof(lower ? own : of_partner, lower ? of_partner : own, speaker);
   };
   std::uint64_t shown = proof_of(rank), seen = 0;
   const auto outgoing = createUnboundBuffer(&shown, sizeof shown), incoming = createUnboundBuffer(&seen, sizeof seen);
@@ -161,7 +155,7 @@ void LinkedContext::prove(int partner, const LinkSecret& of_partner, const std::
   outgoing->send(partner, proof_slot);
   outgoing->waitSend();
   incoming->waitRecv();
-  if (seen != proof_of(partner)) fail("whoever is connected does not know the secret of this job, or relays it");
+  if (seen != proof_of(partner)) fail("whoever is connected does not know the secret of this job");
 }
 
 void LinkedContext::poison() noexcept {

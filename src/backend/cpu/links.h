@@ -39,14 +39,14 @@ class LinkedContext : public gloo::Context {
   /// Where the partner connects to, and half of the secret that both prove to know. Nobody else may see it.
   std::string address(int partner);
   /// Blocks until connected. Ranks must connect all their pairs in one global order. Throws if whoever is at the other
-  /// end is not the partner, or relays what it says.
+  /// end does not know the secret.
   void connect(int partner, const std::string& address);
   /// Makes every pending and later operation on this context fail, here and, since the connections close, at peers.
   /// From any thread.
   void poison() noexcept;
 
  private:
-  void prove(int partner, const LinkSecret& of_partner, const std::string& ends);
+  void prove(int partner, const LinkSecret& of_partner);
 
   std::vector<int> partners_;
   std::map<int, LinkSecret> secrets_;  // this end's, by partner

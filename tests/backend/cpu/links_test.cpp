@@ -5,10 +5,8 @@
 #include <gloo/transport/tcp/device.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <filesystem>
@@ -16,8 +14,6 @@
 #include <set>
 #include <string>
 #include <thread>
-
-#include "base/descriptor.h"
 
 namespace harness::cpu {
 namespace {
@@ -98,50 +94,6 @@ TEST(Links, WhoDoesNotKnowTheSecretIsFound) {
     const auto said = couple.connect();
     EXPECT_THAT(said, ::testing::Contains(::testing::HasSubstr("does not know the secret"))) << bit;
   }
-}
-
-/// Passes bytes on between two sockets until either ends.
-void relay(int a, int b) {
-  std::array<pollfd, 2> ends{{{a, POLLIN, 0}, {b, POLLIN, 0}}};
-  for (;;) {
-    ::poll(ends.data(), ends.size(), -1);
-    for (int from = 0; from < 2; ++from) {
-      if (ends[from].revents == 0) continue;
-      std::array<char, 4096> bytes{};
-      const ssize_t n = ::read(ends[from].fd, bytes.data(), bytes.size());
-      if (n <= 0 || ::write(ends[1 - from].fd, bytes.data(), static_cast<std::size_t>(n)) != n) {
-        ::shutdown(a, SHUT_RDWR);
-        ::shutdown(b, SHUT_RDWR);
-        return;
-      }
-    }
-  }
-}
-
-// A stranger on this machine's loopback who has taken the place of the rank that listens, and passes all that both say
-// on, the proofs too.
-TEST(Links, WhoStandsBetweenIsFound) {
-  Couple couple;
-  const sockaddr_in real = socket_of(couple.of_first);
-  const Descriptor between(::socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in& told = socket_of(couple.of_first);
-  told.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  told.sin_port = 0;
-  socklen_t length = sizeof told;
-  ASSERT_EQ(::bind(between.number(), reinterpret_cast<sockaddr*>(&told), sizeof told), 0);
-  ASSERT_EQ(::listen(between.number(), 1), 0);
-  ASSERT_EQ(::getsockname(between.number(), reinterpret_cast<sockaddr*>(&told), &length), 0);
-  std::thread stranger([&] {
-    const Descriptor caller(::accept(between.number(), nullptr, nullptr)), called(::socket(AF_INET, SOCK_STREAM, 0));
-    if (::connect(called.number(), reinterpret_cast<const sockaddr*>(&real), sizeof real) == 0)
-      relay(caller.number(), called.number());
-  });
-  const auto said = couple.connect();
-  couple.first.poison();
-  couple.second.poison();
-  ::shutdown(between.number(), SHUT_RDWR);
-  stranger.join();
-  EXPECT_THAT(said, ::testing::Each(::testing::HasSubstr("relays it")));
 }
 
 // The vectors of the paper, and of its reference implementation.
