@@ -180,8 +180,9 @@ Field measure_field(Measure& m, Problems& problems) {
                     "level, pairs", name_of(usual.interval)),
       Field::scalar("seed", seed, "of weights, tokens and the order of blocks", "a whole number from 0",
                     std::to_string(usual.seed)),
-      Field::section("deadlines", std::move(deadlines), "start of a worker, each step", "",
-                     fmt::format("{}; {} s", usual_start, usual.deadlines.step_s)),
+      Field::section(
+          "deadlines", std::move(deadlines), "start of a worker, each step", "",
+          fmt::format("{} s (GPUs: 1 s more a rank), {} s", usual.deadlines.start_s, usual.deadlines.step_s)),
       Field::scalar("time_budget", positive_seconds(m.time_budget_s),
                     "fewer rounds, decided before the first result; ends settled", duration, "none"),
       Field::scalar("memory_limit", memory, "per worker", "a size such as 2 GiB", "its share of the node"),
