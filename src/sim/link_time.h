@@ -35,7 +35,7 @@ struct Spread {
   int instances_on_a_node = 1;  // of the group, that leave a node at once and share its network
   double network = 1;           // share of its part of the network that the member with the least of it has
 
-  auto operator<=>(const Spread&) const = default;
+  auto operator<=>(const Spread&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
 Spread spread_of(const program::Group& group, const program::Layout& layout, int rank, const Network& network);
 

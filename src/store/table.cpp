@@ -32,8 +32,7 @@ std::size_t length_for(const Column& column, RowSpan rows) {
 
 void write_padded(const std::string& text, std::size_t bytes, char* to) {
   const std::string kept = shortened(text, bytes);
-  std::memset(to, 0, bytes);
-  std::memcpy(to, kept.data(), kept.size());
+  std::fill(std::copy(kept.begin(), kept.end(), to), to + bytes, '\0');
 }
 
 void encode_member(const Column& column, const Field& field, const void* row, char* to) {
