@@ -7,6 +7,7 @@
 #include "analysis/how_far.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/clean_stream.h"
 #include "cli/vigil.h"
 #include "store/imprint.h"
 #include "store/result_file.h"
