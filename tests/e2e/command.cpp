@@ -15,6 +15,7 @@
 
 #include "support/files.h"
 #include "support/paths.h"
+#include "support/wait.h"
 
 namespace harness::test {
 namespace {
@@ -96,6 +97,10 @@ std::vector<pid_t> Command::tagged(const std::string& argument) const {
     return std::find(all.begin(), all.end(), parent) != all.end();
   });
   return found;
+}
+
+bool Command::leaves_no_process() const {
+  return wait_until([this] { return tagged("").empty(); });
 }
 
 void Command::kill_all(int signal) const {

@@ -28,6 +28,9 @@ class Command {
   void kill_all(int signal) const;  // every process that carries the tag
   /// Processes that carry the tag; with `argument`, those whose first argument it is ("sweep": a supervisor).
   std::vector<pid_t> tagged(const std::string& argument) const;
+  /// Waits until no process carries the tag: mpirun returns while the ranks it killed still end. False after a
+  /// time-out.
+  bool leaves_no_process() const;
   /// Waits until `text` stands in what the command wrote to stderr so far; false after the time-out.
   bool wait_for(const std::string& text, double timeout_s = 200) const;
   std::string err_so_far() const;

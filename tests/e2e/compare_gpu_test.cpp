@@ -224,7 +224,7 @@ TEST(CompareGpu, InterruptedItLeavesWhatIsDone) {
   EXPECT_EQ(o.exit_code, 143) << o.err;
   EXPECT_EQ(sides.result("harness").at("runs"), 1);
   EXPECT_THAT(o.out, HasSubstr("interrupted"));
-  EXPECT_TRUE(job.tagged("").empty());
+  EXPECT_TRUE(job.leaves_no_process());
 }
 
 TEST(CompareGpu, WrongArgumentsRunNothing) {

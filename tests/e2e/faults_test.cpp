@@ -46,7 +46,7 @@ TEST_P(Faults, EndTheirCaseAndNothingElse) {
                                            "--set measure.deadlines.step=10s"));
   const auto o = command.wait(300);
   EXPECT_EQ(o.exit_code, 4) << o.out << o.err;
-  EXPECT_TRUE(command.tagged("").empty());
+  EXPECT_TRUE(command.leaves_no_process());
   const store::Result r = store::read_result(folder / "small.h5");
   for (const store::ResultCase& c : r.cases) {
     if (c.name != "micro_batch_size=2") {
@@ -90,7 +90,7 @@ TEST(Supervisors, KilledLeaveNoWorkerBehind) {
   ::kill(supervisors.back(), SIGKILL);
   const auto o = command.wait();
   EXPECT_GT(o.exit_code, 0) << o.err;
-  EXPECT_TRUE(test::wait_until([&] { return command.tagged("").empty(); }));
+  EXPECT_TRUE(command.leaves_no_process());
   EXPECT_GE(finished_blocks(store::read_result(folder / "small.h5")), 2);
 }
 
@@ -101,7 +101,7 @@ TEST(Signals, FirstFinishesTheBlockAndKeepsAPartialResult) {
   ASSERT_TRUE(command.wait_for("[3/200]")) << command.err_so_far();
   for (const pid_t pid : command.tagged("sweep")) ::kill(pid, SIGINT);
   const auto o = command.wait();
-  EXPECT_TRUE(command.tagged("").empty());
+  EXPECT_TRUE(command.leaves_no_process());
   const store::Result r = store::read_result(folder / "small.h5");
   EXPECT_EQ(r.state, store::RunState::partial) << o.err;
   EXPECT_GE(finished_blocks(r), 3);

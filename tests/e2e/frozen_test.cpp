@@ -39,7 +39,7 @@ void freeze_one(Command& command, const std::string& result, bool worker, std::m
   const auto o = command.wait(300);
   SCOPED_TRACE((worker ? "a worker" : "the supervisor of rank " + rank) + "\n" + o.out + o.err);
   EXPECT_THAT(o.err, ::testing::Not(HasSubstr("time-out ended it")));
-  EXPECT_TRUE(command.tagged("").empty());
+  EXPECT_TRUE(command.leaves_no_process());
   if (std::filesystem::exists(result)) static_cast<void>(store::read_result(result));
   if (o.exit_code == 0) return;  // it was needed no more
   if (worker) {

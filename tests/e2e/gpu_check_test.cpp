@@ -160,7 +160,7 @@ TEST(GpuCheck, InterruptedItEndsItsRowAndWritesTheReports) {
   EXPECT_THAT(o.out, HasSubstr("reference and equalities             not run        0  interrupted"));
   EXPECT_THAT(test::text_of(folder / "table.txt"), HasSubstr("---- operations ----\n0.1.0\n9 checks passed"));
   EXPECT_THAT(test::text_of(folder / "table.txt"), HasSubstr("half a report"));
-  EXPECT_TRUE(job.tagged("").empty());
+  EXPECT_TRUE(job.leaves_no_process());
 }
 
 // A selftest whose steps at micro-batch 32 end with `at_32`; before it they are timed, as all others are, if `timed`.

@@ -64,7 +64,7 @@ void expect_one_case_lost(const Fault& fault, Place place, int rank) {
                         test::harness_job(ranks, "sweep " + config(folder)));
   const auto o = command.wait(120);
   EXPECT_EQ(o.exit_code, 4) << o.out << o.err;
-  EXPECT_TRUE(command.tagged("").empty());
+  EXPECT_TRUE(command.leaves_no_process());
   const store::Result r = store::read_result(folder / "sizes.h5");
   for (const store::ResultBlock& block : r.blocks) {
     const bool is_lost = r.at(block).name == lost;

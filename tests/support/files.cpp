@@ -1,13 +1,16 @@
 #include "support/files.h"
 
 #include <fstream>
-#include <iterator>
+#include <sstream>
+#include <utility>
 
 namespace harness::test {
 
 std::string text_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  const std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();  // catches the error of a process whose /proc vanishes, which an istreambuf_iterator throws
+  return std::move(text).str();
 }
 
 }  // namespace harness::test
