@@ -6,7 +6,7 @@
 
 namespace harness::program {
 
-/// The type of a buffer's elements. New ones go to the end: the hash of a Program counts with their order.
+/// The type of a buffer's elements.
 enum class DType : std::uint8_t { f32, bf16, i32, f16 };
 
 /// What is known of an element type wherever it is used. What each library calls it is known beside its calls, by a

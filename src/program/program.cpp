@@ -113,7 +113,7 @@ class Digest {
   }
   void add(const Label& l) { each(l.what, l.phase, l.micro_batch, l.layer, l.recomputed); }
   void add(const Operation& op) {
-    each(op.action.index(), op.stream, op.fused_group, op.label, op.waits.size());
+    each(name_of(op.action), op.stream, op.fused_group, op.label, op.waits.size());
     for (const OperationId w : op.waits) add(w);
     const auto operand = [&](Access access, const View& view) { each(access, view); };
     std::visit([&](const auto& a) { each_field(a, operand, [&](const auto& parameter) { add(parameter); }); },

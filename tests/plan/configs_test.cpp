@@ -1,12 +1,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "plan/plan.h"
+#include "plan/prepare.h"
+#include "support/files.h"
 #include "support/paths.h"
 
 namespace harness::plan {
@@ -47,6 +52,21 @@ TEST(Configs, EachLoadsAndEveryCaseIsPossible) {
     }
   }
   EXPECT_EQ(found.size(), ranks_of.size());
+}
+
+// A hash tells at --resume and between two files whether a case still runs the same step: a change of the code that
+// should leave the steps alone leaves this list alone. HARNESS_UPDATE_GOLDEN=1 writes it.
+TEST(Configs, StepsAreThoseThatAreWrittenDown) {
+  std::string lines;
+  for (const auto& [name, ranks] : ranks_of) {
+    const Plan plan = prepare(config::load_experiment((configs / name).string()), ranks, {});
+    for (const PlannedCase& c : plan.cases) {
+      lines += fmt::format("{:016x} {} {}\n", c.survey.program_hash, name, c.name);
+    }
+  }
+  const std::string path = std::string(test::source_dir()) + "/tests/plan/step_hashes.txt";
+  if (std::getenv("HARNESS_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << lines;
+  EXPECT_EQ(lines, test::text_of(path));
 }
 
 // What the head of the file says to add on several nodes.
