@@ -30,22 +30,25 @@ setup:
 	@scripts/setup.sh
 
 build:
-	@scripts/build.sh release
+	@scripts/build.sh release harness_program_bin
 
 demo:
 	@scripts/setup.sh --demo
 	@scripts/demo.sh configs/laptop.yaml 2
 
-test: setup build
+test: setup
+	@scripts/build.sh release
 	@scripts/test.sh release
 
-soak: setup build
+soak: setup
+	@scripts/build.sh release
 	@scripts/soak.sh
 
 gpu-check: build
 	@scripts/gpu_check.sh $(ROWS)
 
-bench: setup build
+bench: setup
+	@scripts/build.sh release benchmarks
 	@scripts/bench.sh
 
 accuracy: setup
@@ -61,7 +64,7 @@ install:
 
 lint:
 	@scripts/setup.sh --dev
-	@scripts/build.sh release --configure-only
+	@scripts/build.sh check --configure-only
 	@scripts/lint.sh
 
 asan: setup

@@ -11,7 +11,7 @@ for program in build/release/bench/bench_*; do
   ran=1
 done
 if [ $ran = 0 ]; then
-  echo "bench: no benchmark is built; install libbenchmark-dev (\`make setup\` does) and run \`make\`" >&2
+  echo "bench: no benchmark is built; install libbenchmark-dev (\`make setup\` does) and run \`make bench\`" >&2
   exit 1
 fi
 echo "To compare the step with PyTorch: PYTHON=... bench/compare_pytorch.sh (see bench/README.md)"

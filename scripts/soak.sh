@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs what takes too long for every change: all tests at -O2, some of them more often (HARNESS_SOAK: a job killed 200
 # times, 200 pairs of sweeps on one file, 3000 simulated sweeps under each of 23 noises), twenty sweeps in which nothing
-# changes, one in which something does, fifty of sizes that share a process, a sweep of 128 ranks; and clang-tidy on each
-# source alone, with its static analyzer. docs/testing.md has the list. All of it takes hours; PARTS="aa ranks" are some
+# changes, one in which something does, fifty of sizes that share a process, a sweep of 128 ranks; and clang-tidy
+# with its static analyzer. docs/testing.md has the list. All of it takes hours; PARTS="aa ranks" are some
 # of it: tests, aa (nothing changes), delay (something does), sizes (both, of what shares a process), predict (a
 # calibration does, and what is then measured), lint, ranks (128 of them). TESTS=REGEX are some of the tests.
 set -eu
@@ -21,7 +21,7 @@ soak() {
     delay) scripts/soak_delay.sh ;;
     sizes) scripts/soak_sizes.sh ;;
     predict) scripts/soak_predict.sh ;;
-    lint) LINT_ANALYZE=1 scripts/lint.sh ;;
+    lint) scripts/build.sh check --configure-only && LINT_ANALYZE=1 scripts/lint.sh ;;
     ranks)
       set -- mpirun $oversubscribe -np 128 ./harness sweep configs/tiny128.yaml -o "$result/tiny128.h5"
       echo "soak: $*" >&2
