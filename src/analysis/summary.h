@@ -122,9 +122,6 @@ Summary summarise(const store::Result& result, const SummaryOptions& options = {
 /// 0: fine; 4: a case failed, lost blocks cost a verdict, or the control moved.
 int exit_code(const Summary& summary);
 
-/// In a later stage of a climb, the case that has the settings where the climb started; nullptr if there is none.
-const CaseSummary* start_of_climb(const store::Result& result, const Summary& summary);
-
 /// A clock or a peak may be a little off; what exceeds a limit by a twentieth did something else.
 inline constexpr double beyond_doubt = 1.05;
 

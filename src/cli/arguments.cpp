@@ -137,9 +137,6 @@ Parser::Parser(Arguments& a) {
   sweep->add_option(
       "--wrap", a.sweep.wrap,
       "start the timed workers under this command: 'nsys profile -o b%q{HARNESS_BLOCK}-r%q{HARNESS_RANK}'");
-  sweep->add_flag("--climb", a.sweep.climb,
-                  "repeat from the best proven change until no single change is proven to help; a file per stage");
-  sweep->add_option("--blocks", a.sweep.blocks, "of a climb, all stages together, at most")->needs("--climb");
   sweep->add_flag("--force", a.sweep.force, "replace the result file if it exists; the old one is kept beside it");
   sweep->add_option("--ranks", a.sweep.ranks, "of a prediction (--backend sim): number of ranks")
       ->check(CLI::Range(1, 1 << 20));

@@ -54,7 +54,4 @@ Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputReques
 /// 5: as much as a script must know of a sweep that was stopped, which is whether to come back.
 inline constexpr int exit_partial = 5;
 
-/// What `sweep --climb` does: a stage is a sweep with a file of its own.
-int climb(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);
-
 }  // namespace harness::cli

@@ -37,7 +37,6 @@ config::Experiment take_recorded(const SweepOptions& options, int ranks, std::ve
 
 int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err) {
   if (options.resume && options.force) fail("--resume and --force contradict each other");
-  if (options.climb) return climb(job, options, out, err);
   if (options.resume && options.output.empty()) fail("--resume needs the file to continue: --resume FILE");
   if (!options.resume && options.config.empty()) fail("sweep needs a configuration, such as configs/laptop.yaml");
   if (options.trust_file && !(options.resume && options.config.empty()))

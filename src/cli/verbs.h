@@ -18,9 +18,7 @@ struct SweepOptions {
   std::string command;  // as it was typed, for the result file
   bool force = false;
   bool resume = false;
-  bool trust_file = false;  // with resume and no configuration: run the code that the file's `env` names
-  bool climb = false;
-  std::string blocks = {};            // of a climb, at most
+  bool trust_file = false;            // with resume and no configuration: run the code that the file's `env` names
   std::string rounds = {};            // with resume and no configuration: the total that a complete file is extended to
   int ranks = 0, ranks_per_node = 0;  // of a prediction; 0: not given
   std::string require = {};           // "healthy": no failure of doctor's

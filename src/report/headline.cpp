@@ -187,19 +187,6 @@ std::string too_few_words(const store::Result& result, const analysis::Summary& 
   return names.empty() ? "" : " Too few rounds for a verdict on " + join_first(names, max_shown) + ".";
 }
 
-// "Stage 4 of a climb: 3 proven changes made the step 6.26 times as fast. "
-std::string climbed(const store::Result& result, const analysis::Summary& summary) {
-  if (result.climb.empty()) return "";
-  const std::size_t changes = result.climb.size();
-  std::string text =
-      fmt::format("Stage {} of a climb, after {}", changes + 1,
-                  plural(std::ssize(result.climb), analysis::is_predicted(summary) ? "change" : "proven change"));
-  const analysis::CaseSummary* start = analysis::start_of_climb(result, summary);
-  if (start != nullptr && start->effect && start->effect->verdict == analysis::Verdict::slower)
-    text += fmt::format(": {:.3g} times as fast as at the start", start->effect->ratio);
-  return text + ". ";
-}
-
 // " Lost: 2 blocks of a=1, rank 1 on vm: worker killed by signal 9 (kill) …", by case with the reason of its first.
 std::string lost_words(const analysis::Summary& summary) {
   std::vector<std::string> parts;
@@ -262,7 +249,6 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
     const std::string standing = result.standing.empty() ? "" : ", " + result.standing;
     text = fmt::format("Partial ({} of {} blocks{}). ", far.blocks_done, far.blocks, standing);
   }
-  text += climbed(result, summary);
   if (analysis::is_predicted(summary))
     return text + what_was_predicted(result, summary) + scaling_words(result, sort_out(result, summary));
   if (!summary.unreliable) {

@@ -19,8 +19,6 @@ Section overview_section(const store::Result& result, const analysis::Summary& s
 Section before_after_section(const store::Result& result, const analysis::Findings& findings);
 /// What each fix of a ladder adds; no pieces without one.
 Section ladder_section(const store::Result& result, const analysis::Summary& summary);
-/// The stages of a climb up to this file; no pieces in the first or without one.
-Section climb_section(const store::Result& result, const analysis::Summary& summary);
 /// What a training run takes and costs, before and after each proven change.
 Section cost_section(const analysis::CostEstimate& estimate);
 /// Where one profiled step of each case went.

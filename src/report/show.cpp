@@ -23,9 +23,8 @@ Document show_document(const store::Result& result, const analysis::Summary& sum
   Document document;
   document.headline = headline(result, summary);
   document.sections.push_back(overview_section(result, summary));
-  for (Section section : {ladder_section(result, summary), climb_section(result, summary)}) {
-    if (!section.pieces.empty()) document.sections.push_back(std::move(section));
-  }
+  if (Section ladder = ladder_section(result, summary); !ladder.pieces.empty())
+    document.sections.push_back(std::move(ladder));
   if (cost) document.sections.push_back(cost_section(*cost));
   return document;
 }

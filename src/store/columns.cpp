@@ -350,20 +350,4 @@ Columns<ResultRung> rung_columns() {
   return c;
 }
 
-Columns<ResultStage> stage_columns() {
-  using R = ResultStage;
-  Columns<R> c;
-  c.text("change", &R::change);
-  c.text("was", &R::was);
-  c.number("ratio", &R::ratio, amount);
-  c.number("low", &R::low, amount);
-  c.number("high", &R::high, amount);
-  c.number("step_seconds", &R::step_seconds, amount);
-  c.number("tokens_per_second", &R::tokens_per_second, amount);
-  c.number("mfu", &R::mfu, amount);
-  c.text("run_uuid", &R::run_uuid);
-  c.text("path", &R::path);
-  return c;
-}
-
 }  // namespace harness::store

@@ -33,7 +33,6 @@ Columns<ResultNcclFact> nccl_fact_columns();
 Columns<ResultPoint> point_columns();
 Columns<ResultFinding> finding_columns();
 Columns<ResultRung> rung_columns();
-Columns<ResultStage> stage_columns();
 
 /// When the rows of a table become known.
 enum class Filled : std::uint8_t {
@@ -69,7 +68,6 @@ void each_table(AnyResult& r, Each&& each) {
   each(Table{"/conditions", Filled::by_block, true}, r.conditions, conditions_columns());
   each(Table{"/findings", Filled::at_once, true}, r.doctor.findings, finding_columns());
   each(Table{"/ladder", Filled::at_once, true}, r.ladder, rung_columns());
-  each(Table{"/climb", Filled::at_once, true}, r.climb, stage_columns());
   each(Table{"/timeline", Filled::by_case}, r.timeline, interval_columns());
   each(Table{"/timeline_totals", Filled::by_case}, r.totals, total_columns());
 }

@@ -205,16 +205,6 @@ struct DoctorRecord {
   std::string facts;                    // of each node, as doctor/recorded_facts.h writes them; "": not kept
 };
 
-/// A stage of a climb that came before this sweep: what was changed then, and where it started from.
-struct ResultStage {
-  std::string change;                              // name of the case that won: "micro_batch_size=4"
-  std::string was;                                 // what its variable was before: "1"
-  double ratio = 0, low = 0, high = 0;             // its step time (per unit of work) over that stage's baseline
-  double step_seconds = 0, tokens_per_second = 0;  // of that stage's baseline
-  double mfu = std::numeric_limits<double>::quiet_NaN();
-  std::string run_uuid, path;  // of that stage's file
-};
-
 /// What a case's step repeats, of the workloads that are one operation.
 struct ResultPoint {
   std::int32_t case_index = 0;
@@ -281,7 +271,6 @@ struct Result {
   std::vector<machine::Conditions> conditions;              // per block, without `cores`; none in older files
   DoctorRecord doctor;
   std::vector<ResultRung> ladder;  // from the first fix to the last
-  std::vector<ResultStage> climb;  // from the first stage to the one before this sweep
 
   /// The backend whose step the numbers are of: `backend`, or the one that a prediction stands for. Older files do not
   /// say of a prediction; those stood for the backend of GPUs.

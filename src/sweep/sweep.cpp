@@ -82,7 +82,6 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& pl
   plan::refuse_what_does_not_fit(
       plan, [&](const plan::PlannedCase& planned) { return memory_of(plan.experiment, planned, machine); });
   Recorder recorder(result_on(machine, plan));
-  recorder.draft().climb = request.climb;
   add_record(recorder.draft(), request.doctor);
   recorder.warn(machine.warnings);
   if (const char* fault = test_hook("HARNESS_TEST_FAULT"))

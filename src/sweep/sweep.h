@@ -12,11 +12,10 @@
 namespace harness::sweep {
 
 struct SweepRequest {
-  std::string command;                         // as it was typed, for the result file
-  std::string wrap;                            // a command that timed workers are started under; "": none
-  bool resume = false;                         // the place has an interrupted file to continue
-  std::vector<store::ResultStage> climb = {};  // of a climb, the stages before this one
-  store::DoctorRecord doctor = {};             // of the nodes, before anything else
+  std::string command;              // as it was typed, for the result file
+  std::string wrap;                 // a command that timed workers are started under; "": none
+  bool resume = false;              // the place has an interrupted file to continue
+  store::DoctorRecord doctor = {};  // of the nodes, before anything else
 };
 
 /// One sweep on rank 0, from a prepared plan to a finished result file in its place: probe, tune, observe, record

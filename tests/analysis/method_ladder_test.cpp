@@ -1,4 +1,4 @@
-// "Ladder and climb" of docs/method.md: what each fix adds and its interactions, recomputed.
+// "Ladder" of docs/method.md: what each fix adds and its interactions, recomputed.
 #include <gtest/gtest.h>
 
 #include <algorithm>

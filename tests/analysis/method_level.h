@@ -35,7 +35,7 @@ class PageModel {
 
   /// Of the log ratio of a group to the reference.
   PageInterval interval(int group, double alpha) const { return interval({{group, 1}, {0, -1}}, alpha); }
-  /// "Ladder and climb": of a weighted sum of locations.
+  /// "Ladder": of a weighted sum of locations.
   PageInterval interval(const PageContrast& contrast, double alpha) const;
   /// "Verdict": the rounds that would settle it if centre and scatter stayed as they are.
   int rounds_to_settle(const PageContrast& contrast, double alpha, double e) const;

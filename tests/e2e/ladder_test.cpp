@@ -1,4 +1,4 @@
-// Delays planted in the worker come out where a ladder and a climb look for them.
+// Delays planted in the worker come out where a ladder looks for them.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,40 +72,6 @@ TEST(Ladder, RecoversThreePlantedDelaysAndTheirSum) {
       EXPECT_LT(rung.interaction->ratio, 1) << rung.name;
     }
   }
-}
-
-TEST(Climb, FindsThePlantedBestOfFourVariablesAndStops) {
-  const TemporaryFolder folder;
-  const std::string config =
-      folder.write("climb.yaml", std::string("name: climb\n") + head +
-                                     "sweep:\n"
-                                     "  bucket_size: [2 MiB]\n"
-                                     "  allreduce_algorithm: [halving_doubling]\n"
-                                     "  overlap_grad_reduce: [false]\n"
-                                     "  repeat_batch: [true]\n"  // nothing is planted here
-                                     "measure: {rounds: 5, warmup_steps: 0, steps: 3, smallest_effect: 15 %}\n");
-  const auto o = test::run(planted() + harness_job(2, "sweep --climb " + config + " -o " + (folder / "climb.h5")), 550);
-  EXPECT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
-  if (o.exit_code == 4) GTEST_SKIP() << "the control moved by chance, so the climb ended there";
-  EXPECT_THAT(o.out, HasSubstr("climb: no single change is proven to help, after 3 proven changes"));
-  const store::Result last = store::read_result(folder / "climb.4.h5");
-  ASSERT_EQ(last.climb.size(), 3u);
-  EXPECT_EQ(last.climb[0].change, "bucket_size=2 MiB");
-  EXPECT_EQ(last.climb[0].was, "1 MiB");
-  EXPECT_EQ(last.climb[1].change, "allreduce_algorithm=halving_doubling");
-  EXPECT_EQ(last.climb[2].change, "overlap_grad_reduce=false");
-  EXPECT_EQ(last.climb[2].run_uuid, store::read_result(folder / "climb.3.h5").run_uuid);
-  // Five stages were declared, and share the error.
-  EXPECT_NEAR(last.confidence, 0.99, 1e-9);
-  EXPECT_EQ(last.setting(*last.baseline(), "bucket_size"), "2 MiB");
-  // What the climb brought as a whole is measured in the last stage.
-  const analysis::Summary summary = analysis::summarise(last);
-  const analysis::CaseSummary* start = analysis::start_of_climb(last, summary);
-  ASSERT_NE(start, nullptr);
-  EXPECT_EQ(start->effect->verdict, analysis::Verdict::slower);
-  EXPECT_GT(start->effect->ratio, 2);
-  EXPECT_THAT(o.out, HasSubstr("The whole climb, measured in the rounds of this stage"));
-  EXPECT_FALSE(std::filesystem::exists(folder / "climb.5.h5"));
 }
 
 }  // namespace

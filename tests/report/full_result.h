@@ -70,7 +70,6 @@ inline store::Result full(const std::string& name = "node7") {
       {-1, "warn", "cpu.governor", "all 2", 2, "powersave, not performance", "set it", "docs/doctor.md"},
       {4, "info", "env.without_effect", name, 1, "it has no effect here", "unset it", name}};
   result.ladder = {{name, 2, 2}, {"second", 3, 4}};
-  result.climb = {{name, name, 0.9, 0.85, 0.95, 0.14, 1000, 0.25, name, name + ".h5"}};
   const auto ranks = static_cast<std::size_t>(result.ranks);
   for (const auto& steps : result.step_seconds) {
     std::vector<float> seconds;

@@ -91,8 +91,8 @@ TEST(Page, HasEverySectionAndChart) {
     EXPECT_NE(text.find("<h2 id=\"" + std::string(id) + "\">"), std::string::npos) << id;
     EXPECT_NE(text.find("<a href=\"#" + std::string(id) + "\">"), std::string::npos) << id;
   }
-  for (const char* id : {"tornado", "step-times", "ladder", "climb", "scaling", "timeline-baseline", "timeline-best",
-                         "heat-map", "machine"}) {
+  for (const char* id :
+       {"tornado", "step-times", "scaling", "timeline-baseline", "timeline-best", "heat-map", "machine"}) {
     const auto figure = text.find("<figure id=\"" + std::string(id) + "\">");
     ASSERT_NE(figure, std::string::npos) << id;
     const std::string whole = text.substr(figure, text.find("</figure>", figure) - figure);

@@ -89,20 +89,14 @@ TEST_F(ResultFileTest, TablesOfTheProfiledStepsAreReadBackWhole) {
   EXPECT_EQ(got.tuning, plan.tuning);
 }
 
-TEST_F(ResultFileTest, LadderClimbAndConditionsAreReadBackWhole) {
+TEST_F(ResultFileTest, LadderAndConditionsAreReadBackWhole) {
   plan_.ladder = {{"NCCL", 1, 1}, {"micro-batch", 2, 0}};
-  plan_.climb = {{"micro_batch_size=2", "1", 0.9, 0.85, 0.95, 1.5, 1000, 0.25, "uuid-1", "runs/a.h5"}};
   const auto file = ResultFile::create(path_, plan_, room, false);
   file->write_conditions(1, {2.5, 0.125, 0.75, 3e9, "node1"});
   const Result got = read_result(path_);
   ASSERT_EQ(got.ladder.size(), 2u);
   EXPECT_EQ(got.ladder[1].name, "micro-batch");
   EXPECT_EQ((std::pair{got.ladder[1].alone, got.ladder[1].together}), (std::pair{2, 0}));
-  ASSERT_EQ(got.climb.size(), 1u);
-  const ResultStage& stage = got.climb[0];
-  EXPECT_EQ(stage.change + stage.was + stage.run_uuid + stage.path, "micro_batch_size=21uuid-1runs/a.h5");
-  EXPECT_EQ((std::vector{stage.ratio, stage.low, stage.high, stage.step_seconds, stage.tokens_per_second, stage.mfu}),
-            (std::vector{0.9, 0.85, 0.95, 1.5, 1000.0, 0.25}));
   ASSERT_EQ(got.conditions.size(), got.blocks.size());
   EXPECT_TRUE(std::isnan(got.conditions[0].load));
   const machine::Conditions& there = got.conditions[1];

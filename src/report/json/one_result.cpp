@@ -208,23 +208,6 @@ Json ladder_json(const analysis::Summary& summary) {
   return out;
 }
 
-Json climb_json(const store::Result& result) {
-  Json out = Json::array();
-  for (const store::ResultStage& stage : result.climb) {
-    out.push_back({{"change", stage.change},
-                   {"was", stage.was},
-                   {"ratio", json_number(stage.ratio)},
-                   {"low", json_number(stage.low)},
-                   {"high", json_number(stage.high)},
-                   {"step_seconds", json_number(stage.step_seconds)},
-                   {"tokens_per_second", json_number(stage.tokens_per_second)},
-                   {"mfu", json_number(stage.mfu)},
-                   {"run_uuid", stage.run_uuid},
-                   {"path", stage.path}});
-  }
-  return out;
-}
-
 Json doctor_json(const store::Result& result) {
   Json out = Json::array();
   for (const store::ResultFinding& row : result.doctor.findings) {
@@ -287,7 +270,6 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
     out["average_bus_bytes_per_s"] = json_number(analysis::average_bus_bandwidth(result, summary));
   if (!summary.ladder.empty()) out["ladder"] = ladder_json(summary);
   if (!result.doctor.findings.empty()) out["doctor"] = doctor_json(result);
-  if (!result.climb.empty()) out["climb"] = climb_json(result);
   for (const analysis::CaseSummary& row : summary.cases) out["cases"].push_back(case_json(result, row));
   if (cost) out["cost"] = cost_json(*cost);
   if (explanation != nullptr) out["prediction"] = explanation_json(result, *explanation);

@@ -56,11 +56,6 @@ std::vector<report::Figure> schedule_charts(const store::Result& result);
 /// How long the profiled step took, by the end of its last operation; 0 if the file has none.
 double timeline_length(const store::Result& result, int case_index);
 
-/// How fast the step becomes with each fix of a ladder, or with each stage of a climb: its speed against where it
-/// started. Nothing without a ladder or an earlier stage.
-std::optional<report::Figure> ladder_chart(const store::Result& result, const analysis::Summary& summary);
-std::optional<report::Figure> climb_chart(const store::Result& result, const analysis::Summary& summary);
-
 /// Ranks by steps: how far each was behind the median rank of its step.
 report::Figure heat_map(const analysis::HeatMap& heat, const std::string& where);
 

@@ -65,11 +65,7 @@ report::Section changes_section(const store::Result& result, const analysis::Fin
 }
 
 report::Section ladder_section(const store::Result& result, const analysis::Findings& findings) {
-  return below(ladder_chart(result, findings.summary), report::ladder_section(result, findings.summary));
-}
-
-report::Section climb_section(const store::Result& result, const analysis::Findings& findings) {
-  return below(climb_chart(result, findings.summary), report::climb_section(result, findings.summary));
+  return report::ladder_section(result, findings.summary);
 }
 
 report::Section bandwidth_section(const store::Result&, const analysis::Findings& findings) {

@@ -13,11 +13,6 @@ report::Section changes_section(const store::Result& result,
                                 const analysis::Findings& findings);  // tornado; what could not be compared
 report::Section ladder_section(const store::Result& result,
                                const analysis::Findings& findings);  // where fixes were applied one on another
-report::Section climb_section(const store::Result& result,
-                              const analysis::Findings& findings);  // where earlier stages led here
-report::Section bandwidth_section(const store::Result& result,
-                                  const analysis::Findings& findings);  // where collectives were measured on their own
-report::Section steps_section(const store::Result& result, const analysis::Findings& findings);
 report::Section scaling_section(const store::Result& result,
                                 const analysis::Findings& findings);  // where ranks was swept
 report::Section losses_section(const store::Result& result,

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "analysis/summary.h"
 #include "report/effect_words.h"
@@ -82,55 +81,6 @@ Section ladder_section(const store::Result& result, const analysis::Summary& sum
                     fmt::format("Step time and MFU are of this fix and all above it.{}",
                                 analysis::is_predicted(summary) ? "" : " All intervals of the sweep hold together.")},
                    List::Mark::none});
-  return section;
-}
-
-Section climb_section(const store::Result& result, const analysis::Summary& summary) {
-  Section section{"climb-section", "Climb", {}};
-  if (result.climb.empty()) return section;
-  std::vector<double> seconds;
-  for (const store::ResultStage& stage : result.climb) seconds.push_back(stage.step_seconds);
-  const Scale scale = scale_of_seconds(seconds);
-  const bool predicted = analysis::is_predicted(summary);
-  Table table;
-  table.columns = {{"stage"},
-                   {"baseline", true},
-                   {"step " + scale.unit},
-                   {"MFU"},
-                   {predicted ? "change" : "proven change", true},
-                   {"its effect"},
-                   {interval_heading(result.confidence)},
-                   {"file", true}};
-  std::string baseline = "as configured";
-  for (std::size_t i = 0; i < result.climb.size(); ++i) {
-    const store::ResultStage& stage = result.climb[i];
-    table.rows.push_back({std::to_string(i + 1), baseline, scale.print(stage.step_seconds),
-                          std::isfinite(stage.mfu) ? percent(stage.mfu) : "",
-                          fmt::format("{} (was {})", stage.change, stage.was), change_words(stage.ratio),
-                          interval_words(stage.low, stage.high),
-                          std::filesystem::path(stage.path).filename().string()});
-    baseline = "+ " + stage.change;
-  }
-  const analysis::CaseSummary* now = summary.baseline();
-  if (now != nullptr)
-    table.rows.push_back({std::to_string(result.climb.size() + 1), baseline, scale.print(now->step_seconds),
-                          mfu_of(*now), "", "", "", "(this file)"});
-  if (predicted) table.remove_column(6);  // the interval
-  section.add(Numbers{fmt::format("Each stage starts from the change that the one before it {} best:",
-                                  predicted ? "predicted" : "proved"),
-                      table});
-  List notes{{}, List::Mark::none};
-  const analysis::CaseSummary* start = analysis::start_of_climb(result, summary);
-  if (start != nullptr && start->effect) {
-    const std::string interval = interval_words(start->effect->low, start->effect->high);
-    notes.items.push_back(
-        fmt::format("The whole climb, {}: where it started takes {}{}{} in step time against this baseline.",
-                    predicted ? "predicted in this stage" : "measured in the rounds of this stage",
-                    change_words(start->effect->ratio), interval.empty() ? "" : " ", interval));
-  }
-  if (!predicted)
-    notes.items.emplace_back("The stages share the error: all intervals of the whole climb hold together.");
-  section.add(std::move(notes));
   return section;
 }
 
