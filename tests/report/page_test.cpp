@@ -86,13 +86,12 @@ TEST(Page, IsWellFormedWhateverTheResult) {
 
 TEST(Page, HasEverySectionAndChart) {
   const std::string text = page_of(test::samples::full());
-  for (const char* id : {"before-after", "changes", "steps", "scaling-section", "losses", "timeline", "stragglers",
-                         "machine-section", "nccl", "environment", "warnings", "configuration", "reproduce"}) {
+  for (const char* id : {"before-after", "changes", "scaling-section", "losses", "timeline", "stragglers", "nccl",
+                         "environment", "warnings", "configuration", "reproduce"}) {
     EXPECT_NE(text.find("<h2 id=\"" + std::string(id) + "\">"), std::string::npos) << id;
     EXPECT_NE(text.find("<a href=\"#" + std::string(id) + "\">"), std::string::npos) << id;
   }
-  for (const char* id :
-       {"tornado", "step-times", "scaling", "timeline-baseline", "timeline-best", "heat-map", "machine"}) {
+  for (const char* id : {"tornado", "scaling", "timeline-baseline", "timeline-best", "heat-map"}) {
     const auto figure = text.find("<figure id=\"" + std::string(id) + "\">");
     ASSERT_NE(figure, std::string::npos) << id;
     const std::string whole = text.substr(figure, text.find("</figure>", figure) - figure);
@@ -105,34 +104,6 @@ TEST(Page, HasEverySectionAndChart) {
 std::string figure_of(const std::string& page, const std::string& id) {
   const auto figure = page.find("<figure id=\"" + id + "\">");
   return figure == std::string::npos ? "" : page.substr(figure, page.find("</figure>", figure) - figure);
-}
-
-TEST(Page, SaysWhichBlocksHadProcessesOfTheirOwn) {
-  store::Result result = test::samples::nothing_moved();
-  EXPECT_THAT(figure_of(page_of(result), "step-times"), HasSubstr("of one block, a fresh process on every rank"));
-  for (store::ResultBlock& block : result.blocks) block.process = block.round;
-  EXPECT_THAT(figure_of(page_of(result), "step-times"), HasSubstr("in processes that it may share with other blocks"));
-}
-
-// Each schedule once, with its bubble; none of a case without stages or without a result.
-TEST(Page, DrawsThePipelineSchedulesOfMeasuredCases) {
-  store::Result result = test::samples::sweep({"a=1", "b=1", "c=1", "d=1"}, {1, 1, 1, 1, 1, 1});
-  result.variables.push_back("pipeline_schedule");
-  const char* schedules[] = {"1f1b", "1f1b", "interleaved", "zero_bubble_h1", "gpipe", "gpipe"};
-  for (std::size_t c = 0; c < result.cases.size(); ++c) {
-    result.cases[c].layout[program::Axis::pipeline] = c == 4 ? 1 : 2;
-    result.cases[c].settings.push_back(schedules[c]);
-  }
-  result.cases[5].status = store::CaseStatus::failed;
-  const std::string text = page_of(result);
-  EXPECT_EQ(fault_of(text), "");
-  EXPECT_THAT(figure_of(text, "schedule-0"), HasSubstr("nothing to do for 3 of 15 ticks, 20.0 % of the step"));
-  EXPECT_EQ(figure_of(text, "schedule-1"), "");
-  EXPECT_THAT(figure_of(text, "schedule-2"), HasSubstr("nothing to do for 3 of 27 ticks"));
-  EXPECT_THAT(figure_of(text, "schedule-2"), HasSubstr("class=\"p-forward odd\""));
-  EXPECT_THAT(figure_of(text, "schedule-3"), HasSubstr("nothing to do for 1 of 13 ticks"));
-  EXPECT_THAT(figure_of(text, "schedule-3"), HasSubstr("class=\"p-weight\""));
-  EXPECT_EQ(figure_of(text, "schedule-4") + figure_of(text, "schedule-5"), "");
 }
 
 // Collectives on their own: bandwidth over the size, and nothing of a training step.
@@ -158,20 +129,6 @@ TEST(Page, OfCollectivesHasBandwidthAndNoMfu) {
     EXPECT_NE(whole.find(part), std::string::npos) << part;
   }
   EXPECT_NE(text.find("time per byte on the bus"), std::string::npos);
-  // Sizes a hundred times as slow are drawn, too: each row has its dots and its median.
-  const auto times = text.find("<figure id=\"step-times\">");
-  const std::string rows = text.substr(times, text.find("<details", times) - times);
-  std::size_t drawn = 0;
-  for (std::size_t row = rows.find("class=\"row "); row != std::string::npos;
-       row = rows.find("class=\"row ", row + 1)) {
-    const std::string one = rows.substr(row, rows.find("class=\"row ", row + 1) - row);
-    if (one.starts_with("class=\"row ends")) continue;
-    EXPECT_NE(one.find("class=\"dot\""), std::string::npos) << one;
-    EXPECT_NE(one.find("class=\"median\""), std::string::npos) << one;
-    EXPECT_EQ(one.find("class=\"more\""), std::string::npos) << one;
-    ++drawn;
-  }
-  EXPECT_EQ(drawn, 5u);
   for (const char* never : {"Where the MFU", "MFU</td>", "tokens per second", "Worth trying", "id=\"losses\""}) {
     EXPECT_EQ(text.find(never), std::string::npos) << never;
   }

@@ -6,7 +6,6 @@
 
 #include "analysis/breakdown.h"
 #include "analysis/findings.h"
-#include "analysis/level_course.h"
 #include "report/document.h"
 #include "store/result.h"
 
@@ -17,14 +16,6 @@ namespace harness::page {
 /// Every change that was compared, the fastest first: its effect on the step time with its interval, over the band of
 /// effects too small to matter. Nothing if none was compared.
 std::optional<report::Figure> tornado(const store::Result& result, const analysis::Summary& summary);
-
-/// Step time of every measured case, the slowest first: a dot for each block, a mark at their median.
-std::optional<report::Figure> step_times(const store::Result& result, const analysis::Summary& summary);
-
-/// The machine over the sweep: each block without its case's effect, the level that the model found, where it jumped,
-/// and what other processes did. Nothing without a level.
-std::optional<report::Figure> course_chart(const store::Result& result, const analysis::Summary& summary,
-                                           const analysis::LevelCourse& course);
 
 /// Tokens per second and efficiency per rank against the number of ranks, and what grew. Nothing unless `ranks` was
 /// swept and two sizes were measured.
@@ -48,10 +39,6 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
 /// Nothing if the file has no timeline of the case.
 std::optional<report::Figure> timeline_chart(const store::Result& result, int case_index, const std::string& id,
                                              double length_s);
-
-/// The pipeline schedules of the measured cases, each once, as they would run if all passes took equally long: a row
-/// for each stage, a box for each pass, with the bubble and its formula. None where there is no pipeline.
-std::vector<report::Figure> schedule_charts(const store::Result& result);
 
 /// How long the profiled step took, by the end of its last operation; 0 if the file has none.
 double timeline_length(const store::Result& result, int case_index);

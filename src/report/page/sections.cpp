@@ -74,13 +74,6 @@ report::Section bandwidth_section(const store::Result&, const analysis::Findings
   return section;
 }
 
-report::Section steps_section(const store::Result& result, const analysis::Findings& findings) {
-  report::Section section{"steps", "Step times", {}};
-  section.add(step_times(result, findings.summary));
-  if (section.pieces.empty()) section.add(report::Paragraph{"No block has finished."});
-  return section;
-}
-
 report::Section scaling_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section{"scaling-section", "Scaling", {}};
   if (auto found = scaling(result, findings)) {
@@ -130,13 +123,6 @@ report::Section timeline_section(const store::Result& result, const analysis::Fi
   }
   if (section.pieces.empty())
     section.add(report::Paragraph{fmt::format("The file has no {} of the baseline.", analysis::step_in_parts(result))});
-  for (report::Figure& chart : schedule_charts(result)) section.add(std::move(chart));
-  return section;
-}
-
-report::Section machine_section(const store::Result& result, const analysis::Findings& findings) {
-  report::Section section{"machine-section", "The machine over the sweep", {}};
-  section.add(course_chart(result, findings.summary, analysis::level_course(result)));
   return section;
 }
 

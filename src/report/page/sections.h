@@ -13,6 +13,8 @@ report::Section changes_section(const store::Result& result,
                                 const analysis::Findings& findings);  // tornado; what could not be compared
 report::Section ladder_section(const store::Result& result,
                                const analysis::Findings& findings);  // where fixes were applied one on another
+report::Section bandwidth_section(const store::Result& result,
+                                  const analysis::Findings& findings);  // of collectives measured on their own
 report::Section scaling_section(const store::Result& result,
                                 const analysis::Findings& findings);  // where ranks was swept
 report::Section losses_section(const store::Result& result,
@@ -20,7 +22,5 @@ report::Section losses_section(const store::Result& result,
 report::Section timeline_section(const store::Result& result, const analysis::Findings& findings);
 report::Section lateness_section(const store::Result& result,
                                  const analysis::Findings& findings);  // stragglers, with the heat map
-report::Section machine_section(const store::Result& result,
-                                const analysis::Findings& findings);  // the machine's level over the sweep
 
 }  // namespace harness::page

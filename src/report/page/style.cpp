@@ -87,13 +87,6 @@ svg .more { font-size: 11px; fill: var(--ink); }
 .band { fill: var(--band); } .empty { fill: var(--faint); }
 .interval { stroke: var(--ink); stroke-width: 1.5; }
 .link { stroke: var(--soft); stroke-width: 1; shape-rendering: crispEdges; }
-.dot { fill: var(--mark, var(--same)); fill-opacity: .55; }
-.aside { fill: none; stroke: var(--mark, var(--same)); stroke-width: 1.2; }
-.legend .aside { fill: var(--paper); }
-.level { stroke: var(--ink); stroke-width: 1.2; }
-.jump { stroke: var(--slower); stroke-width: 1.2; stroke-dasharray: 2 2; }
-.foreign { fill: var(--slower); fill-opacity: .6; } .stolen { fill: var(--attention); fill-opacity: .6; }
-.median { stroke: var(--ink); stroke-width: 2.5; }
 .curve { stroke: var(--mark, var(--faster)); stroke-width: 2; } .mark { fill: var(--mark, var(--faster)); stroke: var(--paper); stroke-width: 1.5; }
 .bar { fill: var(--mark, var(--same)); }
 .v-faster { --mark: var(--faster); } .v-slower { --mark: var(--slower); } .v-same, .v-none { --mark: var(--same); }
@@ -103,9 +96,7 @@ svg .more { font-size: 11px; fill: var(--ink); }
 .k-matmul { --mark: var(--matmul); } .k-attention { --mark: var(--attention); } .k-compute { --mark: var(--compute); }
 .k-optimizer { --mark: var(--optimizer); } .k-tensor { --mark: var(--tensor); } .k-data { --mark: var(--data); }
 .k-pipeline { --mark: var(--pipeline); } .k-world { --mark: var(--world); } .k-everyone { --mark: var(--data); } .k-waiting { --mark: var(--waiting); }
-.p-forward { --mark: var(--matmul); } .p-backward, .p-input { --mark: var(--optimizer); } .p-weight { --mark: var(--tensor); }
-.odd { opacity: .6; } .p-number { fill: var(--paper); font-size: .7rem; }
-path[class^="p-"], path[class^="k-"], .legend rect { fill: var(--mark); }
+path[class^="k-"], .legend rect { fill: var(--mark); }
 .h0 { fill: var(--h0); --mark: var(--h0); } .h1 { fill: var(--h1); --mark: var(--h1); } .h2 { fill: var(--h2); --mark: var(--h2); }
 .h3 { fill: var(--h3); --mark: var(--h3); } .h4 { fill: var(--h4); --mark: var(--h4); } .h5 { fill: var(--h5); --mark: var(--h5); }
 .h6 { fill: var(--h6); --mark: var(--h6); }
