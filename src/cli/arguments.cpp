@@ -193,9 +193,8 @@ Parser::Parser(Arguments& a) {
       ->needs("--budget");
   show = app.add_subcommand("show", "print the table of a result file, or of several runs of one configuration");
   show->add_option("files", a.show.files, "a result file; several: runs of one configuration, pooled")->required();
-  show->add_option("--format", a.show.format,
-                   "text, md, csv, long-csv (a line per number), json, or for CI junit or github")
-      ->check(CLI::IsMember({"text", "md", "csv", "long-csv", "json", "junit", "github"}));
+  show->add_option("--format", a.show.format, "text, md, csv, long-csv (a line per number) or json")
+      ->check(CLI::IsMember({"text", "md", "csv", "long-csv", "json"}));
   show->add_flag("--follow", a.show.follow, "print the table again after each round until the sweep has ended");
   show->add_flag(
       "--breakdown", a.show.breakdown,
@@ -238,8 +237,7 @@ void Parser::add_readers(Arguments& a) {
                       "effect); not-proven-within:PERCENT, unless each is proven to be no slower than that");
   compare->add_flag("--anyway", a.compare.anyway,
                     "compare even if the models, the numbers of ranks or the settings of the baselines differ");
-  compare->add_option("--format", a.compare.format, "text, md, json, or for CI junit or github")
-      ->check(CLI::IsMember({"text", "md", "json", "junit", "github"}));
+  compare->add_option("--format", a.compare.format, "text, md or json")->check(CLI::IsMember({"text", "md", "json"}));
   add_view(*compare, a.compare.view);
   export_settings =
       app.add_subcommand("export", "write the settings that a result proves, for a framework or the next sweep");

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
-#include "report/checks.h"
 #include "report/show_comparison.h"
 #include "store/result_file.h"
 
@@ -47,16 +46,11 @@ analysis::PartsOf parts_from(const std::vector<Loaded>& loaded) {
   };
 }
 
-void print(const report::ComparisonReport& report, const CompareOptions& options,
-           const std::optional<analysis::Gate>& gate, std::ostream& out) {
+void print(const report::ComparisonReport& report, const CompareOptions& options, std::ostream& out) {
   const std::string& format = options.format;
   static const std::map<std::string, report::Format> formats{
       {"text", report::Format::text}, {"md", report::Format::md}, {"json", report::Format::json}};
-  if (format == "junit") {
-    out << report::write_junit(report::checks_of(report, gate));
-  } else if (format == "github") {
-    out << report::write_github(report::checks_of(report, gate));
-  } else if (format == "text") {
+  if (format == "text") {
     out << view(report::comparison_document(report), options.view, out);
   } else {
     out << report::show(report, formats.at(format));
@@ -85,15 +79,10 @@ void compare_all(const CompareOptions& options, const std::vector<std::span<cons
   }
 }
 
-void print(const report::HistoryReport& report, const CompareOptions& options,
-           const std::optional<analysis::Gate>& gate, std::ostream& out) {
+void print(const report::HistoryReport& report, const CompareOptions& options, std::ostream& out) {
   const std::string& format = options.format;
   if (format == "json") {
     out << report::history_json(report);
-  } else if (format == "junit") {
-    out << report::write_junit(report::checks_of(report, gate));
-  } else if (format == "github") {
-    out << report::write_github(report::checks_of(report, gate));
   } else if (format == "text") {
     out << view(report::history_document(report), options.view, out);
   } else {
@@ -136,7 +125,7 @@ int history(const CompareOptions& options, const std::optional<analysis::Gate>& 
                 incomparable_code);
   }
   report.history = analysis::find_history(counting);
-  print(report, options, gate, out);
+  print(report, options, out);
   const bool fails = gate && std::ranges::any_of(report.history.cases, [&](const analysis::CaseHistory& row) {
                        return report::fails(*gate, report.history, row);
                      });
@@ -168,7 +157,7 @@ int compare(const CompareOptions& options, std::ostream& out) {
   report.incomparable = analysis::why_incomparable(report.files, {.rank_counts = !options.reproduce});
   report.unreliable = analysis::why_unreliable(report.files);
   if (report.incomparable.empty() || options.anyway) compare_all(options, sides, parts_from(loaded), report);
-  print(report, options, gate, out);
+  print(report, options, out);
   if (report.nothing_in_common()) return incomparable_code;
   if (!report.unreliable.empty()) return unreliable_code;
   if (!gate) return 0;

@@ -12,7 +12,6 @@
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "explain/explain.h"
-#include "report/checks.h"
 #include "report/pooled.h"
 #include "report/show.h"
 #include "store/result_file.h"
@@ -25,21 +24,6 @@ const std::map<std::string, report::Format> formats{{"text", report::Format::tex
                                                     {"md", report::Format::md},
                                                     {"csv", report::Format::csv},
                                                     {"json", report::Format::json}};
-
-// Formats that are not of one document.
-bool print_special(const std::string& format, const store::Result& result, const analysis::Summary& summary,
-                   std::ostream& out) {
-  if (format == "long-csv") {
-    out << report::show_long_csv(result, summary);
-  } else if (format == "junit") {
-    out << report::write_junit(report::checks_of(result, summary));
-  } else if (format == "github") {
-    out << report::write_github(report::checks_of(result, summary));
-  } else {
-    return false;
-  }
-  return true;
-}
 
 void refuse_what_is_about_one_run(const ShowOptions& options) {
   const auto refuse = [&](bool given, const char* option) {
@@ -96,7 +80,9 @@ int show_once(const ShowOptions& options, std::ostream& out) {
     const auto cost = cost_estimate(options.cost, result, summary);
     if (options.format == "text") {
       out << view(report::show_document(result, summary, cost), options.view, out);
-    } else if (!print_special(options.format, result, summary, out)) {
+    } else if (options.format == "long-csv") {
+      out << report::show_long_csv(result, summary);
+    } else {
       out << report::show(result, summary, formats.at(options.format), cost);
     }
     return analysis::exit_code(summary);

@@ -66,7 +66,7 @@ TEST_F(PrintedByVerbs, NothingHasACharacterThatMovesTheCursor) {
       {"show", first, "--breakdown"}, {"show", first, second},    {"report", first, "-o", "-", "--format", "md"},
       {"report", first, "-o", page},  {"compare", first, second}, {"trace", first, "-o", "-"},
       {"trace", first, "-o", trace}};
-  for (const char* format : {"text", "md", "csv", "long-csv", "json", "junit", "github"})
+  for (const char* format : {"text", "md", "csv", "long-csv", "json"})
     all.push_back({"show", first, "--format", format});
   for (const char* format : {"harness", "env", "megatron", "deepspeed", "pytorch"})
     all.push_back({"export", first, "--format", format});

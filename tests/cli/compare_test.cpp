@@ -117,7 +117,6 @@ TEST_F(Readers, ComparingPrintsNoNumberThatIsNone) {
                                                {"compare", file, whole, "--anyway"},
                                                {"compare", whole, file, "--anyway", "--format", "md"},
                                                {"compare", "--reproduce", file, whole},
-                                               {"compare", whole, file, "--anyway", "--format", "junit"},
                                                {"show", whole, file},
                                                {"compare", "--history", whole, file, "--anyway"},
                                                {"show", file, "--cost", "1", "--run-tokens", "1e9"}}) {
@@ -126,29 +125,6 @@ TEST_F(Readers, ComparingPrintsNoNumberThatIsNone) {
           << fmt::format("{}", fmt::join(arguments, " "));
     }
   }
-}
-
-TEST_F(Readers, CiFormatsHaveALinePerCase) {
-  const auto a = write("a.h5", test::samples::nothing_moved());
-  const auto slower = write("slower.h5", test::samples::nothing_moved(), 1.1);
-  const Said junit = say({"compare", a, slower, "--fail-on", "slower:5", "--format", "junit"});
-  EXPECT_EQ(junit.code, 2);
-  EXPECT_THAT(junit.out, HasSubstr("<testsuite name=\"harness compare\" tests=\"5\" failures=\"4\" errors=\"0\""));
-  EXPECT_THAT(junit.out, HasSubstr("<testcase classname=\"slower.h5 against a.h5\" name=\"micro_batch_size=2\""));
-  EXPECT_THAT(junit.out, HasSubstr("<failure message=\"slower, +10.0 % ["));
-  const Said github = say({"compare", a, slower, "--fail-on", "slower:5", "--format", "github"});
-  EXPECT_THAT(github.out, HasSubstr("::error title=micro_batch_size=2::slower, +10.0 %25 ["));
-  EXPECT_THAT(github.out, HasSubstr("::notice title=harness compare::4 of 5 checks failed.\n"));
-  EXPECT_THAT(say({"compare", a, slower, "--fail-on", "slower:15", "--format", "junit"}).out,
-              HasSubstr("failures=\"0\""));
-  EXPECT_THAT(say({"compare", a, slower, "--fail-on", "not-proven-within:5%", "--format", "junit"}).out,
-              HasSubstr("; not proven to be within 5 %"));
-  // Files that cannot be compared are a failure, not an empty report.
-  store::Result other = test::samples::nothing_moved();
-  other.ranks = 8;
-  const Said unlike = say({"compare", a, write("ranks.h5", other), "--format", "junit"});
-  EXPECT_EQ(unlike.code, 3);
-  EXPECT_THAT(unlike.out, HasSubstr("tests=\"1\" failures=\"1\""));
 }
 
 TEST_F(Readers, HistoryNamesWhereACaseChanged) {
@@ -175,7 +151,6 @@ TEST_F(Readers, HistoryNamesWhereACaseChanged) {
   EXPECT_EQ(json["schema"], "harness-history");
   EXPECT_EQ(json["cases"][0]["change"]["first_run_after"], 6);
   EXPECT_EQ(json["cases"][0]["step_seconds"].size(), 10u);
-  EXPECT_THAT(with({"--format", "junit"}).out, HasSubstr("failures=\"4\""));
   // A bad night does not count, and too few runs have no verdict.
   const Said left_out = with({write("moved.h5", test::samples::unreliable())});
   EXPECT_EQ(left_out.code, 0) << left_out.err;

@@ -33,42 +33,6 @@ TEST_F(Readers, NoMessageCarriesControls) {
   EXPECT_THAT(say({"show", std::string(300, 'n')}).err, HasSubstr("File name too long"));
 }
 
-TEST_F(Readers, CiFormatsOfOneSweepFailWhereItFailed) {
-  const auto a = write("a.h5", test::samples::everything());
-  const Said junit = say({"show", a, "--format", "junit"});
-  EXPECT_EQ(junit.code, 4);
-  EXPECT_THAT(junit.out, HasSubstr("tests=\"9\" failures=\"1\" errors=\"0\" skipped=\"1\" timestamp=\"2026-01-02T"));
-  EXPECT_THAT(junit.out, HasSubstr("<failure message=\"failed: rank 2 on node7: worker killed by signal 11"));
-  EXPECT_THAT(junit.out, Not(HasSubstr("\x1b")));
-  const Said github = say({"show", a, "--format", "github"});
-  EXPECT_THAT(github.out, HasSubstr("::error title=layout={tensor_parallel%3A 2}::failed: rank 2"));
-  EXPECT_THAT(github.out, HasSubstr("::warning title=harness show laptop::bf16 is emulated"));
-  const Said moved = say({"show", write("moved.h5", test::samples::unreliable()), "--format", "junit"});
-  EXPECT_EQ(moved.code, 4);
-  EXPECT_THAT(moved.out, HasSubstr("no verdict of this sweep counts</failure>"));
-}
-
-TEST_F(Readers, CiFormatsNameALostBlockAndFailWhereItCostAVerdict) {
-  store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
-  const auto lose = [&](int blocks) {
-    for (store::ResultBlock& block : result.blocks) {
-      if (block.case_index != 2 || block.status != store::BlockStatus::ok || blocks-- <= 0) continue;
-      block.status = store::BlockStatus::failed;
-      block.reason = "rank 1 on node7: worker killed by signal 9";
-    }
-    return say({"show", write("lost.h5", result), "--format", "junit"});
-  };
-  const Said one = lose(1);
-  EXPECT_EQ(one.code, 0);
-  EXPECT_THAT(one.out, HasSubstr("failures=\"0\""));
-  EXPECT_THAT(one.out,
-              HasSubstr("; lost its block of round 1: rank 1 on node7: worker killed by signal 9</system-out>"));
-  const Said most = lose(9);
-  EXPECT_EQ(most.code, 4);
-  EXPECT_THAT(most.out, HasSubstr("failures=\"1\""));
-  EXPECT_THAT(most.out, HasSubstr("name=\"micro_batch_size=2\""));
-}
-
 TEST_F(Readers, LongCsvHasALinePerNumber) {
   const auto a = write("a.h5", test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8}));
   const Said said = say({"show", a, "--format", "long-csv"});

@@ -60,7 +60,6 @@ TEST_F(ShowPooled, OptionsAboutOneRunAreRefusedInALine) {
                                                  {"--cost", "2.5"},
                                                  {"--run-tokens", "1e9"},
                                                  {"--currency", "EUR"},
-                                                 {"--format", "junit"},
                                                  {"--format", "long-csv"}}) {
     const Said said = show(three, option);
     EXPECT_EQ(said.code, 1) << option[0];

@@ -101,11 +101,6 @@ TEST(Page, HasEverySectionAndChart) {
   }
 }
 
-std::string figure_of(const std::string& page, const std::string& id) {
-  const auto figure = page.find("<figure id=\"" + id + "\">");
-  return figure == std::string::npos ? "" : page.substr(figure, page.find("</figure>", figure) - figure);
-}
-
 // Collectives on their own: bandwidth over the size, and nothing of a training step.
 TEST(Page, OfCollectivesHasBandwidthAndNoMfu) {
   store::Result result =

@@ -46,11 +46,6 @@ void add_comparisons(const store::Result& result, const analysis::Summary& summa
   section.add(std::move(list));
 }
 
-report::Section below(std::optional<report::Figure> figure, report::Section section) {
-  if (figure) section.pieces.insert(section.pieces.begin(), std::move(*figure));
-  return section;
-}
-
 }  // namespace
 
 report::Section changes_section(const store::Result& result, const analysis::Findings& findings) {

@@ -1,5 +1,3 @@
-#include "report/checks.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "report/effect_words.h"
 #include "report/scale.h"
 #include "report/sections.h"
+#include "report/show_comparison.h"
 
 namespace harness::report {
 namespace {
@@ -24,16 +23,6 @@ std::string between(const analysis::History& history, const analysis::CaseHistor
 
 bool is_proven(const analysis::CaseHistory& row) {
   return analysis::moved(row.verdict) || row.verdict == analysis::Verdict::same;
-}
-
-std::string words_on(const analysis::History& history, const analysis::CaseHistory& row) {
-  if (!row.largest) return fmt::format("too few runs: {} are needed", analysis::min_history_runs);
-  const std::string change =
-      fmt::format("{} between {} (p {:.3g})", change_words(row.largest->ratio), between(history, row), row.largest->p);
-  if (!is_proven(row)) return "no change proven; the largest is " + change;
-  return (analysis::moved(row.verdict) ? std::string(analysis::name_of(row.verdict)) + ": "
-                                       : "below the smallest effect: ") +
-         change;
 }
 
 std::string headline_of(const analysis::History& history) {
@@ -130,19 +119,6 @@ Document history_document(const HistoryReport& report) {
 bool fails(const analysis::Gate& gate, const analysis::History& history, const analysis::CaseHistory& row) {
   return row.verdict == analysis::Verdict::slower &&
          row.largest->ratio > 1 + gate.share.value_or(history.smallest_effect);
-}
-
-Checks checks_of(const HistoryReport& report, const std::optional<analysis::Gate>& gate) {
-  const analysis::History& history = report.history;
-  Checks out{"harness history", history.created.back(), headline_of(history), {}, report.left_out};
-  for (const analysis::CaseHistory& row : history.cases) {
-    Check check{"history", row.name, Check::Outcome::passed, words_on(history, row)};
-    if (!row.largest) check.outcome = Check::Outcome::skipped;
-    if (fails(gate.value_or(analysis::Gate{}), history, row)) check.outcome = Check::Outcome::failed;
-    if (row.seconds.back() > 0) check.seconds = row.seconds.back();
-    out.checks.push_back(std::move(check));
-  }
-  return out;
 }
 
 }  // namespace harness::report
