@@ -21,7 +21,6 @@ struct KernelContext {
   program::Coordinates at = {};  // of this rank, for operations on a shard
   std::uint64_t seed = 1;        // of the run
   float* scratch = nullptr;      // as many floats as scratch_floats() of the operation says; free again when it is done
-  int multiprocessors = 0;       // of a GPU that it may take, where it shares one; 0: all
 };
 
 /// The number of the first row that this rank holds of a table shared out along an axis.

@@ -135,17 +135,6 @@ std::vector<Variable> execution_variables() {
                                                  "torch.cuda.make_graphed_callables"
                                                : "do not use CUDA graphs");
                  }}}));
-  rows.push_back(true_or_false(
-      &Settings::programmatic_launch,
-      {.name = "programmatic_launch",
-       .help = "start own kernels while the kernel ahead ends (programmatic dependent launch), or after it; "
-               "compute capability 9.0 or later",
-       .backends = only_cuda,
-       .acts_on = {Part::idle},
-       .fastest = "true",
-       .lacking = [](const Settings& s, const Hardware& h) {
-         return s.programmatic_launch ? below_capability(h, hopper, "programmatic_launch needs") : "";
-       }}));
   return rows;
 }
 

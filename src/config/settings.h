@@ -96,10 +96,9 @@ struct Settings {
   bool fusion = true;  // operations are as coarse as the backend's kernels; else each is one of its own
   AllReduceAlgorithm allreduce_algorithm = AllReduceAlgorithm::ring;
   AttentionKind attention = AttentionKind::fused;
-  int attention_engine = -1;         // of the fused kernels the library offers; -1: its own choice
-  bool cuda_graph = true;            // the step is captured once and launched as one
-  bool programmatic_launch = false;  // kernels start while the one ahead of them ends
-  int threads = 0;                   // 0: cores / ranks on the node
+  int attention_engine = -1;  // of the fused kernels the library offers; -1: its own choice
+  bool cuda_graph = true;     // the step is captured once and launched as one
+  int threads = 0;            // 0: cores / ranks on the node
   HostBinding host_binding = HostBinding::automatic;
   bool repeat_batch = false;                // every step trains on the batch of step 0
   std::map<std::string, std::string> nccl;  // by variable name (nccl_algo); absent: left to NCCL

@@ -12,7 +12,7 @@ namespace {
 using config::Variable;
 
 // Those whose values the Program does not show and that no law of costs has.
-constexpr std::array<std::string_view, 7> unknown{"attention_engine",    "cuda_graph", "programmatic_launch", "threads",
+constexpr std::array<std::string_view, 6> unknown{"attention_engine",    "cuda_graph", "threads",
                                                   "allreduce_algorithm", "env",        "host_binding"};
 // Of NCCL's those that nccl_time.h has.
 constexpr std::array<std::string_view, 6> known_of_nccl{"nccl_algo",     "nccl_proto", "nccl_min_ctas",

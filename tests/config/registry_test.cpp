@@ -59,7 +59,6 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"attention", {"fused", "unfused"}},
     {"attention_engine", {"auto", "0", "7"}},
     {"cuda_graph", {"true", "false"}},
-    {"programmatic_launch", {"true", "false"}},
     {"nccl_min_ctas", {"default", "1", "64"}},
     {"nccl_max_ctas", {"default", "1", "64"}},
     {"nccl_buffsize", {"default", "4 MiB", "64 KiB"}},
@@ -273,7 +272,7 @@ TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {
 }
 
 TEST(Registry, WhatRunsAStepOnAGpuIsForGpus) {
-  for (const char* name : {"attention_engine", "cuda_graph", "programmatic_launch"}) {
+  for (const char* name : {"attention_engine", "cuda_graph"}) {
     EXPECT_EQ(find_variable(name)->backends, std::vector<BackendKind>{BackendKind::cuda}) << name;
   }
   EXPECT_EQ(canonical("cuda_graph", "off"), "false");

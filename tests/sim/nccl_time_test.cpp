@@ -203,11 +203,10 @@ TEST(Known, IsWhatTheProgramShowsAndWhatNcclsModelHas) {
   all.env = environment.env;
   all.attention_engine = 1;
   all.cuda_graph = false;
-  all.programmatic_launch = true;
   all.threads = 2;
   all.allreduce_algorithm = config::AllReduceAlgorithm::bcube;
-  EXPECT_THAT(disregarded(all), ::testing::UnorderedElementsAre("attention_engine", "cuda_graph", "programmatic_launch",
-                                                                "threads", "allreduce_algorithm", "env"));
+  EXPECT_THAT(disregarded(all), ::testing::UnorderedElementsAre("attention_engine", "cuda_graph", "threads",
+                                                                "allreduce_algorithm", "env"));
 }
 
 }  // namespace

@@ -19,8 +19,6 @@ class AttentionKernel {
   virtual ~AttentionKernel() = default;
   virtual Run forward(const backend::Bound<program::Attention>& at) = 0;
   virtual Run backward(const backend::Bound<program::AttentionBackward>& at) = 0;
-  /// Of device memory that it owns.
-  virtual std::int64_t workspace_bytes() const = 0;
 };
 
 /// For each direction, which of the kernels that cuDNN proposes for a shape, best guess first; -1: the first that it

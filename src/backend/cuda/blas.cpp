@@ -134,9 +134,6 @@ struct Blas::Call {
     make_layout(a, p.a, p.a.transposed ? p.k : p.m, p.a.transposed ? p.m : p.k, p.batch);
     make_layout(b, p.b, p.b.transposed ? p.n : p.k, p.b.transposed ? p.k : p.n, p.batch);
     make_layout(out, p.out, p.m, p.n, p.batch);
-    if (p.multiprocessors > 0) {
-      set(desc.object, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, std::int32_t{p.multiprocessors});
-    }
     const cublasLtEpilogue_t epilogue = epilogue_of(p);
     if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return;
     set(desc.object, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);

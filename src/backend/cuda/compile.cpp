@@ -5,7 +5,6 @@
 
 #include "backend/cuda/attention_tuner.h"
 #include "backend/cuda/kernels/kernels.h"
-#include "backend/cuda/kernels/programmatic.h"
 #include "base/error.h"
 
 namespace harness::cuda {
@@ -14,9 +13,6 @@ struct Compiler::OfStream {
   Memory scratch;
   backend::KernelContext context;
   std::map<AttentionForm, std::unique_ptr<AttentionKernel>> attention;
-  std::int64_t norm_scratch_bytes = 0;
-  std::vector<Memory> norm_scratch;    // [i]: of the i-th LayerNormBackward of those that wait for a second stage
-  std::vector<PartialSums> norm_sums;  // of those that wait, while operations are compiled
 
   Blas& products() {
     if (!blas) blas = std::make_unique<Blas>();
@@ -34,10 +30,6 @@ Compiler::Compiler(const backend::ExecutableRequest& request,
     for (const program::Operation& op : *list) {
       const std::int64_t needed = std::visit([&](const auto& action) { return scratch_for(action); }, op.action);
       scratch_of_[op.stream] = std::max(scratch_of_[op.stream], needed);
-      const bool norm = std::holds_alternative<program::LayerNormBackward>(op.action) ||
-                        std::holds_alternative<program::RmsNormBackward>(op.action);
-      if (!norm) continue;
-      norm_scratch_of_[op.stream] = std::max(norm_scratch_of_[op.stream], needed);
     }
   }
 }
@@ -50,7 +42,6 @@ Compiler::OfStream& Compiler::of_stream(program::StreamId stream) {
     own = std::make_unique<OfStream>();
     own->scratch = Memory(Memory::Kind::device, scratch_of_[stream] * program::size_of(program::DType::f32),
                           "scratch of own kernels");
-    own->norm_scratch_bytes = norm_scratch_of_[stream] * program::size_of(program::DType::f32);
     own->context = context_;
     own->context.scratch = reinterpret_cast<float*>(own->scratch.data());
   }
@@ -65,23 +56,12 @@ std::int64_t Compiler::scratch_for(const Op& op) const {
   return 0;
 }
 
-std::int64_t Compiler::workspace_bytes() const {
-  std::int64_t bytes = 0;
-  for (const auto& [stream, own] : streams_) {
-    bytes += own->scratch.bytes() + (own->blas ? Blas::workspace_bytes : 0);
-    for (const Memory& scratch : own->norm_scratch) bytes += scratch.bytes();
-    for (const auto& [form, kernel] : own->attention) bytes += kernel->workspace_bytes();
-  }
-  return bytes;
-}
-
 void Compiler::warn_once(const std::string& text) {
   if (std::ranges::find(warnings_, text) == warnings_.end()) warnings_.push_back(text);
 }
 
-Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op, OfStream& own, const LaunchPlan& plan) {
-  Product product = product_of(op, tf32());
-  product.multiprocessors = plan.multiprocessors;
+Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op, OfStream& own) {
+  const Product product = product_of(op, tf32());
   const Operands operands{op.a, op.b, op.bias, op.add, op.aux, op.out, op.bias_gradient, own.context.scratch};
   Blas& blas = own.products();
   if (tuning_) {
@@ -107,43 +87,12 @@ Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op, OfStr
   return blas.prepare(product, operands, choice);
 }
 
-Compiler::Run Compiler::prepare(const backend::Bound<program::Attention>& op, OfStream& own,
-                                const LaunchPlan& /*plan*/) {
+Compiler::Run Compiler::prepare(const backend::Bound<program::Attention>& op, OfStream& own) {
   return attention({op.shape, op.q.type, op.probabilities.present()}, own).forward(op);
 }
 
-Compiler::Run Compiler::prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own,
-                                const LaunchPlan& /*plan*/) {
+Compiler::Run Compiler::prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own) {
   return attention({op.shape, op.q.type, op.probabilities.present()}, own).backward(op);
-}
-
-Compiler::Run Compiler::prepare(const backend::Bound<program::LayerNormBackward>& op, OfStream& own,
-                                const LaunchPlan& plan) {
-  return norm_backward(op, own, plan);
-}
-
-Compiler::Run Compiler::prepare(const backend::Bound<program::RmsNormBackward>& op, OfStream& own,
-                                const LaunchPlan& plan) {
-  return norm_backward(op, own, plan);
-}
-
-// One that leaves its second stage to the next keeps its partial sums in memory of its own until then.
-template <class Op>
-Compiler::Run Compiler::norm_backward(const Op& op, OfStream& own, const LaunchPlan& plan) {
-  backend::KernelContext context = own.context;
-  if (plan.sums_later) {
-    const std::size_t place = own.norm_sums.size();
-    if (place == own.norm_scratch.size()) {
-      own.norm_scratch.emplace_back(Memory::Kind::device, own.norm_scratch_bytes, "partial sums of norm gradients");
-    }
-    context.scratch = reinterpret_cast<float*>(own.norm_scratch[place].data());
-  }
-  own.norm_sums.push_back(partial_sums(op, context));
-  if (plan.sums_later) return [op, context](Stream s) { run_first_stage(s, op, context); };
-  return [op, context, sums = std::exchange(own.norm_sums, {})](Stream s) {
-    run_first_stage(s, op, context);
-    run_second_stages(s, sums);
-  };
 }
 
 AttentionKernel& Compiler::attention(const AttentionForm& form, OfStream& own) {
@@ -172,25 +121,14 @@ AttentionKernel& Compiler::attention(const AttentionForm& form, OfStream& own) {
   return *kernel;
 }
 
-Compiler::Run Compiler::compile(const program::Operation& operation, const LaunchPlan& plan) {
-  Run launches = launches_of(operation, plan);
-  if (!plan.programmatic) return launches;
-  return [launches = std::move(launches)](Stream s) {
-    const ProgrammaticLaunches programmatic(true);
-    launches(s);
-  };
-}
-
-Compiler::Run Compiler::launches_of(const program::Operation& operation, const LaunchPlan& plan) {
+Compiler::Run Compiler::compile(const program::Operation& operation) {
   OfStream& own = of_stream(operation.stream);
-  backend::KernelContext context = own.context;
-  context.multiprocessors = plan.multiprocessors;
   return std::visit(
       [&]<class Op>(const Op& op) -> Run {
-        if constexpr (requires(backend::Bound<Op> bound) { prepare(bound, own, plan); }) {
-          return prepare(backend::bind(op, tensor_), own, plan);
-        } else if constexpr (requires(Stream s, backend::Bound<Op> bound) { run(s, bound, context); }) {
-          return [bound = backend::bind(op, tensor_), context](Stream s) { run(s, bound, context); };
+        if constexpr (requires(backend::Bound<Op> bound) { prepare(bound, own); }) {
+          return prepare(backend::bind(op, tensor_), own);
+        } else if constexpr (requires(Stream s, backend::Bound<Op> bound) { run(s, bound, own.context); }) {
+          return [bound = backend::bind(op, tensor_), context = own.context](Stream s) { run(s, bound, context); };
         } else {
           fail("{}: not a compute operation", Op::name);
         }

@@ -10,7 +10,6 @@
 #include "backend/backend.h"
 #include "backend/cuda/attention.h"
 #include "backend/cuda/blas.h"
-#include "backend/cuda/launch_plan.h"
 #include "backend/cuda/runtime.h"
 #include "backend/tensor.h"
 
@@ -25,25 +24,16 @@ class Compiler {
   ~Compiler();
 
   using Run = std::function<void(Stream)>;
-  /// The operations of a list in their order: what one leaves for a later one to complete is kept until that. Products
-  /// and AdamW keep to the plan's multiprocessors; other kernels, attention's among them, are written for the whole.
-  Run compile(const program::Operation& operation, const LaunchPlan& plan);
+  Run compile(const program::Operation& operation);
 
   /// What travels with the results: choices that were not tuned, attention that could not be fused.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  /// Device memory besides the arena.
-  std::int64_t workspace_bytes() const;
 
  private:
   struct OfStream;  // what the operations of one stream use one after the other
-  Run launches_of(const program::Operation& operation, const LaunchPlan& plan);
-  Run prepare(const backend::Bound<program::Matmul>& op, OfStream& own, const LaunchPlan& plan);
-  Run prepare(const backend::Bound<program::Attention>& op, OfStream& own, const LaunchPlan& plan);
-  Run prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own, const LaunchPlan& plan);
-  Run prepare(const backend::Bound<program::LayerNormBackward>& op, OfStream& own, const LaunchPlan& plan);
-  Run prepare(const backend::Bound<program::RmsNormBackward>& op, OfStream& own, const LaunchPlan& plan);
-  template <class Op>
-  Run norm_backward(const Op& op, OfStream& own, const LaunchPlan& plan);
+  Run prepare(const backend::Bound<program::Matmul>& op, OfStream& own);
+  Run prepare(const backend::Bound<program::Attention>& op, OfStream& own);
+  Run prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own);
   struct AttentionForm {
     program::AttentionShape shape;
     program::DType type;
@@ -61,8 +51,7 @@ class Compiler {
   backend::KernelContext context_;  // without scratch, which every stream has its own of
   config::Settings settings_;
   std::shared_ptr<const backend::Tuning> tuning_;
-  std::map<program::StreamId, std::int64_t> scratch_of_;       // floats
-  std::map<program::StreamId, std::int64_t> norm_scratch_of_;  // floats, of the largest backward pass of a norm
+  std::map<program::StreamId, std::int64_t> scratch_of_;  // floats
   std::map<program::StreamId, std::unique_ptr<OfStream>> streams_;
   std::vector<std::string> warnings_;
 };

@@ -48,8 +48,7 @@ class CudaBackend : public backend::Backend {
     effort.limit_s = request.tuning_s;
     effort.warm_up_s = std::min(effort.warm_up_s, request.tuning_s / 10);
     effort.lasting_s = std::min(effort.lasting_s, request.tuning_s / 100);
-    backend::Tuning found =
-        cuda::tune_products(*request.program, tf32, device.multiprocessors, known, device.l2_bytes, effort);
+    backend::Tuning found = cuda::tune_products(*request.program, tf32, known, device.l2_bytes, effort);
     found.merge(cuda::tune_attention(request, known, effort));
     return found;
   }
@@ -76,7 +75,7 @@ class CudaBackend : public backend::Backend {
     const bool tf32 = request.settings.precision == config::Precision::tf32;
     const backend::Tuning tuning = request.tuning ? *request.tuning : backend::Tuning{};
     std::vector<backend::AloneTiming> timings =
-        cuda::time_products(*request.program, tf32, device.multiprocessors, tuning, device.l2_bytes, seconds);
+        cuda::time_products(*request.program, tf32, tuning, device.l2_bytes, seconds);
     std::ranges::move(cuda::time_attentions(request, tuning, seconds / 4), std::back_inserter(timings));
     return timings;
   }

@@ -21,14 +21,9 @@ CudaExecutable::CudaExecutable(const backend::ExecutableRequest& request)
     : program_(*request.program),
       at_(request.layout.coordinates(request.rank)),
       with_graph_(request.settings.cuda_graph),
-      programmatic_(request.settings.programmatic_launch),
       timeout_s_(request.timeout_s),
       alone_(request.layout.ranks() == 1),
       state_(std::make_unique<State>(request)) {
-  if (programmatic_ && state_->device.major < 9) {
-    fail("programmatic_launch needs a GPU of compute capability 9.0 or later; the {} has {}.{}", state_->device.name,
-         state_->device.major, state_->device.minor);
-  }
   state_->compiler = std::make_unique<Compiler>(request, [this](const program::View& v) { return tensor(v); });
   state_->staging = std::make_unique<Staging>(program_, [this](const program::View& v) { return tensor(v); });
 }
@@ -69,14 +64,11 @@ void CudaExecutable::connect(const std::vector<RendezvousMessage>& received, dou
 CudaExecutable::List CudaExecutable::prepare(const std::vector<program::Operation>& operations) {
   List list;
   list.commands = make_commands(operations, program_.streams.size());
-  const std::vector<LaunchPlan> plan =
-      plan_launches(operations, program_.streams.size(), state_->device.multiprocessors, programmatic_);
-  for (std::size_t i = 0; i < operations.size(); ++i) {
-    const program::Operation& op = operations[i];
+  for (const program::Operation& op : operations) {
     list.runs.push_back(
         program::is_communication(op.action)
             ? state_->collectives.prepare(op.action, [this](const program::View& v) { return tensor(v); })
-            : state_->compiler->compile(op, plan[i]));
+            : state_->compiler->compile(op));
   }
   for (std::int32_t i = 0; i < list.commands.events; ++i) list.events.emplace_back(OwnedEvent::Timing::off);
   return list;

@@ -15,8 +15,9 @@
 
 namespace harness::cuda {
 
-/// A Program on one GPU: one allocation, a CUDA stream per stream of the Program (with the priorities and shares of the
-/// GPU of share.h), events for its dependencies; with cuda_graph the step is captured once and launched as one.
+/// A Program on one GPU: one allocation, a CUDA stream per stream of the Program (those that
+/// communicate at high priority), events for its dependencies; with cuda_graph the step is captured once and launched
+/// as one.
 ///
 /// Before `init`, initialize() runs the step once over cleared memory and forgets what it left: NCCL connects lazily,
 /// at the first call of each algorithm, and libraries load kernels at their first launch; neither may happen in a timed
@@ -70,7 +71,7 @@ class CudaExecutable : public backend::Executable {
 
   const program::Program& program_;
   program::Coordinates at_;
-  bool with_graph_, programmatic_;
+  bool with_graph_;
   double timeout_s_;
   bool alone_;
   std::unique_ptr<State> state_;  // everything that holds GPU memory: leaked after a fault, for freeing would block

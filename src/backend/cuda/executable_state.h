@@ -7,11 +7,24 @@
 
 #include "backend/cuda/executable.h"
 #include "backend/cuda/ranges.h"
-#include "backend/cuda/share.h"
 #include "machine/gpu_monitor.h"
 
 // Private to the sources of CudaExecutable.
 namespace harness::cuda {
+
+/// By stream: high for one that communicates in the step, low for one that computes beside the compute stream.
+inline std::vector<Priority> priorities_of(const program::Program& program) {
+  std::vector<Priority> priorities(program.streams.size(), Priority::normal);
+  for (const program::Operation& op : program.step) {
+    Priority& priority = priorities.at(op.stream);
+    if (program::is_communication(op.action)) {
+      priority = Priority::high;
+    } else if (op.stream != 0 && priority != Priority::high) {
+      priority = Priority::low;
+    }
+  }
+  return priorities;
+}
 
 struct CudaExecutable::State {
   Device device;

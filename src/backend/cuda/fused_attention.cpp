@@ -174,8 +174,6 @@ class Plan {
     check(graph_.execute(handle_, at, workspace_.data()), "a launch");
   }
 
-  std::int64_t workspace_bytes() const { return workspace_.bytes(); }
-
  private:
   cudnnHandle_t handle_;
   fe::graph::Graph graph_;
@@ -219,12 +217,6 @@ class FusedAttention : public AttentionKernel {
                                                {out_id, t.out.data}, {stats_id, t.stats.data}, {dout_id, t.dout.data},
                                                {dq_id, t.dq.data},   {dk_id, t.dk.data},       {dv_id, t.dv.data}};
     return [this, at](Stream s) mutable { backward_->run(s, at); };
-  }
-
-  std::int64_t workspace_bytes() const override {
-    std::int64_t bytes = 0;
-    for (const auto* plan : {&forward_, &backward_}) bytes += *plan ? (*plan)->workspace_bytes() : 0;
-    return bytes;
   }
 
  private:

@@ -90,7 +90,6 @@ std::string key_of(const Product& p) {
   if (p.accumulate) key += " accumulate";
   if (p.tf32) key += " tf32";
   if (p.alignment_bytes < 256) key += fmt::format(" align:{}", p.alignment_bytes);
-  if (p.multiprocessors > 0) key += fmt::format(" multiprocessors:{}", p.multiprocessors);
   return key;
 }
 

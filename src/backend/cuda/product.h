@@ -24,7 +24,6 @@ struct Product {
   bool tf32 = false;  // f32 inputs may be rounded to 10-bit mantissas
   program::Epilogue epilogue = program::Epilogue::none;
   int alignment_bytes = 256;  // of all addresses, at most 256
-  int multiprocessors = 0;    // that it should be laid out for, because others run beside it; 0: all of the GPU
 
   /// More than a product with bias and `add`: the library's fused form and own kernels beside a plain product both
   /// compute it.

@@ -4,8 +4,7 @@
 
 namespace harness::cuda {
 
-Staging::Staging(const program::Program& program, const std::function<backend::Tensor(const program::View&)>& tensor)
-    : slots_(slots) {
+Staging::Staging(const program::Program& program, const std::function<backend::Tensor(const program::View&)>& tensor) {
   for (std::size_t b = 0; b < program.buffers.size(); ++b) {
     const program::Buffer& buffer = program.buffers[b];
     if (buffer.kind != program::BufferKind::input) continue;
@@ -16,11 +15,6 @@ Staging::Staging(const program::Program& program, const std::function<backend::T
   pinned_ = Memory(Memory::Kind::pinned, slots * slot_bytes_, "the inputs of the next steps");
 }
 
-bool Staging::free(std::int64_t step) const {
-  const Slot& slot = slots_[slot_of(step)];
-  return !slot.used || slot.copied.done();
-}
-
 void Staging::fill(std::int64_t step, const program::InputSource& inputs) {
   for (const Input& input : inputs_) {
     inputs.fill(input.name, step, {host(step, input), static_cast<std::size_t>(input.device.bytes())});
@@ -29,9 +23,6 @@ void Staging::fill(std::int64_t step, const program::InputSource& inputs) {
 
 void Staging::copy(std::int64_t step, Stream stream) {
   for (const Input& input : inputs_) copy_in(stream, input.device.data, host(step, input), input.device.bytes());
-  Slot& slot = slots_[slot_of(step)];
-  slot.copied.record(stream);
-  slot.used = true;
 }
 
 void Staging::stage(std::int64_t step, const program::InputSource& inputs, Stream stream) {

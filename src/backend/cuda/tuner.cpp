@@ -5,7 +5,6 @@
 #include <set>
 
 #include "backend/cuda/kernels/kernels.h"
-#include "backend/cuda/share.h"
 #include "base/error.h"
 
 namespace harness::cuda {
@@ -13,22 +12,19 @@ namespace {
 
 // Calls f(product, operation) for every matrix product of the step, in order; the operation's action is a Matmul.
 template <class F>
-void over_products(const program::Program& program, bool tf32, int multiprocessors, F&& f) {
+void over_products(const program::Program& program, bool tf32, F&& f) {
   const program::Arena arena = program::plan_arena(program);
   const auto buffer = [&](const program::View& v) -> const program::Buffer& { return program.buffers.at(v.buffer); };
   const auto alignment = [&](const program::View& v) {
     if (!v.present()) return 256;
     return alignment_of(arena.offset_bytes[v.buffer] + v.offset * program::size_of(buffer(v).type));
   };
-  const std::vector<int> shares = shares_of(program.step, program.streams.size(), multiprocessors);
-  for (std::size_t i = 0; i < program.step.size(); ++i) {
-    const auto* op = std::get_if<program::Matmul>(&program.step[i].action);
+  for (const program::Operation& operation : program.step) {
+    const auto* op = std::get_if<program::Matmul>(&operation.action);
     if (op == nullptr) continue;
     const int aligned = std::min({alignment(op->a), alignment(op->b), alignment(op->out), alignment(op->add),
                                   alignment(op->aux), alignment(op->bias), alignment(op->bias_gradient)});
-    Product product = product_of(*op, buffer(op->a).type, buffer(op->b).type, buffer(op->out).type, tf32, aligned);
-    product.multiprocessors = shares[i];
-    f(product, program.step[i]);
+    f(product_of(*op, buffer(op->a).type, buffer(op->b).type, buffer(op->out).type, tf32, aligned), operation);
   }
 }
 
@@ -48,10 +44,10 @@ const char* form_of(const Product& product, const ProductChoice& choice) {
 
 }  // namespace
 
-std::vector<NeededProduct> needed_products(const program::Program& program, bool tf32, int multiprocessors) {
+std::vector<NeededProduct> needed_products(const program::Program& program, bool tf32) {
   std::vector<NeededProduct> needed;
   std::set<std::string> seen;
-  over_products(program, tf32, multiprocessors, [&](const Product& product, const program::Operation& operation) {
+  over_products(program, tf32, [&](const Product& product, const program::Operation& operation) {
     if (seen.insert(key_of(product)).second) {
       needed.push_back({product, std::get<program::Matmul>(operation.action)});
     }
@@ -59,9 +55,9 @@ std::vector<NeededProduct> needed_products(const program::Program& program, bool
   return needed;
 }
 
-std::vector<backend::AloneTiming> time_products(const program::Program& program, bool tf32, int multiprocessors,
+std::vector<backend::AloneTiming> time_products(const program::Program& program, bool tf32,
                                                 const backend::Tuning& tuning, std::int64_t l2_bytes, double seconds) {
-  const std::vector<NeededProduct> needed = needed_products(program, tf32, multiprocessors);
+  const std::vector<NeededProduct> needed = needed_products(program, tf32);
   std::map<std::string, backend::AloneTiming> timed;  // by key
   Blas blas;
   Timer timer;
@@ -79,7 +75,7 @@ std::vector<backend::AloneTiming> time_products(const program::Program& program,
     survives(time, [&] { return "while " + key + " was timed alone"; });  // or it is too large beside what is in memory
   }
   std::vector<backend::AloneTiming> timings;
-  over_products(program, tf32, multiprocessors, [&](const Product& product, const program::Operation& operation) {
+  over_products(program, tf32, [&](const Product& product, const program::Operation& operation) {
     const auto found = timed.find(key_of(product));
     if (found == timed.end()) return;
     timings.push_back(found->second);
@@ -88,9 +84,9 @@ std::vector<backend::AloneTiming> time_products(const program::Program& program,
   return timings;
 }
 
-backend::Tuning tune_products(const program::Program& program, bool tf32, int multiprocessors,
-                              const backend::Tuning& known, std::int64_t l2_bytes, const Effort& effort) {
-  std::vector<NeededProduct> unknown = needed_products(program, tf32, multiprocessors);
+backend::Tuning tune_products(const program::Program& program, bool tf32, const backend::Tuning& known,
+                              std::int64_t l2_bytes, const Effort& effort) {
+  std::vector<NeededProduct> unknown = needed_products(program, tf32);
   std::erase_if(unknown, [&](const NeededProduct& n) { return known.contains(key_of(n.product)); });
   double flop = 0;
   for (const NeededProduct& n : unknown) flop += n.product.flop();

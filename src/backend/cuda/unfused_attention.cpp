@@ -85,8 +85,6 @@ class UnfusedAttention : public AttentionKernel {
     return in_turn(std::move(runs));
   }
 
-  std::int64_t workspace_bytes() const override { return scores_.bytes() + delta_.bytes(); }
-
  private:
   static Run in_turn(std::vector<Run> runs) {
     return [runs = std::move(runs)](Stream s) {

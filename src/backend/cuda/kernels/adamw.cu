@@ -7,9 +7,6 @@ namespace harness::cuda {
 namespace {
 
 constexpr int adamw_threads = 256, blocks_per_multiprocessor = 5;
-// Of a block that has a multiprocessor to itself: its registers leave no room for a second one. Small blocks would
-// spread over all multiprocessors that are free for a moment, and keep products from them.
-constexpr int lone_threads = 1024;
 
 template <class T>
 struct AdamWFlat {
@@ -47,9 +44,9 @@ __device__ __forceinline__ void update(const AdamWFlat<T>& t, const Factors& f, 
   if (t.weights) store(t.weights + i, w);
 }
 
-template <class T, int threads, int blocks>
-__global__ void __launch_bounds__(threads, resident_blocks(blocks, threads)) adamw_flat(AdamWFlat<T> t) {
-  wait_for_work_ahead();
+template <class T>
+__global__ void __launch_bounds__(adamw_threads, resident_blocks(blocks_per_multiprocessor, adamw_threads))
+    adamw_flat(AdamWFlat<T> t) {
   HARNESS_SHARED(Factors, shared, 1);
   if (threadIdx.x == 0) {  // double precision is slow on some devices: once a block
     const double step = *t.counter + 1.0, rate = *t.learning_rate;
@@ -63,8 +60,8 @@ __global__ void __launch_bounds__(threads, resident_blocks(blocks, threads)) ada
   __syncthreads();
   const Factors f = shared[0];
   constexpr int n = 4;
-  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * threads * n;
+  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * adamw_threads + threadIdx.x;
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * adamw_threads * n;
   std::int64_t i = thread * n;
   for (; i + n <= t.count; i += stride) update<T, n>(t, f, i);
   if (i < t.count) {  // the one thread that meets the end
@@ -74,20 +71,16 @@ __global__ void __launch_bounds__(threads, resident_blocks(blocks, threads)) ada
 
 }  // namespace
 
-void run(Stream stream, const backend::Bound<program::AdamW>& op, const backend::KernelContext& context) {
+void run(Stream stream, const backend::Bound<program::AdamW>& op, const backend::KernelContext& /*context*/) {
   backend::with_type(op.weights ? op.weights.type : program::DType::f32, [&](auto tag) {
     using T = decltype(tag);
-    const bool lone = context.multiprocessors > 0;
-    const int threads = lone ? lone_threads : adamw_threads;
-    const std::int64_t needed = ceil_div(ceil_div(op.master.count, 4), threads);
-    const std::int64_t room =
-        lone ? context.multiprocessors : device_limits().multiprocessors * blocks_per_multiprocessor;
-    const auto kernel = lone ? adamw_flat<T, lone_threads, 1> : adamw_flat<T, adamw_threads, blocks_per_multiprocessor>;
+    const std::int64_t needed = ceil_div(ceil_div(op.master.count, 4), adamw_threads);
+    const std::int64_t room = std::int64_t{device_limits().multiprocessors} * blocks_per_multiprocessor;
     const AdamWFlat<T> t{
         op.master.f32(),  op.moment1.f32(),       op.moment2.f32(), op.gradient.f32(), op.weights.as<T>(),
         op.counter.i32(), op.learning_rate.f32(), op.master.count,  op.beta1,          op.beta2,
         op.epsilon,       op.weight_decay};
-    launch("adamw", kernel, {std::min(needed, room), threads}, stream, t);
+    launch("adamw", adamw_flat<T>, {std::min(needed, room), adamw_threads}, stream, t);
   });
 }
 

@@ -34,7 +34,6 @@ __device__ __forceinline__ Place place_of(const Heads& s) {
 template <class T, int n>
 __global__ void __launch_bounds__(head_threads)
     merge_heads(Heads s, const T* part_out, const float* part_stats, T* out, float* stats) {
-  wait_for_work_ahead();
   const Place p = place_of(s);
   float a = 0, b = 0, joint = 0;
   if (p.valid) {
@@ -59,7 +58,6 @@ __global__ void __launch_bounds__(head_threads)
 
 template <class T, int n>
 __global__ void __launch_bounds__(head_threads) delta_heads(Heads s, const T* out, const T* dout, float* delta) {
-  wait_for_work_ahead();
   const Place p = place_of(s);
   float total = 0;
   if (p.valid) {

@@ -18,7 +18,6 @@ constexpr int score_threads = 256;
 template <class T, int n>
 __global__ void __launch_bounds__(score_threads)
     softmax_row(T* scores, float* stats, std::int64_t query_length, std::int64_t key_length, float scale, bool causal) {
-  wait_for_work_ahead();
   HARNESS_SHARED(float2, parts, max_warps);
   const std::int64_t row = blockIdx.x, visible = visible_keys(row, query_length, key_length, causal);
   T* const x = scores + row * key_length;

@@ -31,8 +31,7 @@ void run(Stream stream, const backend::Bound<program::ColumnSum>& op, const back
     constexpr int n = lanes_of<T>;
     width % n == 0 ? start(sum_slices<T, n>, n) : start(sum_slices<T, 1>, 1);
   });
-  const PartialSums sums[] = {{scratch, slices, width, 1, {op.out.f32()}, op.accumulate}};
-  launch_finish_sums("column_sum (second stage)", stream, sums);
+  launch_finish_sums("column_sum (second stage)", stream, {scratch, slices, width, 1, {op.out.f32()}, op.accumulate});
 }
 
 }  // namespace harness::cuda

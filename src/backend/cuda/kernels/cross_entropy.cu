@@ -33,7 +33,6 @@ __device__ __forceinline__ void write_gradient(T* x, int width, std::int64_t lab
 template <class T, int n>
 __global__ void __launch_bounds__(row_threads, resident_blocks(rows_at_once, row_threads))
     cross_entropy_row(T* logits, const std::int32_t* labels, int width, float scale, float* row_losses) {
-  wait_for_work_ahead();
   HARNESS_SHARED(float2, parts, max_warps);
   T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
   ExponentialSum own;
@@ -51,7 +50,6 @@ __global__ void __launch_bounds__(row_threads, resident_blocks(rows_at_once, row
 
 template <class T, int n>
 __global__ void __launch_bounds__(row_threads) maximum_row(const T* logits, int width, float* maximum) {
-  wait_for_work_ahead();
   HARNESS_SHARED(float, parts, max_warps);
   float high = __uint_as_float(0xff800000u);
   over_row<4, n>(logits + static_cast<std::int64_t>(blockIdx.x) * width, width, [&](int, const float(&v)[n]) {
@@ -66,7 +64,6 @@ template <class T, int n>
 __global__ void __launch_bounds__(row_threads)
     sums_row(const T* logits, const std::int32_t* labels, const float* maximum, float* target, float* sum, int width,
              std::int64_t first) {
-  wait_for_work_ahead();
   HARNESS_SHARED(float, parts, max_warps);
   const T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
   const float high = maximum[blockIdx.x];
@@ -86,7 +83,6 @@ template <class T, int n>
 __global__ void __launch_bounds__(row_threads)
     gradient_row(T* logits, const std::int32_t* labels, const float* maximum, const float* target, const float* sum,
                  int width, std::int64_t first, float scale, float* row_losses) {
-  wait_for_work_ahead();
   T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
   const float total = sum[blockIdx.x];
   if (threadIdx.x == 0) row_losses[blockIdx.x] = logf(total) - target[blockIdx.x];
@@ -96,7 +92,6 @@ __global__ void __launch_bounds__(row_threads)
 // loss += scale * the sum of the rows, in double precision and always in the same order. One block.
 __global__ void __launch_bounds__(1024)
     add_rows(const float* row_losses, std::int64_t rows, double scale, float* loss) {
-  wait_for_work_ahead();
   HARNESS_SHARED(double, parts, 1024);
   double total = 0;
   for (std::int64_t r = threadIdx.x; r < rows; r += 1024) total += row_losses[r];

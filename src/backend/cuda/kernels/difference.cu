@@ -14,7 +14,6 @@ constexpr int difference_threads = 256;
 template <class T>
 __global__ void __launch_bounds__(difference_threads)
     squared_difference(const T* a, const T* b, std::int64_t count, float* parts) {
-  wait_for_work_ahead();
   HARNESS_SHARED(float2, shared, max_warps);
   float2 sums = make_float2(0, 0);
   const std::int64_t begin = count * blockIdx.x / gridDim.x, end = count * (blockIdx.x + 1) / gridDim.x;

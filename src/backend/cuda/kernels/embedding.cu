@@ -11,7 +11,6 @@ template <class T, int n>
 __global__ void __launch_bounds__(row_threads)
     embedding_row(const std::int32_t* tokens, const T* words, const T* positions, T* out, std::int64_t width,
                   std::int64_t sequence, std::int64_t first, std::int64_t shard_rows) {
-  wait_for_work_ahead();
   const std::int64_t row = blockIdx.x, local = tokens[row] - first;
   const T* word = local >= 0 && local < shard_rows ? words + local * width : nullptr;
   const T* position = positions ? positions + row % sequence * width : nullptr;
@@ -29,7 +28,6 @@ __global__ void __launch_bounds__(row_threads)
     embedding_backward_position(const std::int32_t* tokens, const T* dout, float* dwords, float* dpositions,
                                 std::int64_t rows, std::int64_t width, std::int64_t sequence, std::int64_t first,
                                 std::int64_t shard_rows, bool accumulate_positions, int tiles) {
-  wait_for_work_ahead();
   const std::int64_t position = blockIdx.x / tiles;
   const std::int64_t c = (static_cast<std::int64_t>(blockIdx.x % tiles) * blockDim.x + threadIdx.x) * n;
   if (c >= width) return;

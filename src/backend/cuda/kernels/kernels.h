@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "backend/bound.h"
 
@@ -62,35 +61,8 @@ void run(Stream stream, const backend::Bound<program::CrossEntropySums>& op,
 void run(Stream stream, const backend::Bound<program::CrossEntropyGradient>& op, const backend::KernelContext& context);
 std::int64_t scratch_floats(const program::CrossEntropyGradient& op);
 
-/// One launch over the flat buffers; learning rate and counter are read on the device. Where its context gives it some
-/// multiprocessors, it has a block for each, and no two fit on one.
+/// One launch over the flat buffers; learning rate and counter are read on the device.
 void run(Stream stream, const backend::Bound<program::AdamW>& op, const backend::KernelContext& context = {});
-
-// ---- the parts of LayerNormBackward and RmsNormBackward ------------------------------------------------------------
-
-/// Column sums that are not complete: `slices` rows of `count` times `width` f32, and where each column's sum goes (a
-/// null pointer: nowhere), added to what is there if `accumulate`.
-struct PartialSums {
-  const float* partial;
-  std::int64_t slices, width;
-  int count;  // up to 3
-  float* to[3];
-  bool accumulate;
-};
-/// How many operations one second stage completes.
-inline constexpr int most_joined_sums = 4;
-
-/// All but dgamma, dbeta and dbias, whose partial sums stay in the context's scratch until they were completed.
-void run_first_stage(Stream stream, const backend::Bound<program::LayerNormBackward>& op,
-                     const backend::KernelContext& context);
-void run_first_stage(Stream stream, const backend::Bound<program::RmsNormBackward>& op,
-                     const backend::KernelContext& context);
-/// What run_first_stage() of the operation leaves to be completed.
-PartialSums partial_sums(const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context);
-PartialSums partial_sums(const backend::Bound<program::RmsNormBackward>& op, const backend::KernelContext& context);
-/// Completes up to most_joined_sums operations with one launch, each to the same bits as alone. No two of them have the
-/// same places to write.
-void run_second_stages(Stream stream, std::span<const PartialSums> sums);
 
 // ---- the parts of unfused attention ---------------------------------------------------------------------------------
 // `matrices` score matrices [query_length, key_length] lie one after the other. Scores are as a product left them,

@@ -4,7 +4,6 @@
 
 #include <cuda_runtime.h>
 
-#include "backend/cuda/kernels/programmatic.h"
 #include "base/error.h"
 
 namespace harness::cuda {
@@ -21,37 +20,6 @@ cudaError_t ask_for_shared_memory(const void* kernel, std::int64_t bytes) {
   const auto declared = static_cast<std::int64_t>(attributes.sharedSizeBytes);
   if (error != cudaSuccess || declared + bytes <= shared_bytes_granted_unasked) return error;
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-}
-
-// wait_for_work_ahead() is an instruction in code for 9.0 and later alone. A newer GPU may also be given older code,
-// made fit by the driver, and this would not wait.
-constexpr int first_code_that_waits = 90;
-
-void must_wait(const char* name, const void* kernel) {
-  cudaFuncAttributes attributes{};
-  const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
-  if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
-  if (error == cudaSuccess && attributes.ptxVersion >= first_code_that_waits) return;
-  fail(
-      "the CUDA kernel {} cannot be launched programmatically: its code is for compute capability {}.{}, which has no "
-      "such launches; build with 90 among CMAKE_CUDA_ARCHITECTURES, or set programmatic_launch to false",
-      name, attributes.ptxVersion / 10, attributes.ptxVersion % 10);
-}
-
-cudaError_t start(const void* kernel, const Grid& grid, Stream stream, void** arguments) {
-  cudaLaunchAttribute programmatic{};
-  programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  programmatic.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(grid.blocks));
-  config.blockDim = dim3(static_cast<unsigned>(grid.threads));
-  config.dynamicSmemBytes = static_cast<std::size_t>(grid.shared_bytes);
-  config.stream = stream;
-  if (ProgrammaticLaunches::on()) {
-    config.attrs = &programmatic;
-    config.numAttrs = 1;
-  }
-  return cudaLaunchKernelExC(&config, kernel, arguments);
 }
 
 }  // namespace
@@ -76,10 +44,11 @@ void launch_kernel(const char* name, const void* kernel, const Grid& grid, Strea
   if (grid.blocks > max_blocks) {
     fail("the CUDA kernel {} would need {} blocks; a device starts at most {} at once", name, grid.blocks, max_blocks);
   }
-  if (ProgrammaticLaunches::on()) must_wait(name, kernel);
   cudaError_t error = ask_for_shared_memory(kernel, grid.shared_bytes);
   if (error == cudaSuccess) {
-    error = start(kernel, grid, stream, arguments);
+    error =
+        cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(grid.blocks)), dim3(static_cast<unsigned>(grid.threads)),
+                         arguments, static_cast<std::size_t>(grid.shared_bytes), stream);
   }
   if (error == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());  // said here; the next call shall not find it again

@@ -4,7 +4,6 @@
 
 #include "backend/cuda/kernels/launch.h"
 #include "backend/cuda/kernels/platform.cuh"
-#include "backend/cuda/kernels/programmatic.h"
 
 #ifdef HARNESS_EMULATED_CUDA
 #include "backend/cuda/emulation/emulation.h"
@@ -37,7 +36,7 @@ void launch(const char* name, void (*kernel)(Parameters...), const Grid& grid, S
     emulation::run({name, grid.blocks, grid.threads, grid.shared_bytes},
                    [&] { kernel(static_cast<Parameters>(arguments)...); });
   };
-  emulation::submit(stream, work, ProgrammaticLaunches::on());
+  emulation::submit(stream, work);
 }
 
 #else

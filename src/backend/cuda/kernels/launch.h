@@ -22,8 +22,7 @@ struct DeviceLimits {
 DeviceLimits device_limits();
 
 /// The untyped half of launch(): `arguments` holds the address of each parameter's value. Throws Error naming the
-/// kernel if the driver refuses, or if it is to be launched programmatically (programmatic.h) and has no code that
-/// waits.
+/// kernel if the driver refuses.
 void launch_kernel(const char* name, const void* kernel, const Grid& grid, Stream stream, void** arguments);
 
 }  // namespace harness::cuda

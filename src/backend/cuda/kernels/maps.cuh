@@ -16,7 +16,6 @@ constexpr int map_threads = 256, map_pieces = 4;
 /// Over consecutive elements: load<n>(i), store<n>(i, in).
 template <class Operation>
 __global__ void __launch_bounds__(map_threads) map_flat(Operation operation, std::int64_t count) {
-  wait_for_work_ahead();
   constexpr int n = Operation::lanes;
   constexpr int tile = map_threads * map_pieces * n;
   const std::int64_t base = static_cast<std::int64_t>(blockIdx.x) * tile;
@@ -45,7 +44,6 @@ void launch_flat(const char* name, Stream stream, const Operation& operation, st
 template <class Operation, int n>
 __global__ void __launch_bounds__(map_threads)
     map_rows(Operation operation, std::int64_t rows, std::int64_t width, int tiles) {
-  wait_for_work_ahead();
   const std::int64_t c = (static_cast<std::int64_t>(blockIdx.x % tiles) * blockDim.x + threadIdx.x) * n;
   if (c >= width) return;
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x / tiles) * map_pieces;

@@ -65,7 +65,6 @@ struct ConvertMap {
 };
 
 __global__ void record_one(const float* value, float* ring, std::int64_t ring_count, std::int32_t* counter) {
-  wait_for_work_ahead();
   if (threadIdx.x != 0) return;
   const std::int32_t at = *counter;
   ring[at % ring_count] = *value;

@@ -66,7 +66,6 @@ constexpr std::int64_t widest_kept = 1024 * pieces* lanes_of<T>;
 constexpr int rows_of_warps = 4;  // a block's
 template <class T, bool centres, int most>
 __global__ void __launch_bounds__(32 * rows_of_warps, 5) norm_warp(Forward<T, centres> t) {
-  wait_for_work_ahead();
   constexpr int n = lanes_of<T>;
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * rows_of_warps + threadIdx.x / 32;
   if (row >= t.rows) return;
@@ -117,7 +116,6 @@ constexpr std::int64_t width_of(int vectors) {
 // A block holds a row in its registers: memory is touched once. Vectors of a thread are a block's width apart.
 template <class T, bool centres>
 __global__ void __launch_bounds__(1024) norm_kept(Forward<T, centres> t) {
-  wait_for_work_ahead();
   constexpr int n = lanes_of<T>;
   HARNESS_SHARED(float, sums, max_warps);
   HARNESS_SHARED(float, squares, max_warps);
@@ -175,7 +173,6 @@ __global__ void __launch_bounds__(1024) norm_kept(Forward<T, centres> t) {
 // Any width: the row is read again, from the caches if it fits.
 template <class T, bool centres, int n>
 __global__ void __launch_bounds__(512) norm_reread(Forward<T, centres> t) {
-  wait_for_work_ahead();
   HARNESS_SHARED(float, sums, max_warps);
   HARNESS_SHARED(float, squares, max_warps);
   const std::int64_t row = blockIdx.x, base = row * t.width;

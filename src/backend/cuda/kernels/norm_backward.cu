@@ -38,7 +38,6 @@ constexpr int wide_threads = 1024, narrow_threads = 512;
 // Rows of up to 8 elements a thread, column sums in registers.
 template <class T, bool centres>
 __global__ void __launch_bounds__(max_threads<T>) norm_backward_kept(Backward<T, centres> t) {
-  wait_for_work_ahead();
   constexpr int n = n_kept;
   HARNESS_SHARED(float2, parts, 2 * max_warps);
   const int c = threadIdx.x * n;
@@ -99,7 +98,6 @@ __global__ void __launch_bounds__(max_threads<T>) norm_backward_kept(Backward<T,
 template <class T, bool centres, int n>
 __global__ void __launch_bounds__(n == 1 ? narrow_threads : wide_threads)
     norm_backward_reread(Backward<T, centres> t, bool sums_in_shared) {
-  wait_for_work_ahead();
   HARNESS_SHARED(float2, parts, 2 * max_warps);
   const std::int64_t width = t.width, first = threadIdx.x * n, stride = blockDim.x * n;
   const float share = 1.0f / static_cast<float>(width);
@@ -198,9 +196,27 @@ void launch_norm_backward(const char* name, Stream stream, const Backward<T, cen
   }
 }
 
+PartialSums sums_of(const backend::Bound<program::LayerNormBackward>& op, float* scratch) {
+  return {scratch,
+          blocks_here(op.rows, op.width),
+          op.width,
+          op.dbias ? 3 : 2,
+          {op.dgamma.f32(), op.dbeta.f32(), op.dbias.f32()},
+          op.accumulate};
+}
+
+PartialSums sums_of(const backend::Bound<program::RmsNormBackward>& op, float* scratch) {
+  return {scratch,
+          blocks_here(op.rows, op.width),
+          op.width,
+          op.dbias ? 2 : 1,
+          {op.dgamma.f32(), op.dbias.f32(), nullptr},
+          op.accumulate};
+}
+
 template <bool centres, class Op>  // Op: bound
-void first_stage(const char* name, Stream stream, const Op& a, const backend::KernelContext& context) {
-  const PartialSums left = partial_sums(a, context);
+void run_both_stages(const char* name, Stream stream, const Op& a, float* scratch) {
+  const PartialSums sums = sums_of(a, scratch);
   const float* mean = nullptr;
   if constexpr (centres) mean = a.mean.f32();
   backend::with_type(a.dout.type, [&](auto tag) {
@@ -212,19 +228,13 @@ void first_stage(const char* name, Stream stream, const Op& a, const backend::Ke
                                  a.rstd.f32(),
                                  a.dresidual.template as<const T>(),
                                  a.din.template as<T>(),
-                                 context.scratch,
+                                 scratch,
                                  a.rows,
                                  a.width,
-                                 left.count};
-    launch_norm_backward(name, stream, t, left.slices);
+                                 sums.count};
+    launch_norm_backward(name, stream, t, sums.slices);
   });
-}
-
-template <class Op>
-void both_stages(Stream stream, const Op& op, const backend::KernelContext& context) {
-  run_first_stage(stream, op, context);
-  const PartialSums sums[] = {partial_sums(op, context)};
-  run_second_stages(stream, sums);
+  launch_finish_sums("norm_backward (second stage)", stream, sums);
 }
 
 }  // namespace
@@ -236,42 +246,11 @@ std::int64_t scratch_floats(const program::RmsNormBackward& op) {
   return blocks_of(op.rows, op.width, max_multiprocessors) * 2 * op.width;
 }
 
-PartialSums partial_sums(const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context) {
-  return {context.scratch,
-          blocks_here(op.rows, op.width),
-          op.width,
-          op.dbias ? 3 : 2,
-          {op.dgamma.f32(), op.dbeta.f32(), op.dbias.f32()},
-          op.accumulate};
-}
-
-void run_second_stages(Stream stream, std::span<const PartialSums> sums) {
-  launch_finish_sums("norm_backward (second stage)", stream, sums);
-}
-
-PartialSums partial_sums(const backend::Bound<program::RmsNormBackward>& op, const backend::KernelContext& context) {
-  return {context.scratch,
-          blocks_here(op.rows, op.width),
-          op.width,
-          op.dbias ? 2 : 1,
-          {op.dgamma.f32(), op.dbias.f32(), nullptr},
-          op.accumulate};
-}
-
-void run_first_stage(Stream stream, const backend::Bound<program::LayerNormBackward>& op,
-                     const backend::KernelContext& context) {
-  first_stage<true>("layer_norm_backward", stream, op, context);
-}
-void run_first_stage(Stream stream, const backend::Bound<program::RmsNormBackward>& op,
-                     const backend::KernelContext& context) {
-  first_stage<false>("rms_norm_backward", stream, op, context);
-}
-
 void run(Stream stream, const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context) {
-  both_stages(stream, op, context);
+  run_both_stages<true>("layer_norm_backward", stream, op, context.scratch);
 }
 void run(Stream stream, const backend::Bound<program::RmsNormBackward>& op, const backend::KernelContext& context) {
-  both_stages(stream, op, context);
+  run_both_stages<false>("rms_norm_backward", stream, op, context.scratch);
 }
 
 }  // namespace harness::cuda

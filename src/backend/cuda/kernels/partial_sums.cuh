@@ -1,8 +1,5 @@
 #pragma once
 
-#include <limits>
-#include <span>
-
 #include "backend/cuda/kernels/launch.cuh"
 #include "backend/cuda/kernels/vectors.cuh"
 
@@ -13,8 +10,8 @@ namespace harness::cuda {
 //
 // The last block of the first stage to end could do the second stage, without a launch, but would be alone with it. A
 // norm of width 2048 leaves 528 rows of 3 * 2048 partial sums on an H200, 13 MB: at 64 bytes a clock more than 100 us
-// for one multiprocessor, against some 4 us that a launch costs (calculated, not measured). So the second stage stays a
-// launch, of many blocks, and one launch ends several operations (most_joined_sums).
+// for one multiprocessor, against some 4 us that a launch costs (calculated, not measured). So the second stage is a
+// launch of many blocks.
 
 constexpr int tile_lanes = 32, tile_groups = 8;  // of a block: lanes take columns, groups take rows
 
@@ -57,7 +54,6 @@ template <class T, int n>
 __global__ void __launch_bounds__(tile_lanes* tile_groups)
     sum_slices(const T* in, std::int64_t rows, std::int64_t width, int tiles, std::int64_t rows_per_slice,
                float* partial) {
-  wait_for_work_ahead();
   HARNESS_SHARED(float, shared, tile_groups* tile_lanes* n);
   const std::int64_t tile = blockIdx.x % tiles, slice = blockIdx.x / tiles;
   const std::int64_t first = slice * rows_per_slice;
@@ -66,49 +62,38 @@ __global__ void __launch_bounds__(tile_lanes* tile_groups)
                  [&](std::int64_t column, float sum) { partial[slice * width + column] = sum; });
 }
 
-/// The last stages of several operations, whose places differ.
-struct JoinedSums {
-  PartialSums part[most_joined_sums];
-  unsigned first_tile[most_joined_sums];  // of the grid; beyond it where there is no such part
+/// Column sums that are not complete: `slices` rows of `count` times `width` f32, and where each column's sum goes (a
+/// null pointer: nowhere), added to what is there if `accumulate`.
+struct PartialSums {
+  const float* partial;
+  std::int64_t slices, width;
+  int count;  // up to 3
+  float* to[3];
+  bool accumulate;
 };
 
-// A template, because a function that several files define may not be an inline kernel.
-template <class Sums>
-__global__ void __launch_bounds__(tile_lanes* tile_groups) finish_sums(Sums sums) {
-  wait_for_work_ahead();
+/// The second stage. Grid: tiles.
+static __global__ void __launch_bounds__(tile_lanes* tile_groups) finish_sums(PartialSums sums) {
   HARNESS_SHARED(float, shared, tile_groups* tile_lanes);
-  PartialSums own = sums.part[0];  // by a constant index each: one that varies would put the arrays into memory
-  unsigned first = 0;
-#pragma unroll
-  for (int k = 1; k < most_joined_sums; ++k) {
-    if (blockIdx.x < sums.first_tile[k]) continue;
-    own = sums.part[k];
-    first = sums.first_tile[k];
-  }
-  sum_tile<float, 1>(own.partial, 0, own.slices, own.width * own.count, blockIdx.x - first, shared,
+  sum_tile<float, 1>(sums.partial, 0, sums.slices, sums.width * sums.count, blockIdx.x, shared,
                      [&](std::int64_t column, float sum) {
-                       const std::int64_t which = column / own.width;
-                       float* to = own.to[0];
-                       if (which == 1) to = own.to[1];
-                       if (which == 2) to = own.to[2];
+                       float* to = sums.to[0];  // by a constant index each: one that varies would use local memory
+                       if (column >= sums.width) {
+                         column -= sums.width;
+                         to = sums.to[1];
+                       }
+                       if (column >= sums.width) {
+                         column -= sums.width;
+                         to = sums.to[2];
+                       }
                        if (!to) return;
-                       to += column % own.width;
-                       *to = own.accumulate ? *to + sum : sum;
+                       to += column;
+                       *to = sums.accumulate ? *to + sum : sum;
                      });
 }
 
-/// One launch; up to most_joined_sums.
-inline void launch_finish_sums(const char* name, Stream stream, std::span<const PartialSums> sums) {
-  JoinedSums joined{};
-  std::int64_t tiles = 0;
-  for (int k = 0; k < most_joined_sums; ++k) {
-    const bool there = static_cast<std::size_t>(k) < sums.size();
-    joined.first_tile[k] = there ? static_cast<unsigned>(tiles) : std::numeric_limits<unsigned>::max();
-    if (!there) continue;
-    joined.part[k] = sums[k];
-    tiles += ceil_div(sums[k].width * sums[k].count, tile_lanes);
-  }
-  launch(name, finish_sums<JoinedSums>, {tiles, tile_lanes * tile_groups}, stream, joined);
+inline void launch_finish_sums(const char* name, Stream stream, const PartialSums& sums) {
+  launch(name, finish_sums, {ceil_div(sums.width * sums.count, tile_lanes), tile_lanes * tile_groups}, stream, sums);
 }
 
 }  // namespace harness::cuda

@@ -35,19 +35,6 @@ constexpr int resident_blocks(int wished, int threads) {
   return wished * threads <= most_threads ? wished : most_threads / threads;
 }
 
-/// The first statement of every kernel: waits until the work ahead on the stream has ended and what it wrote can be
-/// read. Only a kernel that was launched programmatically (programmatic.h) ever runs before that. By the PTX ISA the
-/// instruction (griddepcontrol.wait) waits for the launch directly ahead until it is complete and its memory operations
-/// are visible. What is further ahead is complete as well, because that one waited for it before it ended: its own
-/// kernel by this statement, any other by an ordinary launch. So every kernel must have it, programmatic or not.
-__device__ __forceinline__ void wait_for_work_ahead() {
-#ifdef HARNESS_EMULATED_CUDA
-  emulation::wait_for_work_ahead();
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
 /// The shared memory whose size the launch gave.
 __device__ __forceinline__ float* dynamic_shared() {
 #ifdef HARNESS_EMULATED_CUDA

@@ -20,7 +20,6 @@ struct Heads {
 // are f32 whatever the data are: bf16 would not tell one late position from the next.
 template <class T>
 __global__ void __launch_bounds__(most_threads) rope_row(T* data, Heads s) {
-  wait_for_work_ahead();
   const std::int64_t row = blockIdx.x;
   const int half = s.head_dim / 2, pairs = half < static_cast<int>(blockDim.x) ? half : static_cast<int>(blockDim.x);
   const int lanes = static_cast<int>(blockDim.x) / pairs, lane = static_cast<int>(threadIdx.x) / pairs;

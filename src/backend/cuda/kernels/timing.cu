@@ -4,7 +4,6 @@ namespace harness::cuda {
 namespace {
 
 __global__ void spin_for(std::uint64_t wanted_nanoseconds) {
-  wait_for_work_ahead();
   if (threadIdx.x != 0) return;
   const std::uint64_t start = nanoseconds();
   while (nanoseconds() - start < wanted_nanoseconds) __nanosleep(500);

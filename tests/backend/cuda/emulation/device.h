@@ -57,18 +57,11 @@ std::uint64_t exchange(std::uint64_t mine, int lane_mask);
 
 std::uint64_t nanoseconds();
 
-/// Every kernel is held to it, however it was launched: each thread waits for the work ahead before it touches memory
-/// or meets others, and before it ends. Of what it touches, only accesses through load() and store() and atomics are
-/// seen.
-void wait_for_work_ahead();
-void must_have_waited(const char* what);
-
 [[noreturn]] void misaligned(const void* p, std::size_t bytes);
 [[noreturn]] void partial_mask(unsigned mask);
 
 template <class Word>
 Word load(const void* p) {
-  must_have_waited("loads");
   if (reinterpret_cast<std::uintptr_t>(p) % sizeof(Word) != 0) misaligned(p, sizeof(Word));
   Word word;
   std::memcpy(&word, p, sizeof word);
@@ -76,7 +69,6 @@ Word load(const void* p) {
 }
 template <class Word>
 void store(void* p, const Word& word) {
-  must_have_waited("stores");
   if (reinterpret_cast<std::uintptr_t>(p) % sizeof(Word) != 0) misaligned(p, sizeof(Word));
   std::memcpy(p, &word, sizeof word);
 }
@@ -105,7 +97,6 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask) {
   return value;
 }
 inline float atomicAdd(float* to, float value) {
-  harness::emulation::must_have_waited("adds");
   return std::atomic_ref<float>(*to).fetch_add(value);
 }
 

@@ -27,7 +27,6 @@ struct Thread {
   Indices indices{};
   State state = State::ready;
   bool second = false;  // which of the two exchange buffers comes next
-  bool waited = false;  // for the work ahead on the stream
 };
 
 // All that is needed to run a block, for one host thread at a time.
@@ -59,15 +58,7 @@ class Machine {
 
   Indices& indices() { return current_->indices; }
 
-  void wait_for_work_ahead() { current_->waited = true; }
-
-  void must_have_waited(const char* what) const {
-    if (current_->waited) return;
-    fail("emulated kernel {}: a thread {} before it has waited for the work ahead on the stream", shape_.name, what);
-  }
-
   void stop(State state) {
-    must_have_waited("meets others");
     current_->state = state;
     current_->fiber.suspend();
   }
@@ -109,7 +100,6 @@ class Machine {
   void body_of_thread() {
     try {
       (*body_)();
-      must_have_waited("ends");
     } catch (...) {
       failure_ = std::current_exception();
     }
@@ -131,7 +121,6 @@ class Machine {
                         {static_cast<unsigned>(shape_.blocks)}};
       thread.state = State::ready;
       thread.second = false;
-      thread.waited = false;
     }
     const auto warps = static_cast<std::uint32_t>(shape_.threads / lanes);
     for (bool more = true; more;) {
@@ -228,8 +217,7 @@ class Machines {
 
 struct HostThread {
   Machine* machine = nullptr;  // while it runs a kernel
-  LaunchShape last_run{};
-  std::uint64_t runs = 0;
+  std::uint64_t runs = 0;      // begun so far: the seed of the next
 };
 
 thread_local HostThread host_thread;
@@ -256,21 +244,12 @@ void run(const LaunchShape& shape, const std::function<void()>& thread) {
   std::exception_ptr failure;
   try {
     machine->run(shape, thread, host_thread.runs++);
-    host_thread.last_run = shape;
   } catch (...) {
     failure = std::current_exception();
   }
   host_thread.machine = nullptr;
   Machines::all().give_back(std::move(machine));
   if (failure) std::rethrow_exception(failure);
-}
-
-LaunchShape last_run() {
-  return host_thread.last_run;
-}
-
-std::uint64_t runs() {
-  return host_thread.runs;
 }
 
 Indices& indices() {
@@ -295,14 +274,6 @@ void warp_barrier() {
 
 std::uint64_t exchange(std::uint64_t mine, int lane_mask) {
   return machine().exchange(mine, lane_mask);
-}
-
-void wait_for_work_ahead() {
-  machine().wait_for_work_ahead();
-}
-
-void must_have_waited(const char* what) {
-  machine().must_have_waited(what);
 }
 
 std::uint64_t nanoseconds() {

@@ -9,8 +9,7 @@ struct CUstream_st;
 // fibers that run until they meet a barrier, blocks run one after the other. What a GPU leaves open is made as hostile
 // as can be: blocks, warps and lanes run in scrambled order, shared memory is full of NaN when a block starts, and
 // what would be a fault or undefined on a GPU (a misaligned access, a barrier that only some threads reach, writing
-// past shared memory, memory touched before the work ahead was waited for) throws Error. Several host threads may run
-// kernels at a time.
+// past shared memory) throws Error. Several host threads may run kernels at a time.
 namespace harness::emulation {
 
 /// What kernels are told of their device.
@@ -27,13 +26,8 @@ struct LaunchShape {
 /// Runs `thread` once for each thread of each block, on the calling host thread, and returns when all have ended.
 void run(const LaunchShape& shape, const std::function<void()>& thread);
 
-/// The shape of the last run() on the calling host thread that did not fail.
-LaunchShape last_run();
-/// How many run() the calling host thread has begun.
-std::uint64_t runs();
-
 /// Where a launch goes: NOT defined here. immediate.cpp runs the work at once; a test with queues of its own defines
 /// another.
-void submit(CUstream_st* stream, std::function<void()> work, bool programmatic);
+void submit(CUstream_st* stream, std::function<void()> work);
 
 }  // namespace harness::emulation

@@ -2,7 +2,7 @@
 
 namespace harness::emulation {
 
-void submit(CUstream_st*, std::function<void()> work, bool /*programmatic*/) {
+void submit(CUstream_st*, std::function<void()> work) {
   work();
 }
 

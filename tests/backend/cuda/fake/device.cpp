@@ -11,6 +11,8 @@
 namespace harness::fake {
 namespace {
 
+constexpr int capability_major = 9;
+
 // What a program may ask of a device: those of an H200, whose public data sheet and CUDA's table of compute capability
 // 9.0 say the same.
 struct Attribute {
@@ -110,7 +112,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "NVIDIA Fake");
   properties->totalGlobalMem = settings().device_bytes;
-  properties->major = settings().capability_major;
+  properties->major = capability_major;
   properties->minor = 0;
   properties->multiProcessorCount = 132;
   properties->l2CacheSize = 50 << 20;
@@ -140,7 +142,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     return cudaSuccess;
   }
   if (attribute == cudaDevAttrComputeCapabilityMajor) {
-    *value = settings().capability_major;
+    *value = capability_major;
     return cudaSuccess;
   }
   for (const Attribute& known : attributes) {

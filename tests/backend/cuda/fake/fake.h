@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -24,8 +23,7 @@ using Stream = CUstream_st*;
 // Launches a kernel: `kernel` runs when all earlier work of the stream is done, or becomes a node of the graph that the
 // stream is captured into (and then runs at every launch of it). As with a real launch, a wrong stream is reported by
 // cudaGetLastError. A kernel that throws leaves the device with the sticky error cudaErrorLaunchFailure.
-// `programmatic`: with programmatic stream serialization; see cudaLaunchKernelExC in kernel.cpp.
-void submit(Stream stream, std::function<void()> kernel, bool programmatic = false);
+void submit(Stream stream, std::function<void()> kernel);
 
 }  // namespace harness::emulation
 
@@ -39,7 +37,6 @@ struct Settings {
   int delay_every = 6;
   int longest_delay_us = 200;
   std::uint64_t seed = 1;
-  int capability_major = 9;  // of each device
   // NCCL refuses two ranks of a communicator on one device of one machine. Off: each rank is a machine of its own.
   bool refuse_shared_devices = true;
   // What cublasLtMatmulAlgoGetHeuristic answers where an epilogue does more than add a bias, a cublasStatus_t; 0:
@@ -65,12 +62,8 @@ struct Settings {
 void reset(const Settings& settings = {});
 
 // A kernel that may be launched by its address (cudaLaunchKernel) and does nothing; it declares so much shared memory.
-// Without cudaFuncSetAttribute a launch may ask for what that leaves of 48 KiB. `code`: what it was compiled for, as
-// cudaFuncAttributes::ptxVersion has it.
-void declare_kernel(const void* function, std::int64_t shared_bytes, int code = 90);
-
-// How many kernels were launched, or captured, with programmatic stream serialization since the last reset.
-int programmatic_launches();
+// Without cudaFuncSetAttribute a launch may ask for what that leaves of 48 KiB.
+void declare_kernel(const void* function, std::int64_t shared_bytes);
 
 // What was refused or went wrong since the last reset, in words, one entry each. A status is returned to the caller as
 // well; here is why, and what happened where no caller could be told (on a stream). Empty after a correct program.
@@ -78,10 +71,6 @@ std::vector<std::string> complaints();
 
 // Whether the device was given nothing since it was last waited for as a whole (cudaDeviceSynchronize).
 bool synchronized(int device = 0);
-
-// How many products were started, or captured, since the last reset, by the multiprocessors that cuBLASLt was told to
-// lay them out for (CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET); 0: all.
-std::map<int, int> products_by_target();
 
 // The priorities of the streams that there are, as CUDA numbers them, in the order of their making.
 std::vector<int> stream_priorities();

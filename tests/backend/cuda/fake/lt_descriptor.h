@@ -23,7 +23,6 @@ struct LtDescriptor {
   void* aux = nullptr;
   std::int64_t aux_ld = 0;
   std::int64_t aux_stride = 0;
-  std::int32_t sm_count_target = 0;
   std::int32_t aux_type = -1;
   std::int32_t bias_type = -1;
   std::int8_t fast_accumulation = 0;

@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -64,23 +62,6 @@ std::vector<Range> ranges_of(const MatmulJob& job, const LtAlgorithm& algorithm)
   return ranges;
 }
 
-struct Targets {
-  std::mutex mutex;
-  std::map<int, int> products;
-};
-
-Targets& targets() {
-  static Targets& all = *new Targets;
-  static const bool known = take_part({2,
-                                       [] {
-                                         const std::lock_guard lock(targets().mutex);
-                                         targets().products.clear();
-                                       },
-                                       nullptr});
-  (void)known;
-  return all;
-}
-
 bool overlap(const Range& range, const Range& other) {
   const auto* first = static_cast<const char*>(range.data);
   const auto* second = static_cast<const char*>(other.data);
@@ -114,11 +95,6 @@ std::string check(const std::vector<Range>& ranges, const MatmulJob& job, int de
 }
 
 }  // namespace
-
-std::map<int, int> products_by_target() {
-  const std::lock_guard lock(targets().mutex);
-  return targets().products;
-}
 
 }  // namespace harness::fake
 
@@ -190,9 +166,5 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
     }
     multiply(job);
   };
-  {
-    const std::lock_guard lock(targets().mutex);
-    ++targets().products[job.problem.descriptor.sm_count_target];
-  }
   return give(stream, "matmul", work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

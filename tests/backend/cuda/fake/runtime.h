@@ -41,9 +41,6 @@ cudaError_t give(const std::shared_ptr<Stream>& stream, Operation operation);
 cudaError_t give(const std::shared_ptr<Stream>& stream, const char* name, Work work,
                  cudaGraphNodeType type = cudaGraphNodeTypeKernel);
 
-// Of a launch with programmatic stream serialization: counts it, or says why it cannot be.
-cudaError_t check_programmatic(const std::shared_ptr<Stream>& stream);
-
 // Order between streams without an event handle, inside and outside of captures: `later` waits for all that `earlier`
 // was given so far.
 cudaError_t order(const std::shared_ptr<Stream>& earlier, const std::shared_ptr<Stream>& later);

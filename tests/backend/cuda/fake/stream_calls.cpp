@@ -123,7 +123,7 @@ cudaError_t cudaDeviceSynchronize() {
 
 namespace harness::emulation {
 
-void submit(Stream handle, std::function<void()> kernel, bool programmatic) {
+void submit(Stream handle, std::function<void()> kernel) {
   if (const cudaError_t error = fake::device_error(); error != cudaSuccess) {
     fake::failed(error);
     return;
@@ -135,7 +135,7 @@ void submit(Stream handle, std::function<void()> kernel, bool programmatic) {
     fake::failed(cudaErrorInvalidResourceHandle,
                  fmt::format("kernel launch: the stream is of device {}, the current one is {}", stream->device,
                              fake::current_device()));
-  } else if (!programmatic || fake::check_programmatic(stream) == cudaSuccess) {
+  } else {
     fake::give(stream, "kernel", std::move(kernel));
   }
 }

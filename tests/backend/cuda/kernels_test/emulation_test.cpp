@@ -18,7 +18,6 @@ namespace {
 using ::testing::HasSubstr;
 
 __global__ void reverse(const int* in, int* out, bool wait) {
-  wait_for_work_ahead();
   HARNESS_SHARED(int, values, 128);
   values[threadIdx.x] = in[blockIdx.x * 128 + threadIdx.x];
   if (wait) __syncthreads();
@@ -41,7 +40,6 @@ TEST(Emulation, ABarrierOrderesSharedMemoryAndItsLackShows) {
 }
 
 __global__ void sum_blocks(const float* in, float* out, float* total) {
-  wait_for_work_ahead();
   HARNESS_SHARED(float, parts, max_warps);
   const float sum = block_sum(in[blockIdx.x * blockDim.x + threadIdx.x], parts);
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
@@ -66,7 +64,6 @@ TEST(Emulation, HostThreadsRunKernelsAtATime) {
 enum class Fault { none, divergent_warp, divergent_block, past_static, past_dynamic, misaligned };
 
 __global__ void faulty(Fault fault, float* out) {
-  wait_for_work_ahead();
   HARNESS_SHARED(float, values, 8);
   float* more = dynamic_shared();
   if (threadIdx.x == 0) more[0] = 0;
@@ -107,7 +104,6 @@ TEST(Emulation, FaultsAreErrors) {
 }
 
 __global__ void overflowing() {
-  wait_for_work_ahead();
   overflow_the_stack();
 }
 
@@ -127,33 +123,7 @@ TEST(Emulation, DeclaredAndDynamicSharedMemoryCountTogether) {
               HasSubstr("32 bytes of shared memory declared beside"));
 }
 
-enum class Early { load, store, add, barrier, end };
-
-__global__ void early(Early what, float* at) {
-  if (threadIdx.x == 0) {
-    if (what == Early::load) load_as<std::uint32_t>(at);
-    if (what == Early::store) store_as<std::uint32_t>(at, 0);
-    if (what == Early::add) atomicAdd(at, 1);
-  }
-  if (what == Early::barrier) __syncthreads();
-  if (what == Early::end && threadIdx.x == 1) return;
-  wait_for_work_ahead();
-}
-
-TEST(Emulation, AKernelWaitsForTheWorkAheadBeforeAnythingElse) {
-  float at = 0;
-  const auto run = [&](Early what) {
-    return test::error_of([&] { launch("early", early, {1, 32}, nullptr, what, &at); });
-  };
-  EXPECT_THAT(run(Early::load), HasSubstr("a thread loads before it has waited for the work ahead"));
-  EXPECT_THAT(run(Early::store), HasSubstr("a thread stores before it has waited"));
-  EXPECT_THAT(run(Early::add), HasSubstr("a thread adds before it has waited"));
-  EXPECT_THAT(run(Early::barrier), HasSubstr("a thread meets others before it has waited"));
-  EXPECT_THAT(run(Early::end), HasSubstr("a thread ends before it has waited"));
-}
-
 __global__ void poisoned(bool* all, int* blocks) {
-  wait_for_work_ahead();
   HARNESS_SHARED(float, values, 32);
   if (!(values[threadIdx.x] != values[threadIdx.x])) *all = false;
   if (!(dynamic_shared()[threadIdx.x] != dynamic_shared()[threadIdx.x])) *all = false;

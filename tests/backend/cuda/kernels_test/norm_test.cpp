@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "backend/cpu/kernels.h"
-#include "backend/cuda/emulation/emulation.h"
 #include "backend/cuda/kernels/kernels.h"
 #include "buffers.h"
 
@@ -158,91 +157,6 @@ TEST_P(LayerNorms, ForwardOfLargeNumbersThatDifferLittle) {
       backend::Bound<program::LayerNorm>{in, {}, {}, gamma, beta, {}, wanted, wanted_mean, wanted_rstd, rows, width});
   EXPECT_TRUE(close(rstd, wanted_rstd, 1e-5));
   EXPECT_TRUE(close(out, wanted, 1e-3));
-}
-
-// One norm's backward pass, with a mean or without, with old gradients to add to, or not.
-class Gradients {
- public:
-  Gradients(program::DType type, NormShape s, std::uint64_t seed, bool with_mean, bool with_bias, bool accumulate)
-      : shape_(s),
-        with_mean_(with_mean),
-        with_bias_(with_bias),
-        accumulate_(accumulate),
-        dout_(random(type, s.rows * s.width, seed)),
-        x_(random(type, s.rows * s.width, seed + 1)),
-        gamma_(random(type, s.width, seed + 2)),
-        mean_(random(program::DType::f32, s.rows, seed + 3, 0.01)),
-        rstd_(random(program::DType::f32, s.rows, seed + 4, 0.01, 0.33)),
-        din_(type, s.rows * s.width),
-        dgamma_(accumulate ? random(program::DType::f32, s.width, seed + 5) : Buffer(program::DType::f32, s.width)),
-        dbeta_(dgamma_),
-        dbias_(dgamma_),
-        scratch_(cuda::scratch_floats(program::LayerNormBackward{.rows = s.rows, .width = s.width})) {}
-
-  void run() const {
-    with_operation([&](const auto& op) { cuda::run(nullptr, op, context()); });
-  }
-  cuda::PartialSums run_first_stage() const {
-    cuda::PartialSums left{};
-    with_operation([&](const auto& op) {
-      cuda::run_first_stage(nullptr, op, context());
-      left = cuda::partial_sums(op, context());
-    });
-    return left;
-  }
-
-  std::vector<float> results() const {
-    std::vector<float> all;
-    for (const Buffer* b : {&dgamma_, &dbeta_, &dbias_}) {
-      if ((b == &dbias_ && !with_bias_) || (b == &dbeta_ && !with_mean_)) continue;
-      all.insert(all.end(), b->tensor().f32(), b->tensor().f32() + shape_.width);
-    }
-    return all;
-  }
-
- private:
-  template <class Take>
-  void with_operation(const Take& take) const {
-    const backend::Tensor dbias = with_bias_ ? dbias_.tensor() : backend::Tensor{};
-    if (with_mean_) {
-      take(backend::Bound<program::LayerNormBackward>{
-          dout_, x_, gamma_, mean_, rstd_, {}, din_, dgamma_, dbeta_, dbias, shape_.rows, shape_.width, accumulate_});
-    } else {
-      take(backend::Bound<program::RmsNormBackward>{
-          dout_, x_, gamma_, rstd_, {}, din_, dgamma_, dbias, shape_.rows, shape_.width, accumulate_});
-    }
-  }
-  backend::KernelContext context() const { return {.scratch = scratch_}; }
-
-  NormShape shape_;
-  bool with_mean_, with_bias_, accumulate_;
-  Buffer dout_, x_, gamma_, mean_, rstd_, din_, dgamma_, dbeta_, dbias_;
-  Scratch scratch_;
-};
-
-TEST_P(LayerNorms, OneSecondStageCompletesSeveralToTheSameBits) {
-  const auto make = [&] {
-    std::vector<std::unique_ptr<Gradients>> norms;
-    norms.push_back(std::make_unique<Gradients>(type(), NormShape{130, 64}, 1, true, true, false));
-    norms.push_back(std::make_unique<Gradients>(type(), NormShape{67, 83}, 11, false, false, true));
-    norms.push_back(std::make_unique<Gradients>(type(), NormShape{40, 64}, 21, false, true, true));
-    norms.push_back(std::make_unique<Gradients>(type(), NormShape{5, 2048}, 31, true, false, false));
-    return norms;
-  };
-  const auto alone = make();
-  std::uint64_t before = emulation::runs();
-  for (const auto& norm : alone) norm->run();
-  EXPECT_EQ(emulation::runs() - before, 8);
-
-  for (std::size_t count = 1; count <= cuda::most_joined_sums; ++count) {
-    const auto together = make();
-    std::vector<cuda::PartialSums> left;
-    before = emulation::runs();
-    for (std::size_t i = 0; i < count; ++i) left.push_back(together[i]->run_first_stage());
-    cuda::run_second_stages(nullptr, left);
-    EXPECT_EQ(emulation::runs() - before, count + 1);
-    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(together[i]->results(), alone[i]->results()) << i;
-  }
 }
 
 }  // namespace

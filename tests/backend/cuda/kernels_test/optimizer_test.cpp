@@ -1,5 +1,4 @@
 #include "backend/cpu/kernels.h"
-#include "backend/cuda/emulation/emulation.h"
 #include "backend/cuda/kernels/kernels.h"
 #include "buffers.h"
 
@@ -50,40 +49,6 @@ TEST_P(Optimizer, SeveralSteps) {
         EXPECT_TRUE(std::isnan(got.weights[0]));
       }
     }
-  }
-}
-
-// Where it shares the GPU: no more blocks than its part holds at a time, and the same numbers.
-TEST_P(Optimizer, KeepsToItsMultiprocessors) {
-  constexpr std::int64_t n = 60001;
-  const Buffer gradient = random(program::DType::f32, n, 5);
-  Buffer counter(program::DType::i32, 1), rate(program::DType::f32, 1);
-  counter.set(0, 0);
-  rate.set(0, 0.01);
-  std::vector<Buffer> results;
-  std::vector<std::int64_t> blocks;
-  for (const int multiprocessors : {0, 1, 2}) {
-    Buffer master = random(program::DType::f32, n, 1), weights(type(), n);
-    const Buffer moment1 = random(program::DType::f32, n, 2, 0.1),
-                 moment2 = random(program::DType::f32, n, 3, 0.001, 0.01);
-    cuda::run(nullptr,
-              backend::Bound<program::AdamW>{.master = master,
-                                             .moment1 = moment1,
-                                             .moment2 = moment2,
-                                             .gradient = gradient,
-                                             .weights = weights,
-                                             .counter = counter,
-                                             .learning_rate = rate},
-              {.multiprocessors = multiprocessors});
-    blocks.push_back(emulation::last_run().blocks);
-    results.push_back(master);
-    results.push_back(weights);
-  }
-  EXPECT_EQ(blocks[0] % emulation::multiprocessors, 0);
-  EXPECT_EQ(blocks[1], 1);  // each has one to itself
-  EXPECT_EQ(blocks[2], 2);
-  for (std::size_t i = 2; i < results.size(); ++i) {
-    for (std::int64_t k = 0; k < n; ++k) ASSERT_EQ(results[i][k], results[i % 2][k]) << k;
   }
 }
 

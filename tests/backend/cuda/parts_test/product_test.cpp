@@ -5,7 +5,6 @@
 #include <set>
 
 #include "backend/cuda/device.h"
-#include "backend/cuda/share.h"
 #include "backend/cuda/tuner.h"
 #include "base/error.h"
 #include "workloads/step.h"
@@ -13,8 +12,6 @@
 
 namespace harness::cuda {
 namespace {
-
-constexpr int all_multiprocessors = 132;
 
 program::Matmul matmul(std::int64_t m, std::int64_t n, std::int64_t k) {
   program::Matmul op;
@@ -55,9 +52,6 @@ TEST(Product, EverythingThatChangesTheWorkChangesTheKey) {
   other.epilogue = program::Epilogue::gelu_backward;
   keys.insert(key(other));
   EXPECT_EQ(keys.size(), 14u);
-  Product beside = product_of(op, program::DType::bf16, program::DType::bf16, program::DType::bf16, false, 256);
-  beside.multiprocessors = 116;
-  EXPECT_TRUE(keys.insert(key_of(beside)).second);
   // tf32 is about fp32 products alone.
   EXPECT_EQ(key(op, program::DType::bf16, program::DType::bf16, true), key(op));
 }
@@ -109,7 +103,7 @@ TEST(Product, AStepNeedsFewDistinctOnes) {
   const program::Program program =
       program::lower(workloads::build_programs(model, settings, program::Layout{}).roles.front(),
                      config::traits_of(config::BackendKind::cuda).fused);
-  const auto needed = needed_products(program, false, all_multiprocessors);
+  const auto needed = needed_products(program, false);
   std::set<std::string> keys;
   for (const NeededProduct& n : needed) keys.insert(key_of(n.product));
   EXPECT_EQ(keys.size(), needed.size());
@@ -118,45 +112,6 @@ TEST(Product, AStepNeedsFewDistinctOnes) {
   EXPECT_GE(needed.size(), 15u);
   EXPECT_LE(needed.size(), 26u);
   for (const NeededProduct& n : needed) EXPECT_GE(n.product.alignment_bytes, 16) << key_of(n.product);
-}
-
-// The updates run beside the layers of the backward pass: their products are tuned for fewer all_multiprocessors.
-TEST(Product, BesideTheOptimizerOnlyTheBackwardPassIsLaidOutForFewerMultiprocessors) {
-  const config::Model model{"test", 2, 64, 4, 128, 32};
-  config::Settings settings;
-  settings.global_batch_size = settings.micro_batch_size = 2;
-  settings.bucket_size_bytes = 16 << 10;
-  for (const bool overlap : {false, true}) {
-    settings.overlap_optimizer = overlap;
-    const program::Program program =
-        program::lower(workloads::build_programs(model, settings, program::Layout{}).roles.front(),
-                       config::traits_of(config::BackendKind::cuda).fused);
-    const std::vector<int> shares = shares_of(program.step, program.streams.size(), all_multiprocessors);
-    int fewer = 0, few = 0;
-    for (std::size_t i = 0; i < program.step.size(); ++i) {
-      const program::Operation& op = program.step[i];
-      if (shares[i] == 0) continue;
-      if (std::holds_alternative<program::AdamW>(op.action)) {
-        EXPECT_EQ(shares[i], 16);
-        ++few;
-      } else {
-        EXPECT_EQ(shares[i], 116);
-        EXPECT_EQ(op.label.phase, program::Phase::backward);
-        ++fewer;
-      }
-    }
-    EXPECT_EQ(fewer > 0, overlap);
-    EXPECT_EQ(few > 0, overlap);
-    int targets = 0;
-    for (const NeededProduct& n : needed_products(program, false, all_multiprocessors)) {
-      targets += n.product.multiprocessors == 116 ? 1 : 0;
-    }
-    EXPECT_EQ(targets > 0, overlap);
-    const std::vector<Priority> priorities = priorities_of(program);
-    EXPECT_EQ(priorities.at(workloads::compute_stream), Priority::normal);
-    EXPECT_EQ(priorities.at(workloads::world_stream), Priority::high);
-    EXPECT_EQ(priorities.at(workloads::optimizer_stream), overlap ? Priority::low : Priority::normal);
-  }
 }
 
 TEST(Device, EveryRankGetsItsOwn) {

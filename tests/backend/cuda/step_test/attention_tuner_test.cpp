@@ -37,7 +37,6 @@ class Proposed : public AttentionKernel {
   Run backward(const backend::Bound<program::AttentionBackward>& at) override {
     return with(kernel_->backward(at), backward_, backward_.backward_s, at.dq);
   }
-  std::int64_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
 
  private:
   static Run with(const Run& run, const Traits& traits, double seconds, const backend::Tensor& result) {

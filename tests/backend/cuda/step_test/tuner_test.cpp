@@ -27,7 +27,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr int multiprocessors = 132;  // of the stand-in's device
 constexpr const char* wrong_numbers = "did not compute what its plain product does";
 
 class TunerOverFake : public ::testing::Test {
@@ -40,9 +39,7 @@ class TunerOverFake : public ::testing::Test {
     fake_settings.lt_wrong_algorithm = wrong_algorithm;
     fake::reset(fake_settings);
   }
-  backend::Tuning tune(const Effort& effort = quick) const {
-    return tune_products(program_, false, multiprocessors, {}, 0, effort);
-  }
+  backend::Tuning tune(const Effort& effort = quick) const { return tune_products(program_, false, {}, 0, effort); }
   // From here on the fastest tile is one that no proposal has.
   void only_a_variant_is_fast() const {
     fake::Settings fake_settings;
@@ -96,7 +93,7 @@ int number_of(const ProductChoice& choice) {
 
 TEST_F(TunerOverFake, EveryProductGetsAChoiceAndNoneIsRejectedWhereAllAreRight) {
   const backend::Tuning tuning = tune();
-  EXPECT_EQ(tuning.size(), needed_products(program_, false, multiprocessors).size());
+  EXPECT_EQ(tuning.size(), needed_products(program_, false).size());
   for (const auto& [key, text] : tuning) {
     EXPECT_EQ(parse_choice(text).rejected, 0) << key;
     EXPECT_GT(parse_choice(text).seconds, 0) << key;
@@ -110,7 +107,7 @@ TEST_F(TunerOverFake, AProposalThatComputesSomethingElseIsNeverChosen) {
   for (const int wrong : {2, 3}) {
     use(wrong);
     const backend::Tuning tuning = tune();
-    EXPECT_EQ(tuning.size(), needed_products(program_, false, multiprocessors).size());
+    EXPECT_EQ(tuning.size(), needed_products(program_, false).size());
     int rejected = 0;
     for (const auto& [key, text] : tuning) {
       EXPECT_NE(number_of(parse_choice(text)), wrong) << key;
@@ -141,7 +138,7 @@ TEST_F(TunerOverFake, WhenItsTimeIsUpWhatWasFoundUntilThenServes) {
   Effort effort = with_variants;
   effort.limit_s = 0;
   const backend::Tuning tuning = tune(effort);
-  EXPECT_EQ(tuning.size(), needed_products(program_, false, multiprocessors).size());
+  EXPECT_EQ(tuning.size(), needed_products(program_, false).size());
   for (const auto& [key, text] : tuning) EXPECT_EQ(tile_of(parse_choice(text)), CUBLASLT_MATMUL_TILE_128x128) << key;
 }
 
@@ -161,7 +158,7 @@ TEST_F(TunerOverFake, AChoiceThatBreaksTheDeviceWhileItIsTimedAloneIsNamed) {
   const backend::Tuning tuning = tune(with_variants);
   a_variant_is_fatal();
   try {
-    static_cast<void>(time_products(program_, false, multiprocessors, tuning, 0, 0.05));
+    static_cast<void>(time_products(program_, false, tuning, 0, 0.05));
     FAIL() << "nothing was said";
   } catch (const DeviceFailed& e) {
     EXPECT_THAT(e.what(), HasSubstr("was timed alone"));
@@ -230,7 +227,7 @@ TEST_F(TunerOverFake, FinalistsThatLastAreRunAloneToo) {
 }
 
 TEST_F(TunerOverFake, VariantsDifferInOneThingAndThoseThatCannotRunAreLeftOut) {
-  const NeededProduct needed = needed_products(program_, false, multiprocessors).front();
+  const NeededProduct needed = needed_products(program_, false).front();
   const Rotation rotation(needed.product, needed.operation, 0);
   Blas blas;
   const ProductChoice choice = blas.candidates(needed.product, rotation.operands().front(), 1).front();
@@ -244,7 +241,7 @@ TEST_F(TunerOverFake, VariantsDifferInOneThingAndThoseThatCannotRunAreLeftOut) {
 
 TEST_F(TunerOverFake, EveryProductOfTheStepIsTimedAlone) {
   const backend::Tuning tuning = tune();
-  const auto timings = time_products(program_, false, multiprocessors, tuning, 0, 0.05);
+  const auto timings = time_products(program_, false, tuning, 0, 0.05);
   std::set<std::string> forms;
   auto timing = timings.begin();
   for (const program::Operation& operation : program_.step) {
@@ -265,7 +262,7 @@ TEST_F(TunerOverFake, EveryProductOfTheStepIsTimedAlone) {
     text = print_choice(choice);
   }
   std::set<std::string> forms_of_separate;
-  for (const backend::AloneTiming& t : time_products(program_, false, multiprocessors, separate, 0, 0.05)) {
+  for (const backend::AloneTiming& t : time_products(program_, false, separate, 0, 0.05)) {
     forms_of_separate.insert(t.form);
   }
   EXPECT_THAT(forms_of_separate, ElementsAre("plain", "separate"));
@@ -278,7 +275,7 @@ TEST_F(TunerOverFake, TheClocksClimbBeforeTheFirstIsTimed) {
   effort.proposals = 1;
   effort.warm_up_s = 1;
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(tune_products(program_, false, multiprocessors, all_but_one, 0, effort).size(), 1u);
+  EXPECT_EQ(tune_products(program_, false, all_but_one, 0, effort).size(), 1u);
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
