@@ -98,7 +98,7 @@ struct AloneTiming {
   program::OperationId operation = 0;
   double seconds = 0;  // mean of a call
   // A product: "fused" with what follows it in one call of the library, "separate", or "plain": nothing does. An
-  // attention: "fused, kernel 1" of those that the library proposes.
+  // attention: "fused".
   std::string form;
 };
 

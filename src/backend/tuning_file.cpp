@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* heading = "harness tuning 2";  // another number when the tuner finds other choices than before
+constexpr const char* heading = "harness tuning 3";  // another number when the tuner finds other choices than before
 
 }  // namespace
 

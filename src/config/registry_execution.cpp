@@ -112,7 +112,8 @@ std::vector<Variable> execution_variables() {
   rows.push_back(
       {.name = "attention_engine",
        .allowed = "auto, or a number from 0",
-       .help = "which of the fused attention kernels that cuDNN offers, in its order; auto is the fastest, by tuning",
+       .help =
+           "which of the fused attention kernels that cuDNN offers, in its order; auto is the first that it can build",
        .backends = only_cuda,
        .parse = [](Settings& s, auto text) { s.attention_engine = parse_engine(text); },
        .print =

@@ -25,8 +25,7 @@ TuningOutcome tune(job::Job& job, const plan::Plan& plan, const Machine& machine
   const config::Experiment& e = plan.experiment;
   // Several ranks on one device would time each other.
   if (!config::traits_of(e.backend).tunes || e.measure.share_gpus) return {};
-  const TuningCache cache(machine.device, fmt::format("cublaslt-{}-cudnn-{}", value_of(machine.identity, "cublaslt"),
-                                                      value_of(machine.identity, "cudnn")));
+  const TuningCache cache(machine.device, fmt::format("cublaslt-{}", value_of(machine.identity, "cublaslt")));
   backend::Tuning known = cache.read();
   const std::size_t remembered = known.size();
   TuningOutcome result;

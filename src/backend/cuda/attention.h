@@ -21,19 +21,11 @@ class AttentionKernel {
   virtual Run backward(const backend::Bound<program::AttentionBackward>& at) = 0;
 };
 
-/// For each direction, which of the kernels that cuDNN proposes for a shape, best guess first; -1: the first that it
-/// can build.
-struct AttentionEngines {
-  int forward = -1, backward = -1;
-  bool operator==(const AttentionEngines&) const = default;
-};
-
-/// cuDNN's fused kernels, which keep no scores in memory: bf16 only. A kernel is built when its direction is first
-/// asked for; that throws Error if cuDNN has none, or fewer.
+/// cuDNN's fused kernels, which keep no scores in memory: bf16 only. `engine` is the number of the kernel among those
+/// that cuDNN proposes for the shape and direction, best guess first; -1: the first that it can build. A kernel is
+/// built when its direction is first asked for; that throws Error if cuDNN has none, or fewer.
 std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,
-                                                      const AttentionEngines& engines);
-/// How many kernels cuDNN proposes for each direction of this shape on the calling thread's GPU.
-AttentionEngines fused_attention_offers(const program::AttentionShape& shape);
+                                                      int engine);
 /// Why there is no fused attention of this shape and type in this build, or with this cuDNN: "" if there is.
 std::string fused_attention_unavailable(const program::AttentionShape& shape, program::DType type);
 /// The kernels that cuDNN proposes for this shape, best guess first, on a GPU that need not be here: `device` describes

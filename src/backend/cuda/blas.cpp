@@ -257,29 +257,13 @@ ProductChoice Blas::default_choice(const Product& product, const Operands& opera
 
 std::vector<ProductChoice> Blas::candidates(const Product& product, const Operands& operands, int at_most) {
   std::vector<ProductChoice> all;
-  for (const std::string& a : proposals(product, operands, at_most)) all.push_back({true, a});
-  if (!product.composite()) return all;
-  Operands plain = operands;
-  if (product.epilogue == program::Epilogue::gelu) plain.out = operands.aux;
-  for (const std::string& a : proposals(product.plain(), plain, at_most)) all.push_back({false, a});
-  return all;
-}
-
-std::vector<ProductChoice> Blas::runnable(const Product& product, const Operands& operands,
-                                          const std::vector<ProductChoice>& choices) {
-  std::vector<ProductChoice> found;
-  for (const ProductChoice& choice : choices) {
-    const bool whole = choice.fused || !product.composite();
-    const auto call = this->call(whole ? product : product.plain(), operands, choice.algorithm);
-    cublasLtMatmulHeuristicResult_t result{};
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoCheck(handle_->handle, call->desc.object, call->b.object, call->a.object, call->out.object,
-                                call->out.object, &call->algorithm, &result);
-    if (status == CUBLAS_STATUS_SUCCESS && std::cmp_less_equal(result.workspaceSize, workspace_bytes)) {
-      found.push_back(choice);
-    }
+  if (product.composite()) {
+    Operands plain = operands;
+    if (product.epilogue == program::Epilogue::gelu) plain.out = operands.aux;
+    for (const std::string& a : proposals(product.plain(), plain, at_most)) all.push_back({false, a});
   }
-  return found;
+  for (const std::string& a : proposals(product, operands, at_most)) all.push_back({true, a});
+  return all;
 }
 
 std::int64_t Blas::scratch_floats(const Product& product) {

@@ -36,11 +36,9 @@ class Blas {
   Run prepare(const Product& product, const Operands& operands, const ProductChoice& choice);
   /// What to do where nothing was tuned: fused if the library has it.
   ProductChoice default_choice(const Product& product, const Operands& operands);
-  /// The library's proposals, best guess first, in both forms for a composite Product.
+  /// The library's proposals, at most `at_most` of a form, best guess first. For a composite Product: those of the
+  /// plain product with own kernels beside it, then those of the fused form.
   std::vector<ProductChoice> candidates(const Product& product, const Operands& operands, int at_most);
-  /// Those of `choices` that the library says it can run for this Product, in their order.
-  std::vector<ProductChoice> runnable(const Product& product, const Operands& operands,
-                                      const std::vector<ProductChoice>& choices);
   /// Fused forms that the library refused with another word than "not supported": the separate form serves.
   const std::vector<std::string>& refusals() const { return refusals_; }
 

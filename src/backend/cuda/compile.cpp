@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "backend/cuda/attention_tuner.h"
 #include "backend/cuda/kernels/kernels.h"
 #include "base/error.h"
 
@@ -104,19 +103,7 @@ AttentionKernel& Compiler::attention(const AttentionForm& form, OfStream& own) {
     fused = false;
     warn_once("attention ran unfused: " + why);
   }
-  AttentionEngines engines{settings_.attention_engine, settings_.attention_engine};
-  if (fused && tuning_ && settings_.attention_engine < 0) {
-    if (const auto tuned = tuning_->find(key_of(shape)); tuned != tuning_->end()) {
-      const AttentionChoice choice = parse_attention(tuned->second);
-      engines = choice.engines;
-      if (choice.rejected > 0) {
-        warn_once(
-            fmt::format("{} of cuDNN's kernels for {} did not compute what its first one does; they were not chosen",
-                        choice.rejected, key_of(shape)));
-      }
-    }
-  }
-  kernel = fused ? make_fused_attention(shape, form.type, engines)
+  kernel = fused ? make_fused_attention(shape, form.type, settings_.attention_engine)
                  : make_unfused_attention(shape, form.type, tf32(), form.keeps_probabilities, own.products());
   return *kernel;
 }

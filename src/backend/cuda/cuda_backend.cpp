@@ -4,12 +4,12 @@
 #include <iterator>
 
 #include "backend/cuda/attention.h"
-#include "backend/cuda/attention_tuner.h"
 #include "backend/cuda/blas.h"
 #include "backend/cuda/collectives.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/executable.h"
 #include "backend/cuda/host_copies.h"
+#include "backend/cuda/time_alone.h"
 #include "backend/cuda/tuner.h"
 
 namespace harness::cuda {
@@ -47,10 +47,7 @@ class CudaBackend : public backend::Backend {
     cuda::Effort effort;
     effort.limit_s = request.tuning_s;
     effort.warm_up_s = std::min(effort.warm_up_s, request.tuning_s / 10);
-    effort.lasting_s = std::min(effort.lasting_s, request.tuning_s / 100);
-    backend::Tuning found = cuda::tune_products(*request.program, tf32, known, device.l2_bytes, effort);
-    found.merge(cuda::tune_attention(request, known, effort));
-    return found;
+    return cuda::tune_products(*request.program, tf32, known, device.l2_bytes, effort);
   }
 
   double measure_matmul_flops(config::Precision precision, const backend::ExecutableRequest& request,
@@ -76,7 +73,7 @@ class CudaBackend : public backend::Backend {
     const backend::Tuning tuning = request.tuning ? *request.tuning : backend::Tuning{};
     std::vector<backend::AloneTiming> timings =
         cuda::time_products(*request.program, tf32, tuning, device.l2_bytes, seconds);
-    std::ranges::move(cuda::time_attentions(request, tuning, seconds / 4), std::back_inserter(timings));
+    std::ranges::move(cuda::time_attentions(request, seconds / 4), std::back_inserter(timings));
     return timings;
   }
 };

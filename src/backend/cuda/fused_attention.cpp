@@ -198,12 +198,10 @@ class CudnnHandle {
 
 class FusedAttention : public AttentionKernel {
  public:
-  FusedAttention(const program::AttentionShape& shape, const AttentionEngines& engines)
-      : shape_(shape), engines_(engines) {}
+  FusedAttention(const program::AttentionShape& shape, int engine) : shape_(shape), engine_(engine) {}
 
   Run forward(const backend::Bound<program::Attention>& t) override {
-    if (!forward_)
-      forward_ = std::make_unique<Plan>(handle_.get(), Graphs(shape_).forward(), engines_.forward, "forward");
+    if (!forward_) forward_ = std::make_unique<Plan>(handle_.get(), Graphs(shape_).forward(), engine_, "forward");
     std::unordered_map<std::int64_t, void*> at{
         {q_id, t.q.data}, {k_id, t.k.data}, {v_id, t.v.data}, {out_id, t.out.data}, {stats_id, t.stats.data}};
     return [this, at](Stream s) mutable { forward_->run(s, at); };
@@ -211,8 +209,7 @@ class FusedAttention : public AttentionKernel {
 
   Run backward(const backend::Bound<program::AttentionBackward>& t) override {
     if (t.accumulate) fail("cuDNN's fused attention cannot add to gradients; attention: unfused can");
-    if (!backward_)
-      backward_ = std::make_unique<Plan>(handle_.get(), Graphs(shape_).backward(), engines_.backward, "backward");
+    if (!backward_) backward_ = std::make_unique<Plan>(handle_.get(), Graphs(shape_).backward(), engine_, "backward");
     std::unordered_map<std::int64_t, void*> at{{q_id, t.q.data},     {k_id, t.k.data},         {v_id, t.v.data},
                                                {out_id, t.out.data}, {stats_id, t.stats.data}, {dout_id, t.dout.data},
                                                {dq_id, t.dq.data},   {dk_id, t.dk.data},       {dv_id, t.dv.data}};
@@ -221,7 +218,7 @@ class FusedAttention : public AttentionKernel {
 
  private:
   const program::AttentionShape shape_;
-  const AttentionEngines engines_;
+  const int engine_;
   const CudnnHandle handle_;  // outlives the plans
   std::unique_ptr<Plan> forward_, backward_;
 };
@@ -234,20 +231,9 @@ std::string fused_attention_unavailable(const program::AttentionShape& shape, pr
 }
 
 std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,
-                                                      const AttentionEngines& engines) {
+                                                      int engine) {
   if (const std::string why = fused_attention_unavailable(shape, type); !why.empty()) fail("attention: fused: {}", why);
-  return std::make_unique<FusedAttention>(shape, engines);
-}
-
-AttentionEngines fused_attention_offers(const program::AttentionShape& shape) {
-  const CudnnHandle handle;
-  const auto offered = [&](fe::graph::Graph graph) {
-    check(graph.validate(), "the description");
-    check(graph.build_operation_graph(handle.get()), "the operation graph");
-    check(graph.create_execution_plans({fe::HeurMode_t::A}), "asking for kernels");
-    return static_cast<int>(graph.get_execution_plan_count());
-  };
-  return {offered(Graphs(shape).forward()), offered(Graphs(shape).backward())};
+  return std::make_unique<FusedAttention>(shape, engine);
 }
 
 std::vector<std::string> fused_attention_kernels(const program::AttentionShape& shape, bool backward,
@@ -278,12 +264,8 @@ std::string fused_attention_unavailable(const program::AttentionShape& /*shape*/
 }
 
 std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,
-                                                      const AttentionEngines& /*engines*/) {
+                                                      int /*engine*/) {
   fail("attention: fused: {}", fused_attention_unavailable(shape, type));
-}
-
-AttentionEngines fused_attention_offers(const program::AttentionShape& /*shape*/) {
-  return {0, 0};
 }
 
 #endif

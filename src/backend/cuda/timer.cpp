@@ -20,14 +20,6 @@ double Timer::measure(const std::vector<Blas::Run>& runs, int calls) {
   return end_.seconds_since(begin_) / calls;
 }
 
-double Timer::mean(const std::vector<Blas::Run>& runs, double seconds, double hopeless_s) {
-  runs.front()(stream_.get());  // loads its code
-  const double once = measure(runs, 1);
-  if (once > hopeless_s) return once;
-  const double rounds = seconds / std::max(once, 1e-7);
-  return measure(runs, static_cast<int>(std::clamp(rounds, 3.0, double{max_calls})));
-}
-
 double Timer::sustained(const std::vector<Blas::Run>& runs, double seconds) {
   constexpr double longest_batch_s = 0.05;
   const double rounds = std::min(longest_batch_s, seconds) / std::max(measure(runs, 2), 1e-7);
@@ -42,32 +34,28 @@ double Timer::sustained(const std::vector<Blas::Run>& runs, double seconds) {
   return total_s / static_cast<double>(batches);
 }
 
-std::vector<double> Timer::medians(const std::vector<std::vector<Blas::Run>>& contestants, int rounds) {
-  const int calls = rounds * static_cast<int>(contestants.size());
-  std::vector<OwnedEvent> ends;  // [i]: of call i - 1
-  for (int i = 0; i <= calls; ++i) ends.emplace_back(OwnedEvent::Timing::on);
-  spin(stream_.get(), 50e-6 + 10e-6 * calls);
-  ends[0].record(stream_.get());
-  for (int i = 0; i < calls; ++i) {
-    const auto& runs = contestants[i % contestants.size()];
-    runs[i % runs.size()](stream_.get());
-    ends[i + 1].record(stream_.get());
+std::vector<double> Timer::medians(const std::vector<std::vector<Blas::Run>>& candidates, int rounds) {
+  const int count = static_cast<int>(candidates.size());
+  std::vector<std::vector<double>> seconds(candidates.size());
+  for (int done = 0; done < rounds;) {
+    const int batch = std::clamp(max_calls / count, 1, rounds - done);
+    const int calls = batch * count;
+    std::vector<OwnedEvent> ends;  // [i]: of call i - 1
+    for (int i = 0; i <= calls; ++i) ends.emplace_back(OwnedEvent::Timing::on);
+    spin(stream_.get(), 50e-6 + 10e-6 * calls);
+    ends[0].record(stream_.get());
+    for (int i = 0; i < calls; ++i) {
+      const auto& runs = candidates[i % count];
+      runs[(done + i / count) % runs.size()](stream_.get());
+      ends[i + 1].record(stream_.get());
+    }
+    synchronize(stream_.get());
+    for (int i = 0; i < calls; ++i) seconds[i % count].push_back(ends[i + 1].seconds_since(ends[i]));
+    done += batch;
   }
-  synchronize(stream_.get());
-  std::vector<std::vector<double>> seconds(contestants.size());
-  for (int i = 0; i < calls; ++i) seconds[i % contestants.size()].push_back(ends[i + 1].seconds_since(ends[i]));
   std::vector<double> medians;
   for (const auto& s : seconds) medians.push_back(median(s));
   return medians;
-}
-
-std::vector<double> Timer::lasting(const std::vector<std::vector<Blas::Run>>& contestants, double seconds) {
-  constexpr int turns = 2;
-  std::vector<double> means(contestants.size());
-  for (int turn = 0; turn < turns; ++turn) {
-    for (std::size_t i = 0; i < contestants.size(); ++i) means[i] += sustained(contestants[i], seconds) / turns;
-  }
-  return means;
 }
 
 }  // namespace harness::cuda

@@ -1,18 +1,85 @@
 #include "backend/cuda/tuner.h"
 
 #include <algorithm>
-#include <map>
+#include <cmath>
 #include <set>
+#include <utility>
 
+#include "backend/cuda/kernels/difference.h"
 #include "backend/cuda/kernels/kernels.h"
 #include "base/error.h"
 
 namespace harness::cuda {
 namespace {
 
-// Calls f(product, operation) for every matrix product of the step, in order; the operation's action is a Matmul.
-template <class F>
-void over_products(const program::Program& program, bool tf32, F&& f) {
+constexpr int most_proposals = 16;  // of a form
+
+// Relative to the norm. Where bf16 is an input, the separate form rounds once more on its way. Where tf32 is, one
+// kernel may round inputs to 10 bits and another cut them off.
+double tolerance_of(const Product& product) {
+  if (product.a.type == program::DType::bf16) return 1e-2;
+  return product.tf32 ? 2e-3 : 1e-3;
+}
+
+// Clocks climb from idle within a second or two. At the clocks between, another algorithm may be the fastest.
+void warm_up(const NeededProduct& needed, Blas& blas, Timer& timer, std::int64_t l2_bytes, double seconds) {
+  if (seconds <= 0) return;
+  const Rotation rotation(needed, 2 * l2_bytes);
+  rotation.fill(timer.stream());
+  const ProductChoice choice = blas.default_choice(needed.product, rotation.operands().front());
+  timer.sustained(rotation.runs(needed.product, blas, choice), seconds);
+}
+
+// Those that run and compute what the first of them does; `rejected` counts those that run and do not.
+std::vector<ProductChoice> right_ones(std::vector<ProductChoice> proposals, const NeededProduct& needed,
+                                      const Operands& at, Blas& blas, Stream stream, int& rejected) {
+  const Product& product = needed.product;
+  Judge judge({at.out, at.aux, at.bias_gradient}, tolerance_of(product), stream);
+  bool has_reference = false;
+  std::erase_if(proposals, [&](const ProductChoice& choice) {
+    bool agrees = false;
+    const auto attempt = [&] {
+      const Blas::Run run = blas.prepare(product, at, choice);
+      if (!has_reference) judge.set_reference(run);
+      has_reference = true;
+      agrees = judge.agrees(run);
+    };
+    const bool ran = survives(attempt, [&] {
+      return fmt::format("while cuBLASLt's algorithm {} was tried for {}", print_choice(choice), key_of(product));
+    });
+    rejected += ran && !agrees ? 1 : 0;
+    return !agrees;
+  });
+  if (!has_reference) fail("no algorithm of cuBLASLt runs for {}", key_of(product));
+  if (proposals.empty()) fail("no algorithm of cuBLASLt computes the same twice for {}", key_of(product));
+  return proposals;
+}
+
+ProductChoice fastest(const NeededProduct& needed, Blas& blas, Timer& timer, std::int64_t l2_bytes, double limit_s,
+                      int most_rounds) {
+  const Rotation rotation(needed, 2 * l2_bytes);
+  rotation.fill(timer.stream());
+  const Operands& at = rotation.operands().front();
+  int rejected = 0;
+  std::vector<ProductChoice> choices =
+      right_ones(blas.candidates(needed.product, at, most_proposals), needed, at, blas, timer.stream(), rejected);
+  std::vector<std::vector<Blas::Run>> runs;
+  for (const ProductChoice& choice : choices) runs.push_back(rotation.runs(needed.product, blas, choice));
+  double round_s = 0;
+  for (const double seconds : timer.medians(runs, 1)) round_s += seconds;
+  const int rounds =
+      static_cast<int>(std::clamp(limit_s / std::max(round_s, 1e-7), 3.0, static_cast<double>(most_rounds)));
+  const std::vector<double> medians = timer.medians(runs, rounds);
+  for (std::size_t i = 0; i < choices.size(); ++i) choices[i].seconds = medians[i];
+  ProductChoice best = *std::ranges::min_element(choices, {}, &ProductChoice::seconds);
+  best.rejected = rejected;
+  return best;
+}
+
+}  // namespace
+
+void over_products(const program::Program& program, bool tf32,
+                   const std::function<void(const Product&, const program::Operation&)>& f) {
   const program::Arena arena = program::plan_arena(program);
   const auto buffer = [&](const program::View& v) -> const program::Buffer& { return program.buffers.at(v.buffer); };
   const auto alignment = [&](const program::View& v) {
@@ -28,22 +95,6 @@ void over_products(const program::Program& program, bool tf32, F&& f) {
   }
 }
 
-// Clocks climb from idle within a second or two. What is timed meanwhile looks slow, and may be dropped for it.
-void warm_up(const NeededProduct& needed, Blas& blas, Timer& timer, std::int64_t l2_bytes, double seconds) {
-  if (seconds <= 0) return;
-  const Rotation rotation(needed.product, needed.operation, 2 * l2_bytes);
-  rotation.fill(timer.stream());
-  const ProductChoice choice = blas.default_choice(needed.product, rotation.operands().front());
-  timer.sustained(runs_of(needed.product, rotation, blas, choice), seconds);
-}
-
-const char* form_of(const Product& product, const ProductChoice& choice) {
-  if (!product.composite()) return "plain";
-  return choice.fused ? "fused" : "separate";
-}
-
-}  // namespace
-
 std::vector<NeededProduct> needed_products(const program::Program& program, bool tf32) {
   std::vector<NeededProduct> needed;
   std::set<std::string> seen;
@@ -55,33 +106,102 @@ std::vector<NeededProduct> needed_products(const program::Program& program, bool
   return needed;
 }
 
-std::vector<backend::AloneTiming> time_products(const program::Program& program, bool tf32,
-                                                const backend::Tuning& tuning, std::int64_t l2_bytes, double seconds) {
-  const std::vector<NeededProduct> needed = needed_products(program, tf32);
-  std::map<std::string, backend::AloneTiming> timed;  // by key
-  Blas blas;
-  Timer timer;
-  for (const NeededProduct& n : needed) {
-    const std::string key = key_of(n.product);
-    const auto time = [&] {
-      const Rotation rotation(n.product, n.operation, 2 * l2_bytes);
-      rotation.fill(timer.stream());
-      const auto tuned = tuning.find(key);
-      const ProductChoice choice = tuned != tuning.end() ? parse_choice(tuned->second)
-                                                         : blas.default_choice(n.product, rotation.operands().front());
-      const double once = timer.sustained(runs_of(n.product, rotation, blas, choice), seconds / std::ssize(needed));
-      timed[key] = {.seconds = once, .form = form_of(n.product, choice)};
-    };
-    survives(time, [&] { return "while " + key + " was timed alone"; });  // or it is too large beside what is in memory
+Rotation::Rotation(const NeededProduct& needed, std::int64_t at_least_bytes) {
+  const Product& p = needed.product;
+  const program::Matmul& op = needed.operation;
+  // Every operand lies as badly as the worst of the real ones: the library asks addresses for their alignment.
+  const std::int64_t skew = p.alignment_bytes % 256;
+  const auto bytes = [&](std::int64_t count, program::DType type) {
+    return (skew + count * program::size_of(type) + 255) / 256 * 256;
+  };
+  const std::int64_t a = bytes(p.m * p.k, p.a.type), b = bytes(p.k * p.n, p.b.type), out = bytes(p.m * p.n, p.out.type);
+  const std::int64_t aux = op.aux.present() ? out : 0, add = p.add ? out : 0,
+                     vector = bytes(std::max(p.m, p.n), program::DType::f32);
+  const std::int64_t scratch = bytes(Blas::scratch_floats(p), program::DType::f32);
+  const std::int64_t set_bytes = a + b + out + aux + add + 2 * vector + scratch;
+  const std::int64_t sets = std::clamp<std::int64_t>((at_least_bytes + set_bytes - 1) / set_bytes, 1, 32);
+  while (deviation_of_a_ * deviation_of_a_ * static_cast<float>(p.k) > 2) deviation_of_a_ /= 2;
+  memory_ = Memory(Memory::Kind::device, sets * set_bytes, "tuning a matrix product");
+  std::byte* at = memory_.data();
+  const auto take = [&](std::int64_t size, program::DType type, std::int64_t count) {
+    const backend::Tensor t{at + skew, type, count};
+    at += size;
+    return t;
+  };
+  for (std::int64_t i = 0; i < sets; ++i) {
+    Operands o;
+    o.a = take(a, p.a.type, p.m * p.k);
+    o.b = take(b, p.b.type, p.k * p.n);
+    o.out = take(out, p.out.type, p.m * p.n);
+    if (op.aux.present()) o.aux = take(aux, p.out.type, p.m * p.n);
+    if (p.add) o.add = take(add, p.out.type, p.m * p.n);
+    const backend::Tensor first = take(vector, p.bias ? p.out.type : program::DType::f32, p.n);
+    if (p.bias) o.bias = first;
+    const backend::Tensor second = take(vector, program::DType::f32, p.m);
+    if (p.bias_gradient) o.bias_gradient = second;
+    o.scratch = take(scratch, program::DType::f32, 0).f32();
+    operands_.push_back(o);
   }
-  std::vector<backend::AloneTiming> timings;
-  over_products(program, tf32, [&](const Product& product, const program::Operation& operation) {
-    const auto found = timed.find(key_of(product));
-    if (found == timed.end()) return;
-    timings.push_back(found->second);
-    timings.back().operation = static_cast<program::OperationId>(&operation - program.step.data());
-  });
-  return timings;
+}
+
+void Rotation::fill(Stream stream) const {
+  std::uint64_t seed = 1;
+  for (const Operands& o : operands_) {
+    fill_random(stream, o.a, seed++, deviation_of_a_);
+    for (const backend::Tensor& t : {o.b, o.out, o.add, o.aux, o.bias, o.bias_gradient}) {
+      if (t) fill_random(stream, t, seed++);
+    }
+  }
+}
+
+std::vector<Blas::Run> Rotation::runs(const Product& product, Blas& blas, const ProductChoice& choice) const {
+  std::vector<Blas::Run> runs;
+  for (const Operands& o : operands_) runs.push_back(blas.prepare(product, o, choice));
+  return runs;
+}
+
+Judge::Judge(const std::vector<backend::Tensor>& results, double tolerance, Stream stream)
+    : tolerance_(tolerance),
+      stream_(stream),
+      parts_(Memory::Kind::device, 2 * max_difference_parts * std::int64_t{sizeof(float)}, "comparing results") {
+  for (const backend::Tensor& t : results) {
+    if (t) kept_.push_back({t, Memory(Memory::Kind::device, t.bytes(), "what a result should be")});
+  }
+}
+
+void Judge::set_reference(const Blas::Run& run) {
+  compute(run);
+  for (const Kept& k : kept_) copy_within(stream_, k.reference.data(), k.result.data, k.result.bytes());
+  synchronize(stream_);
+}
+
+bool Judge::agrees(const Blas::Run& run) {
+  compute(run);
+  return std::ranges::all_of(kept_, [&](const Kept& k) { return is_near(k); });
+}
+
+void Judge::compute(const Blas::Run& run) {
+  std::uint64_t seed = 1000;
+  for (const Kept& k : kept_) fill_random(stream_, k.result, seed++);
+  run(stream_);
+}
+
+bool Judge::is_near(const Kept& k) {
+  const backend::Tensor reference{k.reference.data(), k.result.type, k.result.count};
+  const int count = difference(stream_, k.result, reference, reinterpret_cast<float*>(parts_.data()));
+  std::vector<float> parts(2 * max_difference_parts);
+  copy_out(stream_, parts.data(), parts_.data(), parts_.bytes());
+  synchronize(stream_);
+  double apart = 0, norm = 0, worst = 0;
+  for (int i = 0; i < count; ++i) {
+    apart += parts[2 * i];
+    norm += parts[2 * i + 1];
+    worst = std::max<double>(worst, parts[2 * i]);
+  }
+  // A part is held against the mean part: of few numbers, all may happen to be small. Rounding scatters over parts.
+  constexpr double scatter = 2;
+  return std::sqrt(apart) <= tolerance_ * std::sqrt(norm) &&  // false for a NaN
+         std::sqrt(worst) <= scatter * tolerance_ * std::sqrt(norm / count);
 }
 
 backend::Tuning tune_products(const program::Program& program, bool tf32, const backend::Tuning& known,
@@ -98,11 +218,8 @@ backend::Tuning tune_products(const program::Program& program, bool tf32, const 
     try {
       if (!warm) warm_up(needed, blas, timer, l2_bytes, effort.warm_up_s);
       warm = true;
-      Effort its = effort;
-      its.limit_s *= needed.product.flop() / flop;
-      its.lasting_s = std::min(its.lasting_s, its.limit_s / 4 / (2 * its.lasting));
-      found[key_of(needed.product)] =
-          print_choice(fastest(needed.product, needed.operation, blas, timer, l2_bytes, its));
+      const double its_limit_s = effort.limit_s * needed.product.flop() / flop;
+      found[key_of(needed.product)] = print_choice(fastest(needed, blas, timer, l2_bytes, its_limit_s, effort.rounds));
     } catch (const OutOfMemory&) {  // even with nothing else in it: the library's first proposal serves
     }
   }
@@ -117,12 +234,11 @@ double measure_products(config::Precision precision, double seconds) {
   needed.product = product_of(needed.operation, type, type, type, precision == config::Precision::tf32, 256);
   Blas blas;
   Timer timer;
-  constexpr Effort effort{.limit_s = 5};
-  const ProductChoice choice = fastest(needed.product, needed.operation, blas, timer, 0, effort);
-  const Rotation rotation(needed.product, needed.operation, 0);
+  constexpr double limit_s = 5;
+  const ProductChoice choice = fastest(needed, blas, timer, 0, limit_s, Effort{}.rounds);
+  const Rotation rotation(needed, 0);
   rotation.fill(timer.stream());
-  const std::vector<Blas::Run> runs{blas.prepare(needed.product, rotation.operands().front(), choice)};
-  return needed.product.flop() / timer.sustained(runs, seconds);
+  return needed.product.flop() / timer.sustained(rotation.runs(needed.product, blas, choice), seconds);
 }
 
 double measure_copies(double seconds) {

@@ -1,31 +1,87 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <vector>
+
 #include "backend/backend.h"
+#include "backend/cuda/blas.h"
 #include "backend/cuda/product.h"
-#include "backend/cuda/trial.h"
+#include "backend/cuda/timer.h"
 #include "program/program.h"
 
 namespace harness::cuda {
 
-/// The distinct Products of a Program's step, each with one operation that needs it. Pure.
+/// Calls f(product, operation) for every matrix product of the step, in order; the operation's action is a Matmul.
+/// Pure.
+void over_products(const program::Program& program, bool tf32,
+                   const std::function<void(const Product&, const program::Operation&)>& f);
+
+/// A distinct Product of a Program's step, with one operation that needs it.
 struct NeededProduct {
   Product product;
   program::Matmul operation;
 };
+/// In the order of the step. Pure.
 std::vector<NeededProduct> needed_products(const program::Program& program, bool tf32);
 
-/// Times the library's proposals, fused and separate, for every Product of the step that `known` has no choice for, and
-/// returns the fastest right one of each (trial.h) by key_of(), on a GPU that products have warmed up. On the calling
-/// thread's GPU, which must be otherwise idle. Inputs are random numbers (matrix units run faster on zeros) and rotate
-/// through more memory than the L2 cache holds. A Product for which memory does not suffice is left to the library's
-/// first proposal.
+/// Random operands of a Product, several sets in turn, so many that no cache holds them. `a` is scaled so that sums
+/// over k are of order 1, where GELU bends and whatever is added to them counts.
+class Rotation {
+ public:
+  /// Throws OutOfMemory.
+  Rotation(const NeededProduct& needed, std::int64_t at_least_bytes);
+  void fill(Stream stream) const;
+  const std::vector<Operands>& operands() const { return operands_; }
+  /// The Product over each set of its operands.
+  std::vector<Blas::Run> runs(const Product& product, Blas& blas, const ProductChoice& choice) const;
+
+ private:
+  float deviation_of_a_ = 1;
+  Memory memory_;
+  std::vector<Operands> operands_;
+};
+
+/// Compares what runs compute with what a first run computed.
+class Judge {
+ public:
+  /// Before each run, the results hold the same random numbers: a run may add to them, or read them. `tolerance` is
+  /// relative to the norm. Throws OutOfMemory.
+  Judge(const std::vector<backend::Tensor>& results, double tolerance, Stream stream);
+
+  void set_reference(const Blas::Run& run);
+  /// Whether the results are within the tolerance as a whole and in each of many parts: a tile that was left out is a
+  /// large share of the part in which it lies.
+  bool agrees(const Blas::Run& run);
+
+ private:
+  struct Kept {
+    backend::Tensor result;
+    Memory reference;
+  };
+  void compute(const Blas::Run& run);
+  bool is_near(const Kept& kept);
+
+  double tolerance_;
+  Stream stream_;
+  std::vector<Kept> kept_;
+  Memory parts_;
+};
+
+struct Effort {
+  double warm_up_s = 1.5;  // of products before the first is timed: an idle GPU's clocks climb meanwhile
+  double limit_s = 45;     // about, for all products together, by their FLOP; from it follows how many rounds there are
+  int rounds = 10;         // at most; 3 at least
+};
+
+/// Times cuBLASLt's proposals (16 at most of each form, fused and separate) for every Product of the step that `known`
+/// has no choice for. They take turns, and the one with the least median wins, by key_of(). Each must compute what the
+/// first proposal of the plain product does with own kernels beside it: `rejected` of the choice counts those that did
+/// not. Inputs are random numbers (matrix units run faster on zeros) and rotate through more memory than the L2 cache
+/// holds. On the calling thread's GPU, which must be otherwise idle. A Product for which memory does not suffice is
+/// left to the library's first proposal. Throws DeviceFailed if a proposal breaks the device.
 backend::Tuning tune_products(const program::Program& program, bool tf32, const backend::Tuning& known,
                               std::int64_t l2_bytes, const Effort& effort = {});
-
-/// What Backend::time_alone() promises of products, in the order of the step, on the calling thread's GPU. What
-/// `tuning` does not name runs as the library proposes first.
-std::vector<backend::AloneTiming> time_products(const program::Program& program, bool tf32,
-                                                const backend::Tuning& tuning, std::int64_t l2_bytes, double seconds);
 
 /// Sustained FLOP/s of large square products of random numbers for about `seconds`.
 double measure_products(config::Precision precision, double seconds);

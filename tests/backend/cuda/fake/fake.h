@@ -46,11 +46,11 @@ struct Settings {
   int lt_wrong_algorithm = -1;
   std::int64_t lt_wrong_elements = 0;  // how many of its results are something else; 0: all
   bool lt_first_is_in_place = false;   // cuBLASLt's first proposal adds nothing but what its result holds
-  // A product by an algorithm with this tile reads beyond its operands, after which the device is lost; 0: none does.
-  std::uint32_t lt_fatal_tile = 0;
-  // The tile of cuBLASLt's algorithms that is not slow; 0: none is. With one, the time between two events is that of
-  // the products alone, 10 us with this tile and 2 ms with another, however busy the machine.
-  std::uint32_t lt_fast_tile = 0;
+  // The number of an algorithm of cuBLASLt's that reads beyond its operands, after which the device is lost; -1: none.
+  int lt_fatal_algorithm = -1;
+  // The number of the one algorithm of cuBLASLt's that is not slow; -1: none is. With one, the time between two events
+  // is that of the products alone, 10 us with this algorithm and 2 ms with another, however busy the machine.
+  int lt_fast_algorithm = -1;
   // What copies reach that bring pinned memory to the device, and that bring it back; 0: what they happen to take. With
   // both, the time between two events is that of such copies alone, whole streams beside each other.
   double copy_in_bytes_per_s = 0, copy_out_bytes_per_s = 0;

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
-#include <vector>
 
 #include "core.h"
 #include "lt_problem.h"
@@ -89,130 +87,21 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
-                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
-                                       cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t* algo,
-                                       cublasLtMatmulHeuristicResult_t* result) {
-  constexpr const char* call = "cublasLtMatmulAlgoCheck";
-  if (!is_live(handle)) return lt_failed(CUBLAS_STATUS_NOT_INITIALIZED, call, "not a live handle");
-  LtProblem problem;
-  std::string why;
-  const cublasStatus_t status = resolve(operation, a, b, c, d, problem, why);
-  if (status != CUBLAS_STATUS_SUCCESS) return lt_failed(status, call, why.c_str());
-  if (algo == nullptr || result == nullptr) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "a null argument");
-  LtAlgorithm algorithm;
-  std::memcpy(&algorithm, algo, sizeof algorithm);
-  if (algorithm.magic != LtAlgorithm::live) return CUBLAS_STATUS_INVALID_VALUE;  // an answer, not a mistake
-  if (algorithm.fingerprint != problem.fingerprint) return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (algorithm.tile == std::end(LtAlgorithm::tiles)[-1] || algorithm.cluster > CUBLASLT_CLUSTER_SHAPE_2x1x1) {
-    return CUBLAS_STATUS_NOT_SUPPORTED;
-  }
-  *result = {};
-  result->algo = *algo;
-  result->workspaceSize = algorithm.workspace_bytes;
-  result->state = CUBLAS_STATUS_SUCCESS;
-  result->wavesCount = 1;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-namespace {
-
-// The attribute within an algorithm, as bytes; empty: these stand-ins have none.
-std::span<std::byte> attribute_of(LtAlgorithm& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
-  const auto bytes = [](auto& value) { return std::as_writable_bytes(std::span(&value, 1)); };
-  switch (attribute) {
-    case CUBLASLT_ALGO_CONFIG_TILE_ID:
-      return bytes(algorithm.tile);
-    case CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID:
-      return bytes(algorithm.cluster);
-    default:
-      return {};
-  }
-}
-
-// Those that the library has in four bytes and these stand-ins in one; nullptr: it is none of them.
-std::uint8_t* small_attribute_of(LtAlgorithm& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
-  switch (attribute) {
-    case CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING:
-      return &algorithm.swizzling;
-    case CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION:
-      return &algorithm.option;
-    default:
-      return nullptr;
-  }
-}
-
-bool is_one(const LtAlgorithm& algorithm) {
-  return algorithm.magic == LtAlgorithm::live;
-}
-
-}  // namespace
-
-cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algo,
-                                                    cublasLtMatmulAlgoConfigAttributes_t attribute, void* value,
-                                                    size_t bytes, size_t* written) {
-  constexpr const char* call = "cublasLtMatmulAlgoConfigGetAttribute";
-  LtAlgorithm algorithm;
-  std::memcpy(&algorithm, algo, sizeof algorithm);
-  if (!is_one(algorithm)) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "the algorithm is none");
-  if (const std::uint8_t* number = small_attribute_of(algorithm, attribute);
-      number != nullptr && bytes == sizeof(std::uint32_t)) {
-    const std::uint32_t wide = *number;
-    std::memcpy(value, &wide, bytes);
-    return CUBLAS_STATUS_SUCCESS;
-  }
-  const auto own = attribute_of(algorithm, attribute);
-  if (own.size() != bytes) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "not the size of the attribute");
-  std::memcpy(value, own.data(), bytes);
-  if (written != nullptr) *written = bytes;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* algo,
-                                                    cublasLtMatmulAlgoConfigAttributes_t attribute, const void* value,
-                                                    size_t bytes) {
-  constexpr const char* call = "cublasLtMatmulAlgoConfigSetAttribute";
-  LtAlgorithm algorithm;
-  std::memcpy(&algorithm, algo, sizeof algorithm);
-  if (!is_one(algorithm)) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "the algorithm is none");
-  if (std::uint8_t* number = small_attribute_of(algorithm, attribute);
-      number != nullptr && bytes == sizeof(std::uint32_t)) {
-    std::uint32_t wide = 0;
-    std::memcpy(&wide, value, bytes);
-    *number = static_cast<std::uint8_t>(wide);
-  } else {
-    const auto own = attribute_of(algorithm, attribute);
-    if (own.size() != bytes) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "not the size of the attribute");
-    std::memcpy(own.data(), value, bytes);
-  }
-  std::memcpy(algo, &algorithm, sizeof algorithm);
-  return CUBLAS_STATUS_SUCCESS;
-}
-
 cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* algo,
                                                  cublasLtMatmulAlgoCapAttributes_t attribute, void* value, size_t bytes,
                                                  size_t* written) {
   constexpr const char* call = "cublasLtMatmulAlgoCapGetAttribute";
   LtAlgorithm algorithm;
   std::memcpy(&algorithm, algo, sizeof algorithm);
-  if (!is_one(algorithm)) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "the algorithm is none");
-  std::vector<std::uint32_t> values;
-  if (attribute == CUBLASLT_ALGO_CAP_TILE_IDS) {
-    values.assign(std::begin(LtAlgorithm::tiles), std::end(LtAlgorithm::tiles));
-  } else if (attribute == CUBLASLT_ALGO_CAP_CTA_SWIZZLING_SUPPORT) {
-    values = {1};
-  } else if (attribute == CUBLASLT_ALGO_CAP_OUT_OF_PLACE_RESULT_SUPPORT) {
-    values = {algorithm.in_place ? 0u : 1u};
-  } else if (attribute == CUBLASLT_ALGO_CAP_CUSTOM_OPTION_MAX) {
-    values = {LtAlgorithm::most_option};
-  } else {
-    return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "these stand-ins know no such attribute");
+  if (algorithm.magic != LtAlgorithm::live)
+    return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "the algorithm is none");
+  if (attribute != CUBLASLT_ALGO_CAP_OUT_OF_PLACE_RESULT_SUPPORT) {
+    return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "the fake library knows no such attribute");
   }
-  const std::size_t needed = values.size() * sizeof values[0];
-  if (written != nullptr) *written = needed;
-  if (bytes == 0) return CUBLAS_STATUS_SUCCESS;
-  if (bytes < needed) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "no room for the attribute");
-  std::memcpy(value, values.data(), needed);
+  const std::int32_t supported = algorithm.in_place ? 0 : 1;
+  if (written != nullptr) *written = sizeof supported;
+  if (bytes < sizeof supported) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "no room for the attribute");
+  std::memcpy(value, &supported, sizeof supported);
   return CUBLAS_STATUS_SUCCESS;
 }
 

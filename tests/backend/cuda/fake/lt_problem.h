@@ -55,16 +55,7 @@ struct LtAlgorithm {
   std::uint16_t alignment[4] = {16, 16, 16, 16};  // of A, B, C, D, promised in the preference
   std::uint16_t bias_alignment = 1;               // seen when it was asked for
   std::uint16_t aux_alignment = 1;
-  std::uint32_t tile = CUBLASLT_MATMUL_TILE_128x128;
-  std::uint16_t cluster = CUBLASLT_CLUSTER_SHAPE_AUTO;
-  std::uint8_t swizzling = 0;
-  std::uint8_t option = 0;  // the custom one
-  bool in_place = false;    // its C has to be its D
-  // The last needs more of a device than there is. One is for narrow products.
-  static constexpr std::uint32_t tiles[] = {CUBLASLT_MATMUL_TILE_8x128, CUBLASLT_MATMUL_TILE_128x128,
-                                            CUBLASLT_MATMUL_TILE_128x256, CUBLASLT_MATMUL_TILE_256x128,
-                                            CUBLASLT_MATMUL_TILE_192x128};
-  static constexpr std::uint32_t most_option = 2;
+  bool in_place = false;  // its C has to be its D
 };
 
 }  // namespace harness::fake

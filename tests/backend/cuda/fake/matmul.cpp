@@ -135,7 +135,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   job.c = c;
   job.d = d;
   job.algorithm = static_cast<int>(algorithm.number);
-  job.tile = algorithm.tile;
   if (algorithm.workspace_bytes > 0) job.workspace = static_cast<double*>(workspace);
   if (job.problem.descriptor.pointer_mode == CUBLASLT_POINTER_MODE_HOST) {
     job.alpha = *static_cast<const float*>(alpha);
@@ -154,7 +153,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   if (!why.empty()) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, why.c_str());
 
   const auto work = [job, ranges, device = stream->device] {
-    if (job.tile == settings().lt_fatal_tile) {
+    if (job.algorithm == settings().lt_fatal_algorithm) {
       break_device(device, cudaErrorIllegalAddress, "a matrix multiplication read beyond its operands");
       return;
     }

@@ -123,8 +123,8 @@ void reduce_operand(const LtProblem& problem, const std::vector<float>& a, const
 
 void multiply(const MatmulJob& job) {
   const LtProblem& problem = job.problem;
-  const std::uint32_t fast = settings().lt_fast_tile;
-  if (fast != 0) pass_ns(job.tile == fast ? 10'000 : 2'000'000);
+  const int fast = settings().lt_fast_algorithm;
+  if (fast >= 0) pass_ns(job.algorithm == fast ? 10'000 : 2'000'000);
   std::vector<double> own;
   double* sums = job.workspace;
   if (sums == nullptr) {

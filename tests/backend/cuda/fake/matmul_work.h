@@ -15,7 +15,6 @@ struct MatmulJob {
   const float* device_alpha = nullptr;  // read when the work runs
   const float* device_beta = nullptr;
   int algorithm = 0;
-  std::uint32_t tile = 1;
   double* workspace = nullptr;  // sums are kept there, if given: m x n
 };
 
