@@ -66,19 +66,11 @@ BENCHMARK_F(ProgramSteps, arena)(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(program::plan_arena(set.roles[0]));
 }
 
-// Verification by role against verification of every rank.
 void verify_roles(benchmark::State& state) {
   const plan::PlannedCase c = job(4, 4, static_cast<int>(state.range(0)), 8);
   const program::ProgramSet set = workloads::build_programs(model_1b3, c.settings, c.layout);
   for (auto _ : state) benchmark::DoNotOptimize(program::verify(set));
 }
 BENCHMARK(verify_roles)->Arg(1)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
-
-void verify_ranks(benchmark::State& state) {
-  const plan::PlannedCase c = job(4, 4, static_cast<int>(state.range(0)), 8);
-  const program::ProgramSet set = program::expand(workloads::build_programs(model_1b3, c.settings, c.layout));
-  for (auto _ : state) benchmark::DoNotOptimize(program::verify(set));
-}
-BENCHMARK(verify_ranks)->Arg(1)->Arg(8)->Unit(benchmark::kMillisecond);
 
 }  // namespace

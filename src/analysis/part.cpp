@@ -6,8 +6,7 @@
 namespace harness::analysis {
 
 bool is_collective(std::string_view kind) {
-  constexpr std::array<std::string_view, 5> kinds{"all_reduce", "all_gather", "reduce_scatter", "broadcast",
-                                                  "all_to_all"};
+  constexpr std::array<std::string_view, 4> kinds{"all_reduce", "all_gather", "reduce_scatter", "all_to_all"};
   return std::ranges::find(kinds, kind) != kinds.end();
 }
 

@@ -52,17 +52,6 @@ struct ReduceScatterOf {
 };
 using ReduceScatter = ReduceScatterOf<View>;
 
-/// data = data of member `root` (an index into the group's members).
-template <class T>
-struct BroadcastOf {
-  GroupId group = 0;
-  T data = {};
-  int root = 0;
-  static constexpr std::string_view name = "broadcast";
-  static constexpr auto fields(auto& op) { return std::tuple_cat(updates(op.data), parameters(op.group, op.root)); }
-};
-using Broadcast = BroadcastOf<View>;
-
 /// Part i of `in` goes to member i; part i of `out` comes from member i.
 template <class T>
 struct AllToAllOf {

@@ -15,7 +15,7 @@ namespace harness::program {
 /// How a message is shared out among the members of a group.
 enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, send_recv };
 
-/// The one that an operation is; nothing for what sends to one peer, and for a broadcast.
+/// The one that an operation is; nothing for any other operation.
 std::optional<Collective> collective_of(const Action& action);
 
 /// The fewest bytes that one of `parts` equal holders of a message of 1 byte must send, when their members share them

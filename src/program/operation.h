@@ -27,7 +27,7 @@ using Action = std::variant<Fill, Initialize, Convert, Record, Embedding, Embedd
                             LayerNormBackward, RmsNorm, RmsNormBackward, Matmul, Gelu, GeluBackward, SwiGlu,
                             SwiGluBackward, BiasAdd, ColumnSum, Rope, Attention, AttentionMerge, AttentionBackward,
                             CrossEntropy, CrossEntropyMaximum, CrossEntropySums, CrossEntropyGradient, AdamW, AllReduce,
-                            AllGather, ReduceScatter, Broadcast, AllToAll, Send, Receive>;
+                            AllGather, ReduceScatter, AllToAll, Send, Receive>;
 
 enum class Phase : std::uint8_t { setup, forward, backward, gradient_sync, optimizer, finish };
 const char* name_of(Phase phase);

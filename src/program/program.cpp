@@ -29,14 +29,6 @@ int ProgramSet::first_rank(int role) const {
   return layout.rank(at);
 }
 
-ProgramSet expand(const ProgramSet& set) {
-  ProgramSet out{set.layout, set.groups, AxisSet::all(), {}};
-  for (int role = 0; role < set.layout.ranks(); ++role) {
-    out.roles.push_back(set.roles.at(set.role_of(set.layout.coordinates(out.first_rank(role)))));
-  }
-  return out;
-}
-
 std::string title(const Operation& op) {
   std::string text{name_of(op.action)};
   if (!op.label.what.empty() && op.label.what != text) text += fmt::format(" {}", op.label.what);

@@ -52,9 +52,6 @@ struct ProgramSet {
   int first_rank(int role) const;
 };
 
-/// The same job with one role per rank: what verification by roles must agree with.
-ProgramSet expand(const ProgramSet& set);
-
 /// One line that says everything about an operation ("[compute] matmul qkv layer 3 mb 0 …"). Two operations that
 /// differ in any way have different lines.
 std::string describe(const Program& program, const Operation& operation);

@@ -145,10 +145,6 @@ class Shapes {
     size(a.in, a.out.count * members(a.group), "in");
     in_place(a.out, a.in, a.group);
   }
-  void of(const Broadcast& a) {
-    if (a.root < 0 || a.root >= members(a.group))
-      note(fmt::format("root {} is not one of {} members", a.root, members(a.group)));
-  }
   void of(const AllToAll& a) {
     size(a.out, a.in.count, "out");
     if (a.in.count % members(a.group) != 0)

@@ -138,9 +138,7 @@ Cost Costs::communication_cost(int rank_class, const program::Operation& op) {
     const program::Peer& peer = receive->peer;
     cost.alone = ticks_of(message_seconds_to(classes_.at_peer(rank_class, peer), {peer.axis, -peer.offset}, bytes));
   } else {
-    // A broadcast moves as much as an all-gather.
-    const auto kind = program::collective_of(op.action).value_or(program::Collective::all_gather);
-    return collective_cost(rank_class, op, kind);
+    return collective_cost(rank_class, op, program::collective_of(op.action).value());
   }
   return cost;
 }

@@ -21,7 +21,7 @@ bool is_send_or_receive(const std::string& kind) {
 }
 
 bool communicates(const std::string& kind) {
-  static const std::set<std::string> kinds{"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast"};
+  static const std::set<std::string> kinds{"all_reduce", "reduce_scatter", "all_gather", "all_to_all"};
   return kinds.contains(kind) || is_send_or_receive(kind);
 }
 

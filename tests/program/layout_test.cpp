@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "program/expand.h"
 #include "program/program.h"
 #include "program/span.h"
 

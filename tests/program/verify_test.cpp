@@ -5,6 +5,7 @@
 
 #include "program/arena.h"
 #include "program/builder.h"
+#include "program/expand.h"
 #include "program/happens_before.h"
 #include "program/lower.h"
 #include "programs.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "program/expand.h"
 #include "program/verify.h"
 #include "workloads/gpt/gpt.h"
 #include "workloads/gpt/schedule.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "program/expand.h"
 #include "program/verify.h"
 #include "sim/costs.h"
 #include "sim/marks.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "program/count.h"
+#include "program/expand.h"
 #include "program/verify.h"
 #include "workloads/gpt/gpt.h"
 #include "workloads/workload.h"

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "program/count.h"
+#include "program/expand.h"
 #include "program/links.h"
 #include "program/verify.h"
 #include "support/errors.h"

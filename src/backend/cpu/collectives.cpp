@@ -4,7 +4,6 @@
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/alltoall.h>
-#include <gloo/broadcast.h>
 #include <gloo/transport/unbound_buffer.h>
 
 #include <algorithm>
@@ -178,23 +177,6 @@ class AllGatherRing : public Transfer {
   backend::Tensor in_, out_;
 };
 
-class BroadcastTree : public Transfer {
- public:
-  BroadcastTree(ContextPointer context, backend::Tensor data, int root)
-      : context_(std::move(context)), data_(data), root_(root) {}
-  void finish() override {
-    gloo::BroadcastOptions options(context_);
-    options.setRoot(root_);
-    with_width(data_.type, [&](auto tag) { options.setOutput(data_.as<decltype(tag)>(), data_.count); });
-    gloo::broadcast(options);
-  }
-
- private:
-  ContextPointer context_;
-  backend::Tensor data_;
-  int root_;
-};
-
 class AllToAllDirect : public Transfer {
  public:
   AllToAllDirect(ContextPointer context, backend::Tensor in, backend::Tensor out)
@@ -270,9 +252,6 @@ std::unique_ptr<Transfer> make_reduce_scatter(ContextPointer context, backend::T
 }
 std::unique_ptr<Transfer> make_all_gather(ContextPointer context, backend::Tensor in, backend::Tensor out) {
   return std::make_unique<AllGatherRing>(std::move(context), in, out);
-}
-std::unique_ptr<Transfer> make_broadcast(ContextPointer context, backend::Tensor data, int root) {
-  return std::make_unique<BroadcastTree>(std::move(context), data, root);
 }
 std::unique_ptr<Transfer> make_all_to_all(ContextPointer context, backend::Tensor in, backend::Tensor out) {
   return std::make_unique<AllToAllDirect>(std::move(context), in, out);

@@ -21,7 +21,6 @@ std::unique_ptr<Transfer> make_reduce_scatter(ContextPointer context, backend::T
                                               program::Reduction reduction);
 /// Ring.
 std::unique_ptr<Transfer> make_all_gather(ContextPointer context, backend::Tensor in, backend::Tensor out);
-std::unique_ptr<Transfer> make_broadcast(ContextPointer context, backend::Tensor data, int root);
 std::unique_ptr<Transfer> make_all_to_all(ContextPointer context, backend::Tensor in, backend::Tensor out);
 /// To or from `peer`, the other rank of a context of two.
 std::unique_ptr<Transfer> make_send(ContextPointer context, backend::Tensor data, int peer);

@@ -290,9 +290,6 @@ std::unique_ptr<Transfer> Communication::prepare(const program::Operation& op,
         const backend::Tensor out = tensor(a.data), in = a.in.present() ? tensor(a.in) : out;
         if (alone) return make_copy(in, out);
         return make_all_reduce(found->second, in, out, a.reduction, s.algorithm_for(a));
-      } else if constexpr (std::is_same_v<A, program::Broadcast>) {
-        if (alone) return make_copy(tensor(a.data), tensor(a.data));
-        return make_broadcast(found->second, tensor(a.data), a.root);
       } else if constexpr (requires { a.in, a.out, a.group; }) {
         if (alone) return make_copy(tensor(a.in), tensor(a.out));
         if constexpr (std::is_same_v<A, program::AllGather>)

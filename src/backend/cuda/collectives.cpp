@@ -284,13 +284,6 @@ Collectives::Run Collectives::prepare(const program::Action& action,
       check(ncclReduceScatter(in.data, out.data, count_of(out), type_of(in), by, c, to), what);
     };
   }
-  if (const auto* op = std::get_if<program::Broadcast>(&action)) {
-    const backend::Tensor data = tensor(op->data);
-    if (Run run = alone(data, data)) return run;
-    return [=, c = communicator(), root = op->root](Stream to) {
-      check(ncclBroadcast(data.data, data.data, count_of(data), type_of(data), root, c, to), what);
-    };
-  }
   if (const auto* op = std::get_if<program::AllToAll>(&action)) {
     const backend::Tensor in = tensor(op->in), out = tensor(op->out);
     if (Run run = alone(in, out)) return run;

@@ -193,18 +193,6 @@ TEST_P(Collectives, ReduceScatterAndAllGatherOfOwnPartsInPlace) {
   }
 }
 
-TEST_P(Collectives, Broadcast) {
-  for (const int n : {1, 2, 3, 4}) {
-    const int root = n - 1;
-    Collective c(n, GetParam(), 777, 1, [&](const program::View& in, const program::View&) {
-      return program::Broadcast{0, in, root};
-    });
-    for (const auto& got : c.run(c.in)) {
-      for (std::int64_t i = 0; i < 777; ++i) ASSERT_EQ(got[i], Collective::value(root, i));
-    }
-  }
-}
-
 TEST_P(Collectives, AllToAll) {
   for (const int n : {1, 2, 3, 4}) {
     constexpr std::int64_t part = 99;

@@ -1,20 +1,30 @@
-#include "program/saved.h"
+#pragma once
 
+#include <compare>
+#include <cstdint>
+#include <map>
 #include <vector>
+
+#include "program/program.h"
 
 namespace harness::program {
 
-namespace {
+/// The forward pass of a layer and micro-batch, as its operations are labelled.
+struct ForwardPass {
+  std::int32_t micro_batch = -1, layer = -1;
+  auto operator<=>(const ForwardPass&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
+};
 
-// What is gathered of weights is theirs, whichever pass reads it.
-bool gathers_weights(const Program& program, const Operation& op) {
+// Gathered weights belong to no pass, whichever pass reads them.
+inline bool gathers_weights(const Program& program, const Operation& op) {
   const auto* gather = std::get_if<AllGather>(&op.action);
   return gather != nullptr && program.buffer_of(gather->in).kind == BufferKind::persistent;
 }
 
-}  // namespace
-
-std::map<ForwardPass, std::int64_t> saved_bytes(const Program& program) {
+/// The bytes that each forward pass of a step keeps for backward passes: of the transient buffers that it writes first
+/// and that a backward pass reads. What is computed again for the backward pass is no part of them, nor is what shares
+/// the memory at its peak, such as gradients.
+inline std::map<ForwardPass, std::int64_t> saved_bytes(const Program& program) {
   std::vector<const Label*> writer(program.buffers.size(), nullptr);  // the first
   std::vector<char> counted(program.buffers.size(), 0), of_weights(program.buffers.size(), 0);
   std::map<ForwardPass, std::int64_t> bytes;
