@@ -123,7 +123,7 @@ void add_rope_cases(Cases& cases, program::DType type) {
     bool large = false;
   };
   for (const Size& s : {Size{1, 1, 1, 2, 0}, Size{3, 21, 3, 22, 5}, Size{2, 64, 6, 64, 128}, Size{1, 40, 5, 80, 1},
-                        Size{2, 4096, 20, 128, 512, true}}) {
+                        Size{1, 5, 2, 1040, 3}, Size{2, 4096, 20, 128, 512, true}}) {
     for (const bool backward : {false, true}) {
       CaseBuilder b(type);
       if (s.large) b.large();

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <iterator>
 #include <tuple>
+#include <vector>
 
 #include "selftest/case_builder.h"
 
@@ -17,6 +19,8 @@ struct RowsSize {
 };
 // Odd widths meet the ends of vectors, wide rows several passes of a block, few rows an almost empty device.
 constexpr RowsSize row_sizes[] = {{1, 8}, {5, 33}, {64, 96}, {37, 257}, {130, 2048}, {8192, 2048, true}};
+// Rows wider than registers hold, and (backward) with column sums too many for registers, then for shared memory.
+constexpr RowsSize wide_sizes[] = {{9, 1027}, {5, 5120}, {3, 12288}, {4, 16392}, {4, 20000}};
 
 CaseBuilder builder(program::DType type, const RowsSize& s) {
   CaseBuilder b(type);
@@ -88,9 +92,17 @@ void add_elementwise_cases(Cases& cases, program::DType type) {
       cases.push_back(
           cs.take(program::ColumnSum{from, out, s.rows, s.width, accumulate}, name + (accumulate ? ", added" : "")));
     }
-    CaseBuilder r = builder(type, s);
-    const program::View rin = r.normal("in", n), rbias = r.normal("bias", s.width), residual = r.normal("residual", n);
-    cases.push_back(r.take(program::ResidualAdd{rin, rbias, residual, r.output("out", n), s.rows, s.width}, name));
+    for (const auto& [bias_too, residual_too] : {std::pair{true, true}, {true, false}, {false, true}}) {
+      CaseBuilder r = builder(type, s);
+      program::ResidualAdd op;
+      op.in = r.normal("in", n);
+      if (bias_too) op.bias = r.normal("bias", s.width);
+      if (residual_too) op.residual = r.normal("residual", n);
+      op.out = r.output("out", n);
+      op.rows = s.rows;
+      op.width = s.width;
+      cases.push_back(r.take(op, name + (bias_too ? ", bias" : "") + (residual_too ? ", residual" : "")));
+    }
   }
 }
 
@@ -147,7 +159,9 @@ OperationCase norm_backward_case(CaseBuilder b, const RowsSize& s, bool dresidua
 }  // namespace
 
 void add_norm_cases(Cases& cases, program::DType type) {
-  for (const RowsSize& s : row_sizes) {
+  std::vector<RowsSize> sizes(std::begin(row_sizes), std::end(row_sizes));
+  sizes.insert(sizes.end(), std::begin(wide_sizes), std::end(wide_sizes));
+  for (const RowsSize& s : sizes) {
     for (const auto& [bias, residual] : {std::pair{false, false}, {true, true}, {true, false}, {false, true}}) {
       const std::string name = shape(s.rows, s.width) + (bias ? ", bias" : "") + (residual ? ", residual" : "");
       cases.push_back(norm_case<program::LayerNorm>(builder(type, s), s, bias, residual, name));
@@ -171,36 +185,43 @@ void add_embedding_cases(Cases& cases, program::DType type) {
     int shards, rank;
     bool large = false;
   };
-  for (const Table& t : {Table{12, 33, 6, 20, 1, 0}, Table{64, 64, 16, 50, 1, 0}, Table{64, 64, 16, 50, 2, 0},
-                         Table{64, 96, 16, 50, 2, 1}, Table{8192, 2048, 2048, 50304, 1, 0, true}}) {
+  for (const Table& t :
+       {Table{12, 33, 6, 20, 1, 0}, Table{64, 64, 16, 50, 1, 0}, Table{64, 64, 16, 50, 2, 0},
+        Table{64, 96, 16, 50, 2, 1}, Table{20, 5000, 5, 50, 1, 0}, Table{8192, 2048, 2048, 50304, 1, 0, true}}) {
     const program::Layout layout{{program::Axis::tensor, t.shards}};
     const program::Shard shard{program::Axis::tensor, t.vocab / t.shards};
     const std::string name = fmt::format("{} tokens of {} x {}{}", t.rows, t.vocab, t.width,
                                          t.shards == 1 ? "" : fmt::format(", shard {} of {}", t.rank, t.shards));
-    CaseBuilder b(type);
-    if (t.large) b.large();
-    program::Embedding op{b.whole_numbers("tokens", t.rows, t.vocab),
-                          b.normal("words", shard.rows * t.width),
-                          b.normal("positions", t.sequence * t.width),
-                          b.output("out", t.rows * t.width),
-                          t.rows,
-                          t.width,
-                          t.sequence,
-                          shard};
-    cases.push_back(b.at(layout, t.rank).take(op, name));
-    for (const bool accumulate : {false, true}) {
-      CaseBuilder back(type);
-      if (t.large) back.large();
-      program::EmbeddingBackward of{back.whole_numbers("tokens", t.rows, t.vocab),
-                                    back.normal("dout", t.rows * t.width),
-                                    back.normal("dwords", program::DType::f32, shard.rows * t.width),
-                                    back.result("dpositions", program::DType::f32, t.sequence * t.width, accumulate),
-                                    t.rows,
-                                    t.width,
-                                    t.sequence,
-                                    shard,
-                                    accumulate};
-      cases.push_back(back.at(layout, t.rank).take(of, name + (accumulate ? ", positions added" : "")));
+    for (const bool positions : {true, false}) {
+      const std::string which = name + (positions ? "" : ", no positions");
+      CaseBuilder b(type);
+      if (t.large) b.large();
+      program::Embedding op;
+      op.tokens = b.whole_numbers("tokens", t.rows, t.vocab);
+      op.words = b.normal("words", shard.rows * t.width);
+      if (positions) op.positions = b.normal("positions", t.sequence * t.width);
+      op.out = b.output("out", t.rows * t.width);
+      op.rows = t.rows;
+      op.width = t.width;
+      op.sequence = t.sequence;
+      op.shard = shard;
+      cases.push_back(b.at(layout, t.rank).take(op, which));
+      for (const bool accumulate : {false, true}) {
+        if (!positions && accumulate) continue;
+        CaseBuilder back(type);
+        if (t.large) back.large();
+        program::EmbeddingBackward of;
+        of.tokens = back.whole_numbers("tokens", t.rows, t.vocab);
+        of.dout = back.normal("dout", t.rows * t.width);
+        of.dwords = back.normal("dwords", program::DType::f32, shard.rows * t.width);
+        if (positions) of.dpositions = back.result("dpositions", program::DType::f32, t.sequence * t.width, accumulate);
+        of.rows = t.rows;
+        of.width = t.width;
+        of.sequence = t.sequence;
+        of.shard = shard;
+        of.accumulate_positions = accumulate;
+        cases.push_back(back.at(layout, t.rank).take(of, which + (accumulate ? ", positions added" : "")));
+      }
     }
   }
 }
@@ -211,7 +232,7 @@ void add_optimizer_cases(Cases& cases, program::DType weights) {
     double step;
     bool large = false;
   };
-  for (const Count& c : {Count{3, 0}, Count{4099, 0}, Count{4099, 41}, Count{20'000'000, 3, true}}) {
+  for (const Count& c : {Count{3, 0}, Count{4099, 0}, Count{20001, 41}, Count{20'000'000, 3, true}}) {
     for (const bool separate : {true, false}) {
       if (!separate && weights == program::DType::bf16) continue;
       CaseBuilder b(weights);

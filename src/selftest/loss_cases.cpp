@@ -10,8 +10,9 @@ void add_loss_cases(Cases& cases, program::DType type) {
     int shards, rank;
     bool large = false;
   };
-  for (const Size& s : {Size{1, 8, 1, 0}, Size{7, 33, 1, 0}, Size{64, 1000, 1, 0}, Size{4, 50304, 1, 0},
-                        Size{24, 1024, 2, 0}, Size{24, 1024, 2, 1}, Size{2048, 50304, 1, 0, true}}) {
+  for (const Size& s :
+       {Size{1, 8, 1, 0}, Size{7, 33, 1, 0}, Size{64, 1000, 1, 0}, Size{4, 50304, 1, 0}, Size{1500, 16, 1, 0},
+        Size{2, 8191, 1, 0}, Size{24, 1024, 2, 0}, Size{24, 1024, 2, 1}, Size{2048, 50304, 1, 0, true}}) {
     const std::int64_t vocab = s.vocab / s.shards, n = s.rows * vocab;
     const program::Layout layout{{program::Axis::tensor, s.shards}};
     const program::Shard shard{program::Axis::tensor, vocab};

@@ -1,6 +1,5 @@
 #include <vector>
 
-#include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels/kernels.h"
 #include "buffers.h"
 
@@ -20,19 +19,6 @@ program::AttentionShape shape_of(std::int64_t batch, std::int64_t heads, std::in
 }
 const std::vector<program::AttentionShape> head_shapes = {
     shape_of(1, 1, 8, 1), shape_of(2, 3, 64, 5), shape_of(2, 2, 20, 7), shape_of(1, 5, 33, 9), shape_of(1, 2, 384, 11)};
-
-TEST_P(AttentionParts, Merge) {
-  for (const program::AttentionShape& s : head_shapes) {
-    const std::int64_t rows = s.batch * s.heads * s.query_length, n = rows * s.head_dim;
-    const Buffer part = random(type(), n, 1), part_stats = random(program::DType::f32, rows, 2, 3);
-    Buffer out = random(type(), n, 3), stats = random(program::DType::f32, rows, 4, 3), wanted = out,
-           wanted_stats = stats;
-    cuda::run(nullptr, backend::Bound<program::AttentionMerge>{part, part_stats, out, stats, s});
-    cpu::run(backend::Bound<program::AttentionMerge>{part, part_stats, wanted, wanted_stats, s});
-    EXPECT_TRUE(close(out, wanted, limit())) << s.head_dim;
-    EXPECT_TRUE(close(stats, wanted_stats, 1e-5)) << s.head_dim;
-  }
-}
 
 TEST_P(AttentionParts, Delta) {
   for (const program::AttentionShape& s : head_shapes) {

@@ -1,0 +1,168 @@
+// Values and uses of kernels that the table of operations (table_test.cpp) does not have.
+#include "backend/cpu/kernels.h"
+#include "backend/cuda/kernels/kernels.h"
+#include "buffers.h"
+
+namespace harness::test {
+namespace {
+
+class Special : public PerType {};
+INSTANTIATE_TEST_SUITE_P(Types, Special, both_types(), type_name);
+
+TEST_P(Special, GeluFarFromZero) {
+  Buffer in(type(), 8), out(type(), 8);
+  const double x[] = {-1e4, -30, -6, 0, 6, 30, 1e4, -0.0}, wanted[] = {0, 0, 0, 0, 6, 30, 9984, 0};
+  for (int i = 0; i < 8; ++i) in.set(i, x[i]);
+  cuda::run(nullptr, backend::Bound<program::Gelu>{in, out});
+  for (int i = 0; i < 8; ++i) EXPECT_NEAR(out[i], wanted[i], 16) << x[i];
+  for (int i = 0; i < 6; ++i) EXPECT_NEAR(out[i], wanted[i], 1e-6) << x[i];
+}
+
+TEST_P(Special, ResidualAddInPlace) {
+  for (const std::int64_t width : {64, 83}) {
+    const std::int64_t rows = 7, n = rows * width;
+    const Buffer residual = random(type(), n, 3);
+    Buffer in = random(type(), n, 1), wanted(type(), n);
+    cpu::run(backend::Bound<program::ResidualAdd>{in, {}, residual, wanted, rows, width});
+    cuda::run(nullptr, backend::Bound<program::ResidualAdd>{in, {}, residual, in, rows, width});
+    EXPECT_TRUE(close(in, wanted, limit())) << width;
+  }
+}
+
+TEST_P(Special, NormOfLargeNumbersThatDifferLittle) {
+  const std::int64_t rows = 3, width = 512;
+  const Buffer in = random(program::DType::f32, rows * width, 1, 0.5, 300),
+               gamma = random(program::DType::f32, width, 2), beta = random(program::DType::f32, width, 3);
+  Buffer out(program::DType::f32, rows * width), mean(program::DType::f32, rows), rstd(mean), wanted(out),
+      wanted_mean(mean), wanted_rstd(mean);
+  cuda::run(nullptr, backend::Bound<program::LayerNorm>{in, {}, {}, gamma, beta, {}, out, mean, rstd, rows, width});
+  cpu::run(
+      backend::Bound<program::LayerNorm>{in, {}, {}, gamma, beta, {}, wanted, wanted_mean, wanted_rstd, rows, width});
+  EXPECT_TRUE(close(rstd, wanted_rstd, 1e-5));
+  EXPECT_TRUE(close(out, wanted, 1e-3));
+}
+
+Buffer scalar(double value) {
+  Buffer b(program::DType::f32, 1);
+  b.set(0, value);
+  return b;
+}
+
+struct LossShape {
+  std::int64_t rows, vocab;
+};
+backend::Bound<program::CrossEntropy> whole(LossShape s, const Buffer& logits, const Buffer& labels,
+                                            const Buffer& loss) {
+  return {logits, labels, loss, s.rows, s.vocab, 0.25, 1.5};
+}
+
+TEST_P(Special, FirstAndLastLabelAndHugeLogits) {
+  const LossShape s{2, 4096};
+  Buffer logits = random(type(), s.rows * s.vocab, 1, 30, 1000), wanted = logits;
+  Buffer labels(program::DType::i32, 2), loss = scalar(0), wanted_loss = scalar(0);
+  labels.set(0, 0);
+  labels.set(1, static_cast<double>(s.vocab - 1));
+  const Scratch row_losses(s.rows), cpu_row_losses(s.rows);
+  cuda::run(nullptr, whole(s, logits, labels, loss), {.scratch = row_losses});
+  cpu::run(whole(s, wanted, labels, wanted_loss), {.scratch = cpu_row_losses});
+  EXPECT_TRUE(close(logits, wanted, limit()));
+  EXPECT_TRUE(close(loss, wanted_loss, 1e-5));
+}
+
+TEST_P(Special, LogitsOfMinusInfinityHaveNoProbability) {
+  const LossShape s{2, 640};
+  Buffer logits = random(type(), s.rows * s.vocab, 1);
+  for (std::int64_t i = 0; i < s.vocab; i += 1 + i % 3) logits.set(i, -INFINITY);
+  logits.set(7, 1);
+  Buffer wanted = logits, labels(program::DType::i32, 2), loss = scalar(0), wanted_loss = scalar(0);
+  labels.set(0, 7);
+  labels.set(1, 9);
+  const Scratch row_losses(s.rows), cpu_row_losses(s.rows);
+  cuda::run(nullptr, whole(s, logits, labels, loss), {.scratch = row_losses});
+  cpu::run(whole(s, wanted, labels, wanted_loss), {.scratch = cpu_row_losses});
+  EXPECT_TRUE(close(logits, wanted, limit()));
+  EXPECT_TRUE(close(loss, wanted_loss, 1e-5));
+}
+
+TEST_P(Special, AnUnknownLabelOrANaNShows) {
+  for (const double label : {-1.0, 64.0, 5.0}) {
+    const LossShape s{1, 64};
+    Buffer logits = random(type(), s.vocab, 1), labels(program::DType::i32, 1), loss = scalar(0);
+    if (label == 5) logits.set(17, NAN);
+    labels.set(0, label);
+    const Scratch row_losses(1);
+    cuda::run(nullptr, whole(s, logits, labels, loss), {.scratch = row_losses});
+    EXPECT_TRUE(std::isnan(loss[0])) << label;
+    EXPECT_EQ(std::isnan(logits[3]), label == 5);
+  }
+}
+
+TEST_P(Special, InitializeAsOnTheCpu) {
+  struct Case {
+    std::int64_t outer, full, part, inner;
+    int coordinate;
+  };
+  for (const Case& c : {Case{1, 1, 1, 20000, 0}, Case{3, 12, 4, 7, 2}, Case{5, 6, 6, 10, 3}, Case{1, 100, 50, 33, 1}}) {
+    backend::KernelContext context{.seed = 42};
+    context.at[program::Axis::tensor] = c.coordinate;
+    for (const double deviation : {0.02, 0.0}) {
+      Buffer out(type(), c.outer * c.part * c.inner), wanted = out;
+      const auto to = [&](const Buffer& result) {
+        return backend::Bound<program::Initialize>{
+            result,   (std::int64_t{1} << 33) + 5, program::Axis::tensor, c.outer, c.full, c.part, c.inner, 0.125,
+            deviation};
+      };
+      cuda::run(nullptr, to(out), context);
+      cpu::run(to(wanted), context);
+      // Equal but where a last bit's difference in double precision crosses a rounding limit.
+      EXPECT_TRUE(close(out, wanted, type() == program::DType::f32 ? 1.2e-7 : 4e-3));
+    }
+  }
+}
+
+TEST_P(Special, FillRandom) {
+  for (const std::int64_t n : {std::int64_t{3}, std::int64_t{30001}}) {
+    Buffer out(type(), n);
+    const Buffer wanted = random(type(), n, 77);
+    cuda::fill_random(nullptr, out, 77);
+    for (std::int64_t i = 0; i < n; ++i) {
+      ASSERT_NEAR(out[i], wanted[i], type() == program::DType::f32 ? 1e-3 : 3e-2) << i;
+    }
+  }
+}
+
+TEST(Integers, FillAndCopy) {
+  Buffer out(program::DType::i32, 1001), copy(program::DType::i32, 1001);
+  cuda::run(nullptr, backend::Bound<program::Fill>{out, -70001});
+  cuda::run(nullptr, backend::Bound<program::Convert>{out, copy});
+  for (std::int64_t i = 0; i < 1001; ++i) ASSERT_EQ(copy[i], -70001);
+}
+
+TEST(Integers, AreNotConverted) {
+  const Buffer in(program::DType::i32, 8), out(program::DType::bf16, 8);
+  EXPECT_THROW(cuda::run(nullptr, (backend::Bound<program::Convert>{in, out})), Error);
+  EXPECT_THROW(cuda::run(nullptr, (backend::Bound<program::Gelu>{in, in})), Error);
+}
+
+TEST(Record, WritesTheRingAndCounts) {
+  Buffer value(program::DType::f32, 1), ring(program::DType::f32, 3), counter(program::DType::i32, 1);
+  counter.set(0, 0);
+  for (int step = 0; step < 5; ++step) {
+    value.set(0, 10 + step);
+    cuda::run(nullptr, backend::Bound<program::Record>{value, ring, counter});
+    EXPECT_EQ(counter[0], step + 1);
+    EXPECT_EQ(ring[step % 3], 10 + step);
+    if (step == 0) {
+      EXPECT_TRUE(std::isnan(ring[1]) && std::isnan(ring[2]));
+    }
+  }
+  EXPECT_EQ(ring[2], 12);
+}
+
+TEST(Spin, TakesItsTime) {
+  cuda::spin(nullptr, 0);
+  cuda::spin(nullptr, 1e-4);
+}
+
+}  // namespace
+}  // namespace harness::test
