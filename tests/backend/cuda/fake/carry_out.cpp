@@ -108,7 +108,7 @@ std::size_t size_of(ncclDataType_t type) {
 }
 
 const char* name_of(Function function) {
-  constexpr const char* names[] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "Send", "Recv"};
+  constexpr const char* names[] = {"AllReduce", "AllGather", "ReduceScatter", "Send", "Recv"};
   return names[static_cast<int>(function)];
 }
 
@@ -116,20 +116,15 @@ std::string Call::text() const {
   std::string text = fmt::format("{} of {} x type {}", name_of(function), count, static_cast<int>(type));
   if (function == Function::send) return text + fmt::format(" to {}", root);
   if (function == Function::recv) return text + fmt::format(" from {}", root);
-  if (function == Function::broadcast || function == Function::reduce) text += fmt::format(", root {}", root);
-  if (function != Function::broadcast && function != Function::all_gather) {
-    text += fmt::format(", operation {}", static_cast<int>(op));
-  }
+  if (function != Function::all_gather) text += fmt::format(", operation {}", static_cast<int>(op));
   return text;
 }
 
-std::size_t Call::send_bytes(int size, int rank) const {
+std::size_t Call::send_bytes(int size) const {
   const std::size_t bytes = count * size_of(type);
   switch (function) {
     case Function::reduce_scatter:
       return bytes * static_cast<std::size_t>(size);
-    case Function::broadcast:
-      return rank == root ? bytes : 0;
     case Function::recv:
       return 0;
     default:
@@ -137,13 +132,11 @@ std::size_t Call::send_bytes(int size, int rank) const {
   }
 }
 
-std::size_t Call::recv_bytes(int size, int rank) const {
+std::size_t Call::recv_bytes(int size) const {
   const std::size_t bytes = count * size_of(type);
   switch (function) {
     case Function::all_gather:
       return bytes * static_cast<std::size_t>(size);
-    case Function::reduce:
-      return rank == root ? bytes : 0;
     case Function::send:
       return 0;
     default:
@@ -159,17 +152,11 @@ void carry_out(const std::vector<Call>& calls) {
   std::vector<char> result;
   switch (first.function) {
     case Function::all_reduce:
-    case Function::reduce:
       result = reduced(calls, first.count);
       break;
     case Function::reduce_scatter:
       result = reduced(calls, first.count * calls.size());
       break;
-    case Function::broadcast: {
-      const auto* source = static_cast<const char*>(calls[first.root].send);
-      result.assign(source, source + bytes);
-      break;
-    }
     default:
       for (const Call& call : calls) {
         const auto* source = static_cast<const char*>(call.send);
@@ -177,7 +164,6 @@ void carry_out(const std::vector<Call>& calls) {
       }
   }
   for (std::size_t rank = 0; rank < calls.size(); ++rank) {
-    if (first.function == Function::reduce && static_cast<int>(rank) != first.root) continue;
     const bool scatters = first.function == Function::reduce_scatter;
     std::memcpy(calls[rank].recv, result.data() + (scatters ? rank * bytes : 0), scatters ? bytes : result.size());
   }

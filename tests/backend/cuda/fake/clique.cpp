@@ -201,10 +201,9 @@ void Clique::meet(Lock& lock, int rank, std::uint64_t number, const Call& call) 
   for (int other = 0; other < size; ++other) {
     const auto& theirs = slot.calls[other];
     if (!theirs) continue;
-    const bool reduces = call.function != Function::all_gather && call.function != Function::broadcast;
-    const bool rooted = call.function == Function::broadcast || call.function == Function::reduce;
+    const bool reduces = call.function != Function::all_gather;
     if (theirs->function == call.function && theirs->count == call.count && theirs->type == call.type &&
-        (!reduces || theirs->op == call.op) && (!rooted || theirs->root == call.root)) {
+        (!reduces || theirs->op == call.op)) {
       continue;
     }
     break_up_locked(ncclInvalidUsage, fmt::format("collective {}: rank {} calls {}, rank {} calls {}", number, other,

@@ -16,7 +16,7 @@
 
 namespace harness::fake {
 
-enum class Function { all_reduce, all_gather, reduce_scatter, broadcast, reduce, send, recv };
+enum class Function { all_reduce, all_gather, reduce_scatter, send, recv };
 const char* name_of(Function function);
 
 struct Call {
@@ -29,8 +29,8 @@ struct Call {
   int root = 0;  // or the peer
 
   bool is_pair() const { return function == Function::send || function == Function::recv; }
-  std::size_t send_bytes(int size, int rank) const;  // 0: that buffer is not used by this rank
-  std::size_t recv_bytes(int size, int rank) const;
+  std::size_t send_bytes(int size) const;  // 0: the call has no such buffer
+  std::size_t recv_bytes(int size) const;
   std::string text() const;
 };
 

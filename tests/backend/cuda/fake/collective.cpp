@@ -42,8 +42,8 @@ std::string check(const Call& call, const Communicator& communicator) {
   if (width == 0) return fmt::format("data type {} is not done here", static_cast<int>(call.type));
   if (call.op < 0 || call.op > ncclAvg) return fmt::format("operation {}", static_cast<int>(call.op));
   if (call.root < 0 || call.root >= size) return fmt::format("root or peer {} of {} ranks", call.root, size);
-  const std::size_t sends = call.send_bytes(size, rank);
-  const std::size_t receives = call.recv_bytes(size, rank);
+  const std::size_t sends = call.send_bytes(size);
+  const std::size_t receives = call.recv_bytes(size);
   std::string wrong = check_buffer("send", call.send, sends, width, communicator.device);
   if (wrong.empty()) wrong = check_buffer("receive", call.recv, receives, width, communicator.device);
   if (!wrong.empty() || sends == 0 || receives == 0) return wrong;
@@ -64,8 +64,8 @@ ncclResult_t launch(const std::shared_ptr<Communicator>& communicator, const std
   const auto issue = [clique = communicator->clique, rank = communicator->rank, device = communicator->device, calls] {
     return [clique, rank, device, calls, unit = clique->issue(rank, calls)] {
       for (const Call& call : calls) {
-        const std::size_t sends = call.send_bytes(clique->size, rank);
-        const std::size_t receives = call.recv_bytes(clique->size, rank);
+        const std::size_t sends = call.send_bytes(clique->size);
+        const std::size_t receives = call.recv_bytes(clique->size);
         if ((sends == 0 || on_device(call.send, sends)) && (receives == 0 || on_device(call.recv, receives))) continue;
         const std::string why = fmt::format("{} of rank {} ran after its memory was freed", call.text(), rank);
         break_device(device, cudaErrorIllegalAddress, why);
@@ -176,14 +176,6 @@ ncclResult_t ncclAllGather(const void* send, void* recv, size_t count, ncclDataT
 ncclResult_t ncclReduceScatter(const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op,
                                ncclComm_t comm, cudaStream_t stream) {
   return operate({Function::reduce_scatter, send, recv, count, type, op, 0}, comm, stream);
-}
-ncclResult_t ncclBroadcast(const void* send, void* recv, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
-                           cudaStream_t stream) {
-  return operate({Function::broadcast, send, recv, count, type, ncclSum, root}, comm, stream);
-}
-ncclResult_t ncclReduce(const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
-                        ncclComm_t comm, cudaStream_t stream) {
-  return operate({Function::reduce, send, recv, count, type, op, root}, comm, stream);
 }
 ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {

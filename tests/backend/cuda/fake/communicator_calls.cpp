@@ -17,13 +17,6 @@ ncclResult_t ncclCommUserRank(ncclComm_t handle, int* rank) {
   return error;
 }
 
-ncclResult_t ncclCommCuDevice(ncclComm_t handle, int* device) {
-  ncclResult_t error = ncclSuccess;
-  const auto communicator = usable(handle, "ncclCommCuDevice", error);
-  if (communicator) *device = communicator->device;
-  return error;
-}
-
 ncclResult_t ncclCommFinalize(ncclComm_t handle) {
   ncclResult_t error = ncclSuccess;
   const auto communicator = usable(handle, "ncclCommFinalize", error);

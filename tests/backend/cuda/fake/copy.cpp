@@ -137,12 +137,3 @@ cudaError_t cudaMemset(void* to, int value, size_t bytes) {
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   return fill(to, value, bytes, stream, "cudaMemsetAsync");
 }
-
-cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
-  if (const cudaError_t error = device_error(); error != cudaSuccess) return failed(error);
-  const auto stream = find_stream(handle, "cudaLaunchHostFunc");
-  if (!stream) return failed(cudaErrorInvalidResourceHandle);
-  if (function == nullptr) return failed(cudaErrorInvalidValue, "cudaLaunchHostFunc: no function");
-  return give(
-      stream, "host function", [=] { function(data); }, cudaGraphNodeTypeHost);
-}

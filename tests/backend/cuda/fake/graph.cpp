@@ -55,10 +55,6 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t handle
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t handle, unsigned long long flags) {
-  return cudaGraphInstantiate(executable, handle, flags);
-}
-
 cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t handle) {
   if (!find_stream(handle, "cudaGraphUpload")) return failed(cudaErrorInvalidResourceHandle);
   if (!graphs().executables.find(executable)) {

@@ -149,19 +149,6 @@ cublasStatus_t set(Opaque* opaque, const Field (&fields)[count], int attribute, 
   return CUBLAS_STATUS_SUCCESS;
 }
 
-template <typename Content, typename Opaque, std::size_t count>
-cublasStatus_t get(Opaque* opaque, const Field (&fields)[count], int attribute, void* into, std::size_t bytes,
-                   std::size_t* written, const char* call) {
-  if (look<Content>(opaque) == nullptr) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "not a live descriptor");
-  const Field* field = field_of(fields, attribute);
-  if (field == nullptr || (bytes == 0 ? written == nullptr : into == nullptr || bytes != field->bytes)) {
-    return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "unknown attribute, or a wrong size");
-  }
-  if (bytes != 0) std::memcpy(into, reinterpret_cast<char*>(opaque) + field->offset, bytes);
-  if (written != nullptr) *written = field->bytes;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
 LtDescriptor descriptor(cublasComputeType_t compute_type, cudaDataType_t scale_type) {
   LtDescriptor content;
   content.compute_type = compute_type;
@@ -230,12 +217,6 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t opaque, cubla
                                               const void* from, size_t bytes) {
   return set<LtDescriptor>(opaque, descriptor_fields, attribute, from, bytes, "cublasLtMatmulDescSetAttribute");
 }
-cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t opaque, cublasLtMatmulDescAttributes_t attribute,
-                                              void* into, size_t bytes, size_t* written) {
-  return get<LtDescriptor>(opaque, descriptor_fields, attribute, into, bytes, written,
-                           "cublasLtMatmulDescGetAttribute");
-}
-
 cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t opaque, size_t size, cudaDataType type,
                                                  uint64_t rows, uint64_t cols, int64_t ld) {
   return init(opaque, size, layout(type, rows, cols, ld));
@@ -252,12 +233,6 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t opaque,
                                                 size_t bytes) {
   return set<LtLayout>(opaque, layout_fields, attribute, from, bytes, "cublasLtMatrixLayoutSetAttribute");
 }
-cublasStatus_t cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t opaque,
-                                                cublasLtMatrixLayoutAttribute_t attribute, void* into, size_t bytes,
-                                                size_t* written) {
-  return get<LtLayout>(opaque, layout_fields, attribute, into, bytes, written, "cublasLtMatrixLayoutGetAttribute");
-}
-
 cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPreference_t opaque, size_t size) {
   return init(opaque, size, LtPreference{});
 }
@@ -271,10 +246,4 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t o
                                                     cublasLtMatmulPreferenceAttributes_t attribute, const void* from,
                                                     size_t bytes) {
   return set<LtPreference>(opaque, preference_fields, attribute, from, bytes, "cublasLtMatmulPreferenceSetAttribute");
-}
-cublasStatus_t cublasLtMatmulPreferenceGetAttribute(cublasLtMatmulPreference_t opaque,
-                                                    cublasLtMatmulPreferenceAttributes_t attribute, void* into,
-                                                    size_t bytes, size_t* written) {
-  return get<LtPreference>(opaque, preference_fields, attribute, into, bytes, written,
-                           "cublasLtMatmulPreferenceGetAttribute");
 }

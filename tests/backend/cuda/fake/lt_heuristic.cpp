@@ -108,10 +108,6 @@ cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* alg
 size_t cublasLtGetVersion() {
   return CUBLAS_VERSION;
 }
-size_t cublasLtGetCudartVersion() {
-  return CUDART_VERSION;
-}
-
 const char* cublasLtGetStatusName(cublasStatus_t status) {
   switch (status) {
     case CUBLAS_STATUS_SUCCESS:

@@ -196,10 +196,6 @@ cudaError_t cudaMalloc(void** address, size_t bytes) {
 cudaError_t cudaFree(void* address) {
   return release(address, false, "cudaFree");
 }
-cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned flags) {
-  if (flags > 7) return failed(cudaErrorInvalidValue, "cudaHostAlloc: unknown flags");
-  return allocate(address, bytes, -1, "cudaHostAlloc");
-}
 cudaError_t cudaMallocHost(void** address, size_t bytes) {
   return allocate(address, bytes, -1, "cudaMallocHost");
 }

@@ -114,10 +114,6 @@ cudaError_t cudaGetLastError() {
   return error;
 }
 
-cudaError_t cudaPeekAtLastError() {
-  return device_error() != cudaSuccess ? device_error() : last_error;
-}
-
 cudaError_t cudaGetDevice(int* which) {
   if (which == nullptr) return failed(cudaErrorInvalidValue);
   *which = device;

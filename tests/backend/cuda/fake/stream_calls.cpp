@@ -66,13 +66,6 @@ cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned* flags) {
-  const auto stream = find_stream(handle, "cudaStreamGetFlags");
-  if (!stream) return failed(cudaErrorInvalidResourceHandle);
-  *flags = stream->blocking ? cudaStreamDefault : cudaStreamNonBlocking;
-  return cudaSuccess;
-}
-
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   const auto stream = remove_stream(handle);
   if (!stream) {

@@ -9,51 +9,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST_F(Ranks, CollectivesOfFour) {
-  with_communicator(4, [](int rank, ncclComm_t comm) {
-    TestStream stream;
-    const float own = static_cast<float>(rank + 1);
-    Buffer<float> mine(std::vector<float>(8, own)), sum(8), four(std::vector<float>{own, own, own, own}), part(1),
-        all(32), root(8);
-    EXPECT_EQ(ncclAllReduce(mine.data, sum.data, 8, ncclFloat32, ncclSum, comm, stream), ncclSuccess);
-    EXPECT_EQ(ncclReduceScatter(four.data, part.data, 1, ncclFloat32, ncclAvg, comm, stream), ncclSuccess);
-    EXPECT_EQ(ncclAllGather(mine.data, all.data, 8, ncclFloat32, comm, stream), ncclSuccess);
-    EXPECT_EQ(ncclReduce(mine.data, root.data, 8, ncclFloat32, ncclMax, 2, comm, stream), ncclSuccess);
-    EXPECT_EQ(ncclBroadcast(mine.data, mine.data, 8, ncclFloat32, 3, comm, stream), ncclSuccess);
-    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-    EXPECT_EQ(sum.read(), std::vector<float>(8, 10));
-    EXPECT_EQ(part.read(), std::vector<float>(1, 2.5f));
-    const auto gathered = all.read();
-    for (int i = 0; i < 32; ++i) EXPECT_EQ(gathered[i], static_cast<float>(i / 8 + 1));
-    if (rank == 2) {
-      EXPECT_EQ(root.read(), std::vector<float>(8, 4));
-    } else {
-      EXPECT_TRUE(std::isnan(root.read()[0]));
-    }
-    EXPECT_EQ(mine.read(), std::vector<float>(8, 4));
-  });
-  EXPECT_EQ(complaints(), std::vector<std::string>{});
-}
-
-TEST_F(Ranks, ARingOfSendsAndReceivesInAGroup) {
-  with_communicator(4, [](int rank, ncclComm_t comm) {
-    TestStream stream;
-    Buffer<int> own(std::vector<int>{rank}), before(1), after(1);
-    for (int round = 0; round < 20; ++round) {
-      EXPECT_EQ(ncclGroupStart(), ncclSuccess);
-      EXPECT_EQ(ncclSend(own.data, 1, ncclInt32, (rank + 1) % 4, comm, stream), ncclSuccess);
-      EXPECT_EQ(ncclRecv(before.data, 1, ncclInt32, (rank + 3) % 4, comm, stream), ncclSuccess);
-      EXPECT_EQ(ncclSend(own.data, 1, ncclInt32, (rank + 3) % 4, comm, stream), ncclSuccess);
-      EXPECT_EQ(ncclRecv(after.data, 1, ncclInt32, (rank + 1) % 4, comm, stream), ncclSuccess);
-      EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
-      EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-      EXPECT_EQ(before.read()[0], (rank + 3) % 4);
-      EXPECT_EQ(after.read()[0], (rank + 1) % 4);
-    }
-  });
-  EXPECT_EQ(complaints(), std::vector<std::string>{});
-}
-
 // All send first and nobody receives: without a group that hangs, and is reported instead of hanging the test.
 TEST_F(Ranks, SendsWithoutAGroupHang) {
   Settings settings;
@@ -92,29 +47,6 @@ TEST_F(Ranks, DifferentCallsAreFoundNotHungOn) {
   });
   EXPECT_TRUE(complained("AllReduce of 7 x type 7"));
   EXPECT_TRUE(complained("AllReduce of 8 x type 7"));
-}
-
-TEST_F(Ranks, SplitOrdersByColorAndKey) {
-  with_communicator(4, [](int rank, ncclComm_t comm) {
-    ncclComm_t child = nullptr;
-    const int color = rank == 0 ? NCCL_SPLIT_NOCOLOR : 5;
-    ASSERT_EQ(ncclCommSplit(comm, color, -rank, &child, nullptr), ncclSuccess);
-    if (rank == 0) {
-      EXPECT_EQ(child, nullptr);
-      return;
-    }
-    int child_rank = -1, size = -1;
-    EXPECT_EQ(ncclCommUserRank(child, &child_rank), ncclSuccess);
-    EXPECT_EQ(ncclCommCount(child, &size), ncclSuccess);
-    EXPECT_EQ(child_rank, 3 - rank);
-    EXPECT_EQ(size, 3);
-    TestStream stream;
-    Buffer<double> sum(std::vector<double>{static_cast<double>(rank)});
-    EXPECT_EQ(ncclAllReduce(sum.data, sum.data, 1, ncclFloat64, ncclSum, child, stream), ncclSuccess);
-    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-    EXPECT_EQ(sum.read()[0], 6);
-    EXPECT_EQ(ncclCommDestroy(child), ncclSuccess);
-  });
 }
 
 TEST_F(Ranks, ANonBlockingCommunicatorIsNotReadyBeforeItSaysSo) {
@@ -176,7 +108,6 @@ TEST_F(Ranks, WrongArgumentsAreRefused) {
     EXPECT_EQ(ncclAllReduce(host, data.data, 8, ncclFloat32, ncclSum, comm, stream), ncclInvalidArgument);
     EXPECT_EQ(ncclAllReduce(data.data, data.data, 9, ncclFloat32, ncclSum, comm, stream), ncclInvalidArgument);
     EXPECT_EQ(ncclAllReduce(data.data, data.data + 1, 4, ncclFloat32, ncclSum, comm, stream), ncclInvalidArgument);
-    EXPECT_EQ(ncclBroadcast(data.data, data.data, 8, ncclFloat32, 2, comm, stream), ncclInvalidArgument);
     EXPECT_EQ(ncclGroupStart(), ncclSuccess);
     EXPECT_EQ(ncclSend(data.data, 8, ncclFloat32, rank, comm, stream), ncclSuccess);
     EXPECT_EQ(ncclRecv(data.data, 8, ncclFloat32, 7, comm, stream), ncclInvalidArgument);

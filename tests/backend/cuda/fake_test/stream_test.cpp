@@ -6,34 +6,6 @@
 namespace harness::fake {
 namespace {
 
-TEST_F(Device, AStreamKeepsItsOrder) {
-  TestStream stream;
-  std::vector<int> seen;
-  for (int i = 0; i < 200; ++i) emulation::submit(stream, [&seen, i] { seen.push_back(i); });
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-  ASSERT_EQ(seen.size(), 200u);
-  for (int i = 0; i < 200; ++i) EXPECT_EQ(seen[i], i);
-  EXPECT_EQ(complaints(), std::vector<std::string>{});
-}
-
-TEST_F(Device, AWaitOrdersTwoStreams) {
-  TestStream first, second;
-  TestEvent event;
-  for (int i = 0; i < 50; ++i) {
-    std::atomic<int> value = 0;
-    int seen = -1;
-    emulation::submit(first, [&] {
-      slowly();
-      value = 1;
-    });
-    ASSERT_EQ(cudaEventRecord(event, first), cudaSuccess);
-    ASSERT_EQ(cudaStreamWaitEvent(second, event, 0), cudaSuccess);
-    emulation::submit(second, [&] { seen = value; });
-    ASSERT_EQ(cudaStreamSynchronize(second), cudaSuccess);
-    EXPECT_EQ(seen, 1);
-  }
-}
-
 // The purpose of the delays: without the wait both orders are seen soon, although the first stream has had its work,
 // which takes no time, for a while when the second gets its own.
 TEST_F(Device, AMissingWaitShows) {
@@ -70,43 +42,6 @@ TEST_F(Device, AWaitMeansTheRecordBeforeIt) {
   go = true;
   EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
   EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
-}
-
-TEST_F(Device, EventsMeasureTime) {
-  TestStream stream;
-  TestEvent start, end;
-  float ms = 0;
-  EXPECT_EQ(cudaEventElapsedTime(&ms, start, end), cudaErrorInvalidResourceHandle);
-  ASSERT_EQ(cudaEventRecord(start, stream), cudaSuccess);
-  emulation::submit(stream, slowly);
-  ASSERT_EQ(cudaEventRecord(end, stream), cudaSuccess);
-  ASSERT_EQ(cudaEventSynchronize(end), cudaSuccess);
-  ASSERT_EQ(cudaEventElapsedTime(&ms, start, end), cudaSuccess);
-  EXPECT_GE(ms, 2.0f);
-}
-
-TEST_F(Device, TheDefaultStreamWaitsForBlockingStreamsOnly) {
-  TestStream blocking(cudaStreamDefault);
-  TestStream free_running;
-  std::atomic<bool> go = false;
-  std::vector<int> seen;
-  emulation::submit(free_running, [&] {
-    while (!go) slowly();
-  });
-  emulation::submit(blocking, [&] {
-    slowly();
-    seen.push_back(1);
-  });
-  emulation::submit(nullptr, [&] {
-    slowly();
-    seen.push_back(2);
-  });
-  emulation::submit(blocking, [&] { seen.push_back(3); });
-  EXPECT_EQ(cudaStreamSynchronize(blocking), cudaSuccess);
-  EXPECT_EQ(seen, (std::vector<int>{1, 2, 3}));
-  EXPECT_EQ(cudaStreamQuery(free_running), cudaErrorNotReady);
-  go = true;
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
 TEST_F(Device, NewMemoryIsNotANumberAndBoundsAreKept) {
