@@ -69,23 +69,23 @@ std::string own_address() {
   return "127.0.0.1";
 }
 
-// While it lives, new threads do not preempt those that wake them. Gloo's event thread finds a pair locked while
-// another thread sends on it, and asks again and again without sleeping: on the sender's core it would keep the sender
-// from going on until the scheduler's next tick (4 ms at 250 Hz, measured for every all-reduce of 8 KiB to 1 MiB
-// between two ranks of one core each).
-class PoliteThreads {
+// While it lives, new threads do not preempt those that wake them (SCHED_BATCH). Gloo's event thread finds a pair
+// locked while another thread sends on it, and tries again without sleeping. On the sender's core it would stop the
+// sender until the scheduler's next tick: 4 ms at 250 Hz, measured for every all-reduce of 8 KiB to 1 MiB between two
+// ranks of one core each, against 0.11 to 0.29 ms.
+class BatchScheduling {
  public:
-  PoliteThreads() : policy_(sched_getscheduler(0)) {
+  BatchScheduling() : policy_(sched_getscheduler(0)) {
     sched_getparam(0, &parameters_);
-    if (policy_ != SCHED_OTHER) return;  // somebody decided otherwise
+    if (policy_ != SCHED_OTHER) return;  // set on purpose
     const sched_param none{};
     changed_ = sched_setscheduler(0, SCHED_BATCH, &none) == 0;
   }
-  ~PoliteThreads() {
+  ~BatchScheduling() {
     if (changed_) sched_setscheduler(0, policy_, &parameters_);
   }
-  PoliteThreads(const PoliteThreads&) = delete;
-  PoliteThreads& operator=(const PoliteThreads&) = delete;
+  BatchScheduling(const BatchScheduling&) = delete;
+  BatchScheduling& operator=(const BatchScheduling&) = delete;
 
  private:
   int policy_;
@@ -98,7 +98,7 @@ constexpr std::uint64_t proof_slot = ~std::uint64_t{0};  // Gloo's own count up 
 }  // namespace
 
 std::shared_ptr<gloo::transport::Device> open_device(bool one_node) {
-  const PoliteThreads while_the_event_thread_starts;
+  const BatchScheduling while_the_event_thread_starts;
   gloo::transport::tcp::attr attributes;
   const char* interface = std::getenv("HARNESS_GLOO_IFNAME");
   if (interface != nullptr && *interface != '\0') {

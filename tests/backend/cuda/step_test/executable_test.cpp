@@ -180,19 +180,5 @@ TEST(CudaExecutable, TheFirstStepDoesNotWaitForItsInputs) {
   EXPECT_LT(times.back() - times.front(), all_s - 0.9 * inputs.spent_s());
 }
 
-TEST(CudaExecutable, Bf16InEveryLayoutWithAndWithoutGraph) {
-  config::Settings s = small();
-  s.precision = config::Precision::bf16;
-  const auto reference = losses(s, {});
-  for (const bool graph : {true, false}) {
-    s.cuda_graph = graph;
-    for (const program::Layout& layout : {test::layout_of(2, 1, 2), test::layout_of(2, 2, 1)}) {
-      if (test::few_cells && graph == (layout[program::Axis::pipeline] == 1)) continue;
-      const auto got = losses(s, layout);
-      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i] / reference[i], 1, 2e-2);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace harness::cuda
