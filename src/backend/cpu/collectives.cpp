@@ -34,43 +34,6 @@ void with_width(program::DType type, F&& f) {
   }
 }
 
-class Copy : public Transfer {
- public:
-  Copy(backend::Tensor in, backend::Tensor out) : in_(in), out_(out) {}
-  void finish() override {
-    if (out_.data != in_.data) std::memmove(out_.data, in_.data, bytes_of(out_));
-  }
-
- private:
-  backend::Tensor in_, out_;
-};
-
-class AllReduceByFunction : public Transfer {
- public:
-  AllReduceByFunction(ContextPointer context, backend::Tensor in, backend::Tensor data, program::Reduction reduction,
-                      gloo::AllreduceOptions::Algorithm algorithm)
-      : context_(std::move(context)), in_(in), data_(data), reduction_(reduction), algorithm_(algorithm) {}
-  void finish() override {
-    gloo::AllreduceOptions options(context_);
-    options.setAlgorithm(algorithm_);
-    with_width(data_.type, [&](auto tag) {
-      using T = decltype(tag);
-      if (in_.data != data_.data) options.setInput(in_.as<T>(), in_.count);
-      options.setOutput(data_.as<T>(), data_.count);
-    });
-    options.setReduceFunction([this](void* to, const void* a, const void* b, std::size_t n) {
-      reduce({to, data_.type, static_cast<std::int64_t>(n)}, a, b, reduction_);
-    });
-    gloo::allreduce(options);
-  }
-
- private:
-  ContextPointer context_;
-  backend::Tensor in_, data_;
-  program::Reduction reduction_;
-  gloo::AllreduceOptions::Algorithm algorithm_;
-};
-
 // Gloo's class template only copies elements, so it serves bf16 as well, which Gloo does not know.
 template <class T, program::Reduction reduction>
 void add_in(T* to, const T* from, std::size_t n) {
@@ -78,30 +41,30 @@ void add_in(T* to, const T* from, std::size_t n) {
   reduce({to, type, static_cast<std::int64_t>(n)}, to, from, reduction);
 }
 
-template <class T>
-class AllReduceHalving : public Transfer {
- public:
-  AllReduceHalving(const ContextPointer& context, backend::Tensor in, backend::Tensor data,
-                   program::Reduction reduction)
-      : copy_(in, data),
-        function_(gloo::CUSTOM, reduction == program::Reduction::sum ? &add_in<T, program::Reduction::sum>
-                                                                     : &add_in<T, program::Reduction::max>),
-        algorithm_(std::make_unique<gloo::AllreduceHalvingDoubling<T>>(context, std::vector<T*>{data.as<T>()},
-                                                                       static_cast<int>(data.count), &function_)) {}
-  void finish() override {
-    copy_.finish();  // the algorithm knows one buffer alone
-    algorithm_->run();
-  }
+void copy(backend::Tensor in, backend::Tensor out) {
+  if (out.data != in.data) std::memmove(out.data, in.data, bytes_of(out));
+}
 
- private:
-  Copy copy_;
-  gloo::ReductionFunction<T> function_;
-  std::unique_ptr<gloo::AllreduceHalvingDoubling<T>> algorithm_;
-};
+template <class T>
+Transfer all_reduce_by_halving(const ContextPointer& context, backend::Tensor in, backend::Tensor data,
+                               program::Reduction reduction) {
+  struct Halving {
+    gloo::ReductionFunction<T> function;
+    gloo::AllreduceHalvingDoubling<T> algorithm;
+    Halving(const ContextPointer& on, backend::Tensor of, program::Reduction by)
+        : function(gloo::CUSTOM, by == program::Reduction::sum ? &add_in<T, program::Reduction::sum>
+                                                               : &add_in<T, program::Reduction::max>),
+          algorithm(on, std::vector<T*>{of.as<T>()}, static_cast<int>(of.count), &function) {}
+  };
+  return {.finish = [halving = std::make_shared<Halving>(context, data, reduction), in, data] {
+    copy(in, data);  // the algorithm knows one buffer alone
+    halving->algorithm.run();
+  }};
+}
 
 // n - 1 rounds; in each, a partial sum of one part goes to the right, the one from the left is added to. The part that
 // arrives last is the own one. Parts travel in segments, so that adding one overlaps with moving the next.
-class RingReduceScatter : public Transfer {
+class RingReduceScatter {
  public:
   RingReduceScatter(ContextPointer context, backend::Tensor in, backend::Tensor out, program::Reduction reduction)
       : context_(std::move(context)), in_(in), out_(out), reduction_(reduction) {
@@ -111,7 +74,7 @@ class RingReduceScatter : public Transfer {
     own_ = context_->createUnboundBuffer(in.data, bytes_of(in));
   }
 
-  void finish() override {
+  void run() {
     if (part_bytes_ == 0) return;
     for (int i = 0; i < 2; ++i) {
       if (!buffers_[i]) buffers_[i] = context_->createUnboundBuffer(context_->scratch() + i * part_bytes_, part_bytes_);
@@ -157,110 +120,90 @@ class RingReduceScatter : public Transfer {
   std::unique_ptr<UnboundBuffer> buffers_[2], own_;
 };
 
-class AllGatherRing : public Transfer {
- public:
-  AllGatherRing(ContextPointer context, backend::Tensor in, backend::Tensor out)
-      : context_(std::move(context)), in_(in), out_(out) {}
-  void finish() override {
-    gloo::AllgatherOptions options(context_);
-    const bool in_place = in_.data == out_.as<char>() + context_->rank * bytes_of(in_);
-    with_width(in_.type, [&](auto tag) {
-      using T = decltype(tag);
-      if (!in_place) options.setInput(in_.as<T>(), in_.count);
-      options.setOutput(out_.as<T>(), out_.count);
-    });
-    gloo::allgather(options);
-  }
-
- private:
-  ContextPointer context_;
-  backend::Tensor in_, out_;
-};
-
-class AllToAllDirect : public Transfer {
- public:
-  AllToAllDirect(ContextPointer context, backend::Tensor in, backend::Tensor out)
-      : context_(std::move(context)), in_(in), out_(out) {}
-  void finish() override {
-    gloo::AlltoallOptions options(context_);
-    with_width(in_.type, [&](auto tag) {
-      using T = decltype(tag);
-      options.setInput(in_.as<T>(), in_.count);
-      options.setOutput(out_.as<T>(), out_.count);
-    });
-    gloo::alltoall(options);
-  }
-
- private:
-  ContextPointer context_;
-  backend::Tensor in_, out_;
-};
-
-class PointToPoint : public Transfer {
- public:
-  PointToPoint(ContextPointer context, backend::Tensor data, int peer, bool send)
-      : context_(std::move(context)),
-        buffer_(context_->createUnboundBuffer(data.data, bytes_of(data))),
-        peer_(peer),
-        send_(send) {}
+struct Message {
   // Messages between two ranks arrive in the order in which they were posted, so one slot serves all.
-  void start() override { send_ ? buffer_->send(peer_, 0) : buffer_->recv(peer_, 0); }
-  void finish() override { send_ ? buffer_->waitSend() : buffer_->waitRecv(); }
-
- private:
-  ContextPointer context_;
-  std::unique_ptr<UnboundBuffer> buffer_;
-  int peer_;
-  bool send_;
+  static constexpr std::uint64_t slot = 0;
+  ContextPointer context;  // outlives the buffer
+  std::unique_ptr<UnboundBuffer> buffer;
+  Message(const ContextPointer& on, const backend::Tensor& data)
+      : context(on), buffer(on->createUnboundBuffer(data.data, bytes_of(data))) {}
 };
 
 }  // namespace
 
-std::unique_ptr<Transfer> make_copy(backend::Tensor in, backend::Tensor out) {
-  return std::make_unique<Copy>(in, out);
+Transfer make_copy(backend::Tensor in, backend::Tensor out) {
+  return {.finish = [in, out] { copy(in, out); }};
 }
 
-std::unique_ptr<Transfer> make_all_reduce(ContextPointer context, backend::Tensor in, backend::Tensor data,
-                                          program::Reduction reduction, config::AllReduceAlgorithm algorithm) {
-  switch (algorithm) {
-    case config::AllReduceAlgorithm::ring:
-      break;
-    case config::AllReduceAlgorithm::bcube:
-      return std::make_unique<AllReduceByFunction>(std::move(context), in, data, reduction,
-                                                   gloo::AllreduceOptions::Algorithm::BCUBE);
-    case config::AllReduceAlgorithm::halving_doubling: {
-      if (bytes_of(data) >= std::numeric_limits<int>::max()) {
-        fail(
-            "Gloo's halving-doubling all-reduce takes less than 2 GiB at a time, got {} bytes; use a smaller "
-            "bucket_size or another allreduce_algorithm",
-            bytes_of(data));
-      }
-      std::unique_ptr<Transfer> transfer;
-      backend::with_type(data.type, [&](auto tag) {
-        transfer = std::make_unique<AllReduceHalving<decltype(tag)>>(context, in, data, reduction);
-      });
-      return transfer;
+Transfer make_all_reduce(const ContextPointer& context, backend::Tensor in, backend::Tensor data,
+                         program::Reduction reduction, config::AllReduceAlgorithm algorithm) {
+  if (algorithm == config::AllReduceAlgorithm::halving_doubling) {
+    if (bytes_of(data) >= std::numeric_limits<int>::max()) {
+      fail(
+          "Gloo's halving-doubling all-reduce takes less than 2 GiB at a time, got {} bytes; use a smaller "
+          "bucket_size or another allreduce_algorithm",
+          bytes_of(data));
     }
+    Transfer transfer;
+    backend::with_type(
+        data.type, [&](auto tag) { transfer = all_reduce_by_halving<decltype(tag)>(context, in, data, reduction); });
+    return transfer;
   }
-  return std::make_unique<AllReduceByFunction>(std::move(context), in, data, reduction,
-                                               gloo::AllreduceOptions::Algorithm::RING);
+  const auto by = algorithm == config::AllReduceAlgorithm::bcube ? gloo::AllreduceOptions::Algorithm::BCUBE
+                                                                 : gloo::AllreduceOptions::Algorithm::RING;
+  return {.finish = [=] {
+    gloo::AllreduceOptions options(context);
+    options.setAlgorithm(by);
+    with_width(data.type, [&](auto tag) {
+      using T = decltype(tag);
+      if (in.data != data.data) options.setInput(in.as<T>(), in.count);
+      options.setOutput(data.as<T>(), data.count);
+    });
+    options.setReduceFunction([=](void* to, const void* a, const void* b, std::size_t n) {
+      reduce({to, data.type, static_cast<std::int64_t>(n)}, a, b, reduction);
+    });
+    gloo::allreduce(options);
+  }};
 }
 
-std::unique_ptr<Transfer> make_reduce_scatter(ContextPointer context, backend::Tensor in, backend::Tensor out,
-                                              program::Reduction reduction) {
-  return std::make_unique<RingReduceScatter>(std::move(context), in, out, reduction);
+Transfer make_reduce_scatter(const ContextPointer& context, backend::Tensor in, backend::Tensor out,
+                             program::Reduction reduction) {
+  return {.finish = [ring = std::make_shared<RingReduceScatter>(context, in, out, reduction)] { ring->run(); }};
 }
-std::unique_ptr<Transfer> make_all_gather(ContextPointer context, backend::Tensor in, backend::Tensor out) {
-  return std::make_unique<AllGatherRing>(std::move(context), in, out);
+
+Transfer make_all_gather(const ContextPointer& context, backend::Tensor in, backend::Tensor out) {
+  return {.finish = [=] {
+    gloo::AllgatherOptions options(context);
+    const bool in_place = in.data == out.as<char>() + context->rank * bytes_of(in);
+    with_width(in.type, [&](auto tag) {
+      using T = decltype(tag);
+      if (!in_place) options.setInput(in.as<T>(), in.count);
+      options.setOutput(out.as<T>(), out.count);
+    });
+    gloo::allgather(options);
+  }};
 }
-std::unique_ptr<Transfer> make_all_to_all(ContextPointer context, backend::Tensor in, backend::Tensor out) {
-  return std::make_unique<AllToAllDirect>(std::move(context), in, out);
+
+Transfer make_all_to_all(const ContextPointer& context, backend::Tensor in, backend::Tensor out) {
+  return {.finish = [=] {
+    gloo::AlltoallOptions options(context);
+    with_width(in.type, [&](auto tag) {
+      using T = decltype(tag);
+      options.setInput(in.as<T>(), in.count);
+      options.setOutput(out.as<T>(), out.count);
+    });
+    gloo::alltoall(options);
+  }};
 }
-std::unique_ptr<Transfer> make_send(ContextPointer context, backend::Tensor data, int peer) {
-  return std::make_unique<PointToPoint>(std::move(context), data, peer, true);
+
+Transfer make_send(const ContextPointer& context, backend::Tensor data, int peer) {
+  const auto message = std::make_shared<Message>(context, data);
+  return {.start = [=] { message->buffer->send(peer, Message::slot); }, .finish = [=] { message->buffer->waitSend(); }};
 }
-std::unique_ptr<Transfer> make_receive(ContextPointer context, backend::Tensor data, int peer) {
-  return std::make_unique<PointToPoint>(std::move(context), data, peer, false);
+
+Transfer make_receive(const ContextPointer& context, backend::Tensor data, int peer) {
+  const auto message = std::make_shared<Message>(context, data);
+  return {.start = [=] { message->buffer->recv(peer, Message::slot); }, .finish = [=] { message->buffer->waitRecv(); }};
 }
 
 std::vector<int> all_partners(int rank, int size) {

@@ -61,33 +61,21 @@ int index_of(const std::vector<int>& members, int rank) {
   return static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
 }
 
-// Says which operation and which group a failure of Gloo hit.
-class Explained : public Transfer {
- public:
-  Explained(std::unique_ptr<Transfer> inner, std::string what) : inner_(std::move(inner)), what_(std::move(what)) {}
-  void start() override {
-    guarded([&] { inner_->start(); });
-  }
-  void finish() override {
-    guarded([&] { inner_->finish(); });
-  }
-
- private:
-  template <class F>
-  void guarded(F&& f) {
+// Says with which operation and which group Gloo failed.
+std::function<void()> explained(std::function<void()> call, const std::string& what) {
+  if (!call) return {};
+  return [call = std::move(call), what] {
     try {
-      f();
+      call();
     } catch (const gloo::Exception& e) {
-      throw backend::PeerLost(fmt::format("{}: lost contact with another rank ({})", what_, e.what()));
+      throw backend::PeerLost(fmt::format("{}: lost contact with another rank ({})", what, e.what()));
     } catch (const Error&) {
       throw;
     } catch (const std::exception& e) {
-      fail("{}: Gloo failed: {}", what_, e.what());
+      fail("{}: Gloo failed: {}", what, e.what());
     }
-  }
-  std::unique_ptr<Transfer> inner_;
-  std::string what_;
-};
+  };
+}
 
 std::string text_of(const std::vector<int>& ranks) {
   std::vector<std::string> parts;
@@ -262,10 +250,10 @@ void Communication::connect(const std::vector<RendezvousMessage>& received, doub
   stop_watchdog();
 }
 
-std::unique_ptr<Transfer> Communication::prepare(const program::Operation& op,
-                                                 const std::function<backend::Tensor(const program::View&)>& tensor) {
+Transfer Communication::prepare(const program::Operation& op,
+                                const std::function<backend::Tensor(const program::View&)>& tensor) {
   State& s = *state_;
-  std::unique_ptr<Transfer> transfer;
+  Transfer transfer;
   std::string with;
   if (const program::Peer* peer = program::peer_of(op.action)) {
     const int other = s.peer_rank(*peer);
@@ -284,7 +272,7 @@ std::unique_ptr<Transfer> Communication::prepare(const program::Operation& op,
     with = fmt::format("group {} (ranks {})", s.groups[group].name, text_of(members));
     const bool alone = members.size() == 1;
     if (!alone && found == s.contexts.end()) fail("{}: its communicator was not opened", program::title(op));
-    const auto visit = [&](const auto& a) -> std::unique_ptr<Transfer> {
+    const auto visit = [&](const auto& a) -> Transfer {
       using A = std::remove_cvref_t<decltype(a)>;
       if constexpr (std::is_same_v<A, program::AllReduce>) {
         const backend::Tensor out = tensor(a.data), in = a.in.present() ? tensor(a.in) : out;
@@ -300,12 +288,13 @@ std::unique_ptr<Transfer> Communication::prepare(const program::Operation& op,
           return make_reduce_scatter(found->second, tensor(a.in), tensor(a.out), a.reduction);
         }
       }
-      return nullptr;
+      return {};
     };
     transfer = std::visit(visit, op.action);
   }
   if (!transfer) fail("{}: not a communication", program::title(op));
-  return std::make_unique<Explained>(std::move(transfer), fmt::format("{} with {}", program::title(op), with));
+  const std::string what = fmt::format("{} with {}", program::title(op), with);
+  return {explained(std::move(transfer.start), what), explained(std::move(transfer.finish), what)};
 }
 
 std::shared_ptr<backend::Connections> Communication::release() {

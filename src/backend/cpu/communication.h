@@ -11,13 +11,12 @@
 
 namespace harness::cpu {
 
-/// One communication operation made ready. start() posts what can be posted, finish() returns when it is done; both on
-/// one thread. All operations of a fused group are started before any is finished. Throw PeerLost.
-class Transfer {
- public:
-  virtual ~Transfer() = default;
-  virtual void start() {}
-  virtual void finish() = 0;
+/// One communication operation made ready. start() posts what can be posted (empty: nothing can), finish() returns when
+/// the operation is done; both on one thread. All operations of a fused group are started before any is finished. Both
+/// throw PeerLost.
+struct Transfer {
+  std::function<void()> start{}, finish{};
+  explicit operator bool() const { return finish != nullptr; }
 };
 
 /// All communicators of one rank: one Gloo context per (group, stream, pattern of connections), one of two ranks per
@@ -37,8 +36,7 @@ class Communication {
   std::vector<RendezvousMessage> publish();
   void connect(const std::vector<RendezvousMessage>& received, double timeout_s);
   /// After publish(), in the order of the operation lists.
-  std::unique_ptr<Transfer> prepare(const program::Operation& op,
-                                    const std::function<backend::Tensor(const program::View&)>& tensor);
+  Transfer prepare(const program::Operation& op, const std::function<backend::Tensor(const program::View&)>& tensor);
   /// Afterwards nothing but the destructor may be called. Every operation must be over on all ranks.
   std::shared_ptr<backend::Connections> release();
   /// Makes everything pending and to come fail at once. From any thread, any number of times.

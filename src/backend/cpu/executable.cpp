@@ -37,21 +37,6 @@ program::OperationId closing_operation(const std::vector<program::Operation>& li
   return -1;
 }
 
-// A slow link, for tests of what finds one.
-class Delayed final : public Transfer {
- public:
-  Delayed(std::unique_ptr<Transfer> inner, double seconds) : inner_(std::move(inner)), seconds_(seconds) {}
-  void start() override { inner_->start(); }
-  void finish() override {
-    inner_->finish();
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
-  }
-
- private:
-  std::unique_ptr<Transfer> inner_;
-  double seconds_;
-};
-
 // A layer that computes for long, for tests of schedules: the gradients of its weights take as long as its other
 // gradients, wherever they are computed.
 using LayerPass = std::tuple<program::Phase, int, int, bool, bool>;
@@ -127,10 +112,15 @@ TaskList CpuExecutable::compile(Compiler& compiler, const std::vector<program::O
   std::vector<Task> tasks;
   std::set<LayerPass> begun;
   for (const program::Operation& op : list) {
-    Task task{op.stream, op.waits, op.fused_group, nullptr, nullptr};
+    Task task{op.stream, op.waits, op.fused_group, nullptr, {}};
     if (program::is_communication(op.action)) {
       task.transfer = communication_.prepare(op, [this](const program::View& v) { return tensor(v); });
-      if (is_delayed(op)) task.transfer = std::make_unique<Delayed>(std::move(task.transfer), delay_.seconds);
+      if (is_delayed(op)) {  // a slow link, for tests of what finds one
+        task.transfer.finish = [inner = std::move(task.transfer.finish), seconds = delay_.seconds] {
+          inner();
+          std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+        };
+      }
     } else {
       task.compute = compiler.compile(op);
       if (is_delayed(op) && op.label.layer >= 0 && begun.insert(pass_of(op)).second) {

@@ -22,7 +22,7 @@ struct Task {
   std::vector<program::OperationId> waits;
   std::int32_t fused_group = -1;
   std::function<void()> compute;
-  std::unique_ptr<Transfer> transfer;
+  Transfer transfer;
 };
 
 /// A list of tasks in the order of its operations.
