@@ -66,7 +66,7 @@ class Executable {
 
   /// Runs one step and returns what every operation did. Slower than run(). Collective.
   virtual std::vector<program::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) = 0;
-  /// What each operation of the step launched in the last run_profiled(), by operation: the names of its kernels, in
+  /// The launches of each operation of the step in the last run_profiled(), by operation: the names of its kernels, in
   /// order, with " + " between them. Empty where that is not known.
   virtual std::vector<std::string> kernels() const { return {}; }
 
@@ -75,7 +75,7 @@ class Executable {
   virtual void write(const program::View& view, std::span<const std::byte> from) = 0;
 
   virtual Progress progress() const = 0;
-  /// What should travel with the results, each with a remedy ("bf16 is emulated on this CPU: …").
+  /// Warnings for the results, each with a remedy ("bf16 is emulated on this CPU: …").
   virtual std::vector<std::string> warnings() const { return {}; }
 
   /// Between these two the device's clocks, power and use are sampled, where it has any that can be.
@@ -89,7 +89,7 @@ class Executable {
   virtual std::int64_t device_memory_bytes() const { return 0; }
 };
 
-/// What an untimed tuning worker found out, by a key that says what was tuned ("matmul bf16 m4096 …"): opaque text to
+/// The choices of an untimed tuning worker, by a key that says what was tuned ("matmul bf16 m4096 …"): opaque text to
 /// everybody but the backend. Recorded with the results; every block of a sweep reads the same.
 using Tuning = std::map<std::string, std::string>;
 
@@ -124,7 +124,8 @@ struct ExecutableRequest {
   int local_rank = 0, local_ranks = 1;     // among the job's ranks on this node
   bool share_devices = false;              // more ranks than devices on a node are meant to be: for tests
   std::shared_ptr<const Tuning> tuning{};  // nullptr: the backend's defaults
-  /// Of the Executable before, on all ranks alike or on none: what of them this Program needs is not made anew.
+  /// Connections of the Executable before, on all ranks alike or on none. Those that this Program needs are not made
+  /// anew.
   std::shared_ptr<Connections> connections{};
   double tuning_s = 45;  // about how long tune() may try
   Delay delay{};

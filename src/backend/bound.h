@@ -16,7 +16,7 @@ struct BoundType<Op<program::View>> {
 template <class Op>
 using Bound = typename BoundType<Op>::type;
 
-/// What a kernel needs to know besides its operation.
+/// Facts that a kernel needs besides its operation.
 struct KernelContext {
   program::Coordinates at = {};  // of this rank, for operations on a shard
   std::uint64_t seed = 1;        // of the run

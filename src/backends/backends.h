@@ -10,7 +10,7 @@ namespace harness::backends {
 /// library). Loads a backend that is a file of its own when it is first asked for.
 const backend::Backend& get(config::BackendKind kind);
 
-/// What this program was built with, a line per backend: "backend cuda: built with CUDA 13.0.88 for sm_75, sm_80, …,
+/// How each backend was built, a line per backend: "backend cuda: built with CUDA 13.0.88 for sm_75, sm_80, …,
 /// with fused attention".
 std::string build_description();
 

@@ -17,7 +17,7 @@ class NotLoaded : public Error {
 /// library, the folders in which the loader looked, and the advice.
 const backend::Backend& load_backend(const std::string& name, const std::string& advice);
 
-/// What the dynamic loader's words mean: "libnccl.so.2 was not found; …". `words`: dlerror() of loading `module`;
+/// The meaning of the dynamic loader's words: "libnccl.so.2 was not found; …". `words`: dlerror() of loading `module`;
 /// `library_path`: LD_LIBRARY_PATH, colons between the folders. Pure.
 std::string explain_loader(const std::string& words, const std::string& module, const std::string& library_path);
 

@@ -9,7 +9,7 @@ namespace harness::selftest {
 enum class Outcome : std::uint8_t { passed, failed, not_run };
 const char* name_of(Outcome outcome);
 
-/// What one check found: a line of the table that `harness selftest` prints, and what stands below it.
+/// The result of one check: a line of the table that `harness selftest` prints, and what stands below it.
 struct CheckLine {
   std::string check;  // "operations: layer_norm bf16"
   int cases = 0;

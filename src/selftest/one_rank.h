@@ -22,7 +22,7 @@ class OneRank {
   OneRank(const backend::Backend& backend, const config::Model& model, const config::Settings& settings,
           const Options& options);
 
-  /// What the job was tuned to, and how long that took.
+  /// The tuned choices of the job, and how long tuning took.
   backend::Tuning tuning() const { return request_.tuning ? *request_.tuning : backend::Tuning{}; }
   double tuned_s() const { return tuned_s_; }
 

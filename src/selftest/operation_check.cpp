@@ -91,7 +91,7 @@ struct Magnitude {
   }
 };
 
-// What was seen in a stretch of a buffer.
+// Findings in a stretch of a buffer.
 struct Findings {
   std::string failure;  // the first
   std::int64_t written = 0, untouched_by_oracle = 0;

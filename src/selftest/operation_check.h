@@ -13,14 +13,14 @@ namespace harness::selftest {
 /// The buffers of a case after its operation, whole, guards included.
 using CaseBytes = std::vector<std::vector<std::byte>>;
 
-/// What is wrong with a result, and how far it is off where nothing else is wrong.
+/// The fault of a result, and how far it is off where it has no other fault.
 struct ResultError {
   double error = 0;     // the larger of the two: largest difference / largest value, norm of difference / norm
   std::string failure;  // "" if only the error is to be judged: "buffer out is not written: …"
 };
-/// What the subject made of `before` against what the oracle made of it. Nothing but the operation's written views may
-/// have changed. Written views must contain no poison or non-finite value unless the oracle's do. The answer does not
-/// depend on the number of threads.
+/// Compares what the subject made of `before` with what the oracle made of it. Nothing but the operation's written
+/// views may have changed. Written views must contain no poison or non-finite value unless the oracle's do. The answer
+/// does not depend on the number of threads.
 ResultError compare(const OperationCase& test_case, const CaseBytes& before, const CaseBytes& subject,
                     const CaseBytes& oracle, int threads = 1);
 

@@ -216,8 +216,8 @@ CheckLine judge_performance(const Performance& p) {
     line.tolerance = 0.05;
     judge(line, "the parts of the profiled step against the whole", p.split.overlap_seconds / p.split.step_seconds);
   }
-  // Of random tokens nothing can be learnt. What leaves this range has activations that grew or died, and numbers of
-  // another kind cost another power.
+  // Nothing can be learnt from random tokens. A loss outside this range means activations that grew or died, and such
+  // numbers cost another power.
   const double expected = std::log(static_cast<double>(p.options.model.vocab));
   const auto in_range = [&](double loss) { return std::abs(loss - expected) <= loss_range; };  // not of a NaN
   if (!in_range(p.first_loss) || !in_range(p.last_loss)) {

@@ -28,7 +28,7 @@ struct PerformanceOptions {
   std::function<void(const Performance&)> timed = [](const Performance&) {};
 };
 
-/// What the machine can do at most, measured on it; 0: unknown.
+/// The most that the machine can do, measured on it; 0: unknown.
 struct Roofs {
   double matmul_flops = 0;                    // FLOP/s of a large product of random numbers
   double copy_bytes_per_s = 0;                // read plus written
@@ -92,8 +92,8 @@ struct Performance {
 /// Times the training step of one rank and takes it apart. Throws Error if it cannot be timed.
 Performance measure_performance(const backend::Backend& subject, const PerformanceOptions& options);
 
-/// What must hold whatever the speed: losses that are numbers, and parts that add up to the step but for what overlaps.
-/// Losses far from the logarithm of the vocabulary are noted.
+/// Checks that hold whatever the speed: losses that are numbers, and parts that add up to the step but for what
+/// overlaps. Losses far from the logarithm of the vocabulary are noted.
 CheckLine judge_performance(const Performance& performance);
 
 }  // namespace harness::selftest

@@ -10,8 +10,8 @@
 
 namespace harness::selftest {
 
-/// What the step of a small model must compute, from an independent implementation: tests/reference (its README says
-/// how it was made). Losses of steps 0, 1, …, and every gradient of step 0.
+/// The results that the step of a small model must have, from an independent implementation: tests/reference (its
+/// README says how it was made). Losses of steps 0, 1, …, and every gradient of step 0.
 struct Reference {
   config::Model model;
   config::Settings settings;  // its precision and global batch

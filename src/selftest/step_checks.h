@@ -26,8 +26,8 @@ struct StepCheckOptions {
 std::vector<CheckLine> check_reference(const backend::Backend& subject, const std::string& directory,
                                        const StepCheckOptions& options);
 
-/// The same training in another way: as a CUDA graph or not, attention fused or not, and bf16 beside fp32; and that the
-/// loss falls on a repeated batch. What the backend does not know is not run.
+/// Trains in two ways that must agree: as a CUDA graph or not, attention fused or not, and bf16 beside fp32; and that
+/// the loss falls on a repeated batch. What the backend does not know is not run.
 std::vector<CheckLine> check_equality(const backend::Backend& subject, const StepCheckOptions& options);
 
 /// |a - b| / |b|, of the norms; infinite where something is not finite. Throws Error for different lengths.

@@ -73,7 +73,7 @@ struct AttentionKernel::Unit {
   }
 };
 
-// What one thread owns.
+// Memory and products of one thread.
 struct AttentionKernel::Worker {
   Workspace workspace;
   std::vector<Block> blocks;

@@ -20,7 +20,7 @@ namespace harness::cpu {
 /// nothing when run.
 class AttentionKernel {
  public:
-  /// What the products of an operation read follows from these.
+  /// These decide which memory the products of an operation read.
   struct Form {
     program::AttentionShape shape;
     program::DType type;

@@ -26,7 +26,7 @@ Transfer make_all_to_all(const ContextPointer& context, backend::Tensor in, back
 /// To or from `peer`, the other rank of a context of two.
 Transfer make_send(const ContextPointer& context, backend::Tensor data, int peer);
 Transfer make_receive(const ContextPointer& context, backend::Tensor data, int peer);
-/// What any collective comes to in a group of one.
+/// Any collective in a group of one rank.
 Transfer make_copy(backend::Tensor in, backend::Tensor out);
 
 /// Who must be connected to whom, as ranks of the context.

@@ -120,7 +120,7 @@ Library& library() {
   return *loaded;
 }
 
-// What CUPTI's threads hand over. Names live in its buffers: copied out before those are freed.
+// Records that CUPTI's threads hand over. Names live in its buffers and are copied out before those are freed.
 struct Collected {
   std::mutex mutex;
   bool wanted = false;
@@ -230,7 +230,7 @@ CUptiResult flush_and_disable() {
   return problem;
 }
 
-// What was not complete when it was handed over has no times.
+// A record that was handed over incomplete has no times.
 std::size_t erase_unfinished(std::vector<ActivityRecord>& records) {
   return std::erase_if(records, [](const ActivityRecord& r) { return r.start_ns == 0 || r.end_ns == 0; });
 }

@@ -34,7 +34,7 @@ class ActivityRecorder {
   static std::string unavailable();
   /// Begins to record; "" or why it cannot.
   std::string start();
-  /// What this thread launches up to pop() carries `id`, which is not 0. The innermost one counts.
+  /// Everything that this thread launches up to pop() carries `id`, which is not 0. The innermost one counts.
   void push(std::uint64_t id);
   void pop();
   /// The clock of the records, now; 0 without CUPTI.

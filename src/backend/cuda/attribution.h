@@ -21,8 +21,8 @@ namespace harness::cuda {
 std::vector<program::Interval> operation_intervals(std::span<const ActivityRecord> records,
                                                    std::span<const program::Operation> step, std::uint64_t begin_ns);
 
-/// What each operation of a step of `operations` launched: the names of its kernels in the order in which they started,
-/// with " + " between them, demangled and without arguments.
+/// The launches of each operation of a step of `operations`: the names of its kernels in the order in which they
+/// started, with " + " between them, demangled and without arguments.
 std::vector<std::string> kernel_names(std::span<const ActivityRecord> records, std::size_t operations);
 
 /// A graph's nodes carry no external ids: the records of one replay are paired with those of the same step run eagerly,

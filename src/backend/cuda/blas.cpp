@@ -185,7 +185,7 @@ std::vector<std::string> Blas::proposals(const Product& product, const Operands&
       cublasLtMatmulAlgoGetHeuristic(handle_->handle, call.desc.object, call.b.object, call.a.object, call.out.object,
                                      call.out.object, preference.object, at_most, results.data(), &found);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
-  // What the library calls invalid in an epilogue, own kernels beside a plain product still compute.
+  // An epilogue that the library calls invalid can still be computed by own kernels beside a plain product.
   if (status != CUBLAS_STATUS_SUCCESS && status != CUBLAS_STATUS_EXECUTION_FAILED && product.composite()) {
     refusals_.push_back(fmt::format("cuBLASLt answers {} where it is asked for the fused form of {}",
                                     cublasLtGetStatusString(status), key_of(product)));

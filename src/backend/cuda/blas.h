@@ -34,7 +34,7 @@ class Blas {
   /// A composite Product is computed in the library's fused form or by own kernels beside a plain product, as the
   /// choice says; "" of an algorithm takes the library's first proposal. Throws Error if it has none.
   Run prepare(const Product& product, const Operands& operands, const ProductChoice& choice);
-  /// What to do where nothing was tuned: fused if the library has it.
+  /// The choice where nothing was tuned: fused if the library has it.
   ProductChoice default_choice(const Product& product, const Operands& operands);
   /// The library's proposals, at most `at_most` of a form, best guess first. For a composite Product: those of the
   /// plain product with own kernels beside it, then those of the fused form.

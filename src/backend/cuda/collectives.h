@@ -39,7 +39,7 @@ class Collectives {
   void group_start();
   void group_end();
 
-  /// What NCCL found wrong meanwhile ("remote process exited or there was a network error"), "" if nothing.
+  /// The error that NCCL found meanwhile ("remote process exited or there was a network error"), "" if nothing.
   std::string failure() const;
 
   static std::string version();

@@ -94,7 +94,7 @@ class Writer {
     for (const program::OperationId m : members) record(m);
   }
 
-  // Of all operations on one other stream only the last needs waiting for, and only if nothing waited for it before.
+  // Waits only for the last operation of each other stream, and only if nothing waited for it before.
   void waits(program::OperationId i) {
     const program::Operation& op = at(i);
     auto& passed = passed_[op.stream];

@@ -7,7 +7,7 @@
 
 namespace harness::cuda {
 
-/// What the host does, in order, to put an operation list on streams.
+/// A step of the host, which puts an operation list on streams in this order.
 enum class CommandKind : std::uint8_t {
   launch,       // `operation` on `stream`
   record,       // `event` on `stream`

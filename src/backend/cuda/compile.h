@@ -26,7 +26,7 @@ class Compiler {
   using Run = std::function<void(Stream)>;
   Run compile(const program::Operation& operation);
 
-  /// What travels with the results: choices that were not tuned, attention that could not be fused.
+  /// Warnings for the results: choices that were not tuned, attention that could not be fused.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:

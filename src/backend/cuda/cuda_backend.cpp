@@ -87,7 +87,7 @@ const backend::Backend& cuda_backend() {
 
 }  // namespace harness::cuda
 
-// What load_backend() looks for.
+// load_backend() looks for this name.
 extern "C" __attribute__((visibility("default"))) const harness::backend::Backend* harness_cuda_backend() {
   return &harness::cuda::cuda_backend();
 }

@@ -85,7 +85,7 @@ void CudaExecutable::enqueue(const List& list, const Around& around) {
     switch (c.kind) {
       case CommandKind::launch:
         if (ranges != nullptr) ranges->before(c.operation);
-        // What a group launches, it launches at its end, and as one.
+        // A group launches everything at its end, as one.
         if (!grouped || group < 0) tell(c.operation, c.stream, true);
         if (grouped && group < 0) group = c.operation;
         list.runs[c.operation](stream(c.stream));
@@ -163,7 +163,7 @@ std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, cons
   std::vector<OwnedEvent> ends;  // [i]: of step i - 1
   for (int i = 0; i <= steps; ++i) ends.emplace_back(OwnedEvent::Timing::on);
   try {
-    // What the host does before the first steps is not a part of them, as it is not of those that follow.
+    // The host's work before the first steps is no part of them, as it is no part of those that follow.
     for (int i = 0; i < std::min(steps, Staging::slots); ++i) s.staging->fill(first_step + i, inputs);
     ends[0].record(origin);
     await(ends[0], "the work before a step");

@@ -84,7 +84,7 @@ void CudaExecutable::await_profiled_step() {
 }
 
 // The eager step tells which kernel belongs to which operation; with a graph, the replay after it tells when each runs.
-// Both in one recording: of a process's later ones, CUPTI of CUDA 13.0 gets ids of graph launches wrong (mended in 13.1
+// Both in one recording: of a process's later ones, CUPTI of CUDA 13.0 gets ids of graph launches wrong (fixed in 13.1
 // Update 1, say its release notes).
 // Events go along with the eager step: CUPTI may come back empty-handed, and by then another step would be one that
 // other ranks do not run.

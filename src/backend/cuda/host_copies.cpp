@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::int64_t copy_bytes = 64 << 20;  // so much that starting a copy takes no notable part of it
 
-// What a copy in one direction reads and writes. The driver takes the host's part from the NUMA node that the worker
-// is bound to.
+// The memory that a copy in one direction reads and writes. The driver takes the host's part from the NUMA node that
+// the worker is bound to.
 struct Buffers {
   Memory host{Memory::Kind::pinned, copy_bytes, "copies between host and GPU"},
       device{Memory::Kind::device, copy_bytes, "copies between host and GPU"};

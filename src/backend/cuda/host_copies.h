@@ -4,7 +4,7 @@
 
 namespace harness::cuda {
 
-/// What Backend::measure_host_copies() promises, of the calling thread's GPU. `seconds`: of the wall clock, a third for
+/// Backend::measure_host_copies() of the calling thread's GPU. `seconds`: of the wall clock, a third for
 /// each way. Throws Error if memory does not suffice; keeps none of it.
 machine::HostCopies measure_host_copies(double seconds);
 

@@ -14,7 +14,7 @@ namespace harness::cuda {
 // its micro-batch > layer. They cost next to nothing unless a profiler listens. In a step that is one graph launch they
 // show the capture; its kernels lie under the range of the step alone.
 
-/// What to do with the ranges before one operation.
+/// How the ranges change before one operation.
 struct RangeChange {
   int close = 0;                  // this many, innermost first
   std::vector<std::string> open;  // then these, outermost first

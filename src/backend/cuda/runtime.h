@@ -32,7 +32,7 @@ class OutOfMemory : public Error {
   using Error::Error;
 };
 
-/// What cudaMalloc, or pinned, cudaMallocHost gives.
+/// Memory of cudaMalloc, or pinned memory of cudaMallocHost.
 class Memory {
  public:
   enum class Kind : std::uint8_t { device, pinned };
@@ -89,7 +89,7 @@ class OwnedEvent {
 /// The calling thread's GPU.
 int current_device();
 void set_device(int ordinal);
-/// Of the calling thread's GPU, by all processes.
+/// Memory in use on the calling thread's GPU, by all processes.
 std::int64_t used_memory_bytes();
 
 void wait_for(Stream stream, Event event);

@@ -30,7 +30,7 @@ void warm_up(const NeededProduct& needed, Blas& blas, Timer& timer, std::int64_t
   timer.sustained(rotation.runs(needed.product, blas, choice), seconds);
 }
 
-// Those that run and compute what the first of them does; `rejected` counts those that run and do not.
+// The proposals that run and compute what the first of them does; `rejected` counts those that run and do not.
 std::vector<ProductChoice> right_ones(std::vector<ProductChoice> proposals, const NeededProduct& needed,
                                       const Operands& at, Blas& blas, Stream stream, int& rejected) {
   const Product& product = needed.product;

@@ -19,7 +19,7 @@ using Stream = CUstream_st*;
 
 void run(Stream stream, const backend::Bound<program::Fill>& op,
          const backend::KernelContext& context = {});  // i32 too
-/// The same numbers as on the cpu backend, to the last bit but one.
+/// Draws the numbers of the cpu backend, to the last bit but one.
 void run(Stream stream, const backend::Bound<program::Initialize>& op, const backend::KernelContext& context = {});
 void run(Stream stream, const backend::Bound<program::Convert>& op, const backend::KernelContext& context = {});
 void run(Stream stream, const backend::Bound<program::Record>& op, const backend::KernelContext& context = {});

@@ -10,7 +10,7 @@ namespace harness::cuda {
 namespace {
 
 constexpr std::int64_t max_blocks = 0x7fffffff;
-// What a block has without asking: the launch's choice and what the kernel declares, together.
+// Granted to a block without asking: the launch's choice and what the kernel declares, together.
 constexpr std::int64_t shared_bytes_granted_unasked = 48 * 1024;
 
 cudaError_t ask_for_shared_memory(const void* kernel, std::int64_t bytes) {

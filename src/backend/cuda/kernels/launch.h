@@ -18,7 +18,7 @@ struct DeviceLimits {
   std::int64_t shared_bytes;  // that a block may ask for
 };
 
-/// Of the calling thread's device.
+/// The limits of the calling thread's device.
 DeviceLimits device_limits();
 
 /// The untyped half of launch(): `arguments` holds the address of each parameter's value. Throws Error naming the

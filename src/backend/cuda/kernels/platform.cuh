@@ -1,6 +1,6 @@
 #pragma once
 
-// What the kernels are written in: CUDA, or (for tests on machines without a GPU) a host emulation of its execution
+// The language of the kernels: CUDA, or (for tests on machines without a GPU) a host emulation of its execution
 // model that gives the same names. Nothing else in this folder asks which of the two it is, but for launch.cuh and the
 // few places where only one machine has an instruction.
 #ifdef HARNESS_EMULATED_CUDA
@@ -72,7 +72,7 @@ __device__ __forceinline__ void store_as(void* p, Word word) {
 #endif
 }
 
-/// The same for what nobody reads again soon: it leaves the caches first.
+/// For data that nobody reads again soon: it leaves the caches first.
 template <class Word>
 __device__ __forceinline__ Word load_last_use(const void* p) {
 #ifdef HARNESS_EMULATED_CUDA

@@ -29,7 +29,7 @@ __device__ __forceinline__ double exact_normal(std::uint64_t key, std::uint64_t 
   return sqrt(-2.0 * log(u)) * cospi(2.0 * v);
 }
 
-/// The same to single precision, by the fast functions: up to some 1e-3 away where u is next to 1.
+/// As above in single precision, by the fast functions: up to some 1e-3 away where u is next to 1.
 __device__ __forceinline__ float quick_normal(std::uint64_t key, std::uint64_t index) {
   const uint2 x = philox_pair(key, index);
   const float u = (static_cast<float>(x.x >> 8) + 0.5f) * 0x1p-24f,
