@@ -182,11 +182,6 @@ Parser::Parser(Arguments& a) {
       ->expected(0, 1)
       ->default_str("baseline")
       ->type_name("[CASE]");
-  plan->add_option("--schedule", a.plan.schedule,
-                   "draw the passes of each pipeline stage of CASE, all equally long, and print its bubble")
-      ->expected(0, 1)
-      ->default_str("baseline")
-      ->type_name("[CASE]");
   plan->add_option("--efficiency", a.plan.efficiencies,
                    "with --budget: the shares of the hardware's rates to expect, such as products=70%,memory=80%")
       ->delimiter(',')

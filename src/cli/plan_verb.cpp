@@ -31,7 +31,6 @@
 #include "report/table.h"
 #include "sweep/needed_space.h"
 #include "sweep/planned_result.h"
-#include "workloads/gpt/schedule_text.h"
 
 namespace harness::cli {
 namespace {
@@ -271,28 +270,11 @@ PlannedRanks planned_ranks(const PlanOptions& options) {
   return planned;
 }
 
-const plan::PlannedCase& case_for(const plan::Plan& p, std::string_view option, const std::string& name) {
-  const auto the_case = std::ranges::find(p.cases, name, &plan::PlannedCase::name);
-  if (the_case == p.cases.end())
-    fail("{}: there is no case {}; `plan` without {} lists the cases", option, name, option);
-  return *the_case;
-}
-
-std::string schedule_of(const plan::Plan& p, const std::string& name) {
-  const plan::PlannedCase& the_case = case_for(p, "--schedule", name);
-  const config::Settings& s = the_case.settings;
-  if (!the_case.impossible.empty()) fail("--schedule: {} is skipped: {}", name, the_case.impossible);
-  if (s.workload != config::training_workload) fail("--schedule: workload {} has no passes", s.workload);
-  const gpt::Pipeline pipeline{the_case.layout[program::Axis::pipeline], s.chunks_of_stage(),
-                               static_cast<int>(the_case.micro_batches)};
-  return fmt::format("\n{}: {}, {} and {} of a replica\n{}", name, config::find_variable("pipeline_schedule")->print(s),
-                     plural(pipeline.stages, "stage"),
-                     fmt::format("{} micro-batch{}", pipeline.micro_batches, pipeline.micro_batches == 1 ? "" : "es"),
-                     gpt::draw(s.pipeline_schedule, pipeline));
-}
-
 std::string budget_of(const plan::Plan& p, const PlanOptions& options) {
-  const plan::PlannedCase& the_case = case_for(p, "--budget", options.budget);
+  const auto found = std::ranges::find(p.cases, options.budget, &plan::PlannedCase::name);
+  if (found == p.cases.end())
+    fail("--budget: there is no case {}; `plan` without --budget lists the cases", options.budget);
+  const plan::PlannedCase& the_case = *found;
   if (!p.experiment.hardware)
     fail("--budget needs the rates of the hardware; add `hardware: FILE` to the configuration");
   const config::Hardware& hardware = *p.experiment.hardware;
@@ -340,7 +322,6 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
     return 0;
   }
   const std::string budget = options.budget.empty() ? "" : budget_of(p, options);
-  const std::string drawing = options.schedule.empty() ? "" : schedule_of(p, options.schedule);
   const std::int64_t result_bytes = sweep::needed_space(p);
   const PlannedTime time = planned_time(p, {options.like, options.assume_mfu, options.assume_setup});
   if (!hint.empty()) out << hint << "\n\n";
@@ -356,7 +337,7 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
       out << fmt::format("to spend no more: mpirun -np {} {} sweep {} --time-budget {:.0f}s\n", planned_for, called(),
                          shell_word(options.config), experiment.measure.time_budget_s);
   }
-  out << drawing << budget;
+  out << budget;
   for (const std::string& w : plan::warnings_of(p)) out << "warning: " << w << "\n";
   return 0;
 }

@@ -29,13 +29,6 @@ std::string without_tensor_parallel(const Settings& s) {
 
 // ---- Words of other frameworks (framework_words.h says where they are from).
 
-// Weight gradients that are put off need what the layer computed: kept until then, nothing would be saved.
-std::string recompute_conflict(const Settings& s) {
-  if (s.recompute != Recompute::full || s.pipeline_schedule != PipelineSchedule::zero_bubble_h1) return "";
-  return "recompute full saves nothing with pipeline_schedule zero_bubble_h1, which puts the gradients of weights off; "
-         "use schedule 1f1b, or recompute selective";
-}
-
 FrameworkWords recompute_for_megatron(const Settings& s) {
   if (s.recompute == Recompute::none) return no_word("omit --recompute-granularity: nothing is then recomputed");
   FrameworkWords words{{{"--recompute-granularity", print_choice(s.recompute, recompute_choices)}}};
@@ -86,7 +79,6 @@ std::vector<Variable> memory_variables() {
               .acts_on = {Part::recomputation, Part::tensor},
               .fastest = "none",
               .without_effect = without_scores,
-              .conflict = recompute_conflict,
               .workloads = only_gpt,
               .words = {.megatron = recompute_for_megatron,
                         .deepspeed = recompute_for_deepspeed,

@@ -8,11 +8,10 @@
 namespace harness::config {
 namespace {
 
-constexpr std::array<Choice<PipelineSchedule>, 4> schedule_choices{
+constexpr std::array<Choice<PipelineSchedule>, 3> schedule_choices{
     {{"1f1b", PipelineSchedule::one_forward_one_backward},
      {"gpipe", PipelineSchedule::gpipe},
-     {"interleaved", PipelineSchedule::interleaved},
-     {"zero_bubble_h1", PipelineSchedule::zero_bubble_h1}}};
+     {"interleaved", PipelineSchedule::interleaved}}};
 constexpr int max_chunks = 1024;
 
 std::string without_pipeline(const Settings& s) {
@@ -21,9 +20,7 @@ std::string without_pipeline(const Settings& s) {
 }
 
 std::string schedule_conflict(const Settings& s) {
-  const bool needs_stages =
-      s.pipeline_schedule == PipelineSchedule::interleaved || s.pipeline_schedule == PipelineSchedule::zero_bubble_h1;
-  if (!needs_stages || s.layout[program::Axis::pipeline] > 1) return "";
+  if (s.pipeline_schedule != PipelineSchedule::interleaved || s.layout[program::Axis::pipeline] > 1) return "";
   return fmt::format("pipeline_schedule {} needs two stages or more; change pipeline_parallel (layout) with it",
                      print_choice(s.pipeline_schedule, schedule_choices));
 }
@@ -48,7 +45,6 @@ FrameworkWords schedule_for_megatron(const Settings& s) {
     case PipelineSchedule::interleaved:
       return {{{"--num-virtual-stages-per-pipeline-rank", std::to_string(s.chunks_of_stage())}}};
     case PipelineSchedule::gpipe:
-    case PipelineSchedule::zero_bubble_h1:
       break;
   }
   return no_word("Megatron-LM has 1F1B and interleaved 1F1B alone");
@@ -69,10 +65,8 @@ FrameworkWords schedule_for_pytorch(const Settings& s) {
           fmt::format("no argument: torch.distributed.pipelining.ScheduleInterleaved1F1B with {} stages on "
                       "each rank",
                       s.chunks_of_stage()));
-    case PipelineSchedule::zero_bubble_h1:
-      break;
   }
-  return no_word("near: torch.distributed.pipelining.ScheduleInterleavedZeroBubble");
+  return {};
 }
 
 FrameworkWords chunks_for_megatron(const Settings& s) {
@@ -88,22 +82,19 @@ FrameworkWords chunks_for_pytorch(const Settings& s) {
 
 std::vector<Variable> pipeline_variables() {
   std::vector<Variable> rows;
-  rows.push_back(one_of(&Settings::pipeline_schedule, schedule_choices,
-                        {.name = "pipeline_schedule",
-                         .help = "the order of a pipeline stage's passes: `plan --schedule` draws it, with its bubble",
-                         .backends = everywhere,
-                         .acts_on = {Part::bubble, Part::pipeline},
-                         .without_effect = without_pipeline,
-                         .conflict = schedule_conflict,
-                         .workloads = only_gpt,
-                         .words = {.megatron = schedule_for_megatron,
-                                   .deepspeed = schedule_for_deepspeed,
-                                   .pytorch = schedule_for_pytorch},
-                         .synonyms = {{"pp_schedule"},
-                                      {"pipeline_parallel_schedule"},
-                                      {"schedule"},
-                                      {"pipe_schedule"},
-                                      {"enable_zero_bubble", "pipeline_schedule: zero_bubble_h1"}}}));
+  rows.push_back(
+      one_of(&Settings::pipeline_schedule, schedule_choices,
+             {.name = "pipeline_schedule",
+              .help = "the order of a pipeline stage's passes",
+              .backends = everywhere,
+              .acts_on = {Part::bubble, Part::pipeline},
+              .without_effect = without_pipeline,
+              .conflict = schedule_conflict,
+              .workloads = only_gpt,
+              .words = {.megatron = schedule_for_megatron,
+                        .deepspeed = schedule_for_deepspeed,
+                        .pytorch = schedule_for_pytorch},
+              .synonyms = {{"pp_schedule"}, {"pipeline_parallel_schedule"}, {"schedule"}, {"pipe_schedule"}}}));
   rows.push_back(
       {.name = "virtual_pipeline",
        .unit = "chunks",

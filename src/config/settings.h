@@ -19,7 +19,7 @@ enum class AttentionKind : std::uint8_t {
   fused,    // one kernel, scores never in memory
   unfused,  // two batched products with a softmax between them
 };
-enum class PipelineSchedule : std::uint8_t { one_forward_one_backward, gpipe, interleaved, zero_bubble_h1 };
+enum class PipelineSchedule : std::uint8_t { one_forward_one_backward, gpipe, interleaved };
 /// Activations that are not kept for the backward pass but computed again in it.
 enum class Recompute : std::uint8_t {
   none,

@@ -290,25 +290,5 @@ TEST(Plan, WithoutRanksSaysWhatNeedsMore) {
               HasSubstr("planned for 1 rank, but the baseline needs 2; give --ranks N"));
 }
 
-TEST(Plan, DrawsTheScheduleOfACase) {
-  const auto said = [](std::vector<std::string> more) {
-    std::vector<std::string> arguments{"plan", test::source_dir() + "/configs/pipeline.yaml", "--ranks", "8"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    std::ostringstream out, err;
-    run_cli(arguments, out, err);
-    return out.str() + err.str();
-  };
-  EXPECT_THAT(said({"--schedule"}), AllOf(HasSubstr("\nbaseline: 1f1b, 4 stages and 8 micro-batches of a replica\n"),
-                                          HasSubstr("\nstage 0  F0 F1 F2 F3 .  .  .  .  .  .  B0---"),
-                                          HasSubstr("9 of 33 ticks, 27.3 % of the step; (p - 1)(F + B + W), p = 4")));
-  EXPECT_THAT(said({"--schedule", "pipeline_schedule=zero_bubble_h1"}), HasSubstr("3 of 27 ticks, 11.1 %"));
-  EXPECT_THAT(said({"--schedule", "nothing"}), HasSubstr("--schedule: there is no case nothing"));
-  EXPECT_THAT(
-      said({"--schedule", "pipeline_schedule=interleaved", "--set", "model.layers=7"}),
-      HasSubstr("--schedule: pipeline_schedule=interleaved is skipped: pipeline_parallel 4 * virtual_pipeline 2 "
-                "is more than layers 7"));
-  EXPECT_THAT(said({}), ::testing::Not(HasSubstr("stage 0")));
-}
-
 }  // namespace
 }  // namespace harness::cli

@@ -37,7 +37,7 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"ranks", {"all", "16"}},
     {"overlap_grad_reduce", {"true", "false"}},
     {"bucket_size", {"1 MiB", "1536 B"}},
-    {"pipeline_schedule", {"gpipe", "zero_bubble_h1"}},
+    {"pipeline_schedule", {"gpipe", "interleaved"}},
     {"virtual_pipeline", {"auto", "3"}},
     {"overlap_optimizer", {"true", "false"}},
     {"memory_cap", {"90 %", "100 %"}},
@@ -304,7 +304,7 @@ TEST(PipelineSchedule, HasTheWordsOfOtherFrameworks) {
       three{{"--num-virtual-stages-per-pipeline-rank", "3"}};
   EXPECT_EQ(words("pipeline_schedule", "interleaved", Framework::megatron).flags, two);
   EXPECT_EQ(words("virtual_pipeline", "interleaved", Framework::megatron, "3").flags, three);
-  EXPECT_FALSE(words("pipeline_schedule", "zero_bubble_h1", Framework::megatron).known);
+  EXPECT_FALSE(words("pipeline_schedule", "gpipe", Framework::megatron).known);
   EXPECT_THAT(words("pipeline_schedule", "gpipe", Framework::pytorch).note, HasSubstr("ScheduleGPipe"));
   EXPECT_THAT(words("pipeline_schedule", "interleaved", Framework::deepspeed).note, HasSubstr("1F1B alone"));
   EXPECT_EQ(known_elsewhere_as("--num-virtual-stages-per-pipeline-rank"), "here it is virtual_pipeline");

@@ -67,17 +67,6 @@ TEST(WhyImpossible, PrecisionsNeedTheirTensorCores) {
   EXPECT_EQ(why_impossible(s, of_capability(86)), "");  // a peak that is not known is no error
 }
 
-TEST(WhyImpossible, WhatIsRecomputedIsNotKeptForGradientsThatArePutOff) {
-  config::Settings s;
-  s.layout = {{program::Axis::pipeline, 2}};
-  s.recompute = config::Recompute::full;
-  EXPECT_EQ(why_impossible(s, std::nullopt), "");
-  s.pipeline_schedule = config::PipelineSchedule::zero_bubble_h1;
-  EXPECT_THAT(why_impossible(s, std::nullopt), HasSubstr("recompute full saves nothing"));
-  s.recompute = config::Recompute::selective;
-  EXPECT_EQ(why_impossible(s, std::nullopt), "");
-}
-
 TEST(WhyImpossible, SchedulesNeedStagesAndChunksTheirSchedule) {
   const auto why = [](int stages, const char* schedule, const char* chunks = "auto") {
     config::Settings s;
@@ -87,14 +76,11 @@ TEST(WhyImpossible, SchedulesNeedStagesAndChunksTheirSchedule) {
     return why_impossible(s, std::nullopt);
   };
   for (const char* schedule : {"1f1b", "gpipe"}) EXPECT_EQ(why(1, schedule), "");
-  for (const char* schedule : {"interleaved", "zero_bubble_h1"}) {
-    EXPECT_EQ(why(1, schedule), fmt::format("pipeline_schedule {} needs two stages or more; change pipeline_parallel "
-                                            "(layout) with it",
-                                            schedule));
-    EXPECT_EQ(why(2, schedule), "");
-  }
+  EXPECT_EQ(why(1, "interleaved"),
+            "pipeline_schedule interleaved needs two stages or more; change pipeline_parallel (layout) with it");
+  EXPECT_EQ(why(2, "interleaved"), "");
   EXPECT_EQ(why(2, "interleaved", "3"), "");
-  for (const char* schedule : {"1f1b", "gpipe", "zero_bubble_h1"}) {
+  for (const char* schedule : {"1f1b", "gpipe"}) {
     EXPECT_EQ(why(2, schedule, "3"), fmt::format("virtual_pipeline 3 needs pipeline_schedule interleaved, not {}; "
                                                  "change both together (combine)",
                                                  schedule));

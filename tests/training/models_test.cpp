@@ -112,8 +112,6 @@ TEST(ReferenceOfModels, WithSequenceParallelismRecomputationSchedulesAndFinerOpe
     s.attention = config::AttentionKind::unfused;
     s.recompute = config::Recompute::selective;
   });
-  check({1, 2, 1}, "zero bubble",
-        [](config::Settings& s) { s.pipeline_schedule = config::PipelineSchedule::zero_bubble_h1; });
   check({1, 1, 2}, "overlap_optimizer", [](config::Settings& s) { s.overlap_optimizer = true; });
 }
 

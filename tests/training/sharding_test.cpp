@@ -192,12 +192,10 @@ TEST(Sharding, GoesTogetherWithOtherLevers) {
     program::Layout layout;
     void (*set)(config::Settings&);
   };
-  const std::array<Pair, 7> pairs{{
+  const std::array<Pair, 6> pairs{{
       {"sequence_parallel", layout_of(2, 1, 2), [](config::Settings& s) { s.sequence_parallel = true; }},
       {"interleaved, tied", layout_of(1, 2, 2),
        [](config::Settings& s) { s.pipeline_schedule = config::PipelineSchedule::interleaved; }},
-      {"zero_bubble_h1", layout_of(1, 2, 2),
-       [](config::Settings& s) { s.pipeline_schedule = config::PipelineSchedule::zero_bubble_h1; }},
       {"recompute", layout_of(1, 1, 2), [](config::Settings& s) { s.recompute = config::Recompute::full; }},
       {"overlap_optimizer", layout_of(1, 2, 2), [](config::Settings& s) { s.overlap_optimizer = true; }},
       {"no overlap_grad_reduce", layout_of(1, 2, 2),

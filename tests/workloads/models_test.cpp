@@ -131,8 +131,7 @@ TEST(Models, EveryMixtureVerifies) {
       if (pp == 1) continue;
       j.settings.recompute = config::Recompute::none;
       j.settings.sequence_parallel = false;
-      for (const auto schedule : {config::PipelineSchedule::gpipe, config::PipelineSchedule::interleaved,
-                                  config::PipelineSchedule::zero_bubble_h1}) {
+      for (const auto schedule : {config::PipelineSchedule::gpipe, config::PipelineSchedule::interleaved}) {
         j.settings.pipeline_schedule = schedule;
         verifies(j, "schedule " + std::to_string(static_cast<int>(schedule)));
       }

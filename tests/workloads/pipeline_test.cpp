@@ -31,7 +31,7 @@ program::ProgramSet scheduled(PipelineSchedule schedule, int tp, int pp, int dp,
 }
 
 constexpr std::array all_schedules{PipelineSchedule::one_forward_one_backward, PipelineSchedule::gpipe,
-                                   PipelineSchedule::interleaved, PipelineSchedule::zero_bubble_h1};
+                                   PipelineSchedule::interleaved};
 
 TEST(Pipelines, OfEveryScheduleVerifyByRoleAndByRankUpTo64Ranks) {
   for (const PipelineSchedule schedule : all_schedules) {
@@ -112,7 +112,6 @@ std::int64_t kept(const program::ProgramSet& set) {
 TEST(Pipelines, KeepTheSameOfEveryForwardPass) {
   const std::int64_t whole = kept(scheduled(PipelineSchedule::one_forward_one_backward, 1, 4, 1, 8));
   EXPECT_EQ(kept(scheduled(PipelineSchedule::gpipe, 1, 4, 1, 8)), whole);
-  EXPECT_EQ(kept(scheduled(PipelineSchedule::zero_bubble_h1, 1, 4, 1, 8)), whole);
   EXPECT_EQ(kept(scheduled(PipelineSchedule::interleaved, 1, 4, 1, 8)), whole);
 }
 
@@ -126,21 +125,10 @@ TEST(Pipelines, NeedTheMemoryOfWhatIsInFlight) {
   const auto near = [](double ratio, double of) { EXPECT_NEAR(ratio / of, 1, 0.1); };
   for (int stage = 0; stage < 4; ++stage) {
     near(static_cast<double>(peak(gpipe, stage, 32)) / static_cast<double>(peak(gpipe, stage, 8)), 4);
-    for (const PipelineSchedule schedule : {one_forward_one_backward, interleaved, zero_bubble_h1})
+    for (const PipelineSchedule schedule : {one_forward_one_backward, interleaved})
       EXPECT_LE(static_cast<double>(peak(schedule, stage, 32)),
                 static_cast<double>(peak(schedule, stage, 8)) * 1.12);  // holes
   }
-  EXPECT_GT(peak(zero_bubble_h1, 3, 8) * 2, peak(one_forward_one_backward, 3, 8) * 3);
-}
-
-// The last stage has as many micro-batches in flight as there are stages, but not their logits.
-TEST(Pipelines, ZeroBubbleKeepsTheLogitsOfOneMicroBatch) {
-  config::Model wide = nine_layers;
-  wide.vocab = 64 << 10;
-  const std::int64_t logits = 16 * wide.vocab * 4;
-  const std::int64_t more =
-      peak(PipelineSchedule::zero_bubble_h1, 3, 8, wide) - peak(PipelineSchedule::one_forward_one_backward, 3, 8, wide);
-  EXPECT_LT(more, logits);
 }
 
 std::string refusal(PipelineSchedule schedule, int pp, std::int64_t micro_batches, int chunks = 0) {

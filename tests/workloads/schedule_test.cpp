@@ -4,12 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "workloads/gpt/schedule_text.h"
 
 namespace harness::gpt {
 namespace {
@@ -17,12 +15,12 @@ namespace {
 using ::testing::HasSubstr;
 using Kind = Pass::Kind;
 
-// "F0 F1 B0 …"; with split backward passes I0 and W0; of several chunks F0a F0b.
+// "F0 F1 B0 …"; of several chunks F0a F0b.
 std::string text(const Passes& passes, int chunks = 1) {
   std::string all;
   for (const Pass& pass : passes) {
     if (!all.empty()) all += ' ';
-    all += "FBIW"[static_cast<int>(pass.kind)] + std::to_string(pass.micro_batch);
+    all += "FB"[static_cast<int>(pass.kind)] + std::to_string(pass.micro_batch);
     if (chunks > 1) all += static_cast<char>('a' + pass.chunk);
   }
   return all;
@@ -58,17 +56,9 @@ TEST(Interleaved, TakesAsManyMicroBatchesAsStagesThroughOneChunkAfterTheOther) {
               HasSubstr("F0a F1a F2a F3a F0b F1b F2b F3b F4a F5a F6a B0b F7a B1b F4b B2b"));
 }
 
-TEST(ZeroBubbleH1, PutsTheGradientsOfWeightsOffByTheNumberOfTheStage) {
-  const Pipeline of{3, 1, 4};
-  EXPECT_EQ(text(zero_bubble_h1(of, 0)), "F0 F1 F2 I0 W0 F3 I1 W1 I2 W2 I3 W3");
-  EXPECT_EQ(text(zero_bubble_h1(of, 1)), "F0 F1 I0 F2 I1 W0 F3 I2 W1 I3 W2 W3");
-  EXPECT_EQ(text(zero_bubble_h1(of, 2)), "F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3");
-  EXPECT_EQ(text(zero_bubble_h1({4, 1, 2}, 3)), "F0 I0 F1 I1 W0 W1");
-}
-
-constexpr config::PipelineSchedule all_schedules[] = {
-    config::PipelineSchedule::one_forward_one_backward, config::PipelineSchedule::gpipe,
-    config::PipelineSchedule::interleaved, config::PipelineSchedule::zero_bubble_h1};
+constexpr config::PipelineSchedule all_schedules[] = {config::PipelineSchedule::one_forward_one_backward,
+                                                      config::PipelineSchedule::gpipe,
+                                                      config::PipelineSchedule::interleaved};
 
 // Of every schedule, on every pipeline that it has up to these sizes.
 template <class Visit>
@@ -88,24 +78,17 @@ void each_schedule(int most_stages, int most_chunks, const Visit& visit) {
   }
 }
 
-int end_of(const std::vector<std::vector<TimedPass>>& timed) {
-  int end = 0;
-  for (const auto& stage : timed) end = std::max(end, stage.back().end);
-  return end;
-}
-
 TEST(Schedules, RunEveryPassOfEveryMicroBatchOnceAndMarkTheEndsOfEachKind) {
   each_schedule(5, 3, [](config::PipelineSchedule schedule, const Pipeline& of) {
     for (int stage = 0; stage < of.stages; ++stage) {
       std::vector<std::pair<Kind, std::pair<int, int>>> seen;
-      for (const Pass& pass : schedule_of(schedule).passes(of, stage)) {
+      for (const Pass& pass : passes_of(schedule, of, stage)) {
         seen.push_back({pass.kind, {pass.chunk, pass.micro_batch}});
         const bool forward = pass.kind == Kind::forward;
         EXPECT_EQ(pass.first, !forward && pass.micro_batch == 0);
         EXPECT_EQ(pass.last, !forward && pass.micro_batch == of.micro_batches - 1);
       }
-      const std::size_t kinds = schedule == config::PipelineSchedule::zero_bubble_h1 ? 3 : 2;
-      EXPECT_EQ(seen.size(), kinds * of.chunks * of.micro_batches);
+      EXPECT_EQ(seen.size(), std::size_t{2} * of.chunks * of.micro_batches);
       std::ranges::sort(seen);
       EXPECT_TRUE(std::ranges::adjacent_find(seen) == seen.end());
     }
@@ -114,28 +97,28 @@ TEST(Schedules, RunEveryPassOfEveryMicroBatchOnceAndMarkTheEndsOfEachKind) {
 
 TEST(Schedules, HaveTheBubbleOfTheirFormula) {
   each_schedule(8, 3, [](config::PipelineSchedule schedule, const Pipeline& of) {
-    // With fewer micro-batches than stages there are not enough gradients of weights to fill the bubble with.
-    const bool fills_up = schedule != config::PipelineSchedule::zero_bubble_h1 || of.micro_batches >= of.stages;
-    if (!fills_up) return;
     const int work = of.micro_batches * of.chunks * 3;
-    EXPECT_EQ(end_of(timetable(schedule, of)) - work, schedule_of(schedule).bubble(of));
+    EXPECT_EQ(length_of(timetable(schedule, of)) - work, bubble_ticks(of));
   });
-  // As shares of the work: (p - 1) / m, divided by v, and a third of it.
-  const auto bubble = [](config::PipelineSchedule schedule, int chunks) {
-    return schedule_of(schedule).bubble({4, chunks, 8});
-  };
-  EXPECT_EQ(bubble(config::PipelineSchedule::one_forward_one_backward, 1), 9);
-  EXPECT_EQ(bubble(config::PipelineSchedule::gpipe, 1), 9);
-  EXPECT_EQ(bubble(config::PipelineSchedule::interleaved, 3), 9);  // of passes a third as long
-  EXPECT_EQ(bubble(config::PipelineSchedule::zero_bubble_h1, 1), 3);
+  EXPECT_EQ(bubble_ticks({4, 1, 8}), 9);
+  EXPECT_EQ(bubble_ticks({4, 3, 8}), 9);  // of passes a third as long
 }
 
-// Forward passes whose last gradients are not there yet.
-int in_flight(const Passes& passes, Kind ends) {
+TEST(Schedules, SayHowLongTheirBubbleIs) {
+  EXPECT_EQ(bubble_text({2, 1, 2}),
+            "each stage has nothing to do for 3 of 9 ticks, 33.3 % of the step; (p - 1)(F + B + W), p = 2, with "
+            "F = B = W = 1 tick");
+  EXPECT_THAT(bubble_text({2, 2, 2}),
+              HasSubstr("(p - 1)(F + B + W) / v, p = 2, v = 2, with passes of a stage F = B = W = 2 ticks"));
+  EXPECT_THAT(bubble_text({1, 1, 2}), HasSubstr("0.0 % of the step (one stage)"));
+}
+
+// Forward passes whose gradients are not there yet.
+int in_flight(const Passes& passes) {
   int now = 0, most = 0;
   for (const Pass& pass : passes) {
-    if (pass.kind == Kind::forward) most = std::max(most, ++now);
-    if (pass.kind == ends) --now;
+    now += pass.kind == Kind::forward ? 1 : -1;
+    most = std::max(most, now);
   }
   return most;
 }
@@ -144,11 +127,10 @@ TEST(Schedules, KeepAsManyPassesInFlightAsTheyPromise) {
   for (int p = 2; p <= 8; ++p) {
     const int m = 3 * p;
     for (int s = 0; s < p; ++s) {
-      EXPECT_EQ(in_flight(one_forward_one_backward({p, 1, m}, s), Kind::backward), p - s);
-      EXPECT_EQ(in_flight(gpipe({p, 1, m}, s), Kind::backward), m);
-      EXPECT_EQ(in_flight(zero_bubble_h1({p, 1, m}, s), Kind::backward_weight), p);
+      EXPECT_EQ(in_flight(one_forward_one_backward({p, 1, m}, s)), p - s);
+      EXPECT_EQ(in_flight(gpipe({p, 1, m}, s)), m);
       for (int v = 2; v <= 3; ++v) {
-        EXPECT_EQ(in_flight(interleaved({p, v, m}, s), Kind::backward), 2 * (p - s - 1) + (v - 1) * p + 1);
+        EXPECT_EQ(in_flight(interleaved({p, v, m}, s)), 2 * (p - s - 1) + (v - 1) * p + 1);
       }
     }
   }
@@ -167,32 +149,6 @@ TEST(Schedules, EndOnePassOfAStageInATickAndNoInputComesLate) {
       }
     }
   });
-}
-
-TEST(Drawing, HasALineOfEachStageAndTheBubble) {
-  EXPECT_EQ(
-      draw(config::PipelineSchedule::one_forward_one_backward, {2, 1, 2}),
-      "stage 0  F0 F1 .  .  B0--- .  B1---\n"
-      "stage 1  .  F0 B0--- F1 B1--- .  .\n"
-      "bubble: each stage has nothing to do for 3 of 9 ticks, 33.3 % of the step; (p - 1)(F + B + W), p = 2, with "
-      "F = B = W = 1 tick\n");
-  EXPECT_THAT(draw(config::PipelineSchedule::zero_bubble_h1, {2, 1, 2}), HasSubstr("stage 1  .  F0 I0 F1 I1 W0 W1\n"));
-  EXPECT_THAT(draw(config::PipelineSchedule::interleaved, {2, 2, 2}),
-              HasSubstr("(p - 1)(F + B + W) / v, p = 2, v = 2, with passes of a stage F = B = W = 2 ticks"));
-  EXPECT_THAT(draw(config::PipelineSchedule::zero_bubble_h1, {4, 1, 2}), HasSubstr("it takes p micro-batches"));
-}
-
-TEST(Drawing, OfALongStepGoesOnBelowAndLeavesOutItsMiddle) {
-  const std::string text = draw(config::PipelineSchedule::gpipe, {2, 1, 100}, 60);
-  EXPECT_THAT(text, HasSubstr("\n\n(and so on)\n\n"));
-  EXPECT_THAT(text, HasSubstr("B99--"));
-  std::istringstream lines(text.substr(0, text.find("bubble")));
-  int stages = 0;
-  for (std::string line; std::getline(lines, line);) {
-    EXPECT_LE(line.size(), 60u);
-    stages += line.starts_with("stage 0") ? 1 : 0;
-  }
-  EXPECT_EQ(stages, 4);
 }
 
 TEST(Timetable, RefusesPassesThatWaitForNoneThatComes) {

@@ -148,37 +148,6 @@ TEST(SequenceParallel, FirstValuesDoNotDependOnIt) {
   }
 }
 
-// A gradient that is put off has its input gathered in its own pass: between the two, other micro-batches run.
-TEST(SequenceParallel, WhatIsGatheredForAWeightGradientIsNotKeptFromOnePassToAnother) {
-  const int m = 6;
-  Job j = dividing(2, 4, 1, m);
-  const auto usual = build(j);
-  j.settings.pipeline_schedule = config::PipelineSchedule::zero_bubble_h1;
-  const auto set = build(j);
-  EXPECT_EQ(texts(program::verify(set)), "");
-  for (int stage = 0; stage < 4; ++stage) {
-    const auto& step = set.roles[stage].step;
-    int gathers = 0;
-    for (std::size_t i = 0; i < step.size(); ++i) {
-      const auto* gather = std::get_if<program::AllGather>(&step[i].action);
-      const bool for_weights = gather != nullptr && step[i].label.phase == program::Phase::backward &&
-                               (step[i].label.what == "norm1" || step[i].label.what == "norm2");
-      if (!for_weights) continue;
-      ++gathers;
-      std::size_t read = i;
-      for (std::size_t k = i + 1; k < step.size(); ++k) {
-        program::visit_accesses(step[k].action, [&](program::Access access, const program::View& view) {
-          if (access == program::Access::read && view.buffer == gather->out.buffer) read = k;
-        });
-      }
-      EXPECT_EQ(read, i + 1) << program::title(step[i]);
-    }
-    EXPECT_EQ(gathers, 2 * m);  // of the stage's one layer
-    EXPECT_EQ(traffic_of(set, stage, "tensor", "all_gather").bytes,
-              traffic_of(usual, stage, "tensor", "all_gather").bytes);
-  }
-}
-
 TEST(SequenceParallel, VerifiesByRoleAndByRank) {
   for (const auto& [tp, pp, dp] : {std::array{2, 1, 1}, std::array{2, 2, 2}, std::array{4, 4, 1}}) {
     for (const config::Recompute recompute : {config::Recompute::none, config::Recompute::full}) {

@@ -16,36 +16,20 @@ program::View Stage::input_gradient(const program::View& dy, const Linear& layer
   return dx;
 }
 
-WeightGradient Stage::weight_product(const program::View& dy, const Linear& layer, const program::View& x,
-                                     std::optional<ParameterId> bias) const {
-  const program::Matmul product{.a = dy,
-                                .b = x,
-                                .out = gradient(layer.weight),
-                                .bias_gradient = gradient(bias),
-                                .m = layer.outputs,
-                                .n = layer.inputs,
-                                .k = d_.rows,
-                                .transpose_a = true};
-  return {product, nullptr, layer.weight_gradient, of_layer(layer.weight), bias};
-}
-
-void Stage::emit(const WeightGradient& gradient) {
-  program::Matmul product = gradient.product;
-  if (gradient.input != nullptr) product.b = gather_rows(product.b, gradient.input);
-  product.accumulate = adds();
-  emit(product, gradient.what);
-  wrote({gradient.weight, gradient.bias});
-}
-
+// Yields the gradient of a layer's weight, and with it that of its bias.
 void Stage::weight_gradient(const program::View& dy, const Linear& layer, const program::View& x,
-                            std::optional<ParameterId> bias, const char* input) {
-  WeightGradient gradient = weight_product(dy, layer, x, bias);
-  if (puts_off()) {
-    gradient.input = input;
-    chunks_[pass_.chunk].saved.at(pass_.micro_batch).put_off.push_back(gradient);
-  } else {
-    emit(gradient);
-  }
+                            std::optional<ParameterId> bias) {
+  emit(program::Matmul{.a = dy,
+                       .b = x,
+                       .out = gradient(layer.weight),
+                       .bias_gradient = gradient(bias),
+                       .m = layer.outputs,
+                       .n = layer.inputs,
+                       .k = d_.rows,
+                       .transpose_a = true,
+                       .accumulate = adds()},
+       layer.weight_gradient);
+  wrote({of_layer(layer.weight), bias});
 }
 
 program::View Stage::mlp_backward(const LayerActivations& a, const program::View& dy) {
@@ -101,37 +85,35 @@ program::View Stage::norm_backward(const program::View& dy, const Normalised& x,
 
 // `dy` is the gradient of the residual stream after the layer; returns that before it. Each input gradient is emitted
 // before the weight gradient of the same product: its reduction then runs behind the weight gradient, and what the
-// weight gradient needs of other ranks is gathered behind the input gradient. Where it is put off, so is this
-// gathering: until then a rank keeps its own rows. A norm adds what reaches the stream past it, and yields the gradient
-// of the bias that it added: projection's, and for norm1 that of the layer below (bias_below; absent where this chunk
-// does not hold it).
+// weight gradient needs of other ranks is gathered behind the input gradient. A norm adds what reaches the stream past
+// it, and yields the gradient of the bias that it added: projection's, and for norm1 that of the layer below
+// (bias_below; absent where this chunk does not hold it).
 program::View Stage::layer_backward(const LayerActivations& a, const program::View& dy,
                                     std::optional<ParameterId> bias_below) {
   const program::View dfc2 = gather_rows(dy, "fc2 output gradient");
   const program::View dfc1 = mlp_backward(a, dfc2);
   weight_gradient(dfc2, fc2_, a.activated);
-  const program::View into_fc1 = puts_off() ? a.norm2.out : gather_rows(a.norm2.out, norm2.name);
+  const program::View into_fc1 = gather_rows(a.norm2.out, norm2.name);
   const program::View dnorm2 = scatter_rows(input_gradient(dfc1, fc1_), fc1_.input_gradient);
-  weight_gradient(dfc1, fc1_, into_fc1, if_any(fc1_bias), norm2.name);
+  weight_gradient(dfc1, fc1_, into_fc1, if_any(fc1_bias));
   const program::View dmiddle = norm_backward(dnorm2, a.norm2, norm2, dy, if_any(projection_bias));
 
   const program::View dprojection = gather_rows(dmiddle, "projection output gradient");
   const program::View dattention = input_gradient(dprojection, projection_);
   weight_gradient(dprojection, projection_, a.attention);
   const program::View dqkv = attention_backward(a, dattention);
-  const program::View into_qkv = puts_off() ? a.norm1.out : gather_rows(a.norm1.out, norm1.name);
+  const program::View into_qkv = gather_rows(a.norm1.out, norm1.name);
   const program::View dnorm1 = scatter_rows(input_gradient(dqkv, qkv_), qkv_.input_gradient);
-  weight_gradient(dqkv, qkv_, into_qkv, if_any(qkv_bias), norm1.name);
+  weight_gradient(dqkv, qkv_, into_qkv, if_any(qkv_bias));
   return norm_backward(dnorm1, a.norm1, norm1, dmiddle, bias_below);
 }
 
-// From the loss to the residual stream after the last layer, whose bias is `bias`. A split pass puts no gradient of the
-// head off: it would keep the logits of as many micro-batches as there are stages, the largest tensors of all.
+// From the loss to the residual stream after the last layer, whose bias is `bias`.
 program::View Stage::head_backward(const MicroBatch& mb, std::optional<ParameterId> bias) {
   use({head_.weight});
   const program::View into_head = gather_rows(mb.final_norm.out, final_norm.name);
   const program::View dnorm = scatter_rows(input_gradient(mb.logits, head_), head_.input_gradient);
-  emit(weight_product(mb.logits, head_, into_head));
+  weight_gradient(mb.logits, head_, into_head);
   use({final_norm_gamma});
   return norm_backward(dnorm, mb.final_norm, final_norm, {}, bias);
 }
@@ -187,16 +169,6 @@ program::View Stage::backward(const Pass& pass, const program::View& dy,
   embed_backward(dx);
   tell(on_final);
   return {};
-}
-
-void Stage::backward_weight(const Pass& pass, const std::function<void(ParameterId)>& on_final) {
-  enter(pass);
-  for (const WeightGradient& gradient : chunks_[pass.chunk].saved.at(pass.micro_batch).put_off) {
-    enter_layer(gradient.weight.layer);
-    emit(gradient);
-    tell(on_final);
-  }
-  enter_layer(-1);
 }
 
 }  // namespace harness::gpt

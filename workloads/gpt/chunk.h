@@ -1,13 +1,11 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "config/settings.h"
 #include "program/layout.h"
-#include "program/operation.h"
-#include "workloads/gpt/parameters.h"
+#include "program/view.h"
 
 namespace harness::gpt {
 
@@ -24,21 +22,11 @@ struct LayerActivations {
   program::View probabilities;          // of unfused attention
 };
 
-/// The product that yields the gradient of a weight, and with it that of a bias.
-struct WeightGradient {
-  program::Matmul product;
-  const char* input = nullptr;  // what product.b is, where its rows are still to be gathered
-  const char* what = "";
-  ParameterId weight;
-  std::optional<ParameterId> bias;
-};
-
 /// What the backward pass of one micro-batch through a chunk needs.
 struct MicroBatch {
   std::vector<LayerActivations> layers;
   Normalised final_norm;
-  program::View logits;                 // hold their gradient after the loss
-  std::vector<WeightGradient> put_off;  // to a pass of their own
+  program::View logits;  // hold their gradient after the loss
 };
 
 /// Layers of the model that follow one another, which a stage runs in one pass.

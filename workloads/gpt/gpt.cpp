@@ -86,12 +86,7 @@ void emit_passes(const std::vector<TimedPass>& passes, program::ProgramBuilder& 
   const auto backward = [&](const Pass& pass) -> program::View {
     parameters.begin_backward();
     const auto on_final = [&](ParameterId parameter) { buckets.complete(parameter, pass.last); };
-    program::View result;
-    if (pass.kind == Pass::Kind::backward_weight) {
-      stage.backward_weight(pass, on_final);
-    } else {
-      result = stage.backward(pass, messages.take(pass), on_final);
-    }
+    const program::View result = stage.backward(pass, messages.take(pass), on_final);
     buckets.end_backward(pass.last);
     return result;
   };

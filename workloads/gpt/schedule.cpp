@@ -13,14 +13,14 @@ using Kind = Pass::Kind;
 
 // A schedule decides the order of the passes; which of them are the first and the last of a chunk follows from it.
 Passes with_ends_marked(Passes passes) {
-  std::map<std::pair<Kind, int>, Pass*> latest;  // by kind and chunk
+  std::map<int, Pass*> latest;  // by chunk
   for (Pass& pass : passes) {
     if (pass.kind == Kind::forward) continue;
-    Pass*& before = latest[{pass.kind, pass.chunk}];
+    Pass*& before = latest[pass.chunk];
     pass.first = before == nullptr;
     before = &pass;
   }
-  for (const auto& [what, pass] : latest) pass->last = true;
+  for (const auto& [chunk, pass] : latest) pass->last = true;
   return passes;
 }
 
@@ -43,14 +43,6 @@ Passes alternating(const Pipeline& of, int ahead) {
   return with_ends_marked(std::move(passes));
 }
 
-int bubble_of_whole_passes(const Pipeline& of) {
-  return (of.stages - 1) * (ticks_of(Kind::forward) + ticks_of(Kind::backward));
-}
-
-int bubble_of_split_passes(const Pipeline& of) {
-  return (of.stages - 1) * (ticks_of(Kind::forward) + ticks_of(Kind::backward_input) - ticks_of(Kind::backward_weight));
-}
-
 // When the passes of all stages end that another stage waits for, by the run of layers that they go through.
 class Results {
  public:
@@ -59,13 +51,10 @@ class Results {
 
   static constexpr int unknown = -1, needs_none = -2;
   int input_of(const Pass& pass, int run) const {
-    if (pass.kind == Kind::backward_weight) return needs_none;
     const int from = pass.kind == Kind::forward ? run - 1 : run + 1;
     return from < 0 || from >= runs_ ? needs_none : ends_[place(pass, from)];
   }
-  void note(const Pass& pass, int run, int end) {
-    if (pass.kind != Kind::backward_weight) ends_[place(pass, run)] = end;
-  }
+  void note(const Pass& pass, int run, int end) { ends_[place(pass, run)] = end; }
 
  private:
   std::size_t place(const Pass& pass, int run) const {
@@ -94,29 +83,32 @@ Passes interleaved(const Pipeline& of, int stage) {
   return alternating(of, 2 * (of.stages - stage - 1) + (of.chunks - 1) * of.stages);
 }
 
-Passes zero_bubble_h1(const Pipeline& of, int stage) {
-  const int behind = std::min(stage, of.micro_batches);
-  Passes passes;
-  for (Pass pass : one_forward_one_backward(of, stage)) {
-    if (pass.kind == Kind::backward) pass.kind = Kind::backward_input;
-    passes.push_back(pass);
-    if (pass.kind != Kind::forward && pass.micro_batch >= behind) {
-      passes.push_back({Kind::backward_weight, pass.micro_batch - behind});
-    }
+Passes passes_of(config::PipelineSchedule schedule, const Pipeline& pipeline, int stage) {
+  switch (schedule) {
+    case config::PipelineSchedule::one_forward_one_backward:
+      return one_forward_one_backward(pipeline, stage);
+    case config::PipelineSchedule::gpipe:
+      return gpipe(pipeline, stage);
+    case config::PipelineSchedule::interleaved:
+      return interleaved(pipeline, stage);
   }
-  for (int i = of.micro_batches - behind; i < of.micro_batches; ++i) passes.push_back({Kind::backward_weight, i});
-  return with_ends_marked(std::move(passes));
+  fail("there is no such pipeline schedule");
 }
 
-const Schedule& schedule_of(config::PipelineSchedule schedule) {
-  static constexpr std::string_view whole = "(p - 1)(F + B + W)";
-  static const std::map<config::PipelineSchedule, Schedule> table{
-      {config::PipelineSchedule::one_forward_one_backward, {one_forward_one_backward, bubble_of_whole_passes, whole}},
-      {config::PipelineSchedule::gpipe, {gpipe, bubble_of_whole_passes, whole}},
-      // In ticks of a chunk's passes as long as the others' of whole stages: v times shorter.
-      {config::PipelineSchedule::interleaved, {interleaved, bubble_of_whole_passes, "(p - 1)(F + B + W) / v"}},
-      {config::PipelineSchedule::zero_bubble_h1, {zero_bubble_h1, bubble_of_split_passes, "(p - 1)(F + B - W)"}}};
-  return table.at(schedule);
+// In ticks of a chunk's passes: with v chunks, v times shorter than those of whole stages.
+int bubble_ticks(const Pipeline& of) {
+  return (of.stages - 1) * (ticks_of(Kind::forward) + ticks_of(Kind::backward));
+}
+
+std::string bubble_text(const Pipeline& of) {
+  const int idle = bubble_ticks(of);
+  const int ticks = idle + of.micro_batches * of.chunks * (ticks_of(Kind::forward) + ticks_of(Kind::backward));
+  std::string text = fmt::format("each stage has nothing to do for {} of {} ticks, {:.1f} % of the step", idle, ticks,
+                                 100.0 * idle / ticks);
+  if (of.stages == 1) return text + " (one stage)";
+  if (of.chunks == 1) return text + fmt::format("; (p - 1)(F + B + W), p = {}, with F = B = W = 1 tick", of.stages);
+  return text + fmt::format("; (p - 1)(F + B + W) / v, p = {}, v = {}, with passes of a stage F = B = W = {} ticks",
+                            of.stages, of.chunks, of.chunks);
 }
 
 std::vector<std::vector<TimedPass>> timetable(const std::vector<Passes>& of_stages) {
@@ -167,7 +159,7 @@ int busy_ticks(const std::vector<TimedPass>& passes) {
 std::vector<std::vector<TimedPass>> timetable(config::PipelineSchedule schedule, const Pipeline& pipeline) {
   std::vector<Passes> of_stages;
   for (int stage = 0; stage < pipeline.stages; ++stage) {
-    of_stages.push_back(schedule_of(schedule).passes(pipeline, stage));
+    of_stages.push_back(passes_of(schedule, pipeline, stage));
   }
   return timetable(of_stages);
 }

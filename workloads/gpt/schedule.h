@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "config/settings.h"
@@ -10,9 +10,7 @@ namespace harness::gpt {
 
 /// One pass of a micro-batch through the layers of one model chunk of a pipeline stage.
 struct Pass {
-  /// A backward pass may be split: into the gradients of what the layers read, which other stages wait for, and those
-  /// of the weights, which nobody does.
-  enum class Kind : std::uint8_t { forward, backward, backward_input, backward_weight };
+  enum class Kind : std::uint8_t { forward, backward };
   Kind kind = Kind::forward;
   int micro_batch = 0;
   int chunk = 0;       // of the stage
@@ -21,7 +19,8 @@ struct Pass {
   bool operator==(const Pass&) const = default;
 };
 
-/// What a pass takes where all are equally long: forward, the gradients of inputs and those of weights one tick each.
+/// The length of a pass where all chunks are equally long: a forward pass takes one tick, the gradients of inputs and
+/// those of weights in a backward pass one tick each.
 int ticks_of(Pass::Kind kind);
 
 struct Pipeline {
@@ -31,7 +30,7 @@ struct Pipeline {
 };
 
 /// The passes of a stage in the order in which it runs them. Backward passes of a chunk follow the order of its forward
-/// passes, and so do those of weights: whatever the schedule, gradients add up in the same order.
+/// passes: whatever the schedule, gradients add up in the same order.
 using Passes = std::vector<Pass>;
 
 /// All forward passes, then all backward passes (Huang et al. 2019, "GPipe"). Keeps all micro-batches in flight.
@@ -43,22 +42,16 @@ Passes one_forward_one_backward(const Pipeline& pipeline, int stage);
 /// 1F1B over several chunks of a stage (section 2.2.2 there): p micro-batches go through one chunk, then through the
 /// next. micro_batches is a multiple of p.
 Passes interleaved(const Pipeline& pipeline, int stage);
-/// ZB-H1 (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", section 2): 1F1B with split backward passes. Stage s puts
-/// the gradients of weights off by s micro-batches, so p of them are in flight on every stage.
-Passes zero_bubble_h1(const Pipeline& pipeline, int stage);
+/// The passes of a stage by one of these schedules.
+Passes passes_of(config::PipelineSchedule schedule, const Pipeline& pipeline, int stage);
 
-/// What is known of a schedule.
-struct Schedule {
-  Passes (*passes)(const Pipeline& pipeline, int stage) = nullptr;
-  /// Ticks in which a stage has nothing to do, where every pass takes ticks_of() it.
-  int (*bubble)(const Pipeline& pipeline) = nullptr;
-  /// The same in times of a stage's forward pass F, gradients of inputs B and gradients of weights W, with p stages of
-  /// v chunks.
-  std::string_view bubble_formula = "";
-};
-const Schedule& schedule_of(config::PipelineSchedule schedule);
+/// Ticks in which a stage has nothing to do, by any of these schedules.
+int bubble_ticks(const Pipeline& pipeline);
+/// The bubble in words: how long it is, its share of the step, and its formula for any times of a stage's forward pass
+/// F, gradients of inputs B and gradients of weights W, with p stages of v chunks.
+std::string bubble_text(const Pipeline& pipeline);
 
-/// A pass in a step in which every pass takes ticks_of() it and messages take none.
+/// A pass in a step in which every pass takes ticks_of() its kind and messages take no time.
 struct TimedPass {
   Pass pass;
   int begin = 0, end = 0;
@@ -67,10 +60,10 @@ struct TimedPass {
 /// By stage: every stage runs its passes in their order, each as soon as its input is there. Throws Error if one waits
 /// for a pass that never comes.
 std::vector<std::vector<TimedPass>> timetable(const std::vector<Passes>& of_stages);
-/// The tick at which the last pass ends, and those in which a stage has something to do.
-int length_of(const std::vector<std::vector<TimedPass>>& timed);
-int busy_ticks(const std::vector<TimedPass>& passes);
-/// Of a schedule on a pipeline.
 std::vector<std::vector<TimedPass>> timetable(config::PipelineSchedule schedule, const Pipeline& pipeline);
+/// The tick at which the last pass ends.
+int length_of(const std::vector<std::vector<TimedPass>>& timed);
+/// The ticks in which a stage has something to do.
+int busy_ticks(const std::vector<TimedPass>& passes);
 
 }  // namespace harness::gpt

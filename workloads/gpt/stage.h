@@ -79,8 +79,6 @@ class Stage {
   /// where passes do not add their gradients up.
   program::View backward(const Pass& pass, const program::View& gradient,
                          const std::function<void(ParameterId)>& on_final);
-  /// The gradients that the split backward pass of this micro-batch has put off.
-  void backward_weight(const Pass& pass, const std::function<void(ParameterId)>& on_final);
 
   program::View activation(std::string name);  // a fresh [own_rows, hidden]
 
@@ -159,13 +157,8 @@ class Stage {
 
   // Backward: `dy` is the gradient of a part's result, what is returned that of its input.
   program::View input_gradient(const program::View& dy, const Linear& layer, const program::View& before_gelu = {});
-  WeightGradient weight_product(const program::View& dy, const Linear& layer, const program::View& x,
-                                std::optional<ParameterId> bias = {}) const;
-  void emit(const WeightGradient& gradient);
-  // Of a layer: at once, or in a pass of its own where the backward pass is split.
   void weight_gradient(const program::View& dy, const Linear& layer, const program::View& x,
-                       std::optional<ParameterId> bias = {}, const char* input = nullptr);
-  bool puts_off() const { return pass_.kind == Pass::Kind::backward_input; }
+                       std::optional<ParameterId> bias = {});
   program::View mlp_backward(const LayerActivations& a, const program::View& dy);  // to fc1's output
   program::View attention_backward(const LayerActivations& a, const program::View& dy);
   program::View norm_backward(const program::View& dy, const Normalised& x, const Norm& norm,
