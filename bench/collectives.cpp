@@ -84,7 +84,6 @@ void sizes(benchmark::internal::Benchmark* b) {
 }
 BENCHMARK_CAPTURE(all_reduce, ring, config::AllReduceAlgorithm::ring)->Apply(sizes);
 BENCHMARK_CAPTURE(all_reduce, halving_doubling, config::AllReduceAlgorithm::halving_doubling)->Apply(sizes);
-BENCHMARK_CAPTURE(all_reduce, bcube, config::AllReduceAlgorithm::bcube)->Apply(sizes);
 BENCHMARK(reduce_scatter)->Apply(sizes);
 BENCHMARK(all_gather)->Apply(sizes);
 

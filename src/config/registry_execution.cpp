@@ -9,10 +9,8 @@
 namespace harness::config {
 namespace {
 
-constexpr std::array<Choice<AllReduceAlgorithm>, 3> allreduce_choices{
-    {{"ring", AllReduceAlgorithm::ring},
-     {"halving_doubling", AllReduceAlgorithm::halving_doubling},
-     {"bcube", AllReduceAlgorithm::bcube}}};
+constexpr std::array<Choice<AllReduceAlgorithm>, 2> allreduce_choices{
+    {{"ring", AllReduceAlgorithm::ring}, {"halving_doubling", AllReduceAlgorithm::halving_doubling}}};
 constexpr std::array<Choice<AttentionKind>, 2> attention_choices{
     {{"fused", AttentionKind::fused}, {"unfused", AttentionKind::unfused}}};
 constexpr std::array<Choice<HostBinding>, 4> binding_choices{{{"auto", HostBinding::automatic},

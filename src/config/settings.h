@@ -38,7 +38,7 @@ enum class ShardingGroup : std::uint8_t {
   data,  // all
   node,  // those that share a node; each node has all parts
 };
-enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling, bcube };
+enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling };
 /// Which CPUs of its node a worker may use, and which memory it takes first.
 enum class HostBinding : std::uint8_t {
   automatic,  // the CPUs near its GPU; without one, whole cores of its own where there are enough; memory as usual

@@ -39,12 +39,12 @@ TEST(Variables, AnEntryIsWhole) {
   EXPECT_EQ(output_of({.name = "allreduce_algorithm"}),
             "allreduce_algorithm\n"
             "  Gloo's algorithm for all-reduces above 4 KiB (NCCL's is nccl_algo)\n"
-            "  values     ring, halving_doubling, bcube\n"
+            "  values     ring, halving_doubling\n"
             "  default    ring\n"
             "  backends   cpu\n"
             "  workloads  gpt, collective\n"
             "  swept      yes\n"
-            "  example    sweep: {allreduce_algorithm: [halving_doubling, bcube]}\n");
+            "  example    sweep: {allreduce_algorithm: [halving_doubling]}\n");
   EXPECT_THAT(output_of({.name = "nccl_algo"}), HasSubstr("sets       NCCL_ALGO in the workers' environment"));
   EXPECT_THAT(output_of({.name = "gemm"}), HasSubstr("also from_model"));
   EXPECT_THAT(output_of({.name = "workload"}), HasSubstr("no: the same for all cases"));

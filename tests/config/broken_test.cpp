@@ -109,7 +109,7 @@ std::vector<Broken> broken_configs() {
       {"UnknownPreset", with("{layers: 4, hidden: 128, heads: 4, vocab: 2048, sequence: 128}", "gpt3-1.3B"),
        "3:8: model", "did you mean gpt3-1.3b?"},
       {"UnknownValue", with("[halving_doubling]", "[halving]"), "16:25: sweep.allreduce_algorithm[0]",
-       "allowed: ring, halving_doubling, bcube … did you mean halving_doubling?"},
+       "allowed: ring, halving_doubling … did you mean halving_doubling?"},
       {"NoBool", with("[false]", "[nope]"), "15:25: sweep.overlap_grad_reduce[0]", "allowed: true, false"},
       {"ModelBeyond64Bits", with("hidden: 128, heads: 4, vocab: 2048", "hidden: 100000000, heads: 4, vocab: 100000000"),
        "3:8: model", "found a model of about 4.9e+17 parameters … lower hidden"},

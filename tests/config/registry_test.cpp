@@ -50,7 +50,7 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"prefetch_layers", {"0", "1", "4"}},
     {"overlap_param_gather", {"true", "false"}},
     {"grad_reduce_precision", {"fp32", "bf16"}},
-    {"allreduce_algorithm", {"ring", "halving_doubling", "bcube"}},
+    {"allreduce_algorithm", {"ring", "halving_doubling"}},
     {"threads", {"auto", "3"}},
     {"host_binding", {"auto", "none", "numa", "core"}},
     {"repeat_batch", {"true", "false"}},

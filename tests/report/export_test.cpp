@@ -28,7 +28,7 @@ store::Result proven_sweep() {
       {"precision=bf16", "micro_batch_size=2", "micro_batch_size=4",
        "layout={tensor_parallel: 2, pipeline_parallel: 4}", "overlap_grad_reduce=true", "bucket_size=50 MiB",
        "attention=fused", "cuda_graph=true", "nccl_algo=AllReduce:Tree", "nccl_buffsize=8 MiB", "nccl_collnet=true",
-       "env={NCCL_IB_TIMEOUT: 23, TORCH_NOTE: \"it's; fine\"}", "allreduce_algorithm=bcube",
+       "env={NCCL_IB_TIMEOUT: 23, TORCH_NOTE: \"it's; fine\"}", "allreduce_algorithm=halving_doubling",
        "nccl_proto=AllReduce:LL128", "global_batch_size=32"},
       {1, 1, 0.6, 0.9, 0.85, 0.95, 0.93, 0.92, 0.91, 0.97, 0.96, 0.94, 0.95, 0.9, 0.9, 1.1, 0.999});
   result.backend = "cuda";

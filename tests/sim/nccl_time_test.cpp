@@ -204,7 +204,7 @@ TEST(Known, IsWhatTheProgramShowsAndWhatNcclsModelHas) {
   all.attention_engine = 1;
   all.cuda_graph = false;
   all.threads = 2;
-  all.allreduce_algorithm = config::AllReduceAlgorithm::bcube;
+  all.allreduce_algorithm = config::AllReduceAlgorithm::halving_doubling;
   EXPECT_THAT(disregarded(all), ::testing::UnorderedElementsAre("attention_engine", "cuda_graph", "threads",
                                                                 "allreduce_algorithm", "env"));
 }

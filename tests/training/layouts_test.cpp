@@ -191,13 +191,9 @@ TEST(Layouts, AllReduceAlgorithmsTrainAlike) {
   s.global_batch_size = 8;
   s.micro_batch_size = 2;
   const auto reference = train(s, test::layout_of(1, 1, 4));
-  for (const auto algorithm : {config::AllReduceAlgorithm::halving_doubling, config::AllReduceAlgorithm::bcube}) {
-    s.allreduce_algorithm = algorithm;
-    expect_equal(train(s, test::layout_of(1, 1, 4)), reference, 1e-5,
-                 fmt::format("algorithm {}", static_cast<int>(algorithm)));
-    expect_equal(train(s, test::layout_of(2, 1, 2)), reference, 1e-5,
-                 fmt::format("algorithm {}, TP 2", static_cast<int>(algorithm)));
-  }
+  s.allreduce_algorithm = config::AllReduceAlgorithm::halving_doubling;
+  expect_equal(train(s, test::layout_of(1, 1, 4)), reference, 1e-5, "DP 4");
+  expect_equal(train(s, test::layout_of(2, 1, 2)), reference, 1e-5, "TP 2 DP 2");
 }
 
 TEST(Layouts, Bf16TrainsAlikeWithinItsPrecision) {

@@ -149,11 +149,9 @@ Transfer make_all_reduce(const ContextPointer& context, backend::Tensor in, back
         data.type, [&](auto tag) { transfer = all_reduce_by_halving<decltype(tag)>(context, in, data, reduction); });
     return transfer;
   }
-  const auto by = algorithm == config::AllReduceAlgorithm::bcube ? gloo::AllreduceOptions::Algorithm::BCUBE
-                                                                 : gloo::AllreduceOptions::Algorithm::RING;
   return {.finish = [=] {
     gloo::AllreduceOptions options(context);
-    options.setAlgorithm(by);
+    options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
     with_width(data.type, [&](auto tag) {
       using T = decltype(tag);
       if (in.data != data.data) options.setInput(in.as<T>(), in.count);

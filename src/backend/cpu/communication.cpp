@@ -118,16 +118,8 @@ struct Communication::State {
   }
 
   Links links_for(const program::Action& action) const {
-    if (const auto* a = std::get_if<program::AllReduce>(&action)) {
-      switch (algorithm_for(*a)) {
-        case config::AllReduceAlgorithm::ring:
-          return Links::ring;
-        case config::AllReduceAlgorithm::halving_doubling:
-          return Links::halving;
-        case config::AllReduceAlgorithm::bcube:
-          return Links::all;
-      }
-    }
+    if (const auto* a = std::get_if<program::AllReduce>(&action))
+      return algorithm_for(*a) == config::AllReduceAlgorithm::ring ? Links::ring : Links::halving;
     const bool ring =
         std::holds_alternative<program::AllGather>(action) || std::holds_alternative<program::ReduceScatter>(action);
     return ring ? Links::ring : Links::all;

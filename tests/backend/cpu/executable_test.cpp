@@ -92,8 +92,7 @@ double seconds_of(const std::function<void()>& f) {
 }
 
 TEST(Failures, ARankThatGoesAwayIsPeerLostAndNamesTheOperation) {
-  for (const auto algorithm : {config::AllReduceAlgorithm::ring, config::AllReduceAlgorithm::halving_doubling,
-                               config::AllReduceAlgorithm::bcube}) {
+  for (const auto algorithm : {config::AllReduceAlgorithm::ring, config::AllReduceAlgorithm::halving_doubling}) {
     const program::Program program = all_reduce_program(100000);
     program::Layout layout;
     layout[program::Axis::data] = 3;
