@@ -31,28 +31,18 @@ void control(const Summary& summary, Warnings& warnings) {
 }
 
 void losses(const store::Result& result, Warnings& warnings) {
-  std::map<std::int32_t, int> not_finite, not_falling;  // case -> blocks
+  std::map<std::int32_t, int> not_finite;  // case -> blocks
   for (std::size_t i = 0; i < result.blocks.size() && i < result.losses.size(); ++i) {
     const store::ResultBlock& block = result.blocks[i];
     const std::vector<float>& values = result.losses[i];
     if (block.status != store::BlockStatus::ok || values.empty()) continue;
-    if (!std::ranges::all_of(values, [](float loss) { return std::isfinite(loss); })) {
-      ++not_finite[block.case_index];
-      continue;
-    }
-    const bool same_batch = result.setting(result.at(block), "repeat_batch") == "true";
-    if (same_batch && values.size() > 1 && !(values.back() < values.front())) ++not_falling[block.case_index];
+    const bool finite = std::ranges::all_of(values, [](float loss) { return std::isfinite(loss); });
+    if (!finite) ++not_finite[block.case_index];
   }
   for (const auto& [case_index, blocks] : not_finite) {
     warnings.push_back(
         fmt::format("{}: the loss is not a finite number in {} of its blocks. These steps did not train, so do not "
                     "rely on their time. Try precision: fp32; if the loss stays so, please report it.",
-                    result.case_at(case_index).name, blocks));
-  }
-  for (const auto& [case_index, blocks] : not_falling) {
-    warnings.push_back(
-        fmt::format("{}: the loss does not fall in {} of its blocks, although every step trains on the same batch. Use "
-                    "more steps; if the loss still does not fall, please report it.",
                     result.case_at(case_index).name, blocks));
   }
 }

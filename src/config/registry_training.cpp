@@ -322,12 +322,6 @@ std::vector<Variable> training_variables() {
        .workloads = only_gpt,
        .words = {.megatron = fusion_for_megatron, .pytorch = fusion_for_pytorch},
        .synonyms = {{"bias_gelu_fusion"}, {"bias_dropout_fusion"}, {"torch_compile"}, {"compile"}}}));
-  rows.push_back(true_or_false(&Settings::repeat_batch,
-                               {.name = "repeat_batch",
-                                .help = "train every step on the first step's batch, so that the loss must fall",
-                                .backends = everywhere,
-                                .mathematics = Mathematics::another,
-                                .workloads = only_gpt}));
   return rows;
 }
 

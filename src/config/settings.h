@@ -100,7 +100,6 @@ struct Settings {
   bool cuda_graph = true;     // the step is captured once and launched as one
   int threads = 0;            // 0: cores / ranks on the node
   HostBinding host_binding = HostBinding::automatic;
-  bool repeat_batch = false;                // every step trains on the batch of step 0
   std::map<std::string, std::string> nccl;  // by variable name (nccl_algo); absent: left to NCCL
   std::set<Fault> mended;                   // of a prediction's faults
   std::map<std::string, std::string> env;   // the variable `env`: any other environment variable, by its own name

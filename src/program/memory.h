@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "program/view.h"
 
@@ -18,6 +20,18 @@ class InputSource {
   virtual ~InputSource() = default;
   /// `buffer` is the name of an input buffer; `to` is its whole extent.
   virtual void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const = 0;
+};
+
+/// Trains every step on the batch of step 0, so that the loss must fall.
+class RepeatedBatch : public InputSource {
+ public:
+  explicit RepeatedBatch(std::unique_ptr<InputSource> batches) : batches_(std::move(batches)) {}
+  void fill(const std::string& buffer, std::int64_t /*step*/, std::span<std::byte> to) const override {
+    batches_->fill(buffer, 0, to);
+  }
+
+ private:
+  std::unique_ptr<InputSource> batches_;
 };
 
 /// The memory of one rank's Program between steps. The spans are as long as the view, in bytes.

@@ -208,7 +208,7 @@ std::string loss_line(const store::Result& result, const analysis::Summary& summ
   if (!result.points.empty()) return "";  // nothing is trained
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.blocks == 0 || !std::isfinite(row.first_loss)) continue;
-    const bool rises = row.last_loss >= row.first_loss && result.setting(result.at(row), "repeat_batch") != "true";
+    const bool rises = row.last_loss >= row.first_loss;
     return fmt::format("Loss of {}: {:.4f} at its first step, {:.4f} after {}.{}", row.name, row.first_loss,
                        row.last_loss, result.warmup_steps + result.steps,
                        rises ? " The tokens are random, so it need not fall." : "");

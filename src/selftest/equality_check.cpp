@@ -15,6 +15,7 @@ const config::Model small{"small", 2, 128, 2, 256, 64};
 struct Way {
   config::Settings settings;
   bool tuned = false;
+  bool repeat_batch = false;
 };
 
 struct Trained {
@@ -79,7 +80,10 @@ class Equality {
 
   Trained train(const Way& way, int steps) const {
     OneRank job(subject_, small, way.settings,
-                {.seed = options_.seed, .threads = options_.threads, .tuning_s = way.tuned ? checked_tuning_s : 0});
+                {.seed = options_.seed,
+                 .threads = options_.threads,
+                 .tuning_s = way.tuned ? checked_tuning_s : 0,
+                 .repeat_batch = way.repeat_batch});
     Trained t;
     static_cast<void>(job.run(1));
     t.gradient = job.read("gradient");
@@ -130,10 +134,8 @@ class Equality {
   void loss_falls(config::Precision precision) {
     CheckLine& l = line("the loss falls on a repeated batch", precision, 0);
     ++l.cases;
-    config::Settings s = base(precision);
-    s.repeat_batch = true;
     try {
-      const Trained t = train({s}, 40);
+      const Trained t = train({.settings = base(precision), .repeat_batch = true}, 40);
       const double first = t.losses.front(), last = t.losses.back();
       const double expected = std::log(static_cast<double>(small.vocab));  // of a model that knows nothing
       l.notes.push_back(fmt::format("from {:.4f} to {:.4f} in {} steps", first, last, t.losses.size()));

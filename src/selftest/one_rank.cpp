@@ -20,6 +20,7 @@ OneRank::OneRank(const backend::Backend& backend, const config::Model& model, co
   request_.timeout_s = options.timeout_s;
   if (options.tuning_s > 0) tune(backend, options);
   inputs_ = workloads::make_inputs(model, settings, {}, {}, options.seed);
+  if (options.repeat_batch) inputs_ = std::make_unique<program::RepeatedBatch>(std::move(inputs_));
   executable_ = backend.create(request_);
   std::vector<RendezvousMessage> to_itself;
   for (const RendezvousMessage& m : executable_->publish()) to_itself.push_back({0, m.key, m.bytes});

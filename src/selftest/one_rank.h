@@ -17,6 +17,7 @@ class OneRank {
     double timeout_s = 120;   // for one step
     double tuning_s = 0;      // about how long the backend may time its choices first; 0: it takes its defaults
     backend::Tuning known{};  // choices that were timed before
+    bool repeat_batch = false;  // every step trains on the batch of step 0
   };
   /// Throws Error.
   OneRank(const backend::Backend& backend, const config::Model& model, const config::Settings& settings,

@@ -23,14 +23,14 @@ class SummaryTest : public ::testing::Test {
     result.rounds = rounds;
     result.warmup_steps = 1;
     result.steps = 3;
-    result.variables = {"micro_batch_size", "repeat_batch"};
+    result.variables = {"micro_batch_size"};
     std::vector<std::string> names{"baseline", "baseline_again"};
     names.insert(names.end(), changes.begin(), changes.end());
     for (const auto& name : names) {
       store::ResultCase row;
       row.name = name;
       row.status = store::CaseStatus::ok;
-      row.settings = {"1", "false"};
+      row.settings = {"1"};
       row.ranks = 4;
       row.tokens_per_step = 1000;
       row.model_flop_per_step = 8e9;

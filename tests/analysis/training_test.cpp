@@ -15,8 +15,8 @@ class Training : public SummaryTest {
   // Case 2 is much faster than the baseline.
   store::Result with(const std::string& precision) {
     store::Result result = ordinary();
-    result.variables = {"precision", "repeat_batch", "global_batch_size"};
-    for (auto& row : result.cases) row.settings = {precision, "false", "8"};
+    result.variables = {"precision", "global_batch_size"};
+    for (auto& row : result.cases) row.settings = {precision, "8"};
     for (const std::int32_t i : {0, 2, 3}) result.gradients.push_back({i, 4, 2});
     return result;
   }
@@ -84,8 +84,7 @@ TEST_F(Training, AnotherTrainingIsNotCompared) {
     change(result.cases[2]);
     return result;
   };
-  for (const store::Result& result : {changed([](store::ResultCase& c) { c.settings[1] = "true"; }),
-                                      changed([](store::ResultCase& c) { c.settings[2] = "16"; }),
+  for (const store::Result& result : {changed([](store::ResultCase& c) { c.settings[1] = "16"; }),
                                       changed([](store::ResultCase& c) { c.tokens_per_step = 2000; })}) {
     const Findings findings = find_all(result);
     const CaseSummary& row = findings.summary.cases[2];

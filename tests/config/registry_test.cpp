@@ -53,7 +53,6 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"allreduce_algorithm", {"ring", "halving_doubling"}},
     {"threads", {"auto", "3"}},
     {"host_binding", {"auto", "none", "numa", "core"}},
-    {"repeat_batch", {"true", "false"}},
     {"nccl_algo", {"default", "Ring", "AllReduce:Tree,Ring;AllGather:Ring", "^NVLS,PAT"}},
     {"nccl_proto", {"default", "LL,Simple", "Simple;AllReduce:LL128"}},
     {"attention", {"fused", "unfused"}},

@@ -24,7 +24,6 @@ class TokenSource : public program::InputSource {
         batch_(gpt::global_batch(settings, layout)),
         local_(batch_ / layout[program::Axis::data]),
         first_(local_ * at[program::Axis::data]),
-        repeat_(settings.repeat_batch),
         seed_(seed) {}
 
   void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
@@ -34,7 +33,6 @@ class TokenSource : public program::InputSource {
     }
     const std::int64_t shift = buffer == gpt::labels_buffer ? 1 : 0;
     auto* out = reinterpret_cast<std::int32_t*>(to.data());
-    if (repeat_) step = 0;
     for (std::int64_t sample = 0; sample < local_; ++sample) {
       const std::int64_t number = (step * batch_ + first_ + sample) * (model_.sequence + 1);
       for (std::int64_t t = 0; t < model_.sequence; ++t) {
@@ -49,7 +47,6 @@ class TokenSource : public program::InputSource {
   static constexpr std::uint64_t token_stream = 1;  // stream 0 numbers the parameters
   config::Model model_;
   std::int64_t batch_, local_, first_;
-  bool repeat_;
   std::uint64_t seed_;
 };
 
