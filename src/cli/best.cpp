@@ -220,9 +220,7 @@ Best find_best(const plan::Plan& plan, std::size_t wanted, std::size_t limit,
          config::name_of(plan.experiment.backend));
   if (plan.experiment.baseline.workload != config::training_workload)
     fail("--best ranks training steps; workload {} repeats one operation", plan.experiment.baseline.workload);
-  plan::Plan steady = plan;
-  steady.experiment.jitter = {};  // steps are ranked without it, so none is drawn
-  return Search(steady, limit, say).fastest(wanted);
+  return Search(plan, limit, say).fastest(wanted);
 }
 
 }  // namespace harness::cli

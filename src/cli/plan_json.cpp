@@ -33,11 +33,6 @@ Json json_of(const PredictedCase& predicted) {
            {"predicted_overlapped_communication_seconds", split.overlapped_s},
            {"predicted_critical_path", json_of(prediction.critical_path)}};
   if (predicted.mfu) out["predicted_mfu"] = *predicted.mfu;
-  if (prediction.jittered) {
-    out["predicted_with_jitter"] = {{"mean_step_seconds", prediction.jittered->mean_s()},
-                                    {"deviation_seconds", prediction.jittered->deviation_s()},
-                                    {"draws", prediction.jittered->step_s.size()}};
-  }
   const sim::Trust& trust = predicted.trust;
   if (const auto& error = trust.errors.step) {
     out["expected_error"] = error->mean;

@@ -97,29 +97,10 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {
   return cases;
 }
 
-namespace {
-
-std::string in_words(const config::Jitter& jitter) {
-  return fmt::format("{} steps in which what each operation of each rank takes varies by {} (jitter, seed {})",
-                     sim::jitter_draws, percent(jitter.per_operation), jitter.seed);
-}
-
-// "1.262 s +/- 0.004 s, +1.1 %": mean, deviation, and against the step without jitter.
-std::string jittered_text(const sim::Prediction& p) {
-  return fmt::format("{} +/- {}, {:+.1f} %", show_seconds(p.jittered->mean_s()),
-                     show_seconds(p.jittered->deviation_s()), 100 * (p.jittered->mean_s() / p.step_s - 1));
-}
-
-}  // namespace
-
 void leave_out_unpredicted(plan::Plan& plan) {
   const std::vector<PredictedCase> predicted = predict_cases(plan);
   for (std::size_t i = 0; i < predicted.size(); ++i) {
     if (!predicted[i].unknown.empty()) plan.cases[i].impossible = predicted[i].unknown;
-    if (predicted[i].step && predicted[i].step->jittered) {
-      plan.cases[i].notes.push_back(fmt::format("with jitter a step takes {}: mean and deviation of {}",
-                                                jittered_text(*predicted[i].step), in_words(plan.experiment.jitter)));
-    }
   }
   plan::require_baseline(plan);
   plan::schedule_blocks(plan);
@@ -211,7 +192,6 @@ std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCas
   std::set<std::string> unknown;
   report::Table table;
   table.columns = {{"case", true}, {"predicted step"}, {"change"}, {"MFU"}, {"computing"}, {"exposed"}, {"idle"}};
-  if (p.experiment.jitter.on()) table.columns.push_back({"with jitter"});
   for (std::size_t i = 0; i < p.cases.size(); ++i) {
     if (!p.cases[i].is_possible()) continue;
     if (!predicted[i].step) {
@@ -225,15 +205,10 @@ std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCas
     table.rows.push_back({p.cases[i].name, show_seconds(x.step_s), predicted[i].change ? change_text(predicted[i]) : "",
                           predicted[i].mfu ? percent(*predicted[i].mfu) : "", share(x.split.compute_s),
                           share(x.split.exposed_s), share(x.split.idle_s)});
-    if (x.jittered) table.rows.back().emplace_back(jittered_text(x));
   }
   std::string text = fmt::format("\n{}\n{}", predicted_heading(p), table.text());
   text +=
       "computing, exposed, idle: shares of the step, mean over the ranks. exposed: communication and no computation.\n";
-  if (p.experiment.jitter.on()) {
-    text += fmt::format("with jitter: mean, deviation and difference of {}. All other numbers are without it.\n",
-                        in_words(p.experiment.jitter));
-  }
   if (predicted[0].step)
     text += fmt::format("critical path of the baseline: {}\n", in_words(predicted[0].step->critical_path));
   text += errors_text(p.experiment, predicted);

@@ -120,7 +120,6 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
                    "of predictions: what a software gets of what the hardware promises",
                    "a file's name in calibration/, or a path", "harness"),
       faults_field(e.faults, fault, problems),
-      jitter_field(e.jitter),
       Field::other("baseline", Takes::values, {}, "one value per variable", "", "each variable's default").required(),
       Field::other("sweep", Takes::lists, {}, "the values to try; each is one case"),
       Field::other("combine", Takes::maps, {}, "a list of maps: several variables changed together, each map one case",
@@ -133,15 +132,6 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
       Field::scalar("output", output, "the result file; {name} and {date} are replaced", "a file's path",
                     Experiment().output),
   };
-}
-
-// Only a prediction can state what it is about.
-void check_jitter(const YamlNode& root, const Experiment& e, Problems& problems) {
-  const YamlNode* given = root.find("jitter");
-  if (given == nullptr || problems.concern("backend") || traits_of(e.backend).predicts()) return;
-  problems.add(
-      given->key_place, "jitter",
-      fmt::format("backend {} measures what varies; jitter is for predictions (backend: sim)", name_of(e.backend)));
 }
 
 // What is mended must have been stated as wrong, and only a prediction can state it.
@@ -193,7 +183,6 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   }
   read_variables(root, e, problems);
   check_faults(root, e, problems);
-  check_jitter(root, e, problems);
 }
 
 // Without a text, that of the file.

@@ -11,7 +11,6 @@
 #include "config/cost.h"
 #include "config/faults.h"
 #include "config/hardware.h"
-#include "config/jitter.h"
 #include "config/registry.h"
 #include "config/settings.h"
 
@@ -100,7 +99,6 @@ struct Experiment {
   Fabric fabric;                           // given in the file, over the hardware's
   std::optional<Calibration> calibration;  // of predictions
   Faults faults;                           // of predictions, in the cluster as it was found
-  Jitter jitter;                           // of predictions
   std::string text;                        // the file, verbatim
   std::string path;
   std::string baseline_place;  // where the baseline's layout (else the baseline) stands: file:line:column, for messages

@@ -29,8 +29,6 @@ struct FaultBeingRead {
 };
 Field faults_field(Faults& faults, FaultBeingRead& one, Problems& problems);
 
-Field jitter_field(Jitter& jitter);
-
 Field measure_field(Measure& measure, Problems& problems);
 
 /// The hardware file that `text` names: hardware/NAME.yaml beside the configuration `config_path`, or a path, relative

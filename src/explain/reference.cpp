@@ -48,7 +48,6 @@ config::Experiment healthy_experiment(const store::Result& result) {
     fail("nothing says what its GPUs promise; name them in the configuration (`hardware: h100-sxm`) and measure again");
   e.backend = config::BackendKind::sim;
   e.faults = {};
-  e.jitter = {};
   return e;
 }
 

@@ -187,7 +187,6 @@ class Mover {
     overrides.insert(overrides.end(), {"backend=sim", fmt::format("hardware={}", hardware)});
     there_.experiment = config::load_recorded(result.config_text, result.config_path, overrides);
     there_.experiment.faults = {};
-    there_.experiment.jitter = {};
     there_.experiment.fabric = {};  // what the configuration states is the fabric that the result is from
   }
 

@@ -26,7 +26,6 @@ Prediction predict(const Simulation& simulation) {
   }
   prediction.largest_message_bytes = simulation.largest_message_bytes();
   prediction.critical_path = simulation.critical_path();
-  prediction.jittered = simulation.jittered();
   return prediction;
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "program/step_split.h"
 #include "sim/critical_path.h"
 #include "sim/simulation.h"
@@ -14,7 +12,6 @@ struct Prediction {
   program::StepSplit split;          // mean over the ranks
   double largest_message_bytes = 0;  // of a collective
   CriticalPath critical_path;
-  std::optional<JitteredSteps> jittered;  // all else is without jitter
 };
 Prediction predict(const Simulation& simulation);
 

@@ -65,14 +65,6 @@ Simulation::Simulation(const program::ProgramSet& programs, const config::Settin
   for (int c = 0; std::cmp_less(c, classes_.list().size()); ++c) held_.push_back(held(step_, classes_, cost, c));
   critical_path_ = sim::critical_path(step_, classes_, cost, held_);
   critical_path_.host += ticks_of(calibration.software.step_s);
-  if (!experiment.jitter.on()) return;
-  std::vector<std::vector<Cost>> alone(classes_.list().size());
-  for (int c = 0; std::cmp_less(c, alone.size()); ++c) {
-    for (program::OperationId id = 0; std::cmp_less(id, classes_.program(c).step.size()); ++id)
-      alone[c].push_back(cost(c, id));
-  }
-  jittered_ = draw_steps(classes_, alone, experiment.jitter);
-  for (double& step_s : jittered_->step_s) step_s += calibration.software.step_s;
 }
 
 std::vector<program::Interval> Simulation::intervals(int rank_class) const {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "config/experiment.h"
@@ -10,7 +9,6 @@
 #include "sim/engine.h"
 #include "sim/faults.h"
 #include "sim/held.h"
-#include "sim/jitter.h"
 #include "sim/link_time.h"
 #include "sim/rank_classes.h"
 
@@ -43,8 +41,6 @@ class Simulation {
   double step_s() const { return step_s_; }
   /// Of a collective; 0: there is none.
   double largest_message_bytes() const { return largest_message_bytes_; }
-  /// What becomes of the step with the experiment's jitter, if it has any.
-  const std::optional<JitteredSteps>& jittered() const { return jittered_; }
   /// Of the same length.
   const CriticalPath& critical_path() const { return critical_path_; }
   /// Of the ranks of a class, as Executable::run_profiled() gives a measured step's, but that a computation which stood
@@ -59,7 +55,6 @@ class Simulation {
   SimulatedStep step_;
   std::vector<std::vector<Held>> held_;  // by class
   CriticalPath critical_path_;
-  std::optional<JitteredSteps> jittered_;
   double step_s_ = 0, largest_message_bytes_ = 0;
 };
 

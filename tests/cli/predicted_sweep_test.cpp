@@ -280,17 +280,6 @@ TEST_F(PredictedSweep, SpeaksOfNoMeasuring) {
   }
 }
 
-TEST_F(PredictedSweep, NotesWhatJitterDoesToACase) {
-  SweepOptions options = on(4);
-  options.overrides = {"jitter={per_operation: 10 %, seed: 3}", "sweep={micro_batch_size: [2]}", "measure.weight={}",
-                       "baseline.global_batch_size=16"};
-  run(options);
-  const store::Result result = store::read_result(file_);
-  for (const store::ResultCase& row : result.cases)
-    EXPECT_THAT(row.reason, HasSubstr("with jitter a step takes ")) << row.name;
-  EXPECT_THAT(said({"show", file_}), HasSubstr("varies by 10.0 % (jitter, seed 3)"));
-}
-
 TEST_F(PredictedSweep, NothingIsProvenByIt) {
   run(well_known(16));
   const analysis::Summary summary = analysis::summarise(store::read_result(file_));

@@ -48,32 +48,6 @@ TEST(Predicted, EveryCaseThatChangesTheStepHasAPredictedTime) {
   EXPECT_THAT(plan.out, AllOf(Not(HasSubstr("blocks in")), Not(HasSubstr("time:"))));  // nothing will be measured
 }
 
-// Every replica waits for the slowest of its operations: it takes longer, and how long varies. All else stays.
-TEST(Predicted, JitterIsShownBesideTheStepWithoutIt) {
-  const auto with = [](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{"plan",    cluster,   "--backend", "sim",
-                                       "--ranks", "8",       "--set",     "baseline.global_batch_size=8",
-                                       "--only",  "baseline"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return what_is_said(arguments);
-  };
-  EXPECT_THAT(with({}).out, Not(HasSubstr("jitter")));
-  const PlanSaid plan = with({"--set", "jitter={per_operation: 20 %, seed: 4}"});
-  EXPECT_THAT(plan.out, AllOf(HasSubstr("with jitter"), HasSubstr("varies by 20.0 % (jitter, seed 4)"))) << plan.err;
-  const auto row_of = [&](const std::string& jitter) {
-    return nlohmann::json::parse(with({"--format", "json", "--set", "jitter=" + jitter}).out)["cases"][0];
-  };
-  const auto row = row_of("{per_operation: 20 %, seed: 4}"), calm = row_of("{per_operation: 0 %}");
-  EXPECT_EQ(row["predicted_step_seconds"], calm["predicted_step_seconds"]);
-  EXPECT_FALSE(calm.contains("predicted_with_jitter"));
-  const auto& jittered = row["predicted_with_jitter"];
-  EXPECT_EQ(jittered["draws"], 5);
-  EXPECT_GT(jittered["mean_step_seconds"].get<double>(), 1.01 * row["predicted_step_seconds"].get<double>());
-  EXPECT_GT(jittered["deviation_seconds"].get<double>(), 0);
-  EXPECT_EQ(row_of("{per_operation: 20 %, seed: 4}")["predicted_with_jitter"], jittered);
-  EXPECT_NE(row_of("{per_operation: 20 %, seed: 5}")["predicted_with_jitter"], jittered);
-}
-
 TEST(Predicted, ProgramsReadTheSameInJson) {
   const PlanSaid plan =
       predicted({"--format", "json", "--set", "calibration=megatron-2022", "--set", "sweep.nccl_buffsize=[8 MiB]"});

@@ -78,7 +78,6 @@ SimulatedJob::SimulatedJob(const config::Experiment& experiment, const machine::
     : experiment_(experiment),
       network_(sim::network_of(experiment, topology.node_of)),
       places_(places_on(topology, *experiment.hardware)) {
-  experiment_.jitter = {};  // planning drew it, and a case's notes say what it does
   job::count_stop_signals();
 }
 
