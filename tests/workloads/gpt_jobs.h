@@ -1,8 +1,12 @@
 #pragma once
 
+// Training steps that are small enough to tell their bytes by hand, and what tests ask of them.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +15,7 @@
 #include "program/expand.h"
 #include "program/verify.h"
 #include "workloads/gpt/gpt.h"
+#include "workloads/gpt/parameters.h"
 #include "workloads/workload.h"
 
 namespace harness::workloads {
@@ -32,8 +37,71 @@ inline Job job(config::Model model, int tp, int pp, int dp, std::int64_t micro_b
   return j;
 }
 
+/// A lever of a step, by what it changes.
+struct Lever {
+  const char* name;
+  void (*set)(Job& j);
+};
+
 inline program::ProgramSet build(const Job& j) {
   return build_programs(j.model, j.settings, j.layout);
+}
+
+inline const config::Model small_gpt{"m", 4, 64, 4, 256, 32};
+inline constexpr std::int64_t small_batch = 2;                     // sequences of a micro-batch
+inline constexpr std::int64_t small_rows = 32 * small_batch;       // s b
+inline constexpr std::int64_t small_stream = 2 * small_rows * 64;  // bytes of a bf16 residual stream, 2 s b h
+
+inline Job small_job(int tp, int pp, int dp = 1, int micro_batches = 3) {
+  Job j = job(small_gpt, tp, pp, dp, micro_batches, small_batch);
+  j.settings.precision = config::Precision::bf16;
+  return j;
+}
+
+inline Job sharded(int tp, int pp, int dp, int micro_batches = 2,
+                   config::Sharding sharding = config::Sharding::optimizer) {
+  Job j = small_job(tp, pp, dp, micro_batches);
+  j.settings.sharding = sharding;
+  j.settings.bucket_size_bytes = 64 << 10;
+  return j;
+}
+
+/// The sharding stays inside a node, which has this many replicas.
+inline Job sharded_on_nodes(int tp, int pp, int dp, int of_node, config::Sharding sharding, int micro_batches = 2) {
+  Job j = sharded(tp, pp, dp, micro_batches, sharding);
+  j.settings.sharding_group = config::ShardingGroup::node;
+  j.layout.replicas_of_node = of_node;
+  return j;
+}
+
+inline config::Model small_llama() {
+  config::Model m{"llama", 4, 64, 8, 256, 32};
+  m.kv_heads = 4;
+  m.ffn = 96;
+  m.activation = config::Activation::swiglu;
+  m.norm = config::NormKind::rms_norm;
+  m.positions = config::Positions::rotary;
+  m.tied_embeddings = m.biases = false;
+  return m;
+}
+
+/// GPT-2 with each of today's options alone, and a Llama with all of them.
+inline std::vector<config::Model> mixtures() {
+  std::vector<config::Model> all;
+  const auto add = [&](const char* name, const std::function<void(config::Model&)>& change) {
+    config::Model m{name, 4, 64, 8, 256, 32};
+    change(m);
+    all.push_back(m);
+  };
+  add("kv_heads", [](auto& m) { m.kv_heads = 4; });
+  add("ffn", [](auto& m) { m.ffn = 96; });
+  add("swiglu", [](auto& m) { m.activation = config::Activation::swiglu; });
+  add("rms_norm", [](auto& m) { m.norm = config::NormKind::rms_norm; });
+  add("rotary", [](auto& m) { m.positions = config::Positions::rotary; });
+  add("untied", [](auto& m) { m.tied_embeddings = false; });
+  add("without biases", [](auto& m) { m.biases = false; });
+  all.push_back(small_llama());
+  return all;
 }
 
 inline std::string texts(const std::vector<program::Problem>& problems) {
@@ -42,31 +110,35 @@ inline std::string texts(const std::vector<program::Problem>& problems) {
   return all;
 }
 
-/// What a step of a role sends to a destination (program::destination) by operations of this name.
-inline program::Traffic traffic_of(const program::ProgramSet& set, int role, const std::string& destination,
-                                   const std::string& kind) {
-  const auto traffic = program::count(set, set.roles[role], set.roles[role].step).traffic;
-  const auto it = traffic.find({destination, kind});
-  return it == traffic.end() ? program::Traffic{} : it->second;
+/// Why the workload refuses the job; "" if it does not.
+inline std::string refusal(const Job& j) {
+  const std::string why = gpt_workload().why_impossible(j.model, j.settings);
+  return why.empty() ? gpt_workload().why_impossible_on(j.model, j.settings, j.layout) : why;
 }
 
-/// Drops one wait after the other of a role's step, of those that `wanted(operation, awaited)` names, and expects that
-/// verify() refuses each. Returns how many there are.
-template <class Wanted>
-int needed_waits(const program::ProgramSet& sound, int role, const Wanted& wanted) {
-  const auto& step = sound.roles.at(role).step;
-  int waits = 0;
-  for (std::size_t i = 0; i < step.size(); ++i) {
-    for (const program::OperationId awaited : step[i].waits) {
-      if (!wanted(step[i], step[awaited])) continue;
-      auto set = sound;
-      std::erase(set.roles[role].step[i].waits, awaited);
-      EXPECT_THAT(texts(program::verify(set)), ::testing::HasSubstr("a wait is missing"))
-          << program::title(step[i]) << " without " << program::title(step[awaited]);
-      ++waits;
-    }
-  }
-  return waits;
+/// The size of a stage's flat buffers, with what fills the buckets up, and without.
+struct Elements {
+  std::int64_t flat = 0, parameters = 0, buckets = 0;
+};
+inline Elements elements_of(const Job& j, int stage = 0) {
+  const auto list = gpt::parameters(j.model, j.settings, j.layout, stage);
+  const auto buckets = gpt::bucket_places(list, gpt::shards_of(j.settings, j.layout));
+  Elements n{buckets.front().offset + buckets.front().count, 0, std::ssize(buckets)};
+  for (const auto& p : list) n.parameters += p.count();
+  return n;
+}
+
+/// Elements of a bucket, by number: where layers are buckets, 0 is the final norm and 1 the last layer.
+inline std::int64_t elements_of_bucket(const Job& j, int bucket) {
+  const auto list = gpt::parameters(j.model, j.settings, j.layout, 0);
+  return gpt::bucket_places(list, gpt::shards_of(j.settings, j.layout))[bucket].count;
+}
+
+/// Bytes of the buffers of these names.
+inline std::int64_t bytes_of(const program::Program& p, const std::vector<std::string>& names) {
+  std::int64_t bytes = 0;
+  for (const program::Buffer& b : p.buffers) bytes += std::ranges::count(names, b.name) > 0 ? b.bytes() : 0;
+  return bytes;
 }
 
 }  // namespace harness::workloads

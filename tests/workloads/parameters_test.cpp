@@ -4,6 +4,9 @@
 
 #include <map>
 
+#include "config/experiment.h"
+#include "gpt_jobs.h"
+
 namespace harness::gpt {
 namespace {
 
@@ -12,7 +15,7 @@ const config::Model model{"m", 4, 20, 4, 52, 6};  // of sizes that leave gaps be
 std::vector<Parameter> with_buckets(std::int64_t bytes, int stages, int stage) {
   config::Settings settings;
   settings.bucket_size_bytes = bytes;
-  return parameters(model, settings, {{program::Axis::pipeline, stages}, {program::Axis::tensor, 2}}, stage);
+  return gpt::parameters(model, settings, {{program::Axis::pipeline, stages}, {program::Axis::tensor, 2}}, stage);
 }
 
 TEST(Parameters, AreCutIntoBucketsFromTheEndEachJustLargeEnough) {
@@ -51,6 +54,85 @@ TEST(Parameters, SayHowManyOperationsWriteTheTiedTable) {
   EXPECT_EQ(table(2, 0).writers, 1);
   EXPECT_TRUE(table(2, 0).tied && table(2, 0).only_added_to);
   EXPECT_TRUE(table(2, 1).tied && !table(2, 1).only_added_to);
+}
+
+// Counts the whole model, each tensor once.
+std::int64_t parameters_of(const config::Model& m, const program::Layout& layout = {}) {
+  std::int64_t end = 0;
+  for (int stage = 0; stage < layout[program::Axis::pipeline]; ++stage) {
+    for (const Parameter& p : gpt::parameters(m, {}, layout, stage)) {
+      std::int64_t count = 0;
+      for (const Slice& s : p.slices) count += s.outer * s.full * s.inner;
+      EXPECT_EQ(p.view.count, p.count());
+      if (p.tied && p.first_index == 0 && stage > 0) continue;  // the head's copy of the table
+      EXPECT_EQ(p.first_index, end) << m.name << ", " << p.name;
+      end += count;
+    }
+  }
+  return end;
+}
+
+TEST(Parameters, OfPresetsAreAsManyAsWerePublished) {
+  EXPECT_EQ(parameters_of(*config::model_preset("llama3-8b")), 8'030'261'248);
+  EXPECT_EQ(parameters_of(*config::model_preset("llama3-70b")), 70'553'706'496);
+  EXPECT_EQ(parameters_of(*config::model_preset("llama3-405b")), 405'853'388'800);
+}
+
+TEST(Parameters, NumberTheWholeModelOnceWhateverItsOptions) {
+  program::Layout split;
+  split[program::Axis::tensor] = 2;
+  split[program::Axis::pipeline] = 3;
+  for (const config::Model& m : workloads::mixtures()) EXPECT_EQ(parameters_of(m, split), parameters_of(m)) << m.name;
+}
+
+TEST(Parameters, BeginWithTheSameValuesWithSequenceParallelism) {
+  workloads::Job j = workloads::small_job(2, 2);
+  j.settings.sequence_parallel = true;
+  std::map<std::string, std::int64_t> first_index;
+  for (const auto& p : gpt::parameters(j.model, j.settings, j.layout, 1)) first_index[p.name] = p.first_index;
+  j.settings.sequence_parallel = false;
+  for (const auto& p : gpt::parameters(j.model, j.settings, j.layout, 1)) {
+    EXPECT_EQ(first_index.at(p.name), p.first_index) << p.name;
+  }
+}
+
+TEST(ShardedBuckets, AreEqualPartsThatBeginWhereAVectorLoadMay) {
+  for (const int dp : {2, 3, 8}) {
+    for (const int stage : {0, 1}) {
+      for (const std::int64_t bytes : {1024, 64 << 10, 1 << 30}) {
+        workloads::Job j = workloads::sharded(2, 2, dp);
+        j.model.hidden = 20;  // leaves gaps between the parameters
+        j.settings.bucket_size_bytes = bytes;
+        const auto list = gpt::parameters(j.model, j.settings, j.layout, stage);
+        const auto buckets = bucket_places(list, dp);
+        std::int64_t end = 0;
+        for (std::size_t i = buckets.size(); i-- > 0;) {
+          EXPECT_EQ(buckets[i].offset, end);
+          EXPECT_EQ(buckets[i].count % (32 * dp), 0);
+          end = buckets[i].offset + buckets[i].count;
+        }
+        for (const auto& p : list) {
+          EXPECT_GE(p.view.offset, buckets[p.bucket].offset) << p.name;
+          EXPECT_LE(p.view.offset + p.view.count, buckets[p.bucket].offset + buckets[p.bucket].count) << p.name;
+        }
+      }
+    }
+  }
+}
+
+// Both stages cut it alike, so that a rank and its partner have the same part.
+TEST(ShardedBuckets, OfATiedTableHoldNothingElse) {
+  std::int64_t count = 0;
+  for (const int stage : {0, 1}) {
+    const workloads::Job j = workloads::sharded(2, 2, 3);
+    const auto list = gpt::parameters(j.model, j.settings, j.layout, stage);
+    const auto table = std::ranges::find(list, ParameterId{word_embeddings}, &Parameter::id);
+    EXPECT_EQ(std::ranges::count(list, table->bucket, &Parameter::bucket), 1);
+    const program::View bucket = bucket_places(list, 3)[table->bucket];
+    EXPECT_EQ(bucket.offset, table->view.offset);
+    if (stage == 0) count = bucket.count;
+    EXPECT_EQ(bucket.count, count);
+  }
 }
 
 }  // namespace

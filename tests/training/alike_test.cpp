@@ -1,0 +1,213 @@
+// Levers change how a step is computed and not what it trains: each against the same training without it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+#include "config/registry.h"
+#include "support/soak.h"
+#include "trained.h"
+
+namespace harness::alike {
+namespace {
+
+using config::Precision;
+using config::Settings;
+using program::Layout;
+
+const config::Model five_layers{"tiny", 5, 64, 4, 128, 32};  // stages and chunks are not equally long
+// A head of its own shares a bucket with the final norm where a bucket is a layer, and the table is only added to.
+const config::Model llama = [] {
+  config::Model m{"llama", 4, 64, 4, 128, 32};
+  m.kv_heads = 2;
+  m.ffn = 96;
+  m.activation = config::Activation::swiglu;
+  m.norm = config::NormKind::rms_norm;
+  m.positions = config::Positions::rotary;
+  m.tied_embeddings = m.biases = false;
+  return m;
+}();
+
+// Sequences of all replicas together: for 2, 3 or 4 of them, or for 2 and 4 where a step takes long.
+constexpr std::int64_t sequences = test::few_cells ? 8 : 24;
+
+Settings settings_on(const Layout& layout) {
+  Settings s;
+  s.layout = {{program::Axis::tensor, layout[program::Axis::tensor]},
+              {program::Axis::pipeline, layout[program::Axis::pipeline]}};
+  s.global_batch_size = sequences;
+  // Four micro-batches of each replica, or two where replicas share nodes.
+  s.micro_batch_size = sequences / layout[program::Axis::data] / (layout.replicas_of_node > 0 ? 2 : 4);
+  s.bucket_size_bytes = 64 << 10;  // cuts layers
+  return s;
+}
+
+// "recompute=full recompute_layers=1"
+void apply(std::string_view changes, Settings& s) {
+  for (const std::string_view change : split(changes, ' ')) {
+    if (change.empty()) continue;
+    const std::size_t equals = change.find('=');
+    config::find_variable(std::string(change.substr(0, equals)))->parse(s, change.substr(equals + 1));
+  }
+}
+
+struct WithWeights : test::Trained {
+  test::Gradients weights;  // after the last step
+};
+
+WithWeights train(const config::Model& model, const Settings& s, const Layout& layout) {
+  test::LocalJob job(model, s, layout);
+  WithWeights trained{test::train(job, model, s, layout, test::emulated ? 2 : 3), {}};
+  trained.weights = test::gathered_gradients(job, model, s, layout, 1e-6, "master");
+  return trained;
+}
+
+// Relative differences of losses, and of each parameter's gradients and weights; 0: not a bit.
+struct Agreement {
+  double losses, gradients, weights;
+};
+constexpr Agreement exact{0, 0, 0};
+// Sums in another order. AdamW's first steps make much of the sign of a gradient that is almost zero, and bf16 of what
+// lies near the middle between two numbers.
+constexpr Agreement reordered{1e-6, 1e-5, 1e-4}, reordered_half{1e-4, 1e-5, 2e-2};
+// Other kernels round elsewhere, so weights say nothing.
+constexpr Agreement rounded{1e-5, 1e-4, std::numeric_limits<double>::infinity()};
+
+// The emulated device adds up the gradients of embeddings in any order, and has another kernel for a norm that sums
+// nothing.
+Agreement at_least(const Agreement& wanted, Precision precision) {
+  const bool half = precision == Precision::bf16;
+  const Agreement order = half ? reordered_half : reordered;
+  if (test::emulated)
+    return {std::max(wanted.losses, half ? 1e-4 : 1e-5), std::max(wanted.gradients, 1e-4),
+            std::max(wanted.weights, order.weights)};
+  if (wanted.losses == 0) return wanted;
+  return {std::max(wanted.losses, order.losses), wanted.gradients, std::max(wanted.weights, order.weights)};
+}
+
+void expect_agree(const WithWeights& ours, const WithWeights& theirs, const Agreement& agreement,
+                  const std::string& what) {
+  if (agreement.losses == 0) {
+    EXPECT_EQ(ours.losses, theirs.losses) << what;
+    EXPECT_TRUE(ours.gradients == theirs.gradients) << what;  // too long to print
+    EXPECT_TRUE(ours.weights == theirs.weights) << what;
+    return;
+  }
+  ASSERT_EQ(ours.losses.size(), theirs.losses.size()) << what;
+  for (std::size_t i = 0; i < theirs.losses.size(); ++i)
+    EXPECT_NEAR(ours.losses[i] / theirs.losses[i], 1, agreement.losses) << what;
+  test::expect_equal(ours.gradients, theirs.gradients, agreement.gradients, what);
+  test::expect_equal(ours.weights, theirs.weights, agreement.weights, what);
+}
+
+enum Flags : unsigned {
+  halves = 1,       // in bf16, too
+  on_emulated = 2,  // on the first layout, where a step takes long
+  on_nodes = 4,     // two replicas share a node
+  of_llama = 8
+};
+
+struct Row {
+  std::vector<std::array<int, 3>> layouts;  // tensor, pipeline, data
+  const char* both;                         // what both runs have
+  const char* change;                       // what the second has besides
+  Agreement agreement;
+  unsigned flags = 0;
+};
+
+const std::vector<Row> rows{
+    {{{2, 1, 1}, {1, 1, 1}, {2, 2, 2}}, "", "recompute=full", exact, halves | on_emulated},
+    {{{2, 2, 2}}, "", "recompute=full recompute_layers=1", exact, halves},
+    {{{1, 1, 1}, {2, 2, 1}}, "attention=unfused", "recompute=selective", exact, on_emulated},
+    {{{2, 2, 1}}, "attention=unfused", "recompute=full", exact},
+    {{{1, 1, 1}, {2, 2, 1}}, "", "attention=unfused", rounded},
+    {{{2, 1, 1}, {1, 1, 1}, {2, 2, 2}}, "", "fusion=false", rounded, on_emulated},
+    {{{1, 1, 4}, {2, 1, 2}}, "", "allreduce_algorithm=halving_doubling", rounded},
+    {{{1, 2, 1}, {2, 2, 1}, {1, 4, 1}}, "", "pipeline_schedule=gpipe", exact, on_emulated},
+    // Where a chunk ends, a bias has its gradient by a kernel of its own.
+    {{{1, 2, 1}, {2, 2, 1}}, "", "pipeline_schedule=interleaved", reordered, on_emulated},
+    // The update of an element does not depend on when others are updated. One that is missing or comes too early
+    // changes weights by a percent.
+    {{{1, 1, 2}, {1, 1, 1}, {1, 2, 1}, {2, 2, 2}}, "", "overlap_optimizer=true", exact, halves | on_emulated},
+    {{{1, 1, 2}, {2, 2, 2}}, "overlap_grad_reduce=false", "overlap_optimizer=true", exact},
+    {{{2, 1, 2}}, "sequence_parallel=true", "overlap_optimizer=true", exact},
+    {{{1, 1, 2}, {1, 2, 2}},
+     "sharding=optimizer overlap_optimizer=true",
+     "overlap_param_gather=true",
+     exact,
+     on_emulated},
+
+    // Two replicas add two numbers, in whatever order: to the last bit the same. More add up in another order, and so
+    // do micro-batches that are reduced one by one.
+    {{{1, 1, 2}, {1, 2, 2}, {2, 2, 2}}, "", "sharding=optimizer", exact, halves | on_emulated},
+    {{{1, 1, 3}}, "", "sharding=optimizer", reordered, halves},
+    {{{1, 1, 2}, {2, 1, 3}}, "", "sharding=gradients", reordered, halves | on_emulated},
+    {{{1, 1, 2}, {2, 1, 3}}, "", "sharding=parameters", reordered, halves | on_emulated},
+    {{{1, 1, 2}, {2, 1, 2}}, "", "sharding=optimizer", exact, of_llama},
+    {{{2, 1, 2}}, "", "sharding=gradients", reordered, of_llama},
+    {{{1, 1, 2}, {2, 1, 2}}, "", "sharding=parameters", reordered, of_llama | on_emulated},
+    // The parts that the two replicas of a node have are summed up with their copies on the other.
+    {{{1, 1, 4}, {2, 1, 4}},
+     "overlap_optimizer=true",
+     "sharding=optimizer sharding_group=node overlap_param_gather=true",
+     reordered,
+     on_nodes},
+    {{{1, 1, 4}, {2, 1, 4}},
+     "overlap_optimizer=true",
+     "sharding=gradients sharding_group=node overlap_param_gather=true",
+     reordered,
+     on_nodes},
+    {{{1, 1, 4}, {2, 1, 4}},
+     "overlap_optimizer=true",
+     "sharding=parameters sharding_group=node overlap_param_gather=true",
+     reordered,
+     on_nodes | on_emulated},
+    {{{2, 1, 4}}, "overlap_grad_reduce=false", "sharding=optimizer sharding_group=node", reordered, on_nodes},
+    {{{2, 1, 4}}, "overlap_grad_reduce=false", "sharding=parameters sharding_group=node", reordered, on_nodes},
+
+    {{{2, 1, 2}}, "sequence_parallel=true", "sharding=optimizer", exact},
+    {{{1, 2, 2}}, "pipeline_schedule=interleaved", "sharding=optimizer", exact},
+    {{{1, 1, 2}}, "recompute=full", "sharding=optimizer", exact},
+    {{{1, 2, 2}}, "overlap_optimizer=true", "sharding=optimizer", exact},
+    {{{1, 2, 2}}, "overlap_optimizer=true overlap_grad_reduce=false", "sharding=optimizer", exact},
+    {{{2, 1, 2}}, "fusion=false", "sharding=optimizer", exact},
+    {{{2, 1, 2}}, "sequence_parallel=true", "sharding=parameters", reordered},
+    {{{2, 1, 2}}, "recompute=full", "sharding=parameters", reordered},
+    {{{2, 1, 2}}, "", "sharding=parameters prefetch_layers=0", reordered},
+    {{{2, 1, 2}}, "", "sharding=parameters prefetch_layers=4", reordered},
+    {{{2, 1, 2}}, "pipeline_schedule=gpipe overlap_optimizer=true", "sharding=parameters", reordered},
+    {{{2, 1, 2}}, "overlap_grad_reduce=false fusion=false", "sharding=parameters", reordered},
+};
+
+TEST(Alike, ALeverTrainsAsWithoutIt) {
+  for (const Row& row : rows) {
+    const auto has = [&](Flags flag) { return (row.flags & flag) != 0; };
+    if (test::emulated && !has(on_emulated)) continue;
+    for (const auto& [tp, pp, dp] : row.layouts) {
+      if (test::emulated && std::array{tp, pp, dp} != row.layouts.front()) continue;
+      Layout layout = test::layout_of(tp, pp, dp);
+      if (has(on_nodes)) layout.replicas_of_node = 2;
+      const config::Model& model = has(of_llama) ? llama : five_layers;
+      for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+        if (precision == Precision::bf16 && !has(halves)) continue;
+        if (test::few_cells && precision == Precision::fp32 && has(halves)) continue;
+        Settings s = settings_on(layout);
+        s.precision = precision;
+        apply(row.both, s);
+        const WithWeights without = train(model, s, layout);
+        apply(row.change, s);
+        expect_agree(train(model, s, layout), without, at_least(row.agreement, precision),
+                     fmt::format("{} with {} and {}, {}", program::text_of(layout), row.change,
+                                 *row.both == '\0' ? "nothing else" : row.both, config::name_of(precision)));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace harness::alike

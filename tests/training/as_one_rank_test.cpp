@@ -1,0 +1,123 @@
+// Whatever the layout, the schedule, the sharding and the buckets: a step trains as one rank does.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "support/soak.h"
+#include "trained.h"
+
+namespace harness::as_one_rank {
+namespace {
+
+using config::PipelineSchedule;
+using config::Recompute;
+using config::Settings;
+using config::Sharding;
+using program::Layout;
+using test::layout_of;
+
+const config::Model five_layers{"tiny", 5, 64, 4, 128, 32};  // stages and chunks are not equally long
+
+Settings settings_on(const Layout& layout, std::int64_t sequences, std::int64_t micro_batches) {
+  Settings s;
+  s.layout = {{program::Axis::tensor, layout[program::Axis::tensor]},
+              {program::Axis::pipeline, layout[program::Axis::pipeline]}};
+  s.global_batch_size = sequences;
+  s.micro_batch_size = sequences / layout[program::Axis::data] / micro_batches;
+  s.bucket_size_bytes = 64 << 10;  // cuts layers
+  return s;
+}
+
+// One micro-batch on one rank: nothing is added up but in the order of the rows.
+const test::Trained& on_one_rank(bool tied, std::int64_t sequences_of_all) {
+  static std::map<std::pair<bool, std::int64_t>, test::Trained> known;
+  const auto [it, is_new] = known.try_emplace({tied, sequences_of_all});
+  if (is_new) {
+    Settings s;
+    s.global_batch_size = s.micro_batch_size = sequences_of_all;
+    config::Model model = five_layers;
+    model.tied_embeddings = tied;
+    it->second = test::train(model, s, {}, 2);
+  }
+  return it->second;
+}
+
+void expect_trains_as_one_rank(Settings s, const Layout& layout, const std::string& what, bool tied = true) {
+  config::Model model = five_layers;
+  model.tied_embeddings = tied;
+  const test::Trained& whole = on_one_rank(tied, s.global_batch_size);
+  const test::Trained ours = test::train(model, s, layout, 2);
+  const std::string where = fmt::format("{}, {}", what, program::text_of(layout));
+  ASSERT_EQ(ours.losses.size(), whole.losses.size()) << where;
+  for (std::size_t i = 0; i < whole.losses.size(); ++i) EXPECT_NEAR(ours.losses[i] / whole.losses[i], 1, 1e-5) << where;
+  // Each gradient by itself: a loss moves by 1e-4 only where a norm's gradient lacks a sum over ranks.
+  test::expect_equal(ours.gradients, whole.gradients, 1e-4, where);
+}
+
+TEST(AsOneRank, EveryLayoutTrains) {
+  for (const Layout& layout : {layout_of(2, 2, 1), layout_of(2, 1, 1), layout_of(1, 2, 1), layout_of(1, 1, 2),
+                               layout_of(2, 1, 2), layout_of(1, 2, 2), layout_of(2, 2, 2), layout_of(4, 2, 1)}) {
+    expect_trains_as_one_rank(settings_on(layout, 8, 4), layout, "four micro-batches");
+    if (test::emulated) return;
+    Settings s = settings_on(layout, 8, 1);
+    s.overlap_grad_reduce = false;
+    expect_trains_as_one_rank(s, layout, "a micro-batch, nothing overlapped");
+  }
+}
+
+TEST(AsOneRank, SequenceParallelismTrains) {
+  for (const Layout& layout : {layout_of(2, 1, 2), layout_of(2, 1, 1), layout_of(4, 1, 1), layout_of(2, 2, 1),
+                               layout_of(4, 2, 1), layout_of(2, 2, 2)}) {
+    for (const Recompute again : {Recompute::none, Recompute::full}) {
+      Settings s = settings_on(layout, 8, 2);
+      s.sequence_parallel = true;
+      s.recompute = again;
+      s.overlap_grad_reduce = again == Recompute::none;
+      expect_trains_as_one_rank(s, layout, fmt::format("recompute {}", static_cast<int>(again)));
+    }
+    if (test::emulated) return;
+  }
+}
+
+TEST(AsOneRank, EveryScheduleTrainsWithTheLeversOfMemory) {
+  for (const Layout& layout : {layout_of(1, 2, 2), layout_of(2, 2, 2), layout_of(1, 4, 2)}) {
+    if (test::emulated) continue;
+    for (const auto schedule : {PipelineSchedule::gpipe, PipelineSchedule::interleaved}) {
+      if (schedule == PipelineSchedule::interleaved && layout[program::Axis::pipeline] > 2) continue;  // five layers
+      for (const Recompute again : {Recompute::none, Recompute::selective, Recompute::full}) {
+        Settings s = settings_on(layout, 8, 4);
+        s.pipeline_schedule = schedule;
+        s.sequence_parallel = true;
+        s.recompute = again;
+        s.attention = config::AttentionKind::unfused;
+        expect_trains_as_one_rank(
+            s, layout, fmt::format("schedule {}, recompute {}", static_cast<int>(schedule), static_cast<int>(again)));
+      }
+    }
+  }
+}
+
+// However buckets are cut and however often they are reduced in a step.
+TEST(AsOneRank, EveryShardingTrainsWithOneBucketAndMany) {
+  for (const Layout& layout : {layout_of(1, 1, 2), layout_of(1, 1, 4), layout_of(2, 1, 2), layout_of(1, 1, 8)}) {
+    if (test::emulated || (test::sanitized && layout.ranks() > 2)) continue;
+    for (const Sharding sharding : {Sharding::none, Sharding::optimizer, Sharding::gradients, Sharding::parameters}) {
+      for (const auto& [bucket, tied] :
+           {std::pair(1 << 30, true), std::pair(16 << 10, true), std::pair(1 << 30, false)}) {
+        if (layout.ranks() > 4 && sharding <= Sharding::optimizer) continue;
+        Settings s = settings_on(layout, 40, 5);
+        s.sharding = sharding;
+        s.bucket_size_bytes = bucket;
+        s.overlap_optimizer = !tied;
+        expect_trains_as_one_rank(
+            s, layout, fmt::format("sharding {}, buckets of {} B, tied {}", static_cast<int>(sharding), bucket, tied),
+            tied);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace harness::as_one_rank

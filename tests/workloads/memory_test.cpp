@@ -1,0 +1,203 @@
+// What a step keeps of its forward passes for its backward passes, and what its arena shares.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "closed_formulas.h"
+#include "gpt_jobs.h"
+#include "program/arena.h"
+#include "program/saved.h"
+
+namespace harness::workloads {
+namespace {
+
+using config::AttentionKind;
+using config::PipelineSchedule;
+using config::Recompute;
+using config::Sharding;
+
+std::map<program::ForwardPass, std::int64_t> kept(const Job& j, int stage = 0) {
+  return program::saved_bytes(build(j).roles[static_cast<std::size_t>(stage)]);
+}
+
+std::int64_t all_kept(const Job& j) {
+  std::int64_t sum = 0;
+  for (const program::Program& role : build(j).roles) {
+    for (const auto& [pass, bytes] : program::saved_bytes(role)) sum += bytes;
+  }
+  return sum;
+}
+
+std::int64_t transient_bytes(const Job& j, int stage = 0) {
+  return program::plan_arena(build(j).roles[static_cast<std::size_t>(stage)]).transient_bytes;
+}
+
+void unfused(Job& j) {
+  j.settings.attention = AttentionKind::unfused;
+}
+void recompute(Job& j) {
+  j.settings.recompute = Recompute::full;
+}
+
+TEST(Kept, OfALayerEqualsTheClosedFormula) {
+  const Lever levers[] = {{"defaults", [](Job&) {}},
+                          {"sequence_parallel", [](Job& j) { j.settings.sequence_parallel = true; }},
+                          {"recompute full", recompute},
+                          {"both",
+                           [](Job& j) {
+                             j.settings.sequence_parallel = true;
+                             recompute(j);
+                           }},
+                          {"unfused attention", unfused},
+                          {"recompute selective", [](Job& j) {
+                             unfused(j);
+                             j.settings.recompute = Recompute::selective;
+                           }}};
+  for (const int t : {1, 2, 4}) {
+    for (const Lever& lever : levers) {
+      Job j = small_job(t, 1);
+      lever.set(j);
+      const auto bytes = kept(j);
+      for (int micro_batch = 0; micro_batch < 3; ++micro_batch) {
+        for (int layer = 1; layer < 4; ++layer)
+          EXPECT_EQ(bytes.at({micro_batch, layer}), closed::kept_of_layer(j)) << lever.name << ", TP" << t;
+      }
+    }
+    // With sums over ranks a norm makes the stream that it keeps, but for the first, which finds the embedding.
+    const Job j = small_job(t, 1);
+    EXPECT_EQ(kept(j).at({0, 0}), closed::kept_of_layer(j) - (t > 1 ? small_stream : 0));
+  }
+}
+
+TEST(Kept, OfEmbeddingAndHeadAreTheEndsOfTheStreamAndTheLogits) {
+  const std::int64_t norm = small_stream + 4 * small_rows * 2, logits = 2 * small_rows * 256;
+  EXPECT_EQ(kept(small_job(1, 1)).at({0, -1}), small_stream + norm + logits);
+  // The stream that enters the first norm is the embedding, or what the stage before sent to the first layer; what a
+  // stage sends on, it does not keep.
+  const Job j = small_job(1, 2);
+  const std::int64_t layer = closed::kept_of_layer(j);
+  const auto first = kept(j, 0), last = kept(j, 1);
+  EXPECT_EQ(first.at({0, -1}), small_stream);
+  EXPECT_EQ(first.at({0, 0}), layer);
+  EXPECT_EQ(first.at({0, 1}), layer - small_stream);
+  EXPECT_EQ(last.at({0, -1}), norm + logits);
+  EXPECT_EQ(last.at({0, 2}), small_stream + layer);
+  EXPECT_EQ(last.at({0, 3}), layer);
+}
+
+TEST(Kept, RecomputationOfSomeLayersKeepsTheOthersWhole) {
+  Job some = small_job(2, 2);
+  recompute(some);
+  some.settings.recompute_layers = 1;
+  const auto bytes = kept(some, 1);
+  EXPECT_EQ(bytes.at({0, 2}), small_stream);  // its input, which was received
+  EXPECT_EQ(bytes.at({0, 3}), closed::kept_of_layer(small_job(2, 2)));
+}
+
+TEST(Kept, IsTheSameWhateverTheScheduleAndTheShardingOfWeights) {
+  Job j = job({"m", 9, 64, 8, 256, 16}, 1, 4, 1, 8);
+  const std::int64_t whole = all_kept(j);
+  for (const auto schedule : {PipelineSchedule::gpipe, PipelineSchedule::interleaved}) {
+    j.settings.pipeline_schedule = schedule;
+    EXPECT_EQ(all_kept(j), whole);
+  }
+  EXPECT_EQ(kept(sharded(1, 1, 2, 2, Sharding::parameters)), kept(sharded(1, 1, 2, 2)));  // gathered weights
+}
+
+TEST(UnfusedAttention, MovesTheProbabilitiesOnceInEachDirection) {
+  const auto moved = [](const Job& j) {
+    const program::Program p = build(j).roles[0];
+    double sum = 0;
+    for (const program::Operation& op : p.step) {
+      const bool attention = program::name_of(op.action).starts_with("attention");
+      sum += attention ? program::bytes_touched(p, op.action) : 0;
+    }
+    return sum;
+  };
+  const Job fused = small_job(2, 1);
+  Job stores = fused;
+  unfused(stores);
+  const std::int64_t of_layer = closed::kept_of_layer(stores) - closed::kept_of_layer(fused);
+  EXPECT_EQ(moved(stores) - moved(fused), static_cast<double>(2 * 3 * small_gpt.layers * of_layer));
+}
+
+TEST(Arena, ShrinksByWhatIsNotKept) {
+  for (const int t : {1, 2}) {
+    Job keeping = small_job(t, 1, 1, 1);
+    keeping.model.layers = 16;
+    Job again = keeping;
+    recompute(again);
+    const std::int64_t freed = all_kept(keeping) - all_kept(again);
+    const std::int64_t shrunk = transient_bytes(keeping) - transient_bytes(again);
+    // But for the one layer that is whole again while its gradients are computed.
+    EXPECT_GT(shrunk, freed * 14 / 16) << t;
+    EXPECT_LE(shrunk, freed) << t;
+  }
+}
+
+// What is short-lived has other sizes than what is kept, and runs on two streams: neither may leave holes that nothing
+// fits into.
+TEST(Arena, ShrinksByWhatSequenceParallelismDivides) {
+  for (const bool recomputes : {false, true}) {
+    Job whole = small_job(2, 1, 1, 1);
+    whole.model.layers = 16;
+    if (recomputes) recompute(whole);
+    Job divided = whole;
+    divided.settings.sequence_parallel = true;
+    EXPECT_GT(static_cast<double>(transient_bytes(whole) - transient_bytes(divided)),
+              0.8 * static_cast<double>(all_kept(whole) - all_kept(divided)));
+  }
+}
+
+// With 1F1B the memory of a stage does not grow with the number of micro-batches once they cover the pipeline.
+TEST(Arena, HoldsTheMicroBatchesInFlight) {
+  const auto peak = [](PipelineSchedule schedule, int stage, std::int64_t micro_batches) {
+    Job j = job({"m", 9, 64, 8, 256, 16}, 1, 4, 1, micro_batches);
+    j.settings.pipeline_schedule = schedule;
+    j.settings.bucket_size_bytes = 32 << 10;
+    return static_cast<double>(transient_bytes(j, stage));
+  };
+  using enum PipelineSchedule;
+  for (int stage = 0; stage < 4; ++stage) {
+    EXPECT_NEAR(peak(gpipe, stage, 32) / peak(gpipe, stage, 8) / 4, 1, 0.1);
+    for (const PipelineSchedule schedule : {one_forward_one_backward, interleaved})
+      EXPECT_LE(peak(schedule, stage, 32), peak(schedule, stage, 8) * 1.12);  // holes
+  }
+  // The first stage holds four micro-batches, the last one and its logits.
+  EXPECT_GT(peak(one_forward_one_backward, 0, 32), 4.0 / 3 * peak(one_forward_one_backward, 3, 32));
+}
+
+// At a time there are the gradients of the table from the head to the embedding, of the layer that runs and of what is
+// under way, with what arrives of it.
+TEST(Arena, GradientsOfAPassTakeTurnsInTheirMemory) {
+  for (const Sharding sharding : {Sharding::gradients, Sharding::parameters}) {
+    for (const bool beside : {false, true}) {
+      Job whole = sharded(1, 1, 2, 2, Sharding::none);
+      whole.model.layers = 16;
+      whole.settings.overlap_optimizer = beside;
+      Job j = whole;
+      j.settings.sharding = sharding;
+      std::int64_t layer = 0, ends = 0;
+      for (const auto& p : gpt::parameters(j.model, j.settings, j.layout, 0)) {
+        if (p.id.layer == 3) layer += p.count();
+        if (p.id.layer < 0) ends += p.count();
+      }
+      EXPECT_LT(transient_bytes(j) - transient_bytes(whole), 4 * (ends + 5 * layer))
+          << static_cast<int>(sharding) << beside;
+    }
+  }
+}
+
+// Layers that are gathered for each pass have prefetch_layers + 1 places.
+TEST(Arena, HasRoomForTheLayersThatAreGatheredAhead) {
+  for (const int ahead : {0, 1, 2}) {
+    Job j = sharded(1, 1, 4, 2, Sharding::parameters);
+    j.settings.prefetch_layers = ahead;
+    EXPECT_EQ(bytes_of(build(j).roles[0], {"layer_weights"}), (ahead + 1) * 2 * elements_of_bucket(j, 1));
+  }
+}
+
+}  // namespace
+}  // namespace harness::workloads

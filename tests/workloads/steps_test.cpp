@@ -1,0 +1,240 @@
+// Every kind of training step: the levers of a step alone and in pairs, on layouts that meet every axis. Each verifies,
+// computes and sends what closed formulas say, and needs every one of its waits.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "closed_formulas.h"
+#include "gpt_jobs.h"
+#include "program/lower.h"
+#include "support/drawn.h"
+
+namespace harness::workloads {
+namespace {
+
+using config::PipelineSchedule;
+using config::Recompute;
+using config::Sharding;
+using program::Axis;
+using ::testing::HasSubstr;
+
+const std::vector<Lever>& levers() {
+  static const std::vector<Lever> all{
+      {"defaults", [](Job&) {}},
+      {"bf16", [](Job& j) { j.settings.precision = config::Precision::bf16; }},
+      {"gpipe", [](Job& j) { j.settings.pipeline_schedule = PipelineSchedule::gpipe; }},
+      {"interleaved", [](Job& j) { j.settings.pipeline_schedule = PipelineSchedule::interleaved; }},
+      {"three chunks",
+       [](Job& j) {
+         j.settings.pipeline_schedule = PipelineSchedule::interleaved;
+         j.settings.virtual_pipeline = 3;
+       }},
+      {"recompute full", [](Job& j) { j.settings.recompute = Recompute::full; }},
+      {"recompute full of a layer",
+       [](Job& j) {
+         j.settings.recompute = Recompute::full;
+         j.settings.recompute_layers = 1;
+       }},
+      {"recompute selective",
+       [](Job& j) {
+         j.settings.recompute = Recompute::selective;
+         j.settings.attention = config::AttentionKind::unfused;
+       }},
+      {"unfused attention", [](Job& j) { j.settings.attention = config::AttentionKind::unfused; }},
+      {"sequence_parallel", [](Job& j) { j.settings.sequence_parallel = true; }},
+      {"no overlap_grad_reduce", [](Job& j) { j.settings.overlap_grad_reduce = false; }},
+      {"overlap_optimizer", [](Job& j) { j.settings.overlap_optimizer = true; }},
+      {"one bucket", [](Job& j) { j.settings.bucket_size_bytes = 1 << 30; }},
+      {"small buckets", [](Job& j) { j.settings.bucket_size_bytes = 8 << 10; }},
+      {"bf16 on the wire", [](Job& j) { j.settings.grad_reduce_type = program::DType::bf16; }},
+      {"sharding optimizer", [](Job& j) { j.settings.sharding = Sharding::optimizer; }},
+      {"sharding optimizer, gathered behind",
+       [](Job& j) {
+         j.settings.sharding = Sharding::optimizer;
+         j.settings.overlap_param_gather = true;
+       }},
+      {"sharding gradients", [](Job& j) { j.settings.sharding = Sharding::gradients; }},
+      {"sharding parameters", [](Job& j) { j.settings.sharding = Sharding::parameters; }},
+      {"sharding parameters, nothing ahead",
+       [](Job& j) {
+         j.settings.sharding = Sharding::parameters;
+         j.settings.prefetch_layers = 0;
+       }},
+      {"sharding of a node",
+       [](Job& j) {
+         if (j.settings.sharding == Sharding::none) j.settings.sharding = Sharding::optimizer;
+         j.settings.sharding_group = config::ShardingGroup::node;
+       }},
+      {"untied", [](Job& j) { j.model.tied_embeddings = false; }},
+      {"llama", [](Job& j) {
+         const std::int64_t layers = j.model.layers;
+         j.model = small_llama();
+         j.model.layers = layers;
+       }}};
+  return all;
+}
+
+const config::Model seven_layers{"m", 7, 64, 8, 256, 16};  // no two or three stages are equally long
+
+// Two replicas share a node.
+Job on(const std::array<int, 4>& layout) {
+  const auto [tp, pp, dp, micro_batches] = layout;
+  Job j = job(seven_layers, tp, pp, dp, micro_batches);
+  j.settings.bucket_size_bytes = 32 << 10;
+  j.layout.replicas_of_node = dp % 2 == 0 ? 2 : 1;
+  return j;
+}
+
+// The levers with an interleaved schedule are refused without stages by their rows in the registry, not by the
+// workload.
+bool is_possible(const Job& j) {
+  const bool stages = j.layout[Axis::pipeline] > 1;
+  return refusal(j).empty() && (stages || j.settings.pipeline_schedule != PipelineSchedule::interleaved);
+}
+
+// Calls visit(job, text) for every pair of levers on these layouts, or for every lever alone.
+template <class Visit>
+void each_step(const std::vector<std::array<int, 4>>& layouts, bool pairs, const Visit& visit) {
+  for (const auto& layout : layouts) {
+    for (std::size_t a = 0; a < levers().size(); ++a) {
+      for (std::size_t b = a; b < (pairs ? levers().size() : a + 1); ++b) {
+        Job j = on(layout);
+        levers()[a].set(j);
+        levers()[b].set(j);
+        const std::string text = fmt::format("{}, {}, {} and {}", program::text_of(j.layout),
+                                             j.settings.global_batch_size, levers()[a].name, levers()[b].name);
+        if (!is_possible(j) || (a != b && a > 0 && test::sanitized && !test::drawn(text, 1))) continue;
+        visit(j, text);
+      }
+    }
+  }
+}
+
+const std::vector<std::array<int, 4>> layouts{{1, 1, 1, 1}, {1, 1, 4, 5}, {2, 1, 2, 2}, {1, 3, 2, 9}, {2, 2, 2, 4}};
+
+TEST(Steps, VerifyAndComputeAndSendWhatClosedFormulasSay) {
+  int steps = 0;
+  std::set<std::int64_t> buckets;
+  each_step(layouts, true, [&](const Job& j, const std::string& text) {
+    SCOPED_TRACE(text);
+    const program::ProgramSet set = build(j);
+    EXPECT_EQ(texts(program::verify(set)), "");
+    EXPECT_EQ(texts(program::verify(program::lower(set, 0))), "");
+    const program::Flop flop = program::total_flop(set);
+    EXPECT_NEAR(flop.model / closed::flop(j), 1, 1e-12);
+    EXPECT_NEAR(flop.noncausal / closed::flop(j, 2), 1, 1e-12);
+    const double again = closed::recomputed_flop(j);
+    EXPECT_NEAR(program::total_recomputed_flop(set), again, 1e-12 * again);
+    // Which weights of a pass are still there, another order decides.
+    const bool no_formula =
+        j.settings.sharding == Sharding::parameters && j.settings.pipeline_schedule == PipelineSchedule::gpipe;
+    for (int stage = 0; stage < j.layout[Axis::pipeline] && !no_formula; ++stage) {
+      const program::Program& role = set.roles[static_cast<std::size_t>(stage)];
+      closed::Traffic counted;
+      for (const auto& [key, sent] : program::count(set, role, role.step).traffic)
+        counted[key] = {sent.messages, sent.bytes};
+      EXPECT_EQ(counted, closed::traffic(j, stage)) << "stage " << stage;
+      EXPECT_EQ(bytes_of(role, {"master", "weights", "moment1", "moment2", "gradient"}), closed::model_bytes(j, stage));
+      if (j.settings.sharding < Sharding::parameters) buckets.insert(elements_of(j, stage).buckets);
+    }
+    ++steps;
+  });
+  EXPECT_GT(steps, test::sanitized ? 100 : 700);
+  EXPECT_TRUE(buckets.contains(1) && *buckets.rbegin() > 10);
+}
+
+// What a role says of one rank holds for all of them.
+TEST(Steps, VerifyRankByRank) {
+  each_step({{2, 2, 2, 4}, {1, 1, 6, 3}, {4, 1, 2, 2}}, false, [](const Job& j, const std::string& text) {
+    EXPECT_EQ(texts(program::verify(program::expand(build(j)))), "") << text;
+  });
+  const config::Model m{"m", 8, 64, 8, 256, 16};
+  EXPECT_EQ(texts(program::verify(build(job(m, 8, 8, 8, 9)))), "");
+  EXPECT_EQ(texts(program::verify(program::expand(build(job(m, 4, 4, 4, 4))))), "");
+}
+
+TEST(Steps, OfEveryModelVerify) {
+  for (const config::Model& m : mixtures()) {
+    for (const auto& [tp, pp, dp] : {std::array{2, 1, 1}, std::array{1, 2, 2}, std::array{2, 2, 1}}) {
+      for (const bool divided : {false, true}) {
+        Job j = job(m, tp, pp, dp, 4, 2);
+        j.settings.sequence_parallel = divided;
+        j.settings.recompute = divided ? Recompute::full : Recompute::none;
+        j.settings.bucket_size_bytes = 32 << 10;
+        const program::ProgramSet set = build(j);
+        for (const program::FusedSet fused : {program::all_fused, program::FusedSet{0}})
+          EXPECT_EQ(texts(program::verify(program::lower(set, fused))), "") << m.name;
+        EXPECT_NEAR(program::total_flop(set).model / closed::flop(j), 1, 1e-12) << m.name;
+      }
+    }
+  }
+}
+
+// Drops one wait after the other. The last operations of a step wait for the ends of all streams, some of which others
+// have waited for.
+TEST(Steps, AreRefusedWithoutAnyOneOfTheirWaits) {
+  int waits = 0;
+  each_step({{1, 1, 4, 2}, {1, 2, 2, 2}}, false, [&](const Job& whole, const std::string& text) {
+    Job j = whole;
+    j.model.layers = j.settings.virtual_pipeline == 3 ? 6 : 4;
+    const program::ProgramSet sound = build(j);
+    for (std::size_t r = 0; r < sound.roles.size(); ++r) {
+      const auto& step = sound.roles[r].step;
+      for (std::size_t i = 0; i < step.size(); ++i) {
+        if (step[i].label.phase == program::Phase::finish) continue;
+        for (const program::OperationId awaited : step[i].waits) {
+          const std::string what = program::title(step[i]) + " without " + program::title(step[awaited]);
+          if (test::sanitized && !test::drawn(text + what, 1)) continue;
+          program::ProgramSet lacking = sound;
+          std::erase(lacking.roles[r].step[i].waits, awaited);
+          EXPECT_THAT(texts(program::verify(lacking, 1)), HasSubstr("a wait is missing")) << text << ": " << what;
+          ++waits;
+        }
+      }
+    }
+  });
+  EXPECT_GT(waits, test::sanitized ? 50 : 900);
+}
+
+// Takes an operation out of a step; who waited for it waits for what it waited for.
+void take_out(program::Program& p, program::OperationId at) {
+  const std::vector<program::OperationId> inherited = p.step[at].waits;
+  p.step.erase(p.step.begin() + at);
+  for (program::Operation& op : p.step) {
+    if (std::erase(op.waits, at) > 0) op.waits.insert(op.waits.end(), inherited.begin(), inherited.end());
+    for (program::OperationId& waited : op.waits) waited -= waited > at ? 1 : 0;
+  }
+}
+
+// Where the sums of micro-batches are operations of their own, a step that lacks one is refused.
+TEST(Steps, AreRefusedWithoutTheSumOfAMicroBatch) {
+  int taken_out = 0;
+  for (const Sharding sharding : {Sharding::gradients, Sharding::parameters}) {
+    for (const std::int64_t bucket : {1 << 30, 32 << 10}) {
+      for (const program::DType wire : {program::DType::f32, program::DType::bf16}) {
+        Job j = sharded(1, 1, 2, 5, sharding);
+        j.settings.bucket_size_bytes = bucket;
+        j.settings.grad_reduce_type = wire;
+        const program::ProgramSet sound = build(j);
+        const std::vector<program::Operation>& step = sound.roles[0].step;
+        for (program::OperationId i = 0; std::cmp_less(i, step.size()); ++i) {
+          const bool adds = std::holds_alternative<program::ResidualAdd>(step[i].action) ||
+                            std::holds_alternative<program::Convert>(step[i].action);
+          if (!adds || step[i].label.phase != program::Phase::gradient_sync) continue;
+          program::ProgramSet lacking = sound;
+          take_out(lacking.roles[0], i);
+          EXPECT_NE(texts(program::verify(lacking, 1)), "") << program::title(step[i]);
+          ++taken_out;
+        }
+      }
+    }
+  }
+  EXPECT_GT(taken_out, 100);
+}
+
+}  // namespace
+}  // namespace harness::workloads
