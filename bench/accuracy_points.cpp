@@ -11,7 +11,7 @@
 #include "config/experiment.h"
 #include "machine/topology.h"
 #include "plan/prepare.h"
-#include "sim/predict.h"
+#include "sim/simulation.h"
 #include "workloads/workload.h"
 
 namespace harness::accuracy {

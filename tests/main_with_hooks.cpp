@@ -1,7 +1,7 @@
-// The product, with the hooks that tests need (base/test_hooks.h).
+// The product, with the hooks that tests need (base/identity.h).
 #include <iostream>
 
-#include "base/test_hooks.h"
+#include "base/identity.h"
 #include "cli/cli.h"
 
 int main(int argc, char** argv) {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "program/span.h"
+#include "program/placement.h"
 #include "store/result.h"
 
 namespace harness::analysis {
@@ -32,7 +32,7 @@ class CaseRanks {
   std::vector<Ranks> by_role_, alike_;
 };
 
-/// Over how many nodes the groups of a case spread (program/span.h). Nothing where the job has one node.
+/// Over how many nodes the groups of a case spread (program/placement.h). Nothing where the job has one node.
 program::Spans spans_of_case(const store::Result& result, std::int32_t case_index);
 
 }  // namespace harness::analysis

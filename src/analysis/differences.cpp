@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "base/median.h"
-#include "base/name_values.h"
 #include "base/text.h"
 #include "config/model.h"
 

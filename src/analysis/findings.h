@@ -11,7 +11,7 @@
 #include "analysis/stragglers.h"
 #include "analysis/summary.h"
 #include "analysis/waterfall.h"
-#include "program/span.h"
+#include "program/placement.h"
 #include "store/result.h"
 
 namespace harness::analysis {

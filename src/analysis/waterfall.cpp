@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "program/cost.h"
+#include "program/count.h"
 
 namespace harness::analysis {
 namespace {

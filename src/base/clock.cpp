@@ -1,7 +1,5 @@
 #include "base/clock.h"
 
-#include <chrono>
-
 namespace harness {
 namespace {
 

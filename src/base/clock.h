@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+
 namespace harness {
 
 /// The time by which something runs: this machine's, or a virtual one.
@@ -11,5 +13,10 @@ class Clock {
   virtual double unix_s() const = 0;
 };
 const Clock& system_clock();
+
+/// By the clock that never jumps.
+inline double seconds_since(std::chrono::steady_clock::time_point then) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
+}
 
 }  // namespace harness

@@ -7,10 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
-#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -79,6 +80,19 @@ std::string read_file(const std::string& path, std::size_t most_bytes) {
   FileText file = try_read_file(path, most_bytes);
   if (!file) fail("{} {}", path, file.problem);
   return std::move(file.text);
+}
+
+PrivateFolder::PrivateFolder(const std::string& name) {
+  std::error_code ignored;
+  std::filesystem::path folder = std::filesystem::temp_directory_path(ignored);
+  if (folder.empty()) folder = "/tmp";
+  std::string path = (folder / (name + "-XXXXXX")).string();
+  if (::mkdtemp(path.data()) != nullptr) path_ = path;
+}
+
+PrivateFolder::~PrivateFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace harness

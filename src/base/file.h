@@ -1,9 +1,32 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <string>
+#include <utility>
 
 namespace harness {
+
+/// The descriptor of an open file, which it closes; below 0: there is none.
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  explicit operator bool() const { return number_ >= 0; }
+  int number() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
 
 /// A file's bytes, or why there are none.
 struct FileText {
@@ -21,5 +44,21 @@ enum class TooLong { refused, cut };
 FileText try_read_file(const std::string& path, std::size_t most_bytes, TooLong too_long = TooLong::refused);
 /// The same; throws Error with the path and the problem.
 std::string read_file(const std::string& path, std::size_t most_bytes);
+
+/// A folder for temporary files whose name nobody foresees and that nobody else may enter. It ends with this object.
+class PrivateFolder {
+ public:
+  /// `name`: how the folder's name begins.
+  explicit PrivateFolder(const std::string& name);
+  ~PrivateFolder();
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+
+  /// "" where the system has no place for it.
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
 
 }  // namespace harness

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace harness {
 
@@ -41,5 +42,19 @@ bool is_exposed_communication(Part part);  // tensor … communication
 Part computation_part(std::string_view kind, bool recomputed);
 /// Of one that communicates, by its group. `closing`: it ends the step.
 Part communication_part(std::string_view group, bool closing);
+
+/// From start_s up to, not including, end_s.
+struct Stretch {
+  double start_s = 0, end_s = 0;
+  bool operator==(const Stretch&) const = default;
+};
+/// Stretches in order that do not touch: what united() gives, and what the others take.
+using Stretches = std::vector<Stretch>;
+
+/// The points covered by any of them. Empty and reversed ones cover nothing.
+Stretches united(std::vector<Stretch> stretches);
+/// The points of `a` that are not in `b`.
+Stretches without(const Stretches& a, const Stretches& b);
+double length(const Stretches& stretches);
 
 }  // namespace harness

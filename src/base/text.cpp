@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <numeric>
-
-#include "base/escape.h"
-#include "base/utf8.h"
 
 namespace harness {
 namespace {
@@ -29,10 +27,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   }
   return d[a.size()][b.size()];
 }
-
-}  // namespace
-
-namespace {
 
 // A typo changes so many of these letters; more make another word.
 std::size_t typo(std::size_t letters) {
@@ -163,6 +157,71 @@ std::uint64_t fnv1a(std::string_view bytes, std::uint64_t seed) {
     seed *= 0x100000001b3ull;
   }
   return seed;
+}
+
+Character character_at(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  std::size_t bytes = 2;
+  if (lead >= 0xe0) bytes = 3;
+  if (lead >= 0xf0) bytes = 4;
+  if (lead < 0xc2 || lead > 0xf4 || at + bytes > text.size()) return {};
+  std::uint32_t code = lead & (0xffu >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if (!continues_character(text[at + i])) return {};
+    code = code << 6 | (byte(i) & 0x3fu);
+  }
+  constexpr std::array<std::uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
+  if (code < least[bytes] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return {};
+  return {code, bytes};
+}
+
+std::size_t whole_characters(std::string_view text, std::size_t most) {
+  std::size_t kept = std::min(most, text.size());
+  while (kept > 0 && kept < text.size() && continues_character(text[kept])) --kept;
+  return kept;
+}
+
+namespace {
+
+// As YAML has it. JSON, whose strings have no C0 as it is, means the same by it.
+std::string notation_of(std::uint32_t code) {
+  return code < 0x20 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
+}
+
+std::string escaped_but(std::string_view text, std::string_view kept) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Character c = character_at(text, 0);
+    const std::size_t bytes = c.bytes == 0 ? 1 : c.bytes;
+    const std::string_view character = text.substr(0, bytes);
+    text.remove_prefix(bytes);
+    if (c.bytes == 0) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(character[0]));
+    } else if (is_unprintable(c.code) && kept.find(character) == std::string_view::npos) {
+      out += notation_of(c.code);
+    } else {
+      out += character;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_unprintable(std::uint32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || (c >= 0x200b && c <= 0x200f) ||
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c == 0xfffe || c == 0xffff;
+}
+
+std::string escaped(std::string_view text) {
+  return escaped_but(text, "");
+}
+
+std::string escaped_lines(std::string_view text) {
+  return escaped_but(text, "\n\t");
 }
 
 }  // namespace harness

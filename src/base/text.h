@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -46,5 +47,45 @@ std::string plural(std::int64_t n, std::string_view noun);
 
 /// FNV-1a, 64 bit: names equal things equally on every machine. Not for secrets.
 std::uint64_t fnv1a(std::string_view bytes, std::uint64_t seed = 0xcbf29ce484222325ull);
+
+// ---- characters
+
+/// A character of UTF-8: in its shortest form, no surrogate, nothing beyond U+10FFFF (RFC 3629).
+struct Character {
+  std::uint32_t code = 0;
+  std::size_t bytes = 0;  // 0: there is none, what stands there is not UTF-8
+};
+/// The one that begins at a place within `text`.
+Character character_at(std::string_view text, std::size_t at);
+
+/// Whether a byte goes on with a character that began before it.
+constexpr bool continues_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u;
+}
+/// How many bytes of `text`, at most `most`, end with a whole character.
+std::size_t whole_characters(std::string_view text, std::size_t most);
+
+/// Whether a character is no part of a text for people: controls (C0, DEL and C1), marks that turn the direction of
+/// writing or take no room, line and paragraph separators, byte order marks, and codes that XML forbids.
+bool is_unprintable(std::uint32_t code);
+
+/// `text` for a terminal, whoever wrote it: C0 controls and bytes that are not UTF-8 come as \xNN, other unprintable
+/// characters as \uNNNN. JSON stays JSON.
+std::string escaped(std::string_view text);
+/// The same for a message of several lines: line ends and tabs stay.
+std::string escaped_lines(std::string_view text);
+
+// ---- names and values
+
+/// Names and their values, in an order that means something: environment variables, library versions.
+using NameValues = std::vector<std::pair<std::string, std::string>>;
+
+/// The value of the first entry of that name, "" if there is none.
+inline std::string value_of(const NameValues& entries, std::string_view name) {
+  for (const auto& [key, value] : entries) {
+    if (key == name) return value;
+  }
+  return "";
+}
 
 }  // namespace harness

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/median.h"
-#include "base/name_values.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "calibrate/step_samples.h"

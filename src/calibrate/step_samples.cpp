@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "base/median.h"
-#include "base/stretches.h"
+#include "base/part.h"
 #include "program/count.h"
 
 namespace harness::calibrate {

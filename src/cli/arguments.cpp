@@ -9,10 +9,9 @@
 
 #include "backends/backends.h"
 #include "base/error.h"
-#include "base/escape.h"
+#include "base/identity.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "base/version.h"
 #include "cli/nccl_tests.h"
 #include "cli/option_value.h"
 #include "config/backend.h"

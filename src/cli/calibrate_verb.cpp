@@ -3,8 +3,8 @@
 #include <ostream>
 
 #include "backends/backends.h"
-#include "base/called.h"
 #include "base/error.h"
+#include "base/identity.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "calibrate/files.h"

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "base/escape.h"
+#include "base/text.h"
 
 namespace harness::cli {
 

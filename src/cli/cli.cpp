@@ -14,8 +14,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "base/escape.h"
-#include "base/test_hooks.h"
+#include "base/identity.h"
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/clean_stream.h"

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/identity.h"
 #include "base/text.h"
-#include "base/version.h"
 #include "cli/doctor_files.h"
 
 namespace harness::cli {

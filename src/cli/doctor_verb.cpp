@@ -4,7 +4,7 @@
 
 #include "backends/backends.h"
 #include "base/error.h"
-#include "base/version.h"
+#include "base/identity.h"
 #include "cli/doctor_bound.h"
 #include "cli/doctor_files.h"
 #include "cli/doctor_report.h"

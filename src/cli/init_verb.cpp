@@ -4,8 +4,8 @@
 #include <ostream>
 
 #include "backend/backend.h"
-#include "base/called.h"
 #include "base/error.h"
+#include "base/identity.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/option_value.h"
@@ -69,7 +69,7 @@ std::string sweep_lines(const First& f) {
                      f.micro_batch * 4);
   if (f.even()) {
     out += "  layout:                    # what a value omits stays as in the baseline\n";
-    for (const program::Axis axis : program::set_axes) {
+    for (const program::Axis axis : program::configurable_axes) {
       out += fmt::format("    - {{{}: 2}}\n", program::row_of(axis).key);
     }
   }

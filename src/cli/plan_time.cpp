@@ -14,7 +14,6 @@
 #include "analysis/paired_estimator.h"
 #include "analysis/summary.h"
 #include "base/error.h"
-#include "base/name_values.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/option_value.h"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/escape.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "explain/upgrade.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/name_values.h"
+#include "base/text.h"
 #include "config/registry.h"
 #include "nccl/honoured.h"
 

@@ -170,7 +170,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   if (baseline != nullptr) {
     const YamlNode* layout = baseline->find("layout");
     Place place = layout != nullptr ? layout->place : baseline->place;
-    for (const program::Axis axis : program::set_axes) {  // an override of a part comes later than the rest
+    for (const program::Axis axis : program::configurable_axes) {  // an override of a part comes later than the rest
       const YamlNode* given = layout != nullptr ? layout->find(program::row_of(axis).key) : nullptr;
       if (given != nullptr && given->place.source > place.source) place = given->place;
     }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/name_values.h"
+#include "base/text.h"
 #include "config/choice.h"
 
 namespace harness::config {

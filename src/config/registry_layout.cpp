@@ -11,7 +11,7 @@ namespace {
 
 std::vector<std::string> layout_parts() {
   std::vector<std::string> parts;
-  for (const program::Axis axis : program::set_axes) parts.emplace_back(program::row_of(axis).key);
+  for (const program::Axis axis : program::configurable_axes) parts.emplace_back(program::row_of(axis).key);
   return parts;
 }
 
@@ -19,7 +19,7 @@ std::vector<std::string> layout_parts() {
 template <class Size>
 std::string layout_text(Size size) {
   std::vector<std::string> parts;
-  for (const program::Axis axis : program::set_axes) {
+  for (const program::Axis axis : program::configurable_axes) {
     parts.push_back(fmt::format("{}: {}", program::row_of(axis).key, size(axis)));
   }
   return fmt::format("{{{}}}", join(parts, ", "));
@@ -32,13 +32,15 @@ std::string print_layout(const Settings& s) {
 // As print_layout() has it, or any part of it.
 void parse_layout(Settings& settings, std::string_view text) {
   program::Layout layout = settings.layout;
-  const std::string example = layout_text([](program::Axis axis) { return axis == program::set_axes[0] ? 2 : 1; });
+  const std::string example =
+      layout_text([](program::Axis axis) { return axis == program::configurable_axes[0] ? 2 : 1; });
   each_part(text, example, [&](std::string_view key, std::string_view value) {
     const auto has_key = [&](program::Axis axis) { return key == program::row_of(axis).key; };
-    const auto* axis = std::ranges::find_if(program::set_axes, has_key);
-    if (axis == program::set_axes.end()) {
+    const auto* axis = std::ranges::find_if(program::configurable_axes, has_key);
+    if (axis == program::configurable_axes.end()) {
       if (const std::string why = nothing_like(key); !why.empty()) fail("found {}; {}", quote(key), why);
-      fail("found {}; allowed: {}{}", quote(key), program::set_axis_keys(), did_you_mean(nearest(key, layout_parts())));
+      fail("found {}; allowed: {}{}", quote(key), program::configurable_axis_keys(),
+           did_you_mean(nearest(key, layout_parts())));
     }
     layout[*axis] = static_cast<int>(parse_within(value, 1, max_ranks));
   });
@@ -49,7 +51,7 @@ void parse_layout(Settings& settings, std::string_view text) {
 
 // Those that a configuration knows.
 bool is_told(program::Axis axis) {
-  return std::ranges::find(program::told_axes, axis) != program::told_axes.end();
+  return std::ranges::find(program::visible_axes, axis) != program::visible_axes.end();
 }
 
 std::string short_name(program::Axis axis) {

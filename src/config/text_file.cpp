@@ -9,7 +9,6 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "base/utf8.h"
 
 namespace harness::config {
 namespace {

@@ -12,9 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/escape.h"
 #include "base/text.h"
-#include "base/utf8.h"
 
 namespace harness::config {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "doctor/facts.h"
-#include "machine/gpu_health.h"
+#include "machine/nvml.h"
 #include "machine/tree.h"
 
 namespace harness::doctor {

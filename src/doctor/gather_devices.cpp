@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "doctor/gather.h"
 #include "machine/cpus.h"
-#include "machine/hcas.h"
 #include "machine/proc.h"
 
 namespace harness::doctor {
@@ -108,7 +107,7 @@ Reading roce_addresses(const Tree& tree, const std::string& folder) {
 void add_port(const Tree& tree, Facts& facts, const std::string& key, const std::string& folder) {
   for (const char* file : {"state", "phys_state"}) {
     Reading state = tree.line(folder + "/" + file);
-    state.text = machine::state_in(state.text);
+    state.text = machine::port_state_in(state.text);
     facts.set(key + file, state);
   }
   for (const char* file : {"rate", "link_layer", "lid", "sm_lid"})

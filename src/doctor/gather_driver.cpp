@@ -7,8 +7,8 @@
 #include <cstring>
 #include <map>
 
-#include "base/descriptor.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "doctor/gather.h"
 #include "machine/proc.h"

@@ -9,7 +9,6 @@
 #include "doctor/stage.h"
 #include "machine/conditions.h"
 #include "machine/gpu_statistics.h"
-#include "machine/host_copies.h"
 
 namespace harness::doctor {
 

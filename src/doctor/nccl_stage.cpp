@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/private_folder.h"
 #include "base/units.h"
 #include "doctor/nccl_topology.h"
 

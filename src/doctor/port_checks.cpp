@@ -11,7 +11,7 @@
 #include "doctor/docs.h"
 #include "doctor/pcie_links.h"
 #include "machine/cpus.h"
-#include "machine/hcas.h"
+#include "machine/proc.h"
 #include "nccl/device_list.h"
 
 namespace harness::doctor {
@@ -105,7 +105,7 @@ void rate(const Node& node, const Cluster&, Findings& out) {
   double fastest_of_all = 0;
   for (const Port& port : active_ports(facts)) {
     const machine::Reading& reading = facts[port.key + "rate"];
-    const double bits = machine::rate_in(reading.text);
+    const double bits = machine::port_rate_in(reading.text);
     if (!reading.ok() || !(bits > 0)) {
       out.unknown("the rate of " + port.name(), reading.why.empty() ? "it is no rate" : reading.why);
       continue;
@@ -115,7 +115,7 @@ void rate(const Node& node, const Cluster&, Findings& out) {
     fastest_of_all = std::max(fastest_of_all, bits);
   }
   for (const Port& port : active_ports(facts)) {
-    const double bits = machine::rate_in(facts.text(port.key + "rate"));
+    const double bits = machine::port_rate_in(facts.text(port.key + "rate"));
     const double best = fastest[facts.text("hca/" + port.device + "/board")];
     constexpr double giga = 1e9;
     if (bits > 0 && bits < best) {
@@ -263,7 +263,7 @@ void pcie_rate(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   std::map<std::string, double> needed;  // by adapter: what its ports carry
   for (const Port& port : active_ports(node.facts)) {
-    needed[port.device] += machine::rate_in(node.facts.text(port.key + "rate"));
+    needed[port.device] += machine::port_rate_in(node.facts.text(port.key + "rate"));
   }
   bool any = false;
   constexpr double giga = 1e9;

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/identity.h"
 #include "base/text.h"
-#include "base/version.h"
 #include "doctor/diagnosis.h"
 #include "doctor/recorded_facts.h"
 #include "store/owner.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/name_values.h"
+#include "base/text.h"
 #include "doctor/facts.h"
 #include "store/result.h"
 

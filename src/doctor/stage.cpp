@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "base/called.h"
 #include "base/error.h"
+#include "base/identity.h"
 #include "base/text.h"
 #include "job/node_gpus.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/name_values.h"
+#include "base/text.h"
 #include "config/experiment.h"
 
 namespace harness::job {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/name_values.h"
 #include "base/rendezvous.h"
+#include "base/text.h"
 #include "job/job.h"
 
 namespace harness::job {

@@ -6,12 +6,11 @@
 #include <variant>
 #include <vector>
 
-#include "base/name_values.h"
+#include "base/text.h"
 #include "config/experiment.h"
+#include "machine/conditions.h"
 #include "machine/gpu_statistics.h"
-#include "machine/host_copies.h"
 #include "program/interval.h"
-#include "program/step_split.h"
 
 namespace harness::job {
 

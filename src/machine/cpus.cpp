@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "machine/proc.h"
+#include "machine/tree.h"
 
 namespace harness::machine {
 namespace {
@@ -21,12 +22,22 @@ namespace {
 using Mask = std::array<unsigned long, cpu_capacity / (8 * sizeof(unsigned long))>;
 constexpr std::size_t bits_per_word = 8 * sizeof(unsigned long);
 
-// Where the kernel describes a CPU.
-std::filesystem::path folder_of(std::size_t cpu, const std::filesystem::path& root) {
-  return root / "sys/devices/system/cpu" / ("cpu" + std::to_string(cpu));
+// Where the kernel describes a CPU, below the root.
+std::string folder_of(std::size_t cpu) {
+  return "sys/devices/system/cpu/cpu" + std::to_string(cpu);
 }
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+constexpr std::size_t first_cpus_bytes = 64 << 10;  // of /proc/cpuinfo: all CPUs of a node have the same name
+constexpr std::size_t all_cpus_bytes = 16 << 20;    // of /proc/stat: a line for each CPU, and all interrupts in one
+
+// The first word of a file; NaN: it is no number.
+double number_in(const Tree& tree, const std::string& path) {
+  const std::string line = tree.line(path).text;
+  std::string_view rest = line;
+  return number(take_word(rest)).value_or(nan);
+}
 
 }  // namespace
 
@@ -59,9 +70,10 @@ void bind_to(const CpuSet& cpus) {
 std::vector<std::vector<int>> cores_of(const CpuSet& cpus, const std::filesystem::path& root) {
   std::map<std::string, std::size_t> index;  // by the list of siblings
   std::vector<std::vector<int>> cores;
+  const Tree tree(root);
   for (std::size_t i = 0; i < cpu_capacity; ++i) {
     if (!cpus[i]) continue;
-    std::string siblings = first_line(folder_of(i, root) / "topology/thread_siblings_list");
+    std::string siblings = tree.line(folder_of(i) + "/topology/thread_siblings_list").text;
     if (siblings.empty()) siblings = "cpu " + std::to_string(i);
     const auto [at, is_new] = index.try_emplace(siblings, cores.size());
     if (is_new) cores.emplace_back();
@@ -105,7 +117,7 @@ std::string cpu_model_in(std::string_view cpuinfo) {
 }
 
 std::string cpu_model(const std::filesystem::path& root) {
-  return cpu_model_in(kernel_text(root / "proc/cpuinfo"));
+  return cpu_model_in(Tree(root).head("proc/cpuinfo", first_cpus_bytes).text);
 }
 
 CpuTimes cpu_times(std::string_view proc_stat, const CpuSet& cpus, double ticks_per_s) {
@@ -134,7 +146,8 @@ CpuTimes cpu_times(std::string_view proc_stat, const CpuSet& cpus, double ticks_
 }
 
 CpuTimes cpu_times_now(const CpuSet& cpus, const std::filesystem::path& root) {
-  return cpu_times(kernel_text(root / "proc/stat"), cpus, static_cast<double>(::sysconf(_SC_CLK_TCK)));
+  return cpu_times(Tree(root, {.file_bytes = all_cpus_bytes}).bytes("proc/stat").text, cpus,
+                   static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 
 double busy_uncertainty_s(int cpus, double wall_s) {
@@ -144,19 +157,20 @@ double busy_uncertainty_s(int cpus, double wall_s) {
 }
 
 double load_of_last_minute(const std::filesystem::path& root) {
-  return number_in(root / "proc/loadavg").value_or(nan);
+  return number_in(Tree(root), "proc/loadavg");
 }
 
 // Each file costs a look at its core, so of many CPUs only some are asked.
 double mean_clock_hz(const CpuSet& cpus, const std::filesystem::path& root) {
   constexpr std::size_t most_asked = 16;
   const std::size_t stride = cpus.count() / most_asked + 1;
+  const Tree tree(root);
   double sum = 0;
   std::size_t seen = 0;
   int asked = 0;
   for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu) {
     if (!cpus[cpu] || seen++ % stride != 0) continue;
-    sum += 1e3 * number_in(folder_of(cpu, root) / "cpufreq/scaling_cur_freq").value_or(nan);  // kHz
+    sum += 1e3 * number_in(tree, folder_of(cpu) + "/cpufreq/scaling_cur_freq");  // kHz
     ++asked;
   }
   return asked > 0 ? sum / asked : nan;

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <system_error>
 
-#include "machine/proc.h"
+#include "machine/tree.h"
 
 namespace harness::machine {
 namespace {
-
-namespace fs = std::filesystem;
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.size() < 6 &&
@@ -23,17 +20,16 @@ bool is_device(std::string_view name) {
 }
 
 // Where the driver is not the one that lists its GPUs in /proc: Windows' Linux (dxg) and Tegra (nvhost, nvmap).
-bool other_driver(const fs::path& root) {
-  std::error_code ignored;
+bool other_driver(const Tree& tree) {
   return std::ranges::any_of(std::initializer_list<const char*>{"dev/dxg", "dev/nvmap", "dev/nvhost-gpu", "dev/nvgpu"},
-                             [&](const char* path) { return fs::exists(root / path, ignored); });
+                             [&](const char* path) { return tree.exists(path); });
 }
 
-int gpus_on_node(const fs::path& root) {
-  if (other_driver(root)) return -1;
+int gpus_on_node(const Tree& tree) {
+  if (other_driver(tree)) return -1;
   // A container may show the whole node's /proc and have device files of its own GPUs alone, or the reverse.
-  const std::ptrdiff_t listed = std::ssize(names_in(root / "proc/driver/nvidia/gpus"));
-  const std::ptrdiff_t devices = std::ranges::count_if(names_in(root / "dev"), is_device);
+  const std::ptrdiff_t listed = std::ssize(tree.names("proc/driver/nvidia/gpus").names);
+  const std::ptrdiff_t devices = std::ranges::count_if(tree.names("dev").names, is_device);
   return static_cast<int>(listed > 0 && devices > 0 ? std::min(listed, devices) : std::max(listed, devices));
 }
 
@@ -55,9 +51,9 @@ std::vector<std::string> visible_names(std::string_view text, int on_node) {
 
 }  // namespace
 
-GpuView find_gpus(const GpuEnvironment& environment, const fs::path& root) {
+GpuView find_gpus(const GpuEnvironment& environment, const std::filesystem::path& root) {
   GpuView view;
-  view.on_node = gpus_on_node(root);
+  view.on_node = gpus_on_node(Tree(root));
   if (view.on_node < 0) return view;
   if (environment.restricted) {
     view.names = visible_names(environment.visible, view.on_node);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "machine/proc.h"
+#include "machine/tree.h"
 
 namespace harness::machine {
 namespace {
@@ -17,28 +18,25 @@ int node_in(std::optional<double> number) {
   return number && *number <= most ? static_cast<int>(*number) : -1;
 }
 
-std::filesystem::path device_folder(const std::string& pci_bus_id, const std::filesystem::path& root) {
-  return root / "sys/bus/pci/devices" / lower(pci_bus_id);
-}
-
 }  // namespace
 
 // The folder of a CPU has a link to that of its NUMA node.
 int numa_node_of(int cpu, const std::filesystem::path& root) {
-  for (const std::string& name : names_in(root / "sys/devices/system/cpu" / fmt::format("cpu{}", cpu))) {
+  for (const std::string& name : Tree(root).names(fmt::format("sys/devices/system/cpu/cpu{}", cpu)).names) {
     if (const int node = name.starts_with("node") ? node_in(number(name.substr(4))) : -1; node >= 0) return node;
   }
   return -1;
 }
 
 Surroundings surroundings_of(const std::string& pci_bus_id, const std::filesystem::path& root) {
-  const std::filesystem::path folder = device_folder(pci_bus_id, root);
-  return {cpus_in(first_line(folder / "local_cpulist")), node_in(number_in(folder / "numa_node"))};
+  const Tree tree(root);
+  const std::string folder = "sys/bus/pci/devices/" + lower(pci_bus_id);
+  return {cpus_in(tree.line(folder + "/local_cpulist").text), node_in(number(tree.line(folder + "/numa_node").text))};
 }
 
 CpuSet part_of_gpu(const std::string& pci_bus_id, const CpuSet& cpus, const std::filesystem::path& root) {
   const CpuSet near = surroundings_of(pci_bus_id, root).cpus;
-  std::vector<std::string> neighbours = names_in(root / "proc/driver/nvidia/gpus");
+  std::vector<std::string> neighbours = Tree(root).names("proc/driver/nvidia/gpus").names;
   for (std::string& name : neighbours) name = lower(name);
   std::erase_if(neighbours, [&](const std::string& gpu) { return surroundings_of(gpu, root).cpus != near; });
   const auto own = std::ranges::find(neighbours, lower(pci_bus_id));

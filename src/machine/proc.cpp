@@ -6,37 +6,13 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <system_error>
 
-#include "base/file.h"
+#include "base/text.h"
+#include "machine/tree.h"
 
 namespace harness::machine {
-
-std::string kernel_text(const std::filesystem::path& path) {
-  constexpr std::size_t most_bytes = 16 << 20;  // /proc/cpuinfo of a thousand processors has 2 MiB
-  return try_read_file(path.string(), most_bytes, TooLong::cut).text;
-}
-
-std::string first_line(const std::filesystem::path& path) {
-  const std::string text = kernel_text(path);
-  return text.substr(0, text.find('\n'));
-}
-
-std::optional<double> number_in(const std::filesystem::path& path) {
-  const std::string line = first_line(path);
-  std::string_view rest = line;
-  return number(take_word(rest));
-}
-
-std::vector<std::string> names_in(const std::filesystem::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  std::ranges::sort(names);
-  return names;
-}
 
 std::string_view take_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
@@ -71,6 +47,17 @@ std::string value_of(std::string_view text, std::string_view key) {
   return "";
 }
 
+std::string port_state_in(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  return std::string(trim(colon == std::string_view::npos ? text : text.substr(colon + 1)));
+}
+
+double port_rate_in(std::string_view text) {
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN(), giga = 1e9;
+  const std::optional<double> rate = number(take_word(text));
+  return rate && take_word(text) == "Gb/sec" ? *rate * giga : unknown;
+}
+
 std::string host_name() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
@@ -79,7 +66,7 @@ std::string host_name() {
 
 std::string process_space(const std::filesystem::path& root) {
   std::error_code ignored;
-  const std::string boot = first_line(root / "proc/sys/kernel/random/boot_id");
+  const std::string boot = Tree(root).line("proc/sys/kernel/random/boot_id").text;
   const std::string space = std::filesystem::read_symlink(root / "proc/self/ns/pid", ignored);
   return boot.empty() || space.empty() ? "" : boot + " " + space;
 }
@@ -97,7 +84,7 @@ ProcessState process_state(std::string_view proc_pid_stat) {
 }
 
 ProcessState state_of_process(std::int64_t pid, const std::filesystem::path& root) {
-  return process_state(kernel_text(root / "proc" / std::to_string(pid) / "stat"));
+  return process_state(Tree(root).bytes("proc/" + std::to_string(pid) + "/stat").text);
 }
 
 }  // namespace harness::machine

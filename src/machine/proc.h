@@ -5,21 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace harness::machine {
 
-// How the kernel's text files of /proc and /sys are read, and what they say of a process. Some containers hide them,
-// others fake them: what cannot be read is empty, what is no number is none. `root` replaces "/" in tests.
-
-/// A whole file; "" if it cannot be read.
-std::string kernel_text(const std::filesystem::path& path);
-/// A file's first line, without its end.
-std::string first_line(const std::filesystem::path& path);
-/// The first word of its first line, as number() reads it.
-std::optional<double> number_in(const std::filesystem::path& path);
-/// What lies in a folder, sorted; nothing if it cannot be read.
-std::vector<std::string> names_in(const std::filesystem::path& folder);
+// What the kernel writes in files of /proc and /sys, and what it says of a process. Some containers hide these files,
+// others fake them: what cannot be read is empty, what is no number is none. Tree (machine/tree.h) reads them. `root`
+// replaces "/" in tests.
 
 /// The next line, taken off `text`, without its end.
 std::string_view take_line(std::string_view& text);
@@ -30,7 +21,12 @@ std::optional<double> number(std::string_view word);
 /// What stands after "key :" in the style of /proc/cpuinfo and /proc/meminfo; "" if no line begins with the key.
 std::string value_of(std::string_view text, std::string_view key);
 
-/// Of this machine; "" if it has none.
+/// What a file of a port of an InfiniBand or RoCE adapter (/sys/class/infiniband) says: the word of "4: ACTIVE".
+std::string port_state_in(std::string_view text);
+/// The rate of "400 Gb/sec (4X NDR)" in bits per second; NaN if there is none.
+double port_rate_in(std::string_view text);
+
+/// The name of this machine; "" if it has none.
 std::string host_name();
 
 /// The boot of this kernel and the namespace of its process numbers, since containers share a boot: only there does a

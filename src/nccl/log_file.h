@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "base/private_folder.h"
+#include "base/file.h"
 
 namespace harness::nccl {
 

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "program/beside.h"
 #include "program/count.h"
+#include "program/happens_before.h"
 #include "program/lower.h"
 #include "workloads/workload.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "program/cost.h"
+#include "program/count.h"
 
 namespace harness::plan {
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "program/span.h"
+#include "program/placement.h"
 #include "workloads/workload.h"
 
 namespace harness::plan {
@@ -16,7 +16,7 @@ Division layout_on(const config::Settings& s, int ranks, const machine::Topology
   const std::int64_t replica = s.replica_ranks();
   if (ranks % replica != 0) {
     std::vector<std::string> sizes;
-    for (const program::Axis axis : program::set_axes) {
+    for (const program::Axis axis : program::configurable_axes) {
       sizes.push_back(fmt::format("{} {}", program::row_of(axis).key, s.layout[axis]));
     }
     return {{}, fmt::format("{} = {} does not divide {} ranks", fmt::join(sizes, " * "), replica, ranks)};

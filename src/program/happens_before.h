@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "program/operation.h"
 #include "program/program.h"
 
 namespace harness::program {
@@ -57,5 +58,9 @@ class HappensBefore {
   std::size_t streams_;
   std::vector<OperationId> known_;  // [operation][stream]: the latest operation there that is complete before it
 };
+
+/// By operation of a list, not 0 for a computation beside which one of another stream may run, because neither is
+/// complete when the other begins: the two may have to share the device. Follows stream order and waits alone.
+std::vector<char> computes_beside_another(const std::vector<Operation>& list, std::size_t streams);
 
 }  // namespace harness::program

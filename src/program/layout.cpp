@@ -19,21 +19,21 @@ const char* name_of(Axis axis) {
   return row_of(axis).name;
 }
 
-std::string set_axis_keys(std::string_view between) {
+std::string configurable_axis_keys(std::string_view between) {
   std::vector<const char*> keys;
-  for (const Axis axis : set_axes) keys.push_back(row_of(axis).key);
+  for (const Axis axis : configurable_axes) keys.push_back(row_of(axis).key);
   return fmt::format("{}", fmt::join(keys, between));
 }
 
 std::string text_of(const Layout& layout) {
   std::vector<std::string> sizes;
-  for (const Axis axis : told_axes) sizes.push_back(fmt::format("{}{}", row_of(axis).short_name, layout[axis]));
+  for (const Axis axis : visible_axes) sizes.push_back(fmt::format("{}{}", row_of(axis).short_name, layout[axis]));
   return fmt::format("{}", fmt::join(sizes, " "));
 }
 
 std::string label_of(const Layout& layout) {
   std::vector<std::string> cut, all;
-  for (const Axis axis : set_axes) {
+  for (const Axis axis : configurable_axes) {
     all.push_back(fmt::format("{}{}", row_of(axis).short_name, layout[axis]));
     if (layout[axis] > 1) cut.push_back(all.back());
   }

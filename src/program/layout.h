@@ -25,11 +25,11 @@ const AxisRow& row_of(Axis axis);
 const char* name_of(Axis axis);
 
 /// The axes in the order in which people read them. `context` joins them with the workload that uses it.
-inline constexpr std::array<Axis, 3> told_axes{Axis::tensor, Axis::pipeline, Axis::data};
+inline constexpr std::array<Axis, 3> visible_axes{Axis::tensor, Axis::pipeline, Axis::data};
 /// Those whose size a configuration sets. Data parallelism is what remains of the ranks.
-inline constexpr std::array<Axis, 2> set_axes{Axis::tensor, Axis::pipeline};
-/// "tensor_parallel, pipeline_parallel": the keys of set_axes.
-std::string set_axis_keys(std::string_view between = ", ");
+inline constexpr std::array<Axis, 2> configurable_axes{Axis::tensor, Axis::pipeline};
+/// "tensor_parallel, pipeline_parallel": the keys of configurable_axes.
+std::string configurable_axis_keys(std::string_view between = ", ");
 
 /// Where a rank stands on each axis.
 struct Coordinates {
@@ -65,7 +65,7 @@ struct Layout {
   std::array<int, axis_count> size{1, 1, 1, 1};
   AxisOrder order = usual_order;
   /// How many ranks that follow each other along the data axis share a node, the same everywhere (replicas_of_node() in
-  /// program/span.h). 0: it is not known where ranks stand; uneven: there is no such number.
+  /// program/placement.h). 0: it is not known where ranks stand; uneven: there is no such number.
   int replicas_of_node = 0;
   Layout() = default;
   /// {{Axis::tensor, 2}, {Axis::data, 4}}: the sizes of some axes, 1 along the others.
@@ -81,7 +81,7 @@ struct Layout {
   int neighbour(int rank, Axis axis, int offset) const;
   bool operator==(const Layout&) const = default;
 };
-/// "TP2 PP1 DP4": of told_axes.
+/// "TP2 PP1 DP4": of visible_axes.
 std::string text_of(const Layout& layout);
 /// Short, of what a configuration sets: "TP2", "TP2 PP4", or "TP1 PP1" where nothing is cut.
 std::string label_of(const Layout& layout);

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "program/count.h"
+#include "program/placement.h"
 
 namespace harness::program {
 
@@ -46,8 +47,7 @@ class NodeTraffic {
   int node(int rank) const { return node_of_[rank]; }
 
   void add(const std::vector<int>& members) {
-    std::map<int, double> here;  // members by node
-    for (const int rank : members) here[node(rank)] += 1;
+    const std::map<int, int> here = ranks_by_node(members, node_of_);
     shares_ = shares_ || here.size() < members.size();
     if (here.size() < 2) return;
     spans_ = true;

@@ -25,7 +25,7 @@ class Quickest {
   std::vector<float> seconds_;
 };
 
-struct Circle {
+struct CommunicatorTimes {
   Quickest all;
   std::map<int, Quickest> of_stage;
 };
@@ -41,36 +41,37 @@ class Meetings {
     }
   }
 
-  // Calls take(circle, stage, meeting, communication) for each communication of the rank.
+  // Calls take(times, stage, meeting, communication) for each communication of the rank.
   template <class Take>
   void walk(int rank, const Take& take) {
     const Coordinates at = set_.layout.coordinates(rank);
     const auto& actions = actions_[set_.role_of(at)];
-    std::map<const Circle*, std::size_t> met;
-    std::map<GroupId, Circle*> groups;
+    std::map<const CommunicatorTimes*, std::size_t> met;
+    std::map<GroupId, CommunicatorTimes*> groups;
     for (std::size_t i = 0; i < actions.size(); ++i) {
-      Circle& circle = circle_of(*actions[i], rank, at, groups);
-      take(circle, at[Axis::pipeline], met[&circle]++, i);
+      CommunicatorTimes& times = times_of(*actions[i], rank, at, groups);
+      take(times, at[Axis::pipeline], met[&times]++, i);
     }
   }
 
  private:
-  Circle& circle_of(const Action& action, int rank, const Coordinates& at, std::map<GroupId, Circle*>& groups) {
+  CommunicatorTimes& times_of(const Action& action, int rank, const Coordinates& at,
+                              std::map<GroupId, CommunicatorTimes*>& groups) {
     if (const GroupId group = group_of(action); group >= 0) {
-      Circle*& known = groups[group];
+      CommunicatorTimes*& known = groups[group];
       if (known == nullptr) {
         const int first = set_.layout.rank(set_.groups[group].first(set_.layout, at));
-        known = &circles_[communicator_of(set_.layout, action, rank, first)];
+        known = &times_[communicator_of(set_.layout, action, rank, first)];
       }
       return *known;
     }
     const Peer& peer = *peer_of(action);
-    return circles_[communicator_of(set_.layout, action, rank, set_.layout.neighbour(rank, peer.axis, peer.offset))];
+    return times_[communicator_of(set_.layout, action, rank, set_.layout.neighbour(rank, peer.axis, peer.offset))];
   }
 
   const ProgramSet& set_;
   std::vector<std::vector<const Action*>> actions_;  // by role
-  std::map<Communicator, Circle> circles_;
+  std::map<Communicator, CommunicatorTimes> times_;
 };
 
 }  // namespace
@@ -97,16 +98,16 @@ std::vector<std::vector<Waiting>> find_waiting(const ProgramSet& set, std::span<
     }
   };
   each_rank([&](int rank, const std::vector<float>& seconds) {
-    meetings.walk(rank, [&](Circle& circle, int stage, std::size_t meeting, std::size_t i) {
-      circle.all.note(meeting, seconds.at(i));
-      circle.of_stage[stage].note(meeting, seconds[i]);
+    meetings.walk(rank, [&](CommunicatorTimes& times, int stage, std::size_t meeting, std::size_t i) {
+      times.all.note(meeting, seconds.at(i));
+      times.of_stage[stage].note(meeting, seconds[i]);
     });
   });
   each_rank([&](int rank, const std::vector<float>& seconds) {
     auto& of_rank = found[rank];
-    meetings.walk(rank, [&](Circle& circle, int stage, std::size_t meeting, std::size_t i) {
-      const float own_stage = circle.of_stage[stage][meeting];
-      of_rank.push_back({seconds[i] - own_stage, std::isnan(seconds[i]) ? nan : own_stage - circle.all[meeting]});
+    meetings.walk(rank, [&](CommunicatorTimes& times, int stage, std::size_t meeting, std::size_t i) {
+      const float own_stage = times.of_stage[stage][meeting];
+      of_rank.push_back({seconds[i] - own_stage, std::isnan(seconds[i]) ? nan : own_stage - times.all[meeting]});
     });
   });
   return found;

@@ -4,9 +4,7 @@
 #include <cstdint>
 #include <sstream>
 
-#include "base/escape.h"
 #include "base/text.h"
-#include "base/utf8.h"
 
 namespace harness::report {
 namespace {

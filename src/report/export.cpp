@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/escape.h"
 #include "base/text.h"
 #include "config/model.h"
 #include "config/registry.h"

@@ -64,7 +64,7 @@ Metric size_along() {
   const program::AxisRow& row = program::row_of(axis);
   return plain(row.key, count, row.help, [](const R& r, const C& c) -> Value { return r.at(c).layout[axis]; });
 }
-static_assert(program::told_axes.size() == 3, "each has a line in the table below");
+static_assert(program::visible_axes.size() == 3, "each has a line in the table below");
 
 const std::vector<Metric>& table() {
   static const std::vector<Metric> metrics{
@@ -240,9 +240,9 @@ const std::vector<Metric>& table() {
       plain("last_loss", number, "loss of the last timed step, mean over blocks",
             [](const R& r, const C& c) { return of_training(r, c.last_loss); }),
       plain("ranks_used", count, "ranks of the case", [](const R& r, const C& c) -> Value { return r.at(c).ranks; }),
-      size_along<program::told_axes[0]>(),
-      size_along<program::told_axes[1]>(),
-      size_along<program::told_axes[2]>(),
+      size_along<program::visible_axes[0]>(),
+      size_along<program::visible_axes[1]>(),
+      size_along<program::visible_axes[2]>(),
       plain("micro_batches", count, "micro-batches of a step",
             [](const R& r, const C& c) { return positive(static_cast<double>(r.at(c).micro_batches)); }),
       plain("tokens_per_step", number, "tokens of a step, all ranks",

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/median.h"
-#include "base/stretches.h"
+#include "base/part.h"
 #include "program/count.h"
 #include "selftest/one_rank.h"
 

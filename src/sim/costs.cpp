@@ -208,7 +208,8 @@ const Spread& Costs::spread(int rank_class, program::GroupId group) {
     const program::ProgramSet& set = classes_.set();
     const int rank = classes_.list()[rank_class].first_rank;
     const std::vector<int> members = set.groups[group].members(set.layout, set.layout.coordinates(rank));
-    known->second = spread_of(set.groups[group], set.layout, members.front(), network_);  // the same for all of them
+    // The same for all of them.
+    known->second = {program::spread_of(set.groups[group], set.layout, members.front(), network_.node_of)};
     for (const int member : members)
       known->second.network = std::min(known->second.network, condition_.network_of(member));
     require_links(known->second.most_on_a_node > 1, known->second.nodes > 1);

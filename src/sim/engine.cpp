@@ -44,39 +44,39 @@ struct Unit {
   int next = -1;                    // on its stream
 };
 
-// Who is in a meeting, and what they carry to each other.
-struct Meeting {
+// One communication of all its members: one collective, or one message.
+struct CollectiveInstance {
   std::vector<std::pair<int, OperationId>> members;  // class and operation, in the order of coming
   Work work;
   double keeps = 1;
 };
 
-// Classes that meet again and again over one communicator: the n-th operation of each is part of the n-th meeting. A
+// Classes that meet again and again over one communicator: the n-th operation of each is part of the n-th instance. A
 // message has two ends, which may belong to one class.
-struct Circle {
-  int members = 0;            // ends
-  std::vector<int> meetings;  // numbers, in order
+struct Communicator {
+  int members = 0;             // ends
+  std::vector<int> instances;  // numbers, in order
 };
 
-struct Course {  // of a class
+struct RankTimeline {  // of a class
   std::vector<Unit> units;
   std::vector<int> unit_of;                  // by operation
   std::vector<std::vector<int>> dependants;  // by operation: units that wait for it
   std::vector<Cost> costs;
   std::vector<Work> work;                   // by operation, of computations
   std::vector<OperationId> computing;       // computations that run
-  std::vector<int> communicating;           // numbers of meetings that are under way
-  std::vector<OperationId> come;            // communications that have come and not ended
-  std::map<std::pair<int, bool>, int> met;  // by circle, and whether it sends: how often
-  std::map<GroupId, int> circle_of_group;
-  std::map<std::tuple<program::Axis, int, bool>, int> circle_of_peer;
+  std::vector<int> communicating;           // numbers of instances that are under way
+  std::vector<OperationId> arrived;         // communications that have arrived and not ended
+  std::map<std::pair<int, bool>, int> met;  // by communicator, and whether it sends: how often
+  std::map<GroupId, int> communicator_of_group;
+  std::map<std::tuple<program::Axis, int, bool>, int> communicator_of_peer;
   bool touched = false;
 };
 
 struct Event {
   Ticks time = 0;
   enum class Kind : std::uint8_t { issued, computed, met } kind = Kind::issued;
-  int number = 0;  // class, or meeting
+  int number = 0;  // class, or instance
   int index = 0;   // unit or operation
   std::int32_t version = 0;
   // Ties are broken by what it is, so that the order does not depend on the order of insertion.
@@ -86,14 +86,14 @@ struct Event {
 
 class Engine {
  public:
-  Engine(const RankClasses& classes, const CostOf& cost) : classes_(classes), courses_(classes.list().size()) {
-    for (int c = 0; std::cmp_less(c, courses_.size()); ++c) lay_out(c, cost);
+  Engine(const RankClasses& classes, const CostOf& cost) : classes_(classes), timelines_(classes.list().size()) {
+    for (int c = 0; std::cmp_less(c, timelines_.size()); ++c) lay_out(c, cost);
   }
 
   SimulatedStep run() {
-    for (int c = 0; std::cmp_less(c, courses_.size()); ++c) {
-      for (int u = 0; std::cmp_less(u, courses_[c].units.size()); ++u) {
-        if (courses_[c].units[u].missing == 0) ready(c, u);
+    for (int c = 0; std::cmp_less(c, timelines_.size()); ++c) {
+      for (int u = 0; std::cmp_less(u, timelines_[c].units.size()); ++u) {
+        if (timelines_[c].units[u].missing == 0) ready(c, u);
       }
     }
     work_off();
@@ -106,10 +106,10 @@ class Engine {
       }
       work_off();
     }
-    for (int c = 0; std::cmp_less(c, courses_.size()); ++c) {
-      if (ended_[c] == std::ssize(courses_[c].unit_of)) continue;
+    for (int c = 0; std::cmp_less(c, timelines_.size()); ++c) {
+      if (ended_[c] == std::ssize(timelines_[c].unit_of)) continue;
       fail("the simulated step does not end: {} of the {} operations of rank {} have", ended_[c],
-           courses_[c].unit_of.size(), classes_.list()[c].first_rank);
+           timelines_[c].unit_of.size(), classes_.list()[c].first_rank);
     }
     return std::move(step_);
   }
@@ -119,76 +119,77 @@ class Engine {
   OperationTimes& times(int c, OperationId id) { return step_.times[c][id]; }
 
   void lay_out(int c, const CostOf& cost) {
-    Course& course = courses_[c];
+    RankTimeline& timeline = timelines_[c];
     const std::vector<Operation>& list = operations(c);
     step_.times.emplace_back(list.size());
     ended_.push_back(0);
-    course.dependants.resize(list.size());
-    course.work.resize(list.size());
+    timeline.dependants.resize(list.size());
+    timeline.work.resize(list.size());
     std::vector<int> last(classes_.program(c).streams.size(), -1);  // unit on each stream
     Ticks issued = 0;
     for (OperationId id = 0; std::cmp_less(id, list.size()); ++id) {
       const Operation& op = list[id];
-      course.costs.push_back(cost(c, id));
-      issued += course.costs.back().host;
+      timeline.costs.push_back(cost(c, id));
+      issued += timeline.costs.back().host;
       int& before = last[op.stream];
       const bool joins =
-          op.fused_group >= 0 && before >= 0 && list[course.units[before].last].fused_group == op.fused_group;
+          op.fused_group >= 0 && before >= 0 && list[timeline.units[before].last].fused_group == op.fused_group;
       if (!joins) {
-        const int number = static_cast<int>(course.units.size());
-        course.units.push_back({.first = id, .last = id, .missing = before >= 0 ? 1 : 0});
-        if (before >= 0) course.units[before].next = number;
+        const int number = static_cast<int>(timeline.units.size());
+        timeline.units.push_back({.first = id, .last = id, .missing = before >= 0 ? 1 : 0});
+        if (before >= 0) timeline.units[before].next = number;
         before = number;
       }
-      Unit& unit = course.units[before];
+      Unit& unit = timeline.units[before];
       unit.last = id;
       unit.issued = issued;
       ++unit.running;
-      course.unit_of.push_back(before);
+      timeline.unit_of.push_back(before);
       for (const OperationId waited : op.waits) {
-        if (course.unit_of[waited] == before) continue;
-        course.dependants[waited].push_back(before);
+        if (timeline.unit_of[waited] == before) continue;
+        timeline.dependants[waited].push_back(before);
         ++unit.missing;
       }
-      if (program::is_communication(op.action)) join_circle(c, op.action);
+      if (program::is_communication(op.action)) join_communicator(c, op.action);
     }
   }
 
   // Whether a unit's members stand next to each other in the list follows from Operation::fused_group.
-  void join_circle(int c, const program::Action& action) {
-    Course& course = courses_[c];
+  void join_communicator(int c, const program::Action& action) {
+    RankTimeline& timeline = timelines_[c];
     if (const GroupId group = program::group_of(action); group >= 0) {
-      if (course.circle_of_group.contains(group)) return;
+      if (timeline.communicator_of_group.contains(group)) return;
       const std::vector<int> members = classes_.in_group(c, group);
-      course.circle_of_group[group] = circle(communicator_of(action, c, members.front()), std::ssize(members));
+      timeline.communicator_of_group[group] =
+          communicator(communicator_of(action, c, members.front()), std::ssize(members));
       return;
     }
     const Peer& peer = *program::peer_of(action);
     const bool sends = std::holds_alternative<program::Send>(action);
-    course.circle_of_peer[{peer.axis, peer.offset, sends}] =
-        circle(communicator_of(action, c, classes_.at_peer(c, peer)), 2);
+    timeline.communicator_of_peer[{peer.axis, peer.offset, sends}] =
+        communicator(communicator_of(action, c, classes_.at_peer(c, peer)), 2);
   }
 
   program::Communicator communicator_of(const program::Action& action, int c, int partner) const {
     return program::communicator_of(classes_.set().layout, action, c, partner);
   }
 
-  int circle(const program::Communicator& communicator, std::ptrdiff_t members) {
-    const auto [it, fresh] = circle_number_.try_emplace(communicator, static_cast<int>(circles_.size()));
-    if (fresh) circles_.push_back({static_cast<int>(members), {}});
+  int communicator(const program::Communicator& communicator, std::ptrdiff_t members) {
+    const auto [it, fresh] = communicator_number_.try_emplace(communicator, static_cast<int>(communicators_.size()));
+    if (fresh) communicators_.push_back({static_cast<int>(members), {}});
     return it->second;
   }
 
-  int circle_of(int c, const program::Action& action, bool sends) const {
-    const Course& course = courses_[c];
-    if (const GroupId group = program::group_of(action); group >= 0) return course.circle_of_group.at(group);
+  int communicator_of_action(int c, const program::Action& action, bool sends) const {
+    const RankTimeline& timeline = timelines_[c];
+    if (const GroupId group = program::group_of(action); group >= 0) return timeline.communicator_of_group.at(group);
     const Peer& peer = *program::peer_of(action);
-    return course.circle_of_peer.at({peer.axis, peer.offset, sends});
+    return timeline.communicator_of_peer.at({peer.axis, peer.offset, sends});
   }
 
   // All that a unit waits for has ended: it starts when the host has issued it.
   void ready(int c, int number) {
-    const Unit& unit = courses_[c].units[number];
+    const Unit& unit = timelines_[c].units[number];
     if (unit.issued > now_) {
       events_.push({unit.issued, Event::Kind::issued, c, number, 0});
     } else {
@@ -199,15 +200,15 @@ class Engine {
   void happen(const Event& event) {
     switch (event.kind) {
       case Event::Kind::issued:
-        courses_[event.number].units[event.index].after = -1;
+        timelines_[event.number].units[event.index].after = -1;
         startable_.emplace_back(event.number, event.index);
         return;
       case Event::Kind::computed:
-        if (courses_[event.number].work[event.index].version == event.version)
+        if (timelines_[event.number].work[event.index].version == event.version)
           end_computation(event.number, event.index);
         return;
       case Event::Kind::met:
-        if (meetings_[event.number].work.version == event.version) end_meeting(event.number);
+        if (instances_[event.number].work.version == event.version) end_instance(event.number);
     }
   }
 
@@ -216,22 +217,22 @@ class Engine {
     while (!startable_.empty()) {
       const auto [c, number] = startable_.back();
       startable_.pop_back();
-      const Unit unit = courses_[c].units[number];
+      const Unit unit = timelines_[c].units[number];
       for (OperationId id = unit.first; id <= unit.last; ++id) {
         // Operations of other streams may stand between those of a fused group.
-        if (courses_[c].unit_of[id] == number) start(c, id, unit.after);
+        if (timelines_[c].unit_of[id] == number) start(c, id, unit.after);
       }
     }
     for (const int c : touched_) {
-      courses_[c].touched = false;
+      timelines_[c].touched = false;
       set_rates(c);
     }
     touched_.clear();
   }
 
   void touch(int c) {
-    if (courses_[c].touched) return;
-    courses_[c].touched = true;
+    if (timelines_[c].touched) return;
+    timelines_[c].touched = true;
     touched_.push_back(c);
   }
 
@@ -239,95 +240,97 @@ class Engine {
     OperationTimes& t = times(c, id);
     t.ready = t.start = now_;
     t.after = after;
-    Course& course = courses_[c];
-    const Cost& cost = course.costs[id];
+    RankTimeline& timeline = timelines_[c];
+    const Cost& cost = timeline.costs[id];
     if (program::is_communication(operations(c)[id].action)) {
-      come(c, id);
+      arrive(c, id);
     } else if (cost.alone == 0) {
       end(c, id);
     } else {
-      course.work[id] = {static_cast<double>(cost.alone), 0, now_, 0};
-      course.computing.push_back(id);
+      timeline.work[id] = {static_cast<double>(cost.alone), 0, now_, 0};
+      timeline.computing.push_back(id);
       touch(c);
     }
   }
 
-  void come(int c, OperationId id) {
-    Course& course = courses_[c];
+  void arrive(int c, OperationId id) {
+    RankTimeline& timeline = timelines_[c];
     const program::Action& action = operations(c)[id].action;
     const bool sends = std::holds_alternative<program::Send>(action);
-    const int number = circle_of(c, action, sends);
-    Circle& circle = circles_[number];
-    const int before = course.met[{number, sends}]++;
-    while (std::ssize(circle.meetings) <= before) {
-      circle.meetings.push_back(static_cast<int>(meetings_.size()));
-      meetings_.emplace_back();
+    const int number = communicator_of_action(c, action, sends);
+    Communicator& communicator = communicators_[number];
+    const int before = timeline.met[{number, sends}]++;
+    while (std::ssize(communicator.instances) <= before) {
+      communicator.instances.push_back(static_cast<int>(instances_.size()));
+      instances_.emplace_back();
     }
-    const int meeting_number = circle.meetings[before];
-    Meeting& meeting = meetings_[meeting_number];
-    meeting.members.emplace_back(c, id);
-    course.come.insert(std::ranges::upper_bound(course.come, id), id);
+    const int instance_number = communicator.instances[before];
+    CollectiveInstance& instance = instances_[instance_number];
+    instance.members.emplace_back(c, id);
+    timeline.arrived.insert(std::ranges::upper_bound(timeline.arrived, id), id);
     touch(c);
-    if (std::ssize(meeting.members) < circle.members) return;
-    const Cost& cost = course.costs[id];
-    for (const auto& [member, operation] : meeting.members) {
+    if (std::ssize(instance.members) < communicator.members) return;
+    const Cost& cost = timeline.costs[id];
+    for (const auto& [member, operation] : instance.members) {
       OperationTimes& t = times(member, operation);
       t.start = now_;
       t.last_class = c;
       t.last_operation = id;
     }
     if (cost.alone == 0) {
-      end_meeting(meeting_number);
+      end_instance(instance_number);
       return;
     }
-    meeting.work = {static_cast<double>(cost.alone), 0, now_, 0};
-    meeting.keeps = cost.keeps;
-    for (const auto& [member, operation] : meeting.members) courses_[member].communicating.push_back(meeting_number);
-    for (const auto& [member, operation] : meeting.members) touch(member);
+    instance.work = {static_cast<double>(cost.alone), 0, now_, 0};
+    instance.keeps = cost.keeps;
+    for (const auto& [member, operation] : instance.members)
+      timelines_[member].communicating.push_back(instance_number);
+    for (const auto& [member, operation] : instance.members) touch(member);
   }
 
   void end_computation(int c, OperationId id) {
-    std::erase(courses_[c].computing, id);
+    std::erase(timelines_[c].computing, id);
     touch(c);
     end(c, id);
   }
 
-  void end_meeting(int number) {
-    const auto members = meetings_[number].members;  // a copy: new meetings may move them
+  void end_instance(int number) {
+    const auto members = instances_[number].members;  // a copy: new instances may move them
     for (const auto& [c, id] : members) {
-      std::erase(courses_[c].communicating, number);
-      std::erase(courses_[c].come, id);
+      std::erase(timelines_[c].communicating, number);
+      std::erase(timelines_[c].arrived, id);
       touch(c);
     }
     for (const auto& [c, id] : members) end(c, id);
   }
 
   void end(int c, OperationId id) {
-    Course& course = courses_[c];
+    RankTimeline& timeline = timelines_[c];
     times(c, id).end = step_.length = now_;
     ++ended_[c];
-    for (const int dependant : course.dependants[id]) release(c, dependant, id);
-    Unit& unit = course.units[course.unit_of[id]];
+    for (const int dependant : timeline.dependants[id]) release(c, dependant, id);
+    Unit& unit = timeline.units[timeline.unit_of[id]];
     if (--unit.running == 0 && unit.next >= 0) release(c, unit.next, id);
   }
 
   void release(int c, int number, OperationId by) {
-    Unit& unit = courses_[c].units[number];
+    Unit& unit = timelines_[c].units[number];
     unit.after = by;
     if (--unit.missing == 0) ready(c, number);
   }
 
   void set_rates(int c) {
-    Course& course = courses_[c];
+    RankTimeline& timeline = timelines_[c];
     double left = 1;  // of the device, for computations
-    for (const OperationId id : course.come) left *= 1 - course.costs[id].takes;
-    left /= static_cast<double>(std::max<std::size_t>(course.computing.size(), 1));
-    for (const OperationId id : course.computing) set_rate(course.work[id], left, {0, Event::Kind::computed, c, id, 0});
-    for (const int number : course.communicating) {
-      Meeting& meeting = meetings_[number];
+    for (const OperationId id : timeline.arrived) left *= 1 - timeline.costs[id].takes;
+    left /= static_cast<double>(std::max<std::size_t>(timeline.computing.size(), 1));
+    for (const OperationId id : timeline.computing)
+      set_rate(timeline.work[id], left, {0, Event::Kind::computed, c, id, 0});
+    for (const int number : timeline.communicating) {
+      CollectiveInstance& instance = instances_[number];
       const bool disturbed = std::ranges::any_of(
-          meeting.members, [&](const auto& member) { return !courses_[member.first].computing.empty(); });
-      set_rate(meeting.work, disturbed ? meeting.keeps : 1, {0, Event::Kind::met, number, 0, 0});
+          instance.members, [&](const auto& member) { return !timelines_[member.first].computing.empty(); });
+      set_rate(instance.work, disturbed ? instance.keeps : 1, {0, Event::Kind::met, number, 0, 0});
     }
   }
 
@@ -341,10 +344,10 @@ class Engine {
   }
 
   const RankClasses& classes_;
-  std::vector<Course> courses_;
-  std::map<program::Communicator, int> circle_number_;
-  std::vector<Circle> circles_;
-  std::vector<Meeting> meetings_;
+  std::vector<RankTimeline> timelines_;
+  std::map<program::Communicator, int> communicator_number_;
+  std::vector<Communicator> communicators_;
+  std::vector<CollectiveInstance> instances_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::vector<std::pair<int, int>> startable_;  // class and unit
   std::vector<int> touched_;                    // classes whose rates may have changed

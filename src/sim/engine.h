@@ -18,12 +18,12 @@ inline double seconds_of(Ticks ticks) {
 
 /// What one operation takes on a rank.
 struct Cost {
-  Ticks alone = 0;  // from its start to its end with nothing beside it; of a communication from when the last has come
+  Ticks alone = 0;  // from start to end with nothing else running; a communication starts when its last member arrives
   Ticks host = 0;   // of the host to issue it: operations are issued one after another, in the order of the list
-  /// Of a communication: the share of the device that is lost to computations beside it from when the rank has come to
-  /// its end (its thread blocks hold multiprocessors and move memory), in [0, 1).
+  /// Fraction of the device unavailable to computation from this rank's arrival at a communication until it ends (its
+  /// thread blocks hold multiprocessors and move memory), in [0, 1).
   double takes = 0;
-  /// Of a communication: what is left of its speed while one of its members computes, in (0, 1].
+  /// Fraction of its speed that a communication keeps while one of its members computes, in (0, 1].
   double keeps = 1;
 
   /// Whether computations beside it stand still (but for so little that the step ends even if they wait for each
@@ -31,14 +31,14 @@ struct Cost {
   bool holds() const { return takes >= all_of_it; }
   static constexpr double all_of_it = 0.9999;
 };
-/// Of an operation of a class (a number in RankClasses::list()). Equal for all members of a
-/// communication; where it is not, it takes what the last to come has.
+/// The cost of an operation of a class (a number in RankClasses::list()). Equal for all members of a
+/// communication; where it is not, it takes that of the last to arrive.
 using CostOf = std::function<Cost(int rank_class, program::OperationId operation)>;
 
 /// When an operation ran on the ranks of a class.
 struct OperationTimes {
-  Ticks ready = 0;  // its waits and its stream allow it; of a communication: the rank has come
-  Ticks start = 0;  // of a communication: the last member has come
+  Ticks ready = 0;  // its waits and its stream allow it; for a communication: the rank arrives
+  Ticks start = 0;  // for a communication: the last member arrives
   Ticks end = 0;
   program::OperationId after = -1;           // whose end it was that made it ready; -1: the host issued it then
   int last_class = -1;                       // of a communication: the class that came last
@@ -51,7 +51,7 @@ struct SimulatedStep {
 };
 
 /// One step of a job in virtual time, as discrete events. Each rank's streams run in order, each operation after its
-/// waits; the operations of a fused group start together; a communication begins when its last member has come and ends
+/// waits; the operations of a fused group start together; a communication begins when its last member arrives and ends
 /// for all at once. Computations that run at once share the device equally, and computation and communication slow each
 /// other as their costs say. Deterministic: the times of a rank do not depend on how ranks are divided into classes.
 ///

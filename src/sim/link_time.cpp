@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <map>
-#include <set>
 
 #include "sim/curve_time.h"
 
@@ -76,25 +75,6 @@ NcclGroup nccl_group(const Spread& spread, const Network& network) {
   group.nvswitch = network.nvswitch;
   group.network_reduces = network.network_reduces;
   return group;
-}
-
-Spread spread_of(const program::Group& group, const program::Layout& layout, int rank, const Network& network) {
-  const std::vector<int> members = group.members(layout, layout.coordinates(rank));
-  std::map<int, int> on_node;
-  for (const int member : members) ++on_node[network.node_of[member]];
-  Spread spread{static_cast<int>(members.size()), static_cast<int>(on_node.size()), 1, 1};
-  for (const auto& [node, count] : on_node) spread.most_on_a_node = std::max(spread.most_on_a_node, count);
-  if (spread.nodes == 1) return spread;
-  // All ranks of a node that are in some instance of the group, whose instances are spread alike.
-  const int node = network.node_of[rank];
-  std::set<int> first_members;
-  for (int other = 0; other < layout.ranks(); ++other) {
-    if (network.node_of[other] != node) continue;
-    const std::vector<int> of_other = group.members(layout, layout.coordinates(other));
-    if (!of_other.empty()) first_members.insert(of_other.front());
-  }
-  spread.instances_on_a_node = static_cast<int>(first_members.size());
-  return spread;
 }
 
 Senders::Senders(const program::Peer& peer, const program::Layout& layout, const Network& network)

@@ -8,6 +8,7 @@
 #include "config/calibration.h"
 #include "config/experiment.h"
 #include "program/links.h"
+#include "program/placement.h"
 #include "sim/nccl_time.h"
 
 namespace harness::sim {
@@ -28,16 +29,12 @@ struct Network {
 /// network cards; what `fabric` says is for the ranks that there are.
 Network network_of(const config::Hardware& hardware, const config::Fabric& fabric, std::vector<int> node_of);
 
-/// Where the members of one instance of a group stand.
-struct Spread {
-  int ranks = 1, nodes = 1;
-  int most_on_a_node = 1;
-  int instances_on_a_node = 1;  // of the group, that leave a node at once and share its network
-  double network = 1;           // share of its part of the network that the member with the least of it has
+/// Where the members of one instance of a group stand, and what faults leave them.
+struct Spread : program::Spread {
+  double network = 1;  // share of its part of the network that the member with the least of it has
 
   auto operator<=>(const Spread&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
-Spread spread_of(const program::Group& group, const program::Layout& layout, int rank, const Network& network);
 
 /// Who sends at once along an axis: the ranks that stand at the same place on it.
 class Senders {

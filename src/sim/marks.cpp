@@ -18,14 +18,15 @@ void refine(std::vector<int>& marks, KeyOf key_of) {
 }
 
 // By rank, of the instance that it is in.
-std::vector<Spread> spreads_of(const program::Group& group, const program::Layout& layout, const Network& network) {
-  std::vector<Spread> spreads(layout.ranks());
+std::vector<program::Spread> spreads_of(const program::Group& group, const program::Layout& layout,
+                                        const Network& network) {
+  std::vector<program::Spread> spreads(layout.ranks());
   std::vector<bool> known(layout.ranks());
   for (int rank = 0; rank < layout.ranks(); ++rank) {
     if (known[rank]) continue;
     const std::vector<int> members = group.members(layout, layout.coordinates(rank));
     if (members.empty()) continue;
-    const Spread spread = spread_of(group, layout, members.front(), network);
+    const program::Spread spread = program::spread_of(group, layout, members.front(), network.node_of);
     for (const int member : members) {
       spreads[member] = spread;
       known[member] = true;
@@ -53,9 +54,9 @@ std::vector<int> marks_of(const program::ProgramSet& set, const Network& network
   refine<std::pair<double, double>>(
       marks, [&](int rank) { return std::pair(condition.clock_of(rank), condition.network_of(rank)); });
   for (const program::Group& group : set.groups) {
-    const std::vector<Spread> spreads = spreads_of(group, layout, network);
+    const std::vector<program::Spread> spreads = spreads_of(group, layout, network);
     refine<std::tuple<int, int, int>>(marks, [&](int rank) {
-      const Spread& s = spreads[rank];
+      const program::Spread& s = spreads[rank];
       return std::tuple(s.nodes, s.most_on_a_node, s.instances_on_a_node);
     });
   }

@@ -58,4 +58,13 @@ class Simulation {
   double step_s_ = 0, largest_message_bytes_ = 0;
 };
 
+/// A step that was computed, not measured.
+struct Prediction {
+  double step_s = 0;
+  program::StepSplit split;          // mean over the ranks
+  double largest_message_bytes = 0;  // of a collective
+  CriticalPath critical_path;
+};
+Prediction predict(const Simulation& simulation);
+
 }  // namespace harness::sim

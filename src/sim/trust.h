@@ -9,7 +9,7 @@
 #include "config/hardware.h"
 #include "config/model.h"
 #include "config/settings.h"
-#include "sim/predict.h"
+#include "sim/simulation.h"
 
 namespace harness::sim {
 

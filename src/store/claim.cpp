@@ -13,8 +13,8 @@
 #include <random>
 #include <thread>
 
-#include "base/descriptor.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "store/plain_file.h"
 
 namespace harness::store {

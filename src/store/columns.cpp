@@ -114,7 +114,7 @@ Columns<ResultCase> case_columns(const std::vector<std::string>& variables) {
   c.number("reference", &R::reference, of_cases).came_later();
   c.word("status", &R::status, words_to(CaseStatus::impossible));
   c.number("ranks_used", &R::ranks, up_to(&Counts::ranks));
-  for (const program::Axis axis : program::told_axes) {
+  for (const program::Axis axis : program::visible_axes) {
     c.number(
         program::row_of(axis).key, [axis](R& row) -> std::int32_t& { return row.layout[axis]; },
         between(1, most_in_row));
@@ -143,7 +143,7 @@ Columns<ResultRole> role_columns() {
   c.number("case", &R::case_index, of_cases);
   c.number("rank", &R::rank, of_ranks);
   c.number("role", &R::role, of_ranks);
-  for (const program::Axis axis : program::told_axes) {
+  for (const program::Axis axis : program::visible_axes) {
     c.number(
         program::name_of(axis), [axis](R& row) -> std::int32_t& { return row.at[axis]; }, of_ranks);
   }

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/test_hooks.h"
+#include "base/identity.h"
 #include "machine/proc.h"
 
 namespace harness::store {

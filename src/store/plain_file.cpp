@@ -11,9 +11,9 @@
 #include <filesystem>
 #include <vector>
 
-#include "base/descriptor.h"
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/file.h"
+#include "base/text.h"
 
 namespace harness::store {
 namespace {

@@ -30,7 +30,7 @@ void check_run(const Result& r) {
 void check_cases(const Result& r) {
   for (const ResultCase& c : r.cases) {
     if (c.status == CaseStatus::impossible || c.ranks == 0) continue;
-    for (const program::Axis axis : program::told_axes) {
+    for (const program::Axis axis : program::visible_axes) {
       require_within(fmt::format("column {} of /cases", program::row_of(axis).key), c.layout[axis], between(1, c.ranks),
                      {});
     }
@@ -48,7 +48,7 @@ void check_roles(const Result& r) {
     case_index = row.case_index;
     ++rank;
     require_within("column role of /roles", row.role, between(0, c.ranks - 1), {});
-    for (const program::Axis axis : program::told_axes) {
+    for (const program::Axis axis : program::visible_axes) {
       require_within(fmt::format("column {} of /roles", program::name_of(axis)), row.at[axis],
                      between(0, c.layout[axis] - 1), {});
     }

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/descriptor.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "store/atomic_file.h"
 #include "store/create.h"
 #include "store/open_result.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/descriptor.h"
+#include "base/file.h"
 #include "store/result_file.h"
 
 namespace harness::store {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace harness::store {
 namespace {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "base/name_values.h"
+#include "base/text.h"
 #include "job/job.h"
 #include "plan/plan.h"
 

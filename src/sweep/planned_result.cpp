@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/version.h"
+#include "base/identity.h"
 #include "plan/fit.h"
 #include "sim/trust.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/version.h"
+#include "base/identity.h"
 #include "job/environment.h"
 #include "sweep/blocks.h"
 #include "sweep/identity.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/name_values.h"
+#include "base/text.h"
 #include "job/job.h"
 #include "machine/conditions.h"
 #include "machine/topology.h"

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <ostream>
 
-#include "base/elapsed.h"
+#include "base/clock.h"
 #include "base/error.h"
-#include "base/escape.h"
+#include "base/text.h"
 
 namespace harness::sweep {
 namespace {

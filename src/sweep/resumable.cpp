@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/called.h"
 #include "base/error.h"
+#include "base/identity.h"
 #include "base/text.h"
 #include "store/result_file.h"
 

@@ -4,7 +4,7 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
-#include "base/test_hooks.h"
+#include "base/identity.h"
 #include "plan/prepare.h"
 #include "sweep/busy_machine.h"
 #include "sweep/decide.h"

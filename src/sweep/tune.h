@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/name_values.h"
+#include "base/text.h"
 #include "job/job.h"
 #include "plan/plan.h"
 #include "sweep/blocks.h"

@@ -2,7 +2,7 @@
 
 #include "backends/backends.h"
 #include "base/error.h"
-#include "base/test_hooks.h"
+#include "base/identity.h"
 #include "config/registry.h"
 #include "job/environment.h"
 #include "machine/cpus.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/test_hooks.h"
+#include "base/identity.h"
 #include "base/units.h"
 #include "config/registry.h"
 

@@ -14,11 +14,12 @@
 #include <new>
 #include <optional>
 
-#include "base/elapsed.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "job/stop_signals.h"
 #include "machine/proc.h"
+#include "machine/tree.h"
 #include "worker/channel.h"
 #include "worker/state.h"
 #include "worker/tasks.h"
@@ -65,7 +66,7 @@ void limit_memory(double limit_bytes, int threads) {
 // The kernel's high-water mark of this program. getrusage() counts what the supervisor had resident when it forked the
 // worker as well, which is more than small blocks take; it is for kernels that hide the other.
 std::int64_t peak_resident_bytes() {
-  const std::string text = machine::value_of(machine::kernel_text("/proc/self/status"), "VmHWM");
+  const std::string text = machine::value_of(machine::Tree().bytes("proc/self/status").text, "VmHWM");
   std::string_view rest = text;
   if (const auto kibibytes = machine::number(machine::take_word(rest)); kibibytes && *kibibytes > 0)
     return static_cast<std::int64_t>(*kibibytes) * 1024;

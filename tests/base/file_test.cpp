@@ -12,7 +12,6 @@
 #include <cstring>
 #include <string>
 
-#include "base/descriptor.h"
 #include "base/error.h"
 #include "support/temporary_folder.h"
 

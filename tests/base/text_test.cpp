@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <random>
+#include <string_view>
 
 #include "support/temporary_folder.h"
 
@@ -51,6 +52,49 @@ TEST(Text, AShellWordStandsForItsText) {
   EXPECT_EQ(::pclose(bash), 0);
   for (const std::string& text : texts) wanted += text + '\0';
   EXPECT_EQ(out, wanted) << script;
+}
+
+TEST(Utf8, ACharacterIsInItsShortestFormAndNoSurrogate) {
+  EXPECT_EQ(character_at("a\u00e9", 1).code, 0xe9u);
+  EXPECT_EQ(character_at("\u20ac", 0).bytes, 3u);
+  EXPECT_EQ(character_at("\U0001f642", 0).code, 0x1f642u);
+  for (const char* broken :
+       {"\x9b", "\xc0\xaf", "\xe0\x82\x9b", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xff"})
+    EXPECT_EQ(character_at(broken, 0).bytes, 0u) << broken;
+}
+
+TEST(Utf8, NoCharacterIsCutInTwo) {
+  constexpr std::string_view text = "ab\u20acd";  // the third takes the bytes 2 to 4
+  EXPECT_EQ(whole_characters(text, 2), 2u);
+  EXPECT_EQ(whole_characters(text, 4), 2u);
+  EXPECT_EQ(whole_characters(text, 5), 5u);
+  EXPECT_EQ(whole_characters(text, 99), text.size());
+  EXPECT_EQ(whole_characters("\x80\x80", 1), 0u);
+}
+
+TEST(Escape, ControlsOfEveryKind) {
+  EXPECT_EQ(escaped("a\x1b[31m\n\t\x7f"), "a\\x1b[31m\\x0a\\x09\\u007f");
+  EXPECT_EQ(escaped("\u009b31m"), "\\u009b31m");  // a control sequence introducer in one character
+  EXPECT_EQ(escaped("\u202etxt\u2066\u200f\u061c\u2028"), "\\u202etxt\\u2066\\u200f\\u061c\\u2028");
+}
+
+TEST(Escape, TextStaysAsItIs) {
+  EXPECT_EQ(escaped("naïve – 数 🙂 \u00a0"), "naïve – 数 🙂 \u00a0");
+  EXPECT_EQ(escaped_lines("two\n\tlines\u009b\r"), "two\n\tlines\\u009b\\x0d");
+}
+
+// Some terminals read a single byte 0x9b as U+009B, and some an overlong form of it.
+TEST(Escape, WhatIsNotUtf8) {
+  EXPECT_EQ(escaped("\x9b"
+                    "31m\xff"),
+            "\\x9b31m\\xff");
+  EXPECT_EQ(escaped("\xe0\x82\x9b"), "\\xe0\\x82\\x9b");
+  EXPECT_EQ(escaped("\xe2\x80"), "\\xe2\\x80");
+  EXPECT_EQ(escaped("\xed\xa0\x80"), "\\xed\\xa0\\x80");
+}
+
+TEST(Escape, QuotesUseIt) {
+  EXPECT_EQ(quote("\u009b\u202e\n"), "'\\u009b\\u202e\\x0a'");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "base/escape.h"
+#include "base/text.h"
 #include "readers_fixture.h"
 #include "report/full_result.h"
 

@@ -4,8 +4,8 @@
 #include <sstream>
 
 #include "analysis/power.h"
-#include "base/called.h"
 #include "base/error.h"
+#include "base/identity.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/verbs.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "base/name_values.h"
+#include "base/text.h"
 #include "doctor/explain.h"
 #include "nccl/foreign_names.h"
 #include "nccl/names.h"

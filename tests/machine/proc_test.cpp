@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "support/temporary_folder.h"
@@ -41,6 +42,16 @@ TEST(Words, ThatAreNoFiniteNumberAreNone) {
     EXPECT_FALSE(number(word)) << word;
   EXPECT_EQ(number("1.5e3"), 1500);
   EXPECT_EQ(number("0"), 0);
+}
+
+TEST(Ports, TellTheirStateAndRate) {
+  EXPECT_EQ(port_state_in("4: ACTIVE"), "ACTIVE");
+  EXPECT_EQ(port_state_in("4: ACTIVE_DEFER\n"), "ACTIVE_DEFER");
+  EXPECT_EQ(port_state_in(""), "");
+  EXPECT_EQ(port_rate_in("100 Gb/sec (4X EDR)"), 100e9);
+  for (const char* text : {"", "Gb/sec", "fast Gb/sec", "-1 Gb/sec", "100", "100 furlongs"}) {
+    EXPECT_TRUE(std::isnan(port_rate_in(text))) << text;
+  }
 }
 
 TEST(Process, KnowsItsHost) {

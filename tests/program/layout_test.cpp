@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "program/expand.h"
+#include "program/placement.h"
 #include "program/program.h"
-#include "program/span.h"
 
 namespace harness::program {
 namespace {

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "analysis/summary.h"
-#include "base/escape.h"
+#include "base/text.h"
 #include "report/full_result.h"
 #include "report/show.h"
 

@@ -73,7 +73,8 @@ TEST(SpreadOf, CountsNodesAndWhoSharesTheirNetwork) {
   for (int rank = 0; rank < 16; ++rank) network.node_of.push_back(rank / 8);
   const program::Group tensor{"tensor", program::AxisSet::of({Axis::tensor}), {}};
   const program::Group data{"data", program::AxisSet::of({Axis::data}), {}};
-  const Spread of_tensor = spread_of(tensor, layout, 5, network), of_data = spread_of(data, layout, 5, network);
+  const program::Spread of_tensor = program::spread_of(tensor, layout, 5, network.node_of),
+                        of_data = program::spread_of(data, layout, 5, network.node_of);
   EXPECT_EQ(of_tensor.nodes, 1);
   EXPECT_EQ(of_tensor.most_on_a_node, 4);
   EXPECT_EQ(of_data.nodes, 2);

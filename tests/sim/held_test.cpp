@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "program/step_split.h"
+#include "program/interval.h"
 #include "workloads/gpt/gpt.h"
 
 namespace harness::sim {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/test_hooks.h"
+#include "base/identity.h"
 
 namespace harness::store {
 namespace {

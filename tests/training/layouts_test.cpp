@@ -77,7 +77,7 @@ TEST(Layouts, InEveryRankOrderTheLossesAreTheSame) {
     if (emulated && std::string_view(order) != "tp-dp-pp" && std::string_view(order) != "pp-dp-tp") continue;
     rank_order.parse(s, order);
     program::Layout layout = s.layout;
-    for (const program::Axis axis : program::told_axes) layout[axis] = 2;
+    for (const program::Axis axis : program::visible_axes) layout[axis] = 2;
     const std::vector<float> losses = train(s, layout, 2);
     if (usual.empty()) usual = losses;
     EXPECT_EQ(losses, usual) << order;

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "gpt_jobs.h"
-#include "program/beside.h"
 #include "program/happens_before.h"
 
 namespace harness::workloads {

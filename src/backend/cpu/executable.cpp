@@ -13,7 +13,7 @@
 #include "backend/cpu/parallel.h"
 #include "base/clock.h"
 #include "machine/topology.h"
-#include "program/span.h"
+#include "program/placement.h"
 
 namespace harness::cpu {
 namespace {

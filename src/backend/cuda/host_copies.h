@@ -1,6 +1,6 @@
 #pragma once
 
-#include "machine/host_copies.h"
+#include "machine/conditions.h"
 
 namespace harness::cuda {
 

@@ -31,7 +31,8 @@ Memory::Memory(Kind kind, std::int64_t bytes, const std::string& what_for) : kin
     throw OutOfMemory(fmt::format(
         "out of {} memory: {} for {}; {} of the GPU's {} were free. A smaller micro_batch_size or more {} needs less",
         kind == Kind::device ? "GPU" : "pinned host", show_bytes(static_cast<double>(bytes)), what_for,
-        show_bytes(static_cast<double>(free)), show_bytes(static_cast<double>(total)), program::set_axis_keys(" or ")));
+        show_bytes(static_cast<double>(free)), show_bytes(static_cast<double>(total)),
+        program::configurable_axis_keys(" or ")));
   }
   check(status, kind == Kind::device ? "cudaMalloc" : "cudaMallocHost");
   data_ = static_cast<std::byte*>(data);

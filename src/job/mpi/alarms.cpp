@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/elapsed.h"
+#include "base/clock.h"
 #include "job/job.h"
 #include "job/stop_signals.h"
 

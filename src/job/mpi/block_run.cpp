@@ -9,7 +9,6 @@
 #include <limits>
 
 #include "base/clock.h"
-#include "base/elapsed.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "config/case_environment.h"

@@ -1,7 +1,7 @@
 // The part of BlockRun that watches the worker and the other ranks.
 #include <signal.h>
 
-#include "base/elapsed.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "job/mpi/block_run.h"

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "base/utf8.h"
 
 namespace harness::mpi {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/descriptor.h"
+#include "base/file.h"
 #include "job/mpi/ranks.h"
 #include "job/wire.h"
 

@@ -11,19 +11,19 @@
 #include <chrono>
 #include <cstring>
 
-#include "base/elapsed.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "job/environment.h"
 #include "job/mpi/waiter.h"
 #include "machine/cpus.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 
 namespace harness::mpi {
 namespace {
 
 std::vector<std::string> own_arguments() {
   std::vector<std::string> words;
-  std::string text = machine::kernel_text("/proc/self/cmdline");  // each with a zero behind it
+  std::string text = machine::Tree().bytes("proc/self/cmdline").text;  // each with a zero behind it
   for (std::size_t end = text.find('\0'); end != std::string::npos; end = text.find('\0')) {
     words.push_back(text.substr(0, end));
     text.erase(0, end + 1);

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/escape.h"
+#include "base/text.h"
 #include "job/job.h"
 #include "job/mpi/fault.h"
 #include "job/mpi/waiter.h"

@@ -4,7 +4,7 @@
 #include <deque>
 #include <utility>
 
-#include "base/elapsed.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "job/mpi/fault.h"
 #include "job/mpi/guest_process.h"

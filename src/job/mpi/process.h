@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/name_values.h"
+#include "base/text.h"
 
 namespace harness::mpi {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/test_hooks.h"
+#include "base/identity.h"
 #include "job/mpi/launcher.h"
 #include "job/wire.h"
 #include "machine/cgroups.h"

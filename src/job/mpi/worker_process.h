@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/descriptor.h"
+#include "base/file.h"
 #include "job/frame.h"
 #include "job/messages.h"
 #include "job/mpi/process.h"

@@ -8,7 +8,7 @@
 #include "config/experiment.h"
 #include "job/job.h"
 #include "machine/topology.h"
-#include "sim/predict.h"
+#include "sim/simulation.h"
 
 namespace harness::simjob {
 

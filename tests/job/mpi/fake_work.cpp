@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "machine/memory_policy.h"
 #include "machine/proc.h"
+#include "machine/tree.h"
 #include "support/no_inputs.h"
 #include "worker/tasks.h"
 #include "workloads/gpt/gpt.h"
@@ -151,7 +152,7 @@ worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<back
       samples.identity.emplace_back(name, value == nullptr ? "unset" : value);
     }
     samples.identity.emplace_back("PID", std::to_string(::getpid()));
-    const std::string status = machine::kernel_text("/proc/self/status");
+    const std::string status = machine::Tree().bytes("proc/self/status").text;
     samples.identity.emplace_back("CPUS", machine::value_of(status, "Cpus_allowed_list"));
     machine::MemoryPolicy policy;
     const std::string refused = machine::get_memory_policy(policy);

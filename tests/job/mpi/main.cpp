@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/test_hooks.h"
+#include "base/identity.h"
 #include "every_call.h"
 #include "fake_work.h"
 #include "job/mpi/alarms.h"

@@ -1,8 +1,6 @@
-#include "program/beside.h"
+#include "program/happens_before.h"
 
 #include <algorithm>
-
-#include "program/happens_before.h"
 
 namespace harness::program {
 

@@ -1,9 +1,9 @@
-#include "program/span.h"
+#include "program/placement.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
+#include <set>
 #include <vector>
 
 namespace harness::program {
@@ -11,28 +11,20 @@ namespace {
 
 // The most nodes that the ranks of one group stand on, of groups along an axis that have two ranks or more.
 int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> node_of) {
-  using Place = std::pair<std::array<int, axis_count>, int>;  // of a rank: its group and its node
-  std::vector<Place> places;
-  for (std::size_t rank = 0; rank < at.size(); ++rank) {
+  std::map<std::array<int, axis_count>, std::vector<int>> groups;
+  for (int rank = 0; rank < std::ssize(at); ++rank) {
     Coordinates group = at[rank];
     group[axis] = 0;
-    places.emplace_back(group.at, node_of[rank]);
+    groups[group.at].push_back(rank);
   }
-  std::ranges::sort(places);
   int most = 0;
-  for (auto first = places.begin(); first != places.end();) {
-    const auto end = std::find_if(first, places.end(), [&](const Place& p) { return p.first != first->first; });
-    if (end - first > 1) {
-      int nodes = 1;
-      for (auto p = first + 1; p != end; ++p) nodes += p->second != (p - 1)->second ? 1 : 0;
-      most = std::max(most, nodes);
-    }
-    first = end;
+  for (const auto& [group, ranks] : groups) {
+    if (ranks.size() > 1) most = std::max(most, static_cast<int>(ranks_by_node(ranks, node_of).size()));
   }
   return most;
 }
 
-// The same of the groups of the first and the last pipeline stage.
+// Counts the groups of the first and the last pipeline stage.
 int most_nodes_of_ends(std::span<const Coordinates> at, std::span<const int> node_of) {
   int last = 0;
   for (const Coordinates& c : at) last = std::max(last, c[Axis::pipeline]);
@@ -47,6 +39,29 @@ int most_nodes_of_ends(std::span<const Coordinates> at, std::span<const int> nod
 }
 
 }  // namespace
+
+std::map<int, int> ranks_by_node(std::span<const int> ranks, std::span<const int> node_of) {
+  std::map<int, int> on_node;
+  for (const int rank : ranks) ++on_node[node_of[rank]];
+  return on_node;
+}
+
+Spread spread_of(const Group& group, const Layout& layout, int rank, std::span<const int> node_of) {
+  const std::vector<int> members = group.members(layout, layout.coordinates(rank));
+  const std::map<int, int> on_node = ranks_by_node(members, node_of);
+  Spread spread{static_cast<int>(members.size()), static_cast<int>(on_node.size()), 1, 1};
+  for (const auto& [node, count] : on_node) spread.most_on_a_node = std::max(spread.most_on_a_node, count);
+  if (spread.nodes == 1) return spread;
+  // All ranks of a node that are in some instance of the group, whose instances are spread alike.
+  std::set<int> first_members;
+  for (int other = 0; other < layout.ranks(); ++other) {
+    if (node_of[other] != node_of[rank]) continue;
+    const std::vector<int> of_other = group.members(layout, layout.coordinates(other));
+    if (!of_other.empty()) first_members.insert(of_other.front());
+  }
+  spread.instances_on_a_node = static_cast<int>(first_members.size());
+  return spread;
+}
 
 int replicas_of_node(const Layout& layout, std::span<const int> node_of) {
   const int replicas = layout[Axis::data];
@@ -79,7 +94,7 @@ bool leaves_node(const Layout& layout, std::span<const Group> groups, int rank, 
 
 std::string Spans::text() const {
   std::vector<std::string> words;
-  for (const Axis axis : told_axes) {
+  for (const Axis axis : visible_axes) {
     if ((*this)[axis] > 0) words.push_back(fmt::format("{} {}", name_of(axis), (*this)[axis]));
   }
   if (embedding > 0) words.push_back(fmt::format("embedding {}", embedding));

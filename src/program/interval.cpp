@@ -1,9 +1,9 @@
-#include "program/step_split.h"
+#include "program/interval.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "base/stretches.h"
+#include "base/part.h"
 
 namespace harness::program {
 

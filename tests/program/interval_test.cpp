@@ -1,4 +1,4 @@
-#include "program/step_split.h"
+#include "program/interval.h"
 
 #include <gtest/gtest.h>
 

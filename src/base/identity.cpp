@@ -1,7 +1,11 @@
-#include "base/test_hooks.h"
+#include "base/identity.h"
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+
+#include "base/text.h"
+#include "git_describe.h"  // written by the build
 
 namespace harness {
 namespace {
@@ -28,6 +32,24 @@ std::vector<std::string> ignored_test_hooks() {
     if (!allowed && std::getenv(name) != nullptr) ignored.emplace_back(name);
   }
   return ignored;
+}
+
+std::string tool_version() {
+  return HARNESS_VERSION " (git " HARNESS_GIT ")";
+}
+
+std::vector<std::pair<std::string, std::string>> build_identity() {
+  std::vector<std::pair<std::string, std::string>> id{
+      {"harness", tool_version()}, {"compiler", HARNESS_COMPILER}, {"build_type", HARNESS_BUILD_TYPE}};
+#ifdef __SANITIZE_ADDRESS__
+  id.emplace_back("sanitizer", "address: timings mean nothing");
+#endif
+  return id;
+}
+
+std::string called() {
+  const char* by_launcher = std::getenv("HARNESS_CALLED");
+  return shell_word(by_launcher != nullptr && *by_launcher != '\0' ? by_launcher : program_invocation_name);
 }
 
 }  // namespace harness
