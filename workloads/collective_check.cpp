@@ -109,7 +109,8 @@ class CollectiveCheck : public OutputCheck {
     return 0;
   }
 
-  // What is only moved arrives as it was. A sum of n numbers rounds n - 1 times, in an order that is the library's.
+  // Numbers that are only moved arrive as they were. A sum of n numbers rounds n - 1 times, in an order that is the
+  // library's.
   double tolerance() const {
     if (!sums()) return 0;
     const double rounding = type_ == program::DType::bf16 ? 0x1p-8 : 0x1p-23;

@@ -22,7 +22,7 @@ void add_use(std::vector<std::string>& uses, const program::Label& label);
 /// The axes along which the members of a collective differ.
 program::AxisSet axes_of(config::CollectiveOver over);
 
-/// What the links allow at most of an operation, in terms of the bus bandwidth, of settings whose workload is one
+/// The bus bandwidth that the links allow at most, for settings whose workload is one
 /// collective; 0 for any other, and where a link that it depends on is not known (program/links.h). node_of[rank]: for
 /// every rank of the layout.
 double max_bus_bandwidth(const config::Settings& settings, const program::Layout& layout, std::span<const int> node_of,

@@ -8,7 +8,7 @@
 namespace harness::workloads {
 namespace {
 
-// What may be off by rounding: products of tf32 and fp16 have 10 bits of mantissa, of bf16 7 and so has what is
+// The error that rounding may cause: products of tf32 and fp16 have 10 bits of mantissa, of bf16 7 and so has what is
 // written.
 double rounding_of(config::Precision precision) {
   const int bits = config::row_of(precision).product_mantissa_bits;

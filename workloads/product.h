@@ -10,7 +10,7 @@
 
 namespace harness::workloads {
 
-// What the workloads that compute one operation, gemm and attention, have in common.
+// Shared by the workloads that compute one operation, gemm and attention.
 
 /// Makes the buffers of an operation. Random numbers: matrix units draw less power on zeros and run faster.
 class Operands {

@@ -7,7 +7,7 @@
 
 namespace harness::workloads {
 
-// What the steps of all workloads have in common.
+// The frame that the steps of all workloads share.
 
 /// The streams of a step, in order. Every communicator is used on one of them only; operations run on the one that they
 /// have in a training step.

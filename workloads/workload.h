@@ -29,7 +29,7 @@ struct GradientPart {
   int holders = 1;          // ranks that hold the same numbers, this one among them
 };
 
-/// What a step that repeats one operation does, for its rate.
+/// The work of a step that repeats one operation, for its rate.
 struct Rate {
   std::string operation;         // "all_reduce", "gemm", …
   std::int64_t repetitions = 0;  // in a step; 0: a step is not one operation again and again
@@ -40,7 +40,7 @@ struct Rate {
   std::int64_t count = 0;
 };
 
-/// What a step is: a training step (gpt), or one operation again and again on the stream that a training step has it
+/// A kind of step: a training step (gpt), or one operation again and again on the stream that a training step has it
 /// on. Either way a StepFrame (workloads/step.h) begins and ends it. Stateless; all functions are pure. A model, where
 /// the workload has no use for one, may be empty. To add a workload: docs/adding.md.
 class Workload {
@@ -51,7 +51,7 @@ class Workload {
 
   /// Why the settings are impossible on any number of ranks, for a person; "" if they are possible.
   virtual std::string why_impossible(const config::Model&, const config::Settings&) const { return ""; }
-  /// The same on this layout; asked once the former is "".
+  /// Why they are impossible on this layout; asked once the former is "".
   virtual std::string why_impossible_on(const config::Model&, const config::Settings&, const program::Layout&) const {
     return "";
   }
@@ -76,7 +76,7 @@ class Workload {
     return {};
   }
 
-  /// What one step does, in the units of its rate. Of a training step: tokens.
+  /// The work of one step, in the units of its rate; for a training step, tokens.
   virtual Rate rate(const config::Settings&, const program::Layout&) const { return {}; }
   virtual std::int64_t tokens_per_step(const config::Model&, const config::Settings&, const program::Layout&) const {
     return 0;
@@ -90,8 +90,8 @@ class Workload {
   /// text. Throws Error, which says what the step has instead, if there are none.
   virtual std::vector<std::string> values_from_model(const program::ProgramSet& training_step,
                                                      const config::Settings& settings) const;
-  /// What of a training step is the operation that the settings describe, each once, in the order of the step: "qkv,
-  /// forward". Of a training step, and where it has no such operation: nothing.
+  /// The parts of a training step that are the operation that the settings describe, each once, in the order of the
+  /// step: "qkv, forward". Of a training step, and where it has no such operation: nothing.
   virtual std::vector<std::string> uses_in_model(const program::ProgramSet& /*training_step*/,
                                                  const config::Settings&) const {
     return {};
@@ -104,7 +104,7 @@ const Workload& workload_of(const config::Settings& settings);
 /// The training step.
 const Workload& gpt_workload();
 
-/// Of the workload that the settings name.
+/// The Programs of the workload that the settings name.
 program::ProgramSet build_programs(const config::Model& model, const config::Settings& settings,
                                    const program::Layout& layout);
 std::unique_ptr<program::InputSource> make_inputs(const config::Model& model, const config::Settings& settings,

@@ -42,7 +42,7 @@ enum class TooLong { refused, cut };
 /// Reads a regular file of at most `most_bytes` into memory. All input files are read here, so that none can make the
 /// program wait (a pipe without a writer), fill the memory (/dev/zero, a sparse file) or set a device in motion.
 FileText try_read_file(const std::string& path, std::size_t most_bytes, TooLong too_long = TooLong::refused);
-/// The same; throws Error with the path and the problem.
+/// Reads as try_read_file() does; throws Error with the path and the problem.
 std::string read_file(const std::string& path, std::size_t most_bytes);
 
 /// A folder for temporary files whose name nobody foresees and that nobody else may enter. It ends with this object.

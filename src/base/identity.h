@@ -6,7 +6,7 @@
 
 namespace harness {
 
-// What this program is.
+// This program: its version, its name, and the hooks that tests may use.
 
 /// "0.1.0 (git 1a2b3c4)": the source this program was built from.
 std::string tool_version();

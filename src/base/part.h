@@ -38,9 +38,9 @@ const char* name_of(Part part);            // for people: "matrix products", "te
 const char* key_of(Part part);             // for machines: "matrix_products"
 bool is_computation(Part part);            // matrix_products … recomputation
 bool is_exposed_communication(Part part);  // tensor … communication
-/// Of an operation that computes, by its kind ("matmul", "attention_backward").
+/// The part of an operation that computes, by its kind ("matmul", "attention_backward").
 Part computation_part(std::string_view kind, bool recomputed);
-/// Of one that communicates, by its group. `closing`: it ends the step.
+/// The part of an operation that communicates, by its group. `closing`: it ends the step.
 Part communication_part(std::string_view group, bool closing);
 
 /// From start_s up to, not including, end_s.

@@ -20,16 +20,16 @@ std::string did_you_mean(std::string_view candidate);
 /// 'text' for a message: control characters as \xNN and no more than 60 bytes, so that no input can garble a terminal.
 std::string quote(std::string_view text);
 
-/// Without the blanks at both ends.
+/// Takes the blanks off both ends.
 std::string_view trim(std::string_view text);
 /// ASCII letters in lower case.
 std::string lower(std::string_view text);
 /// Equal but for the case of ASCII letters.
 bool same_word(std::string_view a, std::string_view b);
 
-/// What stands between separators, one part more than there are of these. The parts are views of `text`.
+/// The parts between separators, one part more than there are of these. The parts are views of `text`.
 std::vector<std::string_view> split(std::string_view text, char separator);
-/// With a text in the place of each of these characters.
+/// Replaces each of these characters by a text.
 std::string replaced(std::string_view text, std::initializer_list<std::pair<char, std::string_view>> texts);
 /// Whether `text` begins with one of these.
 bool starts_with_any(std::string_view text, std::span<const std::string_view> beginnings);
@@ -55,7 +55,7 @@ struct Character {
   std::uint32_t code = 0;
   std::size_t bytes = 0;  // 0: there is none, what stands there is not UTF-8
 };
-/// The one that begins at a place within `text`.
+/// The character that begins at a place within `text`.
 Character character_at(std::string_view text, std::size_t at);
 
 /// Whether a byte goes on with a character that began before it.
@@ -72,7 +72,7 @@ bool is_unprintable(std::uint32_t code);
 /// `text` for a terminal, whoever wrote it: C0 controls and bytes that are not UTF-8 come as \xNN, other unprintable
 /// characters as \uNNNN. JSON stays JSON.
 std::string escaped(std::string_view text);
-/// The same for a message of several lines: line ends and tabs stay.
+/// escaped() for a message of several lines: line ends and tabs stay.
 std::string escaped_lines(std::string_view text);
 
 // ---- names and values

@@ -7,7 +7,7 @@
 
 namespace harness::machine {
 
-// What a container's control groups (Linux, both versions) leave of a node.
+// The resources of a node that a container's control groups (Linux, both versions) leave to it.
 
 /// The smallest limit that the groups of this process and those above them set.
 struct GroupLimit {

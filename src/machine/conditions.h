@@ -5,7 +5,7 @@
 
 namespace harness::machine {
 
-/// What else the machine did during a block: of each figure the worst node's. NaN: not known.
+/// Everything else that the machine did during a block: of each figure the worst node's. NaN: not known.
 struct Conditions {
   static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   double load = nan;           // load average of the last minute, when the block ended
@@ -16,7 +16,7 @@ struct Conditions {
   int cores = 0;               // of that node that the job may use
 };
 
-/// What copies between a GPU and pinned memory of its host reach, in bytes/s. 0: not measured.
+/// The bandwidth of copies between a GPU and pinned memory of its host, in bytes/s. 0: not measured.
 struct HostCopies {
   double to_device_bytes_per_s = 0, from_device_bytes_per_s = 0;  // each direction by itself
   double both_bytes_per_s = 0;                                    // both at once, added

@@ -151,8 +151,8 @@ CpuTimes cpu_times_now(const CpuSet& cpus, const std::filesystem::path& root) {
 }
 
 double busy_uncertainty_s(int cpus, double wall_s) {
-  // Of n = wall / tick draws a binomial counts n / 2, with a standard deviation of sqrt(n) / 2. The kernel's own ticks
-  // are as long as those of the file, or shorter.
+  // With n = wall / tick draws, a binomial counts n / 2, with a standard deviation of sqrt(n) / 2. The kernel's own
+  // ticks are as long as those of the file, or shorter.
   return std::sqrt(cpus * wall_s / static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 

@@ -28,7 +28,7 @@ std::vector<std::vector<int>> cores_of(const CpuSet& cpus, const std::filesystem
 
 /// A list as the kernel writes it, "0-31,64-95", up to where it cannot be read.
 CpuSet cpus_in(std::string_view list);
-/// The same list of these.
+/// Writes such a list.
 std::string list_of(const CpuSet& cpus);
 
 /// "AMD EPYC 9654", "Neoverse-V2 …"; "unknown CPU" if the kernel does not name it. From /proc/cpuinfo.

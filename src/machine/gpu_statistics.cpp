@@ -15,7 +15,7 @@ struct Series {
   double least = mean, most = mean;
 };
 
-// Of what is known of a figure.
+// Takes those values of a figure that are known.
 template <class Row>
 Series series(std::span<const Row> rows, double Row::*figure) {
   Series out;

@@ -9,7 +9,7 @@
 
 namespace harness::machine {
 
-/// What one GPU said of itself at one moment. NaN: it did not say.
+/// One GPU's own account of itself at one moment. NaN: it did not say.
 struct GpuSample {
   double utilisation = std::numeric_limits<double>::quiet_NaN();  // 0..1: share of time in which some kernel ran
   double sm_clock_hz = std::numeric_limits<double>::quiet_NaN();
@@ -20,7 +20,7 @@ struct GpuSample {
   std::uint64_t throttle_reasons = 0;                                   // NVML's bits
 };
 
-/// What it did over a block, or what several did together. NaN: not known.
+/// The activity of one GPU over a block, or of several together. NaN: not known.
 struct GpuStatistics {
   std::int64_t samples = 0;
   double mean_utilisation = std::numeric_limits<double>::quiet_NaN();  // 0..1
@@ -41,8 +41,8 @@ struct GpuStatistics {
 /// is possible are not in samples and stay NaN.
 GpuStatistics summarise(std::span<const GpuSample> samples);
 
-/// Of several devices: means and extremes of what they say, the union of the bits, energy and samples of all. A device
-/// that does not tell its energy counts as the mean of the others.
+/// Joins several devices: means and extremes of what they say, the union of the bits, energy and samples of all. A
+/// device that does not tell its energy counts as the mean of the others.
 GpuStatistics together(std::span<const GpuStatistics> devices);
 
 /// NVML's throttle bits (nvmlClocksEventReasons of nvml.h) as words, in the order of the bits.

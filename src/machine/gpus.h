@@ -13,7 +13,7 @@ struct GpuView {
   std::vector<std::string> names;  // of these: "3", or "GPU-8f1c…" if the launcher gives UUIDs; empty if unknown
 };
 
-/// What a launcher tells a process about its GPUs, in environment variables.
+/// Everything that a launcher tells a process about its GPUs, in environment variables.
 struct GpuEnvironment {
   bool restricted = false;  // CUDA_VISIBLE_DEVICES is set
   std::string visible;      // its value

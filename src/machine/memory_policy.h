@@ -13,11 +13,11 @@ struct MemoryPolicy {
 };
 /// From this NUMA node while it has any.
 MemoryPolicy preferring(int numa_node);
-/// Of the calling thread. "" or why the kernel refuses, as it does in Docker's default sandbox ("operation not
-/// permitted").
+/// Read and set the policy of the calling thread. Return "" or why the kernel refuses, as it does in Docker's default
+/// sandbox ("operation not permitted").
 std::string get_memory_policy(MemoryPolicy& policy);
 std::string set_memory_policy(const MemoryPolicy& policy);
-/// The same reason with what to do about it, where that is known.
+/// The kernel's reason with what to do about it, where that is known.
 std::string with_advice(const std::string& refusal);
 /// "default", "preferred 0", "bind 0-1"; for people.
 std::string describe(const MemoryPolicy& policy);

@@ -9,10 +9,10 @@ namespace harness::machine {
 
 // Which CPUs and which memory are near each other and near a device, as /sys tells. `root` replaces "/" in tests.
 
-/// Of a CPU; -1: the kernel does not tell.
+/// The NUMA node of a CPU; -1: the kernel does not tell.
 int numa_node_of(int cpu, const std::filesystem::path& root = "/");
 
-/// What is near a PCI device, by its address in any case ("0000:1B:00.0").
+/// CPUs and memory near a PCI device, by its address in any case ("0000:1B:00.0").
 struct Surroundings {
   CpuSet cpus;         // none: not known
   int numa_node = -1;  // -1: not known, as in many virtual machines

@@ -12,8 +12,8 @@
 namespace harness::machine {
 namespace {
 
-// Of NVML's C ABI, which the driver keeps (https://docs.nvidia.com/deploy/nvml-api/). What a call below passes is what
-// its function is declared with.
+// Parts of NVML's C ABI, which the driver keeps (https://docs.nvidia.com/deploy/nvml-api/). What a call below passes is
+// what its function is declared with.
 constexpr int success = 0, function_not_found = 13;
 constexpr int clock_sm = 1, temperature_gpu = 0;
 struct Utilisation {

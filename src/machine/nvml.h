@@ -15,7 +15,7 @@ struct Gpu {
   double memory_bytes = 0;
 };
 
-/// What the driver says of a GPU's state and settings, without load. Nothing: it does not say, or the GPU has none of
+/// The driver's account of a GPU's state and settings, without load. Nothing: it does not say, or the GPU has none of
 /// it.
 struct GpuHealth {
   std::string pci_bus_id;  // "0000:1b:00.0", in lower case: as /sys writes it
@@ -35,8 +35,8 @@ struct GpuHealth {
   std::optional<unsigned> fabric_health;          // NVML's bits
   std::string fabric_cluster;                     // UUID of the NVLink domain of several nodes; "": none
   std::optional<unsigned> fabric_clique;          // its part in which all reach all
-  /// What the driver wants done: 0 nothing, 1 reset the GPU, 2 restart the node, 3 let jobs with peers end, 4 the same
-  /// and reset.
+  /// The action that the driver asks for: 0 nothing, 1 reset the GPU, 2 restart the node, 3 let jobs with peers end, 4
+  /// the same and reset.
   std::optional<unsigned> recovery_action;
   std::optional<std::uint64_t> nvlink_recoveries, nvlink_crc_errors;  // of all links, since the driver was loaded
 };

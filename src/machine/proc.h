@@ -8,7 +8,7 @@
 
 namespace harness::machine {
 
-// What the kernel writes in files of /proc and /sys, and what it says of a process. Some containers hide these files,
+// The words of files of /proc and /sys, and what these say of a process. Some containers hide these files,
 // others fake them: what cannot be read is empty, what is no number is none. Tree (machine/tree.h) reads them. `root`
 // replaces "/" in tests.
 
@@ -18,10 +18,11 @@ std::string_view take_line(std::string_view& text);
 std::string_view take_word(std::string_view& text);
 /// A whole word, if it is a finite number and not below 0.
 std::optional<double> number(std::string_view word);
-/// What stands after "key :" in the style of /proc/cpuinfo and /proc/meminfo; "" if no line begins with the key.
+/// The text after "key :" in the style of /proc/cpuinfo and /proc/meminfo; "" if no line begins with the key.
 std::string value_of(std::string_view text, std::string_view key);
 
-/// What a file of a port of an InfiniBand or RoCE adapter (/sys/class/infiniband) says: the word of "4: ACTIVE".
+/// The state that a file of a port of an InfiniBand or RoCE adapter (/sys/class/infiniband) says: "ACTIVE" of "4:
+/// ACTIVE".
 std::string port_state_in(std::string_view text);
 /// The rate of "400 Gb/sec (4X NDR)" in bits per second; NaN if there is none.
 double port_rate_in(std::string_view text);

@@ -11,7 +11,7 @@
 
 namespace harness::machine {
 
-/// What came of a look at a file. "It is not there" and "it cannot be read" are different answers, and neither is a
+/// The outcome of a look at a file. "It is not there" and "it cannot be read" are different answers, and neither is a
 /// value.
 enum class Access : std::uint8_t { read, absent, unreadable };
 
@@ -52,11 +52,11 @@ class Tree {
 
   /// All of a file, as bytes. One longer than file_bytes is unreadable.
   Reading bytes(const std::string& path) const;
-  /// The same, but no more than its first bytes.
+  /// No more than the first bytes of a file.
   Reading head(const std::string& path, std::size_t bytes) const;
   /// Its first line without blanks at its ends; what is no text is unreadable.
   Reading line(const std::string& path) const;
-  /// What lies in a folder.
+  /// The entries of a folder.
   Listing names(const std::string& path) const;
   bool exists(const std::string& path) const;
   /// Whether this process may read and write it, a control group's list of devices included. It is not opened.

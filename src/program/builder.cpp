@@ -28,7 +28,8 @@ OperationId ProgramBuilder::emit(StreamId stream, const Action& action, const La
     if (access != Access::read) accesses_.write(id, view, must_follow);
   });
 
-  // What is complete once the previous operation of this stream is, then add waits, latest first, until all is covered.
+  // Begin with all that is complete once the previous operation of this stream is, then add waits, latest first, until
+  // all is covered.
   const std::size_t streams = program_.streams.size();
   known_.resize(known_.size() + streams, -1);
   OperationId* known = &known_[id * streams];

@@ -146,7 +146,7 @@ struct LayerNormBackwardOf {
 };
 using LayerNormBackward = LayerNormBackwardOf<View>;
 
-/// The same with sum as in LayerNorm and out = sum * rstd * gamma, rstd = 1 / sqrt(mean of sum^2 + epsilon) of each row
+/// A norm with sum as in LayerNorm and out = sum * rstd * gamma, rstd = 1 / sqrt(mean of sum^2 + epsilon) of each row
 /// (Zhang and Sennrich 2019, arXiv 1910.07467). rstd [rows] f32.
 template <class T>
 struct RmsNormOf {

@@ -22,7 +22,7 @@ Flop flop_of(const Action& action);
 /// Bytes that an action reads plus writes if every view goes to memory once.
 double bytes_touched(const Program& program, const Action& action);
 
-/// The same, but of embedding tables only the rows that a step looks up: the bytes that must move at least.
+/// As bytes_touched(), but of embedding tables only the rows that a step looks up: the bytes that must move at least.
 double needed_bytes(const Program& program, const Action& action);
 
 /// By what a computation is measured: its FLOP where it has some, with causal attention at half, else its needed bytes.
@@ -40,7 +40,7 @@ struct Traffic {
   double sent_bytes = 0;  // by this rank, as sent_bytes() counts
 };
 
-/// What one execution of an operation list costs a rank of this role.
+/// Messages and operations that one execution of an operation list costs a rank of this role.
 struct Count {
   std::map<std::pair<std::string, std::string>, Traffic> traffic;  // (group or "axis+offset", operation name)
   std::set<std::string_view> flop_kinds;                           // names of the operations that have FLOP
@@ -52,13 +52,13 @@ Count count(const ProgramSet& set, const Program& program, const std::vector<Ope
 Flop total_flop(const ProgramSet& set);
 double total_recomputed_flop(const ProgramSet& set);
 
-/// What one device does at most; 0: not known.
+/// The peak rates of one device; 0: not known.
 struct DeviceRates {
   double flops = 0;  // FLOP/s, dense, in the precision of the products
   double memory_bytes_per_s = 0;
 };
 
-/// What a computation is limited by.
+/// The limit of a computation.
 enum class Bound : std::uint8_t { flop, memory };
 const char* name_of(Bound bound);
 
@@ -70,7 +70,7 @@ struct LeastTime {
   Bound bound() const { return flop_s > 0 && flop_s >= memory_s ? Bound::flop : Bound::memory; }
 };
 LeastTime least_time(double flop, double bytes, const DeviceRates& rates);
-/// Of one operation: causal attention at half its square, each operand read or written once (count.h).
+/// The least time of one operation: causal attention at half its square, each operand read or written once.
 LeastTime least_time(const Program& program, const Action& action, const DeviceRates& rates);
 
 }  // namespace harness::program

@@ -9,7 +9,7 @@ namespace harness::program {
 /// The type of a buffer's elements.
 enum class DType : std::uint8_t { f32, bf16, i32, f16 };
 
-/// What is known of an element type wherever it is used. What each library calls it is known beside its calls, by a
+/// The facts of an element type that all users need. Each library's name for it stands beside the calls, by a
 /// switch without a default, so that a type without a word there does not compile.
 struct DTypeRow {
   DType type;

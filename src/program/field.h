@@ -95,7 +95,7 @@ void each_field(Op& op, OnOperand&& on_operand, OnParameter&& on_parameter) {
   std::apply([&](const auto&... field) { (visit(field), ...); }, Op::fields(op));
 }
 
-/// The same operation whose operands are of type To: place(operand) for each of them, parameters as they are.
+/// An operation with operands of type To instead: place(operand) for each of them, parameters as they are.
 template <class To, template <class> class Op, class From, class Place>
 Op<To> rebind(const Op<From>& op, Place&& place) {
   Op<To> bound;

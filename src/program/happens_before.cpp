@@ -17,7 +17,7 @@ std::vector<char> computes_beside_another(const std::vector<Operation>& list, st
       for (std::size_t other = 0; other < streams; ++other) {
         if (std::cmp_equal(other, stream)) continue;
         const auto other_id = static_cast<StreamId>(other);
-        // Of those that are not complete before this one, the first begins first: if it waits for this one, all do.
+        // The first of those that are not complete before this one begins first: if it waits for this one, all do.
         const auto next = std::ranges::partition_point(
             computations[other], [&](OperationId earlier) { return before.ordered(earlier, other_id, id); });
         if (next != computations[other].end() && !before.ordered(id, stream, *next)) beside[id] = 1;

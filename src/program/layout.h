@@ -26,7 +26,7 @@ const char* name_of(Axis axis);
 
 /// The axes in the order in which people read them. `context` joins them with the workload that uses it.
 inline constexpr std::array<Axis, 3> visible_axes{Axis::tensor, Axis::pipeline, Axis::data};
-/// Those whose size a configuration sets. Data parallelism is what remains of the ranks.
+/// The axes whose size a configuration sets. Data parallelism is what remains of the ranks.
 inline constexpr std::array<Axis, 2> configurable_axes{Axis::tensor, Axis::pipeline};
 /// "tensor_parallel, pipeline_parallel": the keys of configurable_axes.
 std::string configurable_axis_keys(std::string_view between = ", ");
@@ -116,7 +116,7 @@ struct Group {
   struct Range {
     int first, end, step;
   };
-  // Of the coordinates on an axis that members of the instance of `at` have.
+  // The coordinates on an axis that members of the instance of `at` have.
   Range range(const Layout& layout, const Coordinates& at, Axis axis) const;
 };
 

@@ -93,7 +93,7 @@ double least_seconds_per_byte(Collective kind, const Group& group, const Layout&
     if (links.node_bytes_per_s == 0) return 0;
     seconds = node_bytes / links.node_bytes_per_s;
   }
-  // What a rank sends may go to its node or beyond it: it has both ways.
+  // A rank may send to its node or beyond it: it has both ways.
   const double n = group.size(layout);
   const double rank_bytes = kind == Collective::send_recv ? 1 : share_sent(kind, n, links.switches_reduce_nodes);
   const double rank_rate = links.rank_bytes_per_s + (nodes.spans() ? links.node_bytes_per_s : 0);

@@ -22,11 +22,11 @@ std::optional<Collective> collective_of(const Action& action);
 /// out: 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 where
 /// switches add up; (p - 1) / p for the halves of it, a reduce-scatter and an all-gather, and for an all-to-all.
 double share_sent(Collective kind, double parts, bool switches_reduce = false);
-/// What a rank sends in a communication where no switch adds up: its share of the message; what it receives from one
+/// Bytes that a rank sends in a communication where no switch adds up: its share of the message; a receive from one
 /// peer is none.
 double sent_bytes(const ProgramSet& set, const Program& program, const Action& action);
 
-/// What carries a collective's bytes, in one direction; 0: not known.
+/// The links that carry a collective's bytes, in one direction; 0: not known.
 struct Links {
   double rank_bytes_per_s = 0;         // of one rank, towards the others on its node
   double node_bytes_per_s = 0;         // of one node, towards the others
@@ -47,7 +47,8 @@ class LeastTimes {
   /// `set` must outlive it.
   LeastTimes(const ProgramSet& set, std::vector<int> node_of, const Links& links)
       : set_(set), node_of_(std::move(node_of)), links_(links) {}
-  /// Of one communication of a role: as least_seconds_per_byte(); all ranks of a stage send at once. 0: not known.
+  /// The least time of one communication of a role: as least_seconds_per_byte(); all ranks of a stage send at once. 0:
+  /// not known.
   double seconds(int role, const Operation& operation);
 
  private:

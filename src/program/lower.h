@@ -30,7 +30,7 @@ inline constexpr bool has(FusedSet set, Fused f) {
 }
 inline constexpr FusedSet all_fused = 511;
 
-/// The same Program in the finer operations that a backend with `declared` fused forms understands. FLOPs,
+/// Rewrites a Program in the finer operations that a backend with `declared` fused forms understands. FLOPs,
 /// communication and verification are unchanged.
 Program lower(Program program, FusedSet declared);
 ProgramSet lower(ProgramSet set, FusedSet declared);

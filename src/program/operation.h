@@ -32,7 +32,7 @@ using Action = std::variant<Fill, Initialize, Convert, Record, Embedding, Embedd
 enum class Phase : std::uint8_t { setup, forward, backward, gradient_sync, optimizer, finish };
 const char* name_of(Phase phase);
 
-/// What an operation is part of: for people, for the timeline, for NVTX ranges. Never decides what is computed.
+/// The place of an operation in a step: for people, for the timeline, for NVTX ranges. Never decides what is computed.
 struct Label {
   std::string_view what = "";  // a literal: "qkv", "projection", "grad_reduce"
   Phase phase = Phase::forward;

@@ -24,7 +24,7 @@ struct Buffer {
   std::int64_t bytes() const { return count * size_of(type); }
 };
 
-/// What one role does: `init` once, then `step` again and again, both over the same buffers and streams. Operations
+/// One role's work: `init` once, then `step` again and again, both over the same buffers and streams. Operations
 /// stand in an order that respects every dependency (a wait names an earlier operation), and a rank starts its
 /// communications in that order. The whole list completes before the next step's begins. Stream 0 is the compute
 /// stream.

@@ -27,7 +27,7 @@ class RoleChecker {
       }
     }
     list(program_.init, "init");
-    // What init wrote of the persistent buffers is there when the step begins.
+    // Persistent buffers keep what init wrote until the step begins.
     for (const Operation& op : program_.init) {
       if (!sound_) continue;
       visit_accesses(op.action, [&](Access access, const View& view) {

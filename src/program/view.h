@@ -22,10 +22,10 @@ struct View {
   Axis follows = Axis::tensor;  // where there are several parts
 
   bool present() const { return buffer >= 0; }
-  /// Of a view that has one part.
+  /// Cuts a view that has one part.
   View part(std::int64_t first, std::int64_t n) const { return {buffer, offset + first, n}; }
   View own_part(Axis axis, std::int32_t n) const { return {buffer, offset, count / n, n, axis}; }
-  /// What ranks have of it together.
+  /// The parts of all ranks together.
   View all_parts() const { return {buffer, offset, count * parts}; }
   /// Where it lies on the rank at these coordinates.
   View on(const Coordinates& at) const { return {buffer, offset + at[follows] % parts * count, count}; }

@@ -15,8 +15,8 @@ struct Waiting {
   float stages_s = 0;   // then for other stages, the partner of a send or receive among them
 };
 
-/// What each communication of a Program's step took by this timeline, in the order of the list; NaN where the timeline
-/// lacks it.
+/// The duration of each communication of a Program's step by this timeline, in the order of the list; NaN where the
+/// timeline lacks it.
 std::vector<float> communication_durations(const Program& program, std::span<const Interval> timeline);
 
 /// By rank, then by communication as communication_durations() gives them. durations[rank] may be empty: not measured.

@@ -184,7 +184,7 @@ double Costs::message_seconds_to(int rank_class, const program::Peer& peer, doub
   return message_seconds(bytes, senders, tensor_spread(classes_.class_of(receiver)), network_, calibration_, share);
 }
 
-// Of the ranks that share a layer with those of a class.
+// The spread of the ranks that share a layer with those of a class.
 const Spread& Costs::tensor_spread(int rank_class) {
   static constexpr Spread alone;
   const std::vector<program::Group>& groups = classes_.set().groups;
@@ -208,7 +208,7 @@ const Spread& Costs::spread(int rank_class, program::GroupId group) {
     const program::ProgramSet& set = classes_.set();
     const int rank = classes_.list()[rank_class].first_rank;
     const std::vector<int> members = set.groups[group].members(set.layout, set.layout.coordinates(rank));
-    // The same for all of them.
+    // All members have it in common.
     known->second = {program::spread_of(set.groups[group], set.layout, members.front(), network_.node_of)};
     for (const int member : members)
       known->second.network = std::min(known->second.network, condition_.network_of(member));

@@ -12,8 +12,8 @@
 
 namespace harness::sim {
 
-/// What the operations of a job cost on one kind of GPU, in one software. The ranks of a class are in one condition. A
-/// collective is as slow as the member with the least of the network, a message as the slower of its two ends.
+/// The costs of the operations of a job on one kind of GPU, in one software. The ranks of a class are in one condition.
+/// A collective is as slow as the member with the least of the network, a message as the slower of its two ends.
 class Costs {
  public:
   /// All of them must outlive the object.

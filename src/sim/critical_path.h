@@ -25,8 +25,8 @@ struct CriticalPath {
   Ticks operator[](Part part) const { return parts[index_of(part)]; }
 };
 
-/// Of a step that was simulated with these costs; its length() is the step's. `held`, by class: a computation that was
-/// held up waited for the communication that held it.
+/// The path of a step that was simulated with these costs; its length() is the step's. `held`, by class: a computation
+/// that was held up waited for the communication that held it.
 CriticalPath critical_path(const SimulatedStep& step, const RankClasses& classes, const CostOf& cost,
                            const std::vector<std::vector<Held>>& held = {});
 

@@ -6,7 +6,7 @@
 
 namespace harness::sim {
 
-/// What a measured curve says of a size. Beyond its points it goes on as the law of its kind does, law(size) in
+/// The time of a size by a measured curve. Beyond its points it goes on as the law of its kind does, law(size) in
 /// seconds, from where it ends: a start alone, such as of filling four bytes, says nothing of a megabyte.
 template <class Law>
 double seconds_by(const config::Curve& curve, double size, Law&& law) {

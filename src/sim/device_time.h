@@ -6,7 +6,7 @@
 
 namespace harness::sim {
 
-/// What the simulation needs to know of one GPU.
+/// The rates of one GPU that the simulation needs.
 struct Device {
   double flops = 0;  // FLOP/s, dense, in the precision of the products
   double memory_bytes_per_s = 0;

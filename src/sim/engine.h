@@ -16,7 +16,7 @@ inline double seconds_of(Ticks ticks) {
   return static_cast<double>(ticks) / ticks_per_second;
 }
 
-/// What one operation takes on a rank.
+/// The cost of one operation on a rank.
 struct Cost {
   Ticks alone = 0;  // from start to end with nothing else running; a communication starts when its last member arrives
   Ticks host = 0;   // of the host to issue it: operations are issued one after another, in the order of the list

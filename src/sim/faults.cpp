@@ -13,7 +13,7 @@ namespace {
 constexpr double share_without_gpudirect = 300.0 / 720;
 constexpr double share_with_acs = 0.56;
 
-// Of 16 lanes, in one direction.
+// The rate of 16 lanes, in one direction.
 double pcie_bytes_per_s(const config::Hardware& hardware) {
   constexpr int ampere = 80, hopper = 90, blackwell_ultra = 103;
   const int capability = hardware.compute_capability;
@@ -35,7 +35,7 @@ bool touch_network(const config::Faults& f) {
   return !f.slow_links.empty() || !f.narrow_pcie.empty() || f.socket_bytes_per_s > 0 || f.no_gpudirect || f.acs_on;
 }
 
-// What is left of a rank's part of the network where all nodes are alike.
+// The share left of a rank's part of the network where all nodes are alike.
 double everywhere(const config::Faults& f, double node_bytes_per_s) {
   if (f.socket_bytes_per_s > 0) return std::min(1.0, f.socket_bytes_per_s / node_bytes_per_s);
   if (f.no_gpudirect) return share_without_gpudirect;

@@ -8,7 +8,8 @@
 
 namespace harness::sim {
 
-/// What faults leave to each rank of a job, as shares of what it should have. Empty: all of it, everywhere.
+/// The resources that faults leave to each rank of a job, as shares of what it should have. Empty: all of it,
+/// everywhere.
 struct Condition {
   std::vector<double> clock;    // of its GPU's multiprocessors: what computes takes longer, what moves memory does not
   std::vector<double> network;  // of its part of its node's rate towards the others

@@ -14,7 +14,7 @@ struct Held {
   program::OperationId by = -1;  // the one that ended at its end
 };
 
-/// Of the ranks of a class: in order, none touches the next.
+/// The stretches of the ranks of a class: in order, none touches the next.
 std::vector<Held> held(const SimulatedStep& step, const RankClasses& classes, const CostOf& cost, int rank_class);
 
 /// When a computation ran: from when it was ready to its end, but for what was `held`. At least one stretch, if an

@@ -10,7 +10,7 @@ bool meet_in_layers(const program::Layout& layout) {
   return layout[program::Axis::tensor] > 1;
 }
 
-// What the GPU does one after the other: computations, and what tensor ranks tell each other between them.
+// Work that the GPU does one after the other: computations, and what tensor ranks tell each other between them.
 bool is_in_pass(const program::ProgramSet& set, const program::Operation& op) {
   const program::Phase phase = op.label.phase;
   if (phase != program::Phase::forward && phase != program::Phase::backward) return false;

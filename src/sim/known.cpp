@@ -11,10 +11,10 @@ namespace {
 
 using config::Variable;
 
-// Those whose values the Program does not show and that no law of costs has.
+// Variables whose values the Program does not show and that no law of costs has.
 constexpr std::array<std::string_view, 6> unknown{"attention_engine",    "cuda_graph", "threads",
                                                   "allreduce_algorithm", "env",        "host_binding"};
-// Of NCCL's those that nccl_time.h has.
+// NCCL's variables that nccl_time.h has.
 constexpr std::array<std::string_view, 6> known_of_nccl{"nccl_algo",     "nccl_proto", "nccl_min_ctas",
                                                         "nccl_max_ctas", "nccl_nvls",  "nccl_collnet"};
 

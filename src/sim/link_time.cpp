@@ -92,7 +92,7 @@ const char* curve_of(program::Collective kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-// What each rank of a ring sends and receives of every byte of the size, against all that it could.
+// The share that each rank of a ring sends and receives of every byte of the size, against all that it could.
 double part_moved(double ranks) {
   return (ranks - 1) / ranks;
 }

@@ -25,8 +25,8 @@ struct Network {
   bool nvswitch = false;
   bool network_reduces = false;  // SHARP
 };
-/// Of these machines and ranks. A machine that has fewer ranks than GPUs has as much of its network as they have
-/// network cards; what `fabric` says is for the ranks that there are.
+/// The network of these machines and ranks. A machine that has fewer ranks than GPUs has as much of its network as they
+/// have network cards; what `fabric` says is for the ranks that there are.
 Network network_of(const config::Hardware& hardware, const config::Fabric& fabric, std::vector<int> node_of);
 
 /// Where the members of one instance of a group stand, and what faults leave them.
@@ -61,7 +61,7 @@ class Senders {
 /// Bytes per second that the instances of a group have of a node's network each: an equal part, and no more than the
 /// network cards of their ranks carry.
 double network_rate(const Spread& spread, const Network& network);
-/// The same group as NCCL sees it.
+/// A group as NCCL sees it.
 NcclGroup nccl_group(const Spread& spread, const Network& network);
 
 /// The law below CollectiveTime (sim/collective_time.h): one collective of `bytes` (nccl-tests' size) by a ring: a

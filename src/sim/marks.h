@@ -11,7 +11,7 @@ namespace harness::sim {
 /// Axis and offset of all that a step sends.
 std::set<std::pair<program::Axis, int>> directions_of(const program::ProgramSet& set);
 
-/// What tells ranks of a role apart, as RankClasses wants it: numbers by rank, different where the condition of their
+/// Tells ranks of a role apart, as RankClasses wants it: numbers by rank, different where the condition of their
 /// hardware is, or where those stand with whom they communicate. On nodes that are all filled alike, faults alone do.
 std::vector<int> marks_of(const program::ProgramSet& set, const Network& network, const Condition& condition);
 

@@ -22,7 +22,7 @@ constexpr std::array<const char*, 3> protocol_names{"LL", "LL128", "Simple"};
 using ByProtocol = std::array<double, 3>;
 constexpr std::array<ByProtocol, 7> base_us{
     {{6.8, 14, 8.4}, {6.6, 14, 8.4}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {8, 8, 8}}};
-// Of a step over NVLink and over the network.
+// Latency of a step over NVLink and over the network.
 constexpr std::array<ByProtocol, 7> nvlink_us{
     {{.6, 1.25, 4}, {.6, 1.9, 3.4}, {0, 0, 3.7}, {0, 0, 2.8}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4}}};
 constexpr std::array<ByProtocol, 7> network_us{
@@ -36,7 +36,7 @@ constexpr std::array<ByNodes, 4> tree_ll128_most{{{20, 20, 20}, {20, 20, 20}, {3
 constexpr std::array<ByNodes, 4> tree_most{{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}}};
 constexpr std::array<ByNodes, 4> nvls_tree_most{{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96, 43.8}}};
 constexpr std::array<double, 4> nvls_share{0, 0, 0.85, 0.74};
-// What a link of NVLink carries of the 25 or 50 GB/s that its data sheet has.
+// The share that a link of NVLink carries of the 25 or 50 GB/s that its data sheet has.
 constexpr std::array<double, 4> link_share{20.0 / 25, 20.0 / 25, 20.6 / 25, 40.1 / 50};
 constexpr double network_share = 12.0 / 12.5;  // NET_BW: 12 GB/s of 100 Gbit/s
 constexpr double network_overhead_us = 1;      // of a step, three times with Simple
@@ -94,7 +94,7 @@ class Communicator {
         channels_(group.nodes == 1 ? ring_channels(generation_) : std::max(1, group.rails)) {}
 
   double channel_most() const { return tree_most[generation_][0] * giga; }
-  // Of the thread blocks that run it: NCCL doubles the channels that it has found.
+  // The number of thread blocks that run it: NCCL doubles the channels that it has found.
   int blocks(NcclAlgorithm algorithm) const {
     constexpr int with_nvls = 16;
     return algorithm == NcclAlgorithm::nvls ? with_nvls : 2 * channels_;

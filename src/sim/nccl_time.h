@@ -49,7 +49,7 @@ double least_step_seconds(bool between_nodes);
 double nccl_seconds(program::Collective kind, double bytes, NcclAlgorithm algorithm, NcclProtocol protocol,
                     const NcclGroup& group);
 
-/// What NCCL makes of a collective with its settings, against what is known of it.
+/// The time that NCCL takes for a collective with its settings, against what is known of it.
 struct NcclEffect {
   double slower = 1;       // how many times as long; below 1 between nodes, where something beats a ring
   double more_blocks = 1;  // how many times as many thread blocks, and so multiprocessors, it takes

@@ -39,12 +39,12 @@ class Simulation {
   const RankClasses& classes() const { return classes_; }
   /// With what the software adds to every step.
   double step_s() const { return step_s_; }
-  /// Of a collective; 0: there is none.
+  /// The size of the largest collective; 0: there is none.
   double largest_message_bytes() const { return largest_message_bytes_; }
-  /// Of the same length.
+  /// As long as the step.
   const CriticalPath& critical_path() const { return critical_path_; }
-  /// Of the ranks of a class, as Executable::run_profiled() gives a measured step's, but that a computation which stood
-  /// still while a communication held the device has an interval before and one after.
+  /// Intervals of the ranks of a class, as Executable::run_profiled() gives a measured step's, but that a computation
+  /// which stood still while a communication held the device has an interval before and one after.
   std::vector<program::Interval> intervals(int rank_class) const;
 
  private:

@@ -69,7 +69,7 @@ TEST_F(Cgroups, NoLimitIsNoLimit) {
   }
 }
 
-// What cannot be looked at is neither a limit nor none.
+// A limit that cannot be looked at is neither a limit nor none.
 TEST_F(Cgroups, AbsentAndUnreadableAreToldApart) {
   EXPECT_EQ(quota().access, Access::absent);
   put("proc/self/cgroup", "0::/job");
@@ -80,7 +80,7 @@ TEST_F(Cgroups, AbsentAndUnreadableAreToldApart) {
   EXPECT_EQ(quota().value, 2.5);
 }
 
-// The same as a process finds them under a root.
+// The limits as a process finds them under a root.
 TEST_F(Cgroups, ThoseOfThisProcessAreFound) {
   put("proc/self/cgroup", "0::/job");
   put("proc/meminfo", "MemFree:  1 kB\nMemTotal:       16 kB");

@@ -11,7 +11,7 @@
 namespace harness::machine {
 namespace {
 
-// Of a process of this name, in this state, that began 4242 ticks after the boot.
+// The line of a process of this name, in this state, that began 4242 ticks after the boot.
 std::string stat(const std::string& name, const std::string& state) {
   return "71 (" + name + ") " + state + " 1 71 71 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 1 2\n";
 }

@@ -55,7 +55,7 @@ TEST(RankOrder, TheUsualOneIsMegatrons) {
   }
 }
 
-// What a member is told of the others may depend on nothing but their coordinates: sums are added in this order.
+// A member's account of the others may depend on nothing but their coordinates: sums are added in this order.
 TEST(RankOrder, MembersStandInTheOrderOfTheirCoordinates) {
   const Group group{"", AxisSet::of({Axis::tensor, Axis::data}), {}};
   const auto coordinates_of = [&](const Layout& layout, const Coordinates& at) {
@@ -129,7 +129,7 @@ TEST(ReplicasOfANode, AreThoseThatFollowEachOtherOnOne) {
   std::vector<int> in_turn;  // mpirun --map-by node
   for (int rank = 0; rank < layout.ranks(); ++rank) in_turn.push_back(rank / 2 % 2);
   EXPECT_EQ(replicas_of_node(layout, in_turn), 1);
-  // Of one data group only, the node of the second replica is another one.
+  // In one data group only, the node of the second replica is another one.
   const std::vector<int> odd{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3};
   EXPECT_EQ(replicas_of_node(layout, odd), Layout::uneven);
 }

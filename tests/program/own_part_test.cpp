@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 constexpr std::int64_t elements = 12;
 
-// What a sharded optimizer does: each of the replicas sums up its own part of the gradients, makes its part of the
+// The step of a sharded optimizer: each of the replicas sums up its own part of the gradients, makes its part of the
 // weights of it and gets the parts of the others. One Program for all.
 struct Sharded {
   ProgramSet set{{{Axis::data, 4}, {Axis::tensor, 4}},

@@ -1,4 +1,4 @@
-// What a rank sends, counted by what crosses a wire and not by the sizes of buffers.
+// Bytes that a rank sends, counted by what crosses a wire and not by the sizes of buffers.
 #include <gtest/gtest.h>
 
 #include "program/count.h"

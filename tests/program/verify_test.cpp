@@ -96,7 +96,7 @@ TEST(Verify, AcceptsTwoStages) {
   EXPECT_EQ(texts(verify(expand(two_stages()))), "");
 }
 
-// Of one size and between the same ranks, a message is told from another by its label alone.
+// Messages of one size between the same ranks are told apart by their labels alone.
 TEST(Verify, NamesAMessageThatIsTakenForAnother) {
   for (const bool other_batch : {true, false}) {
     ProgramSet set = two_stages();
@@ -310,7 +310,7 @@ TEST(Arena, SharesMemoryOnlyWhereOrdered) {
   for (const auto& role : test::interleaved(4, 2, 8).roles) expect_arena_sound(role);
 }
 
-// What one member of a group sends must not lie where another receives: both are under way at a time.
+// A message that one member of a group sends must not lie where another receives: both are under way at a time.
 TEST(Arena, MembersOfAFusedGroupShareNoMemory) {
   for (const bool fused : {false, true}) {
     ProgramBuilder b({"compute", "pipeline"});

@@ -140,7 +140,7 @@ TEST_F(CostsOfRanks, ASlowGpuComputesLongerAndNobodyElse) {
   for (const int rank : {0, 2, 3}) EXPECT_EQ(slow[rank], healthy[rank]) << rank;
 }
 
-// What one rank has less of, all that communicate with it wait for; others are not touched.
+// All ranks that communicate with a slow one wait for it; others are not touched.
 TEST_F(CostsOfRanks, ACollectiveIsAsSlowAsItsSlowestMember) {
   const auto in_data = [&](const program::Action& action) {
     const program::GroupId group = program::group_of(action);

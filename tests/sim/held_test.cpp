@@ -1,4 +1,4 @@
-// What stands still while a communication holds the device is not computing.
+// A computation that stands still while a communication holds the device is not computing.
 #include "sim/held.h"
 
 #include <gmock/gmock.h>

@@ -28,7 +28,7 @@ config::Settings settings_on(const program::Layout& layout) {
   return s;
 }
 
-// What a sweep knows of a case's training.
+// A sweep's knowledge of a case's training.
 struct Signs {
   store::ResultGradient gradient;
   std::vector<float> losses;
@@ -58,7 +58,7 @@ store::ResultGradient gradient_of(const config::Settings& settings, const progra
   return signs_of(settings, programs, 1, model).gradient;
 }
 
-// Of a sweep with these two cases, each with one block; "": they train alike.
+// The departure that a sweep with these two cases finds, each with one block; "": they train alike.
 std::string departure(const Signs& baseline, const Signs& other, const std::string& precision) {
   store::Result result;
   result.variables = {"precision"};
@@ -177,7 +177,7 @@ TEST(Departures, FaultsOfLeversShow) {
   EXPECT_NE(departure(whole, gradient_of(chunks, swapped, four_layers), "fp32"), "");
 }
 
-// The same operations in another order, which still stand in the order of what they read and write.
+// A Program's operations in another order, which still stand in the order of what they read and write.
 program::Program in_order(const program::Program& p, const std::vector<program::Operation>& step) {
   program::ProgramBuilder b(p.streams);
   for (const program::Buffer& buffer : p.buffers) b.buffer(buffer.name, buffer.type, buffer.count, buffer.kind);

@@ -26,7 +26,7 @@ inline double distance(const std::vector<float>& a, const std::vector<float>& b)
   return std::sqrt(difference / norm);
 }
 
-/// What a tensor rank has of a parameter, to its places in the whole.
+/// Copies a tensor rank's shard of a parameter to its places in the whole.
 inline void put_shard(const std::vector<float>& own, const gpt::Parameter& p, int shard, std::vector<float>& whole) {
   std::int64_t from = 0, to = 0;
   for (const gpt::Slice& s : p.slices) {
@@ -38,8 +38,8 @@ inline void put_shard(const std::vector<float>& own, const gpt::Parameter& p, in
   }
 }
 
-/// What the replica at these coordinates has of a parameter in a flat f32 buffer, whole or of its own parts. Where it
-/// and those behind it divide the gradients or the optimizer's state, what each has of its own, side by side.
+/// The part of a parameter that the replica at these coordinates has in a flat f32 buffer, whole or of its own parts.
+/// Where it and those behind it divide the gradients or the optimizer's state, what each has of its own, side by side.
 inline std::vector<float> owned(LocalJob& job, const std::string& buffer, const gpt::Parameter& p,
                                 const std::vector<program::View>& buckets, int shards, const program::Layout& layout,
                                 program::Coordinates at) {

@@ -49,7 +49,7 @@ TEST(Connections, OfAnEarlierJobServeTheNextOneAsNewOnesWould) {
   }
 }
 
-// What joins other ranks than before is made anew, and the rest is found again.
+// A communicator of other ranks than before is made anew, and the rest are found again.
 TEST(Connections, OfAnotherLayoutAreMadeAnew) {
   config::Settings settings;
   settings.global_batch_size = 8;

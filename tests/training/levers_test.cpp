@@ -46,7 +46,7 @@ const std::vector<Lever>& levers() {
   return all;
 }
 
-// What a pair is tried on: these ranks, two on each node, with more levers at random.
+// The job that a pair is tried on: these ranks, two on each node, with more levers at random.
 struct Trial {
   config::Settings settings;
   program::Layout layout;

@@ -41,7 +41,7 @@ class LocalJob {
   LocalJob(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
            std::uint64_t seed = 1, const KeptConnections& kept = {}, const backend::Delay& delay = {})
       : LocalJob(workloads::build_programs(model, settings, layout), model, settings, seed, kept, delay) {}
-  /// Of any Programs; those of a training step have inputs by model and settings.
+  /// Runs any Programs; those of a training step have inputs by model and settings.
   explicit LocalJob(const program::ProgramSet& programs, const config::Model& model = {},
                     config::Settings settings = {}, std::uint64_t seed = 1, const KeptConnections& kept = {},
                     const backend::Delay& delay = {})
@@ -125,7 +125,7 @@ class LocalJob {
     return ranks_[rank]->warnings();
   }
 
-  /// Of all steps so far, as a rank saw them.
+  /// The losses of all steps so far, as a rank saw them.
   std::vector<float> losses(int rank) {
     return read(rank, workloads::losses_buffer, 0, done_);
   }

@@ -35,7 +35,7 @@ config::Settings settings_of(const selftest::Reference& reference, const Cell& c
   return s;
 }
 
-// Of queries, keys and values apart: next to the gradient of values, those of the others vanish in a norm.
+// Compares queries, keys and values apart: next to the gradient of values, those of the others vanish in a norm.
 void expect_near(const config::Model& m, const std::string& name, const std::vector<float>& ours,
                  std::span<const float> theirs, const std::string& what) {
   ASSERT_EQ(ours.size(), theirs.size()) << what << ", " << name;
@@ -93,7 +93,7 @@ TEST(ReferenceOfModels, LossesAndEveryGradient) {
   }
 }
 
-// What a step may do besides, of the model that has all options.
+// Levers of a step, with the model that has all options.
 TEST(ReferenceOfModels, WithSequenceParallelismRecomputationSchedulesAndFinerOperations) {
   const selftest::Reference& llama = references().back();
   ASSERT_EQ(llama.model.name, "llama");

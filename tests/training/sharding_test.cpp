@@ -15,7 +15,7 @@ using test::layout_of;
 using test::LocalJob;
 
 const config::Model four_layers{"tiny", 4, 64, 4, 128, 32};
-// Of all replicas together: for 2, 3 or 4 of them, or for 2 and 4 where a step takes long.
+// Sequences of all replicas together: for 2, 3 or 4 of them, or for 2 and 4 where a step takes long.
 constexpr std::int64_t sequences = test::few_cells ? 8 : 24;
 
 config::Settings sharded_settings(const program::Layout& layout, Sharding sharding) {
@@ -54,7 +54,7 @@ TEST(GradReducePrecision, Bf16TrainsAlmostAsFp32Does) {
   }
 }
 
-// What a rank does not update itself is what the others made of it a step before, as its step began with.
+// Weights that a rank does not update itself are those that the others made a step before.
 TEST(Sharding, EveryReplicaGathersWhatTheOthersUpdated) {
   const program::Layout layout = layout_of(1, test::emulated ? 1 : 2, 2);
   const config::Settings s = sharded_settings(layout, Sharding::optimizer);

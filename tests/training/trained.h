@@ -9,7 +9,7 @@
 
 namespace harness::test {
 
-/// What a job brings home that trains.
+/// The results of a training job.
 struct Trained {
   std::vector<float> losses;            // by step, the same on all ranks
   Gradients gradients, last_gradients;  // of the first step, and of the last

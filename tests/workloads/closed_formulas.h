@@ -1,6 +1,6 @@
 #pragma once
 
-// What a training step computes, sends and keeps, by closed formulas: each stated once, for every model, layout and
+// The FLOP, messages and memory of a training step, by closed formulas: each stated once, for every model, layout and
 // lever that the tests try.
 
 #include <algorithm>
@@ -63,7 +63,7 @@ inline double recomputed_flop(const Job& j) {
 /// By destination and kind: messages, and bytes as nccl-tests counts them.
 using Traffic = std::map<std::pair<std::string, std::string>, std::pair<std::int64_t, double>>;
 
-/// What tensor ranks exchange. Shoeybi et al. 2019: all-reduces of b s h, for each layer two forward and two backward,
+/// Messages among tensor ranks. Shoeybi et al. 2019: all-reduces of b s h, for each layer two forward and two backward,
 /// one for the embedding, one for the head's input gradient; three of b s scalars for the loss. Korthikanti et al.
 /// 2022, section 4.2.2: with sequence parallelism a reduce-scatter and an all-gather stand for each of the first, a
 /// product gathers its input once more for its weight gradient, and the gradients of vectors that all ranks hold are
@@ -162,11 +162,11 @@ inline std::int64_t model_bytes(const Job& j, int stage) {
   return n * weight / (sharding >= 3 ? d : 1) + n * 4 / (sharding >= 2 ? d : 1) + n * state / (sharding >= 1 ? d : 1);
 }
 
-/// What a layer in the middle of a stage keeps of a micro-batch, in bf16. Korthikanti et al. 2022, section 4.2.1: with
-/// t tensor ranks s b h (10 + 24 / t) bytes, or with sequence parallelism 34 s b h / t, when attention keeps no scores;
-/// 2 of 10 and of 34 are masks of dropouts, which these models do not have. What they leave out as small is here: mean
-/// and deviation of each row for two norms, and for the attention a number per row and head of this rank. Unfused
-/// attention keeps b a s^2 numbers more. Full recomputation keeps the layer's input, 2 s b h.
+/// Bytes that a layer in the middle of a stage keeps of a micro-batch, in bf16. Korthikanti et al. 2022, section 4.2.1:
+/// with t tensor ranks s b h (10 + 24 / t) bytes, or with sequence parallelism 34 s b h / t, when attention keeps no
+/// scores; 2 of 10 and of 34 are masks of dropouts, which these models do not have. What they leave out as small is
+/// here: mean and deviation of each row for two norms, and for the attention a number per row and head of this rank.
+/// Unfused attention keeps b a s^2 numbers more. Full recomputation keeps the layer's input, 2 s b h.
 inline std::int64_t kept_of_layer(const Job& j) {
   const config::Settings& s = j.settings;
   const config::Model& m = j.model;

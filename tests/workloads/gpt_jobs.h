@@ -20,7 +20,7 @@
 
 namespace harness::workloads {
 
-/// What a training step is built from.
+/// A training step, before it is built.
 struct Job {
   config::Model model;
   config::Settings settings;

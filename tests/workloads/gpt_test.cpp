@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What papers say of these models: 8.470 GFLOP per token by Megatron-LM's formula of 2025, 2.524 TFLOP by Llama's.
+// Published FLOP of these models: 8.470 GFLOP per token by Megatron-LM's formula of 2025, 2.524 TFLOP by Llama's.
 TEST(Gpt, FlopAreThosePublished) {
   const Job small = job({"gpt3-1.3b", 24, 2048, 16, 50304, 2048}, 1, 1, 1, 1);
   EXPECT_NEAR(program::total_flop(build(small)).model / 2048 / 1e9, 8.470, 5e-4);

@@ -1,4 +1,4 @@
-// What a step keeps of its forward passes for its backward passes, and what its arena shares.
+// Activations that a step keeps for its backward passes, and the memory that its arena shares.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -137,8 +137,8 @@ TEST(Arena, ShrinksByWhatIsNotKept) {
   }
 }
 
-// What is short-lived has other sizes than what is kept, and runs on two streams: neither may leave holes that nothing
-// fits into.
+// Short-lived buffers have other sizes than those that are kept, and run on two streams: neither may leave holes that
+// nothing fits into.
 TEST(Arena, ShrinksByWhatSequenceParallelismDivides) {
   for (const bool recomputes : {false, true}) {
     Job whole = small_job(2, 1, 1, 1);

@@ -115,7 +115,7 @@ TEST(Operations, ProductsVerifyAndCount) {
   }
 }
 
-// Of grouped queries the products stay and keys and values shrink.
+// With grouped queries the products stay and keys and values shrink.
 TEST(Operations, AttentionOfGroupedQueriesReadsFewerKeys) {
   config::Settings s;
   s.workload = "attention";

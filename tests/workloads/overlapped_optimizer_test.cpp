@@ -65,7 +65,7 @@ TEST(OverlappedOptimizer, IsOneUpdateAfterTheBackwardPassWhereItIsOff) {
   for (const char beside : program::computes_beside_another(step, set.roles[0].streams.size())) EXPECT_EQ(beside, 0);
 }
 
-// What the updates run beside: products of the layers, in the backward pass of the last micro-batch.
+// The updates run beside products of the layers, in the backward pass of the last micro-batch.
 TEST(OverlappedOptimizer, RunsBesideTheLastBackwardPass) {
   for (const auto& [tp, pp, dp] : overlapped_layouts) {
     for (const bool overlap_reduction : {true, false}) {

@@ -31,7 +31,7 @@ constexpr Published published[] = {{"22B", 48, 6144, 64, 1, 1, 4, 9.56, 45.6},
                                    {"530B", 105, 20480, 128, 35, 3, 1, 23.08, 31.6},
                                    {"1T", 128, 25600, 160, 64, 1, 1, 26.56, 33.0}};
 
-/// What one rank of a stage in the middle has, in GiB: for 22B, of the only one.
+/// Memory of one rank of a stage in the middle, in GiB: for 22B, of the only one.
 struct Planned {
   double activations = 0;  // of as many layers as the first stage keeps at once, 1F1B
   double parameters = 0;   // weights, gradients and optimizer state of its layers

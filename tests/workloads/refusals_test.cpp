@@ -1,4 +1,4 @@
-// What a training step refuses, in words that say what would do; and what a lever leaves as it was.
+// Jobs that are refused, in words that say what would do; and levers that leave a step as it was.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

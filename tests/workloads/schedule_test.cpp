@@ -61,7 +61,7 @@ constexpr config::PipelineSchedule all_schedules[] = {config::PipelineSchedule::
                                                       config::PipelineSchedule::gpipe,
                                                       config::PipelineSchedule::interleaved};
 
-// Of every schedule, on every pipeline that it has up to these sizes.
+// Visits every schedule on every pipeline that it has up to these sizes.
 template <class Visit>
 void each_schedule(int most_stages, int most_chunks, const Visit& visit) {
   for (const auto schedule : all_schedules) {
@@ -137,7 +137,7 @@ TEST(Schedules, KeepAsManyPassesInFlightAsTheyPromise) {
   }
 }
 
-// What Messages (gpt.cpp) rests on: of two stages, neither sends the other two messages at one tick, and an input is
+// Messages (gpt.cpp) rests on this: of two stages, neither sends the other two messages at one tick, and an input is
 // there before its pass begins.
 TEST(Schedules, EndOnePassOfAStageInATickAndNoInputComesLate) {
   each_schedule(8, 3, [](config::PipelineSchedule schedule, const Pipeline& of) {

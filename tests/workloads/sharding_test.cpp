@@ -1,4 +1,4 @@
-// What replicas divide among them, and when each has what it needs.
+// State that replicas divide among them, and when each has the parts that it needs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

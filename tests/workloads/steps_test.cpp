@@ -147,7 +147,7 @@ TEST(Steps, VerifyAndComputeAndSendWhatClosedFormulasSay) {
   EXPECT_TRUE(buckets.contains(1) && *buckets.rbegin() > 10);
 }
 
-// What a role says of one rank holds for all of them.
+// A role stands for all of its ranks.
 TEST(Steps, VerifyRankByRank) {
   each_step({{2, 2, 2, 4}, {1, 1, 6, 3}, {4, 1, 2, 2}}, false, [](const Job& j, const std::string& text) {
     EXPECT_EQ(texts(program::verify(program::expand(build(j)))), "") << text;

@@ -133,7 +133,7 @@ void Buckets::finish() {
   settle(0);
   for (const Parameter& p : parameters_.list()) {
     if (!p.tied) continue;
-    // Of shards, the ranks of both stages have the same one: there the table is a bucket.
+    // The ranks of both stages have the same shard: there the table is a bucket.
     const program::View gradient = sharded() ? parameters_.reduced(p.bucket) : parameters_.gradient(p.id);
     b_.emit(workloads::data_stream, program::AllReduce{embedding_group, gradient},
             {"tied embedding", program::Phase::gradient_sync});

@@ -8,7 +8,7 @@
 
 namespace harness::gpt {
 
-/// What becomes of the gradients of a stage: their reduction over data-parallel ranks and the update of the weights,
+/// Handles the gradients of a stage: their reduction over data-parallel ranks and the update of the weights,
 /// bucket by bucket.
 ///
 /// Where the ranks share the state of the optimizer (ZeRO, Rajbhandari et al. 2020), a reduce-scatter gives each rank

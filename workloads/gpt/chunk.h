@@ -14,7 +14,7 @@ struct Normalised {
   program::View sum, out, mean, rstd;  // no mean where the norm takes none off
 };
 
-/// What the backward pass of one layer needs of its forward pass.
+/// Activations of one layer that its backward pass needs.
 struct LayerActivations {
   Normalised norm1, norm2;
   program::View qkv, attention, stats;  // queries and keys of qkv turned, where positions are rotary
@@ -22,7 +22,7 @@ struct LayerActivations {
   program::View probabilities;          // of unfused attention
 };
 
-/// What the backward pass of one micro-batch through a chunk needs.
+/// Activations of one micro-batch that its backward pass through a chunk needs.
 struct MicroBatch {
   std::vector<LayerActivations> layers;
   Normalised final_norm;

@@ -80,8 +80,8 @@ void Gathers::gather(const Use& use) {
   gathered_[emitted_] = all;
 }
 
-// What is gathered ahead takes the room of a layer that was used before, never that of one in use or still to be used:
-// there is one place more than layers are ahead.
+// Weights that are gathered ahead take the room of a layer that was used before, never that of one in use or still to
+// be used: there is one place more than layers are ahead.
 void Gathers::use(int bucket) {
   if (uses_.empty()) return;
   if (used_ >= uses_.size() || uses_[used_].bucket != bucket) fail("weights are used in another order than planned");

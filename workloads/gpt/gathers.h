@@ -26,7 +26,7 @@ class Gathers {
 
   /// First in a step. Returns what all layers wait for.
   std::vector<program::OperationId> begin_step();
-  /// What is emitted next reads the weights of this bucket. Uses come in the order of the passes: forward the
+  /// Operations emitted from now on read the weights of this bucket. Uses come in the order of the passes: forward the
   /// embedding, each layer, the final norm and the head; backward the other way, without the embedding.
   void use(int bucket);
 

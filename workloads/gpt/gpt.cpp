@@ -12,8 +12,8 @@
 namespace harness::gpt {
 namespace {
 
-/// What a stage exchanges with the stages before and behind it. A forward pass takes activations from the chunk of the
-/// model before its own and gives them to the next, a backward pass hands gradients the other way.
+/// Messages that a stage exchanges with the stages before and behind it. A forward pass takes activations from the
+/// chunk of the model before its own and gives them to the next, a backward pass hands gradients the other way.
 ///
 /// Each message belongs to the tick at which its sender ends the pass (timetable()), at both ends. All ranks start
 /// their messages in the order of these ticks, those of one tick together. So nobody waits in a circle: of all messages
@@ -33,7 +33,7 @@ class Messages {
   void receive_before(int tick) {
     while (!to_come_.empty() && to_come_.begin()->first < tick) exchange(to_come_.begin()->first, {}, {});
   }
-  /// What the pass works on; absent where no chunk sends it.
+  /// The input of the pass; absent where no chunk sends it.
   program::View take(const Pass& pass) {
     const auto node = arrived_.extract(key(pass));
     return node ? node.mapped() : program::View{};

@@ -17,7 +17,8 @@ constexpr std::int64_t parameter_alignment = 32;
 // Normal numbers with the deviations of GPT-2 (0.02; residual projections over sqrt(2 L)). Biases and norms are drawn
 // too instead of set to 0 and 1: matrix units draw less power on zeros and run faster, and a gradient check that meets
 // only zero biases checks less.
-// Those that are added to, or scale, rows of the residual stream have gradients that are sums over these rows: partial.
+// Parameters that are added to, or scale, rows of the residual stream have gradients that are sums over these rows:
+// partial.
 std::vector<Parameter> norm_table(const config::Model& m, ParameterName gamma, ParameterName beta,
                                   const std::string& name) {
   std::vector<Parameter> table{
@@ -129,7 +130,7 @@ std::int64_t aligned(std::int64_t count) {
   return multiple(count, parameter_alignment);
 }
 
-// What every bucket is filled up to a multiple of.
+// Every bucket is filled up to a multiple of this.
 std::int64_t bucket_alignment(int shards) {
   return shards > 1 ? shards * parameter_alignment : 1;
 }

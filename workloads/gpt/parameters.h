@@ -79,8 +79,9 @@ std::vector<Parameter> parameters(const config::Model& model, const config::Sett
 /// Where each bucket of the list lies in the flat buffers, by number; the buffer is the caller's choice.
 std::vector<program::View> bucket_places(const std::vector<Parameter>& list, int shards);
 
-/// What a rank reduces and updates of a parameter: elements of the flat buffers, and where they lie in a buffer of the
-/// rank's own parts. Without shards all of it, at the same place in both; count is 0 where other ranks have all.
+/// The part of a parameter that a rank reduces and updates: elements of the flat buffers, and where they lie in a
+/// buffer of the rank's own parts. Without shards all of it, at the same place in both; count is 0 where other ranks
+/// have all.
 struct OwnRange {
   std::int64_t first = 0, count = 0, in_shard = 0;
 };
@@ -137,7 +138,8 @@ class Parameters {
   std::int64_t whole_count() const { return buckets_.front().offset + buckets_.front().count; }
   bool is_whole(const program::View& flat) const { return flat.count == whole_count(); }
   program::View in_bucket(const program::View& bucket, ParameterId id) const;
-  // Of a place, what this rank updates: its part in a whole buffer, or all that a buffer of own parts has of it.
+  // The part of a place that this rank updates: its part in a whole buffer, or all that a buffer of own parts has of
+  // it.
   program::View mine(const program::View& flat, const program::View& place) const;
   // In init.
   void emit(const program::Action& action, const char* what) {

@@ -83,13 +83,14 @@ class Stage {
   program::View activation(std::string name);  // a fresh [own_rows, hidden]
 
  private:
-  // What is being emitted: for the labels, and for the layer whose parameters are meant; -1: none.
+  // Sets the pass or layer that is being emitted: for the labels, and for the layer whose parameters are meant; -1:
+  // none.
   void enter(const Pass& pass);
   void enter_layer(int layer) { at_.layer = layer; }
   void use_layer(int layer);  // enters it and uses its weights
   ParameterId of_layer(ParameterName name) const { return {name, at_.layer}; }
   program::View weight(ParameterName name) const { return parameters_.weight(of_layer(name)); }
-  // What not every model has: biases, beta, positions.
+  // Parameters that not every model has: biases, beta, positions.
   std::optional<ParameterId> if_any(ParameterId id) const {
     return parameters_.has(id) ? std::optional(id) : std::nullopt;
   }
@@ -121,11 +122,11 @@ class Stage {
   program::View of_micro_batch(const program::View& input) const {
     return input.part(pass_.micro_batch * d_.rows, d_.rows);
   }
-  // What is emitted next reads weights of the bucket that has this parameter.
+  // Operations emitted from now on read weights of the bucket that has this parameter.
   void use(ParameterId id) { gathers_.use(parameters_.at(id).bucket); }
   // Whether the pass adds to gradients of the passes before it.
   bool adds() const { return !pass_.first && parameters_.whole_gradients(); }
-  // What was emitted writes these gradients.
+  // The operation that was emitted last writes these gradients.
   void wrote(std::initializer_list<std::optional<ParameterId>> gradients);
   void tell(const std::function<void(ParameterId)>& on_final);
 

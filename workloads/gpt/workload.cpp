@@ -101,7 +101,7 @@ std::string why_not_on_nodes(const config::Settings& s, const program::Layout& l
   }
 }
 
-// What is reduced after each backward pass: a pipeline has many of them before a stage's last.
+// These shardings reduce after each backward pass: a pipeline has many of them before a stage's last.
 std::string why_not_sharded(const config::Model& model, const config::Settings& s, const program::Layout& layout) {
   if (s.sharding <= config::Sharding::optimizer || gpt::shards_of(s, layout) == 1) return "";
   if (const int stages = layout[program::Axis::pipeline]; stages > 1) {

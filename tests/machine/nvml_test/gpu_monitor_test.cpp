@@ -20,7 +20,7 @@ void forget() {
   fake.energy_mj = 1000;
 }
 
-// Of this process, now.
+// Threads of this process, now.
 std::ptrdiff_t threads() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
 }
