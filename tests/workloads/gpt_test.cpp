@@ -181,6 +181,18 @@ TEST(Gpt, WhoseChunksReceiveEachOthersInputsAreFound) {
   EXPECT_NE(texts(program::verify(set)), "");
 }
 
+// Messages of one tick progress together: one after the other, two stages would wait for each other.
+TEST(Gpt, ChunksWhoseMessagesAreNotFusedNeverEnd) {
+  Job j = job({"m", 8, 64, 8, 256, 16}, 1, 4, 1, 8);
+  j.settings.pipeline_schedule = config::PipelineSchedule::interleaved;
+  auto set = build(j);
+  EXPECT_EQ(texts(program::verify(set)), "");
+  for (program::Program& role : set.roles) {
+    for (program::Operation& op : role.step) op.fused_group = -1;
+  }
+  EXPECT_THAT(texts(program::verify(set)), HasSubstr("never ends"));
+}
+
 TEST(Inputs, AreTheSameSamplesInEveryLayout) {
   Job j = job({"m", 2, 32, 2, 64, 16}, 1, 1, 1, 4);
   std::vector<std::int32_t> whole(4 * 16), part(16);

@@ -8,6 +8,7 @@
 #include "closed_formulas.h"
 #include "gpt_jobs.h"
 #include "program/arena.h"
+#include "program/happens_before.h"
 #include "program/saved.h"
 
 namespace harness::workloads {
@@ -121,6 +122,51 @@ TEST(UnfusedAttention, MovesTheProbabilitiesOnceInEachDirection) {
   unfused(stores);
   const std::int64_t of_layer = closed::kept_of_layer(stores) - closed::kept_of_layer(fused);
   EXPECT_EQ(moved(stores) - moved(fused), static_cast<double>(2 * 3 * small_gpt.layers * of_layer));
+}
+
+// Buffers that share memory must be ordered.
+void expect_arena_sound(const program::Program& p) {
+  const program::Arena arena = program::plan_arena(p);
+  const program::HappensBefore before(p.step, p.streams.size());
+  struct Use {
+    program::OperationId op;
+    program::StreamId stream;
+    std::int64_t begin, end;
+    program::BufferId buffer;
+  };
+  std::vector<Use> uses;
+  for (std::size_t i = 0; i < p.step.size(); ++i) {
+    const program::Operation& operation = p.step[i];
+    program::visit_accesses(operation.action, [&](program::Access, const program::View& view) {
+      const program::Buffer& buffer = p.buffer_of(view);
+      if (buffer.kind != program::BufferKind::transient) return;
+      const std::int64_t begin = arena.offset_bytes.at(view.buffer) + view.offset * program::size_of(buffer.type);
+      const std::int64_t end = begin + view.all_parts().count * program::size_of(buffer.type);
+      uses.push_back({static_cast<program::OperationId>(i), operation.stream, begin, end, view.buffer});
+      EXPECT_LE(end, arena.bytes);
+      EXPECT_GE(begin, arena.persistent_bytes);
+    });
+  }
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    for (std::size_t j = i + 1; j < uses.size(); ++j) {
+      const Use &a = uses[i], &b = uses[j];
+      if (a.buffer == b.buffer || a.op == b.op || a.end <= b.begin || b.end <= a.begin) continue;
+      EXPECT_TRUE(before.ordered(a.op, a.stream, b.op))
+          << program::title(p.step[a.op]) << " and " << program::title(p.step[b.op]) << " share memory";
+    }
+  }
+}
+
+TEST(Arena, SharesMemoryOnlyWhereOrdered) {
+  Job whole = small_job(2, 2, 2, 4);
+  whole.settings.sequence_parallel = true;
+  whole.settings.pipeline_schedule = PipelineSchedule::interleaved;
+  Job updates = sharded(1, 1, 2, 2, Sharding::parameters);
+  updates.settings.overlap_optimizer = true;
+  updates.settings.grad_reduce_type = program::DType::bf16;
+  for (const Job& j : {small_job(1, 2, 1), whole, updates}) {
+    for (const program::Program& role : build(j).roles) expect_arena_sound(role);
+  }
 }
 
 TEST(Arena, ShrinksByWhatIsNotKept) {
