@@ -14,9 +14,9 @@ class OneRank {
   struct Options {
     std::uint64_t seed = 1;
     int threads = 1;
-    double timeout_s = 120;   // for one step
-    double tuning_s = 0;      // about how long the backend may time its choices first; 0: it takes its defaults
-    backend::Tuning known{};  // choices that were timed before
+    double timeout_s = 120;     // for one step
+    double tuning_s = 0;        // about how long the backend may time its choices first; 0: it takes its defaults
+    backend::Tuning known{};    // choices that were timed before
     bool repeat_batch = false;  // every step trains on the batch of step 0
   };
   /// Throws Error.

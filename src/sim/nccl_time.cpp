@@ -78,9 +78,9 @@ bool is_collnet(NcclAlgorithm a) {
   return a == NcclAlgorithm::collnet_direct || a == NcclAlgorithm::collnet_chain;
 }
 
-class Communicator {
+class NcclCommunicator {
  public:
-  explicit Communicator(const NcclGroup& group)
+  explicit NcclCommunicator(const NcclGroup& group)
       : n_(group.ranks),
         nodes_(group.nodes),
         on_node_(std::max(1, group.ranks / group.nodes)),
@@ -269,7 +269,7 @@ void leave_out_switches(Allowed& allowed, bool nvls, bool collnet) {
 }
 
 // The first of equals, in NCCL's order.
-Choice choose(Collective kind, double bytes, const Communicator& communicator, const Allowed& allowed) {
+Choice choose(Collective kind, double bytes, const NcclCommunicator& communicator, const Allowed& allowed) {
   Choice best;
   for (const NcclAlgorithm a : allowed.algorithms) {
     for (const NcclProtocol p : allowed.protocols) {
@@ -300,14 +300,14 @@ double least_step_seconds(bool between_nodes) {
 
 double nccl_seconds(Collective kind, double bytes, NcclAlgorithm algorithm, NcclProtocol protocol,
                     const NcclGroup& group) {
-  const Communicator communicator(group);
+  const NcclCommunicator communicator(group);
   return communicator.can(kind, algorithm, protocol) ? communicator.seconds(kind, bytes, algorithm, protocol) : 0;
 }
 
 NcclEffects::NcclEffects(Collective kind, const NcclGroup& group, const config::Settings& settings) {
   const bool as_measured = settings.nccl.empty() && group.nodes == 1;
   if (as_measured || group.ranks < 2 || kind == Collective::all_to_all || kind == Collective::send_recv) return;
-  const Communicator communicator(group);
+  const NcclCommunicator communicator(group);
   const std::string algorithms = value_of(settings, "nccl_algo"), protocols = value_of(settings, "nccl_proto");
   const bool collnet = value_of(settings, "nccl_collnet") == "true";
   Allowed own = allowed_for(kind, "default", "default"), forced = allowed_for(kind, algorithms, protocols);
