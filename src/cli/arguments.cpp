@@ -305,8 +305,7 @@ void Parser::add_doctor(DoctorOptions& o) {
   doctor->add_flag("--strict", o.strict, "exit code 1 for a warning");
   doctor->add_flag("--all", o.all, "also what passed and what does not apply");
   doctor->add_option("--format", o.format, "text, md or json")->check(CLI::IsMember({"text", "md", "json"}));
-  doctor
-      ->add_option("--explain", o.explain, "what a variable of NCCL does, when it is read, and how to see that it was")
+  doctor->add_option("--explain", o.explain, "who reads a variable that looks like NCCL's, and how a sweep sets it")
       ->type_name("NAME");
   doctor
       ->add_option("--stages", o.stages,

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/registry_rows.h"
-#include "nccl/foreign_names.h"
 #include "nccl/names.h"
 #include "nccl/values.h"
 

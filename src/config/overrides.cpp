@@ -14,7 +14,7 @@ namespace {
 
 // Lists, maps and quoted words are YAML. Anything else is the text itself, so that a shell's quotes are enough; so is
 // every value of `output`, which may well begin with a brace.
-std::optional<YamlNode> value_of(const std::string& path, const std::string& text, int source, Problems& problems) {
+std::optional<YamlNode> override_value(const std::string& path, const std::string& text, int source, Problems& problems) {
   constexpr std::string_view yaml_begins = "{[\"'";
   const bool template_text = path == "output" && !text.empty() && text.front() == '{';
   if (!text.empty() && yaml_begins.find(text.front()) != std::string_view::npos && !template_text) {
@@ -59,7 +59,7 @@ void apply(YamlNode& root, const std::string& text, Problems& problems) {
   const Variable* variable = find_variable(parts.front());
   if (variable != nullptr && !variable->fixed) parts.insert(parts.begin(), "baseline");
   const std::string path = join(parts, ".");
-  auto value = value_of(path, std::string(trim(text.substr(equals + 1))), source, problems);
+  auto value = override_value(path, std::string(trim(text.substr(equals + 1))), source, problems);
   if (!value) return;
 
   YamlNode* at = &root;

@@ -1,22 +1,32 @@
+// The variables of NCCL that people sweep. It reads them from its environment; all others stand in `env`, by NCCL's own
+// names. nccl/honoured.cpp holds both against NCCL's log.
 #include <fmt/format.h>
 
+#include <functional>
+#include <optional>
+
+#include "base/text.h"
+#include "base/units.h"
 #include "config/case_environment.h"
 #include "config/registry_rows.h"
-#include "nccl/variables.h"
+#include "nccl/values.h"
 
 namespace harness::config {
 namespace {
 
-// Settings keep the canonical value, and none where NCCL is to choose.
-Variable variable_of(const nccl::VariableRow& row) {
-  Variable v;
-  v.name = row.name;
-  v.unit = row.unit;
-  v.allowed = row.allowed;
-  v.help = row.help;
-  v.backends = only_cuda;
-  v.workloads = communicating;
-  v.parse = [name = row.name, canonical = row.canonical](Settings& s, std::string_view text) {
+using Canonical = std::function<std::string(std::string_view text)>;
+
+// "" where it is left to NCCL.
+std::string nccl_value(const Settings& s, const std::string& name) {
+  const auto it = s.nccl.find(name);
+  return it == s.nccl.end() ? "" : it->second;
+}
+
+// `row` with what all of them have in common. Settings hold the canonical value, and none where NCCL is to choose.
+Variable nccl_row(const Canonical& canonical, Variable row) {
+  row.backends = only_cuda;
+  row.workloads = communicating;
+  row.parse = [name = row.name, canonical](Settings& s, std::string_view text) {
     const std::string value = canonical(text);
     if (value == "default") {
       s.nccl.erase(name);
@@ -24,37 +34,166 @@ Variable variable_of(const nccl::VariableRow& row) {
       s.nccl[name] = value;
     }
   };
-  v.print = [name = row.name](const Settings& s) {
-    const auto it = s.nccl.find(name);
-    return it == s.nccl.end() ? std::string("default") : it->second;
+  row.print = [name = row.name](const Settings& s) {
+    const std::string value = nccl_value(s, name);
+    return value.empty() ? "default" : value;
   };
-  v.without_effect = [without_effect = row.without_effect](const Settings& s) {
-    if (std::string alone = without_communication(s); !alone.empty()) return alone;
-    if (!without_effect) return std::string();
-    const NameValues set = environment_of(s);
-    return without_effect({set.begin(), set.end()});
+  row.without_effect = [own = row.without_effect](const Settings& s) {
+    const std::string alone = without_communication(s);
+    return alone.empty() ? own(s) : alone;
   };
-  v.acts_on = row.acts_on;
-  v.fastest = row.fastest;
-  if (row.conflict) v.conflict = [conflict = row.conflict](const Settings& s) { return conflict(s.nccl); };
-  if (row.needs_nvlink_reduction) {
-    v.lacking = [name = row.name, needs = row.needs_nvlink_reduction](const Settings& s, const Hardware& h) {
-      const auto value = s.nccl.find(name);
-      if (value == s.nccl.end() || !needs(value->second)) return std::string();
-      return below_capability(
-          h, hopper, fmt::format("{} {} needs reduction in the NVLink switches, which requires", name, value->second));
-    };
+  return row;
+}
+
+Canonical integer(std::int64_t low, std::int64_t high) {
+  return [=](std::string_view text) { return nccl::canonical_integer(text, low, high); };
+}
+
+std::string without_rdma(const Settings& s) {
+  const bool sockets = same_word(value_of(environment_of(s), "NCCL_NET"), "Socket");
+  return sockets ? "env sets NCCL_NET to Socket, which has no GPUDirect RDMA" : "";
+}
+
+std::string without_peer_to_peer(const Settings& s) {
+  return value_of(environment_of(s), "NCCL_P2P_DISABLE") == "1" ? "env sets NCCL_P2P_DISABLE to 1" : "";
+}
+
+std::string min_above_max(const Settings& s) {
+  const auto low = nccl::parse_integer(nccl_value(s, "nccl_min_ctas")),
+             high = nccl::parse_integer(nccl_value(s, "nccl_max_ctas"));
+  if (!low || !high || *low <= *high) return "";
+  return fmt::format("nccl_min_ctas {} is above nccl_max_ctas {}; NCCL would use {} for both", *low, *high, *high);
+}
+
+// Calls each(list) for the entries of a canonical nccl_algo that say what NCCL may use, as ",Ring,Tree,".
+template <class Each>
+void each_wanted_list(const std::string& algorithms, Each&& each) {
+  if (algorithms.empty()) return;
+  for (const std::string_view part : split(algorithms, ';')) {
+    const std::string_view entry = part.substr(part.find(':') + 1);  // npos + 1 is 0
+    if (!entry.starts_with('^')) each(fmt::format(",{},", entry));
   }
-  v.environment_name = row.environment_name;
-  v.environment_text = row.environment_text;
-  return v;
+}
+
+bool wants_nvls(const std::string& algorithms) {
+  bool wanted = false;
+  each_wanted_list(algorithms, [&](const std::string& list) {
+    wanted = wanted || list.find(",NVLS,") != std::string::npos || list.find(",NVLSTree,") != std::string::npos;
+  });
+  return wanted;
+}
+
+// An entry that leaves NCCL nothing but NVLS.
+std::string algo_against_nvls(const Settings& s) {
+  if (nccl_value(s, "nccl_nvls") != "0") return "";
+  const std::string algorithms = nccl_value(s, "nccl_algo");
+  bool only = false;
+  each_wanted_list(algorithms, [&](const std::string& list) {
+    only = only || list == ",NVLS," || list == ",NVLSTree," || list == ",NVLS,NVLSTree,";
+  });
+  return only ? fmt::format("nccl_algo {} allows NCCL only NVLS, which nccl_nvls 0 turns off", algorithms) : "";
+}
+
+// Reduction in the NVLink switches came with Hopper. `needs`: whether a canonical value asks for it.
+std::function<std::string(const Settings&, const Hardware&)> lacking_nvlink_reduction(
+    const std::string& name, bool (*needs)(const std::string& value)) {
+  return [=](const Settings& s, const Hardware& h) -> std::string {
+    const std::string value = nccl_value(s, name);
+    if (value.empty() || !needs(value)) return "";
+    return below_capability(h, hopper,
+                            fmt::format("{} {} needs reduction in the NVLink switches, which requires", name, value));
+  };
+}
+
+constexpr std::int64_t max_ctas = 64;  // MAXCHANNELS
+constexpr std::int64_t min_buffer = 64 << 10, max_buffer = 1 << 30;
+
+std::vector<Variable> choice_rows() {
+  return {nccl_row(nccl::canonical_algo,
+                   {.name = "nccl_algo",
+                    .allowed = "default, Ring, Tree, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT, or by function, "
+                               "such as AllReduce:Tree",
+                    .help = "NCCL's algorithm. A bare name applies to all functions; since NCCL 2.24 those without it "
+                            "fail: write AllReduce:Tree, not Tree",
+                    .acts_on = {Part::tensor, Part::data, Part::embedding, Part::world},
+                    .conflict = algo_against_nvls,
+                    .lacking = lacking_nvlink_reduction("nccl_algo", wants_nvls),
+                    .environment_name = "NCCL_ALGO"}),
+          nccl_row(nccl::canonical_proto,
+                   {.name = "nccl_proto",
+                    .allowed = "default, LL, LL128, Simple, or by function, such as AllReduce:LL128",
+                    .help = "NCCL's protocol. NVLS, CollNet and PAT support only Simple; forcing LL128 on hardware "
+                            "that NCCL does not choose it for can corrupt data",
+                    .acts_on = {Part::tensor, Part::data, Part::embedding, Part::world},
+                    .environment_name = "NCCL_PROTO"})};
+}
+
+std::vector<Variable> resource_rows() {
+  return {
+      nccl_row(integer(1, max_ctas),
+               {.name = "nccl_min_ctas",
+                .unit = "blocks",
+                .allowed = "default, 1 to 64",
+                .help = "minimum number of thread blocks (and so channels) of a collective; at most nccl_max_ctas",
+                .acts_on = {Part::tensor, Part::data},
+                .conflict = min_above_max,
+                .environment_name = "NCCL_MIN_CTAS"}),
+      nccl_row(integer(1, max_ctas),
+               {.name = "nccl_max_ctas",
+                .unit = "blocks",
+                .allowed = "default, 1 to 64",
+                .help = "maximum number of thread blocks of a collective: how many of the GPU's SMs it may occupy",
+                .acts_on = {Part::tensor, Part::data},
+                .environment_name = "NCCL_MAX_CTAS"}),
+      nccl_row([](std::string_view text) { return nccl::canonical_bytes(text, min_buffer, max_buffer); },
+               {.name = "nccl_buffsize",
+                .unit = "B",
+                .allowed = "default, a power of two such as 8 MiB",
+                .help = "buffer of a channel between two GPUs, for protocol Simple; NCCL's own is 4 MiB",
+                .acts_on = {Part::data, Part::pipeline},
+                .environment_name = "NCCL_BUFFSIZE",
+                .environment_text = [](const std::string& printed) { return std::to_string(parse_bytes(printed)); }})};
+}
+
+std::vector<Variable> path_rows() {
+  return {nccl_row(integer(0, 2),
+                   {.name = "nccl_nvls",
+                    .allowed = "default, 0, 1, 2",
+                    .help = "reduction in the NVLink switches (Hopper and later): 0 off, 1 on or fail, 2 on where "
+                            "supported",
+                    .acts_on = {Part::tensor, Part::data},
+                    .lacking = lacking_nvlink_reduction("nccl_nvls", [](const std::string& v) { return v == "1"; }),
+                    .environment_name = "NCCL_NVLS_ENABLE"}),
+          nccl_row(nccl::canonical_flag,
+                   {.name = "nccl_collnet",
+                    .allowed = "default, true, false",
+                    .help = "reduction in the network's switches (SHARP); needs a CollNet plug-in and two nodes or "
+                            "more",
+                    .environment_name = "NCCL_COLLNET_ENABLE",
+                    .environment_text = [](const std::string& printed) { return printed == "true" ? "1" : "0"; }}),
+          nccl_row(nccl::canonical_level,
+                   {.name = "nccl_p2p_level",
+                    .allowed = "default, " + join(nccl::levels(), ", "),
+                    .help = "how far apart two GPUs of a node may be and still copy to each other directly; LOC is "
+                            "never",
+                    .without_effect = without_peer_to_peer,
+                    .environment_name = "NCCL_P2P_LEVEL"}),
+          nccl_row(nccl::canonical_level,
+                   {.name = "nccl_net_gdr_level",
+                    .allowed = "default, " + join(nccl::levels(), ", "),
+                    .help = "how far apart GPU and network card may be and still use GPUDirect RDMA; LOC is never",
+                    .acts_on = {Part::data, Part::pipeline},
+                    .without_effect = without_rdma,
+                    .environment_name = "NCCL_NET_GDR_LEVEL"})};
 }
 
 }  // namespace
 
 std::vector<Variable> nccl_variables() {
   std::vector<Variable> rows;
-  for (const nccl::VariableRow& row : nccl::variables()) rows.push_back(variable_of(row));
+  for (const auto& family : {choice_rows(), resource_rows(), path_rows()}) {
+    rows.insert(rows.end(), family.begin(), family.end());
+  }
   return rows;
 }
 

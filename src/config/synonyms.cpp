@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <utility>
 
 #include "base/text.h"
 #include "config/missing.h"
 #include "config/registry.h"
+#include "nccl/names.h"
 
 namespace harness::config {
 namespace {
@@ -60,6 +62,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 38> here{{
 std::string known_elsewhere_as(std::string_view key) {
   const std::string word = key_words(key);
   for (const Variable& variable : registry()) {
+    if (!variable.environment_name.empty() && lower(variable.environment_name) == word)
+      return "here it is " + variable.name;
     if (std::ranges::find(variable.parts, word) != variable.parts.end() && variable.name == "layout")
       return fmt::format("it is a part of {0}: {0}: {{{1}: 2}}", variable.name, word);
     for (const Synonym& synonym : variable.synonyms) {
@@ -69,6 +73,9 @@ std::string known_elsewhere_as(std::string_view key) {
   for (const auto& [name, answer] : here) {
     if (name == word) return "here it is " + std::string(answer);
   }
+  std::string nccl_name = word;
+  std::ranges::transform(nccl_name, nccl_name.begin(), [](unsigned char c) { return std::toupper(c); });
+  if (nccl::knows(nccl_name)) return fmt::format("it is a variable of NCCL: env: {{{}: VALUE}}", nccl_name);
   return nothing_like(key);
 }
 

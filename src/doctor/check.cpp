@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "base/median.h"
-#include "nccl/foreign_names.h"
+#include "nccl/names.h"
 
 namespace harness::doctor {
 namespace {

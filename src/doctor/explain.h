@@ -4,9 +4,8 @@
 
 namespace harness::doctor {
 
-/// What an environment variable of NCCL does, in lines for a terminal: when NCCL reads it, its default, how one sees
-/// that it took effect, what goes wrong with it. Of a name that NCCL does not read, what was probably meant. Throws
-/// Error for a name that is none of NCCL's.
+/// Who reads an environment variable that looks like NCCL's and how a sweep sets it, in lines for a terminal. For a
+/// name that nobody reads: the one that was probably meant. Throws Error for a name that has nothing to do with NCCL.
 std::string explain(const std::string& name);
 
 }  // namespace harness::doctor

@@ -6,14 +6,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/registry.h"
 #include "doctor/check.h"
 #include "doctor/docs.h"
 #include "nccl/device_list.h"
-#include "nccl/foreign_names.h"
 #include "nccl/names.h"
-#include "nccl/reference.h"
 #include "nccl/values.h"
-#include "nccl/variables.h"
 
 namespace harness::doctor {
 namespace {
@@ -58,36 +56,35 @@ void unknown_names(const Node& node, const Cluster&, Findings& out) {
   if (nothing_set(node, out)) return;
   std::vector<std::string> others;
   for (const auto& [name, value] : all_settings(node)) {
-    const nccl::Entry* entry = nccl::find_entry(name);
-    if (entry != nullptr ? entry->is_read : nccl::knows(name)) continue;
-    if (const nccl::ForeignName* foreign = nccl::find_foreign_name(name); entry == nullptr && foreign != nullptr) {
+    if (nccl::knows(name)) continue;
+    const nccl::ForeignName* foreign = nccl::find_foreign_name(name);
+    if (foreign != nullptr && !foreign->owner.empty()) {
       others.push_back(fmt::format("{} ({})", name, foreign->owner));
       continue;
     }
     const std::string near = nccl::nearest_name(name);
     const std::string meant = near.empty() ? "unset it" : fmt::format("did you mean {}?", near);
     out.warn(fmt::format("{}={}: NCCL does not know this name and ignores it", name, value),
-             entry != nullptr ? entry->what : meant);
+             foreign != nullptr ? std::string(foreign->note) : meant);
   }
   if (!out.empty()) return;
   out.pass(others.empty() ? "NCCL knows all names" : "NCCL knows all names but those of others: " + join(others, ", "));
 }
 
-// What NCCL makes of values that people write otherwise; "" if it reads them as they are meant.
+// How NCCL misreads a value that people write otherwise; "" if it reads it as it is meant.
 std::string misreading(const std::string& name, const std::string& value) {
-  static const std::set<std::string> spelled_alike{"NCCL_ALGO",          "NCCL_PROTO",   "NCCL_P2P_LEVEL",
-                                                   "NCCL_NET_GDR_LEVEL", "NCCL_IB_HCA",  "NCCL_SOCKET_IFNAME",
-                                                   "NCCL_BUFFSIZE",      "NCCL_NTHREADS"};
+  static const std::set<std::string> spelled_alike{"NCCL_ALGO", "NCCL_PROTO", "NCCL_P2P_LEVEL", "NCCL_NET_GDR_LEVEL",
+                                                   "NCCL_BUFFSIZE"};
   if (nccl::reads_integer(name) && !nccl::parse_integer(value)) return nccl::misread_as(value);
   static const std::set<std::string> levels{"VERSION", "WARN", "INFO", "ABORT", "TRACE", "NONE"};
   if (name == "NCCL_DEBUG" && std::ranges::none_of(levels, [&](const auto& word) { return same_word(word, value); })) {
     return "NCCL knows no such level and logs nothing; allowed: VERSION, WARN, INFO, TRACE";
   }
   if (!spelled_alike.contains(name)) return "";
-  static const std::vector<nccl::VariableRow> rows = nccl::variables();
-  const auto row = std::ranges::find(rows, name, &nccl::VariableRow::environment_name);
+  const auto rows = config::registry();
   try {
-    row->canonical(value);
+    config::Settings settings;
+    std::ranges::find(rows, name, &config::Variable::environment_name)->parse(settings, value);
   } catch (const Error& e) {
     return e.what();
   }

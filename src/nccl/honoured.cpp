@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "nccl/choices.h"
 #include "nccl/device_list.h"
+#include "nccl/values.h"
 #include "nccl/words.h"
 
 namespace harness::nccl {
@@ -65,8 +65,10 @@ class Judge {
   void socket_number();
   void pxn();
 
-  void bad(std::string why) { compliance.not_honoured.push_back(fmt::format("{}={}: {}", name_, value_, why)); }
-  void open(std::string why) { compliance.not_confirmed.push_back(fmt::format("{}={}: {}", name_, value_, why)); }
+  void violated(std::string why) { compliance.not_honoured.push_back(fmt::format("{}={}: {}", name_, value_, why)); }
+  void unconfirmed(std::string why) {
+    compliance.not_confirmed.push_back(fmt::format("{}={}: {}", name_, value_, why));
+  }
   std::vector<std::string> values(std::string_view fact) const { return split_text(seen_.fact(fact), fact_separator); }
   bool has_transport(std::string_view part) const {
     return std::ranges::any_of(seen_.facts, [&](const auto& f) {
@@ -118,7 +120,7 @@ void Judge::judge(const Request& request) {
   try {
     (this->*(rule == rules().end() ? &Judge::echo : rule->second))();
   } catch (const Error& error) {  // a value that nobody checked, given by its environment name
-    open(error.what());
+    unconfirmed(error.what());
   }
 }
 
@@ -151,30 +153,32 @@ void Judge::choices(const Choices& allowed, std::string_view what, bool algorith
     entry.calls += call.calls;
   }
   for (const auto& [did, entry] : wrong) {
-    bad(fmt::format("NCCL ran {} ({} call{} of {} to {})", did, entry.calls, entry.calls == 1 ? "" : "s",
-                    print_bytes_exact(entry.min_bytes), print_bytes_exact(entry.max_bytes)));
+    violated(fmt::format("NCCL ran {} ({} call{} of {} to {})", did, entry.calls, entry.calls == 1 ? "" : "s",
+                         print_bytes_exact(entry.min_bytes), print_bytes_exact(entry.max_bytes)));
   }
-  if (judged == 0) open(fmt::format("NCCL's log shows no call whose {} this variable decides", what));
+  if (judged == 0) unconfirmed(fmt::format("NCCL's log shows no call whose {} this variable decides", what));
 }
 
 void Judge::max_ctas() {
   const auto max_channels = number(value_);
   if (!max_channels) return echo();
-  if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty()) return bad(refused);
+  if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty())
+    return violated(refused);
   bool known = false;
   for (const Call& call : seen_.calls) {
     if (call.first_channel < 0 || call.last_channel < call.first_channel) continue;
     known = true;
     const int used = call.last_channel - call.first_channel + 1;
     if (used > *max_channels) {
-      return bad(fmt::format("NCCL ran {} of {} on {} channels", call.function, print_bytes_exact(call.bytes), used));
+      return violated(
+          fmt::format("NCCL ran {} of {} on {} channels", call.function, print_bytes_exact(call.bytes), used));
     }
   }
   for (const std::string& channels : values("channels")) {
     std::int64_t count = 0;
     if (TextCursor cursor{channels}; !cursor.integer(count)) continue;
     known = true;
-    if (count > *max_channels) return bad(fmt::format("a communicator has {} channels for collectives", count));
+    if (count > *max_channels) return violated(fmt::format("a communicator has {} channels for collectives", count));
   }
   if (!known) echo();
 }
@@ -183,15 +187,16 @@ void Judge::max_ctas() {
 void Judge::min_ctas() {
   const auto min_channels = number(value_);
   if (!min_channels) return echo();
-  if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty()) return bad(refused);
+  if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty())
+    return violated(refused);
   bool known = false;
   for (const std::string& channels : values("channels")) {
     std::int64_t count = 0;
     if (TextCursor cursor{channels}; !cursor.integer(count)) continue;
     known = true;
-    if (count < *min_channels) return bad(fmt::format("a communicator has {} channels for collectives", count));
+    if (count < *min_channels) return violated(fmt::format("a communicator has {} channels for collectives", count));
   }
-  if (!known) open("NCCL's log does not say how many channels its communicators have");
+  if (!known) unconfirmed("NCCL's log does not say how many channels its communicators have");
 }
 
 // ---- what NCCL says it was told -------------------------------------------------------------------------------------
@@ -199,17 +204,17 @@ void Judge::min_ctas() {
 // Whether the environment variable arrived as `wanted`; says so if not.
 bool Judge::echoed(const std::string& wanted) {
   if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty()) {
-    bad(refused);
+    violated(refused);
     return false;
   }
   const auto echoes = values(environment_name_);
   for (const std::string& value : echoes) {
     const auto asked = number(wanted), got = number(value);
     if (asked && got ? *asked == *got : wanted == value) continue;
-    bad(fmt::format("NCCL says {} is {}", environment_name_, value));
+    violated(fmt::format("NCCL says {} is {}", environment_name_, value));
     return false;
   }
-  if (echoes.empty()) open(fmt::format("NCCL's log does not mention {}", environment_name_));
+  if (echoes.empty()) unconfirmed(fmt::format("NCCL's log does not mention {}", environment_name_));
   return !echoes.empty();
 }
 
@@ -221,10 +226,10 @@ void Judge::echo() {
 void Judge::nvls() {
   const auto wanted = number(value_);
   const std::string used = used_algorithm("NVLS"), support = seen_.fact("nvls");
-  if (wanted == 0 && !used.empty()) return bad(fmt::format("NCCL ran {}", used));
-  if (wanted == 0 && !support.empty() && support != "not available") return bad("NCCL set up NVLS");
+  if (wanted == 0 && !used.empty()) return violated(fmt::format("NCCL ran {}", used));
+  if (wanted == 0 && !support.empty() && support != "not available") return violated("NCCL set up NVLS");
   if (wanted == 1 && support.find("not available") != std::string::npos) {
-    return bad("NCCL reports that NVLS is not available");
+    return violated("NCCL reports that NVLS is not available");
   }
   if (wanted == 1 && support == "available") return;
   echo();
@@ -234,29 +239,31 @@ void Judge::collnet() {
   const auto wanted = number(value_);
   const std::string used = used_algorithm("CollNet");
   const bool connected = has_transport("COLLNET/");
-  if (wanted == 0 && !used.empty()) return bad(fmt::format("NCCL ran {}", used));
-  if (wanted == 0 && connected) return bad("NCCL connected CollNet");
+  if (wanted == 0 && !used.empty()) return violated(fmt::format("NCCL ran {}", used));
+  if (wanted == 0 && connected) return violated("NCCL connected CollNet");
   if (wanted == 1 && (!used.empty() || connected)) return;
   if (!echoed(value_) || wanted != 1) return;
   // NCCL drops it silently without a network plug-in that offers collectives, and on fewer than two nodes.
-  open("NCCL accepted the setting but did not connect CollNet, which needs a network plug-in and at least two nodes");
+  unconfirmed(
+      "NCCL accepted the setting but did not connect CollNet, which needs a network plug-in and at least two nodes");
 }
 
 void Judge::p2p_level() {
   const std::string level = path_level(value_);
-  if (level == "LOC" && has_transport(" P2P/")) return bad("NCCL connected GPUs by P2P");
-  if (!seen_.fact("NCCL_P2P_DISABLE").empty()) return bad("NCCL_P2P_DISABLE is set, so NCCL does not read the level");
+  if (level == "LOC" && has_transport(" P2P/")) return violated("NCCL connected GPUs by P2P");
+  if (!seen_.fact("NCCL_P2P_DISABLE").empty())
+    return violated("NCCL_P2P_DISABLE is set, so NCCL does not read the level");
   echoed(level);
 }
 
 void Judge::gdr_level() {
   const std::string level = path_level(value_);
   const std::string direct = seen_.fact("gpu_direct");
-  if (level == "LOC" && has_transport("/GDRDMA")) return bad("NCCL uses GPUDirect RDMA");
+  if (level == "LOC" && has_transport("/GDRDMA")) return violated("NCCL uses GPUDirect RDMA");
   if (level == "LOC" && has_transport(" NET/")) return;
-  if (seen_.fact("network") == "Socket") return bad("NCCL's network is Socket, which has no GPUDirect RDMA");
+  if (seen_.fact("network") == "Socket") return violated("NCCL's network is Socket, which has no GPUDirect RDMA");
   if (level == "SYS" && direct == "disabled") {
-    return bad(
+    return violated(
         "NCCL does not use GPUDirect RDMA, although SYS allows it at any distance; check that nvidia-peermem is "
         "loaded");
   }
@@ -269,12 +276,12 @@ void Judge::gdr_level() {
 bool Judge::on_network(std::string_view prefix) {
   const auto networks = values("network");
   if (networks.empty()) {
-    open("NCCL's log does not say which network it uses");
+    unconfirmed("NCCL's log does not say which network it uses");
     return false;
   }
   for (const std::string& network : networks) {
     if (network.starts_with(prefix)) continue;
-    bad(fmt::format("NCCL's network is {}, not {}", network, prefix));
+    violated(fmt::format("NCCL's network is {}, not {}", network, prefix));
     return false;
   }
   return true;
@@ -287,9 +294,9 @@ void Judge::ib_disable() {
     return;
   }
   const auto networks = values("network");
-  if (networks.empty()) return open("NCCL's log does not say which network it uses");
+  if (networks.empty()) return unconfirmed("NCCL's log does not say which network it uses");
   for (const std::string& network : networks) {
-    if (network.starts_with("IB")) return bad(fmt::format("NCCL's network is {}", network));
+    if (network.starts_with("IB")) return violated(fmt::format("NCCL's network is {}", network));
   }
 }
 
@@ -301,20 +308,20 @@ void Judge::ib_number() {
 void Judge::devices(std::string_view network_prefix) {
   const DeviceList asked(value_);
   const auto found = values("network_devices");
-  if (found.empty()) return open("NCCL's log names no network device");
+  if (found.empty()) return unconfirmed("NCCL's log names no network device");
   for (const std::string& of_process : found) {
     const auto names = split_text(of_process, " ");
     if (of_process == "none (IB)") {
-      if (network_prefix == "IB") return bad("NCCL found no matching InfiniBand device");
+      if (network_prefix == "IB") return violated("NCCL found no matching InfiniBand device");
       continue;
     }
     for (const std::string& device : names) {
-      if (!asked.allows(device)) return bad(fmt::format("NCCL uses {}", device));
+      if (!asked.allows(device)) return violated(fmt::format("NCCL uses {}", device));
     }
     for (const std::string& name : asked.names) {
       if (asked.all_but) break;
       if (std::ranges::none_of(names, [&](const std::string& device) { return asked.matches(name, device); })) {
-        return bad(fmt::format("NCCL found no {}; it uses {}", name, of_process));
+        return violated(fmt::format("NCCL found no {}; it uses {}", name, of_process));
       }
     }
   }
@@ -329,7 +336,7 @@ void Judge::socket_ifname() {
   const DeviceList asked(value_);
   const auto bootstrap = values("bootstrap_interface");
   for (const std::string& interface : bootstrap) {
-    if (!asked.allows(interface)) return bad(fmt::format("NCCL's bootstrap uses {}", interface));
+    if (!asked.allows(interface)) return violated(fmt::format("NCCL's bootstrap uses {}", interface));
   }
   if (seen_.fact("network") == "Socket") return devices("Socket");
   if (bootstrap.empty()) echo();
@@ -343,21 +350,19 @@ void Judge::socket_number() {
     TextCursor cursor{used};
     if (!cursor.integer(threads) || !cursor.literal(" threads x ") || !cursor.integer(sockets)) continue;
     const std::int64_t got = environment_name_ == "NCCL_SOCKET_NTHREADS" ? threads : sockets;
-    if (wanted && got != *wanted) return bad(fmt::format("NCCL uses {}", used));
+    if (wanted && got != *wanted) return violated(fmt::format("NCCL uses {}", used));
   }
   if (seen_.fact("socket_threads").empty()) echo();
 }
 
-// "true" and "false" speak of PXN, numbers are what NCCL_PXN_DISABLE got.
 void Judge::pxn() {
-  const auto value = number(value_);
-  const bool is_word = value_ == "true" || value_ == "false" || value_ == "on" || value_ == "off";
-  const std::string disable = value && is_word ? std::to_string(1 - *value) : value_;
-  if (disable == "1" && !seen_.fact("pxn").empty()) {
-    return bad(fmt::format("NCCL made {} connections through another GPU's network device", seen_.fact("pxn")));
+  const auto disabled = number(value_);
+  const std::string connections = seen_.fact("pxn");
+  if (disabled == 1 && !connections.empty()) {
+    return violated(fmt::format("NCCL made {} connections through another GPU's network device", connections));
   }
-  if (disable == "0" && !seen_.fact("pxn").empty()) return;
-  echoed(disable);
+  if (disabled == 0 && !connections.empty()) return;
+  echo();
 }
 
 }  // namespace

@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <set>
-#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -16,76 +14,110 @@
 namespace harness::nccl {
 namespace {
 
+using Words = std::vector<std::string>;
+
+const Words functions{"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"};
+
+// The elements of NCCL_ALGO or NCCL_PROTO, and how messages speak of them.
+struct Grammar {
+  Words elements;
+  std::string example;
+};
+const Grammar algorithms{{"Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"},
+                         "'Ring' or 'AllReduce:Tree,Ring;AllGather:Ring'"};
+const Grammar protocols{{"LL", "LL128", "Simple"}, "'Simple' or 'AllReduce:LL128,Simple'"};
+
+struct Entry {
+  std::string function;  // "": all
+  bool all_but = false;
+  Words elements;
+};
+
 bool is_default(std::string_view text) {
   return same_word(text, "default");
 }
 
-// A number from low to high, or an Error that says how NCCL would misread it.
-std::int64_t checked_integer(std::string_view text, const std::string& allowed) {
-  const auto value = parse_integer(text);
-  if (!value) fail("found {}; {}. Allowed: default, {}", quote(text), misread_as(text), allowed);
-  return *value;
-}
-
-// A size with a unit of ours; NCCL knows no units.
-std::int64_t checked_bytes(std::string_view text) {
-  try {
-    return parse_bytes(text);
-  } catch (const Error& e) {
-    fail("{}. {}", e.what(), misread_as(text));
+// `word` as it stands among `words`, whatever its capitals. `whole`: the value that it stands in, for the message.
+std::string known_word(std::string_view word, const Words& words, std::string_view kind, std::string_view whole) {
+  for (const std::string& known : words) {
+    if (same_word(word, known)) return known;
   }
+  const std::string inside = word == whole ? std::string() : fmt::format(" in {}", quote(whole));
+  fail("found {}{}; {}: {}{}", quote(word), inside, kind, join(words, ", "), did_you_mean(nearest(word, words)));
 }
 
-// parseStringList (src/misc/utils.cc) copies a name into 64 bytes and does not check its length.
-constexpr std::size_t max_name_length = 63;
-
-// The names of "[^][=]name,…", each given to `check`.
-template <class Check>
-std::string canonical_list(std::string_view text, std::size_t max_names, std::string_view example, Check&& check) {
+// No entries for "default".
+std::vector<Entry> entries_of(std::string_view text, const Grammar& grammar) {
   const std::string_view whole = trim(text);
-  if (is_default(whole)) return "default";
-  if (whole.empty()) fail("found ''; write default to leave the choice to NCCL, or a list such as {}", example);
+  std::vector<Entry> entries;
+  if (is_default(whole)) return entries;
+  for (std::string_view rest : split(whole, ';')) {
+    Entry entry;
+    rest = trim(rest);
+    if (const auto colon = rest.find(':'); colon != std::string_view::npos) {
+      entry.function = known_word(trim(rest.substr(0, colon)), functions, "allowed before ':'", whole);
+      rest = trim(rest.substr(colon + 1));
+    } else if (!entries.empty()) {
+      fail("found {} without a function in {}; only the first entry may omit it; expected a value such as {}",
+           quote(rest), quote(whole), grammar.example);
+    }
+    if (std::ranges::find(entries, entry.function, &Entry::function) != entries.end()) {
+      fail("found {} twice in {}; NCCL would silently drop the first of the two", entry.function, quote(whole));
+    }
+    entry.all_but = rest.starts_with('^');
+    if (entry.all_but) rest.remove_prefix(1);
+    for (const std::string_view element : split(rest, ',')) {
+      entry.elements.push_back(known_word(trim(element), grammar.elements, "allowed, besides default", whole));
+    }
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+Words named_by(const Entry& entry, const Grammar& grammar, bool named) {
+  Words words;
+  for (const std::string& element : grammar.elements) {
+    if ((std::ranges::find(entry.elements, element) != entry.elements.end()) == named) words.push_back(element);
+  }
+  return words;
+}
+
+std::string canonical(std::string_view text, const Grammar& grammar) {
   std::string out;
-  std::string_view rest = whole;
-  for (const char mark : {'^', '='}) {  // NCCL looks for them in this order
-    if (!rest.starts_with(mark)) continue;
-    out += mark;
-    rest.remove_prefix(1);
+  for (const Entry& entry : entries_of(text, grammar)) {
+    if (!out.empty()) out += ';';
+    if (!entry.function.empty()) out += entry.function + ":";
+    if (entry.all_but) out += '^';
+    out += join(named_by(entry, grammar, true), ",");
   }
-  std::set<std::string_view> seen;
-  for (const std::string_view untrimmed : split(rest, ',')) {
-    const std::string_view name = trim(untrimmed);
-    if (name.empty()) fail("found an empty name in {}; expected a list such as {}", quote(whole), example);
-    if (name.find_first_of("^=") != std::string_view::npos) {
-      fail(
-          "found {} in {}; '^' (all but these) and '=' (exact names) may each appear once, in this order, before the "
-          "list",
-          quote(name), quote(whole));
+  return out.empty() ? "default" : out;
+}
+
+Choices choices(std::string_view text, const Grammar& grammar) {
+  Choices chosen;
+  for (const std::string& function : functions) chosen[function] = grammar.elements;
+  for (const Entry& entry : entries_of(text, grammar)) {
+    for (auto& [function, allowed] : chosen) {
+      if (entry.function.empty() || entry.function == function) allowed = named_by(entry, grammar, !entry.all_but);
     }
-    for (const char c : name) {
-      if (std::isgraph(static_cast<unsigned char>(c)) == 0) {
-        fail("found {} in {}; a name has no blanks; expected a list such as {}", quote(name), quote(whole), example);
-      }
-    }
-    if (std::isalnum(static_cast<unsigned char>(name.front())) == 0 && name.front() != '_' && name.front() != ':') {
-      fail("found {} in {}; a name begins with a letter or a digit; expected a list such as {}", quote(name),
-           quote(whole), example);
-    }
-    if (name.size() > max_name_length) {
-      fail("found {}; a name of more than {} letters overflows NCCL's buffer", quote(name), max_name_length);
-    }
-    check(name, whole);
-    if (!seen.insert(name).second) fail("found {} twice in {}; write it once", quote(name), quote(whole));
-    if (seen.size() > 1) out += ',';
-    out += name;
   }
-  if (seen.size() > max_names) {
-    fail("found {} names; NCCL reads the first {} and drops the others", seen.size(), max_names);
-  }
-  return out;
+  return chosen;
 }
 
 }  // namespace
+
+std::string canonical_algo(std::string_view text) {
+  return canonical(text, algorithms);
+}
+std::string canonical_proto(std::string_view text) {
+  return canonical(text, protocols);
+}
+Choices algo_choices(std::string_view text) {
+  return choices(text, algorithms);
+}
+Choices proto_choices(std::string_view text) {
+  return choices(text, protocols);
+}
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::string_view digits = text;
@@ -112,25 +144,16 @@ std::string misread_as(std::string_view text) {
 std::string canonical_integer(std::string_view text, std::int64_t low, std::int64_t high) {
   const std::string_view whole = trim(text);
   if (is_default(whole)) return "default";
-  const std::string allowed = fmt::format("{} to {}", low, high);
-  const std::int64_t value = checked_integer(whole, allowed);
-  if (value < low || value > high) fail("found {}; allowed: default, {}", value, allowed);
-  return std::to_string(value);
+  const auto value = parse_integer(whole);
+  if (!value) fail("found {}; {}. Allowed: default, {} to {}", quote(whole), misread_as(whole), low, high);
+  if (*value < low || *value > high) fail("found {}; allowed: default, {} to {}", *value, low, high);
+  return std::to_string(*value);
 }
 
-std::string canonical_choice(std::string_view text, std::span<const std::int64_t> choices) {
-  const std::string_view whole = trim(text);
-  if (is_default(whole)) return "default";
-  const std::string allowed = fmt::format("{}", fmt::join(choices, ", "));
-  const std::int64_t value = checked_integer(whole, allowed);
-  if (std::ranges::find(choices, value) == choices.end()) fail("found {}; allowed: default, {}", value, allowed);
-  return std::to_string(value);
-}
-
-std::string canonical_flag(std::string_view text, bool as_number) {
+std::string canonical_flag(std::string_view text) {
   const std::string_view word = trim(text);
   if (is_default(word)) return "default";
-  if (as_number && (word == "0" || word == "1")) return word == "1" ? "true" : "false";
+  if (word == "0" || word == "1") return word == "1" ? "true" : "false";
   try {
     return parse_bool(word) ? "true" : "false";
   } catch (const Error&) {
@@ -141,7 +164,12 @@ std::string canonical_flag(std::string_view text, bool as_number) {
 std::string canonical_bytes(std::string_view text, std::int64_t low, std::int64_t high) {
   const std::string_view whole = trim(text);
   if (is_default(whole)) return "default";
-  const std::int64_t bytes = checked_bytes(whole);
+  std::int64_t bytes = 0;
+  try {
+    bytes = parse_bytes(whole);
+  } catch (const Error& e) {
+    fail("{}. {}", e.what(), misread_as(whole));
+  }
   const std::string allowed =
       fmt::format("default, a power of two from {} to {}", print_bytes_exact(low), print_bytes_exact(high));
   if (bytes < low || bytes > high) fail("found {}; allowed: {}", quote(whole), allowed);
@@ -155,53 +183,26 @@ std::string canonical_bytes(std::string_view text, std::int64_t low, std::int64_
   return print_bytes_exact(bytes);
 }
 
+// topoPathTypeStr in NCCL's src/graph/topo.cc.
+const std::vector<std::string>& levels() {
+  static const Words all{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"};
+  return all;
+}
+
 std::string canonical_level(std::string_view text) {
-  // From near to far, as NCCL orders them (topoPathTypeStr, src/graph/topo.cc).
-  static const std::vector<std::string> levels{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"};
   const std::string_view whole = trim(text);
   if (is_default(whole)) return "default";
-  for (const std::string& level : levels) {
-    if (lower(level) == lower(whole)) return level;
+  for (const std::string& level : levels()) {
+    if (same_word(level, whole)) return level;
   }
   if (parse_integer(whole)) {
     fail("found {}; NCCL's numbers for levels follow an older scale (5 is SYS, not PXB). Allowed: default, {}",
-         quote(whole), join(levels, ", "));
+         quote(whole), join(levels(), ", "));
   }
   std::string upper(whole);
   std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  fail("found {}, which NCCL would silently ignore; allowed: default, {}{}", quote(whole), join(levels, ", "),
-       did_you_mean(nearest(upper, levels)));
-}
-
-std::string canonical_hca(std::string_view text) {
-  constexpr std::size_t max_names = 32;  // MAX_IB_DEVS
-  constexpr std::string_view example = "mlx5_0,mlx5_1 or ^=mlx5_4:1";
-  return canonical_list(text, max_names, example, [&](std::string_view name, std::string_view whole) {
-    const std::size_t colon = name.find(':');
-    if (colon == 0) {
-      fail("found {} without a device in {}; expected a list such as {}", quote(name), quote(whole), example);
-    }
-    if (colon == std::string_view::npos) return;
-    const auto port = parse_integer(name.substr(colon + 1));
-    if (!port || *port < 1 || *port > 255) {
-      fail("found {} in {}; a port after ':' is a number from 1 to 255", quote(name), quote(whole));
-    }
-  });
-}
-
-std::string canonical_interfaces(std::string_view text) {
-  constexpr std::size_t max_names = 16;  // MAX_IFS
-  constexpr std::string_view example = "eth0,ib or ^docker,lo";
-  return canonical_list(text, max_names, example, [&](std::string_view name, std::string_view whole) {
-    if (name.size() < 2) {
-      fail("found {} in {}; NCCL silently ignores a name of one letter; expected a list such as {}", quote(name),
-           quote(whole), example);
-    }
-    if (name.find_first_of(":/") != std::string_view::npos) {
-      fail("found {} in {}; the name of an interface has no ':' or '/' (NCCL would cut it off there)", quote(name),
-           quote(whole));
-    }
-  });
+  fail("found {}, which NCCL would silently ignore; allowed: default, {}{}", quote(whole), join(levels(), ", "),
+       did_you_mean(nearest(upper, levels())));
 }
 
 }  // namespace harness::nccl

@@ -1,34 +1,44 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace harness::nccl {
 
-// Values of NCCL's environment variables other than NCCL_ALGO and NCCL_PROTO (nccl/choices.h), in canonical spelling.
-// NCCL reads an integer with strtoll(text, NULL, 0) and looks at no more than errno (src/misc/param.cc): "4M" silently
-// becomes 4 and "on" becomes 0. It ignores words it does not know. All of that is refused here, with what NCCL would
-// have made of it. "default" (not set) stays "default". All throw Error.
+// Values of NCCL's environment variables in canonical spelling. "default" (not set) stays "default". All functions that
+// begin with `canonical` throw Error with what was found and what is allowed. They refuse what NCCL reads differently
+// from what is written: it ignores words that it does not know, and reads an integer with strtoll(text, NULL, 0)
+// (src/misc/param.cc), so "4M" silently becomes 4 and "on" becomes 0.
+
+/// NCCL_ALGO and NCCL_PROTO in the grammar of NCCL 2.24 and later (parseList in its src/graph/tuning.cc):
+///   value := entry (';' entry)*    entry := [function ':'] ['^'] element (',' element)*
+/// Only the first entry may lack a function and then means all five; '^' means all but these. Canonical are NCCL's
+/// capitals, elements in NCCL's order, and no blanks.
+std::string canonical_algo(std::string_view text);
+std::string canonical_proto(std::string_view text);
+
+/// The elements that a value leaves NCCL to choose from, by function: {"AllReduce": {"Tree", "Ring"}, …}. "default"
+/// leaves all. They accept and refuse the same texts as the two functions above.
+using Choices = std::map<std::string, std::vector<std::string>>;
+Choices algo_choices(std::string_view text);
+Choices proto_choices(std::string_view text);
 
 /// The number that a person and NCCL both read in `text`: plain decimal or hexadecimal; nullopt for anything else.
 std::optional<std::int64_t> parse_integer(std::string_view text);
-/// What NCCL would make of a text that is no integer: "NCCL … would silently read this as 4".
+/// How NCCL would read a text that is no integer: "NCCL … would silently read this as 4".
 std::string misread_as(std::string_view text);
 
 std::string canonical_integer(std::string_view text, std::int64_t low, std::int64_t high);
-std::string canonical_choice(std::string_view text, std::span<const std::int64_t> choices);
-/// "true" or "false"; read also from on and off, and from 1 and 0 when `as_number`.
-std::string canonical_flag(std::string_view text, bool as_number);
-/// A power of two of bytes, as print_bytes_exact gives it ("4 MiB").
+/// "true" or "false"; also reads on and off, 1 and 0.
+std::string canonical_flag(std::string_view text);
+/// A power of two of bytes, as print_bytes_exact() prints it ("4 MiB").
 std::string canonical_bytes(std::string_view text, std::int64_t low, std::int64_t high);
-/// How far apart two devices may be: LOC, NVL, … SYS.
+/// How far apart two devices may be, from near to far as NCCL orders them: LOC, NVL, … SYS.
 std::string canonical_level(std::string_view text);
-/// [^][=]name[:port],…: which InfiniBand or RoCE devices (NCCL_IB_HCA).
-std::string canonical_hca(std::string_view text);
-/// [^][=]name,…: which network interfaces (NCCL_SOCKET_IFNAME).
-std::string canonical_interfaces(std::string_view text);
+const std::vector<std::string>& levels();
 
 }  // namespace harness::nccl

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/text.h"
-#include "nccl/choices.h"
+#include "nccl/values.h"
 #include "sim/known.h"
 
 namespace harness::sim {

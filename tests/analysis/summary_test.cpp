@@ -265,7 +265,7 @@ TEST_F(SummaryTest, ACaseThatTrainsDifferentlyIsReported) {
 TEST_F(SummaryTest, ARequestThatNcclDidNotFollowHasNoVerdict) {
   store::Result result = ordinary();
   result.nccl_facts.push_back({2, "not honoured", "nccl_algo=AllReduce:Tree: NCCL ran AllReduce with Ring"});
-  result.nccl_facts.push_back({3, "not confirmed", "nccl_cross_nic=2: nothing in the log says"});
+  result.nccl_facts.push_back({3, "not confirmed", "NCCL_CROSS_NIC=2: nothing in the log says"});
   const Summary summary = summarise(result);
   EXPECT_EQ(summary.cases[2].effect->verdict, Verdict::not_honoured);
   EXPECT_THAT(summary.cases[2].reason, HasSubstr("NCCL ran AllReduce with Ring"));

@@ -21,9 +21,10 @@ using ::testing::HasSubstr;
 
 // A plan of 16 ranks that sweeps two lists of adapters, of which one fits no DGX.
 plan::Plan planned(const std::string& backend) {
-  const config::Experiment experiment = config::load_experiment(
-      test::source_dir() + "/configs/16node.yaml", {"backend=" + backend, "sweep.nccl_ib_hca=[mlx4, =mlx5_0:1]"});
-  return plan::prepare(experiment, 16, {"nccl_ib_hca"});
+  const config::Experiment experiment =
+      config::load_experiment(test::source_dir() + "/configs/16node.yaml",
+                              {"backend=" + backend, "sweep.env=[{NCCL_IB_HCA: mlx4}, {NCCL_IB_HCA: =mlx5_0:1}]"});
+  return plan::prepare(experiment, 16, {"env"});
 }
 
 struct Examined {
@@ -51,7 +52,7 @@ TEST(SweepDoctor, HoldsEachCaseAgainstTheNodes) {
     if (!row.is_of_nodes())
       of_cases.push_back(plan.cases.at(static_cast<std::size_t>(row.case_index)).name + " " + row.check);
   }
-  EXPECT_THAT(of_cases, ::testing::ElementsAre("nccl_ib_hca=mlx4 env.devices"));
+  EXPECT_THAT(of_cases, ::testing::ElementsAre("env={NCCL_IB_HCA: mlx4} env.devices"));
   EXPECT_NE(healthy.record.facts, "");
 }
 

@@ -50,7 +50,9 @@ TEST(Hints, KeysOfOthersAreTranslated) {
       {"tensor_parallel_degree: 8", "here it is layout.tensor_parallel"},
       {"pipeline_parallel_degree: 8", "here it is layout.pipeline_parallel"},
       {"activation_checkpoint: selective", "here it is recompute"},
-      {"compile: true", "here it is fusion"}};
+      {"compile: true", "here it is fusion"},
+      {"NCCL_BUFFSIZE: 4 MiB", "here it is nccl_buffsize"},
+      {"nccl_ib_hca: mlx5_0", "env: {NCCL_IB_HCA: VALUE}"}};
   for (const auto& [key, answer] : known) EXPECT_THAT(complaint_about(key), HasSubstr(answer)) << key;
 }
 

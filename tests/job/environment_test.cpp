@@ -100,11 +100,11 @@ TEST(Environment, TheFreeMapIsGivenAndCompared) {
 
 TEST(Environment, ContradictionsCompareWhatTheLibraryReads) {
   config::Experiment experiment;
-  experiment.baseline.nccl = {{"nccl_buffsize", "4 MiB"}, {"nccl_pxn", "false"}};
-  EXPECT_TRUE(contradictions({{"NCCL_BUFFSIZE", "4194304"}, {"NCCL_PXN_DISABLE", "1"}}, experiment).empty());
-  const auto lines = contradictions({{"NCCL_PXN_DISABLE", "0"}}, experiment);
+  experiment.baseline.nccl = {{"nccl_buffsize", "4 MiB"}, {"nccl_collnet", "false"}};
+  EXPECT_TRUE(contradictions({{"NCCL_BUFFSIZE", "4194304"}, {"NCCL_COLLNET_ENABLE", "0"}}, experiment).empty());
+  const auto lines = contradictions({{"NCCL_COLLNET_ENABLE", "1"}}, experiment);
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_THAT(lines[0], HasSubstr("nccl_pxn: false"));
+  EXPECT_THAT(lines[0], HasSubstr("nccl_collnet: false"));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ BlockRequest some_request() {
   r.share_gpus = true;
   r.tuning = {{"matmul 1x2x3", "fused 0a 1"}};
   r.wrap = "nsys profile -o 'a b'";
-  r.settings.nccl = {{"nccl_buffsize", "4 MiB"}, {"nccl_pxn", "false"}};
+  r.settings.nccl = {{"nccl_buffsize", "4 MiB"}, {"nccl_collnet", "false"}};
   r.settings.env = {{"NCCL_IB_TIMEOUT", "22"}, {"ODD", "a, {b}: \"c\" \\"}};
   r.environment = {{"NCCL_ALGO", "Ring"}, {"ODD", "a=b \"c\" \n ü"}};
   return r;

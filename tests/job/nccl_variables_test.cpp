@@ -48,8 +48,6 @@ const std::map<std::string, Expectation> table{
        {"1 KiB", "from 64 KiB"},
        {"2 GiB", "to 1 GiB"},
        {"big", "read this as 0"}}}},
-    {"nccl_nthreads",
-     {"NCCL_NTHREADS", {{"64", "64"}, {"512", "512"}}, {{"96", "64, 128, 256, 512"}, {"640", "512"}, {"on", "as 0"}}}},
     {"nccl_nvls",
      {"NCCL_NVLS_ENABLE", {{"0", "0"}, {"1", "1"}, {"2", "2"}}, {{"3", "0 to 2"}, {"on", "read this as 0"}}}},
     {"nccl_collnet", {"NCCL_COLLNET_ENABLE", {{"true", "1"}, {"0", "0"}, {"on", "1"}}, {{"2", "true, false"}}}},
@@ -58,34 +56,7 @@ const std::map<std::string, Expectation> table{
       {{"NVL", "NVL"}, {"sys", "SYS"}, {"p2c", "P2C"}},
       {{"PBX", "silently ignore"}, {"PHBB", "did you mean PHB?"}, {"5", "older scale"}, {"NVLINK", "ignore"}}}},
     {"nccl_net_gdr_level",
-     {"NCCL_NET_GDR_LEVEL", {{"pxb", "PXB"}, {"LOC", "LOC"}}, {{"on", "ignore"}, {"3", "older scale"}}}},
-    {"nccl_cross_nic", {"NCCL_CROSS_NIC", {{"0", "0"}, {"2", "2"}}, {{"3", "0 to 2"}, {"true", "read this as 0"}}}},
-    {"nccl_pxn",
-     {"NCCL_PXN_DISABLE", {{"true", "0"}, {"false", "1"}, {"no", "1"}}, {{"1", "true, false"}, {"nope", "true"}}}},
-    {"nccl_ib_disable",
-     {"NCCL_IB_DISABLE", {{"true", "1"}, {"false", "0"}, {"1", "1"}}, {{"yep", "true, false"}, {"2", "true"}}}},
-    {"nccl_ib_hca",
-     {"NCCL_IB_HCA",
-      {{"mlx5_0, mlx5_1", "mlx5_0,mlx5_1"}, {"^=mlx5_3:1", "^=mlx5_3:1"}, {"=mlx5_0", "=mlx5_0"}},
-      {{"mlx5_0,", "empty name"},
-       {"=^mlx5_0", "in this order"},
-       {"mlx5_0,^mlx5_1", "in this order"},
-       {"mlx5_0:a", "port"},
-       {":1", "without a device"},
-       {"mlx5_0 mlx5_1", "no blanks"},
-       {"mlx5_0,mlx5_0", "twice"},
-       {"^", "empty name"}}}},
-    {"nccl_ib_gid_index",
-     {"NCCL_IB_GID_INDEX", {{"-1", "-1"}, {"3", "3"}}, {{"256", "-1 to 255"}, {"auto", "as 0"}, {"-2", "-1"}}}},
-    {"nccl_ib_qps",
-     {"NCCL_IB_QPS_PER_CONNECTION", {{"4", "4"}}, {{"0", "1 to 128"}, {"129", "1 to 128"}, {"4 qps", "as 4"}}}},
-    {"nccl_socket_ifname",
-     {"NCCL_SOCKET_IFNAME",
-      {{"eth", "eth"}, {"^docker, lo", "^docker,lo"}, {"=ens5f0", "=ens5f0"}},
-      {{"e", "one letter"}, {"eth0,e", "one letter"}, {"eth0:1", "':'"}, {"", "default"}, {"eth0;eth1 x", "blanks"}}}},
-    {"nccl_socket_nthreads",
-     {"NCCL_SOCKET_NTHREADS", {{"16", "16"}}, {{"17", "1 to 16"}, {"0", "1 to 16"}, {"two", "as 0"}}}},
-    {"nccl_nsocks_perthread", {"NCCL_NSOCKS_PERTHREAD", {{"8", "8"}}, {{"65", "1 to 64"}, {"4.5", "read this as 4"}}}}};
+     {"NCCL_NET_GDR_LEVEL", {{"pxb", "PXB"}, {"LOC", "LOC"}}, {{"on", "ignore"}, {"3", "older scale"}}}}};
 
 TEST(NcclVariables, TheTableHasEveryRow) {
   for (const config::Variable& v : config::registry()) {
@@ -138,12 +109,8 @@ TEST(NcclVariables, SayWhenTheyHaveNoEffect) {
     EXPECT_EQ(idle(name, {}), "") << name;
     EXPECT_NE(idle(name, {{"ranks", "1"}}), "") << name;
   }
-  EXPECT_NE(idle("nccl_ib_qps", {{"nccl_ib_disable", "true"}}), "");
-  EXPECT_NE(idle("nccl_ib_hca", {{"env", "{NCCL_NET: Socket}"}}), "");
-  EXPECT_NE(idle("nccl_socket_nthreads", {{"env", "{NCCL_NET: ib}"}}), "");
-  EXPECT_EQ(idle("nccl_socket_nthreads", {{"env", "{NCCL_NET: Socket}"}}), "");
-  EXPECT_NE(idle("nccl_nthreads", {{"nccl_proto", "LL128"}}), "");
-  EXPECT_EQ(idle("nccl_nthreads", {{"nccl_proto", "LL128,Simple"}}), "");
+  EXPECT_NE(idle("nccl_net_gdr_level", {{"env", "{NCCL_NET: Socket}"}}), "");
+  EXPECT_EQ(idle("nccl_net_gdr_level", {{"env", "{NCCL_NET: IB}"}}), "");
   EXPECT_NE(idle("nccl_p2p_level", {{"env", "{NCCL_P2P_DISABLE: 1}"}}), "");
 }
 

@@ -91,11 +91,6 @@ TEST(WhyImpossible, PairsThatNcclWouldChangeWithoutAWord) {
   EXPECT_NE(why_impossible(with({{"nccl_min_ctas", "8"}, {"nccl_max_ctas", "4"}}), std::nullopt), "");
   EXPECT_EQ(why_impossible(with({{"nccl_min_ctas", "4"}, {"nccl_max_ctas", "4"}}), std::nullopt), "");
   EXPECT_EQ(why_impossible(with({{"nccl_min_ctas", "8"}}), std::nullopt), "");
-  const std::string sockets =
-      why_impossible(with({{"nccl_socket_nthreads", "16"}, {"nccl_nsocks_perthread", "5"}}), std::nullopt);
-  EXPECT_THAT(sockets, HasSubstr("= 80 sockets"));
-  EXPECT_THAT(sockets, HasSubstr("to 4"));
-  EXPECT_EQ(why_impossible(with({{"nccl_socket_nthreads", "16"}, {"nccl_nsocks_perthread", "4"}}), std::nullopt), "");
   EXPECT_NE(why_impossible(with({{"nccl_algo", "AllReduce:NVLS"}, {"nccl_nvls", "0"}}), std::nullopt), "");
   EXPECT_EQ(why_impossible(with({{"nccl_algo", "AllReduce:Ring,NVLS"}, {"nccl_nvls", "0"}}), std::nullopt), "");
 }
