@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "config/keys.h"
-#include "config/reference.h"
+#include "config/registry.h"
 
 namespace harness::cli {
 namespace {
@@ -26,12 +26,12 @@ Json any_scalar() {
 }
 
 // The words are offered for completion, whatever else is allowed.
-Json scalar_of(const config::Words& words) {
-  if (words.words.empty()) return any_scalar();
+Json scalar_of(const config::Choices& choices) {
+  if (choices.words.empty()) return any_scalar();
   Json listed = Json::array();
-  for (const std::string& word : words.words) listed.push_back(as_yaml(word));
+  for (const std::string& word : choices.words) listed.push_back(as_yaml(word));
   Json choice{{"enum", std::move(listed)}};
-  if (words.all) return choice;
+  if (choices.all) return choice;
   return {{"anyOf", {std::move(choice), any_scalar()}}};
 }
 
@@ -60,10 +60,7 @@ Json value_of(const config::Variable& variable) {
   } else if (!variable.parts.empty()) {
     value = closed_map(parts);
   } else {
-    value = scalar_of(config::words_of(variable.allowed, [&](std::string_view word) {
-      config::Settings s;
-      variable.parse(s, word);
-    }));
+    value = scalar_of(variable.choices);
   }
   value["description"] = described(variable.help, variable.allowed, config::default_of(variable));
   return value;
@@ -111,7 +108,7 @@ Json map_of(const std::string& name, const std::vector<config::Key>& all) {
 Json shape_of(const config::Key& key, const std::vector<config::Key>& all) {
   switch (key.takes) {
     case config::Takes::value:
-      return scalar_of(key.words);
+      return scalar_of(key.choices);
     case config::Takes::list:
       return list_of(any_scalar());
     case config::Takes::map:
@@ -120,7 +117,7 @@ Json shape_of(const config::Key& key, const std::vector<config::Key>& all) {
       return {{"anyOf", {map_of(key.name, all), list_of(map_of(key.name, all))}}};
     case config::Takes::name_or_map: {
       const auto preset = std::ranges::find(all, key.name + ".preset", &config::Key::name);
-      return {{"anyOf", {scalar_of(preset->words), map_of(key.name, all)}}};
+      return {{"anyOf", {scalar_of(preset->choices), map_of(key.name, all)}}};
     }
     case config::Takes::values:
       return per_variable(reference_to);

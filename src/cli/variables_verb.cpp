@@ -6,7 +6,7 @@
 #include "cli/schema.h"
 #include "cli/verbs.h"
 #include "config/keys.h"
-#include "config/reference.h"
+#include "config/registry.h"
 #include "config/synonyms.h"
 #include "report/clean_text.h"
 

@@ -66,6 +66,10 @@ const char* name_of(BackendKind kind) {
   return word_of(kind, backend_choices);
 }
 
+std::vector<std::string> backend_names() {
+  return words_of(backend_choices);
+}
+
 BackendKind parse_backend(std::string_view text) {
   return parse_choice(text, backend_choices);
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/settings.h"
 #include "program/lower.h"
@@ -37,6 +39,7 @@ const BackendTraits& traits_of(std::string_view name);
 program::FusedSet fused_for(BackendKind kind, const Settings& settings);
 
 const char* name_of(BackendKind kind);
+std::vector<std::string> backend_names();
 /// Throws Error naming what is allowed.
 BackendKind parse_backend(std::string_view text);
 /// What a machine with or without GPUs is for.

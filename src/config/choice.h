@@ -24,6 +24,9 @@ std::vector<std::string> words_of(const std::array<Choice<T>, n>& choices) {
   return words;
 }
 
+/// The words of what is on or off.
+inline const std::vector<std::string> true_false{"true", "false"};
+
 template <class T, std::size_t n>
 T parse_choice(std::string_view text, const std::array<Choice<T>, n>& choices) {
   for (const auto& choice : choices) {

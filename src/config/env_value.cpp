@@ -5,6 +5,7 @@
 #include <cctype>
 #include <utility>
 
+#include "base/cursor.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "config/registry_rows.h"
@@ -13,8 +14,6 @@
 
 namespace harness::config {
 namespace {
-
-constexpr std::string_view example = "expected a map such as {NCCL_IB_TIMEOUT: 22}";
 
 constexpr std::array<std::string_view, 13> launcher_prefixes = {
     "OMPI_", "PMIX_", "PMI_", "PMI2_", "OPAL_", "ORTE_", "PRTE_", "HYDRA_", "HYDI_", "MPI_", "MV2_", "FLUX_", "SLURM_"};
@@ -32,75 +31,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> refused{
       "NCCL has no such variable. SHARP in the network is nccl_collnet: true with a CollNet plug-in "
       "(nccl-rdma-sharp-plugins, HPC-X); in the NVLink switches it is nccl_nvls"},
      {"OMP_NUM_THREADS", "harness sets it; use the variable threads instead"}}};
-
-bool plain_letter(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-         std::string_view("_./:+-=@%^").find(c) != std::string::npos;
-}
-
-std::string in_quotes(std::string_view value) {
-  if (!value.empty() && std::ranges::all_of(value, plain_letter)) return std::string(value);
-  return '"' + replaced(value, {{'"', "\\\""}, {'\\', "\\\\"}}) + '"';
-}
-
-class Reader {
- public:
-  explicit Reader(std::string_view text) : whole_(text), rest_(text) {}
-
-  EnvMap map() {
-    EnvMap env;
-    expect('{');
-    if (next() != '}') {
-      for (;;) {
-        const std::string name = word(":,}");
-        expect(':');
-        std::string value = next() == '"' ? quoted_word() : word(",}");
-        check_env_entry(name, value);
-        if (!env.emplace(name, std::move(value)).second) fail("found {} twice; write it once", name);
-        if (next() != ',') break;
-        expect(',');
-      }
-    }
-    expect('}');
-    if (next() != '\0') wrong();
-    return env;
-  }
-
- private:
-  [[noreturn]] void wrong() const { fail("found {}; {}", quote(whole_), example); }
-  char next() {
-    while (rest_.starts_with(' ')) rest_.remove_prefix(1);
-    return rest_.empty() ? '\0' : rest_.front();
-  }
-  void expect(char c) {
-    if (next() != c) wrong();
-    rest_.remove_prefix(1);
-  }
-  std::string word(std::string_view ends) {
-    next();
-    std::string out(rest_.substr(0, rest_.find_first_of(ends)));
-    rest_.remove_prefix(out.size());
-    while (out.ends_with(' ')) out.pop_back();
-    if (out.empty() || out.find_first_of("\"{}") != std::string::npos) wrong();
-    return out;
-  }
-  std::string quoted_word() {
-    expect('"');
-    std::string out;
-    for (bool escaped = false; !rest_.empty(); rest_.remove_prefix(1)) {
-      const char c = rest_.front();
-      if (!escaped && c == '"') {
-        rest_.remove_prefix(1);
-        return out;
-      }
-      escaped = !escaped && c == '\\';
-      if (!escaped) out += c;
-    }
-    wrong();
-  }
-
-  std::string_view whole_, rest_;
-};
 
 void check_name(std::string_view name) {
   const auto fine = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
@@ -128,16 +58,18 @@ void check_name(std::string_view name) {
 }  // namespace
 
 EnvMap parse_env(std::string_view text) {
-  return Reader(text).map();
+  const auto entries = parse_map(text);
+  if (!entries) fail("found {}; expected a map such as {{NCCL_IB_TIMEOUT: 22}}", quote(text));
+  EnvMap env;
+  for (const auto& [name, value] : *entries) {
+    check_env_entry(name, value);
+    if (!env.emplace(name, value).second) fail("found {} twice; write it once", name);
+  }
+  return env;
 }
 
 std::string print_env(const EnvMap& env) {
-  std::string out = "{";
-  for (const auto& [name, value] : env) {
-    if (out.size() > 1) out += ", ";
-    out += name + ": " + in_quotes(value);
-  }
-  return out + '}';
+  return print_map({env.begin(), env.end()});
 }
 
 void check_env_entry(std::string_view name, std::string_view value) {
@@ -190,6 +122,7 @@ Variable env_variable() {
   v.name = "env";
   v.allowed =
       "{NAME: value, …}, environment variables that are not variables of harness, such as {NCCL_IB_TIMEOUT: 22}";
+  v.examples = {"{NCCL_IB_TIMEOUT: 22}"};
   v.help = "environment variables of the workers; a change adds or replaces those that it names";
   v.backends = everywhere;
   v.free_parts = true;

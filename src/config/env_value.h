@@ -6,8 +6,8 @@
 
 namespace harness::config {
 
-// The value of the variable `env`: a map of names and values for the worker's environment, as text {NAME: value, …}.
-// A value that is more than letters, digits and the like is quoted, with \" and \\ inside.
+// The value of the variable `env`: a map of names and values for the worker's environment, as print_map() prints it
+// (base/cursor.h).
 
 using EnvMap = std::map<std::string, std::string>;
 

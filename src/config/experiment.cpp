@@ -105,9 +105,9 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
   return {
       Field::scalar("name", name, "name of the sweep, and of its result file",
                     "up to 64 letters or digits or '.', '_' and '-'", "the file's name"),
-      Field::scalar("workload", read_workload, workload.help, workload.allowed, workload.print({})),
-      Field::scalar("backend", backend, "what computes: cpu (cores) or cuda (GPUs); sim predicts either",
-                    "cpu, cuda, sim")
+      Field::choice("workload", read_workload, workload.help, workload.choices.words, workload.print({})),
+      Field::choice("backend", backend, "what computes: cpu (cores) or cuda (GPUs); sim predicts either",
+                    backend_names(), "")
           .required(),
       model_field(root.find("model"), e.model, problems).required(needs_model),
       Field::other("hardware", Takes::value, hardware, "a rank's peak rates, memory and links; none: no MFU",

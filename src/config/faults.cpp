@@ -142,14 +142,15 @@ Field faults_field(Faults& faults, FaultBeingRead& one, Problems& problems) {
                         Field::scalar("share", left_of(one.pcie.share), "of its rate", share_words).required()},
                        "GPUs with a part of their PCIe link", take_pcie),
        Field::scalar("socket_fallback", socket, "NCCL uses TCP instead of RDMA; a node's rate over it, true: 4 GB/s",
-                     "true, false, or a bandwidth such as 4 GB/s", "false"),
-       Field::scalar("no_gpudirect", yes_or_no(faults.no_gpudirect), "what leaves a node is copied through its memory",
-                     "true, false", "false"),
-       Field::scalar("acs_on", yes_or_no(faults.acs_on), "PCIe sends what GPUs give their adapters through the CPU",
-                     "true, false", "false"),
-       Field::scalar("tensor_across_nodes", yes_or_no(faults.tensor_across_nodes),
+                     "true, false, or a bandwidth such as 4 GB/s", "false")
+           .or_words(true_false),
+       Field::choice("no_gpudirect", yes_or_no(faults.no_gpudirect), "what leaves a node is copied through its memory",
+                     true_false, "false"),
+       Field::choice("acs_on", yes_or_no(faults.acs_on), "PCIe sends what GPUs give their adapters through the CPU",
+                     true_false, "false"),
+       Field::choice("tensor_across_nodes", yes_or_no(faults.tensor_across_nodes),
                      "ranks are dealt to the nodes one by one, so that tensor-parallel ranks stand on different ones",
-                     "true, false", "false")},
+                     true_false, "false")},
       "of predictions: what is wrong with the cluster; mended takes it away", "", "none");
 }
 
@@ -157,6 +158,8 @@ Variable mended_variable() {
   Variable v;
   v.name = "mended";
   v.allowed = "none, all, or names of faults with commas between them, such as socket_fallback";
+  v.choices.words = {"none", "all"};
+  v.examples = {"socket_fallback", "all"};
   v.help = "which of the configuration's `faults` are mended; a fix of a ladder adds those that it names";
   v.backends = only_sim;
   v.parse = [](Settings& s, std::string_view text) {

@@ -71,28 +71,15 @@ void read_field(Problems& problems, const YamlNode& value, const std::string& pa
 
 }  // namespace
 
-Words words_of(std::string_view allowed, const std::function<void(std::string_view)>& parse) {
-  constexpr std::string_view between = ", ", last = "or ";
-  Words found{.words = {}, .all = true};
-  while (!allowed.empty()) {
-    const std::size_t end = std::min(allowed.find(between), allowed.size());
-    std::string_view word = allowed.substr(0, end);
-    allowed.remove_prefix(std::min(end + between.size(), allowed.size()));
-    if (word.starts_with(last)) word.remove_prefix(last.size());
-    try {
-      if (word.find(' ') != std::string_view::npos) fail("{} is a description", word);
-      parse(word);
-      found.words.emplace_back(word);
-    } catch (const Error&) {
-      found.all = false;
-    }
-  }
-  found.all = found.all && !found.words.empty();
-  return found;
-}
-
 Field Field::scalar(std::string key, Parse parse, std::string help, std::string allowed, std::string fallback) {
   return {{std::move(key), std::move(help), std::move(allowed), std::move(fallback)}, std::move(parse)};
+}
+
+Field Field::choice(std::string key, Parse parse, std::string help, std::vector<std::string> words,
+                    std::string fallback) {
+  Field field = scalar(std::move(key), std::move(parse), std::move(help), join(words, ", "), std::move(fallback));
+  field.about.choices = {std::move(words), true};
+  return field;
 }
 
 Field Field::section(std::string key, std::vector<Field> inside, std::string help, std::string allowed,
@@ -120,6 +107,11 @@ Field Field::other(std::string key, Takes takes, Read read, std::string help, st
 
 Field Field::required(bool needed) && {
   about.required = needed;
+  return std::move(*this);
+}
+
+Field Field::or_words(std::vector<std::string> words) && {
+  about.choices.words = std::move(words);
   return std::move(*this);
 }
 
@@ -176,7 +168,6 @@ void list_keys(std::span<const Field> fields, const std::string& prefix, std::ve
   for (const Field& field : fields) {
     Key key = field.about;
     key.name = dotted(prefix, key.name);
-    if (field.parse && field.inside.empty()) key.words = words_of(key.allowed, field.parse);
     keys.push_back(key);
     list_keys(field.inside, key.name, keys);
   }

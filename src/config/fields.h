@@ -26,6 +26,9 @@ struct Field {
   /// A scalar. `parse` reads its text and throws Error that says what was found and what is allowed.
   static Field scalar(std::string key, Parse parse, std::string help = "", std::string allowed = "",
                       std::string fallback = "");
+  /// A scalar that is one of these words.
+  static Field choice(std::string key, Parse parse, std::string help, std::vector<std::string> words,
+                      std::string fallback);
   /// A map. `check`, if given, is called once the fields inside are read.
   static Field section(std::string key, std::vector<Field> inside, std::string help = "", std::string allowed = "",
                        std::string fallback = "", Read check = {});
@@ -34,8 +37,10 @@ struct Field {
   /// Anything else. `read` reports its own problems; without it, the value is read later.
   static Field other(std::string key, Takes takes, Read read, std::string help = "", std::string allowed = "",
                      std::string fallback = "");
-  /// The same, reported where it is missing.
+  /// The same field, reported where it is missing.
   Field required(bool needed = true) &&;
+  /// The same field, whose values may also be these words.
+  Field or_words(std::vector<std::string> words) &&;
 };
 
 /// "prefix.key", or "key" at the top.

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace harness::config {
@@ -21,13 +19,11 @@ enum class Takes : std::uint8_t {
   named_maps,   // the same, each under a name: `ladder`
 };
 
-/// The values that stand as words in a list for people: all of "fp32, bf16", "auto" of "auto, or 1 to 4096".
-struct Words {
-  std::vector<std::string> words;
+/// The values that are words: fp32 and bf16, or "auto" beside numbers.
+struct Choices {
+  std::vector<std::string> words = {};
   bool all = false;  // nothing else is allowed
 };
-/// `parse` throws Error for what is no value.
-Words words_of(std::string_view allowed, const std::function<void(std::string_view)>& parse);
 
 /// One key that a configuration may have, as its reader declares it.
 struct Key {
@@ -37,7 +33,7 @@ struct Key {
   std::string fallback = {};  // what holds without it, for people; "" where nothing does
   bool required = false;
   Takes takes = Takes::value;
-  Words words = {};
+  Choices choices = {};
 };
 
 /// All keys of a configuration, in the order in which they are read; a map stands before what is in it. Variables are

@@ -162,7 +162,7 @@ Field measure_field(Measure& m, Problems& problems) {
   std::vector<Field> fields{
       Field::scalar("rounds", whole(m.rounds, 1, max_rounds), "blocks per case; with until: settled, at most",
                     fmt::format("1 to {}", max_rounds), fmt::format("{}; {}", usual.rounds, rounds_to_settle)),
-      Field::scalar("until", until, "rounds, or settled: a case leaves when its verdict is settled", "rounds, settled",
+      Field::choice("until", until, "rounds, or settled: a case leaves when its verdict is settled", words_of(ends),
                     "rounds"),
       Field::other("looks", Takes::list, looks, "until: settled: the rounds after which verdicts are taken",
                    "a list such as [5, 8, 12]", fmt::format("{}, …", fmt::join(first_looks(), ", "))),
@@ -171,13 +171,14 @@ Field measure_field(Measure& m, Problems& problems) {
       Field::scalar("warmup_steps", whole(m.warmup_steps, 0, max_steps - 1), "untimed steps of a block",
                     fmt::format("0 to {}", max_steps - 1), std::to_string(usual.warmup_steps)),
       Field::scalar("steps", steps, "timed steps of a block; auto: a little less than set-up takes",
-                    fmt::format("auto, or 1 to {}", max_steps), std::to_string(usual.steps)),
+                    fmt::format("auto, or 1 to {}", max_steps), std::to_string(usual.steps))
+          .or_words({"auto"}),
       Field::scalar("smallest_effect", effect, "changes within it do not matter: 10 % is -9.09 to +10 %",
                     "a share such as 1 %", fmt::format("{} %", usual.smallest_effect * 100)),
       Field::scalar("confidence", confidence, "of all intervals of the sweep together", "50 % up to less than 100 %",
                     fmt::format("{} %", usual.confidence * 100)),
-      Field::scalar("interval", interval, "verdicts rest on level (of the machine) or pairs (in rounds)",
-                    "level, pairs", name_of(usual.interval)),
+      Field::choice("interval", interval, "verdicts rest on level (of the machine) or pairs (in rounds)",
+                    words_of(intervals), name_of(usual.interval)),
       Field::scalar("seed", seed, "of weights, tokens and the order of blocks", "a whole number from 0",
                     std::to_string(usual.seed)),
       Field::section(
@@ -186,9 +187,9 @@ Field measure_field(Measure& m, Problems& problems) {
       Field::scalar("time_budget", positive_seconds(m.time_budget_s),
                     "fewer rounds, decided before the first result; ends settled", duration, "none"),
       Field::scalar("memory_limit", memory, "per worker", "a size such as 2 GiB", "its share of the node"),
-      Field::scalar("timeline", timeline, "ranks whose profiled step is kept: one per role, or all", "roles, all",
-                    "roles"),
-      Field::scalar("share_gpus", share_gpus, "allows several ranks per GPU, for tests only", "true, false", "false"),
+      Field::choice("timeline", timeline, "ranks whose profiled step is kept: one per role, or all",
+                    words_of(timelines), "roles"),
+      Field::choice("share_gpus", share_gpus, "allows several ranks per GPU, for tests only", true_false, "false"),
   };
   return Field::section("measure", std::move(fields), "how to measure", "", "", check);
 }

@@ -115,18 +115,27 @@ void read_value(std::string_view text, Word& into) {
   into = parse_choice(text, words_for(into));
 }
 
+// Its words, and whether there are others; what is allowed else is said by allowed_of().
+Choices choices_of(bool) {
+  return {true_false, true};
+}
+template <class Word>
+requires std::is_enum_v<Word> Choices choices_of(Word value) {
+  return {words_of(words_for(value)), true};
+}
+template <class Number>
+Choices choices_of(Number) {
+  return {};
+}
 std::string allowed_of(std::int64_t) {
   return "a whole number";
 }
 std::string allowed_of(double) {
   return "a number above 1";
 }
-std::string allowed_of(bool) {
-  return "true, false";
-}
-template <class Word>
-requires std::is_enum_v<Word> std::string allowed_of(Word value) {
-  return join(words_of(words_for(value)), ", ");
+template <class OfFew>
+std::string allowed_of(OfFew value) {
+  return join(choices_of(value).words, ", ");
 }
 
 void require_divides(const char* divisor, std::int64_t part, const char* number, std::int64_t whole,
@@ -217,14 +226,14 @@ Field model_field(const YamlNode* given, Model& model, Problems& problems) {
   const std::string presets_in_words = join(model_preset_names(), ", ");
   // None is required where a preset may have it.
   const bool complete = given != nullptr && given->kind == YamlNode::Kind::map && given->find("preset") == nullptr;
-  std::vector<Field> inside{
-      Field::scalar("preset", preset, "a preset, of which the other keys change some values", presets_in_words)};
+  std::vector<Field> inside{Field::choice("preset", preset, "a preset, of which the other keys change some values",
+                                          model_preset_names(), "")};
   each_key(model, [&](const ModelKey& key, auto& into) {
-    inside.push_back(Field::scalar(
-                         key.name, [&into](std::string_view text) { read_value(text, into); }, key.help,
-                         allowed_of(into),
-                         key.first_models ? key.otherwise : fmt::format("the preset's, or {}", key.otherwise))
-                         .required(complete && key.first_models));
+    Field field = Field::scalar(
+        key.name, [&into](std::string_view text) { read_value(text, into); }, key.help, allowed_of(into),
+        key.first_models ? key.otherwise : fmt::format("the preset's, or {}", key.otherwise));
+    field.about.choices = choices_of(into);
+    inside.push_back(std::move(field).required(complete && key.first_models));
   });
   const auto check = [&](const YamlNode& node, const std::string& key) {
     for (const ModelProblem& problem : problems_of(model)) {

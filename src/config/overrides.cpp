@@ -14,7 +14,8 @@ namespace {
 
 // Lists, maps and quoted words are YAML. Anything else is the text itself, so that a shell's quotes are enough; so is
 // every value of `output`, which may well begin with a brace.
-std::optional<YamlNode> override_value(const std::string& path, const std::string& text, int source, Problems& problems) {
+std::optional<YamlNode> override_value(const std::string& path, const std::string& text, int source,
+                                       Problems& problems) {
   constexpr std::string_view yaml_begins = "{[\"'";
   const bool template_text = path == "output" && !text.empty() && text.front() == '{';
   if (!text.empty() && yaml_begins.find(text.front()) != std::string_view::npos && !template_text) {

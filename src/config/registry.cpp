@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 
+#include "base/cursor.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -27,15 +28,22 @@ std::vector<Variable> make_registry() {
 
 }  // namespace
 
-int within_or_word(std::string_view text, std::string_view word, int high) {
-  if (text == word) return 0;
-  const bool number = !text.empty() && text.find_first_not_of("+-0123456789") == std::string_view::npos;
-  if (!number) fail("found {}; allowed: {}, 1 to {}", quote(text), word, high);
-  return static_cast<int>(parse_within(text, 1, high));
+Variable whole_or(std::string word, int Settings::*value, int low, int high, Variable row) {
+  row.allowed = fmt::format("{}, or a whole number", word) + (low == 1 ? "" : fmt::format(" from {}", low));
+  row.choices.words = {word};
+  row.examples = {"2", "4"};
+  row.parse = [=](Settings& s, std::string_view text) {
+    const bool number = !text.empty() && text.find_first_not_of("+-0123456789") == std::string_view::npos;
+    if (text != word && !number) fail("found {}; allowed: {}, {} to {}", quote(text), word, low, high);
+    s.*value = text == word ? 0 : static_cast<int>(parse_within(text, low, high));
+  };
+  row.print = [=](const Settings& s) { return s.*value == 0 ? word : fmt::format("{}", s.*value); };
+  return row;
 }
 
 Variable true_or_false(bool Settings::*value, Variable row) {
-  row.allowed = "true, false";
+  row.choices = {true_false, true};
+  row.allowed = join(true_false, ", ");
   row.parse = [value](Settings& s, std::string_view text) { s.*value = parse_bool(text); };
   row.print = [value](const Settings& s) { return s.*value ? "true" : "false"; };
   return row;
@@ -67,21 +75,11 @@ std::string below_capability(const Hardware& hardware, int needed, std::string_v
                      needed / 10, needed % 10, generation_of(needed), hardware.name, has / 10, has % 10);
 }
 
-void each_part(std::string_view text, std::string_view example,
-               const std::function<void(std::string_view key, std::string_view value)>& take) {
-  const std::string_view whole = trim(text);
-  if (whole.size() < 2 || whole.front() != '{' || whole.back() != '}') {
-    fail("found {}; expected a map such as {}", quote(whole), example);
-  }
-  std::string_view rest = trim(whole.substr(1, whole.size() - 2));
-  if (rest.empty()) fail("found {}, which is empty; expected a map such as {}", quote(whole), example);
-  while (!rest.empty()) {
-    const std::string_view part = rest.substr(0, rest.find(','));
-    rest = part.size() < rest.size() ? rest.substr(part.size() + 1) : std::string_view();
-    const std::size_t colon = part.find(':');
-    if (colon == std::string_view::npos) fail("found {}; expected a map such as {}", quote(trim(part)), example);
-    take(trim(part.substr(0, colon)), trim(part.substr(colon + 1)));
-  }
+NameValues parts_of(std::string_view text, std::string_view example) {
+  const auto parts = parse_map(text);
+  if (!parts) fail("found {}; expected a map such as {}", quote(trim(text)), example);
+  if (parts->empty()) fail("found {}, which is empty; expected a map such as {}", quote(trim(text)), example);
+  return *parts;
 }
 
 bool Variable::honoured_by(std::string_view workload) const {
@@ -105,6 +103,31 @@ bool Variable::honoured_on(std::string_view backend, std::string_view as) const 
 Purpose purpose_of(std::string_view name) {
   const Variable* variable = find_variable(name);
   return variable == nullptr ? Purpose::setting : variable->purpose;
+}
+
+std::string default_of(const Variable& variable) {
+  return variable.print({});
+}
+
+std::vector<std::string> example_values(const Variable& variable) {
+  std::vector<std::string> values = variable.examples;
+  if (values.empty()) {
+    constexpr std::size_t enough = 2;
+    values = variable.choices.words;
+    std::erase(values, default_of(variable));
+    values.resize(std::min(values.size(), enough));
+  }
+  for (std::string& value : values) {
+    const bool ends_item = value.find(',') != std::string::npos;  // of a list between brackets
+    if (ends_item && !value.starts_with('{')) value = '"' + value + '"';
+  }
+  return values;
+}
+
+std::string example_of(const Variable& variable) {
+  const std::vector<std::string> values = example_values(variable);
+  if (variable.fixed) return fmt::format("{}: {}", variable.name, values.front());
+  return fmt::format("sweep: {{{}: [{}]}}", variable.name, join(values, ", "));
 }
 
 std::span<const Variable> registry() {

@@ -11,6 +11,7 @@
 #include "config/backend.h"
 #include "config/framework_words.h"
 #include "config/hardware.h"
+#include "config/keys.h"
 #include "config/settings.h"
 
 namespace harness::config {
@@ -45,6 +46,8 @@ struct Variable {
   std::string name = {};
   std::string unit = {};                   // "" | "sequences" | "B" | …
   std::string allowed = {};                // for people: "fp32, bf16"
+  Choices choices = {};                    // its values that are words
+  std::vector<std::string> examples = {};  // one or two values to try; may be left out where the choices have them
   std::string help = {};                   // one line
   std::vector<BackendKind> backends = {};  // that honour it
   std::vector<std::string> parts = {};     // the keys of a compound value ("tensor_parallel"); empty for a plain one
@@ -109,7 +112,14 @@ std::span<const Variable> registry();
 /// nullptr if there is none of that name.
 const Variable* find_variable(std::string_view name);
 std::vector<std::string> variable_names();
-/// Of a variable that only another version knows: a setting.
+/// A setting, for a variable that only another version knows.
 Purpose purpose_of(std::string_view name);
+
+/// Its value where a configuration does not name it, in canonical form.
+std::string default_of(const Variable& variable);
+/// One or two other values to try, as a person would write them in a list of YAML.
+std::vector<std::string> example_values(const Variable& variable);
+/// A line of a configuration: "sweep: {bucket_size: [50 MiB, 100 MiB]}"; for what is not swept "workload: collective".
+std::string example_of(const Variable& variable);
 
 }  // namespace harness::config

@@ -60,20 +60,18 @@ std::vector<Variable> execution_variables() {
                          .acts_on = {Part::tensor, Part::data, Part::embedding},
                          .without_effect = without_communication,
                          .workloads = communicating}));
-  rows.push_back({.name = "threads",
-                  .unit = "threads",
-                  .allowed = "auto, or a whole number",
-                  .help = "compute threads per rank; auto is cores / ranks on the node",
-                  .backends = only_cpu,
-                  .parse = [](Settings& s, auto text) { s.threads = within_or_word(text, "auto", max_threads); },
-                  .print = [](const Settings& s) { return s.threads == 0 ? "auto" : fmt::format("{}", s.threads); },
-                  .acts_on = {Part::matrix_products, Part::attention, Part::other_compute},
-                  .moves_peak = true,
-                  .words = {.pytorch = [](const Settings& s) {
-                    return no_word(s.threads == 0
-                                       ? "leave OMP_NUM_THREADS to torchrun"
+  rows.push_back(whole_or(
+      "auto", &Settings::threads, 1, max_threads,
+      {.name = "threads",
+       .unit = "threads",
+       .help = "compute threads per rank; auto is cores / ranks on the node",
+       .backends = only_cpu,
+       .acts_on = {Part::matrix_products, Part::attention, Part::other_compute},
+       .moves_peak = true,
+       .words = {.pytorch = [](const Settings& s) {
+         return no_word(s.threads == 0 ? "leave OMP_NUM_THREADS to torchrun"
                                        : fmt::format("OMP_NUM_THREADS={} in the environment of torchrun", s.threads));
-                  }}});
+       }}}));
   rows.push_back(one_of(
       &Settings::host_binding, binding_choices,
       {.name = "host_binding",
@@ -110,6 +108,8 @@ std::vector<Variable> execution_variables() {
   rows.push_back(
       {.name = "attention_engine",
        .allowed = "auto, or a number from 0",
+       .choices = {{"auto"}},
+       .examples = {"0", "1"},
        .help =
            "which of the fused attention kernels that cuDNN offers, in its order; auto is the first that it can build",
        .backends = only_cuda,

@@ -34,7 +34,7 @@ void parse_layout(Settings& settings, std::string_view text) {
   program::Layout layout = settings.layout;
   const std::string example =
       layout_text([](program::Axis axis) { return axis == program::configurable_axes[0] ? 2 : 1; });
-  each_part(text, example, [&](std::string_view key, std::string_view value) {
+  for (const auto& [key, value] : parts_of(text, example)) {
     const auto has_key = [&](program::Axis axis) { return key == program::row_of(axis).key; };
     const auto* axis = std::ranges::find_if(program::configurable_axes, has_key);
     if (axis == program::configurable_axes.end()) {
@@ -43,7 +43,7 @@ void parse_layout(Settings& settings, std::string_view text) {
            did_you_mean(nearest(key, layout_parts())));
     }
     layout[*axis] = static_cast<int>(parse_within(value, 1, max_ranks));
-  });
+  }
   settings.layout = layout;
 }
 
@@ -80,10 +80,10 @@ std::vector<program::AxisOrder> rank_orders() {
   return orders;
 }
 
-std::string rank_order_words() {
+std::vector<std::string> rank_order_words() {
   std::vector<std::string> words;
   for (const program::AxisOrder& order : rank_orders()) words.push_back(order_text(order));
-  return join(words, ", ");
+  return words;
 }
 
 void parse_rank_order(Settings& settings, std::string_view text) {
@@ -97,7 +97,7 @@ void parse_rank_order(Settings& settings, std::string_view text) {
   const std::vector<program::AxisOrder> orders = rank_orders();
   const auto found = std::ranges::find(orders, join(told, "-"), order_text);
   if (found == orders.end()) {
-    fail("found {}; allowed: {}, where the first axis varies fastest", quote(text), rank_order_words());
+    fail("found {}; allowed: {}, where the first axis varies fastest", quote(text), join(rank_order_words(), ", "));
   }
   settings.layout.order = *found;
 }
@@ -157,6 +157,7 @@ std::vector<Variable> layout_variables() {
   rows.push_back(
       {.name = "layout",
        .allowed = layout_text([](program::Axis) { return 'N'; }),
+       .examples = {"{tensor_parallel: 2}", "{tensor_parallel: 4}"},
        .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline)",
        .backends = everywhere,
        .parts = layout_parts(),
@@ -178,7 +179,8 @@ std::vector<Variable> layout_variables() {
                     {"pipeline_parallel_degree", "layout.pipeline_parallel"},
                     {"pp", "layout.pipeline_parallel"}}});
   rows.push_back({.name = "rank_order",
-                  .allowed = rank_order_words(),
+                  .allowed = join(rank_order_words(), ", "),
+                  .choices = {rank_order_words(), true},
                   .help = "how ranks are numbered along the axes of the layout, fastest first: which of them share a "
                           "node",
                   .backends = everywhere,

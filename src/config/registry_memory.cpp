@@ -89,19 +89,16 @@ std::vector<Variable> memory_variables() {
                            {"activation_checkpointing", "recompute: full"},
                            {"gradient_checkpointing", "recompute: full"}}}));
   rows.push_back(
-      {.name = "recompute_layers",
-       .unit = "layers",
-       .allowed = "all, or a whole number",
-       .help = "with recompute: full, the first so many layers of each pipeline stage, or all of them",
-       .backends = everywhere,
-       .parse = [](Settings& s, auto text) { s.recompute_layers = within_or_word(text, "all", max_layers); },
-       .print =
-           [](const Settings& s) { return s.recompute_layers == 0 ? "all" : fmt::format("{}", s.recompute_layers); },
-       .acts_on = {Part::recomputation, Part::tensor},
-       .without_effect = without_chosen_layers,
-       .workloads = only_gpt,
-       .words = {.megatron = recompute_layers_for_megatron},
-       .synonyms = {{"recompute_num_layers"}}});
+      whole_or("all", &Settings::recompute_layers, 1, max_layers,
+               {.name = "recompute_layers",
+                .unit = "layers",
+                .help = "with recompute: full, the first so many layers of each pipeline stage, or all of them",
+                .backends = everywhere,
+                .acts_on = {Part::recomputation, Part::tensor},
+                .without_effect = without_chosen_layers,
+                .workloads = only_gpt,
+                .words = {.megatron = recompute_layers_for_megatron},
+                .synonyms = {{"recompute_num_layers"}}}));
   rows.push_back(true_or_false(
       &Settings::sequence_parallel,
       {.name = "sequence_parallel",

@@ -96,28 +96,22 @@ std::vector<Variable> pipeline_variables() {
                         .pytorch = schedule_for_pytorch},
               .synonyms = {{"pp_schedule"}, {"pipeline_parallel_schedule"}, {"schedule"}, {"pipe_schedule"}}}));
   rows.push_back(
-      {.name = "virtual_pipeline",
-       .unit = "chunks",
-       .allowed = "auto, or a whole number from 2",
-       .help = "chunks of layers on each stage with pipeline_schedule interleaved, which divide the bubble "
-               "and multiply the messages between stages; auto is 2 there",
-       .backends = everywhere,
-       .parse =
-           [](Settings& s, auto text) {
-             s.virtual_pipeline = text == "auto" ? 0 : static_cast<int>(parse_within(text, 2, max_chunks));
-           },
-       .print =
-           [](const Settings& s) { return s.virtual_pipeline == 0 ? "auto" : fmt::format("{}", s.virtual_pipeline); },
-       .acts_on = {Part::bubble, Part::pipeline},
-       .without_effect = without_chunks,
-       .conflict = chunks_conflict,
-       .workloads = only_gpt,
-       .words = {.megatron = chunks_for_megatron, .pytorch = chunks_for_pytorch},
-       .synonyms = {{"virtual_pipeline_model_parallel_size"},
-                    {"virtual_pipeline_parallel_size"},
-                    {"num_virtual_stages_per_pipeline_rank"},
-                    {"num_layers_per_virtual_pipeline_stage", "virtual_pipeline, in chunks of a stage"},
-                    {"vpp"}}});
+      whole_or("auto", &Settings::virtual_pipeline, 2, max_chunks,
+               {.name = "virtual_pipeline",
+                .unit = "chunks",
+                .help = "chunks of layers on each stage with pipeline_schedule interleaved, which divide the bubble "
+                        "and multiply the messages between stages; auto is 2 there",
+                .backends = everywhere,
+                .acts_on = {Part::bubble, Part::pipeline},
+                .without_effect = without_chunks,
+                .conflict = chunks_conflict,
+                .workloads = only_gpt,
+                .words = {.megatron = chunks_for_megatron, .pytorch = chunks_for_pytorch},
+                .synonyms = {{"virtual_pipeline_model_parallel_size"},
+                             {"virtual_pipeline_parallel_size"},
+                             {"num_virtual_stages_per_pipeline_rank"},
+                             {"num_layers_per_virtual_pipeline_stage", "virtual_pipeline, in chunks of a stage"},
+                             {"vpp"}}}));
   return rows;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "base/name_values.h"
 #include "config/choice.h"
 #include "config/registry.h"
 
@@ -33,19 +34,19 @@ inline const std::vector<std::string> communicating{"gpt", "collective"};
 
 inline constexpr int max_ranks = 1 << 20;  // of a job
 
-/// Calls take(key, value) for each part of "{key: value, …}". Throws Error, with `example`, if it is no such map.
-void each_part(std::string_view text, std::string_view example,
-               const std::function<void(std::string_view key, std::string_view value)>& take);
+/// The parts of "{key: value, …}". Throws Error, with `example`, for a text that is no such map or an empty one.
+NameValues parts_of(std::string_view text, std::string_view example);
 
-/// A whole number from 1, or a word that stands for 0 ("all", "auto").
-int within_or_word(std::string_view text, std::string_view word, int high);
+/// `row`, for a variable that is a whole number from low to high, or a word that stands for 0 ("all", "auto").
+Variable whole_or(std::string word, int Settings::*value, int low, int high, Variable row);
 
-/// `row`, of a variable that is true or false: with how it is written, read and printed.
+/// `row`, for a variable that is true or false.
 Variable true_or_false(bool Settings::*value, Variable row);
-/// The same of one that is one of these words.
+/// `row`, for a variable that is one of these words.
 template <class T, std::size_t n>
 Variable one_of(T Settings::*value, const std::array<Choice<T>, n>& choices, Variable row) {
-  row.allowed = join(words_of(choices), ", ");
+  row.choices = {words_of(choices), true};
+  row.allowed = join(row.choices.words, ", ");
   row.parse = [=](Settings& s, std::string_view text) { s.*value = parse_choice(text, choices); };
   row.print = [=](const Settings& s) { return print_choice(s.*value, choices); };
   return row;

@@ -192,6 +192,7 @@ std::vector<Variable> sharding_variables() {
   rows.push_back({.name = "prefetch_layers",
                   .unit = "layers",
                   .allowed = "a number from 0",
+                  .examples = {"2", "4"},
                   .help =
                       "with sharding: parameters, how many layers ahead of their use weights are gathered; each takes "
                       "the memory of a layer's weights",

@@ -167,6 +167,7 @@ std::vector<Variable> training_variables() {
   rows.push_back({.name = "global_batch_size",
                   .unit = "sequences",
                   .allowed = "a whole number",
+                  .examples = {"32", "64"},
                   .help = "sequences per step, over all ranks",
                   .backends = everywhere,
                   .parse = [](Settings& s, auto text) { s.global_batch_size = parse_within(text, 1, max_batch); },
@@ -191,6 +192,7 @@ std::vector<Variable> training_variables() {
   rows.push_back({.name = "micro_batch_size",
                   .unit = "sequences",
                   .allowed = "a whole number",
+                  .examples = {"2", "4"},
                   .help = "sequences per forward pass of one rank; gradients accumulate up to the global batch",
                   .backends = everywhere,
                   .parse = [](Settings& s, auto text) { s.micro_batch_size = parse_within(text, 1, max_batch); },
@@ -210,41 +212,34 @@ std::vector<Variable> training_variables() {
                                {"train_micro_batch_size_per_gpu"},
                                {"per_device_train_batch_size"},
                                {"mbs"}}});
-  rows.push_back({.name = "gradient_accumulation",
-                  .unit = "micro-batches",
-                  .allowed = "auto, or a whole number",
-                  .help = "micro-batches of a replica in a step: the global batch is as many times micro_batch_size "
-                          "and data_parallel; auto takes global_batch_size instead",
-                  .backends = everywhere,
-                  .parse = [](Settings& s,
-                              auto text) { s.gradient_accumulation = within_or_word(text, "auto", max_accumulation); },
-                  .print =
-                      [](const Settings& s) {
-                        return s.gradient_accumulation == 0 ? "auto" : fmt::format("{}", s.gradient_accumulation);
-                      },
-                  .acts_on = {Part::data, Part::embedding, Part::world, Part::bubble},
-                  .mathematics = Mathematics::another,
-                  .workloads = only_gpt,
-                  .words = {.megatron = accumulation_for_megatron,
-                            .deepspeed = accumulation_for_deepspeed,
-                            .pytorch = accumulation_for_pytorch},
-                  .synonyms = {{"gradient_accumulation_steps"}, {"accumulate_grad_batches"}}});
+  rows.push_back(
+      whole_or("auto", &Settings::gradient_accumulation, 1, max_accumulation,
+               {.name = "gradient_accumulation",
+                .unit = "micro-batches",
+                .help = "micro-batches of a replica in a step: the global batch is as many times micro_batch_size "
+                        "and data_parallel; auto takes global_batch_size instead",
+                .backends = everywhere,
+                .acts_on = {Part::data, Part::embedding, Part::world, Part::bubble},
+                .mathematics = Mathematics::another,
+                .workloads = only_gpt,
+                .words = {.megatron = accumulation_for_megatron,
+                          .deepspeed = accumulation_for_deepspeed,
+                          .pytorch = accumulation_for_pytorch},
+                .synonyms = {{"gradient_accumulation_steps"}, {"accumulate_grad_batches"}}}));
   for (Variable& row : layout_variables()) rows.push_back(std::move(row));
   for (Variable& row : pipeline_variables()) rows.push_back(std::move(row));
-  rows.push_back({.name = "ranks",
-                  .unit = "ranks",
-                  .allowed = "all, or a whole number",
-                  .help = "use the first N ranks and leave the others idle: a scaling curve from one allocation",
-                  .backends = everywhere,
-                  .parse = [](Settings& s, auto text) { s.ranks = within_or_word(text, "all", max_ranks); },
-                  .print = [](const Settings& s) { return s.ranks == 0 ? "all" : fmt::format("{}", s.ranks); },
-                  .purpose = Purpose::scale,
-                  .words = {.megatron = ranks_for("torchrun --nnodes, --nproc-per-node"),
-                            .deepspeed = ranks_for("deepspeed --num_nodes, --num_gpus"),
-                            .pytorch = ranks_for("torchrun --nnodes, --nproc-per-node")},
-                  .synonyms = {{"world_size", ranks_or_launcher},
-                               {"nranks", ranks_or_launcher},
-                               {"num_gpus", ranks_or_launcher}}});
+  rows.push_back(whole_or(
+      "all", &Settings::ranks, 1, max_ranks,
+      {.name = "ranks",
+       .unit = "ranks",
+       .help = "use the first N ranks and leave the others idle: a scaling curve from one allocation",
+       .backends = everywhere,
+       .purpose = Purpose::scale,
+       .words = {.megatron = ranks_for("torchrun --nnodes, --nproc-per-node"),
+                 .deepspeed = ranks_for("deepspeed --num_nodes, --num_gpus"),
+                 .pytorch = ranks_for("torchrun --nnodes, --nproc-per-node")},
+       .synonyms = {
+           {"world_size", ranks_or_launcher}, {"nranks", ranks_or_launcher}, {"num_gpus", ranks_or_launcher}}}));
   rows.push_back(true_or_false(
       &Settings::overlap_grad_reduce,
       {.name = "overlap_grad_reduce",
@@ -260,6 +255,7 @@ std::vector<Variable> training_variables() {
       {.name = "bucket_size",
        .unit = "B",
        .allowed = "a size such as 25 MiB",
+       .examples = {"50 MiB", "100 MiB"},
        .help = "bytes of fp32 gradients that are reduced, or updated, together",
        .backends = everywhere,
        .parse =
@@ -289,6 +285,7 @@ std::vector<Variable> training_variables() {
        }}}));
   rows.push_back({.name = "memory_cap",
                   .allowed = "a share above 0 and up to 1, such as 90 %; in a prediction up to 10",
+                  .examples = {"90 %"},
                   .help = "the share of the device's memory that a case may need; one that needs more is not run",
                   .backends = everywhere,
                   .parse =

@@ -52,16 +52,16 @@ void parse_side(std::string_view key, std::string_view value, const std::array<C
 
 void parse_gemm(Settings& settings, std::string_view text) {
   GemmShape shape = settings.gemm;
-  each_part(text, "{m: 4096, n: 4096, k: 4096}", [&](std::string_view key, std::string_view value) {
+  for (const auto& [key, value] : parts_of(text, "{m: 4096, n: 4096, k: 4096}")) {
     if (key == "transpose") {
       const int which = parse_choice(value, transpose_choices);
       shape.transpose_a = (which & 1) != 0;
       shape.transpose_b = (which & 2) != 0;
-      return;
+      continue;
     }
     const std::array<Choice<std::int64_t*>, 3> sides{{{"m", &shape.m}, {"n", &shape.n}, {"k", &shape.k}}};
     parse_side(key, value, sides, gemm_parts);
-  });
+  }
   settings.gemm = shape;
 }
 
@@ -75,14 +75,14 @@ void parse_attention_shape(Settings& settings, std::string_view text) {
   AttentionProblem shape = settings.attention_shape;
   std::int64_t kv_heads = shape.group == 1 ? 0 : shape.kv_heads();  // 0: as many as heads
   constexpr std::string_view example = "{batch: 1, heads: 16, kv_heads: 4, head_dim: 128, sequence: 2048}";
-  each_part(text, example, [&](std::string_view key, std::string_view value) {
+  for (const auto& [key, value] : parts_of(text, example)) {
     const std::array<Choice<std::int64_t*>, 5> sides{{{"batch", &shape.batch},
                                                       {"heads", &shape.heads},
                                                       {"kv_heads", &kv_heads},
                                                       {"head_dim", &shape.head_dim},
                                                       {"sequence", &shape.sequence}}};
     parse_side(key, value, sides, attention_parts);
-  });
+  }
   if (kv_heads == 0) kv_heads = shape.heads;
   if (shape.heads % kv_heads != 0) {
     fail("found {}; kv_heads (here {}) must divide heads (here {})", quote(text), kv_heads, shape.heads);
@@ -102,19 +102,6 @@ std::string without_place(const Settings& s) {
   return two_buffers ? print_choice(s.collective, collective_choices) + " always has two buffers" : "";
 }
 
-Variable row(std::string name, std::string unit, std::string allowed, std::string help,
-             std::function<void(Settings&, std::string_view)> parse, std::function<std::string(const Settings&)> print,
-             const std::vector<std::string>& workloads) {
-  return {.name = std::move(name),
-          .unit = std::move(unit),
-          .allowed = std::move(allowed),
-          .help = std::move(help),
-          .backends = everywhere,
-          .parse = std::move(parse),
-          .print = std::move(print),
-          .workloads = workloads};
-}
-
 std::string parse_workload(std::string_view text) {
   if (std::ranges::find(all_workloads, text) != all_workloads.end()) return std::string(text);
   fail("found {}; allowed: {}{}", quote(text), join(all_workloads, ", "), did_you_mean(nearest(text, all_workloads)));
@@ -124,59 +111,77 @@ std::string parse_workload(std::string_view text) {
 
 std::vector<Variable> workload_variables() {
   std::vector<Variable> rows;
-  rows.push_back(row(
-      "workload", "", join(all_workloads, ", "), "what a step does: a training step, or one operation repeated",
-      [](Settings& s, auto text) { s.workload = parse_workload(text); }, [](const Settings& s) { return s.workload; },
-      {}));
-  rows.back().fixed = true;
-  rows.push_back(row(
-      "collective", "", "all_reduce, reduce_scatter, all_gather, all_to_all, send_recv",
-      "the collective operation; send_recv sends to the next rank along an axis and receives from the previous one",
-      [](Settings& s, auto text) { s.collective = parse_choice(text, collective_choices); },
-      [](const Settings& s) { return print_choice(s.collective, collective_choices); }, only_collective));
-  rows.push_back(row(
-      "collective_over", "", "world, tensor, data, pipeline",
-      "which ranks take part: all of them, or the groups along one axis of the layout, all groups at once",
-      [](Settings& s, auto text) { s.collective_over = parse_choice(text, over_choices); },
-      [](const Settings& s) { return print_choice(s.collective_over, over_choices); }, only_collective));
-  rows.push_back(row(
-      "message_size", "B", "a size such as 25 MiB; under sweep also a range, 8 B..8 GiB x2",
-      "size of the whole buffer, all parts together, as nccl-tests counts it",
-      [](Settings& s, auto text) {
-        const std::int64_t bytes = parse_bytes(text);
-        if (bytes < 1) fail("found {}; allowed: a size above 0, such as 25 MiB", quote(text));
-        s.message_bytes = bytes;
-      },
-      [](const Settings& s) { return print_bytes_exact(s.message_bytes); }, only_collective));
-  rows.back().purpose = Purpose::size;
-  rows.push_back(row(
-      "in_place", "", "true, false", "the result overwrites the input, or has a buffer of its own",
-      [](Settings& s, auto text) { s.in_place = parse_bool(text); },
-      [](const Settings& s) { return s.in_place ? "true" : "false"; }, only_collective));
-  rows.back().without_effect = without_place;
-  rows.push_back(row("gemm", "", "{m: N, n: N, k: N, transpose: none, a, b or both}",
-                     "the matrix product out[m, n] = a[m, k] b[k, n]", parse_gemm, print_gemm, only_gemm));
-  rows.back().parts = gemm_parts;
-  rows.back().purpose = Purpose::size;
-  rows.push_back(row("attention_shape", "", "{batch: N, heads: N, kv_heads: N, head_dim: N, sequence: N}",
-                     "causal self-attention on one rank; with fewer kv_heads, several heads of queries share one of "
-                     "keys and values",
-                     parse_attention_shape, print_attention_shape, only_attention));
-  rows.back().parts = attention_parts;
-  rows.back().purpose = Purpose::size;
-  rows.push_back(row(
-      "attention_pass", "", "forward, backward", "which pass of attention to run",
-      [](Settings& s, auto text) { s.attention_backward = parse_choice(text, pass_choices); },
-      [](const Settings& s) { return print_choice(s.attention_backward, pass_choices); }, only_attention));
-  rows.push_back(row(
-      "repetitions", "", fmt::format("1 to {}", max_repetitions),
-      "how often one step runs the operation, one after the other",
-      [](Settings& s, auto text) { s.repetitions = static_cast<int>(parse_within(text, 1, max_repetitions)); },
-      [](const Settings& s) { return fmt::format("{}", s.repetitions); }, single_operations));
-  // What the one operation is, and how often: of its groups of ranks, communicators.
+  rows.push_back({.name = "workload",
+                  .allowed = join(all_workloads, ", "),
+                  .choices = {all_workloads, true},
+                  .examples = {"collective"},
+                  .help = "what a step does: a training step, or one operation repeated",
+                  .parse = [](Settings& s, auto text) { s.workload = parse_workload(text); },
+                  .print = [](const Settings& s) { return s.workload; },
+                  .fixed = true});
+  rows.push_back(one_of(&Settings::collective, collective_choices,
+                        {.name = "collective",
+                         .help = "the collective operation; send_recv sends to the next rank along an axis and "
+                                 "receives from the previous one",
+                         .workloads = only_collective}));
+  rows.push_back(one_of(&Settings::collective_over, over_choices,
+                        {.name = "collective_over",
+                         .help = "which ranks take part: all of them, or the groups along one axis of the layout, all "
+                                 "groups at once",
+                         .anew = Anew::communicators,
+                         .workloads = only_collective}));
+  rows.push_back({.name = "message_size",
+                  .unit = "B",
+                  .allowed = "a size such as 25 MiB; under sweep also a range, 8 B..8 GiB x2",
+                  .examples = {"50 MiB", "100 MiB"},
+                  .help = "size of the whole buffer, all parts together, as nccl-tests counts it",
+                  .parse =
+                      [](Settings& s, auto text) {
+                        const std::int64_t bytes = parse_bytes(text);
+                        if (bytes < 1) fail("found {}; allowed: a size above 0, such as 25 MiB", quote(text));
+                        s.message_bytes = bytes;
+                      },
+                  .print = [](const Settings& s) { return print_bytes_exact(s.message_bytes); },
+                  .purpose = Purpose::size,
+                  .workloads = only_collective});
+  rows.push_back(
+      true_or_false(&Settings::in_place, {.name = "in_place",
+                                          .help = "the result overwrites the input, or has a buffer of its own",
+                                          .without_effect = without_place,
+                                          .workloads = only_collective}));
+  rows.push_back({.name = "gemm",
+                  .allowed = "{m: N, n: N, k: N, transpose: none, a, b or both}",
+                  .examples = {"{m: 8192}", "{m: 16384}"},
+                  .help = "the matrix product out[m, n] = a[m, k] b[k, n]",
+                  .parts = gemm_parts,
+                  .parse = parse_gemm,
+                  .print = print_gemm,
+                  .purpose = Purpose::size,
+                  .workloads = only_gemm});
+  rows.push_back({.name = "attention_shape",
+                  .allowed = "{batch: N, heads: N, kv_heads: N, head_dim: N, sequence: N}",
+                  .examples = {"{batch: 2}", "{batch: 4}"},
+                  .help = "causal self-attention on one rank; with fewer kv_heads, several heads of queries share one "
+                          "of keys and values",
+                  .parts = attention_parts,
+                  .parse = parse_attention_shape,
+                  .print = print_attention_shape,
+                  .purpose = Purpose::size,
+                  .workloads = only_attention});
+  rows.push_back(
+      one_of(&Settings::attention_backward, pass_choices,
+             {.name = "attention_pass", .help = "which pass of attention to run", .workloads = only_attention}));
+  rows.push_back({.name = "repetitions",
+                  .allowed = fmt::format("1 to {}", max_repetitions),
+                  .examples = {"40", "80"},
+                  .help = "how often one step runs the operation, one after the other",
+                  .parse = [](Settings& s,
+                              auto text) { s.repetitions = static_cast<int>(parse_within(text, 1, max_repetitions)); },
+                  .print = [](const Settings& s) { return fmt::format("{}", s.repetitions); },
+                  .workloads = single_operations});
   for (Variable& variable : rows) {
-    if (!variable.fixed) variable.anew = Anew::program;
-    if (variable.name == "collective_over") variable.anew = Anew::communicators;
+    variable.backends = everywhere;
+    if (!variable.fixed && variable.name != "collective_over") variable.anew = Anew::program;
   }
   return rows;
 }

@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 
+#include "base/cursor.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -46,8 +47,7 @@ bool read_parts(const Variable& variable, const YamlNode& node, const std::strin
   for (const std::string& part : variable.parts) {
     const auto read_part = [&](const YamlNode& value, const std::string& path) {
       const auto text = scalar_of(problems, value, path, "a whole number");
-      good = text && parse_or_report(problems, value.place, path, fmt::format("{{{}: {}}}", value.key, *text), parse) &&
-             good;
+      good = text && parse_or_report(problems, value.place, path, print_map({{value.key, *text}}), parse) && good;
     };
     fields.push_back(Field::other(part, Takes::value, read_part));
   }

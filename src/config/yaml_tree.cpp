@@ -2,13 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/parser.h>
+#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <iterator>
-#include <sstream>
 #include <vector>
 
 #include "base/error.h"
@@ -19,6 +15,7 @@ namespace {
 
 constexpr std::size_t max_depth = 16;
 constexpr std::size_t max_nodes = 5000;
+const std::string too_deep = fmt::format("found nesting deeper than {} levels", max_depth);
 
 // Ends the parsing once a problem has been reported that makes the rest meaningless.
 struct Stop {};
@@ -46,6 +43,38 @@ class Lines {
       if (lines_[i].starts_with('%')) return Place{source_, static_cast<int>(i) + 1, 1};
     }
     return std::nullopt;
+  }
+
+  // yaml-cpp parses what nests by recursion and has no limit before version 0.7. This finds the seventeenth level of a
+  // nesting so deep that it could end the program: of brackets, or of dashes at the beginning of a line.
+  std::optional<Place> too_deep_to_parse() const {
+    constexpr std::size_t far_too_deep = 100, far_too_wide = 200;
+    std::size_t brackets = 0;
+    std::optional<Place> found;
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      const std::string_view line = lines_[i];
+      const std::size_t indent = std::min(line.find_first_not_of(" -?"), line.size());
+      std::size_t dashes = 0;
+      for (std::size_t at = 0; at < line.size() && line[at] != '#'; ++at) {
+        const char c = line[at];
+        if (c == '[' || c == '{') ++brackets;
+        if ((c == ']' || c == '}') && brackets > 0) --brackets;
+        if (at < indent && c != ' ' && (at + 1 == line.size() || line[at + 1] == ' ')) ++dashes;
+        if (brackets + dashes == max_depth) found = Place{source_, static_cast<int>(i) + 1, static_cast<int>(at) + 1};
+        if (brackets + dashes > far_too_deep || (dashes > 0 && at < indent && at > far_too_wide))
+          return found ? found : Place{source_, static_cast<int>(i) + 1, static_cast<int>(at) + 1};
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The line of dashes before a document, or what it begins with.
+  Place second_document(const YAML::Mark& begins) const {
+    const auto from = begins.line > 0 ? begins.line : static_cast<int>(lines_.size()) - 1;
+    for (int i = std::min(from, static_cast<int>(lines_.size()) - 1); i > 0 && !lines_[i].starts_with("..."); --i) {
+      if (lines_[i].starts_with("---")) return {source_, i + 1, 1};
+    }
+    return place(begins);
   }
 
   // yaml-cpp counts bytes from 0, people and their editors characters from 1.
@@ -79,118 +108,69 @@ bool closes_in_its_line(std::string_view line) {
   return false;
 }
 
-// Builds the tree from yaml-cpp's events and not from its Node, which follows aliases, keeps duplicate keys silently
-// and forgets where a key stood.
-class TreeBuilder : public YAML::EventHandler {
+// Makes a tree of yaml-cpp's nodes, which know where they stand; the mark of a node with an anchor or a tag is theirs.
+class Walk {
  public:
-  TreeBuilder(const Lines& lines, Problems& problems) : lines_(lines), problems_(problems) {}
+  Walk(const Lines& lines, Problems& problems) : lines_(lines), problems_(problems) {}
 
-  std::optional<YamlNode> root;
-
-  void OnDocumentStart(const YAML::Mark& mark) override {
-    if (documents_++ > 0) stop(place_of(mark), "found a second document (after ---); expected one");
+  // `path`: the keys of the maps around it, with a point after each.
+  YamlNode tree_of(const YAML::Node& node, const std::string& path, std::size_t depth) {
+    YamlNode tree;
+    tree.place = lines_.place(node.Mark());
+    check(node, tree.place, depth);
+    if (node.IsScalar()) {
+      tree.kind = YamlNode::Kind::scalar;
+      tree.scalar = node.Scalar();
+    } else if (node.IsSequence()) {
+      tree.kind = YamlNode::Kind::sequence;
+      for (const YAML::Node& item : node) tree.children.push_back(tree_of(item, path, depth + 1));
+    } else if (node.IsMap()) {
+      tree.kind = YamlNode::Kind::map;
+      for (const auto& entry : node) add_entry(tree, entry.first, entry.second, path, depth + 1);
+    }
+    return tree;
   }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    begin(mark, YamlNode::Kind::null, "", anchor);
-    end();
-  }
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    stop(place_of(mark), "found an alias (*name); aliases are not supported: write the value out");
-  }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& value) override {
-    begin(mark, YamlNode::Kind::scalar, tag, anchor);
-    if (!closes_in_its_line(lines_.from(mark))) stop(place_of(mark), "found a quote that is not closed on its line");
-    open_.back().scalar = value;
-    end();
-  }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value) override {
-    begin(mark, YamlNode::Kind::sequence, tag, anchor);
-  }
-  void OnSequenceEnd() override { end(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value) override {
-    begin(mark, YamlNode::Kind::map, tag, anchor);
-  }
-  void OnMapEnd() override { end(); }
-
- private:
-  // A value under construction; a map's next key waits in it.
-  struct Open : YamlNode {
-    std::optional<YamlNode> next_key;
-  };
-
-  Place place_of(const YAML::Mark& mark) const { return lines_.place(mark); }
 
   [[noreturn]] void stop(const Place& place, const std::string& message) {
     problems_.add(place, "", message);
     throw Stop();
   }
 
-  void begin(const YAML::Mark& mark, YamlNode::Kind kind, const std::string& tag, YAML::anchor_t anchor) {
-    const Place place = place_of(mark);
-    if (anchor != 0) stop(place, "found an anchor (&name); anchors are not supported: write the value out");
+ private:
+  void check(const YAML::Node& node, const Place& place, std::size_t depth) {
+    const std::string_view text = lines_.from(node.Mark());
+    if (text.starts_with('&')) stop(place, "found an anchor (&name); anchors are not supported: write the value out");
     // "?" is yaml-cpp's tag of a plain scalar, "!" that of a quoted one.
-    if (!tag.empty() && tag != "?" && tag != "!") {
+    if (const std::string& tag = node.Tag(); !tag.empty() && tag != "?" && tag != "!") {
       stop(place, fmt::format("found the tag {}; tags are not supported: remove it", quote(tag)));
     }
-    if (open_.size() >= max_depth) stop(place, fmt::format("found nesting deeper than {} levels", max_depth));
+    if (depth >= max_depth) stop(place, too_deep);
     if (++nodes_ > max_nodes) stop(place, fmt::format("found more than {} values", max_nodes));
-    Open node;
-    node.kind = kind;
-    node.place = place;
-    open_.push_back(std::move(node));
+    if (node.IsScalar() && !closes_in_its_line(text)) stop(place, "found a quote that is not closed on its line");
   }
 
-  void end() {
-    Open done = std::move(open_.back());
-    open_.pop_back();
-    YamlNode node = std::move(done);
-    if (open_.empty()) {
-      root = std::move(node);
-      return;
+  void add_entry(YamlNode& map, const YAML::Node& key, const YAML::Node& value, const std::string& path,
+                 std::size_t depth) {
+    const YamlNode read_key = tree_of(key, path, depth);
+    if (read_key.kind != YamlNode::Kind::scalar) {
+      stop(read_key.place, fmt::format("found {} where a key should be; expected key: value", describe(read_key)));
     }
-    Open& parent = open_.back();
-    if (parent.kind == YamlNode::Kind::sequence) {
-      parent.children.push_back(std::move(node));
-      return;
-    }
-    if (!parent.next_key) {
-      if (node.kind != YamlNode::Kind::scalar) {
-        stop(node.place, fmt::format("found {} where a key should be; expected key: value", describe(node)));
-      }
-      parent.next_key = std::move(node);
-      return;
-    }
-    node.key = parent.next_key->scalar;
-    node.key_place = parent.next_key->place;
-    if (node.kind == YamlNode::Kind::null) node.place = node.key_place;
-    parent.next_key.reset();
-    if (const YamlNode* first = parent.find(node.key)) {
-      problems_.add(node.key_place, path_of(node.key),
+    YamlNode entry = tree_of(value, path + read_key.scalar + ".", depth);
+    entry.key = read_key.scalar;
+    entry.key_place = read_key.place;
+    if (entry.kind == YamlNode::Kind::null) entry.place = entry.key_place;
+    if (const YamlNode* first = map.find(entry.key)) {
+      const std::string shown = quote(path + entry.key);
+      problems_.add(entry.key_place, shown.substr(1, shown.size() - 2),
                     fmt::format("given twice, first on line {}; keep one", first->key_place.line));
       return;
     }
-    parent.children.push_back(std::move(node));
-  }
-
-  // The dotted path of a key in the innermost map. The maps around it wait for it as the value of their next key.
-  std::string path_of(const std::string& key) const {
-    std::string path;
-    for (const Open& open : open_) {
-      if (open.next_key) path += open.next_key->scalar + ".";
-    }
-    const std::string shown = quote(path + key);
-    return shown.substr(1, shown.size() - 2);
+    map.children.push_back(std::move(entry));
   }
 
   const Lines& lines_;
   Problems& problems_;
-  int documents_ = 0;
   std::size_t nodes_ = 0;
-  std::vector<Open> open_;
 };
 
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
@@ -222,28 +202,23 @@ std::string describe(const YamlNode& node) {
 
 std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems& problems) {
   const std::string bare = text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
-  std::istringstream in(bare);
   const Lines lines(bare, source);
-  if (const auto place = lines.directive()) {
-    problems.add(*place, "", "found a YAML directive (a line that begins with %); remove it, or the %");
-    return std::nullopt;
-  }
-  TreeBuilder builder(lines, problems);
+  Walk walk(lines, problems);
   try {
-    YAML::Parser parser(in);
-    while (parser.HandleNextDocument(builder)) {
-    }
+    if (const auto place = lines.directive())
+      walk.stop(*place, "found a YAML directive (a line that begins with %); remove it, or the %");
+    if (const auto place = lines.too_deep_to_parse()) walk.stop(*place, too_deep);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(bare);
+    if (documents.empty()) walk.stop({source, 1, 1}, "found nothing but blanks and comments; expected a configuration");
+    YamlNode root = walk.tree_of(documents[0], "", 0);
+    if (documents.size() > 1)
+      walk.stop(lines.second_document(documents[1].Mark()), "found a second document (after ---); expected one");
+    return root;
   } catch (const Stop&) {
-    return std::nullopt;
   } catch (const YAML::Exception& e) {
     problems.add(lines.place(e.mark), "", fmt::format("not YAML: {}", e.msg));
-    return std::nullopt;
   }
-  if (!builder.root) {
-    problems.add({source, 1, 1}, "", "found nothing but blanks and comments; expected a configuration");
-    return std::nullopt;
-  }
-  return std::move(builder.root);
+  return std::nullopt;
 }
 
 std::string yaml_word(std::string_view text) {

@@ -9,7 +9,6 @@
 #include "config/registry.h"
 #include "doctor/check.h"
 #include "doctor/docs.h"
-#include "nccl/device_list.h"
 #include "nccl/names.h"
 #include "nccl/values.h"
 

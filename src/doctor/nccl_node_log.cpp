@@ -2,8 +2,8 @@
 
 #include <charconv>
 
+#include "base/cursor.h"
 #include "base/text.h"
-#include "nccl/words.h"
 
 namespace harness::doctor {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 // "transport NET/IB/3/GDRDMA": device 3.
 void read_transports(const nccl::Observed& seen, NodeLog& out) {
   for (const auto& [name, value] : seen.facts) {
-    const std::vector<std::string> parts = nccl::split_text(name, "/");
+    const std::vector<std::string> parts = split_text(name, "/");
     out.through_host = out.through_host || name.starts_with("transport SHM");
     out.over_nvlink = out.over_nvlink || name.starts_with("transport P2P/MNNVL");
     if (parts.size() < 3 || parts[0] != "transport NET") continue;
@@ -26,7 +26,7 @@ void read_transports(const nccl::Observed& seen, NodeLog& out) {
 Words values_of(const std::vector<const RankLog*>& logs, std::string_view fact) {
   Words all;
   for (const RankLog* log : logs) {
-    for (const std::string& value : nccl::split_text(log->seen.fact(fact), nccl::fact_separator)) {
+    for (const std::string& value : split_text(log->seen.fact(fact), nccl::fact_separator)) {
       if (!value.empty()) all.insert(value);
     }
   }
@@ -44,7 +44,7 @@ NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_n
     out.logs.push_back(&log);
     read_transports(log.seen, out);
     for (const std::string& text : log.seen.warnings) out.warnings.insert(text);
-    if (out.devices.empty()) out.devices = nccl::split_text(log.seen.fact("network_devices"), " ");
+    if (out.devices.empty()) out.devices = split_text(log.seen.fact("network_devices"), " ");
   }
   out.networks = values_of(out.logs, "network");
   out.interfaces = values_of(out.logs, "bootstrap_interface");

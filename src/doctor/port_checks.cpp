@@ -12,7 +12,7 @@
 #include "doctor/pcie_links.h"
 #include "machine/cpus.h"
 #include "machine/proc.h"
-#include "nccl/device_list.h"
+#include "nccl/values.h"
 
 namespace harness::doctor {
 namespace {

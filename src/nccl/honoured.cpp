@@ -5,12 +5,11 @@
 #include <optional>
 #include <set>
 
+#include "base/cursor.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "nccl/device_list.h"
 #include "nccl/values.h"
-#include "nccl/words.h"
 
 namespace harness::nccl {
 namespace {
@@ -18,7 +17,7 @@ namespace {
 // "4194304", "4 MiB", "true" as a number.
 std::optional<std::int64_t> number(std::string_view text) {
   std::int64_t value = 0;
-  TextCursor cursor{text};
+  Cursor cursor{text};
   if (cursor.integer(value) && cursor.rest.empty()) return value;
   if (text == "true" || text == "on") return 1;
   if (text == "false" || text == "off") return 0;
@@ -176,7 +175,7 @@ void Judge::max_ctas() {
   }
   for (const std::string& channels : values("channels")) {
     std::int64_t count = 0;
-    if (TextCursor cursor{channels}; !cursor.integer(count)) continue;
+    if (Cursor cursor{channels}; !cursor.integer(count)) continue;
     known = true;
     if (count > *max_channels) return violated(fmt::format("a communicator has {} channels for collectives", count));
   }
@@ -192,7 +191,7 @@ void Judge::min_ctas() {
   bool known = false;
   for (const std::string& channels : values("channels")) {
     std::int64_t count = 0;
-    if (TextCursor cursor{channels}; !cursor.integer(count)) continue;
+    if (Cursor cursor{channels}; !cursor.integer(count)) continue;
     known = true;
     if (count < *min_channels) return violated(fmt::format("a communicator has {} channels for collectives", count));
   }
@@ -347,7 +346,7 @@ void Judge::socket_number() {
   const auto wanted = number(value_);
   for (const std::string& used : values("socket_threads")) {  // "4 threads x 2 sockets"
     std::int64_t threads = 0, sockets = 0;
-    TextCursor cursor{used};
+    Cursor cursor{used};
     if (!cursor.integer(threads) || !cursor.literal(" threads x ") || !cursor.integer(sockets)) continue;
     const std::int64_t got = environment_name_ == "NCCL_SOCKET_NTHREADS" ? threads : sockets;
     if (wanted && got != *wanted) return violated(fmt::format("NCCL uses {}", used));

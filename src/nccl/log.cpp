@@ -6,8 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "base/cursor.h"
 #include "base/error.h"
-#include "nccl/words.h"
 
 // Formats: printf strings of NCCL 2.18 to 2.30 (src/enqueue.cc, src/init.cc, src/transport/*.cc, src/misc/param.cc,
 // src/graph/paths.cc, src/debug.cc). What changed in between is noted where it is read.
@@ -18,7 +18,6 @@ namespace {
 constexpr std::size_t max_warnings = 20, max_value_length = 1024;  // NCCL cuts lines there too
 
 using Text = std::string_view;
-using Cursor = TextCursor;
 
 bool digit(char c) {
   return c >= '0' && c <= '9';
@@ -32,7 +31,38 @@ std::string plain(Text text) {
   return out;
 }
 
-// What the log says of GPUDirect RDMA, once it says anything.
+// A word of the log in the spelling of NCCL_ALGO and NCCL_PROTO; one that is none of NCCL's stays as it is.
+template <std::size_t N>
+std::string numbered(std::string_view word, const std::array<std::string_view, N>& names) {
+  std::size_t number = N;
+  Cursor cursor{word};
+  if (cursor.integer(number) && cursor.rest.empty() && number < N) return std::string(names[number]);
+  return std::string(word);
+}
+
+// Numbers until 2.23 (src/include/nccl_common.h), capitals from 2.24 (ncclAlgoToString).
+std::string algorithm_name(std::string_view word) {
+  static constexpr std::array<std::string_view, 7> names = {"Tree",     "Ring", "CollNetDirect", "CollNetChain", "NVLS",
+                                                            "NVLSTree", "PAT"};
+  static const std::map<std::string_view, std::string_view> capitals = {{"TREE", "Tree"},
+                                                                        {"RING", "Ring"},
+                                                                        {"COLLNET_DIRECT", "CollNetDirect"},
+                                                                        {"COLLNET_CHAIN", "CollNetChain"},
+                                                                        {"NVLS_TREE", "NVLSTree"}};
+  const auto found = capitals.find(word);
+  return found == capitals.end() ? numbered(word, names) : std::string(found->second);
+}
+
+std::string protocol_name(std::string_view word) {
+  static constexpr std::array<std::string_view, 3> names = {"LL", "LL128", "Simple"};
+  return word == "SIMPLE" ? "Simple" : numbered(word, names);
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
+// How the log speaks of GPUDirect RDMA, once it does.
 Text direct_text(bool enabled, bool disabled) {
   if (enabled && disabled) return "on some connections";
   return enabled ? "enabled" : "disabled";

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "base/cursor.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -203,6 +204,26 @@ std::string canonical_level(std::string_view text) {
   std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   fail("found {}, which NCCL would silently ignore; allowed: default, {}{}", quote(whole), join(levels(), ", "),
        did_you_mean(nearest(upper, levels())));
+}
+
+DeviceList::DeviceList(std::string_view text) {
+  Cursor cursor{text};
+  all_but = cursor.literal("^");
+  exact = cursor.literal("=");
+  names = split_text(cursor.rest, ",");
+}
+
+bool DeviceList::matches(const std::string& name, std::string_view device) const {
+  device = device.substr(0, device.find('/'));
+  const auto has_port = device.find(':'), wants_port = name.find(':');
+  const std::string_view base = device.substr(0, has_port), wanted = std::string_view(name).substr(0, wants_port);
+  if (exact ? base != wanted : !base.starts_with(wanted)) return false;
+  return wants_port == std::string::npos || has_port == std::string_view::npos ||
+         device.substr(has_port) == std::string_view(name).substr(wants_port);
+}
+
+bool DeviceList::allows(std::string_view device) const {
+  return all_but != std::ranges::any_of(names, [&](const std::string& name) { return matches(name, device); });
 }
 
 }  // namespace harness::nccl

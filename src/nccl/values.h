@@ -41,4 +41,16 @@ std::string canonical_bytes(std::string_view text, std::int64_t low, std::int64_
 std::string canonical_level(std::string_view text);
 const std::vector<std::string>& levels();
 
+/// The value of NCCL_SOCKET_IFNAME or NCCL_IB_HCA: ['^'] ['='] name [':' port] {',' …}. Names are prefixes without '=';
+/// '^' means all but these.
+struct DeviceList {
+  bool all_but = false, exact = false;
+  std::vector<std::string> names;
+
+  explicit DeviceList(std::string_view text);
+  /// Whether one of its names fits a device such as "eth0" or "mlx5_0:1/IB".
+  bool matches(const std::string& name, std::string_view device) const;
+  bool allows(std::string_view device) const;
+};
+
 }  // namespace harness::nccl

@@ -1,4 +1,4 @@
-#include "config/reference.h"
+#include "config/registry.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,19 +50,19 @@ TEST(Reference, ExamplesAreWhatOneWouldTry) {
   EXPECT_EQ(example("precision"), "sweep: {precision: [bf16, tf32]}");
   EXPECT_EQ(example("bucket_size"), "sweep: {bucket_size: [50 MiB, 100 MiB]}");
   EXPECT_EQ(example("layout"), "sweep: {layout: [{tensor_parallel: 2}, {tensor_parallel: 4}]}");
-  EXPECT_EQ(example("nccl_algo"), "sweep: {nccl_algo: [AllReduce:Tree, Ring]}");
+  EXPECT_EQ(example("nccl_algo"), "sweep: {nccl_algo: [AllReduce:Tree, AllReduce:Ring]}");
   EXPECT_EQ(example("env"), "sweep: {env: [{NCCL_IB_TIMEOUT: 22}]}");
   EXPECT_EQ(example("workload"), "workload: collective");
 }
 
 TEST(Reference, WordsAreTheValuesAmongWhatIsAllowed) {
   const std::vector<Key> all = keys();
-  EXPECT_THAT(find_key(all, "backend")->words.words, ElementsAre("cpu", "cuda", "sim"));
-  EXPECT_TRUE(find_key(all, "backend")->words.all);
-  EXPECT_THAT(find_key(all, "measure.steps")->words.words, ElementsAre("auto"));
-  EXPECT_FALSE(find_key(all, "measure.steps")->words.all);
-  EXPECT_TRUE(find_key(all, "measure.rounds")->words.words.empty());
-  EXPECT_THAT(find_key(all, "measure.share_gpus")->words.words, ElementsAre("true", "false"));
+  EXPECT_THAT(find_key(all, "backend")->choices.words, ElementsAre("cpu", "cuda", "sim"));
+  EXPECT_TRUE(find_key(all, "backend")->choices.all);
+  EXPECT_THAT(find_key(all, "measure.steps")->choices.words, ElementsAre("auto"));
+  EXPECT_FALSE(find_key(all, "measure.steps")->choices.all);
+  EXPECT_TRUE(find_key(all, "measure.rounds")->choices.words.empty());
+  EXPECT_THAT(find_key(all, "measure.share_gpus")->choices.words, ElementsAre("true", "false"));
 }
 
 TEST(Reference, EveryKeyIsListedAfterItsMap) {

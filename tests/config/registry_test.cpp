@@ -137,6 +137,17 @@ TEST(Registry, EveryRowIsComplete) {
   EXPECT_EQ(find_variable("micro_batch"), nullptr);
 }
 
+TEST(Registry, ChoicesAndExamplesAreValues) {
+  for (const Variable& v : registry()) {
+    for (const std::string& word : v.choices.words) EXPECT_EQ(canonical(v.name, word), word) << v.name;
+    EXPECT_FALSE(example_values(v).empty()) << v.name;
+    for (const std::string& example : v.examples) EXPECT_NE(canonical(v.name, example), default_of(v)) << v.name;
+    if (v.choices.all) {
+      EXPECT_EQ(v.allowed, join(v.choices.words, ", ")) << v.name;
+    }
+  }
+}
+
 TEST(Registry, APartialLayoutChangesOnlyWhatItNames) {
   Settings s;
   s.layout = {{program::Axis::tensor, 4}, {program::Axis::pipeline, 3}};
