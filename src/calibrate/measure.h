@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "calibrate/wanted.h"
-#include "config/curve.h"
+#include "config/calibration.h"
 #include "job/job.h"
 
 namespace harness::calibrate {

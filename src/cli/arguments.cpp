@@ -238,9 +238,11 @@ void Parser::add_readers(Arguments& a) {
   export_settings->add_option("file", a.export_settings.file, "a result file")->required();
   export_settings->add_option("--case", a.export_settings.case_name, "only this case");
   export_settings
-      ->add_option("--format", a.export_settings.format,
-                   "harness (default): the next configuration; env, megatron, deepspeed or pytorch: settings for it")
-      ->check(CLI::IsMember({"env", "megatron", "deepspeed", "pytorch", "harness"}));
+      ->add_option(
+          "--format", a.export_settings.format,
+          "harness (default): the next configuration; env, megatron, deepspeed, torchtitan or pytorch: settings "
+          "for it")
+      ->check(CLI::IsMember({"env", "megatron", "deepspeed", "torchtitan", "pytorch", "harness"}));
   trace = app.add_subcommand("trace", "write one profiled step, for chrome://tracing and ui.perfetto.dev");
   trace->add_option("file", a.trace.file, "a result file")->required();
   trace->add_option("--case", a.trace.case_name, "whose step (default: baseline)");

@@ -13,6 +13,7 @@ int export_settings(const ExportOptions& options, std::ostream& out) {
   static const std::map<std::string, report::ExportFormat> formats{{"env", report::ExportFormat::env},
                                                                    {"megatron", report::ExportFormat::megatron},
                                                                    {"deepspeed", report::ExportFormat::deepspeed},
+                                                                   {"torchtitan", report::ExportFormat::torchtitan},
                                                                    {"pytorch", report::ExportFormat::pytorch}};
   const store::Result result = store::read_result(options.file, {.rank_seconds = false, .timeline = false});
   const analysis::Summary summary = analysis::summarise(result);

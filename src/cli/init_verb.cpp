@@ -11,7 +11,7 @@
 #include "cli/option_value.h"
 #include "cli/output_file.h"
 #include "config/experiment.h"
-#include "config/shipped.h"
+#include "config/files.h"
 #include "machine/cgroups.h"
 #include "machine/cpus.h"
 #include "plan/fit.h"

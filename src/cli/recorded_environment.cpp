@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/env_value.h"
+#include "config/environment.h"
 
 namespace harness::cli {
 namespace {

@@ -17,7 +17,7 @@
 #include "cli/verbs.h"
 #include "config/choice.h"
 #include "config/experiment.h"
-#include "config/shipped.h"
+#include "config/files.h"
 #include "report/clean_text.h"
 #include "report/table.h"
 #include "selftest/operation_check.h"

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "config/backend.h"
-#include "config/case_environment.h"
+#include "config/environment.h"
 #include "doctor/examine.h"
 #include "doctor/record.h"
 

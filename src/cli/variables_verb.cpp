@@ -5,9 +5,9 @@
 #include "base/text.h"
 #include "cli/schema.h"
 #include "cli/verbs.h"
+#include "config/frameworks/framework.h"
 #include "config/keys.h"
 #include "config/registry.h"
-#include "config/synonyms.h"
 #include "report/clean_text.h"
 
 namespace harness::cli {

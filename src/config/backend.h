@@ -12,7 +12,7 @@ namespace harness::config {
 
 enum class BackendKind : std::uint8_t { cpu, cuda, sim };
 
-/// What other rooms need to know of a backend. None of them asks for its name.
+/// A backend as other rooms know it. None of them asks for its name.
 struct BackendTraits {
   BackendKind kind = BackendKind::cpu;
   std::string_view name = {};
@@ -42,7 +42,7 @@ const char* name_of(BackendKind kind);
 std::vector<std::string> backend_names();
 /// Throws Error naming what is allowed.
 BackendKind parse_backend(std::string_view text);
-/// What a machine with or without GPUs is for.
+/// The backend for a machine with or without GPUs.
 BackendKind usual_backend(bool has_gpus);
 
 }  // namespace harness::config

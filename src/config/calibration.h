@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "config/backend.h"
-#include "config/curve.h"
 #include "config/hardware.h"
 #include "config/precision.h"
 #include "config/problems.h"
@@ -18,7 +17,32 @@
 
 namespace harness::config {
 
-/// What a software makes of one kind of operation, beside what the operation itself needs.
+/// A measured time of one kind of operation, over its size (FLOP or bytes).
+struct CurvePoint {
+  double size = 0, seconds = 0;
+};
+
+/// Measured points, joined by straight lines on logarithmic axes: a law of any shape between them, and exact at them.
+class Curve {
+ public:
+  Curve() = default;
+  /// In any order, of sizes and times above 0; of several with one size the mean of their logarithms.
+  explicit Curve(std::vector<CurvePoint> points);
+
+  /// The least curve above it that never falls: what is larger takes no less.
+  Curve rising() const;
+
+  bool empty() const { return points_.empty(); }
+  const std::vector<CurvePoint>& points() const { return points_; }  // ascending
+  /// Below all sizes it is the time of the smallest, which is mostly a start. Above them it grows in
+  /// proportion. 0 without points.
+  double seconds_at(double size) const;
+
+ private:
+  std::vector<CurvePoint> points_;
+};
+
+/// The cost that a software adds to one kind of operation.
 struct KindCost {
   double bytes = 1;            // that its kernels move, for each byte that must be moved
   double host_operations = 1;  // framework operations
@@ -68,10 +92,10 @@ struct CalibratedRange {
 
 /// Curves that were measured where a law does not hold, such as on cores whose caches make small tensors quick.
 struct MeasuredCurves {
-  /// Of computations, by operation name: over its FLOP where it has some, else over the bytes that it must move.
+  /// Computations by operation name: over its FLOP where it has some, else over the bytes that it must move.
   std::map<std::pair<Precision, std::string>, Curve> computations;
   int ranks = 0;  // of the collectives, on one node
-  /// Of communications within a node, by operation name, over the size as the caller passes it (nccl-tests' "size").
+  /// Communications within a node by operation name, over the size as the caller passes it (nccl-tests' "size").
   std::map<std::string, Curve, std::less<>> communications;
 
   /// nullptr: none was measured.
@@ -79,7 +103,7 @@ struct MeasuredCurves {
   const Curve* communication(std::string_view operation) const;
 };
 
-/// What a communication within a node takes before its bytes move, and its share of the rate of the links then.
+/// The time of a communication within a node before its bytes move, and its share of the links' rate afterwards.
 struct WithinNode {
   double share = 0, start_s = 0;  // of a collective
   double message_s = 0;           // of a send

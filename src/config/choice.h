@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/synonyms.h"
+#include "config/missing.h"
 
 namespace harness::config {
 

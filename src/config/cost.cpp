@@ -6,9 +6,9 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/fields.h"
+#include "config/files.h"
 #include "config/overrides.h"
 #include "config/sections.h"
-#include "config/text_file.h"
 
 namespace harness::config {
 namespace {

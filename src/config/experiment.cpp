@@ -9,9 +9,9 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/fields.h"
+#include "config/files.h"
 #include "config/overrides.h"
 #include "config/sections.h"
-#include "config/text_file.h"
 
 namespace harness::config {
 namespace {
@@ -134,7 +134,7 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
   };
 }
 
-// What is mended must have been stated as wrong, and only a prediction can state it.
+// A fault must be stated before it can be mended, and only a prediction can state it.
 void check_faults(const YamlNode& root, const Experiment& e, Problems& problems) {
   const YamlNode* given = root.find("faults");
   if (problems.concern("backend") || problems.concern("faults")) return;

@@ -25,7 +25,7 @@ struct Deadlines {
 /// libraries from one file system and connect to each other.
 double usual_start_s(BackendKind backend, int ranks);
 
-/// What verdicts rest on, declared before the first result.
+/// The basis of verdicts, declared before the first result.
 enum class Interval : std::uint8_t {
   level,  // all blocks against the machine's level at their time
   pairs,  // pairs of blocks within rounds
@@ -33,7 +33,7 @@ enum class Interval : std::uint8_t {
 /// As it stands in the configuration and in the result file.
 const char* name_of(Interval interval);
 
-/// Of which ranks the result keeps the profiled step whole; totals it keeps of all.
+/// The ranks whose profiled step the result keeps whole; it keeps totals of all.
 enum class Timelines : std::uint8_t { roles, all };  // one rank per role; every rank
 
 struct Measure {
@@ -75,7 +75,7 @@ struct Rung {
   std::string together;  // with all fixes before it, too; of the first fix the same case
 };
 
-/// What the links between ranks carry in one direction, bytes per second; 0: not stated.
+/// Bandwidth of the links between ranks in one direction, in bytes per second; 0: not stated.
 struct Fabric {
   double rank_bytes_per_s = 0;  // of one rank, towards the others on its node
   double node_bytes_per_s = 0;  // of one node, towards the others
@@ -119,9 +119,9 @@ std::vector<std::string> model_preset_names();
 /// files beside it; it is not read. Throws Error as load_experiment() does.
 Experiment load_recorded(const std::string& text, const std::string& path, const std::vector<std::string>& overrides);
 
-/// What stands for the variable of a Change that changes several together; its value names them all.
+/// Stands for the variable of a Change that changes several together; its value names them all.
 inline constexpr std::string_view combination = "combine";
-/// The same for the cases of a ladder; its value names the fixes.
+/// Stands for the variable of a case of a ladder; its value names the fixes.
 inline constexpr std::string_view ladder_fixes = "ladder";
 
 /// Whether this, which stands as the variable of a case, is one of the two.
@@ -133,7 +133,7 @@ std::string case_name(const Change& change);
 /// The fused forms that a step of the experiment with these settings has: its backend's, or those of the software that
 /// a prediction is for. The others are lowered (program/lower.h).
 program::FusedSet fused_for(const Experiment& experiment, const Settings& settings);
-/// Whose step it is: the backend's own, or of a prediction that of the backend which its calibration is of.
+/// The backend whose step it is: its own, or for a prediction the one that was calibrated.
 BackendKind stands_for(const Experiment& experiment);
 
 /// Whether a change sets this variable to something else than the baseline does.

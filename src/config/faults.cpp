@@ -23,7 +23,7 @@ constexpr std::array<Choice<Fault>, 7> fault_choices{{{"slow_gpu", Fault::slow_g
                                                       {"acs_on", Fault::acs_on},
                                                       {"tensor_across_nodes", Fault::tensor_across_nodes}}};
 
-// What NCCL moved over one interface of IP over InfiniBand on 100 Gbit/s (github.com/NVIDIA/nccl/issues/465). Where it
+// NCCL's rate over one interface of IP over InfiniBand on 100 Gbit/s (github.com/NVIDIA/nccl/issues/465). Where it
 // falls back to TCP, a node mostly has one such interface.
 constexpr double usual_socket_bytes_per_s = 4e9;
 

@@ -34,7 +34,7 @@ struct NarrowPcie {
   bool operator==(const NarrowPcie&) const = default;
 };
 
-/// What is wrong with the cluster of a prediction: `faults` of a configuration. src/sim/faults.h says what each does.
+/// The faults of the cluster of a prediction: `faults` of a configuration. src/sim/faults.h says what each does.
 /// Ranks and nodes are counted from 0; whether the job has them is checked when it is known.
 struct Faults {
   std::vector<SlowGpu> slow_gpus;

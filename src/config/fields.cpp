@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "config/synonyms.h"
+#include "config/frameworks/framework.h"
 
 namespace harness::config {
 namespace {
@@ -22,7 +22,7 @@ std::string nearest_key(const std::string& key, std::span<const std::string> all
   return it == tails.end() ? "" : known_elsewhere[it - tails.begin()];
 }
 
-// What to write instead comes first. The allowed keys follow once per map, after its first unknown one; a long list
+// The key to write instead comes first. The allowed keys follow once per map, after its first unknown one; a long list
 // only if there is nothing better to say.
 void report_unknown(Problems& problems, const YamlNode& child, const std::string& prefix,
                     std::span<const std::string> allowed, std::span<const std::string> known_elsewhere, bool first) {

@@ -37,9 +37,9 @@ struct Field {
   /// Anything else. `read` reports its own problems; without it, the value is read later.
   static Field other(std::string key, Takes takes, Read read, std::string help = "", std::string allowed = "",
                      std::string fallback = "");
-  /// The same field, reported where it is missing.
+  /// This field, reported where it is missing.
   Field required(bool needed = true) &&;
-  /// The same field, whose values may also be these words.
+  /// This field, whose values may also be these words.
   Field or_words(std::vector<std::string> words) &&;
 };
 

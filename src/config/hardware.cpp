@@ -5,11 +5,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "config/data_file.h"
 #include "config/fields.h"
+#include "config/files.h"
 #include "config/sections.h"
-#include "config/shipped.h"
-#include "config/text_file.h"
 
 namespace harness::config {
 namespace {

@@ -48,7 +48,10 @@ Hardware hardware_named(const std::string& name);
 /// The hardware file beside the configuration (hardware/*.yaml) that has this device name among its `devices`; nullopt
 /// if none has. Throws Error if a file cannot be read or if two have it.
 std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path);
-/// What to tell a person whose GPU no file names: which file to copy and which keys it needs.
+/// The name by which `hardware:` knows the file that lists this device, "h100-sxm", as find_hardware_for_device() finds
+/// it; "" if none does. Throws Error like it.
+std::string hardware_name_for_device(std::string_view device, const std::string& config_path);
+/// A message for a person whose GPU no file names: which file to copy and which keys it needs.
 std::string unknown_device_message(std::string_view device, const std::string& config_path);
 
 }  // namespace harness::config

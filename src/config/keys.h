@@ -6,7 +6,7 @@
 
 namespace harness::config {
 
-/// What stands behind a key of a configuration.
+/// The kind of value that a key of a configuration takes.
 enum class Takes : std::uint8_t {
   value,
   list,

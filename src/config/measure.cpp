@@ -37,7 +37,7 @@ std::vector<int> usual_looks(int rounds) {
   return looks;
 }
 
-// Of a sweep that goes on for long, for people.
+// The looks of a long sweep, for people.
 std::vector<int> first_looks() {
   std::vector<int> looks = usual_looks(max_rounds);
   looks.resize(4);
@@ -80,7 +80,7 @@ constexpr std::array<Choice<bool>, 2> ends{{{"rounds", false}, {"settled", true}
 constexpr int rounds_to_settle = 40;
 constexpr double most_usual_start_s = 600;
 
-// What the keys say together.
+// Checks keys that depend on each other.
 void check_measure(const YamlNode& node, const std::string& key, Measure& m, Problems& problems) {
   const YamlNode *until = node.find("until"), *looks = node.find("looks"), *steps = node.find("steps");
   if (until != nullptr && until->scalar == word_of(true, ends)) {

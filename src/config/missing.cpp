@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "config/synonyms.h"
 
 namespace harness::config {
 namespace {

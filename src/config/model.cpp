@@ -221,6 +221,21 @@ NameValues texts_of(const Model& model) {
   return texts;
 }
 
+std::string in_words(const Model& m) {
+  std::string words = fmt::format("{}, hidden {}, {}, vocab {}, sequence {}", plural(m.layers, "layer"), m.hidden,
+                                  plural(m.heads, "head"), m.vocab, m.sequence);
+  const Model here = m.resolved();
+  const Model as_gpt2 = Model{m.name, m.layers, m.hidden, m.heads, m.vocab, m.sequence}.resolved();
+  if (here.kv_heads != as_gpt2.kv_heads) words += fmt::format(", {}", plural(here.kv_heads, "kv_head"));
+  if (here.ffn != as_gpt2.ffn) words += fmt::format(", ffn {}", here.ffn);
+  if (here.activation != as_gpt2.activation) words += fmt::format(", {}", word_of(here.activation, activations));
+  if (here.norm != as_gpt2.norm) words += fmt::format(", {}", word_of(here.norm, norms));
+  if (here.positions != as_gpt2.positions) words += fmt::format(", rotary (theta {})", here.rope_theta);
+  if (here.tied_embeddings != as_gpt2.tied_embeddings) words += ", untied embeddings";
+  if (here.biases != as_gpt2.biases) words += ", no biases";
+  return words;
+}
+
 Field model_field(const YamlNode* given, Model& model, Problems& problems) {
   const auto preset = [&](std::string_view text) { model = parse_preset(text); };
   const std::string presets_in_words = join(model_preset_names(), ", ");

@@ -59,7 +59,7 @@ struct Model {
   bool operator==(const Model&) const = default;
 };
 
-/// What one value of the model is called: in a configuration, in a result file and in JSON.
+/// The name of one value of the model: in a configuration, in a result file and in JSON.
 struct ModelKey {
   const char* name;
   const char* help;          // one line, for people
@@ -96,7 +96,7 @@ struct ModelProblem {
   const char* or_key;  // the other, or ""
   std::string text;    // for people
 };
-/// What no decoder can have. A value that is not known (0) is in none of them.
+/// Combinations that no decoder can have. A value that is not known (0) is in none of them.
 std::vector<ModelProblem> problems_of(const Model& model);
 /// The first that is wrong with a model which nobody has checked yet, as one from a file: a value out of its bounds, or
 /// the first of problems_of(). "" where a decoder can have it.
@@ -104,10 +104,6 @@ std::string why_impossible(const Model& model);
 
 /// All of that as text, by key; what follows from other keys, too.
 NameValues texts_of(const Model& model);
-
-/// What Megatron-LM's command line calls it (framework_words.h says which), with the values: "--swiglu", "". The size
-/// of the vocabulary is its tokenizer's affair.
-NameValues megatron_flags(const Model& model);
 
 /// "2 layers, hidden 192, 4 heads, vocab 2048, sequence 128", then what is not as in GPT-2: "8 kv_heads, swiglu".
 std::string in_words(const Model& model);

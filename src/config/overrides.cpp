@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/fields.h"
+#include "config/files.h"
 #include "config/registry.h"
-#include "config/text_file.h"
 
 namespace harness::config {
 namespace {

@@ -9,14 +9,13 @@
 
 #include "base/part.h"
 #include "config/backend.h"
-#include "config/framework_words.h"
 #include "config/hardware.h"
 #include "config/keys.h"
 #include "config/settings.h"
 
 namespace harness::config {
 
-/// What a variable is swept for.
+/// The purpose of sweeping a variable.
 enum class Purpose : std::uint8_t {
   setting,  // a value may be better than another
   size,     // of the one operation that is measured: no value is better. A sweep may also ask for those that the
@@ -24,16 +23,16 @@ enum class Purpose : std::uint8_t {
   scale,    // how much hardware takes part: a scaling curve
 };
 
-/// What becomes of the training when a variable changes.
+/// How a change of a variable affects the training.
 enum class Mathematics : std::uint8_t {
   same,     // sums in another order at most
   rounded,  // the same within a bound that follows from the numbers it computes in
   another,  // another training: other batches, or as many tokens at other times; never an improvement
 };
 
-/// What a change of a variable's value needs anew. Blocks that differ in nothing but their Program may run one after
+/// What must be rebuilt when a variable changes. Blocks that differ in nothing but their Program may run one after
 /// another in the same processes, with the same communicators.
-enum class Anew : std::uint8_t {
+enum class Rebuild : std::uint8_t {
   program,
   communicators,  // other groups of ranks
   process,        // what a library, an allocator or a runtime reads once
@@ -65,11 +64,11 @@ struct Variable {
   bool moves_peak = false;
   Purpose purpose = Purpose::setting;
   Mathematics mathematics = Mathematics::same;
-  Anew anew = Anew::process;
+  Rebuild rebuild = Rebuild::process;
 
   /// The variable that decides instead, wherever it is not at its default: what is recorded of this one then says
   /// nothing of the case. "": none.
-  std::string yields_to = {};
+  std::string overridden_by = {};
   /// "" when the variable has an effect under these settings, else why it has none ("data_parallel is 1, …").
   /// Some answers depend on the number of ranks and need settings.ranks to be it, not 0.
   std::function<std::string(const Settings&)> without_effect = [](const Settings&) { return std::string(); };
@@ -80,24 +79,21 @@ struct Variable {
   };
   /// Why this value cannot go with those of other variables; "" if it can. Each alone is valid.
   std::function<std::string(const Settings&)> conflict = [](const Settings&) { return std::string(); };
-  /// What this value needs that the hardware does not have, as far as its file says; "": nothing.
+  /// A feature that this value needs and that the hardware lacks, as far as its file says; "": none.
   std::function<std::string(const Settings&, const Hardware&)> lacking = [](const Settings&, const Hardware&) {
     return std::string();
   };
 
   /// The environment variable it becomes in the worker, "" if none ("NCCL_ALGO").
   std::string environment_name = {};
-  /// What that variable is set to for a printed value, where the two differ ("4 MiB" → "4194304"). Empty: they do not.
+  /// The text of that variable for a printed value, where the two differ ("4 MiB" → "4194304"). Empty: they do not.
   std::function<std::string(const std::string& printed)> environment_text = {};
   /// A compound value whose keys are the user's own (`env`): a map of names and values, `parts` is empty.
   bool free_parts = false;
   /// The workloads that it changes anything in; empty: all.
   std::vector<std::string> workloads = {};
-  /// The same for all cases and said at the top of a configuration, beside `backend`.
+  /// It has one value for all cases and stands at the top of a configuration, like `backend`.
   bool fixed = false;
-
-  Wordings words = {};
-  std::vector<Synonym> synonyms = {};
 
   bool honoured_by(std::string_view workload) const;
   bool honoured_on(BackendKind backend) const;

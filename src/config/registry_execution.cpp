@@ -29,26 +29,6 @@ int parse_engine(std::string_view text) {
   return static_cast<int>(parse_within(text, 0, max_engine));
 }
 
-FrameworkWords binding_elsewhere(const Settings& s) {
-  switch (s.host_binding) {
-    case HostBinding::automatic:
-      return no_word("leave it to the launcher");
-    case HostBinding::none:
-      return no_word("no argument: mpirun --bind-to none, srun --cpu-bind=none");
-    case HostBinding::numa:
-      return no_word("no argument: numactl --cpunodebind=N --preferred=N around each rank, N the NUMA node of its GPU");
-    case HostBinding::core:
-      return no_word("no argument: numactl --physcpubind=CORES --preferred=N around each rank, CORES its own");
-  }
-  return no_word("");
-}
-
-FrameworkWords graph_for_megatron(const Settings& s) {
-  if (!s.cuda_graph) return {{{"--cuda-graph-impl", "none"}}};
-  return {{{"--cuda-graph-impl", "full_iteration"}},
-          "measured with the whole step in one graph; Megatron's graph excludes the optimizer"};
-}
-
 }  // namespace
 
 std::vector<Variable> execution_variables() {
@@ -60,18 +40,13 @@ std::vector<Variable> execution_variables() {
                          .acts_on = {Part::tensor, Part::data, Part::embedding},
                          .without_effect = without_communication,
                          .workloads = communicating}));
-  rows.push_back(whole_or(
-      "auto", &Settings::threads, 1, max_threads,
-      {.name = "threads",
-       .unit = "threads",
-       .help = "compute threads per rank; auto is cores / ranks on the node",
-       .backends = only_cpu,
-       .acts_on = {Part::matrix_products, Part::attention, Part::other_compute},
-       .moves_peak = true,
-       .words = {.pytorch = [](const Settings& s) {
-         return no_word(s.threads == 0 ? "leave OMP_NUM_THREADS to torchrun"
-                                       : fmt::format("OMP_NUM_THREADS={} in the environment of torchrun", s.threads));
-       }}}));
+  rows.push_back(whole_or("auto", &Settings::threads, 1, max_threads,
+                          {.name = "threads",
+                           .unit = "threads",
+                           .help = "compute threads per rank; auto is cores / ranks on the node",
+                           .backends = only_cpu,
+                           .acts_on = {Part::matrix_products, Part::attention, Part::other_compute},
+                           .moves_peak = true}));
   rows.push_back(one_of(
       &Settings::host_binding, binding_choices,
       {.name = "host_binding",
@@ -79,32 +54,17 @@ std::vector<Variable> execution_variables() {
            "CPUs and memory of a worker: numa those of its GPU's NUMA node, core its own cores of them, none all of "
            "the node; auto near its GPU, or its share of cores",
        .backends = everywhere,
-       // What the host does for a GPU. The CPU that computes feels it everywhere, but advice on it is not the point.
-       .acts_on = {Part::loading, Part::idle},
-       .words = {.megatron = binding_elsewhere, .deepspeed = binding_elsewhere, .pytorch = binding_elsewhere},
-       .synonyms = {{"cpu_bind"}, {"bind_to"}, {"numa_binding"}, {"bind_cores_to_rank", "host_binding: core"}}}));
-  rows.push_back(one_of(
-      &Settings::attention, attention_choices,
-      {.name = "attention",
-       .help = "fused keeps the scores inside one kernel; unfused is two batched products and a softmax, "
-               "with the probabilities kept in memory for the backward pass",
-       .backends = everywhere,
-       .acts_on = {Part::attention},
-       .fastest = "fused",
-       .workloads = {"gpt", "attention"},
-       .words = {.megatron =
-                     [](const Settings& s) {
-                       return FrameworkWords{{{"--attention-backend", print_choice(s.attention, attention_choices)}},
-                                             "of Transformer Engine; fused is cuDNN's kernel, as it was measured"};
-                     },
-                 .pytorch =
-                     [](const Settings& s) {
-                       const bool fused = s.attention == AttentionKind::fused;
-                       return FrameworkWords{{{"sdpa.backends", fmt::format("[torch.nn.attention.SDPBackend.{}]",
-                                                                            fused ? "CUDNN_ATTENTION" : "MATH")}},
-                                             "with torch.nn.attention.sdpa_kernel(**sdpa_options):"};
-                     }},
-       .synonyms = {{"use_flash_attn", "attention: fused"}}}));
+       // The host's work for a GPU. A CPU that computes feels it everywhere, but advice on that is not the point.
+       .acts_on = {Part::loading, Part::idle}}));
+  rows.push_back(
+      one_of(&Settings::attention, attention_choices,
+             {.name = "attention",
+              .help = "fused keeps the scores inside one kernel; unfused is two batched products and a softmax, "
+                      "with the probabilities kept in memory for the backward pass",
+              .backends = everywhere,
+              .acts_on = {Part::attention},
+              .fastest = "fused",
+              .workloads = {"gpt", "attention"}}));
   rows.push_back(
       {.name = "attention_engine",
        .allowed = "auto, or a number from 0",
@@ -128,12 +88,7 @@ std::vector<Variable> execution_variables() {
        .help = "capture a step once and launch it as one CUDA graph, or launch every kernel from the host",
        .backends = only_cuda,
        .acts_on = {Part::idle},
-       .fastest = "true",
-       .words = {.megatron = graph_for_megatron, .pytorch = [](const Settings& s) {
-                   return no_word(s.cuda_graph ? "no argument: torch.compile(mode=\"reduce-overhead\") or "
-                                                 "torch.cuda.make_graphed_callables"
-                                               : "do not use CUDA graphs");
-                 }}}));
+       .fastest = "true"}));
   return rows;
 }
 

@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/fields.h"
+#include "config/missing.h"
 #include "config/registry_rows.h"
-#include "config/synonyms.h"
 
 namespace harness::config {
 namespace {
@@ -49,7 +49,7 @@ void parse_layout(Settings& settings, std::string_view text) {
 
 // ---- rank_order: the axes by their short names, fastest first.
 
-// Those that a configuration knows.
+// Whether a configuration knows the axis.
 bool is_told(program::Axis axis) {
   return std::ranges::find(program::visible_axes, axis) != program::visible_axes.end();
 }
@@ -109,75 +109,22 @@ std::string without_two_axes(const Settings& s) {
   return "the ranks stand along one axis";
 }
 
-// ---- Words of other frameworks (framework_words.h says where they are from).
-
-FrameworkWords layout_for_megatron(const Settings& s) {
-  return {{{"--tensor-model-parallel-size", std::to_string(s.layout[program::Axis::tensor])},
-           {"--pipeline-model-parallel-size", std::to_string(s.layout[program::Axis::pipeline])}},
-          "the remaining ranks are data-parallel"};
-}
-FrameworkWords layout_for_deepspeed(const Settings& s) {
-  FrameworkWords words{{{"tensor_parallel.autotp_size", std::to_string(s.layout[program::Axis::tensor])}}};
-  if (const int stages = s.layout[program::Axis::pipeline]; stages > 1) {
-    words.note = fmt::format("{} {} has no key: PipelineModule(num_stages={}) in the training script",
-                             program::row_of(program::Axis::pipeline).key, stages, stages);
-  }
-  return words;
-}
-FrameworkWords layout_for_pytorch(const Settings& s) {
-  return no_word(
-      fmt::format("no argument: init_device_mesh with tensor {} and pipeline {}, and a plan that splits the model "
-                  "(torch.distributed.tensor.parallel, torch.distributed.pipelining)",
-                  s.layout[program::Axis::tensor], s.layout[program::Axis::pipeline]));
-}
-
-FrameworkWords rank_order_for_megatron(const Settings& s) {
-  const std::string order = order_text(s.layout.order);
-  if (order == "tp-dp-pp") return no_word("tp-cp-dp-pp is the default");
-  if (order == "tp-pp-dp") return {{{"--use-tp-pp-dp-mapping", ""}}};
-  return no_word(fmt::format("no flag: --use-tp-pp-dp-mapping is tp-cp-pp-dp, and {} has no name", order));
-}
-FrameworkWords rank_order_for_deepspeed(const Settings& s) {
-  return no_word(
-      fmt::format("no key: the axes of the process topology in the training script, slowest first; {} has "
-                  "the fastest first",
-                  order_text(s.layout.order)));
-}
-FrameworkWords rank_order_for_pytorch(const Settings& s) {
-  return no_word(
-      fmt::format("no argument: the order of mesh_dim_names of init_device_mesh, slowest first; {} has the "
-                  "fastest first",
-                  order_text(s.layout.order)));
-}
-
 }  // namespace
 
 std::vector<Variable> layout_variables() {
   std::vector<Variable> rows;
-  rows.push_back(
-      {.name = "layout",
-       .allowed = layout_text([](program::Axis) { return 'N'; }),
-       .examples = {"{tensor_parallel: 2}", "{tensor_parallel: 4}"},
-       .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline)",
-       .backends = everywhere,
-       .parts = layout_parts(),
-       .parse = parse_layout,
-       .print = print_layout,
-       .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
-                   Part::data, Part::embedding, Part::bubble, Part::idle},
-       .anew = Anew::communicators,
-       .workloads = communicating,
-       .words = {.megatron = layout_for_megatron, .deepspeed = layout_for_deepspeed, .pytorch = layout_for_pytorch},
-       .synonyms = {{"tensor_model_parallel_size", "layout.tensor_parallel"},
-                    {"tensor_parallel_size", "layout.tensor_parallel"},
-                    {"tp_size", "layout.tensor_parallel"},
-                    {"tp", "layout.tensor_parallel"},
-                    {"pipeline_model_parallel_size", "layout.pipeline_parallel"},
-                    {"pipeline_parallel_size", "layout.pipeline_parallel"},
-                    {"pp_size", "layout.pipeline_parallel"},
-                    {"tensor_parallel_degree", "layout.tensor_parallel"},
-                    {"pipeline_parallel_degree", "layout.pipeline_parallel"},
-                    {"pp", "layout.pipeline_parallel"}}});
+  rows.push_back({.name = "layout",
+                  .allowed = layout_text([](program::Axis) { return 'N'; }),
+                  .examples = {"{tensor_parallel: 2}", "{tensor_parallel: 4}"},
+                  .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline)",
+                  .backends = everywhere,
+                  .parts = layout_parts(),
+                  .parse = parse_layout,
+                  .print = print_layout,
+                  .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
+                              Part::data, Part::embedding, Part::bubble, Part::idle},
+                  .rebuild = Rebuild::communicators,
+                  .workloads = communicating});
   rows.push_back({.name = "rank_order",
                   .allowed = join(rank_order_words(), ", "),
                   .choices = {rank_order_words(), true},
@@ -187,13 +134,9 @@ std::vector<Variable> layout_variables() {
                   .parse = parse_rank_order,
                   .print = [](const Settings& s) { return order_text(s.layout.order); },
                   .acts_on = {Part::tensor, Part::pipeline, Part::data, Part::embedding},
-                  .anew = Anew::communicators,
+                  .rebuild = Rebuild::communicators,
                   .without_effect = without_two_axes,
-                  .workloads = communicating,
-                  .words = {.megatron = rank_order_for_megatron,
-                            .deepspeed = rank_order_for_deepspeed,
-                            .pytorch = rank_order_for_pytorch},
-                  .synonyms = {{"use_tp_pp_dp_mapping"}}});
+                  .workloads = communicating});
   return rows;
 }
 

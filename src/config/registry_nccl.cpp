@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "config/case_environment.h"
+#include "config/environment.h"
 #include "config/registry_rows.h"
 #include "nccl/values.h"
 

@@ -20,7 +20,7 @@ constexpr std::array<Choice<CollectiveOver>, 4> over_choices{{{"world", Collecti
                                                               {"tensor", CollectiveOver::tensor},
                                                               {"data", CollectiveOver::data},
                                                               {"pipeline", CollectiveOver::pipeline}}};
-// What is transposed: nothing, the first matrix (a weight's gradient), the second (a forward product).
+// The transposed operand: none, the first matrix (a weight's gradient), the second (a forward product).
 constexpr std::array<Choice<int>, 4> transpose_choices{{{"none", 0}, {"a", 1}, {"b", 2}, {"both", 3}}};
 constexpr std::array<Choice<bool>, 2> pass_choices{{{"forward", false}, {"backward", true}}};
 
@@ -128,7 +128,7 @@ std::vector<Variable> workload_variables() {
                         {.name = "collective_over",
                          .help = "which ranks take part: all of them, or the groups along one axis of the layout, all "
                                  "groups at once",
-                         .anew = Anew::communicators,
+                         .rebuild = Rebuild::communicators,
                          .workloads = only_collective}));
   rows.push_back({.name = "message_size",
                   .unit = "B",
@@ -181,7 +181,7 @@ std::vector<Variable> workload_variables() {
                   .workloads = single_operations});
   for (Variable& variable : rows) {
     variable.backends = everywhere;
-    if (!variable.fixed && variable.name != "collective_over") variable.anew = Anew::program;
+    if (!variable.fixed && variable.name != "collective_over") variable.rebuild = Rebuild::program;
   }
   return rows;
 }

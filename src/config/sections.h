@@ -21,7 +21,7 @@ Field model_field(const YamlNode* given, Model& model, Problems& problems);
 
 std::vector<Field> cost_fields(Cost& cost);
 
-/// What is read before it is whole.
+/// A fault while it is being read.
 struct FaultBeingRead {
   SlowGpu gpu;
   SlowLink link;

@@ -26,7 +26,7 @@ enum class Recompute : std::uint8_t {
   selective,  // the probabilities of unfused attention
   full,       // of a layer: all but its input
 };
-/// What the replicas of the model divide among them instead of each holding it whole.
+/// The state that the replicas of the model divide among them instead of each holding it whole.
 enum class Sharding : std::uint8_t {
   none,
   optimizer,   // the state of the optimizer
@@ -47,7 +47,7 @@ enum class HostBinding : std::uint8_t {
   core,       // of these, whole cores of its own
 };
 
-/// What a step can be, by the names that a configuration gives: a training step, or one operation again and again.
+/// The workloads by the names that a configuration gives: a training step, or one operation again and again.
 /// workloads/ has one file or folder for each.
 inline constexpr std::array<std::string_view, 4> workload_names{"gpt", "collective", "gemm", "attention"};
 inline constexpr std::string_view training_workload = "gpt";

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "config/env_value.h"
+#include "config/environment.h"
 #include "config/experiment.h"
 #include "config/fields.h"
 #include "config/sections.h"
@@ -210,12 +210,12 @@ std::optional<std::vector<std::string>> read_joint(const YamlNode& node, const s
 }
 
 // A value that another one in the same place decides instead says nothing. One that is set later takes its place.
-void refuse_what_yields(const YamlNode& scope, const std::string& key, const Settings& settings, Problems& problems) {
+void refuse_overridden(const YamlNode& scope, const std::string& key, const Settings& settings, Problems& problems) {
   for (const Variable& variable : registry()) {
     const YamlNode* given = scope.find(variable.name);
-    const YamlNode* other = variable.yields_to.empty() ? nullptr : scope.find(variable.yields_to);
+    const YamlNode* other = variable.overridden_by.empty() ? nullptr : scope.find(variable.overridden_by);
     if (given == nullptr || other == nullptr || other->place.source > given->place.source) continue;
-    const Variable& decides = *find_variable(variable.yields_to);
+    const Variable& decides = *find_variable(variable.overridden_by);
     const std::string value = decides.print(settings);
     if (value == decides.print(Settings())) continue;
     problems.add(given->key_place, key + "." + variable.name,
@@ -227,7 +227,7 @@ void read_combination(const YamlNode& node, const std::string& key, Experiment& 
   Change change{std::string(combination), "", experiment.baseline};
   const auto parts = read_joint(node, key, experiment, change.settings, problems);
   if (!parts) return;
-  refuse_what_yields(node, key, change.settings, problems);
+  refuse_overridden(node, key, change.settings, problems);
   if (parts->size() < 2) {
     problems.add(node.place, key, "a combination changes two variables or more; a single one belongs under sweep");
     return;
@@ -338,7 +338,7 @@ void read_variables(const YamlNode& root, Experiment& experiment, Problems& prob
   };
   if (const YamlNode* baseline = root.find("baseline")) {
     read_map(problems, *baseline, "baseline", per_variable(read));
-    refuse_what_yields(*baseline, "baseline", experiment.baseline, problems);
+    refuse_overridden(*baseline, "baseline", experiment.baseline, problems);
   }
   if (const YamlNode* sweep = root.find("sweep")) read_sweep(*sweep, unknown, experiment, problems);
   if (const YamlNode* combine = root.find("combine")) read_combinations(*combine, experiment, problems);

@@ -57,10 +57,13 @@ class Lines {
       std::size_t dashes = 0;
       for (std::size_t at = 0; at < line.size() && line[at] != '#'; ++at) {
         const char c = line[at];
-        if (c == '[' || c == '{') ++brackets;
+        const bool bracket = c == '[' || c == '{';
+        const bool dash = at < indent && c != ' ' && (at + 1 == line.size() || line[at + 1] == ' ');
+        if (bracket) ++brackets;
+        if (dash) ++dashes;
         if ((c == ']' || c == '}') && brackets > 0) --brackets;
-        if (at < indent && c != ' ' && (at + 1 == line.size() || line[at + 1] == ' ')) ++dashes;
-        if (brackets + dashes == max_depth) found = Place{source_, static_cast<int>(i) + 1, static_cast<int>(at) + 1};
+        if ((bracket || dash) && brackets + dashes == max_depth)
+          found = Place{source_, static_cast<int>(i) + 1, static_cast<int>(at) + 1};
         if (brackets + dashes > far_too_deep || (dashes > 0 && at < indent && at > far_too_wide))
           return found ? found : Place{source_, static_cast<int>(i) + 1, static_cast<int>(at) + 1};
       }
@@ -231,7 +234,7 @@ std::string yaml_word(std::string_view text) {
                      text.back() != ' ' && text.back() != ':' && text.find(": ") == std::string_view::npos &&
                      !same_word(text, "null");
   if (plain) return std::string(text);
-  // What escaped() writes for unprintable characters is what YAML has for them.
+  // escaped() writes unprintable characters in YAML's notation.
   return '"' + escaped(replaced(text, {{'"', "\\\""}, {'\\', "\\\\"}})) + '"';
 }
 

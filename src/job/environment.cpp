@@ -10,8 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/case_environment.h"
-#include "config/env_value.h"
+#include "config/environment.h"
 #include "config/experiment.h"
 #include "config/registry.h"
 

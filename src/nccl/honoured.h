@@ -8,13 +8,13 @@
 
 namespace harness::nccl {
 
-/// What a case asks of NCCL: a variable of the registry in canonical form ("nccl_buffsize", "4 MiB",
+/// A request of a case to NCCL: a variable of the registry in canonical form ("nccl_buffsize", "4 MiB",
 /// "NCCL_BUFFSIZE"), or an environment variable by its own name.
 struct Request {
   std::string name, value, environment_name;
 };
 
-/// What became of the requests. Each line reads "nccl_algo=AllReduce:Tree: NCCL ran AllReduce with …".
+/// Whether NCCL followed the requests. Each line reads "nccl_algo=AllReduce:Tree: NCCL ran AllReduce with …".
 struct Compliance {
   std::vector<std::string> not_honoured;   // NCCL did otherwise, or the request cannot have had an effect
   std::vector<std::string> not_confirmed;  // the log shows neither

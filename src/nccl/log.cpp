@@ -8,6 +8,7 @@
 
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/text.h"
 
 // Formats: printf strings of NCCL 2.18 to 2.30 (src/enqueue.cc, src/init.cc, src/transport/*.cc, src/misc/param.cc,
 // src/graph/paths.cc, src/debug.cc). What changed in between is noted where it is read.
@@ -23,7 +24,7 @@ bool digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// What goes into results is plain text, whatever bytes stood in the log.
+// Results hold plain text, whatever bytes stood in the log.
 std::string plain(Text text) {
   std::string out(text.substr(0, max_value_length));
   std::ranges::replace_if(
@@ -373,9 +374,7 @@ Observed Reader::finish() {
     observed.calls.push_back({function, bytes, algorithm, protocol, first, last, count});
   }
   for (auto& [name, values] : facts_) {
-    std::string joined;
-    for (const std::string& value : values) joined += (joined.empty() ? "" : std::string(fact_separator)) + value;
-    observed.facts.emplace_back(std::move(name), std::move(joined));
+    observed.facts.emplace_back(std::move(name), join(values, fact_separator));
   }
   observed.warnings = std::move(warnings_);
   return observed;

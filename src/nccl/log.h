@@ -18,7 +18,7 @@ struct Call {
   std::int64_t calls = 0;
 };
 
-/// What NCCL said about itself.
+/// NCCL's statements about itself.
 struct Observed {
   std::vector<Call> calls;  // equal ones merged; by function, bytes, algorithm, protocol, channels
   /// Each name once, in the order in which it was first seen; several values are joined by fact_separator:

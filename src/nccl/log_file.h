@@ -15,7 +15,7 @@ class LogFile {
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
-  /// What has been written so far: its first `max_bytes` bytes. Removes the file; NCCL may still write to it.
+  /// The text written so far: its first `max_bytes` bytes. Removes the file; NCCL may still write to it.
   std::string take(std::size_t max_bytes) const;
 
  private:

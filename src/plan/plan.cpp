@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/env_value.h"
+#include "config/environment.h"
 #include "config/experiment.h"
 #include "plan/schedule.h"
 #include "plan/why_impossible.h"
@@ -28,7 +28,8 @@ PlannedCase make_case(const Plan& plan, std::string name, const config::Change* 
     c.value = change->value;
   }
   c.needs_process = std::ranges::any_of(config::registry(), [&](const config::Variable& variable) {
-    return variable.anew != config::Anew::program && variable.print(c.settings) != variable.print(experiment.baseline);
+    return variable.rebuild != config::Rebuild::program &&
+           variable.print(c.settings) != variable.print(experiment.baseline);
   });
   Division division =
       divide_ranks(experiment.model, c.settings, plan.ranks, under_faults(experiment, c.settings, plan.topology));

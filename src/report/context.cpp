@@ -90,9 +90,9 @@ bool honours(const config::Variable& variable, const store::Result& result) {
 
 // Whether what a case sets a variable to decides anything there, or another variable does.
 bool decides(const store::Result& result, const store::ResultCase& of, const config::Variable& variable) {
-  if (variable.yields_to.empty()) return true;
-  const std::string_view other = result.setting(of, variable.yields_to);
-  return other.empty() || other == config::find_variable(variable.yields_to)->print(config::Settings());
+  if (variable.overridden_by.empty()) return true;
+  const std::string_view other = result.setting(of, variable.overridden_by);
+  return other.empty() || other == config::find_variable(variable.overridden_by)->print(config::Settings());
 }
 
 // What every case shares, and the baseline's value of what differs.

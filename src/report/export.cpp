@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/model.h"
-#include "config/registry.h"
+#include "config/backend.h"
+#include "config/frameworks/framework.h"
 #include "report/clean_text.h"
 #include "report/table.h"
 
@@ -66,8 +66,7 @@ std::string with_note(const std::string& line, const std::string& note) {
 }
 
 config::FrameworkWords words_of(const ProvenSetting& setting, config::Framework framework) {
-  const config::Variable* variable = config::find_variable(setting.variable);
-  return variable == nullptr ? config::no_word("") : variable->words.in(framework, setting.settings);
+  return config::words_in(framework, setting.variable, setting.settings);
 }
 
 void exports(std::string& out, const ProvenSetting& setting) {
@@ -90,15 +89,27 @@ std::string env_text(const Proven& proven, Remarks remarks) {
   return out;
 }
 
+// A framework that takes its settings as arguments.
+struct CommandLine {
+  config::Framework framework;
+  const char *array, *program, *prefix;  // of the shell's array, what it is passed to, before each key
+};
+constexpr CommandLine megatron{config::Framework::megatron, "MEGATRON_ARGS", "pretrain_gpt.py", ""};
+constexpr CommandLine torchtitan{config::Framework::torchtitan, "TORCHTITAN_ARGS", "torchtitan.train", "--"};
+
+std::string argument(const CommandLine& line, const std::string& name, const std::string& value) {
+  return line.prefix + name + (value.empty() ? "" : " " + script_word(value));
+}
+
 // As a comment: whoever exports has a model.
-std::string megatron_model(const store::Result& result) {
+std::string model_arguments(const store::Result& result, const CommandLine& to) {
   std::string line = config::traits_of(result.backend).predicts() ? "The model of it:" : "The model that was measured:";
-  for (const auto& [name, value] : config::megatron_flags(result.model))
-    line += " " + name + (value.empty() ? "" : " " + script_word(value));
+  for (const auto& [name, value] : config::model_words_in(to.framework, result.model))
+    line += " " + argument(to, name, value);
   return line;
 }
 
-std::string megatron_text(const Proven& proven, Remarks remarks) {
+std::string arguments_text(const Proven& proven, Remarks remarks, const CommandLine& line) {
   std::string flags, environment;
   for (const ProvenSetting& setting : proven.settings) {
     if (!setting.environment.empty()) {
@@ -106,20 +117,18 @@ std::string megatron_text(const Proven& proven, Remarks remarks) {
       exports(environment, setting);
       continue;
     }
-    const config::FrameworkWords words = words_of(setting, config::Framework::megatron);
-    if (!words.known) {
+    const config::FrameworkWords words = words_of(setting, line.framework);
+    if (!words.known()) {
       remarks.no_word.push_back(with_note(setting.evidence, words.note));
       continue;
     }
     flags += "  # " + with_note(setting.evidence, words.note) + "\n";
-    for (const auto& [name, value] : words.flags) {
-      flags += "  " + name + (value.empty() ? "" : " " + script_word(value)) + "\n";
-    }
+    for (const auto& [name, value] : words.flags) flags += "  " + argument(line, name, value) + "\n";
   }
   std::string out;
-  for (const auto& line : remarks.head) comment(out, line);
-  comment(out, "For bash: source this file, then pass \"${MEGATRON_ARGS[@]}\" to pretrain_gpt.py.");
-  out += environment + "\nMEGATRON_ARGS=(\n" + flags + ")\n";
+  for (const auto& head : remarks.head) comment(out, head);
+  comment(out, fmt::format("For bash: source this file, then pass \"${{{}[@]}}\" to {}.", line.array, line.program));
+  out += fmt::format("{}\n{}=(\n{})\n", environment, line.array, flags);
   comments_below(out, remarks);
   return out;
 }
@@ -148,7 +157,7 @@ std::string deepspeed_text(const Proven& proven, const Remarks& remarks) {
       continue;
     }
     const config::FrameworkWords words = words_of(setting, config::Framework::deepspeed);
-    notes[words.known ? "evidence" : "no_key"].push_back(with_note(setting.evidence, words.note));
+    notes[words.known() ? "evidence" : "no_key"].push_back(with_note(setting.evidence, words.note));
     for (const auto& [path, value] : words.flags) set_path(out, path, value);
   }
   // JSON has no comments, and DeepSpeed passes over keys that it does not know.
@@ -173,7 +182,7 @@ std::string pytorch_text(const Proven& proven, Remarks remarks) {
       continue;
     }
     const config::FrameworkWords words = words_of(setting, config::Framework::pytorch);
-    if (!words.known) {
+    if (!words.known()) {
       remarks.no_word.push_back(with_note(setting.evidence, words.note));
       continue;
     }
@@ -222,8 +231,11 @@ std::string export_text(const store::Result& result, const Proven& proven, const
   Remarks remarks = remarks_of(result, proven, file);
   switch (format) {
     case ExportFormat::megatron:
-      if (result.points.empty()) remarks.head.push_back(megatron_model(result));
-      return megatron_text(proven, std::move(remarks));
+    case ExportFormat::torchtitan: {
+      const CommandLine& line = format == ExportFormat::megatron ? megatron : torchtitan;
+      if (result.points.empty()) remarks.head.push_back(model_arguments(result, line));
+      return arguments_text(proven, std::move(remarks), line);
+    }
     case ExportFormat::deepspeed:
       return deepspeed_text(proven, remarks);
     case ExportFormat::pytorch:

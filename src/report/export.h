@@ -7,10 +7,11 @@
 
 namespace harness::report {
 
-enum class ExportFormat { env, megatron, deepspeed, pytorch };
+enum class ExportFormat { env, megatron, deepspeed, torchtitan, pytorch };
 
-/// The proven settings as a file for a shell (env, megatron), as DeepSpeed's JSON or as Python for PyTorch, each with
-/// its evidence; what is not in it is listed with the reason. `file`: what the evidence calls the result file.
+/// The proven settings as a file for a shell (env, megatron, torchtitan), as DeepSpeed's JSON or as Python for PyTorch,
+/// each with its evidence; what is not in it is listed with the reason. `file`: what the evidence calls the result
+/// file.
 std::string export_text(const store::Result& result, const Proven& proven, const std::string& file,
                         ExportFormat format);
 

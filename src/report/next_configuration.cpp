@@ -134,7 +134,7 @@ class NextSweep {
   // By a variable that the new baseline sets, and that decides instead of this one.
   bool superseded(const std::string& name) const {
     const config::Variable* variable = config::find_variable(name);
-    return variable != nullptr && taken(variable->yields_to);
+    return variable != nullptr && taken(variable->overridden_by);
   }
   bool found() const { return !best_.values.empty(); }
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/env_value.h"
+#include "config/environment.h"
 #include "config/experiment.h"
 #include "config/registry.h"
 #include "report/clean_text.h"

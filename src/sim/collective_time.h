@@ -1,6 +1,6 @@
 #pragma once
 
-#include "config/curve.h"
+#include "config/calibration.h"
 #include "sim/link_time.h"
 #include "sim/nccl_time.h"
 

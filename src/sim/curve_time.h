@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "config/curve.h"
+#include "config/calibration.h"
 
 namespace harness::sim {
 

@@ -1,6 +1,6 @@
 #include "sweep/observe.h"
 
-#include "config/case_environment.h"
+#include "config/environment.h"
 #include "nccl/honoured.h"
 #include "nccl/log.h"
 

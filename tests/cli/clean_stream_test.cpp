@@ -68,7 +68,7 @@ TEST_F(PrintedByVerbs, NothingHasACharacterThatMovesTheCursor) {
       {"trace", first, "-o", trace}};
   for (const char* format : {"text", "md", "csv", "long-csv", "json"})
     all.push_back({"show", first, "--format", format});
-  for (const char* format : {"harness", "env", "megatron", "deepspeed", "pytorch"})
+  for (const char* format : {"harness", "env", "megatron", "deepspeed", "torchtitan", "pytorch"})
     all.push_back({"export", first, "--format", format});
   for (const auto& arguments : all) {
     const Said said = say(arguments);

@@ -149,7 +149,7 @@ class DamagedResult : public Readers {
     }
     for (const char* format : {"text", "json"}) expect_sane({"show", path, "--breakdown", "--format", format}, what);
     for (const char* format : {"html", "md"}) expect_sane({"report", path, "-o", "-", "--format", format}, what);
-    for (const char* format : {"harness", "env", "megatron", "deepspeed", "pytorch"}) {
+    for (const char* format : {"harness", "env", "megatron", "deepspeed", "torchtitan", "pytorch"}) {
       expect_sane({"export", path, "--format", format}, what);
     }
     expect_sane({"trace", path, "-o", "-"}, what);

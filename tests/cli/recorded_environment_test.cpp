@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "config/env_value.h"
+#include "config/environment.h"
 #include "support/errors.h"
 #include "support/temporary_folder.h"
 

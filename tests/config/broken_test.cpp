@@ -39,6 +39,12 @@ std::string nested(int depth) {
   return std::string(static_cast<std::size_t>(depth), '[') + std::string(static_cast<std::size_t>(depth), ']');
 }
 
+std::string dashes(int depth) {
+  std::string text;
+  for (int i = 0; i < depth; ++i) text += "- ";
+  return text;
+}
+
 std::vector<Broken> broken_configs() {
   return {
       {"UnknownTopKey", with("measure:", "mesure:"), "17:1: mesure", "unknown key … did you mean measure?"},
@@ -149,6 +155,8 @@ std::vector<Broken> broken_configs() {
       {"NotAMap", "- a\n- b\n", "1:1", "found a list; expected a map with the keys name, workload, backend,"},
       {"JustAWord", "laptop\n", "1:1", "found 'laptop'; expected a map"},
       {"TwoDocuments", test::issue_example() + "---\nname: b\n", "20:1", "second document"},
+      {"ASecondDocumentOfNothing", test::issue_example() + "---\n", "20:1", "second document"},
+      {"ADocumentAfterTheEnd", test::issue_example() + "...\nname: b\n", "21:1", "second document"},
       {"NotClosed", with("time_budget: 10 min}", "time_budget: 10 min"), "", "not YAML"},
       {"QuoteNotClosed", with("name: laptop", "name: 'laptop"), "1:7", "quote that is not closed"},
       {"AfterOtherLetters", "{output: \"µ.h5\", rounds: 4, backend: cpu, model: gpt3-125m, baseline: {}}",
@@ -162,6 +170,8 @@ std::vector<Broken> broken_configs() {
        "a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, "
        "*b]\n",
        "1:4", "anchors are not supported"},
+      {"AnchorOfAScalar", "a: [x, &b y]\n", "1:8", "anchors are not supported"},
+      {"AnchorOfNothing", "a: &b\nc: 1\n", "1:4", "anchors are not supported"},
       {"Alias", "a: *b\n", "", ""},
       {"KeyThatIsADirective", test::issue_example() + "%measure: {rounds: 7}", "20:1", "YAML directive … remove"},
       {"VersionOfYaml", "%YAML 1.2\n---\n" + test::issue_example(), "1:1", "YAML directive"},
@@ -172,6 +182,8 @@ std::vector<Broken> broken_configs() {
       {"MapAsKey", with("name: laptop", "{a: b}: laptop"), "1:1", "found a map where a key should be"},
       {"DeepNesting", "model: " + nested(40) + "\n", "1:23", "nesting deeper than 16"},
       {"VeryDeepNesting", "model: " + nested(400000) + "\n", "1:23", "nesting deeper than 16"},
+      {"DeepDashes", "model:\n" + dashes(40) + "a\n", "2:31", "nesting deeper than 16"},
+      {"VeryDeepDashes", "model:\n" + dashes(400000) + "a\n", "2:31", "nesting deeper than 16"},
       {"TooManyValues",
        with(
            "[2, 4]", "[" +

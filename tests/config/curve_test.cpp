@@ -1,4 +1,4 @@
-#include "config/curve.h"
+#include "config/calibration.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/env_value.h"
+#include "config/environment.h"
 #include "config_files.h"
 #include "nccl/names.h"
 #include "support/errors.h"

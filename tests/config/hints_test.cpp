@@ -5,8 +5,8 @@
 #include <array>
 
 #include "base/text.h"
+#include "config/frameworks/framework.h"
 #include "config/registry.h"
-#include "config/synonyms.h"
 #include "config_files.h"
 
 namespace harness::config {
@@ -54,6 +54,12 @@ TEST(Hints, KeysOfOthersAreTranslated) {
       {"NCCL_BUFFSIZE: 4 MiB", "here it is nccl_buffsize"},
       {"nccl_ib_hca: mlx5_0", "env: {NCCL_IB_HCA: VALUE}"}};
   for (const auto& [key, answer] : known) EXPECT_THAT(complaint_about(key), HasSubstr(answer)) << key;
+}
+
+TEST(Hints, AKeyInTheWrongPlaceIsNoForeignOne) {
+  EXPECT_THAT(complaint_about("", "micro_batch_size: 2\n"), HasSubstr("did you mean baseline.micro_batch_size?"));
+  EXPECT_THAT(complaint_about("", "precision: bf16\n"), HasSubstr("did you mean baseline.precision?"));
+  EXPECT_THAT(complaint_about("", "backends: cuda\n"), HasSubstr("did you mean backend?"));
 }
 
 TEST(Hints, AnotherThingIsNoTypo) {

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "config/synonyms.h"
 #include "support/errors.h"
 
 namespace harness::config {
@@ -111,17 +110,6 @@ TEST(Registry, ARankOrderNamesTheAxesFastestFirst) {
   EXPECT_EQ(find_variable("rank_order")->print(settings), "pp-dp-tp");
   using program::Axis;
   EXPECT_EQ(settings.layout.order[0], Axis::pipeline);
-}
-
-TEST(Registry, ARankOrderHasAWordInMegatronOnlyWhereThereIsOne) {
-  const auto flags = [](const char* order) {
-    Settings settings;
-    find_variable("rank_order")->parse(settings, order);
-    return find_variable("rank_order")->words.megatron(settings);
-  };
-  EXPECT_EQ(flags("tp-pp-dp").flags.at(0).first, "--use-tp-pp-dp-mapping");
-  EXPECT_FALSE(flags("dp-tp-pp").known);
-  EXPECT_THAT(flags("dp-tp-pp").note, HasSubstr("no name"));
 }
 
 TEST(Registry, EveryRowIsComplete) {
@@ -289,24 +277,6 @@ TEST(Registry, Backends) {
     EXPECT_EQ(parse_backend(name_of(kind)), kind);
   }
   EXPECT_THROW(parse_backend("gpu"), Error);
-}
-
-TEST(PipelineSchedule, HasTheWordsOfOtherFrameworks) {
-  const auto words = [](const char* variable, const char* schedule, Framework framework, const char* chunks = "auto") {
-    Settings s;
-    s.layout = {{program::Axis::pipeline, 4}};
-    find_variable("pipeline_schedule")->parse(s, schedule);
-    find_variable("virtual_pipeline")->parse(s, chunks);
-    return find_variable(variable)->words.in(framework, s);
-  };
-  const std::vector<std::pair<std::string, std::string>> two{{"--num-virtual-stages-per-pipeline-rank", "2"}},
-      three{{"--num-virtual-stages-per-pipeline-rank", "3"}};
-  EXPECT_EQ(words("pipeline_schedule", "interleaved", Framework::megatron).flags, two);
-  EXPECT_EQ(words("virtual_pipeline", "interleaved", Framework::megatron, "3").flags, three);
-  EXPECT_FALSE(words("pipeline_schedule", "gpipe", Framework::megatron).known);
-  EXPECT_THAT(words("pipeline_schedule", "gpipe", Framework::pytorch).note, HasSubstr("ScheduleGPipe"));
-  EXPECT_THAT(words("pipeline_schedule", "interleaved", Framework::deepspeed).note, HasSubstr("1F1B alone"));
-  EXPECT_EQ(known_elsewhere_as("--num-virtual-stages-per-pipeline-rank"), "here it is virtual_pipeline");
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ TEST(ReadersAsAUser, TheExampleAgainstItselfIsTheSame) {
 
 TEST(ReadersAsAUser, TheExampleIsExportedAndTraced) {
   const TemporaryFolder folder;
-  for (const char* format : {"env", "megatron", "deepspeed", "pytorch"}) {
+  for (const char* format : {"env", "megatron", "deepspeed", "torchtitan", "pytorch"}) {
     const auto o = test::run(program + "export " + example + " --format " + format);
     EXPECT_EQ(o.exit_code, 0) << o.err;
     EXPECT_THAT(o.out, HasSubstr("Measured on backend cpu"));

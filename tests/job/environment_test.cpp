@@ -1,5 +1,5 @@
 #include "job/environment.h"
-#include "config/case_environment.h"
+#include "config/environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

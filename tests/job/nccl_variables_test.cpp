@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "config/case_environment.h"
+#include "config/environment.h"
 #include "config/registry.h"
 #include "job/environment.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "config/case_environment.h"
+#include "config/environment.h"
 #include "config/registry.h"
 #include "log_files.h"
 #include "nccl/values.h"

@@ -65,6 +65,7 @@ TEST(Export, Golden) {
   test::expect_golden("export.env", exported(result, ExportFormat::env));
   test::expect_golden("export.megatron", exported(result, ExportFormat::megatron));
   test::expect_golden("export.deepspeed.json", exported(result, ExportFormat::deepspeed));
+  test::expect_golden("export.torchtitan", exported(result, ExportFormat::torchtitan));
   test::expect_golden("export.pytorch.py", exported(result, ExportFormat::pytorch));
 }
 
@@ -86,6 +87,12 @@ TEST(Export, BucketsAreCountedInWhatTheFrameworkCounts) {
   const auto json = nlohmann::json::parse(exported(result, ExportFormat::deepspeed, name));
   EXPECT_EQ(json["zero_optimization"]["reduce_bucket_size"], 13107200);
   EXPECT_THAT(exported(result, ExportFormat::pytorch, name), HasSubstr("bucket_cap_mb=50,\n"));
+}
+
+TEST(Export, WordsOfDeepSpeedAreJson) {
+  const store::Result result = test::samples::sweep({"grad_reduce_precision=bf16"}, {1, 1, 0.8});
+  const auto json = nlohmann::json::parse(exported(result, ExportFormat::deepspeed));
+  EXPECT_EQ(json["communication_data_type"], "bf16");
 }
 
 TEST(Export, TheEnvironmentFileIsWhatAShellReads) {

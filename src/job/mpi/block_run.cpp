@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "config/case_environment.h"
+#include "config/environment.h"
 #include "job/environment.h"
 #include "job/messages.h"
 #include "job/mpi/waiter.h"

@@ -3,6 +3,11 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/name_values.h"
+#include "config/registry.h"
+#include "nccl/honoured.h"
 
 namespace harness::config {
 
@@ -19,15 +24,27 @@ std::string print_env(const EnvMap& env);
 /// sets, and for a value that NCCL would misread.
 void check_env_entry(std::string_view name, std::string_view value);
 
-/// What to know of a name that looks like NCCL's and that NCCL does not read: whose it is, or what may have been meant.
-/// "" for all others.
+/// A warning about a name that looks like NCCL's and that NCCL does not read: its owner, or the name that may have been
+/// meant; "" for all others.
 std::string env_warning(std::string_view name);
 
-/// What a launcher sets for its processes ("OMPI_…", "SLURM_…").
+/// Whether a launcher sets it for its processes ("OMPI_…", "SLURM_…").
 bool belongs_to_launcher(std::string_view name);
 
 /// Whether a variable can make a loader, a library or a shell run code that lies elsewhere: LD_PRELOAD, search paths,
 /// plug-ins, injected libraries.
 bool runs_foreign_code(std::string_view name);
+
+// ---- What a case sets.
+
+/// The environment variables that a case's settings stand for: those of the variables that a library reads from its
+/// environment (nccl_algo becomes NCCL_ALGO), then `env` as it is. The only place that knows.
+NameValues environment_of(const Settings& settings);
+
+/// The text that the library reads where people write `printed`, a value of `variable`.
+std::string environment_text(const Variable& variable, const std::string& printed);
+
+/// The requests of these settings to NCCL, to be held against its log.
+std::vector<nccl::Request> nccl_requests(const Settings& settings);
 
 }  // namespace harness::config

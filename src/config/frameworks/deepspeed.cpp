@@ -1,0 +1,145 @@
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "config/frameworks/framework.h"
+
+namespace harness::config::deepspeed {
+namespace {
+
+std::string only_with_zero(const Settings& s) {
+  return s.sharding == Sharding::none ? "has an effect only with ZeRO stage 1 or higher; measured without ZeRO" : "";
+}
+
+std::string group_note(const Settings& s) {
+  if (s.sharding == Sharding::none || s.sharding_group == ShardingGroup::data) return "all ranks are the default";
+  if (s.sharding < Sharding::parameters) return "no key: only stage 3 divides among fewer than all ranks";
+  return "zero_optimization.mics_shard_size with the data-parallel ranks of a node (MiCS); zero_hpz_partition_size "
+         "(hpZ) keeps parts of a node for the backward pass alone, beside those that all ranks divide";
+}
+
+std::vector<FrameworkRow> batch_rows() {
+  constexpr const char* high_precision = "no key: torch.set_float32_matmul_precision(\"high\") in the training script";
+  return {
+      {.key = "bf16.enabled",
+       .here = "precision",
+       .values = {{"true", "bf16"}, {"false", "fp32"}},
+       .fallback = "false",
+       .unwritten = high_precision},
+      {.key = "fp16.enabled", .here = "precision", .values = {{"true", "fp16"}}, .fallback = "false"},
+      {.key = "train_batch_size", .here = "global_batch_size"},
+      {.key = "train_micro_batch_size_per_gpu", .here = "micro_batch_size"},
+      {.key = "gradient_accumulation_steps",
+       .here = "gradient_accumulation",
+       .print = [](const Settings& s) -> std::optional<std::string> {
+         if (s.gradient_accumulation == 0) return std::nullopt;
+         return std::to_string(s.gradient_accumulation);
+       },
+       .parse = [](std::string_view theirs) { return std::string(theirs); },
+       .fallback = "1",
+       .unwritten = "train_batch_size decides"},
+      {.here = "ranks", .unwritten = started_by("deepspeed --num_nodes, --num_gpus")},
+  };
+}
+
+std::vector<FrameworkRow> layout_rows() {
+  return {
+      {.key = "tensor_parallel.autotp_size",
+       .here = "layout.tensor_parallel",
+       .print = [](const Settings& s) -> std::optional<std::string> {
+         return std::to_string(s.layout[program::Axis::tensor]);
+       },
+       .parse = [](std::string_view theirs) { return std::string(theirs == "0" ? "1" : theirs); },
+       .fallback = "0",
+       .note = [](const Settings& s) -> std::string {
+         const int stages = s.layout[program::Axis::pipeline];
+         if (stages == 1) return "";
+         return fmt::format("{} {} has no key: PipelineModule(num_stages={}) in the training script",
+                            program::row_of(program::Axis::pipeline).key, stages, stages);
+       }},
+      {.here = "rank_order",
+       .unwritten =
+           [](const Settings& s) {
+             return fmt::format(
+                 "no key: the axes of the process topology in the training script, slowest first; {} "
+                 "has the fastest first",
+                 printed("rank_order", s));
+           }},
+      // Names of schedules: deepspeed/runtime/pipe/schedule.py.
+      {.here = "pipeline_schedule",
+       .unwritten =
+           [](const Settings& s) {
+             return s.pipeline_schedule == PipelineSchedule::one_forward_one_backward
+                        ? "PipelineModule runs 1F1B (TrainSchedule)"
+                        : "PipelineModule has 1F1B alone (TrainSchedule)";
+           }},
+  };
+}
+
+std::vector<FrameworkRow> replica_rows() {
+  return {
+      {.key = "zero_optimization.overlap_comm",
+       .here = "overlap_grad_reduce",
+       .fallback = "true at stage 3, else false",
+       .note = only_with_zero},
+      {.key = "zero_optimization.reduce_bucket_size",
+       .here = "bucket_size",
+       .print = elements_of_bucket,
+       .parse = bucket_of_elements,
+       .fallback = "5e8",
+       .note =
+           [](const Settings& s) {
+             const std::string more = only_with_zero(s);
+             return fmt::format("in elements: {} of fp32 gradients{}{}", print_bytes_exact(s.bucket_size_bytes),
+                                more.empty() ? "" : "; ", more);
+           }},
+      {.key = "zero_optimization.stage",
+       .here = "sharding",
+       .values = {{"0", "none"}, {"1", "optimizer"}, {"2", "gradients"}, {"3", "parameters"}},
+       .fallback = "0"},
+      {.key = "zero_optimization.mics_shard_size", .here = "sharding_group: node", .fallback = "-1", .read_only = true},
+      {.key = "zero_optimization.zero_hpz_partition_size",
+       .here = "sharding_group: node",
+       .fallback = "1",
+       .read_only = true},
+      {.here = "sharding_group", .unwritten = group_note},
+      {.key = "zero_optimization.stage3_prefetch_bucket_size",
+       .here = "prefetch_layers",
+       .fallback = "5e7",
+       .unwritten =
+           [](const Settings& s) {
+             if (s.sharding != Sharding::parameters) return std::string("only with zero_optimization.stage 3");
+             return fmt::format("zero_optimization.stage3_prefetch_bucket_size: the elements of {} layers",
+                                s.prefetch_layers);
+           },
+       .read_only = true},
+      {.key = "communication_data_type",
+       .here = "grad_reduce_precision",
+       .values = {{"\"fp32\"", "fp32"}, {"\"bf16\"", "bf16"}},
+       .fallback = "that of the computation"},
+  };
+}
+
+std::vector<FrameworkRow> computation_rows() {
+  return {
+      {.here = "recompute",
+       .unwritten =
+           [](const Settings& s) {
+             if (s.recompute == Recompute::none)
+               return std::string("no key: do not call deepspeed.checkpointing.checkpoint");
+             return fmt::format("no key: deepspeed.checkpointing.checkpoint around each {} in the training script",
+                                recomputed_module(s));
+           }},
+      {.here = "host_binding", .unwritten = bound_by_launcher},
+  };
+}
+
+}  // namespace
+
+std::vector<FrameworkRow> rows() {
+  std::vector<FrameworkRow> all;
+  for (const auto& family : {batch_rows(), layout_rows(), replica_rows(), computation_rows()})
+    all.insert(all.end(), family.begin(), family.end());
+  return all;
+}
+
+}  // namespace harness::config::deepspeed

@@ -1,0 +1,250 @@
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "config/frameworks/framework.h"
+
+namespace harness::config::megatron {
+namespace {
+
+using Text = std::optional<std::string>;
+
+Text written_if(bool written, std::string value = "") {
+  return written ? Text(std::move(value)) : std::nullopt;
+}
+
+// A row of a number of the model.
+FrameworkRow model_number(const char* key, const char* here, std::int64_t Model::*number) {
+  return {.key = key, .here = here, .print_model = [=](const Model& m) -> Text { return std::to_string(m.*number); }};
+}
+
+std::vector<FrameworkRow> model_rows() {
+  return {
+      model_number("--num-layers", "model.layers", &Model::layers),
+      model_number("--hidden-size", "model.hidden", &Model::hidden),
+      model_number("--ffn-hidden-size", "model.ffn", &Model::ffn),
+      model_number("--num-attention-heads", "model.heads", &Model::heads),
+      {.key = "--group-query-attention",
+       .here = "model.kv_heads",
+       .print_model = [](const Model& m) { return written_if(m.kv_heads != m.heads); }},
+      {.key = "--num-query-groups",
+       .here = "model.kv_heads",
+       .print_model = [](const Model& m) { return written_if(m.kv_heads != m.heads, std::to_string(m.kv_heads)); },
+       .fallback = "1"},
+      model_number("--seq-length", "model.sequence", &Model::sequence),
+      model_number("--max-position-embeddings", "model.sequence", &Model::sequence),
+      {.key = "--swiglu",
+       .here = "model.activation",
+       .print_model = [](const Model& m) { return written_if(m.activation == Activation::swiglu); }},
+      {.key = "--normalization",
+       .here = "model.norm",
+       .values = {{"LayerNorm", "layer_norm"}, {"RMSNorm", "rms_norm"}},
+       .print_model = [](const Model& m) -> Text { return m.norm == NormKind::rms_norm ? "RMSNorm" : "LayerNorm"; },
+       .fallback = "LayerNorm"},
+      {.key = "--position-embedding-type",
+       .here = "model.positions",
+       .values = {{"learned_absolute", "learned"}, {"rope", "rotary"}},
+       .print_model = [](const Model& m) -> Text {
+         return m.positions == Positions::rotary ? "rope" : "learned_absolute";
+       },
+       .fallback = "learned_absolute"},
+      {.key = "--rotary-base",
+       .here = "model.rope_theta",
+       .print_model =
+           [](const Model& m) {
+             return written_if(m.positions == Positions::rotary,
+                               std::to_string(static_cast<std::int64_t>(m.rope_theta)));
+           },
+       .fallback = "10000"},
+      {.key = "--untie-embeddings-and-output-weights",
+       .here = "model.tied_embeddings",
+       .print_model = [](const Model& m) { return written_if(!m.tied_embeddings); }},
+      {.key = "--disable-bias-linear",
+       .here = "model.biases",
+       .print_model = [](const Model& m) { return written_if(!m.biases); }},
+      known_row("--padded-vocab-size", "model.vocab"),
+      known_row("--train-iters", "measure.steps"),
+  };
+}
+
+std::vector<FrameworkRow> batch_rows() {
+  return {
+      switch_row("--bf16", "precision", "bf16"),
+      switch_row("--fp16", "precision", "fp16",
+                 [](const Settings& s) {
+                   return s.precision == Precision::fp32
+                              ? "fp32 is the default, without --bf16 and --fp16"
+                              : "no flag: torch.set_float32_matmul_precision(\"high\") in the training script, without "
+                                "--bf16";
+                 }),
+      {.key = "--global-batch-size", .here = "global_batch_size"},
+      {.key = "--micro-batch-size", .here = "micro_batch_size"},
+      {.here = "gradient_accumulation",
+       .unwritten =
+           [](const Settings& s) {
+             if (s.gradient_accumulation == 0) return std::string("--global-batch-size decides");
+             return fmt::format("no flag: --global-batch-size is {} x --micro-batch-size x data-parallel ranks",
+                                s.gradient_accumulation);
+           }},
+      {.here = "ranks", .unwritten = started_by("torchrun --nnodes, --nproc-per-node")},
+  };
+}
+
+Text virtual_stages(const Settings& s) {
+  return written_if(s.pipeline_schedule == PipelineSchedule::interleaved, std::to_string(s.chunks_of_stage()));
+}
+
+// Names of schedules: megatron/core/pipeline_parallel/schedules.py.
+std::string schedule_note(const Settings& s) {
+  return s.pipeline_schedule == PipelineSchedule::one_forward_one_backward
+             ? "the default with --pipeline-model-parallel-size, without virtual stages"
+             : "Megatron-LM has 1F1B and interleaved 1F1B alone";
+}
+
+std::vector<FrameworkRow> layout_rows() {
+  const auto size_along = [](program::Axis axis) {
+    return [axis](const Settings& s) -> Text { return std::to_string(s.layout[axis]); };
+  };
+  constexpr const char* remaining = "the remaining ranks are data-parallel";
+  const auto same = [](std::string_view theirs) { return std::string(theirs); };
+  return {
+      {.key = "--tensor-model-parallel-size",
+       .here = "layout.tensor_parallel",
+       .print = size_along(program::Axis::tensor),
+       .parse = same,
+       .fallback = "1",
+       .note = remaining},
+      {.key = "--pipeline-model-parallel-size",
+       .here = "layout.pipeline_parallel",
+       .print = size_along(program::Axis::pipeline),
+       .parse = same,
+       .fallback = "1",
+       .note = remaining},
+      switch_row("--use-tp-pp-dp-mapping", "rank_order", "tp-pp-dp",
+                 [](const Settings& s) {
+                   const std::string order = printed("rank_order", s);
+                   if (order == "tp-dp-pp") return std::string("tp-cp-dp-pp is the default");
+                   return fmt::format("no flag: --use-tp-pp-dp-mapping is tp-cp-pp-dp, and {} has no name", order);
+                 }),
+      {.key = "--num-virtual-stages-per-pipeline-rank",
+       .here = "virtual_pipeline",
+       .print = [](const Settings& s) { return s.virtual_pipeline == 0 ? std::nullopt : virtual_stages(s); },
+       .parse = same,
+       .note = "since Megatron core 0.11",
+       .unwritten =
+           [](const Settings& s) {
+             return s.virtual_pipeline == 0 ? std::string("pipeline_schedule decides") : schedule_note(s);
+           }},
+      {.key = "--num-virtual-stages-per-pipeline-rank",
+       .here = "pipeline_schedule",
+       .print = virtual_stages,
+       .parse = [](std::string_view) { return std::string("interleaved"); },
+       .note = "since Megatron core 0.11",
+       .unwritten = schedule_note},
+      known_row("--num-layers-per-virtual-pipeline-stage", "virtual_pipeline, in chunks of a stage"),
+      switch_row("--sequence-parallel", "sequence_parallel", "true", "omit --sequence-parallel"),
+  };
+}
+
+std::vector<FrameworkRow> replica_rows() {
+  return {
+      switch_row("--overlap-grad-reduce", "overlap_grad_reduce", "true",
+                 "omit --overlap-grad-reduce: gradients are then reduced after the backward pass"),
+      {.key = "--ddp-bucket-size",
+       .here = "bucket_size",
+       .print = elements_of_bucket,
+       .parse = bucket_of_elements,
+       .note =
+           [](const Settings& s) {
+             return fmt::format("in parameters: {} of fp32 gradients; has an effect only with --overlap-grad-reduce",
+                                print_bytes_exact(s.bucket_size_bytes));
+           }},
+      {.key = "--use-distributed-optimizer",
+       .here = "sharding",
+       .values = {{"", "optimizer"}},
+       .print = [](const Settings& s) { return written_if(s.sharding != Sharding::none); },
+       .unwritten = "omit --use-distributed-optimizer"},
+      {.key = "--use-megatron-fsdp",
+       .here = "sharding",
+       .print = [](const Settings& s) { return written_if(s.sharding > Sharding::optimizer); }},
+      {.key = "--data-parallel-sharding-strategy",
+       .here = "sharding",
+       .values = {{"optim_grads", "gradients"}, {"optim_grads_params", "parameters"}}},
+      {.key = "--num-distributed-optimizer-instances",
+       .here = "sharding_group",
+       .unwritten =
+           [](const Settings& s) {
+             return s.sharding == Sharding::none || s.sharding_group == ShardingGroup::data
+                        ? "one instance is the default"
+                        : "--num-distributed-optimizer-instances with the number of nodes that a data-parallel group "
+                          "spans: each instance then shares a node";
+           },
+       .read_only = true},
+      switch_row("--overlap-param-gather", "overlap_param_gather", "true",
+                 "omit --overlap-param-gather: weights are then gathered before the first layer",
+                 "Megatron-LM wants --overlap-grad-reduce with it"),
+      switch_row("--grad-reduce-in-bf16", "grad_reduce_precision", "bf16", "omit --grad-reduce-in-bf16",
+                 "Megatron-LM then also adds micro-batches up in bf16; measured with fp32 sums, in bf16 on the wire "
+                 "only"),
+  };
+}
+
+std::vector<FrameworkRow> computation_rows() {
+  const auto all_layers = [](const Settings& s) { return s.recompute_layers == 0; };
+  return {
+      switch_row("--no-bias-gelu-fusion", "fusion", "false",
+                 "fusions are the default: leave --no-bias-gelu-fusion and the like out",
+                 "nearest: which operations Megatron-LM fuses is not what was measured"),
+      switch_row("--no-bias-dropout-fusion", "fusion", "false"),
+      switch_row("--no-gradient-accumulation-fusion", "fusion", "false"),
+      {.key = "--recompute-granularity",
+       .here = "recompute",
+       .values = {{"selective", "selective"}, {"full", "full"}},
+       .note =
+           [](const Settings& s) {
+             const bool nothing = s.recompute == Recompute::selective && s.attention == AttentionKind::fused;
+             return nothing ? "Megatron-LM also runs fused attention again, which frees nothing" : "";
+           },
+       .unwritten = "omit --recompute-granularity: nothing is then recomputed"},
+      {.key = "--recompute-activations", .here = "recompute", .values = {{"", "selective"}}, .read_only = true},
+      {.key = "--recompute-method",
+       .here = "recompute_layers",
+       .print =
+           [=](const Settings& s) {
+             return written_if(s.recompute == Recompute::full, all_layers(s) ? "uniform" : "block");
+           },
+       .unwritten = "only with --recompute-granularity full"},
+      {.key = "--recompute-num-layers",
+       .here = "recompute_layers",
+       .print =
+           [=](const Settings& s) {
+             return written_if(s.recompute == Recompute::full, std::to_string(all_layers(s) ? 1 : s.recompute_layers));
+           }},
+      {.key = "--attention-backend",
+       .here = "attention",
+       .values = {{"fused", "fused"}, {"unfused", "unfused"}},
+       .fallback = "auto",
+       .note = "of Transformer Engine; fused is cuDNN's kernel, as it was measured"},
+      {.key = "--use-flash-attn", .here = "attention", .values = {{"", "fused"}}, .read_only = true},
+      {.key = "--cuda-graph-impl",
+       .here = "cuda_graph",
+       .values = {{"none", "false"}, {"full_iteration", "true"}},
+       .fallback = "none",
+       .note =
+           [](const Settings& s) {
+             return s.cuda_graph ? "measured with the whole step in one graph; Megatron's graph excludes the optimizer"
+                                 : "";
+           }},
+      {.here = "host_binding", .unwritten = bound_by_launcher},
+  };
+}
+
+}  // namespace
+
+std::vector<FrameworkRow> rows() {
+  std::vector<FrameworkRow> all;
+  for (const auto& family : {model_rows(), batch_rows(), layout_rows(), replica_rows(), computation_rows()})
+    all.insert(all.end(), family.begin(), family.end());
+  return all;
+}
+
+}  // namespace harness::config::megatron

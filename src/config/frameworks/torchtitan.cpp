@@ -1,0 +1,70 @@
+#include "config/frameworks/framework.h"
+
+namespace harness::config::torchtitan {
+
+// The keys of its TOML files, and with -- before them of its command line. Since February 2026 configurations are
+// Python; the command line keeps these names.
+std::vector<FrameworkRow> rows() {
+  const auto size_along = [](program::Axis axis) {
+    return [axis](const Settings& s) -> std::optional<std::string> { return std::to_string(s.layout[axis]); };
+  };
+  const auto same = [](std::string_view theirs) { return std::string(theirs); };
+  return {
+      {.key = "training.seq_len",
+       .here = "model.sequence",
+       .print_model = [](const Model& m) -> std::optional<std::string> { return std::to_string(m.sequence); },
+       .parse = same,
+       .fallback = "2048"},
+      {.key = "training.mixed_precision_param",
+       .here = "precision",
+       .values = {{"bfloat16", "bf16"}, {"float32", "fp32"}},
+       .fallback = "bfloat16"},
+      {.key = "training.mixed_precision_reduce",
+       .here = "grad_reduce_precision",
+       .values = {{"float32", "fp32"}, {"bfloat16", "bf16"}},
+       .fallback = "float32"},
+      {.key = "training.local_batch_size",
+       .here = "micro_batch_size",
+       .fallback = "8",
+       .note = "of a data-parallel rank; with pipeline stages parallelism.pipeline_parallel_microbatch_size is it"},
+      {.key = "training.global_batch_size", .here = "global_batch_size", .fallback = "-1"},
+      {.key = "parallelism.tensor_parallel_degree",
+       .here = "layout.tensor_parallel",
+       .print = size_along(program::Axis::tensor),
+       .parse = same,
+       .fallback = "1"},
+      {.key = "parallelism.pipeline_parallel_degree",
+       .here = "layout.pipeline_parallel",
+       .print = size_along(program::Axis::pipeline),
+       .parse = same,
+       .fallback = "1"},
+      {.key = "parallelism.pipeline_parallel_schedule",
+       .here = "pipeline_schedule",
+       .values = {{"1F1B", "1f1b"}, {"GPipe", "gpipe"}, {"Interleaved1F1B", "interleaved"}},
+       .fallback = "1F1B"},
+      {.key = "activation_checkpoint.mode",
+       .here = "recompute",
+       .values = {{"none", "none"}, {"full", "full"}},
+       .fallback = "selective",
+       .note = "its selective keeps every second layer, or products, which recompute: selective does not"},
+      switch_row("compile.enable", "fusion", "true", "without --compile.enable, which is the default",
+                 "which operations torch.compile fuses is not what was measured"),
+      {.key = "parallelism.fsdp_reshard_after_forward",
+       .here = "sharding",
+       .values = {{"never", "gradients"}, {"always", "parameters"}},
+       .fallback = "default",
+       .note = "with parallelism.data_parallel_shard_degree above 1",
+       .unwritten =
+           [](const Settings& s) {
+             return s.sharding == Sharding::none
+                        ? "parallelism.data_parallel_replicate_degree with the number of replicas, and "
+                          "parallelism.data_parallel_shard_degree 1"
+                        : "FSDP divides gradients with the optimizer's state";
+           }},
+      {.here = "overlap_grad_reduce", .unwritten = "FSDP and DistributedDataParallel always overlap"},
+      {.here = "ranks", .unwritten = started_by("torchrun --nnodes, --nproc-per-node")},
+      {.here = "host_binding", .unwritten = bound_by_launcher},
+  };
+}
+
+}  // namespace harness::config::torchtitan
