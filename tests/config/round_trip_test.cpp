@@ -15,9 +15,11 @@ using ::testing::HasSubstr;
 
 TEST(RoundTrip, EveryPrintedValueIsReadAsItself) {
   std::mt19937_64 random(1);
+  constexpr int enough_to_hit = 1000;  // of a row that refuses most texts, some values
+  const int texts = test::times(enough_to_hit, 20, 100000);
   for (const Variable& row : registry()) {
     std::set<std::string> seen;
-    for (int i = 0; i < (test::soaking() ? 100000 : 1000); ++i) {
+    for (int i = 0; i < texts; ++i) {
       const std::string text = test::random_text(row, random);
       Settings given;
       try {
@@ -31,6 +33,7 @@ TEST(RoundTrip, EveryPrintedValueIsReadAsItself) {
       EXPECT_EQ(again, given) << row.name << ": " << text << " is printed as " << printed;
       seen.insert(printed);
     }
+    if (texts < enough_to_hit) continue;
     EXPECT_GE(seen.size(), 2u) << row.name << ": hardly any random text is a value of it";
   }
 }
