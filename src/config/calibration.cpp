@@ -26,13 +26,6 @@ std::vector<std::string> operation_names() {
   return names_of_actions(std::make_index_sequence<std::variant_size_v<program::Action>>());
 }
 
-Field::Parse share(double& into) {
-  return [&into](std::string_view text) {
-    into = parse_share(text);
-    if (!(into > 0 && into <= 1)) fail("found {}; allowed: a share above 0 % and up to 100 %", quote(text));
-  };
-}
-
 Field::Parse seconds(double& into) {
   return [&into](std::string_view text) {
     into = parse_seconds(text);
@@ -47,13 +40,6 @@ Field::Parse number(double& into) {
     into = std::strtod(copy.c_str(), &end);
     if (copy.empty() || *end != '\0' || !(into >= 0 && into <= 1e6))
       fail("found {}; allowed: a number from 0 to 1000000", quote(text));
-  };
-}
-
-Field::Parse words(std::string& into) {
-  return [&into](std::string_view text) {
-    if (text.empty()) fail("found nothing; expected a line of text");
-    into = text;
   };
 }
 
@@ -73,13 +59,7 @@ void parse_fused(program::FusedSet& into, BackendKind backend, std::string_view 
   }
 }
 
-Field::Parse truth(bool& into) {
-  return [&into](std::string_view text) { into = parse_bool(text); };
-}
-
-Field::Parse count(int& into) {
-  return [&into](std::string_view text) { into = static_cast<int>(parse_within(text, 1, 1'000'000)); };
-}
+constexpr int most_counted = 1'000'000;  // ranks, steps, changes
 
 // "2 to 512".
 Field::Parse range(CalibratedRange& into) {
@@ -178,7 +158,7 @@ Field measured_field(MeasuredCurves& m, Problems& problems) {
     fields.push_back(Field::other(row.name, Takes::map, curves(false, computation)));
   }
   const auto communication = [&m](const std::string& name) -> Curve& { return m.communications[name]; };
-  fields.push_back(Field::scalar("ranks", count(m.ranks)));
+  fields.push_back(Field::scalar("ranks", whole_into(m.ranks, 1, most_counted)));
   fields.push_back(Field::other("communications", Takes::map, curves(true, communication)));
   return Field::section("measured", std::move(fields));
 }
@@ -196,28 +176,28 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
         [&, backward](const YamlNode& node, const std::string& key) { read_kinds(node, key, backward, s, problems); };
   };
   const std::vector<Field> fields{
-      Field::scalar("name", words(c.name)).required(),
-      Field::scalar("source", words(c.source)).required(),
+      Field::scalar("name", line_into(c.name)).required(),
+      Field::scalar("source", line_into(c.source)).required(),
       Field::scalar("backend", [&](auto text) { parse_whose(c.backend, text); }),
-      Field::section("products", {Field::scalar("share", share(c.product_share)).required(),
+      Field::section("products", {Field::scalar("share", share_into(c.product_share)).required(),
                                   Field::scalar("ramp", number(c.product_ramp)).required()})
           .required(),
-      Field::section("memory", {Field::scalar("share", share(c.memory_share)).required()}).required(),
-      Field::section("attention", {Field::scalar("forward", share(c.attention_forward)).required(),
-                                   Field::scalar("backward", share(c.attention_backward)).required(),
+      Field::section("memory", {Field::scalar("share", share_into(c.memory_share)).required()}).required(),
+      Field::section("attention", {Field::scalar("forward", share_into(c.attention_forward)).required(),
+                                   Field::scalar("backward", share_into(c.attention_backward)).required(),
                                    Field::scalar("ramp", number(c.attention_ramp)).required()})
           .required(),
-      Field::section("network", {Field::scalar("share", share(c.network_share)).required(),
+      Field::section("network", {Field::scalar("share", share_into(c.network_share)).required(),
                                  Field::scalar("start", seconds(c.network_start_s)).required(),
                                  Field::scalar("hop", seconds(c.network_hop_s)).required(),
                                  Field::scalar("message", seconds(c.message_start_s)).required()})
           .required(root->find("within_node") == nullptr),
-      Field::section("within_node", {Field::scalar("share", share(within.share)).required(),
+      Field::section("within_node", {Field::scalar("share", share_into(within.share)).required(),
                                      Field::scalar("start", seconds(within.start_s)).required(),
                                      Field::scalar("message", seconds(within.message_s)).required()}),
       measured_field(c.measured, problems),
-      Field::section("overlap", {Field::scalar("taken", share(c.taken_by_communication)).required(),
-                                 Field::scalar("kept", share(c.kept_by_communication)).required()})
+      Field::section("overlap", {Field::scalar("taken", share_into(c.taken_by_communication)).required(),
+                                 Field::scalar("kept", share_into(c.kept_by_communication)).required()})
           .required(),
       Field::section(
           "software",
@@ -231,20 +211,20 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
            Field::section("copies", {Field::scalar("forward", number(s.copies_forward)),
                                      Field::scalar("backward", number(s.copies_backward))}),
            Field::scalar("host_power", number(s.host_power)),
-           Field::scalar("computes_beside_tensor", truth(s.computes_beside_tensor)),
-           Field::scalar("scatter_messages", truth(s.scatters_messages)),
+           Field::scalar("computes_beside_tensor", truth_into(s.computes_beside_tensor)),
+           Field::scalar("scatter_messages", truth_into(s.scatters_messages)),
            Field::other("operations", Takes::map, kinds(false)),
            Field::other("operations_backward", Takes::map, kinds(true))})
           .required(),
       Field::section("validation",
-                     {Field::scalar("steps", count(c.validation.steps)).required(),
-                      Field::scalar("step_error", share(c.validation.step.mean)).required(),
-                      Field::scalar("step_error_90", share(c.validation.step.nine_of_ten)).required(),
-                      Field::scalar("changes", count(c.validation.changes)).required(),
-                      Field::scalar("change_error", share(c.validation.change.mean)).required(),
-                      Field::scalar("change_error_90", share(c.validation.change.nine_of_ten)).required(),
-                      Field::scalar("new_gpu_error", share(c.validation.step_of_new_gpu.mean)),
-                      Field::scalar("new_gpu_error_90", share(c.validation.step_of_new_gpu.nine_of_ten))}),
+                     {Field::scalar("steps", whole_into(c.validation.steps, 1, most_counted)).required(),
+                      Field::scalar("step_error", share_into(c.validation.step.mean)).required(),
+                      Field::scalar("step_error_90", share_into(c.validation.step.nine_of_ten)).required(),
+                      Field::scalar("changes", whole_into(c.validation.changes, 1, most_counted)).required(),
+                      Field::scalar("change_error", share_into(c.validation.change.mean)).required(),
+                      Field::scalar("change_error_90", share_into(c.validation.change.nine_of_ten)).required(),
+                      Field::scalar("new_gpu_error", share_into(c.validation.step_of_new_gpu.mean)),
+                      Field::scalar("new_gpu_error_90", share_into(c.validation.step_of_new_gpu.nine_of_ten))}),
       Field::section(
           "calibrated",
           {Field::other("gpus", Takes::list,

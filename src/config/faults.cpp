@@ -41,22 +41,6 @@ std::set<Fault> parse_mended(std::string_view text) {
   return mended;
 }
 
-Field::Parse left_of(double& into) {
-  return [&into](std::string_view text) {
-    into = parse_share(text);
-    if (!(into > 0 && into <= 1)) fail("found {}; allowed: a share above 0 % and up to 100 %", quote(text));
-  };
-}
-
-Field::Parse numbered(int& into) {
-  constexpr int most = (1 << 20) - 1;
-  return [&into](std::string_view text) { into = static_cast<int>(parse_within(text, 0, most)); };
-}
-
-Field::Parse yes_or_no(bool& into) {
-  return [&into](std::string_view text) { into = parse_bool(text); };
-}
-
 void parse_socket(double& bytes_per_s, std::string_view text) {
   if (text == "true" || text == "false") {
     bytes_per_s = text == "true" ? usual_socket_bytes_per_s : 0;
@@ -72,6 +56,7 @@ void take(One& one, std::vector<One>& list) {
   one = {};
 }
 
+constexpr int max_place = (1 << 20) - 1;
 constexpr const char* share_words = "a share such as 50 %";
 constexpr const char* rank_words = "a rank from 0";
 constexpr const char* node_words = "a node from 0";
@@ -128,27 +113,31 @@ Field faults_field(Faults& faults, FaultBeingRead& one, Problems& problems) {
   const auto socket = [&](auto text) { parse_socket(faults.socket_bytes_per_s, text); };
   return Field::section(
       "faults",
-      {Field::sections("slow_gpu",
-                       {Field::scalar("rank", numbered(one.gpu.rank), "whose GPU it is", rank_words).required(),
-                        Field::scalar("speed", left_of(one.gpu.speed), "of its clocks", share_words).required()},
-                       "GPUs whose clocks are held down", take_gpu),
-       Field::sections("slow_link",
-                       {Field::scalar("node", numbered(one.link.node), "whose network it is", node_words).required(),
-                        Field::scalar("share", left_of(one.link.share), "of its rate", share_words).required()},
-                       "nodes that have a part of their network", take_link),
-       Field::sections("pcie_downgraded",
-                       {Field::scalar("rank", numbered(one.pcie.rank), "whose GPU it is, or", rank_words),
-                        Field::scalar("node", numbered(one.pcie.node), "whose GPUs they are", node_words),
-                        Field::scalar("share", left_of(one.pcie.share), "of its rate", share_words).required()},
-                       "GPUs with a part of their PCIe link", take_pcie),
+      {Field::sections(
+           "slow_gpu",
+           {Field::scalar("rank", whole_into(one.gpu.rank, 0, max_place), "whose GPU it is", rank_words).required(),
+            Field::scalar("speed", share_into(one.gpu.speed), "of its clocks", share_words).required()},
+           "GPUs whose clocks are held down", take_gpu),
+       Field::sections(
+           "slow_link",
+           {Field::scalar("node", whole_into(one.link.node, 0, max_place), "whose network it is", node_words)
+                .required(),
+            Field::scalar("share", share_into(one.link.share), "of its rate", share_words).required()},
+           "nodes that have a part of their network", take_link),
+       Field::sections(
+           "pcie_downgraded",
+           {Field::scalar("rank", whole_into(one.pcie.rank, 0, max_place), "whose GPU it is, or", rank_words),
+            Field::scalar("node", whole_into(one.pcie.node, 0, max_place), "whose GPUs they are", node_words),
+            Field::scalar("share", share_into(one.pcie.share), "of its rate", share_words).required()},
+           "GPUs with a part of their PCIe link", take_pcie),
        Field::scalar("socket_fallback", socket, "NCCL uses TCP instead of RDMA; a node's rate over it, true: 4 GB/s",
                      "true, false, or a bandwidth such as 4 GB/s", "false")
            .or_words(true_false),
-       Field::choice("no_gpudirect", yes_or_no(faults.no_gpudirect), "what leaves a node is copied through its memory",
+       Field::choice("no_gpudirect", truth_into(faults.no_gpudirect), "what leaves a node is copied through its memory",
                      true_false, "false"),
-       Field::choice("acs_on", yes_or_no(faults.acs_on), "PCIe sends what GPUs give their adapters through the CPU",
+       Field::choice("acs_on", truth_into(faults.acs_on), "PCIe sends what GPUs give their adapters through the CPU",
                      true_false, "false"),
-       Field::choice("tensor_across_nodes", yes_or_no(faults.tensor_across_nodes),
+       Field::choice("tensor_across_nodes", truth_into(faults.tensor_across_nodes),
                      "ranks are dealt to the nodes one by one, so that tensor-parallel ranks stand on different ones",
                      true_false, "false")},
       "of predictions: what is wrong with the cluster; mended takes it away", "", "none");

@@ -179,6 +179,28 @@ std::int64_t parse_within(std::string_view text, std::int64_t low, std::int64_t 
   return value;
 }
 
+Field::Parse whole_into(int& place, int low, int high) {
+  return [&place, low, high](std::string_view text) { place = static_cast<int>(parse_within(text, low, high)); };
+}
+
+Field::Parse truth_into(bool& place) {
+  return [&place](std::string_view text) { place = parse_bool(text); };
+}
+
+Field::Parse share_into(double& place) {
+  return [&place](std::string_view text) {
+    place = parse_share(text);
+    if (!(place > 0 && place <= 1)) fail("found {}; allowed: a share above 0 % and up to 100 %", quote(text));
+  };
+}
+
+Field::Parse line_into(std::string& place) {
+  return [&place](std::string_view text) {
+    if (text.empty()) fail("found nothing; expected a line of text");
+    place = text;
+  };
+}
+
 std::string nearest_divisors(std::int64_t number, std::int64_t wrong) {
   std::int64_t below = 1, above = number;
   const auto consider = [&](std::int64_t d) {

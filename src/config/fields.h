@@ -66,6 +66,12 @@ bool parse_or_report(Problems& problems, const Place& place, const std::string& 
 /// A whole number from low to high; throws Error.
 std::int64_t parse_within(std::string_view text, std::int64_t low, std::int64_t high);
 
+/// For Field::scalar: reads into a place that outlives the field.
+Field::Parse whole_into(int& place, int low, int high);
+Field::Parse truth_into(bool& place);
+Field::Parse share_into(double& place);      // above 0 % and up to 100 %
+Field::Parse line_into(std::string& place);  // not empty
+
 /// The divisors of `number` next to `wrong`, for a message: "4", or "2 or 4" when it lies between them.
 std::string nearest_divisors(std::int64_t number, std::int64_t wrong);
 

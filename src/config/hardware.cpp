@@ -99,19 +99,10 @@ Hardware read_file(const fs::path& path, Problems& problems, bool of_machine) {
   const auto content = read_text_file(path.string(), source, problems);
   const auto root = content ? parse_yaml(*content, source, problems) : std::nullopt;
   if (!root) return hardware;
-  const auto line = [](std::string& into) {
-    return [&into](std::string_view words) {
-      if (words.empty()) fail("found nothing; expected a line of text");
-      into = words;
-    };
-  };
   const auto devices = [&](const YamlNode& value, const std::string& key) {
     read_devices(value, key, hardware, problems);
   };
   const auto capability = [&](auto text) { parse_capability(hardware.compute_capability, text); };
-  const auto sms = [&](auto text) { hardware.sms = static_cast<int>(parse_within(text, 1, 10000)); };
-  const auto gpus = [&](auto text) { hardware.gpus_of_node = static_cast<int>(parse_within(text, 1, 1024)); };
-  const auto nics = [&](auto text) { hardware.nics_of_node = static_cast<int>(parse_within(text, 1, 1024)); };
   const auto gpu = [&](auto text) { take_gpu(std::string(text), path, hardware, problems); };
   const bool is_machine = root->find("gpu") != nullptr;
   if (is_machine && of_machine)
@@ -121,23 +112,23 @@ Hardware read_file(const fs::path& path, Problems& problems, bool of_machine) {
   for (const PrecisionRow& row : precision_table)
     peaks.push_back(Field::scalar(row.name, [&](auto text) { rate(hardware.peaks_flops[row.precision])(text); }));
   const std::vector<Field> fields{
-      Field::scalar("name", line(hardware.name)).required(),
-      Field::scalar("source", line(hardware.source)).required(),
+      Field::scalar("name", line_into(hardware.name)).required(),
+      Field::scalar("source", line_into(hardware.source)).required(),
       Field::scalar("gpu", gpu),
       Field::other("devices", Takes::list, devices),
       Field::section("peak_flops", peaks).required(!is_machine),
       Field::scalar("memory", size(hardware.memory_bytes)),
       Field::scalar("memory_bandwidth", bandwidth(hardware.memory_bytes_per_s)),
       Field::scalar("compute_capability", capability),
-      Field::scalar("sms", sms),
+      Field::scalar("sms", whole_into(hardware.sms, 1, 10000)),
       Field::scalar("boost_clock", clock),
       Field::scalar("nvlink", bandwidth(hardware.nvlink_bytes_per_s)),
       Field::scalar("l2", size(hardware.l2_bytes)),
-      Field::section("node",
-                     {Field::scalar("gpus", gpus), Field::scalar("network", bandwidth(hardware.node_bytes_per_s)),
-                      Field::scalar("nics", nics),
-                      Field::scalar("nvswitch", [&](auto text) { hardware.nvswitch = parse_bool(text); }),
-                      Field::scalar("sharp", [&](auto text) { hardware.network_reduces = parse_bool(text); })})};
+      Field::section("node", {Field::scalar("gpus", whole_into(hardware.gpus_of_node, 1, 1024)),
+                              Field::scalar("network", bandwidth(hardware.node_bytes_per_s)),
+                              Field::scalar("nics", whole_into(hardware.nics_of_node, 1, 1024)),
+                              Field::scalar("nvswitch", truth_into(hardware.nvswitch)),
+                              Field::scalar("sharp", truth_into(hardware.network_reduces))})};
   read_map(problems, *root, "", fields);
   return hardware;
 }

@@ -25,10 +25,6 @@ std::function<void(std::string_view)> positive_seconds(double& into) {
   };
 }
 
-std::function<void(std::string_view)> whole(int& into, int low, int high) {
-  return [&into, low, high](std::string_view text) { into = static_cast<int>(parse_within(text, low, high)); };
-}
-
 // After the fifth round and then at half as many again: 5, 8, 12, 18, 27, 40, …
 std::vector<int> usual_looks(int rounds) {
   std::vector<int> looks;
@@ -136,7 +132,6 @@ Field measure_field(Measure& m, Problems& problems) {
   };
   const auto interval = [&m](std::string_view text) { m.interval = parse_choice(text, intervals); };
   const auto timeline = [&m](std::string_view text) { m.timeline = parse_choice(text, timelines); };
-  const auto share_gpus = [&m](std::string_view text) { m.share_gpus = parse_bool(text); };
   const auto until = [](std::string_view text) { parse_choice(text, ends); };
   const auto steps = [&m](std::string_view text) {
     m.auto_steps = text == "auto";
@@ -160,7 +155,7 @@ Field measure_field(Measure& m, Problems& problems) {
                     fmt::format("{} s", usual.deadlines.step_s)),
   };
   std::vector<Field> fields{
-      Field::scalar("rounds", whole(m.rounds, 1, max_rounds), "blocks per case; with until: settled, at most",
+      Field::scalar("rounds", whole_into(m.rounds, 1, max_rounds), "blocks per case; with until: settled, at most",
                     fmt::format("1 to {}", max_rounds), fmt::format("{}; {}", usual.rounds, rounds_to_settle)),
       Field::choice("until", until, "rounds, or settled: a case leaves when its verdict is settled", words_of(ends),
                     "rounds"),
@@ -168,7 +163,7 @@ Field measure_field(Measure& m, Problems& problems) {
                    "a list such as [5, 8, 12]", fmt::format("{}, …", fmt::join(first_looks(), ", "))),
       Field::section("weight", weight_fields(m), "by variable: the share of the rounds that its cases take part in",
                      "a share above 0 and up to 1, such as 0.25", "1"),
-      Field::scalar("warmup_steps", whole(m.warmup_steps, 0, max_steps - 1), "untimed steps of a block",
+      Field::scalar("warmup_steps", whole_into(m.warmup_steps, 0, max_steps - 1), "untimed steps of a block",
                     fmt::format("0 to {}", max_steps - 1), std::to_string(usual.warmup_steps)),
       Field::scalar("steps", steps, "timed steps of a block; auto: a little less than set-up takes",
                     fmt::format("auto, or 1 to {}", max_steps), std::to_string(usual.steps))
@@ -189,7 +184,8 @@ Field measure_field(Measure& m, Problems& problems) {
       Field::scalar("memory_limit", memory, "per worker", "a size such as 2 GiB", "its share of the node"),
       Field::choice("timeline", timeline, "ranks whose profiled step is kept: one per role, or all",
                     words_of(timelines), "roles"),
-      Field::choice("share_gpus", share_gpus, "allows several ranks per GPU, for tests only", true_false, "false"),
+      Field::choice("share_gpus", truth_into(m.share_gpus), "allows several ranks per GPU, for tests only", true_false,
+                    "false"),
   };
   return Field::section("measure", std::move(fields), "how to measure", "", "", check);
 }
