@@ -1,5 +1,9 @@
 #include "base/clock.h"
 
+#include <array>
+#include <chrono>
+#include <ctime>
+
 namespace harness {
 namespace {
 
@@ -18,6 +22,15 @@ class SystemClock final : public Clock {
 const Clock& system_clock() {
   static const SystemClock clock;
   return clock;
+}
+
+std::string utc_text(double unix_s) {
+  const auto seconds = static_cast<std::time_t>(unix_s);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text.data();
 }
 
 }  // namespace harness

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 
 namespace harness {
 
@@ -18,5 +19,8 @@ const Clock& system_clock();
 inline double seconds_since(std::chrono::steady_clock::time_point then) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
 }
+
+/// "2026-11-23T20:03:48Z"
+std::string utc_text(double unix_s = system_clock().unix_s());
 
 }  // namespace harness

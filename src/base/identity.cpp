@@ -12,9 +12,7 @@ namespace {
 
 bool allowed = false;
 
-constexpr std::array<const char*, 6> names{"HARNESS_TEST_FAULT",          "HARNESS_TEST_GPU_ROOT",
-                                           "HARNESS_TEST_BOOT_ID",        "HARNESS_TEST_CLOCK_OFFSET_S",
-                                           "HARNESS_TEST_SIGN_OF_LIFE_S", "HARNESS_TEST_TUNING_S"};
+constexpr std::array<const char*, 3> names{"HARNESS_TEST_FAULT", "HARNESS_TEST_GPU_ROOT", "HARNESS_TEST_TUNING_S"};
 
 }  // namespace
 

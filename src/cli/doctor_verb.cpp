@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "backends/backends.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/identity.h"
 #include "cli/doctor_bound.h"
@@ -15,7 +16,6 @@
 #include "doctor/explain.h"
 #include "doctor/load_stage.h"
 #include "doctor/nccl_stage.h"
-#include "store/owner.h"
 
 namespace harness::cli {
 namespace {
@@ -103,7 +103,7 @@ bool starts_workers(const DoctorOptions& options) try {
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out) {
   check(options);
   const std::vector<Stage> stages = stages_of(options);
-  const doctor::RecordedFacts seen{store::own_time(), tool_version(), doctor::examine(job, {options.sysroot})};
+  const doctor::RecordedFacts seen{utc_text(), tool_version(), doctor::examine(job, {options.sysroot})};
   if (!options.allreduce.empty()) return bound(seen.nodes, options, out);
   return print(diagnosis_of(job, seen.nodes, stages), seen, options, out);
 }

@@ -3,13 +3,13 @@
 #include <filesystem>
 #include <optional>
 #include <ostream>
+#include <utility>
 
 #include "analysis/how_far.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/clean_stream.h"
-#include "cli/vigil.h"
-#include "store/imprint.h"
+#include "store/lock.h"
 #include "store/result_file.h"
 
 namespace harness::cli {
@@ -24,20 +24,26 @@ std::optional<std::filesystem::file_time_type> modified(const std::string& path)
   return error ? std::nullopt : std::optional(time);
 }
 
-const char* state_word(const store::Result& result, Vigil::Word word) {
+const char* state_word(const store::Result& result, store::Writer writer) {
   if (result.state == store::RunState::complete) return "Complete";
   if (result.state == store::RunState::partial) return "Stopped";
-  if (word == Vigil::Word::running) return "Running";
-  return word == Vigil::Word::killed ? "Killed" : "Unfinished";
+  if (writer == store::Writer::runs) return "Running";
+  return writer == store::Writer::gone ? "Killed" : "Unfinished";
 }
 
-std::string progress_line(const store::Result& result, const analysis::HowFar& far, Vigil::Word word) {
-  std::string line = fmt::format("{}: {} of {} rounds, {} of {} blocks", state_word(result, word), far.rounds_done,
+std::string progress_line(const store::Result& result, const analysis::HowFar& far, store::Writer writer) {
+  std::string line = fmt::format("{}: {} of {} rounds, {} of {} blocks", state_word(result, writer), far.rounds_done,
                                  far.rounds, far.blocks_done, far.blocks);
-  if (result.state == store::RunState::running && word != Vigil::Word::killed && far.remaining_s) {
+  if (result.state == store::RunState::running && writer != store::Writer::gone && far.remaining_s) {
     line += fmt::format("; about {} left", show_seconds(*far.remaining_s));
   }
   return line + ".";
+}
+
+void say_standing(const store::Standing& standing, std::ostream& err) {
+  if (standing.writer == store::Writer::runs) err << standing.text << "\n" << std::flush;
+  if (standing.writer != store::Writer::gone) return;
+  err << standing.text << "; `harness sweep --resume` continues the file. Ctrl-C ends this.\n" << std::flush;
 }
 
 }  // namespace
@@ -46,16 +52,17 @@ int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, con
            bool redraw) {
   std::optional<std::filesystem::file_time_type> known;
   int rounds_shown = -1, quiet = 0;
-  Vigil vigil;
+  store::Writer writer = store::Writer::unknown;
   for (;; wait()) {
-    if (const auto imprint = store::imprint_of(options.files.at(0))) {
-      const std::string news = vigil.look(*imprint, Vigil::Clock::now());
-      if (!news.empty()) err << news << "\n" << std::flush;
-    }
+    const store::Standing standing = store::standing_of(options.files.at(0));
+    const bool is_news = std::exchange(writer, standing.writer) != standing.writer;
     const auto now = modified(options.files.at(0));
     if (now && known && *now == *known) {
-      if (++quiet == looks_without_news && vigil.word() == Vigil::Word::unfinished) {
-        err << "no new block for five minutes: the sweep may have been killed. Ctrl-C ends this.\n" << std::flush;
+      if (is_news) say_standing(standing, err);
+      if (++quiet == looks_without_news && writer == store::Writer::unknown) {
+        err << "no new block for five minutes: the sweep may have been killed; " << standing.text
+            << ". Ctrl-C ends this.\n"
+            << std::flush;
       }
       continue;
     }
@@ -64,6 +71,7 @@ int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, con
     const store::Result result = store::read_result(options.files.at(0), {.timeline = false});
     const analysis::HowFar far = analysis::how_far(result);
     const bool running = result.state == store::RunState::running;
+    if (is_news && running) say_standing(standing, err);
     if (running && far.rounds_done == rounds_shown) continue;
     if (redraw) {
       out << clear_screen;
@@ -71,7 +79,7 @@ int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, con
       out << "\n";
     }
     rounds_shown = far.rounds_done;
-    out << progress_line(result, far, vigil.word()) << "\n";
+    out << progress_line(result, far, writer) << "\n";
     const int code = show_once(options, out);
     out << std::flush;
     if (!running || !out) return code;

@@ -13,8 +13,8 @@
 #include "job/sim/simulated_job.h"
 #include "plan/prepare.h"
 #include "store/atomic_file.h"
+#include "store/lock.h"
 #include "store/result_file.h"
-#include "store/result_place.h"
 #include "sweep/extend.h"
 #include "sweep/needed_space.h"
 #include "sweep/planned_result.h"
@@ -90,17 +90,7 @@ plan::Processes processes_for(const std::string& wrap, const std::string& resume
   return analysis::shares_processes(earlier) ? plan::Processes::as_needed : plan::Processes::one_per_block;
 }
 
-// " (running: OWNER)" of a result that is not finished, as far as it can be told at once; else "".
-std::string running_words(const std::string& path) {
-  try {
-    const std::string standing = store::read_result(path, {.rank_seconds = false, .timeline = false}).standing;
-    return standing.empty() ? "" : fmt::format(" ({})", standing);
-  } catch (const Error&) {  // no result at all
-    return "";
-  }
-}
-
-void check_output(const OutputRequest& output, const plan::Plan& plan) {
+void check_place(const OutputRequest& output) {
   const std::string& path = output.path;
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -110,26 +100,28 @@ void check_output(const OutputRequest& output, const plan::Plan& plan) {
   }
   if (std::filesystem::is_directory(status)) fail("{} is a directory; -o names a result file: {}/NAME.h5", path, path);
   if (output.resume && !exists) fail("{} does not exist, so there is nothing to resume", path);
-  if (exists && !output.resume && !output.force) {
-    fail("{} exists{}: --resume continues it if it was interrupted, --force replaces it, -o names another file", path,
-         running_words(path));
+  if (!output.resume) static_cast<void>(store::AtomicFile(path, true));  // throws where a file cannot be put
+}
+
+void check_output(const OutputRequest& output, const plan::Plan& plan) {
+  const std::string& path = output.path;
+  if (!output.resume && !output.force && std::filesystem::exists(path)) {
+    fail("{} exists: --resume continues it if it was interrupted, --force replaces it, -o names another file", path);
   }
-  if (!output.resume) static_cast<void>(store::AtomicFile(path, output.force));  // throws where a file cannot be put
+  if (!output.resume) store::require_space(path, sweep::needed_space(plan));
   if (output.resume && output.more_rounds == 0) sweep::require_resumable(path, sweep::planned_result(plan));
 }
 
 Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputRequest& output, sweep::SweepRequest request,
                        const DoctorInSweep& look, sweep::ProgressLine& progress) {
-  using Purpose = store::ResultPlace::Purpose;
   const config::Experiment& experiment = plan.experiment;
+  check_place(output);
+  const std::unique_ptr<store::Lock> lock = store::Lock::take(output.path);
   check_output(output, plan);
   request.doctor = examine_nodes(job, plan, look, progress);
-  const Purpose fresh = output.force ? Purpose::replace : Purpose::create;
-  const auto place = store::ResultPlace::take(output.path, output.resume ? Purpose::resume : fresh,
-                                              output.resume ? 0 : sweep::needed_space(plan, request.doctor),
-                                              [&](const std::string& text) { progress.say(text); });
+  sweep::SweepOutput place{*lock, output.force};
   try {
-    if (output.more_rounds > 0) sweep::extend_file(place->path(), plan, output.more_rounds);
+    if (output.more_rounds > 0) sweep::extend_file(lock->path(), plan, output.more_rounds);
     const std::string rounds = config::traits_of(experiment.backend).predicts()
                                    ? ""
                                    : fmt::format(", {}", plural(experiment.measure.rounds, "round"));
@@ -137,20 +129,15 @@ Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputReques
                              plural(sweep::topology_of(job.places()).nodes(), "node"),
                              config::name_of(experiment.backend), plural(std::ssize(plan.cases), "case"), rounds,
                              output.path));
-    Measured measured{sweep::run_sweep(job, plan, *place, request, progress), {}};
-    measured.result = store::read_result(place->path(), {.timeline = false});
-    if (!place->is_mine()) place->give_up();
-    place->release();
+    Measured measured{sweep::run_sweep(job, plan, place, request, progress), {}};
+    measured.result = store::read_result(lock->path(), {.timeline = false});
+    lock->require();  // else these are the numbers of another sweep
     return measured;
   } catch (const job::PeersLost& lost) {
-    place->release();
-    if (!place->has_result()) throw;
+    if (!place.has_result) throw;
     throw job::PeersLost(fmt::format("{}; what was measured before is in {}: `{}` continues", lost.what(), output.path,
                                      sweep::resume_command(job.size(), output.path)),
                          exit_partial);
-  } catch (...) {
-    place->release();
-    throw;
   }
 }
 

@@ -39,15 +39,12 @@ struct OutputRequest {
   bool resume = false, force = false;
   int more_rounds = 0;  // with resume: the total that a complete file is extended to; 0: none are added
 };
-/// Throws Error, before anything is claimed or measured, if the result file cannot be written or resumed there.
-void check_output(const OutputRequest& output, const plan::Plan& plan);
-
 struct Measured {
   store::RunState state = store::RunState::complete;
   store::Result result;  // as the file has it
 };
-/// Looks at the nodes, claims the file, says what will be measured, measures it and reads it back. The file is this
-/// sweep's from the first to the last, or else an Error says whose it is.
+/// Locks the file, looks at the nodes, says what will be measured, measures it and reads it back. Throws Error if the
+/// file cannot be written or resumed there, or is in use by another sweep.
 Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputRequest& output, sweep::SweepRequest request,
                        const DoctorInSweep& look, sweep::ProgressLine& progress);
 

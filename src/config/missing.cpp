@@ -12,9 +12,11 @@ namespace {
 constexpr const char* derived_replicas = "it follows: ranks / (tensor_parallel x pipeline_parallel)";
 constexpr const char* no_context = "context parallelism is not supported; layout has tensor, pipeline and data ranks";
 constexpr const char* no_experts = "mixtures of experts are not supported; a model is dense";
+constexpr const char* no_zero_bubble =
+    "zero-bubble schedules are not supported; pipeline_schedule is 1f1b, gpipe or interleaved";
 constexpr const char* no_fp8 = "fp8 is not supported; precision is fp32, tf32, bf16 or fp16";
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 20> nowhere{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 22> nowhere{{
     {"data_parallel", derived_replicas},
     {"data_parallel_size", derived_replicas},
     {"data_parallel_degree", derived_replicas},
@@ -35,6 +37,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> nowhere{
     {"fp8_format", no_fp8},
     {"fp8_recipe", no_fp8},
     {"enable_fp8", no_fp8},
+    {"enable_zero_bubble", no_zero_bubble},
+    {"zero_bubble", no_zero_bubble},
 }};
 // All words that begin so.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> beginnings{

@@ -6,12 +6,12 @@
 #include <span>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
 #include "doctor/diagnosis.h"
 #include "doctor/recorded_facts.h"
-#include "store/owner.h"
 
 namespace harness::doctor {
 namespace {
@@ -142,7 +142,7 @@ store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge
     row.nodes = static_cast<std::int32_t>(line.nodes.size());
   }
   if (sweep.uses_gpus) add_cases(nodes, sweep, record.findings);
-  record.facts = write_facts({store::own_time(), tool_version(), nodes});
+  record.facts = write_facts({utc_text(), tool_version(), nodes});
   if (record.facts.size() > most_fact_bytes) record.facts.clear();
   return record;
 }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -13,13 +14,15 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "store/owner.h"
-#include "store/plain_file.h"
+#include "base/utf8.h"
+#include "store/lock.h"
 
 namespace harness::store {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t max_name_bytes = 255;
 
 [[noreturn]] void taken(const std::string& path) {
   fail("{} already exists: choose another name with -o, or give --force to replace it", path);
@@ -72,6 +75,22 @@ std::optional<Permissions> permissions_of(const std::string& path) {
 
 }  // namespace
 
+std::string directory_of(const std::string& path) {
+  const fs::path parent = fs::path(path).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+std::string beside(const std::string& path, const std::string& prefix, const std::string& end) {
+  const std::string name = fs::path(path).filename().string();
+  const std::size_t kept =
+      whole_characters(name, max_name_bytes - std::min(max_name_bytes, prefix.size() + end.size()));
+  return (fs::path(path).parent_path() / (prefix + name.substr(0, kept) + end)).string();
+}
+
+std::string temporary_name(const std::string& path) {
+  return beside(path, ".", own_ending());
+}
+
 AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), overwrite_(overwrite) {
   const fs::path name = fs::path(path).filename();
   if (name.empty() || name == "." || name == "..") fail("'{}' cannot be written: it names a directory", path);
@@ -90,7 +109,7 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), o
   }
   remove_left_behind(path);
   if (fs::exists(there)) present_ = permissions_of(path);
-  temporary_ = beside(path, ".", own_ending());
+  temporary_ = temporary_name(path);
 }
 
 AtomicFile::~AtomicFile() {

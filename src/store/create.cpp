@@ -1,16 +1,20 @@
-#include "store/create.h"
+#include <sys/statvfs.h>
+#include <unistd.h>
 
-#include <cmath>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "base/error.h"
+#include "base/units.h"
+#include "store/atomic_file.h"
 #include "store/columns.h"
-#include "store/imprint.h"
-#include "store/schema.h"
+#include "store/open_result.h"
+#include "store/result_file.h"
 #include "store/table.h"
 
 namespace harness::store {
@@ -97,8 +101,6 @@ void check_plan(const Result& plan) {
   }
 }
 
-}  // namespace
-
 void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& capacity) {
   check_plan(plan);
   file.set_attribute("/", "schema", std::string(schema_name));
@@ -112,7 +114,6 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
   hdf5::create_text(file, "/run/state", name_of(RunState::running), 16);
   Dataset sessions = file.create_dataset("/run/sessions", Element::of(Kind::int32), {}, nullptr);
   sessions.write(Element::of(Kind::int32), 0, 1, &plan.sessions);
-  create_imprint(file);
   write_attributes(file, plan);
   hdf5::create_text(file, "/run/config_yaml", plan.config_text);
   hdf5::create_text(file, "/run/argv", plan.argv);
@@ -135,6 +136,93 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
   create_matrix(file, "/losses", {blocks, steps}, {"block", "step"}, "1");
   create_matrix(file, "/rank_seconds", {blocks, steps, static_cast<std::uint64_t>(plan.ranks)},
                 {"block", "step", "rank"}, "s");
+}
+
+std::int64_t row_bytes(const ColumnList& columns, RowSpan rows = {}) {
+  return static_cast<std::int64_t>(format_for(columns, rows).element.bytes);
+}
+
+void create_whole(const AtomicFile& place, const Result& plan, const ResultCapacity& capacity) {
+  hdf5::File file = hdf5::File::create(place.temporary_path());
+  place.protect();
+  file.reserve(most_bytes(plan, capacity));
+  create_objects(file, plan, capacity);
+  file.flush(true);
+  const std::int64_t bytes = file.bytes();
+  file.close();
+  if (::truncate(place.temporary_path().c_str(), bytes) != 0) fail("its size cannot be set: {}", std::strerror(errno));
+}
+
+void write_blocks(ResultFile& file, const Result& whole) {
+  for (std::size_t i = 0; i < whole.blocks.size(); ++i) {
+    if (whole.blocks[i].status == BlockStatus::pending || i >= whole.step_seconds.size()) continue;
+    const int index = static_cast<int>(i);
+    if (i < whole.gpu.size()) file.write_gpu(index, whole.gpu[i]);
+    if (i < whole.conditions.size()) file.write_conditions(index, whole.conditions[i]);
+    file.write_block(index, whole.blocks[i], whole.step_seconds[i], whole.losses[i], whole.rank_seconds[i]);
+  }
+}
+
+}  // namespace
+
+std::int64_t most_bytes(const Result& plan, const ResultCapacity& capacity) {
+  // A row of texts whose lengths are not known yet, of what NCCL and cuBLASLt say, of objects and their attributes.
+  constexpr std::int64_t texts = 512, sayings = 1 << 16, objects = 1 << 20;
+  const auto blocks = static_cast<std::int64_t>(plan.blocks.size()),
+             cases = static_cast<std::int64_t>(plan.cases.size());
+  const std::int64_t steps = std::int64_t{plan.warmup_steps} + plan.steps, ranks = plan.ranks;
+  std::int64_t bytes = objects + blocks * steps * (2 + ranks) * 4;
+  bytes += blocks * row_bytes(block_columns().list());
+  bytes += blocks * row_bytes(gpu_columns().list());
+  bytes += blocks * row_bytes(conditions_columns().list());
+  bytes += capacity.intervals * row_bytes(interval_columns().list());
+  bytes += capacity.totals * row_bytes(total_columns().list());
+  bytes += cases * ranks * row_bytes(role_columns().list());
+  bytes += cases * ranks * row_bytes(split_columns().list());
+  bytes += cases * (sayings + texts * static_cast<std::int64_t>(plan.variables.size())) + ranks * texts;
+  bytes += capacity.warnings * static_cast<std::int64_t>(warning_bytes);
+  const auto findings = static_cast<std::int64_t>(plan.doctor.findings.size());
+  bytes += findings * row_bytes(finding_columns().list(), span_of(plan.doctor.findings));
+  return bytes + static_cast<std::int64_t>(plan.doctor.facts.size() + plan.config_text.size());
+}
+
+void require_space(const std::string& path, std::int64_t bytes) {
+  struct statvfs disk {};
+  if (::statvfs(directory_of(path).c_str(), &disk) != 0) return;
+  const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+  if (static_cast<double>(bytes) > free) {
+    fail("{} cannot be written: the result needs up to {} there, and the disk has {} left", path,
+         show_bytes(static_cast<double>(bytes)), show_bytes(free));
+  }
+}
+
+std::unique_ptr<ResultFile> ResultFile::create(const std::string& path, const Result& plan,
+                                               const ResultCapacity& capacity, bool overwrite) {
+  AtomicFile place(path, overwrite);
+  try {
+    create_whole(place, plan, capacity);
+  } catch (const Error& error) {
+    fail("cannot write {}: {}", path, error.what());
+  }
+  place.put_in_place();
+  return reopen(path);
+}
+
+void rewrite_result(const std::string& path, const Result& whole) {
+  AtomicFile place(path, true);
+  try {
+    create_whole(place, whole,
+                 {.intervals = static_cast<std::int64_t>(whole.timeline.size()),
+                  .totals = static_cast<std::int64_t>(whole.totals.size())});
+    const auto result = ResultFile::reopen(place.temporary_path());
+    result->add_timeline(whole.timeline);
+    result->add_totals(whole.totals);
+    write_blocks(*result, whole);
+    result->finish(whole.state);
+  } catch (const Error& error) {
+    fail("cannot write {}: {}", path, error.what());
+  }
+  place.put_in_place();
 }
 
 }  // namespace harness::store

@@ -1,5 +1,6 @@
 #include "store/hdf5_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -151,12 +152,29 @@ std::string File::text_attribute(const std::string& object, const std::string& n
   return text;
 }
 
+int File::descriptor() const {
+  void* descriptor = nullptr;
+  check(H5Fget_vfd_handle(handle_.id(), H5P_DEFAULT, &descriptor), "writing " + path_);
+  return *static_cast<int*>(descriptor);
+}
+
+void File::reserve(std::int64_t bytes) {
+  const int error = posix_fallocate(descriptor(), 0, bytes);
+  const bool cannot = error == EOPNOTSUPP || error == ENOSYS || error == ENODEV || error == EINVAL;
+  if (error != 0 && !cannot)
+    fail("{}; the result needs up to {} MiB there", std::strerror(error), (bytes + (1 << 20) - 1) >> 20);
+}
+
+std::int64_t File::bytes() const {
+  hsize_t bytes = 0;
+  check(H5Fget_filesize(handle_.id(), &bytes), "writing " + path_);
+  return static_cast<std::int64_t>(bytes);
+}
+
 void File::flush(bool to_disk) {
   check(H5Fflush(handle_.id(), H5F_SCOPE_GLOBAL), "writing " + path_);
   if (!to_disk) return;
-  void* descriptor = nullptr;
-  check(H5Fget_vfd_handle(handle_.id(), H5P_DEFAULT, &descriptor), "writing " + path_);
-  if (fdatasync(*static_cast<int*>(descriptor)) != 0 && errno != EINVAL) {  // EINVAL: not a thing that has a disk
+  if (fdatasync(descriptor()) != 0 && errno != EINVAL) {  // EINVAL: not a thing that has a disk
     fail("writing {} to disk failed: {}", path_, std::strerror(errno));
   }
 }

@@ -85,8 +85,6 @@ class File {
   static bool is_hdf5(const std::string& path);
   static File create(const std::string& path);  // must not exist
   static File open(const std::string& path, bool writable);
-  /// What messages call it from now on, where it is about to be renamed.
-  void call(const std::string& name) { path_ = name; }
 
   void create_group(const std::string& path);
   /// Contiguous, allocated at once, every element `fill` (nullptr: zeros; a fill
@@ -113,6 +111,10 @@ class File {
     return value;
   }
 
+  /// Allocates this much of the disk for a file that has just been created. Throws Error if the disk has less.
+  void reserve(std::int64_t bytes);
+  /// How much of what was reserved the objects take.
+  std::int64_t bytes() const;
   /// Everything written so far is with the operating system; with `to_disk` on the disk.
   void flush(bool to_disk);
   void close();
@@ -120,6 +122,7 @@ class File {
  private:
   File(Handle handle, std::string path, std::shared_ptr<Allowance> allowance = {})
       : handle_(std::move(handle)), path_(std::move(path)), allowance_(std::move(allowance)) {}
+  int descriptor() const;
   void write_attribute(const std::string& object, const std::string& name, const Element& element, const void* value);
   void read_attribute(const std::string& object, const std::string& name, const Element& element, void* value) const;
   Handle handle_;

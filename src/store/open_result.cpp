@@ -8,8 +8,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "store/imprint.h"
-#include "store/schema.h"
+#include "store/lock.h"
 
 namespace harness::store {
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "store/columns.h"
-#include "store/imprint.h"
+#include "store/lock.h"
 #include "store/open_result.h"
 #include "store/plausible.h"
 #include "store/result_file.h"
@@ -109,14 +109,14 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   if (file.contains("/node_facts")) result.doctor.facts = hdf5::read_text(file, "/node_facts");
 }
 
-Result read_open(const hdf5::File& file, const ReadOptions& options) {
+Result read_open(const hdf5::File& file, const std::string& path, const ReadOptions& options) {
   Result result;
   result.tool_version = file.text_attribute("/", "tool_version");
   result.created = file.text_attribute("/", "created");
   result.run_uuid = file.text_attribute("/", "run_uuid");
   read_attributes(file, result);
   result.state = read_state(file);
-  if (result.state == RunState::running) result.standing = standing_of(read_imprint(file));
+  if (result.state == RunState::running) result.standing = standing_of(path).text;
   const std::vector<char> sessions = file.dataset("/run/sessions", 0).read(Element::of(Kind::int32), 0, 1);
   std::memcpy(&result.sessions, sessions.data(), sizeof result.sessions);
   result.config_text = hdf5::read_text(file, "/run/config_yaml");
@@ -145,7 +145,7 @@ Result read_open(const hdf5::File& file, const ReadOptions& options) {
 Result read_result(const std::string& path, const ReadOptions& options) {
   const hdf5::File file = open_result(path, false);
   try {
-    return read_open(file, options);
+    return read_open(file, path, options);
   } catch (const Error& error) {
     fail("{} is damaged or was not written by harness: {}", path, error.what());
   } catch (const std::bad_alloc&) {

@@ -5,9 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "store/atomic_file.h"
 #include "store/columns.h"
-#include "store/create.h"
 #include "store/open_result.h"
 #include "store/table.h"
 
@@ -61,7 +59,7 @@ struct AppendTable : RowTable<Row> {
 
 class Hdf5ResultFile final : public ResultFile {
  public:
-  Hdf5ResultFile(const std::string& path, const std::string& name)
+  explicit Hdf5ResultFile(const std::string& path)
       : file_(open_result(path, true)),
         variables_(hdf5::read_texts(file_, "/run/variables")),
         blocks_(file_, "/blocks", block_columns()),
@@ -74,7 +72,6 @@ class Hdf5ResultFile final : public ResultFile {
         state_(file_.dataset("/run/state", 0)),
         timeline_(file_, "/timeline", interval_columns()),
         totals_(file_, "/timeline_totals", total_columns()) {
-    if (!name.empty()) file_.call(name);
     for (const auto& text : hdf5::read_texts(file_, "/run/warnings")) warnings_used_ += !text.empty();
   }
 
@@ -125,9 +122,10 @@ class Hdf5ResultFile final : public ResultFile {
     file_.flush(true);
   }
 
-  void set_sessions(int sessions) override {
+  void begin_session(int sessions) override {
     const std::int32_t value = sessions;
     sessions_.write(Element::of(Kind::int32), 0, 1, &value);
+    hdf5::write_text(state_, 0, name_of(RunState::running));
     file_.flush(true);
   }
 
@@ -167,24 +165,8 @@ class Hdf5ResultFile final : public ResultFile {
 
 }  // namespace
 
-std::unique_ptr<ResultFile> ResultFile::create(const std::string& path, const Result& plan,
-                                               const ResultCapacity& capacity, bool overwrite) {
-  AtomicFile place(path, overwrite);
-  try {
-    hdf5::File file = hdf5::File::create(place.temporary_path());
-    place.protect();
-    create_objects(file, plan, capacity);
-    file.flush(true);
-    file.close();
-  } catch (const Error& error) {
-    fail("cannot write {}: {}", path, error.what());
-  }
-  place.put_in_place();
-  return reopen(path);
-}
-
-std::unique_ptr<ResultFile> ResultFile::reopen(const std::string& path, const std::string& name) {
-  return std::make_unique<Hdf5ResultFile>(path, name);
+std::unique_ptr<ResultFile> ResultFile::reopen(const std::string& path) {
+  return std::make_unique<Hdf5ResultFile>(path);
 }
 
 }  // namespace harness::store

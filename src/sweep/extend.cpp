@@ -7,7 +7,6 @@
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "store/result_file.h"
-#include "store/rewrite.h"
 #include "sweep/planned_result.h"
 #include "sweep/resumable.h"
 

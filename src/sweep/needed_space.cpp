@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "store/space.h"
+#include "store/result_file.h"
 #include "sweep/decide.h"
 #include "sweep/planned_result.h"
 
@@ -16,12 +16,11 @@ constexpr std::int64_t most_intervals = 20'000'000;
 
 }  // namespace
 
-std::int64_t needed_space(const plan::Plan& plan, const store::DoctorRecord& doctor) {
+std::int64_t needed_space(const plan::Plan& plan) {
   // An operation may be several kernels, and so several intervals.
   constexpr std::int64_t intervals_of_operation = 2;
   const bool all_ranks = plan.experiment.measure.timeline == config::Timelines::all;
   store::Result result = planned_result(plan);
-  result.doctor = doctor;
   if (plan.experiment.measure.auto_steps) result.steps = most_auto_steps;
   store::ResultCapacity capacity;
   for (const plan::PlannedCase& planned : plan.cases) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analysis/blocks.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/median.h"
 #include "sweep/resumable.h"
@@ -90,29 +91,31 @@ void Recorder::warn(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) warn(text);
 }
 
-void Recorder::create_file(store::ResultPlace& place, const std::string& command) {
+void Recorder::create_file(const store::Lock& lock, const std::string& command, bool overwrite) {
   result_.argv = command;
-  result_.created = store::own_time();
+  result_.created = utc_text();
   result_.run_uuid = new_uuid();
   store::ResultCapacity capacity;
   capacity.intervals = static_cast<std::int64_t>(result_.timeline.size());
   capacity.totals = static_cast<std::int64_t>(result_.totals.size());
-  place_ = &place;
-  file_ = place.create(result_, capacity);
+  lock.require();
+  lock_ = &lock;
+  file_ = store::ResultFile::create(lock.path(), result_, capacity, overwrite);
   file_->add_timeline(result_.timeline);
   file_->add_totals(result_.totals);
 }
 
-bool Recorder::resume_file(store::ResultPlace& place) {
-  store::Result earlier = store::read_result(place.path(), {.rank_seconds = false, .timeline = false});
-  require_same_programs(earlier, result_, place.path());
+bool Recorder::resume_file(const store::Lock& lock) {
+  store::Result earlier = store::read_result(lock.path(), {.rank_seconds = false, .timeline = false});
+  require_same_programs(earlier, result_, lock.path());
   const bool changed = earlier.identity != result_.identity;
   result_ = std::move(earlier);
   session_ = result_.sessions;
   result_.sessions = session_ + 1;
-  place_ = &place;
-  file_ = place.resume();
-  file_->set_sessions(result_.sessions);
+  lock.require();
+  lock_ = &lock;
+  file_ = store::ResultFile::reopen(lock.path());
+  file_->begin_session(result_.sessions);
   for (const analysis::FinishedBlock& block : analysis::finished_blocks(result_)) {
     states_[block.case_index].set_up_s = result_.blocks[block.index].setup_s;
     states_[block.case_index].step_s = block.seconds;
@@ -124,11 +127,8 @@ bool Recorder::resume_file(store::ResultPlace& place) {
   return changed;
 }
 
-void Recorder::require_place() {
-  if (place_ == nullptr || place_->is_mine()) return;
-  file_->finish(store::RunState::partial);
-  file_.reset();
-  place_->give_up();
+void Recorder::require_lock() {
+  lock_->require();
 }
 
 void Recorder::write_case(std::size_t case_index) {
@@ -166,6 +166,7 @@ double Recorder::write_block(std::size_t block_index, const job::BlockOutcome& o
   store::ResultBlock& block = result_.blocks[block_index];
   const std::size_t case_index = block.case_index;
   const std::size_t steps = result_.first_timed_step() + result_.steps;
+  require_lock();  // also here, because a block may take long
   const BlockRows rows = fill_block(block, outcome, steps, result_.rank_count());
   block.session = session_;
   for (const job::Samples& s : outcome.samples) warn(s.warnings);

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "job/job.h"
+#include "store/lock.h"
 #include "store/result_file.h"
-#include "store/result_place.h"
 
 namespace harness::sweep {
 
@@ -35,15 +35,15 @@ class Recorder {
   void warn(const std::string& text);
   void warn(const std::vector<std::string>& texts);
 
-  /// Throws Error like ResultPlace::create().
-  void create_file(store::ResultPlace& place, const std::string& command);
+  /// Throws Error like ResultFile::create(). The lock must outlive the recorder.
+  void create_file(const store::Lock& lock, const std::string& command, bool overwrite);
   /// Continues a file that create_file() made in an earlier session. Throws Error if it is complete, or if its
   /// configuration, ranks or programs differ. Facts stay those of the first session. An interrupted round is to be
   /// measured again as a whole, because its blocks must share an allocation: in memory none of it is measured, while
   /// the file keeps what it has until there is better. Returns whether the libraries or the machine have changed since.
-  bool resume_file(store::ResultPlace& place);
-  /// Throws Error if another sweep has taken over; what this one measured is then closed and kept.
-  void require_place();
+  bool resume_file(const store::Lock& lock);
+  /// Throws Error if another sweep has taken the file over, in which nothing more is then written.
+  void require_lock();
 
   /// The case is not run, although it was planned: it does not fit.
   void refuse(std::size_t case_index, const std::string& reason);
@@ -68,7 +68,7 @@ class Recorder {
 
   store::Result result_;
   std::vector<CaseState> states_;
-  store::ResultPlace* place_ = nullptr;  // once there is a file
+  const store::Lock* lock_ = nullptr;  // of file_, once there is one
   std::unique_ptr<store::ResultFile> file_;
   int session_ = 0;
 };

@@ -173,7 +173,7 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
       progress.skip();
       continue;
     }
-    recorder.require_place();
+    recorder.require_lock();
     const double start_s = job.clock().seconds();
     const job::BlockOutcome outcome = run_block(job, plan, defaults, recorder, rest, process_underway);
     if (outcome.stopped) {

@@ -67,7 +67,7 @@ bool prepare_blocks(job::Job& job, const plan::Plan& plan, const Machine& machin
 
 }  // namespace
 
-store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& place, const SweepRequest& request,
+store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, const SweepRequest& request,
                           ProgressLine& progress) {
   const double start_s = job.clock().seconds();
   const config::BackendKind backend = plan.experiment.backend;
@@ -92,7 +92,7 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& pl
   Peaks peaks = machine.peaks;
   bool interrupted = false;
   if (request.resume) {
-    if (recorder.resume_file(place)) {
+    if (recorder.resume_file(output.lock)) {
       progress.say(
           "warning: the library versions or the machine have changed since the file was created; rounds are compared "
           "only within a session");
@@ -118,8 +118,9 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& pl
           "the workers ran under `{}`, so their times cannot be compared with others; measure again without --wrap",
           request.wrap));
     }
-    recorder.create_file(place, request.command);
+    recorder.create_file(output.lock, request.command, output.overwrite);
   }
+  output.has_result = true;
   std::optional<double> end_s;
   const config::Measure& measure = plan.experiment.measure;
   if (!measure.looks.empty() && measure.time_budget_s > 0) end_s = start_s + measure.time_budget_s;

@@ -5,8 +5,8 @@
 
 #include "job/job.h"
 #include "plan/plan.h"
+#include "store/lock.h"
 #include "store/result.h"
-#include "store/result_place.h"
 #include "sweep/progress.h"
 
 namespace harness::sweep {
@@ -18,10 +18,17 @@ struct SweepRequest {
   store::DoctorRecord doctor = {};  // of the nodes, before anything else
 };
 
+/// Where a sweep writes.
+struct SweepOutput {
+  const store::Lock& lock;
+  bool overwrite = false;
+  bool has_result = false;  // set by run_sweep() once the file there is this sweep's
+};
+
 /// One sweep on rank 0, from a prepared plan to a finished result file in its place: probe, tune, observe, record
 /// timelines, run rounds. Returns the state of the file. Throws Error if nothing can be measured, or if another sweep
-/// takes the place over.
-store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& place, const SweepRequest& request,
+/// takes the file over.
+store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, const SweepRequest& request,
                           ProgressLine& progress);
 
 }  // namespace harness::sweep

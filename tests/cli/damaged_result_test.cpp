@@ -191,11 +191,10 @@ TEST_F(DamagedResult, WholeItAnswersEverything) {
 }
 
 TEST_F(DamagedResult, ValuesThatNoResultHas) {
-  expect_answers_to(
-      test::damaged_values(whole_, {"/step_seconds", "/losses", "/rank_seconds", "/run/sessions", "/run/state",
-                                    "/run/config_yaml", "/run/argv", "/run/overrides", "/run/variables",
-                                    "/run/warnings", "/node_facts", "/run/owner", "/run/token", "/run/sign_of_life"}),
-      drawn);
+  expect_answers_to(test::damaged_values(whole_, {"/step_seconds", "/losses", "/rank_seconds", "/run/sessions",
+                                                  "/run/state", "/run/config_yaml", "/run/argv", "/run/overrides",
+                                                  "/run/variables", "/run/warnings", "/node_facts"}),
+                    drawn);
 }
 
 TEST_F(DamagedResult, AttributesThatNoResultHas) {

@@ -56,17 +56,17 @@ TEST_P(LeftBehind, IsRemovedOnceItsWriterIsGone) {
 TEST(AtomicFile, LeavesTheFilesOfOthersAlone) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "a.h5";
-  OtherProcess elsewhere({{"HARNESS_TEST_BOOT_ID", "another"}}, interrupted, path);
   OtherProcess of_another_file({}, interrupted, folder / "b.h5");
-  const std::filesystem::path first = elsewhere.line(), second = of_another_file.line();
-  elsewhere.end();
+  const std::filesystem::path second = of_another_file.line();
   of_another_file.end();
+  const std::string first = ".a.h5.00000000-1-1-abcdef01.tmp";
+  folder.write(first, "of another boot");
   folder.write(".a.h5.notes.tmp", "mine");
   folder.write(".a.h5.tmp", "mine");
   folder.write("a.h5.1-2-3-4.tmp", "mine");
   { const AtomicFile file(path, true); }
-  EXPECT_THAT(names_in(folder.path()), UnorderedElementsAre(first.filename(), second.filename(), ".a.h5.notes.tmp",
-                                                            ".a.h5.tmp", "a.h5.1-2-3-4.tmp"));
+  EXPECT_THAT(names_in(folder.path()),
+              UnorderedElementsAre(first, second.filename(), ".a.h5.notes.tmp", ".a.h5.tmp", "a.h5.1-2-3-4.tmp"));
 }
 
 }  // namespace

@@ -75,10 +75,9 @@ TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
     }
   });
   for (const Column& attribute : run_attributes().list()) expect_named(attribute.name);
-  for (const char* name :
-       {"schema",       "schema_version", "tool_version",  "created",   "run_uuid",      "state", "sessions",
-        "config_yaml",  "argv",           "overrides",     "variables", "warnings",      "owner", "token",
-        "sign_of_life", "/node_facts",    "/step_seconds", "/losses",   "/rank_seconds", "units", "DIMENSION_LABELS"}) {
+  for (const char* name : {"schema", "schema_version", "tool_version", "created", "run_uuid", "state", "sessions",
+                           "config_yaml", "argv", "overrides", "variables", "warnings", "/node_facts", "/step_seconds",
+                           "/losses", "/rank_seconds", "units", "DIMENSION_LABELS"}) {
     expect_named(name);
   }
   EXPECT_GT(named, 80);

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "sample.h"
 #include "store/hdf5_file.h"
-#include "store/schema.h"
+#include "store/open_result.h"
 #include "support/errors.h"
 #include "support/temporary_folder.h"
 

@@ -122,12 +122,4 @@ int OtherProcess::end() {
   return status;
 }
 
-Elsewhere::Elsewhere(const std::string& boot) {
-  setenv("HARNESS_TEST_BOOT_ID", boot.c_str(), 1);
-}
-
-Elsewhere::~Elsewhere() {
-  unsetenv("HARNESS_TEST_BOOT_ID");
-}
-
 }  // namespace harness::store

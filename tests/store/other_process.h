@@ -48,13 +48,4 @@ class OtherProcess {
   int to_ = -1, from_ = -1;
 };
 
-/// Lets this process, too, be elsewhere while it lives.
-class Elsewhere {
- public:
-  explicit Elsewhere(const std::string& boot);
-  ~Elsewhere();
-  Elsewhere(const Elsewhere&) = delete;
-  Elsewhere& operator=(const Elsewhere&) = delete;
-};
-
 }  // namespace harness::store

@@ -7,8 +7,6 @@
 
 #include "sample.h"
 #include "store/atomic_file.h"
-#include "store/result_place.h"
-#include "store/rewrite.h"
 #include "support/temporary_folder.h"
 
 namespace harness::store {
@@ -41,18 +39,9 @@ class KeptPermissions : public ::testing::TestWithParam<mode_t> {
 };
 
 TEST_P(KeptPermissions, StayAsTheyAre) {
-  const auto take = [&](ResultPlace::Purpose purpose) {
-    return ResultPlace::take(path_, purpose, 0, [](const auto&) {});
-  };
   give_away();
-  const auto replacing = take(ResultPlace::Purpose::replace);
-  replacing->create(sample_plan(), {})->finish(RunState::partial);
+  ResultFile::create(path_, sample_plan(), {}, true)->finish(RunState::partial);
   expect_kept("--force");
-  replacing->release();
-  const auto resumed = take(ResultPlace::Purpose::resume);
-  resumed->resume()->finish(RunState::partial);
-  expect_kept("--resume");
-  resumed->release();
   rewrite_result(path_, read_result(path_));
   expect_kept("more rounds");
   AtomicFile page(path_, true);

@@ -163,7 +163,7 @@ TEST_F(ResultFileTest, WarningsSessionsAndStateAreRewritten) {
   file->add_warning("second");
   file->add_warning("third");
   file->add_warning("fourth");
-  file->set_sessions(3);
+  file->begin_session(3);
   file->finish(RunState::partial);
   const Result got = read_result(path_);
   ASSERT_EQ(got.warnings.size(), 3u);
@@ -195,7 +195,7 @@ TEST_F(ResultFileTest, NothingButRawDataIsWrittenAfterCreation) {
   file->add_totals({{0, 1, "matmul", "compute", 0.5, 7}});
   file->write_case(0, plan_.cases[0]);
   file->add_warning("x");
-  file->set_sessions(2);
+  file->begin_session(2);
   file->finish(RunState::complete);
   const std::string after = bytes();
   ASSERT_EQ(before.size(), after.size());

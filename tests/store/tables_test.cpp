@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "result_file_fixture.h"
-#include "store/rewrite.h"
 
 namespace harness::store {
 namespace {

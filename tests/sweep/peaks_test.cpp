@@ -178,30 +178,25 @@ TEST(Peaks, TheFileHoldsTheBestOfAllSessions) {
   };
   const auto in_file = [&] { return store::read_result(path).cases[0].peak_flops_per_rank; };
 
-  using Purpose = store::ResultPlace::Purpose;
-  const auto take = [&](Purpose purpose) { return store::ResultPlace::take(path, purpose, 0, [](const auto&) {}); };
-  const auto created = take(Purpose::create);
+  const auto lock = store::Lock::take(path);
   Recorder first(result);
   raise_peaks(first, plan, measured(10e9));
-  first.create_file(*created, "");
+  first.create_file(*lock, "", false);
   EXPECT_EQ(in_file(), 10e9);
   raise_peaks(first, plan, measured(30e9));
   EXPECT_EQ(in_file(), 30e9);
   raise_peaks(first, plan, measured(20e9));
   EXPECT_EQ(in_file(), 30e9);
   first.finish(true);
-  created->release();
 
-  const auto resumed = take(Purpose::resume);
   Recorder second(result);
   raise_peaks(second, plan, measured(5e9));
-  second.resume_file(*resumed);
+  second.resume_file(*lock);
   raise_peaks(second, plan, measured(20e9));
   EXPECT_EQ(in_file(), 30e9);
   raise_peaks(second, plan, measured(40e9));
   EXPECT_EQ(in_file(), 40e9);
   second.finish(true);
-  resumed->release();
 }
 
 }  // namespace

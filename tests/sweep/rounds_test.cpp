@@ -12,7 +12,7 @@
 #include "analysis/summary.h"
 #include "base/random.h"
 #include "plan/prepare.h"
-#include "store/result_place.h"
+#include "store/lock.h"
 #include "support/played_job.h"
 #include "support/temporary_folder.h"
 #include "sweep/planned_result.h"
@@ -93,16 +93,14 @@ class Rounds : public ::testing::Test {
     Machine machine;
     machine.places = job_.places();
     Recorder recorder(planned_result(plan));
-    const auto purpose = resume ? store::ResultPlace::Purpose::resume : store::ResultPlace::Purpose::create;
-    const auto place = store::ResultPlace::take(path_, purpose, 1 << 20, [](const std::string&) {});
+    const auto lock = store::Lock::take(path_);
     if (resume) {
-      recorder.resume_file(*place);
+      recorder.resume_file(*lock);
     } else {
       EXPECT_FALSE(record_timelines(job_, plan, {}, machine, recorder, progress));
-      recorder.create_file(*place, "harness sweep");
+      recorder.create_file(*lock, "harness sweep", false);
     }
     recorder.finish(run_rounds(job_, plan, {}, recorder, progress, {}));
-    place->release();
     said_ = err.str();
     return job_.measured.empty() ? -1 : file().blocks[static_cast<std::size_t>(job_.measured.front())].round;
   }
