@@ -106,7 +106,10 @@ void Recorder::create_file(const store::Lock& lock, const std::string& command, 
 }
 
 bool Recorder::resume_file(const store::Lock& lock) {
-  store::Result earlier = store::read_result(lock.path(), {.rank_seconds = false, .timeline = false});
+  store::Result earlier = store::read_result(lock.path());  // all of it: nothing is written into a damaged file
+  earlier.rank_seconds = {};
+  earlier.timeline = {};
+  earlier.totals = {};
   require_same_programs(earlier, result_, lock.path());
   const bool changed = earlier.identity != result_.identity;
   result_ = std::move(earlier);

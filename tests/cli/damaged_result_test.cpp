@@ -1,19 +1,24 @@
 // A result file that anybody can have damaged: whatever a reader is asked for, it answers or says what is wrong, soon
-// and in little memory, and never crashes. A drawn part of all damages; HARNESS_SOAK=1 takes all.
+// and in little memory, and never crashes; `sweep --resume` loses nothing of it. A few damages and verbs, drawn by the
+// file's bytes, so that another file has another draw; HARNESS_SOAK=1 takes all.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <fstream>
+#include <optional>
 #include <random>
+#include <span>
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
 #endif
 
+#include "analysis/blocks.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/one_sweep.h"
@@ -22,6 +27,7 @@
 #include "damaged_result.h"
 #include "readers_fixture.h"
 #include "report/full_result.h"
+#include "support/files.h"
 #include "support/played_job.h"
 #include "support/soak.h"
 #include "sweep/planned_result.h"
@@ -101,6 +107,7 @@ class DamagedResult : public Readers {
   void SetUp() override {
     test::samples::write_result(whole_, with_every_table());
     ASSERT_NO_THROW(store::read_result(whole_));
+    draw_.seed(fnv1a(test::text_of(whole_)));
     if (!test::sanitized) {
       getrlimit(RLIMIT_AS, &before_);
       rlimit limit = before_;
@@ -135,8 +142,8 @@ class DamagedResult : public Readers {
     }
   }
 
-  // Every verb that reads a result.
-  void expect_answers(const std::string& path, const std::string& what) {
+  // Every verb that reads a result; two of them, where not all are wanted.
+  void expect_answers(const std::string& path, const std::string& what, bool all = test::soaking()) {
     expect_sane({"show", path}, what);
     try_next(what + "; read_result");
     try {
@@ -144,28 +151,37 @@ class DamagedResult : public Readers {
     } catch (const Error&) {
       return;  // what show said; the others read no more than this
     }
-    for (const char* format : {"json", "csv", "long-csv", "md"}) {
-      expect_sane({"show", path, "--format", format}, what);
+    std::vector<std::vector<std::string>> verbs;
+    for (const char* format : {"json", "csv", "long-csv", "md"}) verbs.push_back({"show", path, "--format", format});
+    for (const char* format : {"text", "json"}) verbs.push_back({"show", path, "--breakdown", "--format", format});
+    for (const char* format : {"html", "md"}) verbs.push_back({"report", path, "-o", "-", "--format", format});
+    for (const char* format : {"harness", "env", "megatron", "deepspeed", "torchtitan", "pytorch"})
+      verbs.push_back({"export", path, "--format", format});
+    verbs.push_back({"trace", path, "-o", "-"});
+    verbs.push_back({"compare", whole_, path});
+    verbs.push_back({"compare", path, whole_, "--format", "json"});
+    verbs.push_back({"compare", whole_, path, "--reproduce"});
+    verbs.push_back({"compare", whole_, path, "--history"});
+    verbs.push_back({"show", whole_, path});
+    verbs.push_back({"plan", configuration_, "--like", path});
+    if (!all) {
+      std::ranges::shuffle(verbs, draw_);
+      verbs.resize(2);
     }
-    for (const char* format : {"text", "json"}) expect_sane({"show", path, "--breakdown", "--format", format}, what);
-    for (const char* format : {"html", "md"}) expect_sane({"report", path, "-o", "-", "--format", format}, what);
-    for (const char* format : {"harness", "env", "megatron", "deepspeed", "torchtitan", "pytorch"}) {
-      expect_sane({"export", path, "--format", format}, what);
-    }
-    expect_sane({"trace", path, "-o", "-"}, what);
-    expect_sane({"compare", whole_, path}, what);
-    expect_sane({"compare", path, whole_, "--format", "json"}, what);
-    expect_sane({"compare", whole_, path, "--reproduce"}, what);
-    expect_sane({"compare", whole_, path, "--history"}, what);
-    expect_sane({"show", whole_, path}, what);
-    expect_sane({"plan", configuration_, "--like", path}, what);
+    for (const auto& verb : verbs) expect_sane(verb, what);
   }
 
-  void expect_answers_to(const std::vector<test::Damage>& damages, int share) {
-    std::mt19937 draw(20261126);
+  // As many as there is time for, or all.
+  std::vector<test::Damage> drawn(std::vector<test::Damage> damages, std::size_t usual, std::size_t with_sanitizers) {
+    if (test::soaking()) return damages;
+    std::ranges::shuffle(damages, draw_);
+    damages.resize(std::min(damages.size(), test::sanitized ? with_sanitizers : usual));
+    return damages;
+  }
+
+  void expect_answers_to(const std::vector<test::Damage>& damages) {
     const std::string copy = folder_ / "damaged.h5";
-    for (const test::Damage& damage : damages) {
-      if (!test::soaking() && draw() % static_cast<unsigned>(share) != 0) continue;
+    for (const test::Damage& damage : drawn(damages, 40, 5)) {
       std::filesystem::copy_file(whole_, copy, std::filesystem::copy_options::overwrite_existing);
       damage.apply(copy);
       expect_answers(copy, damage.what);
@@ -178,33 +194,31 @@ class DamagedResult : public Readers {
       folder_.write("c.yaml",
                     "name: x\nbackend: cpu\nmodel: {layers: 2, hidden: 64, heads: 4, vocab: 256, sequence: 32}\n"
                     "baseline: {global_batch_size: 16, micro_batch_size: 1}\nsweep: {micro_batch_size: [2]}\n");
+  std::mt19937_64 draw_;
   rlimit before_{};
 };
-
-constexpr int drawn = test::sanitized ? 200 : 80;  // one of so many
 
 TEST_F(DamagedResult, WholeItAnswersEverything) {
   for (const char* format : {"text", "json"}) {
     EXPECT_EQ(say({"show", whole_, "--breakdown", "--format", format}).err, "");
   }
-  expect_answers(whole_, "nothing");
+  expect_answers(whole_, "nothing", true);
 }
 
 TEST_F(DamagedResult, ValuesThatNoResultHas) {
-  expect_answers_to(test::damaged_values(whole_, {"/step_seconds", "/losses", "/rank_seconds", "/run/sessions",
-                                                  "/run/state", "/run/config_yaml", "/run/argv", "/run/overrides",
-                                                  "/run/variables", "/run/warnings", "/node_facts"}),
-                    drawn);
+  expect_answers_to(test::damaged_values(
+      whole_, {"/step_seconds", "/losses", "/rank_seconds", "/run/sessions", "/run/state", "/run/config_yaml",
+               "/run/argv", "/run/overrides", "/run/variables", "/run/warnings", "/node_facts"}));
 }
 
 TEST_F(DamagedResult, AttributesThatNoResultHas) {
-  expect_answers_to(test::damaged_attributes(), drawn / 4);
+  expect_answers_to(test::damaged_attributes());
 }
 
 TEST_F(DamagedResult, TypesThatNoTableHas) {
   const std::vector<test::Damage> damages = test::damaged_types(whole_);
   EXPECT_GT(damages.size(), 5000u);
-  expect_answers_to(damages, 2 * drawn);
+  expect_answers_to(damages);
 }
 
 // A table of zeros that no disk holds.
@@ -281,44 +295,87 @@ class DamagedResume : public DamagedResult {
     said = out.str() + err.str();
     return code;
   }
-};
 
-// --resume writes: into a file whose types or numbers lie, it writes nothing, or what it should.
-TEST_F(DamagedResume, IsRefusedOrGoesOn) {
-  const std::string part = folder_ / "part.h5";
-  {
+  // A sweep that was stopped in its second round.
+  void write_part(const std::string& path) {
     const FailingJob job(1);
     const plan::Plan plan = plan_sweep(job, config::load_experiment(configuration_), {}, plan::Processes::as_needed);
     const store::Result planned = sweep::planned_result(plan);
-    const auto file = store::ResultFile::create(part, planned, {.intervals = 4, .totals = 4}, true);
-    store::ResultBlock failed = planned.blocks.at(0);
-    failed.status = store::BlockStatus::failed;
-    failed.session = 0;
-    file->write_block(0, failed, {}, {}, {});
+    const auto file = store::ResultFile::create(path, planned, {.intervals = 4, .totals = 4}, true);
+    const auto steps = static_cast<std::size_t>(planned.warmup_steps + planned.steps);
+    for (std::size_t i = 0; i < planned.blocks.size() && planned.blocks[i].round < 2; ++i) {
+      store::ResultBlock block = planned.blocks[i];
+      if (block.round == 1 && block.position > 0) break;
+      block.status = store::BlockStatus::ok;
+      block.session = 0;
+      const std::vector<float> seconds(steps, 0.5F + static_cast<float>(i)), of_ranks(steps * 2, 0.5F);
+      file->write_block(static_cast<int>(i), block, seconds, seconds, of_ranks);
+    }
     file->finish(store::RunState::partial);
   }
+
+  static std::optional<store::Result> read(const std::string& path) {
+    try {
+      return store::read_result(path);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  // What could be read can be read, with all blocks of whole rounds; what could not is as it was.
+  static void expect_nothing_lost(const std::optional<store::Result>& before, const std::string& bytes_before,
+                                  const std::string& path) {
+    if (!before) {
+      EXPECT_TRUE(test::text_of(path) == bytes_before) << "a file that cannot be read was written to";
+      return;
+    }
+    const auto after = read(path);
+    ASSERT_TRUE(after) << "the file cannot be read any more";
+    const std::int32_t open_round = analysis::first_open_round(*before);
+    ASSERT_GE(after->blocks.size(), before->blocks.size());
+    for (std::size_t i = 0; i < before->blocks.size(); ++i) {
+      if (before->blocks[i].status != store::BlockStatus::ok || before->blocks[i].round >= open_round) continue;
+      EXPECT_EQ(after->blocks[i].status, store::BlockStatus::ok) << "block " << i;
+      const auto bytes_of = [&](const auto& matrix) { return std::as_bytes(std::span(matrix[i])); };
+      EXPECT_TRUE(std::ranges::equal(bytes_of(before->step_seconds), bytes_of(after->step_seconds))) << "block " << i;
+      EXPECT_TRUE(std::ranges::equal(bytes_of(before->rank_seconds), bytes_of(after->rank_seconds))) << "block " << i;
+    }
+  }
+};
+
+// --resume writes: into a file whose types or numbers lie, it writes nothing, or what it should.
+TEST_F(DamagedResume, IsRefusedOrGoesOnAndLosesNothing) {
+  const std::string part = folder_ / "part.h5";
+  write_part(part);
   std::string said;
   SweepOptions resume;
   resume.resume = true;
   resume.output = folder_ / "resumed.h5";
-  std::vector<test::Damage> damages = test::damaged_types(part);
+  std::vector<test::Damage> damages{{"nothing", [](const std::string&) {}}};
   for (const auto& more :
-       {test::damaged_values(part, {"/run/sessions", "/run/state", "/run/variables"}), test::damaged_attributes()}) {
+       {drawn(test::damaged_types(part), 20, 4),
+        drawn(test::damaged_values(part, {"/run/sessions", "/run/state", "/run/variables", "/step_seconds"}), 20, 4),
+        drawn(test::damaged_attributes(), 10, 2)}) {
     damages.insert(damages.end(), more.begin(), more.end());
   }
-  std::mt19937 draw(20261126);
   int refused = 0, resumed = 0;
   for (const test::Damage& damage : damages) {
-    if (!test::soaking() && draw() % (4 * drawn) != 0) continue;
+    SCOPED_TRACE(damage.what);
     std::filesystem::copy_file(part, resume.output, std::filesystem::copy_options::overwrite_existing);
     damage.apply(resume.output);
+    const auto before = read(resume.output);
+    const std::string bytes = test::text_of(resume.output);
     try_next(damage.what + "; sweep --resume");
     ++(sweep_on(3, resume, said) == 1 ? refused : resumed);
+    expect_nothing_lost(before, bytes, resume.output);
+    EXPECT_FALSE(std::filesystem::exists(resume.output + ".lock"));
+    if (damage.what == "nothing") {
+      EXPECT_EQ(resumed, 1) << said;
+    }
     expect_answers(resume.output, damage.what + ", resumed");
     if (HasFailure()) return;
   }
   EXPECT_GT(refused, 0);
-  EXPECT_GT(resumed, 0) << said;
 }
 
 }  // namespace

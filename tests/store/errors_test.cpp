@@ -142,6 +142,25 @@ TEST_F(StoreErrors, ADiskThatFillsUpDuringCreationLeavesNothing) {
   EXPECT_EQ(create(path_), "");  // nothing is left in the way
 }
 
+TEST_F(StoreErrors, TooLittleSpaceIsNamedWithTheAmount) {
+  const FileSizeLimit limit(100000);
+  EXPECT_THAT(create(path_), HasSubstr("File too large; the result needs up to 2 MiB there"));
+  EXPECT_THAT(test::error_of([&] { require_space(path_, std::int64_t{1} << 62); }),
+              HasSubstr(path_ + " cannot be written: the result needs up to 4.00 EiB there, and the disk has "));
+  EXPECT_EQ(test::error_of([&] { require_space(path_, 1); }), "");
+}
+
+TEST_F(StoreErrors, TheSpaceThatIsAskedForIsEnough) {
+  for (const int rounds : {1, 40}) {
+    const Result plan = sample_plan(16, rounds);
+    const ResultCapacity capacity{.intervals = 5000, .totals = 300};
+    ResultFile::create(path_, plan, capacity, true).reset();
+    const auto bytes = static_cast<std::int64_t>(fs::file_size(path_));
+    EXPECT_GE(most_bytes(plan, capacity), bytes);
+    EXPECT_LE(most_bytes(plan, capacity), bytes + (3 << 20));
+  }
+}
+
 // The HDF5 library's own clean-up at exit stumbled over what a failed creation left behind.
 TEST_F(StoreErrors, AFailureLetsTheProgramEndInOrder) {
   for (const rlim_t bytes : {100, 5000, 20000, 100000}) {
