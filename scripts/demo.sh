@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the program, unless `make` built it already, and sweeps real training steps on this machine. The build of its
 # own (preset demo) has the cpu backend only, and compiles each room as one file: a few minutes on two cores.
-# usage: scripts/demo.sh CONFIG RANKS      environment: PRESET=NAME (another build of its own)
+# usage: scripts/demo.sh CONFIG RANKS [OPTION...]      environment: PRESET=NAME (another build of its own)
 set -eu
 cd "$(dirname "$0")/.."
 preset=${PRESET:-demo}
@@ -9,7 +9,10 @@ preset=${PRESET:-demo}
 scripts/build.sh "$preset"
 [ -z "${PRESET:-}" ] || export HARNESS_BINARY="$PWD/build/$preset/bin/harness"  # ./harness looks for no other
 . scripts/mpi_root.sh
-set -- mpirun $oversubscribe -np "$2" ./harness sweep "$1"
+config=$1 ranks=$2
+shift 2
+# shellcheck disable=SC2086
+set -- mpirun $oversubscribe -np "$ranks" ./harness sweep "$config" "$@"
 echo "demo: $*" >&2
 code=0
 "$@" || code=$?
