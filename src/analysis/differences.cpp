@@ -66,7 +66,6 @@ std::string model_of(const store::Result& r) {
   return config::in_words(r.model);
 }
 
-// Files of earlier versions knew gpt alone.
 std::string workload_of(const store::Result& r) {
   const store::ResultCase* baseline = r.baseline();
   const std::string_view workload = baseline == nullptr ? "" : r.setting(*baseline, "workload");

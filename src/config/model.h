@@ -64,7 +64,7 @@ struct ModelKey {
   const char* name;
   const char* help;          // one line, for people
   const char* otherwise;     // what holds without it, for people
-  bool first_models = true;  // one of those that every model must say; older result files have no others
+  bool first_models = true;  // one of those that every model must say
 };
 
 /// Calls each(key, value) for all of the model but its name, in the order in which people meet them. Whoever reads,

@@ -31,7 +31,7 @@ std::string backend_line(const store::Result& result) {
 
 namespace {
 
-// The workload of the baseline: files of earlier versions knew gpt alone.
+// The workload of the baseline.
 std::string workload_of(const store::Result& result) {
   const std::string_view workload = result.cases.empty() ? "" : result.setting(result.cases[0], "workload");
   return workload.empty() ? "gpt" : std::string(workload);

@@ -127,7 +127,7 @@ std::string scaling_words(const store::Result& result, const SortedChanges& foun
   for (const analysis::CaseSummary* row : found.scaling) {
     const int ranks = result.at(*row).ranks;
     if (baseline == nullptr || ranks <= 0 || baseline->ranks <= 0 || !(row->effect->ratio > 0)) continue;
-    if (ranks == baseline->ranks) continue;  // in older files: the baseline under another name
+    if (ranks == baseline->ranks) continue;  // the baseline under another name
     const double speedup = 1 / row->effect->ratio;
     parts.push_back(fmt::format("{} {:.2f} times as fast as {}, efficiency {}", plural(ranks, "rank"), speedup,
                                 baseline->ranks, percent(speedup * baseline->ranks / ranks)));

@@ -41,10 +41,10 @@ struct Column {
   Bounds bounds = {};                   // of numbers
   TextSize size = {};                   // of texts and words
   std::vector<std::string> words = {};  // by the enum's value
-  bool optional = false;                // files made before it came lack it: then the member keeps its default
+  bool optional = false;                // a file made before it came lacks it: then the member keeps its default
 
   hdf5::Kind kind() const;
-  /// A column that files of earlier versions lack.
+  /// Of a column that joins the list when there are files without it, so that these stay readable.
   void came_later() { optional = true; }
 };
 

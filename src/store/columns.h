@@ -44,7 +44,7 @@ enum class Filled : std::uint8_t {
 struct Table {
   const char* path;
   Filled filled = Filled::at_once;
-  bool optional = false;  // files made before it came lack it
+  bool optional = false;  // as Column::optional
 };
 
 /// Calls each(table, rows, columns) for all tables of a result, const or not, in the order in which they lie in a file:

@@ -74,11 +74,6 @@ std::vector<std::vector<float>> read_matrix(const hdf5::File& file, const std::s
   return values;
 }
 
-// In version 1 of the schema, no two blocks shared workers.
-void give_each_block_a_process(std::vector<ResultBlock>& blocks) {
-  for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].process = static_cast<std::int32_t>(i);
-}
-
 RunState read_state(const hdf5::File& file) {
   const std::string word = hdf5::read_text(file, "/run/state");
   for (const RunState state : {RunState::running, RunState::complete, RunState::partial}) {
@@ -101,9 +96,6 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
     }
     if constexpr (AboutACase<Row>) {
       if (table.filled == Filled::by_case) std::erase_if(rows, [](const Row& row) { return row.case_index < 0; });
-    }
-    if constexpr (std::is_same_v<Row, ResultBlock>) {
-      if (dataset.element().find("process") == nullptr) give_each_block_a_process(rows);
     }
   });
   if (file.contains("/node_facts")) result.doctor.facts = hdf5::read_text(file, "/node_facts");

@@ -30,9 +30,7 @@ CaseRole role_of(std::string_view case_name) {
 }
 
 std::string_view Result::step_backend() const {
-  if (!stands_for.empty()) return stands_for;
-  const config::BackendTraits& traits = config::traits_of(backend);
-  return traits.predicts() ? config::traits_of(traits.stands_for).name : std::string_view(backend);
+  return stands_for.empty() ? backend : stands_for;
 }
 
 bool Result::ranks_are_gpus() const {

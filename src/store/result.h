@@ -199,7 +199,7 @@ struct ResultFinding {
   bool is_of_nodes() const { return case_index == no_case; }
 };
 
-/// What doctor saw and found at the start of the sweep; empty in older files and in predictions.
+/// What doctor saw and found at the start of the sweep; empty in predictions.
 struct DoctorRecord {
   std::vector<ResultFinding> findings;  // worst first; those of cases after those of nodes
   std::string facts;                    // of each node, as doctor/recorded_facts.h writes them; "": not kept
@@ -227,7 +227,7 @@ struct ResultRank {
 
 struct Result {
   std::string tool_version, created, run_uuid, name, backend, argv;
-  std::string stands_for;  // the backend whose step the numbers are of: of a prediction another one; "": older files
+  std::string stands_for;  // the backend whose step the numbers are of: of a prediction another one
   RunState state = RunState::running;
   std::string standing;  // where the state is running, who runs it or what is known of him, when it was read; else ""
   std::int32_t ranks = 0, nodes = 1, sessions = 1;
@@ -237,7 +237,7 @@ struct Result {
   double confidence = 0.95;        // of all intervals together, as declared
   std::string extended;            // "12,18": the rounds that a complete sweep had when more were added; "": never
   std::string looks;               // the rounds after which settled cases left, "5,8,12", as declared; "": none did
-  std::string interval = "pairs";  // what verdicts rest on, as declared; files that do not say were made before others
+  std::string interval = "pairs";  // what verdicts rest on, as declared
   std::string config_text, config_path;
   std::vector<std::string> overrides;
   config::Model model;
@@ -262,18 +262,17 @@ struct Result {
   std::vector<ResultTotal> totals;
   std::vector<ResultSplit> splits;
   std::vector<ResultOperations> operations;
-  std::vector<ResultGradient> gradients;  // per possible case of a training step; none in older files
+  std::vector<ResultGradient> gradients;  // per possible case of a training step
   std::vector<ResultNcclCall> nccl_calls;
   std::vector<ResultNcclFact> nccl_facts;
   std::vector<std::pair<std::string, std::string>> tuning;  // what was chosen by timing, as the backend wrote it
   std::vector<ResultPoint> points;                          // per possible case; none for gpt
   std::vector<ResultGpu> gpu;                               // per block
-  std::vector<machine::Conditions> conditions;              // per block, without `cores`; none in older files
+  std::vector<machine::Conditions> conditions;              // per block, without `cores`
   DoctorRecord doctor;
   std::vector<ResultRung> ladder;  // from the first fix to the last
 
-  /// The backend whose step the numbers are of: `backend`, or the one that a prediction stands for. Older files do not
-  /// say of a prediction; those stood for the backend of GPUs.
+  /// The backend whose step the numbers are of: `backend`, or the one that a prediction stands for.
   std::string_view step_backend() const;
   /// Whether a rank of that step is a GPU, and no share of a machine's cores.
   bool ranks_are_gpus() const;

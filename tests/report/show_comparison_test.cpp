@@ -108,7 +108,7 @@ TEST(ShowComparison, WhatCannotBeComparedHasNoNumbers) {
   EXPECT_THAT(text, Not(HasSubstr("tokens/s")));
 }
 
-// As of a file of another workload or of an earlier version: counted, the first ones named, and all of them in JSON.
+// A file of another workload: they are counted, the first ones are named, and JSON has all of them.
 TEST(ShowComparison, ManyNamesThatAFileLacksAreOneLine) {
   Files files;
   store::Result rich = test::samples::nothing_moved(), poor = rich;

@@ -324,8 +324,8 @@ Section breakdown_section(const store::Result& result, const analysis::Findings&
   Section section{"breakdown", "Where the step goes", {}};
   if (findings.steps.empty()) {
     section.add(
-        Paragraph{"There is no breakdown: the file holds no profiled step. It is an older file, or the sweep was "
-                  "stopped before it profiled one."});
+        Paragraph{"There is no breakdown: the file holds no profiled step. The sweep was stopped before it profiled "
+                  "one."});
     return section;
   }
   section.add(Paragraph{fmt::format(

@@ -34,7 +34,7 @@ std::string without(std::span<const analysis::ComparedFile> files, const analysi
 }
 
 // A line for each difference; one line for all names of a group that the same files lack, where these are many, as they
-// are in files of other workloads and of earlier versions.
+// are in files of other workloads.
 List difference_lines(std::span<const analysis::ComparedFile> files,
                       const std::vector<analysis::Difference>& differences) {
   constexpr std::size_t many = 4, named = 3;

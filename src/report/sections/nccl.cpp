@@ -77,9 +77,7 @@ Section nccl_section(const store::Result& result) {
   Section section{"nccl", "What NCCL did", {}};
   if (result.nccl_calls.empty() && result.nccl_facts.empty()) {
     if (config::traits_of(result.backend).uses_nccl) {
-      section.add(Paragraph{
-          "The file does not show it: on one rank NCCL has nothing to do, and files of earlier versions have no "
-          "such table."});
+      section.add(Paragraph{"The file does not show it: on one rank, NCCL has nothing to do."});
     }
     return section;
   }

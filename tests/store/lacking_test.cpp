@@ -1,4 +1,4 @@
-// Files of earlier versions lack the columns that came later.
+// A file lacks the columns and tables that came after it.
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
@@ -47,7 +47,7 @@ void remove_columns(const std::string& file_path, const char* table, const std::
   EXPECT_GE(H5Fclose(file), 0);
 }
 
-TEST(OlderFile, IsReadWithoutTheColumnsThatCameLater) {
+TEST(LackingFile, IsReadWithoutTheColumnsThatCameLater) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "r.h5";
   Result plan = sample_plan();
@@ -70,7 +70,7 @@ TEST(OlderFile, IsReadWithoutTheColumnsThatCameLater) {
   EXPECT_TRUE(std::isnan(got.splits[0].waiting_s));
 }
 
-TEST(OlderFile, IsReadWithoutDoctorsRecord) {
+TEST(LackingFile, IsReadWithoutDoctorsRecord) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "r.h5";
   Result plan = sample_plan();
@@ -84,7 +84,7 @@ TEST(OlderFile, IsReadWithoutDoctorsRecord) {
   EXPECT_EQ(read_result(path).doctor.facts, "");
 }
 
-TEST(OlderFile, AFindingOfACaseThatIsNotThereIsDamage) {
+TEST(DoctorsRecord, AFindingOfACaseThatIsNotThereIsDamage) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "r.h5";
   Result plan = sample_plan();
