@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/name_values.h"
+#include "base/text.h"
 
 namespace harness {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/name_values.h"
+#include "base/text.h"
 #include "config/registry.h"
 #include "nccl/honoured.h"
 

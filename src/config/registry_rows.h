@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-#include "base/name_values.h"
+#include "base/text.h"
 #include "config/choice.h"
 #include "config/registry.h"
 

@@ -14,7 +14,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "store/lock.h"
 
 namespace harness::store {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "base/descriptor.h"
+#include "base/file.h"
 
 // One sweep at a time writes a result FILE: the one that created FILE.lock beside it. The lock is one line of text that
 // says who that is. It needs no file locks of the system (NFS, Lustre) and compares no clocks.

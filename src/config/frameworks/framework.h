@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/name_values.h"
+#include "base/text.h"
 #include "config/model.h"
 #include "config/settings.h"
 
