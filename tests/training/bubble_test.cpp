@@ -8,7 +8,6 @@
 
 #include "local_job.h"
 #include "support/soak.h"
-#include "workloads/gpt/schedule.h"
 
 namespace harness {
 namespace {
@@ -28,7 +27,8 @@ class Measured {
     job_ = std::make_unique<test::LocalJob>(config::Model{"m", stages * layers_of_stage, 16, 1, 32, 4}, s,
                                             test::layout_of(1, stages, 1), 1, test::KeptConnections{},
                                             backend::Delay{"compute", 0, delay_s});
-    formula_s_ = gpt::bubble_ticks({stages, chunks, micro_batches}) * delay_s * layers_of_stage / chunks;
+    // (p - 1)(F + B + W) / v (docs/method.md), a delay for each layer of a pass and two for each of a backward pass.
+    formula_s_ = 3 * (stages - 1) * delay_s * layers_of_stage / chunks;
     job_->run(1);
   }
   // A pass takes as long as it takes: what the first stage's passes take is not taken for its bubble.

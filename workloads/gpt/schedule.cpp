@@ -95,22 +95,6 @@ Passes passes_of(config::PipelineSchedule schedule, const Pipeline& pipeline, in
   fail("there is no such pipeline schedule");
 }
 
-// In ticks of a chunk's passes: with v chunks, v times shorter than those of whole stages.
-int bubble_ticks(const Pipeline& of) {
-  return (of.stages - 1) * (ticks_of(Kind::forward) + ticks_of(Kind::backward));
-}
-
-std::string bubble_text(const Pipeline& of) {
-  const int idle = bubble_ticks(of);
-  const int ticks = idle + of.micro_batches * of.chunks * (ticks_of(Kind::forward) + ticks_of(Kind::backward));
-  std::string text = fmt::format("each stage has nothing to do for {} of {} ticks, {:.1f} % of the step", idle, ticks,
-                                 100.0 * idle / ticks);
-  if (of.stages == 1) return text + " (one stage)";
-  if (of.chunks == 1) return text + fmt::format("; (p - 1)(F + B + W), p = {}, with F = B = W = 1 tick", of.stages);
-  return text + fmt::format("; (p - 1)(F + B + W) / v, p = {}, v = {}, with passes of a stage F = B = W = {} ticks",
-                            of.stages, of.chunks, of.chunks);
-}
-
 std::vector<std::vector<TimedPass>> timetable(const std::vector<Passes>& of_stages) {
   const int stages = static_cast<int>(of_stages.size());
   int chunks = 0, micro_batches = 0;
@@ -142,18 +126,6 @@ std::vector<std::vector<TimedPass>> timetable(const std::vector<Passes>& of_stag
            of_stages[stage].size());
   }
   return timed;
-}
-
-int length_of(const std::vector<std::vector<TimedPass>>& timed) {
-  int end = 0;
-  for (const auto& passes : timed) end = std::max(end, passes.empty() ? 0 : passes.back().end);
-  return end;
-}
-
-int busy_ticks(const std::vector<TimedPass>& passes) {
-  int ticks = 0;
-  for (const TimedPass& timed : passes) ticks += timed.end - timed.begin;
-  return ticks;
 }
 
 std::vector<std::vector<TimedPass>> timetable(config::PipelineSchedule schedule, const Pipeline& pipeline) {

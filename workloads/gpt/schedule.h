@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "config/settings.h"
@@ -45,12 +44,6 @@ Passes interleaved(const Pipeline& pipeline, int stage);
 /// The passes of a stage by one of these schedules.
 Passes passes_of(config::PipelineSchedule schedule, const Pipeline& pipeline, int stage);
 
-/// Ticks in which a stage has nothing to do, by any of these schedules.
-int bubble_ticks(const Pipeline& pipeline);
-/// The bubble in words: how long it is, its share of the step, and its formula for any times of a stage's forward pass
-/// F, gradients of inputs B and gradients of weights W, with p stages of v chunks.
-std::string bubble_text(const Pipeline& pipeline);
-
 /// A pass in a step in which every pass takes ticks_of() its kind and messages take no time.
 struct TimedPass {
   Pass pass;
@@ -61,9 +54,5 @@ struct TimedPass {
 /// for a pass that never comes.
 std::vector<std::vector<TimedPass>> timetable(const std::vector<Passes>& of_stages);
 std::vector<std::vector<TimedPass>> timetable(config::PipelineSchedule schedule, const Pipeline& pipeline);
-/// The tick at which the last pass ends.
-int length_of(const std::vector<std::vector<TimedPass>>& timed);
-/// The ticks in which a stage has something to do.
-int busy_ticks(const std::vector<TimedPass>& passes);
 
 }  // namespace harness::gpt
