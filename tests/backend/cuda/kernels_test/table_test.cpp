@@ -99,7 +99,7 @@ TEST(Kernels, ComputeWhatTheTableOfOperationsSays) {
     return c.operation == "matmul" || c.operation == "attention" || c.operation == "attention_backward";
   });
   const auto lines =
-      selftest::check_operations(cases, EmulatedBackend(), backends::get(config::BackendKind::cpu), {.large = false});
+      selftest::check_operations(cases, EmulatedBackend(), backends::get(config::BackendKind::cpu), {.only = {}, .large = false});
   EXPECT_GE(lines.size(), 40u);
   for (const selftest::CheckLine& line : lines) {
     EXPECT_EQ(line.outcome, selftest::Outcome::passed)
