@@ -7,7 +7,7 @@
 
 namespace harness::cli {
 
-/// What `show` prints of the file as it is now. Returns its exit code.
+/// Prints what `show` prints of the file as it is now. Returns its exit code.
 int show_once(const ShowOptions& options, std::ostream& out);
 
 /// `show --follow`: prints the table and how far the sweep is, again after each finished round, until the file says

@@ -16,7 +16,7 @@ namespace harness::cli {
 /// Where the result goes: `given` or the experiment's template, with {name} and {date} filled in.
 std::string output_path(const config::Experiment& experiment, const std::string& given);
 
-/// What --backend asks for must be in this build: a configuration for another backend has a dozen keys that this one
+/// The backend of --backend must be in this build: a configuration for another backend has a dozen keys that this one
 /// does not honour, which would hide it. Throws Error.
 void require_named_backend(const std::vector<std::string>& overrides);
 
@@ -33,7 +33,7 @@ plan::Processes processes_for(const std::string& wrap, const std::string& resume
 std::unique_ptr<job::Job> simulated_job(const job::Job& real, const config::Experiment& experiment,
                                         const SweepOptions& options);
 
-/// What becomes of a file that is there.
+/// Where the result goes, and what becomes of a file that is there.
 struct OutputRequest {
   std::string path;
   bool resume = false, force = false;

@@ -1,6 +1,7 @@
 #include "store/column.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -54,13 +55,21 @@ void set_text(const Column& column, void* row, std::string text) {
   std::copy_n(&value, 1, static_cast<std::uint8_t*>(member));
 }
 
+void require_within(std::string_view what, double value, const Bounds& bounds, const Counts& counts) {
+  if (std::isnan(value) && bounds.unknown) return;
+  const double high = bounds.high + (bounds.count == nullptr ? 0 : static_cast<double>(counts.*bounds.count));
+  if (value >= bounds.low && value <= high) return;
+  fail("{} is {}; possible here is {} to {}", what, value, bounds.low, high);
+}
+
 void require_within_bounds(const ColumnList& columns, std::string_view sort, std::string_view path, RowSpan rows,
                            const Counts& counts) {
   for (const Column& column : columns) {
     const std::string what = fmt::format("{} {} of {}", sort, column.name, path);
     const auto require_each = [&]<class Number>(Number /*type*/) {
       for (std::size_t i = 0; i < rows.count; ++i) {
-        require_within(what, *static_cast<const Number*>(member_of(column, rows.at(i))), column.bounds, counts);
+        const Number value = *static_cast<const Number*>(member_of(column, rows.at(i)));
+        require_within(what, static_cast<double>(value), column.bounds, counts);
       }
     };
     if (column.member == Member::int32) require_each(std::int32_t{});

@@ -9,13 +9,43 @@
 #include <utility>
 #include <vector>
 
-#include "store/bounds.h"
 #include "store/hdf5_file.h"
 
-// What a column of a table is, and an attribute of /run likewise: its name, the member of the plain struct that it
+// A column of a table, or an attribute of /run, is described by its name, the member of the plain struct that it
 // holds, and the values that it can have. columns.h lists them all; files are made, written, read and checked by these
 // lists alone (table.h).
 namespace harness::store {
+
+/// The numbers of a result that decide which values other numbers can have.
+struct Counts {
+  std::int64_t cases = 0, blocks = 0, ranks = 0, nodes = 0, sessions = 0;
+};
+
+/// Which values a number of a result file can have. A file that anybody can have damaged holds any others; readers,
+/// which index and loop by these numbers, never see them.
+struct Bounds {
+  double low = 0, high = 0;
+  std::int64_t Counts::*count = nullptr;  // if set, this number of the result is added to `high`
+  bool unknown = false;                   // or NaN: not known
+};
+
+constexpr Bounds between(double low, double high) {
+  return {low, high};
+}
+constexpr Bounds up_to(std::int64_t Counts::*count) {
+  return {0, 0, count};
+}
+constexpr Bounds index_of(std::int64_t Counts::*count) {
+  return {0, -1, count};
+}
+/// -1: none.
+constexpr Bounds index_or_none(std::int64_t Counts::*count) {
+  return {-1, -1, count};
+}
+inline constexpr double largest_amount = 1e30;
+inline constexpr Bounds amount{0, largest_amount, nullptr, true};  // seconds, bytes, FLOP
+inline constexpr Bounds known_amount{0, largest_amount};
+inline constexpr Bounds moment{-largest_amount, largest_amount};  // it may lie before the zero of its clock
 
 /// How long a text column is.
 struct TextSize {
@@ -44,7 +74,7 @@ struct Column {
   bool optional = false;                // a file made before it came lacks it: then the member keeps its default
 
   hdf5::Kind kind() const;
-  /// Of a column that joins the list when there are files without it, so that these stay readable.
+  /// For a column that joins the list when there are files without it: these stay readable.
   void came_later() { optional = true; }
 };
 
@@ -129,6 +159,8 @@ RowSpan span_of(const Row& row) {
   return {&row, sizeof(Row), 1};
 }
 
+/// Throws Error, naming `what`, for a number outside its bounds.
+void require_within(std::string_view what, double value, const Bounds& bounds, const Counts& counts);
 /// Throws Error where a number of a row is outside its bounds. `sort` and `path`: "column" NAME "of /cases".
 void require_within_bounds(const ColumnList& columns, std::string_view sort, std::string_view path, RowSpan rows,
                            const Counts& counts);

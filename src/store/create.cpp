@@ -109,7 +109,7 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
   file.set_attribute("/", "created", plan.created);
   file.set_attribute("/", "run_uuid", plan.run_uuid);
 
-  // What is rewritten later comes first, where no object's length can shift it across a page.
+  // Objects that are rewritten later come first, where no object's length can shift them across a page.
   file.create_group("/run");
   hdf5::create_text(file, "/run/state", name_of(RunState::running), 16);
   Dataset sessions = file.create_dataset("/run/sessions", Element::of(Kind::int32), {}, nullptr);

@@ -30,7 +30,7 @@ struct Field {
   std::size_t offset = 0;  // in the row
 };
 
-/// What one element of a dataset is. A table's row is its fields without gaps.
+/// One element of a dataset. A table's row is its fields without gaps.
 struct Element {
   std::vector<Field> fields;
   bool table = false;  // a compound, whose fields have names

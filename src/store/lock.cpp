@@ -237,7 +237,8 @@ void Lock::require() const {
     if (found) fail("{} was taken over by {}: this sweep stops", path_, describe(lock, *found));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  fail("{} was removed or renamed, so the file is no longer this sweep's: it stops", lock);
+  fail("{} was removed or renamed, so {} is no longer this sweep's: it stops; --resume continues the file", lock,
+       path_);
 }
 
 Standing standing_of(const std::string& path) {

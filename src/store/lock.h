@@ -31,7 +31,7 @@ std::optional<Owner> parse_owner(const std::string& line);
 std::string describe(const Owner& owner);
 
 enum class Process : std::uint8_t { runs, gone, unknown };
-/// What the kernel of `self` knows of the owner's process. `unknown`: it belongs to another boot or namespace, or the
+/// Asks the kernel of `self` for the owner's process. `unknown`: it belongs to another boot or namespace, or the
 /// kernel does not tell. A process that is stopped runs.
 Process process_of(const Owner& owner, const Owner& self = this_process());
 
@@ -47,7 +47,7 @@ class Lock {
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
-  /// Of the result: absolute, and without links.
+  /// The path of the result: absolute, and without links.
   const std::string& path() const { return path_; }
   /// Reads the lock afresh. Throws Error, which says who has taken it over, if it is no longer this one's.
   void require() const;
@@ -66,10 +66,10 @@ struct Standing {
   Writer writer = Writer::unknown;
   std::string text;
 };
-/// Of a result that is not finished, by its lock: "running: OWNER" or "killed: OWNER", where this machine can know it;
+/// Says of an unfinished result, by its lock, "running: OWNER" or "killed: OWNER", where this machine can know it;
 /// else "unfinished", with what the lock says and when the file last changed.
 Standing standing_of(const std::string& path);
-/// Of a path where there is no result: "; in preparation: OWNER" if there is a lock, else "".
+/// Says of a path without a result "; in preparation: OWNER" if there is a lock, else "".
 std::string preparation_of(const std::string& path);
 
 }  // namespace harness::store

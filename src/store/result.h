@@ -36,7 +36,7 @@ const char* name_of(RunState state);
 const char* name_of(CaseStatus status);
 const char* name_of(BlockStatus status);
 
-/// What a case is for. The file does not store it: the case's name tells.
+/// The purpose of a case. The file does not store it: the case's name tells.
 enum class CaseRole : std::uint8_t {
   baseline,        // what every other case is compared with, unless that is the next one
   baseline_alone,  // the baseline in a process of its own: what the cases are compared with that need one, in a sweep
@@ -99,8 +99,8 @@ struct ResultBlock {
   std::int32_t session = -1;  // which `sweep` process wrote it: 0, then 1 after the first --resume, …
   std::int32_t process = -1;  // blocks of one number run one after the other in the same workers; -1: in its own
   double start_unix_s = 0, setup_s = 0, first_step_s = 0, timed_total_s = 0;
-  /// Of setup_s, on the rank where each takes longest: the Program, the connections, the first values. total_s: until
-  /// the workers have ended, or wait for another block. NaN: not known.
+  /// Parts of setup_s, on the rank where each takes longest: the Program, the connections, the first values. total_s:
+  /// until the workers have ended, or wait for another block. NaN: not known.
   double build_s = std::numeric_limits<double>::quiet_NaN(), connect_s = std::numeric_limits<double>::quiet_NaN(),
          initialize_s = std::numeric_limits<double>::quiet_NaN(), total_s = std::numeric_limits<double>::quiet_NaN();
   double peak_memory_bytes = 0;  // largest rank
@@ -117,12 +117,12 @@ struct ResultInterval {
   std::int32_t micro_batch = -1, layer = -1;
   std::int32_t recomputed = 0;  // 1: done again for the backward pass
   double start_s = 0, end_s = 0;
-  /// Of communications, within it and first: waiting for later ranks of the own stage, then for other stages. NaN: not
+  /// In a communication, and first: waiting for later ranks of the own stage, then for other stages. NaN: not
   /// known, or no communication.
   double waiting_s = std::numeric_limits<double>::quiet_NaN(), bubble_s = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// What a role's operations of one sort amount to in a step; the intervals with the same texts are theirs.
+/// The sums over a role's operations of one sort in a step; the intervals with the same texts are theirs.
 struct ResultOperations {
   std::int32_t case_index = 0, role = 0, recomputed = 0;
   std::string kind, stream, phase, what;
@@ -144,7 +144,7 @@ struct ResultSplit {
   std::int32_t case_index = 0, rank = 0;
   double step_s = 0, compute_s = 0, communication_s = 0, exposed_s = 0, overlapped_s = 0, idle_s = 0;
   double loading_s = std::numeric_limits<double>::quiet_NaN();  // filling the inputs, within idle_s or hidden
-  /// Of communication_s, exposed or not: as in ResultInterval, summed.
+  /// Parts of communication_s, exposed or not: as in ResultInterval, summed.
   double waiting_s = std::numeric_limits<double>::quiet_NaN(), bubble_s = std::numeric_limits<double>::quiet_NaN();
 };
 
@@ -163,13 +163,13 @@ struct ResultNcclCall {
   std::int32_t first_channel = -1, last_channel = -1;
 };
 
-/// What NCCL said of itself in a case; and what became of a request: name "not honoured" or "not confirmed".
+/// A line of NCCL's log of a case, or the outcome of a request: name "not honoured" or "not confirmed".
 struct ResultNcclFact {
   std::int32_t case_index = 0;
   std::string name, value;
 };
 
-/// What the devices did during a block: means over ranks, extremes over ranks, energy of all together.
+/// The devices during a block: means over ranks, extremes over ranks, energy of all together.
 struct ResultGpu {
   std::int32_t ranks = 0;           // that reported; 0: none
   machine::GpuStatistics together;  // the file has neither its samples nor its highest power
@@ -183,7 +183,7 @@ struct ResultRung {
   std::int32_t together = 0;  // the case that has this fix and all before it; the first's is `alone`
 };
 
-/// What doctor found at the start of the sweep: of nodes, or of what a case sets.
+/// A finding of doctor at the start of the sweep, about nodes or about the settings of a case.
 struct ResultFinding {
   static constexpr std::int32_t no_case = -1;
 
@@ -199,13 +199,13 @@ struct ResultFinding {
   bool is_of_nodes() const { return case_index == no_case; }
 };
 
-/// What doctor saw and found at the start of the sweep; empty in predictions.
+/// The record of doctor at the start of the sweep; empty in predictions.
 struct DoctorRecord {
   std::vector<ResultFinding> findings;  // worst first; those of cases after those of nodes
   std::string facts;                    // of each node, as doctor/recorded_facts.h writes them; "": not kept
 };
 
-/// What a case's step repeats, of the workloads that are one operation.
+/// The operation that a case's step repeats, in the workloads that are one operation.
 struct ResultPoint {
   std::int32_t case_index = 0;
   std::string operation;
@@ -272,7 +272,8 @@ struct Result {
   DoctorRecord doctor;
   std::vector<ResultRung> ladder;  // from the first fix to the last
 
-  /// The backend whose step the numbers are of: `backend`, or the one that a prediction stands for.
+  /// The backend whose step the numbers are of: the one that a prediction stands for, else `backend`; also where
+  /// `stands_for` is not filled in.
   std::string_view step_backend() const;
   /// Whether a rank of that step is a GPU, and no share of a machine's cores.
   bool ranks_are_gpus() const;
@@ -294,9 +295,9 @@ struct Result {
   std::int32_t index_of(const ResultCase& result_case) const {
     return static_cast<std::int32_t>(&result_case - cases.data());
   }
-  /// What a case sets a variable to, as printed; "" if the file does not know the variable.
+  /// The value of a variable in a case, as printed; "" if the file does not know the variable.
   std::string_view setting(const ResultCase& result_case, std::string_view variable) const;
-  /// What the case's step repeats; nullptr where it is no single operation.
+  /// The operation that the case's step repeats; nullptr where it is no single operation.
   const ResultPoint* find_point(std::int32_t case_index) const;
   /// Step times of a block without its warm-up: empty if the file has none.
   std::span<const float> timed_seconds(std::size_t block) const;

@@ -35,9 +35,9 @@ class ResultFile {
   virtual ~ResultFile() = default;
   virtual void write_block(int block, const ResultBlock& row, const std::vector<float>& step_seconds,
                            const std::vector<float>& losses, const std::vector<float>& rank_seconds) = 0;
-  /// What the devices did during a block; before its write_block().
+  /// The devices during a block; before its write_block().
   virtual void write_gpu(int block, const ResultGpu& row) = 0;
-  /// What else the machine did during a block; before its write_block().
+  /// Everything else that the machine did during a block; before its write_block().
   virtual void write_conditions(int block, const machine::Conditions& row) = 0;
   virtual void write_case(int index, const ResultCase& row) = 0;
   virtual void add_timeline(const std::vector<ResultInterval>& rows) = 0;

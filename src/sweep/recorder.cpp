@@ -37,7 +37,7 @@ store::ResultGpu gpu_row(const job::BlockOutcome& outcome) {
   return {static_cast<std::int32_t>(devices.size()), all, machine::harmful_throttling(all.throttle_reasons)};
 }
 
-// What a block's row and its samples say, steps by ranks.
+// The rows of a block in the matrices, steps by ranks.
 struct BlockRows {
   std::vector<float> step_seconds, losses, rank_seconds;
 };
@@ -130,12 +130,14 @@ bool Recorder::resume_file(const store::Lock& lock) {
   return changed;
 }
 
-void Recorder::require_lock() {
+void Recorder::require_lock() const {
   lock_->require();
 }
 
 void Recorder::write_case(std::size_t case_index) {
-  if (file_) file_->write_case(static_cast<int>(case_index), result_.cases[case_index]);
+  if (!file_) return;
+  require_lock();
+  file_->write_case(static_cast<int>(case_index), result_.cases[case_index]);
 }
 
 void Recorder::refuse(std::size_t case_index, const std::string& reason) {
@@ -192,6 +194,7 @@ double Recorder::write_block(std::size_t block_index, const job::BlockOutcome& o
 }
 
 void Recorder::leave_out(std::size_t block_index, const std::string& reason) {
+  require_lock();
   store::ResultBlock& block = result_.blocks[block_index];
   block.status = store::BlockStatus::left_out;
   block.session = session_;
@@ -216,6 +219,7 @@ store::RunState Recorder::finish(bool interrupted) {
     write_case(i);
   }
   const store::RunState state = interrupted || blocks_left ? store::RunState::partial : store::RunState::complete;
+  require_lock();
   file_->finish(state);
   file_.reset();
   return state;

@@ -13,7 +13,7 @@ namespace harness::sweep {
 
 /// How a case fares while a sweep runs.
 struct CaseState {
-  // Of its last block, a guess for the next: all but its steps, which are the start of its workers and their set-up;
+  // Its last block, a guess for the next: all but its steps, which are the start of its workers and their set-up;
   // and a step.
   double set_up_s = 0, step_s = 0;
   std::string last_failure;  // signature
@@ -43,7 +43,7 @@ class Recorder {
   /// the file keeps what it has until there is better. Returns whether the libraries or the machine have changed since.
   bool resume_file(const store::Lock& lock);
   /// Throws Error if another sweep has taken the file over, in which nothing more is then written.
-  void require_lock();
+  void require_lock() const;
 
   /// The case is not run, although it was planned: it does not fit.
   void refuse(std::size_t case_index, const std::string& reason);

@@ -48,7 +48,7 @@ void leave_out(Recorder& recorder, Which&& which, const std::string& reason) {
   }
 }
 
-// What the declared looks have settled so far is measured no more, and baselines no longer than what is compared with
+// Cases that the declared looks have settled are measured no more, and baselines no longer than what is compared with
 // them. Between two looks, and for a case that has left, there is nothing to do.
 void leave_out_settled(const analysis::Summary& summary, Recorder& recorder, ProgressLine& progress) {
   if (summary.looks.empty()) return;

@@ -19,7 +19,7 @@
 namespace harness::sweep {
 namespace {
 
-// Of every rank of every case.
+// For every rank of every case.
 void fill_nodes(store::Result& result, const plan::Plan& plan, const Machine& machine) {
   std::int32_t known = -1;
   machine::Topology topology;

@@ -34,7 +34,7 @@
 
 namespace {
 
-// What is tried, for whoever looks at a crash.
+// The damage that is tried, for whoever looks at a crash.
 std::array<char, 512> tried{};
 
 void say_what_is_tried() {
@@ -61,7 +61,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// What the HDF5 library itself does not free of types that it could not read.
+// The HDF5 library itself does not free all of a type that it could not read.
 #ifdef __SANITIZE_ADDRESS__
 using LeaksOfHdf5 = __lsan::ScopedDisabler;
 #else
@@ -322,7 +322,7 @@ class DamagedResume : public DamagedResult {
     }
   }
 
-  // What could be read can be read, with all blocks of whole rounds; what could not is as it was.
+  // A file that could be read can be read, with all blocks of whole rounds; one that could not is as it was.
   static void expect_nothing_lost(const std::optional<store::Result>& before, const std::string& bytes_before,
                                   const std::string& path) {
     if (!before) {

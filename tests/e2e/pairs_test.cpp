@@ -66,7 +66,7 @@ Done finished(const store::Result& result) {
 }
 class Pairs : public ::testing::Test {
  protected:
-  // What the first step of a model with this seed loses: the seed can be told from any block's data.
+  // The loss of the first step of a model with this seed: the seed can be told from any block's data.
   static void SetUpTestSuite() {
     for (const int seed : {11, 22}) {
       const TemporaryFolder folder;
@@ -152,7 +152,7 @@ TEST_F(Pairs, AtRandomMomentsLoseNoBlockAndMixNothing) {
       EXPECT_EQ(result.state, store::RunState::complete) << last.err;
       expect_pure(file);
       EXPECT_FALSE(fs::exists(file + ".lock"));
-      // What --force has replaced is gone, as it was meant to be.
+      // A file that --force has replaced is gone, as it was meant to be.
       const auto made_it = [&](const Actor& who) { return static_cast<std::uint64_t>(who.seed) == result.seed; };
       const bool replaced =
           std::ranges::any_of(actors, [&](const Actor& who) { return who.name == "force" && made_it(who); });

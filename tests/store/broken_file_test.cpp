@@ -39,7 +39,7 @@ class BrokenFile : public ::testing::Test {
     file_ = H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
     ASSERT_GE(file_, 0);
   }
-  /// What reading says of the file as it was changed.
+  /// The error of reading the file as it was changed.
   std::string read() {
     EXPECT_GE(H5Fclose(file_), 0);
     return test::error_of([&] { read_result(path_); });

@@ -40,7 +40,7 @@ class OtherProcess {
   /// Kills it, unless it has ended, and waits until it is gone. Returns its status, as waitpid() gives it.
   int end();
   pid_t pid() const { return pid_; }
-  /// What it says, as a descriptor.
+  /// Its output, as a descriptor.
   int says() const { return from_; }
 
  private:

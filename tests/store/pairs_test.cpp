@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-// What an actor is told: "KIND SEED BOOT PATH".
+// An actor's orders: "KIND SEED BOOT PATH".
 struct Part {
   std::string kind, path;
   std::uint64_t seed = 0;

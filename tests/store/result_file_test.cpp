@@ -11,7 +11,6 @@
 #include "result_file_fixture.h"
 #include "store/hdf5_file.h"
 #include "support/files.h"
-#include "support/paths.h"
 
 namespace harness::store {
 namespace {
@@ -213,7 +212,7 @@ TEST_F(ResultFileTest, NothingButRawDataIsWrittenAfterCreation) {
   EXPECT_GT(changed, 100);
 }
 
-// What ranks are follows from the backend whose step it is.
+// Whether ranks are GPUs follows from the backend whose step it is.
 TEST(ResultFile, ItsRanksAreThoseOfTheBackendThatItStandsFor) {
   Result result;
   for (const auto& [backend, stands_for, gpus] :

@@ -11,7 +11,7 @@ namespace harness::store {
 
 constexpr float nothing = std::numeric_limits<float>::quiet_NaN();
 
-/// What a sweep knows before its first block: 3 cases, `rounds` rounds, every text and number different.
+/// A sweep before its first block: 3 cases, `rounds` rounds, every text and number different.
 inline Result sample_plan(int ranks = 4, int rounds = 4) {
   Result plan;
   plan.tool_version = "0.1.0";
@@ -87,7 +87,7 @@ inline Result sample_plan(int ranks = 4, int rounds = 4) {
   return plan;
 }
 
-/// What block `index` measures, recognisably.
+/// The measurements of block `index`, recognisably.
 struct SampleBlock {
   ResultBlock row;
   std::vector<float> steps, losses, ranks;
