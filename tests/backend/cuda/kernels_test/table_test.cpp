@@ -98,8 +98,8 @@ TEST(Kernels, ComputeWhatTheTableOfOperationsSays) {
   std::erase_if(cases, [](const selftest::OperationCase& c) {  // cuBLASLt's and cuDNN's part
     return c.operation == "matmul" || c.operation == "attention" || c.operation == "attention_backward";
   });
-  const auto lines =
-      selftest::check_operations(cases, EmulatedBackend(), backends::get(config::BackendKind::cpu), {.only = {}, .large = false});
+  const auto lines = selftest::check_operations(cases, EmulatedBackend(), backends::get(config::BackendKind::cpu),
+                                                {.only = {}, .large = false});
   EXPECT_GE(lines.size(), 40u);
   for (const selftest::CheckLine& line : lines) {
     EXPECT_EQ(line.outcome, selftest::Outcome::passed)
