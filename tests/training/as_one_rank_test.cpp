@@ -1,9 +1,8 @@
-// Whatever the layout, the schedule, the sharding and the buckets: a step trains as one rank does.
+// Whatever the layout and the schedule, a step trains as one rank does. buckets_test.cpp has the shardings.
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
-#include <utility>
 
 #include "support/soak.h"
 #include "trained.h"
@@ -14,7 +13,6 @@ namespace {
 using config::PipelineSchedule;
 using config::Recompute;
 using config::Settings;
-using config::Sharding;
 using program::Layout;
 using test::layout_of;
 
@@ -31,24 +29,20 @@ Settings settings_on(const Layout& layout, std::int64_t sequences, std::int64_t 
 }
 
 // One micro-batch on one rank: nothing is added up but in the order of the rows.
-const test::Trained& on_one_rank(bool tied, std::int64_t sequences_of_all) {
-  static std::map<std::pair<bool, std::int64_t>, test::Trained> known;
-  const auto [it, is_new] = known.try_emplace({tied, sequences_of_all});
+const test::Trained& on_one_rank(std::int64_t sequences_of_all) {
+  static std::map<std::int64_t, test::Trained> known;
+  const auto [it, is_new] = known.try_emplace(sequences_of_all);
   if (is_new) {
     Settings s;
     s.global_batch_size = s.micro_batch_size = sequences_of_all;
-    config::Model model = five_layers;
-    model.tied_embeddings = tied;
-    it->second = test::train(model, s, {}, 2);
+    it->second = test::train(five_layers, s, {}, 2);
   }
   return it->second;
 }
 
-void expect_trains_as_one_rank(Settings s, const Layout& layout, const std::string& what, bool tied = true) {
-  config::Model model = five_layers;
-  model.tied_embeddings = tied;
-  const test::Trained& whole = on_one_rank(tied, s.global_batch_size);
-  const test::Trained ours = test::train(model, s, layout, 2);
+void expect_trains_as_one_rank(const Settings& s, const Layout& layout, const std::string& what) {
+  const test::Trained& whole = on_one_rank(s.global_batch_size);
+  const test::Trained ours = test::train(five_layers, s, layout, 2);
   const std::string where = fmt::format("{}, {}", what, program::text_of(layout));
   ASSERT_EQ(ours.losses.size(), whole.losses.size()) << where;
   for (std::size_t i = 0; i < whole.losses.size(); ++i) EXPECT_NEAR(ours.losses[i] / whole.losses[i], 1, 1e-5) << where;
@@ -94,26 +88,6 @@ TEST(AsOneRank, EveryScheduleTrainsWithTheLeversOfMemory) {
         s.attention = config::AttentionKind::unfused;
         expect_trains_as_one_rank(
             s, layout, fmt::format("schedule {}, recompute {}", static_cast<int>(schedule), static_cast<int>(again)));
-      }
-    }
-  }
-}
-
-// However buckets are cut and however often they are reduced in a step.
-TEST(AsOneRank, EveryShardingTrainsWithOneBucketAndMany) {
-  for (const Layout& layout : {layout_of(1, 1, 2), layout_of(1, 1, 4), layout_of(2, 1, 2), layout_of(1, 1, 8)}) {
-    if (test::emulated || (test::sanitized && layout.ranks() > 2)) continue;
-    for (const Sharding sharding : {Sharding::none, Sharding::optimizer, Sharding::gradients, Sharding::parameters}) {
-      for (const auto& [bucket, tied] :
-           {std::pair(1 << 30, true), std::pair(16 << 10, true), std::pair(1 << 30, false)}) {
-        if (layout.ranks() > 4 && sharding <= Sharding::optimizer) continue;
-        Settings s = settings_on(layout, 40, 5);
-        s.sharding = sharding;
-        s.bucket_size_bytes = bucket;
-        s.overlap_optimizer = !tied;
-        expect_trains_as_one_rank(
-            s, layout, fmt::format("sharding {}, buckets of {} B, tied {}", static_cast<int>(sharding), bucket, tied),
-            tied);
       }
     }
   }
