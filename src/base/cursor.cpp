@@ -1,5 +1,7 @@
 #include "base/cursor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -53,7 +55,7 @@ std::string print_map(const NameValues& entries) {
   std::vector<std::string> parts;
   for (const auto& [key, value] : entries) {
     const std::string shown = is_plain(value) ? value : '"' + replaced(value, {{'"', "\\\""}, {'\\', "\\\\"}}) + '"';
-    parts.push_back(key + ": " + shown);
+    parts.push_back(fmt::format("{}: {}", key, shown));
   }
   return "{" + join(parts, ", ") + "}";
 }

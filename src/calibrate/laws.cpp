@@ -252,7 +252,7 @@ void fit_links(const Measured& m, Laws& laws) {
   };
   decltype(c.measured.communications) kept;
   for (const auto& [name, curve] : within) {
-    const double error = error_of(name, curve, {of_node, 1, of_node});
+    const double error = error_of(name, curve, {{of_node, 1, of_node}});
     laws.errors.push_back({one_node ? name : name + ", within a node", static_cast<int>(curve.points().size()), error});
     if (error > good_enough) kept[name] = curve;
   }
@@ -262,7 +262,7 @@ void fit_links(const Measured& m, Laws& laws) {
   }
   if (one_node) return;
   for (const auto& [name, curve] : m.communications) {
-    const double error = error_of(name, curve, {m.ranks, m.nodes, (m.ranks + m.nodes - 1) / m.nodes});
+    const double error = error_of(name, curve, {{m.ranks, m.nodes, (m.ranks + m.nodes - 1) / m.nodes}});
     laws.errors.push_back({name, static_cast<int>(curve.points().size()), error});
   }
 }

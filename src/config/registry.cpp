@@ -119,7 +119,7 @@ std::vector<std::string> example_values(const Variable& variable) {
   }
   for (std::string& value : values) {
     const bool ends_item = value.find(',') != std::string::npos;  // of a list between brackets
-    if (ends_item && !value.starts_with('{')) value = '"' + value + '"';
+    if (ends_item && !value.starts_with('{')) value = fmt::format("\"{}\"", value);
   }
   return values;
 }

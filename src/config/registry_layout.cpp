@@ -34,7 +34,8 @@ void parse_layout(Settings& settings, std::string_view text) {
   program::Layout layout = settings.layout;
   const std::string example =
       layout_text([](program::Axis axis) { return axis == program::configurable_axes[0] ? 2 : 1; });
-  for (const auto& [key, value] : parts_of(text, example)) {
+  for (const auto& part : parts_of(text, example)) {
+    const std::string &key = part.first, &value = part.second;
     const auto has_key = [&](program::Axis axis) { return key == program::row_of(axis).key; };
     const auto* axis = std::ranges::find_if(program::configurable_axes, has_key);
     if (axis == program::configurable_axes.end()) {

@@ -59,7 +59,7 @@ double predicted_seconds(double bytes, const Fabric& fabric, const std::vector<i
   const config::Calibration calibration = config::calibration_named("harness");
   config::Settings settings;
   if (nccl_algo != nullptr) settings.nccl["nccl_algo"] = nccl_algo;
-  const sim::Spread spread{fabric.ranks, fabric.nodes(), most, 1};
+  const sim::Spread spread{{fabric.ranks, fabric.nodes(), most}};
   return sim::CollectiveTime(program::Collective::all_reduce, spread, network, calibration, settings).seconds(bytes);
 }
 
