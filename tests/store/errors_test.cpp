@@ -146,7 +146,7 @@ TEST_F(StoreErrors, TooLittleSpaceIsNamedWithTheAmount) {
   const FileSizeLimit limit(100000);
   EXPECT_THAT(create(path_), HasSubstr("File too large; the result needs up to 2 MiB there"));
   EXPECT_THAT(test::error_of([&] { require_space(path_, std::int64_t{1} << 62); }),
-              HasSubstr(path_ + " cannot be written: the result needs up to 4.00 EiB there, and the disk has "));
+              HasSubstr(path_ + " cannot be written: the result needs up to 4096 PiB there, and the disk has "));
   EXPECT_EQ(test::error_of([&] { require_space(path_, 1); }), "");
 }
 
