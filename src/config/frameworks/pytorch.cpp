@@ -214,10 +214,7 @@ std::vector<FrameworkRow> computation_rows() {
 }  // namespace
 
 std::vector<FrameworkRow> rows() {
-  std::vector<FrameworkRow> all;
-  for (const auto& family : {batch_rows(), layout_rows(), replica_rows(), computation_rows()})
-    all.insert(all.end(), family.begin(), family.end());
-  return all;
+  return joined({batch_rows(), layout_rows(), replica_rows(), computation_rows()});
 }
 
 }  // namespace harness::config::pytorch
