@@ -33,13 +33,9 @@ if [ -n "$pmix" ]; then mkdir "$out/pmix"; cp -L "$pmix"/*.so "$out/pmix/"; fi
 cp -r configs "$out/configs"
 cp -r tests/reference "$out/share/harness/reference"
 mkdir "$out/bench"
-cp bench/pytorch_step.py bench/*.sh bench/compare_gpu_table.awk "$out/bench/"
-if [ -x build/llm.c/train_gpt2cu ]; then  # a side of bench/compare_gpu.sh, where bench/build_llmc.sh has built it
-  mkdir -p "$out/build/llm.c"
-  cp build/llm.c/{train_gpt2cu,tokens.bin,about} "$out/build/llm.c/"
-fi
+cp bench/pytorch_step.py "$out/bench/"
 mkdir "$out/scripts"
-cp scripts/first_light.sh scripts/gpu_check.sh scripts/gpu_check_rows.sh scripts/cuda_libraries.sh scripts/mpi_root.sh "$out/scripts/"
+cp scripts/first_light.sh scripts/cuda_libraries.sh scripts/mpi_root.sh "$out/scripts/"
 cp README.md LICENSE "$out/"
 git describe --always --dirty --abbrev=10 > "$out/COMMIT" 2> /dev/null || true
 $program --version > "$out/VERSION"  # and which CUDA it is for

@@ -1,132 +1,209 @@
 #!/bin/bash
-# Shows in two commands, of 4 and 7 minutes at most, what one GPU can show on a machine that has PyTorch and this bundle.
-# The first asks whether the cuda backend is right: operations, training, memory errors, layouts on four ranks, and a
-# doctor, all at once, while PyTorch compiles its step. The second measures, and has the device to itself: a step of
-# harness, of PyTorch and of harness again, a sweep, a killed worker, a doctor under load, and, if there is time, a
+# Shows what one GPU can show, in two commands of 4 and 7 minutes at most, from a bundle (`make bundle`) or a source tree
+# (`make gpu-check` runs both). The first asks whether the cuda backend is right: operations, training, memory errors,
+# layouts on four ranks and a doctor, all at once. The second measures, and has the device to itself: a sweep, PyTorch's
+# step if there is a PyTorch, the sweep's baseline again, a killed worker, a doctor under load and, if there is time, a
 # calibration. Both continue after a failure, and finished parts are kept whatever ends the script.
 #
-# usage: scripts/first_light.sh 1|2
+# usage: scripts/first_light.sh [1|2]      (both without a number)
 # environment, all optional:
-#   OUT=DIR       what is to be read: tables, and an archive of all reports (default first-light)
-#   KEPT=DIR      where the parts work; command 2 finds here what command 1 compiled (default /tmp/harness-first-light)
-#   LIMIT=N       seconds (default 230 for command 1, 400 for command 2)
-#   BACKEND=cpu   a rehearsal without a GPU
-# Exit status: 0 if every part passed, else 1.
+#   OUT=DIR          what is to be read: tables, and an archive of all reports (default first-light)
+#   KEPT=DIR         where the parts work; command 2 finds here what command 1 compiled (default /tmp/harness-first-light)
+#   LIMIT=N          seconds for each command (default 230 and 400)
+#   BACKEND=cpu      a rehearsal without a GPU
+#   MODEL=NAME MICRO_BATCH=N     of command 2 (default gpt3-1.3b, as many sequences as the GPU's memory allows)
+#   HARNESS=FILE MPIRUN=FILE PYTHON=FILE     other programs than those beside this script and in the PATH
+# Exit status: 0: every part passed; 1: a part failed, or the program cannot run; 3: there is no GPU.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-command=${1:-}
-case $command in
+case ${1:-} in
+  "") rc=0; "$0" 1 || rc=$?; [ $rc = 3 ] || "$0" 2 || rc=$?; exit $rc ;;
   1) limit=${LIMIT:-230} ;;
   2) limit=${LIMIT:-400} ;;
   *) sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' "$0" >&2; exit 1 ;;
 esac
+command=$1
 backend=${BACKEND:-cuda} out=${OUT:-first-light} kept=${KEPT:-/tmp/harness-first-light}
 mkdir -p "$out" "$kept" && out=$(cd "$out" && pwd) && kept=$(cd "$kept" && pwd) && cd "$root" || exit 1
-harness=${HARNESS:-$root/harness} mpirun=${MPIRUN:-$root/mpirun} python=${PYTHON:-python3}
+harness=${HARNESS:-$root/harness} mpirun=${MPIRUN:-$root/mpirun} python=${PYTHON:-python3} configs=$root/configs
 [ -x "$mpirun" ] || mpirun=$(command -v mpirun)
+[ -d "$configs" ] || configs=$root/share/configs
 ranks="--oversubscribe --bind-to none"
 if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 
-model=gpt3-1.3b micro_batch=8 steps="--warmup-steps 20 --steps 30 --roof-seconds 0.1"
+# PyTorch finds CUDA's libraries by itself; harness may need those of PyTorch's packages.
+libraries_of_python=${LD_LIBRARY_PATH:-} module=${harness%/*}/libharness_cuda.so
+[ -e "$module" ] || module=$root/bin/libharness_cuda.so
+[ -e "$module" ] || module=$root/build/release/bin/libharness_cuda.so
+if [ "$backend" = cuda ] && [ -e "$module" ]; then
+  libraries=$(PYTHON=$python sh scripts/cuda_libraries.sh "$module")
+  [ -z "$libraries" ] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}${LD_LIBRARY_PATH:+:}$libraries"
+fi
+
+rc=0
+timeout -k 5 60 "$harness" selftest operations --backend "$backend" --fast --only 'fill: 1 numbers' \
+  > "$kept/first.txt" 2>&1 || rc=$?
+if [ $rc = 3 ]; then
+  echo "first-light: there is no GPU: $(sed -n 's/^[a-z]*: nothing can be run: //p' "$kept/first.txt" | head -n 1)" >&2
+  exit 3
+elif [ $rc != 0 ]; then
+  echo "first-light: $harness does not run: $(grep -v '^ *$' "$kept/first.txt" | tail -n 1)" >&2
+  exit 1
+fi
+
+model=${MODEL:-gpt3-1.3b} micro_batch=${MICRO_BATCH:-8} few=""
 if [ "$backend" = cuda ]; then
   memory=$(timeout 20 nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | head -n 1)
-  [ "${memory:-0}" -lt 120000 ] || micro_batch=16
-  # Containers and virtual machines often have 64 MiB of shared memory and no loopback; NCCL needs both (gpu_check.sh).
+  if [ "${memory:-0}" -ge 120000 ]; then micro_batch=${MICRO_BATCH:-16}; fi
+  if [ "${memory:-80000}" -lt 75000 ]; then model=${MODEL:-gpt3-350m}; fi
+  # NCCL takes 34 MiB of shared memory for each rank and communicator, and four ranks in TP 2 x PP 2 have many. Ranks that
+  # share a GPU look like different hosts to it and talk over the loopback interface. Containers often lack both.
   ip link set lo up
   mount -o remount,size=4g /dev/shm
+  export NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1
 else
-  model=gpt3-125m micro_batch=1 steps="--warmup-steps 0 --steps 1 --roof-seconds 0.1"
+  model=tiny micro_batch=1 few="--set measure.rounds=1 --set measure.steps=2 --set measure.warmup_steps=1"
 fi 2> "$kept/preparation.txt"
-export MODEL=$model MICRO_BATCH="$micro_batch $micro_batch"  # a second time untuned, if the first breaks the device
-export BACKEND=$backend HARNESS=$harness MPIRUN=$mpirun PYTHON=$python
+layouts=$configs/check-layouts.yaml speed=$configs/first-light.yaml
+if [ "$backend" != cuda ]; then  # without what only NCCL and GPUs have
+  layouts=$kept/check-layouts.yaml speed=$kept/first-light.yaml
+  sed -e "s/^backend: .*/backend: $backend/" -e '/nccl_/d' -e '/^hardware: none/d' -e 's/, share_gpus: true//' \
+    "$configs/check-layouts.yaml" > "$layouts"
+  sed -e "s/^backend: .*/backend: $backend/" -e 's/^model: .*/model: {layers: 2, hidden: 64, heads: 2, vocab: 512, sequence: 64}/' \
+    -e '/cuda_graph/d' "$configs/first-light.yaml" > "$speed"
+  model=""
+fi
 
 left() { echo $((limit - SECONDS - ${1:-0})); }
 keep() { tar czf "$kept.tgz" --exclude=inductor -C "${kept%/*}" "${kept##*/}" && mv "$kept.tgz" "$out/kept$command.tgz"; }
 (while sleep 15; do keep; done) > /dev/null 2>&1 &
 keeper=$!
 trap 'kill $keeper; keep' EXIT
+say() { echo "$*" | tee -a "$out/table$command.txt"; }
 
-# Runs a part for at most so many seconds and adds a line to the table.
+# Runs a part for at most so many seconds and adds a line to the table. 2: not run, which is no failure.
 part() {  # NAME SECONDS COMMAND...
-  local name=$1 most=$2 begin=$SECONDS rc=0; shift 2
+  local name=$1 most=$2 begin=$SECONDS rc=0 words; shift 2
   [ "$most" -le "$(left 5)" ] || most=$(left 5)
   if [ "$most" -lt 5 ]; then
     rc=no
   else
     timeout -k 5 "$most" "$@" > "$kept/$name.txt" 2>&1 || rc=$?
   fi
-  local words
-  case $rc in 0) words=passed ;; no) words="not run: no time left" ;; 124 | 137) words="FAILED: not finished within $most s" ;; *) words="FAILED: exit status $rc" ;; esac
-  printf '%-12s %4d s  %s\n' "$name" $((SECONDS - begin)) "$words" | tee -a "$out/table$command.txt"
+  case $rc in
+    0) words="passed  $(grep -E '^[0-9]+ checks passed|ERROR SUMMARY|^MFU |^found:' "$kept/$name.txt" | tail -n 1)" ;;
+    no) words="not run: no time left" ;;
+    124 | 137) words="FAILED: not finished within $most s" ;;
+    *) words="FAILED: exit status $rc: $(grep -v '^ *$' "$kept/$name.txt" | tail -n 1)" ;;
+  esac
+  say "$(printf '%-12s %4d s  %s' "$name" $((SECONDS - begin)) "$words")"
   [ "$rc" = 0 ]
 }
-check() { scripts/gpu_check.sh -o "$out/$1.txt" --keep "$kept/$1" "${@:2}"; }
-export -f check
-export out kept
-rows() { part "$1" "$2" env SECONDS_IN_ALL="$2" bash -c 'check "$@"' check "$1" "${@:3}"; }
+selftest() { part "$1" "$(left 10)" "$harness" selftest "${@:2}" --backend "$backend" -o "$out/$1.txt"; }
+sweep() {  # NAME SECONDS RANKS CONFIG OPTION...: 4 (too few rounds for verdicts) counts as passed
+  # shellcheck disable=SC2086
+  part "$1" "$2" sh -c '"$@"; rc=$?; [ $rc = 4 ] && exit 0; exit $rc' sh \
+    "$mpirun" $ranks -np "$3" "$harness" sweep "$4" -o "$kept/$1.h5" --force "${@:5}"
+}
 
 machine() {
+  cat "$kept/first.txt" "$kept/preparation.txt"
   timeout 30 nvidia-smi; timeout 30 nvidia-smi -q; timeout 30 nvidia-smi topo -m
   uname -a; nproc; free -g; df -h /dev/shm /tmp; ls -d /dev/nvidia* /proc/driver/nvidia/gpus/*
   ldconfig -p | grep -E 'libcuda|nvidia-ml|nccl|cudnn|cublas|cupti'
-  sh scripts/cuda_libraries.sh bin/libharness_cuda.so
+  [ ! -e "$module" ] || ldd "$module"
   "$python" -m pip list 2> /dev/null | grep -iE 'torch|nvidia|triton|cuda'
   cat COMMIT VERSION
 }
-pytorch_compiles() {
-  TORCHINDUCTOR_CACHE_DIR=$kept/speed/inductor part compile "$(left 10)" "$python" bench/pytorch_step.py \
-    --device "$backend" --model "$model" --micro-batch "$micro_batch" --global-batch "$micro_batch" --precision bf16 \
-    --warmup 1 --steps 1 --variants compile
+pytorch() {  # NAME SECONDS OPTION...
+  local script=bench/pytorch_step.py
+  [ -e $script ] || script=share/bench/pytorch_step.py
+  TORCHINDUCTOR_CACHE_DIR=$kept/inductor part "$1" "$2" env LD_LIBRARY_PATH="$libraries_of_python" "$python" $script \
+    --device cuda --model "$model" --micro-batch "$micro_batch" --global-batch "$micro_batch" --precision bf16 \
+    --variants compile "${@:3}"
 }
-# The ranks of one GPU look like different hosts to NCCL: it says in its logs what it chose.
+has_torch() { [ "$backend" = cuda ] && timeout 60 "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null; }
+
+# Every layout and setting of NCCL must reach the same losses; NCCL says in its logs what it chose.
 layouts() {
-  local config=configs/check-layouts.yaml log=() set=(--set baseline.global_batch_size=4 --set measure.steps=2)
+  local options=(--set baseline.global_batch_size=4 --set measure.steps=2 --only layout)
   if [ "$backend" = cuda ]; then
-    export NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1
-    log=(--wrap "env NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING,REG NCCL_DEBUG_FILE=$kept/nccl.%p")
-    set+=(--set 'measure.deadlines={start: 90 s, step: 45 s}' --only layout nccl_algo=AllReduce:Tree nccl_proto=AllReduce:LL)
-  else
-    config=$kept/check-layouts.yaml
-    sed -e "s/^backend: .*/backend: $backend/" -e '/nccl_/d' -e '/^hardware: none/d' -e 's/, share_gpus: true//' \
-      configs/check-layouts.yaml > "$config"
-    set+=(--only layout)
+    options+=(nccl_algo=AllReduce:Tree nccl_proto=AllReduce:LL --set 'measure.deadlines={start: 90 s, step: 45 s}'
+      --wrap "env NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING,REG NCCL_DEBUG_FILE=$kept/nccl.%p")
   fi
-  # shellcheck disable=SC2086
-  part layouts 200 "$mpirun" $ranks -np 4 "$harness" sweep "$config" -o "$kept/layouts.h5" "${set[@]}" "${log[@]}"
-  local rc=$?
+  sweep layouts 200 4 "$layouts" "${options[@]}" || return 1
   "$harness" show --format json "$kept/layouts.h5" > "$kept/layouts.json"
-  if grep -E 'trains differently|not a finite number|not honoured: ' "$kept/layouts.json"; then
-    echo "layouts      a case trains differently, or a setting was not honoured" | tee -a "$out/table$command.txt"
-    rc=1
+  cat "$kept"/nccl.* 2> /dev/null | grep -o '[A-Za-z]*: [0-9]* Bytes -> .*' | sort | uniq -c > "$out/nccl_calls.txt"
+  if grep -E 'trains differently|not a finite number|not honoured: |"status": "(failed|dropped)"' "$kept/layouts.json"; then
+    say "layouts      a case failed or trains differently, or a setting was not honoured"
+    return 1
+  fi > "$out/layouts.txt"
+}
+memcheck() {
+  local program own=() o
+  program=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null)
+  if [ "$backend" != cuda ] || [ -z "$program" ]; then say "memcheck        0 s  not run: needs a GPU and compute-sanitizer"; return 0; fi
+  for o in fill convert initialize record gelu swiglu residual_add bias_add rope column_sum layer_norm rms_norm embedding \
+    cross_entropy adamw attention_merge unfused; do own+=(--only "$o"); done
+  # Errors that libraries get from the driver while they probe it are not ours: --report-api-errors no.
+  part memcheck "$(left 10)" "$program" --tool memcheck --report-api-errors no --target-processes all --error-exitcode 9 \
+    "$harness" selftest operations --fast "${own[@]}" --backend cuda
+}
+# Rank 1's worker of each timed block of one case is killed. Only this case may fail, and it must name the rank.
+killed() {
+  local wrong=overlap_grad_reduce=false worker striker rc=0
+  while sleep 0.1; do
+    for worker in $(grep -lzxs "FIRST_LIGHT=$$" /proc/[0-9]*/environ); do
+      grep -qzxFs "HARNESS_CASE=$wrong" "$worker" && grep -qzxFs HARNESS_RANK=1 "$worker" &&
+        grep -qzs '^HARNESS_BLOCK=' "$worker" && kill -s KILL "$(basename "${worker%/environ}")" 2> /dev/null
+    done
+  done &
+  striker=$!
+  FIRST_LIGHT=$$ sweep killed 75 4 "$layouts" --only overlap_grad_reduce --set 'measure.deadlines={start: 30 s, step: 10 s}' || rc=1
+  kill $striker
+  [ $rc = 0 ] || return 1
+  "$harness" show --format json "$kept/killed.h5" > "$kept/killed.json"
+  if [ "$(grep -c '"status": "failed"' "$kept/killed.json")" != 1 ] || ! grep -q '"reason": ".*rank 1' "$kept/killed.json"; then
+    say "killed       not exactly one case failed, or not because of rank 1"
+    return 1
   fi
-  cat "$kept"/nccl.* 2> /dev/null | grep -o '[A-Za-z]*: [0-9]* Bytes -> .*' | sort | uniq -c > "$kept/nccl_calls.txt"
-  return $rc
+}
+tokens_per_s() { grep -o '"tokens_per_second": *[0-9.eE+-]*' "$1" 2> /dev/null | sed -n '1s/.*: *//p'; }
+# The baseline before and after PyTorch's step: so the three take turns.
+compare() {
+  "$harness" show --format json "$kept/speed.h5" > "$kept/speed.json"
+  "$harness" show --format json "$kept/again.h5" > "$kept/again.json"
+  awk -v a="$(tokens_per_s "$kept/speed.json")" -v b="$(tokens_per_s "$kept/again.json")" \
+    -v p="$(tokens_per_s "$kept/pytorch.txt")" 'BEGIN {
+      printf "tokens/s     harness %.0f, PyTorch %.0f, harness again %.0f", a, p, b
+      if (p > 0 && b > 0) printf ": %.3f x PyTorch (goal 1.10)", (a + b) / 2 / p
+      print ""}' | tee -a "$out/table2.txt"
+  "$harness" show --breakdown "$kept/speed.h5" > "$out/speed.txt"
 }
 
-failed=0
+: > "$out/table$command.txt"
+failed=0 pids=()
 case $command in
   1)
     machine > "$out/machine.txt" 2>&1
-    rm -f "$kept/layouts.h5"
-    pids=()
-    [ "$backend" = cuda ] && { pytorch_compiles & pids+=($!); }
+    if has_torch; then pytorch compile "$(left 10)" --warmup 1 --steps 1 & pids+=($!); fi
     layouts & pids+=($!)
-    rows memcheck "$(left 10)" memcheck & pids+=($!)
-    rows operations "$(left 10)" environment operations & pids+=($!)
-    rows training "$(left 10)" reference & pids+=($!)
+    memcheck & pids+=($!)
+    selftest operations operations --fast & pids+=($!)
+    selftest training reference equality & pids+=($!)
     part doctor 60 "$harness" doctor --stages static & pids+=($!)
     for p in "${pids[@]}"; do wait "$p" || failed=1; done
     ;;
   2)
-    ROW_SECONDS=130 rows speed 200 performance pytorch || failed=1
+    size=()
+    [ -z "$model" ] || size=(--set "model=$model" --set "baseline.micro_batch_size=$micro_batch" --set "baseline.global_batch_size=$micro_batch")
     # shellcheck disable=SC2086
-    part again 45 "$harness" selftest performance --backend "$backend" --model $model --precision bf16 \
-      --micro-batch $micro_batch $steps --tuning "$kept/speed/tuning.txt" --tuning-seconds 5 --json "$kept/again.json" || failed=1
-    if [ "$backend" = cuda ]; then
-      # shellcheck disable=SC2086
-      part sweep 140 "$mpirun" $ranks -np 1 "$harness" sweep configs/first-light.yaml -o "$out/first-light.h5" || failed=1
-    fi
-    rows killed 75 killed || failed=1
+    sweep speed 240 1 "$speed" ${size[@]+"${size[@]}"} $few || failed=1
+    if has_torch; then pytorch pytorch 90 --warmup 20 --steps 30 || failed=1; fi
+    # shellcheck disable=SC2086
+    sweep again 60 1 "$speed" ${size[@]+"${size[@]}"} $few --only attention=unfused --set measure.rounds=1 || failed=1
+    compare
+    killed || failed=1
     # shellcheck disable=SC2086
     part load 60 "$mpirun" $ranks -np 1 "$harness" doctor || failed=1
     # shellcheck disable=SC2086

@@ -66,9 +66,6 @@ class Executable {
 
   /// Runs one step and returns what every operation did. Slower than run(). Collective.
   virtual std::vector<program::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) = 0;
-  /// The launches of each operation of the step in the last run_profiled(), by operation: the names of its kernels, in
-  /// order, with " + " between them. Empty where that is not known.
-  virtual std::vector<std::string> kernels() const { return {}; }
 
   /// Copies elements of a persistent or output buffer out or in. Local; between runs only.
   virtual void read(const program::View& view, std::span<std::byte> to) = 0;
@@ -92,15 +89,6 @@ class Executable {
 /// The choices of an untimed tuning worker, by a key that says what was tuned ("matmul bf16 m4096 …"): opaque text to
 /// everybody but the backend. Recorded with the results; every block of a sweep reads the same.
 using Tuning = std::map<std::string, std::string>;
-
-/// How one matrix product or attention of a step runs with nothing beside it.
-struct AloneTiming {
-  program::OperationId operation = 0;
-  double seconds = 0;  // mean of a call
-  // A product: "fused" with what follows it in one call of the library, "separate", or "plain": nothing does. An
-  // attention: "fused".
-  std::string form;
-};
 
 /// For tests, of the cpu backend: what takes so much longer.
 struct Delay {
@@ -156,12 +144,6 @@ class Backend {
   /// Copies pinned memory of the host to the device, then back, then both at once, for about `seconds` in all. Zeros
   /// where the device has no memory of its own. Local; for what devices share, all ranks call it at once.
   virtual machine::HostCopies measure_host_copies(const ExecutableRequest& /*where*/, double /*seconds*/) const {
-    return {};
-  }
-  /// Times the matrix products and fused attentions of request.program's step alone, as request.tuning has them, one
-  /// kind after the other and `seconds` in all, so that the device stays hot. Without those for which memory does not
-  /// suffice. Needs the memory of their operands beside what is in use.
-  virtual std::vector<AloneTiming> time_alone(const ExecutableRequest& /*request*/, double /*seconds*/) const {
     return {};
   }
 };

@@ -262,9 +262,9 @@ void Parser::add_report(ReportOptions& o) {
 
 void Parser::add_selftest(SelftestOptions& o) {
   selftest =
-      app.add_subcommand("selftest", "check a backend on this machine for correctness and speed: `make gpu-check`");
-  selftest->add_option("suites", o.suites, "operations, reference, equality, performance or all (the default)")
-      ->check(CLI::IsMember({"operations", "reference", "equality", "performance", "all"}));
+      app.add_subcommand("selftest", "check a backend on this machine for correctness");
+  selftest->add_option("suites", o.suites, "operations, reference, equality or all (the default)")
+      ->check(CLI::IsMember({"operations", "reference", "equality", "all"}));
   selftest->add_option("--backend", o.backend, "the backend to check: cuda or cpu");
   selftest->add_option("--oracle", o.oracle, "the backend to compare operations with: cpu");
   selftest->add_option("--only", o.only, "only operations whose case has this in its name: layer_norm, 'fused, 2 x 2'")
@@ -272,34 +272,10 @@ void Parser::add_selftest(SelftestOptions& o) {
   selftest->add_flag("--fast", o.fast, "operations at small sizes only");
   selftest->add_flag("--verbose", o.verbose, "name each operation's case before it runs");
   selftest->add_option("--reference", o.reference, "the folder of the reference (tests/reference)");
-  selftest->add_option("--model", o.model, "performance: a preset such as gpt3-350m");
-  selftest->add_option("--micro-batch", o.micro_batch, "performance: sequences per step")
-      ->check(CLI::Range(1, 1 << 20));
-  selftest->add_option("--sequence", o.sequence, "performance: tokens per sequence (default: the model's)")
-      ->check(CLI::Range(1, 1 << 20));
-  selftest->add_option("--precision", o.precision, "performance: bf16, tf32 or fp32");
-  selftest->add_option("--roof-seconds", o.roof_seconds, "performance: to measure each roof (default: 3)")
-      ->check(CLI::Range(0.01, 600.0));
-  selftest
-      ->add_option("--tuning-seconds", o.tuning_seconds,
-                   "performance: about how long to tune matrix products (default: 45; 0: cuBLASLt's first proposals)")
-      ->check(CLI::Range(0.0, 3600.0));
-  selftest->add_option("--tuning", o.tuning, "performance: tuned choices to begin with; those found are written back")
-      ->type_name("FILE");
-  selftest->add_option("--peak-flops", o.peak_flops,
-                       "performance: the device's dense peak, for MFU (default: from its hardware file)");
-  selftest->add_option("--warmup-steps", o.warmup_steps, "performance: untimed steps")->check(CLI::Range(0, 2000));
-  selftest->add_option("--steps", o.steps, "performance: timed steps")->check(CLI::Range(1, 2000));
   selftest->add_option("--threads", o.threads, "threads of the cpu backend (default: all cores)")
       ->check(CLI::Range(0, 4096));
   selftest->add_option("--seed", o.seed, "seed of the operations' numbers (default: a new one each time)");
   selftest->add_option("-o,--output", o.output, "write the table to this file too, and FILE.jsonl beside it");
-  selftest->add_option("--json", o.json, "performance: write all that was measured to this file")->type_name("FILE");
-  selftest
-      ->add_option("--compare", o.compare,
-                   "measure nothing: print what changed from one file of --json to another, line by line")
-      ->expected(2)
-      ->type_name("BEFORE AFTER");
 }
 
 void Parser::add_doctor(DoctorOptions& o) {

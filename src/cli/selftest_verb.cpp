@@ -5,23 +5,16 @@
 #include <random>
 #include <thread>
 
-#include "backend/tuning_file.h"
 #include "backends/backends.h"
 #include "backends/load.h"
 #include "base/error.h"
 #include "base/identity.h"
-#include "base/units.h"
 #include "cli/option_value.h"
-#include "cli/selftest_compare.h"
 #include "cli/selftest_report.h"
 #include "cli/verbs.h"
-#include "config/choice.h"
-#include "config/experiment.h"
-#include "config/files.h"
 #include "report/clean_text.h"
 #include "report/table.h"
 #include "selftest/operation_check.h"
-#include "selftest/performance.h"
 #include "selftest/reference.h"
 #include "selftest/step_checks.h"
 
@@ -86,11 +79,9 @@ class Check {
       static_cast<void>(selftest::check_equality(subject_, step_options()));
       done("equality");
     }
-    if (wanted("performance")) performance();
   }
 
   std::vector<selftest::CheckLine> lines;
-  std::vector<selftest::Performance> performances;
 
  private:
   bool wanted(const std::string& suite) const {
@@ -118,10 +109,7 @@ class Check {
   }
   // All that is known by now.
   void store() const {
-    if (!options_.output.empty()) write_file(options_.output + ".jsonl", check_json_lines(lines, performances));
-    if (!options_.json.empty() && !performances.empty()) {
-      write_file(options_.json, performance_json(performances.back()));
-    }
+    if (!options_.output.empty()) write_file(options_.output + ".jsonl", check_json_lines(lines));
   }
 
   void operations() {
@@ -149,62 +137,6 @@ class Check {
     }
     static_cast<void>(selftest::check_reference(subject_, directory, step_options()));
     done("reference");
-  }
-
-  // As said, else of the hardware file that names this device; an unknown device has no MFU.
-  double peak_flops(config::Precision precision) const {
-    if (!options_.peak_flops.empty()) return parse_flops(options_.peak_flops);
-    const std::filesystem::path configs = config::shipped_configs();
-    if (configs.empty()) return 0;
-    for (const auto& [name, value] : subject_.identity({})) {
-      if (name != "device") continue;
-      const auto found = config::find_hardware_for_device(value, configs / "any.yaml");
-      if (found) return found->peak_flops(precision);
-    }
-    return 0;
-  }
-
-  void performance() {
-    selftest::PerformanceOptions o;
-    const auto model = config::model_preset(options_.model);
-    if (!model) fail("--model: found {}; allowed: {}", options_.model, fmt::join(config::model_preset_names(), ", "));
-    o.model = *model;
-    if (options_.sequence > 0) o.model.sequence = options_.sequence;
-    try {
-      o.precision = config::parse_choice(options_.precision, config::precision_choices);
-    } catch (const Error& error) {
-      fail("--precision: {}", error.what());
-    }
-    o.micro_batch = options_.micro_batch;
-    o.warmup_steps = options_.warmup_steps;
-    o.steps = options_.steps;
-    o.peak_flops = peak_flops(o.precision);
-    o.roof_seconds = options_.roof_seconds;
-    o.seed = seed_;
-    o.threads = threads_;
-    o.tuning_s = options_.tuning_seconds;
-    if (!options_.tuning.empty()) o.known = backend::read_tuning(options_.tuning);
-    o.stage = [&](const std::string& what) { err_ << "selftest: performance: " << what << std::endl; };
-    o.timed = [&](const selftest::Performance& p) {
-      performances = {p};
-      transcript_.say("\n" + timing_text(p));
-      store();
-      if (options_.tuning.empty() || p.tuning == o.known) return;
-      if (const std::string problem = backend::write_tuning(options_.tuning, p.tuning); !problem.empty()) {
-        err_ << "selftest: " << problem << "\n";
-      }
-    };
-    try {
-      performances = {selftest::measure_performance(subject_, o)};
-      transcript_.say(split_text(performances.back()) + "\n");
-      add(selftest::judge_performance(performances.back()));
-    } catch (const std::exception& e) {
-      selftest::CheckLine line;
-      line.check = "performance: " + options_.model;
-      line.outcome = selftest::Outcome::failed;
-      line.failures = {e.what()};
-      add(line);
-    }
   }
 
   const SelftestOptions& options_;
@@ -243,10 +175,6 @@ int selftest(const SelftestOptions& options, const backend::Backend& subject, co
 }
 
 int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& err) {
-  if (!options.compare.empty()) {
-    out << compare_performance(options.compare.at(0), options.compare.at(1));
-    return 0;
-  }
   const backend::Backend *subject = nullptr, *oracle = nullptr;
   const config::BackendKind subject_kind = option_value("--backend", options.backend, config::parse_backend),
                             oracle_kind = option_value("--oracle", options.oracle, config::parse_backend);

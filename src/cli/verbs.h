@@ -59,7 +59,6 @@ struct ShowOptions {
   CostOptions cost;
   bool breakdown = false;  // where the profiled steps went, below the table
   bool follow = false;     // again after each round, until the sweep has ended
-  std::string interval;    // level, pairs or sign; "": the declared one
 };
 
 struct CompareOptions {
@@ -100,23 +99,15 @@ struct VariablesOptions {
 };
 
 struct SelftestOptions {
-  std::vector<std::string> suites;  // operations, reference, equality, performance; none or "all": every one
+  std::vector<std::string> suites;  // operations, reference, equality; none or "all": every one
   std::string backend = "cuda", oracle = "cpu";
   std::vector<std::string> only;  // operations whose name contains one of these
   bool fast = false;              // operations at small sizes only
   bool verbose = false;           // names each case before it runs
   std::string reference;          // folder; "": found beside the program
-  std::string model = "gpt3-1.3b", precision = "bf16", peak_flops;
-  std::int64_t micro_batch = 4, sequence = 0;  // sequence 0: the model's
-  int warmup_steps = 20, steps = 30;
-  double roof_seconds = 3;           // to measure each roof
-  double tuning_seconds = 45;        // about how long products are tuned; 0: not at all
-  std::string tuning;                // the file of tuned choices to begin with, and to write
   int threads = 0;                   // of the cpu backend; 0: all cores
   std::uint64_t seed = 0;            // of the operations' numbers; 0: another every time
   std::string output;                // -o: the text once more, and JSON lines beside it
-  std::string json;                  // the performance as one JSON object
-  std::vector<std::string> compare;  // two such files, compared instead of measuring
 };
 
 struct DoctorOptions {
@@ -146,8 +137,6 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
 /// 0: nothing is wrong; 1: warnings, if strict; 2: a failure, or impossible; 3: nothing could be read of a
 /// node. Errors end with 3.
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
-/// Whether doctor() goes beyond what the kernel and the driver say; false where the options contradict each other.
-bool starts_workers(const DoctorOptions& options);
 /// What needs no look at nodes, and so no job: --explain, --hardware, two files of --against.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
 /// Measures what predictions rest on and writes a hardware file and a calibration.

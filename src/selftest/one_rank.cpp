@@ -1,7 +1,6 @@
 #include "selftest/one_rank.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "workloads/gpt/gpt.h"
@@ -18,7 +17,10 @@ OneRank::OneRank(const backend::Backend& backend, const config::Model& model, co
   request_.seed = options.seed;
   request_.threads = options.threads;
   request_.timeout_s = options.timeout_s;
-  if (options.tuning_s > 0) tune(backend, options);
+  if (options.tuning_s > 0) {
+    request_.tuning_s = options.tuning_s;
+    request_.tuning = std::make_shared<const backend::Tuning>(backend.tune(request_));
+  }
   inputs_ = workloads::make_inputs(model, settings, {}, {}, options.seed);
   if (options.repeat_batch) inputs_ = std::make_unique<program::RepeatedBatch>(std::move(inputs_));
   executable_ = backend.create(request_);
@@ -28,26 +30,9 @@ OneRank::OneRank(const backend::Backend& backend, const config::Model& model, co
   executable_->initialize();
 }
 
-void OneRank::tune(const backend::Backend& backend, const Options& options) {
-  const auto began = std::chrono::steady_clock::now();
-  backend::Tuning all = options.known;
-  request_.tuning_s = options.tuning_s;
-  request_.tuning = std::make_shared<const backend::Tuning>(all);
-  all.merge(backend.tune(request_));
-  request_.tuning = std::make_shared<const backend::Tuning>(std::move(all));
-  tuned_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-}
-
-std::vector<double> OneRank::run(int steps) {
-  const std::vector<double> ends = executable_->run(done_, steps, *inputs_);
+void OneRank::run(int steps) {
+  executable_->run(done_, steps, *inputs_);
   done_ += steps;
-  std::vector<double> seconds;
-  for (std::size_t i = 1; i < ends.size(); ++i) seconds.push_back(ends[i] - ends[i - 1]);
-  return seconds;
-}
-
-std::vector<program::Interval> OneRank::run_profiled() {
-  return executable_->run_profiled(done_++, *inputs_);
 }
 
 std::vector<float> OneRank::losses() {

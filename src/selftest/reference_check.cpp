@@ -72,13 +72,13 @@ void check_model(const Reference& reference, const backend::Backend& subject, co
     try {
       OneRank job(subject, reference.model, settings,
                   {.seed = reference.seed, .threads = options.threads, .tuning_s = way.tuned ? checked_tuning_s : 0});
-      static_cast<void>(job.run(1));
+      job.run(1);
       for (const gpt::Parameter& p : gpt::parameters(reference.model, reference.settings, {}, 0)) {
         ++gradients.cases;
         judge(gradients, p.name + ", " + how,
               relative_distance(job.read("gradient", p.view.offset, p.view.count), reference.tensor(p.name)));
       }
-      static_cast<void>(job.run(static_cast<int>(reference.losses.size()) - 1));
+      job.run(static_cast<int>(reference.losses.size()) - 1);
       const std::vector<float> ours = job.losses();
       for (std::size_t i = 0; i < reference.losses.size(); ++i) {
         ++losses.cases;

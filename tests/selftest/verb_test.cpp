@@ -138,7 +138,7 @@ TEST(CheckVerb, ReferenceFindsAWrongStep) {
 TEST(CheckVerb, TheCommandLineKnowsIt) {
   std::ostringstream out, err;
   EXPECT_EQ(cli::run_cli({"selftest", "--help"}, out, err), 0);
-  EXPECT_THAT(out.str(), HasSubstr("--micro-batch"));
+  EXPECT_THAT(out.str(), HasSubstr("--fast"));
   EXPECT_EQ(cli::run_cli({"selftest", "everything"}, out, err), 1);
   std::ostringstream table;
   EXPECT_EQ(cli::run_cli({"selftest", "operations", "--backend", "cpu", "--fast", "--only", "fill"}, table, err), 0)

@@ -14,8 +14,8 @@
 
 namespace harness::test {
 
-/// What a wrong operation does to the first view it writes; no_profile: nothing, but profiling the step fails.
-enum class Wrong { nothing, scaled, untouched, beyond, nan, changes_input, no_profile };
+/// What a wrong operation does to the first view it writes.
+enum class Wrong { nothing, scaled, untouched, beyond, nan, changes_input };
 
 /// The cpu backend with one operation gone wrong, to see that checks find it.
 class WrongBackend : public backend::Backend {
@@ -57,22 +57,12 @@ class WrongBackend : public backend::Backend {
     void initialize() override { inner_->initialize(); }
     std::vector<double> run(std::int64_t first, int steps, const program::InputSource& inputs) override {
       const auto before = written_ ? bytes(*written_) : std::vector<std::byte>();
-      if (watched_) *watched_ += steps;
       auto times = inner_->run(first, steps, inputs);
       if (written_) spoil(before);
       return times;
     }
     std::vector<program::Interval> run_profiled(std::int64_t s, const program::InputSource& i) override {
-      if (wrong_ == Wrong::no_profile) fail("nothing was recorded");
       return inner_->run_profiled(s, i);
-    }
-    void begin_watch() override { watched_ = 0; }
-    machine::GpuStatistics end_watch() override {
-      machine::GpuStatistics seen;
-      seen.samples = *watched_;  // one a step
-      seen.mean_sm_clock_hz = 1.5e9;
-      seen.throttle_reasons = 4;
-      return seen;
     }
     void read(const program::View& view, std::span<std::byte> to) override { inner_->read(view, to); }
     void write(const program::View& view, std::span<const std::byte> from) override { inner_->write(view, from); }
@@ -108,7 +98,6 @@ class WrongBackend : public backend::Backend {
       const program::View& v = *written_;
       switch (wrong_) {
         case Wrong::nothing:
-        case Wrong::no_profile:
           return;
         case Wrong::scaled:
           for (std::int64_t i = 0; i < v.count; ++i) put(v.part(i, 1), 1.05F * get(v.part(i, 1)));
@@ -129,7 +118,6 @@ class WrongBackend : public backend::Backend {
     const program::Program& program_;
     Wrong wrong_;
     std::optional<program::View> read_, written_;
-    std::optional<int> watched_;  // steps run while the device is watched
   };
 
   std::string operation_;

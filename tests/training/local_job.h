@@ -118,9 +118,6 @@ class LocalJob {
     ++done_;
     return intervals;
   }
-  std::vector<std::string> kernels(int rank) const {
-    return ranks_[rank]->kernels();
-  }
   std::vector<std::string> warnings(int rank) const {
     return ranks_[rank]->warnings();
   }

@@ -1,11 +1,7 @@
 #include "backend/cuda/attribution.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <map>
-#include <memory>
 #include <utility>
 
 #include "base/error.h"
@@ -47,20 +43,6 @@ std::string out_of_order(std::span<const ActivityRecord> replay, std::span<const
     at->second = i;
   }
   return "";
-}
-
-// "harness::cuda::layer_norm" of what the compiler made of it, with its arguments.
-std::string readable(const std::string& mangled) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> demangled(
-      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
-  std::string name = status == 0 ? demangled.get() : mangled;
-  constexpr std::string_view unnamed = "(anonymous namespace)::", result = "void ";
-  for (std::size_t at = name.find(unnamed); at != std::string::npos; at = name.find(unnamed)) {
-    name.erase(at, unnamed.size());
-  }
-  if (name.starts_with(result)) name.erase(0, result.size());
-  return name.substr(0, name.find_first_of("<("));
 }
 
 }  // namespace
@@ -112,20 +94,6 @@ std::vector<program::Interval> operation_intervals(std::span<const ActivityRecor
     intervals.push_back({id, step[id].stream, since(extent.start_ns, begin_ns), since(extent.end_ns, begin_ns)});
   }
   return intervals;
-}
-
-std::vector<std::string> kernel_names(std::span<const ActivityRecord> records, std::size_t operations) {
-  std::vector<const ActivityRecord*> in_order;
-  for (const ActivityRecord& record : records) {
-    if (record.kind == ActivityKind::kernel && of_operation(record, operations)) in_order.push_back(&record);
-  }
-  std::ranges::stable_sort(in_order, {}, &ActivityRecord::start_ns);
-  std::vector<std::string> names(operations);
-  for (const ActivityRecord* record : in_order) {
-    std::string& all = names[record->external_id - 1];
-    all += (all.empty() ? "" : " + ") + readable(record->name);
-  }
-  return names;
 }
 
 std::optional<std::vector<ActivityRecord>> label_replay(std::vector<ActivityRecord> replay,

@@ -21,10 +21,6 @@ namespace harness::cuda {
 std::vector<program::Interval> operation_intervals(std::span<const ActivityRecord> records,
                                                    std::span<const program::Operation> step, std::uint64_t begin_ns);
 
-/// The launches of each operation of a step of `operations`: the names of its kernels in the order in which they
-/// started, with " + " between them, demangled and without arguments.
-std::vector<std::string> kernel_names(std::span<const ActivityRecord> records, std::size_t operations);
-
 /// A graph's nodes carry no external ids: the records of one replay are paired with those of the same step run eagerly,
 /// node ids in one and correlation ids in the other growing in the order of the launches. Returns the replay's records
 /// with the external ids of their partners, or nothing and `why` when both do not show the same kernels in the same

@@ -9,7 +9,6 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/executable.h"
 #include "backend/cuda/host_copies.h"
-#include "backend/cuda/time_alone.h"
 #include "backend/cuda/tuner.h"
 
 namespace harness::cuda {
@@ -64,17 +63,6 @@ class CudaBackend : public backend::Backend {
   machine::HostCopies measure_host_copies(const backend::ExecutableRequest& request, double seconds) const override {
     static_cast<void>(cuda::use_device(request));
     return cuda::measure_host_copies(seconds);
-  }
-
-  std::vector<backend::AloneTiming> time_alone(const backend::ExecutableRequest& request,
-                                               double seconds) const override {
-    const cuda::Device device = cuda::use_device(request);
-    const bool tf32 = request.settings.precision == config::Precision::tf32;
-    const backend::Tuning tuning = request.tuning ? *request.tuning : backend::Tuning{};
-    std::vector<backend::AloneTiming> timings =
-        cuda::time_products(*request.program, tf32, tuning, device.l2_bytes, seconds);
-    std::ranges::move(cuda::time_attentions(request, seconds / 4), std::back_inserter(timings));
-    return timings;
   }
 };
 

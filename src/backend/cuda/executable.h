@@ -34,7 +34,6 @@ class CudaExecutable : public backend::Executable {
   void initialize() override;
   std::vector<double> run(std::int64_t first_step, int steps, const program::InputSource& inputs) override;
   std::vector<program::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) override;
-  std::vector<std::string> kernels() const override;
   void read(const program::View& view, std::span<std::byte> to) override;
   void write(const program::View& view, std::span<const std::byte> from) override;
   std::shared_ptr<backend::Connections> release_connections() override;

@@ -120,12 +120,7 @@ std::vector<program::Interval> CudaExecutable::recorded(ActivityRecorder& record
                            why);
     }
   }
-  s.kernels = kernel_names(shown, program_.step.size());
   return operation_intervals(shown, program_.step, first_start_ns(shown));
-}
-
-std::vector<std::string> CudaExecutable::kernels() const {
-  return state_->kernels;
 }
 
 std::vector<program::Interval> CudaExecutable::run_profiled(std::int64_t step, const program::InputSource& inputs) {
@@ -134,7 +129,6 @@ std::vector<program::Interval> CudaExecutable::run_profiled(std::int64_t step, c
   try {
     steps_begun_ = step;
     current_step_ = step;
-    s.kernels.clear();
     ActivityRecorder recorder;
     std::string why = ActivityRecorder::unavailable();
     if (why.empty()) why = recorder.start();

@@ -45,19 +45,6 @@ TEST(Attribution, AnOperationLastsFromItsFirstRecordToItsLast) {
   EXPECT_DOUBLE_EQ(intervals[1].end_s, 900e-9);
 }
 
-TEST(Attribution, KernelsAreNamedInTheirOrder) {
-  std::vector<ActivityRecord> records = {
-      kernel("_ZN7harness4cuda12_GLOBAL__N_110layer_normI13__nv_bfloat16EEvPKT_iPf", 1, 300, 400),
-      kernel("_ZN8cublasLt8epilogue4impl12globalKernelILi8ELi32EfEEvPf", 1, 420, 430),
-      kernel("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NTN", 3, 100, 200), kernel("stray", 0, 0, 9),
-      kernel("beyond", 4, 0, 9)};
-  records.push_back(kernel("memset", 3, 90, 95));
-  records.back().kind = ActivityKind::memset;
-  EXPECT_THAT(kernel_names(records, 3),
-              ElementsAre("harness::cuda::layer_norm + cublasLt::epilogue::impl::globalKernel", "",
-                          "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NTN"));
-}
-
 TEST(Attribution, RecordsBeforeTheBeginHaveNegativeTimes) {
   const std::vector<program::Operation> step = {on_stream(program::Matmul{}, 0)};
   const std::vector<ActivityRecord> records = {kernel("gemm", 1, 100, 200)};

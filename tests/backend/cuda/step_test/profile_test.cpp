@@ -34,12 +34,11 @@ class ProfiledStep : public ::testing::Test {
     const auto intervals = job.run_profiled();
     job.run(1);  // every rank ran as many steps as the others
     warnings_ = job.warnings(0);
-    kernels_ = job.kernels(0);
     return intervals;
   }
 
   std::size_t operations_ = 0;
-  std::vector<std::string> warnings_, kernels_;
+  std::vector<std::string> warnings_;
 };
 
 TEST_F(ProfiledStep, AnEmptyRecordingFallsBackToEventsOfTheSameStep) {
@@ -53,7 +52,6 @@ TEST_F(ProfiledStep, AnEmptyRecordingFallsBackToEventsOfTheSameStep) {
       // One recording at a time in a process: of two ranks here, one may have been refused.
       const char* why = layout.ranks() == 1 ? empty_handed : "taken with CUDA events";
       EXPECT_THAT(warnings_, Contains(HasSubstr(why)));
-      EXPECT_THAT(kernels_, IsEmpty());
     }
   }
 }
@@ -65,8 +63,6 @@ TEST_F(ProfiledStep, TheDeviceIsSynchronizedBeforeTheRecordingEnds) {
   const auto intervals = profile(test::layout_of(1, 1, 1), false);
   EXPECT_THAT(intervals, Not(IsEmpty()));
   EXPECT_NEAR(intervals.front().end_s - intervals.front().start_s, 5e-9, 1e-12);  // a record's, not an event's
-  EXPECT_EQ(kernels_.size(), operations_);
-  EXPECT_THAT(kernels_, Contains(Not(IsEmpty())));
   EXPECT_THAT(warnings_, Not(Contains(HasSubstr(empty_handed))));
   EXPECT_THAT(warnings_, Not(Contains(HasSubstr("incomplete"))));
 }
