@@ -52,16 +52,6 @@ int code_of_error(const std::vector<std::string>& arguments, int code) {
   return code != 0 && !arguments.empty() && arguments[0] == "doctor" ? doctor_could_not_run : code;
 }
 
-// What doctor is asked; nothing for another verb or a mistake, which is said by whoever acts on the arguments.
-std::optional<DoctorOptions> asked_of_doctor(const std::vector<std::string>& arguments) {
-  Arguments a;
-  Parser parser(a);
-  std::ostringstream unheard;
-  int code = 0;
-  return parse(parser, arguments, unheard, unheard, code) && parser.doctor->parsed() ? std::optional(a.doctor)
-                                                                                     : std::nullopt;
-}
-
 // Whether a command is for all ranks of a job. One that asks for help or holds a mistake is for a single process, which
 // answers.
 bool is_for_a_job(const std::vector<std::string>& arguments) {
@@ -138,12 +128,6 @@ int run_sweep(job::Job& job, const Parser& parser, Arguments& a, const std::vect
   return sweep(job, a.sweep, out, err);
 }
 
-// Whether doctor will start workers.
-bool starts_workers(const std::vector<std::string>& arguments) {
-  const auto asked = asked_of_doctor(arguments);
-  return asked && starts_workers(*asked);
-}
-
 // On rank 0. Returns the exit code of all ranks.
 int lead(job::Job& job, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   int code = 1;
@@ -172,9 +156,7 @@ int lead(job::Job& job, const std::vector<std::string>& arguments, std::ostream&
 // Every rank comes here; only rank 0 reads the arguments, speaks and decides, so that a mistake costs one message and
 // not one per rank.
 int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
-  // A sweep keeps to the ranks that were asked for; doctor wants to see every GPU.
-  const auto launch = starts_workers(arguments) ? mpi::Launch::rank_per_gpu : mpi::Launch::as_it_is;
-  const auto job = mpi::join(doctor::answer, launch);
+  const auto job = mpi::join(doctor::answer);
   if (job->rank() == 0) {
     for (const std::string& name : ignored_test_hooks())
       err << fmt::format("harness: {} is set, but only the tests' build of harness takes notice\n", name);

@@ -94,12 +94,6 @@ void check(const DoctorOptions& options) {
 
 }  // namespace
 
-bool starts_workers(const DoctorOptions& options) try {
-  return options.allreduce.empty() && stages_of(options) != std::vector{Stage::facts};
-} catch (const Error&) {
-  return false;  // doctor() says why
-}
-
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out) {
   check(options);
   const std::vector<Stage> stages = stages_of(options);

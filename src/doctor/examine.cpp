@@ -170,8 +170,6 @@ std::vector<Node> examine(job::Job& job, const HowToExamine& how) {
     }
     Node& node = nodes[static_cast<std::size_t>(at - names.begin())];
     node.ranks.push_back({static_cast<int>(rank), unpacked(told.rank)});
-    if (const job::RankPlace& place = places[rank]; place.is_guest)
-      node.ranks.back().facts.set("started_by", std::to_string(place.rank - place.local_rank));
     if (silent) node.facts.set("silent", fmt::format("rank {}", rank));
   }
   if (by_rank) add_node_facts(job, question, nodes);

@@ -57,7 +57,6 @@ struct RankPlace {
   int cores = 0;            // of the node that this job may use
   double memory_bytes = 0;  // of the node
   machine::GpuView gpus;    // that this rank may see
-  bool is_guest = false;    // its node's first rank started it, not the launcher
 };
 
 /// What a rank may use of its node's memory, which this many ranks share: a tenth is left to the system.

@@ -23,25 +23,11 @@ TEST(DoctorAsAUser, ChecksWhatIsThere) {
   EXPECT_THAT(o.out, AllOf(HasSubstr("1 node, 2 ranks"), HasSubstr("node.answers")));
 }
 
-// One rank on a node of three GPUs, which only the kernel's list shows: it becomes three for the stages that need them.
 // Before it finds that it knows of no links here.
 TEST(DoctorAsAUser, SaysFirstThatASizeHasNoUnit) {
   const auto o = test::run(test::harness_job(1, "doctor --allreduce 14"));
   EXPECT_EQ(o.exit_code, 3);
   EXPECT_THAT(o.err, ::testing::StartsWith("harness: --allreduce: found '14', which has no unit"));
-}
-
-TEST(DoctorAsAUser, StartsARankForEachGpu) {
-  const test::TemporaryFolder root;
-  for (const char* gpu : {"1b", "43", "9c"})
-    std::filesystem::create_directories(root / fmt::format("proc/driver/nvidia/gpus/0000:{}:00.0", gpu));
-  const std::string shown = "HARNESS_TEST_GPU_ROOT=" + root.path() + " ";
-  const auto said = [&](const std::string& arguments) {
-    return test::run(shown + test::harness_job(1, "doctor " + arguments)).out;
-  };
-  EXPECT_THAT(said("--stages static"), HasSubstr("(1 node, 1 rank, "));
-  EXPECT_THAT(said("--stages nccl"), HasSubstr("(1 node, 3 ranks, "));
-  EXPECT_THAT(said(""), HasSubstr("(1 node, 3 ranks, "));
 }
 
 // Without a GPU, the CPUs are loaded.

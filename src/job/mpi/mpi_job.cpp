@@ -11,7 +11,6 @@
 #include "job/messages.h"
 #include "job/mpi/alarms.h"
 #include "job/mpi/block_run.h"
-#include "job/mpi/guests.h"
 #include "job/mpi/launcher.h"
 #include "job/mpi/site.h"
 #include "job/stop_signals.h"
@@ -165,17 +164,11 @@ std::unique_ptr<Ranks> checked(std::unique_ptr<Ranks> launched, const std::optio
 
 }  // namespace
 
-std::unique_ptr<job::Job> join(job::Answer answer, Launch launch,
-                               const std::function<std::unique_ptr<Ranks>()>& start) {
+std::unique_ptr<job::Job> join(job::Answer answer) {
   // Asked before MPI starts: some libraries set such variables themselves.
   const auto claim = launcher_claim(own_environment);
   const double until_sigkill_s = seconds_until_sigkill(own_environment);
-  std::unique_ptr<Ranks> ranks = join_as_guest();
-  if (!ranks) {
-    ranks = checked(start(), claim);
-    if (launch == Launch::rank_per_gpu) ranks = with_guests(std::move(ranks), visible_gpus().count);
-  }
-  return std::make_unique<MpiJob>(std::move(ranks), until_sigkill_s, std::move(answer));
+  return std::make_unique<MpiJob>(checked(Ranks::start(), claim), until_sigkill_s, std::move(answer));
 }
 
 }  // namespace harness::mpi

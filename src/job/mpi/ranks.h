@@ -23,8 +23,6 @@ struct Note {
 /// sleeping, never inside MPI, and call `idle` at every poll, so that a waiting rank costs next to nothing and can
 /// watch its worker and its signals. A failing MPI call throws Error. Where a rank no longer runs, what waits for it at
 /// rank 0 throws job::PeersLost; the others wait until rank 0 ends the job (job/mpi/heartbeat.h).
-///
-/// A rank is a process that the launcher started, or a guest of one (job/mpi/guests.h).
 class Ranks {
  public:
   using Idle = std::function<void()>;
@@ -37,8 +35,6 @@ class Ranks {
   virtual int size() const = 0;
   /// The ranks that share this one's memory, ascending.
   virtual const std::vector<int>& node_ranks() const = 0;
-  /// Whether another rank of its node started this one, not the launcher.
-  virtual bool is_guest() const { return false; }
   /// Name and version of the MPI library, as it reports them.
   virtual std::string library() const = 0;
   /// The longest sleep between two polls while nothing happens.
@@ -66,7 +62,7 @@ class Ranks {
   /// Waits until every note that this rank sent has been taken, or will be in the barrier that follows.
   virtual void flush_notes(const Idle& idle) = 0;
 
-  /// MPI_Finalize, after guests have ended. Collective, last.
+  /// MPI_Finalize. Collective, last.
   virtual void finish() = 0;
   /// Ends the processes of all ranks, also of those that do not answer. Does not return.
   virtual void abandon(int exit_code) = 0;

@@ -71,7 +71,7 @@ template <job::MessageOf<PlaceReport> M, class Each>
 void each_field(M& m, Each& each) {
   auto& p = m.place;
   each(p.local_rank, p.local_ranks, p.host, p.device, p.cores, p.memory_bytes, p.gpus.on_node, p.gpus.count,
-       p.gpus.names, p.is_guest, m.leader);
+       p.gpus.names, m.leader);
 }
 
 std::vector<job::RankPlace> gather_places(Ranks& ranks, const Site& site) {
@@ -84,7 +84,6 @@ std::vector<job::RankPlace> gather_places(Ranks& ranks, const Site& site) {
   own.place.cores = site.usable_cores;
   own.place.memory_bytes = site.memory_bytes;
   own.place.gpus = site.gpus;
-  own.place.is_guest = ranks.is_guest();
   own.leader = site.node_ranks.front();
   std::vector<job::RankPlace> places;
   std::vector<std::int32_t> leaders;  // by node: its lowest rank

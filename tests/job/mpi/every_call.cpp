@@ -8,53 +8,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "job/mpi/guests.h"
 
 namespace harness::test {
 namespace {
-
-// Sends no note before it must, if it is lazy.
-class Apart final : public mpi::Ranks {
- public:
-  Apart(std::unique_ptr<mpi::Ranks> ranks, bool lazy) : ranks_(std::move(ranks)), alone_{ranks_->rank()}, lazy_(lazy) {}
-  int rank() const override { return ranks_->rank(); }
-  int size() const override { return ranks_->size(); }
-  const std::vector<int>& node_ranks() const override { return alone_; }
-  std::string library() const override { return ranks_->library(); }
-  double max_sleep_s() const override { return ranks_->max_sleep_s(); }
-  void broadcast(std::string& bytes, const Idle& idle) override { ranks_->broadcast(bytes, idle); }
-  void maximum(std::span<std::int64_t> values, const Idle& idle) override { ranks_->maximum(values, idle); }
-  void barrier(const Idle& idle) override { ranks_->barrier(idle); }
-  void node_union(std::span<std::uint64_t> /*bits*/, const Idle& /*idle*/) override {}
-  std::vector<std::string> gather(const std::string& bytes, const Idle& idle) override {
-    return ranks_->gather(bytes, idle);
-  }
-  std::vector<std::pair<int, std::string>> exchange(const std::vector<std::pair<int, std::string>>& outgoing,
-                                                    const Idle& idle) override {
-    return ranks_->exchange(outgoing, idle);
-  }
-  void send(int to, const mpi::Note& note) override {
-    held_.emplace_back(to, note);
-    if (!lazy_) send_held();
-  }
-  std::optional<mpi::Note> receive() override { return ranks_->receive(); }
-  void flush_notes(const Idle& idle) override {
-    send_held();
-    ranks_->flush_notes(idle);
-  }
-  void finish() override { ranks_->finish(); }
-  void abandon(int exit_code) override { ranks_->abandon(exit_code); }
-
- private:
-  void send_held() {
-    for (const auto& [to, note] : std::exchange(held_, {})) ranks_->send(to, note);
-  }
-
-  std::unique_ptr<mpi::Ranks> ranks_;
-  std::vector<int> alone_;
-  bool lazy_;
-  std::vector<std::pair<int, mpi::Note>> held_;
-};
 
 void expect(bool holds, const mpi::Ranks& ranks, std::string_view what) {
   if (!holds) fail("rank {} of {}: {}", ranks.rank(), ranks.size(), what);
@@ -128,18 +84,6 @@ void try_notes(mpi::Ranks& ranks) {
 }
 
 }  // namespace
-
-std::unique_ptr<mpi::Ranks> start_apart() {
-  return std::make_unique<Apart>(mpi::Ranks::start(), false);
-}
-
-std::unique_ptr<mpi::Ranks> start_uneven(bool lazy) {
-  if (auto guest = mpi::join_as_guest()) return guest;
-  auto launched = std::make_unique<Apart>(mpi::Ranks::start(), lazy);
-  const std::array<int, 3> wanted{3, 1, 2};
-  const int own = wanted.at(static_cast<std::size_t>(launched->rank()) % wanted.size());
-  return mpi::with_guests(std::move(launched), own);
-}
 
 int make_every_call(mpi::Ranks& ranks) {
   for (int times = 0; times < 3; ++times) {

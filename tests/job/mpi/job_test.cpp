@@ -33,6 +33,13 @@ TEST(Job, BlocksRunAndSamplesComeHome) {
   EXPECT_THAT(out, HasSubstr("end stop 0"));
 }
 
+TEST(Ranks, MakeEveryCall) {
+  Launched job(3, "every-call");
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_EQ(job.exit_code(), 0) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("nodes 0-1-2\n"));
+}
+
 TEST(Job, EveryRankAnswersAQuestion) {
   Launched job(3, "questions=2 blocks=1");
   ASSERT_TRUE(job.wait()) << job.output();

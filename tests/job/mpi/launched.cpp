@@ -114,14 +114,6 @@ pid_t Launched::supervisor(int rank) const {
   throw std::runtime_error("no supervisor is rank " + std::to_string(rank));
 }
 
-std::vector<pid_t> Launched::guests_of(pid_t supervisor) const {
-  std::vector<pid_t> found = jobs_of(supervisor);
-  std::erase_if(found, [](pid_t pid) {
-    return text_of("/proc/" + std::to_string(pid) + "/environ").find("HARNESS_GUEST=") == std::string::npos;
-  });
-  return found;
-}
-
 std::vector<pid_t> Launched::jobs_of(pid_t parent) const {
   std::vector<pid_t> found;
   for (const pid_t pid : processes("job")) {

@@ -29,8 +29,6 @@ class Launched {
   std::vector<pid_t> supervisors() const;
   /// The one that is this rank.
   pid_t supervisor(int rank) const;
-  /// What a supervisor started as ranks, not as its worker.
-  std::vector<pid_t> guests_of(pid_t supervisor) const;
 
  private:
   std::vector<pid_t> jobs_of(pid_t parent) const;

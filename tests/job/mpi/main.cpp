@@ -96,7 +96,7 @@ void lead(job::Job& job, Numbers& number) {
 int supervise(const std::vector<std::string>& arguments) {
   Numbers number = {{"blocks", 1},  {"ranks", 0},  {"steps", 5},  {"start", 10}, {"step", 5},
                     {"memory", 0},  {"first", 0},  {"shared", 0}, {"task", 0},   {"questions", 0},
-                    {"binding", 0}, {"guests", 0}, {"apart", 0},  {"pause", 0}};
+                    {"binding", 0}, {"pause", 0}};
   for (const std::string& argument : arguments) {
     const std::size_t equals = argument.find('=');
     number.at(argument.substr(0, equals)) = std::stod(argument.substr(equals + 1));
@@ -104,8 +104,7 @@ int supervise(const std::vector<std::string>& arguments) {
   const auto answer = [](int rank, const std::string& question) {
     return question == "cpus" ? machine::list_of(machine::bound_cpus()) : fmt::format("{} to {}", question, 10 * rank);
   };
-  const auto job = mpi::join(answer, number["guests"] > 0 ? mpi::Launch::rank_per_gpu : mpi::Launch::as_it_is,
-                             number["apart"] > 0 ? start_apart : mpi::Ranks::start);
+  const auto job = mpi::join(answer);
   int code = 0;
   try {
     if (job->rank() != 0) {
@@ -128,10 +127,10 @@ int supervise(const std::vector<std::string>& arguments) {
 }
 
 // One rank has a note for all others, who have long begun to leave.
-int leave_with_a_note_under_way(mpi::Ranks& ranks, int from) {
+int leave_with_a_note_under_way(mpi::Ranks& ranks) {
   mpi::Alarms alarms(ranks, 0);
   alarms.begin_block(1);
-  if (ranks.rank() == from) {
+  if (ranks.rank() == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     alarms.raise(mpi::Alarm::stop);
   }
@@ -143,10 +142,8 @@ int leave_with_a_note_under_way(mpi::Ranks& ranks, int from) {
 // What the tests launch as `job …`.
 int run(const std::vector<std::string>& arguments) {
   const std::string what = arguments.empty() ? "" : arguments[0];
-  if (what == "late-note") return leave_with_a_note_under_way(*mpi::Ranks::start(), 0);
-  if (what == "late-note-of") return leave_with_a_note_under_way(*start_uneven(), std::stoi(arguments.at(1)));
-  if (what == "every-call") return make_every_call(*start_uneven(true));
-  if (what == "every-call-of-mpi") return make_every_call(*mpi::Ranks::start());
+  if (what == "late-note") return leave_with_a_note_under_way(*mpi::Ranks::start());
+  if (what == "every-call") return make_every_call(*mpi::Ranks::start());
   return supervise(arguments);
 }
 
