@@ -45,6 +45,14 @@ add_library(dep_cli11 INTERFACE)
 target_include_directories(dep_cli11 SYSTEM INTERFACE ${CLI11_INCLUDE})
 add_library(dep::cli11 ALIAS dep_cli11)
 
+find_path(BOOST_MATH_INCLUDE boost/math/distributions/non_central_t.hpp)
+if(NOT BOOST_MATH_INCLUDE)
+  dependency_missing("Boost.Math (>= 1.66)" "libboost-dev" "module load boost, or put boost/math in a prefix")
+endif()
+add_library(dep_boost_math INTERFACE)
+target_include_directories(dep_boost_math SYSTEM INTERFACE ${BOOST_MATH_INCLUDE})
+add_library(dep::boost_math ALIAS dep_boost_math)
+
 # MPI: the C interface only, so that any implementation serves.
 set(MPI_CXX_SKIP_MPICXX ON)
 find_package(MPI QUIET COMPONENTS CXX)

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 # The packages, each followed by alternatives that serve as well, separated by "|".
 required="g++|g++-11|g++-12|g++-13|g++-14 cmake
 libopenmpi-dev|libmpich-dev openmpi-bin|mpich libhdf5-dev|libhdf5-openmpi-dev|libhdf5-mpich-dev
-libyaml-cpp-dev libcli11-dev libfmt-dev nlohmann-json3-dev"
+libyaml-cpp-dev libcli11-dev libfmt-dev nlohmann-json3-dev libboost-dev"
 cpu_backend="libdnnl-dev libgloo-dev"
 tests="libgtest-dev libgmock-dev"
 benchmarks="libbenchmark-dev"

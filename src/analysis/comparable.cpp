@@ -75,7 +75,7 @@ Estimate cost_of_a_process(std::span<const SweepBlocks> sweeps, double coverage)
   SweepBlocks both{shared.blocks, shared.baseline};
   both.blocks.insert(both.blocks.end(), alone.blocks.begin(), alone.blocks.end());
   const Question question{.case_index = alone.baseline, .alpha = family_alpha(1, coverage)};
-  Estimate cost = estimate_trimmed_pairs(both, std::span(&question, 1)).answers[0];
+  Estimate cost = estimate_mean_pairs(both, std::span(&question, 1)).answers[0];
   cost.rounds_needed = 0;  // it settles nothing
   return cost;
 }

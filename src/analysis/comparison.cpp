@@ -162,7 +162,7 @@ double tokens_ratio(const AlignedPair& pair) {
 
 // A step in virtual time has no scatter to be judged by.
 bool any_predicted(std::span<const ComparedFile> files) {
-  return std::ranges::any_of(files, [](const ComparedFile& file) { return is_predicted(*file.summary); });
+  return std::ranges::any_of(files, [](const ComparedFile& file) { return file.summary->predicted; });
 }
 
 void judge(CaseComparison& row, bool between_runs, double alpha, double smallest_effect, double tokens_ratio,

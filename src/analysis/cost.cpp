@@ -48,7 +48,7 @@ std::optional<CostEstimate> estimate_cost(const store::Result& result, const Sum
   out.confidence = result.confidence;
   out.ranks_are_gpus = result.ranks_are_gpus();
   out.before = cost_of(cost, baseline->name, ranks, baseline->tokens_per_second);
-  out.predicted = is_predicted(summary);
+  out.predicted = summary.predicted;
   if (summary.unreliable) return out;
   for (const CaseSummary* row : out.predicted ? summary.predicted_changes() : summary.proven_changes()) {
     if (result.at(*row).ranks >= 1) out.after.push_back(saving_of(out, *row, result.at(*row).ranks));

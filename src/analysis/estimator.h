@@ -11,9 +11,7 @@
 
 namespace harness::analysis {
 
-// From the blocks of a sweep to the effect of each case. An estimator sees all of them, with case, round, session and
-// time, so that it may pair blocks, fit a model of drift, or both. Adding one: a source file with a function of type
-// Estimator, and a line in the table of estimator.cpp.
+// From the blocks of a sweep to the effect of each case.
 
 /// No case.
 inline constexpr std::int32_t no_case = -1;
@@ -72,20 +70,12 @@ struct LevelFindings {
 
 struct SweepEstimate {
   std::vector<Estimate> answers;       // one per question, in their order
-  std::optional<LevelFindings> level;  // of the estimator that has a level
+  std::optional<LevelFindings> level;  // nothing where there is no level to estimate
 };
 using Estimator = SweepEstimate (*)(const SweepBlocks& sweep, std::span<const Question> questions);
 
-/// What verdicts rest on.
-enum class EstimatorKind : std::uint8_t {
-  level,      // "level": all blocks against the machine's level at their time
-  pairs,      // "pairs": the trimmed mean of pairs within rounds, with Yuen's interval
-  sign,       // "sign": the median of the same pairs, with its exact interval
-  predicted,  // "predicted": steps in virtual time, which have no scatter and no verdicts
-};
-Estimator estimator_of(EstimatorKind kind);
-/// By the name on the command line and in the file. Throws Error for an unknown one.
-EstimatorKind estimator_named(std::string_view name);
-std::string_view name_of(EstimatorKind kind);
+/// The estimator of a result: the level model (level_estimator.h), or for steps in virtual time, which have no scatter,
+/// the ratio of the predicted times. `declared`: what the file says, "level" or "predicted". Throws Error for another.
+Estimator estimator_named(std::string_view declared);
 
 }  // namespace harness::analysis

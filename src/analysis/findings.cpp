@@ -7,10 +7,10 @@
 #include "config/registry.h"
 
 namespace harness::analysis {
-Findings find_all(const store::Result& result, const SummaryOptions& options) {
+Findings find_all(const store::Result& result) {
   Findings findings;
-  findings.summary = summarise(result, options);
-  const bool predicted = is_predicted(findings.summary);
+  findings.summary = summarise(result);
+  const bool predicted = findings.summary.predicted;
   for (const CaseSummary* row : predicted ? findings.summary.predicted_changes() : findings.summary.proven_changes()) {
     if (config::purpose_of(result.at(*row).variable) == config::Purpose::scale || findings.summary.unreliable) continue;
     findings.best_case = row->case_index;

@@ -49,6 +49,6 @@ struct Findings {
 };
 
 /// Uses whatever of the timeline and rank_seconds the result holds.
-Findings find_all(const store::Result& result, const SummaryOptions& options = {});
+Findings find_all(const store::Result& result);
 
 }  // namespace harness::analysis

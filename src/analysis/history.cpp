@@ -123,7 +123,7 @@ std::optional<LargestShift> largest_shift(std::span<const double> logs) {
 History find_history(std::vector<ComparedFile> files) {
   if (files.empty()) fail("a history needs result files");
   refuse_copies(files);
-  if (std::ranges::any_of(files, [](const ComparedFile& file) { return is_predicted(*file.summary); }))
+  if (std::ranges::any_of(files, [](const ComparedFile& file) { return file.summary->predicted; }))
     fail("a history is of measured runs: predictions differ by what they were asked, and prove nothing");
   std::ranges::stable_sort(files, {}, [](const ComparedFile& file) { return file.result->created; });
   const ComparedFile& newest = files.back();

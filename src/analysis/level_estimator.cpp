@@ -9,6 +9,7 @@
 #include "analysis/level_guards.h"
 #include "analysis/level_model.h"
 #include "analysis/paired_estimator.h"
+#include "analysis/power.h"
 #include "analysis/verdict.h"
 
 namespace harness::analysis {

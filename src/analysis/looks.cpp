@@ -142,8 +142,8 @@ LookByLook look_by_look(const store::Result& result, std::span<const SweepBlocks
 std::vector<Standing> standings_of(const store::Result& result) {
   const std::vector<Question> questions = questions_of(result);
   const Look now;
-  const LookByLook found = look_by_look(result, comparable_blocks(result), questions, std::span(&now, 1),
-                                        estimator_of(estimator_named(result.interval)));
+  const LookByLook found =
+      look_by_look(result, comparable_blocks(result), questions, std::span(&now, 1), estimator_named(result.interval));
   std::vector<Standing> standings;
   for (std::size_t i = 0; i < questions.size(); ++i) {
     const std::int32_t index = questions[i].case_index;

@@ -18,11 +18,10 @@ std::map<std::int32_t, const FinishedBlock*> blocks_of(const SweepBlocks& sweep,
   return by_round;
 }
 
-// share: of the pairs that are trimmed from either end.
-Estimate with_trimmed_mean(std::span<const double> log_ratios, const Question& question, double share = trim_share) {
+Estimate with_mean(std::span<const double> log_ratios, const Question& question) {
   Estimate estimate;
   estimate.rounds = static_cast<int>(log_ratios.size());
-  estimate.log_ratio = yuen_interval(log_ratios, question.alpha, share);
+  estimate.log_ratio = yuen_interval(log_ratios, question.alpha, 0);
   if (estimate.rounds < least_pairs) {  // a ratio perhaps, never an interval
     estimate.log_ratio = {.center = estimate.rounds == 1 ? log_ratios[0] : estimate.log_ratio.center,
                           .n = estimate.rounds};
@@ -71,10 +70,6 @@ std::vector<double> log_contrasts(const SweepBlocks& sweep, const Question& ques
 
 }  // namespace
 
-double distance_to_threshold(const ConfidenceInterval& interval, double smallest_effect) {
-  return std::abs(std::abs(interval.center) - std::log1p(smallest_effect));
-}
-
 Pairs pair_blocks(const SweepBlocks& sweep, std::int32_t case_index) {
   const auto first = blocks_of(sweep, sweep.baseline), second = blocks_of(sweep, case_index);
   Pairs pairs;
@@ -93,28 +88,6 @@ std::vector<double> log_ratios_of(const Pairs& pairs) {
   return log_ratios;
 }
 
-SweepEstimate estimate_trimmed_pairs(const SweepBlocks& sweep, std::span<const Question> questions) {
-  SweepEstimate out;
-  for (const Question& question : questions) {
-    out.answers.push_back(with_trimmed_mean(log_contrasts(sweep, question), question));
-  }
-  return out;
-}
-
-SweepEstimate estimate_median_pairs(const SweepBlocks& sweep, std::span<const Question> questions) {
-  SweepEstimate out;
-  for (const Question& question : questions) {
-    const std::vector<double> log_ratios = log_contrasts(sweep, question);
-    Estimate estimate = with_trimmed_mean(log_ratios, question);
-    if (estimate.rounds >= least_pairs) estimate.log_ratio = sign_interval(log_ratios, question.alpha);
-    // Fewer cannot settle anything, whatever they show.
-    const int least = static_cast<int>(std::ceil(1 - std::log2(question.alpha)));
-    estimate.rounds_needed = std::max(estimate.rounds_needed, least);
-    out.answers.push_back(estimate);
-  }
-  return out;
-}
-
 SweepEstimate estimate_mean_pairs(const SweepBlocks& sweep, std::span<const Question> questions) {
   SweepBlocks joint{mean_baselines(sweep), sweep.baseline};
   for (FinishedBlock& block : joint.blocks) block.case_index = sweep.baseline;
@@ -124,7 +97,7 @@ SweepEstimate estimate_mean_pairs(const SweepBlocks& sweep, std::span<const Ques
   SweepEstimate out;
   for (const Question& question : questions) {
     const SweepBlocks& blocks = question.case_index == sweep.control ? sweep : joint;
-    out.answers.push_back(with_trimmed_mean(log_contrasts(blocks, question), question, 0));
+    out.answers.push_back(with_mean(log_contrasts(blocks, question), question));
   }
   return out;
 }

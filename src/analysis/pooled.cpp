@@ -202,7 +202,7 @@ void refuse_what_is_no_repeat(std::span<const ComparedFile> files) {
 Pool pool_runs(std::span<const ComparedFile> files) {
   if (files.size() < 2) fail("a pool needs two runs or more, got {}", files.size());
   refuse_what_is_no_repeat(files);
-  if (std::ranges::any_of(files, [](const ComparedFile& file) { return is_predicted(*file.summary); }))
+  if (std::ranges::any_of(files, [](const ComparedFile& file) { return file.summary->predicted; }))
     fail("a prediction that is repeated is the same prediction, so there is nothing to pool; `compare` compares files");
   std::vector<CaseInFiles> cases = cases_of(files);
   Pool pool;

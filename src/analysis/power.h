@@ -13,11 +13,10 @@ namespace harness::analysis {
 double resolvable_effect(int rounds, int comparisons, double block_deviation, double smallest_effect,
                          double confidence);
 
-/// The same for pairs within rounds, whose log ratios scatter with standard deviation `pair_deviation`.
-double resolvable_effect_of_pairs(int rounds, int comparisons, double pair_deviation, double smallest_effect,
-                                  double confidence);
+/// How far the centre of a log ratio is from the nearer of the two thresholds: the half width that would settle it.
+double distance_to_threshold(const ConfidenceInterval& interval, double smallest_effect);
 
-/// The fewest rounds beyond the present ones that bring the half-width of a Yuen interval below `distance` if centre
+/// The fewest rounds beyond the present ones that bring the half-width of a t interval below `distance` if centre
 /// and scatter stay what they are now. At most max_rounds, which stands for "not with this noise".
 int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha);
 inline constexpr int max_rounds = 1000;

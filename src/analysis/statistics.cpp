@@ -79,18 +79,6 @@ ConfidenceInterval yuen_interval(std::span<const double> values, double alpha, d
   return around(of.mean, std::sqrt(of.variance), of.kept - 1, alpha, of.n);
 }
 
-ConfidenceInterval sign_interval(std::span<const double> values, double alpha) {
-  const auto n = static_cast<int>(values.size());
-  if (n < 2) return {.n = n};
-  const std::vector<double> in_order = sorted(values);
-  ConfidenceInterval interval{.center = median(values), .low = -infinite, .high = infinite, .n = n};
-  const int rank = fair_coin_lower_rank(n, alpha / 2);
-  if (rank == 0) return interval;
-  interval.low = *(in_order.begin() + rank - 1);
-  interval.high = *(in_order.end() - rank);
-  return interval;
-}
-
 ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<const double> second, double alpha,
                                        double share) {
   const TrimmedMean a = trimmed_mean(first, share), b = trimmed_mean(second, share);

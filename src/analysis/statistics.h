@@ -36,11 +36,6 @@ struct ConfidenceInterval {
 /// h - 1 degrees of freedom for the h values that trimming leaves. All NaN with h < 2.
 ConfidenceInterval yuen_interval(std::span<const double> values, double alpha, double share = trim_share);
 
-/// The exact interval of the median, from the signs of the values: an order statistic from each end, such that the
-/// median lies outside with probability alpha at most, whatever the distribution. The centre is the median. Infinite on
-/// both sides where n is too small for alpha: it needs 1 + log2(1 / alpha) values.
-ConfidenceInterval sign_interval(std::span<const double> values, double alpha);
-
 /// The interval of (trimmed mean of `second`) - (trimmed mean of `first`) for two independent samples: Yuen's test for
 /// unequal variances (Biometrika 61, 1974). Where trimming leaves out nothing on either side it is Welch's t interval.
 /// n counts both samples. NaN but for the centre when a side has fewer than two values, all NaN when a side has none.

@@ -148,14 +148,14 @@ CaseSummary measured(const store::Result& result, std::int32_t case_index) {
   return row;
 }
 
-Evidence evidence_of(const CaseSummary& row, EstimatorKind estimator) {
+Evidence evidence_of(const CaseSummary& row, bool predicted) {
   return {.role = row.role,
           .status = row.status,
           .measured = row.blocks > 0,
           .honoured = row.honoured,
-          .within_limit = estimator == EstimatorKind::predicted || !(row.rates && row.rates->impossible),
+          .within_limit = predicted || !(row.rates && row.rates->impossible),
           .trains_alike = row.trains_differently.empty(),
-          .predicted = estimator == EstimatorKind::predicted};
+          .predicted = predicted};
 }
 
 }  // namespace
@@ -181,7 +181,7 @@ namespace {
 
 // Effects and verdicts of all cases: once with every round, once without the throttled ones.
 void compare_with_baseline(const store::Result& result, Summary& summary) {
-  const Estimator estimator = estimator_of(summary.estimator);
+  const Estimator estimator = estimator_named(result.interval);
   std::vector<SweepBlocks> sweeps = comparable_blocks(result);
   std::vector<Question> questions = questions_of(result);
   for (Question& question : ladder_questions(result, family_alpha(declared_comparisons(result), result.confidence))) {
@@ -205,7 +205,7 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
   std::vector<Evidence> of_cases;
   for (std::size_t i = 0; i < summary.cases.size(); ++i) {
     CaseSummary& row = summary.cases[i];
-    const Evidence& evidence = of_cases.emplace_back(evidence_of(row, summary.estimator));
+    const Evidence& evidence = of_cases.emplace_back(evidence_of(row, summary.predicted));
     row.judgement = decide(all.answers[i].log_ratio, result.smallest_effect, evidence);
     if (store::is_reference(row.role)) continue;
     row.settled_after = all.settled_after[i];
@@ -238,14 +238,11 @@ std::vector<LostBlock> lost_blocks(const store::Result& result, const Summary& s
 
 }  // namespace
 
-Summary summarise(const store::Result& result, const SummaryOptions& options) {
+Summary summarise(const store::Result& result) {
   Summary summary;
   summary.throttled_rounds = throttled_rounds(result);
   for (std::int32_t i = 0; i < result.case_count(); ++i) summary.cases.push_back(measured(result, i));
-  const EstimatorKind declared = estimator_named(result.interval);
-  // Nothing else can be made of virtual time.
-  summary.estimator = declared == EstimatorKind::predicted ? declared : options.estimator.value_or(declared);
-  summary.declared = summary.estimator == declared;
+  summary.predicted = result.interval == "predicted";
   compare_with_baseline(result, summary);
   summary.failed_cases =
       static_cast<int>(std::ranges::count(summary.cases, store::CaseStatus::failed, &CaseSummary::status));
@@ -260,10 +257,6 @@ Summary summarise(const store::Result& result, const SummaryOptions& options) {
 bool is_unresolved(const CaseSummary& row) {
   return row.role == store::CaseRole::change && row.judgement.verdict == Verdict::unresolved &&
          row.judgement.reason == Reason::interval;
-}
-
-bool is_predicted(const Summary& summary) {
-  return summary.estimator == EstimatorKind::predicted;
 }
 
 bool is_proven(const CaseSummary& row) {

@@ -82,10 +82,9 @@ struct Summary {
   std::optional<Effect> control;                            // its effect
   double noise = std::numeric_limits<double>::quiet_NaN();  // standard deviation of the control's log ratios; NaN with
                                                             // fewer than two
-  EstimatorKind estimator = EstimatorKind::pairs;           // that the verdicts rest on
-  bool declared = true;                                     // before the first result
+  bool predicted = false;                                   // steps in virtual time: nothing in it is proven
   std::vector<Look> looks;                                  // that have taken place
-  std::optional<LevelFindings> level;                       // of the estimator that has a level
+  std::optional<LevelFindings> level;                       // nothing where there is no level to estimate
   std::optional<LevelFindings> level_alone;                 // the same of what is compared with baseline_alone
   /// baseline_alone against the baseline, where there is one: what a process of its own costs. It has no verdict.
   std::optional<Effect> own_process;
@@ -107,17 +106,11 @@ struct Summary {
   std::vector<const CaseSummary*> proven_changes() const;
 };
 
-/// Whether its steps are virtual time: then nothing in it is proven.
-bool is_predicted(const Summary& summary);
-
 /// An estimate and what decide() makes of it; nothing without a pair.
 std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect, const Evidence& evidence);
 
-struct SummaryOptions {
-  std::optional<EstimatorKind> estimator;  // without one, what the file declares
-};
-/// Throws Error if the file declares an interval that this program does not know.
-Summary summarise(const store::Result& result, const SummaryOptions& options = {});
+/// Throws Error if the file's verdicts rest on what this program does not know (estimator.h).
+Summary summarise(const store::Result& result);
 
 /// 0: fine; 4: a case failed, lost blocks cost a verdict, or the control moved.
 int exit_code(const Summary& summary);

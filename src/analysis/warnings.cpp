@@ -274,7 +274,7 @@ void throttling(const store::Result& result, const Summary& summary, Warnings& w
 
 std::vector<std::string> find_warnings(const store::Result& result, const Summary& summary) {
   Warnings warnings = doctor_warnings(result);
-  if (is_predicted(summary)) return warnings;  // all others are about machines and what was timed on them
+  if (summary.predicted) return warnings;  // all others are about machines and what was timed on them
   limits(result, summary, warnings);
   peaks(result, summary, warnings);
   control(summary, warnings);

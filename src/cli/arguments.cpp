@@ -194,10 +194,6 @@ Parser::Parser(Arguments& a) {
       "--breakdown", a.show.breakdown,
       "where the time of each case's step went beside its prediction, its bottleneck, the late ranks, and what is "
       "wrong with the cluster (text, md; json: the prediction alone)");
-  show->add_option("--interval", a.show.interval,
-                   "interval behind the verdicts: level, pairs (trimmed means) or sign (exact; needs more rounds); "
-                   "default: the declared one")
-      ->check(CLI::IsMember({"level", "pairs", "sign"}));
   add_cost(*show, a.show.cost);
   add_view(*show, a.show.view);
   add_report(a.report);
@@ -261,8 +257,7 @@ void Parser::add_report(ReportOptions& o) {
 }
 
 void Parser::add_selftest(SelftestOptions& o) {
-  selftest =
-      app.add_subcommand("selftest", "check a backend on this machine for correctness");
+  selftest = app.add_subcommand("selftest", "check a backend on this machine for correctness");
   selftest->add_option("suites", o.suites, "operations, reference, equality or all (the default)")
       ->check(CLI::IsMember({"operations", "reference", "equality", "all"}));
   selftest->add_option("--backend", o.backend, "the backend to check: cuda or cpu");

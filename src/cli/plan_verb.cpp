@@ -222,15 +222,10 @@ void print_power(const plan::Plan& p, int rounds, std::ostream& out) {
       "\nWith {} over {}, a change is detected 4 times in 5 (beyond the smallest effect of "
       "{:.3g} %) if it is at least\n",
       plural(comparisons, "comparison"), plural(rounds, "round"), m.smallest_effect * 100);
-  const bool level = m.interval == config::Interval::level;
   for (const double noise : {0.002, 0.005, 0.01, 0.02}) {
-    const double effect =
-        level ? analysis::resolvable_effect(rounds, comparisons, noise, m.smallest_effect, m.confidence)
-              : analysis::resolvable_effect_of_pairs(rounds, comparisons, noise, m.smallest_effect, m.confidence);
+    const double effect = analysis::resolvable_effect(rounds, comparisons, noise, m.smallest_effect, m.confidence);
     out << (std::isfinite(effect) ? fmt::format("  {:5.2f} %", effect * 100) : std::string("  (more rounds needed)"))
-        << fmt::format(" when {} by {:.1f} %\n",
-                       level ? "a block scatters around the machine's level" : "blocks of one round scatter",
-                       noise * 100);
+        << fmt::format(" when a block scatters around the machine's level by {:.1f} %\n", noise * 100);
   }
 }
 

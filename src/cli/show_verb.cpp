@@ -33,7 +33,6 @@ void refuse_what_is_about_one_run(const ShowOptions& options) {
   };
   refuse(options.breakdown, "--breakdown");
   refuse(options.follow, "--follow");
-  refuse(!options.interval.empty(), "--interval");
   refuse(!options.cost.per_gpu_hour.empty(), "--cost");
   refuse(!options.cost.run_tokens.empty(), "--run-tokens");
   refuse(!options.cost.currency.empty(), "--currency");
@@ -72,11 +71,9 @@ int show_once(const ShowOptions& options, std::ostream& out) {
     fail("--breakdown prints text, md or json, not {}; the file itself holds the numbers (docs/file-format.md)",
          options.format);
   }
-  analysis::SummaryOptions how;
-  if (!options.interval.empty()) how.estimator = analysis::estimator_named(options.interval);
   const store::Result result = store::read_result(options.files.at(0), {.timeline = options.breakdown});
   if (!options.breakdown) {
-    const analysis::Summary summary = analysis::summarise(result, how);
+    const analysis::Summary summary = analysis::summarise(result);
     const auto cost = cost_estimate(options.cost, result, summary);
     if (options.format == "text") {
       out << view(report::show_document(result, summary, cost), options.view, out);
@@ -87,7 +84,7 @@ int show_once(const ShowOptions& options, std::ostream& out) {
     }
     return analysis::exit_code(summary);
   }
-  analysis::Findings findings = analysis::find_all(result, how);
+  analysis::Findings findings = analysis::find_all(result);
   findings.cost = cost_estimate(options.cost, result, findings.summary);
   findings.explanation = explain::explain(result);
   if (options.format == "json") {

@@ -25,14 +25,6 @@ struct Deadlines {
 /// libraries from one file system and connect to each other.
 double usual_start_s(BackendKind backend, int ranks);
 
-/// The basis of verdicts, declared before the first result.
-enum class Interval : std::uint8_t {
-  level,  // all blocks against the machine's level at their time
-  pairs,  // pairs of blocks within rounds
-};
-/// As it stands in the configuration and in the result file.
-const char* name_of(Interval interval);
-
 /// The ranks whose profiled step the result keeps whole; it keeps totals of all.
 enum class Timelines : std::uint8_t { roles, all };  // one rank per role; every rank
 
@@ -43,7 +35,6 @@ struct Measure {
   std::uint64_t seed = 1;
   double smallest_effect = 0.01;  // share: 0.01 is 1 %
   double confidence = 0.95;       // of all intervals together
-  Interval interval = Interval::level;
   bool auto_steps = false;  // `steps` is chosen before the first block, from how long set-up takes (sweep/rounds.h)
   /// The rounds after which cases whose verdict is settled leave the sweep, ascending; the last is `rounds`. Empty: all
   /// cases stay to the end.

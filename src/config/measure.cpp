@@ -12,7 +12,6 @@
 namespace harness::config {
 namespace {
 
-constexpr std::array<Choice<Interval>, 2> intervals{{{"level", Interval::level}, {"pairs", Interval::pairs}}};
 constexpr std::array<Choice<Timelines>, 2> timelines{{{"roles", Timelines::roles}, {"all", Timelines::all}}};
 constexpr int max_rounds = 10000;
 constexpr int max_steps = 4096;  // of a block, with its warm-up: as many losses as a worker keeps
@@ -104,10 +103,6 @@ double usual_start_s(BackendKind backend, int ranks) {
   return traits_of(backend).ranks_are_gpus ? std::min(alone_s + ranks, most_usual_start_s) : alone_s;
 }
 
-const char* name_of(Interval interval) {
-  return word_of(interval, intervals);
-}
-
 Field measure_field(Measure& m, Problems& problems) {
   const auto seed = [&m](std::string_view text) {
     m.seed = static_cast<std::uint64_t>(parse_within(text, 0, std::numeric_limits<std::int64_t>::max()));
@@ -130,7 +125,6 @@ Field measure_field(Measure& m, Problems& problems) {
     if (bytes == 0) fail("found {}; allowed: a size above 0, such as 2 GiB", quote(text));
     m.memory_limit_bytes = static_cast<double>(bytes);
   };
-  const auto interval = [&m](std::string_view text) { m.interval = parse_choice(text, intervals); };
   const auto timeline = [&m](std::string_view text) { m.timeline = parse_choice(text, timelines); };
   const auto until = [](std::string_view text) { parse_choice(text, ends); };
   const auto steps = [&m](std::string_view text) {
@@ -172,8 +166,6 @@ Field measure_field(Measure& m, Problems& problems) {
                     "a share such as 1 %", fmt::format("{} %", usual.smallest_effect * 100)),
       Field::scalar("confidence", confidence, "of all intervals of the sweep together", "50 % up to less than 100 %",
                     fmt::format("{} %", usual.confidence * 100)),
-      Field::choice("interval", interval, "verdicts rest on level (of the machine) or pairs (in rounds)",
-                    words_of(intervals), name_of(usual.interval)),
       Field::scalar("seed", seed, "of weights, tokens and the order of blocks", "a whole number from 0",
                     std::to_string(usual.seed)),
       Field::section(

@@ -64,7 +64,7 @@ std::string processes_line(const store::Result& result, const analysis::Summary&
 }
 
 std::string blocks_words(const store::Result& result, const analysis::Summary& summary) {
-  if (analysis::is_predicted(summary)) return fmt::format("a step of each case in virtual time, {}", result.created);
+  if (summary.predicted) return fmt::format("a step of each case in virtual time, {}", result.created);
   std::string shared = analysis::shares_processes(result) ? ", a round's blocks in one process" : "";
   if (result.find_case(store::alone_name) != nullptr) shared += " but for cases that need their own";
   return fmt::format("{} of {} warm-up and {}{}, seed {}; {}", plural(result.rounds, "round"), result.warmup_steps,
@@ -169,12 +169,11 @@ std::string reference_of(const analysis::Summary& summary) {
   if (summary.level && summary.level->baseline_left)
     return "the baseline, each block at the machine's level of its time";
   if (summary.level) return "the baseline and its copy, each block at the machine's level of its time";
-  if (summary.estimator == analysis::EstimatorKind::level) return "the baseline and its copy, paired within rounds";
-  return "the baseline, paired within rounds";
+  return "the baseline and its copy, paired within rounds";
 }
 
 std::string change_line(const store::Result& result, const analysis::Summary& summary) {
-  if (analysis::is_predicted(summary)) {
+  if (summary.predicted) {
     return fmt::format(
         "Change: {} against the baseline, both predicted. A prediction has neither interval nor verdict; {} a change "
         "is "
@@ -200,7 +199,6 @@ std::string change_line(const store::Result& result, const analysis::Summary& su
                         replaced(result.looks, {{',', ", "}}),
                         result.extended.empty() ? ", and the looks share the error" : "");
   }
-  if (!summary.declared) line += fmt::format(" These are not the declared intervals ({}).", result.interval);
   return line;
 }
 

@@ -249,7 +249,7 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
     const std::string standing = result.standing.empty() ? "" : ", " + result.standing;
     text = fmt::format("Partial ({} of {} blocks{}). ", far.blocks_done, far.blocks, standing);
   }
-  if (analysis::is_predicted(summary))
+  if (summary.predicted)
     return text + what_was_predicted(result, summary) + scaling_words(result, sort_out(result, summary));
   if (!summary.unreliable) {
     const SortedChanges changes = sort_out(result, summary);

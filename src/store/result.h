@@ -237,7 +237,7 @@ struct Result {
   double confidence = 0.95;        // of all intervals together, as declared
   std::string extended;            // "12,18": the rounds that a complete sweep had when more were added; "": never
   std::string looks;               // the rounds after which settled cases left, "5,8,12", as declared; "": none did
-  std::string interval = "pairs";  // what verdicts rest on, as declared
+  std::string interval = "level";  // what verdicts rest on; "predicted": steps in virtual time
   std::string config_text, config_path;
   std::vector<std::string> overrides;
   config::Model model;

@@ -91,8 +91,7 @@ store::Result planned_result(const plan::Plan& plan) {
   r.seed = e.measure.seed;
   r.smallest_effect = sim::smallest_effect(e);
   r.confidence = e.measure.confidence;
-  r.interval = config::name_of(e.measure.interval);
-  if (config::traits_of(e.backend).predicts()) r.interval = "predicted";
+  r.interval = config::traits_of(e.backend).predicts() ? "predicted" : "level";
   r.looks = fmt::format("{}", fmt::join(e.measure.looks, ","));
   r.config_text = e.text;
   r.config_path = e.path;

@@ -48,13 +48,11 @@ store::Result sweep(std::uint64_t seed, int rounds = 12) {
   return result;
 }
 
-class Ladder : public ::testing::TestWithParam<EstimatorKind> {};
-
-TEST_P(Ladder, RecoversWhatEachFixAddsAndTheInteractions) {
+TEST(Ladder, RecoversWhatEachFixAddsAndTheInteractions) {
   int outside = 0;
   constexpr int sweeps = 100;
   for (int seed = 1; seed <= sweeps; ++seed) {
-    const Summary summary = summarise(sweep(static_cast<std::uint64_t>(seed)), {.estimator = GetParam()});
+    const Summary summary = summarise(sweep(static_cast<std::uint64_t>(seed)));
     ASSERT_EQ(summary.ladder.size(), 3u);
     EXPECT_EQ(summary.ladder[0].on_top->ratio, summary.cases[2].effect->ratio);
     EXPECT_FALSE(summary.ladder[0].interaction);
@@ -73,9 +71,6 @@ TEST_P(Ladder, RecoversWhatEachFixAddsAndTheInteractions) {
   // All nine intervals of a sweep hold together with 95 %; these are four of them.
   EXPECT_LE(outside, 10);
 }
-
-INSTANTIATE_TEST_SUITE_P(Estimators, Ladder, ::testing::Values(EstimatorKind::level, EstimatorKind::pairs),
-                         [](const auto& parameter) { return std::string(name_of(parameter.param)); });
 
 TEST(LadderOf, ItsComparisonsShareTheErrorOfTheSweep) {
   store::Result result = sweep(1);

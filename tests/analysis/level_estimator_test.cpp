@@ -60,7 +60,7 @@ TEST(LevelEstimator, TakesTheMachinesLevelOutOfEveryBlock) {
   };
   const SweepBlocks blocks = sweep(12, drifting);
   const SweepEstimate level = estimate_level(blocks, questions());
-  const SweepEstimate pairs = estimate_trimmed_pairs(blocks, questions());
+  const SweepEstimate pairs = estimate_mean_pairs(blocks, questions());
   ASSERT_TRUE(level.level);
   EXPECT_NEAR(level.answers[1].log_ratio.center, -0.05, 0.005);
   EXPECT_EQ(level.answers[1].rounds, 12);

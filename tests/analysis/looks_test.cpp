@@ -33,7 +33,6 @@ double spent(const std::vector<Look>& looks) {
 
 store::Result declared(const std::string& looks, int rounds_measured) {
   store::Result result = test::samples::sweep({"a=1", "b=1"}, {1, 1, 0.9, 1});
-  result.interval = "pairs";
   result.state = store::RunState::running;
   result.looks = looks;
   for (store::ResultBlock& block : result.blocks) {

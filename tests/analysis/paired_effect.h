@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 
+#include "analysis/paired_estimator.h"
 #include "analysis/summary.h"
 
 namespace harness::test {
@@ -10,8 +11,7 @@ namespace harness::test {
 /// The effect of one case whose blocks are paired with the baseline's, round by round, in one session. comparisons: how
 /// many the family declares (Bonferroni).
 inline analysis::Effect compare_paired(std::span<const double> baseline, std::span<const double> changed,
-                                       int comparisons, double smallest_effect,
-                                       analysis::EstimatorKind kind = analysis::EstimatorKind::pairs) {
+                                       int comparisons, double smallest_effect) {
   analysis::SweepBlocks sweep;
   for (std::size_t i = 0; i < baseline.size(); ++i) {
     const auto round = static_cast<std::int32_t>(i);
@@ -19,7 +19,7 @@ inline analysis::Effect compare_paired(std::span<const double> baseline, std::sp
     sweep.blocks.push_back({.case_index = 1, .round = round, .seconds = changed[i]});
   }
   const analysis::Question question{1, analysis::family_alpha(comparisons, 0.95), smallest_effect};
-  const analysis::Estimate estimate = analysis::estimator_of(kind)(sweep, std::span(&question, 1)).answers[0];
+  const analysis::Estimate estimate = analysis::estimate_mean_pairs(sweep, std::span(&question, 1)).answers[0];
   return analysis::effect_of(estimate, smallest_effect, {}).value_or(analysis::Effect{});
 }
 

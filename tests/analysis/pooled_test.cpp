@@ -26,11 +26,12 @@ struct Runs : test::SampleFiles {
   void add(store::Result result) { SampleFiles::add(fmt::format("r{}", list.size()), std::move(result)); }
 };
 
-const std::vector<std::string> two_changes{"micro_batch_size=2", "overlap_grad_reduce=false"};
+const std::vector<std::string> pooled_changes{"micro_batch_size=2", "overlap_grad_reduce=false"};
 
 Runs three_runs() {
   Runs runs;
-  for (const double ratio : {0.9, 0.91, 0.905}) runs.add(test::samples::sweep(two_changes, {1, 1, ratio, 1.2 * ratio}));
+  for (const double ratio : {0.9, 0.91, 0.905})
+    runs.add(test::samples::sweep(pooled_changes, {1, 1, ratio, 1.2 * ratio}));
   return runs;
 }
 
@@ -101,7 +102,7 @@ TEST(Pooled, EveryRunIsSureOfItselfAndTheyDisagree) {
 
 TEST(Pooled, RunsThatDifferByLessThanMattersAreNotMarked) {
   Runs runs;
-  for (const double ratio : {0.900, 0.902, 0.904}) runs.add(test::samples::sweep({"precision=bf16"}, {1, 1, ratio}));
+  for (const double ratio : {0.900, 0.903, 0.906}) runs.add(test::samples::sweep({"precision=bf16"}, {1, 1, ratio}));
   const Pool pool = pool_runs(runs.list);
   const PooledCase row = find(pool, "precision=bf16");
   EXPECT_LT(row.runs_differ_p.value(), 0.01);
@@ -151,7 +152,7 @@ TEST(Pooled, ACaseOfSomeRunsIsPooledOverThem) {
 TEST(Pooled, ARunWhereNcclDidSomethingElseDoesNotCountAndSaysSo) {
   Runs runs;
   for (int run = 0; run < 4; ++run) {
-    store::Result result = test::samples::sweep(two_changes, {1, 1, run == 3 ? 1.5 : 0.9 + 0.001 * run, 1});
+    store::Result result = test::samples::sweep(pooled_changes, {1, 1, run == 3 ? 1.5 : 0.9 + 0.001 * run, 1});
     if (run == 3) result.nccl_facts.push_back({2, "not honoured", "asked for Tree, got Ring"});
     runs.add(std::move(result));
   }
@@ -197,7 +198,7 @@ TEST(Pooled, MediansOverRunsNeedEveryRun) {
 TEST(Repeats, WhatIsNoRepeatIsRefusedInOneLine) {
   const auto with = [](const std::function<void(store::Result&)>& change) {
     Runs runs = three_runs();
-    store::Result other = test::samples::sweep(two_changes, {1, 1, 0.9, 1});
+    store::Result other = test::samples::sweep(pooled_changes, {1, 1, 0.9, 1});
     change(other);
     runs.add(std::move(other));
     return refusal(runs.list);

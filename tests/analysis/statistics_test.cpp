@@ -143,55 +143,21 @@ TEST_F(ComparePaired, MoreComparisonsWidenTheInterval) {
 TEST(ResolvableEffect, FallsWithRoundsAndIsNeverBelowTheThreshold) {
   double before = std::numeric_limits<double>::infinity();
   for (const int rounds : {4, 8, 12, 24, 48}) {
-    const double effect = resolvable_effect_of_pairs(rounds, 11, 0.004, 0.01, 0.95);
+    const double effect = resolvable_effect(rounds, 11, 0.004, 0.01, 0.95);
     EXPECT_LT(effect, before) << rounds;
     EXPECT_GT(effect, 0.01);
     before = effect;
   }
-  EXPECT_TRUE(std::isinf(resolvable_effect_of_pairs(3, 11, 0.004, 0.01, 0.95)));
   EXPECT_TRUE(std::isinf(resolvable_effect(3, 11, 0.004, 0.01, 0.95)));
 }
 
-// Trimming leaves more of 14 rounds than of 15, so a bisection may miss the fewest.
 TEST(RoundsToReach, AreTheFewestThatDo) {
   const ConfidenceInterval now{.center = 0, .n = 12, .standard_error = 0.01};
-  const auto kept = [](int n) { return n - 2 * (n / 5); };
   for (double distance = 0.01; distance < 0.03; distance *= 1.003) {
     int fewest = 13;
-    while (student_t_quantile(0.975, kept(fewest) - 1) * 0.01 * std::sqrt(8.0 / kept(fewest)) >= distance) ++fewest;
+    while (student_t_quantile(0.975, fewest - 1) * 0.01 * std::sqrt(12.0 / fewest) >= distance) ++fewest;
     EXPECT_EQ(rounds_to_reach(distance, now, 0.05), fewest) << distance;
   }
-}
-
-// Conover, Practical Nonparametric Statistics, table of the binomial: 8 values at 5 % leave out none at either end but
-// the extremes (2 / 2^8 = 0.8 %, with one more 7.0 %); 12 leave out two (3.9 %).
-TEST(SignInterval, IsTheExactOrderStatistic) {
-  std::vector<double> values;
-  for (int i = 1; i <= 12; ++i) values.push_back(i);
-  ConfidenceInterval interval = sign_interval(values, 0.05);
-  EXPECT_EQ(interval.low, 3);
-  EXPECT_EQ(interval.high, 10);
-  EXPECT_EQ(interval.center, 6.5);
-  interval = sign_interval(std::span(values).first(8), 0.05);
-  EXPECT_EQ(interval.low, 1);
-  EXPECT_EQ(interval.high, 8);
-  interval = sign_interval(std::span(values).first(6), 0.05);  // 2 / 2^6 = 3.1 %
-  EXPECT_EQ(interval.low, 1);
-  interval = sign_interval(std::span(values).first(5), 0.05);  // 6.3 %
-  EXPECT_TRUE(std::isinf(interval.low) && std::isinf(interval.high));
-  EXPECT_TRUE(std::isnan(sign_interval(std::span(values).first(1), 0.05).center));
-}
-
-TEST(SignInterval, DecidesWhereItHasTheRoundsAndOnlyThere) {
-  const std::vector<double> before(12, 1.0), after(12, 0.9);
-  const auto verdict = [&](std::size_t rounds, int comparisons) {
-    return test::compare_paired(std::span(before).first(rounds), std::span(after).first(rounds), comparisons, 0.01,
-                                EstimatorKind::sign);
-  };
-  EXPECT_EQ(verdict(12, 11).verdict, Verdict::faster);
-  EXPECT_EQ(verdict(6, 11).verdict, Verdict::unresolved);
-  EXPECT_GE(verdict(6, 11).rounds_needed, 9);  // 2^(1 - n) <= 0.05 / 11
-  EXPECT_EQ(verdict(6, 1).verdict, Verdict::faster);
 }
 
 }  // namespace

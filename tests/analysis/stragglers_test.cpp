@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "config/registry.h"
 #include "random_timeline.h"
+#include "support/sample_results.h"
 
 namespace harness::analysis {
 namespace {

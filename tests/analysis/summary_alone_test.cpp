@@ -39,17 +39,14 @@ class AloneTest : public SummaryTest {
 };
 
 TEST_F(AloneTest, ACaseIsJudgedAgainstTheBaselineOfItsKind) {
-  for (const auto estimator : {EstimatorKind::level, EstimatorKind::pairs}) {
-    const Summary summary = summarise(mixed(), {.estimator = estimator});
-    EXPECT_EQ(summary.case_at(shared_change).judgement.verdict, Verdict::faster);
-    EXPECT_NEAR(summary.case_at(shared_change).effect->ratio, 0.9, 0.003);
-    EXPECT_EQ(summary.case_at(alone_change).judgement.verdict, Verdict::same) << name_of(estimator);
-    EXPECT_NEAR(summary.case_at(alone_change).effect->ratio, 1, 0.003);
-    EXPECT_EQ(summary.case_at(alone).judgement.reason, Reason::baseline);
-    EXPECT_FALSE(summary.case_at(alone).effect);
-    EXPECT_EQ(summary.level.has_value(), estimator == EstimatorKind::level);
-    EXPECT_EQ(summary.level_alone.has_value(), estimator == EstimatorKind::level);
-  }
+  const Summary summary = summarise(mixed());
+  EXPECT_EQ(summary.case_at(shared_change).judgement.verdict, Verdict::faster);
+  EXPECT_NEAR(summary.case_at(shared_change).effect->ratio, 0.9, 0.003);
+  EXPECT_EQ(summary.case_at(alone_change).judgement.verdict, Verdict::same);
+  EXPECT_NEAR(summary.case_at(alone_change).effect->ratio, 1, 0.003);
+  EXPECT_EQ(summary.case_at(alone).judgement.reason, Reason::baseline);
+  EXPECT_FALSE(summary.case_at(alone).effect);
+  EXPECT_TRUE(summary.level && summary.level_alone);
   // Without the column they are cases like others.
   store::Result before = mixed();
   before.cases[alone].name = "a variable=1";

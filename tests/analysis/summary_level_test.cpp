@@ -30,19 +30,12 @@ store::Result declared_level(store::Result result) {
   return result;
 }
 
-TEST_F(SummaryTest, TheDeclaredIntervalDecidesAndAnotherOneSaysSo) {
-  const store::Result result = declared_level(ordinary());
-  const Summary level = summarise(result), pairs = summarise(result, {.estimator = EstimatorKind::pairs});
-  EXPECT_EQ(level.estimator, EstimatorKind::level);
-  EXPECT_TRUE(level.declared);
+TEST_F(SummaryTest, TheLevelOfTheMachineDecides) {
+  const Summary level = summarise(declared_level(ordinary()));
   ASSERT_TRUE(level.level);
   EXPECT_EQ(level.cases[2].effect->verdict, Verdict::faster);
   EXPECT_NEAR(level.cases[2].effect->ratio, 0.8, 0.005);
   EXPECT_EQ(level.cases[2].effect->rounds, 12);
-  EXPECT_FALSE(pairs.declared);
-  EXPECT_FALSE(pairs.level);
-  EXPECT_NE(level.cases[2].effect->low, pairs.cases[2].effect->low);
-  EXPECT_EQ(level.noise, pairs.noise);
   EXPECT_EQ(level.cases[0].judgement.reason, Reason::baseline);
 }
 

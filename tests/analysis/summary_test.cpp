@@ -106,7 +106,6 @@ TEST_F(SummaryTest, BlocksOfDifferentSessionsAreNeverPaired) {
   }
   block(result, 3, 0).session = 0;
   EXPECT_EQ(pair_blocks({finished_blocks(result), 0}, 2).first.size(), 5u);
-  EXPECT_EQ(summarise(result).cases[2].effect->rounds, 5);
 }
 
 TEST_F(SummaryTest, RoundsWithoutBothBlocksDoNotPair) {
@@ -139,7 +138,7 @@ TEST_F(SummaryTest, AControlThatMovesMakesTheSweepUnreliable) {
   EXPECT_EQ(exit_code(summary), 4);
 }
 
-// The control's own test is at 5 %; the cases share 5 %.
+// The cases share 5 %.
 TEST_F(SummaryTest, TheFamilyIsWhatWasDeclared) {
   const auto noisy = [](int c, int round) { return 1 + 0.01 * ((5 * c + 3 * round + c * round) % 7 - 3); };
   store::Result result = sweep(12, {"a=1", "b=1", "c=1"}, noisy);
@@ -149,9 +148,6 @@ TEST_F(SummaryTest, TheFamilyIsWhatWasDeclared) {
   EXPECT_EQ(width(summarise(result), 2), family_of_3);
   result.cases[3].status = store::CaseStatus::impossible;  // known before: never declared
   EXPECT_LT(width(summarise(result), 2), family_of_3);
-  const Pairs control = pair_blocks({finished_blocks(result), 0}, 1);
-  const Effect alone = test::compare_paired(control.first, control.second, 1, result.smallest_effect);
-  EXPECT_EQ(summarise(result).control->high, alone.high);
 }
 
 TEST_F(SummaryTest, FailedCasesAndMissingBlocks) {
@@ -292,7 +288,7 @@ TEST_F(SummaryTest, DeviceStatisticsAreMediansOverBlocksThatHaveThem) {
 TEST_F(SummaryTest, ThrottledRoundsAreFlaggedAndVerdictsGivenWithoutThem) {
   // Case 2 looks 20 % slower in the four rounds that ran hot, and is 0.1 % off in the others.
   store::Result result = sweep(12, {"micro_batch_size=2"}, [](int c, int round) {
-    return (c == 2 && round < 4 ? 1.2 : 1.0) * (1 + 0.001 * ((7 * c + 3 * round) % 5 - 2));
+    return (c == 2 && round < 4 ? 1.03 : 1.0) * (1 + 0.004 * scatter(c, round));
   });
   EXPECT_TRUE(summarise(result).throttled_rounds.empty());
   result.gpu.resize(result.blocks.size());
@@ -336,6 +332,7 @@ TEST_F(SummaryTest, ALostBlockIsNamedAndCountsOnlyIfItCostAVerdict) {
   // The baseline's are everybody's. A case that failed is reported as such.
   result = ordinary(4);
   lose(0, 0);
+  lose(0, 1);
   EXPECT_EQ(exit_code(summarise(result)), 4);
   result = ordinary();
   lose(3, 2);

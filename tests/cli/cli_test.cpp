@@ -42,7 +42,7 @@ TEST(CommandLine, AWrongValueIsNamedWithItsOptionAndWhatIsAllowed) {
            {{"plan", laptop, "--ranks", "0"}, "--ranks: found '0'; allowed: 1 to 1048576"},
            {{"plan", laptop, "--ranks", "x"}, "--ranks: found 'x'; allowed: 1 to 1048576"},
            {{"plan", laptop, "--format", "x"}, "--format: found 'x'; allowed: text, json"},
-           {{"selftest", "x"}, "suites: found 'x'; allowed: operations, reference, equality, performance, all"},
+           {{"selftest", "x"}, "suites: found 'x'; allowed: operations, reference, equality, all"},
            {{"selftest", "--seed", "x"}, "--seed: found 'x'; expected a number"},
            {{"plan", laptop, "--set"}, "--set needs a value"}}) {
     EXPECT_THAT(error_of_command(wrong.arguments), StartsWith("harness: " + wrong.words));

@@ -56,7 +56,6 @@ TEST_F(ShowPooled, TheTableIsArrangedLikeThatOfOneFile) {
 TEST_F(ShowPooled, OptionsAboutOneRunAreRefusedInALine) {
   for (const std::vector<std::string>& option : {std::vector<std::string>{"--breakdown"},
                                                  {"--follow"},
-                                                 {"--interval", "pairs"},
                                                  {"--cost", "2.5"},
                                                  {"--run-tokens", "1e9"},
                                                  {"--currency", "EUR"},

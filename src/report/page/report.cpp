@@ -45,8 +45,7 @@ report::Document make_report(const store::Result& result, const analysis::Findin
   for (const Row& row : {Row{ladder_section}, Row{bandwidth_section}, Row{changes_section}, Row{scaling_section},
                          Row{losses_section, true}, Row{report::explanation_section}, Row{timeline_section},
                          Row{lateness_section, true}}) {
-    if (!(row.of_a_machine && analysis::is_predicted(findings.summary)))
-      document.sections.push_back(row.make(result, findings));
+    if (!(row.of_a_machine && findings.summary.predicted)) document.sections.push_back(row.make(result, findings));
   }
   document.sections.push_back(report::block_time_section(result));
   document.sections.push_back(report::nccl_section(result));

@@ -101,7 +101,7 @@ bool is_cut(const Axis& axis, const analysis::Effect& effect) {
 std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, const Axis& axis,
                        const store::Result& result, const analysis::Summary& summary) {
   std::string caption =
-      analysis::is_predicted(summary)
+      summary.predicted
           ? fmt::format("Bars: predicted change against the baseline. Shaded: {}, too close to call.",
                         analysis::within_threshold_words(result.smallest_effect))
           : fmt::format(
@@ -113,8 +113,8 @@ std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, c
     caption += " baseline_again is the baseline once more, as a control.";
   }
   if (std::ranges::any_of(cases, [&](const analysis::CaseSummary* row) { return is_cut(axis, *row->effect); })) {
-    caption += analysis::is_predicted(summary) ? " An arrow: the bar continues beyond the drawing."
-                                               : " An arrow: the bar or interval continues beyond the drawing.";
+    caption += summary.predicted ? " An arrow: the bar continues beyond the drawing."
+                                 : " An arrow: the bar or interval continues beyond the drawing.";
   }
   return caption;
 }
@@ -168,7 +168,7 @@ std::optional<report::Figure> tornado(const store::Result& result, const analysi
   figure.id = "tornado";
   figure.title = fmt::format("What each change does to the {}.", report::what_changes(result));
   figure.caption = caption_of(cases, axis, result, summary);
-  const bool predicted = analysis::is_predicted(summary);
+  const bool predicted = summary.predicted;
   using Legend = decltype(figure.legend);
   figure.legend = predicted ? Legend{{"v-faster", "predicted faster"},
                                      {"v-slower", "predicted slower"},

@@ -114,7 +114,7 @@ Section before_after_section(const store::Result& result, const analysis::Findin
   section.add(Numbers{names, lines.take()});
   const bool is_joint = after != nullptr && config::is_joint(result.at(*after).variable);
   const char* kind = is_joint ? "combination of changes" : "single change";
-  if (analysis::is_predicted(findings.summary)) {
+  if (findings.summary.predicted) {
     std::string words = "Predicted, not measured: no change is faster than the baseline.";
     if (after != nullptr) {
       words = fmt::format("Predicted, not measured. After is the fastest {}{}.", kind, is_joint ? "" : not_together);

@@ -219,7 +219,7 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
               [](const analysis::CaseSummary& row) { return interval_of(row.effect); });
   }
   Table::Column judged = verdict_column();
-  if (analysis::is_predicted(summary)) judged.heading = "prediction";
+  if (summary.predicted) judged.heading = "prediction";
   build.add(judged, [&](const analysis::CaseSummary& row) {
     if (sizes_alone && row.judgement.reason == analysis::Reason::interval) return Cell();
     const std::string per =

@@ -63,7 +63,7 @@ std::string command_line(const store::Result& result) {
 }  // namespace
 
 Section environment_section(const store::Result& result, const analysis::Findings& findings) {
-  const bool predicted = analysis::is_predicted(findings.summary);
+  const bool predicted = findings.summary.predicted;
   Section section{"environment", predicted ? "What was predicted, and for what" : "What was measured, and where", {}};
   section.add(List{context(result, findings.summary)});
   std::size_t left_out = 0;

@@ -13,7 +13,7 @@ namespace {
 std::string verdict_of(const store::Result& result, const analysis::Summary& summary,
                        const std::optional<analysis::Effect>& effect) {
   if (!effect) return "not measured";
-  if (!analysis::is_predicted(summary)) return name_of(effect->verdict);
+  if (!summary.predicted) return name_of(effect->verdict);
   const analysis::ConfidenceInterval centre{.center = std::log(effect->ratio)};
   return analysis::name_of(analysis::decide(centre, result.smallest_effect, {.predicted = true}));
 }
@@ -45,7 +45,7 @@ Table table_of(const store::Result& result, const analysis::Summary& summary, co
                           change_of(summary.case_at(rung.alone).effect), change_of(rung.interaction),
                           interval_of(rung.interaction)});
   }
-  if (analysis::is_predicted(summary)) {  // without the intervals
+  if (summary.predicted) {  // without the intervals
     table.remove_column(8);
     table.remove_column(4);
   }
@@ -79,7 +79,7 @@ Section ladder_section(const store::Result& result, const analysis::Summary& sum
                     "this fix against the baseline. interaction: on top against alone; below 0 % it does more together "
                     "with the others than alone.",
                     fmt::format("Step time and MFU are of this fix and all above it.{}",
-                                analysis::is_predicted(summary) ? "" : " All intervals of the sweep hold together.")},
+                                summary.predicted ? "" : " All intervals of the sweep hold together.")},
                    List::Mark::none});
   return section;
 }
