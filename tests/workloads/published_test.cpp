@@ -1,4 +1,4 @@
-// The table of docs/memory.md, recomputed from Programs.
+// The table of docs/method.md, recomputed from Programs.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -62,7 +62,7 @@ Planned planned(const Published& p) {
 }
 
 TEST(PublishedMemory, IsThatOfProgramsAfterTheStatedDifferences) {
-  const std::string page = test::text_of(std::filesystem::path(test::source_dir()) / "docs/memory.md");
+  const std::string page = test::text_of(std::filesystem::path(test::source_dir()) / "docs/method.md");
   for (const Published& p : published) {
     const Planned ours = planned(p);
     const double interleaving = p.chunks == 1 ? 1 : 1 + (p.pipeline - 1.0) / (p.pipeline * p.chunks);
