@@ -1,5 +1,5 @@
 // Compares predicted with published steps: writes docs/accuracy.md, and into the calibration what may be expected of
-// its predictions: `make accuracy`. On stderr it says which values the fitted scalars should have.
+// its predictions: `make accuracy`. On stderr it says which values the fitted scalars should have, and each step.
 //
 // usage: accuracy published_steps.csv CONFIGS > accuracy.md
 
@@ -211,34 +211,33 @@ int write(const std::string& csv, const std::string& configs) {
   std::cerr << row_of("then about", with_best);
 
   const LeftOut left_out = leave_out("gpu", fit, configs, calibration);
-  std::cout << "# Accuracy of predictions\n\n"
-               "Written by `make accuracy`: predicted steps against published ones of Megatron-LM, with the\n"
-               "calibration `megatron-2022`. Three of its numbers are fitted to some of these steps; no number was\n"
-               "chosen by the others. The default calibration, `harness`, for this program's own step on GPUs, is\n"
-               "untested: nobody has measured that step. Configurations and sources: `bench/published_steps.csv`.\n"
-               "Where a paper has FLOP/s and no times, the time follows by its own formula (arXiv:2104.04473,\n"
-               "equation 3); its micro-batches are those of the scripts that Megatron-LM publishes for the table.\n\n"
-               "The published steps by GPU: "
-            << gpus_text(all_of(points))
-            << ".\n\n"
-               "An error is predicted / published - 1: below zero, the step was predicted too short. Its size counts\n"
-               "for median, mean and `9 of 10 within`, which nine of ten errors do not exceed. `bias` is the mean\n"
-               "with the signs: what is left when errors cancel out. `hidden` is the width of the model.\n\n"
-               "## Steps\n\n"
-            << steps_text(points)
-            << "\n## Changes\n\nOf pairs of steps that differ in one setting: the predicted ratio against the\n"
-               "published one. A change that `9 of 10 within` of all covers is too close to call.\n\n"
-            << changes_text(pairs)
-            << "\n## Left out\n\n"
-               "Of the steps that are fitted to: each GPU, and each source, predicted with the three scalars (share\n"
-               "of the peak, host time of an operation, share of the network) fitted to all others. One step cannot\n"
-               "fix three numbers: they stay near what is published of them (87 %, 8 us, 92 %) where the others say\n"
-               "nothing. `uncalibrated` means this: no step was measured on a GPU with its software. Then `plan`\n"
-               "states the errors of these steps.\n\n"
-               "| left out | steps | median | mean | 9 of 10 within | bias | worst | fitted to the others |\n"
-               "|---|---|---|---|---|---|---|---|\n"
-            << left_out.rows << leave_out("source", fit, configs, calibration).rows << "\n## Each step\n\n"
-            << each_text(points);
+  std::cout
+      << "# Accuracy of predictions\n\n"
+         "How far predictions are from published steps of Megatron-LM, with the calibration `megatron-2022`.\n"
+         "`make accuracy` writes this page and prints each step. Configurations and sources:\n"
+         "`bench/published_steps.csv`. Three numbers of the calibration are fitted to some of the steps;\n"
+         "the others only judge. Where a paper has FLOP/s and no times, the time follows by its own formula\n"
+         "(arXiv:2104.04473, equation 3), with the micro-batches of Megatron-LM's scripts for the table.\n\n"
+         "The published steps by GPU: "
+      << gpus_text(all_of(points))
+      << ".\n\n"
+         "An error is predicted / published - 1; below zero, the prediction is too short. Median, mean and\n"
+         "`9 of 10 within` are of its size; `bias` is the mean with signs.\n\n"
+         "## Steps\n\n"
+      << steps_text(points)
+      << "\n## Changes\n\n"
+         "Pairs of steps that differ in one setting, by the ratio of the two. What `9 of 10 within` of all covers\n"
+         "is too close to call.\n\n"
+      << changes_text(pairs)
+      << "\n## Left out\n\n"
+         "Each GPU, and each source, predicted with the three scalars (share of the peak, host time of an\n"
+         "operation, share of the network) fitted to all others. `plan` states these errors for a GPU on which no\n"
+         "step was measured (`uncalibrated`). One step cannot fix three numbers, so they stay near what is\n"
+         "published of them (87 %, 8 us, 92 %).\n\n"
+         "| left out | steps | median | mean | 9 of 10 within | bias | worst | fitted to the others |\n"
+         "|---|---|---|---|---|---|---|---|\n"
+      << left_out.rows << leave_out("source", fit, configs, calibration).rows;
+  std::cerr << each_text(points);
   renew(configs + "/calibration/megatron-2022.yaml", expected_text(points, pairs, summary_of(left_out.errors)));
   return 0;
 }
