@@ -42,7 +42,7 @@ struct Rate {
 
 /// A kind of step: a training step (gpt), or one operation again and again on the stream that a training step has it
 /// on. Either way a StepFrame (workloads/step.h) begins and ends it. Stateless; all functions are pure. A model, where
-/// the workload has no use for one, may be empty. To add a workload: docs/adding.md.
+/// the workload has no use for one, may be empty. To add a workload: docs/architecture.md.
 class Workload {
  public:
   virtual ~Workload() = default;

@@ -191,7 +191,7 @@ std::optional<Hardware> read_hardware(const std::string& text, const Place& plac
     } catch (const Error& e) {
       fail(
           "{}. For another GPU or machine copy one of these files and fill in what its data sheet says "
-          "(docs/adding.md)",
+          "(docs/architecture.md)",
           e.what());
     }
   };

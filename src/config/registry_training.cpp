@@ -35,7 +35,7 @@ constexpr std::int64_t min_bucket_bytes = 1024;
 
 }  // namespace
 
-// docs/adding.md walks through one.
+// docs/architecture.md walks through one.
 std::vector<Variable> training_variables() {
   std::vector<Variable> rows;
   rows.push_back(one_of(

@@ -71,7 +71,7 @@ struct AttentionProblem {
 };
 
 /// One value for every variable of the registry: all that can differ between two cases. A new variable is a field here
-/// and a row in the registry file of its family; tests name the rest (docs/adding.md).
+/// and a row in the registry file of its family; tests name the rest (docs/architecture.md).
 struct Settings {
   Precision precision = Precision::fp32;
   std::int64_t global_batch_size = 16;  // sequences per step, over all ranks

@@ -19,7 +19,7 @@ namespace harness::program {
 // * sequence length + position. An operation is a template over how it names its data: LayerNorm is LayerNormOf<View>,
 // what a Program holds, and a backend's kernel takes LayerNormOf<Tensor>, the same operation with addresses
 // (backend/bound.h). Its fields() (program/field.h) lists every member once; one_type() those operands whose element
-// types must agree. Absent operands are optional ones left out. To add an operation: docs/adding.md.
+// types must agree. Absent operands are optional ones left out. To add an operation: docs/architecture.md.
 
 // ---- the operation --------------------------------------------------------------------------------------------------
 

@@ -257,7 +257,7 @@ TEST(Predicted, AMeasuredPlanIsJsonWithoutPredictions) {
 TEST(Predicted, WhatIsNotKnownOfTheMachineIsAskedFor) {
   const auto error = [](const std::string& change) { return predicted({"--only", "baseline", "--set", change}).err; };
   EXPECT_THAT(error("hardware=none"), HasSubstr("a prediction needs the hardware"));
-  EXPECT_THAT(error("hardware=mi300x"), AllOf(HasSubstr("found 'mi300x'"), HasSubstr("docs/adding.md")));
+  EXPECT_THAT(error("hardware=mi300x"), AllOf(HasSubstr("found 'mi300x'"), HasSubstr("docs/architecture.md")));
   EXPECT_THAT(error("hardware=l40s"), HasSubstr("fabric: {node: 400 GB/s}"));
   EXPECT_THAT(error("calibration=megatron-2020"),
               AllOf(HasSubstr("calibration: found 'megatron-2020'"), HasSubstr("megatron-2022")));

@@ -54,21 +54,21 @@ int expect_verbatim(const std::string& page, const std::string& language) {
   return checked;
 }
 
-TEST(Docs, CodeInAddingIsTheCode) {
-  EXPECT_GE(expect_verbatim("docs/adding.md", "cpp"), 2);
+TEST(Docs, CodeInArchitectureIsTheCode) {
+  EXPECT_GE(expect_verbatim("docs/architecture.md", "cpp"), 2);
 }
 
 TEST(Docs, ConfigurationsInTheReadmeAreFilesOfTheRepository) {
-  EXPECT_EQ(expect_verbatim("README.md", "yaml"), 3);
+  EXPECT_GE(expect_verbatim("README.md", "yaml"), 1);
   for (const Block& block : blocks_of("README.md")) {
     EXPECT_NE(block.info, "yaml") << "a sample configuration that names no file:\n" << block.text;
   }
 }
 
-TEST(Docs, ConfigurationsInAddingLoad) {
+TEST(Docs, ConfigurationsInArchitectureLoad) {
   const test::TemporaryFolder folder;
   int checked = 0;
-  for (const Block& block : blocks_of("docs/adding.md")) {
+  for (const Block& block : blocks_of("docs/architecture.md")) {
     if (block.info != "yaml") continue;
     EXPECT_EQ(test::complaint(folder.write("example.yaml", block.text)), "");
     ++checked;
