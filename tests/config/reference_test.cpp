@@ -93,18 +93,5 @@ TEST(Reference, EveryKeySaysWhatItIs) {
   }
 }
 
-// The table of the README is for reading, so it leaves out what is inside cost, model and the like.
-TEST(Reference, TheReadmeHasTheSameTable) {
-  std::string page = test::text_of(test::source_dir() + "/README.md");
-  page.erase(std::remove(page.begin(), page.end(), '`'), page.end());
-  for (const Key& key : keys()) {
-    const bool inner = std::ranges::count(key.name, '.') - (key.name.starts_with("measure.") ? 1 : 0) > 0;
-    if (inner || key.name == "measure" || key.help.empty()) continue;
-    const std::string row =
-        fmt::format("| {} | {} | {}{}|\n", key.name, key.help, key.fallback, key.fallback.empty() ? "" : " ");
-    EXPECT_NE(page.find(row), std::string::npos) << row;
-  }
-}
-
 }  // namespace
 }  // namespace harness::config
