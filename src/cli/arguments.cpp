@@ -200,9 +200,9 @@ Parser::Parser(Arguments& a) {
   add_readers(a);
   variables = app.add_subcommand("variables", "what a configuration may say: every variable and every other key");
   variables->add_option("name", a.variables.name, "a variable or a key, such as bucket_size or measure.rounds");
-  variables
-      ->add_option("--format", a.variables.format, "text, md (docs/variables.md) or schema (JSON Schema, for editors)")
-      ->check(CLI::IsMember({"text", "md", "schema"}));
+  variables->add_option("--format", a.variables.format, "text or md (docs/variables.md)")
+      ->check(CLI::IsMember({"text", "md"}));
+  variables->add_flag("--schema", a.variables.schema, "a JSON Schema of configurations, for editors");
   init = app.add_subcommand("init", "write a first configuration for this machine");
   init->add_option("--ranks", a.init.ranks, "number of ranks (default: one per GPU, or by the cores)")
       ->check(CLI::Range(1, 1 << 20));

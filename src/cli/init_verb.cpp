@@ -1,6 +1,7 @@
 #include "cli/init_verb.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <ostream>
 
 #include "backend/backend.h"
@@ -11,7 +12,6 @@
 #include "cli/option_value.h"
 #include "cli/output_file.h"
 #include "config/experiment.h"
-#include "config/files.h"
 #include "machine/cgroups.h"
 #include "machine/cpus.h"
 #include "plan/fit.h"
@@ -55,14 +55,6 @@ int usual_ranks(const FirstMachine& machine, config::BackendKind backend) {
   return machine.gpus.empty() ? gpus_of_a_node : static_cast<int>(machine.gpus.size());
 }
 
-// Where the editor finds what each key means.
-std::string schema_line() {
-  const std::filesystem::path schema = config::shipped_configs() / "harness.schema.json";
-  std::error_code ignored;
-  if (!std::filesystem::exists(schema, ignored)) return "";
-  return fmt::format("# yaml-language-server: $schema={}\n", schema.string());
-}
-
 std::string sweep_lines(const First& f) {
   std::string out = "sweep:                       # each value is one case: the baseline with this one change\n";
   out += fmt::format("  micro_batch_size: [{}, {}]   # fewer and larger matrix products\n", f.micro_batch * 2,
@@ -95,8 +87,7 @@ std::string hardware_lines(const First& f) {
 }
 
 std::string text_of(const First& f, const std::string& path) {
-  std::string out = schema_line();
-  out += fmt::format(
+  std::string out = fmt::format(
       "# Written by `harness init` for {1} on this machine ({2}). Change what you like:\n"
       "# `{0} variables` lists all that a configuration may say, `{0} variables NAME` explains one.\n"
       "#\n"

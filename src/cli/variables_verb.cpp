@@ -140,10 +140,12 @@ std::string all_markdown(const std::vector<config::Key>& keys) {
 }  // namespace
 
 int variables(const VariablesOptions& options, std::ostream& out) {
-  if (!options.name.empty() && options.format != "text")
-    fail("--format {} writes all variables; leave out {}", options.format, quote(options.name));
+  const bool whole = options.schema || options.format != "text";
+  if (!options.name.empty() && whole)
+    fail("{} writes all variables; leave out {}", options.schema ? "--schema" : "--format " + options.format,
+         quote(options.name));
   const std::vector<config::Key> keys = config::keys();
-  if (options.format == "schema") {
+  if (options.schema) {
     out << configuration_schema();
   } else if (options.format == "md") {
     out << all_markdown(keys);

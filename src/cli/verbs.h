@@ -96,6 +96,7 @@ struct ReportOptions {
 struct VariablesOptions {
   std::string name;  // a variable or a key; "" for all
   std::string format = "text";
+  bool schema = false;
 };
 
 struct SelftestOptions {

@@ -93,7 +93,6 @@ TEST(Init, WritesAFileOnceAndSaysHowToGoOn) {
   EXPECT_THAT(out.str(), HasSubstr(" /opt/site/harness sweep " + options.output));
   EXPECT_THAT(test::text_of(options.output), HasSubstr("/opt/site/harness sweep " + options.output));
   EXPECT_THAT(test::text_of(options.output), HasSubstr("backend: cpu\n"));
-  EXPECT_THAT(test::text_of(options.output), HasSubstr("# yaml-language-server: $schema="));
   const std::string before = test::text_of(options.output);
   EXPECT_THAT(test::error_of([&] { init(options, out); }), HasSubstr("exists; -o names another file"));
   EXPECT_EQ(test::text_of(options.output), before);

@@ -44,8 +44,6 @@ expect "hardware file H100" "$program" plan "$prefix/share/harness/configs/16nod
 cp "$source/configs/16node.yaml" own.yaml
 expect "hardware file H100" "$program" plan own.yaml --ranks 128 --set hardware=h100-sxm
 expect "wrote" "$program" init -o first.yaml
-grep -q -x "# yaml-language-server: \$schema=$prefix/share/harness/configs/harness.schema.json" first.yaml ||
-  wrong "the schema: $(head -1 first.yaml)"
 if [[ $version == *"backend cpu: built"* ]]; then
   expect "0 failed, 0 not run" "$program" selftest reference --backend cpu
 fi
