@@ -124,7 +124,6 @@ Variable env_variable() {
       "{NAME: value, …}, environment variables that are not variables of harness, such as {NCCL_IB_TIMEOUT: 22}";
   v.examples = {"{NCCL_IB_TIMEOUT: 22}"};
   v.help = "environment variables of the workers; a change adds or replaces those that it names";
-  v.backends = everywhere;
   v.free_parts = true;
   v.parse = [](Settings& s, std::string_view text) {
     for (auto& [name, value] : parse_env(text)) s.env[name] = value;

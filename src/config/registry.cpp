@@ -1,51 +1,64 @@
 #include "config/registry.h"
 
 #include <algorithm>
-#include <array>
-#include <iterator>
 
 #include "base/cursor.h"
-#include "base/error.h"
-#include "base/text.h"
 #include "base/units.h"
-#include "config/fields.h"
 #include "config/registry_rows.h"
 
 namespace harness::config {
 namespace {
 
 std::vector<Variable> make_registry() {
-  std::vector<Variable> rows = training_variables();
-  for (Variable& row : memory_variables()) rows.push_back(std::move(row));
-  for (Variable& row : sharding_variables()) rows.push_back(std::move(row));
-  for (const Variable& row : execution_variables()) rows.push_back(row);
-  for (Variable& row : nccl_variables()) rows.push_back(std::move(row));
-  rows.push_back(env_variable());
-  rows.push_back(mended_variable());
-  for (Variable& row : workload_variables()) rows.push_back(std::move(row));
+  const auto others = [] { return std::vector<Variable>{env_variable(), mended_variable()}; };
+  std::vector<Variable> rows;
+  for (std::vector<Variable> (*family)() : {&batch_variables, &layout_variables, &step_variables, &sharding_variables,
+                                            &execution_variables, &nccl_variables, +others, &workload_variables}) {
+    for (Variable& row : family()) rows.push_back(std::move(row));
+  }
+  for (Variable& row : rows) {
+    if (row.choices.all && row.allowed.empty()) row.allowed = join(row.choices.words, ", ");
+  }
   return rows;
+}
+
+const char* generation_of(int capability) {
+  if (capability >= hopper) return "Hopper";
+  return capability >= ampere ? "Ampere" : "Volta";
 }
 
 }  // namespace
 
 Variable whole_or(std::string word, int Settings::*value, int low, int high, Variable row) {
+  const int by_word = Settings().*value;
   row.allowed = fmt::format("{}, or a whole number", word) + (low == 1 ? "" : fmt::format(" from {}", low));
   row.choices.words = {word};
-  row.examples = {"2", "4"};
+  if (row.examples.empty()) row.examples = {"2", "4"};
   row.parse = [=](Settings& s, std::string_view text) {
     const bool number = !text.empty() && text.find_first_not_of("+-0123456789") == std::string_view::npos;
     if (text != word && !number) fail("found {}; allowed: {}, {} to {}", quote(text), word, low, high);
-    s.*value = text == word ? 0 : static_cast<int>(parse_within(text, low, high));
+    s.*value = text == word ? by_word : static_cast<int>(parse_within(text, low, high));
   };
-  row.print = [=](const Settings& s) { return s.*value == 0 ? word : fmt::format("{}", s.*value); };
+  row.print = [=](const Settings& s) { return s.*value == by_word ? word : fmt::format("{}", s.*value); };
+  return row;
+}
+
+Variable number_of_bytes(std::int64_t Settings::*bytes, std::int64_t least, Variable row) {
+  row.unit = "B";
+  row.examples = {"50 MiB", "100 MiB"};
+  row.parse = [=](Settings& s, std::string_view text) {
+    const std::int64_t read = parse_bytes(text);
+    if (read < least) fail("found {}; allowed: {} or more, such as 25 MiB", quote(text), print_bytes_exact(least));
+    s.*bytes = read;
+  };
+  row.print = [=](const Settings& s) { return print_bytes_exact(s.*bytes); };
   return row;
 }
 
 Variable true_or_false(bool Settings::*value, Variable row) {
   row.choices = {true_false, true};
-  row.allowed = join(true_false, ", ");
-  row.parse = [value](Settings& s, std::string_view text) { s.*value = parse_bool(text); };
-  row.print = [value](const Settings& s) { return s.*value ? "true" : "false"; };
+  row.parse = [=](Settings& s, std::string_view text) { s.*value = parse_bool(text); };
+  row.print = [=](const Settings& s) { return s.*value ? "true" : "false"; };
   return row;
 }
 
@@ -60,13 +73,6 @@ bool has_one_replica(const Settings& s) {
 std::string without_data_parallel(const Settings& s) {
   return has_one_replica(s) ? "data_parallel is 1, so there are no gradients to reduce" : "";
 }
-
-namespace {
-const char* generation_of(int capability) {
-  if (capability >= hopper) return "Hopper";
-  return capability >= ampere ? "Ampere" : "Volta";
-}
-}  // namespace
 
 std::string below_capability(const Hardware& hardware, int needed, std::string_view what) {
   const int has = hardware.compute_capability;

@@ -44,12 +44,12 @@ enum class Rebuild : std::uint8_t {
 struct Variable {
   std::string name = {};
   std::string unit = {};                   // "" | "sequences" | "B" | …
-  std::string allowed = {};                // for people: "fp32, bf16"
+  std::string allowed = {};                // for people: "fp32, bf16"; may be left out where `choices` are all
   Choices choices = {};                    // its values that are words
   std::vector<std::string> examples = {};  // one or two values to try; may be left out where the choices have them
   std::string help = {};                   // one line
-  std::vector<BackendKind> backends = {};  // that honour it
-  std::vector<std::string> parts = {};     // the keys of a compound value ("tensor_parallel"); empty for a plain one
+  std::vector<BackendKind> backends = {BackendKind::cpu, BackendKind::cuda};  // that honour it
+  std::vector<std::string> parts = {};  // the keys of a compound value ("tensor_parallel"); empty for a plain one
   /// Reads a value as a person writes it ("1 MiB", "true", "ring", "{tensor_parallel: 2}"). Throws Error naming what
   /// was found and what is allowed. A compound value changes only the parts it names.
   std::function<void(Settings&, std::string_view text)> parse = {};

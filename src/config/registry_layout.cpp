@@ -1,9 +1,6 @@
+// How ranks divide the model and what replicas divide among them.
 #include <algorithm>
 
-#include "base/error.h"
-#include "base/text.h"
-#include "config/fields.h"
-#include "config/missing.h"
 #include "config/registry_rows.h"
 
 namespace harness::config {
@@ -51,7 +48,7 @@ void parse_layout(Settings& settings, std::string_view text) {
 // ---- rank_order: the axes by their short names, fastest first.
 
 // Whether a configuration knows the axis.
-bool is_told(program::Axis axis) {
+bool is_visible(program::Axis axis) {
   return std::ranges::find(program::visible_axes, axis) != program::visible_axes.end();
 }
 
@@ -62,12 +59,12 @@ std::string short_name(program::Axis axis) {
 std::string order_text(const program::AxisOrder& order) {
   std::vector<std::string> names;
   for (const program::Axis axis : order) {
-    if (is_told(axis)) names.push_back(short_name(axis));
+    if (is_visible(axis)) names.push_back(short_name(axis));
   }
   return join(names, "-");
 }
 
-// All of them, from the usual one on. Where context is not told, one rank stands along it; it keeps its place behind
+// All of them, from the usual one on. Where context is not visible, one rank stands along it; it keeps its place behind
 // tensor.
 std::vector<program::AxisOrder> rank_orders() {
   using program::Axis;
@@ -76,7 +73,7 @@ std::vector<program::AxisOrder> rank_orders() {
   do {
     const auto* tensor = std::ranges::find(order, Axis::tensor);
     const bool in_place = tensor + 1 != order.end() && tensor[1] == Axis::context;
-    if (is_told(Axis::context) || in_place) orders.push_back(order);
+    if (is_visible(Axis::context) || in_place) orders.push_back(order);
   } while (std::ranges::next_permutation(order).found);
   return orders;
 }
@@ -88,15 +85,15 @@ std::vector<std::string> rank_order_words() {
 }
 
 void parse_rank_order(Settings& settings, std::string_view text) {
-  std::vector<std::string> told;
+  std::vector<std::string> visible;
   for (const std::string_view word : split(text, '-')) {
     const std::string name = lower(word);
-    const bool untold = std::ranges::any_of(
-        program::usual_order, [&](program::Axis axis) { return !is_told(axis) && name == short_name(axis); });
-    if (!untold) told.push_back(name);
+    const bool hidden = std::ranges::any_of(
+        program::usual_order, [&](program::Axis axis) { return !is_visible(axis) && name == short_name(axis); });
+    if (!hidden) visible.push_back(name);
   }
   const std::vector<program::AxisOrder> orders = rank_orders();
-  const auto found = std::ranges::find(orders, join(told, "-"), order_text);
+  const auto found = std::ranges::find(orders, join(visible, "-"), order_text);
   if (found == orders.end()) {
     fail("found {}; allowed: {}, where the first axis varies fastest", quote(text), join(rank_order_words(), ", "));
   }
@@ -110,35 +107,166 @@ std::string without_two_axes(const Settings& s) {
   return "the ranks stand along one axis";
 }
 
+// ---- The order of a pipeline stage's passes.
+
+constexpr std::array<Choice<PipelineSchedule>, 3> schedule_choices{
+    {{"1f1b", PipelineSchedule::one_forward_one_backward},
+     {"gpipe", PipelineSchedule::gpipe},
+     {"interleaved", PipelineSchedule::interleaved}}};
+constexpr int max_chunks = 1024;
+
+std::string without_pipeline(const Settings& s) {
+  return s.layout[program::Axis::pipeline] > 1 ? ""
+                                               : "pipeline_parallel is 1: there is no bubble, only memory can differ";
+}
+
+std::string schedule_conflict(const Settings& s) {
+  if (s.pipeline_schedule != PipelineSchedule::interleaved || s.layout[program::Axis::pipeline] > 1) return "";
+  return fmt::format("pipeline_schedule {} needs two stages or more; change pipeline_parallel (layout) with it",
+                     print_choice(s.pipeline_schedule, schedule_choices));
+}
+
+std::string chunks_conflict(const Settings& s) {
+  if (s.virtual_pipeline == 0 || s.pipeline_schedule == PipelineSchedule::interleaved) return "";
+  return fmt::format("virtual_pipeline {} needs pipeline_schedule interleaved, not {}; change both together (combine)",
+                     s.virtual_pipeline, print_choice(s.pipeline_schedule, schedule_choices));
+}
+
+std::string without_chunks(const Settings& s) {
+  if (s.pipeline_schedule == PipelineSchedule::interleaved) return "";
+  return "pipeline_schedule is not interleaved, so a stage is one chunk";
+}
+
+// ---- What replicas divide, and how they exchange it.
+
+constexpr std::array<Choice<Sharding>, 4> sharding_choices{{{"none", Sharding::none},
+                                                            {"optimizer", Sharding::optimizer},
+                                                            {"gradients", Sharding::gradients},
+                                                            {"parameters", Sharding::parameters}}};
+constexpr std::array<Choice<ShardingGroup>, 2> group_choices{
+    {{"data", ShardingGroup::data}, {"node", ShardingGroup::node}}};
+constexpr int max_prefetch = 1 << 16;
+
+std::string without_replicas(const Settings& s) {
+  return has_one_replica(s) ? "data_parallel is 1, so there is no replica to divide anything with" : "";
+}
+
+std::string without_group(const Settings& s) {
+  if (s.sharding == Sharding::none) return "sharding is none, so nothing is divided";
+  const bool on_one_node = s.ranks != 0 && s.layout.replicas_of_node * s.replica_ranks() == s.ranks;
+  return on_one_node && !has_one_replica(s) ? "all replicas share a node" : without_replicas(s);
+}
+
+constexpr std::array<Choice<program::DType>, 2> type_choices{
+    {{"fp32", program::DType::f32}, {"bf16", program::DType::bf16}}};
+
+std::string without_gathered_buckets(const Settings& s) {
+  if (s.sharding == Sharding::none) return "sharding is none, so each replica has updated all weights itself";
+  if (s.sharding == Sharding::parameters)
+    return "sharding parameters gathers by layers: prefetch_layers says how far ahead";
+  return without_replicas(s);
+}
+
+std::string without_gathered_layers(const Settings& s) {
+  if (s.sharding != Sharding::parameters) return "sharding is not parameters, with which alone layers are gathered";
+  return without_replicas(s);
+}
+
+std::string gather_conflict(const Settings& s) {
+  if (!s.overlap_param_gather || s.sharding != Sharding::none) return "";
+  return "overlap_param_gather needs weights that replicas gather; with sharding none each has updated its own";
+}
+
 }  // namespace
 
 std::vector<Variable> layout_variables() {
-  std::vector<Variable> rows;
-  rows.push_back({.name = "layout",
-                  .allowed = layout_text([](program::Axis) { return 'N'; }),
-                  .examples = {"{tensor_parallel: 2}", "{tensor_parallel: 4}"},
-                  .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline)",
-                  .backends = everywhere,
-                  .parts = layout_parts(),
-                  .parse = parse_layout,
-                  .print = print_layout,
-                  .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
-                              Part::data, Part::embedding, Part::bubble, Part::idle},
-                  .rebuild = Rebuild::communicators,
-                  .workloads = communicating});
-  rows.push_back({.name = "rank_order",
-                  .allowed = join(rank_order_words(), ", "),
-                  .choices = {rank_order_words(), true},
-                  .help = "how ranks are numbered along the axes of the layout, fastest first: which of them share a "
-                          "node",
-                  .backends = everywhere,
-                  .parse = parse_rank_order,
-                  .print = [](const Settings& s) { return order_text(s.layout.order); },
-                  .acts_on = {Part::tensor, Part::pipeline, Part::data, Part::embedding},
-                  .rebuild = Rebuild::communicators,
-                  .without_effect = without_two_axes,
-                  .workloads = communicating});
-  return rows;
+  return {
+      {.name = "layout",
+       .allowed = layout_text([](program::Axis) { return 'N'; }),
+       .examples = {"{tensor_parallel: 2}", "{tensor_parallel: 4}"},
+       .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline)",
+       .parts = layout_parts(),
+       .parse = parse_layout,
+       .print = print_layout,
+       .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
+                   Part::data, Part::embedding, Part::bubble, Part::idle},
+       .rebuild = Rebuild::communicators,
+       .workloads = communicating},
+      {.name = "rank_order",
+       .choices = {rank_order_words(), true},
+       .help = "how ranks are numbered along the axes of the layout, fastest first: which of them share a node",
+       .parse = parse_rank_order,
+       .print = [](const Settings& s) { return order_text(s.layout.order); },
+       .acts_on = {Part::tensor, Part::pipeline, Part::data, Part::embedding},
+       .rebuild = Rebuild::communicators,
+       .without_effect = without_two_axes,
+       .workloads = communicating},
+      one_of(&Settings::pipeline_schedule, schedule_choices,
+             {.name = "pipeline_schedule",
+              .help = "the order of a pipeline stage's passes",
+              .acts_on = {Part::bubble, Part::pipeline},
+              .without_effect = without_pipeline,
+              .conflict = schedule_conflict,
+              .workloads = only_gpt}),
+      whole_or("auto", &Settings::virtual_pipeline, 2, max_chunks,
+               {.name = "virtual_pipeline",
+                .unit = "chunks",
+                .help = "chunks of layers on each stage with pipeline_schedule interleaved, which divide the bubble "
+                        "and multiply the messages between stages; auto is 2 there",
+                .acts_on = {Part::bubble, Part::pipeline},
+                .without_effect = without_chunks,
+                .conflict = chunks_conflict,
+                .workloads = only_gpt}),
+  };
+}
+
+std::vector<Variable> sharding_variables() {
+  return {
+      one_of(&Settings::sharding, sharding_choices,
+             {.name = "sharding",
+              .help = "what the data-parallel replicas divide among them instead of each holding it whole: nothing; "
+                      "the optimizer's state; also the gradients, reduced after each micro-batch; also the weights, "
+                      "gathered layer by layer for each pass",
+              .acts_on = {Part::other_compute, Part::data},
+              .without_effect = without_replicas,
+              .workloads = only_gpt}),
+      one_of(
+          &Settings::sharding_group, group_choices,
+          {.name = "sharding_group",
+           .help = "the replicas that divide what sharding names: all of them, or those that share a node, so that "
+                   "each node has all of it and nodes exchange no more than the sums of their parts of the gradients",
+           .acts_on = {Part::other_compute, Part::data},
+           .without_effect = without_group,
+           .workloads = only_gpt}),
+      true_or_false(&Settings::overlap_param_gather,
+                    {.name = "overlap_param_gather",
+                     .help = "with sharding: optimizer or gradients, gather the weights of a bucket behind the layers "
+                             "that come before its first use, or all of them before the first layer",
+                     .acts_on = {Part::data},
+                     .fastest = "true",
+                     .without_effect = without_gathered_buckets,
+                     .conflict = gather_conflict,
+                     .workloads = only_gpt}),
+      whole(&Settings::prefetch_layers, 0, max_prefetch,
+            {.name = "prefetch_layers",
+             .unit = "layers",
+             .allowed = "a number from 0",
+             .examples = {"2", "4"},
+             .help = "with sharding: parameters, how many layers ahead of their use weights are gathered; each takes "
+                     "the memory of a layer's weights",
+             .acts_on = {Part::data},
+             .without_effect = without_gathered_layers,
+             .workloads = only_gpt}),
+      one_of(&Settings::grad_reduce_type, type_choices,
+             {.name = "grad_reduce_precision",
+              .help = "number format in which replicas exchange and sum up gradients; each adds its micro-batches up "
+                      "and updates weights in fp32",
+              .acts_on = {Part::data},
+              .fastest = "bf16",
+              .mathematics = Mathematics::rounded,
+              .without_effect = without_data_parallel,
+              .workloads = only_gpt}),
+  };
 }
 
 }  // namespace harness::config

@@ -22,8 +22,10 @@ std::string nccl_value(const Settings& s, const std::string& name) {
   return it == s.nccl.end() ? "" : it->second;
 }
 
-// `row` with what all of them have in common. Settings hold the canonical value, and none where NCCL is to choose.
+// `row` with what all of them have in common: "default" stands before its words. Settings hold the canonical value, and
+// none where NCCL is to choose.
 Variable nccl_row(const Canonical& canonical, Variable row) {
+  row.choices.words.insert(row.choices.words.begin(), "default");
   row.backends = only_cuda;
   row.workloads = communicating;
   row.parse = [name = row.name, canonical](Settings& s, std::string_view text) {
@@ -47,12 +49,6 @@ Variable nccl_row(const Canonical& canonical, Variable row) {
 
 Canonical integer(std::int64_t low, std::int64_t high) {
   return [=](std::string_view text) { return nccl::canonical_integer(text, low, high); };
-}
-
-std::vector<std::string> level_words() {
-  std::vector<std::string> words = nccl::levels();
-  words.insert(words.begin(), "default");
-  return words;
 }
 
 std::string without_rdma(const Settings& s) {
@@ -114,13 +110,15 @@ std::function<std::string(const Settings&, const Hardware&)> lacking_nvlink_redu
 constexpr std::int64_t max_ctas = 64;  // MAXCHANNELS
 constexpr std::int64_t min_buffer = 64 << 10, max_buffer = 1 << 30;
 
-std::vector<Variable> choice_rows() {
+}  // namespace
+
+std::vector<Variable> nccl_variables() {
   return {
       nccl_row(nccl::canonical_algo,
                {.name = "nccl_algo",
                 .allowed = "default, Ring, Tree, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT, or by function, "
                            "such as AllReduce:Tree",
-                .choices = {{"default", "Ring", "Tree", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"}},
+                .choices = {{"Ring", "Tree", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"}},
                 .examples = {"AllReduce:Tree", "AllReduce:Ring"},
                 .help = "NCCL's algorithm. A bare name applies to all functions; since NCCL 2.24 those without it "
                         "fail: write AllReduce:Tree, not Tree",
@@ -131,21 +129,16 @@ std::vector<Variable> choice_rows() {
       nccl_row(nccl::canonical_proto,
                {.name = "nccl_proto",
                 .allowed = "default, LL, LL128, Simple, or by function, such as AllReduce:LL128",
-                .choices = {{"default", "LL", "LL128", "Simple"}},
+                .choices = {{"LL", "LL128", "Simple"}},
                 .examples = {"AllReduce:LL128", "AllReduce:Simple"},
                 .help = "NCCL's protocol. NVLS, CollNet and PAT support only Simple; forcing LL128 on hardware "
                         "that NCCL does not choose it for can corrupt data",
                 .acts_on = {Part::tensor, Part::data, Part::embedding, Part::world},
-                .environment_name = "NCCL_PROTO"})};
-}
-
-std::vector<Variable> resource_rows() {
-  return {
+                .environment_name = "NCCL_PROTO"}),
       nccl_row(integer(1, max_ctas),
                {.name = "nccl_min_ctas",
                 .unit = "blocks",
                 .allowed = "default, 1 to 64",
-                .choices = {{"default"}},
                 .examples = {"8", "16"},
                 .help = "minimum number of thread blocks (and so channels) of a collective; at most nccl_max_ctas",
                 .acts_on = {Part::tensor, Part::data},
@@ -155,7 +148,6 @@ std::vector<Variable> resource_rows() {
                {.name = "nccl_max_ctas",
                 .unit = "blocks",
                 .allowed = "default, 1 to 64",
-                .choices = {{"default"}},
                 .examples = {"8", "16"},
                 .help = "maximum number of thread blocks of a collective: how many of the GPU's SMs it may occupy",
                 .acts_on = {Part::tensor, Part::data},
@@ -164,60 +156,41 @@ std::vector<Variable> resource_rows() {
                {.name = "nccl_buffsize",
                 .unit = "B",
                 .allowed = "default, a power of two such as 8 MiB",
-                .choices = {{"default"}},
                 .examples = {"8 MiB"},
                 .help = "buffer of a channel between two GPUs, for protocol Simple; NCCL's own is 4 MiB",
                 .acts_on = {Part::data, Part::pipeline},
                 .environment_name = "NCCL_BUFFSIZE",
-                .environment_text = [](const std::string& printed) { return std::to_string(parse_bytes(printed)); }})};
-}
-
-std::vector<Variable> path_rows() {
-  return {nccl_row(integer(0, 2),
-                   {.name = "nccl_nvls",
-                    .allowed = "default, 0, 1, 2",
-                    .choices = {{"default", "0", "1", "2"}, true},
-                    .help = "reduction in the NVLink switches (Hopper and later): 0 off, 1 on or fail, 2 on where "
-                            "supported",
-                    .acts_on = {Part::tensor, Part::data},
-                    .lacking = lacking_nvlink_reduction("nccl_nvls", [](const std::string& v) { return v == "1"; }),
-                    .environment_name = "NCCL_NVLS_ENABLE"}),
-          nccl_row(nccl::canonical_flag,
-                   {.name = "nccl_collnet",
-                    .allowed = "default, true, false",
-                    .choices = {{"default", "true", "false"}, true},
-                    .help = "reduction in the network's switches (SHARP); needs a CollNet plug-in and two nodes or "
-                            "more",
-                    .environment_name = "NCCL_COLLNET_ENABLE",
-                    .environment_text = [](const std::string& printed) { return printed == "true" ? "1" : "0"; }}),
-          nccl_row(nccl::canonical_level,
-                   {.name = "nccl_p2p_level",
-                    .allowed = join(level_words(), ", "),
-                    .choices = {level_words(), true},
-                    .examples = {"NVL", "SYS"},
-                    .help = "how far apart two GPUs of a node may be and still copy to each other directly; LOC is "
-                            "never",
-                    .without_effect = without_peer_to_peer,
-                    .environment_name = "NCCL_P2P_LEVEL"}),
-          nccl_row(nccl::canonical_level,
-                   {.name = "nccl_net_gdr_level",
-                    .allowed = join(level_words(), ", "),
-                    .choices = {level_words(), true},
-                    .examples = {"PIX", "SYS"},
-                    .help = "how far apart GPU and network card may be and still use GPUDirect RDMA; LOC is never",
-                    .acts_on = {Part::data, Part::pipeline},
-                    .without_effect = without_rdma,
-                    .environment_name = "NCCL_NET_GDR_LEVEL"})};
-}
-
-}  // namespace
-
-std::vector<Variable> nccl_variables() {
-  std::vector<Variable> rows;
-  for (const auto& family : {choice_rows(), resource_rows(), path_rows()}) {
-    rows.insert(rows.end(), family.begin(), family.end());
-  }
-  return rows;
+                .environment_text = [](const std::string& printed) { return std::to_string(parse_bytes(printed)); }}),
+      nccl_row(
+          integer(0, 2),
+          {.name = "nccl_nvls",
+           .choices = {{"0", "1", "2"}, true},
+           .help = "reduction in the NVLink switches (Hopper and later): 0 off, 1 on or fail, 2 on where supported",
+           .acts_on = {Part::tensor, Part::data},
+           .lacking = lacking_nvlink_reduction("nccl_nvls", [](const std::string& v) { return v == "1"; }),
+           .environment_name = "NCCL_NVLS_ENABLE"}),
+      nccl_row(nccl::canonical_flag,
+               {.name = "nccl_collnet",
+                .choices = {true_false, true},
+                .help = "reduction in the network's switches (SHARP); needs a CollNet plug-in and two nodes or more",
+                .environment_name = "NCCL_COLLNET_ENABLE",
+                .environment_text = [](const std::string& printed) { return printed == "true" ? "1" : "0"; }}),
+      nccl_row(nccl::canonical_level,
+               {.name = "nccl_p2p_level",
+                .choices = {nccl::levels(), true},
+                .examples = {"NVL", "SYS"},
+                .help = "how far apart two GPUs of a node may be and still copy to each other directly; LOC is never",
+                .without_effect = without_peer_to_peer,
+                .environment_name = "NCCL_P2P_LEVEL"}),
+      nccl_row(nccl::canonical_level,
+               {.name = "nccl_net_gdr_level",
+                .choices = {nccl::levels(), true},
+                .examples = {"PIX", "SYS"},
+                .help = "how far apart GPU and network card may be and still use GPUDirect RDMA; LOC is never",
+                .acts_on = {Part::data, Part::pipeline},
+                .without_effect = without_rdma,
+                .environment_name = "NCCL_NET_GDR_LEVEL"}),
+  };
 }
 
 }  // namespace harness::config

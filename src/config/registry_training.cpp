@@ -1,17 +1,50 @@
-#include "base/error.h"
-#include "base/text.h"
+// What a step computes, overlaps and keeps, and how a backend runs it.
 #include "base/units.h"
-#include "config/choice.h"
-#include "config/fields.h"
 #include "config/registry_rows.h"
 
 namespace harness::config {
 namespace {
 
+constexpr std::array<Choice<Recompute>, 3> recompute_choices{
+    {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}}};
+constexpr std::array<Choice<AllReduceAlgorithm>, 2> allreduce_choices{
+    {{"ring", AllReduceAlgorithm::ring}, {"halving_doubling", AllReduceAlgorithm::halving_doubling}}};
+constexpr std::array<Choice<AttentionKind>, 2> attention_choices{
+    {{"fused", AttentionKind::fused}, {"unfused", AttentionKind::unfused}}};
+constexpr std::array<Choice<HostBinding>, 4> binding_choices{{{"auto", HostBinding::automatic},
+                                                              {"none", HostBinding::none},
+                                                              {"numa", HostBinding::numa},
+                                                              {"core", HostBinding::core}}};
+
+constexpr int max_accumulation = 1 << 16, max_layers = 1 << 16, max_threads = 4096, max_engine = 255;
+constexpr std::int64_t max_batch = std::int64_t{1} << 31;
+constexpr std::int64_t min_bucket_bytes = 1024;
+
 // Buckets are what is reduced together, and what overlap_optimizer updates together.
 std::string without_buckets(const Settings& s) {
   if (s.sharding == Sharding::parameters && !has_one_replica(s)) return "with sharding parameters, a bucket is a layer";
   return s.overlap_optimizer ? "" : without_data_parallel(s);
+}
+
+std::string without_own_batch(const Settings& s) {
+  return s.gradient_accumulation == 0 ? "" : "gradient_accumulation says how large the batch is";
+}
+
+std::string without_scores(const Settings& s) {
+  const bool nothing = s.recompute == Recompute::selective && s.attention == AttentionKind::fused;
+  return nothing ? "selective frees nothing: fused attention stores no scores" : "";
+}
+
+std::string without_chosen_layers(const Settings& s) {
+  return s.recompute == Recompute::full ? "" : "recompute is not full, which alone goes by layers";
+}
+
+std::string without_tensor_parallel(const Settings& s) {
+  return s.layout[program::Axis::tensor] == 1 ? "tensor_parallel is 1, so no rank shares its rows with another" : "";
+}
+
+std::string without_engine(const Settings& s) {
+  return s.attention == AttentionKind::unfused ? "attention is unfused, which has no engine" : "";
 }
 
 std::string not_computed_by(const Settings& s, BackendKind kind) {
@@ -29,146 +62,190 @@ std::string not_computed_by(const Settings& s, BackendKind kind) {
   return "";
 }
 
-constexpr int max_accumulation = 1 << 16;
-constexpr std::int64_t max_batch = std::int64_t{1} << 31;
-constexpr std::int64_t min_bucket_bytes = 1024;
+std::string lacking_tensor_cores(const Settings& s, const Hardware& h) {
+  if (s.precision == Precision::fp32) return "";
+  const int needed = s.precision == Precision::fp16 ? volta : ampere;
+  return below_capability(h, needed, fmt::format("precision {} needs tensor cores of", name_of(s.precision)));
+}
+
+double parse_cap(std::string_view text) {
+  const double share = parse_share(text);
+  constexpr double most = 10;
+  if (!(share > 0) || share > most)
+    fail("found {}; allowed: above 0 % and at most 100 %, in a prediction 1000 %", quote(text));
+  return share;
+}
+
+std::string cap_beyond_device(const Settings& s, BackendKind backend) {
+  if (s.memory_cap <= 1 || traits_of(backend).predicts()) return "";
+  return fmt::format("{:.6g} % is more than the device has; only a prediction (backend: sim) may assume more memory",
+                     100 * s.memory_cap);
+}
 
 }  // namespace
 
 // docs/architecture.md walks through one.
-std::vector<Variable> training_variables() {
-  std::vector<Variable> rows;
-  rows.push_back(one_of(
-      &Settings::precision, precision_choices,
-      {.name = "precision",
-       .help = "number format of matrix products; bf16 keeps fp32 master weights, tf32 is fp32 that a GPU's tensor "
-               "cores multiply with 10-bit mantissas, fp16 is only predicted",
-       .backends = everywhere,
-       .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline},
-       .fastest = "bf16",
-       .moves_peak = true,
-       .mathematics = Mathematics::rounded,
-       .rebuild = Rebuild::program,
-       .refused_by = not_computed_by,
-       .lacking = [](const Settings& s, const Hardware& h) -> std::string {
-         if (s.precision == Precision::fp32) return "";
-         const int needed = s.precision == Precision::fp16 ? volta : ampere;
-         return below_capability(h, needed, fmt::format("precision {} needs tensor cores of", name_of(s.precision)));
-       }}));
-  rows.push_back({.name = "global_batch_size",
-                  .unit = "sequences",
-                  .allowed = "a whole number",
-                  .examples = {"32", "64"},
-                  .help = "sequences per step, over all ranks",
-                  .backends = everywhere,
-                  .parse = [](Settings& s, auto text) { s.global_batch_size = parse_within(text, 1, max_batch); },
-                  .print = [](const Settings& s) { return fmt::format("{}", s.global_batch_size); },
-                  .acts_on = {Part::data, Part::embedding, Part::world, Part::bubble},
-                  .mathematics = Mathematics::another,
-                  .overridden_by = "gradient_accumulation",
-                  .without_effect =
-                      [](const Settings& s) {
-                        return s.gradient_accumulation == 0 ? "" : "gradient_accumulation says how large the batch is";
-                      },
-                  .workloads = only_gpt});
-  rows.push_back({.name = "micro_batch_size",
-                  .unit = "sequences",
-                  .allowed = "a whole number",
-                  .examples = {"2", "4"},
-                  .help = "sequences per forward pass of one rank; gradients accumulate up to the global batch",
-                  .backends = everywhere,
-                  .parse = [](Settings& s, auto text) { s.micro_batch_size = parse_within(text, 1, max_batch); },
-                  .print = [](const Settings& s) { return fmt::format("{}", s.micro_batch_size); },
-                  .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
-                              Part::bubble, Part::idle},
-                  .workloads = only_gpt});
-  rows.push_back(
+std::vector<Variable> batch_variables() {
+  return {
+      one_of(&Settings::precision, precision_choices,
+             {.name = "precision",
+              .help = "number format of matrix products; bf16 keeps fp32 master weights, tf32 is fp32 that a GPU's "
+                      "tensor cores multiply with 10-bit mantissas, fp16 is only predicted",
+              .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline},
+              .fastest = "bf16",
+              .moves_peak = true,
+              .mathematics = Mathematics::rounded,
+              .rebuild = Rebuild::program,
+              .refused_by = not_computed_by,
+              .lacking = lacking_tensor_cores}),
+      whole(&Settings::global_batch_size, 1, max_batch,
+            {.name = "global_batch_size",
+             .unit = "sequences",
+             .allowed = "a whole number",
+             .examples = {"32", "64"},
+             .help = "sequences per step, over all ranks",
+             .acts_on = {Part::data, Part::embedding, Part::world, Part::bubble},
+             .mathematics = Mathematics::another,
+             .overridden_by = "gradient_accumulation",
+             .without_effect = without_own_batch,
+             .workloads = only_gpt}),
+      whole(&Settings::micro_batch_size, 1, max_batch,
+            {.name = "micro_batch_size",
+             .unit = "sequences",
+             .allowed = "a whole number",
+             .examples = {"2", "4"},
+             .help = "sequences per forward pass of one rank; gradients accumulate up to the global batch",
+             .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
+                         Part::bubble, Part::idle},
+             .workloads = only_gpt}),
       whole_or("auto", &Settings::gradient_accumulation, 1, max_accumulation,
                {.name = "gradient_accumulation",
                 .unit = "micro-batches",
                 .help = "micro-batches of a replica in a step: the global batch is as many times micro_batch_size "
                         "and data_parallel; auto takes global_batch_size instead",
-                .backends = everywhere,
                 .acts_on = {Part::data, Part::embedding, Part::world, Part::bubble},
                 .mathematics = Mathematics::another,
-                .workloads = only_gpt}));
-  for (Variable& row : layout_variables()) rows.push_back(std::move(row));
-  for (Variable& row : pipeline_variables()) rows.push_back(std::move(row));
-  rows.push_back(
+                .workloads = only_gpt}),
+  };
+}
+
+std::vector<Variable> step_variables() {
+  return {
       whole_or("all", &Settings::ranks, 1, max_ranks,
                {.name = "ranks",
                 .unit = "ranks",
                 .help = "use the first N ranks and leave the others idle: a scaling curve from one allocation",
-                .backends = everywhere,
-                .purpose = Purpose::scale}));
-  rows.push_back(
+                .purpose = Purpose::scale}),
       true_or_false(&Settings::overlap_grad_reduce,
                     {.name = "overlap_grad_reduce",
                      .help = "reduce gradients bucket by bucket behind the backward pass, or all of them after it",
-                     .backends = everywhere,
                      .acts_on = {Part::data},
                      .fastest = "true",
                      .without_effect = without_data_parallel,
-                     .workloads = only_gpt}));
-  rows.push_back({.name = "bucket_size",
-                  .unit = "B",
-                  .allowed = "a size such as 25 MiB",
-                  .examples = {"50 MiB", "100 MiB"},
-                  .help = "bytes of fp32 gradients that are reduced, or updated, together",
-                  .backends = everywhere,
-                  .parse =
-                      [](Settings& s, auto text) {
-                        const std::int64_t bytes = parse_bytes(text);
-                        if (bytes < min_bucket_bytes) fail("found {}; allowed: 1 KiB or more", quote(text));
-                        s.bucket_size_bytes = bytes;
-                      },
-                  .print = [](const Settings& s) { return print_bytes_exact(s.bucket_size_bytes); },
-                  .acts_on = {Part::data},
-                  .without_effect = without_buckets,
-                  .workloads = only_gpt});
-  rows.push_back(
+                     .workloads = only_gpt}),
+      number_of_bytes(&Settings::bucket_size_bytes, min_bucket_bytes,
+                      {.name = "bucket_size",
+                       .allowed = "a size such as 25 MiB",
+                       .help = "bytes of fp32 gradients that are reduced, or updated, together",
+                       .acts_on = {Part::data},
+                       .without_effect = without_buckets,
+                       .workloads = only_gpt}),
       true_or_false(&Settings::overlap_optimizer,
                     {.name = "overlap_optimizer",
                      .help = "update the weights bucket by bucket beside the backward pass, or all of them after it",
-                     .backends = everywhere,
                      .acts_on = {Part::other_compute},
                      .fastest = "true",
-                     .workloads = only_gpt}));
-  rows.push_back({.name = "memory_cap",
-                  .allowed = "a share above 0 and up to 1, such as 90 %; in a prediction up to 10",
-                  .examples = {"90 %"},
-                  .help = "the share of the device's memory that a case may need; one that needs more is not run",
-                  .backends = everywhere,
-                  .parse =
-                      [](Settings& s, auto text) {
-                        const double share = parse_share(text);
-                        constexpr double most = 10;
-                        if (!(share > 0) || share > most)
-                          fail("found {}; allowed: above 0 % and at most 100 %, in a prediction 1000 %", quote(text));
-                        s.memory_cap = share;
-                      },
-                  .print = [](const Settings& s) { return print_share_exact(s.memory_cap); },
-                  .rebuild = Rebuild::program,
-                  .refused_by =
-                      [](const Settings& s, BackendKind backend) {
-                        if (s.memory_cap <= 1 || traits_of(backend).predicts()) return std::string();
-                        return fmt::format(
-                            "{:.6g} % is more than the device has; only a prediction (backend: sim) may "
-                            "assume more memory",
-                            100 * s.memory_cap);
-                      }});
-  rows.push_back(true_or_false(
-      &Settings::fusion,
-      {.name = "fusion",
-       .help = "run bias, GELU, residual and bias gradients inside the kernels beside them and cross-entropy "
-               "as one, as far as the backend does, or each operation on its own; attention is a variable "
-               "of its own",
-       .backends = everywhere,
-       .acts_on = {Part::matrix_products, Part::other_compute, Part::idle},
-       .fastest = "true",
+                     .workloads = only_gpt}),
+      {.name = "memory_cap",
+       .allowed = "a share above 0 and up to 1, such as 90 %; in a prediction up to 10",
+       .examples = {"90 %"},
+       .help = "the share of the device's memory that a case may need; one that needs more is not run",
+       .parse = [](Settings& s, auto text) { s.memory_cap = parse_cap(text); },
+       .print = [](const Settings& s) { return print_share_exact(s.memory_cap); },
        .rebuild = Rebuild::program,
-       .workloads = only_gpt}));
-  return rows;
+       .refused_by = cap_beyond_device},
+      true_or_false(
+          &Settings::fusion,
+          {.name = "fusion",
+           .help = "run bias, GELU, residual and bias gradients inside the kernels beside them and "
+                   "cross-entropy as one, as far as the backend does, or each operation on its own; attention "
+                   "is a variable of its own",
+           .acts_on = {Part::matrix_products, Part::other_compute, Part::idle},
+           .fastest = "true",
+           .rebuild = Rebuild::program,
+           .workloads = only_gpt}),
+      one_of(&Settings::recompute, recompute_choices,
+             {.name = "recompute",
+              .help = "activations that are not kept for the backward pass but computed again in it; selective: the "
+                      "probabilities of unfused attention; full: of a layer all but its input",
+              .acts_on = {Part::recomputation, Part::tensor},
+              .fastest = "none",
+              .without_effect = without_scores,
+              .workloads = only_gpt}),
+      whole_or("all", &Settings::recompute_layers, 1, max_layers,
+               {.name = "recompute_layers",
+                .unit = "layers",
+                .help = "with recompute: full, the first so many layers of each pipeline stage, or all of them",
+                .acts_on = {Part::recomputation, Part::tensor},
+                .without_effect = without_chosen_layers,
+                .workloads = only_gpt}),
+      true_or_false(&Settings::sequence_parallel,
+                    {.name = "sequence_parallel",
+                     .help = "divide norms, residual stream and what the stages exchange among tensor-parallel ranks "
+                             "by rows: a reduce-scatter and an all-gather instead of an all-reduce",
+                     .acts_on = {Part::other_compute, Part::tensor, Part::pipeline},
+                     .without_effect = without_tensor_parallel,
+                     .workloads = only_gpt}),
+  };
+}
+
+std::vector<Variable> execution_variables() {
+  return {
+      one_of(&Settings::allreduce_algorithm, allreduce_choices,
+             {.name = "allreduce_algorithm",
+              .help = "Gloo's algorithm for all-reduces above 4 KiB (NCCL's is nccl_algo)",
+              .backends = only_cpu,
+              .acts_on = {Part::tensor, Part::data, Part::embedding},
+              .without_effect = without_communication,
+              .workloads = communicating}),
+      whole_or("auto", &Settings::threads, 1, max_threads,
+               {.name = "threads",
+                .unit = "threads",
+                .help = "compute threads per rank; auto is cores / ranks on the node",
+                .backends = only_cpu,
+                .acts_on = {Part::matrix_products, Part::attention, Part::other_compute},
+                .moves_peak = true}),
+      // The host's work for a GPU. A CPU that computes feels it everywhere, but advice on that is not the point.
+      one_of(
+          &Settings::host_binding, binding_choices,
+          {.name = "host_binding",
+           .help = "CPUs and memory of a worker: numa those of its GPU's NUMA node, core its own cores of them, none "
+                   "all of the node; auto near its GPU, or its share of cores",
+           .acts_on = {Part::loading, Part::idle}}),
+      one_of(&Settings::attention, attention_choices,
+             {.name = "attention",
+              .help = "fused keeps the scores inside one kernel; unfused is two batched products and a softmax, "
+                      "with the probabilities kept in memory for the backward pass",
+              .acts_on = {Part::attention},
+              .fastest = "fused",
+              .workloads = {"gpt", "attention"}}),
+      whole_or("auto", &Settings::attention_engine, 0, max_engine,
+               {.name = "attention_engine",
+                .examples = {"0", "1"},
+                .help = "which of the fused attention kernels that cuDNN offers, in its order; auto is the first that "
+                        "it can build",
+                .backends = only_cuda,
+                .acts_on = {Part::attention},
+                .without_effect = without_engine,
+                .workloads = {"gpt", "attention"}}),
+      true_or_false(
+          &Settings::cuda_graph,
+          {.name = "cuda_graph",
+           .help = "capture a step once and launch it as one CUDA graph, or launch every kernel from the host",
+           .backends = only_cuda,
+           .acts_on = {Part::idle},
+           .fastest = "true"}),
+  };
 }
 
 }  // namespace harness::config

@@ -1,11 +1,6 @@
+// Which workload, and the operation of those that are one.
 #include <algorithm>
-#include <array>
 
-#include "base/error.h"
-#include "base/text.h"
-#include "base/units.h"
-#include "config/choice.h"
-#include "config/fields.h"
 #include "config/registry_rows.h"
 
 namespace harness::config {
@@ -110,78 +105,65 @@ std::string parse_workload(std::string_view text) {
 }  // namespace
 
 std::vector<Variable> workload_variables() {
-  std::vector<Variable> rows;
-  rows.push_back({.name = "workload",
-                  .allowed = join(all_workloads, ", "),
-                  .choices = {all_workloads, true},
-                  .examples = {"collective"},
-                  .help = "what a step does: a training step, or one operation repeated",
-                  .parse = [](Settings& s, auto text) { s.workload = parse_workload(text); },
-                  .print = [](const Settings& s) { return s.workload; },
-                  .fixed = true});
-  rows.push_back(one_of(&Settings::collective, collective_choices,
-                        {.name = "collective",
-                         .help = "the collective operation; send_recv sends to the next rank along an axis and "
-                                 "receives from the previous one",
-                         .workloads = only_collective}));
-  rows.push_back(one_of(&Settings::collective_over, over_choices,
-                        {.name = "collective_over",
-                         .help = "which ranks take part: all of them, or the groups along one axis of the layout, all "
-                                 "groups at once",
-                         .rebuild = Rebuild::communicators,
-                         .workloads = only_collective}));
-  rows.push_back({.name = "message_size",
-                  .unit = "B",
-                  .allowed = "a size such as 25 MiB; under sweep also a range, 8 B..8 GiB x2",
-                  .examples = {"50 MiB", "100 MiB"},
-                  .help = "size of the whole buffer, all parts together, as nccl-tests counts it",
-                  .parse =
-                      [](Settings& s, auto text) {
-                        const std::int64_t bytes = parse_bytes(text);
-                        if (bytes < 1) fail("found {}; allowed: a size above 0, such as 25 MiB", quote(text));
-                        s.message_bytes = bytes;
-                      },
-                  .print = [](const Settings& s) { return print_bytes_exact(s.message_bytes); },
-                  .purpose = Purpose::size,
-                  .workloads = only_collective});
-  rows.push_back(
+  std::vector<Variable> rows{
+      {.name = "workload",
+       .choices = {all_workloads, true},
+       .examples = {"collective"},
+       .help = "what a step does: a training step, or one operation repeated",
+       .parse = [](Settings& s, auto text) { s.workload = parse_workload(text); },
+       .print = [](const Settings& s) { return s.workload; },
+       .fixed = true},
+      one_of(&Settings::collective, collective_choices,
+             {.name = "collective",
+              .help = "the collective operation; send_recv sends to the next rank along an axis and receives from the "
+                      "previous one",
+              .workloads = only_collective}),
+      one_of(&Settings::collective_over, over_choices,
+             {.name = "collective_over",
+              .help = "which ranks take part: all of them, or the groups along one axis of the layout, all groups at "
+                      "once",
+              .rebuild = Rebuild::communicators,
+              .workloads = only_collective}),
+      number_of_bytes(&Settings::message_bytes, 1,
+                      {.name = "message_size",
+                       .allowed = "a size such as 25 MiB; under sweep also a range, 8 B..8 GiB x2",
+                       .help = "size of the whole buffer, all parts together, as nccl-tests counts it",
+                       .purpose = Purpose::size,
+                       .workloads = only_collective}),
       true_or_false(&Settings::in_place, {.name = "in_place",
                                           .help = "the result overwrites the input, or has a buffer of its own",
                                           .without_effect = without_place,
-                                          .workloads = only_collective}));
-  rows.push_back({.name = "gemm",
-                  .allowed = "{m: N, n: N, k: N, transpose: none, a, b or both}",
-                  .examples = {"{m: 8192}", "{m: 16384}"},
-                  .help = "the matrix product out[m, n] = a[m, k] b[k, n]",
-                  .parts = gemm_parts,
-                  .parse = parse_gemm,
-                  .print = print_gemm,
-                  .purpose = Purpose::size,
-                  .workloads = only_gemm});
-  rows.push_back({.name = "attention_shape",
-                  .allowed = "{batch: N, heads: N, kv_heads: N, head_dim: N, sequence: N}",
-                  .examples = {"{batch: 2}", "{batch: 4}"},
-                  .help = "causal self-attention on one rank; with fewer kv_heads, several heads of queries share one "
-                          "of keys and values",
-                  .parts = attention_parts,
-                  .parse = parse_attention_shape,
-                  .print = print_attention_shape,
-                  .purpose = Purpose::size,
-                  .workloads = only_attention});
-  rows.push_back(
+                                          .workloads = only_collective}),
+      {.name = "gemm",
+       .allowed = "{m: N, n: N, k: N, transpose: none, a, b or both}",
+       .examples = {"{m: 8192}", "{m: 16384}"},
+       .help = "the matrix product out[m, n] = a[m, k] b[k, n]",
+       .parts = gemm_parts,
+       .parse = parse_gemm,
+       .print = print_gemm,
+       .purpose = Purpose::size,
+       .workloads = only_gemm},
+      {.name = "attention_shape",
+       .allowed = "{batch: N, heads: N, kv_heads: N, head_dim: N, sequence: N}",
+       .examples = {"{batch: 2}", "{batch: 4}"},
+       .help = "causal self-attention on one rank; with fewer kv_heads, several heads of queries share one of keys and "
+               "values",
+       .parts = attention_parts,
+       .parse = parse_attention_shape,
+       .print = print_attention_shape,
+       .purpose = Purpose::size,
+       .workloads = only_attention},
       one_of(&Settings::attention_backward, pass_choices,
-             {.name = "attention_pass", .help = "which pass of attention to run", .workloads = only_attention}));
-  rows.push_back({.name = "repetitions",
-                  .allowed = fmt::format("1 to {}", max_repetitions),
-                  .examples = {"40", "80"},
-                  .help = "how often one step runs the operation, one after the other",
-                  .parse = [](Settings& s,
-                              auto text) { s.repetitions = static_cast<int>(parse_within(text, 1, max_repetitions)); },
-                  .print = [](const Settings& s) { return fmt::format("{}", s.repetitions); },
-                  .workloads = single_operations});
+             {.name = "attention_pass", .help = "which pass of attention to run", .workloads = only_attention}),
+      whole(&Settings::repetitions, 1, max_repetitions,
+            {.name = "repetitions",
+             .allowed = fmt::format("1 to {}", max_repetitions),
+             .examples = {"40", "80"},
+             .help = "how often one step runs the operation, one after the other",
+             .workloads = single_operations}),
+  };
   for (Variable& variable : rows) {
-    variable.backends = everywhere;
-    if (!variable.fixed && variable.name != "collective_over") variable.rebuild = Rebuild::program;
+    if (!variable.fixed && variable.rebuild == Rebuild::process) variable.rebuild = Rebuild::program;
   }
   return rows;
 }
