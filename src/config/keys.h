@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "config/choice.h"
+
 namespace harness::config {
 
 /// The kind of value that a key of a configuration takes.
@@ -17,12 +19,6 @@ enum class Takes : std::uint8_t {
   lists,        // a list of values per variable: `sweep`
   maps,         // a list of maps with a value per variable: `combine`
   named_maps,   // the same, each under a name: `ladder`
-};
-
-/// The values that are words: fp32 and bf16, or "auto" beside numbers.
-struct Choices {
-  std::vector<std::string> words = {};
-  bool all = false;  // nothing else is allowed
 };
 
 /// One key that a configuration may have, as its reader declares it.

@@ -30,7 +30,7 @@ enum class Mathematics : std::uint8_t {
   another,  // another training: other batches, or as many tokens at other times; never an improvement
 };
 
-/// What must be rebuilt when a variable changes. Blocks that differ in nothing but their Program may run one after
+/// The state to rebuild when a variable changes. Blocks that differ in nothing but their Program may run one after
 /// another in the same processes, with the same communicators.
 enum class Rebuild : std::uint8_t {
   program,

@@ -1,4 +1,4 @@
-// How ranks divide the model and what replicas divide among them.
+// Rows of how ranks divide the model, and of what replicas divide among them.
 #include <algorithm>
 
 #include "config/registry_rows.h"
@@ -31,16 +31,9 @@ void parse_layout(Settings& settings, std::string_view text) {
   program::Layout layout = settings.layout;
   const std::string example =
       layout_text([](program::Axis axis) { return axis == program::configurable_axes[0] ? 2 : 1; });
-  for (const auto& part : parts_of(text, example)) {
-    const std::string &key = part.first, &value = part.second;
-    const auto has_key = [&](program::Axis axis) { return key == program::row_of(axis).key; };
-    const auto* axis = std::ranges::find_if(program::configurable_axes, has_key);
-    if (axis == program::configurable_axes.end()) {
-      if (const std::string why = nothing_like(key); !why.empty()) fail("found {}; {}", quote(key), why);
-      fail("found {}; allowed: {}{}", quote(key), program::configurable_axis_keys(),
-           did_you_mean(nearest(key, layout_parts())));
-    }
-    layout[*axis] = static_cast<int>(parse_within(value, 1, max_ranks));
+  for (const auto& [key, size] : parts_of(text, example)) {
+    const program::Axis axis = program::configurable_axes[word_index(key, layout_parts())];
+    layout[axis] = static_cast<int>(parse_within(size, 1, max_ranks));
   }
   settings.layout = layout;
 }

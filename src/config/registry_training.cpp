@@ -1,4 +1,4 @@
-// What a step computes, overlaps and keeps, and how a backend runs it.
+// Rows of a step: what it computes, overlaps and keeps, and how a backend runs it.
 #include "base/units.h"
 #include "config/registry_rows.h"
 

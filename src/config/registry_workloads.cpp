@@ -1,4 +1,4 @@
-// Which workload, and the operation of those that are one.
+// Rows of the workload, and of the operation of a workload that repeats one.
 #include <algorithm>
 
 #include "config/registry_rows.h"
@@ -29,33 +29,18 @@ constexpr int max_repetitions = 1000;
 const std::vector<std::string> gemm_parts{"m", "n", "k", "transpose"};
 const std::vector<std::string> attention_parts{"batch", "heads", "kv_heads", "head_dim", "sequence"};
 
-[[noreturn]] void unknown_part(std::string_view key, const std::vector<std::string>& parts) {
-  fail("found {}; allowed: {}{}", quote(key), join(parts, ", "), did_you_mean(nearest(key, parts)));
-}
-
-// Reads `value` into the side named `key`; `parts` are all keys of the map, for the message.
-template <std::size_t n>
-void parse_side(std::string_view key, std::string_view value, const std::array<Choice<std::int64_t*>, n>& sides,
-                const std::vector<std::string>& parts) {
-  for (const auto& [name, side] : sides) {
-    if (key != name) continue;
-    *side = parse_within(value, 1, longest_side);
-    return;
-  }
-  unknown_part(key, parts);
-}
-
 void parse_gemm(Settings& settings, std::string_view text) {
   GemmShape shape = settings.gemm;
+  const std::array sides{&shape.m, &shape.n, &shape.k};
   for (const auto& [key, value] : parts_of(text, "{m: 4096, n: 4096, k: 4096}")) {
-    if (key == "transpose") {
+    const std::size_t part = word_index(key, gemm_parts);
+    if (part < sides.size()) {
+      *sides[part] = parse_within(value, 1, longest_side);
+    } else {
       const int which = parse_choice(value, transpose_choices);
       shape.transpose_a = (which & 1) != 0;
       shape.transpose_b = (which & 2) != 0;
-      continue;
     }
-    const std::array<Choice<std::int64_t*>, 3> sides{{{"m", &shape.m}, {"n", &shape.n}, {"k", &shape.k}}};
-    parse_side(key, value, sides, gemm_parts);
   }
   settings.gemm = shape;
 }
@@ -70,13 +55,9 @@ void parse_attention_shape(Settings& settings, std::string_view text) {
   AttentionProblem shape = settings.attention_shape;
   std::int64_t kv_heads = shape.group == 1 ? 0 : shape.kv_heads();  // 0: as many as heads
   constexpr std::string_view example = "{batch: 1, heads: 16, kv_heads: 4, head_dim: 128, sequence: 2048}";
+  const std::array sides{&shape.batch, &shape.heads, &kv_heads, &shape.head_dim, &shape.sequence};
   for (const auto& [key, value] : parts_of(text, example)) {
-    const std::array<Choice<std::int64_t*>, 5> sides{{{"batch", &shape.batch},
-                                                      {"heads", &shape.heads},
-                                                      {"kv_heads", &kv_heads},
-                                                      {"head_dim", &shape.head_dim},
-                                                      {"sequence", &shape.sequence}}};
-    parse_side(key, value, sides, attention_parts);
+    *sides[word_index(key, attention_parts)] = parse_within(value, 1, longest_side);
   }
   if (kv_heads == 0) kv_heads = shape.heads;
   if (shape.heads % kv_heads != 0) {
@@ -97,11 +78,6 @@ std::string without_place(const Settings& s) {
   return two_buffers ? print_choice(s.collective, collective_choices) + " always has two buffers" : "";
 }
 
-std::string parse_workload(std::string_view text) {
-  if (std::ranges::find(all_workloads, text) != all_workloads.end()) return std::string(text);
-  fail("found {}; allowed: {}{}", quote(text), join(all_workloads, ", "), did_you_mean(nearest(text, all_workloads)));
-}
-
 }  // namespace
 
 std::vector<Variable> workload_variables() {
@@ -110,7 +86,7 @@ std::vector<Variable> workload_variables() {
        .choices = {all_workloads, true},
        .examples = {"collective"},
        .help = "what a step does: a training step, or one operation repeated",
-       .parse = [](Settings& s, auto text) { s.workload = parse_workload(text); },
+       .parse = [](Settings& s, auto text) { s.workload = all_workloads[word_index(text, all_workloads)]; },
        .print = [](const Settings& s) { return s.workload; },
        .fixed = true},
       one_of(&Settings::collective, collective_choices,

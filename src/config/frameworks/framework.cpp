@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "config/missing.h"
 #include "config/registry.h"
 #include "nccl/names.h"
 
@@ -19,18 +18,23 @@ namespace {
 // PyTorch's arguments are no names by which people look for a setting: "backends", "device_type".
 constexpr std::array<Framework, 3> with_telling_keys{Framework::megatron, Framework::deepspeed, Framework::torchtitan};
 
+constexpr std::string_view model_section = "model";
+
 // "layout" of "layout.tensor_parallel".
 std::string_view variable_of(const FrameworkRow& row) {
   return std::string_view(row.here).substr(0, row.here.find('.'));
 }
 
-std::optional<std::string> theirs_of(const FrameworkRow& row, const Settings& s) {
-  if (row.read_only || row.key.empty()) return std::nullopt;
-  if (row.print) return row.print(s);
-  const std::string ours = printed(variable_of(row), s);
+// Their value for one of ours, without a function of the row.
+std::optional<std::string> translated(const FrameworkRow& row, const std::string& ours) {
   if (row.values.empty()) return ours;
   const auto found = std::ranges::find(row.values, ours, &std::pair<std::string, std::string>::second);
   return found == row.values.end() ? std::nullopt : std::optional(found->first);
+}
+
+std::optional<std::string> theirs_of(const FrameworkRow& row, const Settings& s) {
+  if (row.read_only || row.key.empty()) return std::nullopt;
+  return row.print ? row.print(s) : translated(row, printed(variable_of(row), s));
 }
 
 void add_note(std::string& notes, const std::string& note) {
@@ -53,83 +57,43 @@ std::string place_here(const FrameworkRow& row) {
 }
 
 // Names from Hugging Face, benchmarks and daily speech.
-constexpr const char* ranks_or_launcher = "ranks (a variable), or as many as mpirun starts";
-constexpr std::array<std::pair<std::string_view, std::string_view>, 76> others{{
-    {"num_hidden_layers", "model.layers"},
-    {"n_layer", "model.layers"},
-    {"n_layers", "model.layers"},
-    {"n_embd", "model.hidden"},
-    {"d_model", "model.hidden"},
-    {"dim", "model.hidden"},
-    {"num_heads", "model.heads"},
-    {"n_head", "model.heads"},
-    {"n_heads", "model.heads"},
-    {"vocab_size", "model.vocab"},
-    {"sequence_length", "model.sequence"},
-    {"block_size", "model.sequence"},
-    {"max_seq_len", "model.sequence"},
-    {"num_key_value_heads", "model.kv_heads"},
-    {"num_kv_heads", "model.kv_heads"},
-    {"n_kv_heads", "model.kv_heads"},
-    {"intermediate_size", "model.ffn"},
-    {"hidden_act", "model.activation"},
-    {"tie_word_embeddings", "model.tied_embeddings"},
-    {"add_bias_linear", "model.biases"},
-    {"iterations", "measure.steps"},
-    {"iters", "measure.steps"},
-    {"repeats", "measure.rounds"},
-    {"runs", "measure.rounds"},
-    {"warmup_iters", "measure.warmup_steps"},
-    {"warmup", "measure.warmup_steps"},
-    {"threshold", "measure.smallest_effect"},
-    {"dtype", "precision"},
-    {"params_dtype", "precision"},
-    {"mixed_precision", "precision"},
-    {"gbs", "global_batch_size"},
-    {"mbs", "micro_batch_size"},
-    {"per_device_train_batch_size", "micro_batch_size"},
-    {"device_train_microbatch_size", "micro_batch_size"},
-    {"accumulate_grad_batches", "gradient_accumulation"},
-    {"tensor_parallel_size", "layout.tensor_parallel"},
-    {"tp_size", "layout.tensor_parallel"},
-    {"tp", "layout.tensor_parallel"},
-    {"pipeline_parallel_size", "layout.pipeline_parallel"},
-    {"pp_size", "layout.pipeline_parallel"},
-    {"pp", "layout.pipeline_parallel"},
-    {"pp_schedule", "pipeline_schedule"},
-    {"schedule", "pipeline_schedule"},
-    {"pipe_schedule", "pipeline_schedule"},
-    {"virtual_pipeline_model_parallel_size", "virtual_pipeline"},
-    {"virtual_pipeline_parallel_size", "virtual_pipeline"},
-    {"vpp", "virtual_pipeline"},
-    {"world_size", ranks_or_launcher},
-    {"nranks", ranks_or_launcher},
-    {"num_gpus", ranks_or_launcher},
-    {"torch_compile", "fusion"},
-    {"activation_checkpointing", "recompute: full"},
-    {"gradient_checkpointing", "recompute: full"},
-    {"zero_stage", "sharding"},
-    {"fsdp", "sharding: parameters"},
-    {"fully_shard", "sharding: parameters"},
-    {"zero3", "sharding: parameters"},
-    {"zero2", "sharding: gradients"},
-    {"zero1", "sharding: optimizer"},
-    {"distributed_optimizer", "sharding: optimizer"},
-    {"hybrid_shard", "sharding_group: node"},
-    {"hsdp", "sharding_group: node"},
-    {"hpz", "sharding_group: node"},
-    {"mics", "sharding_group: node"},
-    {"forward_prefetch", "prefetch_layers"},
-    {"backward_prefetch", "prefetch_layers"},
-    {"reduce_dtype", "grad_reduce_precision"},
-    {"cpu_bind", "host_binding"},
-    {"bind_to", "host_binding"},
-    {"numa_binding", "host_binding"},
-    {"bind_cores_to_rank", "host_binding: core"},
-    {"bias_gelu_fusion", "fusion"},
-    {"bias_dropout_fusion", "fusion"},
-    {"bucket_cap_mb", "bucket_size"},
-    {"reshard_after_forward", "sharding"},
+
+constexpr std::array<Hint, 35> others{{
+    {"model.layers", "num_hidden_layers n_layer n_layers"},
+    {"model.hidden", "n_embd d_model dim"},
+    {"model.heads", "num_heads n_head n_heads"},
+    {"model.vocab", "vocab_size"},
+    {"model.sequence", "sequence_length block_size max_seq_len"},
+    {"model.kv_heads", "num_key_value_heads num_kv_heads n_kv_heads"},
+    {"model.ffn", "intermediate_size"},
+    {"model.activation", "hidden_act"},
+    {"model.tied_embeddings", "tie_word_embeddings"},
+    {"model.biases", "add_bias_linear"},
+    {"measure.steps", "iterations iters"},
+    {"measure.rounds", "repeats runs"},
+    {"measure.warmup_steps", "warmup_iters warmup"},
+    {"measure.smallest_effect", "threshold"},
+    {"precision", "dtype params_dtype mixed_precision"},
+    {"global_batch_size", "gbs"},
+    {"micro_batch_size", "mbs per_device_train_batch_size device_train_microbatch_size"},
+    {"gradient_accumulation", "accumulate_grad_batches"},
+    {"layout.tensor_parallel", "tensor_parallel_size tp_size tp"},
+    {"layout.pipeline_parallel", "pipeline_parallel_size pp_size pp"},
+    {"pipeline_schedule", "pp_schedule schedule pipe_schedule"},
+    {"virtual_pipeline", "virtual_pipeline_model_parallel_size virtual_pipeline_parallel_size vpp"},
+    {"ranks (a variable), or as many as mpirun starts", "world_size nranks num_gpus"},
+    {"fusion", "torch_compile bias_gelu_fusion bias_dropout_fusion"},
+    {"recompute: full", "activation_checkpointing gradient_checkpointing"},
+    {"sharding", "zero_stage reshard_after_forward"},
+    {"sharding: parameters", "fsdp fully_shard zero3"},
+    {"sharding: gradients", "zero2"},
+    {"sharding: optimizer", "zero1 distributed_optimizer"},
+    {"sharding_group: node", "hybrid_shard hsdp hpz mics"},
+    {"prefetch_layers", "forward_prefetch backward_prefetch"},
+    {"grad_reduce_precision", "reduce_dtype"},
+    {"host_binding", "cpu_bind bind_to numa_binding"},
+    {"host_binding: core", "bind_cores_to_rank"},
+    {"bucket_size", "bucket_cap_mb"},
 }};
 
 }  // namespace
@@ -168,9 +132,12 @@ FrameworkWords words_in(Framework framework, std::string_view variable, const Se
 
 NameValues model_words_in(Framework framework, const Model& model) {
   const Model whole = model.resolved();
+  const NameValues texts = texts_of(whole);
   NameValues words;
   for (const FrameworkRow& row : rows_of(framework)) {
-    const auto value = row.print_model ? row.print_model(whole) : std::nullopt;
+    if (variable_of(row) != model_section || row.read_only) continue;
+    const std::string ours = value_of(texts, row.here.substr(model_section.size() + 1));
+    const auto value = row.print_model ? row.print_model(whole) : translated(row, ours);
     if (value) words.emplace_back(row.key, *value);
   }
   return words;
@@ -190,9 +157,8 @@ std::string known_elsewhere_as(std::string_view key) {
       if (another_name && word_of_path(row.key) == word) return "here it is " + place_here(row);
     }
   }
-  for (const auto& [name, answer] : others) {
-    if (name == word) return "here it is " + std::string(answer);
-  }
+  if (const std::string_view answer = answer_of(others, word); !answer.empty())
+    return "here it is " + std::string(answer);
   std::string nccl_name = word;
   std::ranges::transform(nccl_name, nccl_name.begin(), [](unsigned char c) { return std::toupper(c); });
   if (nccl::knows(nccl_name)) return fmt::format("it is a variable of NCCL: env: {{{}: VALUE}}", nccl_name);
@@ -211,6 +177,19 @@ FrameworkRow switch_row(std::string key, std::string here, std::string ours, Not
           .values = {{"", std::move(ours)}},
           .note = std::move(note),
           .unwritten = std::move(unwritten)};
+}
+
+FrameworkRow axis_row(std::string key, program::Axis axis, std::string fallback, Note note) {
+  return {.key = std::move(key),
+          .here = fmt::format("layout.{}", program::row_of(axis).key),
+          .print = [axis](const Settings& s) { return std::optional(std::to_string(s.layout[axis])); },
+          .parse = same_number,
+          .fallback = std::move(fallback),
+          .note = std::move(note)};
+}
+
+std::string same_number(std::string_view theirs) {
+  return std::string(theirs);
 }
 
 FrameworkRow known_row(std::string key, std::string here) {

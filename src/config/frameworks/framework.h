@@ -39,6 +39,10 @@ class Note {
   template <class Says>
   requires std::is_invocable_v<Says, const Settings&> Note(Says says) : says_(std::move(says)) {}
 
+  /// One of two sentences, by a setting.
+  Note(bool Settings::*value, const char* if_true, const char* if_false)
+      : says_([=](const Settings& s) { return std::string(s.*value ? if_true : if_false); }) {}
+
   std::string for_settings(const Settings& s) const { return says_ ? says_(s) : ""; }
 
  private:
@@ -55,7 +59,7 @@ struct FrameworkRow {
   std::vector<std::pair<std::string, std::string>> values = {};
   /// The value under these settings, nullopt to leave the key out; instead of `values`.
   std::function<std::optional<std::string>(const Settings&)> print = {};
-  std::function<std::optional<std::string>(const Model&)> print_model = {};  // for "model.…"
+  std::function<std::optional<std::string>(const Model&)> print_model = {};  // the same for "model.…"
   /// Our value for one of theirs; instead of `values`. Throws Error for a value that has no equivalent.
   std::function<std::string(std::string_view theirs)> parse = {};
   std::string fallback = {};  // their default, as they write it; "" where it depends on other keys
@@ -104,6 +108,10 @@ std::vector<FrameworkRow> joined(const std::vector<std::vector<FrameworkRow>>& f
 /// A switch that says one value of ours; a key that is known and never written.
 FrameworkRow switch_row(std::string key, std::string here, std::string ours, Note unwritten = {}, Note note = {});
 FrameworkRow known_row(std::string key, std::string here);
+/// The number of ranks along an axis of the layout.
+FrameworkRow axis_row(std::string key, program::Axis axis, std::string fallback, Note note = {});
+/// For `parse`, where both sides write a number alike but only one of them always has it.
+std::string same_number(std::string_view theirs);
 /// A variable's value as the registry prints it.
 std::string printed(std::string_view variable, const Settings& settings);
 /// For `ranks`, whose number the launcher says, and `host_binding`, which is the launcher's.

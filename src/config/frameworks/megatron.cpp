@@ -12,17 +12,12 @@ Text written_if(bool written, std::string value = "") {
   return written ? Text(std::move(value)) : std::nullopt;
 }
 
-// A row of a number of the model.
-FrameworkRow model_number(const char* key, const char* here, std::int64_t Model::*number) {
-  return {.key = key, .here = here, .print_model = [=](const Model& m) -> Text { return std::to_string(m.*number); }};
-}
-
 std::vector<FrameworkRow> model_rows() {
   return {
-      model_number("--num-layers", "model.layers", &Model::layers),
-      model_number("--hidden-size", "model.hidden", &Model::hidden),
-      model_number("--ffn-hidden-size", "model.ffn", &Model::ffn),
-      model_number("--num-attention-heads", "model.heads", &Model::heads),
+      {.key = "--num-layers", .here = "model.layers"},
+      {.key = "--hidden-size", .here = "model.hidden"},
+      {.key = "--ffn-hidden-size", .here = "model.ffn"},
+      {.key = "--num-attention-heads", .here = "model.heads"},
       {.key = "--group-query-attention",
        .here = "model.kv_heads",
        .print_model = [](const Model& m) { return written_if(m.kv_heads != m.heads); }},
@@ -30,22 +25,16 @@ std::vector<FrameworkRow> model_rows() {
        .here = "model.kv_heads",
        .print_model = [](const Model& m) { return written_if(m.kv_heads != m.heads, std::to_string(m.kv_heads)); },
        .fallback = "1"},
-      model_number("--seq-length", "model.sequence", &Model::sequence),
-      model_number("--max-position-embeddings", "model.sequence", &Model::sequence),
-      {.key = "--swiglu",
-       .here = "model.activation",
-       .print_model = [](const Model& m) { return written_if(m.activation == Activation::swiglu); }},
+      {.key = "--seq-length", .here = "model.sequence"},
+      {.key = "--max-position-embeddings", .here = "model.sequence"},
+      switch_row("--swiglu", "model.activation", "swiglu"),
       {.key = "--normalization",
        .here = "model.norm",
        .values = {{"LayerNorm", "layer_norm"}, {"RMSNorm", "rms_norm"}},
-       .print_model = [](const Model& m) -> Text { return m.norm == NormKind::rms_norm ? "RMSNorm" : "LayerNorm"; },
        .fallback = "LayerNorm"},
       {.key = "--position-embedding-type",
        .here = "model.positions",
        .values = {{"learned_absolute", "learned"}, {"rope", "rotary"}},
-       .print_model = [](const Model& m) -> Text {
-         return m.positions == Positions::rotary ? "rope" : "learned_absolute";
-       },
        .fallback = "learned_absolute"},
       {.key = "--rotary-base",
        .here = "model.rope_theta",
@@ -55,12 +44,8 @@ std::vector<FrameworkRow> model_rows() {
                                std::to_string(static_cast<std::int64_t>(m.rope_theta)));
            },
        .fallback = "10000"},
-      {.key = "--untie-embeddings-and-output-weights",
-       .here = "model.tied_embeddings",
-       .print_model = [](const Model& m) { return written_if(!m.tied_embeddings); }},
-      {.key = "--disable-bias-linear",
-       .here = "model.biases",
-       .print_model = [](const Model& m) { return written_if(!m.biases); }},
+      switch_row("--untie-embeddings-and-output-weights", "model.tied_embeddings", "false"),
+      switch_row("--disable-bias-linear", "model.biases", "false"),
       known_row("--padded-vocab-size", "model.vocab"),
       known_row("--train-iters", "measure.steps"),
   };
@@ -101,24 +86,10 @@ std::string schedule_note(const Settings& s) {
 }
 
 std::vector<FrameworkRow> layout_rows() {
-  const auto size_along = [](program::Axis axis) {
-    return [axis](const Settings& s) -> Text { return std::to_string(s.layout[axis]); };
-  };
   constexpr const char* remaining = "the remaining ranks are data-parallel";
-  const auto same = [](std::string_view theirs) { return std::string(theirs); };
   return {
-      {.key = "--tensor-model-parallel-size",
-       .here = "layout.tensor_parallel",
-       .print = size_along(program::Axis::tensor),
-       .parse = same,
-       .fallback = "1",
-       .note = remaining},
-      {.key = "--pipeline-model-parallel-size",
-       .here = "layout.pipeline_parallel",
-       .print = size_along(program::Axis::pipeline),
-       .parse = same,
-       .fallback = "1",
-       .note = remaining},
+      axis_row("--tensor-model-parallel-size", program::Axis::tensor, "1", remaining),
+      axis_row("--pipeline-model-parallel-size", program::Axis::pipeline, "1", remaining),
       switch_row("--use-tp-pp-dp-mapping", "rank_order", "tp-pp-dp",
                  [](const Settings& s) {
                    const std::string order = printed("rank_order", s);
@@ -128,7 +99,7 @@ std::vector<FrameworkRow> layout_rows() {
       {.key = "--num-virtual-stages-per-pipeline-rank",
        .here = "virtual_pipeline",
        .print = [](const Settings& s) { return s.virtual_pipeline == 0 ? std::nullopt : virtual_stages(s); },
-       .parse = same,
+       .parse = same_number,
        .note = "since Megatron core 0.11",
        .unwritten =
            [](const Settings& s) {
@@ -229,11 +200,10 @@ std::vector<FrameworkRow> computation_rows() {
        .here = "cuda_graph",
        .values = {{"none", "false"}, {"full_iteration", "true"}},
        .fallback = "none",
-       .note =
-           [](const Settings& s) {
-             return s.cuda_graph ? "measured with the whole step in one graph; Megatron's graph excludes the optimizer"
-                                 : "";
-           }},
+       .note = {&Settings::cuda_graph,
+                "measured with the whole step in one graph; Megatron's graph excludes the "
+                "optimizer",
+                ""}},
       {.here = "host_binding", .unwritten = bound_by_launcher},
   };
 }

@@ -92,13 +92,10 @@ std::vector<FrameworkRow> layout_rows() {
              return s.virtual_pipeline == 0 ? std::string("pipeline_schedule decides") : schedule_note(s);
            }},
       {.here = "sequence_parallel",
-       .unwritten =
-           [](const Settings& s) {
-             return s.sequence_parallel
-                        ? "no argument: torch.distributed.tensor.parallel.SequenceParallel for the norms, in the plan "
-                          "that splits the model"
-                        : "no SequenceParallel in the plan that splits the model";
-           }},
+       .unwritten = {&Settings::sequence_parallel,
+                     "no argument: torch.distributed.tensor.parallel.SequenceParallel for the norms, in the plan that "
+                     "splits the model",
+                     "no SequenceParallel in the plan that splits the model"}},
   };
 }
 
@@ -116,11 +113,8 @@ std::string sharding_note(const Settings& s) {
 std::vector<FrameworkRow> replica_rows() {
   return {
       {.here = "overlap_grad_reduce",
-       .unwritten =
-           [](const Settings& s) {
-             return s.overlap_grad_reduce ? "DistributedDataParallel always overlaps"
-                                          : "DistributedDataParallel always overlaps; this cannot be turned off";
-           }},
+       .unwritten = {&Settings::overlap_grad_reduce, "DistributedDataParallel always overlaps",
+                     "DistributedDataParallel always overlaps; this cannot be turned off"}},
       // It is multiplied by 1024 * 1024 and cut to whole bytes, so a fraction is fine.
       {.key = "ddp.bucket_cap_mb",
        .here = "bucket_size",
@@ -165,23 +159,18 @@ std::vector<FrameworkRow> replica_rows() {
                           "torch.distributed.algorithms.ddp_comm_hooks.default_hooks.bf16_compress_hook";
            }},
       {.here = "overlap_optimizer",
-       .unwritten =
-           [](const Settings& s) {
-             return s.overlap_optimizer ? "no argument: an optimizer for each parameter, stepped in a hook that "
-                                          "torch.Tensor.register_post_accumulate_grad_hook adds"
-                                        : "optimizer.step() after the backward pass";
-           }},
+       .unwritten = {&Settings::overlap_optimizer,
+                     "no argument: an optimizer for each parameter, stepped in a hook that "
+                     "torch.Tensor.register_post_accumulate_grad_hook adds",
+                     "optimizer.step() after the backward pass"}},
   };
 }
 
 std::vector<FrameworkRow> computation_rows() {
   return {
       {.here = "fusion",
-       .unwritten =
-           [](const Settings& s) {
-             return s.fusion ? "no argument: torch.compile(model) fuses what stands beside a product"
-                             : "run the model eagerly, without torch.compile";
-           }},
+       .unwritten = {&Settings::fusion, "no argument: torch.compile(model) fuses what stands beside a product",
+                     "run the model eagerly, without torch.compile"}},
       {.here = "recompute",
        .unwritten =
            [](const Settings& s) {
@@ -202,12 +191,9 @@ std::vector<FrameworkRow> computation_rows() {
                   {"[torch.nn.attention.SDPBackend.MATH]", "unfused"}},
        .note = "with torch.nn.attention.sdpa_kernel(**sdpa_options):"},
       {.here = "cuda_graph",
-       .unwritten =
-           [](const Settings& s) {
-             return s.cuda_graph ? "no argument: torch.compile(mode=\"reduce-overhead\") or "
-                                   "torch.cuda.make_graphed_callables"
-                                 : "do not use CUDA graphs";
-           }},
+       .unwritten = {&Settings::cuda_graph,
+                     "no argument: torch.compile(mode=\"reduce-overhead\") or torch.cuda.make_graphed_callables",
+                     "do not use CUDA graphs"}},
   };
 }
 

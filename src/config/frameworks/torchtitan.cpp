@@ -5,16 +5,8 @@ namespace harness::config::torchtitan {
 // The keys of its TOML files, and with -- before them of its command line. Since February 2026 configurations are
 // Python; the command line keeps these names.
 std::vector<FrameworkRow> rows() {
-  const auto size_along = [](program::Axis axis) {
-    return [axis](const Settings& s) -> std::optional<std::string> { return std::to_string(s.layout[axis]); };
-  };
-  const auto same = [](std::string_view theirs) { return std::string(theirs); };
   return {
-      {.key = "training.seq_len",
-       .here = "model.sequence",
-       .print_model = [](const Model& m) -> std::optional<std::string> { return std::to_string(m.sequence); },
-       .parse = same,
-       .fallback = "2048"},
+      {.key = "training.seq_len", .here = "model.sequence", .fallback = "2048"},
       {.key = "training.mixed_precision_param",
        .here = "precision",
        .values = {{"bfloat16", "bf16"}, {"float32", "fp32"}},
@@ -28,16 +20,8 @@ std::vector<FrameworkRow> rows() {
        .fallback = "8",
        .note = "of a data-parallel rank; with pipeline stages parallelism.pipeline_parallel_microbatch_size is it"},
       {.key = "training.global_batch_size", .here = "global_batch_size", .fallback = "-1"},
-      {.key = "parallelism.tensor_parallel_degree",
-       .here = "layout.tensor_parallel",
-       .print = size_along(program::Axis::tensor),
-       .parse = same,
-       .fallback = "1"},
-      {.key = "parallelism.pipeline_parallel_degree",
-       .here = "layout.pipeline_parallel",
-       .print = size_along(program::Axis::pipeline),
-       .parse = same,
-       .fallback = "1"},
+      axis_row("parallelism.tensor_parallel_degree", program::Axis::tensor, "1"),
+      axis_row("parallelism.pipeline_parallel_degree", program::Axis::pipeline, "1"),
       {.key = "parallelism.pipeline_parallel_schedule",
        .here = "pipeline_schedule",
        .values = {{"1F1B", "1f1b"}, {"GPipe", "gpipe"}, {"Interleaved1F1B", "interleaved"}},
