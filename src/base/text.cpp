@@ -120,6 +120,16 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+std::vector<std::string> split_text(std::string_view text, std::string_view separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const auto at = text.find(separator);
+    parts.emplace_back(text.substr(0, at));
+    text.remove_prefix(at == std::string_view::npos ? text.size() : at + separator.size());
+  }
+  return parts;
+}
+
 std::string replaced(std::string_view text, std::initializer_list<std::pair<char, std::string_view>> texts) {
   std::string out;
   for (const char c : text) {
@@ -222,6 +232,68 @@ std::string escaped(std::string_view text) {
 
 std::string escaped_lines(std::string_view text) {
   return escaped_but(text, "\n\t");
+}
+
+namespace {
+
+bool is_plain_value(std::string_view value) {
+  return !value.empty() && std::ranges::all_of(value, [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_./:+-=@%^").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+// Up to one of `ends`, without blanks around it; nullopt for nothing and for what should be quoted.
+std::optional<std::string> plain_word(Cursor& cursor, std::string_view ends) {
+  cursor.skip_blanks();
+  const std::string_view word = trim(cursor.until(ends));
+  if (word.empty() || word.find_first_of("\"{}") != std::string_view::npos) return std::nullopt;
+  return std::string(word);
+}
+
+}  // namespace
+
+std::optional<std::string> Cursor::quoted() {
+  Cursor ahead{rest};
+  if (!ahead.literal("\"")) return std::nullopt;
+  std::string text;
+  while (true) {
+    text += ahead.until("\"\\");
+    if (ahead.literal("\"")) break;
+    if (!ahead.literal("\\") || ahead.rest.empty()) return std::nullopt;
+    text += ahead.rest.front();
+    ahead.rest.remove_prefix(1);
+  }
+  rest = ahead.rest;
+  return text;
+}
+
+std::string print_map(const NameValues& entries) {
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : entries) {
+    const std::string shown =
+        is_plain_value(value) ? value : '"' + replaced(value, {{'"', "\\\""}, {'\\', "\\\\"}}) + '"';
+    parts.push_back(fmt::format("{}: {}", key, shown));
+  }
+  return "{" + join(parts, ", ") + "}";
+}
+
+std::optional<NameValues> parse_map(std::string_view text) {
+  Cursor cursor{trim(text)};
+  NameValues entries;
+  if (!cursor.literal("{")) return std::nullopt;
+  cursor.skip_blanks();
+  if (cursor.rest == "}") return entries;
+  do {
+    const auto key = plain_word(cursor, ":,}");
+    if (!key || !cursor.literal(":")) return std::nullopt;
+    cursor.skip_blanks();
+    auto value = cursor.rest.starts_with('"') ? cursor.quoted() : plain_word(cursor, ",}");
+    if (!value) return std::nullopt;
+    entries.emplace_back(*key, std::move(*value));
+    cursor.skip_blanks();
+  } while (cursor.literal(","));
+  if (cursor.rest != "}") return std::nullopt;
+  return entries;
 }
 
 }  // namespace harness

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -64,13 +63,6 @@ bool is_of_bits(std::string_view unit) {
   if (unit.size() < 2 || prefixes.find(unit[0]) == std::string_view::npos) return false;
   const std::string_view rest = unit.substr(unit[1] == 'i' && unit.size() > 2 && unit[2] == 'b' ? 2 : 1);
   return rest == "b" || rest.starts_with("bit") || rest == "bps" || rest == "b/s";
-}
-
-std::optional<double> real_of(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
 }
 
 // A number and the unit after it. `what`: "a size is a number with a unit, such as 25 MiB".
@@ -148,9 +140,12 @@ std::int64_t parse_integer(std::string_view text) {
 }
 
 double parse_real(std::string_view text) {
-  const auto value = real_of(trim(text));
-  if (!value) fail("found {}; expected a number, such as 0.5", quote(trim(text)));
-  return *value;
+  const std::string_view whole = trim(text);
+  double value = 0;
+  const auto [end, error] = std::from_chars(whole.data(), whole.data() + whole.size(), value);
+  if (error != std::errc() || end != whole.data() + whole.size() || !std::isfinite(value))
+    fail("found {}; expected a number, such as 0.5", quote(whole));
+  return value;
 }
 
 bool parse_bool(std::string_view text) {
@@ -244,12 +239,11 @@ std::string show_flops(double flops_per_second) {
   return show_scaled(flops_per_second, 1000, units);
 }
 
-std::string clock_text(double unix_s, bool seconds) {
+std::string clock_text(double unix_s) {
   constexpr double year_10000 = 253402300800;
   if (!(unix_s >= 0 && unix_s < year_10000)) return "?";
   const std::int64_t of_day = static_cast<std::int64_t>(unix_s) % 86400;
-  const std::string minutes = fmt::format("{:02}:{:02}", of_day / 3600, of_day / 60 % 60);
-  return seconds ? fmt::format("{}:{:02}", minutes, of_day % 60) : minutes;
+  return fmt::format("{:02}:{:02}:{:02}", of_day / 3600, of_day / 60 % 60, of_day % 60);
 }
 
 std::string percent(double share, int decimals) {

@@ -32,8 +32,8 @@ std::string show_bytes(double bytes);
 std::string show_seconds(double seconds);
 std::string show_flops(double flops_per_second);
 
-/// The time of day, UTC: "14:32:10", or "14:32" without seconds; "?" for what is no time of this age.
-std::string clock_text(double unix_s, bool seconds = true);
+/// The time of day, UTC: "14:32:10"; "?" for what is no time of this age.
+std::string clock_text(double unix_s);
 
 std::string signed_number(double value, int decimals);       // "+12.3"; a rounded zero has no sign
 std::string percent(double share, int decimals = 1);         // "12.3 %"

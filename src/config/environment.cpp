@@ -5,7 +5,6 @@
 #include <cctype>
 #include <utility>
 
-#include "base/cursor.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "config/registry_rows.h"

@@ -12,7 +12,7 @@
 namespace harness::config {
 
 // The value of the variable `env`: a map of names and values for the worker's environment, as print_map() prints it
-// (base/cursor.h).
+// (base/text.h).
 
 using EnvMap = std::map<std::string, std::string>;
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/cursor.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "config/registry_rows.h"
 

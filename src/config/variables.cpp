@@ -3,7 +3,6 @@
 #include <optional>
 #include <set>
 
-#include "base/cursor.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"

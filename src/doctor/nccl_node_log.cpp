@@ -2,7 +2,6 @@
 
 #include <charconv>
 
-#include "base/cursor.h"
 #include "base/text.h"
 
 namespace harness::doctor {

@@ -6,7 +6,6 @@
 #include <set>
 #include <tuple>
 
-#include "base/cursor.h"
 #include "base/error.h"
 #include "base/text.h"
 

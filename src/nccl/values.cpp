@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "base/cursor.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"

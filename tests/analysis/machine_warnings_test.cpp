@@ -96,7 +96,6 @@ TEST(MachineWarnings, DriftIsNamedWhereNoJumpSaysIt) {
 
 TEST(ClockText, IsTheTimeOfDay) {
   EXPECT_EQ(clock_text(afternoon + 130), "14:32:10");
-  EXPECT_EQ(clock_text(afternoon, false), "14:30");
   EXPECT_EQ(clock_text(-1), "?");
   EXPECT_EQ(clock_text(1e300), "?");
   EXPECT_EQ(clock_text(std::nan("")), "?");
