@@ -157,8 +157,8 @@ void take_gpus(First& f, const FirstMachine& machine, const InitOptions& options
   if (!machine.gpus.empty()) {
     f.device = machine.gpus[0].name;
     if (machine.gpus[0].memory_bytes > 0) f.memory_bytes = machine.gpus[0].memory_bytes;
-    f.hardware = config::hardware_name_for_device(f.device, options.output);
     const auto hardware = config::find_hardware_for_device(f.device, options.output);
+    if (hardware) f.hardware = hardware->file;
     const int capability = hardware ? hardware->compute_capability : 0;
     if (capability > 0 && capability < first_with_bf16) f.precision = "fp32";
   }

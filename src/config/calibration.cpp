@@ -73,16 +73,6 @@ Field::Parse range(CalibratedRange& into) {
   };
 }
 
-void read_gpus(const YamlNode& node, const std::string& key, Calibration& c, Problems& problems) {
-  if (node.kind != YamlNode::Kind::sequence) {
-    problems.add(node.place, key, "expected a list of files of hardware/, such as [h100-sxm]");
-    return;
-  }
-  for (const YamlNode& child : node.children) {
-    if (const auto text = scalar_of(problems, child, key, "the name of a file in hardware/")) c.gpus.push_back(*text);
-  }
-}
-
 // A list of "{flop: 37748736, time: 250 us}", or of bytes.
 // `rises`: what is larger takes no less, whatever the scatter of the measured points says.
 void read_curve(const YamlNode& node, const std::string& key, bool rises, Curve& curve, Problems& problems) {
@@ -163,6 +153,33 @@ Field measured_field(MeasuredCurves& m, Problems& problems) {
   return Field::section("measured", std::move(fields));
 }
 
+Field needed(std::string key, Field::Parse parse) {
+  return Field::scalar(std::move(key), std::move(parse)).required();
+}
+
+std::vector<Field> software_fields(Software& s, const BackendKind& backend, Problems& problems) {
+  const auto kinds = [&](bool backward) {
+    return
+        [&, backward](const YamlNode& node, const std::string& key) { read_kinds(node, key, backward, s, problems); };
+  };
+  return {needed("fused", [&](auto text) { parse_fused(s.fused, backend, text); }),
+          needed("host", seconds(s.host_s)),
+          needed("kernel", seconds(s.kernel_s)),
+          needed("step", seconds(s.step_s)),
+          Field::scalar("hop", seconds(s.hop_s)),
+          Field::scalar("gradient_bytes", number(s.gradient_bytes)),
+          Field::scalar("accumulation_bytes", number(s.accumulation_bytes)),
+          Field::section("score_bytes", {Field::scalar("forward", number(s.score_bytes_forward)),
+                                         Field::scalar("backward", number(s.score_bytes_backward))}),
+          Field::section("copies", {Field::scalar("forward", number(s.copies_forward)),
+                                    Field::scalar("backward", number(s.copies_backward))}),
+          Field::scalar("host_power", number(s.host_power)),
+          Field::scalar("computes_beside_tensor", truth_into(s.computes_beside_tensor)),
+          Field::scalar("scatter_messages", truth_into(s.scatters_messages)),
+          Field::other("operations", Takes::map, kinds(false)),
+          Field::other("operations_backward", Takes::map, kinds(true))};
+}
+
 Calibration calibration_in(const fs::path& path, Problems& problems) {
   Calibration c;
   const int source = problems.add_file(path.string());
@@ -171,68 +188,45 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
   if (!root) return c;
   Software& s = c.software;
   WithinNode within;
-  const auto kinds = [&](bool backward) {
-    return
-        [&, backward](const YamlNode& node, const std::string& key) { read_kinds(node, key, backward, s, problems); };
-  };
+  Validation& v = c.validation;
   const std::vector<Field> fields{
-      Field::scalar("name", line_into(c.name)).required(),
-      Field::scalar("source", line_into(c.source)).required(),
+      needed("name", line_into(c.name)),
+      needed("source", line_into(c.source)),
       Field::scalar("backend", [&](auto text) { parse_whose(c.backend, text); }),
-      Field::section("products", {Field::scalar("share", share_into(c.product_share)).required(),
-                                  Field::scalar("ramp", number(c.product_ramp)).required()})
+      Field::section("products", {needed("share", share_into(c.product_share)), needed("ramp", number(c.product_ramp))})
           .required(),
-      Field::section("memory", {Field::scalar("share", share_into(c.memory_share)).required()}).required(),
-      Field::section("attention", {Field::scalar("forward", share_into(c.attention_forward)).required(),
-                                   Field::scalar("backward", share_into(c.attention_backward)).required(),
-                                   Field::scalar("ramp", number(c.attention_ramp)).required()})
+      Field::section("memory", {needed("share", share_into(c.memory_share))}).required(),
+      Field::section("attention",
+                     {needed("forward", share_into(c.attention_forward)),
+                      needed("backward", share_into(c.attention_backward)), needed("ramp", number(c.attention_ramp))})
           .required(),
-      Field::section("network", {Field::scalar("share", share_into(c.network_share)).required(),
-                                 Field::scalar("start", seconds(c.network_start_s)).required(),
-                                 Field::scalar("hop", seconds(c.network_hop_s)).required(),
-                                 Field::scalar("message", seconds(c.message_start_s)).required()})
+      Field::section("network",
+                     {needed("share", share_into(c.network_share)), needed("start", seconds(c.network_start_s)),
+                      needed("hop", seconds(c.network_hop_s)), needed("message", seconds(c.message_start_s))})
           .required(root->find("within_node") == nullptr),
-      Field::section("within_node", {Field::scalar("share", share_into(within.share)).required(),
-                                     Field::scalar("start", seconds(within.start_s)).required(),
-                                     Field::scalar("message", seconds(within.message_s)).required()}),
+      Field::section("within_node",
+                     {needed("share", share_into(within.share)), needed("start", seconds(within.start_s)),
+                      needed("message", seconds(within.message_s))}),
       measured_field(c.measured, problems),
-      Field::section("overlap", {Field::scalar("taken", share_into(c.taken_by_communication)).required(),
-                                 Field::scalar("kept", share_into(c.kept_by_communication)).required()})
+      Field::section("overlap", {needed("taken", share_into(c.taken_by_communication)),
+                                 needed("kept", share_into(c.kept_by_communication))})
           .required(),
+      Field::section("software", software_fields(s, c.backend, problems)).required(),
       Field::section(
-          "software",
-          {Field::scalar("fused", [&](auto text) { parse_fused(s.fused, c.backend, text); }).required(),
-           Field::scalar("host", seconds(s.host_s)).required(), Field::scalar("kernel", seconds(s.kernel_s)).required(),
-           Field::scalar("step", seconds(s.step_s)).required(), Field::scalar("hop", seconds(s.hop_s)),
-           Field::scalar("gradient_bytes", number(s.gradient_bytes)),
-           Field::scalar("accumulation_bytes", number(s.accumulation_bytes)),
-           Field::section("score_bytes", {Field::scalar("forward", number(s.score_bytes_forward)),
-                                          Field::scalar("backward", number(s.score_bytes_backward))}),
-           Field::section("copies", {Field::scalar("forward", number(s.copies_forward)),
-                                     Field::scalar("backward", number(s.copies_backward))}),
-           Field::scalar("host_power", number(s.host_power)),
-           Field::scalar("computes_beside_tensor", truth_into(s.computes_beside_tensor)),
-           Field::scalar("scatter_messages", truth_into(s.scatters_messages)),
-           Field::other("operations", Takes::map, kinds(false)),
-           Field::other("operations_backward", Takes::map, kinds(true))})
-          .required(),
-      Field::section("validation",
-                     {Field::scalar("steps", whole_into(c.validation.steps, 1, most_counted)).required(),
-                      Field::scalar("step_error", share_into(c.validation.step.mean)).required(),
-                      Field::scalar("step_error_90", share_into(c.validation.step.nine_of_ten)).required(),
-                      Field::scalar("changes", whole_into(c.validation.changes, 1, most_counted)).required(),
-                      Field::scalar("change_error", share_into(c.validation.change.mean)).required(),
-                      Field::scalar("change_error_90", share_into(c.validation.change.nine_of_ten)).required(),
-                      Field::scalar("new_gpu_error", share_into(c.validation.step_of_new_gpu.mean)),
-                      Field::scalar("new_gpu_error_90", share_into(c.validation.step_of_new_gpu.nine_of_ten))}),
-      Field::section(
-          "calibrated",
-          {Field::other("gpus", Takes::list,
-                        [&](const YamlNode& node, const std::string& key) { read_gpus(node, key, c, problems); })
-               .required(),
-           Field::scalar("ranks", range(c.ranks)).required(), Field::scalar("hidden", range(c.hidden)).required(),
-           Field::scalar("sequence", range(c.sequence)).required(),
-           Field::scalar("message_bytes", range(c.message_bytes)).required()})};
+          "validation",
+          {needed("steps", whole_into(v.steps, 1, most_counted)), needed("step_error", share_into(v.step.mean)),
+           needed("step_error_90", share_into(v.step.nine_of_ten)),
+           needed("changes", whole_into(v.changes, 1, most_counted)), needed("change_error", share_into(v.change.mean)),
+           needed("change_error_90", share_into(v.change.nine_of_ten)),
+           Field::scalar("new_gpu_error", share_into(v.step_of_new_gpu.mean)),
+           Field::scalar("new_gpu_error_90", share_into(v.step_of_new_gpu.nine_of_ten))}),
+      Field::section("calibrated",
+                     {Field::list(
+                          "gpus", [&](auto text) { c.gpus.emplace_back(text); },
+                          "a list of files of hardware/, such as [h100-sxm]")
+                          .required(),
+                      needed("ranks", range(c.ranks)), needed("hidden", range(c.hidden)),
+                      needed("sequence", range(c.sequence)), needed("message_bytes", range(c.message_bytes))})};
   read_map(problems, *root, "", fields);
   if (root->find("within_node") != nullptr) c.within_node = within;
   return c;

@@ -7,7 +7,6 @@
 #include "base/units.h"
 #include "config/fields.h"
 #include "config/files.h"
-#include "config/overrides.h"
 #include "config/sections.h"
 
 namespace harness::config {

@@ -10,7 +10,6 @@
 #include "base/units.h"
 #include "config/fields.h"
 #include "config/files.h"
-#include "config/overrides.h"
 #include "config/sections.h"
 
 namespace harness::config {
@@ -66,27 +65,18 @@ std::string parse_output(std::string_view text) {
   return std::string(text);
 }
 
-double parse_peak(std::string_view text) {
-  const double flops = parse_flops(text);
-  if (!(flops > 0)) fail("found {}; allowed: a rate above 0, such as 989 TFLOP/s", quote(text));
-  return flops;
-}
-
 std::vector<Field> fabric_fields(Fabric& fabric) {
-  const auto rate = [](double& into) { return [&into](std::string_view text) { into = parse_bandwidth(text); }; };
   const std::string allowed = "a bandwidth such as 450 GB/s or 400 Gbit/s";
-  return {Field::scalar("rank", rate(fabric.rank_bytes_per_s), "of one rank towards the others of its node", allowed,
-                        "the hardware file's nvlink"),
-          Field::scalar("node", rate(fabric.node_bytes_per_s), "of one node towards the others, all its ranks together",
-                        allowed, "not known")};
+  return {Field::scalar("rank", bandwidth_into(fabric.rank_bytes_per_s), "of one rank towards the others of its node",
+                        allowed, "the hardware file's nvlink"),
+          Field::scalar("node", bandwidth_into(fabric.node_bytes_per_s),
+                        "of one node towards the others, all its ranks together", allowed, "not known")};
 }
 
 // All keys of a configuration, in the order in which they are read. `root`: it, or an empty tree where they are listed.
-std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& cost, FaultBeingRead& fault,
-                                     Problems& problems) {
+std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& cost, Problems& problems) {
   const auto name = [&](auto text) { e.name = parse_name(text); };
   const auto backend = [&](auto text) { e.backend = parse_backend(text); };
-  const auto peak = [&](auto text) { e.peak_flops = parse_peak(text); };
   const auto output = [&](auto text) { e.output = parse_output(text); };
   const auto hardware = [&](const YamlNode& node, const std::string& key) {
     const auto text = scalar_of(problems, node, key, "the name of a file in hardware/, or a path, or none");
@@ -112,14 +102,14 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
       model_field(root.find("model"), e.model, problems).required(needs_model),
       Field::other("hardware", Takes::value, hardware, "a rank's peak rates, memory and links; none: no MFU",
                    "a file's name in hardware/, a path, or none", "found by the GPU's name"),
-      Field::scalar("peak_flops", peak, "dense peak of one rank, instead of the hardware file's",
+      Field::scalar("peak_flops", flops_into(e.peak_flops), "dense peak of one rank, instead of the hardware file's",
                     "a rate such as 989 TFLOP/s"),
       Field::section("fabric", fabric_fields(e.fabric),
                      "bandwidth in one direction: rank in a node, node between nodes"),
       Field::other("calibration", Takes::value, calibration,
                    "of predictions: what a software gets of what the hardware promises",
                    "a file's name in calibration/, or a path", "harness"),
-      faults_field(e.faults, fault, problems),
+      faults_field(e.faults, problems),
       Field::other("baseline", Takes::values, {}, "one value per variable", "", "each variable's default").required(),
       Field::other("sweep", Takes::lists, {}, "the values to try; each is one case"),
       Field::other("combine", Takes::maps, {}, "a list of maps: several variables changed together, each map one case",
@@ -161,8 +151,7 @@ void check_faults(const YamlNode& root, const Experiment& e, Problems& problems)
 
 void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   Cost cost;
-  FaultBeingRead fault;
-  if (!read_map(problems, root, "", experiment_fields(root, e, cost, fault, problems), nested_keys())) return;
+  if (!read_map(problems, root, "", experiment_fields(root, e, cost, problems), nested_keys())) return;
   if (cost.per_gpu_hour > 0 && cost.run_tokens > 0) e.cost = cost;
   if (traits_of(e.backend).predicts() && !e.calibration && !problems.concern("calibration"))
     e.calibration = read_calibration("harness", root.place, e.path, problems);
@@ -217,8 +206,7 @@ std::vector<Key> keys() {
   Problems none;
   Experiment nowhere;
   Cost cost;
-  FaultBeingRead fault;
-  list_keys(experiment_fields({}, nowhere, cost, fault, none), "", found);
+  list_keys(experiment_fields({}, nowhere, cost, none), "", found);
   return found;
 }
 

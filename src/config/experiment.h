@@ -61,9 +61,8 @@ struct Change {
 
 /// One fix of a ladder, by the names of its cases.
 struct Rung {
-  std::string name;
-  std::string alone;     // the baseline with this fix
-  std::string together;  // with all fixes before it, too; of the first fix the same case
+  std::string name;      // also of the case that has it alone
+  std::string together;  // of the case that has all fixes before it, too; of the first fix the same
 };
 
 /// Bandwidth of the links between ranks in one direction, in bytes per second; 0: not stated.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -49,17 +51,7 @@ void parse_socket(double& bytes_per_s, std::string_view text) {
   }
 }
 
-// Puts what was read last into a list, and begins anew.
-template <class One>
-void take(One& one, std::vector<One>& list) {
-  list.push_back(one);
-  one = {};
-}
-
 constexpr int max_place = (1 << 20) - 1;
-constexpr const char* share_words = "a share such as 50 %";
-constexpr const char* rank_words = "a rank from 0";
-constexpr const char* node_words = "a node from 0";
 
 }  // namespace
 
@@ -100,46 +92,47 @@ std::string print_mended(const std::set<Fault>& mended) {
   return join(names, ", ");
 }
 
-Field faults_field(Faults& faults, FaultBeingRead& one, Problems& problems) {
-  const auto take_gpu = [&](const YamlNode& /*node*/, const std::string& /*path*/) { take(one.gpu, faults.slow_gpus); };
-  const auto take_link = [&](const YamlNode& /*node*/, const std::string& /*path*/) {
-    take(one.link, faults.slow_links);
-  };
-  const auto take_pcie = [&](const YamlNode& node, const std::string& path) {
-    if ((one.pcie.rank < 0) == (one.pcie.node < 0))
+Field faults_field(Faults& faults, Problems& problems) {
+  // The fault of each kind that is being read; the checks, which take it over, hold it.
+  const auto gpu = std::make_shared<SlowGpu>();
+  const auto link = std::make_shared<SlowLink>();
+  const auto pcie = std::make_shared<NarrowPcie>();
+  const auto take_gpu = [&, gpu](const auto&...) { faults.slow_gpus.push_back(std::exchange(*gpu, {})); };
+  const auto take_link = [&, link](const auto&...) { faults.slow_links.push_back(std::exchange(*link, {})); };
+  const auto take_pcie = [&, pcie](const YamlNode& node, const std::string& path) {
+    if ((pcie->rank < 0) == (pcie->node < 0))
       problems.add(node.place, path, "expected one of rank and node: a GPU's link, or those of all GPUs of a node");
-    take(one.pcie, faults.narrow_pcie);
+    faults.narrow_pcie.push_back(std::exchange(*pcie, {}));
+  };
+  const auto rank = [](int& into, const char* help) {
+    return Field::scalar("rank", whole_into(into, 0, max_place), help, "a rank from 0");
+  };
+  const auto node = [](int& into, const char* help) {
+    return Field::scalar("node", whole_into(into, 0, max_place), help, "a node from 0");
+  };
+  const auto share = [](const char* key, double& into, const char* help) {
+    return Field::scalar(key, share_into(into), help, "a share such as 50 %").required();
   };
   const auto socket = [&](auto text) { parse_socket(faults.socket_bytes_per_s, text); };
   return Field::section(
       "faults",
-      {Field::sections(
-           "slow_gpu",
-           {Field::scalar("rank", whole_into(one.gpu.rank, 0, max_place), "whose GPU it is", rank_words).required(),
-            Field::scalar("speed", share_into(one.gpu.speed), "of its clocks", share_words).required()},
-           "GPUs whose clocks are held down", take_gpu),
-       Field::sections(
-           "slow_link",
-           {Field::scalar("node", whole_into(one.link.node, 0, max_place), "whose network it is", node_words)
-                .required(),
-            Field::scalar("share", share_into(one.link.share), "of its rate", share_words).required()},
-           "nodes that have a part of their network", take_link),
-       Field::sections(
-           "pcie_downgraded",
-           {Field::scalar("rank", whole_into(one.pcie.rank, 0, max_place), "whose GPU it is, or", rank_words),
-            Field::scalar("node", whole_into(one.pcie.node, 0, max_place), "whose GPUs they are", node_words),
-            Field::scalar("share", share_into(one.pcie.share), "of its rate", share_words).required()},
-           "GPUs with a part of their PCIe link", take_pcie),
+      {Field::sections("slow_gpu",
+                       {rank(gpu->rank, "whose GPU it is").required(), share("speed", gpu->speed, "of its clocks")},
+                       "GPUs whose clocks are held down", take_gpu),
+       Field::sections("slow_link",
+                       {node(link->node, "whose network it is").required(), share("share", link->share, "of its rate")},
+                       "nodes that have a part of their network", take_link),
+       Field::sections("pcie_downgraded",
+                       {rank(pcie->rank, "whose GPU it is, or"), node(pcie->node, "whose GPUs they are"),
+                        share("share", pcie->share, "of its rate")},
+                       "GPUs with a part of their PCIe link", take_pcie),
        Field::scalar("socket_fallback", socket, "NCCL uses TCP instead of RDMA; a node's rate over it, true: 4 GB/s",
                      "true, false, or a bandwidth such as 4 GB/s", "false")
            .or_words(true_false),
-       Field::choice("no_gpudirect", truth_into(faults.no_gpudirect), "what leaves a node is copied through its memory",
-                     true_false, "false"),
-       Field::choice("acs_on", truth_into(faults.acs_on), "PCIe sends what GPUs give their adapters through the CPU",
-                     true_false, "false"),
-       Field::choice("tensor_across_nodes", truth_into(faults.tensor_across_nodes),
-                     "ranks are dealt to the nodes one by one, so that tensor-parallel ranks stand on different ones",
-                     true_false, "false")},
+       Field::truth("no_gpudirect", faults.no_gpudirect, "what leaves a node is copied through its memory"),
+       Field::truth("acs_on", faults.acs_on, "PCIe sends what GPUs give their adapters through the CPU"),
+       Field::truth("tensor_across_nodes", faults.tensor_across_nodes,
+                    "ranks are dealt to the nodes one by one, so that tensor-parallel ranks stand on different ones")},
       "of predictions: what is wrong with the cluster; mended takes it away", "", "none");
 }
 

@@ -50,6 +50,20 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
   problems.add(child.key_place, dotted(prefix, shown), text);
 }
 
+void read_list(Problems& problems, const YamlNode& value, const std::string& path, const Field& field) {
+  if (value.kind != YamlNode::Kind::sequence || value.children.empty()) {
+    const std::string found = value.kind == YamlNode::Kind::sequence ? "an empty list" : describe(value);
+    problems.add(value.place, path, fmt::format("found {}; expected {}", found, field.about.allowed));
+    return;
+  }
+  for (std::size_t i = 0; i < value.children.size(); ++i) {
+    const YamlNode& item = value.children[i];
+    const std::string item_path = fmt::format("{}[{}]", path, i);
+    if (const auto text = scalar_of(problems, item, item_path, ""))
+      parse_or_report(problems, item.place, item_path, *text, field.parse);
+  }
+}
+
 void read_field(Problems& problems, const YamlNode& value, const std::string& path, const Field& field) {
   if (field.about.takes == Takes::map_or_maps && value.kind == YamlNode::Kind::sequence) {
     for (std::size_t i = 0; i < value.children.size(); ++i) {
@@ -58,6 +72,7 @@ void read_field(Problems& problems, const YamlNode& value, const std::string& pa
     }
     return;
   }
+  if (field.about.takes == Takes::list && field.parse) return read_list(problems, value, path, field);
   const bool name = field.parse && value.kind == YamlNode::Kind::scalar;  // also where a map may stand instead
   if (!field.inside.empty() && !name) {
     if (read_map(problems, value, path, field.inside) && field.read) field.read(value, path);
@@ -80,6 +95,15 @@ Field Field::choice(std::string key, Parse parse, std::string help, std::vector<
   Field field = scalar(std::move(key), std::move(parse), std::move(help), join(words, ", "), std::move(fallback));
   field.about.choices = {std::move(words), true};
   return field;
+}
+
+Field Field::truth(std::string key, bool& place, std::string help) {
+  return choice(std::move(key), truth_into(place), std::move(help), true_false, place ? "true" : "false");
+}
+
+Field Field::list(std::string key, Parse parse, std::string allowed, std::string help, std::string fallback) {
+  return {{std::move(key), std::move(help), std::move(allowed), std::move(fallback), false, Takes::list},
+          std::move(parse)};
 }
 
 Field Field::section(std::string key, std::vector<Field> inside, std::string help, std::string allowed,
@@ -201,19 +225,29 @@ Field::Parse line_into(std::string& place) {
   };
 }
 
-std::string nearest_divisors(std::int64_t number, std::int64_t wrong) {
-  std::int64_t below = 1, above = number;
-  const auto consider = [&](std::int64_t d) {
-    if (d <= wrong) below = std::max(below, d);
-    if (d >= wrong) above = std::min(above, d);
+Field::Parse flops_into(double& place) {
+  return [&place](std::string_view text) {
+    place = parse_flops(text);
+    if (!(place > 0)) fail("found {}; allowed: a rate above 0, such as 989 TFLOP/s", quote(text));
   };
-  for (std::int64_t d = 1; d <= number / d; ++d) {
-    if (number % d != 0) continue;
-    consider(d);
-    consider(number / d);
-  }
-  if (wrong > number || below == above) return std::to_string(below);
-  return fmt::format("{} or {}", below, above);
+}
+
+Field::Parse bandwidth_into(double& place) {
+  return [&place](std::string_view text) { place = parse_bandwidth(text); };
+}
+
+Field::Parse bytes_into(double& place) {
+  return [&place](std::string_view text) {
+    place = static_cast<double>(parse_bytes(text));
+    if (place == 0) fail("found {}; allowed: a size above 0, such as 80 GB", quote(text));
+  };
+}
+
+Field::Parse seconds_into(double& place) {
+  return [&place](std::string_view text) {
+    place = parse_seconds(text);
+    if (!(place > 0)) fail("found {}; allowed: a time above 0, such as 30 s", quote(text));
+  };
 }
 
 }  // namespace harness::config

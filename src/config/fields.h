@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/choice.h"
 #include "config/keys.h"
 #include "config/problems.h"
 #include "config/yaml_tree.h"
@@ -29,6 +30,19 @@ struct Field {
   /// A scalar that is one of these words.
   static Field choice(std::string key, Parse parse, std::string help, std::vector<std::string> words,
                       std::string fallback);
+  /// A scalar that is one of `choices`, read into a place; both outlive the field. The value that stands there is the
+  /// default.
+  template <class T, std::size_t n>
+  static Field choice(std::string key, T& place, const std::array<Choice<T>, n>& choices, std::string help) {
+    return choice(
+        std::move(key), [&place, &choices](std::string_view text) { place = parse_choice(text, choices); },
+        std::move(help), words_of(choices), word_of(place, choices));
+  }
+  /// A scalar that is true or false, likewise.
+  static Field truth(std::string key, bool& place, std::string help);
+  /// A list of scalars, each read by `parse`; not empty. `allowed`: "a list of …, such as [5, 8, 12]".
+  static Field list(std::string key, Parse parse, std::string allowed, std::string help = "",
+                    std::string fallback = "");
   /// A map. `check`, if given, is called once the fields inside are read.
   static Field section(std::string key, std::vector<Field> inside, std::string help = "", std::string allowed = "",
                        std::string fallback = "", Read check = {});
@@ -66,13 +80,15 @@ bool parse_or_report(Problems& problems, const Place& place, const std::string& 
 /// A whole number from low to high; throws Error.
 std::int64_t parse_within(std::string_view text, std::int64_t low, std::int64_t high);
 
-/// For Field::scalar: reads into a place that outlives the field.
+// For Field::scalar: readers into a place that outlives the field. They throw Error for what is not allowed.
+
 Field::Parse whole_into(int& place, int low, int high);
 Field::Parse truth_into(bool& place);
 Field::Parse share_into(double& place);      // above 0 % and up to 100 %
 Field::Parse line_into(std::string& place);  // not empty
-
-/// The divisors of `number` next to `wrong`, for a message: "4", or "2 or 4" when it lies between them.
-std::string nearest_divisors(std::int64_t number, std::int64_t wrong);
+Field::Parse flops_into(double& place);      // FLOP/s, above 0
+Field::Parse bandwidth_into(double& place);  // bytes per second, above 0
+Field::Parse bytes_into(double& place);      // above 0
+Field::Parse seconds_into(double& place);    // above 0
 
 }  // namespace harness::config

@@ -21,26 +21,6 @@ fs::path shipped_hardware() {
   return configs.empty() ? fs::path() : configs / hardware_folder;
 }
 
-std::function<void(std::string_view)> rate(double& into) {
-  return [&into](std::string_view text) {
-    const double flops = parse_flops(text);
-    if (!(flops > 0)) fail("found {}; allowed: a rate above 0, such as 989 TFLOP/s", quote(text));
-    into = flops;
-  };
-}
-
-// "4.8 TB/s".
-std::function<void(std::string_view)> bandwidth(double& into) {
-  return [&into](std::string_view text) { into = parse_bandwidth(text); };
-}
-
-std::function<void(std::string_view)> size(double& into) {
-  return [&into](std::string_view text) {
-    into = static_cast<double>(parse_bytes(text));
-    if (into == 0) fail("found {}; allowed: a size above 0, such as 80 GB", quote(text));
-  };
-}
-
 void parse_clock(double& into, std::string_view text) {
   constexpr std::string_view unit = " MHz";
   if (!text.ends_with(unit)) fail("found {}; expected a clock such as 1830 MHz", quote(text));
@@ -54,19 +34,6 @@ void parse_capability(int& into, std::string_view text) {
                       std::isdigit(static_cast<unsigned char>(text.back())) != 0;
   if (!digits) fail("found {}; expected a compute capability such as 9.0", quote(text));
   into = static_cast<int>(parse_within(text.substr(0, dot), 1, 999)) * 10 + (text.back() - '0');
-}
-
-void read_devices(const YamlNode& node, const std::string& key, Hardware& hardware, Problems& problems) {
-  if (node.kind != YamlNode::Kind::sequence || node.children.empty()) {
-    problems.add(node.place, key,
-                 fmt::format("found {}; expected a list of names as nvidia-smi gives them, such as [NVIDIA H200]",
-                             describe(node)));
-    return;
-  }
-  for (std::size_t i = 0; i < node.children.size(); ++i) {
-    const auto text = scalar_of(problems, node.children[i], fmt::format("{}[{}]", key, i), "a device's name");
-    if (text && !text->empty()) hardware.devices.push_back(*text);
-  }
 }
 
 // `of_machine`: the file of a machine names this one as its GPU.
@@ -99,8 +66,8 @@ Hardware read_file(const fs::path& path, Problems& problems, bool of_machine) {
   const auto content = read_text_file(path.string(), source, problems);
   const auto root = content ? parse_yaml(*content, source, problems) : std::nullopt;
   if (!root) return hardware;
-  const auto devices = [&](const YamlNode& value, const std::string& key) {
-    read_devices(value, key, hardware, problems);
+  const auto device = [&](auto text) {
+    if (!text.empty()) hardware.devices.emplace_back(text);
   };
   const auto capability = [&](auto text) { parse_capability(hardware.compute_capability, text); };
   const auto gpu = [&](auto text) { take_gpu(std::string(text), path, hardware, problems); };
@@ -110,22 +77,22 @@ Hardware read_file(const fs::path& path, Problems& problems, bool of_machine) {
   const auto clock = [&](auto text) { parse_clock(hardware.boost_clock_hz, text); };
   std::vector<Field> peaks;
   for (const PrecisionRow& row : precision_table)
-    peaks.push_back(Field::scalar(row.name, [&](auto text) { rate(hardware.peaks_flops[row.precision])(text); }));
+    peaks.push_back(Field::scalar(row.name, [&](auto text) { flops_into(hardware.peaks_flops[row.precision])(text); }));
   const std::vector<Field> fields{
       Field::scalar("name", line_into(hardware.name)).required(),
       Field::scalar("source", line_into(hardware.source)).required(),
       Field::scalar("gpu", gpu),
-      Field::other("devices", Takes::list, devices),
+      Field::list("devices", device, "a list of names as nvidia-smi gives them, such as [NVIDIA H200]"),
       Field::section("peak_flops", peaks).required(!is_machine),
-      Field::scalar("memory", size(hardware.memory_bytes)),
-      Field::scalar("memory_bandwidth", bandwidth(hardware.memory_bytes_per_s)),
+      Field::scalar("memory", bytes_into(hardware.memory_bytes)),
+      Field::scalar("memory_bandwidth", bandwidth_into(hardware.memory_bytes_per_s)),
       Field::scalar("compute_capability", capability),
       Field::scalar("sms", whole_into(hardware.sms, 1, 10000)),
       Field::scalar("boost_clock", clock),
-      Field::scalar("nvlink", bandwidth(hardware.nvlink_bytes_per_s)),
-      Field::scalar("l2", size(hardware.l2_bytes)),
+      Field::scalar("nvlink", bandwidth_into(hardware.nvlink_bytes_per_s)),
+      Field::scalar("l2", bytes_into(hardware.l2_bytes)),
       Field::section("node", {Field::scalar("gpus", whole_into(hardware.gpus_of_node, 1, 1024)),
-                              Field::scalar("network", bandwidth(hardware.node_bytes_per_s)),
+                              Field::scalar("network", bandwidth_into(hardware.node_bytes_per_s)),
                               Field::scalar("nics", whole_into(hardware.nics_of_node, 1, 1024)),
                               Field::scalar("nvswitch", truth_into(hardware.nvswitch)),
                               Field::scalar("sharp", truth_into(hardware.network_reduces))})};
@@ -137,15 +104,9 @@ fs::path hardware_beside(const std::string& config_path) {
   return fs::path(config_path).parent_path() / hardware_folder;
 }
 
-// The file of a folder that lists this device, and its name.
-struct Found {
-  std::optional<Hardware> hardware;
-  std::string name;
-};
-
-Found find_in(const fs::path& directory, std::string_view device) {
+// The file of a folder that lists this device.
+std::optional<Hardware> find_in(const fs::path& directory, std::string_view device) {
   std::optional<Hardware> found;
-  std::string found_in;
   for (const std::string& name : data_file_names(directory)) {
     Problems problems;
     Hardware hardware = read_file(directory / (name + ".yaml"), problems);
@@ -153,21 +114,11 @@ Found find_in(const fs::path& directory, std::string_view device) {
     if (!hardware.is(device)) continue;
     if (found) {
       fail("{}: {} and {} both list the device {}; keep it in only one of them, or choose one with `hardware: {}`",
-           directory.string(), found_in, name, device, found_in);
+           directory.string(), found->file, name, device, found->file);
     }
     found = std::move(hardware);
-    found_in = name;
   }
-  return {std::move(found), std::move(found_in)};
-}
-
-// Beside the configuration, else among the files that come with the program.
-Found find_device(std::string_view device, const std::string& config_path) {
-  const fs::path beside = hardware_beside(config_path), shipped = shipped_hardware();
-  Found found = find_in(beside, device);
-  std::error_code ignored;
-  if (found.hardware || shipped.empty() || fs::equivalent(beside, shipped, ignored)) return found;
-  return find_in(shipped, device);
+  return found;
 }
 
 }  // namespace
@@ -207,11 +158,11 @@ Hardware hardware_named(const std::string& name) {
 }
 
 std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path) {
-  return find_device(device, config_path).hardware;
-}
-
-std::string hardware_name_for_device(std::string_view device, const std::string& config_path) {
-  return find_device(device, config_path).name;
+  const fs::path beside = hardware_beside(config_path), shipped = shipped_hardware();
+  auto found = find_in(beside, device);
+  std::error_code ignored;
+  if (found || shipped.empty() || fs::equivalent(beside, shipped, ignored)) return found;
+  return find_in(shipped, device);
 }
 
 std::string unknown_device_message(std::string_view device, const std::string& config_path) {

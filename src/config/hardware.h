@@ -45,12 +45,10 @@ struct Hardware {
 /// The hardware file that a person names: "h100-sxm" among those that come with the program, or a path. Throws Error.
 Hardware hardware_named(const std::string& name);
 
-/// The hardware file beside the configuration (hardware/*.yaml) that has this device name among its `devices`; nullopt
-/// if none has. Throws Error if a file cannot be read or if two have it.
+/// The hardware file that has this device name among its `devices`: beside the configuration (hardware/*.yaml), else
+/// among those that come with the program; nullopt if none has. `hardware:` knows it by its `file`. Throws Error if a
+/// file cannot be read or if two have it.
 std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path);
-/// The name by which `hardware:` knows the file that lists this device, "h100-sxm", as find_hardware_for_device() finds
-/// it; "" if none does. Throws Error like it.
-std::string hardware_name_for_device(std::string_view device, const std::string& config_path);
 /// A message for a person whose GPU no file names: which file to copy and which keys it needs.
 std::string unknown_device_message(std::string_view device, const std::string& config_path);
 

@@ -16,14 +16,6 @@ constexpr std::array<Choice<Timelines>, 2> timelines{{{"roles", Timelines::roles
 constexpr int max_rounds = 10000;
 constexpr int max_steps = 4096;  // of a block, with its warm-up: as many losses as a worker keeps
 
-std::function<void(std::string_view)> positive_seconds(double& into) {
-  return [&into](std::string_view text) {
-    const double seconds = parse_seconds(text);
-    if (!(seconds > 0)) fail("found {}; allowed: a time above 0, such as 30 s", quote(text));
-    into = seconds;
-  };
-}
-
 // After the fifth round and then at half as many again: 5, 8, 12, 18, 27, 40, …
 std::vector<int> usual_looks(int rounds) {
   std::vector<int> looks;
@@ -36,24 +28,6 @@ std::vector<int> usual_looks(int rounds) {
 std::vector<int> first_looks() {
   std::vector<int> looks = usual_looks(max_rounds);
   looks.resize(4);
-  return looks;
-}
-
-std::vector<int> read_looks(const YamlNode& node, const std::string& key, Problems& problems) {
-  std::vector<int> looks;
-  if (node.kind != YamlNode::Kind::sequence) {
-    problems.add(node.place, key,
-                 fmt::format("found {}; expected a list of rounds, such as [5, 8, 12]", describe(node)));
-    return looks;
-  }
-  for (const YamlNode& child : node.children) {
-    const auto text = scalar_of(problems, child, key, "a number of rounds, such as 5");
-    if (!text) continue;
-    parse_or_report(problems, child.place, key, *text, [&](std::string_view word) {
-      const int least = looks.empty() ? 2 : looks.back() + 1;
-      looks.push_back(static_cast<int>(parse_within(word, least, max_rounds)));
-    });
-  }
   return looks;
 }
 
@@ -120,24 +94,19 @@ Field measure_field(Measure& m, Problems& problems) {
       fail("found {}; allowed: 50 % up to less than 100 %, such as 95 %", quote(text));
     }
   };
-  const auto memory = [&m](std::string_view text) {
-    const std::int64_t bytes = parse_bytes(text);
-    if (bytes == 0) fail("found {}; allowed: a size above 0, such as 2 GiB", quote(text));
-    m.memory_limit_bytes = static_cast<double>(bytes);
-  };
-  const auto timeline = [&m](std::string_view text) { m.timeline = parse_choice(text, timelines); };
   const auto until = [](std::string_view text) { parse_choice(text, ends); };
   const auto steps = [&m](std::string_view text) {
     m.auto_steps = text == "auto";
     if (!m.auto_steps) m.steps = static_cast<int>(parse_within(text, 1, max_steps));
   };
-  const auto looks = [&](const YamlNode& value, const std::string& path) {
-    m.looks = read_looks(value, path, problems);
+  const auto look = [&m](std::string_view text) {
+    const int least = m.looks.empty() ? 2 : m.looks.back() + 1;
+    m.looks.push_back(static_cast<int>(parse_within(text, least, max_rounds)));
   };
   const auto check = [&](const YamlNode& node, const std::string& key) { check_measure(node, key, m, problems); };
   const Measure usual;
   const std::string duration = "a time such as 30 s or 10 min";
-  const auto start = [&m, seconds = positive_seconds(m.deadlines.start_s)](std::string_view text) {
+  const auto start = [&m, seconds = seconds_into(m.deadlines.start_s)](std::string_view text) {
     seconds(text);
     m.usual_start = false;
   };
@@ -145,7 +114,7 @@ Field measure_field(Measure& m, Problems& problems) {
                                               usual.deadlines.start_s, most_usual_start_s / 60);
   std::vector<Field> deadlines{
       Field::scalar("start", start, "from a worker's start until it is ready", duration, usual_start),
-      Field::scalar("step", positive_seconds(m.deadlines.step_s), "for each step", duration,
+      Field::scalar("step", seconds_into(m.deadlines.step_s), "for each step", duration,
                     fmt::format("{} s", usual.deadlines.step_s)),
   };
   std::vector<Field> fields{
@@ -153,8 +122,9 @@ Field measure_field(Measure& m, Problems& problems) {
                     fmt::format("1 to {}", max_rounds), fmt::format("{}; {}", usual.rounds, rounds_to_settle)),
       Field::choice("until", until, "rounds, or settled: a case leaves when its verdict is settled", words_of(ends),
                     "rounds"),
-      Field::other("looks", Takes::list, looks, "until: settled: the rounds after which verdicts are taken",
-                   "a list such as [5, 8, 12]", fmt::format("{}, …", fmt::join(first_looks(), ", "))),
+      Field::list("looks", look, "a list such as [5, 8, 12]",
+                  "until: settled: the rounds after which verdicts are taken",
+                  fmt::format("{}, …", fmt::join(first_looks(), ", "))),
       Field::section("weight", weight_fields(m), "by variable: the share of the rounds that its cases take part in",
                      "a share above 0 and up to 1, such as 0.25", "1"),
       Field::scalar("warmup_steps", whole_into(m.warmup_steps, 0, max_steps - 1), "untimed steps of a block",
@@ -171,13 +141,12 @@ Field measure_field(Measure& m, Problems& problems) {
       Field::section(
           "deadlines", std::move(deadlines), "start of a worker, each step", "",
           fmt::format("{} s (GPUs: 1 s more a rank), {} s", usual.deadlines.start_s, usual.deadlines.step_s)),
-      Field::scalar("time_budget", positive_seconds(m.time_budget_s),
+      Field::scalar("time_budget", seconds_into(m.time_budget_s),
                     "fewer rounds, decided before the first result; ends settled", duration, "none"),
-      Field::scalar("memory_limit", memory, "per worker", "a size such as 2 GiB", "its share of the node"),
-      Field::choice("timeline", timeline, "ranks whose profiled step is kept: one per role, or all",
-                    words_of(timelines), "roles"),
-      Field::choice("share_gpus", truth_into(m.share_gpus), "allows several ranks per GPU, for tests only", true_false,
-                    "false"),
+      Field::scalar("memory_limit", bytes_into(m.memory_limit_bytes), "per worker", "a size such as 2 GiB",
+                    "its share of the node"),
+      Field::choice("timeline", m.timeline, timelines, "ranks whose profiled step is kept: one per role, or all"),
+      Field::truth("share_gpus", m.share_gpus, "allows several ranks per GPU, for tests only"),
   };
   return Field::section("measure", std::move(fields), "how to measure", "", "", check);
 }

@@ -80,62 +80,64 @@ std::string why_too_large(const Model& m) {
   return "";
 }
 
-std::string text_of(std::int64_t value) {
-  return fmt::format("{}", value);
-}
-std::string text_of(double value) {
-  return fmt::format("{}", value);
-}
-std::string text_of(bool value) {
-  return value ? "true" : "false";
-}
-template <class Word>
-requires std::is_enum_v<Word> std::string text_of(Word value) {
-  return word_of(value, words_for(value));
-}
-
 bool is_base_of_angles(double value) {
   return value > 1 && value <= 1e12;
 }
 
-void read_value(std::string_view text, std::int64_t& into) {
-  into = parse_within(text, 1, max_number);
-}
-void read_value(std::string_view text, double& into) {
-  const double value = parse_real(text);
-  if (!is_base_of_angles(value)) fail("found {}; allowed: a number above 1 up to 1e12", quote(text));
-  into = value;
-}
-void read_value(std::string_view text, bool& into) {
-  into = parse_bool(text);
-}
-template <class Word>
-requires std::is_enum_v<Word>
-void read_value(std::string_view text, Word& into) {
-  into = parse_choice(text, words_for(into));
+// The values of a model are whole numbers, bases of angles, and choices: true or false, or words.
+
+template <class Value>
+constexpr bool is_choice = std::is_same_v<Value, bool> || std::is_enum_v<Value>;
+
+template <class Value>
+std::string text_of(Value value) {
+  if constexpr (std::is_enum_v<Value>) {
+    return word_of(value, words_for(value));
+  } else {
+    return fmt::format("{}", value);
+  }
 }
 
-// Its words, and whether there are others; what is allowed else is said by allowed_of().
-Choices choices_of(bool) {
-  return {true_false, true};
+template <class Value>
+void read_value(std::string_view text, Value& into) {
+  if constexpr (std::is_enum_v<Value>) {
+    into = parse_choice(text, words_for(into));
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    into = parse_bool(text);
+  } else if constexpr (std::is_same_v<Value, double>) {
+    const double value = parse_real(text);
+    if (!is_base_of_angles(value)) fail("found {}; allowed: a number above 1 up to 1e12", quote(text));
+    into = value;
+  } else {
+    into = parse_within(text, 1, max_number);
+  }
 }
-template <class Word>
-requires std::is_enum_v<Word> Choices choices_of(Word value) {
-  return {words_of(words_for(value)), true};
-}
-template <class Number>
-Choices choices_of(Number) {
+
+template <class Value>
+Choices choices_of(Value value) {
+  if constexpr (std::is_enum_v<Value>) return {words_of(words_for(value)), true};
+  if constexpr (std::is_same_v<Value, bool>) return {true_false, true};
   return {};
 }
-std::string allowed_of(std::int64_t) {
-  return "a whole number";
+
+template <class Value>
+std::string allowed_of(Value value) {
+  if constexpr (is_choice<Value>) return join(choices_of(value).words, ", ");
+  return std::is_same_v<Value, double> ? "a number above 1" : "a whole number";
 }
-std::string allowed_of(double) {
-  return "a number above 1";
-}
-template <class OfFew>
-std::string allowed_of(OfFew value) {
-  return join(choices_of(value).words, ", ");
+
+// "" for a value that a configuration could say, or 0 where another key says it.
+template <class Value>
+std::string why_out_of_bounds(const ModelKey& key, Value value) {
+  if constexpr (std::is_same_v<Value, double>) {
+    if (value == 0 || is_base_of_angles(value)) return "";
+    return fmt::format("the model has {} {}; allowed: 0 or a number above 1 up to 1e12", key.name, value);
+  } else if constexpr (!is_choice<Value>) {
+    const std::int64_t least = key.first_models ? 1 : 0;
+    if (value >= least && value <= max_number) return "";
+    return fmt::format("the model has {} {}; allowed: {} to {}", key.name, value, least, max_number);
+  }
+  return "";
 }
 
 void require_divides(const char* divisor, std::int64_t part, const char* number, std::int64_t whole,
@@ -146,22 +148,22 @@ void require_divides(const char* divisor, std::int64_t part, const char* number,
                                   number, whole, nearest_divisors(whole, part))});
 }
 
-// "" for a value that a configuration could say, or 0 where another key says it.
-std::string why_out_of_bounds(const ModelKey& key, std::int64_t value) {
-  const std::int64_t least = key.first_models ? 1 : 0;
-  if (value >= least && value <= max_number) return "";
-  return fmt::format("the model has {} {}; allowed: {} to {}", key.name, value, least, max_number);
-}
-std::string why_out_of_bounds(const ModelKey& key, double value) {
-  if (value == 0 || is_base_of_angles(value)) return "";
-  return fmt::format("the model has {} {}; allowed: 0 or a number above 1 up to 1e12", key.name, value);
-}
-template <class OfFew>  // every value of it is allowed
-std::string why_out_of_bounds(const ModelKey& /*key*/, OfFew /*value*/) {
-  return "";
-}
-
 }  // namespace
+
+std::string nearest_divisors(std::int64_t number, std::int64_t wrong) {
+  std::int64_t below = 1, above = number;
+  const auto consider = [&](std::int64_t d) {
+    if (d <= wrong) below = std::max(below, d);
+    if (d >= wrong) above = std::min(above, d);
+  };
+  for (std::int64_t d = 1; d <= number / d; ++d) {
+    if (number % d != 0) continue;
+    consider(d);
+    consider(number / d);
+  }
+  if (wrong > number || below == above) return std::to_string(below);
+  return fmt::format("{} or {}", below, above);
+}
 
 std::optional<Model> model_preset(std::string_view name) {
   for (const Model& preset : presets()) {

@@ -102,7 +102,10 @@ std::vector<ModelProblem> problems_of(const Model& model);
 /// the first of problems_of(). "" where a decoder can have it.
 std::string why_impossible(const Model& model);
 
-/// All of that as text, by key; what follows from other keys, too.
+/// The divisors of `number` next to `wrong`, for a message: "4", or "2 or 4" when it lies between them.
+std::string nearest_divisors(std::int64_t number, std::int64_t wrong);
+
+/// The values of a model as text, by key; values that follow from other keys, too.
 NameValues texts_of(const Model& model);
 
 /// "2 layers, hidden 192, 4 heads, vocab 2048, sequence 128", then what is not as in GPT-2: "8 kv_heads, swiglu".

@@ -1,4 +1,4 @@
-#include "config/overrides.h"
+#include "config/yaml_tree.h"
 
 #include <utility>
 #include <vector>

@@ -21,13 +21,7 @@ Field model_field(const YamlNode* given, Model& model, Problems& problems);
 
 std::vector<Field> cost_fields(Cost& cost);
 
-/// A fault while it is being read.
-struct FaultBeingRead {
-  SlowGpu gpu;
-  SlowLink link;
-  NarrowPcie pcie;
-};
-Field faults_field(Faults& faults, FaultBeingRead& one, Problems& problems);
+Field faults_field(Faults& faults, Problems& problems);
 
 Field measure_field(Measure& measure, Problems& problems);
 

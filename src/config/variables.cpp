@@ -275,7 +275,7 @@ void read_fix(const YamlNode& node, const std::string& key, Settings& before, Ex
     return;
   }
   before = together.settings;
-  Rung rung{node.key, node.key, node.key};
+  Rung rung{node.key, node.key};
   experiment.changes.push_back(std::move(alone));
   if (!experiment.ladder.empty()) {
     together.value = rung.together = fmt::format("{} + {}", experiment.ladder.back().together, node.key);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,11 @@ std::string describe(const YamlNode& node);
 /// long: aliases and anchors, tags, several documents, nesting beyond 16, more than 5,000 values. A document that
 /// cannot be read is one problem and nullopt; keys given twice are problems and the first one stays.
 std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems& problems);
+
+/// Puts each "key=value" into the tree as if it had stood in the file, with the override as its place, so that it is
+/// read and checked by the same code. The key is a dotted path; a bare variable is taken under `baseline`. A map given
+/// for a map changes the keys it names, except for `sweep`, which it replaces.
+void apply_overrides(YamlNode& root, std::span<const std::string> overrides, Problems& problems);
 
 /// A scalar as YAML reads it back, also within a list or a map: quoted unless it is plainly a word or a number.
 std::string yaml_word(std::string_view text);

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/experiment.h"
-#include "config/overrides.h"
 #include "config/problems.h"
 #include "config/registry.h"
 #include "config/yaml_tree.h"

@@ -48,7 +48,7 @@ void add_roles(const plan::PlannedCase& planned, std::int32_t case_index, std::v
 std::vector<store::ResultRung> rungs_of(const plan::Plan& plan) {
   std::vector<store::ResultRung> rungs;
   for (const config::Rung& rung : plan.experiment.ladder) {
-    const auto alone = std::ranges::find(plan.cases, rung.alone, &plan::PlannedCase::name);
+    const auto alone = std::ranges::find(plan.cases, rung.name, &plan::PlannedCase::name);
     const auto together = std::ranges::find(plan.cases, rung.together, &plan::PlannedCase::name);
     if (alone == plan.cases.end() || together == plan.cases.end()) return {};
     rungs.push_back({rung.name, static_cast<std::int32_t>(alone - plan.cases.begin()),

@@ -103,7 +103,7 @@ std::vector<Broken> broken_configs() {
        "allowed: level, pairs … did you mean level?"},
       {"LooksWithoutUntil", with("seed: 1,", "seed: 1, looks: [5, 8],"), "17:59: measure.looks",
        "need `until: settled`"},
-      {"LooksThatDoNotAscend", with("seed: 1,", "seed: 1, until: settled, looks: [8, 5],"), "17:86: measure.looks",
+      {"LooksThatDoNotAscend", with("seed: 1,", "seed: 1, until: settled, looks: [8, 5],"), "17:86: measure.looks[1]",
        "found 5; allowed: 9 to"},
       {"WeightAboveOne", with("seed: 1,", "seed: 1, weight: {precision: 2.0},"), "17:79: measure.weight.precision",
        "above 0 and up to 1"},

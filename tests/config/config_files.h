@@ -9,7 +9,7 @@
 
 namespace harness::test {
 
-/// What load_experiment says about a file, "" if nothing.
+/// The complaint of load_experiment about a file, "" if nothing.
 inline std::string complaint(const std::string& path, const std::vector<std::string>& overrides = {}) {
   return error_of([&] { config::load_experiment(path, overrides); });
 }
@@ -19,7 +19,7 @@ inline config::Experiment loaded(const std::string& text, const std::vector<std:
   const TemporaryFolder folder;
   return config::load_experiment(folder.write("a.yaml", text), overrides);
 }
-/// What is said of a file with this text, "" if nothing.
+/// The complaint about a file with this text, "" if nothing.
 inline std::string complaint_about(const std::string& text) {
   const TemporaryFolder folder;
   return complaint(folder.write("a.yaml", text));

@@ -1,5 +1,4 @@
-// What `--set` and its shorter forms change of a file.
-#include "config/overrides.h"
+// Changes that `--set` and its shorter forms make to a file.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

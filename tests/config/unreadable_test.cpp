@@ -22,13 +22,12 @@ TEST(BrokenFile, NotThere) {
                          folder / "laptop.yaml" + "?");
 }
 
-TEST(BrokenFile, ADirectory) {
+TEST(BrokenFile, NotAFile) {
   const TemporaryFolder folder;
   EXPECT_EQ(test::complaint(folder / "."), folder / "." + ":1:1: cannot be read: it is a directory");
-}
-
-TEST(BrokenFile, ADeviceWithoutEnd) {
   EXPECT_EQ(test::complaint("/dev/zero"), "/dev/zero:1:1: cannot be read: it is a device or pipe, not a regular file");
+  const std::string path = folder.write("laptop.yaml", test::issue_example()) + "/x.yaml";
+  EXPECT_EQ(test::complaint(path), path + ":1:1: cannot be read: Not a directory");
 }
 
 TEST(BrokenFile, NoPermission) {
@@ -46,12 +45,6 @@ TEST(BrokenFile, NoPermission) {
     ASSERT_EQ(seteuid(0), 0);
   }
   EXPECT_EQ(message, path + ":1:1: cannot be read: Permission denied");
-}
-
-TEST(BrokenFile, NotADirectoryOnTheWay) {
-  const TemporaryFolder folder;
-  const std::string path = folder.write("laptop.yaml", test::issue_example()) + "/x.yaml";
-  EXPECT_EQ(test::complaint(path), path + ":1:1: cannot be read: Not a directory");
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST(Processes, OneForEachBlockWhereAllCasesNeedOneOrACommandDoes) {
   add_change(e, "threads", "2");
   EXPECT_EQ(processes_of(make_plan(e, 4, {}, Processes::one_per_block)), 4 * 5);
   // The fixes of a ladder are compared with each other, whatever they need.
-  e.ladder = {{"first", "message_size=1 MiB", "message_size=1 MiB"}, {"second", "threads=2", "threads=2"}};
+  e.ladder = {{"message_size=1 MiB", "message_size=1 MiB"}, {"threads=2", "threads=2"}};
   EXPECT_EQ(processes_of(make_plan(e, 4)), 4 * 5);
 }
 

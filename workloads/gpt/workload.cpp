@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "config/fields.h"
+#include "config/model.h"
 #include "config/registry.h"
 #include "workloads/elements.h"
 #include "workloads/gpt/chunk.h"
