@@ -289,7 +289,7 @@ TEST(Predicted, WhatACalibrationWasComparedWithIsReadWithItsPlaces) {
   EXPECT_EQ(error(theirs.substr(renewed)), "");
   EXPECT_EQ(error(""), "");  // nothing was compared
   EXPECT_THAT(error("calibrated: {gpus: h100, ranks: 8, hidden: 4 to 2, sequence: 1 to 2, message_bytes: 1 to 2}\n"),
-              AllOf(HasSubstr("calibrated.gpus: expected a list"),
+              AllOf(HasSubstr("calibrated.gpus: found 'h100'; expected a list"),
                     HasSubstr("found '8'; expected a range such as 2 to 512"), HasSubstr("calibrated.hidden: ")));
   EXPECT_THAT(error("validation: {steps: 3, step_error: 120 %}\n"),
               AllOf(HasSubstr("step_error: found '120 %'"), HasSubstr("change_error")));
