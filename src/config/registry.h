@@ -38,18 +38,20 @@ enum class Rebuild : std::uint8_t {
   process,        // what a library, an allocator or a runtime reads once
 };
 
+inline constexpr auto no_reason = [](const auto&...) { return std::string(); };
+
 /// A variable is one row: the YAML key, `--set` name, result column and table heading are all `name`, and what the
 /// result file records is print(settings) of the very Settings the worker ran with. All that other rooms need to know
 /// of it stands here; they go through the rows, and none of them lists variables.
 struct Variable {
   std::string name = {};
-  std::string unit = {};                   // "" | "sequences" | "B" | …
   std::string allowed = {};                // for people: "fp32, bf16"; may be left out where `choices` are all
   Choices choices = {};                    // its values that are words
   std::vector<std::string> examples = {};  // one or two values to try; may be left out where the choices have them
   std::string help = {};                   // one line
   std::vector<BackendKind> backends = {BackendKind::cpu, BackendKind::cuda};  // that honour it
   std::vector<std::string> parts = {};  // the keys of a compound value ("tensor_parallel"); empty for a plain one
+  bool has_ranges = false;              // a list of its values may have ranges of sizes: "8 B..8 GiB x2"
   /// Reads a value as a person writes it ("1 MiB", "true", "ring", "{tensor_parallel: 2}"). Throws Error naming what
   /// was found and what is allowed. A compound value changes only the parts it names.
   std::function<void(Settings&, std::string_view text)> parse = {};
@@ -71,18 +73,14 @@ struct Variable {
   std::string overridden_by = {};
   /// "" when the variable has an effect under these settings, else why it has none ("data_parallel is 1, …").
   /// Some answers depend on the number of ranks and need settings.ranks to be it, not 0.
-  std::function<std::string(const Settings&)> without_effect = [](const Settings&) { return std::string(); };
+  std::function<std::string(const Settings&)> without_effect = no_reason;
   /// "" when the backend can run this value, else why it cannot ("tf32 needs tensor cores, …"). For variables that it
   /// honours; asked of the settings after parse().
-  std::function<std::string(const Settings&, BackendKind)> refused_by = [](const Settings&, BackendKind) {
-    return std::string();
-  };
+  std::function<std::string(const Settings&, BackendKind)> refused_by = no_reason;
   /// Why this value cannot go with those of other variables; "" if it can. Each alone is valid.
-  std::function<std::string(const Settings&)> conflict = [](const Settings&) { return std::string(); };
+  std::function<std::string(const Settings&)> conflict = no_reason;
   /// A feature that this value needs and that the hardware lacks, as far as its file says; "": none.
-  std::function<std::string(const Settings&, const Hardware&)> lacking = [](const Settings&, const Hardware&) {
-    return std::string();
-  };
+  std::function<std::string(const Settings&, const Hardware&)> lacking = no_reason;
 
   /// The environment variable it becomes in the worker, "" if none ("NCCL_ALGO").
   std::string environment_name = {};

@@ -203,7 +203,6 @@ std::vector<Variable> layout_variables() {
               .workloads = only_gpt}),
       whole_or("auto", &Settings::virtual_pipeline, 2, max_chunks,
                {.name = "virtual_pipeline",
-                .unit = "chunks",
                 .help = "chunks of layers on each stage with pipeline_schedule interleaved, which divide the bubble "
                         "and multiply the messages between stages; auto is 2 there",
                 .acts_on = {Part::bubble, Part::pipeline},
@@ -242,7 +241,6 @@ std::vector<Variable> sharding_variables() {
                      .workloads = only_gpt}),
       whole(&Settings::prefetch_layers, 0, max_prefetch,
             {.name = "prefetch_layers",
-             .unit = "layers",
              .allowed = "a number from 0",
              .examples = {"2", "4"},
              .help = "with sharding: parameters, how many layers ahead of their use weights are gathered; each takes "

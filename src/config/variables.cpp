@@ -19,10 +19,10 @@ constexpr std::string_view range_dots = "..";
 // A compound value is read part by part, so that a problem has the place of its part.
 bool read_parts(const Variable& variable, const YamlNode& node, const std::string& key, Settings& settings,
                 Problems& problems) {
-  const auto parse = [&](std::string_view text) { variable.parse(settings, text); };
   const bool compound = !variable.parts.empty() || variable.free_parts;
   if (!compound || node.kind != YamlNode::Kind::map) {
     const auto text = scalar_of(problems, node, key, variable.allowed);
+    const auto parse = [&](std::string_view value) { variable.parse(settings, value); };
     return text && parse_or_report(problems, node.place, key, *text, parse);
   }
   if (node.children.empty() && !variable.free_parts) {
@@ -30,28 +30,22 @@ bool read_parts(const Variable& variable, const YamlNode& node, const std::strin
     return false;
   }
   bool good = true;
+  const auto read_part = [&](const YamlNode& part, const std::string& path) {
+    const auto text = scalar_of(problems, part, path, variable.free_parts ? "one value" : "a whole number");
+    const auto parse = [&](std::string_view value) {
+      if (variable.free_parts) check_env_entry(part.key, value);
+      variable.parse(settings, print_map({{part.key, std::string(value)}}));
+    };
+    good = text && parse_or_report(problems, part.place, path, *text, parse) && good;
+  };
   if (variable.free_parts) {
-    for (const YamlNode& child : node.children) {
-      const std::string path = dotted(key, child.key);
-      const auto text = scalar_of(problems, child, path, "one value");
-      const auto parse_entry = [&](std::string_view value) {
-        check_env_entry(child.key, value);
-        parse(print_env({{child.key, std::string(value)}}));
-      };
-      good = text && parse_or_report(problems, child.place, path, *text, parse_entry) && good;
-    }
+    for (const YamlNode& part : node.children) read_part(part, dotted(key, part.key));
     return good;
   }
   std::vector<Field> fields;
-  for (const std::string& part : variable.parts) {
-    const auto read_part = [&](const YamlNode& value, const std::string& path) {
-      const auto text = scalar_of(problems, value, path, "a whole number");
-      good = text && parse_or_report(problems, value.place, path, print_map({{value.key, *text}}), parse) && good;
-    };
-    fields.push_back(Field::other(part, Takes::value, read_part));
-  }
+  for (const std::string& part : variable.parts) fields.push_back(Field::other(part, Takes::value, read_part));
   for (const YamlNode& child : node.children) {
-    good = good && std::find(variable.parts.begin(), variable.parts.end(), child.key) != variable.parts.end();
+    good = good && std::ranges::find(variable.parts, child.key) != variable.parts.end();
   }
   read_map(problems, node, key, fields);
   return good;
@@ -66,13 +60,6 @@ bool read_value(const Variable& variable, const YamlNode& node, const std::strin
   return why.empty();
 }
 
-// The workloads that do something with a variable, and what to do about one that does not.
-std::string unhonoured_text(const Variable& variable, const std::string& workload, bool needs_model) {
-  return fmt::format("workload {} does not honour it; workloads that do: {}{}", workload,
-                     join(variable.workloads, ", "),
-                     needs_model ? "; with a `model`, it may be set here to describe that model's step" : "");
-}
-
 // False, and a problem, if the workload or the backend of the experiment does nothing with this variable. In a baseline
 // with a model, what the training step honours says which sizes `from_model` finds. A workload or a backend that is
 // itself wrong is not held against a variable.
@@ -83,7 +70,11 @@ bool honoured(const Variable& variable, const YamlNode& node, const std::string&
   const bool of_training = variable.honoured_by(training_workload);
   const bool describes_model = !swept && of_training && experiment.model.layers > 0;
   if (!variable.honoured_by(workload) && !describes_model && !problems.concern("workload")) {
-    problems.add(node.key_place, key, unhonoured_text(variable, workload, !swept && of_training));
+    const char* remedy =
+        !swept && of_training ? "; with a `model`, it may be set here to describe that model's step" : "";
+    problems.add(node.key_place, key,
+                 fmt::format("workload {} does not honour it; workloads that do: {}{}", workload,
+                             join(variable.workloads, ", "), remedy));
     return false;
   }
   if (problems.concern("backend")) return true;
@@ -116,7 +107,7 @@ std::vector<std::string> sizes_of_range(std::string_view text) {
 std::vector<YamlNode> values_of(const Variable& variable, const YamlNode& item, const std::string& key,
                                 Problems& problems) {
   const bool range =
-      variable.unit == "B" && item.kind == YamlNode::Kind::scalar && item.scalar.find(range_dots) != std::string::npos;
+      variable.has_ranges && item.kind == YamlNode::Kind::scalar && item.scalar.find(range_dots) != std::string::npos;
   if (!range) return {item};
   std::vector<YamlNode> values;
   parse_or_report(problems, item.place, key, item.scalar, [&](std::string_view text) {
