@@ -241,30 +241,6 @@ TEST(Experiment, KeysOfAModelThatDoNotGoTogetherAreNamed) {
   EXPECT_EQ(complaint("kv_heads: 2"), "");
 }
 
-TEST(Hardware, IsReadFromBesideTheConfiguration) {
-  const TemporaryFolder folder;
-  folder.write("hardware/fast.yaml",
-               "name: Fast\nsource: its datasheet\npeak_flops: {bf16: 1 PFLOP/s}\nmemory: 80 GB\n");
-  const std::string rest = "\nmodel: gpt3-125m\nbackend: cuda\nbaseline: {}\n";
-  const auto e = load_experiment(folder.write("a.yaml", "hardware: fast" + rest));
-  ASSERT_TRUE(e.hardware);
-  EXPECT_EQ(e.hardware->name, "Fast");
-  EXPECT_EQ(e.hardware->source, "its datasheet");
-  EXPECT_EQ(e.hardware->peak_flops(Precision::bf16), 1e15);
-  EXPECT_EQ(e.hardware->peak_flops(Precision::fp32), 0);
-  EXPECT_EQ(e.hardware->memory_bytes, 80e9);
-  EXPECT_TRUE(load_experiment(folder.write("b.yaml", "hardware: hardware/fast.yaml" + rest)).hardware);
-  const std::string misspelt = test::complaint(folder.write("c.yaml", "hardware: fats" + rest));
-  EXPECT_THAT(misspelt, HasSubstr("c.yaml:1:11: hardware: found 'fats'; allowed: fast, "));
-  EXPECT_THAT(misspelt, HasSubstr("did you mean fast?"));
-  // A file that comes with the program, where the folder has none of the name.
-  EXPECT_EQ(load_experiment(folder.write("e.yaml", "hardware: v100-sxm2" + rest)).hardware->name.empty(), false);
-  folder.write("hardware/bad.yaml", "name: Bad\nsource: x\npeak_flops: {bf61: 1 PFLOP/s}\n");
-  const std::string message = test::complaint(folder.write("d.yaml", "hardware: bad" + rest));
-  EXPECT_THAT(message, HasSubstr("hardware/bad.yaml:3:14: peak_flops.bf61: unknown key"));
-  EXPECT_THAT(message, HasSubstr("did you mean bf16?"));
-}
-
 // nccl-tests' habit: a ladder of sizes in one word.
 TEST(Sweep, ARangeOfSizesIsEachOfThem) {
   const auto with = [](const std::string& sizes) {

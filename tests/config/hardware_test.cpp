@@ -10,6 +10,7 @@ namespace {
 
 using test::complaint;
 using test::TemporaryFolder;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -24,6 +25,8 @@ TEST(HardwareFile, EveryKeyIsRead) {
   const TemporaryFolder folder;
   folder.write("hardware/fast.yaml", whole);
   const Hardware h = load_experiment(folder.write("a.yaml", "hardware: fast" + body)).hardware.value();
+  EXPECT_EQ(h.name, "Fast");
+  EXPECT_EQ(h.source, "its datasheet");
   EXPECT_EQ(h.devices, (std::vector<std::string>{"NVIDIA FAST", "FAST-SXM"}));
   EXPECT_EQ(h.peak_flops(Precision::fp32), 60e12);
   EXPECT_EQ(h.peak_flops(Precision::tf32), 500e12);
@@ -37,6 +40,16 @@ TEST(HardwareFile, EveryKeyIsRead) {
   EXPECT_EQ(h.l2_bytes, 50e6);
   EXPECT_TRUE(h.is("FAST-SXM"));
   EXPECT_FALSE(h.is("NVIDIA FAST NVL"));
+}
+
+TEST(HardwareFile, StandsBesideTheConfigurationOrComesWithTheProgram) {
+  const TemporaryFolder folder;
+  folder.write("hardware/fast.yaml", whole);
+  EXPECT_TRUE(load_experiment(folder.write("b.yaml", "hardware: hardware/fast.yaml" + body)).hardware);
+  const std::string misspelt = complaint(folder.write("c.yaml", "hardware: fats" + body));
+  EXPECT_THAT(misspelt, HasSubstr("c.yaml:1:11: hardware: found 'fats'; allowed: fast, "));
+  EXPECT_THAT(misspelt, HasSubstr("did you mean fast?"));
+  EXPECT_FALSE(load_experiment(folder.write("e.yaml", "hardware: v100-sxm2" + body)).hardware->name.empty());
 }
 
 TEST(HardwareFile, AMachineHasTheGpuOfAnotherFile) {
@@ -101,11 +114,13 @@ TEST(HardwareFile, WrongValuesHaveTheirPlace) {
            {"devices: NVIDIA H200", "devices: found 'NVIDIA H200'; expected a list of names"},
            {"devices: []", "expected a list of names"},
            {"devices: [[a]]", "devices[0]: found a list"},
-           {"bandwith: 1", "did you mean memory_bandwidth?"}}) {
+           {"bandwith: 1", "bad.yaml:4:1: bandwith: unknown key"}}) {
     folder.write("hardware/bad.yaml", start + line + "\n");
-    const std::string message = test::complaint(config);
-    EXPECT_THAT(message, HasSubstr(line.starts_with("bandwith") ? "unknown key" : expected));
+    EXPECT_THAT(complaint(config), HasSubstr(expected));
   }
+  folder.write("hardware/bad.yaml", "name: Bad\nsource: x\npeak_flops: {bf61: 1 PFLOP/s}\n");
+  EXPECT_THAT(complaint(config), AllOf(HasSubstr("hardware/bad.yaml:3:14: peak_flops.bf61: unknown key"),
+                                       HasSubstr("did you mean bf16?")));
 }
 
 TEST(HardwareFile, IsFoundByTheNameOfTheDevice) {
