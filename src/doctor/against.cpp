@@ -19,29 +19,16 @@ bool ends_with_any(std::string_view name, std::span<const std::string_view> ends
 
 // Another one at every look.
 bool passes(std::string_view name) {
-  static constexpr std::array<std::string_view, 15> ends{"cpu/load",
-                                                         "/swap_free_kb",
-                                                         "/available_kb",
-                                                         "/free_bytes",
-                                                         "/temperature_c",
-                                                         "/throttle_reasons",
-                                                         "/processes",
-                                                         "unfinished",
-                                                         "silent",
-                                                         "clock/offset_s",
-                                                         "/offset_uncertainty_s",
-                                                         "cpu/steal",
-                                                         "/steal_since_start",
-                                                         "/local_pages",
-                                                         "/other_pages"};
+  static constexpr std::array<std::string_view, 12> ends{
+      "cpu/load",   "/swap_free_kb", "/free_bytes", "/temperature_c",     "/throttle_reasons", "/processes",
+      "unfinished", "silent",        "cpu/steal",   "/steal_since_start", "/local_pages",      "/other_pages"};
   const bool of_idle_link = name.ends_with("/speed") && !name.starts_with("hca/");
   return ends_with_any(name, ends) || of_idle_link || name.starts_with("log") || name.starts_with("env/SLURM_");
 }
 
 // Of events since the node was started: fewer after another start.
 bool counts_events(std::string_view name) {
-  static constexpr std::array<std::string_view, 6> ends{"/carrier_changes", "/pcie_replays",    "/ecc_uncorrected",
-                                                        "/aer_fatal",       "/aer_correctable", "/rows_remapped"};
+  static constexpr std::array<std::string_view, 3> ends{"/ecc_uncorrected", "/aer_fatal", "/aer_correctable"};
   return name.find("/counter/") != std::string_view::npos || ends_with_any(name, ends);
 }
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstddef>
 
-#include "base/median.h"
 #include "nccl/names.h"
 
 namespace harness::doctor {
@@ -23,12 +22,6 @@ bool must_agree(std::string_view name) {
 }  // namespace
 
 Cluster::Cluster(const std::vector<Node>& nodes) {
-  std::vector<double> offsets;
-  for (const Node& node : nodes) {
-    if (const auto offset_s = node.facts.signed_number("clock/offset_s")) offsets.push_back(*offset_s);
-  }
-  constexpr std::size_t enough = 3;
-  if (offsets.size() >= enough) clock_offset_s = median(offsets);
   for (const Node& node : nodes) {
     for (const Port& port : ports_of(node.facts)) {
       if (!node.facts.has(port.key + "state")) continue;

@@ -75,7 +75,6 @@ struct Cluster {
   };
   std::map<std::string, PortUse> ports;  // by name: "mlx5_0:1"
   std::size_t ranks = 0;
-  double clock_offset_s = 0;  // what most clocks are like: the median of three or more, else rank 0's
   /// By name of an environment variable that ranks must agree on: how many ranks have which value.
   std::map<std::string, std::map<std::string, std::size_t>> settings;
 };

@@ -1,7 +1,6 @@
 #include "doctor/consensus.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -12,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "machine/proc.h"
 
 namespace harness::doctor {
 namespace {
@@ -61,15 +59,6 @@ std::function<Value(const Node&)> of_ports(const std::string& name) {
   };
 }
 
-// Jobs over several racks have several.
-Value nvlink_domains(const Node& node) {
-  std::set<std::string> domains;
-  for (const std::string& gpu : node.facts.under("nvml")) {
-    if (std::string domain = nvlink_domain_of(node.facts, gpu); !domain.empty()) domains.insert(std::move(domain));
-  }
-  return distinct(domains);
-}
-
 Value gpu_count(const Node& node) {
   const std::size_t pci = node.facts.under("gpu").size(), driver = node.facts.under("driver/gpu").size();
   if (node.facts["pci"].access == machine::Access::unreadable && driver == 0) return std::nullopt;
@@ -93,11 +82,6 @@ Value memory(const Node& node) {  // to an eighth: firmware keeps a little, and 
   return fmt::format("about {:.0f} GiB of memory", unit * std::max(1.0, std::round(gib / unit)));
 }
 
-Value command_line(const Node& node) {
-  if (!node.facts.has("os/cmdline")) return std::nullopt;
-  return comparable_command_line(node.facts.text("os/cmdline"));
-}
-
 Value nccl_file(const Node& node) {
   if (node.facts["nccl_conf"].access == machine::Access::unreadable) return std::nullopt;
   std::vector<std::string> lines;
@@ -116,33 +100,19 @@ const std::vector<Rule>& rules() {
       {"same.gpus", "number of GPUs", Verdict::fail, gpu_count, "rank.gpus"},
       {"same.driver", "version of NVIDIA's driver", Verdict::fail, fact("driver/version")},
       {"same.gpu_model", "GPU by its device number", Verdict::fail, of_devices("gpu", "device")},
-      {"same.driver_kind", "open or closed kernel modules of the driver", Verdict::warn, fact("driver/open")},
-      {"same.vbios", "VBIOS of the GPUs", Verdict::warn, of_devices("nvml", "vbios")},
       {"same.power_limit", "power limit of the GPUs", Verdict::warn, of_devices("nvml", "power_limit_w"), "gpu.power"},
-      {"same.ecc", "ECC of the GPUs", Verdict::warn, of_devices("nvml", "ecc")},
-      {"same.mig", "MIG of the GPUs", Verdict::warn, of_devices("nvml", "mig"), "gpu.mode"},
       {"same.nvlinks", "active NVLinks of the GPUs", Verdict::fail, of_devices("nvml", "nvlinks_active"), "gpu.nvlink"},
-      {"same.nvlink_domain", "NVLink domain of several nodes", Verdict::info, nvlink_domains, "gpu.nvlink_domain"},
-      {"same.gpu_lanes", "PCIe lanes of the GPUs' slots", Verdict::warn, of_devices("gpu", "max_width"), "pcie.width"},
       {"same.ports", "number of active RDMA ports", Verdict::fail, active_ports, "ib.state"},
       {"same.rate", "rates of active ports", Verdict::fail, of_ports("rate"), "ib.rate"},
       {"same.link_layer", "InfiniBand or Ethernet", Verdict::fail, of_ports("link_layer"), "ib.layer"},
       {"same.pkey", "partition key of the ports", Verdict::fail, of_ports("pkey")},
       {"same.firmware", "firmware of the adapters", Verdict::warn, of_devices("hca", "firmware")},
-      {"same.adapter", "kind of the adapters", Verdict::warn, of_devices("hca", "board")},
       {"same.mtu", "MTU of the adapters' interfaces", Verdict::warn, of_devices("hca", "mtu"), "ib.mtu"},
       {"same.cpu", "model of the CPUs", Verdict::warn, fact("cpu/model")},
-      {"same.cpus", "CPUs that are on", Verdict::warn, fact("cpu/online"), "cpu.offline"},
       {"same.memory", "memory", Verdict::warn, memory},
-      {"same.governor", "governor of the CPUs", Verdict::warn, fact("cpu/governor"), "cpu.governor"},
-      {"same.clock", "the kernel's clock", Verdict::warn, fact("clock/source"), "clock.source"},
       {"same.kernel", "version of the kernel", Verdict::warn, fact("os/kernel")},
-      {"same.release", "distribution", Verdict::info, fact("os/release")},
-      {"same.cmdline", "command line of the kernel", Verdict::info, command_line},
       {"same.nccl_conf", "/etc/nccl.conf", Verdict::fail, nccl_file},
       {"same.nccl", "NCCL that the linker finds", Verdict::warn, fact("library/libnccl.so.2"), "nccl.library"},
-      {"same.nccl_plugin", "NCCL's plugin for networks", Verdict::warn, fact("library/libnccl-net.so"),
-       "nccl.plugin_file"},
       {"same.ranks", "ranks on a node", Verdict::warn, ranks, "rank.gpus"}};
   return all;
 }
@@ -173,18 +143,6 @@ void compare(const Rule& rule, const std::vector<Node>& nodes, std::vector<Diffe
 }
 
 }  // namespace
-
-std::string comparable_command_line(const std::string& line) {
-  static constexpr std::array<std::string_view, 9> own{
-      "BOOT_IMAGE=", "root=", "initrd=", "ip=", "BOOTIF=", "hostname=", "resume=", "rd.", "ifname="};
-  std::vector<std::string> kept;
-  std::string_view rest = line;
-  for (std::string_view word = machine::take_word(rest); !word.empty(); word = machine::take_word(rest)) {
-    if (std::ranges::none_of(own, [&](std::string_view start) { return word.starts_with(start); }))
-      kept.emplace_back(word);
-  }
-  return join(kept, " ");
-}
 
 std::vector<Difference> differences(const std::vector<Node>& nodes) {
   std::vector<Difference> all;

@@ -20,10 +20,6 @@ struct Difference {
 /// several devices are compared as what there is, so that numbering does not matter.
 std::vector<Difference> differences(const std::vector<Node>& nodes);
 
-/// What of the command line of a kernel is the same on equal nodes: without the disk it starts from, addresses and
-/// names.
-std::string comparable_command_line(const std::string& line);
-
 /// What is compared between nodes, for docs/doctor.md: the name of the check, what it compares, its verdict.
 struct Comparison {
   std::string check, what;

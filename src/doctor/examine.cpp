@@ -4,9 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "doctor/clock_offset.h"
 #include "doctor/gather.h"
 #include "job/wire.h"
 #include "machine/nvml.h"
@@ -26,7 +24,6 @@ struct Question {
 
 struct Told {
   std::string host;
-  double unix_s = 0;                                                                     // when it was asked
   std::vector<std::pair<std::string, std::pair<std::int32_t, std::string>>> rank, node;  // name, access, text or reason
 };
 
@@ -37,7 +34,7 @@ void each_field(M& m, Each& each) {
 
 template <job::MessageOf<Told> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.host, m.unix_s, m.rank, m.node);
+  each(m.host, m.rank, m.node);
 }
 
 auto packed(const Facts& facts) {
@@ -85,33 +82,6 @@ void add_node_facts(job::Job& job, Question question, std::vector<Node>& nodes) 
   }
 }
 
-// Compares the nodes' clocks with rank 0's. What a gather takes bounds the error; of several the bounds' intersection
-// counts.
-void add_clock_offsets(job::Job& job, Question question, std::vector<Node>& nodes) {
-  constexpr int times = 5;
-  question.of_nodes.clear();
-  question.of_ranks = false;
-  std::vector<std::vector<Glance>> glances(nodes.size());
-  for (int i = 0; i < times; ++i) {
-    const double asked_s = system_clock().unix_s();
-    const std::vector<std::string> answers = job.ask(job::encode_fields(question));
-    const double answered_s = system_clock().unix_s();
-    for (std::size_t node = 0; node < nodes.size(); ++node) {
-      const std::string& bytes = answers[static_cast<std::size_t>(nodes[node].ranks.front().rank)];
-      if (!bytes.empty()) glances[node].push_back({asked_s, job::decode_fields<Told>(bytes).unix_s, answered_s});
-    }
-  }
-  for (std::size_t node = 0; node < nodes.size(); ++node) {
-    if (glances[node].empty()) continue;
-    if (const auto found = clock_offset(glances[node])) {
-      nodes[node].facts.set("clock/offset_s", fmt::format("{:.6f}", found->offset_s));
-      nodes[node].facts.set("clock/offset_uncertainty_s", fmt::format("{:.6f}", found->uncertainty_s));
-    } else {
-      nodes[node].facts.set_unreadable("clock/offset_s", "a clock was set meanwhile");
-    }
-  }
-}
-
 // What nobody could look at must not pass for healthy: a folder that is misspelt or empty, a container without /proc.
 void refuse_if_all_are_dark(const std::vector<Node>& nodes, const std::string& sysroot) {
   constexpr int could_not_run = 3;
@@ -130,10 +100,9 @@ machine::GpuReport ask_nvml() {
 }  // namespace
 
 std::string answer(int rank, const std::string& bytes) try {
-  const double unix_s = system_clock().unix_s();
   const auto question = job::decode_fields<Question>(bytes);
   const std::string root = root_of(question.sysroot, rank);
-  Told told{host_below(root), unix_s, {}, {}};
+  Told told{host_below(root), {}, {}};
   if (question.of_ranks) told.rank = packed(gather_rank(root));
   if (std::ranges::binary_search(question.of_nodes, rank)) {
     const bool asks = question.asks_nvml && root == "/";
@@ -156,7 +125,7 @@ std::vector<Node> examine(job::Job& job, const HowToExamine& how) {
   std::vector<Node> nodes;
   std::vector<std::pair<int, std::string>> names;  // of nodes: as MPI numbers them, and what they call themselves
   for (std::size_t rank = 0; rank < answers.size(); ++rank) {
-    Told told{places[rank].host, 0, {}, {}};
+    Told told{places[rank].host, {}, {}};
     const bool silent = answers[rank].empty();
     if (!silent) told = job::decode_fields<Told>(answers[rank]);
     const auto is_its_node = [&](const std::pair<int, std::string>& name) {
@@ -174,7 +143,6 @@ std::vector<Node> examine(job::Job& job, const HowToExamine& how) {
   }
   if (by_rank) add_node_facts(job, question, nodes);
   refuse_if_all_are_dark(nodes, how.sysroot);
-  if (how.sysroot == "/" && nodes.size() > 1) add_clock_offsets(job, question, nodes);
   return nodes;
 }
 

@@ -50,14 +50,6 @@ std::optional<double> Facts::number(const std::string& name) const {
   return machine::number(machine::take_word(rest));
 }
 
-std::optional<double> Facts::signed_number(const std::string& name) const {
-  std::string_view text = (*this)[name].text;
-  const bool below = text.starts_with('-');
-  if (below) text.remove_prefix(1);
-  const auto size = machine::number(machine::take_word(text));
-  return size && below ? -*size : size;
-}
-
 std::vector<std::string> Facts::under(const std::string& prefix) const {
   std::vector<std::string> names;
   const std::string start = prefix + "/";

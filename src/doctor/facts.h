@@ -38,8 +38,6 @@ class Facts {
   bool has(const std::string& name) const { return (*this)[name].ok(); }
   /// Of a value that begins with a number: 32 of "32.0 GT/s PCIe".
   std::optional<double> number(const std::string& name) const;
-  /// The same of one that may be below zero.
-  std::optional<double> signed_number(const std::string& name) const;
   /// What stands after "prefix/" up to the next '/', each once, sorted: the GPUs under "gpu".
   std::vector<std::string> under(const std::string& prefix) const;
   /// Whether anything stands under "prefix/".

@@ -56,9 +56,6 @@ void add_device(const Tree& tree, Facts& facts, const std::string& key, const st
   facts.set(key + "/numa", tree.line(folder + "/numa_node"));
   facts.set(key + "/cpus", tree.line(folder + "/local_cpulist"));
   facts.set(key + "/iommu", tree.line(folder + "/iommu_group/type"));
-  Reading group = tree.resolved(folder + "/iommu_group");  // …/iommu_groups/17
-  group.text = group.text.substr(group.text.rfind('/') + 1);
-  if (!group.ok() || machine::number(group.text)) facts.set(key + "/iommu_group", group);
   const Reading driver = tree.resolved(folder + "/driver");
   if (driver.ok()) facts.set(key + "/driver", driver.text.substr(driver.text.rfind('/') + 1));
 }
@@ -129,12 +126,7 @@ void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Re
   add_device(tree, facts, key, folder + "/device");
   facts.set(key + "/interrupt_cpus", interrupt_cpus(tree, folder + "/device"));
   const machine::Listing nets = tree.names(folder + "/device/net");
-  if (!nets.names.empty()) {
-    const std::string net = "sys/class/net/" + nets.names.front();
-    facts.set(key + "/interface", nets.names.front());
-    facts.set(key + "/mtu", tree.line(net + "/mtu"));
-    facts.set(key + "/carrier_changes", tree.line(net + "/carrier_changes"));
-  }
+  if (!nets.names.empty()) facts.set(key + "/mtu", tree.line("sys/class/net/" + nets.names.front() + "/mtu"));
   const machine::Listing ports = tree.names(folder + "/ports");
   if (ports.access == Access::unreadable) facts.set_unreadable(key + "/ports", ports.why);
   for (const std::string& port : ports.names) {
@@ -212,7 +204,6 @@ void gather_pci(const Tree& tree, Facts& facts) {
     if (!display || tree.line(folder + "/vendor").text != "0x10de" || devices.size() == most_devices) continue;
     const std::string key = "gpu/" + address;
     devices.push_back(key);
-    facts.set(key + "/class", kind);
     facts.set(key + "/device", tree.line(folder + "/device"));
     add_device(tree, facts, key, folder);
     if (const Reading resource = tree.bytes(folder + "/resource"); resource.ok()) {

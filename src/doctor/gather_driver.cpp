@@ -26,7 +26,6 @@ void add_daemons(const Tree& tree, Facts& facts) {
   if (!tree.line("proc/1/comm").ok())
     facts.set_unreadable("daemon", "/proc does not show the processes of others (hidepid)");
   const std::map<std::string, std::string> known{{"nv-fabricmanage", "daemon/fabric_manager"},
-                                                 {"nvidia-imex", "daemon/imex"},
                                                  {"nvidia-persiste", "daemon/persistence"}};
   for (const std::string& process : tree.names("proc").names) {
     if (!machine::number(process)) continue;
@@ -155,13 +154,6 @@ void gather_driver(const Tree& tree, Facts& facts) {
   add_kernel_options(tree, facts);
   add_daemons(tree, facts);
   add_fabric_manager(tree, facts);
-  const machine::Listing channels = tree.names("dev/nvidia-caps-imex-channels");
-  if (!channels.names.empty()) {
-    facts.set("imex/channel", channels.names.front());
-  } else if (const Reading devices = device_in(tree, "dev"); !devices.ok()) {
-    facts.set("imex/channel", devices);
-  }
-  if (!tree.names("sys/class/iommu").names.empty()) facts.set("iommu/active", "yes");
   add_nccl_file(tree, facts, "etc/nccl.conf");
   for (const std::string_view name : variables_with_files)
     add_named_file(tree, facts, facts.text(fmt::format("nccl_conf/{}", name)));
@@ -208,23 +200,18 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts) {
       if (value) facts.set(key + name, fmt::format("{}", *value));
     };
     facts.set(key + "name", gpu.name);
-    if (!gpu.vbios.empty()) facts.set(key + "vbios", gpu.vbios);
     add("persistence", gpu.persistence);
     add("mig", gpu.mig);
-    add("ecc", gpu.ecc);
     add("compute_mode", gpu.compute_mode);
     add("ecc_uncorrected", gpu.ecc_uncorrected);
-    add("rows_remapped", gpu.rows_remapped_uncorrected);
     add("row_remap_pending", gpu.row_remap_pending);
     add("row_remap_failed", gpu.row_remap_failed);
     add("power_limit_w", gpu.power_limit_w);
     add("default_power_limit_w", gpu.default_power_limit_w);
     add("temperature_c", gpu.temperature_c);
     add("bar1_bytes", gpu.bar1_bytes);
-    add("memory_bytes", gpu.memory_bytes);
     add("pcie_width", gpu.pcie_width);
     add("pcie_max_width", gpu.pcie_max_width);
-    add("pcie_replays", gpu.pcie_replays);
     add("throttle_reasons", gpu.throttle_reasons);
     add("processes", gpu.processes);
     add("fabric_state", gpu.fabric_state);

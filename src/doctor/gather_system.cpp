@@ -1,9 +1,5 @@
-#include <sys/timex.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -24,14 +20,6 @@ using machine::Tree;
 
 void add_line(const Tree& tree, Facts& facts, const std::string& name, const std::string& path) {
   facts.set(name, tree.line(path));
-}
-
-// The word in brackets of "always [madvise] never".
-Reading chosen(Reading reading) {
-  const std::size_t open = reading.text.find('['), close = reading.text.find(']');
-  if (reading.ok() && open < close && close != std::string::npos)
-    reading.text = reading.text.substr(open + 1, close - open - 1);
-  return reading;
 }
 
 // What all CPUs say, with how often: "performance 126, powersave 2".
@@ -75,15 +63,12 @@ void add_memory(const Tree& tree, Facts& facts) {
   const Reading info = tree.bytes("proc/meminfo");
   if (info.access == Access::unreadable) facts.set("memory/total_kb", info);
   for (const auto& [name, key] : {std::pair{"memory/total_kb", "MemTotal"},
-                                  {"memory/available_kb", "MemAvailable"},
                                   {"memory/swap_kb", "SwapTotal"},
                                   {"memory/swap_free_kb", "SwapFree"}}) {
     const std::string value = machine::value_of(info.text, key);
     std::string_view rest = value;
     if (const auto number = machine::number(machine::take_word(rest))) facts.set(name, fmt::format("{:.0f}", *number));
   }
-  facts.set("memory/huge_pages", chosen(tree.line("sys/kernel/mm/transparent_hugepage/enabled")));
-  add_line(tree, facts, "memory/zone_reclaim", "proc/sys/vm/zone_reclaim_mode");
   add_line(tree, facts, "memory/numa_balancing", "proc/sys/kernel/numa_balancing");
   add_line(tree, facts, "memory/numa_nodes", "sys/devices/system/node/online");
 }
@@ -174,28 +159,10 @@ void add_steal(const Tree& tree, Facts& facts) {
     facts.set("cpu/steal", fmt::format("{:.4f}", (after->stolen - before->stolen) / (after->all - before->all)));
 }
 
-// Whether the kernel believes that its clock follows another one. It needs no privilege to say so.
-void add_clock(Facts& facts) {
-  timex state{};
-  if (::adjtimex(&state) < 0) return facts.set_unreadable("clock/synchronised", std::strerror(errno));
-  facts.set("clock/synchronised", (state.status & STA_UNSYNC) == 0 ? "yes" : "no");
-}
-
 }  // namespace
 
 void gather_system(const Tree& tree, Facts& facts) {
   add_line(tree, facts, "os/kernel", "proc/sys/kernel/osrelease");
-  add_line(tree, facts, "os/cmdline", "proc/cmdline");
-  const Reading release = tree.bytes("etc/os-release");
-  std::string_view rest = release.text;
-  while (!rest.empty()) {
-    const std::string_view line = machine::take_line(rest);
-    if (line.starts_with("PRETTY_NAME=")) {
-      std::string name(line.substr(12));
-      std::erase(name, '"');
-      facts.set("os/release", name);
-    }
-  }
   add_processor(tree, facts);
   add_container(tree, facts);
   add_memory(tree, facts);
@@ -211,11 +178,7 @@ void gather_system(const Tree& tree, Facts& facts) {
   add_line(tree, facts, "cpu/boost", cpus + "cpufreq/boost");
   facts.set("cpu/boost_headroom", boost_headroom(tree, listed));
   add_line(tree, facts, "cpu/online", cpus + "online");
-  add_line(tree, facts, "cpu/present", cpus + "present");
-  add_line(tree, facts, "cpu/smt", cpus + "smt/active");
   add_line(tree, facts, "cpu/load", "proc/loadavg");
-  add_line(tree, facts, "clock/source", "sys/devices/system/clocksource/clocksource0/current_clocksource");
-  if (tree.is_own_machine()) add_clock(facts);
 }
 
 }  // namespace harness::doctor

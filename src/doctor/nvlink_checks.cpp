@@ -1,6 +1,5 @@
 // The links between GPUs: NVLink, its switches and the software that sets them up.
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
 
@@ -123,60 +122,6 @@ void fabric_manager_version(const Node& node, const Cluster&, Findings& out) {
            fmt::format("install nvidia-fabricmanager {} and start it again", driver.text));
 }
 
-void imex(const Node& node, const Cluster&, Findings& out) {
-  const auto gpus = gpus_of(node.facts);
-  const std::string model = gpus.empty() ? "" : gpu_model(node.facts, gpus.front());
-  if (!is_rack_scale(model)) return out.skip("no NVLink between nodes");
-  if (node.facts.has("imex/channel")) {
-    if (node.facts.has("daemon/imex")) return out.pass(node.facts.text("imex/channel"));
-    const machine::Reading& daemons = node.facts["daemon"];
-    if (!daemons.why.empty()) return out.unknown("whether nvidia-imex runs", daemons.why, "run doctor once as root");
-    if (is_container(node.facts))
-      return out.unknown("whether nvidia-imex runs", "it may run outside, where its process is not seen");
-    return out.warn("there is an IMEX channel, but no process nvidia-imex: NCCL uses the network within the rack",
-                    "`systemctl start nvidia-imex`, with the rack's nodes in /etc/nvidia-imex/nodes_config.cfg");
-  }
-  const machine::Reading& channel = node.facts["imex/channel"];
-  if (channel.access == machine::Access::unreadable) return out.unknown("the IMEX channels", channel.why);
-  out.warn("no IMEX channel: NCCL uses the network within the rack",
-           "create /dev/nvidia-caps-imex-channels/channel0 (NVreg_CreateImexChannel0=1) and start nvidia-imex");
-}
-
-// Of the driver "570.86.15".
-int major_of(const std::string& version) {
-  int major = 0;
-  std::from_chars(version.data(), version.data() + version.size(), major);
-  return major;
-}
-
-// Sums in the switches (NVLink SHARP, "NVLS") need switches of the third generation, and CUDA 12.1 in the driver, as
-// NCCL asks for it (src/transport/nvls.cc).
-void sums_in_switches(const Node& node, const Cluster&, Findings& out) {
-  const Facts& facts = node.facts;
-  const std::vector<std::string> gpus = gpus_of(facts);
-  const std::string model = gpus.empty() ? "" : gpu_model(facts, gpus.front());
-  const bool by_kind = is_rack_scale(model) || is_on_switched_board(model);
-  if (gpus.size() < 2 || !by_kind || is_one_of(model, {"A100"})) return out.skip("no NVLink switches that add");
-  constexpr int with_cuda_12_1 = 530;
-  const machine::Reading& version = facts["driver/version"];
-  const int major = major_of(version.text);
-  if (major == 0) {
-    return out.unknown("the version of NVIDIA's driver",
-                       version.why.empty() ? "no /proc/driver/nvidia/version" : version.why);
-  }
-  if (major < with_cuda_12_1) {
-    return out.warn(fmt::format("driver {} is too old for sums in the NVLink switches (NVLS)", version.text),
-                    fmt::format("install driver {} or newer", with_cuda_12_1));
-  }
-  bool told = false;
-  const auto mig = std::ranges::any_of(facts.under("nvml"), [&](const std::string& gpu) {
-    told = true;
-    return facts.text("nvml/" + gpu + "/mig") == "true";
-  });
-  if (mig) return out.warn("MIG is on, which leaves no sums in the NVLink switches (NVLS)", "`nvidia-smi -mig 0`");
-  out.pass(told ? "the board and the driver can; NCCL's log says whether it does" : "the board and the driver can");
-}
-
 void link_errors(const Node& node, const Cluster&, Findings& out) {
   if (no_nvml(node, out)) return;
   bool told = false;
@@ -221,11 +166,7 @@ std::vector<Check> nvlink_checks() {
        "/var/log/fabricmanager.log, /proc/driver/nvidia/version", docs::fabric, fabric_manager_version},
       {"gpu.nvlink_domain", "are the GPUs of a node in one NVLink domain of several nodes", "NVML", docs::imex,
        nvlink_domain},
-      {"gpu.sxid", "have the NVLink switches reported faults", "/dev/kmsg", docs::fabric, switch_faults},
-      {"gpu.nvls", "can the NVLink switches add, which NCCL uses for all-reduces", "/proc/driver/nvidia, NVML",
-       docs::nccl_env, sums_in_switches},
-      {"gpu.imex", "is there a channel for NVLink between nodes, and its daemon",
-       "/dev/nvidia-caps-imex-channels, /proc/*/comm", docs::imex, imex}};
+      {"gpu.sxid", "have the NVLink switches reported faults", "/dev/kmsg", docs::fabric, switch_faults}};
 }
 
 }  // namespace harness::doctor

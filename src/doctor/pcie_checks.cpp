@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -162,35 +161,6 @@ void iommu(const Node& node, const Cluster&, Findings& out) {
            "start the kernel with iommu=pt, or turn the IOMMU off in the BIOS");
 }
 
-// What only root may read of ACS, the kernel's groups tell all: devices below one switch that ACS keeps apart have
-// groups of their own.
-void groups(const Node& node, const Cluster&, Findings& out) {
-  const Facts& facts = node.facts;
-  if (is_virtual(facts) || is_arm(facts)) return out.skip("virtual machines and Grace need ACS as it is set");
-  if (const auto* hidden = unreadable(facts, end_points(facts), "/iommu_group"); hidden != nullptr)
-    return out.unknown("the groups of devices", hidden->why);
-  std::map<std::string, std::map<std::string, std::string>> below;  // by the switch: a device for each group
-  bool any = false;
-  for (const std::string& key : end_points(facts)) {
-    const std::vector<std::string> path = pci_path(facts, key);
-    const std::string group = facts.text(key + "/iommu_group");
-    any = any || !group.empty();
-    constexpr std::size_t of_a_switch = 4;  // root port, upstream port, downstream port, device
-    if (group.empty() || path.size() < of_a_switch) continue;
-    below[path[path.size() - 3]].emplace(group, key);
-  }
-  if (!any) return out.skip("the kernel has no groups of devices: the IOMMU is off");
-  const auto readable = [&](const std::string& bridge) { return facts.peek("bridge/" + bridge + "/acs").ok(); };
-  if (std::ranges::any_of(facts.under("bridge"), readable)) return out.skip("pcie.acs was read, which says more");
-  for (const auto& [upper, by_group] : below) {
-    if (by_group.size() < 2) continue;
-    out.warn(fmt::format("{} and {}, below the switch at {}, are in groups of their own, so ACS keeps them apart",
-                         people_call(by_group.begin()->second), people_call(by_group.rbegin()->second), upper),
-             "see pcie.acs as root; turn ACS off in the BIOS or with setpci");
-  }
-  if (out.empty()) out.pass("devices below a switch share their group");
-}
-
 void bar1(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   const std::vector<std::string> gpus = gpus_of(facts);
@@ -279,8 +249,6 @@ std::vector<Check> pcie_checks() {
           {"pcie.acs", "may devices below a switch talk directly", devices + "config (as root)", docs::nccl, acs},
           {"pcie.iommu", "do devices use real addresses; on Grace, translated ones", devices + "iommu_group/type",
            docs::nccl, iommu},
-          {"pcie.groups", "does the kernel keep devices below one switch apart", devices + "iommu_group", docs::iommu,
-           groups},
           {"gpu.bar1", "can others reach all of a GPU's memory", devices + "resource; NVML", docs::nccl, bar1},
           {"topo.numa", "is it known which processor a device is near", devices + "numa_node", docs::nccl, numa},
           {"topo.nearest", "does each GPU have an adapter below its switch", "the places of devices in /sys/devices",

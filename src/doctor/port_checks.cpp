@@ -279,13 +279,6 @@ void pcie_rate(const Node& node, const Cluster&, Findings& out) {
   out.conclude(any, "enough", "the links of the adapters are hidden, as in virtual machines");
 }
 
-void flow_control(const Node& node, const Cluster&, Findings& out) {
-  if (no_active_ports(node, out)) return;
-  const auto ports = active_ports(node.facts);
-  const bool roce = std::ranges::any_of(ports, [&](const Port& port) { return is_roce(node.facts, port); });
-  out.skip(roce ? "flow control is not in /sys: `mlnx_qos -i INTERFACE` shows it" : "no RoCE");
-}
-
 void flaps(const Node& node, const Cluster&, Findings& out) {
   if (no_ports(node, out)) return;
   if (const auto& log = node.facts["log"]; !log.ok()) {
@@ -334,7 +327,6 @@ std::vector<Check> port_checks() {
            docs::nccl_env, verbs},
           {"ib.pcie", "does the adapter's PCIe link carry what its ports carry",
            port + "rate, device/current_link_speed, current_link_width", docs::nccl_env, pcie_rate},
-          {"ib.flow_control", "is RoCE's flow control on", "not in /sys", docs::nccl_env, flow_control},
           {"ib.interrupts", "does a CPU near the adapter serve its interrupts",
            "/sys/class/infiniband/*/device/msi_irqs, /proc/irq/*/effective_affinity_list", docs::kernel, interrupts},
           {"ib.flaps", "did links go down", "/dev/kmsg", docs::nccl_env, flaps}};

@@ -27,8 +27,8 @@ bool concerns(const std::string& check, const SweepToJudge& sweep) {
 
 // The nodes as a sweep on their CPUs meets them: without GPUs, their driver and what only leads to GPUs.
 std::vector<Node> without_gpus(const std::vector<Node>& nodes) {
-  static constexpr std::array<std::string_view, 8> of_gpus{"gpu/",  "nvml", "driver/", "daemon",
-                                                           "imex/", "pci",  "log/xid", "log/sxid"};
+  static constexpr std::array<std::string_view, 7> of_gpus{"gpu/", "nvml",    "driver/", "daemon",
+                                                           "pci",  "log/xid", "log/sxid"};
   std::vector<Node> plain;
   for (const Node& node : nodes) {
     std::set<std::string> above_adapters;

@@ -1,7 +1,5 @@
 // The processors, the memory and the kernel of a node.
 #include <algorithm>
-#include <cmath>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -35,14 +33,6 @@ void governor(const Node& node, const Cluster&, Findings& out) {
   }
   judge_turbo(node.facts, out);
   if (out.empty()) out.pass(governor.text);
-}
-
-void offline(const Node& node, const Cluster&, Findings& out) {
-  const machine::Reading &online = node.facts["cpu/online"], &present = node.facts["cpu/present"];
-  if (out.nothing_in(online, "the list of CPUs", "/sys does not list the CPUs")) return;
-  if (out.nothing_in(present, "the list of CPUs", "/sys does not list the CPUs")) return;
-  if (online.text == present.text) return out.pass(online.text);
-  out.info(fmt::format("of the CPUs {}, only {} are on", present.text, online.text));
 }
 
 void load(const Node& node, const Cluster&, Findings& out) {
@@ -93,14 +83,6 @@ void numa_balancing(const Node& node, const Cluster&, Findings& out) {
            "sysctl kernel.numa_balancing=0");
 }
 
-void zone_reclaim(const Node& node, const Cluster&, Findings& out) {
-  const machine::Reading& reading = node.facts["memory/zone_reclaim"];
-  if (out.nothing_in(reading, "vm.zone_reclaim_mode", "this kernel has no zone_reclaim_mode")) return;
-  if (reading.text == "0") return out.pass("off");
-  out.info("vm.zone_reclaim_mode is " + reading.text + ": files are dropped from memory before a far NUMA node is used",
-           "sysctl vm.zone_reclaim_mode=0");
-}
-
 void quota(const Node& node, const Cluster&, Findings& out) {
   const machine::Reading& reading = node.facts["cpu/quota"];
   if (out.nothing_in(reading, "the control groups' CPU quota", "this kernel has no control groups")) return;
@@ -108,52 +90,6 @@ void quota(const Node& node, const Cluster&, Findings& out) {
   if (!cpus) return out.pass(reading.text);
   out.warn(fmt::format("a control group allows {:.1f} CPUs; beyond that every thread is stopped for a while", *cpus),
            "start the container without a CPU limit, or reserve whole CPUs");
-}
-
-void clock_source(const Node& node, const Cluster&, Findings& out) {
-  const machine::Reading& reading = node.facts["clock/source"];
-  if (out.nothing_in(reading, "the clock's source", "/sys does not tell the clock's source")) return;
-  static const std::set<std::string> slow{"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"};
-  if (!slow.contains(reading.text)) return out.pass(reading.text);
-  out.warn("the kernel's clock is " + reading.text + ": each look at it takes a microsecond or more",
-           "find in the kernel's log why it left tsc; boot with clocksource=tsc");
-}
-
-void huge_pages(const Node& node, const Cluster&, Findings& out) {
-  const machine::Reading& reading = node.facts["memory/huge_pages"];
-  if (out.nothing_in(reading, "transparent huge pages", "this kernel has no transparent huge pages")) return;
-  if (reading.text != "never") return out.pass(reading.text);
-  out.info("transparent huge pages are off: large buffers of the host take more entries of the processor's tables",
-           "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
-}
-
-// Nothing that is measured compares the clocks of nodes; who reads logs of several does.
-void synchronised(const Node& node, const Cluster&, Findings& out) {
-  const machine::Reading& reading = node.facts["clock/synchronised"];
-  if (out.nothing_in(reading, "whether the clock is synchronised", "only the running machine tells")) return;
-  if (reading.text == "yes") return out.pass("by the kernel's own estimate");
-  if (is_virtual(node.facts) || is_container(node.facts))
-    return out.skip("the kernel says no, but the host may keep the clock");
-  out.warn("nothing keeps this node's clock: times in its logs are not those of others", "start chronyd or ntpd");
-}
-
-// Reads the same logs beside each other, or asks when a node last did something, who needs it.
-void clocks_agree(const Node& node, const Cluster& cluster, Findings& out) {
-  const machine::Reading& reading = node.facts["clock/offset_s"];
-  if (out.nothing_in(reading, "the clock", "one node, or none that runs")) return;
-  const double offset_s = node.facts.signed_number("clock/offset_s").value_or(0) - cluster.clock_offset_s,
-               uncertainty_s = node.facts.number("clock/offset_uncertainty_s").value_or(0);
-  constexpr double much_s = 0.1;
-  const std::string numbers = fmt::format("{} (+- {})", show_seconds(std::abs(offset_s)), show_seconds(uncertainty_s));
-  if (std::abs(offset_s) - uncertainty_s > much_s) {
-    out.warn(fmt::format("its clock is {} {} the others': logs of several nodes do not fit together", numbers,
-                         offset_s > 0 ? "ahead of" : "behind"),
-             "let chronyd or ntpd of all nodes follow the same clock");
-  } else if (uncertainty_s > much_s) {
-    out.unknown("whether its clock agrees with the others'", "nodes answered too slowly: " + numbers);
-  } else {
-    out.pass("by " + numbers);
-  }
 }
 
 void unfinished(const Node& node, const Cluster&, Findings& out) {
@@ -180,23 +116,13 @@ std::vector<Check> system_checks() {
       {"cpu.governor", "are the CPUs allowed their full clock",
        "/sys/devices/system/cpu/*/cpufreq/scaling_governor, energy_performance_preference; no_turbo, boost, acpi_cppc",
        docs::cpufreq, governor},
-      {"cpu.offline", "are all CPUs on", "/sys/devices/system/cpu/online, present", docs::kernel, offline},
       {"cpu.load", "does something else use the CPUs", "/proc/loadavg", docs::kernel, load},
       {"cpu.steal", "do other guests of the host take CPU time", "/proc/stat, of a guest twice", docs::kernel, steal},
       {"cpu.quota", "may the job use the CPUs it sees", "/sys/fs/cgroup/**/cpu.max; version 1: cpu.cfs_quota_us",
        docs::cgroup, quota},
       {"mem.swap", "is memory swapped out", "/proc/meminfo", docs::kernel, swap},
       {"mem.numa_balancing", "does the kernel move pages while programs run", "/proc/sys/kernel/numa_balancing",
-       docs::sysctl_kernel, numa_balancing},
-      {"mem.zone_reclaim", "is memory of all NUMA nodes used alike", "/proc/sys/vm/zone_reclaim_mode", docs::sysctl_vm,
-       zone_reclaim},
-      {"mem.huge_pages", "may large buffers have large pages", "/sys/kernel/mm/transparent_hugepage/enabled",
-       docs::kernel, huge_pages},
-      {"clock.source", "is the kernel's clock quick to read",
-       "/sys/devices/system/clocksource/clocksource0/current_clocksource", docs::kernel, clock_source},
-      {"clock.offset", "do all nodes have the same time, within 0.1 s", "the time of each node, asked five times",
-       docs::adjtimex, clocks_agree},
-      {"clock.sync", "does something keep the clock right", "adjtimex()", docs::adjtimex, synchronised}};
+       docs::sysctl_kernel, numa_balancing}};
 }
 
 }  // namespace harness::doctor

@@ -41,7 +41,7 @@ TEST(Against, NothingHasChangedWhereOnlyTheMomentHas) {
   std::vector<Node> now = earlier().nodes;
   for (Node& node : now) {
     node.facts.set("cpu/load", "4.1 3 2 1/2 3");
-    node.facts.set("memory/available_kb", "7");
+    node.facts.set("memory/swap_free_kb", "7");
     node.facts.set("gpu/" + test::gpu_address(0) + "/speed", "2.5 GT/s PCIe");
     node.facts.set("hca/mlx5_0/aer_correctable", "0");
   }
@@ -60,7 +60,7 @@ TEST(Against, NamesFactsByNodeAndWhatIsWrongSince) {
   }
   now[1].facts.set("hca/mlx5_2/width", "8");
   now[2].facts.set("port/mlx5_4/1/counter/link_downed", "3");
-  now[2].facts.set_unreadable("clock/source", "permission denied");
+  now[2].facts.set_unreadable("cpu/governor", "permission denied");
   now[2].ranks[0].facts.set("env/NCCL_ALGO", "Ring");
   for (Rank& rank : now[0].ranks) rank.facts.set("limit/nofile", "1024");
   const Changes changes = changes_since(earlier(), seen(now));
@@ -69,7 +69,8 @@ TEST(Against, NamesFactsByNodeAndWhatIsWrongSince) {
       ElementsAre("new ib.pcie on n2", "new pcie.width on n2", "new rank.nofile on n1", "new env.debugging on n3",
                   "new env.ranks on n3", "driver/version: 570.86.15 -> 575.1 on n1,n2,n3",
                   "fabric_manager/version: 570.86.15 -> 575.1 on n1,n2,n3", "rank: limit/nofile: 1048576 -> 1024 on n1",
-                  "hca/mlx5_2/width: 16 -> 8 on n2", "clock/source: tsc -> cannot be read: permission denied on n3",
+                  "hca/mlx5_2/width: 16 -> 8 on n2",
+                  "cpu/governor: performance -> cannot be read: permission denied on n3",
                   "port/mlx5_4/1/counter/link_downed: 0 -> 3 on n3", "rank: env/NCCL_ALGO: (none) -> Ring on n3"));
 }
 

@@ -73,7 +73,6 @@ inline void roce(Node& node) {
   }
 }
 inline const NodeChange virtual_machine = both(set("os/virtual", "yes"), set("driver/relaxed_ordering", "1"));
-inline const NodeChange rack = set("driver/gpu/0000:13:00.0", "NVIDIA GB200");
 inline void half_on_each_numa_node(Node& node) {
   node.facts.set("numa/0/cpus", "0-3");
   node.facts.set("numa/1/cpus", "4-7");
@@ -89,7 +88,7 @@ inline const NodeChange some_variable = set_in_ranks("env/NCCL_IB_TIMEOUT", "22"
 
 inline const std::vector<Row>& rows() {
   static const std::vector<Row> all{
-      {"gpu.count", [](Node& node) { node.facts.set("gpu/0000:ff:00.0/class", "0x030200"); }, Verdict::fail,
+      {"gpu.count", [](Node& node) { node.facts.set("gpu/0000:ff:00.0/device", "0x2330"); }, Verdict::fail,
        hide("driver/gpus")},
       {"gpu.driver", set(first_gpu + "/driver", "nouveau"), Verdict::warn, hide(first_gpu + "/driver")},
       {"gpu.nvml", hide("nvml"), Verdict::unknown, hide("nvml")},
@@ -105,7 +104,6 @@ inline const std::vector<Row>& rows() {
       {"gpu.nvlink", set(first_nvml + "/nvlinks_active", "17"), Verdict::fail, hide("nvml"), Verdict::skip},
       {"gpu.nvlink_errors", set(first_nvml + "/nvlink_recoveries", "3"), Verdict::info, hide("nvml"), Verdict::skip},
       {"gpu.sxid", set("log/sxid_fatal/20034", "0000:05:00.0 (1 time)"), Verdict::warn, hide("log"), Verdict::skip},
-      {"gpu.nvls", set("driver/version", "525.60.13"), Verdict::warn, hide("driver/version")},
       {"gpu.fabric", set(first_nvml + "/fabric_state", "2"), Verdict::fail, hide("nvml"), Verdict::skip},
       {"gpu.fabric_manager", unset("daemon/fabric_manager"), Verdict::fail,
        both(unset("daemon/fabric_manager"), hide("daemon"))},
@@ -113,8 +111,6 @@ inline const std::vector<Row>& rows() {
        hide("fabric_manager/version")},
       {"gpu.nvlink_domain", set(first_nvml + "/fabric_clique", "1"), Verdict::fail, hide("nvml"), Verdict::skip,
        in_domain},
-      {"gpu.imex", unset("imex/channel"), Verdict::warn, both(unset("daemon/imex"), hide("daemon")), Verdict::unknown,
-       both(rack, both(set("imex/channel", "channel0"), set("daemon/imex", "yes")))},
       {"gdr.module", both(unset("driver/peermem"), set("driver/open", "no")), Verdict::fail,
        both(unset("driver/peermem"), hide("driver/open"))},
       {"gdr.dmabuf", set("driver/open", "no"), Verdict::info, hide("driver/open")},
@@ -134,25 +130,12 @@ inline const std::vector<Row>& rows() {
       {"ib.verbs", set("hca/mlx5_0/verbs", "no"), Verdict::fail, nothing, Verdict::pass},
       {"ib.pcie", set("hca/mlx5_0/width", "4"), Verdict::fail, nothing, Verdict::pass},
       {"ib.interrupts", set("hca/mlx5_0/interrupt_cpus", "4-7"), Verdict::info, hide("hca/mlx5_0/interrupt_cpus")},
-      {"ib.flow_control", nothing, Verdict::skip, nothing, Verdict::skip, roce},
       {"ib.flaps", set("log/link_down", "0000:14:00.0 (3 times)"), Verdict::warn, hide("log")},
       {"pcie.width", set("hca/mlx5_0/width", "8"), Verdict::fail, hide("hca/mlx5_0/width")},
       {"pcie.speed", set("hca/mlx5_0/speed", "16.0 GT/s PCIe"), Verdict::fail, hide("hca/mlx5_0/speed")},
       {"pcie.errors", set(first_gpu + "/aer_fatal", "1"), Verdict::fail, nothing, Verdict::pass},
       {"pcie.acs", set("bridge/0000:12:00.0/acs", "0x001d"), Verdict::warn, hide("bridge/0000:12:00.0/acs")},
       {"pcie.iommu", set(first_gpu + "/iommu", "DMA-FQ"), Verdict::warn, hide(first_gpu + "/iommu")},
-      {"pcie.groups", set("hca/mlx5_0/iommu_group", "18"), Verdict::warn,
-       [](Node& node) {
-         for (const char* device : {"gpu/0000:13:00.0", "hca/mlx5_0"})
-           node.facts.set_unreadable(std::string(device) + "/iommu_group", "permission denied");
-       },
-       Verdict::unknown,
-       [](Node& node) {  // not root
-         for (const std::string& bridge : node.facts.under("bridge"))
-           node.facts.set_unreadable("bridge/" + bridge + "/acs", "the kernel shows it to root only");
-         for (const char* device : {"gpu/0000:13:00.0", "hca/mlx5_0"})
-           node.facts.set(std::string(device) + "/iommu_group", "17");
-       }},
       {"gpu.bar1", set(first_nvml + "/bar1_bytes", "268435456"), Verdict::fail,
        both(unset(first_nvml + "/bar1_bytes"), unset(first_gpu + "/bar_bytes"))},
       {"topo.numa", set(first_gpu + "/numa", "-1"), Verdict::unknown, hide(first_gpu + "/numa")},
@@ -178,21 +161,12 @@ inline const std::vector<Row>& rows() {
        set_in_ranks("bound/memory_policy", "default")},
       {"node.answers", set("silent", "rank 3"), Verdict::fail, set("unfinished", "NVML"), Verdict::warn},
       {"cpu.governor", set("cpu/governor", "powersave"), Verdict::warn, hide("cpu/governor")},
-      {"cpu.offline", set("cpu/online", "0-6"), Verdict::info, hide("cpu/online")},
       {"cpu.load", set("cpu/load", "17.0 12.0 10.0 3/999 1"), Verdict::warn, hide("cpu/load")},
       {"cpu.quota", set("cpu/quota", "2.00"), Verdict::warn, hide("cpu/quota")},
       {"cpu.steal", set("cpu/steal", "0.12"), Verdict::warn, hide("cpu/steal_since_start")},
       {"mem.swap", both(set("memory/swap_kb", "9000000"), set("memory/swap_free_kb", "1000000")), Verdict::warn,
        hide("memory/total_kb")},
       {"mem.numa_balancing", set("memory/numa_balancing", "1"), Verdict::warn, hide("memory/numa_balancing")},
-      {"mem.zone_reclaim", set("memory/zone_reclaim", "1"), Verdict::info, hide("memory/zone_reclaim")},
-      {"mem.huge_pages", set("memory/huge_pages", "never"), Verdict::info, hide("memory/huge_pages"), Verdict::unknown,
-       set("memory/huge_pages", "madvise")},
-      {"clock.offset", set("clock/offset_s", "-3.2"), Verdict::warn, hide("clock/offset_s"), Verdict::unknown,
-       both(set("clock/offset_s", "0.0004"), set("clock/offset_uncertainty_s", "0.002"))},
-      {"clock.sync", set("clock/synchronised", "no"), Verdict::warn, hide("clock/synchronised"), Verdict::unknown,
-       set("clock/synchronised", "yes")},
-      {"clock.source", set("clock/source", "hpet"), Verdict::warn, hide("clock/source")},
       {"nccl.library", set("library/libnccl.so.2", "/usr/lib/libnccl.so.2.12.7"), Verdict::warn,
        both(unset("library/libnccl.so.2"), hide("library")), Verdict::unknown, unset("driver/peermem")},
       {"nccl.plugin_file", set_in_ranks("env/NCCL_NET_PLUGIN", "ofi"), Verdict::warn, hide("library")},

@@ -21,12 +21,11 @@ using namespace check_rows;
 // Checks of what is right to be absent, such as a file of settings, and of what is wrong to be, such as a daemon; and
 // those that look at many devices, of which a hypervisor hides some.
 const std::set<std::string>& absence_tells() {
-  static const std::set<std::string> all{"gpu.count",     "gpu.driver",       "gpu.fabric_manager", "gpu.imex",
-                                         "gdr.gdrcopy",   "ib.errors",        "ib.interrupts",      "pcie.width",
-                                         "pcie.speed",    "pcie.acs",         "pcie.iommu",         "nccl.plugin_file",
-                                         "nccl.sharp",    "mpi.devices",      "env.names",          "env.values",
-                                         "env.debugging", "env.combinations", "env.without_effect", "env.devices",
-                                         "env.file"};
+  static const std::set<std::string> all{
+      "gpu.count",        "gpu.driver",       "gpu.fabric_manager", "gdr.gdrcopy", "ib.errors",
+      "ib.interrupts",    "pcie.width",       "pcie.speed",         "pcie.acs",    "pcie.iommu",
+      "nccl.plugin_file", "nccl.sharp",       "mpi.devices",        "env.names",   "env.values",
+      "env.debugging",    "env.combinations", "env.without_effect", "env.devices", "env.file"};
   return all;
 }
 
@@ -51,7 +50,6 @@ TEST(Checks, EachPassesOnAHealthyNode) {
   for (const Row& row : rows()) {
     const auto findings = found_after(row, nothing);
     ASSERT_FALSE(findings.empty()) << row.check;
-    if (row.check == "ib.flow_control") continue;  // nothing in /sys tells it
     EXPECT_EQ(worst(findings), Verdict::pass) << row.check << ": " << findings.front().evidence;
   }
 }
@@ -112,7 +110,6 @@ TEST(Checks, EachNamesTheIllNodeOfSeveral) {
       for (Rank& rank : nodes[i].ranks) rank.rank += static_cast<int>(i * nodes[i].ranks.size());
     }
     row.bad(nodes[1]);
-    if (row.verdict > Verdict::info) continue;  // nothing in /sys tells it
     std::vector<std::string> accused;
     for (const Line& line : diagnose(nodes).lines) {
       if (line.check == row.check && line.finding.verdict == row.verdict)
@@ -147,7 +144,7 @@ TEST(Checks, HidingAFactNeitherAccusesNorAcquits) {
   for (const auto& [name, reading] : test::healthy_node().facts) {
     if (!is_made(name)) kinds[kind_of(name)].push_back(name);
   }
-  EXPECT_GT(kinds.size(), 60u);
+  EXPECT_GT(kinds.size(), 50u);
   for (const Row& row : rows()) {
     std::vector<Node> healthy{test::healthy_node()}, ill;
     row.prepare(healthy[0]);
@@ -175,7 +172,7 @@ TEST(Checks, HidingAFactNeitherAccusesNorAcquits) {
                                                 name_of(finding.verdict), finding.evidence);
           if (nodes == &ill) {
             EXPECT_NE(finding.verdict, Verdict::pass) << where;
-          } else if (row.check != "ib.flow_control") {
+          } else {
             EXPECT_GE(finding.verdict, Verdict::unknown) << where;
           }
         }

@@ -98,11 +98,6 @@ TEST(Gather, ARankTellsWhatItIsBoundTo) {
   EXPECT_NE(facts["bound/memory_policy"].access, machine::Access::absent);
 }
 
-TEST(Gather, TheRunningMachineTellsOfItsClock) {
-  EXPECT_NE(gather_node("/", {}, 60)["clock/synchronised"].access, machine::Access::absent);
-  EXPECT_EQ(test::NodeTree("node").facts()["clock/synchronised"].access, machine::Access::absent);
-}
-
 TEST(Gather, OptionsOfTheKernelAreThoseOfItsVersion) {
   test::NodeTree tree("node");
   EXPECT_EQ(tree.facts()["kernel/dmabuf"].access, machine::Access::absent);
@@ -174,7 +169,7 @@ TEST(Gather, WithoutDevNothingIsSaidOfDevices) {
   EXPECT_EQ(tree.facts().text("driver/gdrcopy"), "no device");
   tree.remove("dev");
   const Facts facts = tree.facts();
-  for (const char* name : {"hca/mlx5_0/verbs", "driver/gdrcopy", "imex/channel", "log"})
+  for (const char* name : {"hca/mlx5_0/verbs", "driver/gdrcopy", "log"})
     EXPECT_EQ(facts[name].access, machine::Access::unreadable) << name;
   EXPECT_FALSE(gather_rank(tree.path()).has("gpu/" + test::gpu_address(0)));
   const Diagnosis diagnosis = diagnose({tree.node(8)});

@@ -35,7 +35,6 @@ class NodeTree {
   explicit NodeTree(const std::string& host) : host_(host) {
     write("proc/sys/kernel/hostname", host);
     write("proc/sys/kernel/osrelease", "6.8.0-45-generic");
-    write("proc/cmdline", "BOOT_IMAGE=/vmlinuz root=UUID=" + host + " ro iommu=pt");
     write("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Some CPU\nflags\t\t: fpu sse2\n");
     write("proc/meminfo", "MemTotal: 2113000000 kB\nMemAvailable: 2000000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
     write("proc/stat", "cpu  1000 0 500 90000 10 0 5 0 0 0\ncpu0 1000 0 500 90000 10 0 5 0 0 0");
@@ -46,22 +45,18 @@ class NodeTree {
     write("proc/self/status",
           "Name:\tharness\nCapEff:\t0000000000000000\nCpus_allowed_list:\t0-7\nMems_allowed_list:\t0-1\n");
     write("proc/sys/kernel/numa_balancing", "0");
-    write("proc/sys/vm/zone_reclaim_mode", "0");
-    write("etc/os-release", "PRETTY_NAME=\"Ubuntu 24.04 LTS\"\n");
     write("dev/kmsg", "6,1,1,-;Linux version 6.8.0\n");
     const std::string cpus = "sys/devices/system/cpu/";
     for (int cpu = 0; cpu < 8; ++cpu) {
       write(fmt::format("{}cpu{}/cpufreq/scaling_governor", cpus, cpu), "performance");
     }
     write(cpus + "online", "0-7");
-    write(cpus + "present", "0-7");
     write("sys/devices/system/node/online", "0-1");
     for (int numa = 0; numa < 2; ++numa) {
       const std::string folder = fmt::format("sys/devices/system/node/node{}/", numa);
       write(folder + "cpulist", numa == 0 ? "0-7" : "");  // the second is memory alone
       write(folder + "numastat", "numa_hit 1000\nnuma_miss 0\nlocal_node 990\nother_node 10");
     }
-    write("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc");
     write("sys/class/net/eth0/operstate", "up");
     write("sys/class/net/lo/operstate", "unknown");
     std::filesystem::create_directories(root_ / "sys/bus/pci/devices");

@@ -230,15 +230,8 @@ TEST(Nodes, ATrayOfAnNvl72) {
     gpus.gpus.push_back(health);
   }
   tree.add_driver();
-  tree.write("dev/nvidia-caps-imex-channels/channel0", "");
-  tree.add_daemon(907, "nvidia-imex");
-  const Lines acs{
-      "info pcie.acs: ACS is on at 4 ports of PCIe switches (0011:01:00.0, 0012:01:00.0, 2 more), as virtual machines "
-      "and Grace need it"};
-  EXPECT_EQ(told(tree, 4, gpus), acs);
-  tree.remove("dev/nvidia-caps-imex-channels");
-  EXPECT_EQ(told(tree, 4, gpus),
-            (Lines{"warn gpu.imex: no IMEX channel: NCCL uses the network within the rack", acs[0]}));
+  EXPECT_EQ(told(tree, 4, gpus), Lines{"info pcie.acs: ACS is on at 4 ports of PCIe switches (0011:01:00.0, "
+                                       "0012:01:00.0, 2 more), as virtual machines and Grace need it"});
 }
 
 TEST(Nodes, ARoceCluster) {
@@ -320,33 +313,6 @@ TEST(Nodes, GpusWhoseCpusTheJobMayNotUse) {
   EXPECT_EQ(test::worth_reading(diagnose({node})),
             Lines{"info rank.near_gpu: ranks bound to CPUs that are not near their GPU: 6 (GPU 0000:43:00.0), 7 (GPU "
                   "0000:45:00.0); sweeps bind their workers themselves, other programs would be slow"});
-}
-
-// Without root ACS cannot be read, but the kernel's groups show it.
-TEST(Nodes, AcsThatTheGroupsTell) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
-  for (int root = 1; root <= 4; ++root) {
-    for (int port = 0; port < 4; ++port) {
-      for (std::string bridge = test::switch_port(root, port); bridge.find('/') != std::string::npos;
-           bridge.erase(bridge.rfind('/')))
-        tree.write_bytes("sys/devices/" + bridge + "/config", test::configuration_space(0, false));
-    }
-  }
-  for (int i = 0; i < 8; ++i) {
-    for (const auto& [place, group] :
-         {std::pair{test::gpu_place(i), i / 2}, {test::hca_place(i), i == 3 ? 9 : i / 2}}) {
-      tree.remove("sys/devices/" + place + "/iommu_group");
-      tree.write(fmt::format("sys/kernel/iommu_groups/{}/type", group), "identity");
-      tree.link("sys/devices/" + place + "/iommu_group", fmt::format("/sys/kernel/iommu_groups/{}", group));
-    }
-  }
-  const auto lines = told(tree);
-  EXPECT_NE(std::ranges::find(lines,
-                              "warn pcie.groups: GPU 0000:23:00.0 and adapter mlx5_3, below the switch at "
-                              "0000:21:00.0, are in groups of their own, so ACS keeps them apart"),
-            lines.end())
-      << fmt::format("{}", fmt::join(lines, "\n"));
 }
 
 TEST(Nodes, AnOldNcclOnARoceCluster) {

@@ -22,8 +22,6 @@ const std::vector<Node>& faulty_nodes() {
       test::add_dgx(tree, host == "dgx01" ? "InfiniBand" : "Ethernet");
       tree.write("sys/class/infiniband/mlx5_5/ports/1/rate", "200 Gb/sec (4X HDR)");
       tree.write("etc/nccl.conf", "NCCL_SOCKET_IFNAME=enx00e04c680001\nNCCL_BUFFSIZE=8388608");
-      tree.write("proc/cmdline",
-                 "root=UUID=0b0b3c1e-7d0a-4c27-9d0c-1a2b3c4d5e6f ip=10.1.2.3::10.1.2.254:255.0.0.0:" + host);
       tree.write("dev/kmsg", "3,99,5,-;NVRM: Xid (PCI:0000:35:00): 79, pid=1, GPU has fallen off the bus.");
       tree.write("sys/class/net/enx00e04c680001/operstate", "up");
       tree.make_unreadable("sys/class/infiniband/mlx5_3/ports/1/lid");

@@ -26,15 +26,6 @@ TEST(Checks, HostBindingIsSaidWithWhatIsBoundNow) {
   EXPECT_EQ(worst(found("rank.host_binding", node)), Verdict::unknown);
 }
 
-TEST(Checks, WithAChannelTheDaemonOfImexMustRun) {
-  Node node = test::healthy_node();
-  rack(node);
-  node.facts.set("imex/channel", "channel0");
-  EXPECT_EQ(worst(found("gpu.imex", node)), Verdict::warn);
-  node.facts.set("os/container", "yes");
-  EXPECT_EQ(worst(found("gpu.imex", node)), Verdict::unknown);
-}
-
 TEST(Checks, AFabricManagerOutsideOfTheContainerIsNotMissed) {
   Node node = test::healthy_node();
   both(unset("daemon/fabric_manager"), set("os/container", "yes"))(node);
