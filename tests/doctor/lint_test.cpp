@@ -137,7 +137,7 @@ TEST(Lint, RanksThatDifferAreNamed) {
 
 TEST(Explain, SaysHowASweepSetsAVariable) {
   const std::string text = explain("NCCL_ALGO");
-  EXPECT_NE(text.find("by NCCL"), std::string::npos) << text;
+  EXPECT_EQ(text.find("NCCL_ALGO: read by NCCL, "), 0u) << text;
   EXPECT_NE(text.find("nccl_algo: default, Ring, Tree"), std::string::npos) << text;
   EXPECT_NE(explain("NCCL_IB_GID_INDEX").find("env: {NCCL_IB_GID_INDEX: VALUE}"), std::string::npos);
   EXPECT_NE(explain("NCCL_IB_GID_INDEX").find("a plain whole number"), std::string::npos);
@@ -152,12 +152,14 @@ TEST(Explain, SaysWhatIsMeantByNamesThatAreNone) {
   EXPECT_NE(foo.find("no name that it knows is near"), std::string::npos) << foo;
   EXPECT_NE(foo.find("https://docs.nvidia.com/"), std::string::npos) << foo;
   EXPECT_THROW(explain("PATH"), Error);
+  for (const char* name : {"NCCL_ALGO", "NCCL_IB_GID_INDEX", "NCCL_SHARP_ENABLE", "NCCL_FOO", "TORCH_NCCL_TRACE"})
+    EXPECT_EQ(explain(name).find('\n'), explain(name).size() - 1) << name;
 }
 
 // What NCCL's plug-ins read is not unknown, and not NCCL's either.
 TEST(Explain, SaysWhoseVariablesOfPlugInsAre) {
-  EXPECT_NE(explain("OFI_NCCL_PROTOCOL").find("not by NCCL, but by the plug-in aws-ofi-nccl"), std::string::npos);
-  EXPECT_NE(explain("TORCH_NCCL_ASYNC_ERROR_HANDLING").find("not by NCCL, but by PyTorch"), std::string::npos);
+  EXPECT_NE(explain("OFI_NCCL_PROTOCOL").find("not read by NCCL, but by the plug-in aws-ofi-nccl"), std::string::npos);
+  EXPECT_NE(explain("TORCH_NCCL_ASYNC_ERROR_HANDLING").find("not read by NCCL, but by PyTorch"), std::string::npos);
   EXPECT_NE(explain("FI_PROVIDER").find("libfabric"), std::string::npos);
   EXPECT_NE(explain("SHARP_COLL_LOG_LEVEL").find("NCCL_COLLNET_ENABLE=1"), std::string::npos);
   EXPECT_NE(explain("UCX_NET_DEVICES").find("for NCCL's adapters set NCCL_IB_HCA"), std::string::npos);
