@@ -1,12 +1,11 @@
-#include "cli/doctor_report.h"
-
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
-#include "cli/doctor_files.h"
+#include "cli/doctor.h"
 
 namespace harness::cli {
 namespace {
@@ -58,11 +57,62 @@ std::vector<std::string> checks_with(const doctor::Diagnosis& diagnosis, doctor:
   return names;
 }
 
+std::string nodes_text(const std::vector<std::string>& nodes) {
+  constexpr std::size_t shown = 3;
+  return join_first(nodes, shown);
+}
+
+// What changed since the file `path` was written: new findings, then facts, node by node.
+report::Section since_section(const doctor::Changes& changes, const std::string& path) {
+  constexpr std::size_t most_rows = 200;
+  report::Section section{"since", fmt::format("What has changed since {} ({})", changes.since, path), {}};
+  report::List list;
+  for (const doctor::Line& line : changes.new_findings) {
+    list.items.push_back(fmt::format("new: {} {} on {}: {}", name_of(line.finding.verdict), line.check,
+                                     nodes_text(line.nodes), line.finding.evidence));
+  }
+  if (!changes.gone.empty()) list.items.push_back("no longer here: " + nodes_text(changes.gone));
+  if (!changes.added.empty()) list.items.push_back("not there before: " + nodes_text(changes.added));
+  if (list.items.empty() && changes.facts.empty())
+    list.items.emplace_back("nothing, of what does not change at every look");
+  section.add(std::move(list));
+  report::Table table{{{"node", true}, {"fact", true}, {"was", true}, {"is", true}}, {}};
+  for (const doctor::Change& change : changes.facts) {
+    if (table.rows.size() == most_rows) break;
+    table.rows.push_back({nodes_text(change.nodes), change.what, change.was, change.now});
+  }
+  if (table.rows.empty()) return section;
+  section.add(report::Numbers{"", std::move(table)});
+  if (changes.facts.size() > most_rows)
+    section.add(report::Paragraph{fmt::format("{} more: --format json has them.", changes.facts.size() - most_rows)});
+  return section;
+}
+
+nlohmann::ordered_json since_json(const doctor::Changes& changes) {
+  using Json = nlohmann::ordered_json;
+  Json facts = Json::array(), findings = Json::array();
+  for (const doctor::Change& change : changes.facts)
+    facts.push_back({{"fact", change.what}, {"was", change.was}, {"is", change.now}, {"nodes", change.nodes}});
+  for (const doctor::Line& line : changes.new_findings) {
+    findings.push_back({{"check", line.check},
+                        {"verdict", name_of(line.finding.verdict)},
+                        {"evidence", line.finding.evidence},
+                        {"nodes", line.nodes}});
+  }
+  return {{"created", changes.since},
+          {"gone", changes.gone},
+          {"added", changes.added},
+          {"new_findings", std::move(findings)},
+          {"facts", std::move(facts)}};
+}
+
 }  // namespace
 
-report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all) {
+report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
+                                 const std::optional<doctor::Changes>& changes, const std::string& since) {
   report::Document document;
   document.headline = headline_of(diagnosis);
+  if (changes) document.sections.push_back(since_section(*changes, since));
   report::Section found{"findings", "", {}};
   report::Table table{{{"verdict", true}, {"check", true}, {"node", true}, {"what was found", true}}, {}};
   report::List remedies;

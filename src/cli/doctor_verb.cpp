@@ -6,9 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/identity.h"
-#include "cli/doctor_bound.h"
-#include "cli/doctor_files.h"
-#include "cli/doctor_report.h"
+#include "cli/doctor.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "doctor/diagnosis.h"
@@ -16,6 +14,7 @@
 #include "doctor/explain.h"
 #include "doctor/load_stage.h"
 #include "doctor/nccl_stage.h"
+#include "store/result_file.h"
 
 namespace harness::cli {
 namespace {
@@ -34,6 +33,13 @@ std::vector<Stage> stages_of(const DoctorOptions& options) {
         options.stages, quote(options.sysroot));
   }
   return stages;
+}
+
+// What doctor saw at the start of a sweep, as its result file records it.
+doctor::RecordedFacts read_doctors_record(const std::string& path) {
+  const std::string text = store::read_result(path, {.rank_seconds = false, .timeline = false}).doctor.facts;
+  if (text.empty()) fail("{} holds no facts of doctor's: it is a prediction, or of too many nodes", path);
+  return doctor::read_facts(text, path);
 }
 
 // Why this program has no workers on a backend; "": it has.
@@ -75,20 +81,16 @@ int print(const doctor::Diagnosis& diagnosis, const doctor::RecordedFacts& seen,
   if (options.format == "json") {
     out << doctor_json(diagnosis, changes);
   } else {
-    report::Document document = doctor_document(diagnosis, options.all);
-    if (changes) document.sections.insert(document.sections.begin(), since_section(*changes, options.against[0]));
+    const std::string since = changes ? options.against[0] : "";
+    const report::Document document = doctor_document(diagnosis, options.all, changes, since);
     out << (options.format == "md" ? report::write_markdown(document) : view(document, under_a_launcher, out).text);
   }
   return doctor::exit_code(diagnosis, options.strict);
 }
 
-int bound(const std::vector<doctor::Node>& nodes, const DoctorOptions& options, std::ostream& out) {
-  return doctor_allreduce(doctor::fabric_of(nodes, options.ranks), options, out);
-}
-
 // Before nodes are asked or judged: what is wrong with a file or a size.
 void check(const DoctorOptions& options) {
-  if (!options.allreduce.empty()) check_allreduce(options);
+  if (!options.allreduce.empty()) static_cast<void>(all_reduce_of(options));
   if (!options.against.empty()) static_cast<void>(read_doctors_record(options.against[0]));
 }
 
@@ -98,7 +100,8 @@ int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out) {
   check(options);
   const std::vector<Stage> stages = stages_of(options);
   const doctor::RecordedFacts seen{utc_text(), tool_version(), doctor::examine(job, {options.sysroot})};
-  if (!options.allreduce.empty()) return bound(seen.nodes, options, out);
+  if (!options.allreduce.empty())
+    return print_all_reduce(all_reduce_of(options), machines_of(seen.nodes), options.format, out);
   return print(diagnosis_of(job, seen.nodes, stages), seen, options, out);
 }
 
@@ -113,7 +116,7 @@ int doctor_alone(const DoctorOptions& options, std::ostream& out) {
     const doctor::RecordedFacts seen = read_doctors_record(options.against[1]);
     return print(doctor::diagnose(seen.nodes), seen, options, out);
   }
-  return doctor_allreduce(doctor::fabric_of(config::hardware_named(options.hardware), options.ranks), options, out);
+  return print_all_reduce(all_reduce_of(options), machines_of(options.hardware), options.format, out);
 }
 
 }  // namespace harness::cli

@@ -27,7 +27,7 @@ TEST(DoctorAsAUser, ChecksWhatIsThere) {
 TEST(DoctorAsAUser, SaysFirstThatASizeHasNoUnit) {
   const auto o = test::run(test::harness_job(1, "doctor --allreduce 14"));
   EXPECT_EQ(o.exit_code, 3);
-  EXPECT_THAT(o.err, ::testing::StartsWith("harness: --allreduce: found '14', which has no unit"));
+  EXPECT_THAT(o.err, ::testing::StartsWith("harness: --allreduce: found '14'; expected a number above 0"));
 }
 
 // Without a GPU, the CPUs are loaded.
