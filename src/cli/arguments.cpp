@@ -304,8 +304,10 @@ void Parser::add_doctor(DoctorOptions& o) {
       ->needs(allreduce);
   doctor->add_option("--sysroot", o.sysroot,
                      "look below this folder instead of /; {rank} in it is replaced by each rank's number");
-  for (const char* of_nodes : {"--against", "--stages", "--allreduce"})
-    doctor->get_option("--explain")->excludes(doctor->get_option(of_nodes));
+  doctor->add_flag("--list", o.list, "every check: what it asks, where it reads, how bad it may be, where to read on");
+  for (const char* of_nodes : {"--against", "--stages", "--allreduce"}) {
+    for (const char* alone : {"--explain", "--list"}) doctor->get_option(alone)->excludes(doctor->get_option(of_nodes));
+  }
 }
 
 void Parser::add_calibrate(CalibrateOptions& o) {

@@ -62,7 +62,7 @@ bool is_for_a_job(const std::vector<std::string>& arguments) {
   if (!parse(parser, arguments, unheard, unheard, code)) return false;
   const DoctorOptions& d = a.doctor;
   const bool looks_at_nodes =
-      parser.doctor->parsed() && d.explain.empty() && d.against.size() < 2 && d.hardware.empty();
+      parser.doctor->parsed() && d.explain.empty() && !d.list && d.against.size() < 2 && d.hardware.empty();
   return parser.sweep->parsed() || parser.calibrate->parsed() || looks_at_nodes;
 }
 

@@ -7,20 +7,23 @@
 
 #include "cli/verbs.h"
 #include "config/experiment.h"
-#include "doctor/against.h"
+#include "doctor/recorded_facts.h"
 #include "report/document.h"
 
 namespace harness::cli {
 
-/// What `harness doctor` prints: in one sentence how things stand, what has changed since the result file `since` was
+/// The output of `harness doctor`: in one sentence how things stand, what has changed since the result file `since` was
 /// written, a line for each distinct finding, worst first, and what to do. `all`: also what passed and what does not
 /// apply.
 report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
                                  const std::optional<doctor::Changes>& changes = {}, const std::string& since = "");
-/// The same as one JSON object (docs/json.md).
+/// The findings as one JSON object (docs/json.md).
 std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<doctor::Changes>& changes = {});
 
-/// What `doctor --allreduce` asks. within_s 0: not asked; ranks 0: as many as there are.
+/// `doctor --list`: the table of all checks as text, md or json for `out`. docs/doctor.md has the Markdown.
+std::string doctor_list(const std::string& format, const std::ostream& out);
+
+/// The question of `doctor --allreduce`. within_s 0: not asked; ranks 0: as many as there are.
 struct AllReduce {
   double bytes = 0, within_s = 0;
   int ranks = 0;

@@ -28,7 +28,7 @@ double above_zero(const char* option, const std::string& text, Parse parse, cons
   return value;
 }
 
-// What the active ports of the fastest kind carry together, in bytes/s: slower ones are for storage.
+// The rate of the active ports of the fastest kind together, in bytes/s: slower ones are for storage.
 double network_of(const doctor::Node& node) {
   std::map<double, double> sums;  // by rate
   for (const doctor::Port& port : active_ports(node.facts)) {

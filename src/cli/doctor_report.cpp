@@ -6,6 +6,7 @@
 #include "base/identity.h"
 #include "base/text.h"
 #include "cli/doctor.h"
+#include "cli/view.h"
 
 namespace harness::cli {
 namespace {
@@ -62,7 +63,7 @@ std::string nodes_text(const std::vector<std::string>& nodes) {
   return join_first(nodes, shown);
 }
 
-// What changed since the file `path` was written: new findings, then facts, node by node.
+// The changes since the file `path` was written: new findings, then facts, node by node.
 report::Section since_section(const doctor::Changes& changes, const std::string& path) {
   constexpr std::size_t most_rows = 200;
   report::Section section{"since", fmt::format("What has changed since {} ({})", changes.since, path), {}};
@@ -145,6 +146,29 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
   return document;
 }
 
+std::string doctor_list(const std::string& format, const std::ostream& out) {
+  if (format == "json") {
+    nlohmann::ordered_json checks = nlohmann::ordered_json::array();
+    for (const doctor::About& about : doctor::all_checks()) {
+      checks.push_back({{"check", about.id},
+                        {"question", about.question},
+                        {"reads", about.reads},
+                        {"at_worst", name_of(about.at_worst)},
+                        {"docs", about.docs}});
+    }
+    return checks.dump(2) + "\n";
+  }
+  report::Table table{{{"check", true}, {"question", true}, {"read from", true}, {"at worst", true}, {"more", true}},
+                      {}};
+  for (const doctor::About& about : doctor::all_checks())
+    table.rows.push_back({about.id, about.question, about.reads, std::string(name_of(about.at_worst)), about.docs});
+  report::Section section{"checks", "", {}};
+  section.add(report::Numbers{"", std::move(table)});
+  report::Document document;
+  document.sections.push_back(std::move(section));
+  return format == "md" ? report::write_markdown(document) : view(std::move(document), under_a_launcher, out).text;
+}
+
 std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<doctor::Changes>& changes) {
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
   for (const doctor::Line& line : diagnosis.lines) {
@@ -165,7 +189,7 @@ std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<
                                {"warnings", diagnosis.count(doctor::Verdict::warn)},
                                {"findings", std::move(findings)}};
   if (changes) whole["since"] = since_json(*changes);
-  // What a file of a node holds may be no UTF-8.
+  // A file of a node may hold bytes that are not UTF-8.
   return whole.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -11,7 +11,6 @@
 #include "cli/view.h"
 #include "doctor/diagnosis.h"
 #include "doctor/examine.h"
-#include "doctor/explain.h"
 #include "doctor/load_stage.h"
 #include "doctor/nccl_stage.h"
 #include "store/result_file.h"
@@ -35,7 +34,7 @@ std::vector<Stage> stages_of(const DoctorOptions& options) {
   return stages;
 }
 
-// What doctor saw at the start of a sweep, as its result file records it.
+// Reads the facts that a result file recorded at the start of its sweep.
 doctor::RecordedFacts read_doctors_record(const std::string& path) {
   const std::string text = store::read_result(path, {.rank_seconds = false, .timeline = false}).doctor.facts;
   if (text.empty()) fail("{} holds no facts of doctor's: it is a prediction, or of too many nodes", path);
@@ -108,6 +107,10 @@ int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out) {
 int doctor_alone(const DoctorOptions& options, std::ostream& out) {
   if (!options.explain.empty()) {
     out << doctor::explain(options.explain);
+    return 0;
+  }
+  if (options.list) {
+    out << doctor_list(options.format, out);
     return 0;
   }
   if (options.against.size() == 2) {

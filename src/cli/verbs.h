@@ -116,6 +116,7 @@ struct DoctorOptions {
   std::string format = "text";            // text, md or json
   std::string stages = {};                // "static,nccl,load"; "": all that are possible
   std::string explain = {};               // a variable of NCCL to explain instead; "": none
+  bool list = false;                      // the table of checks instead
   bool strict = false;                    // a warning is exit code 1
   bool all = false;                       // also what passed and what was left out
   std::vector<std::string> against = {};  // result file of an earlier sweep, and of a later one instead of these nodes
@@ -138,7 +139,7 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
 /// 0: nothing is wrong; 1: warnings, if strict; 2: a failure, or impossible; 3: nothing could be read of a
 /// node. Errors end with 3.
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
-/// What needs no look at nodes, and so no job: --explain, --hardware, two files of --against.
+/// What needs no look at nodes, and so no job: --explain, --list, --hardware, two files of --against.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
 /// Measures what predictions rest on and writes a hardware file and a calibration.
 int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only

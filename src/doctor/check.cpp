@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 
+#include "base/text.h"
+#include "machine/proc.h"
 #include "nccl/names.h"
 
 namespace harness::doctor {
@@ -17,6 +19,56 @@ bool must_agree(std::string_view name) {
   if (foreign != nullptr && !foreign->is_prefix()) return false;
   return name.starts_with("NCCL_") || name.starts_with("UCX_") || name.starts_with("FI_") ||
          name == "CUDA_DEVICE_MAX_CONNECTIONS" || name == "CUDA_LAUNCH_BLOCKING";
+}
+
+// A device whose facts rules look at.
+struct DeviceFacts {
+  std::string name;  // "GPU 0000:13:00.0"; "" of the node itself
+  std::string key;   // how the names of its facts begin: "nvml/0000:13:00.0/"
+  const Facts& facts;
+};
+
+// Says skip or unknown where there is none.
+std::vector<DeviceFacts> devices_of(const Node& node, Devices kind, Findings& out) {
+  const Facts& facts = node.facts;
+  std::vector<DeviceFacts> all;
+  const auto add = [&](const std::string& called, const std::string& prefix) {
+    for (const std::string& name : facts.under(prefix))
+      all.push_back({fmt::format("{} {}", called, name), fmt::format("{}/{}/", prefix, name), facts});
+  };
+  switch (kind) {
+    case Devices::node:
+      return {{"", "", facts}};
+    case Devices::nvml:
+      if (!no_nvml(node, out)) add("GPU", "nvml");
+      break;
+    case Devices::end_points:
+    case Devices::links:
+      add("GPU", "gpu");
+      add("adapter", "hca");
+      if (all.empty()) out.skip("no GPU and no adapter for RDMA");
+      if (kind == Devices::links) add("bridge", "bridge");
+      break;
+    case Devices::adapters:
+      if (!no_ports(node, out)) add("adapter", "hca");
+      break;
+    case Devices::infiniband:
+      if (no_active_ports(node, out)) break;
+      for (const Port& port : active_ports(facts)) {
+        if (facts.text(port.key + "link_layer") == "InfiniBand")
+          all.push_back({"port " + port.name(), port.key, facts});
+      }
+      if (all.empty()) out.skip("no InfiniBand");
+      break;
+    case Devices::ranks:
+      for (const Rank& rank : node.ranks) all.push_back({fmt::format("rank {}", rank.rank), "", rank.facts});
+  }
+  return all;
+}
+
+// Whether a device of this kind may be silent about a fact.
+bool may_be_silent(Devices kind) {
+  return kind == Devices::node || kind == Devices::nvml || kind == Devices::links || kind == Devices::ranks;
 }
 
 }  // namespace
@@ -47,6 +99,63 @@ bool Findings::nothing_in(const machine::Reading& reading, const std::string& wh
   if (reading.access == machine::Access::unreadable) unknown(what, reading.why);
   if (reading.access == machine::Access::absent) skip(without);
   return !reading.ok();
+}
+
+bool Expected::is_missed_by(const std::string& value, const std::string& other) const {
+  const bool named = std::ranges::find(values, value) != values.end();
+  switch (kind) {
+    case Kind::one_of:
+      return !named;
+    case Kind::none_of:
+      return named;
+    case Kind::at_least_fact: {
+      const auto number = machine::number(value), least = machine::number(other);
+      return number && least && *number < *least;
+    }
+    case Kind::same_as_fact:
+      break;
+  }
+  return value != other;
+}
+
+void judge_rules(const Check& check, const Node& node, Findings& out) {
+  const auto& [kind, rules, passes, not_for] = check.rules;
+  if (const std::string why = not_for == nullptr ? "" : not_for(node); !why.empty()) return out.skip(why);
+  const std::vector<DeviceFacts> devices = devices_of(node, kind, out);
+  constexpr std::size_t shown = 3;
+  bool told = false;
+  for (const Rule& rule : rules) {
+    std::map<std::string, std::vector<std::string>> hidden;                          // devices by the reason
+    std::map<std::pair<std::string, std::string>, std::vector<std::string>> missed;  // by the fact and the other one
+    for (const DeviceFacts& device : devices) {
+      const machine::Reading& reading = device.facts[device.key + rule.fact];
+      const machine::Reading other =
+          rule.expected.is_by_fact() ? device.facts[device.key + rule.expected.values.front()] : machine::Reading{};
+      if (reading.access == machine::Access::unreadable) {
+        hidden[reading.why].push_back(device.name);
+      } else if (!reading.ok() && !may_be_silent(kind)) {
+        hidden["there is no such file"].push_back(device.name);
+      } else if (!reading.ok() || (rule.expected.is_by_fact() && !other.ok())) {
+        told = told || kind == Devices::ranks;
+      } else {
+        told = true;
+        if (rule.expected.is_missed_by(reading.text, other.text))
+          missed[{reading.text, other.text}].push_back(device.name);
+      }
+    }
+    for (const auto& [why, names] : hidden) {
+      out.unknown(
+          kind == Devices::node ? check.about.reads : fmt::format("{} of {}", rule.fact, join_first(names, shown)),
+          why);
+    }
+    for (const auto& [seen, names] : missed) {
+      const auto said = [&, &value = seen.first, &other = seen.second](const std::string& text) {
+        return fmt::format(fmt::runtime(text), join_first(names, shown), value, other);
+      };
+      out.add(rule.level, said(rule.evidence), said(rule.remedy));
+    }
+  }
+  out.conclude(told, passes, "the node does not tell it: " + check.about.reads);
 }
 
 bool no_nvml(const Node& node, Findings& out) {
@@ -92,7 +201,11 @@ std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& 
   for (const Rank& rank : node.ranks) all.push_back(&rank.facts);
   for (const Facts* facts : all) facts->forget_what_was_asked();
   Findings findings;
-  check.look(node, cluster, findings);
+  if (check.look != nullptr) {
+    check.look(node, cluster, findings);
+  } else {
+    judge_rules(check, node, findings);
+  }
   const auto passes = [](const Finding& finding) { return finding.verdict == Verdict::pass; };
   if (!std::ranges::all_of(findings.list(), passes)) return findings.list();
   for (const Facts* facts : all) {
@@ -103,18 +216,6 @@ std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& 
     return open.list();
   }
   return findings.list();
-}
-
-const std::vector<Check>& checks() {
-  static const std::vector<Check> all = [] {
-    std::vector<Check> together;
-    for (const auto& family : {gpu_checks(), nvlink_checks(), gdr_checks(), port_checks(), pcie_checks(), rank_checks(),
-                               system_checks(), nccl_file_checks(), lint_checks(), mpi_checks()}) {
-      together.insert(together.end(), family.begin(), family.end());
-    }
-    return together;
-  }();
-  return all;
 }
 
 }  // namespace harness::doctor

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "doctor/facts.h"
@@ -21,7 +21,7 @@ struct Finding {
   std::string remedy;    // what to do; "" where there is nothing to do
 };
 
-/// What one check says of one node, in words.
+/// The findings of one check on one node, in words.
 class Findings {
  public:
   void fail(std::string evidence, std::string remedy) { add(Verdict::fail, std::move(evidence), std::move(remedy)); }
@@ -53,20 +53,7 @@ class Findings {
   std::vector<Finding> list_;
 };
 
-/// "46.5 GB/s".
-std::string rate_text(double bytes_per_s);
-
-/// True, and said, where there is nothing to judge by NVML. That it is silent is a finding of one check, not of each.
-bool no_nvml(const Node& node, Findings& out);
-/// The same of adapters for RDMA, and of active ports.
-bool no_ports(const Node& node, Findings& out);
-bool no_active_ports(const Node& node, Findings& out);
-/// What a rank is given for a variable: in its environment, else for those of NCCL in /etc/nccl.conf. "": nothing.
-std::string setting_of(const Node& node, const Rank& rank, const std::string& name);
-/// Of the node's first rank; "" without one. That ranks differ is a finding of one check.
-std::string setting_of(const Node& node, const std::string& name);
-
-/// What only all nodes together show, gathered once for all checks.
+/// Knowledge that needs all nodes, gathered once for all checks.
 struct Cluster {
   explicit Cluster(const std::vector<Node>& nodes);
 
@@ -79,30 +66,101 @@ struct Cluster {
   std::map<std::string, std::map<std::string, std::size_t>> settings;
 };
 
-/// One thing that can be wrong with a node. A pure function of its facts.
-struct Check {
-  std::string id;     // "ib.rate"
-  std::string what;   // what it holds against what, for docs/doctor.md
-  std::string reads;  // where that is from
-  std::string docs;   // the address of a page about it
-  /// Says at least one thing.
-  std::function<void(const Node& node, const Cluster& cluster, Findings& out)> look;
+/// A check as `doctor --list` and docs/doctor.md describe it.
+struct About {
+  std::string id;        // "ib.rate"
+  std::string question;  // what it holds against what
+  std::string reads;     // where that is from
+  Verdict at_worst{};    // what it may say of a node
+  std::string docs;      // a page about what is expected
 };
 
-/// What a check says of a node. A pass that rests on a fact that could not be read is none: then that is unknown.
+/// An expectation of a fact.
+struct Expected {
+  enum class Kind : std::uint8_t { one_of, none_of, at_least_fact, same_as_fact } kind{};
+  std::vector<std::string> values;  // of a fact: its name, of the same device
+
+  bool is_by_fact() const { return kind == Kind::at_least_fact || kind == Kind::same_as_fact; }
+  /// Whether a value is otherwise. `other`: that of the fact that it is held against.
+  bool is_missed_by(const std::string& value, const std::string& other) const;
+};
+inline Expected is(std::vector<std::string> values) {
+  return {Expected::Kind::one_of, std::move(values)};
+}
+inline Expected is_not(std::vector<std::string> values) {
+  return {Expected::Kind::none_of, std::move(values)};
+}
+inline Expected at_least(std::string fact) {
+  return {Expected::Kind::at_least_fact, {std::move(fact)}};
+}
+inline Expected same_as(std::string fact) {
+  return {Expected::Kind::same_as_fact, {std::move(fact)}};
+}
+
+/// A fact of each device, and what is said where it is otherwise.
+struct Rule {
+  std::string fact;  // "mig" of "nvml/0000:13:00.0/mig"
+  Expected expected;
+  Verdict level{};
+  std::string evidence;  // {0}: the devices; {1}: the fact's value; {2}: that of the fact it is held against
+  std::string remedy;    // {2}: the same
+};
+
+/// The devices that rules are about. Each says by itself where the node has none of them.
+enum class Devices : std::uint8_t {
+  node,        // the node itself, which need not have a fact
+  nvml,        // GPUs, by NVML, which need not tell a fact
+  end_points,  // GPUs and adapters for RDMA
+  links,       // these and the bridges above them, which need not tell a fact
+  adapters,    // for RDMA
+  infiniband,  // active ports
+  ranks,       // which need not have a fact
+};
+struct Rules {
+  Devices of{};
+  std::vector<Rule> rules;
+  std::string passes;                             // what is said where all is as expected
+  std::string (*not_for)(const Node&) = nullptr;  // why a node is left out; "": it is not
+};
+
+/// A check that needs more than rules. It reports at least one finding.
+using LookAt = void(const Node& node, const Cluster& cluster, Findings& out);
+
+/// One thing that can be wrong with a node: a pure function of its facts, by code or by rules.
+struct Check {
+  Check(About row, LookAt* code) : about(std::move(row)), look(code) {}
+  Check(About row, Rules by_rules) : about(std::move(row)), rules(std::move(by_rules)) {}
+
+  About about;
+  LookAt* look = nullptr;  // nullptr: by the rules
+  Rules rules;
+};
+/// The table of all, in the order in which a page lists them (check_table.cpp).
+const std::vector<Check>& checks();
+
+/// Runs a check on a node. A pass that rests on an unreadable fact becomes unknown.
 std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& cluster);
 
-std::vector<Check> system_checks();
-std::vector<Check> rank_checks();
-std::vector<Check> pcie_checks();
-std::vector<Check> port_checks();
-std::vector<Check> gpu_checks();
-std::vector<Check> nvlink_checks();
-std::vector<Check> gdr_checks();
-std::vector<Check> nccl_file_checks();
-std::vector<Check> lint_checks();
-std::vector<Check> mpi_checks();
-/// All, in the order in which a page lists them.
-const std::vector<Check>& checks();
+/// The rules' part of it.
+void judge_rules(const Check& check, const Node& node, Findings& out);
+
+/// Who reads an environment variable that looks like NCCL's and how a sweep sets it, in one line with its end. For a
+/// name that nobody reads: the one that was probably meant. Throws Error for a name that has nothing to do with NCCL.
+std::string explain(const std::string& name);
+
+// Shared by several checks.
+
+/// "46.5 GB/s".
+std::string rate_text(double bytes_per_s);
+/// True, and said, where there is nothing to judge by NVML. That it is silent is a finding of one check, not of each.
+bool no_nvml(const Node& node, Findings& out);
+/// True, and said, where there is no adapter for RDMA whose driver tells of its ports, or no active port.
+bool no_ports(const Node& node, Findings& out);
+bool no_active_ports(const Node& node, Findings& out);
+/// The value that a rank is given for a variable: in its environment, else for those of NCCL in /etc/nccl.conf. "":
+/// nothing.
+std::string setting_of(const Node& node, const Rank& rank, const std::string& name);
+/// The setting of the node's first rank; "" without one. That ranks differ is a finding of one check.
+std::string setting_of(const Node& node, const std::string& name);
 
 }  // namespace harness::doctor

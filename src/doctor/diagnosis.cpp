@@ -1,17 +1,152 @@
 #include "doctor/diagnosis.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doctor/consensus.h"
+#include "doctor/load_stage.h"
+#include "doctor/nccl_stage.h"
 
 namespace harness::doctor {
 namespace {
+
+using Value = std::optional<std::string>;
+
+constexpr const char* page = "docs/doctor.md";
+
+// A property that all nodes should share. `told_by`: the check that is reported instead where it finds a node bad.
+struct Sameness {
+  std::string check, what;
+  Verdict verdict;
+  std::function<Value(const Node&)> value;
+  std::string told_by = {};
+};
+
+// How many devices have which value is for the rules that count: one that is missing differs once, not in each fact.
+Value distinct(const std::set<std::string>& values) {
+  if (values.empty()) return std::nullopt;
+  return join(std::vector<std::string>(values.begin(), values.end()), ", ");
+}
+
+// One fact.
+std::function<Value(const Node&)> fact(const std::string& name) {
+  return [name](const Node& node) { return node.facts.has(name) ? Value(node.facts.text(name)) : std::nullopt; };
+}
+
+// "prefix/*/name" of all devices. Where one could not be read, nothing is said.
+std::function<Value(const Node&)> of_devices(const std::string& prefix, const std::string& name) {
+  return [=](const Node& node) -> Value {
+    std::set<std::string> values;
+    for (const std::string& device : node.facts.under(prefix)) {
+      const machine::Reading& reading = node.facts[fmt::format("{}/{}/{}", prefix, device, name)];
+      if (reading.access == machine::Access::unreadable) return std::nullopt;
+      if (reading.ok()) values.insert(reading.text);
+    }
+    return distinct(values);
+  };
+}
+
+std::function<Value(const Node&)> of_ports(const std::string& name) {
+  return [=](const Node& node) -> Value {
+    std::set<std::string> values;
+    for (const Port& port : ports_of(node.facts)) {
+      if (is_active(node.facts, port) && node.facts.has(port.key + name))
+        values.insert(node.facts.text(port.key + name));
+    }
+    return distinct(values);
+  };
+}
+
+Value gpu_count(const Node& node) {
+  const std::size_t pci = node.facts.under("gpu").size(), driver = node.facts.under("driver/gpu").size();
+  if (node.facts["pci"].access == machine::Access::unreadable && driver == 0) return std::nullopt;
+  return plural(static_cast<std::int64_t>(std::max(pci, driver)), "GPU");
+}
+
+Value active_ports(const Node& node) {
+  const auto ports = ports_of(node.facts);
+  if (node.facts["hcas"].access == machine::Access::unreadable) return std::nullopt;
+  const auto active = std::ranges::count_if(ports, [&](const Port& port) { return is_active(node.facts, port); });
+  return fmt::format("{} active", plural(active, "RDMA port"));
+}
+
+Value memory(const Node& node) {  // to an eighth: firmware keeps a little, and not always as much
+  const auto kb = node.facts.number("memory/total_kb");
+  if (!kb) return std::nullopt;
+  const double gib = *kb / (1 << 20);
+  const double step = std::max(1.0, gib / 8);
+  double unit = 1;
+  while (unit * 2 <= step) unit *= 2;
+  return fmt::format("about {:.0f} GiB of memory", unit * std::max(1.0, std::round(gib / unit)));
+}
+
+Value nccl_file(const Node& node) {
+  if (node.facts["nccl_conf"].access == machine::Access::unreadable) return std::nullopt;
+  std::vector<std::string> lines;
+  for (const std::string& name : node.facts.under("nccl_conf")) {
+    lines.push_back(name + "=" + node.facts.text("nccl_conf/" + name));
+  }
+  return lines.empty() ? "no /etc/nccl.conf" : join(lines, " ");
+}
+
+Value ranks(const Node& node) {
+  return plural(std::ssize(launched_ranks(node)), "rank");
+}
+
+const std::vector<Sameness>& samenesses() {
+  static const std::vector<Sameness> all{
+      {"same.gpus", "number of GPUs", Verdict::fail, gpu_count, "rank.gpus"},
+      {"same.driver", "version of NVIDIA's driver", Verdict::fail, fact("driver/version")},
+      {"same.gpu_model", "GPU by its device number", Verdict::fail, of_devices("gpu", "device")},
+      {"same.power_limit", "power limit of the GPUs", Verdict::warn, of_devices("nvml", "power_limit_w"), "gpu.power"},
+      {"same.nvlinks", "active NVLinks of the GPUs", Verdict::fail, of_devices("nvml", "nvlinks_active"), "gpu.nvlink"},
+      {"same.ports", "number of active RDMA ports", Verdict::fail, active_ports, "ib.state"},
+      {"same.rate", "rates of active ports", Verdict::fail, of_ports("rate"), "ib.rate"},
+      {"same.link_layer", "InfiniBand or Ethernet", Verdict::fail, of_ports("link_layer"), "ib.layer"},
+      {"same.pkey", "partition key of the ports", Verdict::fail, of_ports("pkey")},
+      {"same.firmware", "firmware of the adapters", Verdict::warn, of_devices("hca", "firmware")},
+      {"same.mtu", "MTU of the adapters' interfaces", Verdict::warn, of_devices("hca", "mtu"), "ib.mtu"},
+      {"same.cpu", "model of the CPUs", Verdict::warn, fact("cpu/model")},
+      {"same.memory", "memory", Verdict::warn, memory},
+      {"same.kernel", "version of the kernel", Verdict::warn, fact("os/kernel")},
+      {"same.nccl_conf", "/etc/nccl.conf", Verdict::fail, nccl_file},
+      {"same.nccl", "NCCL that the linker finds", Verdict::warn, fact("library/libnccl.so.2"), "nccl.library"},
+      {"same.ranks", "ranks on a node", Verdict::warn, ranks, "rank.gpus"}};
+  return all;
+}
+
+constexpr const char* remedy_for_one = "make the node like the others, or leave it out";
+
+void compare(const Sameness& rule, const std::vector<Node>& nodes, std::vector<Difference>& out) {
+  std::map<std::string, std::size_t> count;
+  std::vector<Value> values;
+  for (const Node& node : nodes) {
+    const bool complete = !told_nothing(node.facts) && !node.facts.has("unfinished") &&
+                          !node.facts.has("silent");  // what is missing of the others' may only be late
+    values.push_back(complete ? rule.value(node) : std::nullopt);
+    if (values.back()) ++count[*values.back()];
+  }
+  if (count.size() < 2) return;
+  const auto& [usual, holders] = *std::ranges::max_element(count, {}, [](const auto& entry) { return entry.second; });
+  std::size_t telling = 0;
+  for (const auto& [value, times] : count) telling += times;
+  const bool majority = 2 * holders > telling;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!values[i] || (majority && *values[i] == usual)) continue;
+    const std::string evidence =
+        majority ? fmt::format("{}: {}; {} of {} nodes: {}", rule.what, *values[i], holders, telling, usual)
+                 : fmt::format("{}: {}; the nodes differ", rule.what, *values[i]);
+    out.push_back({rule.check, rule.told_by, nodes[i].host, {rule.verdict, evidence, remedy_for_one}});
+  }
+}
 
 // The lines of one check after another; equal findings become one.
 class Lines {
@@ -45,6 +180,23 @@ bool is_bad(const Line& line) {
 
 }  // namespace
 
+std::vector<Difference> differences(const std::vector<Node>& nodes) {
+  std::vector<Difference> all;
+  if (nodes.size() < 2) return all;
+  for (const Sameness& rule : samenesses()) compare(rule, nodes, all);
+  return all;
+}
+
+std::vector<About> all_checks() {
+  std::vector<About> all;
+  for (const Check& check : checks()) all.push_back(check.about);
+  for (const Sameness& rule : samenesses())
+    all.push_back(
+        {rule.check, "is it the same on all nodes: " + rule.what, "the facts of all nodes", rule.verdict, page});
+  for (const auto& stage : {nccl_checks(), load_checks()}) all.insert(all.end(), stage.begin(), stage.end());
+  return all;
+}
+
 std::string where_of(const Line& line, std::size_t all_nodes) {
   if (line.nodes.size() == all_nodes && all_nodes > 1) return fmt::format("all {}", all_nodes);
   constexpr std::size_t shown = 3;
@@ -74,7 +226,8 @@ Diagnosis diagnose(const std::vector<Node>& nodes) {
   Lines lines;
   for (const Check& check : checks()) {
     for (const Node& node : nodes) {
-      for (const Finding& finding : judge(check, node, cluster)) lines.add(check.id, finding, check.docs, node.host);
+      for (const Finding& finding : judge(check, node, cluster))
+        lines.add(check.about.id, finding, check.about.docs, node.host);
     }
   }
   std::set<std::pair<std::string, std::string>> told;  // check and host of what is bad
@@ -84,15 +237,15 @@ Diagnosis diagnose(const std::vector<Node>& nodes) {
   }
   for (const Difference& difference : differences(nodes)) {
     if (told.contains({difference.told_by, difference.host})) continue;
-    lines.add(difference.check, difference.finding, "docs/doctor.md", difference.host);
+    lines.add(difference.check, difference.finding, page, difference.host);
   }
   diagnosis.lines = lines.take();
   return diagnosis;
 }
 
-void add(Diagnosis& diagnosis, const std::vector<Said>& said) {
+void add(Diagnosis& diagnosis, const std::vector<StageFinding>& said) {
   Lines lines(std::move(diagnosis.lines));
-  for (const Said& one : said) lines.add(one.check, one.finding, "docs/doctor.md", one.host);
+  for (const StageFinding& one : said) lines.add(one.check, one.finding, page, one.host);
   diagnosis.lines = lines.take();
 }
 

@@ -8,6 +8,23 @@
 
 namespace harness::doctor {
 
+/// How a node departs from the others.
+struct Difference {
+  std::string check;    // "same.driver"
+  std::string told_by;  // the check that says it better where it says anything bad of the node; "": none
+  std::string host;
+  Finding finding;
+};
+
+/// Who differs from the majority, fact by fact, without any table of expected values. Where no value has more than half
+/// of the nodes, every node is named with its own. A fact that a node could not read says nothing of it. Facts of
+/// several devices are compared as what there is, so that numbering does not matter.
+std::vector<Difference> differences(const std::vector<Node>& nodes);
+
+/// Everything that may be found, in the order in which a page lists it: checks of a node, what should be the same on
+/// all nodes, and what the stages look at.
+std::vector<About> all_checks();
+
 /// A distinct finding with the nodes that it concerns.
 struct Line {
   std::string check;
@@ -29,11 +46,11 @@ struct Diagnosis {
 
 /// Their sizes, and no findings.
 Diagnosis count_nodes(const std::vector<Node>& nodes);
-/// Every check of every node, and what differs between nodes (consensus.h). Findings that say the same are one line.
+/// Every check of every node, and what differs between nodes. Findings that say the same are one line.
 Diagnosis diagnose(const std::vector<Node>& nodes);
 
-/// What stages said, in its place among the rest.
-void add(Diagnosis& diagnosis, const std::vector<Said>& said);
+/// Adds the findings of stages, sorted in among the rest.
+void add(Diagnosis& diagnosis, const std::vector<StageFinding>& said);
 
 /// 0: all pass, or tell no more than there is to know; 2: a failure; 3: of a node nothing could be read; 1: a warning,
 /// if `strict`.

@@ -82,7 +82,8 @@ void add_node_facts(job::Job& job, Question question, std::vector<Node>& nodes) 
   }
 }
 
-// What nobody could look at must not pass for healthy: a folder that is misspelt or empty, a container without /proc.
+// Nodes that could not be read must not pass for healthy: a folder that is misspelt or empty, a container without
+// /proc.
 void refuse_if_all_are_dark(const std::vector<Node>& nodes, const std::string& sysroot) {
   constexpr int could_not_run = 3;
   if (!std::ranges::all_of(nodes, [](const Node& node) { return told_nothing(node.facts); })) return;

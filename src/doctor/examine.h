@@ -10,7 +10,7 @@ namespace harness::doctor {
 
 /// How long a node may take to tell its facts; what it has by then counts.
 inline constexpr double node_limit_s = 5;
-/// The same at the start of a sweep, which waits for it.
+/// The limit at the start of a sweep, which waits for it.
 inline constexpr double limit_in_a_sweep_s = 2;
 
 /// How examine() looks.
@@ -25,7 +25,7 @@ struct HowToExamine {
 /// name the same host are one node. Throws Error with exit code 3 where nothing could be read of any node.
 std::vector<Node> examine(job::Job& job, const HowToExamine& how);
 
-/// What a rank says to examine(): the `job::Answer` that a job is given.
+/// A rank's answer to examine(): the `job::Answer` that a job is given.
 std::string answer(int rank, const std::string& question);
 
 }  // namespace harness::doctor

@@ -12,14 +12,14 @@
 
 namespace harness::doctor {
 
-/// What was read of a node or of a rank, by name: "port/mlx5_0/1/rate". What could not be read is a fact too, with the
+/// The readings of a node or of a rank, by name: "port/mlx5_0/1/rate". An unreadable one is a fact too, with the
 /// reason; what is not there is none. Values are those of the kernel and the driver, a line each.
 class Facts {
  public:
   void set(const std::string& name, std::string value) { set(name, {machine::Access::read, std::move(value), {}}); }
   /// A reading that is not there leaves no fact.
   void set(const std::string& name, machine::Reading reading);
-  /// That all of `name` could not be read.
+  /// Records that `name` as a whole could not be read.
   void set_unreadable(const std::string& name, std::string why) {
     set(name, {machine::Access::unreadable, {}, std::move(why)});
   }
@@ -29,16 +29,16 @@ class Facts {
   /// Not there: an absent reading. The first one that cannot be read is kept in mind: who asked may not conclude that
   /// all is well (judge() in check.h).
   const machine::Reading& operator[](const std::string& name) const;
-  /// The same without that, for a fact that another one replaces.
+  /// Reads without keeping that in mind, for a fact that another one replaces.
   const machine::Reading& peek(const std::string& name) const;
   const std::string& asked_in_vain() const { return asked_in_vain_; }
   void forget_what_was_asked() const { asked_in_vain_.clear(); }
   /// "" where it was not read.
   std::string text(const std::string& name) const { return (*this)[name].text; }
   bool has(const std::string& name) const { return (*this)[name].ok(); }
-  /// Of a value that begins with a number: 32 of "32.0 GT/s PCIe".
+  /// The number that a value begins with: 32 of "32.0 GT/s PCIe".
   std::optional<double> number(const std::string& name) const;
-  /// What stands after "prefix/" up to the next '/', each once, sorted: the GPUs under "gpu".
+  /// The names between "prefix/" and the next '/', each once, sorted: the GPUs under "gpu".
   std::vector<std::string> under(const std::string& prefix) const;
   /// Whether anything stands under "prefix/".
   bool any(const std::string& prefix) const { return !under(prefix).empty(); }
@@ -67,15 +67,15 @@ struct Node {
 inline constexpr std::array<std::string_view, 3> variables_with_files{"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE",
                                                                       "NCCL_CONF_FILE"};
 
-// What several checks want to know of a node.
+// Questions about a node that several checks ask.
 
 /// Nothing of it was read: there is nothing that a check could look at.
 bool told_nothing(const Facts& node);
 /// Why, by the first reading that says so.
 std::string why_nothing(const Facts& node);
 
-/// Those of its ranks that the launcher started, in their order. What others, which these started, say of limits and
-/// binding says nothing of the launch.
+/// The ranks that the launcher started, in their order. Limits and bindings of ranks that these started say nothing of
+/// the launch.
 std::vector<Rank> launched_ranks(const Node& node);
 /// Whether it is a guest of a hypervisor.
 bool is_virtual(const Facts& node);
@@ -108,12 +108,39 @@ std::vector<Port> ports_of(const Facts& node);
 bool is_active(const Facts& node, const Port& port);
 /// Amazon's adapter, whose driver says ACTIVE whatever happens.
 bool is_efa(const Facts& node, const Port& port);
+bool has_efa(const Facts& node);
 bool is_roce(const Facts& node, const Port& port);
-/// Of the adapters with a driver that tells the truth about its ports; those of them that are active.
+/// Ports of adapters whose driver tells the truth about them; the active ones.
 std::vector<Port> real_ports(const Facts& node);
 std::vector<Port> active_ports(const Facts& node);
 
 /// Addresses of the bridges above a device, from its root port down to itself: what its place in /sys says.
 std::vector<std::string> pci_path(const Facts& node, const std::string& device_key);
+
+// PCIe links as the kernel shows them. Devices and bridges go by the names of their facts: "gpu/0000:1b:00.0",
+// "hca/mlx5_0", "bridge/0000:10:01.0".
+
+/// Lanes of a link; nothing where a hypervisor hides them ("", "0", "255").
+std::optional<double> lanes(const Facts& node, const std::string& name);
+/// Transfers of a lane per nanosecond: 32 of "32.0 GT/s PCIe"; nothing of "Unknown".
+std::optional<double> gigatransfers(const Facts& node, const std::string& name);
+
+/// The bridge that a device hangs on; "" below the processor, or unknown.
+std::string bridge_above(const Facts& node, const std::string& key);
+
+/// The limit that both ends of a link share: never more than the lesser. `name`: "/max_width", which `read` is for.
+std::optional<double> both_ends(const Facts& node, const std::string& key, const std::string& name,
+                                std::optional<double> (*read)(const Facts&, const std::string&));
+
+/// The rate of a PCIe link in one direction, in bits/s: transfers ("32.0 GT/s PCIe": 32) times lanes, less the
+/// encoding: 8 of 10 bits up to 5 GT/s, then 128 of 130.
+double pcie_bits_per_s(double gt_per_s, double lanes);
+
+/// The rate of the links between a GPU and its host in one direction, in bytes/s, while `busy`, GPUs of the node and
+/// this one among them, all use theirs: those below one switch share the link above it. Links count with what both of
+/// their ends can do. Nothing where that is not known: /sys does not tell all links of the way, a hypervisor shows
+/// links of its own making, or the GPU is not on PCIe (Grace).
+std::optional<double> host_link_bytes_per_s(const Facts& node, const std::string& gpu,
+                                            const std::vector<std::string>& busy);
 
 }  // namespace harness::doctor

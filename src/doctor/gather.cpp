@@ -20,7 +20,7 @@
 namespace harness::doctor {
 namespace {
 
-// What a thread has found so far. It may outlive whoever waits for it, so it owns all that it uses.
+// The facts that a thread has found so far. It may outlive whoever waits for it, so it owns all that it uses.
 struct Progress {
   std::mutex mutex;
   std::condition_variable changed;
@@ -104,16 +104,13 @@ Facts gather_rank(const std::string& root) {
                                                      : machine::Reading{machine::Access::unreadable, {}, refused});
     struct statvfs shm {};
     if (::statvfs("/dev/shm", &shm) == 0) {
-      const auto unit = static_cast<double>(shm.f_frsize);
-      facts.set("shm/bytes", fmt::format("{:.0f}", unit * static_cast<double>(shm.f_blocks)));
-      facts.set("shm/free_bytes", fmt::format("{:.0f}", unit * static_cast<double>(shm.f_bavail)));
+      facts.set("shm/bytes",
+                fmt::format("{:.0f}", static_cast<double>(shm.f_frsize) * static_cast<double>(shm.f_blocks)));
     }
   }
   const machine::Reading status = tree.bytes("proc/self/status");
   if (status.ok()) {
-    for (const auto& [name, key] : {std::pair{"bound/cpus", "Cpus_allowed_list"},
-                                    {"bound/memory", "Mems_allowed_list"},
-                                    {"bound/capabilities", "CapEff"}}) {
+    for (const auto& [name, key] : {std::pair{"bound/cpus", "Cpus_allowed_list"}, {"bound/capabilities", "CapEff"}}) {
       if (std::string value = machine::value_of(status.text, key); !value.empty()) facts.set(name, std::move(value));
     }
   } else {

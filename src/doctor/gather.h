@@ -11,7 +11,7 @@
 
 namespace harness::doctor {
 
-/// What NVML says of the GPUs of this machine.
+/// Asks NVML about the GPUs of this machine.
 using AskGpus = std::function<machine::GpuReport()>;
 
 /// The facts of a node below `root`. Ends after `limit_s`, whatever the kernel and the driver do: what was not read by
@@ -54,7 +54,7 @@ double largest_bar_bytes(const std::string& resource);
 std::vector<std::string> library_folders(const machine::Tree& tree, std::string_view search_path);
 /// The CPUs that the interrupts of a PCI device go to, of its folder in /sys; absent: it has none of its own.
 machine::Reading interrupt_cpus(const machine::Tree& tree, const std::string& folder);
-/// What of a kernel log matters here: by event ("xid/79", "sxid_fatal/20034", "link_down") where and how often.
+/// The events of a kernel log that matter here: ("xid/79", "sxid_fatal/20034", "link_down") where and how often.
 Facts kernel_events(const std::string& log);
 
 }  // namespace harness::doctor

@@ -60,7 +60,7 @@ void add_device(const Tree& tree, Facts& facts, const std::string& key, const st
   if (driver.ok()) facts.set(key + "/driver", driver.text.substr(driver.text.rfind('/') + 1));
 }
 
-// Those that /sys shows above the devices, each once.
+// Adds the bridges that /sys shows above the devices, each once.
 void add_bridges(const Tree& tree, Facts& facts, const std::vector<std::string>& devices) {
   std::set<std::string> done;
   for (const std::string& device : devices) {
@@ -80,7 +80,7 @@ const std::vector<std::string> counted_events{"link_downed",     "link_error_rec
                                               "symbol_error",    "local_link_integrity_errors",
                                               "port_rcv_errors", "excessive_buffer_overrun_errors"};
 
-// Of the adapter itself: what it sent again because the other side did not answer, or had no room.
+// Counted by the adapter itself: messages sent again because the other side did not answer, or had no room.
 const std::vector<std::string> counted_by_hardware{"local_ack_timeout_err", "rnr_nak_retry_err"};
 
 // Which places of the port's table of addresses are RoCE v2 with an IPv4 address: "3, 5". An empty place cannot be

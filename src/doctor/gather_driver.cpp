@@ -1,11 +1,12 @@
 #include <fcntl.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <map>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -19,6 +20,17 @@ namespace {
 using machine::Access;
 using machine::Reading;
 using machine::Tree;
+
+// Two bits of NVML's mask for each question (nvmlGpuFabricInfo_v3_t in nvml.h); 1: yes.
+std::string fabric_trouble(std::uint64_t health) {
+  std::vector<std::string> troubles;
+  unsigned shift = 0;
+  for (const char* words : {"less bandwidth", "routes are being repaired", "routes are broken", "accesses time out"}) {
+    if (((health >> shift) & 3u) == 1) troubles.emplace_back(words);
+    shift += 2;
+  }
+  return troubles.empty() ? "none" : join(troubles, ", ");
+}
 
 // The names of processes; the kernel cuts them after 15 letters. That of the first one is everybody's to read unless
 // /proc is mounted with hidepid, which hides all that are not one's own.
@@ -45,7 +57,7 @@ std::string version_in(std::string_view line) {
   return "";
 }
 
-// What the fabric manager said of itself when it was last started: "… Fabric Manager version 570.86.15 is running …".
+// The fabric manager logs its version when it starts: "… Fabric Manager version 570.86.15 is running …".
 void add_fabric_manager(const Tree& tree, Facts& facts) {
   const Reading log = tree.bytes("var/log/fabricmanager.log");
   if (!log.ok()) return facts.set("fabric_manager/version", log);
@@ -69,7 +81,7 @@ void add_nccl_file(const Tree& tree, Facts& facts, const std::string& path) {
   }
 }
 
-// What distributions put beside the kernel. Without it the version of the kernel must do.
+// Distributions install the kernel's options. Without them the version of the kernel must do.
 void add_kernel_options(const Tree& tree, Facts& facts) {
   const Reading options = tree.head("boot/config-" + tree.line("proc/sys/kernel/osrelease").text, 1 << 20);
   if (options.access == Access::unreadable) return facts.set("kernel/dmabuf", options);
@@ -120,6 +132,18 @@ std::string device_before(std::string_view message, std::string_view driver) {
   std::string_view device = machine::take_word(rest);
   while (device.ends_with(':')) device.remove_suffix(1);
   return std::string(device);
+}
+
+constexpr std::size_t most_folders = 256;
+
+// The folders of a configuration of ldconfig, a line each. Other lines than "include …" and comments are folders.
+void add_folders_of(const Tree& tree, const std::string& path, std::vector<std::string>& folders) {
+  const machine::Reading file = tree.bytes(path);
+  std::string_view rest = file.text;
+  while (!rest.empty()) {
+    const std::string_view line = trim(machine::take_line(rest));
+    if (line.starts_with('/')) folders.emplace_back(line);
+  }
 }
 
 }  // namespace
@@ -216,7 +240,7 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts) {
     add("processes", gpu.processes);
     add("fabric_state", gpu.fabric_state);
     add("fabric_status", gpu.fabric_status);
-    add("fabric_health", gpu.fabric_health);
+    if (gpu.fabric_health) facts.set(key + "fabric_trouble", fabric_trouble(*gpu.fabric_health));
     if (!gpu.fabric_cluster.empty()) facts.set(key + "fabric_cluster", gpu.fabric_cluster);
     add("fabric_clique", gpu.fabric_clique);
     add("recovery_action", gpu.recovery_action);
@@ -226,6 +250,43 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts) {
     facts.set(key + "nvlinks", fmt::format("{}", gpu.nvlinks.size()));
     facts.set(key + "nvlinks_active", fmt::format("{}", std::ranges::count(gpu.nvlinks, true)));
   }
+}
+
+std::vector<std::string> library_folders(const Tree& tree, std::string_view search_path) {
+  std::vector<std::string> folders;
+  for (const std::string_view folder : split(search_path, ':')) {
+    if (folder.starts_with('/')) folders.emplace_back(folder);
+  }
+  add_folders_of(tree, "etc/ld.so.conf", folders);
+  for (const std::string& name : tree.names("etc/ld.so.conf.d").names) {
+    if (name.ends_with(".conf")) add_folders_of(tree, "etc/ld.so.conf.d/" + name, folders);
+  }
+  for (const char* folder : {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu",
+                             "/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}) {
+    folders.emplace_back(folder);
+  }
+  folders.resize(std::min(folders.size(), most_folders));
+  return folders;
+}
+
+void gather_libraries(const Tree& tree, Facts& facts) {
+  const char* const path = tree.is_own_machine() ? std::getenv("LD_LIBRARY_PATH") : nullptr;
+  std::map<std::string, std::vector<std::string>> found;  // by the name that is asked for: where links lead
+  for (const std::string& folder : library_folders(tree, path == nullptr ? "" : path)) {
+    const std::string below = folder.substr(1);
+    const machine::Listing names = tree.names(below);
+    if (names.access == Access::unreadable) facts.set_unreadable("library", fmt::format("{}: {}", folder, names.why));
+    for (const std::string& name : names.names) {
+      const bool is_plugin = name.starts_with("libnccl-net") && name.ends_with(".so");
+      if (!is_plugin && name != "libnccl.so.2") continue;
+      const machine::Reading place = tree.resolved(fmt::format("{}/{}", below, name));
+      if (!place.ok()) continue;  // a link that leads nowhere
+      std::vector<std::string>& places = found[name];
+      const std::string whole = "/" + place.text;
+      if (std::ranges::find(places, whole) == places.end()) places.push_back(whole);
+    }
+  }
+  for (const auto& [name, places] : found) facts.set("library/" + name, join(places, ", "));
 }
 
 }  // namespace harness::doctor

@@ -22,7 +22,7 @@ void add_line(const Tree& tree, Facts& facts, const std::string& name, const std
   facts.set(name, tree.line(path));
 }
 
-// What all CPUs say, with how often: "performance 126, powersave 2".
+// The values of all CPUs, with how often each occurs: "performance 126, powersave 2".
 Reading said_by_cpus(const Tree& tree, const machine::Listing& cpus, const std::string& file) {
   std::map<std::string, int> count;
   for (const std::string& cpu : cpus.names) {
@@ -144,7 +144,8 @@ std::optional<Ticks> ticks_in(const Reading& stat) {
   return ticks;
 }
 
-// What of the CPUs' time went to other guests: since the node was started, and of a guest in a tenth of a second.
+// The share of the CPUs' time that went to other guests: since the node was started, and of a guest in a tenth of a
+// second.
 void add_steal(const Tree& tree, Facts& facts) {
   const auto look = [&] { return tree.line("proc/stat"); };
   const Reading first = look();

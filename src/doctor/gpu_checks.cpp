@@ -1,4 +1,4 @@
-// What the driver and the bus say of the GPUs, without load.
+// GPUs: what the driver and the bus say of them without load, NVLink and its switches, GPUDirect RDMA.
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -7,36 +7,79 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doctor/check.h"
-#include "doctor/docs.h"
+#include "doctor/look.h"
 #include "machine/gpu_statistics.h"
 
 namespace harness::doctor {
 namespace {
 
-void answers(const Node& node, const Cluster&, Findings& out) {
-  if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
-  const machine::Reading& nvml = node.facts["nvml"];
-  if (!nvml.ok()) {
-    return out.unknown("the GPUs' state", nvml.why.empty() ? "NVML tells of the running machine only" : nvml.why,
-                       "does `nvidia-smi` work on this node?");
-  }
-  if (!node.facts.any("nvml")) return out.unknown("the GPUs' state", "NVML lists no GPU");
-  out.pass(plural(std::ssize(node.facts.under("nvml")), "GPU"));
+// By NVIDIA's catalogue, those after which a GPU or its links must be reset, or worse.
+bool is_severe(int xid) {
+  static const std::set<int> severe{48,  62,  64,  74,  79,  95,  109, 119, 120, 136, 140,
+                                    143, 144, 145, 146, 147, 148, 149, 150, 151, 154, 158};
+  return severe.contains(xid);
 }
 
-// The GPUs whose fact `name` is `value`, joined; "" for none. `told` is whether any GPU told it.
-std::string gpus_with(const Facts& node, const std::string& name, std::string_view value, bool& told) {
-  std::vector<std::string> found;
-  for (const std::string& gpu : node.under("nvml")) {
-    const machine::Reading& reading = node[fmt::format("nvml/{}/{}", gpu, name)];
-    told = told || reading.ok();
-    if (reading.text == value) found.push_back(gpu);
-  }
-  return join_first(found, 3);
+bool is_one_of(const std::string& model, std::initializer_list<const char*> names) {
+  return std::ranges::any_of(names, [&](const char* name) { return model.find(name) != std::string::npos; });
 }
 
-void count(const Node& node, const Cluster&, Findings& out) {
+// H200 NVL and H800 PCIe are cards with bridges.
+bool is_on_switched_board(const std::string& model) {
+  return is_one_of(model, {"A100-SXM", "H100 80GB HBM3", "H200", "H800", "H20", "B200", "B300"}) &&
+         !is_one_of(model, {" NVL", "PCIe"}) && !is_rack_scale(model);
+}
+
+// Kernels have dma-buf for RDMA since 5.12.
+bool kernel_has_dmabuf(const std::string& release) {
+  int major = 0, minor = 0;
+  const auto [end, error] = std::from_chars(release.data(), release.data() + release.size(), major);
+  if (error != std::errc() || end == release.data() + release.size()) return false;
+  std::from_chars(end + 1, release.data() + release.size(), minor);
+  return major > 5 || (major == 5 && minor >= 12);
+}
+
+// Whether dma-buf can give adapters the GPUs' memory; `why_not`, or why it is not known.
+enum class Known : std::uint8_t { yes, no, unknown };
+
+Known dmabuf(const Facts& facts, std::string& why_not) {
+  const machine::Reading& kind = facts["driver/open"];
+  if (!kind.ok()) {
+    const machine::Reading& version = facts["driver/version"];
+    why_not = version.why.empty() ? "no /proc/driver/nvidia/version" : version.why;
+    return Known::unknown;
+  }
+  const machine::Reading &kernel = facts["os/kernel"], &option = facts.peek("kernel/dmabuf");
+  if (!kernel.ok()) {
+    why_not = kernel.why.empty() ? "the kernel does not tell its version" : kernel.why;
+    return Known::unknown;
+  }
+  if (kind.text != "yes") {
+    why_not = "NVIDIA's closed kernel modules have none";
+  } else if (!kernel_has_dmabuf(kernel.text)) {
+    why_not = fmt::format("kernel {} is older than 5.12", kernel.text);
+  } else if (option.text == "no") {
+    why_not = "the kernel was built without CONFIG_DMA_SHARED_BUFFER";
+  }
+  return why_not.empty() ? Known::yes : Known::no;
+}
+
+// True, and said, where there are no GPUs and adapters that GPUDirect RDMA could be for.
+bool no_gpu_direct(const Node& node, Findings& out) {
+  const std::vector<std::string> gpus = gpus_of(node.facts);
+  if (gpus.empty() && !node.facts.any("driver/gpu")) {
+    out.skip("no NVIDIA GPU");
+  } else if (no_ports(node, out)) {
+    return true;
+  } else if (!gpus.empty() && is_geforce(gpu_model(node.facts, gpus.front()))) {
+    out.skip("GeForce has no GPUDirect RDMA");
+  }
+  return !out.empty();
+}
+
+}  // namespace
+
+void look::gpu_count(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   const std::set<std::string> by_driver = [&] {
     const auto names = facts.under("driver/gpu");
@@ -67,7 +110,7 @@ void count(const Node& node, const Cluster&, Findings& out) {
   out.fail(evidence, "look for Xid 79 in the kernel's log; reset or restart, then replace the GPU");
 }
 
-void driver(const Node& node, const Cluster&, Findings& out) {
+void look::gpu_driver(const Node& node, const Cluster&, Findings& out) {
   const std::vector<std::string> gpus = gpus_of(node.facts);
   if (gpus.empty()) return out.skip("no NVIDIA GPU in /sys");
   std::map<std::string, std::vector<std::string>> others;
@@ -84,30 +127,18 @@ void driver(const Node& node, const Cluster&, Findings& out) {
   }
 }
 
-void persistence(const Node& node, const Cluster&, Findings& out) {
-  if (no_nvml(node, out)) return;
-  bool told = false;
-  const std::string off = gpus_with(node.facts, "persistence", "false", told);
-  if (!told) return out.skip("the GPUs do not tell");
-  if (off.empty() || node.facts.has("daemon/persistence")) return out.pass("on");
-  out.warn("persistence mode is off: " + off + ": the driver starts anew with each process",
-           "start nvidia-persistenced, or `nvidia-smi -pm 1`");
+void look::gpu_nvml(const Node& node, const Cluster&, Findings& out) {
+  if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
+  const machine::Reading& nvml = node.facts["nvml"];
+  if (!nvml.ok()) {
+    return out.unknown("the GPUs' state", nvml.why.empty() ? "NVML tells of the running machine only" : nvml.why,
+                       "does `nvidia-smi` work on this node?");
+  }
+  if (!node.facts.any("nvml")) return out.unknown("the GPUs' state", "NVML lists no GPU");
+  out.pass(plural(std::ssize(node.facts.under("nvml")), "GPU"));
 }
 
-void mode(const Node& node, const Cluster&, Findings& out) {
-  if (no_nvml(node, out)) return;
-  bool told = false;
-  const std::string mig = gpus_with(node.facts, "mig", "true", told);
-  if (!mig.empty()) out.warn("MIG is on: " + mig + ": NCCL uses no parts of a GPU", "`nvidia-smi -mig 0`");
-  bool mode_told = false;
-  const std::string prohibited = gpus_with(node.facts, "compute_mode", "2", mode_told);
-  if (!prohibited.empty()) out.fail("no process may use " + prohibited, "`nvidia-smi -c 0`");
-  const std::string exclusive = gpus_with(node.facts, "compute_mode", "3", mode_told);
-  if (!exclusive.empty()) out.info("only one process at a time may use " + exclusive, "`nvidia-smi -c 0`");
-  out.conclude(told || mode_told, "MIG off, any process", "the GPUs do not tell");
-}
-
-void slowed(const Node& node, const Cluster&, Findings& out) {
+void look::gpu_slowed(const Node& node, const Cluster&, Findings& out) {
   if (no_nvml(node, out)) return;
   // NVML's bits: hardware slowdown, hardware thermal slowdown, power brake; software thermal; clocks by setting.
   constexpr std::uint64_t hardware = 0x8 | 0x40 | 0x80, heat = 0x20, by_setting = 0x2;
@@ -126,21 +157,7 @@ void slowed(const Node& node, const Cluster&, Findings& out) {
   out.conclude(told, "nothing slows them down", "the GPUs do not tell");
 }
 
-void power(const Node& node, const Cluster&, Findings& out) {
-  if (no_nvml(node, out)) return;
-  bool told = false;
-  for (const std::string& gpu : node.facts.under("nvml")) {
-    const auto now = node.facts.number("nvml/" + gpu + "/power_limit_w"),
-               usual = node.facts.number("nvml/" + gpu + "/default_power_limit_w");
-    told = told || (now && usual);
-    if (!now || !usual || *now >= *usual) continue;
-    out.warn(fmt::format("GPU {} may use {:.0f} W, not {:.0f}", gpu, *now, *usual),
-             fmt::format("`nvidia-smi -pl {:.0f}`", *usual));
-  }
-  out.conclude(told, "full", "the GPUs do not tell");
-}
-
-void temperature(const Node& node, const Cluster&, Findings& out) {
+void look::gpu_temperature(const Node& node, const Cluster&, Findings& out) {
   if (no_nvml(node, out)) return;
   std::vector<double> all;
   for (const std::string& gpu : node.facts.under("nvml")) {
@@ -159,71 +176,7 @@ void temperature(const Node& node, const Cluster&, Findings& out) {
   if (out.empty()) out.pass(fmt::format("{:.0f} °C", median));
 }
 
-void memory_errors(const Node& node, const Cluster&, Findings& out) {
-  if (no_nvml(node, out)) return;
-  bool told = false;
-  const std::string failed = gpus_with(node.facts, "row_remap_failed", "true", told);
-  if (!failed.empty()) out.fail("memory rows of " + failed + " could not be replaced", "replace the GPU");
-  const std::string pending = gpus_with(node.facts, "row_remap_pending", "true", told);
-  if (!pending.empty()) out.warn("memory rows of " + pending + " wait for a reset to be replaced", "`nvidia-smi -r`");
-  for (const std::string& gpu : node.facts.under("nvml")) {
-    const auto errors = node.facts.number("nvml/" + gpu + "/ecc_uncorrected");
-    told = told || errors;
-    if (errors > 0) {
-      out.fail(fmt::format("GPU {} had {:.0f} memory errors that ECC could not correct", gpu, *errors),
-               "reset the GPU; replace it if they come back");
-    }
-  }
-  out.conclude(told, "none", "the GPUs have no ECC");
-}
-
-void others(const Node& node, const Cluster&, Findings& out) {
-  if (no_nvml(node, out)) return;
-  bool told = false;
-  std::vector<std::string> busy;
-  for (const std::string& gpu : node.facts.under("nvml")) {
-    const auto processes = node.facts.number("nvml/" + gpu + "/processes");
-    told = told || processes;
-    if (processes > 0) busy.push_back(gpu);
-  }
-  if (!busy.empty()) {
-    return out.fail("other processes use " + join_first(busy, 3), "`nvidia-smi` names them: end them, or wait");
-  }
-  if (told) return out.pass("none");
-  out.skip("the driver does not tell");
-}
-
-// By NVIDIA's catalogue, those after which a GPU or its links must be reset, or worse.
-bool is_severe(int xid) {
-  static const std::set<int> severe{48,  62,  64,  74,  79,  95,  109, 119, 120, 136, 140,
-                                    143, 144, 145, 146, 147, 148, 149, 150, 151, 154, 158};
-  return severe.contains(xid);
-}
-
-// What the driver says is to be done, after all that it has seen.
-void recovery(const Node& node, const Cluster&, Findings& out) {
-  if (no_nvml(node, out)) return;
-  static const std::map<int, std::pair<std::string, std::string>> actions{
-      {1, {"be reset", "`nvidia-smi --gpu-reset`"}},
-      {2, {"have its node restarted", "restart the node; replace the GPU if it comes back"}},
-      {3, {"be left by the jobs that use its peers", "end the jobs on the node"}},
-      {4, {"be left by all jobs and be reset", "end the jobs on the node, then `nvidia-smi --gpu-reset`"}}};
-  bool told = false;
-  for (const std::string& gpu : node.facts.under("nvml")) {
-    const auto action = node.facts.number("nvml/" + gpu + "/recovery_action");
-    told = told || action;
-    if (!action || *action == 0) continue;
-    const auto known = actions.find(static_cast<int>(*action));
-    if (known == actions.end()) {
-      out.fail(fmt::format("the driver asks for action {:.0f} on GPU {}", *action, gpu), "`nvidia-smi -q` names it");
-    } else {
-      out.fail(fmt::format("GPU {} is to {}, says the driver", gpu, known->second.first), known->second.second);
-    }
-  }
-  out.conclude(told, "nothing is to be done", "the driver does not tell");
-}
-
-void xid(const Node& node, const Cluster&, Findings& out) {
+void look::gpu_xid(const Node& node, const Cluster&, Findings& out) {
   if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
   if (const auto& log = node.facts["log"]; !log.ok()) {
     return out.unknown("the kernel's log", log.why.empty() ? "there is none" : log.why, "run doctor once as root");
@@ -242,23 +195,107 @@ void xid(const Node& node, const Cluster&, Findings& out) {
   if (out.empty()) out.pass("none since the start");
 }
 
-}  // namespace
+void look::gpu_nvlink(const Node& node, const Cluster&, Findings& out) {
+  if (no_nvml(node, out)) return;
+  bool told = false;
+  for (const std::string& gpu : node.facts.under("nvml")) {
+    const auto links = node.facts.number("nvml/" + gpu + "/nvlinks"),
+               active = node.facts.number("nvml/" + gpu + "/nvlinks_active");
+    told = told || (links && active);
+    if (!links || !active || *active >= *links) continue;
+    const std::string evidence = fmt::format("{:.0f} of {:.0f} NVLinks of GPU {} are active", *active, *links, gpu);
+    const std::string remedy = "`nvidia-smi nvlink -s`; is the fabric manager running? reset the GPUs";
+    // Cards with bridges have links that lead nowhere; boards with switches use all.
+    const bool by_switch = node.facts.has("nvml/" + gpu + "/fabric_state") || node.facts.has("daemon/fabric_manager") ||
+                           *active > 0.5 * *links;
+    if (by_switch) {
+      out.fail(evidence, remedy);
+    } else {
+      out.info(evidence, remedy);
+    }
+  }
+  out.conclude(told, "all active", "no NVLink");
+}
 
-std::vector<Check> gpu_checks() {
-  return {
-      {"gpu.count", "does the driver see every GPU of the bus", "/sys/bus/pci/devices, /proc/driver/nvidia/gpus",
-       docs::xid, count},
-      {"gpu.driver", "is NVIDIA's driver in charge of the GPUs", "/sys/bus/pci/devices/*/driver", docs::nvml, driver},
-      {"gpu.nvml", "does the driver tell the GPUs' state", "NVML", docs::nvml, answers},
-      {"gpu.persistence", "does the driver stay loaded", "NVML", docs::nvml, persistence},
-      {"gpu.mode", "are the GPUs whole, and open to every process", "NVML", docs::nvml, mode},
-      {"gpu.slowed", "does something slow the GPUs down without load", "NVML", docs::nvml, slowed},
-      {"gpu.power", "may the GPUs use their usual power", "NVML", docs::nvml, power},
-      {"gpu.temperature", "is one GPU hotter than its neighbours", "NVML", docs::nvml, temperature},
-      {"gpu.memory_errors", "has memory failed", "NVML", docs::nvml, memory_errors},
-      {"gpu.processes", "does another process use the GPUs", "NVML", docs::nvml, others},
-      {"gpu.recovery", "does the driver want a GPU reset, or its node restarted", "NVML", docs::nvml, recovery},
-      {"gpu.xid", "has the driver reported faults", "/dev/kmsg", docs::xid, xid}};
+// GPUs on a board with NVLink switches need the fabric manager on their node; trays of a rack have it elsewhere.
+void look::gpu_fabric_manager(const Node& node, const Cluster&, Findings& out) {
+  const Facts& facts = node.facts;
+  const std::vector<std::string> gpus = gpus_of(facts);
+  constexpr std::size_t of_a_board = 8;
+  if (gpus.size() < of_a_board) return out.skip("no board with NVLink switches");
+  const std::string model = gpu_model(facts, gpus.front());
+  if (!is_on_switched_board(model)) return out.skip("no board with NVLink switches");
+  if (facts.has("daemon/fabric_manager")) return out.pass("it runs");
+  if (is_container(facts) || is_virtual(facts)) {
+    return out.unknown("whether the fabric manager runs", "it may run outside, where its process is not seen");
+  }
+  if (const machine::Reading& daemons = facts["daemon"]; !daemons.ok() && !daemons.why.empty())
+    return out.unknown("whether the fabric manager runs", daemons.why, "run doctor once as root");
+  out.fail("no process nv-fabricmanager: the GPUs cannot use NVLink", "`systemctl start nvidia-fabricmanager`");
+}
+
+void look::gpu_nvlink_domain(const Node& node, const Cluster&, Findings& out) {
+  if (no_nvml(node, out)) return;
+  std::map<std::string, std::vector<std::string>> gpus;  // by domain
+  for (const std::string& gpu : node.facts.under("nvml")) {
+    if (const std::string domain = nvlink_domain_of(node.facts, gpu); !domain.empty()) gpus[domain].push_back(gpu);
+  }
+  if (gpus.empty()) return out.skip("no NVLink between nodes");
+  if (gpus.size() == 1) return out.pass(gpus.begin()->first);
+  std::vector<std::string> parts;
+  for (const auto& [domain, members] : gpus) parts.push_back(fmt::format("{}: {}", domain, join_first(members, 4)));
+  out.fail("the GPUs of the node belong to different NVLink domains: " + join(parts, "; "),
+           "look at the partitions that the rack's fabric manager (NMX-C) has made, and at its log");
+}
+
+void look::gpu_sxid(const Node& node, const Cluster&, Findings& out) {
+  if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
+  if (const auto& log = node.facts["log"]; !log.ok()) return out.skip("the kernel's log: see gpu.xid");
+  for (const std::string& number : node.facts.under("log/sxid_fatal")) {
+    out.warn(fmt::format("fatal SXid {} since the start: {}", number, node.facts.text("log/sxid_fatal/" + number)),
+             "restart the node; replace the board if it comes back");
+  }
+  for (const std::string& number : node.facts.under("log/sxid"))
+    out.info(fmt::format("SXid {} since the start: {}", number, node.facts.text("log/sxid/" + number)));
+  if (out.empty()) out.pass("none since the start");
+}
+
+void look::gdr_module(const Node& node, const Cluster&, Findings& out) {
+  if (no_gpu_direct(node, out)) return;
+  if (node.facts.has("driver/peermem")) return out.pass(node.facts.text("driver/peermem"));
+  std::string why;
+  const Known known = dmabuf(node.facts, why);
+  if (known == Known::yes) return out.pass("dma-buf, by the open driver");
+  if (known == Known::unknown) return out.unknown("whether adapters reach the GPUs' memory by dma-buf", why);
+  out.fail("neither nvidia_peermem nor dma-buf: what GPUs send to other nodes goes through the host's memory",
+           "`modprobe nvidia_peermem`, or the open kernel modules of the driver with a kernel from 5.12 on");
+}
+
+void look::gdr_dmabuf(const Node& node, const Cluster&, Findings& out) {
+  if (no_gpu_direct(node, out)) return;
+  std::string why;
+  switch (dmabuf(node.facts, why)) {
+    case Known::yes:
+      return out.pass("the open driver and the kernel have it");
+    case Known::unknown:
+      return out.unknown("whether there is dma-buf", why);
+    case Known::no:
+      break;
+  }
+  if (!node.facts.has("driver/peermem")) return out.skip("no: see gdr.module");
+  out.info("GPUDirect RDMA goes by nvidia_peermem and not by dma-buf, which NVIDIA recommends: " + why,
+           "the open kernel modules of the driver, with a kernel from 5.12 on");
+}
+
+void look::gdr_gdrcopy(const Node& node, const Cluster&, Findings& out) {
+  if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
+  const machine::Reading& reading = node.facts["driver/gdrcopy"];
+  const bool wanted = setting_of(node, "NCCL_GDRCOPY_ENABLE") == "1";
+  if (reading.text == "yes") return out.pass("gdrdrv");
+  const std::string remedy = "load gdrdrv and make /dev/gdrdrv (with --device in a container), or unset the variable";
+  if (reading.access == machine::Access::unreadable) return out.unknown("the module gdrdrv", reading.why);
+  if (wanted) return out.warn("NCCL_GDRCOPY_ENABLE=1, but GDRCopy's module or device is not there", remedy);
+  out.skip("there is no GDRCopy, and NCCL does not need it");
 }
 
 }  // namespace harness::doctor

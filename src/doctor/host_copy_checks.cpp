@@ -1,4 +1,4 @@
-// What the copies between hosts and GPUs say, all at once: which are slower than the others, or than their links carry.
+// Copies between hosts and GPUs, all at once: which are slower than the others, or than their links carry.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,7 +12,6 @@
 #include "base/units.h"
 #include "doctor/load_stage.h"
 #include "doctor/outliers.h"
-#include "doctor/pcie_links.h"
 
 namespace harness::doctor {
 namespace {
@@ -80,7 +79,7 @@ class WayJudge {
   }
 
   bool measured() const { return !std::isnan(likeness_.usual); }
-  /// Of what links carry, the median; NaN: not known.
+  /// The median share of what links carry; NaN: not known.
   double usual_share() const { return usual_share_; }
   /// Whether that is less than anything sound reaches; then no rank is named for it.
   bool is_low_everywhere() const { return usual_share_ < sound_share; }
@@ -93,10 +92,10 @@ class WayJudge {
   std::optional<Finding> judge(std::size_t rank) const {
     const bool named = verdicts_[rank] != Verdict::pass, low = shares_[rank] < sound_share && !is_low_everywhere();
     if (!named && !low) return std::nullopt;
-    std::vector<std::string> beside;
-    if (named) beside.push_back("the fast ones " + rate_text(likeness_.usual * units_[rank]));
-    if (!std::isnan(shares_[rank])) beside.push_back(percent(shares_[rank], 0) + " of what its links carry");
-    return Finding{named ? verdicts_[rank] : Verdict::warn, fmt::format("{} ({})", of(rank), join(beside, "; ")), ""};
+    std::vector<std::string> notes;
+    if (named) notes.push_back("the fast ones " + rate_text(likeness_.usual * units_[rank]));
+    if (!std::isnan(shares_[rank])) notes.push_back(percent(shares_[rank], 0) + " of what its links carry");
+    return Finding{named ? verdicts_[rank] : Verdict::warn, fmt::format("{} ({})", of(rank), join(notes, "; ")), ""};
   }
 
  private:
@@ -104,10 +103,10 @@ class WayJudge {
   std::vector<double> rates_, units_, shares_;  // by rank; NaN: not known. units_: what rates are compared in
   Likeness likeness_;
   double usual_share_ = not_known;
-  std::vector<Verdict> verdicts_;  // by rank, beside the others
+  std::vector<Verdict> verdicts_;  // by rank, compared with the others
 };
 
-// What is wrong with a rank's copies, all ways together.
+// The faults of a rank's copies, all ways together.
 std::optional<Finding> judge_rank(const Load& load, const std::vector<WayJudge>& ways, std::size_t rank) {
   Verdict worst = Verdict::pass;
   std::vector<std::string> parts;
@@ -125,7 +124,7 @@ std::optional<Finding> judge_rank(const Load& load, const std::vector<WayJudge>&
       "at pcie.iommu"};
 }
 
-Said numbers(const std::vector<Node>& nodes, const std::vector<WayJudge>& ways) {
+StageFinding numbers(const std::vector<Node>& nodes, const std::vector<WayJudge>& ways) {
   std::vector<std::string> usual, shares;
   bool low = false;
   for (const WayJudge& way : ways) {
@@ -147,7 +146,7 @@ Said numbers(const std::vector<Node>& nodes, const std::vector<WayJudge>& ways) 
 
 }  // namespace
 
-std::vector<Said> judge_host_copies(const std::vector<Node>& nodes, const Load& load) {
+std::vector<StageFinding> judge_host_copies(const std::vector<Node>& nodes, const Load& load) {
   const std::vector<std::size_t> node_of = nodes_of_ranks(nodes);
   const std::vector<double> limits = link_limits(nodes, node_of, load);
   std::vector<WayJudge> ways;
@@ -155,7 +154,7 @@ std::vector<Said> judge_host_copies(const std::vector<Node>& nodes, const Load& 
     ways.emplace_back(way, load, limits);
     if (!ways.back().measured()) return {};
   }
-  std::vector<Said> said;
+  std::vector<StageFinding> said;
   for (std::size_t rank = 0; rank < load.ranks.size(); ++rank) {
     if (auto slow = judge_rank(load, ways, rank))
       said.push_back({host_copies_check().id, *std::move(slow), nodes[node_of.at(rank)].host});
@@ -164,9 +163,10 @@ std::vector<Said> judge_host_copies(const std::vector<Node>& nodes, const Load& 
   return said;
 }
 
-StageCheck host_copies_check() {
+About host_copies_check() {
   return {"load.host_copies", "do all GPUs copy to and from their hosts equally quickly, and as their links allow",
-          "copies of pinned memory, all ranks at once; /sys/bus/pci/devices/*/max_link_speed, max_link_width"};
+          "copies of pinned memory, all ranks at once; /sys/bus/pci/devices/*/max_link_speed, max_link_width",
+          Verdict::fail, "docs/doctor.md"};
 }
 
 }  // namespace harness::doctor

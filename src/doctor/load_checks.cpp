@@ -1,4 +1,4 @@
-// What the load stage's numbers say: who is slower than the others, and what lies far below what there should be.
+// Judges the numbers of the load stage: who is slower than the others, and which rates lie far below the hardware's.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,16 +15,18 @@
 namespace harness::doctor {
 namespace {
 
-const StageCheck products_check{"load.products", "are all ranks equally quick at matrix products, all at once",
-                                "workload gemm, the products' own time on each rank"},
-    clocks_check{"load.clocks", "what slows the GPUs down while all multiply", "NVML, every 100 ms of it"},
+const About products_check{"load.products", "are all ranks equally quick at matrix products, all at once",
+                           "workload gemm, the products' own time on each rank", Verdict::fail, "docs/doctor.md"},
+    clocks_check{"load.clocks", "what slows the GPUs down while all multiply", "NVML, every 100 ms of it",
+                 Verdict::fail, "docs/doctor.md"},
     pcie_check{"load.pcie", "do the links of the GPUs leave their idle speed while all multiply",
-               "NVML, every 100 ms of it"},
-    conditions_check{"load.conditions", "does something else keep CPUs busy meanwhile", "/proc/stat"},
+               "NVML, every 100 ms of it", Verdict::warn, "docs/doctor.md"},
+    conditions_check{"load.conditions", "does something else keep CPUs busy meanwhile", "/proc/stat", Verdict::warn,
+                     "docs/doctor.md"},
     node_check{"load.node_all_reduce", "is the all-reduce equally quick within every node",
-               "workload collective, all nodes at once"},
+               "workload collective, all nodes at once", Verdict::fail, "docs/doctor.md"},
     pairs_check{"load.pairs", "are links between nodes equally quick, each rank with its like on another node",
-                "workload collective, pairs of nodes at once, in rounds"};
+                "workload collective, pairs of nodes at once, in rounds", Verdict::fail, "docs/doctor.md"};
 
 // How much devices of a kind scatter. CPUs are shared: half the speed may be somebody else's work.
 struct Tolerances {
@@ -40,7 +42,7 @@ class Judge {
   Judge(const std::vector<Node>& nodes, const Load& load, const RankGrid& grid, const config::Hardware* hardware)
       : nodes_(nodes), load_(load), grid_(grid), hardware_(hardware), limits_(tolerances_for(load.backend)) {}
 
-  std::vector<Said> all() {
+  std::vector<StageFinding> all() {
     products();
     clocks();
     pcie();
@@ -52,7 +54,7 @@ class Judge {
   }
 
  private:
-  void say(const StageCheck& check, Verdict verdict, std::string evidence, std::string remedy = "",
+  void say(const About& check, Verdict verdict, std::string evidence, std::string remedy = "",
            const std::string& host = "") {
     said_.push_back({check.id, {verdict, std::move(evidence), std::move(remedy)}, host});
   }
@@ -72,7 +74,7 @@ class Judge {
   const config::Hardware* hardware_;
   Tolerances limits_;
   std::vector<std::size_t> node_of_ = nodes_of_ranks(nodes_);
-  std::vector<Said> said_;
+  std::vector<StageFinding> said_;
 };
 
 void Judge::products() {
@@ -254,7 +256,7 @@ void Judge::links() {
   against_ports(likeness.usual);
 }
 
-// What the active ports of a node carry, as far as its ranks can use them; 0: not known.
+// The rate of the active ports of a node, as far as its ranks can use them; 0: not known.
 double port_bytes_per_s(const Node& node, std::size_t ranks) {
   std::vector<double> rates;
   for (const Port& port : ports_of(node.facts)) {
@@ -289,12 +291,12 @@ void Judge::against_ports(double usual) {
 
 }  // namespace
 
-std::vector<Said> judge_load(const std::vector<Node>& nodes, const Load& load, const RankGrid& grid,
-                             const config::Hardware* hardware) {
+std::vector<StageFinding> judge_load(const std::vector<Node>& nodes, const Load& load, const RankGrid& grid,
+                                     const config::Hardware* hardware) {
   return Judge(nodes, load, grid, hardware).all();
 }
 
-std::vector<StageCheck> load_checks() {
+std::vector<About> load_checks() {
   return {products_check, clocks_check, pcie_check, conditions_check, host_copies_check(), node_check, pairs_check};
 }
 

@@ -51,15 +51,15 @@ class LoadStage {
     load_.ranks.resize(static_cast<std::size_t>(bench.job.size()));
   }
 
-  std::vector<Said> run(const config::Hardware* hardware);
+  std::vector<StageFinding> run(const config::Hardware* hardware);
 
  private:
-  bool goes_on(const std::string& what, bool allowed);
-  bool took(const job::BlockOutcome& outcome, const std::string& what);
+  bool should_continue(const std::string& what, bool allowed);
+  bool record_outcome(const job::BlockOutcome& outcome, const std::string& what);
   bool multiply();
   void copy_with_hosts(bool workers_wait);
   void reduce_in_nodes();
-  void meet(const PairRound& round);
+  void run_pair_round(const PairRound& round);
   job::BlockOutcome all_reduce(const std::string& name, const Together& together, std::int64_t bytes);
   double rate(const job::BlockOutcome& outcome, const std::vector<std::size_t>& members, std::int64_t bytes) const;
 
@@ -69,7 +69,7 @@ class LoadStage {
   Limit limit_;
   Sizes sizes_;
   Load load_;
-  std::vector<Said> failed_;
+  std::vector<StageFinding> failed_;
   std::vector<std::string> left_out_, done_;
 };
 
@@ -78,13 +78,13 @@ void note_once(std::vector<std::string>& list, const std::string& what) {
   if (std::ranges::find(list, what) == list.end()) list.push_back(what);
 }
 
-bool LoadStage::goes_on(const std::string& what, bool allowed) {
+bool LoadStage::should_continue(const std::string& what, bool allowed) {
   if (bench_.job.stop_requests() == 0 && allowed) return true;
   note_once(left_out_, what);
   return false;
 }
 
-bool LoadStage::took(const job::BlockOutcome& outcome, const std::string& what) {
+bool LoadStage::record_outcome(const job::BlockOutcome& outcome, const std::string& what) {
   if (outcome.ok) {
     note_once(done_, what);
   } else {
@@ -97,7 +97,7 @@ bool LoadStage::took(const job::BlockOutcome& outcome, const std::string& what) 
 // what each rank's own products took then. True: these processes wait for one more block, which has to come.
 bool LoadStage::multiply() {
   const std::string what = "products";
-  if (!goes_on(what, limit_.allows_block())) return false;
+  if (!should_continue(what, limit_.allows_block())) return false;
   const program::Layout layout{{program::Axis::data, bench_.job.size()}};
   job::BlockRequest request = stage_block(bench_, what, products_of(sizes_), layout, job::TimeSteps{1}, limit_);
   const auto run = [&](int repetitions, const job::Task& task, double share, bool last) {
@@ -109,21 +109,21 @@ bool LoadStage::multiply() {
   constexpr int few = 5, many = 1000;
   constexpr double step_s = 0.5;
   const job::BlockOutcome first = run(few, job::TimeSteps{1}, 0.5, false);
-  if (!first.ok) return took(first, what);
+  if (!first.ok) return record_outcome(first, what);
   const double product_s = first.of<job::TimedSamples>(0).step_s.back() / few;
   const int repetitions = static_cast<int>(std::clamp(step_s / product_s, double{few}, double{many}));
   const int steps = static_cast<int>(std::clamp(sizes_.products_s / (repetitions * product_s), 1.0, 20.0));
   // A slow start may have used the time for it.
-  if (goes_on("all GPUs or CPUs under load", limit_.allows_two_more())) {
+  if (should_continue("all GPUs or CPUs under load", limit_.allows_two_more())) {
     const job::BlockOutcome loaded = run(repetitions, job::TimeSteps{steps}, 0.5, false);
-    if (!loaded.ok) return took(loaded, what);
+    if (!loaded.ok) return record_outcome(loaded, what);
     load_.conditions = loaded.conditions;
     for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank)
       load_.ranks[rank].gpu = loaded.of<job::TimedSamples>(rank).gpu;
   }
   const bool stay = with_gpus_ && bench_.job.stop_requests() == 0 && limit_.allows_two_more();
   const job::BlockOutcome profiled = run(repetitions, job::RecordTimeline{}, stay ? 0.5 : 1, !stay);
-  if (!took(profiled, what)) return false;
+  if (!record_outcome(profiled, what)) return false;
   for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
     for (const job::KindTotal& total : profiled.of<job::TimelineSamples>(rank).totals) {
       if (total.kind != program::Matmul::name) continue;
@@ -137,13 +137,13 @@ bool LoadStage::multiply() {
 // In the processes of the products, where these wait: their GPUs are open already.
 void LoadStage::copy_with_hosts(bool workers_wait) {
   const std::string what = "copies between host and GPU";
-  if (!with_gpus_ || (!workers_wait && !goes_on(what, limit_.allows_block()))) return;
+  if (!with_gpus_ || (!workers_wait && !should_continue(what, limit_.allows_block()))) return;
   const program::Layout layout{{program::Axis::data, bench_.job.size()}};
   const job::BlockRequest request =
       stage_block(bench_, "host_copies", products_of(sizes_), layout, job::CopyWithHost{copies_s}, limit_);
   const job::WorkerSet workers{workers_wait ? products_set : job::WorkerSet::alone, {}};
   const job::BlockOutcome outcome = std::move(bench_.job.run({{workers, request, true}}).at(0));
-  if (!took(outcome, what)) return;
+  if (!record_outcome(outcome, what)) return;
   for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
     const auto& copied = outcome.of<job::HostCopySamples>(rank);
     load_.ranks[rank].device = copied.device;
@@ -183,9 +183,9 @@ double LoadStage::rate(const job::BlockOutcome& outcome, const std::vector<std::
 
 void LoadStage::reduce_in_nodes() {
   const std::string what = "all-reduce in each node";
-  if (grid_.of_node() < 2 || !goes_on(what, limit_.allows_block())) return;
+  if (grid_.of_node() < 2 || !should_continue(what, limit_.allows_block())) return;
   const job::BlockOutcome outcome = all_reduce("node_all_reduce", grid_.in_nodes(), sizes_.node_message_bytes);
-  if (!took(outcome, what)) return;
+  if (!record_outcome(outcome, what)) return;
   for (int node = 0; node < grid_.nodes(); ++node) {
     std::vector<std::size_t> members;
     for (int local = 0; local < grid_.of_node(); ++local)
@@ -194,11 +194,11 @@ void LoadStage::reduce_in_nodes() {
   }
 }
 
-void LoadStage::meet(const PairRound& round) {
+void LoadStage::run_pair_round(const PairRound& round) {
   const std::string what = fmt::format("pairs of nodes {} apart", round.distance);
-  if (!goes_on(what, limit_.allows_block())) return;
+  if (!should_continue(what, limit_.allows_block())) return;
   const job::BlockOutcome outcome = all_reduce("pairs", grid_.in_pairs(round), sizes_.pair_message_bytes);
-  if (!took(outcome, what)) return;
+  if (!record_outcome(outcome, what)) return;
   Load::Round& measured = load_.rounds.emplace_back(Load::Round{round, {}, {}});
   for (int node = round.first; node < round.first + round.nodes; ++node) {
     if ((node - round.first) / round.distance % 2 == 1) continue;  // the second of its pair
@@ -211,11 +211,11 @@ void LoadStage::meet(const PairRound& round) {
   }
 }
 
-std::vector<Said> LoadStage::run(const config::Hardware* hardware) {
+std::vector<StageFinding> LoadStage::run(const config::Hardware* hardware) {
   copy_with_hosts(multiply());
   reduce_in_nodes();
-  for (const PairRound& round : pair_rounds(grid_.nodes(), max_rounds)) meet(round);
-  std::vector<Said> said = judge_load(bench_.nodes, load_, grid_, hardware);
+  for (const PairRound& round : pair_rounds(grid_.nodes(), max_rounds)) run_pair_round(round);
+  std::vector<StageFinding> said = judge_load(bench_.nodes, load_, grid_, hardware);
   said.insert(said.end(), failed_.begin(), failed_.end());
   if (const auto idle = idle_gpus(bench_)) said.push_back({load_check, *idle, ""});
   const std::string used = show_seconds(limit_.used_s());
@@ -234,7 +234,75 @@ std::vector<Said> LoadStage::run(const config::Hardware* hardware) {
 
 }  // namespace
 
-std::vector<Said> run_load_stage(const Bench& bench, const config::Hardware* hardware, double limit_s) {
+std::vector<PairRound> pair_rounds(int nodes, int max_rounds) {
+  std::vector<int> distances;
+  for (int d = 1; 2 * d <= nodes; d *= 2) distances.push_back(d);
+  std::vector<PairRound> rounds;
+  // The nearest first, then the farthest, the second nearest, …
+  for (std::size_t near = 0, far = distances.size(), turn = 0; near < far; ++turn) {
+    const int d = turn % 2 == 0 ? distances[near++] : distances[--far];
+    const int count = nodes - nodes % (2 * d);
+    rounds.push_back({d, 0, count});
+    if (count < nodes) rounds.push_back({d, nodes - count, count});
+  }
+  if (std::ssize(rounds) > max_rounds) rounds.resize(static_cast<std::size_t>(max_rounds));
+  return rounds;
+}
+
+std::optional<RankGrid> RankGrid::of(const std::vector<Node>& nodes) {
+  RankGrid grid;
+  std::size_t fewest = nodes.empty() ? 0 : nodes.front().ranks.size();
+  for (const Node& node : nodes) fewest = std::min(fewest, node.ranks.size());
+  if (fewest == 0) return std::nullopt;
+  for (const Node& node : nodes) {
+    std::vector<int>& ranks = grid.ranks_.emplace_back();
+    for (std::size_t i = 0; i < fewest; ++i) ranks.push_back(node.ranks[i].rank);
+  }
+  const std::vector<int> all = grid.chosen(0, grid.nodes());
+  const auto fits = [&](bool node_by_node) {
+    grid.node_by_node_ = node_by_node;
+    for (int node = 0; node < grid.nodes(); ++node) {
+      for (int local = 0; local < grid.of_node(); ++local) {
+        if (all[grid.number(node, local, 0, grid.nodes())] != grid.rank(node, local)) return false;
+      }
+    }
+    return true;
+  };
+  if (!fits(true) && !fits(false)) return std::nullopt;
+  return grid;
+}
+
+std::size_t RankGrid::number(int node, int local, int first, int count) const {
+  const int place = node - first;
+  return static_cast<std::size_t>(node_by_node_ ? place * of_node() + local : local * count + place);
+}
+
+std::vector<int> RankGrid::chosen(int first, int count) const {
+  std::vector<int> all;
+  for (int node = first; node < first + count; ++node) all.insert(all.end(), ranks_[node].begin(), ranks_[node].end());
+  std::ranges::sort(all);
+  return all;
+}
+
+Together RankGrid::in_nodes() const {
+  if (node_by_node_)
+    return {chosen(0, nodes()),
+            {{program::Axis::tensor, of_node()}, {program::Axis::data, nodes()}},
+            config::CollectiveOver::tensor};
+  return {chosen(0, nodes()),
+          {{program::Axis::tensor, nodes()}, {program::Axis::data, of_node()}},
+          config::CollectiveOver::data};
+}
+
+// The data axis separates numbers that are `distance` nodes apart; the tensor axis takes what lies between them.
+Together RankGrid::in_pairs(const PairRound& round) const {
+  const int between = round.distance * (node_by_node_ ? of_node() : 1);
+  program::Layout layout{{program::Axis::tensor, between}, {program::Axis::data, 2}};
+  layout[program::Axis::pipeline] = round.nodes * of_node() / (2 * between);
+  return {chosen(round.first, round.nodes), layout, config::CollectiveOver::data};
+}
+
+std::vector<StageFinding> run_load_stage(const Bench& bench, const config::Hardware* hardware, double limit_s) {
   if (const auto why = obstacle(bench)) return {{load_check, *why, ""}};
   const auto grid = RankGrid::of(bench.nodes);
   if (!grid) {

@@ -1,25 +1,72 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/hardware.h"
-#include "doctor/node_pairs.h"
+#include "config/settings.h"
+#include "doctor/facts.h"
 #include "doctor/stage.h"
 #include "machine/conditions.h"
 #include "machine/gpu_statistics.h"
+#include "program/layout.h"
 
 namespace harness::doctor {
+
+/// A round of a tournament of nodes: of `nodes` nodes from `first` on, each meets the one `distance` further or before,
+/// all at once. A multiple of twice the distance, so that nobody is left over.
+struct PairRound {
+  int distance = 1, first = 0, nodes = 2;
+  bool operator==(const PairRound&) const = default;
+};
+/// The first rounds let every node meet one other; further ones let it meet others, near and far, so that a slow node
+/// can be told from a slow link. At most `max_rounds`.
+std::vector<PairRound> pair_rounds(int nodes, int max_rounds);
+
+/// One block whose groups communicate all at once, each on its own.
+struct Together {
+  std::vector<int> ranks;  // of the job, ascending
+  program::Layout layout;
+  config::CollectiveOver over{};
+};
+
+/// The first ranks of all nodes, as many on each, and how a layout finds them: by the way in which a launcher numbers
+/// ranks, node by node or in turn.
+class RankGrid {
+ public:
+  /// Nothing where ranks are numbered in neither way.
+  static std::optional<RankGrid> of(const std::vector<Node>& nodes);
+
+  int nodes() const { return static_cast<int>(ranks_.size()); }
+  int of_node() const { return static_cast<int>(ranks_.front().size()); }
+  /// The number in the job of the `local`-th rank on a node.
+  int rank(int node, int local) const { return ranks_.at(node).at(local); }
+
+  /// Each node's ranks are a group. Needs two on each.
+  Together in_nodes() const;
+  /// Each rank and the one of the same place on the other node of its pair are a group.
+  Together in_pairs(const PairRound& round) const;
+  /// The number that a rank has in such a block: its place among the samples. `first`, `count`: the nodes of the block.
+  std::size_t number(int node, int local, int first, int count) const;
+
+ private:
+  std::vector<int> chosen(int first, int count) const;
+
+  std::vector<std::vector<int>> ranks_;  // by node, then by place on it
+  bool node_by_node_ = true;
+};
 
 inline constexpr double load_limit_s = 60;
 
 /// All ranks multiply matrices at once, and GPUs copy to and from their hosts; then the ranks of each node reduce
 /// together, then those of pairs of nodes: blocks of the workloads `gemm` and `collective`, in processes of their own.
 /// Says who is slower than the others, than `hardware` states (nullptr: not known), and than links carry.
-std::vector<Said> run_load_stage(const Bench& bench, const config::Hardware* hardware, double limit_s = load_limit_s);
+std::vector<StageFinding> run_load_stage(const Bench& bench, const config::Hardware* hardware,
+                                         double limit_s = load_limit_s);
 
-/// What the stage measured. NaN: not measured.
+/// The measurements of the stage. NaN: not measured.
 struct Load {
   struct RankLoad {
     double product_flops = std::numeric_limits<double>::quiet_NaN();  // FLOP/s of its products, by itself
@@ -43,14 +90,14 @@ struct Load {
 };
 
 /// Who is slow. `grid`: which ranks met in the rounds.
-std::vector<Said> judge_load(const std::vector<Node>& nodes, const Load& load, const RankGrid& grid,
-                             const config::Hardware* hardware);
+std::vector<StageFinding> judge_load(const std::vector<Node>& nodes, const Load& load, const RankGrid& grid,
+                                     const config::Hardware* hardware);
 
 /// The part of it that is about copies between hosts and GPUs.
-std::vector<Said> judge_host_copies(const std::vector<Node>& nodes, const Load& load);
-StageCheck host_copies_check();
+std::vector<StageFinding> judge_host_copies(const std::vector<Node>& nodes, const Load& load);
+About host_copies_check();
 
-/// What judge_load() looks at, for docs/doctor.md.
-std::vector<StageCheck> load_checks();
+/// The checks of judge_load(), for docs/doctor.md.
+std::vector<About> load_checks();
 
 }  // namespace harness::doctor

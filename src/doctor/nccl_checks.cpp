@@ -1,4 +1,4 @@
-// What NCCL's log of a node's ranks says, check by check.
+// Judges NCCL's log of a node's ranks, check by check.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -7,11 +7,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doctor/nccl_node_log.h"
-#include "doctor/nccl_topology.h"
+#include "doctor/nccl_stage.h"
 
 namespace harness::doctor {
 namespace {
+
+constexpr const char* nccl_page = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html";
 
 // "mlx5_0:1/IB", "mlx5_0:1:0:0/IB" since 2.30: the port, as doctor names it.
 std::string port_of_device(const std::string& device) {
@@ -23,19 +24,18 @@ std::string port_of_device(const std::string& device) {
 // The active ports for RDMA that NCCL's own network can use.
 std::vector<std::string> usable_ports(const Facts& node) {
   std::vector<std::string> names;
-  for (const Port& port : ports_of(node)) {
-    if (is_active(node, port) && !is_efa(node, port)) names.push_back(port.name());
-  }
+  for (const Port& port : active_ports(node)) names.push_back(port.name());
   return names;
 }
 
-bool has_efa(const Facts& node) {
-  const std::vector<Port> ports = ports_of(node);
-  return std::ranges::any_of(ports, [&](const Port& port) { return is_efa(node, port); });
+// True, and said, where the log does not tell which network NCCL took.
+bool no_network(const NodeLog& log, Findings& out) {
+  if (log.networks.empty()) out.unknown("the network that NCCL took", "its log does not name one");
+  return !out.empty();
 }
 
 void judge_network(const NodeLog& log, Findings& out) {
-  if (log.networks.empty()) return out.unknown("the network that NCCL took", "its log does not name one");
+  if (no_network(log, out)) return;
   const std::string names = text_of(log.networks);
   if (log.networks.size() > 1)
     return out.fail("the ranks of the node use different networks: " + names,
@@ -59,7 +59,7 @@ void judge_network(const NodeLog& log, Findings& out) {
 
 void judge_plugin(const NodeLog& log, Findings& out) {
   if (!has_efa(log.node.facts)) return out.skip("no adapter that needs a plug-in");
-  if (log.networks.empty()) return out.unknown("the network that NCCL took", "its log does not name one");
+  if (no_network(log, out)) return;
   const auto is_libfabric = [](const std::string& name) {
     return lower(name).find("libfabric") != std::string::npos || lower(name).find("ofi") != std::string::npos;
   };
@@ -175,7 +175,7 @@ void judge_interface(const NodeLog& log, Findings& out) {
   out.pass(text_of(log.interfaces));
 }
 
-// What a fabric of NVLink switches allows.
+// Whether a GPU has joined a fabric of NVLink switches.
 bool joined_fabric(const Facts& node) {
   const std::vector<std::string> gpus = node.under("nvml");
   return std::ranges::any_of(
@@ -215,13 +215,13 @@ void judge_warnings(const NodeLog& log, Findings& out) {
 }
 
 struct NodeCheck {
-  StageCheck about;
+  About about;
   std::function<void(const NodeLog&, Findings&)> judge;
 };
 
 // NCCL asks CUDA for the attribute of each GPU, and its network whether it can.
 void judge_dma_buf(const NodeLog& log, Findings& out) {
-  if (log.networks.empty()) return out.unknown("the network that NCCL took", "its log does not name one");
+  if (no_network(log, out)) return;
   if (log.on_sockets()) return out.skip("NCCL talks over sockets");
   if (log.with_dma_buf == log.logs.size()) return out.pass("on every GPU");
   const std::string remedy = "the open kernel modules of the driver, a kernel from 5.12 on, no NCCL_DMABUF_ENABLE=0";
@@ -234,7 +234,7 @@ void judge_dma_buf(const NodeLog& log, Findings& out) {
 }
 
 void judge_mtu(const NodeLog& log, Findings& out) {
-  if (log.networks.empty()) return out.unknown("the network that NCCL took", "its log does not name one");
+  if (no_network(log, out)) return;
   if (log.on_sockets()) return out.skip("NCCL talks over sockets");
   if (log.mtus.empty()) return out.skip("its log tells of no connection of NCCL's own network");
   static const Words largest{"4096"};
@@ -246,27 +246,37 @@ void judge_mtu(const NodeLog& log, Findings& out) {
 
 const std::vector<NodeCheck>& node_checks() {
   static const std::vector<NodeCheck> all{
-      {{"nccl.network", "which network does NCCL take, and is it the best there is", "Using network …"}, judge_network},
-      {{"nccl.plugin", "does NCCL use EFA, by its plug-in", "Using network …"}, judge_plugin},
+      {{"nccl.network", "which network does NCCL take, and is it the best there is", "Using network …", Verdict::fail,
+        nccl_page},
+       judge_network},
+      {{"nccl.plugin", "does NCCL use EFA, by its plug-in", "Using network …", Verdict::fail, nccl_page}, judge_plugin},
       {{"nccl.gpu_direct", "do adapters reach the GPUs' memory, on every connection",
-        "Channel … [send], [receive] via NET/…/GDRDMA"},
+        "Channel … [send], [receive] via NET/…/GDRDMA", Verdict::fail, nccl_page},
        judge_gpu_direct},
-      {{"nccl.rails", "does NCCL use an adapter for each GPU", "NET/IB : Using …, Channel … via NET/…"}, judge_rails},
-      {{"nccl.interface", "does NCCL keep off docker0, lo and the like", "Bootstrap: Using …, NET/Socket : Using …"},
+      {{"nccl.rails", "does NCCL use an adapter for each GPU", "NET/IB : Using …, Channel … via NET/…", Verdict::warn,
+        nccl_page},
+       judge_rails},
+      {{"nccl.interface", "does NCCL keep off docker0, lo and the like", "Bootstrap: Using …, NET/Socket : Using …",
+        Verdict::fail, nccl_page},
        judge_interface},
-      {{"nccl.peers", "do the GPUs of a node talk directly", "Channel … via SHM/…"}, judge_peers},
-      {{"nccl.nvls", "can the NVLink switches sum up", "NVLS multicast support is …"}, judge_nvls},
-      {{"nccl.dma_buf", "do the GPUs and the network have dma-buf", "DMA-BUF is available on GPU device …"},
+      {{"nccl.peers", "do the GPUs of a node talk directly", "Channel … via SHM/…", Verdict::fail, nccl_page},
+       judge_peers},
+      {{"nccl.nvls", "can the NVLink switches sum up", "NVLS multicast support is …", Verdict::warn, nccl_page},
+       judge_nvls},
+      {{"nccl.dma_buf", "do the GPUs and the network have dma-buf", "DMA-BUF is available on GPU device …",
+        Verdict::warn, nccl_page},
        judge_dma_buf},
-      {{"nccl.mtu", "do the ports send large packets", "NET/IB: … mtu …"}, judge_mtu},
-      {{"nccl.warnings", "does NCCL warn of anything", "NCCL WARN"}, judge_warnings}};
+      {{"nccl.mtu", "do the ports send large packets", "NET/IB: … mtu …", Verdict::warn, nccl_page}, judge_mtu},
+      {{"nccl.warnings", "does NCCL warn of anything", "NCCL WARN", Verdict::warn, nccl_page}, judge_warnings}};
   return all;
 }
 
-const StageCheck version_check{"nccl.version", "do all ranks load the same NCCL", "NCCL version …"},
-    channels_check{"nccl.channels", "how many channels does NCCL make", "… coll channels, … nvls channels, …"};
+const About version_check{"nccl.version", "do all ranks load the same NCCL", "NCCL version …", Verdict::fail,
+                          nccl_page},
+    channels_check{"nccl.channels", "how many channels does NCCL make", "… coll channels, … nvls channels, …",
+                   Verdict::info, nccl_page};
 
-void judge_versions(const std::vector<NodeLog>& nodes, std::vector<Said>& out) {
+void judge_versions(const std::vector<NodeLog>& nodes, std::vector<StageFinding>& out) {
   std::map<std::string, std::size_t> count;
   for (const NodeLog& log : nodes) {
     for (const std::string& version : log.versions) ++count[version];
@@ -288,7 +298,7 @@ void judge_versions(const std::vector<NodeLog>& nodes, std::vector<Said>& out) {
   }
 }
 
-void judge_channels(const std::vector<NodeLog>& nodes, std::vector<Said>& out) {
+void judge_channels(const std::vector<NodeLog>& nodes, std::vector<StageFinding>& out) {
   Words all;
   for (const NodeLog& log : nodes) all.insert(log.channels.begin(), log.channels.end());
   if (all.empty()) return;
@@ -297,11 +307,11 @@ void judge_channels(const std::vector<NodeLog>& nodes, std::vector<Said>& out) {
 
 }  // namespace
 
-std::vector<Said> judge_nccl(const std::vector<Node>& nodes, const std::vector<RankLog>& logs) {
+std::vector<StageFinding> judge_nccl(const std::vector<Node>& nodes, const std::vector<RankLog>& logs) {
   std::vector<NodeLog> all;
   all.reserve(nodes.size());
   for (const Node& node : nodes) all.push_back(log_of(node, logs, nodes.size() > 1));
-  std::vector<Said> said;
+  std::vector<StageFinding> said;
   for (const NodeCheck& check : node_checks()) {
     for (const NodeLog& log : all) {
       Findings found;
@@ -318,8 +328,8 @@ std::vector<Said> judge_nccl(const std::vector<Node>& nodes, const std::vector<R
   return said;
 }
 
-std::vector<StageCheck> nccl_checks() {
-  std::vector<StageCheck> all;
+std::vector<About> nccl_checks() {
+  std::vector<About> all;
   for (const NodeCheck& check : node_checks()) all.push_back(check.about);
   all.push_back(version_check);
   all.push_back(channels_check);

@@ -1,4 +1,4 @@
-// The files that NCCL consists of on a node: the library, and plugins that it loads itself.
+// The files that NCCL consists of on a node, and what is set for MPI.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -6,8 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doctor/check.h"
-#include "doctor/docs.h"
+#include "doctor/look.h"
 
 namespace harness::doctor {
 namespace {
@@ -34,11 +33,12 @@ std::optional<Version> version_of(std::string_view file) {
   return version;
 }
 
-// What this node needs of NCCL that older ones lack: NVIDIA/nccl's history of src/transport/net_ib and ib_gid.
+// A feature that this node needs and older NCCLs lack: NVIDIA/nccl's history of src/transport/net_ib and ib_gid.
 struct Need {
   Version since;
   std::string what;
 };
+
 std::vector<Need> needs_of(const Node& node) {
   const Facts& facts = node.facts;
   std::vector<Need> needs;
@@ -52,7 +52,57 @@ std::vector<Need> needs_of(const Node& node) {
   return needs;
 }
 
-void library(const Node& node, const Cluster&, Findings& out) {
+// The file of a plugin for networks that NCCL loads, as it looks for it; "" where there is none.
+std::string plugin_of(const Node& node) {
+  const std::string wanted = setting_of(node, "NCCL_NET_PLUGIN");
+  if (wanted == "none") return "";
+  const std::vector<std::string> names =
+      wanted.empty() ? std::vector<std::string>{"libnccl-net.so"}
+                     : std::vector<std::string>{wanted, fmt::format("libnccl-net-{}.so", wanted)};
+  for (const std::string& name : names) {
+    if (const std::string files = node.facts.text("library/" + name); !files.empty())
+      return std::string(first_of(files));
+  }
+  return wanted.starts_with('/') ? wanted : "";  // a file that the linker need not look for
+}
+
+std::vector<std::string> parts_of(std::string_view list) {
+  std::vector<std::string> parts;
+  for (const std::string_view part : split(list, ',')) {
+    if (!trim(part).empty()) parts.emplace_back(trim(part));
+  }
+  return parts;
+}
+
+// Whether a list that allows, and does not forbid, has none of these words.
+bool leaves_out_all(const std::string& list, const std::set<std::string>& words) {
+  const std::vector<std::string> parts = parts_of(list);
+  if (parts.empty() || list.starts_with('^')) return false;
+  return std::ranges::none_of(parts, [&](const std::string& part) { return words.contains(part); });
+}
+
+constexpr std::array<const char*, 5> names{"OMPI_MCA_pml", "OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_include", "UCX_TLS",
+                                           "UCX_NET_DEVICES"};
+
+// Says skip where nothing is set.
+bool nothing_for_mpi(const Node& node, Findings& out) {
+  const auto is_set = [&](const char* name) { return !setting_of(node, name).empty(); };
+  if (std::ranges::none_of(names, is_set)) out.skip("nothing is set for MPI");
+  return !out.empty();
+}
+
+// Whether the node has what an entry names: an interface, a port of an adapter, or a network ("10.0.0.0/16").
+bool has_device(const Facts& facts, const std::string& entry) {
+  if (entry.find('/') != std::string::npos || entry == "all") return true;
+  const std::vector<std::string> interfaces = facts.under("net");
+  const std::vector<Port> ports = ports_of(facts);
+  return std::ranges::find(interfaces, entry) != interfaces.end() ||
+         std::ranges::any_of(ports, [&](const Port& port) { return port.name() == entry || port.device == entry; });
+}
+
+}  // namespace
+
+void look::nccl_library(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   if (!has_gpus(facts)) return out.skip("no NVIDIA GPU");
   const machine::Reading& files = facts["library/libnccl.so.2"];
@@ -76,29 +126,14 @@ void library(const Node& node, const Cluster&, Findings& out) {
   if (out.empty()) out.pass(std::string(taken));
 }
 
-// The file of a plugin for networks that NCCL loads, as it looks for it; "" where there is none.
-std::string plugin_of(const Node& node) {
-  const std::string wanted = setting_of(node, "NCCL_NET_PLUGIN");
-  if (wanted == "none") return "";
-  const std::vector<std::string> names =
-      wanted.empty() ? std::vector<std::string>{"libnccl-net.so"}
-                     : std::vector<std::string>{wanted, fmt::format("libnccl-net-{}.so", wanted)};
-  for (const std::string& name : names) {
-    if (const std::string files = node.facts.text("library/" + name); !files.empty())
-      return std::string(first_of(files));
-  }
-  return wanted.starts_with('/') ? wanted : "";  // a file that the linker need not look for
-}
-
-void plugin(const Node& node, const Cluster&, Findings& out) {
+void look::nccl_plugin_file(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   if (!has_gpus(facts)) return out.skip("no NVIDIA GPU");
   const std::string wanted = setting_of(node, "NCCL_NET_PLUGIN"), found = plugin_of(node);
   if (!found.empty()) return out.pass(found);
   if (const auto& folders = facts["library"]; folders.access == machine::Access::unreadable)
     return out.unknown("the linker's folders", folders.why);
-  const std::vector<Port> ports = ports_of(facts);
-  const bool efa = std::ranges::any_of(ports, [&](const Port& port) { return is_efa(facts, port); });
+  const bool efa = has_efa(facts);
   if (efa && wanted.empty() && facts.has("library/libnccl-net-ofi.so")) {
     return out.warn("the plugin for EFA is there under a name that NCCL does not look for: NCCL uses sockets",
                     "NCCL_NET_PLUGIN=ofi");
@@ -116,7 +151,7 @@ void plugin(const Node& node, const Cluster&, Findings& out) {
   out.pass("none, and none is needed");
 }
 
-void sharp(const Node& node, const Cluster&, Findings& out) {
+void look::nccl_sharp(const Node& node, const Cluster&, Findings& out) {
   if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
   if (setting_of(node, "NCCL_COLLNET_ENABLE") != "1") return out.skip("NCCL_COLLNET_ENABLE is not set to 1");
   if (const std::string found = plugin_of(node); !found.empty())
@@ -127,15 +162,44 @@ void sharp(const Node& node, const Cluster&, Findings& out) {
            "use HPC-X, whose nccl_rdma_sharp_plugin has it, or unset NCCL_COLLNET_ENABLE");
 }
 
-}  // namespace
+void look::mpi_transports(const Node& node, const Cluster&, Findings& out) {
+  if (nothing_for_mpi(node, out)) return;
+  static const std::set<std::string> in_open_mpi{"sm", "vader"};
+  static const std::set<std::string> in_ucx{"all", "sm", "shm", "mm", "posix", "sysv", "cma", "knem", "xpmem"};
+  for (const auto& [name, within] : {std::pair{"OMPI_MCA_btl", &in_open_mpi}, {"UCX_TLS", &in_ucx}}) {
+    const std::string list = setting_of(node, name);
+    if (!leaves_out_all(list, *within)) continue;
+    out.info(fmt::format("{}={} leaves out shared memory: ranks of a node talk over the network", name, list),
+             fmt::format("unset {}", name));
+  }
+  // ob1 has the transports of "btl", and unless one is named, none of RDMA is among them.
+  static const std::set<std::string> of_rdma{"openib", "uct", "ofi"};
+  const std::string btl = setting_of(node, "OMPI_MCA_btl");
+  const bool by_rdma = !btl.empty() && !btl.starts_with('^') && !leaves_out_all(btl, of_rdma);
+  if (same_word(setting_of(node, "OMPI_MCA_pml"), "ob1") && !by_rdma && !active_ports(node.facts).empty()) {
+    out.info("OMPI_MCA_pml=ob1: MPI goes over TCP between nodes, although they have RDMA",
+             "unset OMPI_MCA_pml; what NCCL uses does not depend on it");
+  }
+  if (out.empty()) out.pass("shared memory within a node");
+}
 
-std::vector<Check> nccl_file_checks() {
-  const std::string folders = "LD_LIBRARY_PATH, /etc/ld.so.conf, the linker's folders";
-  return {{"nccl.library", "is the NCCL that the linker finds new enough for this node", folders, docs::ld_so, library},
-          {"nccl.plugin_file", "does NCCL find the plugin that the network needs", folders + "; NCCL_NET_PLUGIN",
-           docs::ofi, plugin},
-          {"nccl.sharp", "does NCCL find what SHARP needs, if it is asked for", folders + "; NCCL_COLLNET_ENABLE",
-           docs::nccl_env, sharp}};
+void look::mpi_devices(const Node& node, const Cluster&, Findings& out) {
+  if (nothing_for_mpi(node, out)) return;
+  const Facts& facts = node.facts;
+  bool any = false;
+  for (const char* name : {"OMPI_MCA_btl_tcp_if_include", "UCX_NET_DEVICES"}) {
+    const std::string list = setting_of(node, name);
+    if (list.empty() || list.starts_with('^')) continue;
+    any = true;
+    if (const auto& nets = facts["net"]; nets.access == machine::Access::unreadable)
+      return out.unknown("the list of interfaces", nets.why);
+    std::vector<std::string> missing = parts_of(list);
+    std::erase_if(missing, [&](const std::string& entry) { return has_device(facts, entry); });
+    if (missing.empty()) continue;
+    out.warn(fmt::format("{}={}: the node has no {}", name, list, join_first(missing, 3)),
+             "correct it; for NCCL the names are NCCL_SOCKET_IFNAME and NCCL_IB_HCA");
+  }
+  out.conclude(any, "they are there", "no list of devices is set for MPI");
 }
 
 }  // namespace harness::doctor

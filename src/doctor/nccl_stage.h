@@ -1,7 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "doctor/check.h"
 #include "doctor/stage.h"
 #include "nccl/log.h"
 
@@ -11,18 +16,69 @@ inline constexpr double nccl_limit_s = 30;
 
 /// Runs one all-reduce over all ranks, in processes of their own, with NCCL's log, and says what NCCL did: the network
 /// that it took, GPUDirect RDMA, adapters, interfaces, NVLS, versions.
-std::vector<Said> run_nccl_stage(const Bench& bench, double limit_s = nccl_limit_s);
+std::vector<StageFinding> run_nccl_stage(const Bench& bench, double limit_s = nccl_limit_s);
 
-/// What NCCL said of itself on one rank.
+/// NCCL's log of one rank.
 struct RankLog {
   int rank = 0;
   nccl::Observed seen;
 };
 
-/// The same of logs. Of a node without one it is unknown.
-std::vector<Said> judge_nccl(const std::vector<Node>& nodes, const std::vector<RankLog>& logs);
+/// Judges the logs. A node without one is unknown.
+std::vector<StageFinding> judge_nccl(const std::vector<Node>& nodes, const std::vector<RankLog>& logs);
 
-/// What judge_nccl() looks at, for docs/doctor.md.
-std::vector<StageCheck> nccl_checks();
+/// The checks of judge_nccl(), for docs/doctor.md.
+std::vector<About> nccl_checks();
+
+using Words = std::set<std::string>;
+
+/// The logs of one node's ranks together.
+struct NodeLog {
+  const Node& node;
+  bool several_nodes = false;  // the job has others
+  std::vector<const RankLog*> logs = {};
+  Words networks = {}, interfaces = {}, versions = {}, nvls = {}, channels = {}, warnings = {}, mtus = {};
+  Words direct = {}, direct_sends = {}, direct_receives = {};  // GPUDirect RDMA: of both ends of connections, of each
+  std::size_t with_dma_buf = 0;                                // logs that say so
+  std::vector<std::string> devices = {};                       // as NCCL numbers them
+  std::set<std::size_t> used = {};                             // of these, by connections that leave the node
+  bool through_host = false;                                   // ranks of the node talk through host memory
+  bool over_nvlink = false;                                    // to other nodes, in one NVLink domain
+
+  std::size_t gpus() const { return std::max(node.facts.under("gpu").size(), node.facts.under("nvml").size()); }
+  bool communicates() const { return !used.empty(); }
+  bool on_sockets() const { return networks.contains("Socket"); }
+};
+
+NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_nodes);
+
+/// All values of a fact (nccl/log.h) in the logs.
+Words values_of(const std::vector<const RankLog*>& logs, std::string_view fact);
+std::string text_of(const Words& words);
+
+/// NCCL's picture of a node, as it writes it to NCCL_TOPO_DUMP_FILE: XML of nested PCI devices. NCCL decides by it, not
+/// by /sys: with NCCL_TOPO_FILE, and in a virtual machine with its cloud's file.
+struct NcclTopology {
+  struct Link {
+    std::string address;    // of the bridge or the device that it leads to
+    double bits_per_s = 0;  // in one direction; 0: the file does not say
+  };
+  struct Device {
+    std::string name;         // a GPU's address, an adapter's "mlx5_0"
+    bool gpu_direct = false;  // it can take part in GPUDirect RDMA
+    double bits_per_s = 0;    // of an adapter's port
+    int system = 0, cpu = 0;  // the host and the NUMA node that it hangs on, by their place in the file
+    std::vector<Link> path;   // from the NUMA node down to the device
+  };
+  std::vector<Device> gpus, adapters;
+};
+
+/// Reads at most a few thousand elements of any text. What is no such file has no devices.
+NcclTopology parse_topology(std::string_view text);
+
+About topology_check();
+/// Whether each GPU has an adapter below a switch with it, and what on the way between them is slower than the
+/// adapter's port.
+void judge_topology(const NcclTopology& topology, Findings& out);
 
 }  // namespace harness::doctor

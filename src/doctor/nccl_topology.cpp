@@ -1,4 +1,4 @@
-#include "doctor/nccl_topology.h"
+#include "doctor/nccl_stage.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doctor/pcie_links.h"
 #include "machine/proc.h"
 
 namespace harness::doctor {
@@ -33,7 +32,7 @@ double number_of(const Element& element, const std::string& name) {
 
 constexpr std::string_view blanks = " \t\r\n";  // NCCL leaves ends of lines inside of elements
 
-// What stands between '<' and '>'.
+// Reads the text between '<' and '>'.
 Element element_in(std::string_view text) {
   Element element;
   element.ends_itself = text.ends_with('/');
@@ -141,9 +140,9 @@ NcclTopology parse_topology(std::string_view text) {
   return reader.finish();
 }
 
-StageCheck topology_check() {
+About topology_check() {
   return {"nccl.topology", "where does NCCL place GPUs and adapters, and what do their links carry",
-          "NCCL_TOPO_DUMP_FILE of the first rank, for its node"};
+          "NCCL_TOPO_DUMP_FILE of the first rank, for its node", Verdict::warn, "docs/doctor.md"};
 }
 
 void judge_topology(const NcclTopology& topology, Findings& out) {

@@ -8,15 +8,15 @@
 
 namespace harness::doctor {
 
-/// What counts as slow, as shares of the rate of the fast ones. `fail_below` 0: never a failure. Below `slow_anyway` a
-/// rate is slow even where rates scatter so widely that no group of slow ones stands apart.
+/// The limits below which a rate is slow, as shares of the rate of the fast ones. `fail_below` 0: never a failure.
+/// Below `slow_anyway` a rate is slow even where rates scatter so widely that no group of slow ones stands apart.
 struct Tolerance {
   double warn_below = 0, fail_below = 0, slow_anyway = 0;
 };
 
-/// Of what hardware states, what anything sound reaches. Products of a GPU reach 70 to 90 % of the dense peak, rings
-/// and trees about 80 % of the NVLinks, a port more than 90 % of its rate, copies of pinned memory 75 to 90 % of a PCIe
-/// link.
+/// The share of the hardware's stated rate that anything sound reaches. Products of a GPU reach 70 to 90 % of the dense
+/// peak, rings and trees about 80 % of the NVLinks, a port more than 90 % of its rate, copies of pinned memory 75 to 90
+/// % of a PCIe link.
 inline constexpr double sound_share = 0.6;
 
 struct Slow {

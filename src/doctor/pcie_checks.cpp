@@ -6,9 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doctor/check.h"
-#include "doctor/docs.h"
-#include "doctor/pcie_links.h"
+#include "doctor/look.h"
 
 namespace harness::doctor {
 namespace {
@@ -42,7 +40,19 @@ const machine::Reading* unreadable(const Facts& node, const std::vector<std::str
   return nullptr;
 }
 
-void width(const Node& node, const Cluster&, Findings& out) {
+// Bits of the ACS control register that send requests between two devices up to the processor: request redirect,
+// completion redirect, upstream forwarding (PCI Express Base Specification, 7.7.11.3).
+constexpr unsigned acs_redirects = 0x04 | 0x08 | 0x10;
+
+// How many bridges two devices have in common: none means that they meet in the processor.
+std::size_t common_bridges(const Facts& node, const std::string& a, const std::string& b) {
+  const auto first = pci_path(node, a), second = pci_path(node, b);
+  return static_cast<std::size_t>(std::ranges::mismatch(first, second).in1 - first.begin());
+}
+
+}  // namespace
+
+void look::pcie_width(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   if (end_points(facts).empty()) return out.skip("no GPU and no adapter for RDMA");
   bool any = false;
@@ -67,7 +77,7 @@ void width(const Node& node, const Cluster&, Findings& out) {
 }
 
 // Adapters do not slow their links down when idle; GPUs do, so that theirs say something under load only.
-void speed(const Node& node, const Cluster&, Findings& out) {
+void look::pcie_speed(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   bool any = false;
   std::vector<std::string> adapters;
@@ -86,28 +96,7 @@ void speed(const Node& node, const Cluster&, Findings& out) {
   out.conclude(any, "full speed", "the links' speeds are hidden, as in virtual machines");
 }
 
-void errors(const Node& node, const Cluster&, Findings& out) {
-  const Facts& facts = node.facts;
-  bool any = false;
-  for (const std::string& key : all_links(facts)) {
-    const auto fatal = facts.number(key + "/aer_fatal"), corrected = facts.number(key + "/aer_correctable");
-    any = any || fatal || corrected;
-    if (fatal > 0) {
-      out.fail(fmt::format("{} has had {:.0f} fatal PCIe errors since the start", people_call(key), *fatal),
-               "reseat or replace the card; look for AER in the kernel's log");
-    } else if (corrected > 0) {
-      out.info(fmt::format("{} has had {:.0f} corrected PCIe errors since the start", people_call(key), *corrected),
-               "if they grow during a run, reseat the card");
-    }
-  }
-  out.conclude(any, "none", "no device counts PCIe errors here");
-}
-
-// Bits of the ACS control register that send requests between two devices up to the processor: request redirect,
-// completion redirect, upstream forwarding (PCI Express Base Specification, 7.7.11.3).
-constexpr unsigned acs_redirects = 0x04 | 0x08 | 0x10;
-
-void acs(const Node& node, const Cluster&, Findings& out) {
+void look::pcie_acs(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   // A root port's bits do not concern devices below one switch, which is where peers meet.
   std::vector<std::string> switch_ports;
@@ -138,7 +127,7 @@ void acs(const Node& node, const Cluster&, Findings& out) {
            "turn it off in the BIOS, or with `setpci -s BRIDGE ECAP_ACS+6.w=0000` after each start");
 }
 
-void iommu(const Node& node, const Cluster&, Findings& out) {
+void look::pcie_iommu(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   const std::vector<std::string> keys = end_points(facts);
   if (keys.empty()) return out.skip("no GPU and no adapter for RDMA");
@@ -161,7 +150,7 @@ void iommu(const Node& node, const Cluster&, Findings& out) {
            "start the kernel with iommu=pt, or turn the IOMMU off in the BIOS");
 }
 
-void bar1(const Node& node, const Cluster&, Findings& out) {
+void look::gpu_bar1(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   const std::vector<std::string> gpus = gpus_of(facts);
   if (gpus.empty()) return out.skip("no NVIDIA GPU in /sys");
@@ -184,31 +173,7 @@ void bar1(const Node& node, const Cluster&, Findings& out) {
   out.pass("large");
 }
 
-void numa(const Node& node, const Cluster&, Findings& out) {
-  const Facts& facts = node.facts;
-  const std::vector<std::string> keys = end_points(facts);
-  if (keys.empty()) return out.skip("no GPU and no adapter for RDMA");
-  if (facts.text("memory/numa_nodes") == "0") return out.skip("one NUMA node");
-  for (const std::string& key : keys) {
-    const machine::Reading& reading = facts[key + "/numa"];
-    if (reading.text == "-1") {
-      return out.unknown("the NUMA node of " + people_call(key),
-                         "the firmware does not tell, as in many virtual machines",
-                         "give NCCL the machine's topology in NCCL_TOPO_FILE");
-    }
-    if (!reading.ok())
-      return out.unknown("the NUMA node of " + people_call(key), reading.ok() ? "" : "/sys does not tell");
-  }
-  out.pass("known");
-}
-
-// How many bridges two devices have in common: none means that they meet in the processor.
-std::size_t common_bridges(const Facts& node, const std::string& a, const std::string& b) {
-  const auto first = pci_path(node, a), second = pci_path(node, b);
-  return static_cast<std::size_t>(std::ranges::mismatch(first, second).in1 - first.begin());
-}
-
-void nearest_adapter(const Node& node, const Cluster&, Findings& out) {
+void look::topo_nearest(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   const std::vector<std::string> gpus = gpus_of(facts);
   std::set<std::string> adapters;
@@ -235,24 +200,6 @@ void nearest_adapter(const Node& node, const Cluster&, Findings& out) {
       plural(std::ssize(far), "GPU"), join_first(far, 3));
   const std::string remedy = "if there is no other slot, measure NCCL_NET_GDR_LEVEL=PHB and SYS";
   out.add(adapters.size() >= gpus.size() ? Verdict::warn : Verdict::info, evidence, remedy);
-}
-
-}  // namespace
-
-std::vector<Check> pcie_checks() {
-  const std::string devices = "/sys/bus/pci/devices/*/";
-  return {{"pcie.width", "does every link of GPUs, adapters and bridges use all lanes that both ends have",
-           devices + "current_link_width, max_link_width; NVML", docs::nccl, width},
-          {"pcie.speed", "do the links of adapters run at the speed that both ends have",
-           devices + "current_link_speed, max_link_speed", docs::nccl, speed},
-          {"pcie.errors", "has a link had errors", devices + "aer_dev_fatal, aer_dev_correctable", docs::aer, errors},
-          {"pcie.acs", "may devices below a switch talk directly", devices + "config (as root)", docs::nccl, acs},
-          {"pcie.iommu", "do devices use real addresses; on Grace, translated ones", devices + "iommu_group/type",
-           docs::nccl, iommu},
-          {"gpu.bar1", "can others reach all of a GPU's memory", devices + "resource; NVML", docs::nccl, bar1},
-          {"topo.numa", "is it known which processor a device is near", devices + "numa_node", docs::nccl, numa},
-          {"topo.nearest", "does each GPU have an adapter below its switch", "the places of devices in /sys/devices",
-           docs::nccl, nearest_adapter}};
 }
 
 }  // namespace harness::doctor

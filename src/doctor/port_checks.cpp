@@ -7,9 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doctor/check.h"
-#include "doctor/docs.h"
-#include "doctor/pcie_links.h"
+#include "doctor/look.h"
 #include "machine/cpus.h"
 #include "machine/proc.h"
 #include "nccl/values.h"
@@ -33,6 +31,7 @@ std::string card_of(const Facts& facts, const Port& port) {
 
 // Cards of one kind, by their board: whether any port of each is active.
 using EqualCards = std::map<std::string, bool>;
+
 std::map<std::string, EqualCards> equal_cards(const Facts& facts) {
   std::map<std::string, EqualCards> kinds;
   for (const Port& port : real_ports(facts)) {
@@ -46,7 +45,7 @@ std::size_t active_among(const EqualCards& cards) {
   return static_cast<std::size_t>(std::ranges::count_if(cards, [](const auto& card) { return card.second; }));
 }
 
-// A card without an active port, beside equal ones that have some, has lost its cable, unless it never had one: the
+// A card without an active port, where equal ones have some, has lost its cable, unless it never had one: the
 // GPUs have a card each without it, other nodes do not use it either, or NCCL_IB_HCA does not ask for it. Of fewer
 // cards than GPUs, half may be spare.
 bool is_lost(const Node& node, const Cluster& cluster, const Port& port, const EqualCards& cards) {
@@ -59,7 +58,16 @@ bool is_lost(const Node& node, const Cluster& cluster, const Port& port, const E
   return !nobody_uses_it && setting_of(node, "NCCL_IB_HCA").empty();
 }
 
-void state(const Node& node, const Cluster& cluster, Findings& out) {
+std::optional<int> gid_index(const Node& node) {
+  const std::string text = setting_of(node, "NCCL_IB_GID_INDEX");
+  int index = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  return error == std::errc() && end == text.data() + text.size() && index >= 0 ? std::optional(index) : std::nullopt;
+}
+
+}  // namespace
+
+void look::ib_state(const Node& node, const Cluster& cluster, Findings& out) {
   if (no_ports(node, out)) return;
   const std::map<std::string, EqualCards> kinds = equal_cards(node.facts);
   std::vector<std::string> spare;
@@ -98,7 +106,7 @@ void state(const Node& node, const Cluster& cluster, Findings& out) {
 }
 
 // Ports of equal adapters must be equally fast. Another kind of adapter may be slower: it is for storage or management.
-void rate(const Node& node, const Cluster&, Findings& out) {
+void look::ib_rate(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   const Facts& facts = node.facts;
   std::map<std::string, double> fastest;  // by kind of adapter
@@ -131,7 +139,7 @@ void rate(const Node& node, const Cluster&, Findings& out) {
   if (out.empty()) out.pass(facts.text(active_ports(facts).front().key + "rate"));
 }
 
-void link_layer(const Node& node, const Cluster&, Findings& out) {
+void look::ib_layer(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   std::map<std::string, std::set<std::string>> layers;  // by kind of adapter
   for (const Port& port : active_ports(node.facts)) {
@@ -145,38 +153,7 @@ void link_layer(const Node& node, const Cluster&, Findings& out) {
   out.warn("adapters of one kind are set up for InfiniBand and for Ethernet", "mlxconfig -d DEVICE set LINK_TYPE_P1=1");
 }
 
-bool is_infiniband(const Facts& node, const Port& port) {
-  return node.text(port.key + "link_layer") == "InfiniBand";
-}
-
-void subnet(const Node& node, const Cluster&, Findings& out) {
-  if (no_active_ports(node, out)) return;
-  bool any = false;
-  for (const Port& port : active_ports(node.facts)) {
-    if (!is_infiniband(node.facts, port)) continue;
-    any = true;
-    for (const char* name : {"lid", "sm_lid"}) {
-      const machine::Reading& reading = node.facts[port.key + name];
-      if (!reading.ok()) {
-        out.unknown(fmt::format("{} of {}", name, port.name()), reading.why.empty() ? "no file" : reading.why);
-      } else if (reading.text == "0x0" || reading.text == "0") {
-        out.fail(fmt::format("port {} has no {}", port.name(),
-                             name == std::string_view("lid") ? "address in its subnet" : "subnet manager"),
-                 "start the subnet manager (opensm, UFM), or look why it ignores the port");
-      }
-    }
-  }
-  out.conclude(any, "addresses and manager are there", "no InfiniBand");
-}
-
-std::optional<int> gid_index(const Node& node) {
-  const std::string text = setting_of(node, "NCCL_IB_GID_INDEX");
-  int index = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  return error == std::errc() && end == text.data() + text.size() && index >= 0 ? std::optional(index) : std::nullopt;
-}
-
-void roce_address(const Node& node, const Cluster&, Findings& out) {
+void look::ib_gid(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   bool any = false;
   for (const Port& port : active_ports(node.facts)) {
@@ -201,11 +178,11 @@ void roce_address(const Node& node, const Cluster&, Findings& out) {
   out.conclude(any, "RoCE v2 on every port", "no RoCE");
 }
 
-void mtu(const Node& node, const Cluster&, Findings& out) {
+void look::ib_mtu(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   bool any = false;
   constexpr double enough = 4200;  // for RDMA packets of 4096 bytes and their headers
-  // What the kernel makes the port's active MTU of (iboe_get_mtu() of its ib_addr.h): the largest power of two that
+  // The kernel derives the port's active MTU from it (iboe_get_mtu() of its ib_addr.h): the largest power of two that
   // leaves 96 bytes for headers.
   const auto packet_bytes = [](double interface_bytes) {
     int bytes = 256;
@@ -228,7 +205,7 @@ void mtu(const Node& node, const Cluster&, Findings& out) {
   out.conclude(any, "large", "no RoCE");
 }
 
-void counters(const Node& node, const Cluster&, Findings& out) {
+void look::ib_errors(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   bool any = false;
   for (const Port& port : active_ports(node.facts)) {
@@ -245,21 +222,7 @@ void counters(const Node& node, const Cluster&, Findings& out) {
   out.conclude(any, "no errors", "the ports count no errors here");
 }
 
-void verbs(const Node& node, const Cluster&, Findings& out) {
-  if (no_ports(node, out)) return;
-  std::vector<std::string> without;
-  for (const std::string& hca : node.facts.under("hca")) {
-    const machine::Reading& reading = node.facts["hca/" + hca + "/verbs"];
-    if (!reading.ok())
-      return out.unknown("the device of " + hca, reading.why.empty() ? "/dev was not seen" : reading.why);
-    if (reading.text == "no") without.push_back(hca);
-  }
-  if (without.empty()) return out.pass("one for each adapter");
-  out.fail("no device in /dev/infiniband for " + join_first(without, 3) + ": NCCL cannot use it",
-           "give the container --device=/dev/infiniband, or load ib_uverbs");
-}
-
-void pcie_rate(const Node& node, const Cluster&, Findings& out) {
+void look::ib_pcie(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   std::map<std::string, double> needed;  // by adapter: what its ports carry
   for (const Port& port : active_ports(node.facts)) {
@@ -279,18 +242,8 @@ void pcie_rate(const Node& node, const Cluster&, Findings& out) {
   out.conclude(any, "enough", "the links of the adapters are hidden, as in virtual machines");
 }
 
-void flaps(const Node& node, const Cluster&, Findings& out) {
-  if (no_ports(node, out)) return;
-  if (const auto& log = node.facts["log"]; !log.ok()) {
-    return out.unknown("the kernel's log", log.why.empty() ? "there is none" : log.why, "run doctor once as root");
-  }
-  if (!node.facts.has("log/link_down")) return out.pass("none since the start");
-  out.warn("links went down since the start: " + node.facts.text("log/link_down"),
-           "look at the cables of these adapters");
-}
-
 // Sockets and the launcher's traffic feel it; RDMA asks its queues instead of waiting for interrupts.
-void interrupts(const Node& node, const Cluster&, Findings& out) {
+void look::ib_interrupts(const Node& node, const Cluster&, Findings& out) {
   if (no_ports(node, out)) return;
   const Facts& facts = node.facts;
   bool any = false;
@@ -308,28 +261,14 @@ void interrupts(const Node& node, const Cluster&, Findings& out) {
   out.conclude(any, "near", "the adapters have no interrupts of their own here");
 }
 
-}  // namespace
-
-std::vector<Check> port_checks() {
-  const std::string port = "/sys/class/infiniband/*/ports/*/";
-  return {{"ib.state", "are the ports active that NCCL is to use, that are so on most nodes, or whose equals are",
-           port + "state, phys_state", docs::nccl_env, state},
-          {"ib.rate", "are ports of equal adapters equally fast", port + "rate", docs::nccl_env, rate},
-          {"ib.layer", "are equal adapters all InfiniBand or all Ethernet", port + "link_layer", docs::nccl_env,
-           link_layer},
-          {"ib.subnet", "do InfiniBand ports have an address and a subnet manager", port + "lid, sm_lid",
-           docs::nccl_env, subnet},
-          {"ib.gid", "do RoCE ports have a v2 address, also at NCCL_IB_GID_INDEX", port + "gids, gid_attrs",
-           docs::nccl_env, roce_address},
-          {"ib.mtu", "is the MTU of RoCE large", "/sys/class/net/*/mtu", docs::nccl_env, mtu},
-          {"ib.errors", "what have the ports counted", port + "counters, hw_counters", docs::nccl_env, counters},
-          {"ib.verbs", "can a process open each adapter", "/sys/class/infiniband_verbs, /dev/infiniband",
-           docs::nccl_env, verbs},
-          {"ib.pcie", "does the adapter's PCIe link carry what its ports carry",
-           port + "rate, device/current_link_speed, current_link_width", docs::nccl_env, pcie_rate},
-          {"ib.interrupts", "does a CPU near the adapter serve its interrupts",
-           "/sys/class/infiniband/*/device/msi_irqs, /proc/irq/*/effective_affinity_list", docs::kernel, interrupts},
-          {"ib.flaps", "did links go down", "/dev/kmsg", docs::nccl_env, flaps}};
+void look::ib_flaps(const Node& node, const Cluster&, Findings& out) {
+  if (no_ports(node, out)) return;
+  if (const auto& log = node.facts["log"]; !log.ok()) {
+    return out.unknown("the kernel's log", log.why.empty() ? "there is none" : log.why, "run doctor once as root");
+  }
+  if (!node.facts.has("log/link_down")) return out.pass("none since the start");
+  out.warn("links went down since the start: " + node.facts.text("log/link_down"),
+           "look at the cables of these adapters");
 }
 
 }  // namespace harness::doctor

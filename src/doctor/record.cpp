@@ -17,7 +17,7 @@ namespace harness::doctor {
 namespace {
 
 bool concerns(const std::string& check, const SweepToJudge& sweep) {
-  // Of NCCL and of RDMA, beside those of the GPUs' facts.
+  // Checks of NCCL and of RDMA, besides those of the GPUs' facts.
   static constexpr std::array<std::string_view, 6> of_gpus{"ib.verbs", "rank.memlock", "gdr.",
                                                            "env.",     "same.nccl",    "nccl."};
   if (check == "cpu.load" || check == "cpu.steal") return false;
@@ -59,7 +59,7 @@ bool is_quiet(Verdict verdict) {
   return verdict == Verdict::pass || verdict == Verdict::skip;
 }
 
-// What a case sets on purpose, such as a setting for finding faults, is its experiment. These say that it is none.
+// A case may set anything on purpose, such as a setting for finding faults. These checks say that it has no effect.
 bool is_about_settings(const std::string& check) {
   static const std::set<std::string> all{"env.names", "env.values", "env.combinations", "env.without_effect",
                                          "env.devices"};
@@ -87,11 +87,11 @@ std::vector<store::ResultFinding> judge_settings(std::vector<Node>& nodes, const
     for (const auto& [name, value] : settings) node.ranks[0].facts.set("env/" + name, value);
     const Cluster cluster({node});
     for (const Check& check : checks()) {
-      if (!is_about_settings(check.id)) continue;
+      if (!is_about_settings(check.about.id)) continue;
       for (const Finding& finding : judge(check, node, cluster)) {
         if (is_quiet(finding.verdict) || finding.verdict == Verdict::unknown) continue;
         if (!said.insert(finding.evidence).second) continue;
-        found.push_back(row_of(check.id, finding, check.docs));
+        found.push_back(row_of(check.about.id, finding, check.about.docs));
         found.back().where = node.host;
         found.back().nodes = 1;
       }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/diagnosis.h"
 #include "doctor/facts.h"
 
 namespace harness::doctor {
@@ -23,5 +24,23 @@ inline constexpr std::size_t most_fact_bytes = std::size_t{64} << 20;
 /// Throws Error with `name`, one line, for everything that write_facts() does not write: too much of it, no JSON, JSON
 /// of something else, a later version, facts that are no texts. Its time and memory grow linearly with the text.
 RecordedFacts read_facts(const std::string& text, const std::string& name);
+
+/// A fact that is another one now, on these nodes alike.
+struct Change {
+  std::string what, was, now;  // the fact's name; "(none)" where there was or is none
+  std::vector<std::string> nodes;
+};
+
+/// The changes on the nodes since an earlier look.
+struct Changes {
+  std::string since;                     // when that was
+  std::vector<std::string> gone, added;  // hosts
+  std::vector<Change> facts;             // in the order of nodes, then of names
+  std::vector<Line> new_findings;        // failures and warnings that were not there then
+};
+
+/// Nodes are the same by host. Facts that differ at every look (load, free memory, temperature) do not count, and what
+/// counts events counts where it has risen.
+Changes changes_since(const RecordedFacts& earlier, const RecordedFacts& present);
 
 }  // namespace harness::doctor

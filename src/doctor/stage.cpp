@@ -108,8 +108,8 @@ job::BlockRequest stage_block(const Bench& bench, const std::string& name, const
   return request;
 }
 
-Said failed_block(const Bench& bench, const std::string& check, const std::string& what,
-                  const job::BlockOutcome& outcome) {
+StageFinding failed_block(const Bench& bench, const std::string& check, const std::string& what,
+                          const job::BlockOutcome& outcome) {
   if (outcome.stopped) return {check, {Verdict::info, what + " was stopped by a signal", ""}, ""};
   const std::string host = host_of(bench.nodes, outcome.culprit_rank);
   if (ran_out_of_time(outcome))

@@ -23,19 +23,14 @@ std::vector<Stage> parse_stages(std::string_view text);
 /// All of them, as parse_stages() reads them.
 inline constexpr std::string_view all_stages = "static,nccl,load";
 
-/// What a stage says of a node.
-struct Said {
+/// A finding of a stage.
+struct StageFinding {
   std::string check;  // "nccl.network"
   Finding finding;
   std::string host;  // "": of the job as a whole
 };
 
-/// What a stage looks at, for docs/doctor.md.
-struct StageCheck {
-  std::string id, what, reads;
-};
-
-/// What the stages that start workers run on.
+/// The job and the nodes that the stages with workers run on.
 struct Bench {
   job::Job& job;
   const std::vector<Node>& nodes;  // as examine() gives them
@@ -47,8 +42,8 @@ struct Bench {
 /// run on, info where the launch is in the way; a stage that cannot run is never a failure.
 std::optional<Finding> obstacle(const Bench& bench);
 
-/// That GPUs stay idle: of a node with fewer ranks than GPUs, but more than one. What is measured holds for the others'
-/// nodes and network, not for them.
+/// Reports GPUs that stay idle: of a node with fewer ranks than GPUs, but more than one. Measurements hold for the
+/// others' nodes and network, not for them.
 std::optional<Finding> idle_gpus(const Bench& bench);
 
 /// How long a stage may take; what it has by then counts.
@@ -63,9 +58,9 @@ class Limit {
   /// Whether there is time for a block on workers that run already and for the last one on them, which always runs:
   /// for the least deadlines of both.
   bool allows_two_more() const { return left_s() > 4 * step_s(); }
-  /// Those of a block that begins now, once one of the above allowed it: where it hangs, it is ended by the limit, or a
-  /// few seconds after it where a worker has to be killed. `share`: of the time left, where other blocks are to follow
-  /// on the same workers. That of a step is always the same, as those blocks must agree in it.
+  /// The deadlines of a block that begins now, once one of the above allowed it: where it hangs, it is ended by the
+  /// limit, or a few seconds after it where a worker has to be killed. `share`: of the time left, where other blocks
+  /// are to follow on the same workers. That of a step is always the same, as those blocks must agree in it.
   config::Deadlines deadlines(double share = 1) const {
     return {std::max(share * left_s() - step_s(), step_s()), step_s()};
   }
@@ -81,10 +76,10 @@ class Limit {
 job::BlockRequest stage_block(const Bench& bench, const std::string& name, const config::Settings& settings,
                               const program::Layout& layout, const job::Task& task, const Limit& limit);
 
-/// What is to be said of a block that failed: a fault that would stop a sweep too. No block is so large that a sound
+/// The finding for a block that failed: a fault that would stop a sweep too. No block is so large that a sound
 /// node needs the time that Limit gives it. `what`: "products".
-Said failed_block(const Bench& bench, const std::string& check, const std::string& what,
-                  const job::BlockOutcome& outcome);
+StageFinding failed_block(const Bench& bench, const std::string& check, const std::string& what,
+                          const job::BlockOutcome& outcome);
 
 /// By rank of the job: the place of its node in `nodes`.
 std::vector<std::size_t> nodes_of_ranks(const std::vector<Node>& nodes);

@@ -1,4 +1,4 @@
-// What `harness doctor` prints of a node, and its exit codes.
+// The output of `harness doctor` for a node, and its exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +12,8 @@
 #include "doctor/node_fixture.h"
 #include "doctor/record.h"
 #include "sim/collective_time.h"
+#include "support/files.h"
+#include "support/paths.h"
 #include "support/sample_results.h"
 #include "support/temporary_folder.h"
 #include "written_result.h"
@@ -124,7 +126,7 @@ TEST(Doctor, MarkdownIsATable) {
   EXPECT_THAT(told(tree, {.format = "md"}).text, HasSubstr("| warn | mem.numa_balancing | laptop |"));
 }
 
-// What files of a node hold cannot set a terminal's colours, nor break JSON.
+// The content of a node's files cannot set a terminal's colours, nor break JSON.
 TEST(Doctor, ARudeNameIsHarmless) {
   test::NodeTree tree("laptop");
   tree.write("etc/nccl.conf", "NCCL_\x1b[31m\xff=1");
@@ -132,7 +134,7 @@ TEST(Doctor, ARudeNameIsHarmless) {
   EXPECT_TRUE(nlohmann::json::parse(told(tree, {.format = "json"}).text, nullptr, false).is_object());
 }
 
-// What a sweep of the node would record.
+// Writes the record that a sweep of the node would make.
 void write_record(const std::string& path, const test::NodeTree& tree) {
   store::Result result = test::samples::everything();
   result.doctor = doctor::record_of({tree.node(2)}, {});
@@ -153,7 +155,7 @@ TEST(Doctor, SaysFirstWhatHasChangedSinceASweep) {
   const auto json = nlohmann::json::parse(told(tree, {.format = "json", .against = {monday}}).text);
   EXPECT_EQ(json.at("since").at("new_findings").size(), 2u);
 
-  // The same from two result files, on any machine and without a job.
+  // Two result files, on any machine and without a job.
   write_record(tuesday, tree);
   std::ostringstream out, err;
   EXPECT_EQ(run_cli({"doctor", "--against", monday, tuesday}, out, err), 2) << err.str();
@@ -268,6 +270,16 @@ TEST(Doctor, AnAllReduceThatNothingIsKnownOfIsRefused) {
   EXPECT_EQ(run_cli({"doctor", "--hardware", "h100-sxm"}, out, err), 3);
 }
 
+// `doctor --list --format md` prints the table of docs/doctor.md.
+TEST(Doctor, ThePageListsEveryCheck) {
+  std::ostringstream page, out, err;
+  EXPECT_EQ(run_cli({"doctor", "--list", "--format", "md"}, page, err), 0) << err.str();
+  EXPECT_NE(test::text_of(test::source_dir() + "/docs/doctor.md").find(page.str()), std::string::npos) << page.str();
+  EXPECT_EQ(run_cli({"doctor", "--list"}, out, err), 0);
+  for (const char* id : {"gpu.count", "same.driver", "nccl.network", "load.pairs"})
+    EXPECT_THAT(out.str(), HasSubstr(id));
+}
+
 TEST(Doctor, ExplainsAVariableWithoutAJob) {
   std::ostringstream out, err;
   EXPECT_EQ(run_cli({"doctor", "--explain", "NCCL_SHARP_ENABLE"}, out, err), 0);
@@ -275,7 +287,7 @@ TEST(Doctor, ExplainsAVariableWithoutAJob) {
                                HasSubstr("NCCL_NVLS_ENABLE")));
 }
 
-// What people copy from one another, and what is right instead.
+// Settings that people copy from one another, and the right ones.
 TEST(Doctor, TheSeedsOfTroubleGetTheRightAnswer) {
   test::NodeTree tree("dgx01");
   test::add_dgx(tree);

@@ -1,5 +1,5 @@
-// What has changed since an earlier look.
-#include "doctor/against.h"
+// Changes since an earlier look.
+#include "doctor/recorded_facts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ RecordedFacts earlier() {
   return {"2026-01-02T03:04:05Z", "0.1.0", {healthy("n1"), healthy("n2"), healthy("n3")}};
 }
 
-// What is seen now, with its names.
+// The present look, with its names.
 RecordedFacts seen(const std::vector<Node>& nodes) {
   return {"2026-02-03T04:05:06Z", "0.1.0", nodes};
 }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "doctor/check.h"
 #include "node_fixture.h"
 
@@ -61,7 +63,8 @@ struct Row {
   Verdict verdict;
   NodeChange hidden;
   Verdict when_hidden = Verdict::unknown;
-  NodeChange prepare = nothing;  // before all three
+  NodeChange prepare = nothing;                        // before all three
+  std::optional<Verdict> when_all_are = std::nullopt;  // where all devices are alike; else the same verdict
 };
 
 inline void roce(Node& node) {
@@ -96,7 +99,8 @@ inline const std::vector<Row>& rows() {
       {"gpu.mode", set(first_nvml + "/mig", "true"), Verdict::warn, hide("nvml"), Verdict::skip},
       {"gpu.slowed", set(first_nvml + "/throttle_reasons", "72"), Verdict::warn, hide("nvml"), Verdict::skip},
       {"gpu.power", set(first_nvml + "/power_limit_w", "500"), Verdict::warn, hide("nvml"), Verdict::skip},
-      {"gpu.temperature", set(first_nvml + "/temperature_c", "71"), Verdict::warn, hide("nvml"), Verdict::skip},
+      {"gpu.temperature", set(first_nvml + "/temperature_c", "71"), Verdict::warn, hide("nvml"), Verdict::skip, nothing,
+       Verdict::pass},
       {"gpu.memory_errors", set(first_nvml + "/row_remap_failed", "true"), Verdict::fail, hide("nvml"), Verdict::skip},
       {"gpu.processes", set(first_nvml + "/processes", "1"), Verdict::fail, hide("nvml"), Verdict::skip},
       {"gpu.recovery", set(first_nvml + "/recovery_action", "2"), Verdict::fail, hide("nvml"), Verdict::skip},
@@ -110,7 +114,7 @@ inline const std::vector<Row>& rows() {
       {"gpu.fabric_manager_version", set("fabric_manager/version", "570.86.10"), Verdict::fail,
        hide("fabric_manager/version")},
       {"gpu.nvlink_domain", set(first_nvml + "/fabric_clique", "1"), Verdict::fail, hide("nvml"), Verdict::skip,
-       in_domain},
+       in_domain, Verdict::pass},
       {"gdr.module", both(unset("driver/peermem"), set("driver/open", "no")), Verdict::fail,
        both(unset("driver/peermem"), hide("driver/open"))},
       {"gdr.dmabuf", set("driver/open", "no"), Verdict::info, hide("driver/open")},
@@ -120,14 +124,16 @@ inline const std::vector<Row>& rows() {
        Verdict::unknown, virtual_machine},
       {"ib.state", both(set(first_port + "state", "DOWN"), set_in_ranks("env/NCCL_IB_HCA", "mlx5")), Verdict::fail,
        hide(first_port + "state")},
-      {"ib.rate", set(first_port + "rate", "200 Gb/sec (4X HDR)"), Verdict::fail, hide(first_port + "rate")},
-      {"ib.layer", set(first_port + "link_layer", "Ethernet"), Verdict::warn, hide(first_port + "link_layer")},
+      {"ib.rate", set(first_port + "rate", "200 Gb/sec (4X HDR)"), Verdict::fail, hide(first_port + "rate"),
+       Verdict::unknown, nothing, Verdict::pass},
+      {"ib.layer", set(first_port + "link_layer", "Ethernet"), Verdict::warn, hide(first_port + "link_layer"),
+       Verdict::unknown, nothing, Verdict::pass},
       {"ib.subnet", set(first_port + "sm_lid", "0x0"), Verdict::fail, hide(first_port + "sm_lid")},
       {"ib.gid", set(first_port + "roce_addresses", ""), Verdict::fail, hide(first_port + "roce_addresses"),
        Verdict::unknown, roce},
       {"ib.mtu", set("hca/mlx5_0/mtu", "1500"), Verdict::warn, hide("hca/mlx5_0/mtu"), Verdict::unknown, roce},
       {"ib.errors", set(first_port + "counter/link_downed", "3"), Verdict::info, hide("hcas")},
-      {"ib.verbs", set("hca/mlx5_0/verbs", "no"), Verdict::fail, nothing, Verdict::pass},
+      {"ib.verbs", set("hca/mlx5_0/verbs", "no"), Verdict::fail, hide("hca/mlx5_0/verbs")},
       {"ib.pcie", set("hca/mlx5_0/width", "4"), Verdict::fail, nothing, Verdict::pass},
       {"ib.interrupts", set("hca/mlx5_0/interrupt_cpus", "4-7"), Verdict::info, hide("hca/mlx5_0/interrupt_cpus")},
       {"ib.flaps", set("log/link_down", "0000:14:00.0 (3 times)"), Verdict::warn, hide("log")},
@@ -200,12 +206,11 @@ inline const std::vector<Row>& rows() {
   return all;
 }
 
-inline std::vector<Finding> found(const std::string& id, const std::vector<Node>& nodes, std::size_t at = 0) {
-  const auto check = std::ranges::find(checks(), id, &Check::id);
-  return check == checks().end() ? std::vector<Finding>() : judge(*check, nodes[at], Cluster(nodes));
+inline const Check& check_named(const std::string& id) {
+  return *std::ranges::find(checks(), id, [](const Check& check) { return check.about.id; });
 }
 inline std::vector<Finding> found(const std::string& id, const Node& node) {
-  return found(id, std::vector<Node>{node});
+  return judge(check_named(id), node, Cluster({node}));
 }
 
 inline Verdict worst(const std::vector<Finding>& findings) {

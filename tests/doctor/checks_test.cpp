@@ -9,9 +9,7 @@
 
 #include "base/text.h"
 #include "check_rows.h"
-#include "doctor/consensus.h"
-#include "support/files.h"
-#include "support/paths.h"
+#include "doctor/diagnosis.h"
 
 namespace harness::doctor {
 namespace {
@@ -29,96 +27,19 @@ const std::set<std::string>& absence_tells() {
   return all;
 }
 
-std::vector<Finding> found_after(const Row& row, const NodeChange& change) {
-  Node node = test::healthy_node();
-  both(row.prepare, change)(node);
-  return found(row.check, node);
-}
-
 TEST(Checks, EachHasARowHereAndAnIdOfItsOwn) {
   std::set<std::string> tested, known;
   for (const Row& row : rows()) tested.insert(row.check);
   for (const Check& check : checks()) {
-    EXPECT_TRUE(known.insert(check.id).second) << check.id;
-    EXPECT_TRUE(tested.contains(check.id)) << check.id;
-    EXPECT_FALSE(check.what.empty() || check.reads.empty() || check.docs.empty()) << check.id;
+    const About& about = check.about;
+    EXPECT_TRUE(known.insert(about.id).second) << about.id;
+    EXPECT_FALSE(about.question.empty() || about.reads.empty() || about.docs.empty()) << about.id;
+    EXPECT_NE(check.look == nullptr, check.rules.rules.empty()) << about.id;
+    Verdict worst_rule = Verdict::pass;
+    for (const Rule& rule : check.rules.rules) worst_rule = std::min(worst_rule, rule.level);
+    EXPECT_TRUE(check.look != nullptr || about.at_worst == worst_rule) << about.id;
   }
   EXPECT_EQ(tested, known);
-}
-
-TEST(Checks, EachPassesOnAHealthyNode) {
-  for (const Row& row : rows()) {
-    const auto findings = found_after(row, nothing);
-    ASSERT_FALSE(findings.empty()) << row.check;
-    EXPECT_EQ(worst(findings), Verdict::pass) << row.check << ": " << findings.front().evidence;
-  }
-}
-
-TEST(Checks, EachNamesItsFault) {
-  for (const Row& row : rows()) {
-    const auto findings = found_after(row, row.bad);
-    ASSERT_FALSE(findings.empty()) << row.check;
-    EXPECT_EQ(worst(findings), row.verdict) << row.check << ": " << findings.front().evidence;
-    for (const Finding& finding : findings) {
-      EXPECT_FALSE(finding.verdict <= Verdict::warn && finding.remedy.empty()) << row.check;
-    }
-  }
-}
-
-TEST(Checks, WhatCannotBeReadIsNeitherPassNorFail) {
-  for (const Row& row : rows()) {
-    const auto findings = found_after(row, row.hidden);
-    ASSERT_FALSE(findings.empty()) << row.check;
-    EXPECT_EQ(worst(findings), row.when_hidden) << row.check << ": " << findings.front().evidence;
-  }
-}
-
-// The same where the facts are not there at all: nothing to look at is no pass, and no fault, unless it is the fault.
-TEST(Checks, WhatIsAbsentIsNeitherPassNorFail) {
-  for (const Row& row : rows()) {
-    Node node = test::healthy_node();
-    both(row.prepare, row.hidden)(node);
-    const auto take_away_unreadable = [](Facts& facts) {
-      Facts rest;
-      bool any = false;
-      for (const auto& [name, reading] : facts) {
-        any = any || !reading.ok();
-        if (reading.ok()) rest.set(name, reading);
-      }
-      facts = rest;
-      return any;
-    };
-    bool any = take_away_unreadable(node.facts);
-    for (Rank& rank : node.ranks) any = take_away_unreadable(rank.facts) || any;
-    if (!any) continue;
-    const auto findings = found(row.check, node);
-    ASSERT_FALSE(findings.empty()) << row.check;
-    if (absence_tells().contains(row.check)) continue;
-    const Verdict verdict = worst(findings);
-    EXPECT_TRUE(verdict == Verdict::unknown || verdict == Verdict::skip)
-        << row.check << ": " << name_of(verdict) << " " << findings.front().evidence;
-  }
-}
-
-// Of three nodes one is ill: it is named, and the healthy ones are not.
-TEST(Checks, EachNamesTheIllNodeOfSeveral) {
-  for (const Row& row : rows()) {
-    std::vector<Node> nodes(3, test::healthy_node());
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      nodes[i].host = fmt::format("node{}", i);
-      row.prepare(nodes[i]);
-      for (Rank& rank : nodes[i].ranks) rank.rank += static_cast<int>(i * nodes[i].ranks.size());
-    }
-    row.bad(nodes[1]);
-    std::vector<std::string> accused;
-    for (const Line& line : diagnose(nodes).lines) {
-      if (line.check == row.check && line.finding.verdict == row.verdict)
-        accused.insert(accused.end(), line.nodes.begin(), line.nodes.end());
-    }
-    std::ranges::sort(accused);
-    accused.erase(std::ranges::unique(accused).begin(), accused.end());
-    EXPECT_EQ(accused, std::vector<std::string>{"node1"}) << row.check;
-  }
 }
 
 // Facts of one kind on all devices: "port/*/1/rate".
@@ -129,6 +50,100 @@ std::string kind_of(const std::string& fact) {
     kind += (kind.empty() ? "" : "/") + (is_device ? std::string("*") : std::string(part));
   }
   return kind;
+}
+
+// A change of one device, made on all of its kind.
+NodeChange on_all(const NodeChange& change, const NodeChange& prepare) {
+  return [=](Node& node) {
+    Node one = test::healthy_node();
+    prepare(one);
+    const Node before = one;
+    change(one);
+    change(node);
+    for (const auto& [name, reading] : one.facts) {
+      if (before.facts.peek(name) == reading) continue;
+      for (const auto& fact : before.facts) {
+        if (kind_of(fact.first) == kind_of(name)) node.facts.set(fact.first, reading);
+      }
+    }
+  };
+}
+
+// Without the facts that could not be read; false where there are none.
+bool take_away_unreadable(Node& node) {
+  std::vector<Facts*> all{&node.facts};
+  for (Rank& rank : node.ranks) all.push_back(&rank.facts);
+  bool any = false;
+  for (Facts* facts : all) {
+    Facts rest;
+    for (const auto& [name, reading] : *facts) {
+      any = any || !reading.ok();
+      if (reading.ok()) rest.set(name, reading);
+    }
+    *facts = rest;
+  }
+  return any;
+}
+
+enum class State { healthy, partly_ill, ill, hidden, absent };
+
+// False where the row has no such state.
+bool put_into(Node& node, const Row& row, State state) {
+  row.prepare(node);
+  if (state == State::partly_ill) row.bad(node);
+  if (state == State::ill) on_all(row.bad, row.prepare)(node);
+  if (state == State::hidden || state == State::absent) row.hidden(node);
+  return state != State::absent || take_away_unreadable(node);
+}
+
+// Holds the findings of a check against the state of its node.
+void expect(const Row& row, State state, const std::vector<Finding>& findings, const std::string& where) {
+  ASSERT_FALSE(findings.empty()) << where;
+  const Verdict verdict = worst(findings);
+  const std::string said = fmt::format("{}: {} {}", where, name_of(verdict), findings.front().evidence);
+  switch (state) {
+    case State::healthy:
+      EXPECT_EQ(verdict, Verdict::pass) << said;
+      break;
+    case State::partly_ill:
+      EXPECT_EQ(verdict, row.verdict) << said;
+      break;
+    case State::ill:
+      EXPECT_EQ(verdict, row.when_all_are.value_or(row.verdict)) << said;
+      break;
+    case State::hidden:
+      EXPECT_EQ(verdict, row.when_hidden) << said;
+      break;
+    case State::absent:  // nothing to look at is no pass, and no fault, unless it is the fault
+      EXPECT_TRUE(absence_tells().contains(row.check) || verdict == Verdict::unknown || verdict == Verdict::skip)
+          << said;
+  }
+  EXPECT_TRUE(verdict == Verdict::unknown || verdict >= check_named(row.check).about.at_worst) << said;
+  for (const Finding& finding : findings)
+    EXPECT_FALSE(finding.verdict <= Verdict::warn && finding.remedy.empty()) << said;
+}
+
+// Every check on a healthy node, on one of which one device or all are ill, and where its fact cannot be read or is not
+// there: alone, as one of three, and as all three. Healthy nodes beside it are not accused.
+TEST(Checks, SayOfEachNodeWhatIsTrueOfIt) {
+  for (const Row& row : rows()) {
+    for (const State state : {State::healthy, State::partly_ill, State::ill, State::hidden, State::absent}) {
+      for (const auto& [count, in_state] : {std::pair{1u, 1u}, {3u, 1u}, {3u, 3u}}) {
+        std::vector<Node> nodes(count, test::healthy_node());
+        bool known = true;
+        for (std::size_t i = 0; i < count; ++i) {
+          known = put_into(nodes[i], row, i < in_state ? state : State::healthy) && known;
+          for (Rank& rank : nodes[i].ranks) rank.rank += static_cast<int>(i * nodes[i].ranks.size());
+        }
+        if (!known) continue;
+        const Cluster cluster(nodes);
+        for (std::size_t i = 0; i < count; ++i) {
+          expect(row, i < in_state ? state : State::healthy, judge(check_named(row.check), nodes[i], cluster),
+                 fmt::format("{}, state {}, node {} of {}", row.check, static_cast<int>(state), i, count));
+        }
+      }
+    }
+  }
 }
 
 // Facts that are there or not, but are never unreadable by themselves.
@@ -150,7 +165,7 @@ TEST(Checks, HidingAFactNeitherAccusesNorAcquits) {
     row.prepare(healthy[0]);
     ill = healthy;
     row.bad(ill[0]);
-    const auto check = std::ranges::find(checks(), row.check, &Check::id);
+    const Check& check = check_named(row.check);
     const Cluster of_healthy(healthy), of_ill(ill);
     for (const auto& [kind, names] : kinds) {
       for (std::vector<Node>* nodes : {&healthy, &ill}) {
@@ -163,7 +178,7 @@ TEST(Checks, HidingAFactNeitherAccusesNorAcquits) {
             before.push_back(facts[names[i]]);
             facts.set_unreadable(names[i], "permission denied");
           }
-          const Finding finding = std::ranges::min(judge(*check, nodes->front(), cluster), {}, &Finding::verdict);
+          const Finding finding = std::ranges::min(judge(check, nodes->front(), cluster), {}, &Finding::verdict);
           for (std::size_t i = 0; i < count; ++i) {
             facts.set(names[i], before[i]);
             if (before[i].access == machine::Access::absent) facts = without(facts, names[i]);
@@ -185,22 +200,9 @@ TEST(Checks, WithoutGpusAndAdaptersTheirChecksAreLeftOut) {
   test::NodeTree tree("plain");
   const Node node = tree.node(2);
   for (const Check& check : checks()) {
-    const auto findings = found(check.id, node);
-    ASSERT_FALSE(findings.empty()) << check.id;
-    EXPECT_GE(worst(findings), Verdict::skip) << check.id << ": " << findings.front().evidence;
-  }
-}
-
-// docs/doctor.md has a row for each check, as it describes itself.
-TEST(Checks, ThePageListsThem) {
-  const std::string page = test::text_of(test::source_dir() + "/docs/doctor.md");
-  for (const Check& check : checks()) {
-    const std::string row = fmt::format("| `{}` | {} | {} |\n", check.id, check.what, check.reads);
-    EXPECT_NE(page.find(row), std::string::npos) << row;
-  }
-  for (const Comparison& one : comparisons()) {
-    const std::string row = fmt::format("| `{}` | {} | {} |\n", one.check, one.what, name_of(one.verdict));
-    EXPECT_NE(page.find(row), std::string::npos) << row;
+    const auto findings = found(check.about.id, node);
+    ASSERT_FALSE(findings.empty()) << check.about.id;
+    EXPECT_GE(worst(findings), Verdict::skip) << check.about.id << ": " << findings.front().evidence;
   }
 }
 
@@ -224,10 +226,26 @@ TEST(Checks, ANodeWithoutFactsHasNoVerdict) {
   for (const char* name : {"pci", "hcas", "cpu/governor", "memory/total_kb", "log", "driver/gpus", "nccl_conf"})
     node.facts.set_unreadable(name, "permission denied");
   for (const Check& check : checks()) {
-    const auto findings = found(check.id, node);
-    ASSERT_FALSE(findings.empty()) << check.id;
-    EXPECT_GE(worst(findings), Verdict::unknown) << check.id << ": " << findings.front().evidence;
+    const auto findings = found(check.about.id, node);
+    ASSERT_FALSE(findings.empty()) << check.about.id;
+    EXPECT_GE(worst(findings), Verdict::unknown) << check.about.id << ": " << findings.front().evidence;
   }
+}
+
+TEST(Findings, ACheckThatFoundNothingPassesIfItLookedAtAnything) {
+  Findings looked, did_not, found;
+  looked.conclude(true, "all active", "no NVLink");
+  did_not.conclude(false, "all active", "no NVLink");
+  found.fail("17 of 18 are active", "reseat it");
+  found.conclude(true, "all active", "no NVLink");
+  ASSERT_EQ(looked.list().size(), 1u);
+  EXPECT_EQ(looked.list()[0].verdict, Verdict::pass);
+  EXPECT_EQ(looked.list()[0].evidence, "all active");
+  ASSERT_EQ(did_not.list().size(), 1u);
+  EXPECT_EQ(did_not.list()[0].verdict, Verdict::skip);
+  EXPECT_EQ(did_not.list()[0].evidence, "no NVLink");
+  ASSERT_EQ(found.list().size(), 1u);
+  EXPECT_EQ(found.list()[0].verdict, Verdict::fail);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Who differs from the majority is named, without a table of expected values.
-#include "doctor/consensus.h"
+#include "doctor/diagnosis.h"
 
 #include <gtest/gtest.h>
 

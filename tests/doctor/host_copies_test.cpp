@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "doctor/pcie_links.h"
+#include "doctor/facts.h"
 #include "load_fixture.h"
 
 namespace harness::doctor {
@@ -53,7 +53,7 @@ std::vector<Node> nodes_with_links(const job::Job& job, bool below_switch = fals
   return nodes;
 }
 
-std::vector<Said> said_with(test::BenchJob& job, const std::vector<Node>& nodes) {
+std::vector<StageFinding> said_with(test::BenchJob& job, const std::vector<Node>& nodes) {
   return run_load_stage({job, nodes, config::BackendKind::cuda, ""}, nullptr);
 }
 
@@ -90,7 +90,8 @@ TEST(HostCopies, ASlowRankIsNamedWithItsGpu) {
   const auto said = said_by(job);
   EXPECT_THAT(told(said), ElementsAre("fail load.host_copies host2: rank 5 with GPU 0000:1b:00.0 copies 27 GB/s to the "
                                       "GPU (the fast ones 55 GB/s)"));
-  const auto found = std::ranges::find(said, Verdict::fail, [](const Said& one) { return one.finding.verdict; });
+  const auto found =
+      std::ranges::find(said, Verdict::fail, [](const StageFinding& one) { return one.finding.verdict; });
   for (const char* check : {"pcie.width", "topo.numa", "rank.near_gpu", "pcie.iommu"})
     EXPECT_THAT(found->finding.remedy, HasSubstr(check));
   job.host_copies[5] = {55e9, 42e9, 70e9};
@@ -139,7 +140,7 @@ TEST(HostCopies, GpusBelowOneSwitchShareTheLinkAboveIt) {
                                     "GB/s; 44 % of what its links carry)")));
 }
 
-// What the whole way carries, by both ends of each of its links.
+// The rate of the whole way, by both ends of each of its links.
 TEST(HostCopies, ALinkCarriesWhatBothOfItsEndsCan) {
   const auto limit = [](const Facts& facts) {
     return host_link_bytes_per_s(facts, gpus_of_node[0], {gpus_of_node[0]}).value_or(0) / 1e9;

@@ -1,10 +1,10 @@
-// What is set for NCCL: names, values, lists, combinations; and what `--explain` says of them.
+// Settings of NCCL: names, values, lists, combinations; and `--explain`.
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "base/text.h"
-#include "doctor/explain.h"
+#include "doctor/check.h"
 #include "nccl/names.h"
 #include "node_fixture.h"
 #include "support/errors.h"
@@ -14,7 +14,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// What doctor says of a node of eight ranks with these settings: on InfiniBand or RoCE.
+// The findings on a node of eight ranks with these settings: on InfiniBand or RoCE.
 Lines told(const NameValues& settings, const std::string& layer = "InfiniBand") {
   static std::map<std::string, Node> healthy;
   if (!healthy.contains(layer)) {
@@ -156,7 +156,7 @@ TEST(Explain, SaysWhatIsMeantByNamesThatAreNone) {
     EXPECT_EQ(explain(name).find('\n'), explain(name).size() - 1) << name;
 }
 
-// What NCCL's plug-ins read is not unknown, and not NCCL's either.
+// Names that NCCL's plug-ins read are not unknown, and not NCCL's either.
 TEST(Explain, SaysWhoseVariablesOfPlugInsAre) {
   EXPECT_NE(explain("OFI_NCCL_PROTOCOL").find("not read by NCCL, but by the plug-in aws-ofi-nccl"), std::string::npos);
   EXPECT_NE(explain("TORCH_NCCL_ASYNC_ERROR_HANDLING").find("not read by NCCL, but by PyTorch"), std::string::npos);

@@ -28,17 +28,17 @@ inline void give_gpus(BenchJob& job, int of_node) {
   }
 }
 
-inline std::vector<doctor::Said> said_by(BenchJob& job, config::BackendKind backend = config::BackendKind::cuda,
-                                         const config::Hardware* hardware = nullptr) {
+inline std::vector<doctor::StageFinding> said_by(BenchJob& job, config::BackendKind backend = config::BackendKind::cuda,
+                                                 const config::Hardware* hardware = nullptr) {
   const std::vector<doctor::Node> nodes = nodes_of(job);
   return doctor::run_load_stage({job, nodes, backend, ""}, hardware);
 }
 
 /// "warn load.products host0: …" of all that is worse than `than`.
-inline std::vector<std::string> told(const std::vector<doctor::Said>& all,
+inline std::vector<std::string> told(const std::vector<doctor::StageFinding>& all,
                                      doctor::Verdict than = doctor::Verdict::info) {
   std::vector<std::string> lines;
-  for (const doctor::Said& said : all) {
+  for (const doctor::StageFinding& said : all) {
     if (said.finding.verdict >= than) continue;
     lines.push_back(
         fmt::format("{} {} {}: {}", name_of(said.finding.verdict), said.check, said.host, said.finding.evidence));

@@ -1,4 +1,4 @@
-// What NCCL's log says of a node: what passes, what does not, and what cannot be read. The logs are written here, in
+// Judgements of NCCL's log: passes, faults and unknowns. The logs are written here, in
 // the formats of NCCL's source (init.cc, net.cc, net_ib.cc, net_socket.cc, bootstrap.cc, nvls.cc of 2.28).
 #include "doctor/nccl_stage.h"
 
@@ -10,8 +10,6 @@
 
 #include "base/error.h"
 #include "bench_job.h"
-#include "support/files.h"
-#include "support/paths.h"
 
 namespace harness::doctor {
 namespace {
@@ -92,7 +90,7 @@ struct Job {
   std::vector<Node> nodes{node_with_ports("node0", 0), node_with_ports("node1", 2)};
   std::vector<RankText> texts{sound(0), sound(1), sound(2), sound(3)};
 
-  std::vector<Said> judged() const {
+  std::vector<StageFinding> judged() const {
     std::vector<RankLog> logs;
     for (std::size_t rank = 0; rank < texts.size(); ++rank) logs.push_back(texts[rank].of(static_cast<int>(rank)));
     return judge_nccl(nodes, logs);
@@ -100,7 +98,7 @@ struct Job {
   // "fail nccl.network node1: …" of what is no pass.
   std::vector<std::string> told() const {
     std::vector<std::string> lines;
-    for (const Said& said : judged()) {
+    for (const StageFinding& said : judged()) {
       if (said.finding.verdict == Verdict::pass || said.finding.verdict == Verdict::skip) continue;
       if (said.finding.verdict == Verdict::info) continue;
       lines.push_back(
@@ -109,7 +107,7 @@ struct Job {
     return lines;
   }
   Verdict verdict(const std::string& check, const std::string& host) const {
-    for (const Said& said : judged()) {
+    for (const StageFinding& said : judged()) {
       if (said.check == check && said.host == host) return said.finding.verdict;
     }
     ADD_FAILURE() << check << " says nothing of " << host;
@@ -362,7 +360,7 @@ TEST(NcclStage, ANodeWithoutALogIsUnknown) {
   Job job;
   job.texts.resize(2);
   std::size_t unknown = 0;
-  for (const Said& said : job.judged()) {
+  for (const StageFinding& said : job.judged()) {
     if (said.host != "node1") continue;
     EXPECT_EQ(said.finding.verdict, Verdict::unknown) << said.check;
     ++unknown;
@@ -374,15 +372,6 @@ TEST(NcclStage, ANodeWithoutALogIsUnknown) {
   EXPECT_EQ(job.verdict("nccl.version", ""), Verdict::unknown);
 }
 
-// docs/doctor.md has a row for each.
-TEST(NcclStage, ThePageListsItsChecks) {
-  const std::string page = test::text_of(test::source_dir() + "/docs/doctor.md");
-  for (const StageCheck& check : nccl_checks()) {
-    const std::string row = fmt::format("| `{}` | {} | {} |\n", check.id, check.what, check.reads);
-    EXPECT_NE(page.find(row), std::string::npos) << row;
-  }
-}
-
 TEST(NcclStage, RunsOneBlockOverAllRanksAndReadsEveryLog) {
   test::BenchJob job(2, 2);
   for (job::RankPlace& place : job.seats()) place.gpus = {2, 2, {"0", "1"}};
@@ -390,12 +379,12 @@ TEST(NcclStage, RunsOneBlockOverAllRanksAndReadsEveryLog) {
     return fmt::format("node:1:1 [0] NCCL INFO Using network {}\n", rank < 2 ? "IB" : "Socket");
   };
   const std::vector<Node> nodes{node_with_ports("node0", 0), node_with_ports("node1", 2)};
-  const std::vector<Said> said = run_nccl_stage({job, nodes, config::BackendKind::cuda, ""});
+  const std::vector<StageFinding> said = run_nccl_stage({job, nodes, config::BackendKind::cuda, ""});
   ASSERT_EQ(job.requests.size(), 1u);
   EXPECT_EQ(job.requests[0].layout.ranks(), 4);
   EXPECT_EQ(job.requests[0].settings.workload, "collective");
   EXPECT_EQ(std::get<job::Observe>(job.requests[0].task).logs, 4);
-  const auto failed = std::ranges::find(said, Verdict::fail, [](const Said& s) { return s.finding.verdict; });
+  const auto failed = std::ranges::find(said, Verdict::fail, [](const StageFinding& s) { return s.finding.verdict; });
   ASSERT_NE(failed, said.end());
   EXPECT_EQ(failed->check, "nccl.network");
   EXPECT_EQ(failed->host, "node1");
@@ -409,7 +398,7 @@ TEST(NcclStage, ABlockThatFailsNamesItsRank) {
   const std::vector<Node> nodes{node_with_ports("node0", 0), node_with_ports("node1", 2)};
   const auto outcome = [&](const std::string& reason) {
     job.fails = [reason](const job::BlockRequest&) { return reason; };
-    const std::vector<Said> said = run_nccl_stage({job, nodes, config::BackendKind::cuda, ""});
+    const std::vector<StageFinding> said = run_nccl_stage({job, nodes, config::BackendKind::cuda, ""});
     EXPECT_EQ(said.size(), 1u);
     return fmt::format("{} {} {}: {}", name_of(said.at(0).finding.verdict), said[0].check, said[0].host,
                        said[0].finding.evidence);
@@ -425,7 +414,7 @@ TEST(NcclStage, ABlockThatFailsNamesItsRank) {
 TEST(NcclStage, WithoutGpusItIsLeftOut) {
   test::BenchJob job(1, 2);
   const std::vector<Node> nodes{{"laptop", {{0, {}}, {1, {}}}, {}}};
-  const std::vector<Said> said = run_nccl_stage({job, nodes, config::BackendKind::cpu, ""});
+  const std::vector<StageFinding> said = run_nccl_stage({job, nodes, config::BackendKind::cpu, ""});
   ASSERT_EQ(said.size(), 1u);
   EXPECT_EQ(said[0].finding.verdict, Verdict::skip);
   EXPECT_EQ(job.requests.size(), 0u);

@@ -1,5 +1,5 @@
-// What NCCL takes a node for: files in the form of NCCL's own (graph/xml.cc), written here.
-#include "doctor/nccl_topology.h"
+// NCCL's picture of a node: files in the form of NCCL's own (graph/xml.cc), written here.
+#include "doctor/nccl_stage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using Lines = std::vector<std::string>;
 
-// Of each pair a switch with a GPU and an adapter below it.
+// A switch for each pair, with a GPU and an adapter below it.
 struct Pair {
   int gpu_direct = 1, lanes = 16;
   bool apart = false;  // the adapter hangs on the processor
@@ -140,8 +140,8 @@ TEST(NcclTopology, TheStageReadsItAndLeavesNoFile) {
   for (job::RankPlace& place : job.seats()) place.gpus = {2, 2, {"0", "1"}};
   std::vector<Node> nodes{{"node0", {{0, {}}, {1, {}}}, {}}, {"node1", {{2, {}}, {3, {}}}, {}}};
   const auto said = [&] {
-    const std::vector<Said> all = run_nccl_stage({job, nodes, config::BackendKind::cuda, ""});
-    const auto at = std::ranges::find(all, "nccl.topology", &Said::check);
+    const std::vector<StageFinding> all = run_nccl_stage({job, nodes, config::BackendKind::cuda, ""});
+    const auto at = std::ranges::find(all, "nccl.topology", &StageFinding::check);
     return at == all.end() ? ""
                            : fmt::format("{} {}: {}", name_of(at->finding.verdict), at->host, at->finding.evidence);
   };

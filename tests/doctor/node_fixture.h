@@ -67,7 +67,7 @@ class NodeTree {
   void write(const std::string& name, const std::string& text) { root_.write(name, text + "\n"); }
   void write_bytes(const std::string& name, const std::string& text) { root_.write(name, text); }
   void remove(const std::string& name) { std::filesystem::remove_all(root_ / name); }
-  /// What no program can read as text: also root, who may read all files.
+  /// Makes a name unreadable as text, also for root, who may read all files.
   void make_unreadable(const std::string& name) {
     remove(name);
     std::filesystem::create_directories(root_ / name);
@@ -232,7 +232,7 @@ inline void add_dgx(NodeTree& tree, const std::string& layer = "InfiniBand") {
              "with the following configuration options");
 }
 
-/// What NVML says of them when all is well.
+/// NVML's report when all is well.
 inline machine::GpuReport healthy_gpus(int count = 8) {
   machine::GpuReport report{"", "570.86.15", {}};
   for (int i = 0; i < count; ++i) {

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
+#include "base/text.h"
 #include "node_fixture.h"
 
 namespace harness::doctor {
@@ -21,89 +23,121 @@ TEST(Nodes, AHealthyOneHasNothingToSay) {
   EXPECT_EQ(exit_code(diagnose({tree.node(8)}), true), 0);  // without NVML something is unknown, and nothing wrong
 }
 
-TEST(Nodes, AnAdapterOnHalfItsLanes) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
-  tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
-  EXPECT_EQ(told(tree), (Lines{"fail ib.pcie: adapter mlx5_2 carries 400 Gb/s, its PCIe link 252",
-                               "fail pcie.width: adapter mlx5_2 runs on 8 of 16 PCIe lanes"}));
+// A fault of a node like a DGX, and all findings that it leads to.
+struct Fault {
+  std::string layer;
+  std::function<void(test::NodeTree&)> make;
+  Lines lines;
+};
+
+void write_ports(test::NodeTree& tree, const std::string& adapter, const NameValues& files) {
+  for (const auto& [name, value] : files) tree.write("sys/class/infiniband/" + adapter + "/" + name, value);
 }
 
-TEST(Nodes, ASwitchAboveThemOnHalfItsLanes) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
-  tree.write("sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0/current_link_width", "8");
-  EXPECT_EQ(told(tree), Lines{"fail pcie.width: bridge 0000:21:00.0 runs on 8 of 16 PCIe lanes"});
-}
-
-TEST(Nodes, AcsLeftOn) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
-  tree.write_bytes("sys/devices/" + test::switch_port(3, 1) + "/config", test::configuration_space(0x1d));
-  EXPECT_EQ(told(tree), Lines{"warn pcie.acs: ACS is on at 1 port of PCIe switches (0000:32:01.0): what GPUs and "
-                              "adapters send each other goes through the processor"});
-}
-
-TEST(Nodes, AcsThatOnlyRootMaySee) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
-  tree.write_bytes("sys/devices/" + test::switch_port(3, 1) + "/config", test::configuration_space(0, false));
-  EXPECT_EQ(told(tree),
-            Lines{"unknown pcie.acs: ACS of the PCIe switches cannot be read: the kernel shows it to root only"});
-}
-
-TEST(Nodes, NeitherPeermemNorDmabuf) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
-  tree.add_driver(false);
-  EXPECT_EQ(told(tree), Lines{"info gdr.dmabuf: GPUDirect RDMA goes by nvidia_peermem and not by dma-buf, which NVIDIA "
-                              "recommends: NVIDIA's closed kernel modules have none"});
-  tree.remove("sys/module/nvidia_peermem");
-  EXPECT_EQ(told(tree), Lines{"fail gdr.module: neither nvidia_peermem nor dma-buf: what GPUs send to other nodes goes "
-                              "through the host's memory"});
-}
-
-TEST(Nodes, AKernelWithoutDmabuf) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
-  tree.remove("sys/module/nvidia_peermem");
-  EXPECT_EQ(told(tree), Lines{});  // dma-buf serves
-  const Lines fault{
-      "fail gdr.module: neither nvidia_peermem nor dma-buf: what GPUs send to other nodes goes through the "
-      "host's memory"};
-  tree.write("boot/config-6.8.0-45-generic", "# CONFIG_DMA_SHARED_BUFFER is not set");
-  EXPECT_EQ(told(tree), fault);
-  tree.remove("boot");
-  tree.write("proc/sys/kernel/osrelease", "5.10.0-30-amd64");
-  EXPECT_EQ(told(tree), fault);
-}
-
-TEST(Nodes, APortThatIsSlow) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
-  tree.write("sys/class/infiniband/mlx5_5/ports/1/rate", "200 Gb/sec (4X HDR)");
-  EXPECT_EQ(told(tree), Lines{"fail ib.rate: port mlx5_5:1 has 200 Gb/sec (4X HDR), others of its kind 400 Gb/sec"});
-}
-
-TEST(Nodes, APortWithoutSubnetManager) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
-  tree.write("sys/class/infiniband/mlx5_5/ports/1/state", "2: INIT");
-  EXPECT_EQ(told(tree), Lines{"warn ib.state: port mlx5_5:1 is INIT (LinkUp): 7 of 8 equal adapters are active"});
-}
-
-// Two adapters for storage and management, of another kind: one without a cable, one slower. No fault.
-TEST(Nodes, AdaptersForOtherPurposes) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+// Two adapters for storage and management, of another kind: one without a cable, one slower.
+void add_others(test::NodeTree& tree) {
   for (const int number : {8, 9}) {
-    const std::string place = fmt::format("pci0000:80/0000:80:0{}.0/0000:8{}:00.0", number, number);
     tree.add_bridge(fmt::format("pci0000:80/0000:80:0{}.0", number), 0);
-    tree.add_hca(place, number, "Ethernet", "100 Gb/sec (4X EDR)");
-    tree.write(fmt::format("sys/class/infiniband/mlx5_{}/board_id", number), "MT_0000000224");
+    tree.add_hca(fmt::format("pci0000:80/0000:80:0{0}.0/0000:8{0}:00.0", number), number, "Ethernet",
+                 "100 Gb/sec (4X EDR)");
+    write_ports(tree, fmt::format("mlx5_{}", number), {{"board_id", "MT_0000000224"}});
   }
-  tree.write("sys/class/infiniband/mlx5_9/ports/1/state", "1: DOWN");
-  EXPECT_EQ(told(tree), Lines{"info ib.rate: port mlx5_8:1 of another kind of adapter is slower: 100 Gb/sec (4X EDR)"});
+  write_ports(tree, "mlx5_9", {{"ports/1/state", "1: DOWN"}});
+}
+
+TEST(Nodes, EachFaultIsFoundAndNothingElse) {
+  const std::string lanes = "/current_link_width", no_way =
+                                                       "fail gdr.module: neither nvidia_peermem nor dma-buf: what "
+                                                       "GPUs send to other nodes goes through the host's memory";
+  const auto without_peermem = [](test::NodeTree& tree) { tree.remove("sys/module/nvidia_peermem"); };
+  const std::vector<Fault> faults{
+      {"InfiniBand",
+       [&](auto& tree) { tree.write("sys/devices/" + test::hca_place(2) + lanes, "8"); },
+       {"fail ib.pcie: adapter mlx5_2 carries 400 Gb/s, its PCIe link 252",
+        "fail pcie.width: adapter mlx5_2 runs on 8 of 16 PCIe lanes"}},
+      {"InfiniBand",
+       [&](auto& tree) { tree.write("sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0" + lanes, "8"); },
+       {"fail pcie.width: bridge 0000:21:00.0 runs on 8 of 16 PCIe lanes"}},
+      {"InfiniBand",
+       [](auto& tree) {
+         tree.write_bytes("sys/devices/" + test::switch_port(3, 1) + "/config", test::configuration_space(0x1d));
+       },
+       {"warn pcie.acs: ACS is on at 1 port of PCIe switches (0000:32:01.0): what GPUs and adapters send each other "
+        "goes "
+        "through the processor"}},
+      {"InfiniBand",
+       [](auto& tree) {
+         tree.write_bytes("sys/devices/" + test::switch_port(3, 1) + "/config", test::configuration_space(0, false));
+       },
+       {"unknown pcie.acs: ACS of the PCIe switches cannot be read: the kernel shows it to root only"}},
+      {"InfiniBand",
+       [](auto& tree) { tree.add_driver(false); },
+       {"info gdr.dmabuf: GPUDirect RDMA goes by nvidia_peermem and not by dma-buf, which NVIDIA recommends: NVIDIA's "
+        "closed kernel modules have none"}},
+      {"InfiniBand",
+       [&](auto& tree) {
+         without_peermem(tree);
+         tree.add_driver(false);
+       },
+       {no_way}},
+      {"InfiniBand", without_peermem, {}},  // dma-buf serves
+      {"InfiniBand",
+       [&](auto& tree) {
+         without_peermem(tree);
+         tree.write("boot/config-6.8.0-45-generic", "# CONFIG_DMA_SHARED_BUFFER is not set");
+       },
+       {no_way}},
+      {"InfiniBand",
+       [&](auto& tree) {
+         without_peermem(tree);
+         tree.write("proc/sys/kernel/osrelease", "5.10.0-30-amd64");
+       },
+       {no_way}},
+      {"InfiniBand",
+       [](auto& tree) {
+         write_ports(tree, "mlx5_5", {{"ports/1/rate", "200 Gb/sec (4X HDR)"}});
+       },
+       {"fail ib.rate: port mlx5_5:1 has 200 Gb/sec (4X HDR), others of its kind 400 Gb/sec"}},
+      {"InfiniBand",
+       [](auto& tree) {
+         write_ports(tree, "mlx5_5", {{"ports/1/state", "2: INIT"}});
+       },
+       {"warn ib.state: port mlx5_5:1 is INIT (LinkUp): 7 of 8 equal adapters are active"}},
+      {"InfiniBand",
+       add_others,
+       {"info ib.rate: port mlx5_8:1 of another kind of adapter is slower: 100 Gb/sec (4X EDR)"}},
+      {"Ethernet", [](auto&) {}, {}},
+      {"Ethernet",
+       [](auto& tree) {
+         write_ports(tree, "mlx5_3", {{"ports/1/gids/3", "0000:0000:0000:0000:0000:0000:0000:0000"}});
+         write_ports(tree, "mlx5_4", {{"device/net/ens4np0/mtu", "1500"}});
+       },
+       {"fail ib.gid: port mlx5_3:1 has no RoCE v2 address of IPv4",
+        "warn ib.mtu: the interface of mlx5_4:1 has an MTU of 1500: RDMA sends packets of 1024 bytes"}},
+      {"Ethernet",
+       [](auto& tree) {
+         write_ports(
+             tree, "mlx5_3",
+             {{"ports/1/hw_counters/local_ack_timeout_err", "17"}, {"ports/1/hw_counters/rnr_nak_retry_err", "0"}});
+       },
+       {"info ib.errors: port mlx5_3:1 since it was set up: local_ack_timeout_err 17"}},
+      {"Ethernet",
+       [](auto& tree) {
+         tree.write("opt/nccl/libnccl.so.2.18.5", "");
+         tree.link("opt/nccl/libnccl.so.2", "libnccl.so.2.18.5");
+         tree.write("etc/ld.so.conf", "/opt/nccl");
+       },
+       {"warn nccl.library: the linker takes /opt/nccl/libnccl.so.2.18.5: before 2.21.0 it does not find the addresses "
+        "of "
+        "RoCE itself; set NCCL_IB_GID_INDEX",
+        "info nccl.library: the linker takes /opt/nccl/libnccl.so.2.18.5; there are also "
+        "/usr/lib/x86_64-linux-gnu/libnccl.so.2.27.3"}}};
+  for (const Fault& fault : faults) {
+    test::NodeTree tree("dgx01");
+    test::add_dgx(tree, fault.layer);
+    fault.make(tree);
+    EXPECT_EQ(told(tree), fault.lines);
+  }
 }
 
 TEST(Nodes, AGpuThatFellOffTheBus) {
@@ -234,25 +268,6 @@ TEST(Nodes, ATrayOfAnNvl72) {
                                        "0012:01:00.0, 2 more), as virtual machines and Grace need it"});
 }
 
-TEST(Nodes, ARoceCluster) {
-  test::NodeTree tree("roce01");
-  test::add_dgx(tree, "Ethernet");
-  EXPECT_EQ(told(tree), Lines{});
-  tree.write("sys/class/infiniband/mlx5_3/ports/1/gids/3", "0000:0000:0000:0000:0000:0000:0000:0000");
-  tree.write("sys/class/infiniband/mlx5_4/device/net/ens4np0/mtu", "1500");
-  EXPECT_EQ(told(tree), (Lines{"fail ib.gid: port mlx5_3:1 has no RoCE v2 address of IPv4",
-                               "warn ib.mtu: the interface of mlx5_4:1 has an MTU of 1500: RDMA sends packets of 1024 "
-                               "bytes"}));
-}
-
-TEST(Nodes, APortThatSentMuchAgain) {
-  test::NodeTree tree("roce01");
-  test::add_dgx(tree, "Ethernet");
-  tree.write("sys/class/infiniband/mlx5_3/ports/1/hw_counters/local_ack_timeout_err", "17");
-  tree.write("sys/class/infiniband/mlx5_3/ports/1/hw_counters/rnr_nak_retry_err", "0");
-  EXPECT_EQ(told(tree), Lines{"info ib.errors: port mlx5_3:1 since it was set up: local_ack_timeout_err 17"});
-}
-
 // Its driver says ACTIVE whatever happens, knows no rates and no subnet.
 TEST(Nodes, AnEfaNode) {
   test::NodeTree tree("p5-1");
@@ -313,18 +328,6 @@ TEST(Nodes, GpusWhoseCpusTheJobMayNotUse) {
   EXPECT_EQ(test::worth_reading(diagnose({node})),
             Lines{"info rank.near_gpu: ranks bound to CPUs that are not near their GPU: 6 (GPU 0000:43:00.0), 7 (GPU "
                   "0000:45:00.0); sweeps bind their workers themselves, other programs would be slow"});
-}
-
-TEST(Nodes, AnOldNcclOnARoceCluster) {
-  test::NodeTree tree("roce01");
-  test::add_dgx(tree, "Ethernet");
-  tree.write("opt/nccl/libnccl.so.2.18.5", "");
-  tree.link("opt/nccl/libnccl.so.2", "libnccl.so.2.18.5");
-  tree.write("etc/ld.so.conf", "/opt/nccl");
-  EXPECT_EQ(told(tree), (Lines{"warn nccl.library: the linker takes /opt/nccl/libnccl.so.2.18.5: before 2.21.0 it does "
-                               "not find the addresses of RoCE itself; set NCCL_IB_GID_INDEX",
-                               "info nccl.library: the linker takes /opt/nccl/libnccl.so.2.18.5; there are also "
-                               "/usr/lib/x86_64-linux-gnu/libnccl.so.2.27.3"}));
 }
 
 TEST(Nodes, MpiThatIsToldToUseTcp) {

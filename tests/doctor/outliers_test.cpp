@@ -111,13 +111,13 @@ TEST(Outliers, SeveralGroupsAndNoGroups) {
   EXPECT_THAT(slow_of(spread), ::testing::Not(::testing::Contains(3)));
 }
 
-// What differs by less than the tolerance is alike, however little all scatter.
+// Rates that differ by less than the tolerance are alike, however little all scatter.
 TEST(Outliers, ASmallDifferenceIsNone) {
   EXPECT_THAT(slow_of({1, 1, 1, 1, 1, 1, 0.98, 0.98}), IsEmpty());
   EXPECT_THAT(slow_of({1, 0.9, 0.9, 0.9}, {0.85, 0.6, 0.6}), IsEmpty());
 }
 
-// Of a large job a few results that are too good to be true accuse nobody; a rack of 32 among 1024 is a group.
+// A few results of a large job that are too good to be true accuse nobody; a rack of 32 among 1024 is a group.
 TEST(Outliers, AFewThatAreTooFastAccuseNobody) {
   std::vector<double> rates(1024, 1.0);
   for (std::size_t i = 0; i < 8; ++i) rates[i] = 1.5;

@@ -1,4 +1,4 @@
-// What a result keeps of an examination: what concerns its sweep, and what its cases set.
+// The part of an examination that a result keeps: findings that concern its sweep, and its cases' settings.
 #include "doctor/record.h"
 
 #include <gmock/gmock.h>
@@ -99,7 +99,7 @@ TEST(Record, SharedGpusAreNoFailure) {
   EXPECT_THAT(lines_of(record_of(nodes, {true, true, {}})), IsEmpty());
 }
 
-// What only finds faults is an experiment when a case sets it; what cannot have an effect is none.
+// A setting for finding faults is an experiment when a case sets it; one that cannot have an effect is none.
 TEST(Record, HoldsWhatACaseSetsAgainstTheNodes) {
   SweepToJudge sweep;
   sweep.cases = {{0, {}},

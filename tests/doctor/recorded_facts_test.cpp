@@ -1,4 +1,4 @@
-// What a result file keeps of what doctor saw: judged later as it was then.
+// The facts in a result file: judged later as they were then.
 #include "doctor/recorded_facts.h"
 
 #include <gmock/gmock.h>

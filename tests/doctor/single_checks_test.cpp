@@ -1,4 +1,4 @@
-// What is particular to single checks.
+// Particulars of single checks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ TEST(Checks, APortThatIsDownBesideItsEqualsIsMissed) {
 TEST(Checks, APortThatIsSpareIsNotMissed) {
   const NodeChange down = both(set("port/mlx5_3/1/state", "DOWN"), set("port/mlx5_3/1/phys_state", "Polling"));
   const auto said = [](const Node& node, const std::vector<Node>& all) {
-    const Finding finding = judge(*std::ranges::find(checks(), "ib.state", &Check::id), node, Cluster(all)).front();
+    const Finding finding = judge(check_named("ib.state"), node, Cluster(all)).front();
     return fmt::format("{}: {}", name_of(finding.verdict), finding.evidence);
   };
   Node node = test::healthy_node();

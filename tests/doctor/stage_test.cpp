@@ -1,4 +1,4 @@
-// What stages have in common: their names, and where what they say stands among the rest.
+// Names of stages, and the place of their findings among the rest.
 #include "doctor/stage.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What is set for NCCL, in the environment of the ranks and in /etc/nccl.conf, and what becomes of it here.
+// Settings of NCCL, in the environment of the ranks and in /etc/nccl.conf, and their effect here.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -7,8 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/registry.h"
-#include "doctor/check.h"
-#include "doctor/docs.h"
+#include "doctor/look.h"
 #include "nccl/names.h"
 #include "nccl/values.h"
 
@@ -27,7 +26,7 @@ Settings settings_of(const Node& node, const Rank& rank) {
   return settings;
 }
 
-// What any rank of the node has set, each pair once. Ranks that differ are a check of their own.
+// The settings of all ranks of the node, each pair once. Ranks that differ are a check of their own.
 std::set<std::pair<std::string, std::string>> all_settings(const Node& node) {
   std::set<std::pair<std::string, std::string>> all;
   for (const Rank& rank : node.ranks) {
@@ -51,25 +50,6 @@ bool nothing_set(const Node& node, Findings& out) {
   return !out.empty();
 }
 
-void unknown_names(const Node& node, const Cluster&, Findings& out) {
-  if (nothing_set(node, out)) return;
-  std::vector<std::string> others;
-  for (const auto& [name, value] : all_settings(node)) {
-    if (nccl::knows(name)) continue;
-    const nccl::ForeignName* foreign = nccl::find_foreign_name(name);
-    if (foreign != nullptr && !foreign->owner.empty()) {
-      others.push_back(fmt::format("{} ({})", name, foreign->owner));
-      continue;
-    }
-    const std::string near = nccl::nearest_name(name);
-    const std::string meant = near.empty() ? "unset it" : fmt::format("did you mean {}?", near);
-    out.warn(fmt::format("{}={}: NCCL does not know this name and ignores it", name, value),
-             foreign != nullptr ? std::string(foreign->note) : meant);
-  }
-  if (!out.empty()) return;
-  out.pass(others.empty() ? "NCCL knows all names" : "NCCL knows all names but those of others: " + join(others, ", "));
-}
-
 // How NCCL misreads a value that people write otherwise; "" if it reads it as it is meant.
 std::string misreading(const std::string& name, const std::string& value) {
   static const std::set<std::string> spelled_alike{"NCCL_ALGO", "NCCL_PROTO", "NCCL_P2P_LEVEL", "NCCL_NET_GDR_LEVEL",
@@ -90,18 +70,7 @@ std::string misreading(const std::string& name, const std::string& value) {
   return "";
 }
 
-void values(const Node& node, const Cluster&, Findings& out) {
-  if (nothing_set(node, out)) return;
-  for (const auto& [name, value] : all_settings(node)) {
-    if (!nccl::knows(name)) continue;
-    if (const std::string problem = misreading(name, value); !problem.empty()) {
-      out.warn(fmt::format("{}={}: {}", name, value, problem), "`harness doctor --explain " + name + "`");
-    }
-  }
-  if (out.empty()) out.pass("NCCL reads them as they are written");
-}
-
-// What costs speed, and is for finding faults.
+// A setting that is for finding faults and costs speed.
 struct Debugging {
   std::string name;
   std::function<bool(const std::string& value)> costs;
@@ -136,7 +105,45 @@ const std::vector<Debugging>& debugging_settings() {
   return all;
 }
 
-void debugging(const Node& node, const Cluster&, Findings& out) {
+// A list of algorithms that leaves out all whose names begin with `wanted`.
+bool leaves_out(const std::string& algorithms, std::string_view wanted) {
+  return !algorithms.empty() && algorithms.find('^') == std::string::npos &&
+         lower(algorithms).find(lower(wanted)) == std::string::npos;
+}
+
+}  // namespace
+
+void look::env_names(const Node& node, const Cluster&, Findings& out) {
+  if (nothing_set(node, out)) return;
+  std::vector<std::string> others;
+  for (const auto& [name, value] : all_settings(node)) {
+    if (nccl::knows(name)) continue;
+    const nccl::ForeignName* foreign = nccl::find_foreign_name(name);
+    if (foreign != nullptr && !foreign->owner.empty()) {
+      others.push_back(fmt::format("{} ({})", name, foreign->owner));
+      continue;
+    }
+    const std::string near = nccl::nearest_name(name);
+    const std::string meant = near.empty() ? "unset it" : fmt::format("did you mean {}?", near);
+    out.warn(fmt::format("{}={}: NCCL does not know this name and ignores it", name, value),
+             foreign != nullptr ? std::string(foreign->note) : meant);
+  }
+  if (!out.empty()) return;
+  out.pass(others.empty() ? "NCCL knows all names" : "NCCL knows all names but those of others: " + join(others, ", "));
+}
+
+void look::env_values(const Node& node, const Cluster&, Findings& out) {
+  if (nothing_set(node, out)) return;
+  for (const auto& [name, value] : all_settings(node)) {
+    if (!nccl::knows(name)) continue;
+    if (const std::string problem = misreading(name, value); !problem.empty()) {
+      out.warn(fmt::format("{}={}: {}", name, value, problem), "`harness doctor --explain " + name + "`");
+    }
+  }
+  if (out.empty()) out.pass("NCCL reads them as they are written");
+}
+
+void look::env_debugging(const Node& node, const Cluster&, Findings& out) {
   if (nothing_set(node, out)) return;
   for (const auto& [name, value] : all_settings(node)) {
     for (const Debugging& row : debugging_settings()) {
@@ -147,13 +154,7 @@ void debugging(const Node& node, const Cluster&, Findings& out) {
   if (out.empty()) out.pass("none");
 }
 
-// A list of algorithms that leaves out all whose names begin with `wanted`.
-bool leaves_out(const std::string& algorithms, std::string_view wanted) {
-  return !algorithms.empty() && algorithms.find('^') == std::string::npos &&
-         lower(algorithms).find(lower(wanted)) == std::string::npos;
-}
-
-void combinations(const Node& node, const Cluster&, Findings& out) {
+void look::env_combinations(const Node& node, const Cluster&, Findings& out) {
   if (nothing_set(node, out)) return;
   std::set<std::string> said;
   const auto warn = [&](const std::string& evidence, const std::string& remedy) {
@@ -183,7 +184,7 @@ void combinations(const Node& node, const Cluster&, Findings& out) {
   if (out.empty()) out.pass("none that contradict each other");
 }
 
-void without_effect(const Node& node, const Cluster&, Findings& out) {
+void look::env_without_effect(const Node& node, const Cluster&, Findings& out) {
   if (nothing_set(node, out)) return;
   const Facts& facts = node.facts;
   bool infiniband = false, roce = false, efa = false;
@@ -213,7 +214,7 @@ void without_effect(const Node& node, const Cluster&, Findings& out) {
 }
 
 // A list of adapters or interfaces against what the node has.
-void devices(const Node& node, const Cluster&, Findings& out) {
+void look::env_devices(const Node& node, const Cluster&, Findings& out) {
   if (nothing_set(node, out)) return;
   const Facts& facts = node.facts;
   std::vector<std::string> ports;
@@ -257,7 +258,7 @@ void devices(const Node& node, const Cluster&, Findings& out) {
 }
 
 // Files that are named and not there. NCCL's log says so; who does not read it takes the file to be in use.
-void files(const Node& node, const Cluster&, Findings& out) {
+void look::env_files(const Node& node, const Cluster&, Findings& out) {
   if (nothing_set(node, out)) return;
   bool any = false;
   std::map<std::string, machine::Reading> seen;  // by "NAME=PATH"
@@ -281,7 +282,7 @@ void files(const Node& node, const Cluster&, Findings& out) {
   out.conclude(any, "they are there", "no file is named");
 }
 
-void ranks_agree(const Node& node, const Cluster& cluster, Findings& out) {
+void look::env_ranks(const Node& node, const Cluster& cluster, Findings& out) {
   constexpr std::string_view unset = "(not set)";
   if (cluster.ranks < 2) return out.skip("one rank");
   for (const auto& [name, said] : cluster.settings) {
@@ -306,7 +307,7 @@ void ranks_agree(const Node& node, const Cluster& cluster, Findings& out) {
   if (out.empty()) out.pass("all ranks have the same");
 }
 
-void hidden_file(const Node& node, const Cluster&, Findings& out) {
+void look::env_file(const Node& node, const Cluster&, Findings& out) {
   if (const auto& file = node.facts["nccl_conf"]; file.access == machine::Access::unreadable) {
     return out.unknown("/etc/nccl.conf", file.why);
   }
@@ -317,43 +318,31 @@ void hidden_file(const Node& node, const Cluster&, Findings& out) {
   out.info("/etc/nccl.conf sets " + join_first(lines, 4), "NCCL reads it without a word; the environment wins over it");
 }
 
-void cuda_settings(const Node& node, const Cluster&, Findings& out) {
-  static const std::vector<std::pair<std::string, std::string>> slow{
-      {"CUDA_LAUNCH_BLOCKING", "each kernel is waited for"},
-      {"CUDA_INJECTION64_PATH", "a profiler looks on"},
-      {"CUDA_PROFILE", "a profiler looks on"},
-      {"CUDA_AUTO_BOOST", "it sets the GPUs' clocks"},
-      {"CUDA_COREDUMP_FILE", "dumps may be written"},
-      {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "dumps may be written"}};
-  for (const auto& [name, why] : slow) {
-    std::set<std::string> seen;
-    for (const Rank& rank : node.ranks) {
-      const std::string value = rank.facts.text("env/" + name);
-      if (value.empty() || value == "0" || !seen.insert(value).second) continue;
-      out.warn(fmt::format("{}={}: {}", name, value, why), "unset it");
-    }
+std::string explain(const std::string& name) {
+  const std::string by_env = fmt::format("sweep it with `env: {{{}: VALUE}}`", name);
+  if (const nccl::ForeignName* foreign = nccl::find_foreign_name(name); foreign != nullptr) {
+    if (foreign->owner.empty()) return fmt::format("{}: read by nobody; {}\n", name, foreign->note);
+    const std::string about = foreign->is_prefix() ? fmt::format("names that begin with {}: ", foreign->name) : "";
+    return fmt::format("{}: not read by NCCL, but by {} ({}{}); {}\n", name, foreign->owner, about, foreign->note,
+                       by_env);
   }
-  if (out.empty()) out.pass("none");
-}
-
-}  // namespace
-
-std::vector<Check> lint_checks() {
-  const std::string set = "the environment of each rank, /etc/nccl.conf";
-  return {
-      {"env.names", "does NCCL, or who else is known to, read the names that are set for it", set, docs::nccl_env,
-       unknown_names},
-      {"env.values", "does NCCL read the values as they are meant", set, docs::nccl_env, values},
-      {"env.debugging", "is a setting left on that is for finding faults", set, docs::nccl_env, debugging},
-      {"env.cuda", "is a setting of CUDA left on that is for finding faults", "the environment of each rank",
-       docs::cuda, cuda_settings},
-      {"env.combinations", "does a setting turn off what another asks for", set, docs::nccl_env, combinations},
-      {"env.without_effect", "can a setting have an effect on this fabric", set, docs::nccl_env, without_effect},
-      {"env.devices", "do lists of adapters and interfaces fit what there is",
-       set + ", /sys/class/infiniband, /sys/class/net", docs::nccl_env, devices},
-      {"env.files", "are the files there that settings name", set, docs::nccl_env, files},
-      {"env.ranks", "do all ranks have the same settings", "the environment of each rank", docs::nccl_env, ranks_agree},
-      {"env.file", "does a file set something for NCCL", "/etc/nccl.conf", docs::nccl_env, hidden_file}};
+  if (!nccl::knows(name)) {
+    if (!name.starts_with("NCCL_"))
+      fail("{} is no variable of NCCL, nor of what is known to work with it, such as OFI_NCCL_…, FI_…, TORCH_NCCL_…",
+           quote(name));
+    const std::string near = nccl::nearest_name(name);
+    const std::string advice = near.empty()
+                                   ? fmt::format("; no name that it knows is near ({})",
+                                                 "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html")
+                                   : did_you_mean(near);
+    return fmt::format("{}: NCCL does not know this name and ignores it{}\n", name, advice);
+  }
+  const auto rows = config::registry();
+  const auto row = std::ranges::find(rows, name, &config::Variable::environment_name);
+  if (row != rows.end())
+    return fmt::format("{}: read by NCCL, {}; sweep it with `{}: {}`\n", name, row->help, row->name, row->allowed);
+  return fmt::format("{}: read by NCCL{}; {}\n", name, nccl::reads_integer(name) ? " as a plain whole number" : "",
+                     by_env);
 }
 
 }  // namespace harness::doctor
