@@ -7,8 +7,6 @@
 namespace harness::fake {
 namespace {
 
-thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
-
 std::vector<std::weak_ptr<Capture>>& captures() {
   static auto& all = *new std::vector<std::weak_ptr<Capture>>;
   return all;
@@ -70,14 +68,12 @@ bool Capture::joined_back() const {
 
 cudaError_t refuse_in_capture(const char* call) {
   const std::lock_guard lock(runtime_mutex());
-  if (thread_mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
   bool refused = false;
   for (const auto& weak : captures()) {
     const auto capture = weak.lock();
     if (!capture || capture->ended || capture->mode == cudaStreamCaptureModeRelaxed) continue;
     const bool own = capture->thread == std::this_thread::get_id();
-    const bool global = thread_mode == cudaStreamCaptureModeGlobal && capture->mode == cudaStreamCaptureModeGlobal &&
-                        capture->origin->device == current_device();
+    const bool global = capture->mode == cudaStreamCaptureModeGlobal && capture->origin->device == current_device();
     if (!own && !global) continue;
     capture->invalidate(fmt::format("{} during a capture {}", call, own ? "of the same thread" : "in global mode"));
     refused = true;
@@ -130,27 +126,5 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
                   "cudaStreamEndCapture: the first stream did not wait for all work of a stream that joined");
   }
   *graph = add_graph(capture->graph);
-  return cudaSuccess;
-}
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
-  const auto stream = find_stream(handle, "cudaStreamIsCapturing");
-  if (!stream) return failed(cudaErrorInvalidResourceHandle);
-  if (status == nullptr) return failed(cudaErrorInvalidValue);
-  const std::lock_guard lock(runtime_mutex());
-  *status = cudaStreamCaptureStatusNone;
-  if (stream->capture) {
-    *status = stream->capture->invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
-  }
-  if (!stream->legacy) return cudaSuccess;
-  for (const auto& other : streams_of(stream->device)) {
-    if (other->blocking && other->capture) return failed(cudaErrorStreamCaptureImplicit);
-  }
-  return cudaSuccess;
-}
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  if (mode == nullptr) return failed(cudaErrorInvalidValue);
-  std::swap(*mode, thread_mode);
   return cudaSuccess;
 }

@@ -1,4 +1,4 @@
-// What the collectives compute.
+// The arithmetic of the collectives.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,20 +9,6 @@
 
 namespace harness::fake {
 namespace {
-
-template <typename T>
-double combine_as(ncclRedOp_t op, T left, T right, T& result) {
-  switch (op) {
-    case ncclProd:
-      return result = left * right;
-    case ncclMax:
-      return result = std::max(left, right);
-    case ncclMin:
-      return result = std::min(left, right);
-    default:
-      return result = left + right;
-  }
-}
 
 struct Brain {
   std::uint16_t bits;
@@ -57,9 +43,9 @@ std::vector<char> reduced(const std::vector<Call>& calls, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     Wide total = wide(static_cast<const T*>(calls[0].send)[i]);
     for (std::size_t rank = 1; rank < calls.size(); ++rank) {
-      combine_as<Wide>(calls[0].op, total, wide(static_cast<const T*>(calls[rank].send)[i]), total);
+      const Wide other = wide(static_cast<const T*>(calls[rank].send)[i]);
+      total = calls[0].op == ncclMax ? std::max(total, other) : total + other;
     }
-    if (calls[0].op == ncclAvg) total = static_cast<Wide>(total / static_cast<Wide>(calls.size()));
     into[i] = narrow<T, Wide>(total);
   }
   return bytes;
@@ -69,18 +55,8 @@ std::vector<char> reduced(const std::vector<Call>& calls, std::size_t count) {
   switch (calls[0].type) {
     case ncclBfloat16:
       return reduced<Brain>(calls, count);
-    case ncclFloat64:
-      return reduced<double>(calls, count);
     case ncclInt32:
       return reduced<std::int32_t>(calls, count);
-    case ncclInt64:
-      return reduced<std::int64_t>(calls, count);
-    case ncclUint64:
-      return reduced<std::uint64_t>(calls, count);
-    case ncclUint8:
-      return reduced<std::uint8_t>(calls, count);
-    case ncclInt8:
-      return reduced<std::int8_t>(calls, count);
     default:
       return reduced<float>(calls, count);
   }
@@ -89,22 +65,8 @@ std::vector<char> reduced(const std::vector<Call>& calls, std::size_t count) {
 }  // namespace
 
 std::size_t size_of(ncclDataType_t type) {
-  switch (type) {
-    case ncclInt8:
-    case ncclUint8:
-      return 1;
-    case ncclBfloat16:
-      return 2;
-    case ncclInt32:
-    case ncclFloat32:
-      return 4;
-    case ncclInt64:
-    case ncclUint64:
-    case ncclFloat64:
-      return 8;
-    default:
-      return 0;
-  }
+  if (type == ncclBfloat16) return 2;
+  return type == ncclInt32 || type == ncclFloat32 ? 4 : 0;
 }
 
 const char* name_of(Function function) {

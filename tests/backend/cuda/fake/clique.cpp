@@ -25,12 +25,6 @@ bool Clique::complete() const {
   return std::all_of(members_.begin(), members_.end(), [](const Member& member) { return member.entered; });
 }
 
-bool Clique::quiet(int rank) const {
-  const bool all =
-      std::all_of(members_.begin(), members_.end(), [](const Member& member) { return member.finalizing; });
-  return all && members_[rank].units_done == members_[rank].units;
-}
-
 bool Clique::split_met(std::uint64_t number) const {
   const auto found = splits_.find(number);
   return found != splits_.end() && static_cast<int>(found->second.wishes.size()) == size;
@@ -44,11 +38,6 @@ ncclResult_t Clique::error() const {
 std::string Clique::why() const {
   const std::lock_guard lock(mutex_);
   return why_;
-}
-
-bool Clique::check(const std::function<bool()>& reached) {
-  const std::lock_guard lock(mutex_);
-  return reached();
 }
 
 void Clique::break_up(ncclResult_t error, const std::string& why) {
@@ -110,12 +99,6 @@ bool Clique::enter(int rank, int wanted_size, int device) {
   members_[rank].device = device;
   changed_.notify_all();
   return error_ == ncclSuccess;
-}
-
-void Clique::finalize(int rank) {
-  const std::lock_guard lock(mutex_);
-  members_[rank].finalizing = true;
-  changed_.notify_all();
 }
 
 void Clique::split(int rank, std::uint64_t number, int color, int key) {

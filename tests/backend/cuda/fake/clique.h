@@ -52,19 +52,16 @@ class Clique {
 
   bool enter(int rank, int size, int device);  // false: it broke, or the rank is taken
   void abort(int rank);
-  void finalize(int rank);
   void split(int rank, std::uint64_t number, int color, int key);
 
   // Host calls wait here; false: not reached (a hang was reported, the clique broke, or the rank aborted).
   bool wait(int rank, const std::function<bool()>& reached, const std::string& what);
-  bool check(const std::function<bool()>& reached);  // at once
   void break_up(ncclResult_t error, const std::string& why);
   ncclResult_t error() const;
   std::string why() const;  // it broke; empty if it did not
 
-  // Conditions for wait and check; only there are they called.
+  // Conditions for wait; only there are they called.
   bool complete() const;  // all ranks entered
-  bool quiet(int rank) const;
   bool split_met(std::uint64_t number) const;
 
   struct Child {
@@ -78,7 +75,7 @@ class Clique {
 
  private:
   struct Member {
-    bool entered = false, aborted = false, finalizing = false;
+    bool entered = false, aborted = false;
     int device = 0;
     std::uint64_t collectives = 0, units = 0, units_done = 0;
   };

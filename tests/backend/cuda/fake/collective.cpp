@@ -40,7 +40,8 @@ std::string check(const Call& call, const Communicator& communicator) {
   const int rank = communicator.rank;
   const std::size_t width = size_of(call.type);
   if (width == 0) return fmt::format("data type {} is not done here", static_cast<int>(call.type));
-  if (call.op < 0 || call.op > ncclAvg) return fmt::format("operation {}", static_cast<int>(call.op));
+  if (call.op != ncclSum && call.op != ncclMax)
+    return fmt::format("operation {} is not done here", static_cast<int>(call.op));
   if (call.root < 0 || call.root >= size) return fmt::format("root or peer {} of {} ranks", call.root, size);
   const std::size_t sends = call.send_bytes(size);
   const std::size_t receives = call.recv_bytes(size);
@@ -74,23 +75,12 @@ ncclResult_t launch(const std::shared_ptr<Communicator>& communicator, const std
       clique->perform(rank, unit, calls);
     };
   };
-  const auto go = [streams, issue, name = fmt::format("nccl {}", calls[0].text())] {
-    cudaError_t error = cudaSuccess;
-    for (std::size_t i = 1; i < streams.size(); ++i) error = std::max(error, order(streams[i], streams[0]));
-    error = std::max(error, give(streams[0], Operation{name, issue, cudaGraphNodeTypeKernel}));
-    for (std::size_t i = 1; i < streams.size(); ++i) error = std::max(error, order(streams[0], streams[i]));
-    return error == cudaSuccess ? ncclSuccess : nccl_failed(ncclUnhandledCudaError, name);
-  };
-  if (communicator->blocking || thread_chance().below(4) == 0) return go();
-  // Not before the communicator was asked and said ncclSuccess is the work in the stream.
-  const std::lock_guard lock(communicator->mutex);
-  communicator->start([] { return true; },
-                      [go, communicator] {
-                        if (const auto error = go(); error != ncclSuccess) {
-                          communicator->clique->break_up(error, "a deferred launch failed");
-                        }
-                      });
-  return ncclInProgress;
+  const std::string name = fmt::format("nccl {}", calls[0].text());
+  cudaError_t error = cudaSuccess;
+  for (std::size_t i = 1; i < streams.size(); ++i) error = std::max(error, order(streams[i], streams[0]));
+  error = std::max(error, give(streams[0], Operation{name, issue}));
+  for (std::size_t i = 1; i < streams.size(); ++i) error = std::max(error, order(streams[0], streams[i]));
+  return error == cudaSuccess ? ncclSuccess : nccl_failed(ncclUnhandledCudaError, name);
 }
 
 ncclResult_t launch_all(const std::vector<Issued>& issued) {
@@ -111,7 +101,7 @@ ncclResult_t launch_all(const std::vector<Issued>& issued) {
       if (std::find(streams.begin(), streams.end(), member.stream) == streams.end()) streams.push_back(member.stream);
     }
     const ncclResult_t error = launch(communicator, calls, streams);
-    if (error != ncclSuccess && (result == ncclSuccess || result == ncclInProgress)) result = error;
+    if (result == ncclSuccess) result = error;
   }
   return result;
 }

@@ -45,7 +45,7 @@ std::string check(const ncclConfig_t& config) {
     return value == NCCL_CONFIG_UNDEF_INT || (least <= value && value <= most);
   };
   if (config.size != sizeof config || config.magic != 0xcafebeef) return "not made with NCCL_CONFIG_INITIALIZER";
-  if (!unset_or(config.blocking, 0, 1)) return "blocking";
+  if (!unset_or(config.blocking, 1, 1)) return "blocking: not done here";
   if (!unset_or(config.cgaClusterSize, 0, 8)) return "cgaClusterSize";
   if (!unset_or(config.minCTAs, 1, 1 << 20) || !unset_or(config.maxCTAs, 1, 1 << 20)) return "minCTAs, maxCTAs";
   if (config.minCTAs != NCCL_CONFIG_UNDEF_INT && config.maxCTAs != NCCL_CONFIG_UNDEF_INT &&
@@ -59,10 +59,6 @@ std::string check(const ncclConfig_t& config) {
 ncclResult_t check_config(const ncclConfig_t* config, const char* call) {
   const std::string wrong = config == nullptr ? std::string{} : check(*config);
   return wrong.empty() ? ncclSuccess : nccl_failed(ncclInvalidArgument, fmt::format("{}: config: {}", call, wrong));
-}
-
-bool is_blocking(const ncclConfig_t* config, bool otherwise) {
-  return config == nullptr || config->blocking == NCCL_CONFIG_UNDEF_INT ? otherwise : config->blocking == 1;
 }
 
 // For ncclGetLastError: complained has the clique itself.
@@ -86,21 +82,6 @@ ncclResult_t nccl_failed(ncclResult_t error, const std::string& why) {
   return error;
 }
 
-std::shared_ptr<Communicator> find_communicator(ncclComm_t handle) {
-  return communicators().live.find(handle);
-}
-std::shared_ptr<Communicator> remove_communicator(ncclComm_t handle) {
-  return communicators().live.remove(handle);
-}
-
-void Communicator::start(std::function<bool()> until, std::function<void()> then) {
-  in_progress = true;
-  polls = 1 + thread_chance().below(3);
-  reached = std::move(until);
-  finish = std::move(then);
-  since = std::chrono::steady_clock::now();
-}
-
 std::shared_ptr<Communicator> usable(ncclComm_t handle, const char* call, ncclResult_t& error) {
   auto communicator = communicators().live.find(handle);
   if (!communicator) {
@@ -110,17 +91,6 @@ std::shared_ptr<Communicator> usable(ncclComm_t handle, const char* call, ncclRe
   error = communicator->clique->error();
   if (error != ncclSuccess) {
     explain(*communicator->clique);
-    return nullptr;
-  }
-  const std::lock_guard lock(communicator->mutex);
-  if (communicator->in_progress) {
-    error = nccl_failed(ncclInvalidArgument, fmt::format("{}: the communicator is used before the previous operation "
-                                                         "returned ncclSuccess to ncclCommGetAsyncError",
-                                                         call));
-    return nullptr;
-  }
-  if (communicator->finalized) {
-    error = nccl_failed(ncclInvalidArgument, fmt::format("{}: the communicator was finalized", call));
     return nullptr;
   }
   return communicator;
@@ -141,14 +111,15 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* handle, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
-  constexpr const char* call = "ncclCommInitRank";
+  constexpr const char* call = "ncclCommInitRankConfig";
   if (handle == nullptr || size < 1 || rank < 0 || rank >= size) {
     return nccl_failed(ncclInvalidArgument, fmt::format("{}: rank {} of {}", call, rank, size));
   }
   *handle = nullptr;
   if (const auto error = refuse_in_group(call); error != ncclSuccess) return error;
   if (const auto error = check_config(config, call); error != ncclSuccess) return error;
-  if (refuse_in_capture(call) != cudaSuccess) return nccl_failed(ncclUnhandledCudaError, "ncclCommInitRank: captured");
+  if (refuse_in_capture(call) != cudaSuccess)
+    return nccl_failed(ncclUnhandledCudaError, "ncclCommInitRankConfig: captured");
   auto made = std::make_shared<Communicator>();
   {
     id.internal[NCCL_UNIQUE_ID_BYTES - 1] = 0;
@@ -163,24 +134,15 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* handle, int size, ncclUniqueId i
   }
   made->rank = rank;
   made->device = current_device();
-  made->blocking = is_blocking(config, true);
   if (rank >= made->clique->size || !made->clique->enter(rank, size, made->device)) {
-    return made->clique->error() == ncclSuccess ? nccl_failed(ncclInvalidArgument, "ncclCommInitRank: too many ranks")
-                                                : made->clique->error();
+    return made->clique->error() == ncclSuccess
+               ? nccl_failed(ncclInvalidArgument, "ncclCommInitRankConfig: too many ranks")
+               : made->clique->error();
   }
   const auto reached = [clique = made->clique.get()] { return clique->complete(); };
-  if (!made->blocking) {
-    made->start(reached, {});
-    *handle = communicators().live.add(made);
-    return ncclInProgress;
-  }
   if (!made->clique->wait(rank, reached, "all ranks to initialise")) return made->clique->error();
   *handle = communicators().live.add(made);
   return ncclSuccess;
-}
-
-ncclResult_t ncclCommInitRank(ncclComm_t* handle, int size, ncclUniqueId id, int rank) {
-  return ncclCommInitRankConfig(handle, size, id, rank, nullptr);
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* child_handle, ncclConfig_t* config) {
@@ -198,26 +160,14 @@ ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* ch
   const std::uint64_t number = parent->splits++;
   parent->clique->split(parent->rank, number, color, key);
   const auto reached = [clique = parent->clique.get(), number] { return clique->split_met(number); };
-  const bool blocking = is_blocking(config, parent->blocking);
-  const auto finish = [parent, number, child_handle, blocking] {
-    const Clique::Child child = parent->clique->child(parent->rank, number);
-    if (!child.clique) return;
-    auto made = std::make_shared<Communicator>();
-    made->clique = child.clique;
-    made->rank = child.rank;
-    made->device = parent->device;
-    made->blocking = blocking;
-    if (!blocking) made->start([] { return true; }, {});
-    *child_handle = communicators().live.add(made);
-  };
-  if (!parent->blocking) {
-    // The child's handle appears when the parent is asked and answers ncclSuccess, not before.
-    const std::lock_guard lock(parent->mutex);
-    parent->start(reached, finish);
-    return ncclInProgress;
-  }
   if (!parent->clique->wait(parent->rank, reached, "all ranks to split")) return parent->clique->error();
-  finish();
+  const Clique::Child child = parent->clique->child(parent->rank, number);
+  if (!child.clique) return ncclSuccess;
+  auto made = std::make_shared<Communicator>();
+  made->clique = child.clique;
+  made->rank = child.rank;
+  made->device = parent->device;
+  *child_handle = communicators().live.add(made);
   return ncclSuccess;
 }
 
@@ -227,31 +177,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* state) {
     return nccl_failed(ncclInvalidArgument, "ncclCommGetAsyncError: not a live communicator");
   }
   *state = communicator->clique->error();
-  if (*state != ncclSuccess) {
-    explain(*communicator->clique);
-    return ncclSuccess;
-  }
-  std::function<void()> finish;
-  {
-    const std::lock_guard lock(communicator->mutex);
-    if (!communicator->in_progress) return ncclSuccess;
-    *state = ncclInProgress;
-    if (!communicator->clique->check(communicator->reached)) {
-      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - communicator->since;
-      if (waited.count() > settings().hang_after_s) {
-        communicator->clique->break_up(ncclRemoteError, fmt::format("rank {} waited {:.3g} s for the others in a "
-                                                                    "non-blocking call: a hang",
-                                                                    communicator->rank, waited.count()));
-      }
-      return ncclSuccess;
-    }
-    if (--communicator->polls > 0) return ncclSuccess;
-    finish.swap(communicator->finish);
-  }
-  if (finish) finish();
-  const std::lock_guard lock(communicator->mutex);
-  communicator->in_progress = false;
-  *state = ncclSuccess;
+  if (*state != ncclSuccess) explain(*communicator->clique);
   return ncclSuccess;
 }
 
@@ -260,4 +186,29 @@ const char* ncclGetLastError(ncclComm_t) {
   const std::lock_guard lock(communicators().mutex);
   text = communicators().last_error;
   return text.c_str();
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t handle) {
+  const auto communicator = communicators().live.remove(handle);
+  if (!communicator) return nccl_failed(ncclInvalidArgument, "ncclCommAbort: not a live communicator");
+  communicator->clique->abort(communicator->rank);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGetVersion(int* version) {
+  if (version == nullptr) return ncclInvalidArgument;
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  constexpr const char* texts[] = {"no error",
+                                   "unhandled cuda error",
+                                   "unhandled system error",
+                                   "internal error",
+                                   "invalid argument",
+                                   "invalid usage",
+                                   "remote process exited or there was a network error",
+                                   "NCCL operation in progress"};
+  return result >= 0 && result < ncclNumResults ? texts[result] : "unknown result code";
 }

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <vector>
 
-#include "memory.h"
 #include "stream.h"
 
 namespace harness::fake {
@@ -39,7 +38,7 @@ std::int64_t duration_ns(std::size_t bytes, Place to, Place from) {
   return rate > 0 ? static_cast<std::int64_t>(static_cast<double>(bytes) / rate * 1e9) : 0;
 }
 
-// What was right at the call may have been freed since.
+// Memory that was right at the call may have been freed since.
 void copy_checked(void* to, const void* from, std::size_t bytes, Place to_place, Place from_place, int device) {
   if (place(to, bytes) != to_place || place(from, bytes) != from_place) {
     break_device(
@@ -85,7 +84,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
     if (error != cudaSuccess || !synchronous) return error;
   } else {
     const auto work = [=] { copy_checked(to, from, bytes, to_place, from_place, device); };
-    const cudaError_t error = give(stream, "copy", work, cudaGraphNodeTypeMemcpy);
+    const cudaError_t error = give(stream, "copy", work);
     if (error != cudaSuccess || capturing) return error;
     // Documented: into pageable memory, and between host memories, a copy is done when the call returns; a synchronous
     // one between device memories need not be.
@@ -94,25 +93,6 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   }
   stream->now().wait();
   return failed(device_error());
-}
-
-cudaError_t fill(void* to, int value, std::size_t bytes, cudaStream_t handle, const char* call) {
-  if (const cudaError_t error = device_error(); error != cudaSuccess) return failed(error);
-  const auto stream = find_stream(handle, call);
-  if (!stream) return failed(cudaErrorInvalidResourceHandle);
-  if (bytes == 0) return cudaSuccess;
-  const Place to_place = place(to, bytes);
-  if (to_place == Place::pageable || to_place == Place::broken) {
-    return failed(cudaErrorInvalidValue, fmt::format("{}: {}", call, where(to, bytes)));
-  }
-  const auto work = [=, device = stream->device] {
-    if (place(to, bytes) == to_place) {
-      std::memset(to, value, bytes);
-    } else {
-      break_device(device, cudaErrorIllegalAddress, fmt::format("a fill ran late: {}", where(to, bytes)));
-    }
-  };
-  return give(stream, "fill", work, cudaGraphNodeTypeMemset);
 }
 
 }  // namespace
@@ -129,11 +109,22 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return copy(to, from, bytes, kind, stream, false, "cudaMemcpyAsync");
 }
 
-cudaError_t cudaMemset(void* to, int value, size_t bytes) {
-  if (const cudaError_t error = refuse_in_capture("cudaMemset"); error != cudaSuccess) return failed(error);
-  return fill(to, value, bytes, nullptr, "cudaMemset");
-}
-
-cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-  return fill(to, value, bytes, stream, "cudaMemsetAsync");
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t handle) {
+  constexpr const char* call = "cudaMemsetAsync";
+  if (const cudaError_t error = device_error(); error != cudaSuccess) return failed(error);
+  const auto stream = find_stream(handle, call);
+  if (!stream) return failed(cudaErrorInvalidResourceHandle);
+  if (bytes == 0) return cudaSuccess;
+  const Place to_place = place(to, bytes);
+  if (to_place == Place::pageable || to_place == Place::broken) {
+    return failed(cudaErrorInvalidValue, fmt::format("{}: {}", call, where(to, bytes)));
+  }
+  const auto work = [=, device = stream->device] {
+    if (place(to, bytes) == to_place) {
+      std::memset(to, value, bytes);
+    } else {
+      break_device(device, cudaErrorIllegalAddress, fmt::format("a fill ran late: {}", where(to, bytes)));
+    }
+  };
+  return give(stream, "fill", work);
 }

@@ -16,8 +16,8 @@ namespace harness::fake {
 const Settings& settings();
 void complain(const std::string& what);
 
-// What events record, in nanoseconds: the machine's clock; or, where Settings say how long products or copies take,
-// what passed on the stream that the calling thread serves.
+// The time that events record, in nanoseconds: the machine's clock; or, where Settings say how long products or copies
+// take, what passed on the stream that the calling thread serves.
 std::int64_t device_clock_ns();
 void pass_ns(std::int64_t duration);
 // The stream has waited for another until then.

@@ -11,43 +11,7 @@
 namespace harness::fake {
 namespace {
 
-constexpr int capability_major = 9;
-
-// What a program may ask of a device: those of an H200, whose public data sheet and CUDA's table of compute capability
-// 9.0 say the same.
-struct Attribute {
-  cudaDeviceAttr attribute;
-  int value;
-};
-constexpr Attribute attributes[] = {
-    {cudaDevAttrMultiProcessorCount, 132},
-    {cudaDevAttrComputeCapabilityMinor, 0},
-    {cudaDevAttrL2CacheSize, 50 << 20},
-    {cudaDevAttrClockRate, 1980000},
-    {cudaDevAttrMemoryClockRate, 3201000},
-    {cudaDevAttrGlobalMemoryBusWidth, 6144},
-    {cudaDevAttrMaxThreadsPerBlock, 1024},
-    {cudaDevAttrMaxThreadsPerMultiProcessor, 2048},
-    {cudaDevAttrMaxSharedMemoryPerBlock, 49152},
-    {cudaDevAttrMaxSharedMemoryPerBlockOptin, 232448},
-    {cudaDevAttrMaxSharedMemoryPerMultiprocessor, 233472},
-    {cudaDevAttrMaxRegistersPerBlock, 65536},
-    {cudaDevAttrMaxBlocksPerMultiprocessor, 32},
-    {cudaDevAttrWarpSize, 32},
-    {cudaDevAttrMaxGridDimX, 2147483647},
-    {cudaDevAttrMaxGridDimY, 65535},
-    {cudaDevAttrMaxGridDimZ, 65535},
-    {cudaDevAttrStreamPrioritiesSupported, 1},
-    {cudaDevAttrConcurrentKernels, 1},
-    {cudaDevAttrAsyncEngineCount, 3},
-    {cudaDevAttrUnifiedAddressing, 1},
-    {cudaDevAttrEccEnabled, 1},
-    {cudaDevAttrIntegrated, 0},
-    {cudaDevAttrCooperativeLaunch, 1},
-    {cudaDevAttrMemoryPoolsSupported, 1},
-    {cudaDevAttrPciDomainId, 0},
-    {cudaDevAttrPciDeviceId, 0},
-};
+constexpr int multiprocessors = 132;  // of an H200
 
 cudaError_t check_device(int device, const char* call) {
   if (device >= 0 && device < settings().device_count) return cudaSuccess;
@@ -112,46 +76,22 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "NVIDIA Fake");
   properties->totalGlobalMem = settings().device_bytes;
-  properties->major = capability_major;
-  properties->minor = 0;
-  properties->multiProcessorCount = 132;
+  properties->major = 9;
+  properties->multiProcessorCount = multiprocessors;
   properties->l2CacheSize = 50 << 20;
-  properties->sharedMemPerBlock = 49152;
-  properties->sharedMemPerBlockOptin = 232448;
-  properties->sharedMemPerMultiprocessor = 233472;
-  properties->regsPerBlock = 65536;
-  properties->warpSize = 32;
-  properties->maxThreadsPerBlock = 1024;
-  properties->maxThreadsPerMultiProcessor = 2048;
-  properties->memoryBusWidth = 6144;
-  properties->pciBusID = pci_bus(device);
-  properties->unifiedAddressing = 1;
-  properties->streamPrioritiesSupported = 1;
-  properties->concurrentKernels = 1;
-  properties->asyncEngineCount = 3;
-  properties->ECCEnabled = 1;
-  properties->uuid.bytes[0] = static_cast<char>(device + 1);
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   if (value == nullptr) return failed(cudaErrorInvalidValue);
   if (const cudaError_t error = check_device(device, "cudaDeviceGetAttribute"); error != cudaSuccess) return error;
-  if (attribute == cudaDevAttrPciBusId) {
-    *value = pci_bus(device);
-    return cudaSuccess;
+  const bool shared = attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin;
+  if (!shared && attribute != cudaDevAttrMultiProcessorCount) {
+    return failed(cudaErrorInvalidValue, fmt::format("cudaDeviceGetAttribute: attribute {} is not known here; add it",
+                                                     static_cast<int>(attribute)));
   }
-  if (attribute == cudaDevAttrComputeCapabilityMajor) {
-    *value = capability_major;
-    return cudaSuccess;
-  }
-  for (const Attribute& known : attributes) {
-    if (known.attribute != attribute) continue;
-    *value = known.value;
-    return cudaSuccess;
-  }
-  return failed(cudaErrorInvalidValue, fmt::format("cudaDeviceGetAttribute: attribute {} is not known here; add it",
-                                                   static_cast<int>(attribute)));
+  *value = shared ? 232448 : multiprocessors;
+  return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {

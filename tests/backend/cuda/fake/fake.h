@@ -1,9 +1,10 @@
-// What a test says to, and asks of, the stand-ins for the CUDA runtime, cuBLASLt and NCCL in this folder.
+// A test's settings of the stand-ins for the CUDA runtime, cuBLASLt and NCCL in this folder, and its questions to them.
 //
-// The stand-ins define the C functions of the three libraries' own headers. Linked in place of the libraries they run
-// the cuda backend on a machine without a GPU: device memory is host memory behind bounds, a stream is a queue with a
-// thread of its own, a graph is a graph. They are here to find mistakes of the caller: where the documentation leaves
-// an order open the stand-ins choose badly on purpose (random delays), and what the documentation forbids they refuse.
+// The stand-ins define those C functions of the three libraries' own headers that the backend calls. Linked in place of
+// the libraries they run the cuda backend on a machine without a GPU: device memory is host memory behind bounds, a
+// stream is a queue with a thread of its own, a graph is a graph. They are here to find mistakes of the caller: where
+// the documentation leaves an order open the stand-ins choose badly on purpose (random delays), and what the
+// documentation forbids they refuse.
 //
 // Ranks are threads. Give each a device of its own (Settings::device_count, cudaSetDevice): a device has errors,
 // memory, synchronisation and captures in global mode to itself, as a process has.
@@ -39,7 +40,7 @@ struct Settings {
   std::uint64_t seed = 1;
   // NCCL refuses two ranks of a communicator on one device of one machine. Off: each rank is a machine of its own.
   bool refuse_shared_devices = true;
-  // What cublasLtMatmulAlgoGetHeuristic answers where an epilogue does more than add a bias, a cublasStatus_t; 0:
+  // The answer of cublasLtMatmulAlgoGetHeuristic where an epilogue does more than add a bias, a cublasStatus_t; 0:
   // offers.
   int lt_epilogue_status = 0;
   // The number of an algorithm of cuBLASLt's that computes something else, and in no time; -1: none does.
@@ -51,8 +52,8 @@ struct Settings {
   // The number of the one algorithm of cuBLASLt's that is not slow; -1: none is. With one, the time between two events
   // is that of the products alone, 10 us with this algorithm and 2 ms with another, however busy the machine.
   int lt_fast_algorithm = -1;
-  // What copies reach that bring pinned memory to the device, and that bring it back; 0: what they happen to take. With
-  // both, the time between two events is that of such copies alone, whole streams beside each other.
+  // The rates of copies that bring pinned memory to the device, and that bring it back; 0: they take what they take.
+  // With both, the time between two events is that of such copies alone, whole streams beside each other.
   double copy_in_bytes_per_s = 0, copy_out_bytes_per_s = 0;
   // A wait of one rank for others that takes longer is reported as a hang, and broken off (the real one would not be).
   double hang_after_s = 20;
@@ -65,8 +66,8 @@ void reset(const Settings& settings = {});
 // Without cudaFuncSetAttribute a launch may ask for what that leaves of 48 KiB.
 void declare_kernel(const void* function, std::int64_t shared_bytes);
 
-// What was refused or went wrong since the last reset, in words, one entry each. A status is returned to the caller as
-// well; here is why, and what happened where no caller could be told (on a stream). Empty after a correct program.
+// All that was refused or went wrong since the last reset, in words, one entry each. A status is returned to the caller
+// as well; here is why, and what happened where no caller could be told (on a stream). Empty after a correct program.
 std::vector<std::string> complaints();
 
 // Whether the device was given nothing since it was last waited for as a whole (cudaDeviceSynchronize).
@@ -75,7 +76,7 @@ bool synchronized(int device = 0);
 // The priorities of the streams that there are, as CUDA numbers them, in the order of their making.
 std::vector<int> stream_priorities();
 
-// What was made and not destroyed: memory, streams, events, graphs, communicators, handles. One entry each.
+// All that was made and not destroyed: memory, streams, events, graphs, communicators, handles. One entry each.
 std::vector<std::string> leaks();
 
 }  // namespace harness::fake

@@ -83,7 +83,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) 
       run_graph(*graph, works, device);
     };
   };
-  const cudaError_t error = give(stream, Operation{"graph launch", issue, cudaGraphNodeTypeGraph});
+  const cudaError_t error = give(stream, Operation{"graph launch", issue});
   executable->last_launch = stream->now();
   return error;
 }

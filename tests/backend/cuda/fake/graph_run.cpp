@@ -72,7 +72,7 @@ struct Launch {
 
 void run_branch(const std::shared_ptr<Launch>& launch, int node);
 
-// Of nodes that became ready together one is returned to go on with; the others get threads. In any order.
+// One of the nodes that became ready together is returned to go on with; the others get threads. In any order.
 int fork(const std::shared_ptr<Launch>& launch, std::vector<int> ready) {
   if (ready.empty()) return -1;
   for (std::size_t i = ready.size(); i > 1; --i) {

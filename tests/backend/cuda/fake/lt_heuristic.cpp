@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core.h"
-#include "lt_problem.h"
+#include "lt.h"
 
 namespace harness::fake {
 namespace {

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "core.h"
-#include "lt_problem.h"
-#include "matmul_work.h"
+#include "lt.h"
 #include "runtime.h"
 #include "stream.h"
 
@@ -40,15 +39,13 @@ std::vector<Range> ranges_of(const MatmulJob& job, const LtAlgorithm& algorithm)
       range_of("B", job.b, problem.b, problem.batch_count, algorithm.alignment[1], false),
       range_of("D", job.d, problem.d, problem.batch_count, algorithm.alignment[3], true),
   };
-  if (job.beta != 0 || job.device_beta != nullptr) {
+  if (job.beta != 0) {
     ranges.push_back(range_of("C", job.c, problem.c, problem.batch_count, algorithm.alignment[2], false));
   }
   if (problem.uses_bias()) {
-    const std::int64_t length = problem.adds_bias() ? problem.m : problem.bias_gradient();
-    ranges.push_back({"the bias", descriptor.bias,
-                      static_cast<std::size_t>(length + (problem.batch_count - 1) * descriptor.bias_stride) *
-                          size_of(problem.d.type),
-                      algorithm.bias_alignment, problem.bias_gradient() > 0});
+    const auto length = static_cast<std::size_t>(problem.adds_bias() ? problem.m : problem.n);
+    ranges.push_back(
+        {"the bias", descriptor.bias, length * size_of(problem.d.type), algorithm.bias_alignment, problem.sums_b()});
   }
   if (problem.uses_aux()) {
     ranges.push_back(range_of("the auxiliary matrix", descriptor.aux, problem.aux, problem.batch_count,
@@ -57,8 +54,6 @@ std::vector<Range> ranges_of(const MatmulJob& job, const LtAlgorithm& algorithm)
   if (job.workspace != nullptr) {
     ranges.push_back({"the workspace", job.workspace, algorithm.workspace_bytes, 16, true});
   }
-  if (job.device_alpha != nullptr) ranges.push_back({"alpha", job.device_alpha, 4, 4, false});
-  if (job.device_beta != nullptr) ranges.push_back({"beta", job.device_beta, 4, 4, false});
   return ranges;
 }
 
@@ -136,13 +131,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   job.d = d;
   job.algorithm = static_cast<int>(algorithm.number);
   if (algorithm.workspace_bytes > 0) job.workspace = static_cast<double*>(workspace);
-  if (job.problem.descriptor.pointer_mode == CUBLASLT_POINTER_MODE_HOST) {
-    job.alpha = *static_cast<const float*>(alpha);
-    job.beta = *static_cast<const float*>(beta);
-  } else {
-    job.device_alpha = static_cast<const float*>(alpha);
-    job.device_beta = static_cast<const float*>(beta);
-  }
+  job.alpha = *static_cast<const float*>(alpha);
+  job.beta = *static_cast<const float*>(beta);
   const auto stream = find_stream(stream_handle, call);
   if (!stream) return CUBLAS_STATUS_INVALID_VALUE;
   if (stream->device != current_device()) {

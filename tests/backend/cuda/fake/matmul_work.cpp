@@ -1,4 +1,4 @@
-#include "matmul_work.h"
+#include "lt.h"
 
 #include <algorithm>
 #include <cmath>
@@ -80,42 +80,31 @@ void accumulate(const LtProblem& problem, const std::vector<float>& a, const std
 void finish(const MatmulJob& job, const double* sums, int batch) {
   const LtProblem& problem = job.problem;
   const LtDescriptor& descriptor = problem.descriptor;
-  const float alpha = job.device_alpha != nullptr ? *job.device_alpha : job.alpha;
-  const float beta = job.device_beta != nullptr ? *job.device_beta : job.beta;
   const cudaDataType_t type = problem.d.type;
-  const std::int64_t bias_start = batch * descriptor.bias_stride;
-  std::vector<double> gradient(problem.epilogue_has(16) ? static_cast<std::size_t>(problem.m) : 0);
   for (std::int64_t j = 0; j < problem.n; ++j) {
     for (std::int64_t i = 0; i < problem.m; ++i) {
-      double value = alpha * sums[j * problem.m + i];
-      if (beta != 0) value += double{beta} * load(job.c, type, batch * problem.c.batch_step + problem.c.index(i, j));
-      if (problem.adds_bias()) value += load(descriptor.bias, type, bias_start + i);
-      const std::int64_t aux = batch * problem.aux.batch_step + problem.aux.index(i, j);
+      double value = job.alpha * sums[j * problem.m + i];
+      if (job.beta != 0)
+        value += double{job.beta} * load(job.c, type, batch * problem.c.batch_step + problem.c.index(i, j));
+      if (problem.adds_bias()) value += load(descriptor.bias, type, i);
+      const std::int64_t aux = problem.aux.index(i, j);
       if (problem.applies_gelu()) {
-        if (problem.uses_aux()) store(descriptor.aux, type, aux, static_cast<float>(value));
+        store(descriptor.aux, type, aux, static_cast<float>(value));
         value = gelu(value);
       } else if (problem.applies_gelu_gradient()) {
         value *= gelu_derivative(load(descriptor.aux, type, aux));
       }
-      if (!gradient.empty()) gradient[i] += value;
       store(job.d, type, batch * problem.d.batch_step + problem.d.index(i, j), static_cast<float>(value));
     }
   }
-  for (std::size_t i = 0; i < gradient.size(); ++i) {
-    store(descriptor.bias, type, bias_start + static_cast<std::int64_t>(i), static_cast<float>(gradient[i]));
-  }
 }
 
-// Sums of op(A)'s rows, or of op(B)'s columns, over k.
-void reduce_operand(const LtProblem& problem, const std::vector<float>& a, const std::vector<float>& b, int batch) {
-  const bool of_a = problem.descriptor.epilogue == CUBLASLT_EPILOGUE_BGRADA;
-  if (!of_a && problem.descriptor.epilogue != CUBLASLT_EPILOGUE_BGRADB) return;
-  for (std::int64_t i = 0; i < problem.bias_gradient(); ++i) {
+// Sums of op(B)'s columns over k.
+void sum_columns(const LtProblem& problem, const std::vector<float>& b) {
+  for (std::int64_t j = 0; j < problem.n; ++j) {
     double sum = 0;
-    for (std::int64_t l = 0; l < problem.k; ++l) {
-      sum += of_a ? a[l * problem.m + i] : b[i * problem.k + l];
-    }
-    store(problem.descriptor.bias, problem.d.type, batch * problem.descriptor.bias_stride + i, static_cast<float>(sum));
+    for (std::int64_t l = 0; l < problem.k; ++l) sum += b[j * problem.k + l];
+    store(problem.descriptor.bias, problem.d.type, j, static_cast<float>(sum));
   }
 }
 
@@ -141,7 +130,7 @@ void multiply(const MatmulJob& job) {
     // A workspace that is used by two at a time shows now.
     if (job.workspace != nullptr) thread_chance().delay();
     finish(job, sums, batch);
-    reduce_operand(problem, a, b, batch);
+    if (problem.sums_b()) sum_columns(problem, b);
   }
 }
 

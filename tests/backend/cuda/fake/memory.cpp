@@ -1,5 +1,3 @@
-#include "memory.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -141,6 +139,13 @@ const Block* block_of(std::uintptr_t address) {
   return address < after->first + after->second.bytes ? &after->second : nullptr;
 }
 
+// -1: not device memory.
+int device_of(const void* address) {
+  const std::lock_guard lock(memory().mutex);
+  const Block* block = block_of(reinterpret_cast<std::uintptr_t>(address));
+  return block == nullptr ? -1 : block->device;
+}
+
 }  // namespace
 
 Place place(const void* address, std::size_t bytes) {
@@ -160,12 +165,6 @@ Place place(const void* address, std::size_t bytes) {
   if (next != memory().live.begin() && touches(std::prev(next)->second)) return Place::broken;
   const bool freed = std::any_of(memory().freed.begin(), memory().freed.end(), touches);
   return freed ? Place::broken : Place::pageable;
-}
-
-int device_of(const void* address) {
-  const std::lock_guard lock(memory().mutex);
-  const Block* block = block_of(reinterpret_cast<std::uintptr_t>(address));
-  return block == nullptr ? -1 : block->device;
 }
 
 bool on_device(const void* address, std::size_t bytes, int device) {

@@ -74,24 +74,13 @@ cudaError_t give(const std::shared_ptr<Stream>& stream, Operation operation) {
     stream->capture->add(stream, {std::move(operation), {}});
     return cudaSuccess;
   }
-  std::vector<Stream::Point> after;
-  if (stream->blocking) {
-    for (const auto& other : streams_of(stream->device)) {
-      if (other == stream || !other->blocking || stream->legacy == other->legacy) continue;
-      if (other->capture) {
-        other->capture->invalidate(fmt::format("{} on the legacy default stream", operation.name));
-        return failed(cudaErrorStreamCaptureImplicit);
-      }
-      after.push_back(other->now());
-    }
-  }
-  stream->enqueue(operation.issue(), std::move(after));
+  stream->enqueue(operation.issue());
   given().insert(stream->device);
   return cudaSuccess;
 }
 
-cudaError_t give(const std::shared_ptr<Stream>& stream, const char* name, Work work, cudaGraphNodeType type) {
-  return give(stream, Operation{name, [work = std::move(work)] { return work; }, type});
+cudaError_t give(const std::shared_ptr<Stream>& stream, const char* name, Work work) {
+  return give(stream, Operation{name, [work = std::move(work)] { return work; }});
 }
 
 void note_synchronized() {

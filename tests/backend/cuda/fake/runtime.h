@@ -1,4 +1,4 @@
-// What the runtime's stand-ins share: its one lock, errors, devices, and the way of any work into a stream or a graph.
+// Shared by the runtime's stand-ins: its one lock, errors, devices, and the way of any work into a stream or a graph.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,8 +11,6 @@
 namespace harness::fake {
 
 class Stream;
-struct Event;
-struct Record;
 
 // Orders all changes of handles, captures and events; never held while work runs or is waited for.
 std::recursive_mutex& runtime_mutex();
@@ -34,12 +32,10 @@ using Issue = std::function<Work()>;
 struct Operation {
   std::string name;
   Issue issue;
-  cudaGraphNodeType type = cudaGraphNodeTypeKernel;
 };
 // Enqueues on the stream, or captures.
 cudaError_t give(const std::shared_ptr<Stream>& stream, Operation operation);
-cudaError_t give(const std::shared_ptr<Stream>& stream, const char* name, Work work,
-                 cudaGraphNodeType type = cudaGraphNodeTypeKernel);
+cudaError_t give(const std::shared_ptr<Stream>& stream, const char* name, Work work);
 
 // Order between streams without an event handle, inside and outside of captures: `later` waits for all that `earlier`
 // was given so far.
@@ -48,6 +44,9 @@ cudaError_t order(const std::shared_ptr<Stream>& earlier, const std::shared_ptr<
 // For calls that a capture forbids to its own thread, or (global mode) to all threads: fails and invalidates.
 cudaError_t refuse_in_capture(const char* call);
 
+// Device and pinned memory: blocks with fences around them.
+enum class Place { device, pinned, pageable, broken };  // broken: reaches out of a block, or into a freed one
+Place place(const void* address, std::size_t bytes);
 // [address, address + bytes) lies within one live allocation of device memory (of `device`, -1: of any).
 bool on_device(const void* address, std::size_t bytes, int device = -1);
 // Why it does not.

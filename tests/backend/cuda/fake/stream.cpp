@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <thread>
 
@@ -50,7 +51,7 @@ void reset_streams() {
 std::shared_ptr<Stream> legacy_stream(int device) {
   const std::lock_guard lock(streams().mutex);
   auto& stream = streams().legacy[device];
-  if (!stream) stream = Stream::create(device, true, 0, true);
+  if (!stream) stream = Stream::create(device, 0, true);
   return stream;
 }
 
@@ -66,15 +67,15 @@ void Stream::Point::wait() const {
   stream->changed_.wait(lock, [&] { return stream->done_ >= ticket; });
 }
 
-std::shared_ptr<Stream> Stream::create(int device, bool blocking, int priority, bool legacy) {
-  std::shared_ptr<Stream> stream(new Stream(device, blocking, priority, legacy));
+std::shared_ptr<Stream> Stream::create(int device, int priority, bool legacy) {
+  std::shared_ptr<Stream> stream(new Stream(device, priority, legacy));
   std::thread([stream] { stream->serve(); }).detach();
   return stream;
 }
 
-Stream::Point Stream::enqueue(std::function<void()> work, std::vector<Point> after) {
+Stream::Point Stream::enqueue(std::function<void()> work) {
   const std::lock_guard lock(mutex_);
-  queue_.push_back({std::move(work), std::move(after)});
+  queue_.push_back(std::move(work));
   ++enqueued_;
   changed_.notify_all();
   return {shared_from_this(), enqueued_};
@@ -99,41 +100,25 @@ void Stream::finish() {
 void Stream::serve() {
   Chance chance;
   while (true) {
-    Entry entry;
+    std::function<void()> work;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return !queue_.empty() || finishing_; });
       if (queue_.empty()) return;
-      entry = std::move(queue_.front());
+      work = std::move(queue_.front());
       queue_.pop_front();
     }
-    for (const Point& point : entry.after) point.wait();
     chance.delay();
     try {
-      entry.work();
+      work();
     } catch (const std::exception& problem) {
       break_device(device, cudaErrorLaunchFailure, fmt::format("a kernel threw: {}", problem.what()));
     }
-    entry = {};
+    work = nullptr;
     const std::lock_guard lock(mutex_);
     ++done_;
     changed_.notify_all();
   }
-}
-
-cudaStream_t add_stream(std::shared_ptr<Stream> stream) {
-  return streams().live.add(std::move(stream));
-}
-
-std::shared_ptr<Stream> remove_stream(cudaStream_t handle) {
-  auto stream = streams().live.remove(handle);
-  if (!stream) return nullptr;
-  const std::lock_guard lock(streams().mutex);
-  auto& destroyed = streams().destroyed;
-  std::erase_if(destroyed, [](const auto& old) { return old->idle(); });
-  destroyed.push_back(stream);  // its work goes on
-  stream->finish();
-  return stream;
 }
 
 std::shared_ptr<Stream> find_stream(cudaStream_t handle, const char* caller) {
@@ -169,3 +154,98 @@ void wait_for_device(int device) {
 }
 
 }  // namespace harness::fake
+
+using namespace harness::fake;
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* handle, unsigned flags, int priority) {
+  if (const cudaError_t error = device_error(); error != cudaSuccess) return failed(error);
+  if (handle == nullptr || flags != cudaStreamNonBlocking) {
+    return failed(cudaErrorInvalidValue,
+                  fmt::format("cudaStreamCreateWithPriority: flags {} are not done here", flags));
+  }
+  *handle = streams().live.add(Stream::create(current_device(), std::min(0, std::max(-5, priority))));
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  if (least != nullptr) *least = 0;
+  if (greatest != nullptr) *greatest = -5;
+  return device_error();
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t handle) {
+  const auto stream = streams().live.remove(handle);
+  if (!stream) {
+    return failed(cudaErrorInvalidResourceHandle,
+                  fmt::format("cudaStreamDestroy: {} is not a live stream", fmt::ptr(handle)));
+  }
+  {
+    const std::lock_guard lock(streams().mutex);
+    auto& destroyed = streams().destroyed;
+    std::erase_if(destroyed, [](const auto& old) { return old->idle(); });
+    destroyed.push_back(stream);  // its work goes on
+  }
+  stream->finish();
+  const std::lock_guard lock(runtime_mutex());
+  if (stream->capture) stream->capture->invalidate("a stream was destroyed in the middle of its capture");
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+  constexpr const char* call = "cudaStreamSynchronize";
+  if (const cudaError_t error = device_error(); error != cudaSuccess) return failed(error);
+  const auto stream = find_stream(handle, call);
+  if (!stream) return failed(cudaErrorInvalidResourceHandle);
+  {
+    const std::lock_guard lock(runtime_mutex());
+    if (stream->capture) {
+      stream->capture->invalidate("cudaStreamSynchronize of a stream that is being captured");
+      return failed(cudaErrorStreamCaptureUnsupported);
+    }
+    if (const cudaError_t error = refuse_in_capture(call); error != cudaSuccess) return failed(error);
+  }
+  stream->now().wait();
+  return failed(device_error());
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  if (const cudaError_t error = device_error(); error != cudaSuccess) return failed(error);
+  const int device = current_device();
+  {
+    const std::lock_guard lock(runtime_mutex());
+    bool capturing = false;
+    for (const auto& stream : streams_of(device)) {
+      if (!stream->capture) continue;
+      stream->capture->invalidate("cudaDeviceSynchronize while a stream of the device is being captured");
+      capturing = true;
+    }
+    if (capturing) return failed(cudaErrorStreamCaptureUnsupported);
+    if (const cudaError_t error = refuse_in_capture("cudaDeviceSynchronize"); error != cudaSuccess) {
+      return failed(error);
+    }
+  }
+  wait_for_device(device);
+  note_synchronized();
+  return failed(device_error());
+}
+
+namespace harness::emulation {
+
+void submit(Stream handle, std::function<void()> kernel) {
+  if (const cudaError_t error = fake::device_error(); error != cudaSuccess) {
+    fake::failed(error);
+    return;
+  }
+  const auto stream = fake::find_stream(handle, "kernel launch");
+  if (!stream) {
+    fake::failed(cudaErrorInvalidResourceHandle);
+  } else if (stream->device != fake::current_device()) {
+    fake::failed(cudaErrorInvalidResourceHandle,
+                 fmt::format("kernel launch: the stream is of device {}, the current one is {}", stream->device,
+                             fake::current_device()));
+  } else {
+    fake::give(stream, "kernel", std::move(kernel));
+  }
+}
+
+}  // namespace harness::emulation

@@ -26,16 +26,14 @@ class Stream : public std::enable_shared_from_this<Stream> {
     void wait() const;
   };
 
-  static std::shared_ptr<Stream> create(int device, bool blocking, int priority, bool legacy = false);
+  static std::shared_ptr<Stream> create(int device, int priority, bool legacy = false);
 
-  // `work` starts after all earlier work of this stream and after every point of `after`.
-  Point enqueue(std::function<void()> work, std::vector<Point> after = {});
+  Point enqueue(std::function<void()> work);  // starts after all earlier work of this stream
   Point now();
   bool idle();
   void finish();  // the thread ends when the queue is empty; nothing is enqueued any more
 
   const int device;
-  const bool blocking;  // synchronises with the legacy default stream
   const int priority;
   const bool legacy;
 
@@ -44,17 +42,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::vector<int> tips;
 
  private:
-  struct Entry {
-    std::function<void()> work;
-    std::vector<Point> after;
-  };
-  Stream(int device, bool blocking, int priority, bool legacy)
-      : device(device), blocking(blocking), priority(priority), legacy(legacy) {}
+  Stream(int device, int priority, bool legacy) : device(device), priority(priority), legacy(legacy) {}
   void serve();
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Entry> queue_;
+  std::deque<std::function<void()>> queue_;
   std::uint64_t enqueued_ = 0;
   std::uint64_t done_ = 0;
   bool finishing_ = false;
@@ -63,8 +56,6 @@ class Stream : public std::enable_shared_from_this<Stream> {
 // The stream of a handle, the device's legacy default stream for 0; null (and the reason in a complaint) if there is
 // none. `caller` is the function named in the complaint.
 std::shared_ptr<Stream> find_stream(cudaStream_t handle, const char* caller);
-cudaStream_t add_stream(std::shared_ptr<Stream> stream);
-std::shared_ptr<Stream> remove_stream(cudaStream_t handle);   // null: no such stream; what it was given still runs
 std::vector<std::shared_ptr<Stream>> streams_of(int device);  // all that may have work, destroyed ones as well
 void wait_for_device(int device);
 

@@ -1,4 +1,4 @@
-// What the tests of the stand-ins share.
+// Shared by the tests of the stand-ins.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -37,9 +37,7 @@ class Device : public ::testing::Test {
 };
 
 struct TestStream {
-  explicit TestStream(unsigned flags = cudaStreamNonBlocking) {
-    EXPECT_EQ(cudaStreamCreateWithFlags(&stream, flags), cudaSuccess);
-  }
+  TestStream() { EXPECT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0), cudaSuccess); }
   ~TestStream() { cudaStreamDestroy(stream); }
   TestStream(const TestStream&) = delete;
   operator cudaStream_t() const { return stream; }
@@ -47,7 +45,7 @@ struct TestStream {
 };
 
 struct TestEvent {
-  TestEvent() { EXPECT_EQ(cudaEventCreate(&event), cudaSuccess); }
+  TestEvent() { EXPECT_EQ(cudaEventCreateWithFlags(&event, cudaEventDefault), cudaSuccess); }
   ~TestEvent() { cudaEventDestroy(event); }
   TestEvent(const TestEvent&) = delete;
   operator cudaEvent_t() const { return event; }

@@ -3,7 +3,6 @@
 
 #include <nccl.h>
 
-#include <chrono>
 #include <functional>
 
 #include "device.h"
@@ -14,12 +13,6 @@ namespace harness::fake {
 inline ncclResult_t state_of(ncclComm_t comm) {
   ncclResult_t state = ncclSuccess;
   EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
-  return state;
-}
-
-inline ncclResult_t settle(ncclComm_t comm) {
-  ncclResult_t state = state_of(comm);
-  for (; state == ncclInProgress; state = state_of(comm)) std::this_thread::sleep_for(std::chrono::microseconds(50));
   return state;
 }
 
@@ -41,13 +34,13 @@ class Ranks : public Device {
     }));
   }
 
-  // A communicator of `count` ranks, in use by `work`, then destroyed.
+  // A communicator of `count` ranks, in use by `work`, then given up.
   void with_communicator(int count, const std::function<void(int, ncclComm_t)>& work) {
     on_ranks(count, [&](int rank) {
       ncclComm_t comm = nullptr;
-      ASSERT_EQ(ncclCommInitRank(&comm, count, id, rank), ncclSuccess);
+      ASSERT_EQ(ncclCommInitRankConfig(&comm, count, id, rank, nullptr), ncclSuccess);
       work(rank, comm);
-      EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+      EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
     });
   }
 

@@ -40,14 +40,14 @@ TEST_F(Device, AWaitMeansTheRecordBeforeIt) {
   EXPECT_EQ(cudaGetLastError(), cudaErrorNotReady);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   go = true;
-  EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(first), cudaSuccess);
   EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
 }
 
 TEST_F(Device, NewMemoryIsNotANumberAndBoundsAreKept) {
   Buffer<float> buffer(100);
   for (const float value : buffer.read()) EXPECT_TRUE(std::isnan(value));
-  EXPECT_EQ(cudaMemset(buffer.data, 0, 401), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemsetAsync(buffer.data, 0, 401, nullptr), cudaErrorInvalidValue);
   EXPECT_TRUE(complained("reach out"));
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data) % 256, 0u);
   std::vector<float> host(100);
@@ -82,8 +82,8 @@ TEST_F(Device, MemoryEndsAndLeaksAreListed) {
 TEST_F(Device, DestroyedHandlesAreRefused) {
   cudaStream_t stream = nullptr;
   cudaEvent_t event = nullptr;
-  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
-  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  ASSERT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDefault), cudaSuccess);
   std::atomic<bool> done = false;
   emulation::submit(stream, [&] {
     slowly();
@@ -105,7 +105,7 @@ TEST_F(Device, AKernelThatThrowsBreaksTheDevice) {
   emulation::submit(stream, [] { throw std::runtime_error("a wrong shape"); });
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
   EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
-  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorLaunchFailure);  // for good
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);  // for good
   EXPECT_TRUE(complained("a wrong shape"));
 }
 

@@ -10,7 +10,7 @@
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/kernels/kernels.h"
 #include "fake.h"
-#include "lt_problem.h"
+#include "lt.h"
 #include "workloads/workload.h"
 
 namespace harness::cuda {

@@ -1,12 +1,52 @@
-// One matrix multiplication as cuBLASLt's descriptors describe it, checked against what the library documents.
+// cuBLASLt's descriptors, what of one matrix multiplication they describe, and its arithmetic.
 #pragma once
+
+#include <cublasLt.h>
 
 #include <cstdint>
 #include <string>
 
-#include "lt_descriptor.h"
-
 namespace harness::fake {
+
+struct LtDescriptor {
+  static constexpr std::uint64_t live = 0x4c744d61744d756c;
+  std::uint64_t magic = live;
+  std::int32_t compute_type = 0;
+  std::int32_t scale_type = 0;
+  std::int32_t transpose_a = CUBLAS_OP_N;
+  std::int32_t transpose_b = CUBLAS_OP_N;
+  std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  void* bias = nullptr;
+  void* aux = nullptr;
+  std::int64_t aux_ld = 0;
+  std::int32_t bias_type = -1;
+};
+
+struct LtLayout {
+  static constexpr std::uint64_t live = 0x4c744c61796f7574;
+  std::uint64_t magic = live;
+  std::uint32_t type = CUDA_R_32F;
+  std::uint64_t rows = 0;
+  std::uint64_t cols = 0;
+  std::int64_t ld = 0;
+  std::int64_t batch_stride = 0;
+  std::int32_t batch_count = 1;
+};
+
+struct LtPreference {
+  static constexpr std::uint64_t live = 0x4c74507265666572;
+  std::uint64_t magic = live;
+  std::uint64_t max_workspace_bytes = 0;
+  std::uint32_t min_alignment[4] = {256, 256, 256, 256};  // of A, B, C, D
+};
+
+// The content of a structure; null if it is none, or was destroyed.
+const LtDescriptor* content(cublasLtMatmulDesc_t descriptor);
+const LtLayout* content(cublasLtMatrixLayout_t layout);
+const LtPreference* content(cublasLtMatmulPreference_t preference);
+
+bool is_live(cublasLtHandle_t handle);
+cublasStatus_t lt_failed(cublasStatus_t status, const char* call, const char* why);
 
 struct LtMatrix {
   cudaDataType_t type = CUDA_R_32F;
@@ -34,9 +74,8 @@ struct LtProblem {
   bool applies_gelu() const { return epilogue_has(32); }
   bool applies_gelu_gradient() const { return epilogue_has(64); }
   bool uses_aux() const { return epilogue_has(128); }
-  // The bias gradient's length; 0: none is computed.
-  std::int64_t bias_gradient() const;
-  bool uses_bias() const { return adds_bias() || bias_gradient() > 0; }
+  bool sums_b() const { return descriptor.epilogue == CUBLASLT_EPILOGUE_BGRADB; }  // the bias gradient, n long
+  bool uses_bias() const { return adds_bias() || sums_b(); }
 };
 
 std::size_t size_of(cudaDataType_t type);
@@ -45,7 +84,7 @@ std::size_t size_of(cudaDataType_t type);
 cublasStatus_t resolve(cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                        cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, LtProblem& problem, std::string& why);
 
-// What an opaque algorithm of these stand-ins holds.
+// The content of an opaque algorithm of these stand-ins.
 struct LtAlgorithm {
   static constexpr std::uint64_t live = 0x4c74416c676f2121;
   std::uint64_t magic = live;
@@ -57,5 +96,19 @@ struct LtAlgorithm {
   std::uint16_t aux_alignment = 1;
   bool in_place = false;  // its C has to be its D
 };
+
+struct MatmulJob {
+  LtProblem problem;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* c = nullptr;  // not read if beta is 0
+  void* d = nullptr;
+  float alpha = 1, beta = 0;
+  int algorithm = 0;
+  double* workspace = nullptr;  // sums are kept there, if given: m x n
+};
+
+// In plain loops, the epilogue too.
+void multiply(const MatmulJob& job);
 
 }  // namespace harness::fake
