@@ -24,25 +24,25 @@ std::optional<std::filesystem::file_time_type> modified(const std::string& path)
   return error ? std::nullopt : std::optional(time);
 }
 
-const char* state_word(const store::Result& result, store::Writer writer) {
+const char* state_word(const store::Result& result, store::Process writer) {
   if (result.state == store::RunState::complete) return "Complete";
   if (result.state == store::RunState::partial) return "Stopped";
-  if (writer == store::Writer::runs) return "Running";
-  return writer == store::Writer::gone ? "Killed" : "Unfinished";
+  if (writer == store::Process::runs) return "Running";
+  return writer == store::Process::gone ? "Killed" : "Unfinished";
 }
 
-std::string progress_line(const store::Result& result, const analysis::HowFar& far, store::Writer writer) {
+std::string progress_line(const store::Result& result, const analysis::HowFar& far, store::Process writer) {
   std::string line = fmt::format("{}: {} of {} rounds, {} of {} blocks", state_word(result, writer), far.rounds_done,
                                  far.rounds, far.blocks_done, far.blocks);
-  if (result.state == store::RunState::running && writer != store::Writer::gone && far.remaining_s) {
+  if (result.state == store::RunState::running && writer != store::Process::gone && far.remaining_s) {
     line += fmt::format("; about {} left", show_seconds(*far.remaining_s));
   }
   return line + ".";
 }
 
 void say_standing(const store::Standing& standing, std::ostream& err) {
-  if (standing.writer == store::Writer::runs) err << standing.text << "\n" << std::flush;
-  if (standing.writer != store::Writer::gone) return;
+  if (standing.writer == store::Process::runs) err << standing.text << "\n" << std::flush;
+  if (standing.writer != store::Process::gone) return;
   err << standing.text << "; `harness sweep --resume` continues the file. Ctrl-C ends this.\n" << std::flush;
 }
 
@@ -52,14 +52,14 @@ int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, con
            bool redraw) {
   std::optional<std::filesystem::file_time_type> known;
   int rounds_shown = -1, quiet = 0;
-  store::Writer writer = store::Writer::unknown;
+  store::Process writer = store::Process::unknown;
   for (;; wait()) {
     const store::Standing standing = store::standing_of(options.files.at(0));
     const bool is_news = std::exchange(writer, standing.writer) != standing.writer;
     const auto now = modified(options.files.at(0));
     if (now && known && *now == *known) {
       if (is_news) say_standing(standing, err);
-      if (++quiet == looks_without_news && writer == store::Writer::unknown) {
+      if (++quiet == looks_without_news && writer == store::Process::unknown) {
         err << "no new block for five minutes: the sweep may have been killed; " << standing.text
             << ". Ctrl-C ends this.\n"
             << std::flush;

@@ -59,7 +59,7 @@ enum class Member : std::uint8_t {
   int64,
   uint64,
   real,
-  flag,  // of attributes alone
+  flag,
   text,
   word,  // an enum, by its name
 };

@@ -25,28 +25,29 @@ using hdf5::Element;
 using hdf5::Kind;
 
 template <class Row>
+std::uint64_t rows_of(const Table& table, const std::vector<Row>& rows, const Result& plan,
+                      const ResultCapacity& capacity) {
+  if (table.filled == Filled::by_block) return plan.blocks.size();
+  if (table.filled == Filled::at_once) return rows.size();
+  return static_cast<std::uint64_t>(std::is_same_v<Row, ResultInterval> ? capacity.intervals : capacity.totals);
+}
+
+template <class Row>
 void create_table(hdf5::File& file, const Table& table, const std::vector<Row>& rows, const Columns<Row>& columns,
                   const Result& plan, const ResultCapacity& capacity) {
-  if (table.filled == Filled::at_once) {
-    const RowFormat format = format_for(columns.list(), span_of(rows));
-    Dataset dataset = file.create_dataset(table.path, format.element, {rows.size()}, nullptr);
-    write_rows(dataset, format, span_of(rows), 0);
-    return;
-  }
-  const RowFormat format = format_for(columns.list(), {});
-  if (table.filled == Filled::by_block) {
-    const std::vector<Row> empty(plan.blocks.size());
-    Dataset dataset = file.create_dataset(table.path, format.element, {empty.size()}, nullptr);
-    write_rows(dataset, format, span_of(empty), 0);
-    return;
-  }
+  const std::uint64_t count = rows_of(table, rows, plan, capacity);
+  const bool at_once = table.filled == Filled::at_once;
+  const RowFormat format = format_for(columns.list(), at_once ? span_of(rows) : RowSpan{});
   if constexpr (AboutACase<Row>) {
-    Row empty;
-    empty.case_index = -1;
-    const bool intervals = std::is_same_v<Row, ResultInterval>;
-    const auto count = static_cast<std::uint64_t>(intervals ? capacity.intervals : capacity.totals);
-    file.create_dataset(table.path, format.element, {count}, encode(format, span_of(empty), 0).data());
+    if (table.filled == Filled::by_case) {
+      Row empty;
+      empty.case_index = -1;
+      file.create_dataset(table.path, format.element, {count}, encode(format, span_of(empty), 0).data());
+      return;
+    }
   }
+  Dataset dataset = file.create_dataset(table.path, format.element, {count}, nullptr);
+  write_rows(dataset, format, span_of(at_once ? rows : std::vector<Row>(count)), 0);
 }
 
 void create_matrix(hdf5::File& file, const std::string& path, const std::vector<std::uint64_t>& sizes,
@@ -59,50 +60,16 @@ void create_matrix(hdf5::File& file, const std::string& path, const std::vector<
 
 void write_attributes(hdf5::File& file, const Result& plan) {
   for (const Column& column : run_attributes().list()) {
-    const void* const member = column.in(const_cast<Result*>(&plan));
-    const auto write = [&](const auto& value) { file.set_attribute("/run", column.name, value); };
-    switch (column.member) {
-      case Member::key:
-        break;
-      case Member::int32:
-        write(std::int64_t{*static_cast<const std::int32_t*>(member)});
-        break;
-      case Member::flag:
-        write(std::int64_t{*static_cast<const bool*>(member)});
-        break;
-      case Member::int64:
-        write(*static_cast<const std::int64_t*>(member));
-        break;
-      case Member::uint64:
-        write(*static_cast<const std::uint64_t*>(member));
-        break;
-      case Member::real:
-        write(*static_cast<const double*>(member));
-        break;
-      case Member::text:
-      case Member::word:
-        write(text_in(column, &plan));
-        break;
-    }
-  }
-}
-
-void check_plan(const Result& plan) {
-  for (const ResultCase& planned : plan.cases) {
-    if (planned.settings.size() != plan.variables.size()) {
-      fail("result file: case {} has {} settings for {} variables", planned.name, planned.settings.size(),
-           plan.variables.size());
-    }
-  }
-  for (const auto& block : plan.blocks) {
-    if (block.case_index < 0 || block.case_index >= static_cast<int>(plan.cases.size())) {
-      fail("result file: a block refers to case {}, but there are {} cases", block.case_index, plan.cases.size());
+    if (column.kind() == Kind::text) {
+      file.set_attribute("/run", column.name, text_in(column, &plan));
+    } else {
+      const RowFormat format{Element::of(column.kind()), {column}};
+      file.write_attribute("/run", column.name, format.element, encode(format, span_of(plan), 0).data());
     }
   }
 }
 
 void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& capacity) {
-  check_plan(plan);
   file.set_attribute("/", "schema", std::string(schema_name));
   file.set_attribute("/", "schema_version", std::int64_t{schema_version});
   file.set_attribute("/", "tool_version", plan.tool_version);
@@ -138,10 +105,6 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
                 {"block", "step", "rank"}, "s");
 }
 
-std::int64_t row_bytes(const ColumnList& columns, RowSpan rows = {}) {
-  return static_cast<std::int64_t>(format_for(columns, rows).element.bytes);
-}
-
 void create_whole(const AtomicFile& place, const Result& plan, const ResultCapacity& capacity) {
   hdf5::File file = hdf5::File::create(place.temporary_path());
   place.protect();
@@ -172,17 +135,14 @@ std::int64_t most_bytes(const Result& plan, const ResultCapacity& capacity) {
              cases = static_cast<std::int64_t>(plan.cases.size());
   const std::int64_t steps = std::int64_t{plan.warmup_steps} + plan.steps, ranks = plan.ranks;
   std::int64_t bytes = objects + blocks * steps * (2 + ranks) * 4;
-  bytes += blocks * row_bytes(block_columns().list());
-  bytes += blocks * row_bytes(gpu_columns().list());
-  bytes += blocks * row_bytes(conditions_columns().list());
-  bytes += capacity.intervals * row_bytes(interval_columns().list());
-  bytes += capacity.totals * row_bytes(total_columns().list());
-  bytes += cases * ranks * row_bytes(role_columns().list());
-  bytes += cases * ranks * row_bytes(split_columns().list());
+  each_table(plan, [&]<class Row>(const Table& table, const std::vector<Row>& rows, const Columns<Row>& columns) {
+    auto count = static_cast<std::int64_t>(rows_of(table, rows, plan, capacity));
+    // Known when the cases are: a row for each rank.
+    if (std::is_same_v<Row, ResultRole> || std::is_same_v<Row, ResultSplit>) count = cases * ranks;
+    bytes += count * static_cast<std::int64_t>(format_for(columns.list(), span_of(rows)).element.bytes);
+  });
   bytes += cases * (sayings + texts * static_cast<std::int64_t>(plan.variables.size())) + ranks * texts;
   bytes += capacity.warnings * static_cast<std::int64_t>(warning_bytes);
-  const auto findings = static_cast<std::int64_t>(plan.doctor.findings.size());
-  bytes += findings * row_bytes(finding_columns().list(), span_of(plan.doctor.findings));
   return bytes + static_cast<std::int64_t>(plan.doctor.facts.size() + plan.config_text.size());
 }
 

@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "store/hdf5_inspect.h"
-#include "store/hdf5_types.h"
 
 namespace harness::store::hdf5 {
 namespace {
@@ -191,7 +190,8 @@ void File::write_attribute(const std::string& object, const std::string& name, c
                            const void* value) {
   const std::string doing = "writing attribute " + name + " of " + object;
   const Handle space(H5Screate(H5S_SCALAR), doing);
-  const Handle file_type = type_of(element, Place::file);
+  const bool whole = element.fields[0].kind == Kind::int32;
+  const Handle file_type = type_of(whole ? Element::of(Kind::int64) : element, Place::file);
   const Handle memory_type = type_of(element, Place::memory);
   const Handle attribute(H5Acreate_by_name(handle_.id(), object.c_str(), name.c_str(), file_type.id(), space.id(),
                                            H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
@@ -205,38 +205,40 @@ void File::set_attribute(const std::string& object, const std::string& name, con
   write_attribute(object, name, Element::of(Kind::text, kept.size()), kept.c_str());
 }
 
+void File::set_attribute(const std::string& object, const std::string& name, std::int64_t value) {
+  write_attribute(object, name, Element::of(Kind::int64), &value);
+}
+
 bool File::has_attribute(const std::string& object, const std::string& name) const {
   return reaches(handle_.id(), object) &&
          H5Aexists_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
 }
 
-void File::read_attribute(const std::string& object, const std::string& name, const Element& element,
-                          void* value) const {
+std::vector<char> File::read_attribute(const std::string& object, const std::string& name, Kind kind) const {
   const std::string doing = "reading attribute " + name + " of " + object;
   const Handle attribute = open_attribute(handle_.id(), object, name);
   const Handle type(H5Aget_type(attribute.id()), doing);
   const Element found = element_of(type.id(), "attribute " + name);
-  const bool texts = element.fields[0].kind == Kind::text;
-  if (found.table || (found.fields[0].kind == Kind::text) != texts) {
-    fail("{} failed: it does not hold {}", doing, texts ? "text" : "a number");
+  const bool text = kind == Kind::text;
+  if (found.table || (found.fields[0].kind == Kind::text) != text) {
+    fail("{} failed: it does not hold {}", doing, text ? "text" : "a number");
   }
+  const Element element = text ? found : Element::of(kind);
   const Handle memory_type = type_of(element, Place::memory);
-  check(H5Aread(attribute.id(), memory_type.id(), value), doing);
+  std::vector<char> value(element.bytes);
+  check(H5Aread(attribute.id(), memory_type.id(), value.data()), doing);
+  return value;
 }
 
 std::string File::text_attribute(const std::string& object, const std::string& name) const {
-  const std::string doing = "reading attribute " + name + " of " + object;
-  Element element;
-  {
-    const Handle attribute = open_attribute(handle_.id(), object, name);
-    const Handle type(H5Aget_type(attribute.id()), doing);
-    element = element_of(type.id(), "attribute " + name);
-  }
-  if (element.table || element.fields[0].kind != Kind::text) fail("{} failed: it does not hold text", doing);
-  std::string text(element.bytes, '\0');
-  read_attribute(object, name, element, text.data());
-  text.resize(std::strlen(text.c_str()));
-  return text;
+  const std::vector<char> text = read_attribute(object, name, Kind::text);
+  return {text.data(), strnlen(text.data(), text.size())};
+}
+
+std::int64_t File::number_attribute(const std::string& object, const std::string& name) const {
+  std::int64_t value = 0;
+  std::memcpy(&value, read_attribute(object, name, Kind::int64).data(), sizeof value);
+  return value;
 }
 
 int File::descriptor() const {

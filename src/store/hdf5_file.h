@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "store/hdf5_handle.h"
@@ -13,14 +12,6 @@
 namespace harness::store::hdf5 {
 
 enum class Kind : std::uint8_t { int32, int64, uint64, float32, float64, text };
-
-template <class Number>
-constexpr Kind kind_of() {
-  if constexpr (std::is_same_v<Number, std::int32_t>) return Kind::int32;
-  if constexpr (std::is_same_v<Number, std::int64_t>) return Kind::int64;
-  if constexpr (std::is_same_v<Number, std::uint64_t>) return Kind::uint64;
-  if constexpr (std::is_same_v<Number, double>) return Kind::float64;
-}
 
 /// A field of a table's row, or a dataset's only field. Text is UTF-8 of fixed length, padded with zeros.
 struct Field {
@@ -97,19 +88,15 @@ class File {
   bool contains(const std::string& path) const;
   Dataset dataset(const std::string& path, int rank) const;
 
-  void set_attribute(const std::string& object, const std::string& name, const std::string& value);
-  template <class Number>
-  void set_attribute(const std::string& object, const std::string& name, Number value) {
-    write_attribute(object, name, Element::of(kind_of<Number>()), &value);
-  }
+  /// A single value; whole numbers have 64 bits in the file.
+  void write_attribute(const std::string& object, const std::string& name, const Element& element, const void* value);
+  /// The value in host order; a text is as long as it is in the file. Throws Error if it is none of this kind.
+  std::vector<char> read_attribute(const std::string& object, const std::string& name, Kind kind) const;
   bool has_attribute(const std::string& object, const std::string& name) const;
+  void set_attribute(const std::string& object, const std::string& name, const std::string& value);
+  void set_attribute(const std::string& object, const std::string& name, std::int64_t value);
   std::string text_attribute(const std::string& object, const std::string& name) const;
-  template <class Number>
-  Number number_attribute(const std::string& object, const std::string& name) const {
-    Number value{};
-    read_attribute(object, name, Element::of(kind_of<Number>()), &value);
-    return value;
-  }
+  std::int64_t number_attribute(const std::string& object, const std::string& name) const;
 
   /// Allocates this much of the disk for a file that has just been created. Throws Error if the disk has less.
   void reserve(std::int64_t bytes);
@@ -123,8 +110,6 @@ class File {
   File(Handle handle, std::string path, std::shared_ptr<Allowance> allowance = {})
       : handle_(std::move(handle)), path_(std::move(path)), allowance_(std::move(allowance)) {}
   int descriptor() const;
-  void write_attribute(const std::string& object, const std::string& name, const Element& element, const void* value);
-  void read_attribute(const std::string& object, const std::string& name, const Element& element, void* value) const;
   Handle handle_;
   std::string path_;
   std::shared_ptr<Allowance> allowance_;

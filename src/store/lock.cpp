@@ -79,6 +79,9 @@ std::string lock_of(const std::string& path) {
 
 struct Found {
   std::optional<Owner> owner;  // nothing: the lock does not say it
+
+  bool is_of(const std::string& token) const { return owner && owner->token == token; }
+  Process process() const { return owner ? process_of(*owner) : Process::unknown; }
 };
 
 // Nothing: there is no lock. One that is just being created has no line for a moment.
@@ -146,7 +149,7 @@ void remove_stale(const std::string& path, const std::string& lock, const Found&
          describe(lock, stale), std::strerror(errno), shell_word(lock));
   }
   const auto moved = read_lock(own);
-  const bool is_it = moved && moved->owner && moved->owner->token == stale.owner->token;
+  const bool is_it = moved && moved->is_of(stale.owner->token);
   if (!is_it && link(own.c_str(), lock.c_str()) != 0 && errno != EEXIST) std::rename(own.c_str(), lock.c_str());
   unlink(own.c_str());
 }
@@ -225,7 +228,7 @@ std::unique_ptr<Lock> Lock::take(const std::string& path, const Owner& self) {
 Lock::~Lock() {
   const std::string lock = lock_of(path_);
   const auto found = read_lock(lock);
-  if (found && found->owner && found->owner->token == self_.token) unlink(lock.c_str());
+  if (found && found->is_of(self_.token)) unlink(lock.c_str());
 }
 
 void Lock::require() const {
@@ -233,7 +236,7 @@ void Lock::require() const {
   constexpr int tries = 10;  // whoever has moved it by mistake puts it back at once
   for (int i = 0; i < tries; ++i) {
     const auto found = read_lock(lock);
-    if (found && found->owner && found->owner->token == self_.token) return;
+    if (found && found->is_of(self_.token)) return;
     if (found) fail("{} was taken over by {}: this sweep stops", path_, describe(lock, *found));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
@@ -247,18 +250,18 @@ Standing standing_of(const std::string& path) {
       ::stat(path.c_str(), &status) == 0 ? ", last changed " + utc_text(static_cast<double>(status.st_mtime)) : "";
   const std::string lock = lock_of(resolved(path));
   const auto found = read_lock(lock);
-  if (!found) return {Writer::unknown, "unfinished" + changed};
-  const Process process = found->owner ? process_of(*found->owner) : Process::unknown;
-  if (process == Process::runs) return {Writer::runs, "running: " + describe(*found->owner)};
-  if (process == Process::gone) return {Writer::gone, "killed: " + describe(*found->owner)};
-  return {Writer::unknown, fmt::format("unfinished{}, locked by {}", changed, describe(lock, *found))};
+  if (!found) return {Process::unknown, "unfinished" + changed};
+  const Process process = found->process();
+  if (process == Process::runs) return {process, "running: " + describe(*found->owner)};
+  if (process == Process::gone) return {process, "killed: " + describe(*found->owner)};
+  return {Process::unknown, fmt::format("unfinished{}, locked by {}", changed, describe(lock, *found))};
 }
 
 std::string preparation_of(const std::string& path) {
   const std::string lock = lock_of(resolved(path));
   const auto found = read_lock(lock);
   if (!found) return "";
-  const Process process = found->owner ? process_of(*found->owner) : Process::unknown;
+  const Process process = found->process();
   const std::string who = describe(lock, *found);
   if (process == Process::runs) return " yet; in preparation: " + who;
   return process == Process::gone ? "; killed in preparation: " + who : "; in preparation: " + who;

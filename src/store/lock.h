@@ -61,9 +61,8 @@ class Lock {
   Descriptor file_;  // open as long as it is held, so that lsof shows the process
 };
 
-enum class Writer : std::uint8_t { runs, gone, unknown };
 struct Standing {
-  Writer writer = Writer::unknown;
+  Process writer = Process::unknown;
   std::string text;
 };
 /// Says of an unfinished result, by its lock, "running: OWNER" or "killed: OWNER", where this machine can know it;

@@ -11,7 +11,6 @@
 #include "store/lock.h"
 
 namespace harness::store {
-
 namespace {
 
 void require_plain_file(const std::string& path, bool writable) {
@@ -55,7 +54,7 @@ hdf5::File open_result(const std::string& path, bool writable) {
   bool known = false;
   try {
     known = is_result(file);
-    if (known) version = file.number_attribute<std::int64_t>("/", "schema_version");
+    if (known) version = file.number_attribute("/", "schema_version");
     if (known && file.has_attribute("/", "tool_version")) writer = file.text_attribute("/", "tool_version");
   } catch (const Error& failure) {
     fail("{} is damaged or was not written by harness: {}", path, failure.what());

@@ -23,42 +23,11 @@ namespace {
 using hdf5::Element;
 using hdf5::Kind;
 
-void read_attribute(const hdf5::File& file, const Column& column, Result& result) {
-  void* const member = column.in(&result);
-  const auto integer = [&] { return file.number_attribute<std::int64_t>("/run", column.name); };
-  switch (column.member) {
-    case Member::key:
-      break;
-    case Member::int32: {
-      const std::int64_t found = integer();
-      const auto value = static_cast<std::int32_t>(found);
-      if (value != found) fail("attribute {} of /run is {}, which is no such number", column.name, found);
-      *static_cast<std::int32_t*>(member) = value;
-      break;
-    }
-    case Member::flag:
-      *static_cast<bool*>(member) = integer() != 0;
-      break;
-    case Member::int64:
-      *static_cast<std::int64_t*>(member) = integer();
-      break;
-    case Member::uint64:
-      *static_cast<std::uint64_t*>(member) = file.number_attribute<std::uint64_t>("/run", column.name);
-      break;
-    case Member::real:
-      *static_cast<double*>(member) = file.number_attribute<double>("/run", column.name);
-      break;
-    case Member::text:
-    case Member::word:
-      set_text(column, &result, file.text_attribute("/run", column.name));
-      break;
-  }
-}
-
 void read_attributes(const hdf5::File& file, Result& result) {
   for (const Column& column : run_attributes().list()) {
     if (column.optional && !file.has_attribute("/run", column.name)) continue;
-    read_attribute(file, column, result);
+    const std::vector<char> value = file.read_attribute("/run", column.name, column.kind());
+    decode({Element::of(column.kind(), value.size()), {column}}, value.data(), &result);
   }
 }
 

@@ -36,8 +36,14 @@ void write_padded(const std::string& text, std::size_t bytes, char* to) {
 }
 
 void encode_member(const Column& column, const Field& field, const void* row, char* to) {
+  void* const member = column.in(const_cast<void*>(row));
+  if (column.member == Member::flag) {
+    const std::int32_t value = *static_cast<const bool*>(member) ? 1 : 0;
+    std::memcpy(to, &value, sizeof value);
+    return;
+  }
   if (field.kind != Kind::text) {
-    std::memcpy(to, column.in(const_cast<void*>(row)), field.bytes);
+    std::memcpy(to, member, field.bytes);
     return;
   }
   const std::string text = text_in(column, row);
@@ -108,6 +114,10 @@ void decode(const RowFormat& format, const char* bytes, void* row) {
     if (column.member == Member::key) continue;
     if (field.kind == Kind::text) {
       set_text(column, row, std::string(from, strnlen(from, field.bytes)));
+    } else if (column.member == Member::flag) {
+      std::int32_t value = 0;
+      std::memcpy(&value, from, sizeof value);
+      *static_cast<bool*>(column.in(row)) = value != 0;
     } else {
       std::memcpy(column.in(row), from, field.bytes);
     }

@@ -280,19 +280,19 @@ TEST_F(Locks, AReaderSaysWhetherTheSweepRuns) {
     EXPECT_THAT(test::error_of([&] { read_result(path_); }), HasSubstr("no such file yet; in preparation: "));
     const auto file = ResultFile::create(path_, sample_plan(), {}, false);
     EXPECT_THAT(read_result(path_).standing, AllOf(StartsWith("running: "), HasSubstr(std::to_string(other.pid()))));
-    EXPECT_EQ(standing_of(path_).writer, Writer::runs);
+    EXPECT_EQ(standing_of(path_).writer, Process::runs);
     fs::create_symlink(path_, folder_ / "link.h5");
-    EXPECT_EQ(standing_of(folder_ / "link.h5").writer, Writer::runs);
+    EXPECT_EQ(standing_of(folder_ / "link.h5").writer, Process::runs);
     other.end();
     EXPECT_THAT(read_result(path_).standing, StartsWith("killed: "));
-    EXPECT_EQ(standing_of(path_).writer, Writer::gone);
+    EXPECT_EQ(standing_of(path_).writer, Process::gone);
     file->finish(RunState::complete);
     EXPECT_EQ(read_result(path_).standing, "");
     file->begin_session(2);
   }
   leave(on_boot("another"));
   EXPECT_THAT(read_result(path_).standing, AllOf(StartsWith("unfinished, last changed 20"), HasSubstr("locked by ")));
-  EXPECT_EQ(standing_of(path_).writer, Writer::unknown);
+  EXPECT_EQ(standing_of(path_).writer, Process::unknown);
   fs::remove(lock_);
   EXPECT_THAT(read_result(path_).standing, StartsWith("unfinished, last changed 20"));
 }

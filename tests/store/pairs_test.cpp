@@ -113,7 +113,7 @@ void follow(const Part& part) {
       }
       if (result.state != RunState::running) return;
     }
-    if (standing.writer == Writer::gone) return;
+    if (standing.writer == Process::gone) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }

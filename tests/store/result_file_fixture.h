@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "cells.h"
 #include "sample.h"
 #include "store/result_file.h"
 #include "support/temporary_folder.h"
@@ -33,6 +34,13 @@ inline ResultInterval interval(int case_index, const std::string& what) {
 
 class ResultFileTest : public ::testing::Test {
  protected:
+  /// Each table of which `want` has rows, and the attributes of /run.
+  void expect_read_back(Result want) {
+    want.model = want.model.resolved();
+    auto got = cells_of(read_result(path_));
+    for (const auto& [path, rows] : cells_of(want)) EXPECT_EQ(got[path], rows) << path;
+  }
+
   test::TemporaryFolder folder_;
   std::string path_ = folder_ / "r.h5";
   Result plan_ = sample_plan();
