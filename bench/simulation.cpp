@@ -1,11 +1,11 @@
-// What simulating a step takes, beside building its Programs: Llama 3 405B on 16,384 GPUs, the case that the simulation
-// is held to (at most 1 s and 256 MiB).
+// The time that simulating a step takes, without building its Programs: Llama 3 405B on 16,384 GPUs, the case that the
+// simulation is held to (at most 1 s and 256 MiB).
 #include <benchmark/benchmark.h>
 
 #include "config/experiment.h"
 #include "sim/costs.h"
 #include "sim/critical_path.h"
-#include "sim/marks.h"
+#include "sim/rank_classes.h"
 #include "workloads/workload.h"
 
 namespace {
@@ -98,7 +98,7 @@ BENCHMARK(simulate_step)
     ->Args({8, 1, 16, 16, 0})
     ->Unit(benchmark::kMillisecond);
 
-// Of them, the division into classes.
+// The part of it for the division into classes.
 void divide_ranks(benchmark::State& state) {
   const Job job(8, 16, static_cast<int>(state.range(0)), 16);
   const program::ProgramSet set = workloads::build_programs(llama3_405b(), job.settings, job.layout);

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "workloads/product.h"
+#include "workloads/operations.h"
 #include "workloads/step.h"
 
 namespace harness::workloads {

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "workloads/elements.h"
 #include "workloads/operations.h"
 
 namespace harness::workloads {

@@ -1,8 +1,13 @@
 #pragma once
 
+#include <array>
 #include <span>
+#include <vector>
 
+#include "program/builder.h"
 #include "program/links.h"
+#include "program/memory.h"
+#include "program/program.h"
 #include "workloads/workload.h"
 
 namespace harness::workloads {
@@ -22,9 +27,8 @@ void add_use(std::vector<std::string>& uses, const program::Label& label);
 /// The axes along which the members of a collective differ.
 program::AxisSet axes_of(config::CollectiveOver over);
 
-/// The bus bandwidth that the links allow at most, for settings whose workload is one
-/// collective; 0 for any other, and where a link that it depends on is not known (program/links.h). node_of[rank]: for
-/// every rank of the layout.
+/// The bus bandwidth that the links allow at most, for settings whose workload is one collective; 0 for any other, and
+/// where a link that it depends on is not known (program/links.h). node_of[rank]: for every rank of the layout.
 double max_bus_bandwidth(const config::Settings& settings, const program::Layout& layout, std::span<const int> node_of,
                          const program::Links& links);
 
@@ -32,5 +36,62 @@ double max_bus_bandwidth(const config::Settings& settings, const program::Layout
 inline program::DType element_type(const config::Settings& settings) {
   return config::storage_of(settings.precision);
 }
+
+// Elements of a buffer as numbers, for output checks.
+
+void encode_elements(program::DType type, std::span<const float> values, std::vector<std::byte>& to);
+/// The i-th element of `bytes`.
+float decode_element(program::DType type, const std::byte* bytes, std::size_t i);
+std::vector<double> read_elements(program::BufferAccess& memory, program::DType type, const program::View& view);
+/// The whole buffer of that name; absent if there is none.
+program::View find_buffer(const program::Program& program, std::string_view name);
+
+// Shared by the workloads that compute one operation, gemm and attention.
+
+/// Makes the buffers of an operation. Random numbers: matrix units draw less power on zeros and run faster.
+class Operands {
+ public:
+  Operands(program::ProgramBuilder& builder, const config::Settings& settings)
+      : b_(builder), type_(element_type(settings)) {}
+  program::View random(const char* name, std::int64_t count);
+  program::View empty(const char* name, std::int64_t count) {
+    return b_.buffer(name, type_, count, program::BufferKind::persistent);
+  }
+
+ private:
+  program::ProgramBuilder& b_;
+  program::DType type_;
+  std::int64_t next_ = 0;  // index of the next number that is drawn
+};
+
+/// A job whose ranks all run the same Program and meet in one group, `world`.
+program::ProgramSet same_on_all_ranks(const program::Layout& layout, program::Program program);
+
+/// Compares some elements of the result with their definition. The operands are random since init.
+class ProductCheck : public OutputCheck {
+ public:
+  ProductCheck(const config::Settings& settings, const program::Program& program, const char* name)
+      : s_(settings), program_(program), type_(element_type(settings)), name_(name) {}
+  void prepare(program::BufferAccess& /*memory*/) const override {}
+
+ protected:
+  program::View buffer(const char* name) const { return find_buffer(program_, name); }
+  /// `count` elements, `stride` apart.
+  std::vector<double> line(program::BufferAccess& memory, const program::View& in, std::int64_t first,
+                           std::int64_t stride, std::int64_t count) const;
+  /// Throws Error if they differ by more than rounding. `size`: how large such a number typically is.
+  void compare(const std::string& where, double found, double due, double size) const;
+
+  config::Settings s_;
+  const program::Program& program_;
+  program::DType type_;
+
+ private:
+  const char* name_;
+};
+
+double dot(std::span<const double> a, std::span<const double> b);
+/// The indices to look at: first, last and some in between.
+std::array<std::int64_t, 4> samples(std::int64_t count);
 
 }  // namespace harness::workloads

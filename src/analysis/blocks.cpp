@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/median.h"
-#include "machine/gpu_statistics.h"
+#include "machine/conditions.h"
 
 namespace harness::analysis {
 

@@ -14,12 +14,11 @@
 #include "config/registry.h"
 #include "config/settings.h"
 #include "machine/conditions.h"
-#include "machine/gpu_statistics.h"
 #include "program/arena.h"
-#include "program/interval.h"
 #include "program/lower.h"
 #include "program/memory.h"
 #include "program/program.h"
+#include "program/timeline.h"
 
 namespace harness::backend {
 
@@ -134,7 +133,7 @@ class Backend {
   virtual std::string device(const ExecutableRequest& /*where*/) const { return {}; }
   virtual std::unique_ptr<Executable> create(const ExecutableRequest& request) const = 0;
   /// Times the choices that the Program leaves open and that `request.tuning` does not settle yet. Local; slow.
-  virtual Tuning tune(const ExecutableRequest& request) const;
+  virtual Tuning tune(const ExecutableRequest& /*request*/) const { return {}; }
   /// Sustained FLOP/s of this rank's share of the machine on large matrix products of random numbers, for about
   /// `seconds`. For a peak, all ranks call it at once.
   virtual double measure_matmul_flops(config::Precision precision, const ExecutableRequest& where,
@@ -147,5 +146,13 @@ class Backend {
     return {};
   }
 };
+
+// Tuned choices in a text file: a heading, then a line per choice, key and value separated by a tab.
+
+/// Empty if there is no file, or none that can be read whole.
+Tuning read_tuning(const std::string& path);
+
+/// "" or why it could not be written. Makes the folder, and replaces the file as a whole.
+std::string write_tuning(const std::string& path, const Tuning& tuning);
 
 }  // namespace harness::backend

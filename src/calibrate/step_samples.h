@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "calibrate/measure.h"
-#include "program/interval.h"
 #include "program/program.h"
+#include "program/timeline.h"
 
 namespace harness::calibrate {
 

@@ -39,7 +39,7 @@ constexpr double fits = 0.9;  // of the GPU's memory: the libraries need some, t
 constexpr const char* small_model = "{layers: 4, hidden: 128, heads: 4, vocab: 2048, sequence: 128}";
 constexpr const char* largest_first_model = "gpt3-2.7b";  // larger ones take long for a first look
 
-std::string gpus_in_words(const std::vector<machine::Gpu>& gpus) {
+std::string gpus_in_words(const std::vector<machine::GpuHealth>& gpus) {
   if (gpus.empty()) return "no GPU here";
   return fmt::format("{}: {}", plural(std::ssize(gpus), "GPU"), gpus[0].name);
 }
@@ -156,7 +156,7 @@ void take_gpus(First& f, const FirstMachine& machine, const InitOptions& options
   f.memory_bytes = usual_memory;
   if (!machine.gpus.empty()) {
     f.device = machine.gpus[0].name;
-    if (machine.gpus[0].memory_bytes > 0) f.memory_bytes = machine.gpus[0].memory_bytes;
+    if (const double memory = machine.gpus[0].memory_bytes.value_or(0); memory > 0) f.memory_bytes = memory;
     const auto hardware = config::find_hardware_for_device(f.device, options.output);
     if (hardware) f.hardware = hardware->file;
     const int capability = hardware ? hardware->compute_capability : 0;
@@ -186,7 +186,7 @@ FirstConfiguration first_configuration(const FirstMachine& machine, const InitOp
 int init(const InitOptions& options, std::ostream& out) {
   if (std::filesystem::exists(options.output)) fail("{} exists; -o names another file", options.output);
   const FirstMachine machine{
-      .gpus = machine::Nvml::get().gpus(),
+      .gpus = machine::Nvml::get().report().gpus,
       .cores = machine::limited_by_quota(static_cast<int>(machine::cores_of(machine::allowed_cpus()).size())),
       .cpu = machine::cpu_model()};
   const FirstConfiguration first = first_configuration(machine, options);

@@ -16,7 +16,7 @@ struct InitOptions {
 
 /// What a first configuration depends on.
 struct FirstMachine {
-  std::vector<machine::Gpu> gpus;
+  std::vector<machine::GpuHealth> gpus;
   int cores = 1;
   std::string cpu;  // its model
 };

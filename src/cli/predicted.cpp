@@ -11,8 +11,8 @@
 #include "base/units.h"
 #include "plan/prepare.h"
 #include "report/table.h"
-#include "sim/known.h"
 #include "sim/link_time.h"
+#include "sim/trust.h"
 #include "workloads/workload.h"
 
 namespace harness::cli {

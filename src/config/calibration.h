@@ -62,7 +62,7 @@ struct Software {
   double copies_forward = 0;  // of unfused attention's result, to put heads in order
   double copies_backward = 0;
   /// How near the slower of host and GPU decides a pass whose host waits for messages or for other ranks
-  /// (sim/host_pace.h); 0: the host never waits, but runs ahead.
+  /// (sim/device_time.h); 0: the host never waits, but runs ahead.
   double host_power = 0;
   /// While tensor ranks communicate; with sequence parallelism it always does.
   bool computes_beside_tensor = true;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "program/dtype.h"
+#include "program/view.h"
 
 namespace harness::config {
 

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "job/environment.h"
 #include "machine/cpus.h"
-#include "machine/memory_policy.h"
+#include "machine/numa.h"
 #include "machine/proc.h"
 
 namespace harness::doctor {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/look.h"
-#include "machine/gpu_statistics.h"
+#include "machine/conditions.h"
 
 namespace harness::doctor {
 namespace {

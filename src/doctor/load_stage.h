@@ -10,7 +10,6 @@
 #include "doctor/facts.h"
 #include "doctor/stage.h"
 #include "machine/conditions.h"
-#include "machine/gpu_statistics.h"
 #include "program/layout.h"
 
 namespace harness::doctor {

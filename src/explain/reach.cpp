@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "sim/marks.h"
+#include "sim/rank_classes.h"
 
 namespace harness::explain {
 namespace {

@@ -34,8 +34,8 @@ bool stand_node_by_node(const std::vector<int>& node_of);
 /// One case of a result, to be predicted again and again under different faults.
 class CaseModel {
  public:
-  /// Both must outlive the object. Throws Error if the case is not possible, and NotPredicted (sim/known.h) where it
-  /// sets what a prediction does not know.
+  /// Both must outlive the object. Throws Error if the case is not possible, and NotPredicted (sim/nccl_time.h) where
+  /// it sets what a prediction does not know.
   CaseModel(const Reference& reference, const store::Result& result, std::int32_t case_index);
 
   /// A result that has nothing but this case, numbered 0, with its profiled step as a predicted sweep keeps it.

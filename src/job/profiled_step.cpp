@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "program/waiting.h"
+#include "program/timeline.h"
 
 namespace harness::job {
 namespace {

@@ -9,8 +9,7 @@
 #include "base/text.h"
 #include "config/experiment.h"
 #include "machine/conditions.h"
-#include "machine/gpu_statistics.h"
-#include "program/interval.h"
+#include "program/timeline.h"
 
 namespace harness::job {
 

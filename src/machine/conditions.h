@@ -1,9 +1,61 @@
 #pragma once
 
+#include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace harness::machine {
+
+/// One GPU's own account of itself at one moment. NaN: it did not say.
+struct GpuSample {
+  double utilisation = std::numeric_limits<double>::quiet_NaN();  // 0..1: share of time in which some kernel ran
+  double sm_clock_hz = std::numeric_limits<double>::quiet_NaN();
+  double power_w = std::numeric_limits<double>::quiet_NaN();
+  double temperature_c = std::numeric_limits<double>::quiet_NaN();
+  double memory_used_bytes = std::numeric_limits<double>::quiet_NaN();  // of the whole device, all processes
+  double pcie_generation = std::numeric_limits<double>::quiet_NaN();    // of its link's speed: 5 is 32 GT/s
+  std::uint64_t throttle_reasons = 0;                                   // NVML's bits
+};
+
+/// The activity of one GPU over a block, or of several together. NaN: not known.
+struct GpuStatistics {
+  std::int64_t samples = 0;
+  double mean_utilisation = std::numeric_limits<double>::quiet_NaN();  // 0..1
+  double mean_sm_clock_hz = std::numeric_limits<double>::quiet_NaN();
+  double min_sm_clock_hz = std::numeric_limits<double>::quiet_NaN();
+  double max_possible_sm_clock_hz = std::numeric_limits<double>::quiet_NaN();  // of the device
+  double mean_power_w = std::numeric_limits<double>::quiet_NaN();
+  double max_power_w = std::numeric_limits<double>::quiet_NaN();
+  double max_temperature_c = std::numeric_limits<double>::quiet_NaN();
+  double max_memory_used_bytes = std::numeric_limits<double>::quiet_NaN();
+  double energy_j = std::numeric_limits<double>::quiet_NaN();  // by the device's own counter, first sample to last
+  double max_pcie_generation = std::numeric_limits<double>::quiet_NaN();       // idle links are slow on purpose
+  double possible_pcie_generation = std::numeric_limits<double>::quiet_NaN();  // of the device in its slot
+  std::uint64_t throttle_reasons = 0;                                          // of all samples together
+};
+
+/// Means, extremes and the union of the bits; a value that some samples lack is taken over the others. Energy and what
+/// is possible are not in samples and stay NaN.
+GpuStatistics summarise(std::span<const GpuSample> samples);
+
+/// Joins several devices: means and extremes of what they say, the union of the bits, energy and samples of all. A
+/// device that does not tell its energy counts as the mean of the others.
+GpuStatistics together(std::span<const GpuStatistics> devices);
+
+/// NVML's throttle bits (nvmlClocksEventReasons of nvml.h) as words, in the order of the bits.
+struct ThrottleReason {
+  std::string words;      // "power cap", "reason 0x400" for a bit that has no name here
+  bool harmless = false;  // says nothing against the measurement: idle, clocks set by someone on purpose
+};
+std::vector<ThrottleReason> throttle_reasons(std::uint64_t bits);
+/// The words of those that are not harmless, joined: "power cap, hardware thermal slowdown"; "" when there are none.
+std::string harmful_throttling(std::uint64_t bits);
+/// harmful_throttling() of a GPU that is at its power limit and nothing else: usual in training, where matrix products
+/// draw all the power that there is.
+inline constexpr std::string_view power_cap = "power cap";
 
 /// Everything else that the machine did during a block: of each figure the worst node's. NaN: not known.
 struct Conditions {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "machine/gpu_statistics.h"
+#include "machine/conditions.h"
 
 namespace harness::machine {
 

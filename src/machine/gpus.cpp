@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/text.h"
 #include "machine/tree.h"
 
 namespace harness::machine {
@@ -36,12 +37,8 @@ int gpus_on_node(const Tree& tree) {
 // As CUDA reads CUDA_VISIBLE_DEVICES: up to the first entry that is no device.
 std::vector<std::string> visible_names(std::string_view text, int on_node) {
   std::vector<std::string> names;
-  while (!text.empty()) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    std::string_view name = text.substr(0, comma);
-    text = text.substr(std::min(comma + 1, text.size()));
-    while (name.starts_with(' ')) name.remove_prefix(1);
-    while (name.ends_with(' ')) name.remove_suffix(1);
+  for (std::string_view name : split(text, ',')) {
+    name = trim(name);
     const bool by_id = name.starts_with("GPU-") || name.starts_with("MIG-");
     if (!by_id && (!is_number(name) || std::stoi(std::string(name)) >= on_node)) break;
     names.emplace_back(name);

@@ -98,22 +98,6 @@ Nvml::Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
   }
 }
 
-std::vector<Gpu> Nvml::gpus() const {
-  std::vector<Gpu> all;
-  unsigned count = 0;
-  if (!problem_.empty() || call("nvmlDeviceGetCount_v2", &count) != success) return all;
-  for (unsigned i = 0; i < count; ++i) {
-    Device device = nullptr;
-    std::array<char, 96> name{};
-    Memory memory{};
-    if (call("nvmlDeviceGetHandleByIndex_v2", i, &device) != success) continue;
-    if (call("nvmlDeviceGetName", device, name.data(), static_cast<unsigned>(name.size())) != success) continue;
-    if (call("nvmlDeviceGetMemoryInfo", device, &memory) != success) memory = {};
-    all.push_back({name.data(), static_cast<double>(memory.total)});
-  }
-  return all;
-}
-
 Nvml::Device Nvml::find(const std::string& pci_bus_id, std::string& problem) const {
   Device device = nullptr;
   const int result = call("nvmlDeviceGetHandleByPciBusId_v2", pci_bus_id.c_str(), &device);

@@ -5,21 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "machine/gpu_statistics.h"
+#include "machine/conditions.h"
 
 namespace harness::machine {
-
-/// A GPU as the driver lists it.
-struct Gpu {
-  std::string name;  // as nvidia-smi gives it
-  double memory_bytes = 0;
-};
 
 /// The driver's account of a GPU's state and settings, without load. Nothing: it does not say, or the GPU has none of
 /// it.
 struct GpuHealth {
-  std::string pci_bus_id;  // "0000:1b:00.0", in lower case: as /sys writes it
-  std::string name, vbios;
+  std::string pci_bus_id;   // "0000:1b:00.0", in lower case: as /sys writes it
+  std::string name, vbios;  // the name as nvidia-smi gives it
   std::optional<bool> persistence, mig, ecc;
   std::optional<int> compute_mode;               // 0: any process may use it
   std::optional<std::uint64_t> ecc_uncorrected;  // since the driver was loaded
@@ -58,9 +52,8 @@ class Nvml {
 
   /// "" when it can be used, else why not.
   const std::string& unavailable() const { return problem_; }
-  /// All of this machine, whatever CUDA_VISIBLE_DEVICES hides; empty when unavailable.
-  std::vector<Gpu> gpus() const;
-  /// State and settings of all of them. A driver in trouble may take long.
+  /// State and settings of all GPUs of this machine, whatever CUDA_VISIBLE_DEVICES hides. A driver in trouble may take
+  /// long.
   GpuReport report() const;
 
   // Only when it is available:

@@ -42,7 +42,7 @@ class Judge {
   Compliance compliance;
 
   using Rule = void (Judge::*)();
-  /// By environment variable.
+  /// By environment variable; any other is judged by NCCL's echo of it.
   static const std::map<std::string, Rule>& rules();
 
  private:
@@ -92,8 +92,6 @@ const std::map<std::string, Judge::Rule>& Judge::rules() {
                                                   {"NCCL_PROTO", &Judge::protocol},
                                                   {"NCCL_MIN_CTAS", &Judge::min_ctas},
                                                   {"NCCL_MAX_CTAS", &Judge::max_ctas},
-                                                  {"NCCL_BUFFSIZE", &Judge::echo},
-                                                  {"NCCL_NTHREADS", &Judge::echo},
                                                   {"NCCL_NVLS_ENABLE", &Judge::nvls},
                                                   {"NCCL_COLLNET_ENABLE", &Judge::collnet},
                                                   {"NCCL_P2P_LEVEL", &Judge::p2p_level},
@@ -105,7 +103,6 @@ const std::map<std::string, Judge::Rule>& Judge::rules() {
                                                   {"NCCL_SOCKET_IFNAME", &Judge::socket_ifname},
                                                   {"NCCL_SOCKET_NTHREADS", &Judge::socket_number},
                                                   {"NCCL_NSOCKS_PERTHREAD", &Judge::socket_number},
-                                                  {"NCCL_CROSS_NIC", &Judge::echo},
                                                   {"NCCL_PXN_DISABLE", &Judge::pxn}};
   return all;
 }
@@ -369,12 +366,6 @@ Compliance check_compliance(std::span<const Request> requests, const Observed& o
   Judge judge(observed);
   for (const Request& request : requests) judge.judge(request);
   return std::move(judge.compliance);
-}
-
-std::vector<std::string> names_with_rules() {
-  std::vector<std::string> names;
-  for (const auto& [name, rule] : Judge::rules()) names.push_back(name);
-  return names;
 }
 
 }  // namespace harness::nccl

@@ -20,11 +20,9 @@ struct Compliance {
   std::vector<std::string> not_confirmed;  // the log shows neither
 };
 
+/// NCCL's echo of its value decides over a variable that has no rule of its own.
 /// `observed` should come from the logs of all ranks: calls are logged by one rank of a communicator, network devices
 /// by every process.
 Compliance check_compliance(std::span<const Request> requests, const Observed& observed);
-
-/// The environment variables that have a rule of their own; NCCL's echo of its value decides over any other.
-std::vector<std::string> names_with_rules();
 
 }  // namespace harness::nccl

@@ -1,11 +1,10 @@
-#include "program/match.h"
+#include "program/verify.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "base/error.h"
-#include "program/meeting.h"
 
 namespace harness::program {
 namespace {
@@ -15,7 +14,7 @@ struct Signature {
   std::string_view kind;
   std::int64_t count = 0;
   DType type = DType::f32;
-  int detail = 0;  // reduction or root
+  int reduction = 0;  // of a collective that reduces
   bool operator==(const Signature&) const = default;
 };
 
@@ -107,8 +106,7 @@ class Matcher {
           }
           if constexpr (
               requires { a.group; } && requires { a.reduction; })
-            s.detail = static_cast<int>(a.reduction);
-          if constexpr (requires { a.root; }) s.detail = a.root;
+            s.reduction = static_cast<int>(a.reduction);
         },
         action);
     return s;

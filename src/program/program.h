@@ -52,9 +52,6 @@ struct ProgramSet {
   int first_rank(int role) const;
 };
 
-/// One line that says everything about an operation ("[compute] matmul qkv layer 3 mb 0 …"). Two operations that
-/// differ in any way have different lines.
-std::string describe(const Program& program, const Operation& operation);
 /// "matmul qkv, layer 3, micro-batch 0, forward": for messages to people.
 std::string title(const Operation& operation);
 

@@ -1,4 +1,4 @@
-#include "program/shapes.h"
+#include "program/verify.h"
 
 #include <initializer_list>
 

@@ -8,8 +8,6 @@
 #include "base/error.h"
 #include "program/access_map.h"
 #include "program/happens_before.h"
-#include "program/match.h"
-#include "program/shapes.h"
 
 namespace harness::program {
 namespace {

@@ -26,4 +26,19 @@ struct Problem {
 /// Works on roles: a role's Program is checked once, whatever the number of ranks. At most `limit` problems.
 std::vector<Problem> verify(const ProgramSet& set, std::size_t limit = 20);
 
+// The parts of verify() that have files of their own: match.cpp and shapes.cpp.
+
+/// Runs the communications of one list (init or step) of every role against each other, each role's in list order,
+/// each waiting for all its partners, and reports what does not match or never ends.
+///
+/// Why roles suffice: all ranks of a role run the same list, so there is an execution in which they move in step; with
+/// rendezvous semantics the outcome (ends or not) does not depend on the order in which enabled communications happen,
+/// so that execution is as good as any. Within it a rank's partner of its own role is at the same place as itself.
+void match_communication(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
+                         std::vector<Problem>& problems, std::size_t limit);
+
+/// "" if the views of an action have the sizes and element types that its parameters call for on this rank, else what
+/// is wrong, for a person. Views must lie inside their buffers.
+std::string check_shapes(const ProgramSet& set, const Program& program, int rank, const Action& action);
+
 }  // namespace harness::program

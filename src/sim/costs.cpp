@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "program/count.h"
-#include "sim/curve_time.h"
-#include "sim/host_pace.h"
+#include "sim/device_time.h"
+#include "sim/link_time.h"
 
 namespace harness::sim {
 namespace {

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "sim/collective_time.h"
 #include "sim/device_time.h"
 #include "sim/engine.h"
 #include "sim/faults.h"
@@ -20,8 +19,8 @@ class Costs {
   Costs(const RankClasses& classes, const Device& device, const Network& network,
         const config::Calibration& calibration, const config::Settings& settings, const Condition& condition);
 
-  /// Throws Error if a link that it uses has no rate, and NotPredicted (sim/known.h) for settings of NCCL with which it
-  /// ends.
+  /// Throws Error if a link that it uses has no rate, and NotPredicted (sim/nccl_time.h) for settings of NCCL with
+  /// which it ends.
   Cost operator()(int rank_class, program::OperationId id);
 
   /// The largest collective of those asked for so far; 0: none.

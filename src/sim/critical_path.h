@@ -2,14 +2,31 @@
 
 #include <array>
 #include <numeric>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/part.h"
 #include "sim/engine.h"
-#include "sim/held.h"
 
 namespace harness::sim {
+
+/// A stretch of time in which a communication holds the device of a rank, so that computations stand still.
+struct Held {
+  Ticks from = 0, to = 0;
+  program::OperationId by = -1;  // the one that ended at its end
+};
+
+/// The stretches of the ranks of a class: in order, none touches the next.
+std::vector<Held> held(const SimulatedStep& step, const RankClasses& classes, const CostOf& cost, int rank_class);
+
+/// When a computation ran: from when it was ready to its end, but for what was `held`. At least one stretch, if an
+/// empty one.
+std::vector<std::pair<Ticks, Ticks>> running(const OperationTimes& computation, std::span<const Held> held);
+
+/// The last of what was held before this computation's end, and after it was ready; nullptr: nothing was.
+const Held* held_up(const OperationTimes& computation, std::span<const Held> held);
 
 /// The chain of operations that a step's length follows from: from its end back, each operation, then whatever it was
 /// that made it ready, to the beginning. Nothing on it waits: where members of a communication waited for the one that

@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "base/error.h"
-#include "program/meeting.h"
+#include "program/operation.h"
 
 namespace harness::sim {
 namespace {

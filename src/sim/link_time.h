@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <map>
 #include <utility>
@@ -64,7 +65,7 @@ double network_rate(const Spread& spread, const Network& network);
 /// A group as NCCL sees it.
 NcclGroup nccl_group(const Spread& spread, const Network& network);
 
-/// The law below CollectiveTime (sim/collective_time.h): one collective of `bytes` (nccl-tests' size) by a ring: a
+/// The law below CollectiveTime: one collective of `bytes` (nccl-tests' size) by a ring: a
 /// start, its steps between nodes, and 2 (n - 1) / n (of its halves (n - 1) / n) of the bytes at the rate of the
 /// slowest link (Patarasuk and Yuan 2009). Within a node the rates are shares of NVLink's that grow with the number of
 /// ranks, as measured on A100 (VIA-Research/vTrain, 1024 sizes) and H100 (NVIDIA, dgxc-benchmarking).
@@ -76,5 +77,39 @@ double collective_seconds(program::Collective kind, double bytes, const Spread& 
 /// scatters messages. `share`: of its part of the network, that of the two which has less.
 double message_seconds(double bytes, int senders, const Spread& there, const Network& network,
                        const config::Calibration& calibration, double share = 1);
+
+/// The time of a size by a measured curve. Beyond its points it goes on as the law of its kind does, law(size) in
+/// seconds, from where it ends: a start alone, such as of filling four bytes, says nothing of a megabyte.
+template <class Law>
+double seconds_by(const config::Curve& curve, double size, Law&& law) {
+  if (curve.empty()) return law(size);
+  const double within = std::clamp(size, curve.points().front().size, curve.points().back().size);
+  const double seconds = curve.seconds_at(within);
+  return within == size ? seconds : seconds * law(size) / law(within);
+}
+
+/// How long one collective takes over its size (nccl-tests' "size"), for one group on its links and with the settings
+/// of NCCL. This is the one place that says it: a larger size never takes less time, whatever the laws and the measured
+/// curves below say of it.
+class CollectiveTime {
+ public:
+  /// Throws NotPredicted (sim/nccl_time.h) for settings with which NCCL ends.
+  CollectiveTime(program::Collective kind, const Spread& spread, const Network& network,
+                 const config::Calibration& calibration, const config::Settings& settings);
+
+  double seconds(double bytes) const;
+  /// How many times as many thread blocks as usual, and so multiprocessors, it takes.
+  double more_blocks(double bytes) const { return effects_.at(bytes).more_blocks; }
+
+ private:
+  double law(double bytes) const;
+
+  program::Collective kind_;
+  Spread spread_;
+  const Network& network_;
+  const config::Calibration& calibration_;
+  NcclEffects effects_;
+  config::Curve rising_;  // of the law with its effects, where there are some
+};
 
 }  // namespace harness::sim

@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "nccl/values.h"
-#include "sim/known.h"
 
 namespace harness::sim {
 namespace {

@@ -3,11 +3,21 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <string>
 
+#include "base/error.h"
 #include "config/settings.h"
 #include "program/links.h"
 
 namespace harness::sim {
+
+/// There is no prediction of a case, and this is why.
+struct NotPredicted : Error {
+  /// `where`: in the step, after a space.
+  explicit NotPredicted(const std::string& why, const std::string& where = "")
+      : Error(where.empty() ? why : fmt::format("{} {}", why, where)), cause(why) {}
+  std::string cause;  // without where: the same for all cases that have it
+};
 
 // NCCL's own model of a collective, by which it chooses algorithm and protocol: ncclTopoTuneModel() and
 // ncclTopoGetAlgoTime() of src/graph/tuning.cc in NCCL 2.28.9 (BSD-3-Clause), whose latencies in microseconds and

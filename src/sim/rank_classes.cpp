@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <set>
 #include <utility>
+#include <variant>
 
 namespace harness::sim {
 namespace {
@@ -128,6 +130,53 @@ std::vector<int> RankClasses::in_group(int number, GroupId group) const {
 
 int RankClasses::at_peer(int number, const Peer& peer) const {
   return class_of_[set_.layout.neighbour(list_[number].first_rank, peer.axis, peer.offset)];
+}
+
+namespace {
+
+// Makes each rank's number finer by what `key_of` says of it.
+template <class Key, class KeyOf>
+void refine(std::vector<int>& marks, KeyOf key_of) {
+  std::map<std::pair<int, Key>, int> numbers;
+  for (int rank = 0; std::cmp_less(rank, marks.size()); ++rank) {
+    const std::pair<int, Key> key{marks[rank], key_of(rank)};
+    marks[rank] = numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second;
+  }
+}
+
+}  // namespace
+
+std::set<std::pair<program::Axis, int>> directions_of(const program::ProgramSet& set) {
+  std::set<std::pair<program::Axis, int>> directions;
+  for (const program::Program& program : set.roles) {
+    for (const program::Operation& op : program.step) {
+      if (const auto* send = std::get_if<program::Send>(&op.action))
+        directions.emplace(send->peer.axis, send->peer.offset);
+    }
+  }
+  return directions;
+}
+
+std::vector<int> marks_of(const program::ProgramSet& set, const Network& network, const Condition& condition) {
+  const program::Layout& layout = set.layout;
+  std::vector<int> marks(layout.ranks(), 0);
+  refine<std::pair<double, double>>(
+      marks, [&](int rank) { return std::pair(condition.clock_of(rank), condition.network_of(rank)); });
+  for (const program::Group& group : set.groups) {
+    const Instances instances = instances_of(set, group);
+    std::vector<program::Spread> spreads;
+    for (const std::vector<int>& members : instances.members)
+      spreads.push_back(program::spread_of(group, layout, members.front(), network.node_of));
+    refine<program::Spread>(marks, [&](int rank) {
+      const int instance = instances.of_rank[rank];
+      return instance < 0 ? program::Spread{} : spreads[instance];
+    });
+  }
+  for (const auto& [axis, offset] : directions_of(set)) {
+    const Senders senders({axis, offset}, layout, network);
+    refine<int>(marks, [&](int rank) { return senders.beside(rank); });
+  }
+  return marks;
 }
 
 }  // namespace harness::sim

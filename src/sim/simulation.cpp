@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "program/lower.h"
 #include "sim/costs.h"
-#include "sim/marks.h"
+#include "sim/rank_classes.h"
 
 namespace harness::sim {
 namespace {

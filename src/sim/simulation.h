@@ -4,11 +4,10 @@
 #include <vector>
 
 #include "config/experiment.h"
-#include "program/interval.h"
+#include "program/timeline.h"
 #include "sim/critical_path.h"
 #include "sim/engine.h"
 #include "sim/faults.h"
-#include "sim/held.h"
 #include "sim/link_time.h"
 #include "sim/rank_classes.h"
 
@@ -28,7 +27,7 @@ class Simulation {
   /// `programs`: not yet lowered. `network`: of the job's ranks, which are these or more, without the experiment's
   /// faults; those that the settings do not mend are added here. Throws Error if the hardware or the network lacks a
   /// number that the step needs, or has nothing that a fault is about, and
-  /// NotPredicted (sim/known.h) for settings with which it would not run.
+  /// NotPredicted (sim/nccl_time.h) for settings with which it would not run.
   Simulation(const program::ProgramSet& programs, const config::Settings& settings,
              const config::Experiment& experiment, const Network& network, const Slowdown& slowdown = {});
   Simulation(const Simulation&) = delete;

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "base/text.h"
 #include "base/units.h"
-#include "sim/known.h"
+#include "config/registry.h"
 
 namespace harness::sim {
 namespace {
@@ -23,6 +25,26 @@ std::string words_of(const config::Validation::Errors& errors, const char* what)
 
 // The largest error of changes that a calibration states, for 9 of 10 (docs/accuracy.md).
 constexpr double largest_of_change = 0.24;
+
+// Variables whose values the Program does not show and that no law of costs has.
+constexpr std::array<std::string_view, 6> unknown{"attention_engine",    "cuda_graph", "threads",
+                                                  "allreduce_algorithm", "env",        "host_binding"};
+// NCCL's variables that nccl_time.h has.
+constexpr std::array<std::string_view, 6> known_of_nccl{"nccl_algo",     "nccl_proto", "nccl_min_ctas",
+                                                        "nccl_max_ctas", "nccl_nvls",  "nccl_collnet"};
+
+bool knows(std::string_view name) {
+  if (name.starts_with("nccl_")) return std::ranges::find(known_of_nccl, name) != known_of_nccl.end();
+  return std::ranges::find(unknown, name) == unknown.end();
+}
+
+std::vector<std::string> unknown_between(const config::Settings& a, const config::Settings& b) {
+  std::vector<std::string> names;
+  for (const config::Variable& v : config::registry()) {
+    if (!knows(v.name) && v.print(a) != v.print(b)) names.push_back(v.name);
+  }
+  return names;
+}
 
 }  // namespace
 
@@ -58,6 +80,15 @@ double smallest_effect(const config::Experiment& experiment) {
   const double asked = experiment.measure.smallest_effect;
   if (!config::traits_of(experiment.backend).predicts()) return asked;
   return std::max(asked, least_change(*experiment.calibration, *experiment.hardware));
+}
+
+std::string unknown_change(const config::Settings& baseline, const config::Settings& changed) {
+  const std::vector<std::string> names = unknown_between(baseline, changed);
+  return names.empty() ? "" : names.front();
+}
+
+std::vector<std::string> disregarded(const config::Settings& settings) {
+  return unknown_between({}, settings);
 }
 
 Trust trust_in(const Prediction& prediction, const config::Model& model, const config::Settings& settings, int ranks,

@@ -32,6 +32,14 @@ double least_change(const config::Calibration& calibration, const config::Hardwa
 /// less than what is too close to call.
 double smallest_effect(const config::Experiment& experiment);
 
+/// The variable by which the two differ and of whose value the simulation knows nothing, "nccl_buffsize"; "" if there
+/// is none. What changes the Program, where ranks stand or the precision it knows; of the rest what stands in
+/// trust.cpp.
+std::string unknown_change(const config::Settings& baseline, const config::Settings& changed);
+
+/// Variables that these settings set to something of which a prediction takes no account.
+std::vector<std::string> disregarded(const config::Settings& settings);
+
 /// How far a prediction may be relied on, by what its calibration was compared with.
 struct Trust {
   ExpectedErrors errors;

@@ -12,7 +12,6 @@
 
 #include "config/model.h"
 #include "machine/conditions.h"
-#include "machine/gpu_statistics.h"
 #include "program/layout.h"
 
 namespace harness::store {

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "program/count.h"
-#include "program/waiting.h"
+#include "program/timeline.h"
 
 namespace harness::sweep {
 namespace {

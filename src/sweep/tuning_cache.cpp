@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "backend/tuning_file.h"
+#include "backend/backend.h"
 #include "base/error.h"
 
 namespace harness::sweep {

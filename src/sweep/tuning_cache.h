@@ -6,7 +6,7 @@
 
 namespace harness::sweep {
 
-/// Tuned choices kept between sweeps, in one file (backend/tuning_file.h) per GPU model and versions of the libraries,
+/// Tuned choices kept between sweeps, in one file (backend/backend.h) per GPU model and versions of the libraries,
 /// in $XDG_CACHE_HOME/harness (else ~/.cache/harness). The cache is a convenience: a file that cannot be read is
 /// ignored.
 class TuningCache {

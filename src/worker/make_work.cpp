@@ -6,7 +6,7 @@
 #include "config/registry.h"
 #include "job/environment.h"
 #include "machine/cpus.h"
-#include "machine/memory_policy.h"
+#include "machine/numa.h"
 #include "nccl/log_file.h"
 #include "worker/tasks.h"
 #include "worker/test_fault.h"

@@ -19,7 +19,10 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 FirstMachine node(const std::string& gpu, double memory_bytes, int gpus) {
-  return {.gpus = std::vector<machine::Gpu>(gpus, machine::Gpu{gpu, memory_bytes}), .cores = 64, .cpu = "a CPU"};
+  machine::GpuHealth one;
+  one.name = gpu;
+  one.memory_bytes = memory_bytes;
+  return {.gpus = std::vector<machine::GpuHealth>(gpus, one), .cores = 64, .cpu = "a CPU"};
 }
 const FirstMachine laptop{.gpus = {}, .cores = 2, .cpu = "a CPU"};
 

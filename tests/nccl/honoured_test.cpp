@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "config/environment.h"
-#include "config/registry.h"
 #include "log_files.h"
 #include "nccl/values.h"
 
@@ -36,14 +35,6 @@ struct NcclHonoured : testing::Test {
   nccl::Observed v2_20 = nccl::parse_log(nccl_log("v2.20"));
   nccl::Observed nothing;
 };
-
-TEST_F(NcclHonoured, EveryVariableHasARule) {
-  const std::vector<std::string> names = nccl::names_with_rules();
-  for (const config::Variable& row : config::registry()) {
-    if (row.environment_name.empty()) continue;
-    EXPECT_THAT(names, testing::Contains(row.environment_name)) << row.name;
-  }
-}
 
 TEST_F(NcclHonoured, NothingAskedNothingJudged) {
   EXPECT_TRUE(nccl::check_compliance({}, ib).not_honoured.empty());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "program/builder.h"
+#include "program/describe.h"
 #include "program/expand.h"
 #include "program/verify.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "backends/backends.h"
-#include "program/shapes.h"
+#include "program/verify.h"
 #include "selftest/case_builder.h"
 #include "selftest/parallel.h"
 #include "wrong_backend.h"

@@ -8,7 +8,7 @@
 #include "program/expand.h"
 #include "program/verify.h"
 #include "sim/costs.h"
-#include "sim/marks.h"
+#include "sim/rank_classes.h"
 #include "support/soak.h"
 #include "workloads/gpt/gpt.h"
 #include "workloads/workload.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/costs.h"
-#include "sim/marks.h"
+#include "sim/rank_classes.h"
 #include "support/errors.h"
 #include "workloads/gpt/gpt.h"
 

@@ -1,4 +1,4 @@
-#include "sim/host_pace.h"
+#include "sim/device_time.h"
 
 #include <gtest/gtest.h>
 

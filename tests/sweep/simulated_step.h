@@ -8,7 +8,7 @@
 
 #include "job/job.h"
 #include "program/program.h"
-#include "program/waiting.h"
+#include "program/timeline.h"
 
 namespace harness::test::samples {
 

@@ -7,6 +7,7 @@
 
 #include "config/experiment.h"
 #include "gpt_jobs.h"
+#include "program/describe.h"
 #include "program/lower.h"
 
 namespace harness::workloads {

@@ -14,7 +14,6 @@
 #include "program/links.h"
 #include "program/verify.h"
 #include "support/errors.h"
-#include "workloads/elements.h"
 #include "workloads/operations.h"
 #include "workloads/workload.h"
 

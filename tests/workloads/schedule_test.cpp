@@ -27,6 +27,16 @@ std::string text(const Passes& passes, int chunks = 1) {
   return all;
 }
 
+Passes one_forward_one_backward(const Pipeline& of, int stage) {
+  return passes_of(config::PipelineSchedule::one_forward_one_backward, of, stage);
+}
+Passes gpipe(const Pipeline& of, int stage) {
+  return passes_of(config::PipelineSchedule::gpipe, of, stage);
+}
+Passes interleaved(const Pipeline& of, int stage) {
+  return passes_of(config::PipelineSchedule::interleaved, of, stage);
+}
+
 TEST(OneForwardOneBackward, RunsAheadByTheStagesBehind) {
   const Pipeline of{3, 1, 4};
   EXPECT_EQ(text(one_forward_one_backward(of, 0)), "F0 F1 F2 B0 F3 B1 B2 B3");

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "gpt_jobs.h"
+#include "program/describe.h"
 #include "program/happens_before.h"
 
 namespace harness::workloads {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -40,6 +41,18 @@ struct Chunk {
 
 /// The chunks of a stage, in the order of the model. The model is cut into stages * chunks runs of layers, which go to
 /// the stages in turn; where they cannot be equally long, the first ones have a layer more.
-std::vector<Chunk> chunks_of(const config::Model& model, const program::Layout& layout, int pipeline_stage, int chunks);
+inline std::vector<Chunk> chunks_of(const config::Model& model, const program::Layout& layout, int stage, int chunks) {
+  const int stages = layout[program::Axis::pipeline], runs = stages * chunks;
+  const int layers = static_cast<int>(model.layers), each = layers / runs, longer = layers % runs;
+  std::vector<Chunk> list;
+  for (int run = stage; run < runs; run += stages) {
+    list.push_back({.first_layer = run * each + std::min(run, longer),
+                    .layers = each + (run < longer ? 1 : 0),
+                    .first = run == 0,
+                    .last = run + 1 == runs,
+                    .saved = {}});
+  }
+  return list;
+}
 
 }  // namespace harness::gpt

@@ -67,30 +67,15 @@ class Results {
 
 }  // namespace
 
-int ticks_of(Kind kind) {
-  return kind == Kind::backward ? 2 : 1;
-}
-
-Passes gpipe(const Pipeline& of, int /*stage*/) {
-  return alternating(of, of.micro_batches * of.chunks);
-}
-
-Passes one_forward_one_backward(const Pipeline& of, int stage) {
-  return alternating(of, of.stages - stage - 1);
-}
-
-Passes interleaved(const Pipeline& of, int stage) {
-  return alternating(of, 2 * (of.stages - stage - 1) + (of.chunks - 1) * of.stages);
-}
-
-Passes passes_of(config::PipelineSchedule schedule, const Pipeline& pipeline, int stage) {
+Passes passes_of(config::PipelineSchedule schedule, const Pipeline& of, int stage) {
+  const int stages_behind = of.stages - stage - 1;
   switch (schedule) {
     case config::PipelineSchedule::one_forward_one_backward:
-      return one_forward_one_backward(pipeline, stage);
+      return alternating(of, stages_behind);
     case config::PipelineSchedule::gpipe:
-      return gpipe(pipeline, stage);
+      return alternating(of, of.micro_batches * of.chunks);
     case config::PipelineSchedule::interleaved:
-      return interleaved(pipeline, stage);
+      return alternating(of, 2 * stages_behind + (of.chunks - 1) * of.stages);
   }
   fail("there is no such pipeline schedule");
 }
@@ -114,7 +99,8 @@ std::vector<std::vector<TimedPass>> timetable(const std::vector<Passes>& of_stag
         const int run = pass.chunk * stages + stage, input = results.input_of(pass, run);
         if (input == Results::unknown) break;
         const int begin = std::max(done.empty() ? 0 : done.back().end, std::max(input, 0));
-        done.push_back({pass, begin, begin + ticks_of(pass.kind), input == Results::needs_none ? -1 : input});
+        const int ticks = pass.kind == Kind::backward ? 2 : 1;
+        done.push_back({pass, begin, begin + ticks, input == Results::needs_none ? -1 : input});
         results.note(pass, run, done.back().end);
         moved = true;
       }

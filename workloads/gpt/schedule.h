@@ -18,10 +18,6 @@ struct Pass {
   bool operator==(const Pass&) const = default;
 };
 
-/// The length of a pass where all chunks are equally long: a forward pass takes one tick, the gradients of inputs and
-/// those of weights in a backward pass one tick each.
-int ticks_of(Pass::Kind kind);
-
 struct Pipeline {
   int stages = 1;
   int chunks = 1;  // of each stage: chunk c of stage s holds run c * stages + s of the model's layers
@@ -32,19 +28,17 @@ struct Pipeline {
 /// passes: whatever the schedule, gradients add up in the same order.
 using Passes = std::vector<Pass>;
 
-/// All forward passes, then all backward passes (Huang et al. 2019, "GPipe"). Keeps all micro-batches in flight.
-Passes gpipe(const Pipeline& pipeline, int stage);
-/// 1F1B, PipeDream-flush (Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters Using
-/// Megatron-LM", section 2.2.1): stage s of p runs p - s - 1 forward passes ahead and then alternates, so at most
-/// p - s micro-batches are in flight. With one stage this is plain gradient accumulation.
-Passes one_forward_one_backward(const Pipeline& pipeline, int stage);
-/// 1F1B over several chunks of a stage (section 2.2.2 there): p micro-batches go through one chunk, then through the
-/// next. micro_batches is a multiple of p.
-Passes interleaved(const Pipeline& pipeline, int stage);
-/// The passes of a stage by one of these schedules.
+/// The passes of a stage of p by a schedule:
+/// - gpipe: all forward passes, then all backward passes (Huang et al. 2019, "GPipe"). All micro-batches are in flight.
+/// - one_forward_one_backward: 1F1B, PipeDream-flush (Narayanan et al. 2021, "Efficient Large-Scale Language Model
+///   Training on GPU Clusters Using Megatron-LM", section 2.2.1). Stage s runs p - s - 1 forward passes ahead and then
+///   alternates, so at most p - s micro-batches are in flight. With one stage this is plain gradient accumulation.
+/// - interleaved: 1F1B over several chunks of a stage (section 2.2.2 there). p micro-batches go through one chunk, then
+///   through the next. micro_batches is a multiple of p.
 Passes passes_of(config::PipelineSchedule schedule, const Pipeline& pipeline, int stage);
 
-/// A pass in a step in which every pass takes ticks_of() its kind and messages take no time.
+/// A pass in a step in which messages take no time and all chunks are equally long: a forward pass takes one tick, the
+/// gradients of inputs and those of weights in a backward pass one tick each.
 struct TimedPass {
   Pass pass;
   int begin = 0, end = 0;

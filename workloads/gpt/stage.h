@@ -152,7 +152,7 @@ class Stage {
   program::View lasting(const program::View& weight);
   void loss(MicroBatch& mb);
 
-  // recompute.cpp: what is kept of a layer's forward pass, and from that what its backward pass needs.
+  // Recomputation: what is kept of a layer's forward pass, and from that what its backward pass needs.
   LayerActivations kept(const LayerActivations& a, const Chunk& chunk) const;
   LayerActivations restored(const LayerActivations& kept);
 

@@ -7,10 +7,10 @@
 #include "base/random.h"
 #include "config/model.h"
 #include "config/registry.h"
-#include "workloads/elements.h"
 #include "workloads/gpt/chunk.h"
 #include "workloads/gpt/gpt.h"
 #include "workloads/gpt/parameters.h"
+#include "workloads/operations.h"
 
 namespace harness::workloads {
 namespace {

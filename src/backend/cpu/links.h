@@ -4,17 +4,34 @@
 #include <gloo/transport/device.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "backend/cpu/link_proof.h"
-
 // Private to the sources that speak Gloo (links.cpp, collectives.cpp, communication.cpp).
 namespace harness::cpu {
+
+// Gloo takes whoever connects first for the peer. These let both ends of a connection prove that they are the ranks
+// that their supervisors introduced to each other. Gloo shows nobody its sockets, so the proof does not cover their
+// addresses: who stands between two ranks and passes on all that they say is not found.
+
+/// Half of a connection's secret. Each end draws one, and the supervisors carry it to the other end.
+using LinkSecret = std::array<char, 16>;
+/// Throws Error where the system has no random numbers.
+LinkSecret draw_secret();
+
+/// Shows that rank `speaker` knows the secret: SipHash-2-4 (Aumasson, Bernstein, INDOCRYPT 2012) of its number, under
+/// both halves as the key.
+std::uint64_t link_proof(const LinkSecret& lower, const LinkSecret& higher, int speaker);
+
+/// SipHash-2-4.
+std::uint64_t siphash(const std::array<char, 16>& key, std::string_view text);
 
 /// The TCP interface this rank is reached at: $HARNESS_GLOO_IFNAME if set; else loopback for the ranks of one node;
 /// else the address of the host's name; where that is a loopback address, the first other interface, if there is any.

@@ -256,44 +256,52 @@ Collectives::Run Collectives::prepare(const program::Action& action,
 
   const program::GroupId group = program::group_of(action);
   const int members = s.groups.at(group).size(s.layout);
-  // In a group of one, what any collective comes to is a copy.
-  const auto alone = [members](const backend::Tensor& in, const backend::Tensor& out) -> Run {
-    if (members > 1) return {};
+  backend::Tensor in, out;
+  const auto place = [&](const auto& op) {
+    if constexpr (requires {
+                    op.in;
+                    op.out;
+                    op.group;
+                  }) {
+      in = tensor(op.in);
+      out = tensor(op.out);
+    } else if constexpr (requires {
+                           op.in;
+                           op.data;
+                           op.group;
+                         }) {
+      out = tensor(op.data);
+      in = op.in.present() ? tensor(op.in) : out;
+    }
+  };
+  std::visit(place, action);
+  if (members == 1) {  // what any collective comes to is a copy
     if (in.data == out.data) return [](Stream) {};
     return [=](Stream to) { copy_within(to, out.data, in.data, in.bytes()); };
-  };
-  const auto communicator = [&] { return s.communicator(State::group_name(group)); };
+  }
+  ncclComm_t c = s.communicator(State::group_name(group));
+  const ncclDataType_t type = type_of(in);
   if (const auto* op = std::get_if<program::AllReduce>(&action)) {
-    const backend::Tensor data = tensor(op->data), in = op->in.present() ? tensor(op->in) : data;
-    if (Run run = alone(in, data)) return run;
-    return [=, c = communicator(), by = operation_of(op->reduction)](Stream to) {
-      check(ncclAllReduce(in.data, data.data, count_of(data), type_of(data), by, c, to), what);
+    return [=, by = operation_of(op->reduction)](Stream to) {
+      check(ncclAllReduce(in.data, out.data, count_of(out), type, by, c, to), what);
     };
   }
-  if (const auto* op = std::get_if<program::AllGather>(&action)) {
-    const backend::Tensor in = tensor(op->in), out = tensor(op->out);
-    if (Run run = alone(in, out)) return run;
-    return [=, c = communicator()](Stream to) {
-      check(ncclAllGather(in.data, out.data, count_of(in), type_of(in), c, to), what);
-    };
+  if (std::holds_alternative<program::AllGather>(action)) {
+    return [=](Stream to) { check(ncclAllGather(in.data, out.data, count_of(in), type, c, to), what); };
   }
   if (const auto* op = std::get_if<program::ReduceScatter>(&action)) {
-    const backend::Tensor in = tensor(op->in), out = tensor(op->out);
-    if (Run run = alone(in, out)) return run;
-    return [=, c = communicator(), by = operation_of(op->reduction)](Stream to) {
-      check(ncclReduceScatter(in.data, out.data, count_of(out), type_of(in), by, c, to), what);
+    return [=, by = operation_of(op->reduction)](Stream to) {
+      check(ncclReduceScatter(in.data, out.data, count_of(out), type, by, c, to), what);
     };
   }
-  if (const auto* op = std::get_if<program::AllToAll>(&action)) {
-    const backend::Tensor in = tensor(op->in), out = tensor(op->out);
-    if (Run run = alone(in, out)) return run;
-    return [=, c = communicator()](Stream to) {
+  if (std::holds_alternative<program::AllToAll>(action)) {
+    return [=](Stream to) {
       const std::size_t part = count_of(in) / members;
       const auto bytes = static_cast<std::int64_t>(part) * program::size_of(in.type);
       check(ncclGroupStart(), what);
       for (int peer = 0; peer < members; ++peer) {
-        check(ncclSend(in.as<std::byte>() + peer * bytes, part, type_of(in), peer, c, to), what);
-        check(ncclRecv(out.as<std::byte>() + peer * bytes, part, type_of(out), peer, c, to), what);
+        check(ncclSend(in.as<std::byte>() + peer * bytes, part, type, peer, c, to), what);
+        check(ncclRecv(out.as<std::byte>() + peer * bytes, part, type, peer, c, to), what);
       }
       check(ncclGroupEnd(), what);
     };

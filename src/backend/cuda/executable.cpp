@@ -6,7 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include "backend/cuda/executable_state.h"
 #include "base/clock.h"
 #include "base/error.h"
 

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "backend/cuda/activity.h"
@@ -10,10 +12,26 @@
 #include "backend/cuda/commands.h"
 #include "backend/cuda/compile.h"
 #include "backend/cuda/device.h"
+#include "backend/cuda/ranges.h"
 #include "backend/cuda/staging.h"
 #include "backend/locate.h"
+#include "machine/gpu_monitor.h"
 
 namespace harness::cuda {
+
+/// By stream: high for one that communicates in the step, low for one that computes beside the compute stream.
+inline std::vector<Priority> priorities_of(const program::Program& program) {
+  std::vector<Priority> priorities(program.streams.size(), Priority::normal);
+  for (const program::Operation& op : program.step) {
+    Priority& priority = priorities.at(op.stream);
+    if (program::is_communication(op.action)) {
+      priority = Priority::high;
+    } else if (op.stream != 0 && priority != Priority::high) {
+      priority = Priority::low;
+    }
+  }
+  return priorities;
+}
 
 /// A Program on one GPU: one allocation, a CUDA stream per stream of the Program (those that
 /// communicate at high priority), events for its dependencies; with cuda_graph the step is captured once and launched
@@ -77,6 +95,35 @@ class CudaExecutable : public backend::Executable {
   std::atomic<std::int64_t> steps_begun_{-1};
   std::atomic<std::int64_t> current_step_{-1};
   std::atomic<bool> waiting_{false};
+};
+
+/// Everything that holds GPU memory.
+struct CudaExecutable::State {
+  Device device;
+  program::Arena arena;
+  Memory memory;
+  std::vector<OwnedStream> streams;
+  Collectives collectives;
+  std::unique_ptr<Compiler> compiler;
+  List init, step;
+  std::unique_ptr<Staging> staging;
+  std::optional<Graph> graph;
+  Ranges ranges;  // of the step, for Nsight Systems
+  machine::GpuMonitor monitor;
+  std::vector<std::string> warnings;
+  std::vector<std::string> kernels;  // of each operation, in the last profiled step
+  bool broken = false;
+
+  explicit State(const backend::ExecutableRequest& request)
+      : device(use_device(request)),
+        arena(program::plan_arena(*request.program)),
+        collectives(request),
+        ranges(plan_ranges(request.program->step)),
+        monitor(device.bus_id),
+        warnings(device.warnings) {
+    memory = Memory(Memory::Kind::device, std::max<std::int64_t>(arena.bytes, 1), "the step's buffers");
+    for (const Priority priority : priorities_of(*request.program)) streams.emplace_back(priority);
+  }
 };
 
 }  // namespace harness::cuda

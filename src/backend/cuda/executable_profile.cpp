@@ -2,7 +2,7 @@
 #include <iterator>
 
 #include "backend/cuda/attribution.h"
-#include "backend/cuda/executable_state.h"
+#include "backend/cuda/executable.h"
 #include "base/error.h"
 
 namespace harness::cuda {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "backend/cuda/blas.h"
+#include "machine/conditions.h"
 
 namespace harness::cuda {
 
@@ -22,5 +23,9 @@ class Timer {
   OwnedStream stream_{Priority::normal};
   OwnedEvent begin_{OwnedEvent::Timing::on}, end_{OwnedEvent::Timing::on};
 };
+
+/// Backend::measure_host_copies() of the calling thread's GPU. `seconds`: of the wall clock, a third for
+/// each way. Throws Error if memory does not suffice; keeps none of it.
+machine::HostCopies measure_host_copies(double seconds);
 
 }  // namespace harness::cuda

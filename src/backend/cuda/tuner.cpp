@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "backend/cuda/kernels/difference.h"
 #include "backend/cuda/kernels/kernels.h"
 #include "base/error.h"
 

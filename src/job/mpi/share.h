@@ -7,7 +7,7 @@
 #include "job/mpi/members.h"
 #include "job/mpi/site.h"
 #include "machine/cpus.h"
-#include "machine/memory_policy.h"
+#include "machine/numa.h"
 
 namespace harness::mpi {
 

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "machine/memory_policy.h"
+#include "machine/numa.h"
 #include "machine/proc.h"
 #include "machine/tree.h"
 #include "support/no_inputs.h"

@@ -91,4 +91,12 @@ void fill_random(Stream stream, backend::Tensor out, std::uint64_t seed, float d
 /// Keeps the device busy for at least this long, so that the host can queue work behind it.
 void spin(Stream stream, double seconds);
 
+/// Pairs of floats that difference() writes at most.
+inline constexpr int max_difference_parts = 256;
+
+/// How far `a` is from `b`, both f32 or bf16 and of one size, cut into parts of neighbours of one size: parts[2 i] =
+/// the sum of (a - b)^2 over part i, parts[2 i + 1] = that of b^2, for i below what it returns. A NaN in either stays
+/// one in the sums.
+int difference(Stream stream, const backend::Tensor& a, const backend::Tensor& b, float* parts);
+
 }  // namespace harness::cuda

@@ -1,4 +1,4 @@
-#include "machine/gpu_statistics.h"
+#include "machine/conditions.h"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@ struct Series {
   double least = mean, most = mean;
 };
 
-// Takes those values of a figure that are known.
+// The values of a figure that are known.
 template <class Row>
 Series series(std::span<const Row> rows, double Row::*figure) {
   Series out;
@@ -30,6 +30,23 @@ Series series(std::span<const Row> rows, double Row::*figure) {
   }
   return out;
 }
+
+// A figure of a sample, and what the statistics of several samples or devices have of it.
+struct Figure {
+  double GpuSample::*of_sample;
+  double GpuStatistics::*of_all;
+  double Series::*summary;
+};
+constexpr std::array figures{
+    Figure{&GpuSample::utilisation, &GpuStatistics::mean_utilisation, &Series::mean},
+    Figure{&GpuSample::sm_clock_hz, &GpuStatistics::mean_sm_clock_hz, &Series::mean},
+    Figure{&GpuSample::sm_clock_hz, &GpuStatistics::min_sm_clock_hz, &Series::least},
+    Figure{&GpuSample::power_w, &GpuStatistics::mean_power_w, &Series::mean},
+    Figure{&GpuSample::power_w, &GpuStatistics::max_power_w, &Series::most},
+    Figure{&GpuSample::temperature_c, &GpuStatistics::max_temperature_c, &Series::most},
+    Figure{&GpuSample::memory_used_bytes, &GpuStatistics::max_memory_used_bytes, &Series::most},
+    Figure{&GpuSample::pcie_generation, &GpuStatistics::max_pcie_generation, &Series::most},
+};
 
 struct Named {
   std::uint64_t bit;
@@ -50,39 +67,23 @@ constexpr std::array<Named, 9> named_reasons = {{{0x1, "idle", true},
 }  // namespace
 
 GpuStatistics summarise(std::span<const GpuSample> samples) {
-  const auto of = [&](double GpuSample::*figure) { return series(samples, figure); };
   GpuStatistics out;
   out.samples = std::ssize(samples);
-  out.mean_utilisation = of(&GpuSample::utilisation).mean;
-  out.mean_sm_clock_hz = of(&GpuSample::sm_clock_hz).mean;
-  out.min_sm_clock_hz = of(&GpuSample::sm_clock_hz).least;
-  out.mean_power_w = of(&GpuSample::power_w).mean;
-  out.max_power_w = of(&GpuSample::power_w).most;
-  out.max_temperature_c = of(&GpuSample::temperature_c).most;
-  out.max_memory_used_bytes = of(&GpuSample::memory_used_bytes).most;
-  out.max_pcie_generation = of(&GpuSample::pcie_generation).most;
+  for (const Figure& f : figures) out.*f.of_all = series(samples, f.of_sample).*f.summary;
   for (const GpuSample& sample : samples) out.throttle_reasons |= sample.throttle_reasons;
   return out;
 }
 
 GpuStatistics together(std::span<const GpuStatistics> devices) {
-  const auto of = [&](double GpuStatistics::*figure) { return series(devices, figure); };
   GpuStatistics out;
   for (const GpuStatistics& device : devices) {
     out.samples += device.samples;
     out.throttle_reasons |= device.throttle_reasons;
   }
-  out.mean_utilisation = of(&GpuStatistics::mean_utilisation).mean;
-  out.mean_sm_clock_hz = of(&GpuStatistics::mean_sm_clock_hz).mean;
-  out.min_sm_clock_hz = of(&GpuStatistics::min_sm_clock_hz).least;
-  out.max_possible_sm_clock_hz = of(&GpuStatistics::max_possible_sm_clock_hz).most;
-  out.mean_power_w = of(&GpuStatistics::mean_power_w).mean;
-  out.max_power_w = of(&GpuStatistics::max_power_w).most;
-  out.max_temperature_c = of(&GpuStatistics::max_temperature_c).most;
-  out.max_memory_used_bytes = of(&GpuStatistics::max_memory_used_bytes).most;
-  out.max_pcie_generation = of(&GpuStatistics::max_pcie_generation).most;
-  out.possible_pcie_generation = of(&GpuStatistics::possible_pcie_generation).most;
-  out.energy_j = of(&GpuStatistics::energy_j).mean * static_cast<double>(devices.size());
+  for (const Figure& f : figures) out.*f.of_all = series(devices, f.of_all).*f.summary;
+  out.max_possible_sm_clock_hz = series(devices, &GpuStatistics::max_possible_sm_clock_hz).most;
+  out.possible_pcie_generation = series(devices, &GpuStatistics::possible_pcie_generation).most;
+  out.energy_j = series(devices, &GpuStatistics::energy_j).mean * static_cast<double>(devices.size());
   return out;
 }
 

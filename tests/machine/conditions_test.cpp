@@ -1,4 +1,4 @@
-#include "machine/gpu_statistics.h"
+#include "machine/conditions.h"
 
 #include <gtest/gtest.h>
 
