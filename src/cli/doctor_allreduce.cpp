@@ -13,7 +13,7 @@
 #include "cli/option_value.h"
 #include "cli/view.h"
 #include "machine/proc.h"
-#include "sim/collective_time.h"
+#include "sim/link_time.h"
 
 namespace harness::cli {
 namespace {

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <string>
 
-#include "base/cursor.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"

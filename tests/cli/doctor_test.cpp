@@ -11,7 +11,7 @@
 #include "doctor/answering_job.h"
 #include "doctor/node_fixture.h"
 #include "doctor/record.h"
-#include "sim/collective_time.h"
+#include "sim/link_time.h"
 #include "support/files.h"
 #include "support/paths.h"
 #include "support/sample_results.h"

@@ -111,7 +111,6 @@ struct CudaExecutable::State {
   Ranges ranges;  // of the step, for Nsight Systems
   machine::GpuMonitor monitor;
   std::vector<std::string> warnings;
-  std::vector<std::string> kernels;  // of each operation, in the last profiled step
   bool broken = false;
 
   explicit State(const backend::ExecutableRequest& request)
