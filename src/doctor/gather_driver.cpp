@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -12,6 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "doctor/gather.h"
+#include "machine/gpu_statistics.h"
 #include "machine/proc.h"
 
 namespace harness::doctor {
@@ -30,6 +32,13 @@ std::string fabric_trouble(std::uint64_t health) {
     shift += 2;
   }
   return troubles.empty() ? "none" : join(troubles, ", ");
+}
+
+// NVML's bits: hardware slowdown, hardware thermal slowdown, power brake, software thermal; clocks by setting.
+void add_slowdown(std::uint64_t reasons, const std::string& key, Facts& facts) {
+  constexpr std::uint64_t harmful = 0x8 | 0x40 | 0x80 | 0x20, by_setting = 0x2;
+  facts.set(key + "slowed_by", (reasons & harmful) != 0 ? machine::harmful_throttling(reasons) : "nothing");
+  facts.set(key + "clocks_set", (reasons & by_setting) != 0 ? "yes" : "no");
 }
 
 // The names of processes; the kernel cuts them after 15 letters. That of the first one is everybody's to read unless
@@ -236,7 +245,7 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts) {
     add("bar1_bytes", gpu.bar1_bytes);
     add("pcie_width", gpu.pcie_width);
     add("pcie_max_width", gpu.pcie_max_width);
-    add("throttle_reasons", gpu.throttle_reasons);
+    if (gpu.throttle_reasons) add_slowdown(*gpu.throttle_reasons, key, facts);
     add("processes", gpu.processes);
     add("fabric_state", gpu.fabric_state);
     add("fabric_status", gpu.fabric_status);

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/look.h"
-#include "machine/conditions.h"
 
 namespace harness::doctor {
 namespace {
@@ -136,25 +135,6 @@ void look::gpu_nvml(const Node& node, const Cluster&, Findings& out) {
   }
   if (!node.facts.any("nvml")) return out.unknown("the GPUs' state", "NVML lists no GPU");
   out.pass(plural(std::ssize(node.facts.under("nvml")), "GPU"));
-}
-
-void look::gpu_slowed(const Node& node, const Cluster&, Findings& out) {
-  if (no_nvml(node, out)) return;
-  // NVML's bits: hardware slowdown, hardware thermal slowdown, power brake; software thermal; clocks by setting.
-  constexpr std::uint64_t hardware = 0x8 | 0x40 | 0x80, heat = 0x20, by_setting = 0x2;
-  bool told = false;
-  for (const std::string& gpu : node.facts.under("nvml")) {
-    const auto number = node.facts.number("nvml/" + gpu + "/throttle_reasons");
-    told = told || number;
-    const auto bits = static_cast<std::uint64_t>(number.value_or(0));
-    if ((bits & (hardware | heat)) != 0) {
-      out.warn(fmt::format("GPU {} is slowed down: {}", gpu, machine::harmful_throttling(bits)),
-               "look at power cables, fans and the temperature of the air or water");
-    } else if ((bits & by_setting) != 0) {
-      out.info(fmt::format("somebody has set the clocks of GPU {}", gpu), "`nvidia-smi -rac`, `nvidia-smi -rgc`");
-    }
-  }
-  out.conclude(told, "nothing slows them down", "the GPUs do not tell");
 }
 
 void look::gpu_temperature(const Node& node, const Cluster&, Findings& out) {

@@ -6,8 +6,8 @@
 namespace harness::doctor::look {
 
 // gpu_checks.cpp
-LookAt gpu_count, gpu_driver, gpu_nvml, gpu_slowed, gpu_temperature, gpu_xid, gpu_nvlink, gpu_fabric_manager,
-    gpu_nvlink_domain, gpu_sxid, gdr_module, gdr_dmabuf, gdr_gdrcopy;
+LookAt gpu_count, gpu_driver, gpu_nvml, gpu_temperature, gpu_xid, gpu_nvlink, gpu_fabric_manager, gpu_nvlink_domain,
+    gpu_sxid, gdr_module, gdr_dmabuf, gdr_gdrcopy;
 // port_checks.cpp
 LookAt ib_state, ib_rate, ib_layer, ib_gid, ib_mtu, ib_errors, ib_pcie, ib_interrupts, ib_flaps;
 // pcie_checks.cpp

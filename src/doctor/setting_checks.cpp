@@ -340,7 +340,7 @@ std::string explain(const std::string& name) {
   const auto rows = config::registry();
   const auto row = std::ranges::find(rows, name, &config::Variable::environment_name);
   if (row != rows.end())
-    return fmt::format("{}: read by NCCL, {}; sweep it with `{}: {}`\n", name, row->help, row->name, row->allowed);
+    return fmt::format("{}: read by NCCL. {}; sweep it with `{}: {}`\n", name, row->help, row->name, row->allowed);
   return fmt::format("{}: read by NCCL{}; {}\n", name, nccl::reads_integer(name) ? " as a plain whole number" : "",
                      by_env);
 }

@@ -97,7 +97,7 @@ inline const std::vector<Row>& rows() {
       {"gpu.nvml", hide("nvml"), Verdict::unknown, hide("nvml")},
       {"gpu.persistence", set(first_nvml + "/persistence", "false"), Verdict::warn, hide("nvml"), Verdict::skip},
       {"gpu.mode", set(first_nvml + "/mig", "true"), Verdict::warn, hide("nvml"), Verdict::skip},
-      {"gpu.slowed", set(first_nvml + "/throttle_reasons", "72"), Verdict::warn, hide("nvml"), Verdict::skip},
+      {"gpu.slowed", set(first_nvml + "/slowed_by", "hardware slowdown"), Verdict::warn, hide("nvml"), Verdict::skip},
       {"gpu.power", set(first_nvml + "/power_limit_w", "500"), Verdict::warn, hide("nvml"), Verdict::skip},
       {"gpu.temperature", set(first_nvml + "/temperature_c", "71"), Verdict::warn, hide("nvml"), Verdict::skip, nothing,
        Verdict::pass},
