@@ -14,8 +14,8 @@ cpu_backend="libdnnl-dev libgloo-dev"
 tests="libgtest-dev libgmock-dev"
 benchmarks="libbenchmark-dev"
 convenience="ninja-build ccache"
-# Chromium: tests open reports in it; zsh: a test of its completion. Without them, these are skipped.
-development="clang clang-format clang-tidy libomp-dev python3-h5py chromium zsh"
+# Chromium: tests open reports in it. Without it, these are skipped.
+development="clang clang-format clang-tidy libomp-dev python3-h5py chromium"
 
 needs="$required $cpu_backend $tests $benchmarks $convenience"
 [ "${1:-}" = --dev ] && needs="$needs $development"

@@ -98,7 +98,7 @@ Value nccl_file(const Node& node) {
 }
 
 Value ranks(const Node& node) {
-  return plural(std::ssize(launched_ranks(node)), "rank");
+  return plural(std::ssize(node.ranks), "rank");
 }
 
 const std::vector<Sameness>& samenesses() {

@@ -70,13 +70,6 @@ std::string why_nothing(const Facts& node) {
   return node.size() == 0 ? "none of the kernel's files is there" : node.begin()->second.why;
 }
 
-std::vector<Rank> launched_ranks(const Node& node) {
-  std::vector<Rank> launched;
-  std::ranges::copy_if(node.ranks, std::back_inserter(launched),
-                       [](const Rank& rank) { return !rank.facts.has("started_by"); });
-  return launched;
-}
-
 bool is_virtual(const Facts& node) {
   return node.text("os/virtual") == "yes";
 }

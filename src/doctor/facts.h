@@ -54,7 +54,7 @@ class Facts {
 
 struct Rank {
   int rank = 0;
-  Facts facts;  // its limits, its binding, its environment; "started_by": not the launcher, but this rank
+  Facts facts;  // its limits, its binding, its environment
 };
 
 struct Node {
@@ -74,9 +74,6 @@ bool told_nothing(const Facts& node);
 /// Why, by the first reading that says so.
 std::string why_nothing(const Facts& node);
 
-/// The ranks that the launcher started, in their order. Limits and bindings of ranks that these started say nothing of
-/// the launch.
-std::vector<Rank> launched_ranks(const Node& node);
 /// Whether it is a guest of a hypervisor.
 bool is_virtual(const Facts& node);
 /// 64-bit Arm: of NVIDIA's nodes, Grace.

@@ -103,10 +103,13 @@ void look::rank_gpus(const Node& node, const Cluster&, Findings& out) {
   if (on_node == 0) return out.skip("no NVIDIA GPU");
   const std::vector<std::string> on_bus = gpus_of(node.facts);
   const auto gpus = static_cast<std::int64_t>(on_bus.empty() ? on_node : gpus_of_job(node, on_bus).size());
-  const auto ranks = std::ssize(launched_ranks(node));
+  const auto ranks = std::ssize(node.ranks);
   const std::string both = fmt::format("{} and {}{}", plural(ranks, "rank"), plural(gpus, "GPU"),
                                        std::cmp_less(gpus, on_bus.size()) ? " that the job may use" : "");
   if (gpus == 0) return out.warn(both, "ask the scheduler for GPUs (srun --gpus-per-node), or start no rank here");
+  if (ranks == 1 && gpus > 1)
+    return out.info(both + ": only one GPU is under load",
+                    fmt::format("start a rank for each GPU: mpirun --map-by ppr:{}:node", gpus));
   if (ranks > gpus) return out.fail(both, fmt::format("start {} on this node, or repair it", plural(gpus, "rank")));
   out.pass(both);
 }
@@ -147,7 +150,7 @@ void look::rank_shm(const Node& node, const Cluster&, Findings& out) {
 
 void look::rank_binding(const Node& node, const Cluster&, Findings& out) {
   std::map<std::size_t, int> ranks_with;  // by number of CPUs
-  for (const Rank& rank : launched_ranks(node)) {
+  for (const Rank& rank : node.ranks) {
     const machine::Reading& reading = rank.facts["bound/cpus"];
     if (reading.access == machine::Access::unreadable) return out.unknown("the CPUs of a rank", reading.why);
     if (reading.ok()) ++ranks_with[machine::cpus_in(reading.text).count()];
@@ -189,7 +192,7 @@ void look::rank_near_gpu(const Node& node, const Cluster&, Findings& out) {
              "give the job the CPUs of all NUMA nodes that its GPUs are near (--cpuset-cpus, srun --cpus-per-task)");
   }
   std::vector<std::string> far;
-  const std::vector<Rank> ranks = launched_ranks(node);
+  const std::vector<Rank>& ranks = node.ranks;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const std::string gpu = gpu_of(ranks[i], i, gpus);
     const bool reached = !gpu.empty() && std::ranges::find(out_of_reach, gpu) == out_of_reach.end();
@@ -217,7 +220,7 @@ void look::rank_host_binding(const Node& node, const Cluster&, Findings& out) {
   }
   if (numa.empty()) return out.skip("/sys tells of no NUMA node");
   if (numa.size() == 1) return out.pass("one NUMA node");
-  const std::vector<Rank> ranks = launched_ranks(node);
+  const std::vector<Rank>& ranks = node.ranks;
   std::map<std::string, std::int64_t> ranks_on;  // by NUMA node
   std::int64_t across = 0;
   for (const Rank& rank : ranks) {

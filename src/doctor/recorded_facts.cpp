@@ -285,7 +285,7 @@ Changes changes_since(const RecordedFacts& earlier, const RecordedFacts& present
       continue;
     }
     comparison.compare(now.host, "", was->second->facts, now.facts);
-    const std::vector<Rank> ranks_before = launched_ranks(*was->second), ranks_now = launched_ranks(now);
+    const std::vector<Rank> ranks_before = was->second->ranks, ranks_now = now.ranks;
     if (ranks_before.size() != ranks_now.size())
       comparison.add(now.host, "ranks", std::to_string(ranks_before.size()), std::to_string(ranks_now.size()));
     for (std::size_t k = 0; k < std::min(ranks_before.size(), ranks_now.size()); ++k)

@@ -91,14 +91,5 @@ TEST(Against, NodesThatCameAndWent) {
   EXPECT_EQ(changes.facts.at(0).what, "ranks");
 }
 
-// Whether the stages that need them were asked for is no change of the launch.
-TEST(Against, RanksThatARankStartedAreNone) {
-  RecordedFacts before = earlier();
-  before.nodes[0].ranks.resize(1);
-  std::vector<Node> now = earlier().nodes;
-  for (std::size_t i = 1; i < now[0].ranks.size(); ++i) now[0].ranks[i].facts.set("started_by", "0");
-  EXPECT_THAT(said_of(changes_since(before, seen(now))), IsEmpty());
-}
-
 }  // namespace
 }  // namespace harness::doctor

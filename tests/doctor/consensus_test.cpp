@@ -34,7 +34,6 @@ class SixteenNodes : public ::testing::Test {
     }
     test::AnsweringJob job(nodes, ranks_per_node);
     job.silent = silent;
-    for (job::RankPlace& place : job.seats()) place.is_guest = one_launched && place.local_rank > 0;
     std::vector<Node> found = examine(job, {folder / "rank{rank}"});
     bytes = job.bytes;
     return found;
@@ -42,8 +41,7 @@ class SixteenNodes : public ::testing::Test {
 
   static constexpr int nodes = 16;
   test::TemporaryFolder folder;
-  std::size_t bytes = 0;      // of all answers
-  bool one_launched = false;  // on each node, and started the others
+  std::size_t bytes = 0;  // of all answers
 
  private:
   static std::unique_ptr<test::NodeTree> made(int node) {
@@ -62,17 +60,6 @@ TEST_F(SixteenNodes, EqualNodesDoNotDiffer) {
   EXPECT_EQ(all.gpus, 128u);
   EXPECT_EQ(all.count(Verdict::fail) + all.count(Verdict::warn), 0u);
   EXPECT_LT(bytes / 128, 200u << 10);
-}
-
-TEST_F(SixteenNodes, RanksThatARankStartedAreKnownAsSuch) {
-  one_launched = true;
-  std::vector<Node> nodes_seen = examined(8);
-  nodes_seen[3].ranks.pop_back();  // it has a GPU less, which is said of the GPU
-  EXPECT_EQ(nodes_seen[2].ranks[7].facts.text("started_by"), "16");
-  EXPECT_EQ(launched_ranks(nodes_seen[2]).size(), 1u);
-  const Diagnosis all = diagnose(nodes_seen);
-  EXPECT_EQ(all.ranks, 127u);
-  EXPECT_EQ(all.count(Verdict::fail) + all.count(Verdict::warn), 0u);
 }
 
 TEST_F(SixteenNodes, ALinkAndADriverAreInTheFirstLines) {

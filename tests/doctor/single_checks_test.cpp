@@ -137,21 +137,13 @@ TEST(Checks, ARankIsHeldAgainstTheGpusThatItMayUse) {
   EXPECT_EQ(worst(found("rank.gpus", node)), Verdict::fail);
 }
 
-// One launched for the node, which started the others, and a GPU that fell off the bus.
-TEST(Checks, RanksThatARankStartedSayNothingOfTheLaunch) {
+TEST(Checks, OneRankOfManyGpusIsToldHowToStartMore) {
   Node node = test::healthy_node();
-  half_on_each_numa_node(node);
-  for (std::size_t i = 1; i < node.ranks.size(); ++i) {
-    node.ranks[i].facts.set("started_by", "0");
-    node.ranks[i].facts.set("bound/cpus", "3");
-  }
-  EXPECT_EQ(worst(found("rank.binding", node)), Verdict::pass);
-  EXPECT_EQ(worst(found("rank.near_gpu", node)), Verdict::pass);
-  EXPECT_EQ(found("rank.host_binding", node).front().evidence.find("1 rank on NUMA node 0; since"), 0u);
-  EXPECT_EQ(found("rank.gpus", node).front().evidence, "1 rank and 8 GPUs");
-  for (std::size_t i = 1; i < node.ranks.size(); ++i) node.ranks[i].facts.set("started_by", machine::Reading{});
-  node.ranks[0].facts.set("bound/cpus", "3");
-  EXPECT_EQ(worst(found("rank.binding", node)), Verdict::info);
+  node.ranks.resize(1);
+  const Finding only = found("rank.gpus", node).front();
+  EXPECT_EQ(only.verdict, Verdict::info);
+  EXPECT_EQ(only.evidence, "1 rank and 8 GPUs: only one GPU is under load");
+  EXPECT_NE(only.remedy.find("--map-by ppr:8:node"), std::string::npos);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What `cmake --install` makes of a built tree works, is complete, and may be moved. usage: install_test.sh CMAKE FOLDER
-# FOLDER is the build folder. The zsh part runs where zsh is installed, that of the module file where tclsh is.
+# FOLDER is the build folder. The part of the module file runs where tclsh is installed.
 set -u
 cmake=$1 build=$(realpath "$2")
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -58,18 +58,6 @@ for file in "$prefix"/bin/*; do
   case :$path: in *":$build"* | *":$source"* | *":/opt/first"*) wrong "$file searches in $path" ;; esac
   case $path in "\$ORIGIN"*) ;; *) wrong "$file: \$ORIGIN is not first in its path '$path'" ;; esac
 done
-
-bash_file=$prefix/share/bash-completion/completions/harness
-zsh_folder=$prefix/share/zsh/site-functions
-# shellcheck disable=SC2016  # expanded by the inner shell
-expect "complete -F _harness harness" bash -c 'source "$1" && complete -p harness' - "$bash_file"
-if command -v zsh > /dev/null; then
-  # shellcheck disable=SC2016
-  expect "_harness" zsh -f -c 'fpath=($1 $fpath); autoload -U compinit; compinit -u -D; print $_comps[harness]' - \
-    "$zsh_folder"
-else
-  echo "zsh is not installed: its completion was not loaded"
-fi
 
 # The module file, through a link of the site: what the commands of Environment Modules would be told.
 ln -s "$prefix/share/modulefiles/harness/$number" "$folder/latest"
