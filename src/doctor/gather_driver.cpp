@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "doctor/gather.h"
-#include "machine/gpu_statistics.h"
+#include "machine/conditions.h"
 #include "machine/proc.h"
 
 namespace harness::doctor {

@@ -99,8 +99,6 @@ std::vector<Broken> broken_configs() {
       {"NegativeTime", with("step: 30 s", "step: -30 s"), "18:42: measure.deadlines.step", "above 0"},
       {"WholeForAShare", with("smallest_effect: 1 %", "smallest_effect: 1"), "17:76: measure.smallest_effect",
        "which is 100 %"},
-      {"UnknownInterval", with("seed: 1,", "seed: 1, interval: leval,"), "17:69: measure.interval",
-       "allowed: level, pairs … did you mean level?"},
       {"LooksWithoutUntil", with("seed: 1,", "seed: 1, looks: [5, 8],"), "17:59: measure.looks",
        "need `until: settled`"},
       {"LooksThatDoNotAscend", with("seed: 1,", "seed: 1, until: settled, looks: [8, 5],"), "17:86: measure.looks[1]",

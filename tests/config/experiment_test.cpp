@@ -38,7 +38,6 @@ TEST(Experiment, TheExampleLoads) {
   EXPECT_EQ(e.measure.steps, 6);
   EXPECT_EQ(e.measure.seed, 1u);
   EXPECT_EQ(e.measure.smallest_effect, 0.01);
-  EXPECT_EQ(e.measure.interval, Interval::level);
   EXPECT_EQ(e.measure.deadlines.start_s, 60);
   EXPECT_EQ(e.measure.deadlines.step_s, 30);
   EXPECT_EQ(e.measure.time_budget_s, 600);
@@ -150,12 +149,6 @@ TEST(Experiment, AllowedKeysAreListedOncePerMap) {
       test::complaint_about("backend: cpu\nmodel: gpt3-125m\nbaseline: {tp: 2, pp: 2, dtype: bf16, foo: 1}\n");
   EXPECT_THAT(message, HasSubstr("baseline.dtype: unknown key; here it is precision"));
   EXPECT_EQ(message.find("allowed: precision"), message.rfind("allowed: precision"));
-}
-
-TEST(Experiment, AFormerIntervalMayBeDeclared) {
-  const Measure m = measure_with({"measure.interval=pairs"});
-  EXPECT_EQ(m.interval, Interval::pairs);
-  EXPECT_STREQ(name_of(m.interval), "pairs");
 }
 
 TEST(Experiment, EachChangeDiffersFromTheBaselineInItsVariableAlone) {
