@@ -16,7 +16,6 @@
 #include "plan/prepare.h"
 #include "report/table.h"
 #include "sweep/probe.h"
-#include "sweep/require_gpus.h"
 
 namespace harness::cli {
 namespace {

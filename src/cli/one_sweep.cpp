@@ -15,12 +15,9 @@
 #include "store/atomic_file.h"
 #include "store/lock.h"
 #include "store/result_file.h"
-#include "sweep/extend.h"
-#include "sweep/needed_space.h"
 #include "sweep/planned_result.h"
 #include "sweep/probe.h"
-#include "sweep/require_gpus.h"
-#include "sweep/resumable.h"
+#include "sweep/resume.h"
 
 namespace harness::cli {
 namespace {

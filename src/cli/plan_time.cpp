@@ -22,7 +22,6 @@
 #include "store/result_file.h"
 #include "sweep/decide.h"
 #include "sweep/planned_result.h"
-#include "sweep/time_budget.h"
 #include "sweep/timelines.h"
 
 namespace harness::cli {

@@ -29,7 +29,6 @@
 #include "program/placement.h"
 #include "report/sections.h"
 #include "report/table.h"
-#include "sweep/needed_space.h"
 #include "sweep/planned_result.h"
 
 namespace harness::cli {

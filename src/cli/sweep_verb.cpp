@@ -13,7 +13,7 @@
 #include "config/fields.h"
 #include "report/show.h"
 #include "store/result_file.h"
-#include "sweep/resumable.h"
+#include "sweep/resume.h"
 
 namespace harness::cli {
 namespace {

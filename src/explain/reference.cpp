@@ -13,7 +13,7 @@
 #include "sim/simulation.h"
 #include "sim/trust.h"
 #include "store/roles.h"
-#include "sweep/timeline_rows.h"
+#include "sweep/timelines.h"
 #include "workloads/workload.h"
 
 namespace harness::explain {

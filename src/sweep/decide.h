@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "config/experiment.h"
 #include "sweep/recorder.h"
 
@@ -17,5 +20,16 @@ inline constexpr int most_auto_steps = 1000;
 /// Reduces the rounds to what the time budget leaves after `spent_s` of preparation. A sweep that ends when all is
 /// settled keeps its rounds: the clock ends it. Throws Error if too few rounds are left for any verdict.
 void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s);
+
+/// What one case of a sweep costs, in seconds.
+struct CaseCost {
+  std::string name;
+  std::string variable;  // "": the baseline or its copy, which every selection keeps
+  double preparation_s = 0, block_s = 0;
+};
+
+/// What to give `--only` so that `rounds` rounds, preparation included, fit into `budget_s`, for a person who has to
+/// choose: as many variables as fit together, cheapest first, then each that fits alone. Says so where none fits.
+std::string selections_that_fit(const std::vector<CaseCost>& cases, double budget_s, int rounds);
 
 }  // namespace harness::sweep

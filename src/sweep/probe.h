@@ -9,7 +9,7 @@
 #include "machine/topology.h"
 #include "plan/plan.h"
 #include "store/result.h"
-#include "sweep/peaks.h"
+#include "sweep/limits.h"
 
 namespace harness::sweep {
 
@@ -34,5 +34,19 @@ struct Machine {
 /// the rate of matrix products once. Throws Error that names the ranks that differ, two ranks on one GPU, or an
 /// environment that contradicts the configuration.
 Machine probe(job::Job& job, const plan::Plan& plan);
+
+/// A line for every name whose value is not the same on all ranks: "oneDNN: 3.1 on 7 ranks, but 2.6.3 on rank 3
+/// (node7)". The most frequent value is taken to be right. A name that a rank does not have counts as "absent".
+/// `places` by rank.
+std::vector<std::string> compare_identities(const std::vector<NameValues>& by_rank,
+                                            const std::vector<job::RankPlace>& places);
+
+/// What ranks say that need not be equal, each value with its number of ranks, in the order of the first of them:
+/// "CPUs 0-7 (4 ranks); CPUs 8-15 (4 ranks)". Of many values the first.
+std::string said_by_ranks(const std::vector<std::string>& by_rank);
+
+/// Throws Error if a rank has no GPU, or if a node has fewer GPUs than ranks and `share_gpus` is not set. Nodes whose
+/// GPUs cannot be listed pass: their workers find out. `config` is the path that the error's advice names.
+void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, const std::string& config);
 
 }  // namespace harness::sweep

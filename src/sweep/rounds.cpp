@@ -10,8 +10,8 @@
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "sweep/first_answer.h"
-#include "sweep/warm_up.h"
+#include "sweep/blocks.h"
+#include "sweep/progress.h"
 
 namespace harness::sweep {
 namespace {

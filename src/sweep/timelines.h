@@ -1,7 +1,12 @@
 #pragma once
 
+#include <vector>
+
 #include "job/job.h"
 #include "plan/plan.h"
+#include "program/links.h"
+#include "program/program.h"
+#include "store/result.h"
 #include "sweep/blocks.h"
 #include "sweep/probe.h"
 #include "sweep/progress.h"
@@ -16,5 +21,20 @@ inline constexpr int profiled_steps = 5;
 /// fails twice in the same way is dropped. Throws Error if that is the baseline. Returns whether it was interrupted.
 bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,
                       Recorder& recorder, ProgressLine& progress);
+
+/// Adds the profiled steps of a case's ranks to the result: the intervals of the ranks that kept them, with how long
+/// each communication waited; the sums of the operations; the splits and totals of every rank. `set` as the workers ran
+/// it, lowered; samples[rank]: TimelineSamples; `limits` of the same set.
+void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
+                  const std::vector<job::Samples>& samples, program::LeastTimes& limits);
+
+/// What NCCL did in each case, according to its log, and which requests it did not follow.
+struct NcclObservation {
+  std::vector<store::ResultNcclCall> calls;
+  std::vector<store::ResultNcclFact> facts;
+  bool interrupted = false;
+};
+/// One untimed worker per case that communicates, with NCCL's log. Nothing on other backends.
+NcclObservation observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, ProgressLine& progress);
 
 }  // namespace harness::sweep

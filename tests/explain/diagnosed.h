@@ -15,7 +15,7 @@
 #include "sim/costs.h"
 #include "sim/simulation.h"
 #include "support/paths.h"
-#include "sweep/timeline_rows.h"
+#include "sweep/timelines.h"
 #include "workloads/workload.h"
 
 namespace harness::test {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "support/errors.h"
-#include "sweep/time_budget.h"
 
 namespace harness::sweep {
 namespace {

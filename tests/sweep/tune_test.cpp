@@ -1,4 +1,4 @@
-#include "sweep/tuning_cache.h"
+#include "sweep/tune.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Measured peaks on machines whose truth is known: the best measurement counts, in every session.
-#include "sweep/peaks.h"
+#include "sweep/limits.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 
 #include "support/played_job.h"
 #include "support/temporary_folder.h"
-#include "sweep/limits_of_machine.h"
 
 namespace harness::sweep {
 namespace {
