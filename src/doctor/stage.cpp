@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
-#include "job/node_gpus.h"
+#include "job/job.h"
 
 namespace harness::doctor {
 namespace {

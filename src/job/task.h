@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/text.h"
 #include "config/experiment.h"
 #include "machine/conditions.h"
+#include "program/program.h"
 #include "program/timeline.h"
 
 namespace harness::job {
@@ -121,5 +123,14 @@ struct Samples {
   std::int64_t peak_memory_bytes = 0;  // on the device, or resident on the host: high-water mark
   std::vector<std::string> warnings;   // each with a remedy
 };
+
+/// What a profiled step of one rank amounts to: its length until the last operation ended, its totals by kind and
+/// stream, its split, and what its communications took, unless those of so many ranks are more than rank 0 should hold.
+/// Without the intervals themselves.
+ProfiledStep sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks);
+
+/// Keeps of the steps that a worker offers the median by length, and says how long all of them took. step_s: of the
+/// slowest rank in each of them, the same on all ranks, so that all keep the same step.
+void choose_step(TimelineSamples& samples, std::span<const double> step_s);
 
 }  // namespace harness::job

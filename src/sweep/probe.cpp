@@ -8,7 +8,7 @@
 #include "base/identity.h"
 #include "base/text.h"
 #include "job/environment.h"
-#include "job/node_gpus.h"
+#include "job/job.h"
 #include "sweep/blocks.h"
 
 namespace harness::sweep {

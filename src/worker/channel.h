@@ -6,7 +6,7 @@
 #include <string_view>
 #include <thread>
 
-#include "job/frame.h"
+#include "job/messages.h"
 
 namespace harness::worker {
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <thread>
 
-#include "job/frame.h"
+#include "job/messages.h"
 
 namespace harness::worker {
 namespace {

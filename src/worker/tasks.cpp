@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "job/profiled_step.h"
+#include "job/task.h"
 
 namespace harness::worker {
 namespace {

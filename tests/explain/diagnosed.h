@@ -10,7 +10,7 @@
 #include "config/experiment.h"
 #include "explain/explain.h"
 #include "explain/reference.h"
-#include "job/profiled_step.h"
+#include "job/task.h"
 #include "plan/why_impossible.h"
 #include "sim/costs.h"
 #include "sim/simulation.h"

@@ -14,8 +14,8 @@
 #include "config/environment.h"
 #include "job/environment.h"
 #include "job/messages.h"
-#include "job/mpi/waiter.h"
-#include "job/profiled_step.h"
+#include "job/mpi/heartbeat.h"
+#include "job/task.h"
 #include "job/wire.h"
 
 namespace harness::mpi {

@@ -9,9 +9,8 @@
 #include "job/job.h"
 #include "job/mpi/alarms.h"
 #include "job/mpi/fault.h"
-#include "job/mpi/node_watch.h"
+#include "job/mpi/node.h"
 #include "job/mpi/ranks.h"
-#include "job/mpi/share.h"
 #include "job/mpi/worker_process.h"
 
 namespace harness::mpi {

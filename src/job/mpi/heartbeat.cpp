@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "job/job.h"
 #include "job/mpi/fault.h"
-#include "job/mpi/waiter.h"
 #include "machine/proc.h"
 
 namespace harness::mpi {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <mpi.h>
+#include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -11,6 +13,24 @@
 #include <thread>
 
 namespace harness::mpi {
+
+/// Sleeps between two polls: briefly at first, so that an event that is about to happen is seen at once, then longer
+/// and longer. A signal ends a sleep.
+class Waiter {
+ public:
+  explicit Waiter(double max_s) : max_s_(max_s) {}
+  void sleep() {
+    const timespec time{0, static_cast<long>(next_s_ * 1e9)};
+    ::nanosleep(&time, nullptr);
+    next_s_ = std::min(max_s_, next_s_ * 1.5);
+  }
+  void reset() { next_s_ = min_s; }
+
+ private:
+  static constexpr double min_s = 50e-6;
+  double max_s_;
+  double next_s_ = min_s;
+};
 
 /// Notices that another rank of the job no longer runs: its process is frozen, or its node or network is down. MPI
 /// waits for such a rank for ever.

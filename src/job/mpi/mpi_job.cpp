@@ -12,7 +12,7 @@
 #include "job/mpi/alarms.h"
 #include "job/mpi/block_run.h"
 #include "job/mpi/launcher.h"
-#include "job/mpi/site.h"
+#include "job/mpi/node.h"
 #include "job/stop_signals.h"
 
 namespace harness::mpi {

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "job/mpi/heartbeat.h"
-#include "job/mpi/waiter.h"
 
 namespace harness::mpi {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "job/profiled_step.h"
 #include "job/stop_signals.h"
+#include "job/task.h"
 #include "sim/trust.h"
 #include "workloads/workload.h"
 

@@ -1,4 +1,4 @@
-#include "job/profiled_step.h"
+#include "job/task.h"
 
 #include <algorithm>
 #include <map>

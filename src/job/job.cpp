@@ -1,4 +1,4 @@
-#include "job/node_gpus.h"
+#include "job/job.h"
 
 namespace harness::job {
 

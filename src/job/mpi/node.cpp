@@ -1,0 +1,298 @@
+#include "job/mpi/node.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/identity.h"
+#include "job/mpi/fault.h"
+#include "job/mpi/launcher.h"
+#include "job/wire.h"
+#include "machine/cgroups.h"
+#include "machine/cpus.h"
+#include "machine/numa.h"
+#include "machine/proc.h"
+
+namespace harness::mpi {
+namespace {
+
+// One bit per CPU for MPI's bitwise or, and a last word of flags.
+constexpr std::size_t words = machine::cpu_capacity / 64;
+using Bits = std::array<std::uint64_t, words + 1>;
+
+Bits bits_of(const machine::CpuSet& cpus) {
+  Bits bits{};
+  for (std::size_t i = 0; i < machine::cpu_capacity; ++i) {
+    if (cpus[i]) bits[i / 64] |= std::uint64_t{1} << (i % 64);
+  }
+  return bits;
+}
+
+machine::CpuSet cpus_of(const Bits& bits) {
+  machine::CpuSet cpus;
+  for (std::size_t i = 0; i < machine::cpu_capacity; ++i) cpus[i] = (bits[i / 64] >> (i % 64)) & 1u;
+  return cpus;
+}
+
+}  // namespace
+
+machine::GpuView visible_gpus() {
+  const char* root = test_hook("HARNESS_TEST_GPU_ROOT");  // tests show a node that is not this one
+  return machine::find_gpus(gpu_environment(own_environment), root != nullptr ? root : "/");
+}
+
+Site find_site(Ranks& ranks) {
+  Site site;
+  site.rank = ranks.rank();
+  site.node_ranks = ranks.node_ranks();
+  site.host = machine::host_name();
+  site.device = machine::cpu_model();
+  site.memory_bytes = machine::memory_bytes();
+  site.gpus = visible_gpus();
+  const machine::CpuSet bound = machine::bound_cpus();
+  const machine::CpuSet allowed = machine::allowed_cpus();
+  Bits bits = bits_of(bound);
+  bits[words] = machine::cores_of(bound).size() == 1 && machine::cores_of(allowed).size() > 1 ? 1 : 0;
+  ranks.node_union(bits, {});
+  // One core per rank is what mpirun does unasked; it was not meant for processes with threads.
+  const bool ignore_binding = bits[words] != 0;
+  bits[words] = 0;
+  site.cores = machine::cores_of(ignore_binding ? allowed : cpus_of(bits));
+  for (const std::vector<int>& core : site.cores) site.numa_nodes.push_back(machine::numa_node_of(core.front()));
+  site.usable_cores = machine::limited_by_quota(static_cast<int>(std::max<std::size_t>(1, site.cores.size())));
+  return site;
+}
+
+// What a rank says of its place; rank and node follow from the order of the reports.
+struct PlaceReport {
+  job::RankPlace place;
+  std::int32_t leader = 0;  // the lowest rank of its node
+};
+
+template <job::MessageOf<PlaceReport> M, class Each>
+void each_field(M& m, Each& each) {
+  auto& p = m.place;
+  each(p.local_rank, p.local_ranks, p.host, p.device, p.cores, p.memory_bytes, p.gpus.on_node, p.gpus.count,
+       p.gpus.names, m.leader);
+}
+
+std::vector<job::RankPlace> gather_places(Ranks& ranks, const Site& site) {
+  PlaceReport own;
+  const auto local = std::ranges::find(site.node_ranks, site.rank) - site.node_ranks.begin();
+  own.place.local_rank = static_cast<int>(local);
+  own.place.local_ranks = static_cast<int>(site.node_ranks.size());
+  own.place.host = site.host;
+  own.place.device = site.device;
+  own.place.cores = site.usable_cores;
+  own.place.memory_bytes = site.memory_bytes;
+  own.place.gpus = site.gpus;
+  own.leader = site.node_ranks.front();
+  std::vector<job::RankPlace> places;
+  std::vector<std::int32_t> leaders;  // by node: its lowest rank
+  for (const std::string& bytes : ranks.gather(job::encode_fields(own), {})) {
+    auto [place, leader] = job::decode_fields<PlaceReport>(bytes);
+    place.rank = static_cast<int>(places.size());
+    // A node's lowest rank comes before its others, so leaders are met in ascending order.
+    if (leader == place.rank) leaders.push_back(leader);
+    place.node = static_cast<int>(std::ranges::lower_bound(leaders, leader) - leaders.begin());
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+namespace {
+
+using Cores = std::vector<std::size_t>;  // as the site numbers them
+
+void take(const Site& site, const Cores& cores, Share& share) {
+  for (const std::size_t core : cores) {
+    for (const int cpu : site.cores[core]) share.cpus.set(static_cast<std::size_t>(cpu));
+  }
+}
+
+// The part of `cores` that is a rank's, of ranks that share them evenly. A rank that sits the block out has no place
+// among them; any will do.
+Cores part_of(const Cores& cores, const Share& share) {
+  const auto ranks = static_cast<std::size_t>(share.local_ranks);
+  const auto turn = static_cast<std::size_t>(std::min(share.local_rank, share.local_ranks - 1));
+  const std::size_t each = cores.size() / ranks;
+  if (each == 0) return {cores[turn % cores.size()]};
+  const auto first = cores.begin() + static_cast<std::ptrdiff_t>(turn * each);
+  return {first, first + static_cast<std::ptrdiff_t>(each)};
+}
+
+Cores all_cores(const Site& site) {
+  Cores cores(site.cores.size());
+  std::iota(cores.begin(), cores.end(), std::size_t{0});
+  return cores;
+}
+
+void bind_if_enough(const Site& site, Share& share) {
+  const auto cores = static_cast<std::int64_t>(site.cores.size());
+  const bool enough = static_cast<std::int64_t>(share.threads) * share.local_ranks <= cores;
+  const bool own = enough && site.usable_cores == cores;
+  take(site, own ? part_of(all_cores(site), share) : all_cores(site), share);
+}
+
+// The first ranks are of the first NUMA node, and so on, evenly.
+void bind_to_numa_node(const Site& site, Share& share) {
+  std::map<int, Cores> by_node;
+  for (std::size_t core = 0; core < site.cores.size(); ++core) by_node[site.numa_nodes[core]].push_back(core);
+  Cores order(by_node.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto turn = static_cast<std::size_t>(std::min(share.local_rank, share.local_ranks - 1));
+  const std::size_t place = turn * by_node.size() / static_cast<std::size_t>(share.local_ranks);
+  const auto& [node, cores] = *std::next(by_node.begin(), static_cast<std::ptrdiff_t>(place));
+  take(site, cores, share);
+  share.numa_node = node;
+}
+
+void bind_to_own_cores(const Site& site, Share& share) {
+  Cores cores = all_cores(site);  // those of a NUMA node together
+  std::ranges::stable_sort(cores, {}, [&](std::size_t core) { return site.numa_nodes[core]; });
+  if (cores.size() < static_cast<std::size_t>(share.local_ranks)) {
+    share.warnings.push_back(fmt::format(
+        "host_binding: core: {} ranks on {} have {} cores, so some share one; start fewer, or take host_binding: numa",
+        share.local_ranks, site.host, cores.size()));
+  }
+  const Cores own = part_of(cores, share);
+  take(site, own, share);
+  share.numa_node = site.numa_nodes[own.front()];
+}
+
+void bind(const Site& site, config::HostBinding binding, Share& share) {
+  switch (binding) {
+    case config::HostBinding::automatic:
+      return bind_if_enough(site, share);
+    case config::HostBinding::none:
+      return take(site, all_cores(site), share);
+    case config::HostBinding::numa:
+      bind_to_numa_node(site, share);
+      break;
+    case config::HostBinding::core:
+      bind_to_own_cores(site, share);
+      break;
+  }
+  if (share.numa_node < 0) {
+    share.warnings.push_back(fmt::format(
+        "host_binding: the kernel of {} does not tell which CPUs are of which NUMA node, so memory is taken as usual; "
+        "a container needs /sys",
+        site.host));
+  }
+}
+
+}  // namespace
+
+Share share_of(const Site& site, const Members& members, const job::BlockRequest& request) {
+  Share share;
+  int taking_part = 0;
+  for (const int rank : site.node_ranks) {
+    if (!members.contains(rank)) continue;
+    if (rank < site.rank) ++share.local_rank;
+    ++taking_part;
+  }
+  share.local_ranks = std::max(1, taking_part);
+  const int threads = request.settings.threads;
+  share.threads = threads > 0 ? threads : std::max(1, site.usable_cores / share.local_ranks);
+  share.memory_limit_bytes = request.memory_limit_bytes;
+  if (config::traits_of(request.backend).ranks_are_gpus) {
+    take(site, all_cores(site), share);
+    return share;
+  }
+  if (share.memory_limit_bytes <= 0)
+    share.memory_limit_bytes = job::share_of_memory(site.memory_bytes, share.local_ranks);
+  if (!site.cores.empty()) bind(site, request.settings.host_binding, share);
+  return share;
+}
+
+InPlace::InPlace(Share& share) : cpus_before_(machine::bound_cpus()) {
+  machine::bind_to(share.cpus);
+  if (share.numa_node < 0) return;
+  std::string problem = machine::get_memory_policy(policy_before_);
+  if (problem.empty()) problem = machine::set_memory_policy(machine::preferring(share.numa_node));
+  policy_changed_ = problem.empty();
+  if (!policy_changed_) {
+    share.warnings.push_back(
+        fmt::format("host_binding: memory is taken as usual, since the kernel refuses to prefer a NUMA node: {}",
+                    machine::with_advice(problem)));
+  }
+}
+
+InPlace::~InPlace() {
+  machine::bind_to(cpus_before_);
+  if (policy_changed_) machine::set_memory_policy(policy_before_);
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double own_cpu_s() {
+  rusage used{};
+  if (::getrusage(RUSAGE_SELF, &used) != 0) return NodeReport::nan;
+  return machine::cpu_seconds(used);
+}
+
+bool beyond(double value, double worst) {
+  return std::isnan(worst) ? !std::isnan(value) : value > worst;
+}
+
+}  // namespace
+
+NodeWatch::NodeWatch(const Site& site, const Members& members)
+    : site_(site),
+      watches_(site.rank == site.node_ranks.front() &&
+               std::ranges::any_of(site.node_ranks, [&](int rank) { return members.contains(rank); })),
+      start_(Clock::now()),
+      supervisor_s_(own_cpu_s()) {
+  if (!watches_) return;
+  for (const std::vector<int>& core : site.cores) {
+    for (const int cpu : core) cpus_.set(cpu);
+  }
+  times_ = machine::cpu_times_now(cpus_);
+}
+
+NodeReport NodeWatch::report(double worker_cpu_s) const {
+  NodeReport report;
+  report.node = site_.node_ranks.front();
+  report.cores = static_cast<std::int32_t>(site_.cores.size());
+  if (watches_) {
+    report.wall_s = std::chrono::duration<double>(Clock::now() - start_).count();
+    const machine::CpuTimes end = machine::cpu_times_now(cpus_);
+    const bool whole_cores = site_.usable_cores == static_cast<int>(site_.cores.size());
+    if (whole_cores) report.busy_s = end.busy_s - times_.busy_s;
+    report.cpus = static_cast<std::int32_t>(cpus_.count());
+    if (end.all_s > times_.all_s) report.steal_share = (end.steal_s - times_.steal_s) / (end.all_s - times_.all_s);
+    report.load = machine::load_of_last_minute();
+    report.clock_hz = machine::mean_clock_hz(cpus_);
+    set_text(report.host, site_.host);
+  }
+  report.own_s = own_cpu_s() - supervisor_s_ + worker_cpu_s;
+  return report;
+}
+
+machine::Conditions worst_of(std::span<const NodeReport> reports) {
+  std::map<std::int32_t, double> own_s;  // by node
+  for (const NodeReport& report : reports) own_s[report.node] += report.own_s;
+  machine::Conditions worst;
+  for (const NodeReport& report : reports) {
+    if (!(report.wall_s > 0)) continue;
+    if (beyond(report.load, worst.load)) worst.load = report.load;
+    if (beyond(report.steal_share, worst.steal_share)) worst.steal_share = report.steal_share;
+    if (beyond(-report.clock_hz, -worst.cpu_clock_hz)) worst.cpu_clock_hz = report.clock_hz;
+    const double others_s =
+        report.busy_s - own_s[report.node] - machine::busy_uncertainty_s(report.cpus, report.wall_s);
+    const double share = others_s / (report.wall_s * report.cpus);
+    const double foreign = std::clamp(share, 0.0, 1.0) * report.cores;  // NaN stays NaN
+    if (!beyond(foreign, worst.foreign_cores)) continue;
+    worst.foreign_cores = foreign;
+    worst.busiest_host = text_of(report.host);
+    worst.cores = report.cores;
+  }
+  return worst;
+}
+
+}  // namespace harness::mpi

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "job/job.h"
+#include "job/mpi/ranks.h"
+#include "machine/conditions.h"
+#include "machine/cpus.h"
+#include "machine/gpus.h"
+#include "machine/numa.h"
+
+namespace harness::mpi {
+
+/// The ranks of the job that have a worker, in the order in which a layout numbers them.
+class Members {
+ public:
+  /// `ranks`: of the job, ascending; empty: the first `count`.
+  Members(std::vector<int> ranks, int count) : listed_(std::move(ranks)), first_(listed_.empty() ? count : 0) {}
+  explicit Members(int count) : first_(count) {}
+
+  int size() const { return first_ + static_cast<int>(listed_.size()); }
+  /// The rank of the job that has this number in the layout.
+  int rank_of(int number) const { return listed_.empty() ? number : listed_.at(number); }
+  /// The number that a rank of the job has in the layout; nothing if it has no worker.
+  std::optional<int> number_of(int rank) const {
+    if (listed_.empty()) return rank < first_ ? std::optional(rank) : std::nullopt;
+    const auto at = std::ranges::lower_bound(listed_, rank);
+    if (at == listed_.end() || *at != rank) return std::nullopt;
+    return static_cast<int>(at - listed_.begin());
+  }
+  bool contains(int rank) const { return number_of(rank).has_value(); }
+
+ private:
+  std::vector<int> listed_;
+  int first_ = 0;
+};
+
+/// Where this rank runs, and the resources there that its worker may use.
+struct Site {
+  int rank = 0;
+  std::vector<int> node_ranks;          // ascending; includes this rank
+  std::vector<std::vector<int>> cores;  // of the node that this job may use, each as its logical CPUs
+  std::vector<int> numa_nodes;          // of each core; -1: not known
+  int usable_cores = 1;                 // of these, by a container's quota
+  double memory_bytes = 0;
+  std::string host, device;
+  machine::GpuView gpus;
+};
+/// The GPUs that the launcher lets this process see.
+machine::GpuView visible_gpus();
+/// Collective.
+Site find_site(Ranks& ranks);
+/// Collective: by rank, at rank 0.
+std::vector<job::RankPlace> gather_places(Ranks& ranks, const Site& site);
+
+/// A worker's part of its node.
+struct Share {
+  int local_rank = 0, local_ranks = 1;  // among the ranks of this node that take part
+  int threads = 1;
+  machine::CpuSet cpus;
+  int numa_node = -1;  // whose memory it takes first; -1: as the kernel does by itself
+  double memory_limit_bytes = 0;
+  std::vector<std::string> warnings;  // of what was asked for and cannot be; each with a remedy
+};
+/// For a rank that takes part. `threads` auto: the node's cores over its ranks; no memory limit: 90 % of the node's
+/// memory over its ranks. Where ranks are GPUs a share has all CPUs and no memory limit of its own: the worker binds
+/// itself when it knows its GPU, and what fits on a device is not the host's limit. Elsewhere `host_binding` says which
+/// CPUs. With auto, ranks get neighbouring cores of their own if there are enough for their threads; otherwise they
+/// share all.
+Share share_of(const Site& site, const Members& members, const job::BlockRequest& request);
+
+/// As long as it lives, the calling thread has the CPUs and takes the memory of a share, and so has what it starts.
+class InPlace {
+ public:
+  /// What the kernel refuses is added to the share's warnings.
+  explicit InPlace(Share& share);
+  ~InPlace();
+  InPlace(const InPlace&) = delete;
+  InPlace& operator=(const InPlace&) = delete;
+
+ private:
+  machine::CpuSet cpus_before_;
+  machine::MemoryPolicy policy_before_;
+  bool policy_changed_ = false;
+};
+
+/// What one supervisor tells rank 0 about a block. Plain bytes: gathered over MPI. NaN: not known.
+struct NodeReport {
+  static constexpr double nan = machine::Conditions::nan;
+  std::int32_t node = 0;     // its lowest rank
+  std::int32_t cores = 0;    // of the node that this job may use
+  std::int32_t cpus = 0;     // of these cores
+  double own_s = 0;          // CPU time of this supervisor and its worker, everything they started included
+  double wall_s = 0;         // that the node's first supervisor watched; 0: not this one, or no worker runs there
+  double busy_s = nan;       // of the CPUs together
+  double steal_share = nan;  // of their time
+  double load = nan;         // of the last minute
+  double clock_hz = nan;     // mean over the CPUs
+  std::array<char, 64> host{};
+};
+
+/// Watches a node's CPUs during a block, from its construction to report(). Only the node's first supervisor reads the
+/// kernel's files, before the block's workers start and after they have ended. CPUs that the job may not use are no
+/// concern; under a CPU quota the CPUs' times are not this job's, so foreign cores are not known there.
+class NodeWatch {
+ public:
+  NodeWatch(const Site& site, const Members& members);
+  /// worker_cpu_s: CPU time of this supervisor's worker, which has ended; 0: it had none; NaN: not known.
+  NodeReport report(double worker_cpu_s) const;
+
+ private:
+  const Site& site_;
+  bool watches_ = false;
+  machine::CpuSet cpus_;
+  std::chrono::steady_clock::time_point start_;
+  double supervisor_s_ = 0;
+  machine::CpuTimes times_;
+};
+
+/// Of each figure the worst node's. What a node's CPUs did beyond the sum of its ranks' own_s, and beyond what ticks of
+/// the kernel's clock may be off (machine::busy_uncertainty_s), is foreign, never below 0 nor above its cores; a CPU of
+/// a core that has two counts half a core. Reports come from every rank.
+machine::Conditions worst_of(std::span<const NodeReport> reports);
+
+}  // namespace harness::mpi
