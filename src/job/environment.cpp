@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 6> launcher_internals = {"OMPI_MCA_orte_"
                                                                 "OMPI_MCA_shmem_RUNTIME", "OMPI_MCA_prte"};
 // Which devices are this rank's own is its launcher's business.
 constexpr std::string_view own_devices = "CUDA_VISIBLE_DEVICES";
-// What this program sets for each worker itself, and what its launcher says.
+// Variables that this program sets for each worker itself, and those from its launcher.
 constexpr std::array<std::string_view, 9> set_by_us = {"HARNESS_RANK",       "HARNESS_RANKS",     "HARNESS_LOCAL_RANK",
                                                        "HARNESS_CASE",       "HARNESS_CASE_SLUG", "HARNESS_BLOCK",
                                                        "HARNESS_SUPERVISOR", "HARNESS_NODE",      "HARNESS_CALLED"};
@@ -45,7 +45,7 @@ const std::string* find(const NameValues& environment, const std::string& name) 
   return at == environment.end() ? nullptr : &at->second;
 }
 
-// What the baseline gives a variable, as people write it and as the library reads it.
+// The value of a variable in the baseline, as written in the configuration and as the library reads it.
 struct Given {
   std::string printed, text;
 };

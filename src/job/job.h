@@ -61,7 +61,7 @@ struct RankPlace {
   machine::GpuView gpus;    // that this rank may see
 };
 
-/// What a rank may use of its node's memory, which this many ranks share: a tenth is left to the system.
+/// The share of a node's memory that each of `local_ranks` ranks may use: a tenth is left to the system.
 inline double share_of_memory(double node_bytes, int local_ranks) {
   return 0.9 * node_bytes / local_ranks;
 }
@@ -82,15 +82,15 @@ struct BlockOutcome {
   std::vector<Samples> samples;    // by rank of the layout, when ok
   machine::Conditions conditions;  // from the start of its workers to their end
 
-  /// What the rank brought home. T: the samples of the task that was asked for.
+  /// The samples of one rank. T: the sample type of the requested task.
   template <class T>
   const T& of(std::size_t rank) const {
     return std::get<T>(samples.at(rank).task);
   }
 };
 
-/// What a rank says to a question that rank 0 asks of all. Both are bytes that only those two understand. It ends by
-/// itself, in seconds, and throws nothing.
+/// Answers a question that rank 0 asks of every rank. Question and answer are opaque bytes to the job. A call takes
+/// seconds at most and throws nothing.
 using Answer = std::function<std::string(int rank, const std::string& question)>;
 
 /// Other ranks no longer answer: what a call of a Job ends with instead of waiting for them for ever. All that is left
@@ -100,7 +100,7 @@ class PeersLost : public Error {
   using Error::Error;
 };
 
-/// What runs blocks: supervisors that start workers, or virtual time. Rank 0 leads, the others follow: calls on rank 0
+/// Runs blocks: by supervisors that start workers, or in virtual time. Rank 0 leads, the others follow: calls on rank 0
 /// that say so are carried out by every rank.
 class Job {
  public:
@@ -114,7 +114,7 @@ class Job {
   /// Rank 0: runs blocks on worker sets that share no rank, at once or one after another, and returns when all have
   /// ended. A block that fails ends its set: the next one on that set starts new workers.
   virtual std::vector<BlockOutcome> run(const std::vector<BlockOnSet>& blocks) = 0;
-  /// The same for one block, in processes of its own on the first ranks.
+  /// Rank 0: runs one block in processes of its own, on the first ranks.
   BlockOutcome run_alone(const BlockRequest& request) { return std::move(run({{{}, request, true}}).at(0)); }
   /// Rank 0: asks every rank, and returns what they answer, by rank.
   virtual std::vector<std::string> ask(const std::string& question) = 0;

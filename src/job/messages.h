@@ -14,7 +14,8 @@
 
 namespace harness::job {
 
-/// What a frame between a supervisor and its worker says. Down: order, peers, go, ask, bye. Up: the others.
+/// The type of a frame between a supervisor and its worker. The supervisor sends order, peers, go, ask and bye, the
+/// worker the others.
 enum class FrameType : std::uint32_t {
   order = 1,  // WorkerOrder as JSON
   published,  // hello: program hash, identity; rendezvous messages for others
@@ -59,7 +60,7 @@ class FrameReader {
   bool damaged_ = false;
 };
 
-/// What one worker is told.
+/// The order from a supervisor to its worker.
 struct WorkerOrder {
   BlockRequest request;
   int rank = 0;  // of the layout
@@ -69,7 +70,7 @@ struct WorkerOrder {
   std::vector<std::string> warnings;    // of its supervisor's, to be told with its own
 };
 
-/// What rank 0 tells the other supervisors: to run a block, to answer a question, or to finish.
+/// An order from rank 0 to the other supervisors: run a block, answer a question, or finish.
 struct JobOrder {
   enum class Kind : std::int32_t { run, ask, finish };
   Kind kind = Kind::run;
@@ -80,13 +81,13 @@ struct JobOrder {
   std::string question = {};  // to ask
 };
 
-/// What a worker sends once its Program is built.
+/// The message that a worker sends once its Program is built.
 struct Published {
   std::uint64_t program_hash = 0;
   std::vector<RendezvousMessage> messages;
 };
 
-/// What a worker is doing.
+/// The phase that a worker is in.
 enum class WorkerPhase : std::int32_t {
   starting,
   building,

@@ -5,7 +5,8 @@
 
 namespace harness::job {
 
-/// What asks a sweep to stop. mpirun passes SIGUSR1 and SIGUSR2 on at once, and Slurm sends one with --signal.
+/// The signals that ask a sweep to stop. mpirun passes SIGUSR1 and SIGUSR2 on at once, and Slurm sends one with
+/// --signal.
 inline constexpr std::array<int, 4> stop_numbers{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
 /// From now on these are counted and do not end the process; SIGPIPE is ignored.

@@ -15,8 +15,8 @@
 
 namespace harness::job {
 
-// What a block is for, and what each of its ranks brings home: a task has one type of samples. Those that run no step
-// need no other rank.
+// The tasks of a block, each with the type of samples that every rank returns. A task that runs no step needs no other
+// rank.
 
 /// Asks what the rank runs on, without a step.
 struct Probe {};
@@ -67,13 +67,13 @@ struct KindTotal {
   double seconds = 0;
   std::int64_t operations = 0;
 };
-/// What a rank adds to the squared norm of the gradients of the first step: the sum of their squares, where n ranks
-/// hold the same numbers an n-th each. Apart for parameters that the tensor axis shards and those that it does not: the
-/// few of the latter would not show in one sum. NaN: the step does not train.
+/// A rank's contribution to the squared norm of the gradients of the first step: the sum of their squares, divided by n
+/// where n ranks hold the same numbers. Parameters that the tensor axis shards are summed apart from the replicated
+/// ones, because the few replicated ones would not show in one sum. NaN: the step does not train.
 struct GradientSquares {
   double sharded = std::numeric_limits<double>::quiet_NaN(), replicated = std::numeric_limits<double>::quiet_NaN();
 };
-/// What one rank did in a profiled step.
+/// A profiled step of one rank.
 struct ProfiledStep {
   std::vector<program::Interval> timeline;  // empty where only its totals come home
   double step_s = 0;                        // until the last operation ended
@@ -116,7 +116,7 @@ struct SetUp {
   double first_step_s = 0;  // from the worker's start to the end of its first step
 };
 
-/// What one rank brings home from a block.
+/// The measurements that one rank returns from a block.
 struct Samples {
   TaskSamples task;
   SetUp set_up;
@@ -124,9 +124,9 @@ struct Samples {
   std::vector<std::string> warnings;   // each with a remedy
 };
 
-/// What a profiled step of one rank amounts to: its length until the last operation ended, its totals by kind and
-/// stream, its split, and what its communications took, unless those of so many ranks are more than rank 0 should hold.
-/// Without the intervals themselves.
+/// Sums up a profiled step of one rank: its length until the last operation ended, its totals by kind and stream, its
+/// split, and the durations of its communications, unless those of all `ranks` are more than rank 0 should hold. Leaves
+/// out the intervals themselves.
 ProfiledStep sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks);
 
 /// Keeps of the steps that a worker offers the median by length, and says how long all of them took. step_s: of the

@@ -61,7 +61,7 @@ bool tells(const machine::GpuStatistics& gpu) {
   return !std::isnan(gpu.mean_sm_clock_hz) || !std::isnan(gpu.mean_power_w);
 }
 
-// What neither knows does not keep them apart.
+// Two unknown values are near each other.
 bool is_near(double now, double before, double share) {
   if (std::isnan(now) || std::isnan(before)) return std::isnan(now) == std::isnan(before);
   return std::abs(now - before) <= share * before;
@@ -72,7 +72,7 @@ bool is_settled(const machine::GpuStatistics& now, const machine::GpuStatistics&
          is_near(now.mean_power_w, before.mean_power_w, 0.03);
 }
 
-// Of which a block lasts about a second, so that the devices are read several times.
+// As many steps as take about a second, so that the sampler reads the devices several times.
 int steps_of_a_second(const job::BlockOutcome& outcome) {
   constexpr double most = 10'000;
   double step_s = 0;

@@ -9,7 +9,7 @@
 
 namespace harness::sweep {
 
-/// What all blocks of a sweep have in common, in every phase.
+/// Settings that all blocks of a sweep have in common, in every phase.
 struct BlockDefaults {
   NameValues tuning;  // what tuning workers found
   std::string wrap;   // the command that timed workers are started under

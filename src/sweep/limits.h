@@ -24,8 +24,9 @@ struct PeakSetup {
   auto operator<=>(const PeakSetup&) const = default;
 };
 
-/// What matrix products have reached so far on each node. Other work on a machine can only slow a measurement down, so
-/// the best one counts: a lower bound of the peak, which every further measurement can raise and none can lower.
+/// Keeps the highest rate of matrix products measured so far on each node. Other work on a machine can only slow a
+/// measurement down, so the best one counts: a lower bound of the peak, which every further measurement can raise and
+/// none can lower.
 class Peaks {
  public:
   explicit Peaks(std::vector<job::RankPlace> places) : places_(std::move(places)) {}
@@ -71,7 +72,8 @@ void raise_peaks(Recorder& recorder, const plan::Plan& plan, const Peaks& peaks)
 /// Writes link_source and the limit of every point of operation.
 void fill_link_limits(store::Result& result, const plan::Plan& plan, const Machine& machine);
 
-/// What a rank of a case may use: of a GPU its hardware file says it; on cpu, the least share of a node's memory.
+/// The memory that a rank of a case may use: on GPUs the memory stated in the hardware file; on cpu the smallest share
+/// that a rank has of its node's memory.
 plan::DeviceMemory memory_of(const config::Experiment& experiment, const plan::PlannedCase& planned,
                              const Machine& machine);
 

@@ -16,7 +16,7 @@ namespace harness::sweep {
 /// Where the ranks of a job stand.
 machine::Topology topology_of(const std::vector<job::RankPlace>& places);
 
-/// What the first worker of every rank found out about the machine.
+/// The machine, as the first worker of every rank found it.
 struct Machine {
   std::string device;                    // the GPU that all ranks have; "" on cpu
   NameValues identity;                   // library versions, CPU or GPU model: equal on all ranks
@@ -41,8 +41,8 @@ Machine probe(job::Job& job, const plan::Plan& plan);
 std::vector<std::string> compare_identities(const std::vector<NameValues>& by_rank,
                                             const std::vector<job::RankPlace>& places);
 
-/// What ranks say that need not be equal, each value with its number of ranks, in the order of the first of them:
-/// "CPUs 0-7 (4 ranks); CPUs 8-15 (4 ranks)". Of many values the first.
+/// Lists values that may differ between ranks, each with its number of ranks, in the order of the lowest rank:
+/// "CPUs 0-7 (4 ranks); CPUs 8-15 (4 ranks)". Lists at most 16 values.
 std::string said_by_ranks(const std::vector<std::string>& by_rank);
 
 /// Throws Error if a rank has no GPU, or if a node has fewer GPUs than ranks and `share_gpus` is not set. Nodes whose

@@ -20,7 +20,7 @@
 namespace harness::sweep {
 namespace {
 
-// What a step's operations amount to, by the texts that tell their intervals apart in the file.
+// Sums up the operations of a step, one row for each combination of texts that tells intervals apart in the file.
 std::vector<store::ResultOperations> sorts_of_operations(const program::ProgramSet& set, int role,
                                                          program::LeastTimes& limits) {
   const program::Program& program = set.roles[role];
@@ -164,7 +164,7 @@ struct SetUp {
   double shared_s = 0, alone_s = 0;
 };
 
-// Of the slowest rank, from a process that runs.
+// The set-up time of the slowest rank, not counting the start of its process.
 double set_up_of(const job::BlockOutcome& outcome) {
   double slowest_s = 0;
   for (const job::Samples& s : outcome.samples)

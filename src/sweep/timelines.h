@@ -28,7 +28,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
 void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
                   const std::vector<job::Samples>& samples, program::LeastTimes& limits);
 
-/// What NCCL did in each case, according to its log, and which requests it did not follow.
+/// NCCL's choices in each case, according to its log, and the requests that it did not follow.
 struct NcclObservation {
   std::vector<store::ResultNcclCall> calls;
   std::vector<store::ResultNcclFact> facts;

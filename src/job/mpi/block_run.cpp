@@ -82,7 +82,7 @@ void BlockRun::start_worker() {
       {"HARNESS_LOCAL_RANK", std::to_string(share_.local_rank)},
       {"HARNESS_CASE", request_.case_name},
       {"HARNESS_CASE_SLUG", file_safe(request_.case_name)},
-      // What a wrapping command starts has that command for its parent.
+      // A worker under a wrapping command has that command as its parent, not this process.
       {"HARNESS_SUPERVISOR", request_.wrap.empty() ? std::to_string(::getpid()) : ""},
   };
   // A step has up to eight streams and NCCL its own: with CUDA's default of 8 hardware queues, independent streams
@@ -117,7 +117,7 @@ void BlockRun::order_block() {
                                              share_.local_rank, share_.local_ranks, share_.warnings}));
 }
 
-// What each worker wants others to know goes to those others alone.
+// Delivers each worker's rendezvous messages to their addressees alone.
 void BlockRun::rendezvous() {
   std::map<int, std::vector<RendezvousMessage>> by_peer;
   if (worker_ && await(job::FrameType::published, request_.deadlines.start_s)) {

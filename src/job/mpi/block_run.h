@@ -35,7 +35,7 @@ class BlockRun {
   /// A worker's own messages wake its supervisor at once; messages from other ranks are polled at this interval. Each
   /// poll takes about 40 us of a core that a timed step may need.
   static constexpr double watching_interval_s = 0.05;
-  /// The same for a rank that sits the block out: the collectives of the other ranks may wait for it.
+  /// The polling interval of a rank that sits the block out: the collectives of the other ranks may wait for it.
   static constexpr double idle_interval_s = 0.01;
 
   void start_worker();

@@ -84,7 +84,7 @@ void BlockRun::read_frames() {
   }
 }
 
-// What the order of messages tells without asking.
+// Records progress that follows from the order of messages, without asking the worker.
 void BlockRun::reached(job::WorkerPhase phase) {
   progress_ = {};
   progress_.phase = phase;

@@ -10,7 +10,8 @@
 
 namespace harness::mpi {
 
-/// What ended one rank's part of a block, ordered from the surest sign of a cause to the surest sign of a victim.
+/// The event that ended one rank's part of a block, ordered from the surest sign of a cause to the surest sign of a
+/// victim.
 enum class FaultKind : std::int32_t {
   signal,         // the worker was killed by a signal that harness did not send
   out_of_memory,  // it ran into its memory limit

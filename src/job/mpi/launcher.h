@@ -14,7 +14,7 @@ using Lookup = std::function<std::optional<std::string>(const char* name)>;
 /// In this process's own environment.
 std::optional<std::string> own_environment(const char* name);
 
-/// What the launcher states about this process, in the environment that it gave it before MPI starts.
+/// The launcher's statement about this process, read from the environment before MPI starts.
 struct LauncherClaim {
   std::string variable;  // the variable that states the size
   int size = 1, rank = 0;
@@ -23,7 +23,7 @@ struct LauncherClaim {
 /// Nothing if no launcher started this process.
 std::optional<LauncherClaim> launcher_claim(const Lookup& lookup);
 
-/// What it states about this process's GPUs.
+/// The launcher's statement about this process's GPUs.
 machine::GpuEnvironment gpu_environment(const Lookup& lookup);
 
 /// Throws Error if the launcher started many processes but MPI reports that this is the only one: then the launcher

@@ -99,7 +99,8 @@ class MpiJob final : public job::Job {
     const int wanted = block.request.layout.ranks();
     if (wanted > size()) fail("case {} needs {} ranks, but this job has {}", block.request.case_name, wanted, size());
     job::BlockOutcome outcome = run_on_all(block);
-    // Of a set that runs several blocks the caller must know which processes measured what: he starts it again.
+    // A set that runs several blocks is left to the caller to start again, who must know which processes measured which
+    // block.
     if (!lost_connections_ || block.set.number != job::WorkerSet::alone || stop_requests() > 0) return outcome;
     const std::string first = outcome.reason;
     outcome = run_on_all(block);  // new ports; whoever took the place of a rank may be gone
@@ -125,7 +126,7 @@ class MpiJob final : public job::Job {
     if (!workers_[block.set.number]) workers_.erase(block.set.number);
     return outcome;
   }
-  // Of a set whose last block never came. A worker that waits would hold memory that the next set needs.
+  // Ends the workers of sets whose last block never came: a waiting worker would hold memory that the next set needs.
   void end_workers_but(int set) {
     for (auto it = workers_.begin(); it != workers_.end();) {
       if (it->first == set) {

@@ -66,7 +66,7 @@ Site find_site(Ranks& ranks) {
   return site;
 }
 
-// What a rank says of its place; rank and node follow from the order of the reports.
+// One rank's report of its place; rank and node follow from the order of the reports.
 struct PlaceReport {
   job::RankPlace place;
   std::int32_t leader = 0;  // the lowest rank of its node

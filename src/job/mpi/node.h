@@ -80,7 +80,7 @@ Share share_of(const Site& site, const Members& members, const job::BlockRequest
 /// As long as it lives, the calling thread has the CPUs and takes the memory of a share, and so has what it starts.
 class InPlace {
  public:
-  /// What the kernel refuses is added to the share's warnings.
+  /// Adds a warning to the share for every binding that the kernel refuses.
   explicit InPlace(Share& share);
   ~InPlace();
   InPlace(const InPlace&) = delete;
@@ -92,7 +92,8 @@ class InPlace {
   bool policy_changed_ = false;
 };
 
-/// What one supervisor tells rank 0 about a block. Plain bytes: gathered over MPI. NaN: not known.
+/// The report of one supervisor to rank 0 about its node's CPUs during a block. Plain bytes: gathered over MPI. NaN:
+/// not known.
 struct NodeReport {
   static constexpr double nan = machine::Conditions::nan;
   std::int32_t node = 0;     // its lowest rank
@@ -125,9 +126,9 @@ class NodeWatch {
   machine::CpuTimes times_;
 };
 
-/// Of each figure the worst node's. What a node's CPUs did beyond the sum of its ranks' own_s, and beyond what ticks of
-/// the kernel's clock may be off (machine::busy_uncertainty_s), is foreign, never below 0 nor above its cores; a CPU of
-/// a core that has two counts half a core. Reports come from every rank.
+/// Takes each figure from the node where it is worst. CPU time of a node beyond the sum of its ranks' own_s, and beyond
+/// the resolution of the kernel's clock ticks (machine::busy_uncertainty_s), counts as foreign, never below 0 nor above
+/// its cores; a CPU of a core that has two counts half a core. `reports`: one from every rank.
 machine::Conditions worst_of(std::span<const NodeReport> reports);
 
 }  // namespace harness::mpi

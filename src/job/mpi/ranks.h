@@ -27,7 +27,7 @@ class Ranks {
  public:
   using Idle = std::function<void()>;
 
-  /// Those of MPI; only they know it. MPI_Init_thread. Collective.
+  /// Starts the ranks of MPI (MPI_Init_thread). Collective..
   static std::unique_ptr<Ranks> start();
   virtual ~Ranks() = default;  // calls no MPI
 

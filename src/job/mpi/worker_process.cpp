@@ -83,7 +83,7 @@ Descriptor without_waiting(Descriptor&& end) {
   return std::move(end);
 }
 
-// What the child needs to know about its files and signals before it becomes the worker.
+// The file and signal actions that posix_spawn() applies in the child before it becomes the worker.
 struct SpawnPlan {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;

@@ -43,7 +43,7 @@ std::vector<job::Samples> for_all(const program::Layout& layout, const job::Task
   return std::vector<job::Samples>(layout.ranks(), samples);
 }
 
-// What a reader must know of where the numbers are from.
+// Names the sources of the numbers, for the reader of a report.
 NameValues identity_of(const config::Experiment& experiment) {
   const config::Calibration& calibration = *experiment.calibration;
   return {{"hardware", fmt::format("{} ({})", experiment.hardware->name, experiment.hardware->source)},
@@ -60,7 +60,7 @@ std::vector<job::Samples> profiled_samples(const sim::Simulation& simulation, co
   for (int c = 0; std::cmp_less(c, simulation.classes().list().size()); ++c) {
     const std::vector<program::Interval> intervals = simulation.intervals(c);
     job::TimelineSamples summed{job::sum_up(simulation.classes().program(c), intervals, ranks), {}, {}, {}};
-    // What the software adds to every step is nobody's operation.
+    // The software overhead of a step belongs to no operation, so it counts as idle.
     summed.split.idle_s += simulation.step_s() - summed.split.step_s;
     summed.step_s = summed.split.step_s = simulation.step_s();
     for (int rank = 0; rank < ranks; ++rank) {

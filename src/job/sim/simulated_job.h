@@ -24,8 +24,8 @@ class VirtualClock final : public Clock {
   double start_unix_s_, passed_s_ = 0;
 };
 
-/// What the ranks of a job bring home from a profiled step, as workers do: its TimelineSamples, with the intervals of
-/// one rank per role, or of all.
+/// The TimelineSamples of a profiled step by rank, as workers return them, with the intervals of one rank per role or
+/// of all ranks.
 std::vector<job::Samples> profiled_samples(const sim::Simulation& simulation, config::Timelines kept);
 
 /// A job on a cluster that is not there: blocks take virtual time, and every step of a case the same. It has no worker
@@ -46,7 +46,7 @@ class SimulatedJob final : public job::Job {
   int follow() override { return 0; }
   void finish(int) override {}
   void leave() override {}
-  /// Those that this process received.
+  /// Counts the stop signals that this process received.
   int stop_requests() const override;
   double allocation_end_unix_s() const override { return 0; }
   const Clock& clock() const override { return clock_; }
