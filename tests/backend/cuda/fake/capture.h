@@ -1,4 +1,4 @@
-// A capture under way: the graph that grows and the rules that can spoil it. All guarded by runtime_mutex().
+// Graphs, and the captures that make them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,11 +8,29 @@
 #include <thread>
 #include <vector>
 
-#include "graph.h"
+#include "runtime.h"
 #include "stream.h"
 
 namespace harness::fake {
 
+// A graph: operations and what each must wait for.
+struct Node {
+  Operation operation;
+  std::vector<int> after;  // indices of nodes captured earlier
+};
+
+struct Graph {
+  std::vector<Node> nodes;
+};
+
+struct Executable {
+  std::shared_ptr<const Graph> graph;
+  Stream::Point last_launch;  // launches of one executable never overlap; guarded by runtime_mutex()
+};
+
+cudaGraph_t add_graph(std::shared_ptr<Graph> graph);
+
+// A capture under way: the graph that grows and the rules that can spoil it. All guarded by runtime_mutex().
 class Capture : public std::enable_shared_from_this<Capture> {
  public:
   Capture(std::shared_ptr<Stream> origin, cudaStreamCaptureMode mode)
