@@ -101,10 +101,6 @@ struct Experiment {
 /// file:line:column: key: what was found, what is allowed, the nearest valid name. Reads only.
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides = {});
 
-/// "gpt3-125m" … "gpt3-175b" (Brown et al. 2020, table 2.1; vocabulary 50304 = 50257 padded to a multiple of 128).
-std::optional<Model> model_preset(std::string_view name);
-std::vector<std::string> model_preset_names();
-
 /// The experiment of a configuration whose text a result file holds. `path`: where it stood, for messages and for the
 /// files beside it; it is not read. Throws Error as load_experiment() does.
 Experiment load_recorded(const std::string& text, const std::string& path, const std::vector<std::string>& overrides);

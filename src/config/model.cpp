@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "config/experiment.h"
 #include "config/fields.h"
 #include "config/model.h"
 #include "config/sections.h"

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/text.h"
@@ -58,6 +60,11 @@ struct Model {
   Model resolved() const;
   bool operator==(const Model&) const = default;
 };
+
+/// "gpt3-125m" … "gpt3-175b" (Brown et al. 2020, table 2.1; vocabulary 50304 = 50257 padded to a multiple of 128)
+/// and "llama3-8b" … (Grattafiori et al. 2024, table 3).
+std::optional<Model> model_preset(std::string_view name);
+std::vector<std::string> model_preset_names();
 
 /// The name of one value of the model: in a configuration, in a result file and in JSON.
 struct ModelKey {
