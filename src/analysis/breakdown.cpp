@@ -9,9 +9,8 @@
 #include <string_view>
 #include <tuple>
 
-#include "analysis/case_ranks.h"
-#include "analysis/occupancy.h"
-#include "analysis/role_mean.h"
+#include "analysis/cases.h"
+#include "analysis/profiled_step.h"
 #include "config/backend.h"
 
 namespace harness::analysis {

@@ -2,11 +2,12 @@
 
 #include <compare>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "analysis/part.h"
+#include "analysis/profiled_step.h"
 #include "store/result.h"
 
 namespace harness::analysis {
@@ -61,7 +62,7 @@ inline constexpr double max_unexplained = 0.005;
 struct CaseBreakdown {
   std::int32_t case_index = 0;
   std::vector<Breakdown> ranks;     // that have a whole timeline, by role: one of each, or all (measure.timeline)
-  Breakdown mean;                   // over all ranks of the case (role_mean.h), roles weighted by their ranks
+  Breakdown mean;                   // over all ranks of the case (mean_of_role), roles weighted by their ranks
   std::int32_t critical_rank = -1;  // whose step was longest
   std::size_t critical = 0;         // its entry of `ranks`, else that of its role
 };
@@ -74,5 +75,10 @@ std::vector<CaseBreakdown> break_down(const store::Result& result);
 const char* step_in_parts(const store::Result& result);
 /// nullptr if there is none.
 const CaseBreakdown* find_breakdown(const std::vector<CaseBreakdown>& all, int case_index);
+
+/// The mean over the ranks of a role. Their splits tell how long each computed, communicated unhidden, idled and
+/// waited; `of_rank`, the breakdown of the rank that has a timeline, tells how that divides. Where a split is missing
+/// or does not add up, or `of_rank` lacks a part that the others have, its own breakdown is returned.
+Breakdown mean_of_role(const Breakdown& of_rank, std::span<const store::ResultSplit* const> splits);
 
 }  // namespace harness::analysis

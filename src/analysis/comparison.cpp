@@ -9,7 +9,6 @@
 
 #include "analysis/blocks.h"
 #include "analysis/differences.h"
-#include "analysis/disturbed.h"
 #include "analysis/runs.h"
 #include "analysis/statistics.h"
 #include "base/error.h"

@@ -68,7 +68,8 @@ struct Comparison {
   double smallest_effect = 0.01;           // the first file's
   std::vector<CaseComparison> cases;
   std::vector<std::string> not_aligned;  // a sentence each
-  /// Why one side may be slower though the same was measured (disturbed.h), a sentence each without a full stop.
+  /// Why one side may be slower though the same was measured (how_machines_differ), a sentence each without a full
+  /// stop.
   std::vector<std::string> machines_differ;
   std::string baselines_differ;  // "threads is 1 and 2"; "" if the compared baselines are one case
 };

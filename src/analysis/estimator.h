@@ -46,7 +46,7 @@ struct Estimate {
   ConfidenceInterval log_ratio;  // of the case's time to the baseline's, or of the contrast asked for
   int rounds = 0;                // of the case that it rests on; 0: nothing is known
   int rounds_needed = 0;         // should the verdict be unresolved: about how many would settle it, at most max_rounds
-  bool two_states = false;       // some blocks lie apart, and the interval reaches to them (level_guards.h)
+  bool two_states = false;       // some blocks lie apart, and the interval reaches to them (level_model.h)
 };
 
 /// What estimating the level of the machine showed, the objections of its guards included.
@@ -74,8 +74,59 @@ struct SweepEstimate {
 };
 using Estimator = SweepEstimate (*)(const SweepBlocks& sweep, std::span<const Question> questions);
 
-/// The estimator of a result: the level model (level_estimator.h), or for steps in virtual time, which have no scatter,
+/// The estimator of a result: the level model (estimate_level), or for steps in virtual time, which have no scatter,
 /// the ratio of the predicted times. `declared`: what the file says, "level" or "predicted". Throws Error for another.
 Estimator estimator_named(std::string_view declared);
+
+// Comparing each case with the baseline of its round, so that whatever a round's blocks share (other jobs, temperature,
+// clocks) cancels.
+
+/// Pairs below which there is no interval. Two have a t quantile of 12.7 and three of 4.3, so such
+/// intervals are as good as their assumption that log ratios scatter normally, and chance alone makes some very narrow:
+/// two pairs that happen to agree would prove anything. With four, the interval begins to know the scatter.
+inline constexpr int least_pairs = 4;
+
+/// The pairs of a case with the baseline: the blocks of both in the rounds in which both finished in one session, in
+/// order of rounds.
+struct Pairs {
+  std::vector<double> first, second;  // seconds: the baseline's, the case's
+};
+Pairs pair_blocks(const SweepBlocks& sweep, std::int32_t case_index);
+/// One for each pair: the second to the first.
+std::vector<double> log_ratios_of(const Pairs& pairs);
+
+/// Mean and t interval of the log ratios to the geometric mean of the baselines that finished in the round; of the
+/// control to the baseline. Fewer than least_pairs give the centre alone.
+SweepEstimate estimate_mean_pairs(const SweepBlocks& sweep, std::span<const Question> questions);
+
+/// Rounds, and blocks of a case, below which the level model gives no interval.
+inline constexpr int least_level_rounds = 5;
+
+/// The level model (level_model.h) with its guards. The control's question, if it is asked, is answered first and
+/// alone: the copy of the baseline against the baseline. Unless its verdict is faster or slower, both are the reference
+/// of all other questions; else the baseline is, and LevelFindings::baseline_left says so. Where the case that ran
+/// before matters (find_carry_over), the level is the mean of the round's other blocks; where a case drifts in a way of
+/// its own (find_serial_correlation), all intervals are widened.
+///
+/// Fewer than least_level_rounds rounds or blocks of the reference are no ground for a level: estimate_mean_pairs then
+/// answers. A case with fewer blocks than that gets a number without an interval.
+SweepEstimate estimate_level(const SweepBlocks& sweep, std::span<const Question> questions);
+
+// How many rounds a sweep needs.
+
+/// The smallest effect that `rounds` rounds of the level model resolve with 80 % probability when a block is off the
+/// machine's level by standard deviation `block_deviation` and `comparisons` are made, as a share of the step time. A
+/// verdict must clear smallest_effect, so it is more than that. Infinite for fewer than least_pairs rounds, which give
+/// no verdict.
+double resolvable_effect(int rounds, int comparisons, double block_deviation, double smallest_effect,
+                         double confidence);
+
+/// How far the centre of a log ratio is from the nearer of the two thresholds: the half width that would settle it.
+double distance_to_threshold(const ConfidenceInterval& interval, double smallest_effect);
+
+/// The fewest rounds beyond the present ones that bring the half-width of a t interval below `distance` if centre
+/// and scatter stay what they are now. At most max_rounds, which stands for "not with this noise".
+int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha);
+inline constexpr int max_rounds = 1000;
 
 }  // namespace harness::analysis

@@ -9,8 +9,8 @@
 #include <set>
 #include <span>
 
-#include "analysis/comparable.h"
 #include "analysis/level_model.h"
+#include "analysis/questions.h"
 #include "analysis/statistics.h"
 #include "base/median.h"
 

@@ -1,4 +1,4 @@
-#include "analysis/level_estimator.h"
+#include "analysis/estimator.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,10 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "analysis/level_guards.h"
 #include "analysis/level_model.h"
-#include "analysis/paired_estimator.h"
-#include "analysis/power.h"
 #include "analysis/verdict.h"
 
 namespace harness::analysis {

@@ -1,4 +1,4 @@
-#include "analysis/level_guards.h"
+#include "analysis/level_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
-#include "analysis/distributions.h"
-#include "analysis/power.h"
+#include "analysis/estimator.h"
+#include "analysis/statistics.h"
 #include "base/median.h"
 
 namespace harness::analysis {

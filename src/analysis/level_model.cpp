@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/distributions.h"
-#include "analysis/power.h"
+#include "analysis/estimator.h"
 #include "analysis/statistics.h"
 #include "base/median.h"
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -7,13 +9,69 @@
 #include <vector>
 
 #include "analysis/blocks.h"
-#include "analysis/machine_level.h"
 #include "analysis/statistics.h"
 
 namespace harness::analysis {
 
+// What the machine could do at the time of a block, judged by the other blocks: never by the block itself, so that no
+// block explains itself. This is the neighbour adjustment of field trials (Papadakis 1937; J. Besag and R. Kempton,
+// "Statistical analysis of field experiments using neighbouring plots", Biometrics 42, 1986) along the axis of time.
+
+/// A block in a model of level. Groups are numbered from 0, the reference, without gaps.
+struct LevelBlock {
+  double log_seconds = 0;  // of the block's median timed step
+  double time_s = 0;       // when its timed part began, from any origin
+  int group = 0;
+  std::int32_t case_index = 0, round = 0, session = 0;
+  std::int32_t pool = 0;  // as FinishedBlock::pool; ascends with time
+};
+
+/// The weighted mean of the other blocks of the pool, with weights that fall exponentially with distance in time:
+///   level_i = sum over j of w_ij value_j / sum over j of w_ij,  w_ij = decay^(|t_i - t_j| / T),
+/// T being the usual distance of successive blocks (their median). O(blocks) per decay: a sum that runs forwards and
+/// one that runs backwards.
+class NeighbourLevel {
+ public:
+  /// The weight of a block at distance T. One of these is chosen by how well it predicts; 1 is the mean of the pool.
+  static constexpr std::array<double, 9> decays = {0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 1.0};
+
+  /// Blocks by pool, within a pool by time; each pool has two at least (keep_with_neighbour).
+  explicit NeighbourLevel(std::span<const LevelBlock> blocks);
+
+  /// Values in the order of the blocks; decay: an index of `decays`.
+  std::vector<double> level(std::span<const double> values, std::size_t decay) const;
+  /// Seconds after which a neighbour's weight has fallen to 1 / e; infinite for a decay of 1.
+  double time_constant_s(std::size_t decay) const;
+
+ private:
+  std::vector<double> sums_of_others(std::span<const double> values, std::span<const double> kept) const;
+
+  double usual_gap_s_ = 0;
+  std::array<std::vector<double>, decays.size()> kept_;     // of a running sum when it passes from block i - 1 to i
+  std::array<std::vector<double>, decays.size()> weights_;  // the denominators
+};
+
+/// The mean of the other blocks of the round: what remains when blocks may have affected their neighbours.
+class RoundLevel {
+ public:
+  /// Each round has two blocks at least (keep_with_round).
+  explicit RoundLevel(std::span<const LevelBlock> blocks);
+
+  std::vector<double> level(std::span<const double> values) const;
+  /// For each block, the median over all blocks of its round.
+  std::vector<double> medians(std::span<const double> values) const;
+
+ private:
+  std::vector<std::vector<std::size_t>> rounds_;
+};
+
+/// The blocks that have another one in their pool, in order of pool and time.
+std::vector<LevelBlock> keep_with_neighbour(std::vector<LevelBlock> blocks);
+/// The blocks that also have another one in their round of that pool.
+std::vector<LevelBlock> keep_with_round(std::vector<LevelBlock> blocks);
+
 // The model of a sweep: log block median = group + level(time) + noise. The level is estimated from the other blocks
-// (machine_level.h), a group's location is Tukey's bisquare mean of its levelled blocks, and both are estimated in
+// (NeighbourLevel), a group's location is Tukey's bisquare mean of its levelled blocks, and both are estimated in
 // turn. docs/method.md has every formula. Sources:
 //   J. W. Tukey's bisquare: A. E. Beaton and J. W. Tukey, Technometrics 16 (1974); P. J. Huber and E. M. Ronchetti,
 //     "Robust Statistics", chapters 6 and 7, for the variance of such a mean;
@@ -83,5 +141,59 @@ ConfidenceInterval level_interval(const LevelFit& fit, std::span<const GroupWeig
 /// At most max_rounds.
 int level_rounds_to_reach(double distance, const LevelFit& fit, std::span<const GroupWeight> contrast, double alpha,
                           double widening = 1);
+
+// What the level model assumes beyond pairs within rounds, and how the data speak against it. The thresholds are part
+// of the method.
+
+/// Whether blocks are slower or faster by something that they have one kind of: a one-way analysis of variance with
+/// R. A. Fisher's F.
+struct KindEffect {
+  double p_value = 1;
+  int slowest = 0;  // the kind whose blocks are slowest
+  bool found() const { return p_value < 0.05; }
+};
+
+/// The blocks' influence by the case that ran before them in the session or the shared process; kinds are groups. B.
+/// Jones and M. G. Kenward, "Design and Analysis of Cross-Over Trials", for carry-over.
+KindEffect find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fit);
+/// How far blocks are off their group, by their place in the process that they share, from 0. The first in a process
+/// may find cold what the others find warm, and a process may age. Of the ranks of these distances (W. H. Kruskal and
+/// W. A. Wallis, JASA 47, 1952), because a place that is far off has no influence. Only where pools are processes.
+KindEffect find_place_effect(std::span<const LevelBlock> blocks, const LevelFit& fit);
+
+/// Whether a case's blocks in successive rounds are off in the same direction: the case drifts in a way of its own, or
+/// meets the conditions that come and go in a way of its own. The correlation is that of influence, pooled over cases,
+/// the copies of the baseline apart, and corrected for the locations that were taken out of it.
+struct SerialCorrelation {
+  double correlation = 0;
+  int pairs = 0;  // of blocks in successive rounds of a session
+  bool found() const { return pairs > 0 && correlation > 2 / std::sqrt(pairs); }
+  /// By how much intervals are to be widened: 1 where nothing was found, else sqrt((1 + r) / (1 - r)), as for the mean
+  /// of a first-order autoregression (G. E. P. Box and G. M. Jenkins, "Time Series Analysis").
+  double widening() const;
+};
+SerialCorrelation find_serial_correlation(std::span<const LevelBlock> blocks, const LevelFit& fit);
+
+/// The blocks of a group that lie more than three scales off the others, where the location hardly sees them. Most
+/// blocks of a group are taken for undisturbed. Where so many of the sweep lie apart that chance may have disturbed
+/// most blocks of a group, those that lie apart may be the undisturbed ones, and the location may be theirs.
+struct BlocksApart {
+  int blocks = 0;                       // of the group
+  int below = 0, above = 0;             // how many lie apart
+  double below_off = 0, above_off = 0;  // their medians from the location, in log seconds; 0 if there are none
+};
+std::vector<BlocksApart> find_blocks_apart(std::span<const LevelBlock> blocks, const LevelFit& fit);
+
+/// How far an interval must reach beyond its ends for the locations of the blocks apart: low <= 0 <= high, in log
+/// seconds. A group's count if chance, at the sweep's share of blocks apart, disturbs all its others with a probability
+/// of more than alpha / 2.
+struct Reach {
+  double low = 0, high = 0;
+  bool any() const { return low < 0 || high > 0; }
+};
+Reach reach_to_apart(std::span<const BlocksApart> groups, std::span<const GroupWeight> contrast, double alpha);
+/// How many rounds would end that, if the shares of blocks apart stay what they are after `rounds`. At most max_rounds.
+int rounds_to_tell_apart(std::span<const BlocksApart> groups, std::span<const GroupWeight> contrast, double alpha,
+                         int rounds);
 
 }  // namespace harness::analysis

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "analysis/comparable.h"
+#include "analysis/questions.h"
 #include "analysis/verdict.h"
 #include "base/error.h"
 #include "base/text.h"

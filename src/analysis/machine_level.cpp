@@ -1,4 +1,4 @@
-#include "analysis/machine_level.h"
+#include "analysis/level_model.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "analysis/differences.h"
-#include "analysis/heterogeneity.h"
 #include "analysis/runs.h"
+#include "analysis/statistics.h"
 #include "base/error.h"
 #include "base/median.h"
 #include "base/text.h"

@@ -40,7 +40,7 @@ struct PooledCase {
   double ratio = std::numeric_limits<double>::quiet_NaN();
   double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
   Judgement judgement;
-  /// Whether the runs differ more than the scatter of their own rounds explains (heterogeneity.h), at 5 % for all cases
+  /// Whether the runs differ more than the scatter of their own rounds explains (heterogeneity_p), at 5 % for all cases
   /// together, and by more than the smallest effect; and the probability of so much by chance, nothing if not tested.
   bool runs_differ = false;
   std::optional<double> runs_differ_p;

@@ -1,4 +1,4 @@
-#include "analysis/role_mean.h"
+#include "analysis/breakdown.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,13 +1,19 @@
 #include "analysis/statistics.h"
 
+#include <boost/math/distributions/binomial.hpp>
+#include <boost/math/distributions/fisher_f.hpp>
+#include <boost/math/distributions/non_central_t.hpp>
+#include <boost/math/distributions/students_t.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "analysis/distributions.h"
+#include "base/error.h"
 #include "base/median.h"
 
 namespace harness::analysis {
+
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -90,6 +96,72 @@ ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<
   const double degrees =
       variance * variance / (a.variance * a.variance / (a.kept - 1) + b.variance * b.variance / (b.kept - 1));
   return around(center, std::sqrt(variance), degrees, alpha, n);
+}
+
+namespace {
+
+// Doubles suffice: promotion to long double costs time and gains nothing here.
+using Policy = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
+
+}  // namespace
+
+double student_t_quantile(double probability, double degrees) {
+  if (!(probability > 0 && probability < 1) || !(degrees > 0)) {
+    fail("student_t_quantile: needs 0 < probability < 1 and degrees > 0, got {} and {}", probability, degrees);
+  }
+  return boost::math::quantile(boost::math::students_t_distribution<double, Policy>(degrees), probability);
+}
+
+double f_upper_tail(double f, double numerator_degrees, double denominator_degrees) {
+  if (!(f > 0)) return 1;
+  const boost::math::fisher_f_distribution<double, Policy> fisher(numerator_degrees, denominator_degrees);
+  return boost::math::cdf(boost::math::complement(fisher, f));
+}
+
+double noncentral_t_upper_tail(double t, double degrees, double shift) {
+  const boost::math::non_central_t_distribution<double, Policy> shifted(degrees, shift);
+  return boost::math::cdf(boost::math::complement(shifted, t));
+}
+
+double binomial_upper_tail(int n, int k, double p) {
+  if (k <= 0) return 1;
+  if (k > n) return 0;
+  const boost::math::binomial_distribution<double, Policy> trials(n, p);
+  return boost::math::cdf(boost::math::complement(trials, k - 1));
+}
+
+namespace {
+
+bool counts(const OwnEstimate& estimate) {
+  return std::isfinite(estimate.value) && std::isfinite(estimate.standard_error) && estimate.standard_error > 0 &&
+         estimate.degrees > 0;
+}
+
+double weight_of(const OwnEstimate& estimate) {
+  return 1 / (estimate.standard_error * estimate.standard_error);
+}
+
+}  // namespace
+
+std::optional<double> heterogeneity_p(std::span<const OwnEstimate> estimates) {
+  std::vector<OwnEstimate> counting;
+  std::ranges::copy_if(estimates, std::back_inserter(counting), counts);
+  if (counting.size() < 2) return {};
+  double weights = 0, mean = 0;
+  for (const OwnEstimate& estimate : counting) {
+    weights += weight_of(estimate);
+    mean += weight_of(estimate) * estimate.value;
+  }
+  mean /= weights;
+  double q = 0, l = 0;
+  for (const OwnEstimate& estimate : counting) {
+    q += weight_of(estimate) * std::pow(estimate.value - mean, 2);
+    l += std::pow(1 - weight_of(estimate) / weights, 2) / estimate.degrees;
+  }
+  const auto k = static_cast<double>(counting.size());
+  const double f = q / (k - 1) / (1 + 2 * (k - 2) / (k * k - 1) * l);
+  constexpr double as_good_as_infinite = 1e6;
+  return f_upper_tail(f, k - 1, std::min((k * k - 1) / (3 * l), as_good_as_infinite));
 }
 
 }  // namespace harness::analysis

@@ -8,8 +8,8 @@
 #include <map>
 #include <tuple>
 
-#include "analysis/case_ranks.h"
-#include "analysis/distributions.h"
+#include "analysis/cases.h"
+#include "analysis/statistics.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "config/backend.h"

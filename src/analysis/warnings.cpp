@@ -7,15 +7,13 @@
 #include <map>
 
 #include "analysis/blocks.h"
-#include "analysis/level_estimator.h"
-#include "analysis/paired_estimator.h"
-#include "analysis/power.h"
-#include "analysis/sizes.h"
+#include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/text.h"
 #include "config/registry.h"
 
 namespace harness::analysis {
+
 namespace {
 
 using Warnings = std::vector<std::string>;
@@ -289,6 +287,26 @@ std::vector<std::string> find_warnings(const store::Result& result, const Summar
   for (std::string& warning : machine_warnings(result, summary, level_course(result)))
     warnings.push_back(std::move(warning));
   oversubscription(result, warnings);
+  return warnings;
+}
+
+std::vector<std::string> doctor_warnings(const store::Result& result) {
+  constexpr std::size_t most = 8;
+  std::vector<std::string> warnings;
+  std::size_t more = 0;
+  for (const store::ResultFinding& row : result.doctor.findings) {
+    if (!row.is_of_nodes() || !(row.is_failure() || row.is_warning())) continue;
+    if (warnings.size() == most) {
+      ++more;
+      continue;
+    }
+    warnings.push_back(fmt::format("doctor, {} {} on {}: {}. What to do: {}", row.verdict, row.check, row.where,
+                                   row.evidence, row.remedy));
+  }
+  if (more > 0) {
+    warnings.push_back(
+        fmt::format("doctor found {} more before the first round: `harness report` lists all of them", more));
+  }
   return warnings;
 }
 

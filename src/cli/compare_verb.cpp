@@ -5,7 +5,7 @@
 #include <ostream>
 
 #include "analysis/comparison.h"
-#include "analysis/reproduction.h"
+#include "analysis/runs.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/text.h"

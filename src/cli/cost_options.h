@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "analysis/cost.h"
+#include "analysis/findings.h"
 #include "cli/verbs.h"
 
 namespace harness::cli {

@@ -5,7 +5,7 @@
 #include <ostream>
 #include <utility>
 
-#include "analysis/how_far.h"
+#include "analysis/blocks.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/clean_stream.h"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/comparable.h"
-#include "analysis/paired_estimator.h"
+#include "analysis/estimator.h"
+#include "analysis/questions.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/text.h"

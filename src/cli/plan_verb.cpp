@@ -4,9 +4,8 @@
 #include <ostream>
 #include <string>
 
-#include "analysis/comparable.h"
-#include "analysis/paired_estimator.h"
-#include "analysis/power.h"
+#include "analysis/estimator.h"
+#include "analysis/questions.h"
 #include "backend/backend.h"
 #include "base/error.h"
 #include "base/identity.h"

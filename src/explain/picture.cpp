@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/part.h"
+#include "analysis/profiled_step.h"
 
 namespace harness::explain {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "analysis/case_settings.h"
+#include "analysis/cases.h"
 #include "base/error.h"
 #include "config/problems.h"
 #include "job/sim/simulated_job.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "analysis/breakdown.h"
-#include "analysis/case_settings.h"
+#include "analysis/cases.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/units.h"

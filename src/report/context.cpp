@@ -6,10 +6,9 @@
 #include <cmath>
 
 #include "analysis/blocks.h"
-#include "analysis/comparable.h"
-#include "analysis/processes.h"
-#include "analysis/sizes.h"
+#include "analysis/questions.h"
 #include "analysis/statistics.h"
+#include "analysis/summary.h"
 #include "base/text.h"
 #include "config/model.h"
 #include "config/registry.h"

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/how_far.h"
-#include "analysis/sizes.h"
+#include "analysis/blocks.h"
 #include "analysis/summary.h"
 #include "base/text.h"
 #include "base/units.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/sizes.h"
 #include "analysis/summary.h"
 
 namespace harness::report {

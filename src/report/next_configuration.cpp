@@ -7,7 +7,7 @@
 #include <optional>
 #include <sstream>
 
-#include "analysis/case_settings.h"
+#include "analysis/cases.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "config/experiment.h"

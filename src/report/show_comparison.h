@@ -7,7 +7,7 @@
 
 #include "analysis/comparison.h"
 #include "analysis/history.h"
-#include "analysis/reproduction.h"
+#include "analysis/runs.h"
 #include "report/document.h"
 #include "report/show.h"
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "analysis/drawn_step.h"
+#include "analysis/profiled_step.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "config/backend.h"

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "analysis/blocks.h"
-#include "analysis/comparable.h"
-#include "analysis/paired_estimator.h"
+#include "analysis/estimator.h"
+#include "analysis/questions.h"
 #include "base/error.h"
 #include "base/units.h"
 

@@ -7,7 +7,7 @@
 #include <ostream>
 
 #include "analysis/looks.h"
-#include "analysis/sizes.h"
+#include "analysis/summary.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"

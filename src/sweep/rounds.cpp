@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "analysis/blocks.h"
-#include "analysis/how_far.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/units.h"

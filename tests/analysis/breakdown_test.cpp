@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "analysis/waterfall.h"
+#include "analysis/bottleneck.h"
 #include "random_timeline.h"
 #include "support/sample_results.h"
 

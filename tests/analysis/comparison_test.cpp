@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/reproduction.h"
+#include "analysis/runs.h"
 #include "base/error.h"
 #include "support/errors.h"
 #include "support/sample_files.h"

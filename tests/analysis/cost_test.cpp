@@ -1,4 +1,4 @@
-#include "analysis/cost.h"
+#include "analysis/findings.h"
 
 #include <gtest/gtest.h>
 

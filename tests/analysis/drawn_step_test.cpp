@@ -1,4 +1,4 @@
-#include "analysis/drawn_step.h"
+#include "analysis/profiled_step.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,10 @@
-#include "analysis/heterogeneity.h"
+#include "analysis/statistics.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
-#include "analysis/distributions.h"
 #include "base/random.h"
 
 namespace harness::analysis {

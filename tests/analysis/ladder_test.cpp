@@ -1,11 +1,10 @@
 // What a fix adds on top of others, and its interaction with them, from blocks whose truth is known.
-#include "analysis/ladder.h"
+#include "analysis/questions.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "analysis/comparable.h"
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/random.h"

@@ -1,4 +1,4 @@
-#include "analysis/level_estimator.h"
+#include "analysis/estimator.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,8 @@
 #include <functional>
 #include <vector>
 
-#include "analysis/distributions.h"
-#include "analysis/level_guards.h"
 #include "analysis/level_model.h"
-#include "analysis/paired_estimator.h"
-#include "analysis/power.h"
+#include "analysis/statistics.h"
 #include "base/random.h"
 
 namespace harness::analysis {

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/level_guards.h"
 #include "analysis/level_model.h"
 #include "support/paths.h"
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "analysis/level_estimator.h"
+#include "analysis/estimator.h"
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "analysis/verdict.h"

@@ -7,7 +7,6 @@
 #include <random>
 
 #include "analysis/blocks.h"
-#include "analysis/how_far.h"
 #include "analysis/looks.h"
 #include "analysis/summary.h"
 #include "support/sample_results.h"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "analysis/paired_estimator.h"
+#include "analysis/estimator.h"
 #include "analysis/summary.h"
 
 namespace harness::test {

@@ -7,9 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/distributions.h"
-#include "analysis/reproduction.h"
 #include "analysis/runs.h"
+#include "analysis/statistics.h"
 #include "base/error.h"
 #include "support/errors.h"
 #include "support/sample_files.h"

@@ -1,11 +1,10 @@
-#include "analysis/processes.h"
+#include "analysis/blocks.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numbers>
 
-#include "analysis/block_time.h"
 #include "support/sample_results.h"
 
 namespace harness::analysis {

@@ -1,7 +1,7 @@
 // Over how many nodes the groups of a measured case spread.
 #include <gtest/gtest.h>
 
-#include "analysis/case_ranks.h"
+#include "analysis/cases.h"
 
 namespace harness::analysis {
 namespace {

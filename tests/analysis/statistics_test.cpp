@@ -7,8 +7,7 @@
 #include <numbers>
 #include <vector>
 
-#include "analysis/distributions.h"
-#include "analysis/power.h"
+#include "analysis/estimator.h"
 #include "base/error.h"
 #include "paired_effect.h"
 

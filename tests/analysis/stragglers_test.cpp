@@ -1,5 +1,4 @@
 #include "analysis/stragglers.h"
-#include "analysis/rules.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 #include <random>
 
 #include "analysis/bottleneck.h"
+#include "analysis/findings.h"
 #include "base/random.h"
 #include "config/registry.h"
 #include "random_timeline.h"

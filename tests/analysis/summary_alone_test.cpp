@@ -5,9 +5,9 @@
 #include <array>
 #include <cstdint>
 
+#include "analysis/blocks.h"
 #include "analysis/comparison.h"
 #include "analysis/level_course.h"
-#include "analysis/processes.h"
 #include "analysis/summary.h"
 #include "summary_fixture.h"
 

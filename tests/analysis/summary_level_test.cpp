@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "analysis/paired_estimator.h"
+#include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "summary_fixture.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "analysis/paired_estimator.h"
+#include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "paired_effect.h"

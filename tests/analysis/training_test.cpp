@@ -1,4 +1,4 @@
-#include "analysis/training.h"
+#include "analysis/cases.h"
 
 #include <gmock/gmock.h>
 

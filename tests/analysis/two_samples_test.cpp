@@ -4,7 +4,6 @@
 #include <cmath>
 #include <vector>
 
-#include "analysis/distributions.h"
 #include "analysis/statistics.h"
 #include "base/random.h"
 

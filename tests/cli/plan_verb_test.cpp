@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "analysis/power.h"
+#include "analysis/estimator.h"
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/units.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "analysis/case_ranks.h"
+#include "analysis/cases.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "cli/cli.h"

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "analysis/how_far.h"
+#include "analysis/blocks.h"
 #include "command.h"
 #include "store/result_file.h"
 #include "support/files.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/training.h"
+#include "analysis/cases.h"
 #include "local_job.h"
 
 namespace harness {

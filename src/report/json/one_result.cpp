@@ -1,10 +1,9 @@
 #include <cmath>
 #include <type_traits>
 
-#include "analysis/block_time.h"
+#include "analysis/blocks.h"
 #include "analysis/level_course.h"
-#include "analysis/processes.h"
-#include "analysis/sizes.h"
+#include "analysis/summary.h"
 #include "config/model.h"
 #include "report/json/parts.h"
 #include "report/show.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "analysis/breakdown.h"
-#include "analysis/sizes.h"
+#include "analysis/summary.h"
 #include "report/metrics.h"
 #include "report/page/charts.h"
 #include "report/sections.h"

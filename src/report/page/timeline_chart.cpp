@@ -8,8 +8,7 @@
 #include <set>
 
 #include "analysis/breakdown.h"
-#include "analysis/drawn_step.h"
-#include "analysis/part.h"
+#include "analysis/profiled_step.h"
 #include "report/page/row_chart.h"
 #include "report/scale.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/power.h"
+#include "analysis/estimator.h"
 #include "report/case_label.h"
 #include "report/context.h"
 #include "report/effect_words.h"

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "analysis/sizes.h"
+#include "analysis/summary.h"
 #include "base/units.h"
 #include "config/experiment.h"
 #include "report/context.h"

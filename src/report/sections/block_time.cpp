@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "analysis/block_time.h"
+#include "analysis/blocks.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/backend.h"

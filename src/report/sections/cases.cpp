@@ -4,8 +4,8 @@
 #include <cmath>
 #include <functional>
 
-#include "analysis/power.h"
-#include "analysis/sizes.h"
+#include "analysis/estimator.h"
+#include "analysis/summary.h"
 #include "base/text.h"
 #include "report/case_label.h"
 #include "report/context.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/sizes.h"
+#include "analysis/summary.h"
 #include "report/metrics.h"
 #include "report/sections.h"
 

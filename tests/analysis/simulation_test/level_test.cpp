@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "analysis/comparable.h"
-#include "analysis/level_estimator.h"
+#include "analysis/estimator.h"
 #include "analysis/noisy_sweep.h"
-#include "analysis/power.h"
+#include "analysis/questions.h"
 #include "analysis/statistics.h"
 #include "analysis/verdict.h"
 #include "base/error.h"

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "analysis/level_estimator.h"
+#include "analysis/estimator.h"
 #include "analysis/noisy_sweep.h"
 #include "analysis/statistics.h"
 #include "analysis/verdict.h"

@@ -1,14 +1,65 @@
-#include "analysis/training.h"
+#include "analysis/cases.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <string_view>
+#include <utility>
 
 #include "analysis/blocks.h"
+#include "base/error.h"
 #include "config/registry.h"
+#include "store/roles.h"
 
 namespace harness::analysis {
+
+config::Settings settings_of(const store::Result& result, const store::ResultCase& of) {
+  config::Settings settings;
+  for (const config::Variable& variable : config::registry()) {
+    const std::string_view text = result.setting(of, variable.name);
+    if (text.empty()) continue;
+    try {
+      variable.parse(settings, text);
+    } catch (const Error&) {
+      continue;  // parse() has changed nothing
+    }
+  }
+  return settings;
+}
+
+CaseRanks::CaseRanks(const store::Result& result, std::int32_t case_index) {
+  std::map<int, Ranks> by_stage;
+  for (const store::ResultRole& row : store::roles_of(result, case_index)) {
+    role_of_.push_back(row.role);
+    by_role_.resize(std::max<std::size_t>(by_role_.size(), row.role + 1));
+    by_role_[row.role].push_back(row.rank);
+    by_stage[row.at[program::Axis::pipeline]].push_back(row.rank);
+  }
+  for (auto& [stage, ranks] : by_stage) alike_.push_back(std::move(ranks));
+}
+
+const CaseRanks::Ranks& CaseRanks::of_same_role(std::int32_t rank) const {
+  static const Ranks none;
+  return rank >= 0 && rank < count() ? by_role_[role_of_[rank]] : none;
+}
+
+program::Spans spans_of_case(const store::Result& result, std::int32_t case_index) {
+  const auto differs = std::ranges::adjacent_find(result.rank_table, std::not_equal_to<>(), &store::ResultRank::node);
+  if (differs == result.rank_table.end()) return {};
+  std::vector<int> node_of;
+  std::vector<program::Coordinates> at;
+  for (const store::ResultRole& row : store::roles_of(result, case_index)) {
+    node_of.push_back(row.node);
+    at.push_back(row.at);
+  }
+  const bool tied = std::ranges::any_of(result.operations, [&](const store::ResultOperations& row) {
+    return row.case_index == case_index && row.group == "embedding";
+  });
+  return program::spans_of(at, node_of, tied);
+}
+
 namespace {
 
 // Relative differences that rounding explains.

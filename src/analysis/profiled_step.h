@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/part.h"
+#include "store/result.h"
+
+namespace harness::analysis {
+
+/// The phase of the operation that ends a step on all ranks, as the file names it.
+inline constexpr std::string_view closing_phase = "finish";
+
+/// By the kind of an operation, as the file names it: "all_reduce".
+bool is_collective(std::string_view kind);
+bool is_communication(std::string_view kind);  // a collective, or send or receive
+
+/// Seconds by part. Absent: there is no such part in this step, or it was not measured; never zero for either.
+struct Parts {
+  std::array<std::optional<double>, part_count> seconds;
+
+  std::optional<double> operator[](Part part) const { return seconds[index_of(part)]; }
+  std::optional<double>& operator[](Part part) { return seconds[index_of(part)]; }
+  /// Present from now on, if only with 0.
+  void add(Part part, double s) { (*this)[part] = (*this)[part].value_or(0) + s; }
+  double sum(bool (*wanted)(Part)) const;  // of those
+  double sum() const {
+    return sum([](Part) { return true; });
+  }  // of all that are there
+  double computation() const { return sum(is_computation); }
+  double exposed() const { return sum(is_exposed_communication); }  // without waiting and bubble
+};
+
+/// Something that ran, or seemed to run, for a while.
+struct Occupant {
+  double start_s = 0, end_s = 0;
+  int priority = 0;    // the lowest of those that run at once has the moment for itself
+  bool hides = false;  // what runs meanwhile with a higher number is hidden behind it
+};
+
+/// A stretch in which nothing ran.
+struct Gap {
+  double start_s = 0, end_s = 0;
+  std::optional<std::size_t> before, after;  // whose moment ended there, and whose begins
+};
+
+/// Who had each moment of [0, step_s]: every moment belongs to one occupant or lies in a gap, so owned_s and the gaps
+/// add up to step_s.
+struct Occupancy {
+  std::vector<double> owned_s;   // by occupant
+  std::vector<double> hidden_s;  // by occupant: it ran, and one that hides it had the moment
+  std::vector<Gap> gaps;
+};
+
+/// What lies outside [0, step_s], or is not a number, counts for nothing.
+Occupancy occupy(std::span<const Occupant> occupants, double step_s);
+
+/// An interval of a profiled step as it is drawn.
+struct DrawnInterval {
+  const store::ResultInterval* row = nullptr;
+  /// On the clock that all ranks of the step share.
+  double start_s = 0, end_s = 0;
+  /// The stream, for sends and receives with their direction: "pipeline send". Intervals of one track of a rank do not
+  /// overlap: those that would go to "STREAM (2)", "STREAM (3)" …
+  std::string track;
+  std::string what;  // of the row, whole where the file had to cut it
+};
+
+struct DrawnStep {
+  std::vector<DrawnInterval> intervals;  // by rank, then by start
+  /// The file counts the times of each rank from the start of its own step. The closing all-reduce ends the step on all
+  /// ranks at once, so its ends are laid on each other. False: some rank has none, and the times are the file's.
+  bool one_clock = false;
+};
+
+/// The profiled step of a case, without rows whose times are not finite or run backwards; empty if there is none.
+DrawnStep drawn_step(const store::Result& result, std::int32_t case_index);
+
+}  // namespace harness::analysis
