@@ -105,10 +105,11 @@ std::vector<double> steps_over_median(const store::Result& result, std::int32_t 
 
 std::optional<Tails> tails_of(const store::Result& result, std::int32_t case_index) {
   const std::vector<double> steps = steps_over_median(result, case_index);
-  if (steps.size() < least_tail_steps) return std::nullopt;
+  constexpr std::size_t least_steps = 100;
+  if (steps.size() < least_steps) return std::nullopt;
   // The smallest value that this percentage of all steps does not exceed.
   const auto percentile = [&](std::size_t percent) { return steps[(steps.size() * percent + 99) / 100 - 1]; };
-  return Tails{percentile(95), percentile(99), steps.size()};
+  return Tails{percentile(95), percentile(99)};
 }
 
 namespace {

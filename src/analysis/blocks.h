@@ -52,10 +52,8 @@ std::vector<double> steps_over_median(const store::Result& result, std::int32_t 
 /// How much longer than the median step of its block the slowest steps of a case take.
 struct Tails {
   double p95 = 1, p99 = 1;  // times the median, by the nearest rank
-  std::size_t steps = 0;
 };
-inline constexpr std::size_t least_tail_steps = 100;
-/// Nothing below least_tail_steps: one step in a hundred cannot be seen in fewer.
+/// Nothing below 100 steps: one step in a hundred cannot be seen in fewer.
 std::optional<Tails> tails_of(const store::Result& result, std::int32_t case_index);
 
 /// Where the time of the finished blocks of a sweep went, in seconds, all of them together. The parts add up to the

@@ -27,7 +27,6 @@ struct Waterfall {
   std::int32_t case_index = 0;
   double mfu = 0;
   double step_s = 0;                      // timed: what the MFU is of
-  double profiled_step_s = 0;             // what the bars are of
   double ideal_s = 0;                     // the model's FLOP at peak
   std::optional<double> gpu_utilisation;  // as NVML reports it, to show beside MFU
   std::vector<WaterfallBar> bars;         // in this order from the top; absent parts have none

@@ -58,7 +58,7 @@ std::map<std::int32_t, const FinishedBlock*> blocks_of(const SweepBlocks& sweep,
 Estimate with_mean(std::span<const double> log_ratios, const Question& question) {
   Estimate estimate;
   estimate.rounds = static_cast<int>(log_ratios.size());
-  estimate.log_ratio = yuen_interval(log_ratios, question.alpha, 0);
+  estimate.log_ratio = mean_interval(log_ratios, question.alpha);
   if (estimate.rounds < least_pairs) {  // a ratio perhaps, never an interval
     estimate.log_ratio = {.center = estimate.rounds == 1 ? log_ratios[0] : estimate.log_ratio.center,
                           .n = estimate.rounds};

@@ -7,7 +7,6 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <span>
 
 #include "analysis/level_model.h"
 #include "analysis/questions.h"
@@ -190,15 +189,9 @@ double usual_machine(std::span<const CourseBlock> blocks) {
 
 }  // namespace
 
-LevelCourse level_course(const SweepBlocks& sweep) {
-  LevelCourse course{blocks_of(sweep), {}};
-  find_jumps(course);
-  return course;
-}
-
-LevelCourse level_course(const store::Result& result) {
+LevelCourse level_course(std::span<const SweepBlocks> sweeps) {
   LevelCourse course;
-  for (const SweepBlocks& sweep : comparable_blocks(result)) {
+  for (const SweepBlocks& sweep : sweeps) {
     std::vector<CourseBlock> blocks = blocks_of(sweep);
     const double apart = course.blocks.empty() ? 0 : usual_machine(blocks) - usual_machine(course.blocks);
     for (CourseBlock& block : blocks) {
@@ -211,6 +204,10 @@ LevelCourse level_course(const store::Result& result) {
                            [](const CourseBlock& block) { return std::pair(block.session, block.time_unix_s); });
   find_jumps(course);
   return course;
+}
+
+LevelCourse level_course(const store::Result& result) {
+  return level_course(comparable_blocks(result));
 }
 
 double level_drift(const LevelCourse& course) {

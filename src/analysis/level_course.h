@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,10 +38,10 @@ struct LevelCourse {
   std::vector<LevelJump> jumps;     // in that order
 };
 
-/// Blocks as comparable_blocks() leaves them. Empty where there is no block of the baseline, or no session with two
-/// blocks at different times.
-LevelCourse level_course(const SweepBlocks& sweep);
-/// Blocks alone in their processes are put where the others are: without the median of what sets them apart.
+/// The course of the sweeps that comparable_blocks() returns. Empty where there is no block of the baseline, or no
+/// session with two blocks at different times. Blocks that are alone in their processes are put where the others are:
+/// without the median of what sets them apart.
+LevelCourse level_course(std::span<const SweepBlocks> sweeps);
 LevelCourse level_course(const store::Result& result);
 
 /// Log change of the machine's median from the first third of the blocks to the last; NaN with fewer than 15 blocks or

@@ -65,7 +65,6 @@ class Alternation {
 
   LevelFit result() const {
     LevelFit fit;
-    fit.decay = decay_;
     fit.time_constant_s = neighbours_.time_constant_s(decay_);
     fit.influence.resize(blocks_.size());
     fit.set_aside.resize(blocks_.size());

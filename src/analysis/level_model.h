@@ -107,8 +107,7 @@ struct LevelFit {
   std::vector<double> level;      // at each block: log seconds that a block of group 0 would have taken just then
   std::vector<bool> set_aside;    // of each block: so far off that it counts nothing
   double common_variance = 0;     // of one block
-  std::size_t decay = 0;          // an index of NeighbourLevel::decays; meaningless for LevelSource::round
-  double time_constant_s = 0;     // that it stands for
+  double time_constant_s = 0;     // of the decay that was chosen; meaningless for LevelSource::round
 };
 
 /// The blocks of a sweep, all in group 0 yet.
@@ -126,11 +125,6 @@ struct GroupWeight {
   int group = 0;
   double weight = 1;
 };
-
-/// A group against the reference.
-inline std::vector<GroupWeight> against_reference(int group) {
-  return {{group, 1}, {0, -1}};
-}
 
 /// The interval of a contrast at confidence 1 - alpha, `widening` times as wide as the scatter alone makes it. n: the
 /// fewest blocks of a group in it, the reference aside.

@@ -22,8 +22,7 @@ std::optional<double> log_ratio_of(const CaseSummary& row) {
 }
 
 ConfidenceInterval interval_over_runs(std::span<const double> log_ratios, double alpha) {
-  constexpr double no_trimming = 0;
-  if (log_ratios.size() >= runs_for_an_interval) return yuen_interval(log_ratios, alpha, no_trimming);
+  if (log_ratios.size() >= runs_for_an_interval) return mean_interval(log_ratios, alpha);
   ConfidenceInterval interval;
   interval.n = static_cast<int>(log_ratios.size());
   if (!log_ratios.empty()) interval.center = std::reduce(log_ratios.begin(), log_ratios.end()) / interval.n;

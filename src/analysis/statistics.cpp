@@ -25,6 +25,9 @@ std::vector<double> sorted(std::span<const double> values) {
   return copy;
 }
 
+// The share that a trimmed mean leaves out at either end.
+constexpr double trim_share = 0.2;
+
 struct TrimmedMean {
   int n = 0, kept = 0;
   double mean = nan;      // of the values that trimming leaves
@@ -32,7 +35,8 @@ struct TrimmedMean {
 };
 
 TrimmedMean trimmed_mean(std::span<const double> values, double share) {
-  const std::size_t n = values.size(), cut = trimmed_count(n, share);
+  const std::size_t n = values.size(),
+                    cut = static_cast<std::size_t>(std::floor(share * static_cast<double>(n) + 1e-9));
   TrimmedMean out;
   out.n = static_cast<int>(n);
   out.kept = static_cast<int>(n - 2 * cut);
@@ -75,19 +79,14 @@ double standard_deviation(std::span<const double> values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-std::size_t trimmed_count(std::size_t n, double share) {
-  return static_cast<std::size_t>(std::floor(share * static_cast<double>(n) + 1e-9));
-}
-
-ConfidenceInterval yuen_interval(std::span<const double> values, double alpha, double share) {
-  const TrimmedMean of = trimmed_mean(values, share);
+ConfidenceInterval mean_interval(std::span<const double> values, double alpha) {
+  const TrimmedMean of = trimmed_mean(values, 0);
   if (of.kept < 2) return {.n = of.n};
   return around(of.mean, std::sqrt(of.variance), of.kept - 1, alpha, of.n);
 }
 
-ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<const double> second, double alpha,
-                                       double share) {
-  const TrimmedMean a = trimmed_mean(first, share), b = trimmed_mean(second, share);
+ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<const double> second, double alpha) {
+  const TrimmedMean a = trimmed_mean(first, trim_share), b = trimmed_mean(second, trim_share);
   const double center = b.mean - a.mean, variance = a.variance + b.variance;
   const int n = a.n + b.n;
   if (!std::isfinite(variance)) return {.center = center, .n = n};

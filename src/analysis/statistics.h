@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <limits>
 #include <optional>
 #include <span>
@@ -9,8 +8,6 @@ namespace harness::analysis {
 
 // Location, scatter and intervals of samples: pure arithmetic, no I/O. docs/method.md has the references.
 
-/// The share that a trimmed mean leaves out at either end.
-inline constexpr double trim_share = 0.2;
 /// A median absolute deviation times this is the standard deviation, if the sample is of a normal distribution.
 inline constexpr double mad_to_deviation = 1.4826;
 
@@ -21,9 +18,6 @@ double family_alpha(int comparisons, double confidence);
 /// The standard deviation, with n - 1; NaN with fewer than two values.
 double standard_deviation(std::span<const double> values);
 
-/// How many of `n` values trimming leaves out at either end.
-std::size_t trimmed_count(std::size_t n, double share = trim_share);
-
 /// An interval of a location, two-sided at confidence 1 - alpha. NaN where the sample is too small.
 struct ConfidenceInterval {
   double center = std::numeric_limits<double>::quiet_NaN();
@@ -33,15 +27,14 @@ struct ConfidenceInterval {
   double degrees = std::numeric_limits<double>::quiet_NaN();  // of freedom, of the standard error
 };
 
-/// Yuen's interval of the trimmed mean of one sample, such as paired differences: winsorised variance, Student's t with
-/// h - 1 degrees of freedom for the h values that trimming leaves. All NaN with h < 2.
-ConfidenceInterval yuen_interval(std::span<const double> values, double alpha, double share = trim_share);
+/// Student's t interval of the mean of one sample, such as paired differences. All NaN with fewer than two values.
+ConfidenceInterval mean_interval(std::span<const double> values, double alpha);
 
 /// The interval of (trimmed mean of `second`) - (trimmed mean of `first`) for two independent samples: Yuen's test for
-/// unequal variances (Biometrika 61, 1974). Where trimming leaves out nothing on either side it is Welch's t interval.
-/// n counts both samples. NaN but for the centre when a side has fewer than two values, all NaN when a side has none.
-ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<const double> second, double alpha,
-                                       double share = trim_share);
+/// unequal variances (Biometrika 61, 1974): winsorised variances, and a fifth of the values trimmed at either end. With
+/// fewer than five values a side nothing is trimmed, and it is Welch's t interval. n counts both samples. NaN but for
+/// the centre when a side has fewer than two values, all NaN when a side has none.
+ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<const double> second, double alpha);
 
 // Quantiles and tails of the distributions that intervals and verdicts rest on, by Boost.Math.
 

@@ -17,6 +17,7 @@
 namespace harness::analysis {
 namespace {
 
+constexpr std::size_t max_stragglers = 16, max_heat_rows = 64;
 constexpr double min_late_share = 0.02;  // of the step: less is nobody's fault
 constexpr double late_often = 2.0 / 3;   // of the steps looked at
 constexpr double beyond_scatter = 3;     // times the others' median deviation
@@ -39,7 +40,7 @@ class TimedSteps {
       if (result.blocks[block].status == store::BlockStatus::ok) look_at(block);
     }
   }
-  HeatMap heat(std::size_t rows) const;
+  HeatMap heat() const;
 
   std::int64_t steps = 0;
   std::optional<std::size_t> worst_block;
@@ -91,11 +92,10 @@ void TimedSteps::look_at(std::size_t block) {
   }
 }
 
-HeatMap TimedSteps::heat(std::size_t rows) const {
+HeatMap TimedSteps::heat() const {
   HeatMap map;
-  const std::size_t block = *worst_block, ranks = result_.rank_count(), max_rows = std::max<std::size_t>(rows, 1);
-  const std::size_t per_row = (ranks + max_rows - 1) / max_rows;
-  map.block = static_cast<std::int32_t>(block);
+  const std::size_t block = *worst_block, ranks = result_.rank_count();
+  const std::size_t per_row = (ranks + max_heat_rows - 1) / max_heat_rows;
   map.case_index = result_.blocks[block].case_index;
   map.ranks_per_row = static_cast<std::int32_t>(per_row);
   for (std::size_t first = 0; first < ranks; first += per_row) {
@@ -261,7 +261,7 @@ Straggler straggler_of(std::int32_t rank, const TimesLast& last, const Lateness&
 
 }  // namespace
 
-Stragglers find_stragglers(const store::Result& result, std::size_t max_ranks, std::size_t heat_rows) {
+Stragglers find_stragglers(const store::Result& result) {
   Stragglers found;
   if (result.ranks < 2) {
     found.evidence = "A single rank waits for no other.";
@@ -278,7 +278,7 @@ Stragglers find_stragglers(const store::Result& result, std::size_t max_ranks, s
   const auto worse = [](const Straggler& a, const Straggler& b) {
     return std::tuple(a.named, a.late_s, a.last_steps) > std::tuple(b.named, b.late_s, b.last_steps);
   };
-  const auto kept = std::min(max_ranks, found.ranks.size());
+  const auto kept = std::min(max_stragglers, found.ranks.size());
   std::partial_sort(found.ranks.begin(), found.ranks.begin() + static_cast<std::ptrdiff_t>(kept), found.ranks.end(),
                     worse);
   found.ranks.resize(kept);
@@ -289,7 +289,7 @@ Stragglers find_stragglers(const store::Result& result, std::size_t max_ranks, s
     straggler.device = row->device;
   }
   found.evidence = evidence_of(found, config::traits_of(result.backend).predicts());
-  if (timed.worst_block) found.heat = timed.heat(heat_rows);
+  if (timed.worst_block) found.heat = timed.heat();
   return found;
 }
 

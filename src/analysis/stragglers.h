@@ -30,7 +30,7 @@ struct Straggler {
 
 /// Seconds of ranks in the timed steps of one block; rows are stretches of neighbouring ranks, a cell their slowest.
 struct HeatMap {
-  std::int32_t block = -1, case_index = -1;
+  std::int32_t case_index = -1;
   std::int32_t ranks_per_row = 1;
   std::vector<std::int32_t> first_rank;     // of each row
   std::vector<std::vector<float>> seconds;  // [row][timed step]; NaN: idle ranks
@@ -38,7 +38,7 @@ struct HeatMap {
 };
 
 struct Stragglers {
-  std::vector<Straggler> ranks;  // worst first, at most max_ranks; never empty where anything was measured with 2 ranks
+  std::vector<Straggler> ranks;  // worst first, at most 16; never empty where anything was measured with 2 ranks
   std::string evidence;          // what it rests on, in whole sentences
   std::int64_t steps = 0;        // timed steps looked at
   std::int32_t cases = 0;        // profiled steps looked at
@@ -48,6 +48,6 @@ struct Stragglers {
 
 /// Time is linear in what is in rank_seconds, memory a few numbers per rank beyond it. Uses whatever of rank_seconds
 /// and splits the result holds.
-Stragglers find_stragglers(const store::Result& result, std::size_t max_ranks = 16, std::size_t heat_rows = 64);
+Stragglers find_stragglers(const store::Result& result);
 
 }  // namespace harness::analysis

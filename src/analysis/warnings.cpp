@@ -268,6 +268,27 @@ void throttling(const store::Result& result, const Summary& summary, Warnings& w
       summary.throttled_rounds.size(), result.rounds, join(rounds, ", "), without_throttled_rounds(result, summary)));
 }
 
+// Failures and warnings of the nodes, as doctor found them before the first round, each with a remedy.
+std::vector<std::string> doctor_warnings(const store::Result& result) {
+  constexpr std::size_t most = 8;
+  std::vector<std::string> warnings;
+  std::size_t more = 0;
+  for (const store::ResultFinding& row : result.doctor.findings) {
+    if (!row.is_of_nodes() || !(row.is_failure() || row.is_warning())) continue;
+    if (warnings.size() == most) {
+      ++more;
+      continue;
+    }
+    warnings.push_back(fmt::format("doctor, {} {} on {}: {}. What to do: {}", row.verdict, row.check, row.where,
+                                   row.evidence, row.remedy));
+  }
+  if (more > 0) {
+    warnings.push_back(
+        fmt::format("doctor found {} more before the first round: `harness report` lists all of them", more));
+  }
+  return warnings;
+}
+
 }  // namespace
 
 std::vector<std::string> find_warnings(const store::Result& result, const Summary& summary) {
@@ -287,26 +308,6 @@ std::vector<std::string> find_warnings(const store::Result& result, const Summar
   for (std::string& warning : machine_warnings(result, summary, level_course(result)))
     warnings.push_back(std::move(warning));
   oversubscription(result, warnings);
-  return warnings;
-}
-
-std::vector<std::string> doctor_warnings(const store::Result& result) {
-  constexpr std::size_t most = 8;
-  std::vector<std::string> warnings;
-  std::size_t more = 0;
-  for (const store::ResultFinding& row : result.doctor.findings) {
-    if (!row.is_of_nodes() || !(row.is_failure() || row.is_warning())) continue;
-    if (warnings.size() == most) {
-      ++more;
-      continue;
-    }
-    warnings.push_back(fmt::format("doctor, {} {} on {}: {}. What to do: {}", row.verdict, row.check, row.where,
-                                   row.evidence, row.remedy));
-  }
-  if (more > 0) {
-    warnings.push_back(
-        fmt::format("doctor found {} more before the first round: `harness report` lists all of them", more));
-  }
   return warnings;
 }
 

@@ -20,7 +20,4 @@ std::vector<std::string> machine_warnings(const store::Result& result, const Sum
 /// What the guards of the level model object to, each with a remedy; nothing where no level was estimated.
 std::vector<std::string> level_warnings(const store::Result& result, const Summary& summary);
 
-/// Failures and warnings of the nodes, as doctor found them before the first round, each with a remedy.
-std::vector<std::string> doctor_warnings(const store::Result& result);
-
 }  // namespace harness::analysis

@@ -12,6 +12,10 @@
 namespace harness::analysis {
 namespace {
 
+LevelCourse course_of(const SweepBlocks& sweep) {
+  return level_course(std::span(&sweep, 1));
+}
+
 using test::simulated::Disturbance;
 using test::simulated::NoisySweeps;
 using test::simulated::Size;
@@ -23,7 +27,7 @@ constexpr Disturbance drifting = {.name = "drift of 1 % in 600 s"};
 int sweeps_with_jumps(const Disturbance& noise, int sweeps) {
   NoisySweeps noisy(noise, Size{}, 31);
   int with_jumps = 0;
-  for (int i = 0; i < sweeps; ++i) with_jumps += level_course(noisy.draw()).jumps.empty() ? 0 : 1;
+  for (int i = 0; i < sweeps; ++i) with_jumps += course_of(noisy.draw()).jumps.empty() ? 0 : 1;
   std::printf("%s: jumps in %d of %d sweeps\n", noise.name, with_jumps, sweeps);
   return with_jumps;
 }
@@ -42,7 +46,7 @@ TEST(LevelCourse, AJumpIsLargerThanItsBoundsWhereItIsReported) {
   NoisySweeps noisy(restless, Size{}, 33);
   std::size_t jumps = 0;
   for (int i = 0; i < 1000; ++i) {
-    for (const LevelJump& jump : level_course(noisy.draw()).jumps) {
+    for (const LevelJump& jump : course_of(noisy.draw()).jumps) {
       ++jumps;
       EXPECT_GT(std::abs(jump.log_change), std::log1p(0.03));
       EXPECT_GT(std::abs(jump.log_change), 5 * jump.standard_error);
@@ -65,7 +69,7 @@ void expect_step_found(const Disturbance& noise, double least_share) {
   for (int i = 0; i < sweeps; ++i) {
     SweepBlocks sweep = noisy.draw();
     add_step(sweep, round, step);
-    const LevelCourse course = level_course(sweep);
+    const LevelCourse course = course_of(sweep);
     for (const LevelJump& jump : course.jumps) {
       const int off = std::abs(course.blocks[jump.first].round - round);
       if (off <= 1 && std::abs(jump.log_change - step) < 0.01) {
@@ -87,7 +91,7 @@ TEST(LevelCourse, ABriefDisturbanceIsNoJump) {
   NoisySweeps noisy(white, Size{}, 33);
   SweepBlocks sweep = noisy.draw();
   for (std::size_t i = 70; i < 73; ++i) sweep.blocks[i].seconds *= 1.5;
-  const LevelCourse course = level_course(sweep);
+  const LevelCourse course = course_of(sweep);
   EXPECT_TRUE(course.jumps.empty());
   EXPECT_TRUE(course.blocks[71].set_aside);
   EXPECT_FALSE(course.blocks[80].set_aside);
@@ -101,7 +105,7 @@ TEST(LevelCourse, SessionsAreApart) {
     block.session = 1;
     block.seconds *= 1.2;
   }
-  EXPECT_TRUE(level_course(sweep).jumps.empty());
+  EXPECT_TRUE(course_of(sweep).jumps.empty());
 }
 
 // The level is the baseline's step at that moment, whatever the case.
@@ -112,7 +116,7 @@ TEST(LevelCourse, TheLevelIsTheBaselinesTime) {
     block.seconds *= 0.2;
     if (block.case_index == 3) block.seconds *= 1.5;
   }
-  const LevelCourse course = level_course(sweep);
+  const LevelCourse course = course_of(sweep);
   ASSERT_EQ(course.blocks.size(), sweep.blocks.size());
   for (std::size_t i = 0; i < course.blocks.size(); ++i) {
     EXPECT_NEAR(course.blocks[i].level_seconds, 0.2, 0.004);
@@ -125,14 +129,14 @@ TEST(LevelCourse, WithoutABaselineThereIsNone) {
   NoisySweeps noisy(white, Size{}, 36);
   SweepBlocks sweep = noisy.draw();
   std::erase_if(sweep.blocks, [](const FinishedBlock& block) { return block.case_index == 0; });
-  EXPECT_TRUE(level_course(sweep).blocks.empty());
-  EXPECT_TRUE(level_course(SweepBlocks{}).blocks.empty());
+  EXPECT_TRUE(course_of(sweep).blocks.empty());
+  EXPECT_TRUE(course_of({}).blocks.empty());
   EXPECT_TRUE(std::isnan(level_drift({})));
 }
 
 TEST(LevelCourse, DriftIsFromTheFirstThirdToTheLast) {
   NoisySweeps noisy({.drift = 0, .set_up = 0.002, .trend = 0.3}, Size{}, 37);
-  EXPECT_NEAR(level_drift(level_course(noisy.draw())), 0.2, 0.01);
+  EXPECT_NEAR(level_drift(course_of(noisy.draw())), 0.2, 0.01);
 }
 
 }  // namespace

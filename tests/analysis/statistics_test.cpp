@@ -47,27 +47,30 @@ TEST(StudentT, RefusesNonsense) {
   EXPECT_THROW(student_t_quantile(std::nan(""), 3), Error);
 }
 
-// n = 10, trim 2 from each end: mean of 3..8; winsorised values 3,3,3,4,5,6,7,8,8,8 about 5.5: squares 42.5.
+// n = 10 a side, trim 2 from each end: mean of 3..8; winsorised values 3,3,3,4,5,6,7,8,8,8 about 5.5: squares 42.5. Two
+// equal variances with 5 degrees of freedom each have 10 together.
 TEST(Yuen, AgreesWithTheFormulaByHand) {
-  const std::vector<double> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 100};
-  const auto interval = yuen_interval(values, 0.05);
-  EXPECT_DOUBLE_EQ(interval.center, 5.5);
-  EXPECT_DOUBLE_EQ(interval.standard_error, std::sqrt(42.5 / 30));
-  EXPECT_NEAR(interval.high - 5.5, 2.5705818356 * std::sqrt(42.5 / 30), 1e-9);
+  const std::vector<double> first{1, 2, 3, 4, 5, 6, 7, 8, 9, 100}, second{0, 12, 13, 14, 15, 16, 17, 18, 19, 20};
+  const auto interval = yuen_welch_interval(first, second, 0.05);
+  EXPECT_DOUBLE_EQ(interval.center, 10);
+  EXPECT_DOUBLE_EQ(interval.standard_error, std::sqrt(2 * 42.5 / 30));
+  EXPECT_NEAR(interval.high - 10, 2.2281388520 * std::sqrt(2 * 42.5 / 30), 1e-9);
   EXPECT_NEAR(interval.high - interval.center, interval.center - interval.low, 1e-12);
-  EXPECT_EQ(interval.n, 10);
+  EXPECT_EQ(interval.n, 20);
 }
 
-TEST(Yuen, WithoutTrimmingIsTheTInterval) {
+TEST(MeanInterval, IsStudentsTInterval) {
   const std::vector<double> values{1, 2, 3, 4};
-  const auto interval = yuen_interval(values, 0.05);
+  const auto interval = mean_interval(values, 0.05);
   EXPECT_DOUBLE_EQ(interval.center, 2.5);
   EXPECT_NEAR(interval.standard_error, std::sqrt(5.0 / 3 / 4), 1e-15);
+  EXPECT_NEAR(interval.high - 2.5, student_t_quantile(0.975, 3) * interval.standard_error, 1e-12);
+  EXPECT_EQ(interval.n, 4);
 }
 
-TEST(Yuen, NeedsTwoValues) {
-  EXPECT_TRUE(std::isnan(yuen_interval(std::vector<double>{1}, 0.05).low));
-  EXPECT_TRUE(std::isnan(yuen_interval({}, 0.05).center));
+TEST(MeanInterval, NeedsTwoValues) {
+  EXPECT_TRUE(std::isnan(mean_interval(std::vector<double>{1}, 0.05).low));
+  EXPECT_TRUE(std::isnan(mean_interval({}, 0.05).center));
 }
 
 class ComparePaired : public ::testing::Test {

@@ -34,7 +34,6 @@ store::Result two_blocks(int steps) {
 TEST(Tails, AreOverTheMedianOfTheBlock) {
   const auto tails = tails_of(two_blocks(60), 0);
   ASSERT_TRUE(tails);
-  EXPECT_EQ(tails->steps, 120u);
   EXPECT_FLOAT_EQ(tails->p95, 1.5);
   EXPECT_FLOAT_EQ(tails->p99, 3);
   EXPECT_FLOAT_EQ(summarise(two_blocks(60)).cases[0].tails->p99, 3);
