@@ -63,8 +63,8 @@ std::string bar_name(Part part) {
   return fmt::format("{}{}", is_exposed_communication(part) && part != Part::world ? "exposed " : "", name_of(part));
 }
 
-// What the model needs of a rank at the peak, in seconds. Attention is counted at half its square, the causal half, and
-// all else alike in both conventions, so what the two counts differ by is attention's share.
+// The time in seconds that the model's FLOP take on a rank at the peak. Both conventions differ in attention alone: the
+// causal one counts half its square. So the difference of their two counts is attention's share.
 struct IdealSeconds {
   double products = 0, attention = 0, recomputation = 0;
 
@@ -201,7 +201,8 @@ std::string largest(const std::vector<std::pair<Key, double>>& list, double step
   return join(words, ", ");
 }
 
-// What memory bandwidth would need for the same operations; that it is not known, so that all that they take counts.
+// Says how long the same operations would take at memory bandwidth, or that the bandwidth is not known, so that all
+// their time counts.
 std::string memory_roof(const Waterfall* waterfall, const Breakdown& mean) {
   const std::optional<double> roof_s = roof_of(Part::other_compute, waterfall);
   if (!roof_s) return " The memory bandwidth is not known, so all of it counts as lost.";
@@ -212,7 +213,7 @@ std::string memory_roof(const Waterfall* waterfall, const Breakdown& mean) {
       hidden_s > 0 ? fmt::format(", of which {} run behind other computation", show_seconds(hidden_s)) : "");
 }
 
-// The same of the stated links.
+// Says how long all messages would take at the bandwidth of the stated links, by part.
 std::string link_roof(const Waterfall* waterfall, const Breakdown& mean) {
   std::vector<std::string> words, unknown;
   for (const Part part : all_parts) {
@@ -281,8 +282,9 @@ std::optional<double> peak_ratio(const store::Result& result, const store::Resul
   return known ? std::optional(std::max(1.0, highest / now.peak_flops_per_rank)) : std::nullopt;
 }
 
-// What a variable can save of the parts on which it acts, as a share of the step. Only what FLOP need at the peak is
-// the same for all of its values: bytes and messages follow the layout, the precision and the size of a micro-batch.
+// The share of the step that a variable can save at most of the parts on which it acts. Only the time of FLOP at the
+// peak is the same for all values of a variable: bytes and messages follow the layout, the precision and the size of a
+// micro-batch.
 std::optional<double> most_gain(const store::Result& result, const CaseBreakdown& breakdown,
                                 const config::Variable& variable, const Waterfall* waterfall) {
   const Breakdown& mean = breakdown.mean;

@@ -25,7 +25,7 @@ std::vector<std::pair<Key, double>> largest_first(const std::map<Key, double>& s
   return sorted;
 }
 
-// What a Breakdown lists beside its parts, while it is summed up.
+// Sums up the lists that a Breakdown holds in addition to its parts.
 struct Lists {
   std::map<std::string, double> other_compute;
   std::map<IdlePlace, double> idle;
@@ -112,9 +112,9 @@ Part CaseParts::part_of(const store::ResultInterval& x) const {
   return communication_part(group_of(x), x.phase == closing_phase);
 }
 
-// What has the moment of those that run at once. First the compute stream, then computations of other streams (the
-// optimizer beside the backward pass), then what computation waits for first: a layer's own communication before that
-// of gradients.
+// Decides which of several running operations a moment counts for; the lowest number wins. The compute stream comes
+// first, then computations of other streams (the optimizer during the backward pass), then the communication that
+// computation waits for first: a layer's own before that of gradients.
 int priority_of(const store::ResultInterval& x, Part part) {
   if (is_communication(x.kind)) return 2 + static_cast<int>(part);
   return x.stream == compute_stream ? 0 : 1;

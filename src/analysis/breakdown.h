@@ -49,13 +49,13 @@ struct Breakdown {
       overlapped;  // ran behind (other) computation: beside the parts, not of them; largest first
 
   std::optional<double> operator[](Part part) const { return parts[part]; }
-  /// Of the step; 0 where absent.
+  /// The share of the step that a part takes; 0 where it is absent.
   double share(Part part) const { return step_s > 0 ? parts[part].value_or(0) / step_s : 0; }
   double hidden_s(Part part) const;  // behind computation
   double overlapped_s() const;       // communication behind computation
 };
 
-/// What the parts leave over, as a share of the step: every Breakdown keeps it below max_unexplained.
+/// The share of the step that the parts do not account for: every Breakdown keeps it below max_unexplained.
 double unexplained(const Breakdown& breakdown);
 inline constexpr double max_unexplained = 0.005;
 

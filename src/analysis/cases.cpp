@@ -121,7 +121,8 @@ std::vector<SignOfTraining> signs_of_training(const store::Result& result, std::
   const std::int32_t reference = result.index_of(*baseline);
   const Tolerance allowed = tolerance(result, result.case_at(case_index), *baseline);
   std::vector<SignOfTraining> signs;
-  // What is no number has a warning of its own, and a sum of squares is zero where there is nothing to square.
+  // A value that is not finite has a warning of its own, and a sum of squares is zero where there is nothing to
+  // square.
   const auto add = [&](const std::string& what, double value, double of_baseline, double tolerated) {
     if (std::isfinite(value) && std::isfinite(of_baseline) && of_baseline != 0)
       signs.push_back({what, value, of_baseline, tolerated});

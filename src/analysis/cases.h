@@ -11,7 +11,8 @@
 
 namespace harness::analysis {
 
-/// What a case was measured with, typed again. A variable or value that only another version knows is at its default.
+/// Parses the settings that a case was measured with. A variable or value that only another version knows is at its
+/// default.
 config::Settings settings_of(const store::Result& result, const store::ResultCase& of);
 
 /// The ranks of a case by what they do, from the roles that the result gives them (store/roles.h).
@@ -59,8 +60,8 @@ struct SignOfTraining {
 /// Mathematics::another. Its time compares per unit of work, and it is no better way to do the same.
 bool asks_for_another_training(const store::Result& result, std::int32_t case_index);
 
-/// Of the gradients of the first step, of the loss of the third and of the last. Empty where another training is asked
-/// for, and where nothing is known.
+/// Compares the gradients of the first step, the loss of the third and the loss of the last with the baseline's. Empty
+/// where the case asks for another training, and where nothing is known.
 std::vector<SignOfTraining> signs_of_training(const store::Result& result, std::int32_t case_index);
 
 /// The first sign that does not agree, as a sentence; "": the case trains as the baseline does, as far as is known.

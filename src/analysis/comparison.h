@@ -19,7 +19,7 @@ struct StepPart {
   std::string name;
   double seconds = 0;
 };
-/// What a case's step is made of; empty if the file does not say.
+/// Finds the parts of a case's step; empty if the file does not say.
 using PartsOf = std::function<std::vector<StepPart>(const store::Result& result, int case_index)>;
 /// By the split that the profiled step left for every rank: computation, exposed communication, idle. Means over ranks.
 std::vector<StepPart> parts_of_splits(const store::Result& result, int case_index);
@@ -80,10 +80,10 @@ struct Comparison {
 Comparison compare_sides(std::span<const ComparedFile> first, std::span<const ComparedFile> second,
                          const ComparisonOptions& options = {});
 
-/// What makes the verdicts about these files worth nothing, a sentence each: a control that moved, a partial file.
+/// Why the verdicts about these files are worth nothing, a sentence each: a control that moved, a partial file.
 std::vector<std::string> why_unreliable(std::span<const ComparedFile> files);
 
-/// What `compare --fail-on` asks of every case that both sides have.
+/// The condition of `compare --fail-on`, which every case of both sides must meet.
 struct Gate {
   enum class FailsOn : std::uint8_t {
     slower,             // the whole interval lies above the share: what is not proven passes

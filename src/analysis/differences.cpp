@@ -229,7 +229,7 @@ std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, c
   };
   must_match("Backends", [](const store::Result& r) { return r.backend; });
   must_match("Workloads", workload_of);
-  // Of the others, a model is at most where sizes were taken from.
+  // Other workloads use a model only to derive sizes from it, if at all.
   if (std::ranges::all_of(files, [](const ComparedFile& file) { return workload_of(*file.result) == "gpt"; })) {
     must_match("Models", model_of);
   }

@@ -30,7 +30,7 @@ struct Difference {
 /// clocks, peak, seeds, how much was measured.
 std::vector<Difference> find_differences(std::span<const ComparedFile> files);
 
-/// What files must have in common, besides backend and model.
+/// The properties that files must have in common, besides backend and model.
 struct MustMatch {
   bool rank_counts = true;  // false where only effects are compared
 };

@@ -41,7 +41,7 @@ struct Question {
 /// The contrast that a question asks for, spelt out.
 std::vector<CaseWeight> contrast_of(const Question& question, std::int32_t baseline);
 
-/// What an estimator says of one case.
+/// An estimator's result for one case.
 struct Estimate {
   ConfidenceInterval log_ratio;  // of the case's time to the baseline's, or of the contrast asked for
   int rounds = 0;                // of the case that it rests on; 0: nothing is known
@@ -49,7 +49,7 @@ struct Estimate {
   bool two_states = false;       // some blocks lie apart, and the interval reaches to them (level_model.h)
 };
 
-/// What estimating the level of the machine showed, the objections of its guards included.
+/// The findings of the level model about a sweep, including the objections of its guards.
 struct LevelFindings {
   double block_deviation = 0;         // of one block from the level, in log seconds
   double time_constant_s = 0;         // how far the neighbourhood of a block reaches; infinite: the whole session

@@ -10,8 +10,8 @@
 
 namespace harness::analysis {
 
-// What a result looks like beside a prediction of the same job on hardware that does what it promises: how a slow
-// cluster is told from a slow configuration. The room `explain` finds it; these are the values that readers show.
+// A result compared with a prediction of the same job on hardware that does what it promises: this tells a slow cluster
+// from a slow configuration. The room `explain` computes the comparison; these are the values that reports show.
 // docs/diagnosis.md defines them.
 
 /// One kind of operation, in seconds of a step, means over the ranks. Of communications without the waiting for others.
@@ -24,7 +24,7 @@ struct KindCompared {
   double excess_s() const { return measured_owns_s - predicted_owns_s; }
 };
 
-/// What is no operation: waiting, bubble, loading, idle.
+/// The parts of a step that are not operations: waiting, bubble, loading, idle.
 struct PartCompared {
   Part part = Part::idle;
   double measured_s = 0, predicted_s = 0;

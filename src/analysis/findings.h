@@ -19,10 +19,10 @@ namespace harness::analysis {
 /// made it apply. None of them proves anything; each tells where to look.
 std::vector<std::string> fired_rules(const store::Result& result, const Summary& summary,
                                      const CaseBreakdown& breakdown);
-/// The same for the sweep as a whole: efficiency beyond one node, tokens/s against the batch.
+/// Rules of thumb for the sweep as a whole: efficiency beyond one node, tokens/s against the batch.
 std::vector<std::string> fired_rules(const store::Result& result, const Summary& summary);
 
-/// What a whole training run takes at the token rate of one case.
+/// The duration and price of a whole training run at the token rate of one case.
 struct CaseCost {
   std::string name;
   int ranks = 0;
@@ -58,7 +58,7 @@ struct CostEstimate {
 std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary,
                                           const config::Cost& cost);
 
-/// What one profiled step says of its case.
+/// The findings about one profiled step of a case.
 struct StepFindings {
   CaseBreakdown breakdown;
   std::optional<Waterfall> waterfall;

@@ -26,7 +26,7 @@ void add_run(const ComparedFile& newest, const ComparedFile& file, std::size_t r
   }
 }
 
-// What a permutation of the runs leaves of a case: the runs that measured it, in that order.
+// The logarithms of the times of the runs that measured the case, in the order of a permutation of all runs.
 std::vector<double> in_order(const CaseHistory& history, const std::vector<std::size_t>& order) {
   std::vector<double> logs;
   for (const std::size_t run : order) {

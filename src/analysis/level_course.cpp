@@ -63,7 +63,7 @@ class Session {
     return median(after(place, blocks)) - median(before(place, blocks));
   }
 
-  // Of one block, from the median of its surroundings: a jump changes it at few blocks only.
+  // The deviation of one block from the median of its surroundings. A jump changes it at few blocks only.
   double usual_scatter() const {
     std::vector<double> distances;
     for (std::size_t i = 0; i < machine_.size(); ++i) {
@@ -85,7 +85,8 @@ class Session {
     return changes.size() < window ? 0 : mad_to_deviation * median(changes);
   }
 
-  // Of the difference of two medians of `window` blocks; where the surroundings scatter more than usual, by them.
+  // The standard error of the difference of two medians of `window` blocks. The scatter of the surroundings counts
+  // where it is larger than usual.
   double error_at(std::size_t place) const {
     std::vector<double> distances;
     distance_from_median(before(place), distances);
@@ -135,7 +136,8 @@ class Session {
   double scatter_;
 };
 
-// Those of pools that last, which have two at least, by pool and time: the model's order (keep_with_neighbour).
+// Sorts the blocks by pool and time, as the model does (keep_with_neighbour), and drops pools whose blocks all have one
+// time.
 std::vector<FinishedBlock> in_order(std::vector<FinishedBlock> blocks) {
   std::map<std::int32_t, std::set<double>> times;
   for (const FinishedBlock& block : blocks) times[block.pool].insert(block.steps_unix_s);

@@ -13,7 +13,7 @@
 
 namespace harness::analysis {
 
-// What the machine could do at the time of a block, judged by the other blocks: never by the block itself, so that no
+// How fast the machine was at the time of a block, judged by the other blocks: never by the block itself, so that no
 // block explains itself. This is the neighbour adjustment of field trials (Papadakis 1937; J. Besag and R. Kempton,
 // "Statistical analysis of field experiments using neighbouring plots", Biometrics 42, 1986) along the axis of time.
 
@@ -90,7 +90,7 @@ enum class LevelSource : std::uint8_t {
   round,       // the other blocks of its round
 };
 
-/// What is known of a group, in log seconds.
+/// The estimates for one group, in log seconds.
 struct LevelGroup {
   int blocks = 0;
   int set_aside = 0;        // blocks so far off that they count nothing
@@ -136,8 +136,8 @@ ConfidenceInterval level_interval(const LevelFit& fit, std::span<const GroupWeig
 int level_rounds_to_reach(double distance, const LevelFit& fit, std::span<const GroupWeight> contrast, double alpha,
                           double widening = 1);
 
-// What the level model assumes beyond pairs within rounds, and how the data speak against it. The thresholds are part
-// of the method.
+// The guards test the assumptions that the level model makes beyond pairs within rounds. Their thresholds are part of
+// the method.
 
 /// Whether blocks are slower or faster by something that they have one kind of: a one-way analysis of variance with
 /// R. A. Fisher's F.

@@ -51,7 +51,8 @@ struct LookByLook {
 /// baseline and its copy are asked at the last look, with all of their alpha.
 LookByLook look_by_look(SweepBlocks sweep, std::span<const Question> questions, std::span<const Look> looks,
                         Estimator estimator);
-/// The same of a file, whose `sweeps` comparable_blocks() gives: each question is asked where its case is.
+/// Asks each question at every look in the sweep of `sweeps` that has its case; comparable_blocks() makes `sweeps` of
+/// the file.
 LookByLook look_by_look(const store::Result& result, std::span<const SweepBlocks> sweeps,
                         std::span<const Question> questions, std::span<const Look> looks, Estimator estimator);
 

@@ -98,7 +98,7 @@ void drift(const Summary& summary, const LevelCourse& course, std::vector<std::s
   const double whole = level_drift(course);
   double by_jumps = 0;
   for (const LevelJump& jump : course.jumps) by_jumps += jump.log_change;
-  // What a jump explains has been said.
+  // The warning about jumps covers a drift that they explain.
   if (!(std::abs(whole) > much) || std::abs(whole - by_jumps) < much) return;
   warnings.push_back(
       fmt::format("the machine became {} from the first third of the sweep to the last. Let it run warm before the "

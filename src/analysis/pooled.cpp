@@ -176,7 +176,8 @@ double spread_of(const PooledCase& pooled) {
   return largest / smallest;
 }
 
-// Of all cases that can be tested together; a control that differs from run to run is news as well.
+// Tests all cases that can be tested together. The control is among them, because a control that differs from run to
+// run is news as well.
 void find_differing_runs(std::vector<PooledCase>& cases, double smallest_effect, double confidence) {
   int tested = 0;
   for (PooledCase& pooled : cases) {

@@ -23,7 +23,7 @@ namespace harness::analysis {
 // or day differs. alpha is the error of the sweep divided by the number of changes that could run in some file
 // (Bonferroni); the control has its own, as in one sweep. Two runs have a ratio and no interval.
 
-/// What one run says of a case that it measured.
+/// One run's result for a case that it measured.
 struct RunOfCase {
   std::size_t file = 0;              // of the list that was pooled
   const CaseSummary* row = nullptr;  // in that file's summary

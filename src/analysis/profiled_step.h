@@ -58,7 +58,7 @@ struct Occupancy {
   std::vector<Gap> gaps;
 };
 
-/// What lies outside [0, step_s], or is not a number, counts for nothing.
+/// Divides [0, step_s] between the occupants. Times outside it or that are not a number are ignored.
 Occupancy occupy(std::span<const Occupant> occupants, double step_s);
 
 /// An interval of a profiled step as it is drawn.

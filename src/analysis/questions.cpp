@@ -11,8 +11,8 @@ namespace harness::analysis {
 
 namespace {
 
-// What a case's step gets done, in the unit that cases are compared by: tokens; bytes on the bus of a collective; FLOP
-// of a rank. 0: not known.
+// The work that a case's step does, in the unit that cases are compared by: tokens; bytes on the bus of a collective;
+// FLOP of a rank. 0: not known.
 double work_of(const store::Result& result, std::int32_t case_index) {
   const store::ResultCase& result_case = result.case_at(case_index);
   if (result_case.tokens_per_step > 0) return result_case.tokens_per_step;
@@ -84,7 +84,7 @@ Estimate cost_of_a_process(std::span<const SweepBlocks> sweeps, double coverage)
 
 namespace {
 
-// What may be said of several cases together is what may be said of the worst of them.
+// The weakest evidence of all cases in a contrast: its verdict cannot be better founded than that of its worst case.
 Evidence weakest(const std::vector<CaseWeight>& contrast, std::span<const Evidence> evidence) {
   Evidence weakest{.role = store::CaseRole::change};
   for (const CaseWeight& term : contrast) {

@@ -70,7 +70,7 @@ bool divide(Parts& parts, const store::ResultSplit& split_of_rank, const store::
   return true;
 }
 
-// Of its communications, hidden or not, without the waiting for others.
+// The time that a rank's communications take, hidden or not, without the waiting for others.
 double communicates_s(const store::ResultSplit& split) {
   const double waited_s = split.waiting_s + split.bubble_s;
   return std::isfinite(waited_s) ? std::max(0.0, split.communication_s - waited_s) : split.communication_s;

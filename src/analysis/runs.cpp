@@ -57,13 +57,13 @@ const CaseSummary* find_change(const ComparedFile& file, const store::ResultCase
   return found == file.summary->cases.end() ? nullptr : &*found;
 }
 
-// Of one run: what its own analysis says.
+// A side of one run has the verdict and interval of the run's own analysis.
 SideChange change_of_run(const CaseSummary& row) {
   if (!row.effect) return {};
   return {row.effect->verdict, row.effect->ratio, row.effect->low, row.effect->high, row.effect->rounds};
 }
 
-// Of several: the runs are the sample.
+// A side of several runs takes the runs as the sample.
 SideChange change_over_runs(const std::vector<const CaseSummary*>& rows, double alpha, double smallest_effect) {
   std::vector<double> log_ratios;
   for (const CaseSummary* row : rows) {
@@ -74,7 +74,7 @@ SideChange change_over_runs(const std::vector<const CaseSummary*>& rows, double 
           std::exp(interval.high), interval.n};
 }
 
-// What a change did on a side; nothing if no file of it tried the change.
+// The effect of a change on a side; nothing if no file of the side tried the change.
 std::optional<SideChange> change_on(std::span<const ComparedFile> side, const store::ResultCase& change,
                                     int comparisons) {
   std::vector<const CaseSummary*> rows;

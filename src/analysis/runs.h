@@ -19,7 +19,7 @@ namespace harness::analysis {
 /// Fewer runs give a number without an interval.
 inline constexpr std::size_t runs_for_an_interval = 3;
 
-/// What a run says of a change: the logarithm of its time to that of the run's own baseline, by the interval that the
+/// A run's result for a change: the logarithm of its time to that of the run's own baseline, by the interval that the
 /// file declares. Nothing where the run has no pair of blocks, where NCCL did something else than the case asked for,
 /// and where the time is beyond the limit of the hardware.
 std::optional<double> log_ratio_of(const CaseSummary& row);

@@ -60,8 +60,8 @@ class TimedSteps {
   double worst_share_ = 0;
 };
 
-// Of those that are numbers; NaN with fewer than two. The lower of two middle ones: with two ranks the excess is over
-// the other.
+// The median of the finite values; NaN with fewer than two. It is the lower of two middle values, so that with two
+// ranks the excess is over the other.
 float TimedSteps::median_of(std::span<const float> seconds) const {
   scratch_.clear();
   for (const float s : seconds) {

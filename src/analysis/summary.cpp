@@ -121,7 +121,7 @@ void measure_gpu(const store::Result& result, CaseSummary& row) {
   row.tokens_per_joule = median(tokens_per_joule);
 }
 
-// What a case asked of NCCL and did not get; "" if nothing.
+// The NCCL settings that a case asked for and did not get; "" if there are none.
 std::string not_honoured(const store::Result& result, std::int32_t case_index) {
   std::string all;
   for (const store::ResultNcclFact& fact : result.nccl_facts) {

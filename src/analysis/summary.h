@@ -19,7 +19,7 @@ namespace harness::analysis {
 struct Rates {
   std::string operation;
   double operation_seconds = 0;  // the step's time / repetitions
-  /// The same on the rank that takes least and on the one that takes most; NaN where only the slowest is known.
+  /// The time of one operation on the fastest and on the slowest rank; NaN where only the slowest is known.
   double least_rank_seconds = 0, most_rank_seconds = 0;
   double bytes = 0;                       // of one operation
   std::int64_t count = 0;                 // of one collective, as nccl-tests counts it; 0: not known
@@ -30,7 +30,7 @@ struct Rates {
   bool impossible = false;
 };
 
-/// What is concluded about one case.
+/// The measured values of one case and the verdict about it.
 struct CaseSummary {
   std::int32_t case_index = 0;
   store::CaseRole role = store::CaseRole::change;
@@ -53,7 +53,7 @@ struct CaseSummary {
   int settled_after = 0;              // rounds, of the look at which the verdict was settled; 0: by none of several
   double first_loss = 0;              // of the first step, warm-up or not, of the first block
   double last_loss = 0;               // of the last timed step: mean over the finished blocks
-  // Of NVML's samples during the timed steps, means over blocks; NaN where there are none.
+  // Means over blocks of NVML's samples during the timed steps; NaN where there are none.
   double gpu_utilisation = 0, sm_clock_hz = 0, power_w = 0, tokens_per_joule = 0;
   std::optional<Rates> rates;  // of the operation that the step repeats, where it is one
   std::string reason;
@@ -65,7 +65,7 @@ bool is_unresolved(const CaseSummary& row);
 /// Whether the sweep proves that this change makes the step faster, per unit of its work. An unreliable sweep proves
 /// nothing: ask that first.
 bool is_proven(const CaseSummary& row);
-/// The same of a change that leaves the training what it is.
+/// Whether the sweep proves that this change makes the step faster and leaves the training what it is.
 bool is_improvement(const CaseSummary& row);
 
 /// A block that failed although its case went on.
@@ -94,10 +94,10 @@ struct Summary {
   std::vector<std::int32_t> throttled_rounds;  // flagged, not left out: see CaseSummary::unthrottled
   std::vector<std::string> warnings;           // each with a remedy
 
-  /// What is concluded about the case that a row of any table is about.
+  /// The summary of the case that a row of any table is about.
   const CaseSummary& at(const store::AboutACase auto& row) const { return case_at(row.case_index); }
   const CaseSummary& case_at(std::int32_t case_index) const { return cases[static_cast<std::size_t>(case_index)]; }
-  /// Of a predicted sweep: the changes that are predicted to be faster, the fastest first, as proven_changes().
+  /// The changes that a predicted sweep predicts to be faster, the fastest first, as proven_changes().
   std::vector<const CaseSummary*> predicted_changes() const;
   /// nullptr if there is none.
   const CaseSummary* baseline() const;

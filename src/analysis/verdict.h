@@ -9,8 +9,8 @@
 
 namespace harness::analysis {
 
-// What may be said of a case, and why. Every verdict of the program is made here: decide() is called for the cases of a
-// sweep (summarise), for two sets of files (compare_sides, reproduce) and for several runs as one (pool_runs).
+// The verdict about a case, and its reason. Every verdict of the program is made here: decide() is called for the cases
+// of a sweep (summarise), for two sets of files (compare_sides, reproduce) and for several runs as one (pool_runs).
 
 enum class Verdict : std::uint8_t {
   faster,        // than what it is compared with, by more than the smallest effect
@@ -45,7 +45,8 @@ enum class Reason : std::uint8_t {
   too_close_to_call,   // the same, and the change is smaller than the error of predicted changes
 };
 
-/// What is known besides the interval. The defaults are those of a change that was measured without any trouble.
+/// The facts besides the interval that decide a verdict. The defaults are those of a change that was measured without
+/// any trouble.
 struct Evidence {
   store::CaseRole role = store::CaseRole::change;
   store::CaseStatus status = store::CaseStatus::ok;
@@ -84,7 +85,7 @@ struct Effect {
   int rounds = 0;                       // pairs used
   int rounds_needed = 0;                // unresolved: an estimate of the rounds that would settle it; else 0
   bool two_states = false;              // the interval reaches to blocks apart from the others: Estimate::two_states
-  // Of the logarithm of the ratio, with its degrees of freedom; NaN where the interval has none.
+  // The standard error of the logarithm of the ratio and its degrees of freedom; NaN where the interval has none.
   double standard_error = std::numeric_limits<double>::quiet_NaN(), degrees = std::numeric_limits<double>::quiet_NaN();
 };
 

@@ -143,7 +143,8 @@ void started_again(const store::Result& result, Warnings& warnings) {
                   plural(static_cast<int>(blocks), "block")));
 }
 
-// What an interval proves although it reaches across a threshold: which way the case differs. "" if not even that.
+// Says which way the case differs, where an interval that reaches across a threshold proves that much; "" if it does
+// not.
 std::string proven_direction(const CaseSummary& row) {
   const Effect& effect = *row.effect;
   if (effect.high < 1)

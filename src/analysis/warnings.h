@@ -8,16 +8,16 @@
 
 namespace harness::analysis {
 
-/// What a reader should know before believing a result, each with a remedy. The warnings of `summary` itself are not
-/// read.
+/// Warnings that a reader should know before believing a result, each with a remedy. The warnings of `summary` itself
+/// are not read.
 std::vector<std::string> find_warnings(const store::Result& result, const Summary& summary);
 
-/// What else kept the machine busy while the sweep ran, and how its speed changed, each with a remedy. The warnings of
-/// `summary` itself are not read.
+/// Warnings about other processes that kept the machine busy while the sweep ran, and about changes of its speed, each
+/// with a remedy. The warnings of `summary` itself are not read.
 std::vector<std::string> machine_warnings(const store::Result& result, const Summary& summary,
                                           const LevelCourse& course);
 
-/// What the guards of the level model object to, each with a remedy; nothing where no level was estimated.
+/// Warnings about the objections of the level model's guards, each with a remedy; nothing where no level was estimated.
 std::vector<std::string> level_warnings(const store::Result& result, const Summary& summary);
 
 }  // namespace harness::analysis
