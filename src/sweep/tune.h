@@ -24,7 +24,6 @@ class TuningCache {
   backend::Tuning read() const;
   /// "" or why it could not be written. Replaces the file as a whole.
   std::string write(const backend::Tuning& tuning) const;
-  const std::string& path() const { return path_; }
 
  private:
   std::string path_;
