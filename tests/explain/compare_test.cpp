@@ -1,4 +1,4 @@
-#include "explain/compare.h"
+#include "explain/explain.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
