@@ -191,7 +191,7 @@ double bus_factor(const std::string& operation, int ranks) {
   return operation == program::AllReduce::name ? 2 * part : part;
 }
 
-// What a prediction takes for it where all ranks take part, by the law as it is written.
+// Predicts the time of a communication of all ranks by the law alone, without measured curves.
 double law_seconds(const std::string& operation, double bytes, const sim::Spread& all, const sim::Network& network,
                    const config::Calibration& c) {
   if (operation == program::Send::name) return sim::message_seconds(bytes, all.nodes > 1 ? 1 : 0, {}, network, c);
@@ -201,7 +201,7 @@ double law_seconds(const std::string& operation, double bytes, const sim::Spread
   return sim::collective_seconds(kind, bytes, all, network, c);
 }
 
-// Of a group's links: one law for all operations, with the start and the rate of the all-reduce.
+// The law of a group's links: one for all operations, with the start and the rate of the all-reduce.
 struct LinkLaw {
   double best = 0;   // bus bandwidth
   double share = 0;  // of it

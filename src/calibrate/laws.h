@@ -10,7 +10,7 @@
 
 namespace harness::calibrate {
 
-/// What a prediction judges by bytes: everything but products and attention.
+/// Whether a prediction times the operation by its bytes: true for all but products and attention.
 bool moves_memory(const std::string& operation);
 
 /// How well a law says what was measured: the mean size of its errors, as a share.
@@ -29,7 +29,7 @@ struct Line {
 /// rate is no larger than `most` where that is given. Needs a point.
 Line fit_line(const std::vector<config::CurvePoint>& points, double most = 0);
 
-/// What the measured points say of the device and of the laws of a prediction.
+/// The device and the laws of a prediction, fitted to the measured points.
 struct Laws {
   std::map<config::Precision, double> peak_flops;  // the best product
   double memory_bytes_per_s = 0;                   // the best of what moves memory

@@ -23,7 +23,7 @@ struct AttentionTime {
   double seconds = 0;
 };
 
-/// What a rank computes on.
+/// The device of a rank.
 struct Device {
   std::string name;
   int sms = 0, compute_capability = 0;  // 90 is 9.0; 0: not known, or a CPU
@@ -31,8 +31,8 @@ struct Device {
   bool nvswitch = false;                // known to be in machines whose GPUs reach each other at the full rate
 };
 
-/// What the ranks' own device says of itself, on backends whose ranks are GPUs by a worker on each rank. Throws Error
-/// where one does not start.
+/// Queries the device of the ranks; on backends whose ranks are GPUs, by a worker on each rank. Throws Error if a
+/// worker does not start.
 Device device_of(job::Job& job, const Wanted& wanted);
 
 /// Whether there are several nodes, each with as many ranks as the others, and more than one.
@@ -48,14 +48,16 @@ struct Measured {
   double took_s = 0;
   std::map<config::Precision, std::vector<ProductTime>> products;      // by themselves, again and again
   std::map<config::Precision, std::vector<AttentionTime>> attentions;  // the same
-  /// The same as they run in a step of one layer, among other operations. Empty: none that a law speaks of was alone.
+  /// Products and attention within a step of one layer, among other operations. Empty: none that a law covers ran
+  /// alone.
   std::map<config::Precision, std::vector<ProductTime>> products_in_step;
   std::map<config::Precision, std::vector<AttentionTime>> attentions_in_step;
   /// All computations of such steps, by operation name: over program::work_of().
   std::map<std::pair<config::Precision, std::string>, config::Curve> computations;
   /// All ranks as one group, by operation name: over the size as the caller passes it. Empty: one rank.
   std::map<std::string, config::Curve> communications;
-  /// The same of the ranks of each node as a group, all nodes at once. Empty where measures_within_nodes() is false.
+  /// As `communications`, but the ranks of each node are a group, all nodes at once. Empty where
+  /// measures_within_nodes() is false.
   std::map<std::string, config::Curve> within_node;
   double hop_s = 0;             // from the end of what an operation waits for on another stream to its own start
   double step_s = 0;            // of an almost empty step, beside its operations

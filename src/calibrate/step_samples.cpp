@@ -14,7 +14,7 @@ namespace {
 
 using config::Precision;
 
-// What an operation does is the same wherever its label, its kind and its phase are.
+// Operations of one kind, label and phase do the same work.
 using Alike = std::tuple<std::string_view, std::string_view, program::Phase>;
 Alike alike(const program::Operation& op) {
   return {program::name_of(op.action), op.label.what, op.label.phase};
@@ -63,7 +63,7 @@ void StepSamples::take_computations(const ProfiledStep& step, Precision precisio
   }
 }
 
-// What laws speak of: products, and attention whose scores are never written out.
+// Keeps the operations that laws cover: products, and attention whose scores are never written out.
 void StepSamples::take_computing(const program::Action& action, double seconds, Precision precision) {
   if (const auto* product = std::get_if<program::Matmul>(&action))
     products_[{precision, product->m, product->n, product->k}].push_back(seconds);

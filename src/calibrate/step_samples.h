@@ -20,14 +20,15 @@ struct ProfiledStep {
   double seconds(program::OperationId id) const { return intervals[id].end_s - intervals[id].start_s; }
 };
 
-/// What the profiled steps of all ranks and rounds say of operations as they run in a step.
+/// Collects samples of operations within a step from the profiled steps of all ranks and rounds.
 class StepSamples {
  public:
-  /// What computations take that run alone, and by how much they and the all-reduces beside them slow each other down.
+  /// Adds the durations of computations that run alone, and by how much computations and concurrent all-reduces slow
+  /// each other down.
   void take_computations(const ProfiledStep& step, config::Precision precision);
-  /// From the end of what an operation waited for on another stream to its own start.
+  /// Adds the delays from the end of an operation's dependency on another stream to its own start.
   void take_hops(const ProfiledStep& step);
-  /// Sets what follows from them. Needs the curves of collectives that run alone.
+  /// Sets the fields of `m` that follow from the samples. Needs the curves of collectives that run alone.
   void add_to(Measured& m) const;
 
  private:

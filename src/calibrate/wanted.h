@@ -7,7 +7,7 @@
 
 namespace harness::calibrate {
 
-/// What is to be measured: the sizes between which a prediction will look.
+/// The sizes to measure, between which a prediction interpolates.
 struct Wanted {
   config::BackendKind backend{};
   config::Settings settings;  // of everything: what is no size

@@ -75,12 +75,12 @@ const std::vector<std::string_view>& checks_of(config::Fault fault) {
   return checks.at(fault);
 }
 
-// Of what is unexplained, which the distance of pictures measures:
+// Shares of the unexplained time, as distance() measures it between pictures:
 constexpr double must_explain = 0.25;  // a cause, at least
 constexpr double as_good = 0.1;        // two causes that differ by less are both named
-constexpr double unusual = 0.05;   // what a cause loses that leaves an unusual share: the simpler one is the likelier
-constexpr double confirmed = 0.2;  // what a cause gains that doctor has found
-constexpr double least_error = 0.03;    // of predicted steps, where the calibration states less
+constexpr double unusual = 0.05;      // handicap of a cause with an unusual share left: the simpler one is the likelier
+constexpr double confirmed = 0.2;     // bonus of a cause that doctor has found
+constexpr double least_error = 0.03;  // of predicted steps, where the calibration states less
 constexpr double unknown_error = 0.05;  // where it states none: chosen, so that faults that matter are still named
 constexpr std::size_t most_causes = 4;
 

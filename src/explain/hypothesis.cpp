@@ -81,7 +81,7 @@ const Reach* best_fit(const std::vector<Reach>& reaches, const std::vector<doubl
       sum += excess_s[rank];
       ++ranks;
     }
-    // What the squares fall by where those affected are all longer by their mean.
+    // The sum of squares falls by this much if all affected ranks communicate longer by their mean excess.
     const double fall = sum > 0 && ranks > 0 ? sum * sum / ranks : 0;
     if (fall > most) {
       most = fall;
@@ -98,9 +98,10 @@ constexpr double least_excess = 0.02;  // of what a rank computes or communicate
 constexpr double close = 0.002;        // of what is fitted
 constexpr double as_usual = 0.02;      // a share this close to a usual one is that one
 
-// Of a node over TCP: one interface of 200 Gbit/s carries no more, and usual ones have from 10 to 100.
+// The rate of a node over TCP: one interface of 200 Gbit/s carries no more, and usual ones have from 10 to 100.
 constexpr double most_tcp_bytes_per_s = 25e9, least_usual_tcp_bytes_per_s = 1e9, most_usual_tcp_bytes_per_s = 12.5e9;
-// Of a network or a PCIe link that still works: 1 lane of 16, or the slowest rate of a port that has the fastest.
+// The least share of its rate that a working network or PCIe link has: 1 lane of 16, or the slowest rate of the fastest
+// port.
 constexpr double least_share = 1.0 / 16;
 
 bool is_near(double share, double usual) {
@@ -133,7 +134,7 @@ double mean_communication(const Picture& picture, const std::vector<bool>& affec
   return ranks > 0 ? sum / ranks : 0;
 }
 
-// Of what a rank computes, what its clock decides.
+// The share of computing time that scales with the clock.
 double share_of_clock(const Picture& picture) {
   double clocked = 0, all = 0;
   for (const analysis::KindTime& kind : picture.kinds) {
@@ -144,8 +145,8 @@ double share_of_clock(const Picture& picture) {
   return all > 0 ? clocked / all : 0;
 }
 
-// What makes x as long as it was measured to be, for a length that grows with x about linearly from length(1) on.
-// Nothing where no x up to `most` does.
+// Solves length(x) = measured for a length that grows about linearly with x from length(1) on. Nothing if no x up to
+// `most` solves it.
 template <class Length>
 std::optional<double> solve(double measured, double at_1, double guess, double most, const Length& length) {
   double x0 = 1, l0 = at_1, x1 = std::min(guess, most), l1 = length(x1);
@@ -269,7 +270,7 @@ void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>&
     add_narrow_pcie(known, network, *ranks, false, found);
 }
 
-// What is set wrong is so on all nodes.
+// Adds the faults of settings, which are wrong on all nodes alike.
 void Suspects::add_everywhere(const config::Faults& known, const sim::Network& network,
                               std::vector<Hypothesis>& found) {
   for (const config::Fault fault : {config::Fault::acs_on, config::Fault::no_gpudirect}) {

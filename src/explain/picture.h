@@ -14,16 +14,16 @@ struct RankTime {
   double waits_s = 0;         // in communications, for later ranks and other stages
 };
 
-/// What a fault leaves its traces in.
+/// The times of a profiled step in which a fault shows.
 struct Picture {
   double step_s = 0;
   std::vector<RankTime> ranks;
   std::vector<analysis::KindTime> kinds;  // means over ranks
 };
 
-/// Of a case with a profiled step, whose breakdown this is.
+/// The picture of a measured case with a profiled step. `breakdown`: of that case.
 Picture picture_of(const store::Result& result, const analysis::CaseBreakdown& breakdown);
-/// Of the only case of a predicted result.
+/// The picture of the only case of a predicted result.
 Picture picture_of(const store::Result& predicted);
 
 /// How unlike two pictures of one case are, in seconds of a step: what each rank computes, communicates and waits more

@@ -60,7 +60,7 @@ std::vector<int> nodes_of(const store::Result& result) {
   return node_of;
 }
 
-// What is the reference's own: nothing of it was measured.
+// Fills in the fields of the reference's own job, none of which was measured.
 store::Result job_of(const store::Result& result, const program::ProgramSet& set, const store::ResultCase& of) {
   store::Result alone;
   alone.backend = "sim";

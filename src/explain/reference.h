@@ -11,7 +11,7 @@
 
 namespace harness::explain {
 
-/// What a result is held against: its job on hardware that does what it promises.
+/// The reference that a result is compared with: the same job on healthy hardware.
 struct Reference {
   /// For predictions: the result's configuration with the backend sim and without its `faults`, which are never looked
   /// at here.
@@ -42,7 +42,7 @@ class CaseModel {
   /// `slower`: all computations take so many times as long as the calibration says. Throws Error as sim::Simulation.
   store::Result predict(const config::Faults& faults, double slower = 1) const;
 
-  /// The same on what this experiment says, with its faults. `slowdown`: as of a sim::Simulation.
+  /// As predict(), but with the hardware and the faults of `experiment`. `slowdown`: as of a sim::Simulation.
   store::Result predict_on(const config::Experiment& experiment, const sim::Slowdown& slowdown = {}) const;
 
   const program::ProgramSet& set() const { return set_; }

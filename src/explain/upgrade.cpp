@@ -69,7 +69,7 @@ Breakdown profile_of(const CaseModel& model, const Pace& pace) {
   return analysis::break_down(model.predict_on(experiment, slowdown)).front().mean;
 }
 
-// Of the kinds that take longer where the network has half its rate.
+// The time of the kinds that take longer if the network has half its rate.
 double takes_between_nodes(const Takes& takes, const Takes& healthy, const Takes& halved) {
   constexpr double much = 1.01;
   double sum = 0;

@@ -11,16 +11,16 @@
 
 namespace harness::explain {
 
-// What a step that was measured would take on other hardware. Each kind of operation keeps its efficiency: what it was
-// slower than predicted there, it is slower than predicted here; what goes between nodes, as if by a slower network. So
-// what is wrong with a cluster or a configuration moves along. docs/simulation.md defines it.
+// Forecasts the time of a measured step on other hardware. Each kind of operation keeps its efficiency, the ratio of
+// predicted to measured time; traffic between nodes keeps it as if the network were slower. So a defect of the cluster
+// or the configuration is part of the forecast. docs/simulation.md defines it.
 
 /// A part of the profiled step, mean over the ranks.
 struct PartMoved {
   Part part = Part::idle;
   double measured_s = 0, forecast_s = 0;  // of the step
-  /// What its operations were predicted to take where they ran, hidden or not, over what they took. None for what is no
-  /// operation, and where there is nothing to compare.
+  /// Predicted over measured time of its operations on the measured hardware, hidden or not. None for parts that are
+  /// not operations, and where there is nothing to compare.
   std::optional<double> efficiency;
 };
 
