@@ -52,7 +52,7 @@ struct BlockOnSet {
   bool last = true;
 };
 
-/// Where a rank runs. Gathered once.
+/// The place of a rank. Gathered once.
 struct RankPlace {
   int rank = 0, local_rank = 0, local_ranks = 1, node = 0;
   std::string host, device;
@@ -66,7 +66,7 @@ inline double share_of_memory(double node_bytes, int local_ranks) {
   return 0.9 * node_bytes / local_ranks;
 }
 
-/// How a block went, at rank 0.
+/// The outcome of a block, at rank 0.
 struct BlockOutcome {
   bool ok = false;
   bool stopped = false;   // by SIGINT/SIGTERM, not by a fault
@@ -108,7 +108,7 @@ class Job {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// By rank, at rank 0.
+  /// The places of all ranks, by rank; at rank 0 only.
   virtual const std::vector<RankPlace>& places() const = 0;
 
   /// Rank 0: runs blocks on worker sets that share no rank, at once or one after another, and returns when all have
@@ -133,7 +133,7 @@ class Job {
   virtual int stop_requests() const = 0;
   /// When the allocation ends, as Slurm reports it; 0 if unknown.
   virtual double allocation_end_unix_s() const = 0;
-  /// By which its blocks take time.
+  /// The clock that times the blocks.
   virtual const Clock& clock() const = 0;
 };
 
@@ -147,7 +147,7 @@ struct NodeGpus {
   std::set<std::string> gpus;  // that its ranks see, together
 };
 
-/// By number of the node.
+/// The GPUs of every node, by its number.
 std::map<int, NodeGpus> gpus_by_node(const std::vector<RankPlace>& places);
 
 }  // namespace harness::job

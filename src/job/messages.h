@@ -98,10 +98,10 @@ enum class WorkerPhase : std::int32_t {
   stepping,
   done
 };
-/// "while it connected to its peers"; for people.
+/// The phase in words, for messages: "while it connected to its peers".
 const char* describe(WorkerPhase phase);
 
-/// How far a worker has come. Plain bytes: written by a crashing worker, gathered over MPI.
+/// The progress of a worker. Plain bytes: written by a crashing worker, gathered over MPI.
 struct WorkerProgress {
   static constexpr std::int64_t no_step = -1, unknown_step = -2;
   WorkerPhase phase = WorkerPhase::starting;

@@ -11,7 +11,7 @@ volatile sig_atomic_t terminated = 0;
 timespec first_sigterm{};  // written before `terminated`, once
 timespec last_counted{};   // used by the handler alone
 
-// One Ctrl-C may arrive twice, from the terminal and forwarded by the launcher; nobody means two within this.
+// One Ctrl-C may arrive twice, from the terminal and forwarded by the launcher. Signals within this time count as one.
 constexpr double same_request_s = 0.25;
 
 double seconds_between(const timespec& a, const timespec& b) {

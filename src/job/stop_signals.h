@@ -9,7 +9,7 @@ namespace harness::job {
 /// --signal.
 inline constexpr std::array<int, 4> stop_numbers{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
-/// From now on these are counted and do not end the process; SIGPIPE is ignored.
+/// Counts stop signals from now on, instead of letting them end the process. Ignores SIGPIPE.
 void count_stop_signals();
 /// The number received so far.
 int stop_signals();

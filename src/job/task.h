@@ -46,8 +46,8 @@ struct TuneSamples {
 
 /// Runs one untimed step with the communication library's log.
 struct Observe {
-  /// So many ranks bring theirs home, the first ones: enough to hold one of every kind of communicator, and little
-  /// enough for rank 0.
+  /// The number of ranks, the first ones, that return their logs: enough to hold one of every kind of communicator, and
+  /// little enough for rank 0.
   int logs = 64;
 };
 struct ObserveSamples {
@@ -77,12 +77,12 @@ struct GradientSquares {
 struct ProfiledStep {
   std::vector<program::Interval> timeline;  // empty where only its totals come home
   double step_s = 0;                        // until the last operation ended
-  double loading_s = 0;                     // of it, or beside it: filling the inputs
+  double loading_s = 0;                     // filling the inputs, within the step or concurrent with it
   std::vector<KindTotal> totals;
   std::vector<float> communication_s;  // program::communication_durations(); empty: too many
   program::StepSplit split;
 };
-/// How long the profiled steps took, each as its slowest rank.
+/// The times of the profiled steps, each of its slowest rank.
 struct ProfiledSteps {
   int count = 1;
   double fastest_s = std::numeric_limits<double>::quiet_NaN(), slowest_s = std::numeric_limits<double>::quiet_NaN();
@@ -110,7 +110,7 @@ using Task = std::variant<TimeSteps, RecordTimeline, Observe, Tune, Probe, CopyW
 using TaskSamples =
     std::variant<TimedSamples, TimelineSamples, ObserveSamples, TuneSamples, ProbeSamples, HostCopySamples>;
 
-/// Where a worker's time goes before its first timed step.
+/// The time of a worker before its first timed step, by phase.
 struct SetUp {
   double build_s = 0, connect_s = 0, initialize_s = 0;
   double first_step_s = 0;  // from the worker's start to the end of its first step

@@ -20,7 +20,8 @@ job::BlockRequest block_request(const config::Experiment& experiment, const plan
                                 const job::Task& task, const BlockDefaults& defaults);
 
 /// Runs an untimed block, again after a failure: a second try tells a passing fault from a lasting one, which fails in
-/// the same way. What fails in ever new ways has three tries. `failed`: hears of every failure that was not the last.
+/// the same way. A block that fails in a new way each time is run three times. `failed`: called for every failure
+/// but the last.
 job::BlockOutcome run_untimed(job::Job& job, const job::BlockRequest& request,
                               const std::function<void(const job::BlockOutcome&)>& failed = {});
 

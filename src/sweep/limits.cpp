@@ -24,7 +24,7 @@ double value_at(const std::map<int, double>& by_node, int node) {
   return it == by_node.end() ? 0.0 : it->second;
 }
 
-// Killed in the middle, a sweep whose rounds are all there would not be complete.
+// A sweep killed during the last measurement would not be complete, although all its rounds are.
 bool may_go_on(const job::Job& job) {
   constexpr double margin_s = 10;
   const double end = job.allocation_end_unix_s();
@@ -155,7 +155,7 @@ program::Links links_of(const config::Experiment& experiment, const plan::Planne
 
 namespace {
 
-// Where links_of() has its rates from.
+// The sources of the rates in links_of().
 std::string source_of_links(const config::Experiment& e) {
   std::vector<std::string> given, of_file;
   const auto note = [&](double stated, double in_file, const char* key, const char* key_in_file) {

@@ -15,7 +15,7 @@ namespace harness::sweep {
 
 struct Machine;  // sweep/probe.h
 
-/// How many ranks multiply matrices at once, with how many threads each, in which precision.
+/// The set-up of a peak measurement: ranks that multiply matrices at once, threads of each, and precision.
 struct PeakSetup {
   int ranks = 1;
   int threads = 0;  // 0: each rank's share of its node's cores
@@ -31,7 +31,7 @@ class Peaks {
  public:
   explicit Peaks(std::vector<job::RankPlace> places) : places_(std::move(places)) {}
 
-  /// As the case runs.
+  /// The set-up in which the case runs.
   PeakSetup setup_of(const plan::PlannedCase& planned) const;
   /// `samples`: of one probe block on the first setup.ranks ranks, by rank.
   void add(const PeakSetup& setup, const std::vector<job::Samples>& samples);

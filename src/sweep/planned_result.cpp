@@ -46,7 +46,7 @@ void add_roles(const plan::PlannedCase& planned, std::int32_t case_index, std::v
   }
 }
 
-// Nothing unless all of its cases are in the plan (--only).
+// The rungs of the ladder; none unless all of its cases are in the plan (--only).
 std::vector<store::ResultRung> rungs_of(const plan::Plan& plan) {
   std::vector<store::ResultRung> rungs;
   for (const config::Rung& rung : plan.experiment.ladder) {
@@ -119,7 +119,7 @@ store::Result planned_result(const plan::Plan& plan) {
 
 namespace {
 
-// Rank 0 holds them while it prepares, and whoever shows the file: some 300 bytes each.
+// Rank 0 holds all intervals while it prepares, as does a reader of the file: some 300 bytes each.
 constexpr std::int64_t most_intervals = 20'000'000;
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace harness::sweep {
 /// The Result before any measurement: cases, blocks in order, configuration.
 store::Result planned_result(const plan::Plan& plan);
 
-/// Adds what doctor found. What it says of a case is a note on it, too.
+/// Adds the record of doctor. A finding about a case becomes a note on the case, too.
 void add_record(store::Result& result, const store::DoctorRecord& doctor);
 
 /// A block of the schedule before it is measured; the `index`-th of its file, and in workers of its own.

@@ -13,7 +13,7 @@
 
 namespace harness::sweep {
 
-/// Where the ranks of a job stand.
+/// The node of every rank of a job.
 machine::Topology topology_of(const std::vector<job::RankPlace>& places);
 
 /// The machine, as the first worker of every rank found it.

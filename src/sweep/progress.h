@@ -43,14 +43,14 @@ class ProgressLine {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), phase_start_ = start_;
 };
 
-/// Where a sweep stands after its first `rounds` rounds, for somebody who waits: the settled cases with the numbers of
+/// The state of a sweep after its first `rounds` rounds, for a user who waits: the settled cases with the numbers of
 /// their verdicts, and the open ones from the fastest on with what their change could still be, which is no verdict.
 /// `summary` is that of `result`. "" if nothing can be said.
 std::string first_answer(const store::Result& result, const analysis::Summary& summary, int rounds);
 
-/// A line for whoever starts a sweep on a machine that others use: processes besides the job's own kept more than 10 %
-/// of a node's cores busy, or its host gave more than 2 % of its CPU time to other guests. "" on a quiet machine, and
-/// where the kernel does not tell.
+/// A warning for a user who starts a sweep on a machine that others use: processes besides the job's own kept more than
+/// 10 % of a node's cores busy, or its host gave more than 2 % of its CPU time to other guests. "" on a quiet machine,
+/// and where the kernel does not tell.
 std::string busy_machine(const machine::Conditions& conditions);
 
 }  // namespace harness::sweep

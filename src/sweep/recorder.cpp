@@ -212,7 +212,7 @@ double Recorder::expected_block_s(std::size_t case_index) const {
 
 store::RunState Recorder::finish(bool interrupted) {
   const bool blocks_left = analysis::first_open_round(result_) < result_.rounds;
-  // Failed in every block, though never twice alike: it has nothing to show either.
+  // A case that failed in every block, though never twice in the same way, failed too.
   for (std::size_t i = 0; i < result_.cases.size() && !interrupted; ++i) {
     if (result_.cases[i].status != store::CaseStatus::pending) continue;
     result_.cases[i].status = store::CaseStatus::failed;

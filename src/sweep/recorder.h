@@ -11,7 +11,7 @@
 
 namespace harness::sweep {
 
-/// How a case fares while a sweep runs.
+/// The state of a case while a sweep runs.
 struct CaseState {
   // Its last block, a guess for the next: all but its steps, which are the start of its workers and their set-up;
   // and a step.
@@ -25,7 +25,7 @@ class Recorder {
   explicit Recorder(store::Result planned) : result_(std::move(planned)), states_(result_.cases.size()) {}
 
   const store::Result& result() const { return result_; }
-  /// For what is filled in before the file exists.
+  /// The result, to be filled in before the file exists.
   store::Result& draft() { return result_; }
   /// Whether the case was neither dropped nor refused.
   bool may_run(std::size_t case_index) const { return store::may_run(result_.cases[case_index].status); }

@@ -28,7 +28,7 @@ bool out_of_time(const job::Job& job, double next_seconds) {
   return end > 0 && job.clock().unix_s() + 1.5 * next_seconds + 10 > end;
 }
 
-// How long those of `blocks` take that belong to a round before `end_round`.
+// The expected time of those of `blocks` that belong to a round before `end_round`.
 double expected_s(const Recorder& recorder, std::span<const std::size_t> blocks, int end_round) {
   double seconds = 0;
   for (const std::size_t index : blocks) {
@@ -133,7 +133,7 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
                 ProgressLine& progress, std::optional<double> end_s) {
   const store::Result& result = recorder.result();
   const std::vector<std::size_t> blocks = blocks_to_run(result);
-  // Else its steps are known from the timelines, and what a block takes is no time of the reader's.
+  // Predicted steps are known from the timelines, and their blocks take no wall-clock time worth showing.
   const bool takes_time = !config::traits_of(plan.experiment.backend).predicts();
   const analysis::HowFar far = analysis::how_far(result);
   progress.start_phase(far.blocks, far.blocks_done);

@@ -18,7 +18,7 @@
 namespace harness::sweep {
 namespace {
 
-// For every rank of every case.
+// Fills the node of every rank of every case.
 void fill_nodes(store::Result& result, const plan::Plan& plan, const Machine& machine) {
   std::int32_t known = -1;
   machine::Topology topology;

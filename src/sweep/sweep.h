@@ -18,7 +18,7 @@ struct SweepRequest {
   store::DoctorRecord doctor = {};  // of the nodes, before anything else
 };
 
-/// Where a sweep writes.
+/// The place of the result file.
 struct SweepOutput {
   const store::Lock& lock;
   bool overwrite = false;

@@ -148,7 +148,7 @@ void keep_timeline(const plan::Plan& plan, std::size_t case_index, const Machine
   for (const job::Samples& s : outcome.samples) recorder.warn(s.warnings);
 }
 
-// By what its workers used, which the plan did not know.
+// Refuses a case by the memory that its workers used, which the plan could only estimate.
 void refuse_if_too_large(const plan::Plan& plan, std::size_t case_index, const Machine& machine,
                          const job::BlockOutcome& outcome, Recorder& recorder) {
   const plan::PlannedCase& planned = plan.cases[case_index];
@@ -159,7 +159,7 @@ void refuse_if_too_large(const plan::Plan& plan, std::size_t case_index, const M
   if (!why.empty()) recorder.refuse(case_index, why);
 }
 
-// How long a block takes besides its steps: in a process that runs, and with the start of one.
+// The time of a block without its steps: in a running process, and with the start of a process.
 struct SetUp {
   double shared_s = 0, alone_s = 0;
 };

@@ -14,7 +14,7 @@
 
 namespace harness::sweep {
 
-/// So many steps of a case are profiled, and the median is kept. A prediction has one.
+/// The number of profiled steps of a case, of which the median is kept. A prediction has one.
 inline constexpr int profiled_steps = 5;
 
 /// Runs one untimed worker per case, for its timeline and for an estimate of how long a timed block takes. A case that

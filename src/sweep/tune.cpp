@@ -47,7 +47,8 @@ namespace {
 
 constexpr double tuning_limit_s = 900;  // for one case
 
-// How many choices were new. The lowest rank's counts where several timed the same product: all ranks must do alike.
+// Adds the choices of all ranks and returns the number of new ones. Where several ranks timed the same product, the
+// choice of the lowest rank is used by all.
 std::size_t keep_new_choices(backend::Tuning& known, const std::vector<job::Samples>& samples) {
   const std::size_t before = known.size();
   for (const job::Samples& s : samples) {

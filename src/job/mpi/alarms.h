@@ -7,7 +7,7 @@
 
 namespace harness::mpi {
 
-/// How a block is to end early. Higher is more urgent.
+/// The way in which a block is to end early. Higher is more urgent.
 enum class Alarm : std::int32_t {
   none,
   peer_lost,  // a worker lost a peer: the cause is not yet known

@@ -213,7 +213,7 @@ void BlockRun::end_worker(bool success) {
   if (ends) worker_.reset();
 }
 
-// A worker has nothing left to do. A command around it may write its report now, until somebody stops the job.
+// A worker has nothing left to do. A wrapping command may write its report now, until the job is stopped.
 bool BlockRun::ends_by_itself() {
   const double limit_s = request_.wrap.empty() ? 2 : wrap_report_s;
   const auto began = Clock::now();

@@ -26,7 +26,7 @@ FaultKind fault_of(job::WorkerFailureKind kind) {
   return FaultKind::error;
 }
 
-// Why a worker took too long; `answered`: it still says where it is.
+// Classifies a time-out. `answered`: the worker still reports its progress.
 FaultKind fault_of_time_out(bool answered, const job::WorkerProgress& progress) {
   if (!answered) return FaultKind::silent;
   return progress.in_communication != 0 ? FaultKind::waiting : FaultKind::hung;
@@ -99,7 +99,7 @@ void BlockRun::notice_end() {
     progress_.operation = {};
   }
   const bool bad_alloc = worker_->last_words().find("std::bad_alloc") != std::string::npos;
-  if (end->signal == SIGABRT && bad_alloc) {  // thrown in a thread where nobody catches it
+  if (end->signal == SIGABRT && bad_alloc) {  // thrown in a thread without a handler
     blame(FaultKind::out_of_memory, fmt::format("out of memory: limit {}", show_bytes(share_.memory_limit_bytes)), 0,
           Alarm::stop);
   } else if (end->signal != 0) {

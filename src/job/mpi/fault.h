@@ -47,7 +47,7 @@ std::string_view cut_text(std::string_view text, std::size_t room, bool keep_end
 
 struct Blame {
   int culprit_rank = -1;
-  std::string reason;     // one sentence or two, for a person
+  std::string reason;     // one sentence or two, for a message
   std::string signature;  // equal for equal faults at the same rank
 };
 /// The rank that most likely caused the failure. Reports with kind `none` are ignored; if no other report exists, the

@@ -24,7 +24,7 @@ constexpr std::int32_t last_beat = 0, usual_beat = 1;
 
 constexpr const char* why = "its process is frozen, or its node or network is down";
 
-// A thread that is ended by nobody's fault but another's must not leave half a line: one write.
+// Writes the line with one call, because the process may end at any moment.
 void say(const std::string& text) {
   const std::string line = "harness: " + escaped_lines(text) + "\n";
   static_cast<void>(!::write(STDERR_FILENO, line.data(), line.size()));
@@ -110,7 +110,7 @@ void Heartbeat::run() {
   }
 }
 
-// With mpi_ held.
+// Requires that mpi_ is held.
 void Heartbeat::beat() {
   ++silence_;
   listen();

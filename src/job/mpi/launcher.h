@@ -11,7 +11,7 @@ namespace harness::mpi {
 
 /// Looks up a name in the environment; nothing if it is unset.
 using Lookup = std::function<std::optional<std::string>(const char* name)>;
-/// In this process's own environment.
+/// Looks up a name in this process's own environment.
 std::optional<std::string> own_environment(const char* name);
 
 /// The launcher's statement about this process, read from the environment before MPI starts.
@@ -20,7 +20,7 @@ struct LauncherClaim {
   int size = 1, rank = 0;
   int ranks_per_node = 0;  // 0: it does not say
 };
-/// Nothing if no launcher started this process.
+/// Returns nothing if no launcher started this process.
 std::optional<LauncherClaim> launcher_claim(const Lookup& lookup);
 
 /// The launcher's statement about this process's GPUs.

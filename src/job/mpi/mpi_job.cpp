@@ -103,7 +103,7 @@ class MpiJob final : public job::Job {
     // block.
     if (!lost_connections_ || block.set.number != job::WorkerSet::alone || stop_requests() > 0) return outcome;
     const std::string first = outcome.reason;
-    outcome = run_on_all(block);  // new ports; whoever took the place of a rank may be gone
+    outcome = run_on_all(block);  // new ports; the process that took the place of a rank may be gone
     if (outcome.ok) outcome.reason = "started again: " + first;
     if (lost_connections_)
       outcome.reason += "; so twice in a row: a process that is not of this job may have connected";

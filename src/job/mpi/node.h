@@ -43,7 +43,7 @@ class Members {
   int first_ = 0;
 };
 
-/// Where this rank runs, and the resources there that its worker may use.
+/// The place of this rank and the resources there that its worker may use.
 struct Site {
   int rank = 0;
   std::vector<int> node_ranks;          // ascending; includes this rank

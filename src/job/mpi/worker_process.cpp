@@ -23,7 +23,7 @@
 namespace harness::mpi {
 namespace {
 
-// As exec takes them: valid as long as `texts` is.
+// Pointers as exec takes them, valid as long as `texts` is.
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   pointers.reserve(texts.size() + 1);

@@ -15,7 +15,7 @@
 
 namespace harness::mpi {
 
-/// How a process ended.
+/// The end of a process.
 struct ProcessEnd {
   int signal = 0;  // it was killed by, 0 if it exited
   int exit_code = 0;
@@ -26,8 +26,8 @@ pid_t spawn(const std::string& what, const std::string& path, std::vector<std::s
             const NameValues& environment, const posix_spawn_file_actions_t& files,
             const posix_spawnattr_t* attributes);
 
-/// How a child of this process ended, once it has. It stays unreaped: until waitpid() nobody else can get its number,
-/// so that a kill() cannot hit a stranger.
+/// The end of a child of this process, nothing while it runs. The child stays unreaped: until waitpid() its process id
+/// is not reused, so that a kill() cannot hit another process.
 std::optional<ProcessEnd> end_of(pid_t child);
 
 /// A worker as its supervisor sees it: a process group of its own and three pipes: orders, reports, and one for
@@ -50,7 +50,8 @@ class WorkerProcess {
   std::optional<job::Frame> next_frame();
   bool damaged() const { return reader_.damaged(); }
 
-  /// How the worker ended, once it has and all its output has been read. Its process id stays reserved until reap().
+  /// The end of the worker, once it has ended and all its output has been read. Its process id stays reserved until
+  /// reap().
   std::optional<ProcessEnd> ended() const { return end_; }
   /// Its resident memory; 0 if that cannot be read.
   double resident_bytes() const;
