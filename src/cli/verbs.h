@@ -106,9 +106,9 @@ struct SelftestOptions {
   bool fast = false;              // operations at small sizes only
   bool verbose = false;           // names each case before it runs
   std::string reference;          // folder; "": found beside the program
-  int threads = 0;                   // of the cpu backend; 0: all cores
-  std::uint64_t seed = 0;            // of the operations' numbers; 0: another every time
-  std::string output;                // -o: the text once more, and JSON lines beside it
+  int threads = 0;                // of the cpu backend; 0: all cores
+  std::uint64_t seed = 0;         // of the operations' numbers; 0: another every time
+  std::string output;             // -o: the text once more, and JSON lines beside it
 };
 
 struct DoctorOptions {

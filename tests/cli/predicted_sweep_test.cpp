@@ -15,6 +15,7 @@
 #include "plan/prepare.h"
 #include "store/result_file.h"
 #include "support/errors.h"
+#include "support/files.h"
 #include "support/paths.h"
 #include "support/temporary_folder.h"
 #include "workloads/workload.h"

@@ -16,9 +16,8 @@ using ::testing::Not;
 // What would run on a GPU, rehearsed on the cpu backend.
 test::Outcome first_light(const TemporaryFolder& folder, const std::string& command, int seconds,
                           const std::string& program = test::program_path()) {
-  return test::run("env BACKEND=cpu PYTHON=false HARNESS=" + program + " OUT=" + folder / "out" +
-                   " KEPT=" + folder / "kept" + " LIMIT=" + std::to_string(seconds) + " bash scripts/first_light.sh " +
-                   command);
+  return test::run("env BACKEND=cpu PYTHON=false HARNESS=" + program + " OUT=" + folder / "out" + " KEPT=" +
+                   folder / "kept" + " LIMIT=" + std::to_string(seconds) + " bash scripts/first_light.sh " + command);
 }
 
 TEST(FirstLight, TheFirstCommandPassesWithoutAGpu) {
