@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 preset=${PRESET:-demo}
 [ ! -x build/release/bin/harness ] || preset=release
-scripts/build.sh "$preset"
+scripts/build.sh "$preset" harness_program_bin
 [ -z "${PRESET:-}" ] || export HARNESS_BINARY="$PWD/build/$preset/bin/harness"  # ./harness looks for no other
 . scripts/mpi_root.sh
 config=$1 ranks=$2

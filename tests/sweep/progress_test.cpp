@@ -55,7 +55,6 @@ TEST_F(Progress, OnATerminalOneLineIsRewrittenAndFailuresStay) {
 // After `rounds` of 12, with looks after 5 and 8: a=1 is 10 % faster, b=1 is nearly on the threshold.
 store::Result running(int rounds) {
   store::Result result = test::samples::sweep({"a=1", "b=1"}, {1, 1, 0.9, 1.0105});
-  result.interval = "pairs";
   result.state = store::RunState::running;
   result.looks = "5,8,12";
   for (store::ResultBlock& block : result.blocks) {
