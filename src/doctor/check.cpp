@@ -149,8 +149,8 @@ void judge_rules(const Check& check, const Node& node, Findings& out) {
           why);
     }
     for (const auto& [seen, names] : missed) {
-      const auto said = [&, &value = seen.first, &other = seen.second](const std::string& text) {
-        return fmt::format(fmt::runtime(text), join_first(names, shown), value, other);
+      const auto said = [&, &devices = names, &value = seen.first, &other = seen.second](const std::string& text) {
+        return fmt::format(fmt::runtime(text), join_first(devices, shown), value, other);
       };
       out.add(rule.level, said(rule.evidence), said(rule.remedy));
     }
