@@ -85,13 +85,24 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   if (value == nullptr) return failed(cudaErrorInvalidValue);
   if (const cudaError_t error = check_device(device, "cudaDeviceGetAttribute"); error != cudaSuccess) return error;
-  const bool shared = attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin;
-  if (!shared && attribute != cudaDevAttrMultiProcessorCount) {
-    return failed(cudaErrorInvalidValue, fmt::format("cudaDeviceGetAttribute: attribute {} is not known here; add it",
-                                                     static_cast<int>(attribute)));
+  switch (attribute) {
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = 232448;
+      return cudaSuccess;
+    case cudaDevAttrMultiProcessorCount:
+      *value = multiprocessors;
+      return cudaSuccess;
+    // cudnn-frontend asks for these two.
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = 9;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = 0;
+      return cudaSuccess;
+    default:
+      return failed(cudaErrorInvalidValue, fmt::format("cudaDeviceGetAttribute: attribute {} is not known here; add it",
+                                                       static_cast<int>(attribute)));
   }
-  *value = shared ? 232448 : multiprocessors;
-  return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
