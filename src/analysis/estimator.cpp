@@ -39,7 +39,7 @@ std::vector<CaseWeight> contrast_of(const Question& question, std::int32_t basel
 
 Estimator estimator_named(std::string_view declared) {
   if (declared == "level") return estimate_level;
-  if (declared == "predicted") return estimate_predicted;
+  if (is_predicted(declared)) return estimate_predicted;
   fail("this file's verdicts rest on \"{}\"; this harness knows level and predicted: read it with the one that made it",
        declared);
 }

@@ -77,6 +77,10 @@ using Estimator = SweepEstimate (*)(const SweepBlocks& sweep, std::span<const Qu
 /// The estimator of a result: the level model (estimate_level), or for steps in virtual time, which have no scatter,
 /// the ratio of the predicted times. `declared`: what the file says, "level" or "predicted". Throws Error for another.
 Estimator estimator_named(std::string_view declared);
+/// Whether a file declares that its steps are virtual time, so that nothing in it is proven.
+inline bool is_predicted(std::string_view declared) {
+  return declared == "predicted";
+}
 
 // Comparing each case with the baseline of its round, so that whatever a round's blocks share (other jobs, temperature,
 // clocks) cancels.

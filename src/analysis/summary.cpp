@@ -244,7 +244,7 @@ Summary summarise(const store::Result& result) {
   Summary summary;
   summary.throttled_rounds = throttled_rounds(result);
   for (std::int32_t i = 0; i < result.case_count(); ++i) summary.cases.push_back(measured(result, i));
-  summary.predicted = result.interval == "predicted";
+  summary.predicted = is_predicted(result.interval);
   compare_with_baseline(result, summary);
   summary.failed_cases =
       static_cast<int>(std::ranges::count(summary.cases, store::CaseStatus::failed, &CaseSummary::status));

@@ -199,10 +199,9 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
                                    fmt::format(fmt::runtime(how), needed)));
   }
   if (!directions.empty()) {
-    warnings.push_back(
-        fmt::format("what is proven of the unresolved: {}. Open is only whether by more than a verdict must "
-                    "clear, {}.",
-                    join_first(directions, max_named), threshold_words(result.smallest_effect)));
+    warnings.push_back(fmt::format(
+        "the direction is certain: {}. Whether the change exceeds {}, which a verdict needs, is still open.",
+        join_first(directions, max_named), threshold_words(result.smallest_effect)));
   }
 }
 

@@ -40,6 +40,14 @@ TEST(StudentT, AgreesWithTables) {
   EXPECT_EQ(student_t_quantile(0.5, 3.5), 0);
 }
 
+// The values are Simpson's rule over the chi distribution of the standard error.
+TEST(NoncentralT, AgreesWithAnIntegral) {
+  EXPECT_NEAR(noncentral_t_upper_tail(2.5, 7, 3), 0.6905169272, 1e-9);
+  EXPECT_NEAR(noncentral_t_upper_tail(3.1, 22, 4), 0.8019181330, 1e-9);
+  EXPECT_NEAR(noncentral_t_upper_tail(4.5, 3, 2.5), 0.2138656113, 1e-8);
+  EXPECT_NEAR(student_t_quantile(1 - noncentral_t_upper_tail(2, 9.5, 0), 9.5), 2, 1e-10);
+}
+
 TEST(StudentT, RefusesNonsense) {
   EXPECT_THROW(student_t_quantile(0, 3), Error);
   EXPECT_THROW(student_t_quantile(1, 3), Error);

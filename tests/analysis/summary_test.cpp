@@ -224,10 +224,10 @@ TEST_F(SummaryTest, AnUnresolvedCaseMayStillBeProvenFasterOrSlower) {
   for (const Summary* summary : {&slower, &faster, &neither}) {
     ASSERT_EQ(summary->cases[2].effect->verdict, Verdict::unresolved);
   }
-  EXPECT_TRUE(warns(slower, "what is proven of the unresolved: a=1 takes 0."));
-  EXPECT_TRUE(warns(faster, "what is proven of the unresolved: a=1 takes 0."));
-  EXPECT_TRUE(warns(faster, "Open is only whether by more than a verdict must clear, +1 % or"));
-  EXPECT_FALSE(warns(neither, "is proven of the unresolved"));
+  EXPECT_TRUE(warns(slower, "the direction is certain: a=1 takes 0."));
+  EXPECT_TRUE(warns(faster, "the direction is certain: a=1 takes 0."));
+  EXPECT_TRUE(warns(faster, "Whether the change exceeds +1 % or"));
+  EXPECT_FALSE(warns(neither, "the direction is certain"));
 }
 
 TEST_F(SummaryTest, TheLastLossIsTheMeanOverBlocks) {

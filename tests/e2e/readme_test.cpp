@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -78,17 +80,59 @@ std::string commands_of(const std::filesystem::path& page) {
   return text;
 }
 
-TEST(Readme, CommandsOfAllPagesHaveTheirOptions) {
-  std::vector<std::filesystem::path> pages{readme};
+std::vector<std::filesystem::path> all_pages() {
+  std::vector<std::filesystem::path> pages{readme, test::source_dir() + "/bench/README.md"};
   for (const auto& file : std::filesystem::directory_iterator(test::source_dir() + "/docs"))
     pages.push_back(file.path());
+  return pages;
+}
+
+// The anchors that GitHub makes of a page's headings.
+std::set<std::string> anchors_of(const std::filesystem::path& page) {
+  std::set<std::string> anchors;
+  std::istringstream lines(test::text_of(page));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("#")) continue;
+    std::string anchor;
+    for (const char c : line.substr(line.find_first_not_of("# "))) {
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_') {
+        anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      } else if (c == ' ') {
+        anchor += '-';
+      }
+    }
+    anchors.insert(anchor);
+  }
+  return anchors;
+}
+
+TEST(Readme, LinksAndSourcesThatPagesNameAreThere) {
+  const std::filesystem::path root = test::source_dir();
+  const std::regex link("\\]\\(([^)#:\\s]*)(#([^)\\s]*))?\\)"),
+      source("`((src|scripts|bench|configs|tests|workloads|cmake)/[A-Za-z0-9_./-]+\\.[a-z]+)`");
+  int checked = 0;
+  for (const std::filesystem::path& page : all_pages()) {
+    const std::string text = test::text_of(page);
+    for (std::sregex_iterator l(text.begin(), text.end(), link), end; l != end; ++l, ++checked) {
+      const std::filesystem::path target = (*l)[1].length() == 0 ? page : page.parent_path() / (*l)[1].str();
+      EXPECT_TRUE(std::filesystem::exists(target)) << page << ": " << (*l)[0];
+      const bool is_there = !(*l)[3].matched || anchors_of(target).contains((*l)[3]);
+      EXPECT_TRUE(is_there) << page << ": " << (*l)[0];
+    }
+    for (std::sregex_iterator s(text.begin(), text.end(), source), end; s != end; ++s, ++checked)
+      EXPECT_TRUE(std::filesystem::exists(root / (*s)[1].str())) << page << ": " << (*s)[0];
+  }
+  EXPECT_GT(checked, 60);
+}
+
+TEST(Readme, CommandsOfAllPagesHaveTheirOptions) {
   const std::regex command(
       "harness (sweep|plan|show|report|compare|export|trace|doctor|calibrate|init|selftest|variables)"
       "([^`|#;\n]*)"),
       option("\\s(--[a-z-]+)");
   std::map<std::string, std::string> help;
   int checked = 0;
-  for (const std::filesystem::path& page : pages) {
+  for (const std::filesystem::path& page : all_pages()) {
     const std::string text = commands_of(page);
     for (std::sregex_iterator c(text.begin(), text.end(), command), end; c != end; ++c) {
       const std::string verb = (*c)[1], arguments = (*c)[2];
