@@ -81,7 +81,7 @@ keeper=$!
 trap 'kill $keeper; keep' EXIT
 say() { echo "$*" | tee -a "$out/table$command.txt"; }
 
-# Runs a part for at most so many seconds and adds a line to the table. 2: not run, which is no failure.
+# Runs a part for at most so many seconds and adds a line to the table. What has no time left has failed.
 part() {  # NAME SECONDS COMMAND...
   local name=$1 most=$2 begin=$SECONDS rc=0 words; shift 2
   [ "$most" -le "$(left 5)" ] || most=$(left 5)
@@ -134,10 +134,11 @@ layouts() {
   sweep layouts 200 4 "$layouts" "${options[@]}" || return 1
   "$harness" show --format json "$kept/layouts.h5" > "$kept/layouts.json"
   cat "$kept"/nccl.* 2> /dev/null | grep -o '[A-Za-z]*: [0-9]* Bytes -> .*' | sort | uniq -c > "$out/nccl_calls.txt"
-  if grep -E 'trains differently|not a finite number|not honoured: |"status": "(failed|dropped)"' "$kept/layouts.json"; then
+  if grep -E 'trains differently|not a finite number|not honoured: |"status": "(failed|dropped)"' "$kept/layouts.json" \
+    > "$out/layouts.txt"; then
     say "layouts      a case failed or trains differently, or a setting was not honoured"
     return 1
-  fi > "$out/layouts.txt"
+  fi
 }
 memcheck() {
   local program own=() o

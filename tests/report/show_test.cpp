@@ -1,7 +1,6 @@
 // Golden files in tests/report/golden say what each format looks like. After a wanted change:
 //   HARNESS_UPDATE_GOLDEN=1 build/release/tests/test_report     and look at the diff.
 #include "report/show.h"
-#include "report/effect_words.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -11,13 +10,14 @@
 #include <sstream>
 
 #include "golden.h"
-#include "report/scale.h"
+#include "operations.h"
 #include "support/sample_results.h"
 
 namespace harness::report {
 namespace {
 
 using test::expect_golden;
+using test::operations;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -226,55 +226,6 @@ TEST(Show, AnEmptyResultIsShownToo) {
   }
 }
 
-TEST(Headline, SaysWhatIsProvenAndNoMore) {
-  const auto said = [](const store::Result& result) { return headline(result, analysis::summarise(result)); };
-  EXPECT_EQ(said(test::samples::nothing_moved()),
-            "Nothing moved beyond +1 % or -0.99 %: all 2 changes came out the same as the baseline.");
-  EXPECT_EQ(said(test::samples::sweep({"a=1", "b=1"}, {1, 1, 1.05, 1.2})).substr(0, 85),
-            "No change is proven faster than the baseline; the slowest of 2: b=1, 20.0 % more time");
-  EXPECT_EQ(said(test::samples::sweep({"a=1", "b=1"}, {1, 1, 1.0102, 1})),
-            "Nothing is proven to move beyond +1 % or -0.99 %: of 2 changes 1 is unresolved, 1 the same.");
-  EXPECT_EQ(said(test::samples::sweep({}, {1, 1})), "Only the baseline was asked for: nothing to compare.");
-  EXPECT_EQ(said(test::samples::sweep({"a=1"}, {1, 1, 0.5}, 1)), "Too few rounds for any verdict.");
-  store::Result broken = test::samples::sweep({"a=1"}, {1, 1, 1});
-  for (store::ResultBlock& block : broken.blocks) block.status = store::BlockStatus::failed;
-  for (store::ResultCase& row : broken.cases) {
-    row.status = store::CaseStatus::failed;
-    row.reason = "rank 0 on node1: exec: nsys: not found";
-  }
-  EXPECT_EQ(said(broken), "Nothing ran: baseline failed: rank 0 on node1: exec: nsys: not found");
-  EXPECT_EQ(said(test::samples::unreliable()).substr(0, 65),
-            "Unreliable: the control baseline_again took 6.0 % more time [5.8 ");
-  EXPECT_EQ(said(test::samples::partial()).substr(0, 26), "Partial (3 of 36 blocks). ");
-}
-
-TEST(Headline, NamesLostBlocks) {
-  store::Result result = test::samples::sweep({"a=1", "b=1"}, {1, 1, 0.9, 1});
-  for (const int round : {2, 5}) {
-    store::ResultBlock& block = *test::samples::block_of(result, round, 2);
-    block.status = store::BlockStatus::failed;
-    block.reason = "rank 1 on vm: worker killed by signal 9 (kill) while it ran steps; not by harness";
-  }
-  EXPECT_THAT(headline(result, analysis::summarise(result)),
-              ::testing::EndsWith(" Lost: 2 blocks of a=1 (rank 1 on vm: worker killed by signal 9 (kill) while it ran "
-                                  "steps)."));
-}
-
-// Beside the verdicts on others, that one has none is news.
-TEST(Headline, SaysOfWhichCaseTheRoundsAreTooFew) {
-  store::Result result = test::samples::sweep({"a=1", "b=1"}, {1, 1, 0.9, 0.8});
-  const std::string words = "Too few rounds for a verdict on a=1.";
-  EXPECT_THAT(headline(result, analysis::summarise(result)), Not(HasSubstr(words)));
-  for (int round = 2; round < result.rounds; ++round) {
-    store::ResultBlock& block = *test::samples::block_of(result, round, 2);
-    block.status = store::BlockStatus::failed;
-    block.reason = "rank 1 on vm: worker killed by signal 9 (kill)";
-  }
-  const std::string text = headline(result, analysis::summarise(result));
-  EXPECT_THAT(text, ::testing::AllOf(HasSubstr("Fastest proven change: b=1"), HasSubstr(words),
-                                     HasSubstr("blocks of a=1 (rank 1 on vm")));
-}
-
 TEST(Show, RatesOfAGpuAreCalledSo) {
   store::Result result = test::samples::nothing_moved();
   EXPECT_THAT(shown(result, Format::text), HasSubstr("GFLOP/s/rank"));
@@ -295,37 +246,6 @@ TEST(Show, TailsAreThereWhereThereAreEnoughSteps) {
   EXPECT_TRUE(nlohmann::json::parse(shown(few, Format::json))["cases"][0]["tails"]["p99"].is_null());
   EXPECT_THAT(shown(many, Format::text), HasSubstr("step ms    p95    p99  "));
   EXPECT_NEAR(nlohmann::json::parse(shown(many, Format::json))["cases"][0]["tails"]["p99"], 1.0, 0.01);
-}
-
-// Steps of ten operations of 0.125 s times the ratio.
-store::Result operations(const std::vector<std::string>& changes, const std::vector<double>& ratios,
-                         double bus_factor) {
-  store::Result result = test::samples::sweep(changes, ratios);
-  result.variables.emplace_back(bus_factor > 0 ? "message_size" : "gemm");
-  for (std::size_t c = 0; c < result.cases.size(); ++c) {
-    store::ResultCase& row = result.cases[c];
-    row.settings.push_back(row.variable == result.variables.back() ? row.value : "1 kB");
-    row.tokens_per_step = 0;
-    if (bus_factor > 0) row.model_flop_per_step = 0;
-    const double bytes = row.settings.back() == "1 kB" ? 1e3 : 1e9;
-    result.points.push_back(
-        {static_cast<int>(c), bus_factor > 0 ? "all_reduce" : "gemm", 10, bytes, bus_factor, 0, ""});
-  }
-  return result;
-}
-
-TEST(Headline, OfSizesSaysWhatWasReached) {
-  const auto said = [](const store::Result& result) { return headline(result, analysis::summarise(result)); };
-  EXPECT_EQ(said(operations({"message_size=1 GB"}, {1, 1, 100}, 1.5)),
-            "Highest busbw: 1.17 GB/s at 1 GB; average 0.583 GB/s. Shortest time: 12.9 ms at 1 kB.");
-  const std::string with_setting = said(operations({"message_size=1 GB", "in_place=false"}, {1, 1, 100, 1.2}, 1.5));
-  EXPECT_THAT(with_setting, HasSubstr("12.9 ms at 1 kB. No change is proven faster than the baseline; the slowest: "
-                                      "in_place=false, 20.0 % more time per byte on the bus"));
-  EXPECT_THAT(with_setting, Not(HasSubstr("message_size=1 GB")));
-  EXPECT_THAT(
-      said(operations({"gemm=large"}, {1, 1, 0.5}, 0)),
-      ::testing::MatchesRegex("Highest rate: [0-9.]+ GFLOP/s at large; [0-9.]+ GFLOP/s at 1 kB, the baseline\\. "
-                              "Shortest time: [0-9.]+ ms at large\\."));
 }
 
 // The columns and the last line of nccl-tests, by size; a size that failed keeps its row.
@@ -379,25 +299,6 @@ TEST(Show, WarnsOfNoRoundsForSizesAlone) {
   };
   EXPECT_THAT(with_two_rounds({"message_size=1 GB"}, {1, 1, 1e6}), Not(HasSubstr("no verdict on")));
   EXPECT_THAT(with_two_rounds({"message_size=1 GB", "in_place=false"}, {1, 1, 1e6, 1}), HasSubstr("no verdict on"));
-}
-
-TEST(EffectWords, AnIntervalThatIsFarAwaySaysSo) {
-  EXPECT_EQ(interval_words(1.01, 12), "[+1.0 %, over +1000 %]");
-  EXPECT_EQ(interval_words(0.05, 1.1), "[under -90 %, +10.0 %]");
-  EXPECT_EQ(interval_words(900, 1069), "[over +1000 %]");
-  EXPECT_EQ(interval_words(11.5, 1069), "[over +1000 %]");
-  EXPECT_EQ(interval_words(0.01, 0.02), "[-99.0 %, -98.0 %]");
-}
-
-TEST(Scales, FourDigitsInAUnitThatFitsTheSmallest) {
-  const std::vector<double> seconds{0.0123456, 2.5};
-  const Scale scale = scale_of_seconds(seconds);
-  EXPECT_EQ(scale.unit, "ms");
-  EXPECT_EQ(scale.print(0.0123456), "12.35");
-  EXPECT_EQ(scale.print(2.5), "2500");
-  EXPECT_EQ(scale.print(0.0009), "0.900");
-  EXPECT_EQ(signed_percent(-0.00001), "0.0 %");
-  EXPECT_EQ(signed_percent(-0.1234), "-12.3 %");
 }
 
 }  // namespace
