@@ -10,6 +10,7 @@ smaller than the global batch. Times are medians over --steps steps after --warm
 
 On a GPU: fused attention (scaled_dot_product_attention), the fused AdamW, torch.compile, TF32 products where they are
 allowed (--precision tf32). What it reached on a GPU: docs/gpu-status.md.
+--trace FILE.json.gz profiles three more steps, not timed, and writes them as PyTorch's profiler does.
 """
 import argparse
 import gc
@@ -37,6 +38,7 @@ def arguments():
     parser.add_argument("--model", choices=list(MODELS), help="a preset instead of the five sizes")
     parser.add_argument("--variants", default="all", help="of " + ", ".join(VARIANTS) + " (bf16: each also as "
                         "NAME+autocast); all: every one")
+    parser.add_argument("--trace", metavar="FILE.json.gz", help="of the last variant, three steps by torch.profiler")
     a = parser.parse_args()
     if a.model:
         (a.layers, a.hidden, a.heads), a.vocab, a.sequence = MODELS[a.model], 50304, 2048
@@ -260,6 +262,8 @@ def measure(torch, a, variant):
     losses = [float(x) for x in losses]
     if not all(abs(x) < 100 for x in losses):
         raise RuntimeError(f"the loss is not a number: {losses}")
+    if a.trace:
+        trace(torch, a, lambda: step(batches[-1].to(a.device, non_blocking=True)))
     seconds = statistics.median(times)
     return {"step_seconds": seconds, "tokens_per_second": a.global_batch * a.sequence / seconds,
             "device": torch.cuda.get_device_name() if a.device == "cuda" else "cpu",
@@ -268,6 +272,19 @@ def measure(torch, a, variant):
             "first_loss": losses[0], "last_loss": losses[-1], "parameters": sum(w.numel() for w in weights),
             "torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": cudnn_version(torch),
             "attention": attention_backend(torch, a, how)}
+
+
+def trace(torch, a, step):
+    profiler = torch.profiler
+    activities = [profiler.ProfilerActivity.CPU] + [profiler.ProfilerActivity.CUDA] * (a.device == "cuda")
+    with profiler.profile(activities=activities, record_shapes=True,
+                          schedule=profiler.schedule(wait=0, warmup=1, active=3)) as p:
+        for _ in range(4):
+            step()
+            if a.device == "cuda":
+                torch.cuda.synchronize()
+            p.step()
+    p.export_chrome_trace(a.trace)
 
 
 def cudnn_version(torch):

@@ -200,7 +200,7 @@ case $command in
     [ -z "$model" ] || size=(--set "model=$model" --set "baseline.micro_batch_size=$micro_batch" --set "baseline.global_batch_size=$micro_batch")
     # shellcheck disable=SC2086
     sweep speed 240 1 "$speed" ${size[@]+"${size[@]}"} $few || failed=1
-    if has_torch; then pytorch pytorch 90 --warmup 20 --steps 30 || failed=1; fi
+    if has_torch; then pytorch pytorch 90 --warmup 20 --steps 30 --trace "$kept/pytorch_trace.json.gz" || failed=1; fi
     # shellcheck disable=SC2086
     sweep again 60 1 "$speed" ${size[@]+"${size[@]}"} $few --only attention=unfused --set measure.rounds=1 || failed=1
     compare
