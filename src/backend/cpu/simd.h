@@ -63,7 +63,7 @@ HARNESS_INLINE void store(bf16* p, Vec v) {
 template <class T>
 HARNESS_INLINE Vec load_tail(const T* p, std::int64_t n, float other = 0) {
   Vec v = splat(other);
-  for (std::int64_t i = 0; i < n; ++i) v[i] = to_float(p[i]);
+  for (std::int64_t i = 0; i < lanes - 1 && i < n; ++i) v[i] = to_float(p[i]);  // the compiler sees no bound of n
   return v;
 }
 HARNESS_INLINE void store_one(float* p, float x) {
