@@ -278,7 +278,7 @@ def trace(torch, a, step):
     profiler = torch.profiler
     activities = [profiler.ProfilerActivity.CPU] + [profiler.ProfilerActivity.CUDA] * (a.device == "cuda")
     with profiler.profile(activities=activities, record_shapes=True,
-                          schedule=profiler.schedule(wait=0, warmup=1, active=3)) as p:
+                          schedule=profiler.schedule(wait=0, warmup=1, active=3, repeat=1)) as p:
         for _ in range(4):
             step()
             if a.device == "cuda":

@@ -73,7 +73,7 @@ if [ $word = mpirun ] || [ -z "${OMPI_COMM_WORLD_SIZE:-}" ]; then
   export OPAL_PREFIX="$here" OPAL_BINDIR="$here/bin" OPAL_LIBDIR="$here/lib" OPAL_PKGDATADIR="$here/texts"
   export OMPI_MCA_mca_base_component_path="$here/plugins" OPAL_PKGLIBDIR="$here/plugins"
   # A PMIx that the node has in the folder that this one was built for is of another version: not a word of it.
-  export PMIX_MCA_mca_base_component_show_load_errors=0 PMIX_MCA_pcompress_base_silence_warning=1
+  export PMIX_MCA_pmix_mca_base_component_show_load_errors=none PMIX_MCA_pcompress_base_silence_warning=1
   [ -d "$here/pmix" ] && export PMIX_MCA_mca_base_component_path="$here/pmix" PMIX_INSTALL_PREFIX="$here"
   # Ranks on one node: no remote shell, no network of the cluster.
   : "${OMPI_MCA_plm_rsh_agent=}" "${OMPI_MCA_btl_vader_single_copy_mechanism=none}"

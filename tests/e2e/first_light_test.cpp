@@ -24,7 +24,7 @@ TEST(FirstLight, TheFirstCommandPassesWithoutAGpu) {
   const TemporaryFolder folder;
   const auto o = first_light(folder, "1", 1000);
   EXPECT_EQ(o.exit_code, 0) << o.out << o.err << test::text_of(folder / "kept/layouts.txt");
-  for (const char* part : {"operations", "training", "layouts", "doctor"}) {
+  for (const char* part : {"operations", "training", "layouts"}) {
     EXPECT_THAT(o.out, ContainsRegex(std::string(part) + " .* passed"));
   }
   EXPECT_THAT(o.out, HasSubstr("not run: needs a GPU and compute-sanitizer"));

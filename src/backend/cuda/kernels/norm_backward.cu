@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(n == 1 ? narrow_threads : wide_threads)
   float* const sums_at = sums_in_shared ? dynamic_shared() : own;
   const float zero[n] = {};
   for (int s = 0; s < t.sums; ++s) {
-    for (std::int64_t c = first; c < width; c += stride) store(sums_at + s * width + c, zero);
+    for (std::int64_t c = first; c < width; c += stride) store_anywhere(sums_at + s * width + c, zero);
   }
   int turn = 0;
   for (std::int64_t row = blockIdx.x; row < t.rows; row += gridDim.x, turn ^= 1) {
@@ -133,8 +133,8 @@ __global__ void __launch_bounds__(n == 1 ? narrow_threads : wide_threads)
         of_gamma[k] += dout[k] * h;
         if constexpr (centres) of_beta[k] += dout[k];
       }
-      store(sums_at + c, of_gamma);
-      if constexpr (centres) store(sums_at + width + c, of_beta);
+      store_anywhere(sums_at + c, of_gamma);
+      if constexpr (centres) store_anywhere(sums_at + width + c, of_beta);
     }
     sums = block_sum(sums, parts + turn * max_warps);
     const float mean_g = centres ? sums.x * share : 0, mean_gh = sums.y * share;
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(n == 1 ? narrow_threads : wide_threads)
         float of_bias[n];
         load(at, of_bias);
         add_to(of_bias, din);
-        store(at, of_bias);
+        store_anywhere(at, of_bias);
       }
     }
   }

@@ -54,13 +54,13 @@ __device__ __forceinline__ Word load_as(const void* p) {
   return *static_cast<const Word*>(p);
 #endif
 }
-/// To global memory. 16 bytes are written in assembly: where several rows are stored under conditions of their own,
-/// nvcc splits a plain 16-byte store into four of 4 bytes (CUDA 13.0, sm_75 to sm_90), with four times the requests to
-/// L2.
+/// To global memory alone: at an address in shared memory the kernel fails. 16 bytes are written in assembly: where
+/// several rows are stored under conditions of their own, nvcc splits a plain 16-byte store into four of 4 bytes (CUDA
+/// 13.0, sm_75 to sm_90), with four times the requests to L2.
 template <class Word>
 __device__ __forceinline__ void store_as(void* p, Word word) {
 #ifdef HARNESS_EMULATED_CUDA
-  emulation::store(p, word);
+  emulation::store_global(p, word);
 #else
   if constexpr (sizeof(Word) == 16) {
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "r"(word.x),
@@ -71,11 +71,21 @@ __device__ __forceinline__ void store_as(void* p, Word word) {
   }
 #endif
 }
+/// To global or shared memory.
+template <class Word>
+__device__ __forceinline__ void store_anywhere(void* p, Word word) {
+#ifdef HARNESS_EMULATED_CUDA
+  emulation::store(p, word);
+#else
+  *static_cast<Word*>(p) = word;
+#endif
+}
 
-/// For data that nobody reads again soon: it leaves the caches first.
+/// In global memory, for data that nobody reads again soon: it leaves the caches first.
 template <class Word>
 __device__ __forceinline__ Word load_last_use(const void* p) {
 #ifdef HARNESS_EMULATED_CUDA
+  emulation::check_global(p);
   return emulation::load<Word>(p);
 #else
   return __ldcs(static_cast<const Word*>(p));
@@ -84,18 +94,18 @@ __device__ __forceinline__ Word load_last_use(const void* p) {
 template <class Word>
 __device__ __forceinline__ void store_for_later(void* p, Word word) {
 #ifdef HARNESS_EMULATED_CUDA
-  emulation::store(p, word);
+  emulation::store_global(p, word);
 #else
   __stcs(static_cast<Word*>(p), word);
 #endif
 }
 
-/// Asks for a line of memory ahead of its use.
+/// Asks for a line of global memory ahead of its use.
 __device__ __forceinline__ void prefetch(const void* p) {
 #ifndef HARNESS_EMULATED_CUDA
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 #else
-  static_cast<void>(p);
+  emulation::check_global(p);
 #endif
 }
 

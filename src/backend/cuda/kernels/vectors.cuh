@@ -118,6 +118,20 @@ template <int n, class T>
 __device__ __forceinline__ void store(T* p, const float (&v)[n]) {
   store_raw(p, pack<T>(v));
 }
+/// To shared memory, or to global memory where a kernel does not know which of the two it has.
+template <int n>
+__device__ __forceinline__ void store_anywhere(float* p, const float (&v)[n]) {
+  if constexpr (n % 4 == 0) {
+#pragma unroll
+    for (int k = 0; k < n; k += 4) {
+      store_anywhere(static_cast<void*>(p + k), make_uint4(__float_as_uint(v[k]), __float_as_uint(v[k + 1]),
+                                                           __float_as_uint(v[k + 2]), __float_as_uint(v[k + 3])));
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < n; ++k) p[k] = v[k];
+  }
+}
 template <class T>
 __device__ __forceinline__ float load_one(const T* p) {
   float v[1];

@@ -58,6 +58,8 @@ std::uint64_t exchange(std::uint64_t mine, int lane_mask);
 std::uint64_t nanoseconds();
 
 [[noreturn]] void misaligned(const void* p, std::size_t bytes);
+/// Fails if p lies in the block's shared memory, where an instruction for global memory does not reach.
+void check_global(const void* p);
 [[noreturn]] void partial_mask(unsigned mask);
 
 template <class Word>
@@ -71,6 +73,12 @@ template <class Word>
 void store(void* p, const Word& word) {
   if (reinterpret_cast<std::uintptr_t>(p) % sizeof(Word) != 0) misaligned(p, sizeof(Word));
   std::memcpy(p, &word, sizeof word);
+}
+
+template <class Word>
+void store_global(void* p, const Word& word) {
+  check_global(p);
+  store(p, word);
 }
 
 }  // namespace harness::emulation

@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -95,6 +96,15 @@ class Machine {
   }
 
   const char* name() const { return shape_.name; }
+
+  bool is_shared(const void* p) const {
+    const auto* const at = static_cast<const unsigned char*>(p);
+    const auto within = [&](const unsigned char* first, std::size_t bytes) {
+      return !std::less<>()(at, first) && std::less<>()(at, first + bytes);
+    };
+    return within(static_memory_.get(), static_limit) ||
+           within(dynamic_.get(), static_cast<std::size_t>(shape_.shared_bytes) + red_zone);
+  }
 
  private:
   void body_of_thread() {
@@ -283,6 +293,11 @@ std::uint64_t nanoseconds() {
 void misaligned(const void* p, std::size_t bytes) {
   fail("emulated kernel {}: {} bytes at once at an address that is no multiple of them ({})", machine().name(), bytes,
        p);
+}
+
+void check_global(const void* p) {
+  if (!machine().is_shared(p)) return;
+  fail("emulated kernel {}: an instruction for global memory at an address in shared memory", machine().name());
 }
 
 void partial_mask(unsigned mask) {

@@ -140,5 +140,20 @@ TEST(Emulation, SharedMemoryStartsAsNaNAndEveryBlockRunsOnce) {
   EXPECT_EQ(blocks, std::vector<int>(100, 1));
 }
 
+// On a GPU such a kernel fails with cudaErrorInvalidAddressSpace, or writes elsewhere.
+__global__ void stores_as_if_global(bool dynamic) {
+  HARNESS_SHARED(float, values, 32);
+  store_as<std::uint32_t>((dynamic ? dynamic_shared() : values) + threadIdx.x, 1);
+}
+
+TEST(Emulation, AStoreForGlobalMemoryFailsInSharedMemory) {
+  for (const bool dynamic : {false, true}) {
+    EXPECT_THAT(test::error_of([&] {
+                  launch("stores", stores_as_if_global, {1, 32, 128}, nullptr, dynamic);
+                }),
+                HasSubstr("emulated kernel stores: an instruction for global memory at an address in shared memory"));
+  }
+}
+
 }  // namespace
 }  // namespace harness::cuda
