@@ -47,7 +47,7 @@ std::string curve_text(const config::Curve& curve, const char* size) {
 
 std::string measured_text(const config::MeasuredCurves& curves) {
   if (curves.computations.empty() && curves.communications.empty()) return "";
-  std::string text = "# What no law says well: as measured, joined by straight lines on logarithmic axes.\nmeasured:\n";
+  std::string text = "# As measured, joined by straight lines on logarithmic axes.\nmeasured:\n";
   const config::Precision* last = nullptr;
   for (const auto& [key, curve] : curves.computations) {
     if (last == nullptr || *last != key.first) text += fmt::format("  {}:\n", config::name_of(key.first));
@@ -63,9 +63,9 @@ std::string measured_text(const config::MeasuredCurves& curves) {
 
 }  // namespace
 
-std::string hardware_text(const Measured& m, const Laws& laws) {
+std::string hardware_text(const Measured& m, const Calibrated& found) {
   std::vector<std::string> peaks, node{fmt::format("gpus: {}", m.ranks_of_node)};
-  for (const auto& [precision, flops] : laws.peak_flops)
+  for (const auto& [precision, flops] : found.peak_flops)
     peaks.push_back(fmt::format("{}: {:.4g} GFLOP/s", config::name_of(precision), flops / 1e9));
   std::string text = fmt::format(
       "# What all ranks reached at once. The peaks are those of the best product: nobody's data sheet.\n"
@@ -73,27 +73,26 @@ std::string hardware_text(const Measured& m, const Laws& laws) {
       quoted(fmt::format("{} of {}", m.device.name, m.host)), quoted(source_of(m)), join(peaks, ", "));
   if (m.device.memory_bytes > 0) text += fmt::format("memory: {:.0f} B\n", m.device.memory_bytes);
   text += fmt::format("memory_bandwidth: {}    # the quickest operation that moves memory, from whatever cache\n",
-                      rate_text(laws.memory_bytes_per_s));
+                      rate_text(found.memory_bytes_per_s));
   if (m.device.sms > 0) text += fmt::format("sms: {}\n", m.device.sms);
   if (const int capability = m.device.compute_capability; capability > 0)
     text += fmt::format("compute_capability: {}.{}\n", capability / 10, capability % 10);
-  if (laws.link_bytes_per_s > 0) {
+  if (found.link_bytes_per_s > 0) {
     text += fmt::format("nvlink: {}    # whatever links the ranks of a node: the best bus bandwidth between them\n",
-                        rate_text(laws.link_bytes_per_s));
+                        rate_text(found.link_bytes_per_s));
   }
-  if (laws.node_bytes_per_s > 0) node.push_back("network: " + rate_text(laws.node_bytes_per_s));
+  if (found.node_bytes_per_s > 0) node.push_back("network: " + rate_text(found.node_bytes_per_s));
   if (m.device.nvswitch) node.emplace_back("nvswitch: true");
   return text + fmt::format("node: {{{}}}    # ranks that were measured together\n", join(node, ", "));
 }
 
-std::string calibration_text(const Measured& m, const Laws& laws, const Wanted& wanted, const std::string& hardware) {
-  const config::Calibration& c = laws.calibration;
-  std::string text = fmt::format(
-      "# From micro-benchmarks alone: no step was compared with it, so nothing is known of its error. Mean errors of "
-      "the "
-      "laws\n# against the curves that they are fitted to:\n");
-  for (const LawError& e : laws.errors)
-    text += fmt::format("#   {:<18} {:>3} points  {}\n", e.what, e.points, percent(e.error));
+std::string calibration_text(const Measured& m, const Calibrated& found, const Wanted& wanted,
+                             const std::string& hardware) {
+  const config::Calibration& c = found.calibration;
+  std::string text =
+      "# From micro-benchmarks alone: no step was compared with it, so nothing is known of its error. The shares are "
+      "for "
+      "what\n# no curve below covers.\n";
   text += fmt::format("name: {}\nsource: {}\nbackend: {}\n", quoted("measured on " + m.host), quoted(source_of(m)),
                       config::name_of(m.backend));
   text += fmt::format("products: {{share: {}, ramp: {:.4g}}}\nmemory: {{share: {}}}\n", share_text(c.product_share),

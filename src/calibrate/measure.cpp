@@ -86,7 +86,6 @@ class Bench {
   template <class Look>
   void profile(const config::Settings& settings, const program::Layout& layout, Look&& look);
   void product(std::size_t number, Precision precision);
-  void attention(std::size_t number, bool backward, Precision precision);
   int sustained_steps(const config::Settings& settings, const program::Layout& layout);
   using OfSizes = std::map<std::pair<std::string, double>, Samples>;
   void collectives(const Groups& groups, OfSizes& samples);
@@ -104,8 +103,6 @@ class Bench {
   const Wanted& wanted_;
   program::Layout all_;
   std::map<std::pair<Precision, std::size_t>, Samples> products_;
-  std::map<std::tuple<Precision, std::size_t, bool>, Samples> attentions_;
-  std::map<std::pair<std::size_t, bool>, double> attention_flop_;
   OfSizes communications_, within_node_;
   StepSamples of_steps_;
   Samples steps_;
@@ -154,21 +151,6 @@ void Bench::product(std::size_t number, Precision precision) {
     for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
       if (std::holds_alternative<program::Matmul>(step.program.step[id].action))
         products_[{precision, number}].push_back(step.seconds(id));
-    }
-  });
-}
-
-void Bench::attention(std::size_t number, bool backward, Precision precision) {
-  config::Settings s = settings_for(wanted_, "attention", precision);
-  s.attention_shape = wanted_.attentions[number];
-  s.attention_backward = backward;
-  profile(s, all_, [&](int, const ProfiledStep& step) {
-    for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
-      const program::Action& action = step.program.step[id].action;
-      const bool is_backward = std::holds_alternative<program::AttentionBackward>(action);
-      if (is_backward != backward || !(is_backward || std::holds_alternative<program::Attention>(action))) continue;
-      attention_flop_[{number, backward}] = program::flop_of(action).model;
-      attentions_[{precision, number, backward}].push_back(step.seconds(id));
     }
   });
 }
@@ -280,10 +262,6 @@ void Bench::empty_step(bool last) {
 void Bench::round() {
   for (const Precision precision : wanted_.precisions) {
     for (std::size_t i = 0; i < wanted_.products.size(); ++i) product(i, precision);
-    for (std::size_t i = 0; i < wanted_.attentions.size(); ++i) {
-      attention(i, false, precision);
-      attention(i, true, precision);
-    }
     for (const std::int64_t micro_batch : wanted_.micro_batches) {
       profile_layer(micro_batch, precision, program::Axis::data);
       if (job_.size() > 1) profile_layer(micro_batch, precision, program::Axis::tensor);
@@ -319,11 +297,6 @@ Measured Bench::result() const {
   m.host = places.front().host;
   for (const auto& [key, samples] : products_)
     m.products[key.first].push_back({wanted_.products[key.second], median(samples)});
-  for (const auto& [key, samples] : attentions_) {
-    const auto& [precision, number, backward] = key;
-    m.attentions[precision].push_back(
-        {wanted_.attentions[number], backward, attention_flop_.at({number, backward}), median(samples)});
-  }
   m.communications = curves_of(communications_);
   m.within_node = curves_of(within_node_);
   for (const auto& [key, samples] : communications_)

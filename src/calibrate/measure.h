@@ -15,12 +15,10 @@ namespace harness::calibrate {
 struct ProductTime {
   config::GemmShape shape;
   double seconds = 0;
-};
-struct AttentionTime {
-  config::AttentionProblem shape;
-  bool backward = false;
-  double flop = 0;  // causal
-  double seconds = 0;
+
+  double flop() const {
+    return 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+  }
 };
 
 /// The device of a rank.
@@ -46,13 +44,8 @@ struct Measured {
   Device device;
   int rounds = 0;
   double took_s = 0;
-  std::map<config::Precision, std::vector<ProductTime>> products;      // by themselves, again and again
-  std::map<config::Precision, std::vector<AttentionTime>> attentions;  // the same
-  /// Products and attention within a step of one layer, among other operations. Empty: none that a law covers ran
-  /// alone.
-  std::map<config::Precision, std::vector<ProductTime>> products_in_step;
-  std::map<config::Precision, std::vector<AttentionTime>> attentions_in_step;
-  /// All computations of such steps, by operation name: over program::work_of().
+  std::map<config::Precision, std::vector<ProductTime>> products;  // by themselves, again and again
+  /// Computations within a step of one layer, among other operations, by operation name: over program::work_of().
   std::map<std::pair<config::Precision, std::string>, config::Curve> computations;
   /// All ranks as one group, by operation name: over the size as the caller passes it. Empty: one rank.
   std::map<std::string, config::Curve> communications;
@@ -66,7 +59,7 @@ struct Measured {
   std::int64_t largest_message_bytes = 0;
 };
 
-/// Runs blocks of the workloads `gemm`, `attention`, `collective` and `gpt` (steps of one layer) on all ranks of the
+/// Runs blocks of the workloads `gemm`, `collective` and `gpt` (steps of one layer) on all ranks of the
 /// job, each once a round, for as many rounds as fit in the time, but one at least. `say` is called with a line after
 /// each round. Throws Error where a block fails or is stopped.
 Measured measure(job::Job& job, const Wanted& wanted, const Device& device, double limit_s,

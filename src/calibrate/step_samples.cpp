@@ -50,7 +50,7 @@ void StepSamples::take_computations(const ProfiledStep& step, Precision precisio
       if (covered > mostly) seconds[alike(op)].second.push_back(step.seconds(id));
       if (covered > hardly) continue;
       seconds[alike(op)].first.push_back(step.seconds(id));
-      take_computing(op.action, step.seconds(id), precision);
+      if (program::is_unfused_attention(op.action)) continue;  // unfused attention takes other time for the same work
       const double work = program::work_of(step.program, op.action);
       if (work > 0)
         computations_[{precision, std::string(program::name_of(op.action)), work}].push_back(step.seconds(id));
@@ -61,18 +61,6 @@ void StepSamples::take_computations(const ProfiledStep& step, Precision precisio
   for (const auto& [what, both] : seconds) {
     if (!both.first.empty() && !both.second.empty()) slowed_.push_back(median(both.second) / median(both.first));
   }
-}
-
-// Keeps the operations that laws cover: products, and attention whose scores are never written out.
-void StepSamples::take_computing(const program::Action& action, double seconds, Precision precision) {
-  if (const auto* product = std::get_if<program::Matmul>(&action))
-    products_[{precision, product->m, product->n, product->k}].push_back(seconds);
-  const auto take = [&](const auto* attention, bool backward) {
-    if (attention == nullptr || attention->probabilities.present()) return;
-    attentions_[{precision, attention->shape.key_length, backward, program::flop_of(action).model}].push_back(seconds);
-  };
-  take(std::get_if<program::Attention>(&action), false);
-  take(std::get_if<program::AttentionBackward>(&action), true);
 }
 
 // Where the last that an operation waited for ended on another stream.
@@ -89,16 +77,6 @@ void StepSamples::take_hops(const ProfiledStep& step) {
 }
 
 void StepSamples::add_to(Measured& m) const {
-  for (const auto& [key, samples] : products_) {
-    const auto& [precision, rows, columns, depth] = key;
-    if (const double s = median(samples); s > 0) m.products_in_step[precision].push_back({{rows, columns, depth}, s});
-  }
-  for (const auto& [key, samples] : attentions_) {
-    const auto& [precision, keys, backward, flop] = key;
-    config::AttentionProblem shape;
-    shape.sequence = keys;
-    if (const double s = median(samples); s > 0) m.attentions_in_step[precision].push_back({shape, backward, flop, s});
-  }
   std::map<std::pair<Precision, std::string>, std::vector<config::CurvePoint>> computations;
   for (const auto& [key, samples] : computations_) {
     const auto& [precision, name, work] = key;

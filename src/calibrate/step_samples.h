@@ -33,11 +33,8 @@ class StepSamples {
 
  private:
   using Samples = std::vector<double>;
-  void take_computing(const program::Action& action, double seconds, config::Precision precision);
 
   std::map<std::tuple<config::Precision, std::string, double>, Samples> computations_;  // by name and work
-  std::map<std::tuple<config::Precision, std::int64_t, std::int64_t, std::int64_t>, Samples> products_;  // m, n, k
-  std::map<std::tuple<config::Precision, std::int64_t, bool, double>, Samples> attentions_;  // keys, backward, flop
   std::map<double, Samples> busy_communications_;  // all-reduces beside computations, by bytes
   Samples hops_, slowed_;
 };

@@ -57,9 +57,6 @@ Wanted wanted_by(const plan::Plan& plan) {
       for (const program::Operation& op : program.step) {
         if (const auto* m = std::get_if<program::Matmul>(&op.action)) {
           add_once(wanted.products, {m->m, m->n, m->k, m->transpose_a, m->transpose_b});
-        } else if (const auto* a = std::get_if<program::Attention>(&op.action)) {
-          add_once(wanted.attentions,
-                   {a->shape.batch, a->shape.heads, a->shape.head_dim, a->shape.query_length, a->shape.group});
         } else if (program::is_communication(op.action)) {
           largest = std::max(largest, program::message_bytes(program, op.action));
         }
@@ -79,8 +76,6 @@ Wanted usual(config::BackendKind backend) {
   const std::int64_t wide = gpu ? 4096 : 256, longest = gpu ? 8192 : 1024, shortest = gpu ? 256 : 32;
   for (std::int64_t k = shortest; k <= longest; k *= 2) wanted.products.push_back({wide, wide, k});
   for (std::int64_t size = shortest; size <= longest / 2; size *= 2) add_once(wanted.products, {size, size, size});
-  for (std::int64_t keys = gpu ? 512 : 64; keys <= longest; keys *= 2)
-    wanted.attentions.push_back({1, gpu ? 16 : 4, 64, keys});
   wanted.message_bytes = messages_up_to(gpu ? 256 << 20 : 4 << 20);
   config::Model& m = wanted.layer;
   m.name = "custom";

@@ -13,7 +13,6 @@ struct Wanted {
   config::Settings settings;  // of everything: what is no size
   std::vector<config::Precision> precisions;
   std::vector<config::GemmShape> products;
-  std::vector<config::AttentionProblem> attentions;
   std::vector<std::int64_t> message_bytes;  // ascending
   config::Model layer;                      // a model of one layer, whose steps have the other operations
   std::vector<std::int64_t> micro_batches;  // of such a step

@@ -79,12 +79,8 @@ void complete(calibrate::Device& device, const std::optional<config::Hardware>& 
   if (device.compute_capability == 0) device.compute_capability = known->compute_capability;
 }
 
-std::string errors_text(const calibrate::Laws& laws) {
-  report::Table table;
-  table.columns = {{"law", true}, {"points"}, {"mean error"}};
-  for (const calibrate::LawError& e : laws.errors)
-    table.rows.push_back({e.what, fmt::format("{}", e.points), percent(e.error)});
-  return table.text();
+std::string gigabytes_per_s(double bytes_per_s) {
+  return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
 }
 
 }  // namespace
@@ -112,18 +108,22 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
   const calibrate::Measured measured = calibrate::measure(job, wanted, device, limit_s, [&](const std::string& line) {
     err << "harness: " << line << "\n" << std::flush;
   });
-  const calibrate::Laws laws = calibrate::fit(measured);
+  const calibrate::Calibrated found = calibrate::calibrated_by(measured);
   const std::string stem = std::filesystem::path(hardware).stem().string();
-  write_output(hardware, calibrate::hardware_text(measured, laws), options.force);
-  write_output(calibration, calibrate::calibration_text(measured, laws, wanted, stem), options.force);
-  const std::size_t curves =
-      laws.calibration.measured.computations.size() + laws.calibration.measured.communications.size();
+  write_output(hardware, calibrate::hardware_text(measured, found), options.force);
+  write_output(calibration, calibrate::calibration_text(measured, found, wanted, stem), options.force);
+  report::Table table;
+  table.columns = {{"best rate of all ranks at once", true}, {"measured"}};
+  for (const auto& [precision, flops] : found.peak_flops)
+    table.rows.push_back({fmt::format("products, {}", config::name_of(precision)), show_flops(flops)});
+  table.rows.push_back({"memory", gigabytes_per_s(found.memory_bytes_per_s)});
+  if (found.link_bytes_per_s > 0)
+    table.rows.push_back({"ranks of a node, bus bandwidth", gigabytes_per_s(found.link_bytes_per_s)});
+  if (found.node_bytes_per_s > 0)
+    table.rows.push_back({"nodes, bus bandwidth", gigabytes_per_s(found.node_bytes_per_s)});
   out << fmt::format(
-      "laws against the curves that they are fitted to (micro-benchmarks, not steps); {} are written as measured, "
-      "because their law is off by more than 5 %:\n{}\n{}\n{}\npredict with: {} sweep CONFIG --backend sim "
-      "--ranks {} --hardware {} --set calibration={}\n",
-      plural(static_cast<std::int64_t>(curves), "curve"), errors_text(laws), hardware, calibration, called(),
-      measured.ranks, shell_word(hardware), shell_word(calibration));
+      "{}\n{}\n{}\npredict with: {} sweep CONFIG --backend sim --ranks {} --hardware {} --set calibration={}\n",
+      table.text(), hardware, calibration, called(), measured.ranks, shell_word(hardware), shell_word(calibration));
   return 0;
 }
 

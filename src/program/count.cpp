@@ -79,6 +79,13 @@ double work_of(const Program& program, const Action& action) {
   return flop > 0 ? flop : needed_bytes(program, action);
 }
 
+bool is_unfused_attention(const Action& action) {
+  const auto* forward = std::get_if<Attention>(&action);
+  const auto* backward = std::get_if<AttentionBackward>(&action);
+  return (forward != nullptr && forward->probabilities.present()) ||
+         (backward != nullptr && backward->probabilities.present());
+}
+
 std::string destination(const ProgramSet& set, const Action& action) {
   if (const Peer* peer = peer_of(action)) return fmt::format("{}{:+d}", name_of(peer->axis), peer->offset);
   const GroupId group = group_of(action);

@@ -28,6 +28,9 @@ double needed_bytes(const Program& program, const Action& action);
 /// By what a computation is measured: its FLOP where it has some, with causal attention at half, else its needed bytes.
 double work_of(const Program& program, const Action& action);
 
+/// Whether the action is attention that keeps its probabilities in memory.
+bool is_unfused_attention(const Action& action);
+
 /// Where a communication goes: its group's name, or the axis of its peer and how far ("pipeline+1").
 std::string destination(const ProgramSet& set, const Action& action);
 /// The size of a communication's buffer, as the caller passes it (nccl-tests' "size").

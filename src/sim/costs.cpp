@@ -84,8 +84,12 @@ bool Costs::adds_up_apart(const Program& program, const program::Operation& op) 
 
 double Costs::computation_seconds(const Program& program, const program::Operation& op, const Device& device) const {
   const config::Software& software = calibration_.software;
-  if (const config::Curve* curve =
-          calibration_.measured.computation(settings_.precision, program::name_of(op.action))) {
+  // Curves are of fused attention: the same work takes another time where the scores are written.
+  const config::Curve* curve =
+      program::is_unfused_attention(op.action)
+          ? nullptr
+          : calibration_.measured.computation(settings_.precision, program::name_of(op.action));
+  if (curve != nullptr) {
     const bool computes = program::flop_of(op.action).model > 0;
     const auto law = [&](double work) {
       return computes ? work / (device_.flops * calibration_.product_share) + software.kernel_s

@@ -1,4 +1,4 @@
-// What a calibration writes, a prediction reads.
+// A prediction reads the files of a calibration.
 #include "calibrate/files.h"
 
 #include <gmock/gmock.h>
@@ -26,9 +26,9 @@ using ::testing::HasSubstr;
 config::Experiment predicted(const std::string& baseline, const Wanted& wanted = usual(config::BackendKind::cpu)) {
   const test::TemporaryFolder folder;
   const Measured m = node_of_two();
-  const Laws laws = fit(m);
-  folder.write("x-hardware.yaml", hardware_text(m, laws));
-  folder.write("x-calibration.yaml", calibration_text(m, laws, wanted, "x-hardware"));
+  const Calibrated found = calibrated_by(m);
+  folder.write("x-hardware.yaml", hardware_text(m, found));
+  folder.write("x-calibration.yaml", calibration_text(m, found, wanted, "x-hardware"));
   return config::load_experiment(
       folder.write("x.yaml",
                    "backend: sim\nhardware: x-hardware.yaml\ncalibration: x-calibration.yaml\n"
@@ -37,17 +37,17 @@ config::Experiment predicted(const std::string& baseline, const Wanted& wanted =
                        baseline + "}\n"));
 }
 
-// What is written is what a prediction reads, whatever stands in the device's name.
+// A prediction reads what is written, whatever stands in the device's name.
 TEST(CalibrationFiles, AreReadBack) {
-  const Laws laws = fit(node_of_two());
+  const Calibrated found = calibrated_by(node_of_two());
   Wanted wanted;
   wanted.layer.hidden = 192;
   wanted.layer.sequence = 128;
   const config::Experiment e = predicted("allreduce_algorithm: ring", wanted);
   EXPECT_EQ(config::stands_for(e), config::BackendKind::cpu);
   EXPECT_EQ(e.hardware->gpus_of_node, 2);
-  EXPECT_NEAR(e.hardware->nvlink_bytes_per_s, laws.link_bytes_per_s, 1e-3 * laws.link_bytes_per_s);
-  const config::Calibration &c = *e.calibration, &written = laws.calibration;
+  EXPECT_NEAR(e.hardware->nvlink_bytes_per_s, found.link_bytes_per_s, 1e-3 * found.link_bytes_per_s);
+  const config::Calibration &c = *e.calibration, &written = found.calibration;
   EXPECT_NEAR(c.product_share, written.product_share, 1e-3);
   EXPECT_NEAR(c.memory_share, written.memory_share, 1e-3);
   EXPECT_NEAR(c.within_node->start_s, written.within_node->start_s, 1e-8);
@@ -87,7 +87,20 @@ TEST(CalibrationFiles, PredictWithCurvesHopsAndSteps) {
   }
 }
 
-// What only the other backend honours is refused.
+// A curve of fused attention says nothing of the time with probabilities in memory.
+TEST(CalibrationFiles, CurvesOfAttentionAreOfFusedAttention) {
+  config::Experiment e = predicted("global_batch_size: 4, layout: {tensor_parallel: 2}");
+  const program::Layout layout{{program::Axis::tensor, 2}};
+  e.calibration->measured.computations[{Precision::fp32, "attention"}] = config::Curve({{1, 1.0}});
+  for (const config::AttentionKind attention : {config::AttentionKind::fused, config::AttentionKind::unfused}) {
+    e.baseline.attention = attention;
+    const program::ProgramSet set = workloads::build_programs(e.model, e.baseline, layout);
+    const double step_s = sim::Simulation(set, e.baseline, e, sim::network_of(e, {0, 0})).step_s();
+    EXPECT_EQ(step_s > 1, attention == config::AttentionKind::fused) << step_s;
+  }
+}
+
+// A setting that only the other backend honours is refused.
 TEST(CalibrationFiles, AreOfOneBackend) {
   EXPECT_THAT(test::error_of([] { predicted("nccl_algo: Ring"); }), HasSubstr("nccl_algo"));
 }

@@ -63,11 +63,11 @@ TEST(CalibratedDevice, IsItsShareOfTheNodeWhereRanksAreCores) {
 TEST(CalibratedDevice, WithoutMemoryItsFileHasNone) {
   Measured m;
   m.device = {.name = "NVIDIA X1", .sms = 148, .compute_capability = 103};
-  Laws laws;
-  laws.peak_flops[config::Precision::bf16] = 1e15;
-  laws.memory_bytes_per_s = 8e12;
+  Calibrated found;
+  found.peak_flops[config::Precision::bf16] = 1e15;
+  found.memory_bytes_per_s = 8e12;
   const test::TemporaryFolder folder;
-  folder.write("x.yaml", hardware_text(m, laws));
+  folder.write("x.yaml", hardware_text(m, found));
   const config::Hardware read = config::hardware_named(folder / "x.yaml");
   EXPECT_EQ(read.memory_bytes, 0);
   EXPECT_EQ(read.sms, 148);

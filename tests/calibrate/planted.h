@@ -5,8 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "calibrate/laws.h"
-#include "sim/device_time.h"
+#include "calibrate/calibrated.h"
 
 namespace harness::calibrate {
 
@@ -20,44 +19,6 @@ class Noise {
   std::normal_distribution<double> normal_;
 };
 
-inline config::Calibration planted() {
-  config::Calibration c;
-  c.product_share = 0.8;
-  c.product_ramp = 96;
-  c.memory_share = 0.9;
-  c.attention_forward = 0.6;
-  c.attention_backward = 0.45;
-  c.attention_ramp = 400;
-  c.software.kernel_s = 3e-6;
-  return c;
-}
-
-inline std::vector<ProductTime> products_by(const config::Calibration& law, const sim::Device& device,
-                                            double bytes_per_element = 4) {
-  Noise noise;
-  std::vector<ProductTime> products;
-  for (std::int64_t k = 32; k <= 4096; k *= 2) {
-    for (const std::int64_t wide : {512, 2048}) {
-      const double bytes = bytes_per_element * static_cast<double>(wide * k + k * wide + wide * wide);
-      products.push_back({{wide, wide, k}, noise(sim::product_seconds(wide, wide, k, 1, bytes, device, law))});
-    }
-  }
-  return products;
-}
-
-inline std::vector<AttentionTime> attentions_by(const config::Calibration& law, const sim::Device& device) {
-  Noise noise;
-  std::vector<AttentionTime> attentions;
-  for (std::int64_t keys = 64; keys <= 8192; keys *= 2) {
-    for (const bool backward : {false, true}) {
-      const double flop = (backward ? 4.0 : 2.0) * static_cast<double>(16 * 64 * keys * keys);
-      attentions.push_back(
-          {{1, 16, 64, keys}, backward, flop, noise(sim::attention_seconds(flop, keys, backward, device, law))});
-    }
-  }
-  return attentions;
-}
-
 /// A start and a rate at every size, with noise.
 inline config::Curve straight(double start_s, double bytes_per_s, Noise& noise) {
   std::vector<config::CurvePoint> points;
@@ -65,7 +26,7 @@ inline config::Curve straight(double start_s, double bytes_per_s, Noise& noise) 
   return config::Curve(points);
 }
 
-/// A node of two ranks, of whose operations one does not follow the law of its kind.
+/// A node of two ranks.
 inline Measured node_of_two() {
   Noise noise;
   Measured m;
@@ -78,18 +39,18 @@ inline Measured node_of_two() {
   m.step_s = 40e-6;
   m.slowed_computing = 1.25;
   m.largest_message_bytes = 1 << 20;
-  const sim::Device device{100e9, 20e9, 0};
-  m.products[config::Precision::fp32] = products_by(planted(), device);
-  m.attentions[config::Precision::fp32] = attentions_by(planted(), device);
-  std::vector<config::CurvePoint> lawful, lawless;
+  for (std::int64_t k = 64; k <= 4096; k *= 2)
+    m.products[config::Precision::fp32].push_back(
+        {{512, 512, k}, 2.0 * 512 * 512 * static_cast<double>(k + 96) / 1e11});
+  std::vector<config::CurvePoint> quick, slow;
   for (double bytes = 1024; bytes < 1e8; bytes *= 4) {
-    lawful.push_back({bytes, noise(3e-6 + bytes / 20e9)});
-    lawless.push_back({bytes, noise(5e-6 + bytes / 3e9)});
+    quick.push_back({bytes, noise(3e-6 + bytes / 20e9)});
+    slow.push_back({bytes, noise(5e-6 + bytes / 3e9)});
   }
   for (const char* name : {"layer_norm", "residual_add", "adamw", "bias_add"})
-    m.computations[{config::Precision::fp32, name}] = config::Curve(lawful);
-  m.computations[{config::Precision::fp32, "gelu"}] = config::Curve(lawless);
-  m.computations[{config::Precision::fp32, "matmul"}] = config::Curve({{1e9, 1e-3}});
+    m.computations[{config::Precision::fp32, name}] = config::Curve(quick);
+  m.computations[{config::Precision::fp32, "gelu"}] = config::Curve(slow);
+  m.computations[{config::Precision::fp32, "matmul"}] = config::Curve({{1e8, 1.5e-3}, {1e9, 12e-3}});
   for (const char* name : {"all_reduce", "all_gather", "reduce_scatter", "send"})
     m.communications[name] = straight(50e-6, 1e9, noise);
   return m;
