@@ -1,7 +1,6 @@
 #include "analysis/looks.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -19,9 +18,7 @@ std::vector<int> read_rounds(const std::string& list, std::string_view what) {
   std::vector<int> all;
   if (list.empty()) return all;
   for (const std::string_view word : split(list, ',')) {
-    int rounds = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), rounds);
-    if (error != std::errc{} || end != word.data() + word.size()) refuse();
+    const int rounds = number_in<int>(word).value_or(0);
     if (rounds <= (all.empty() ? 0 : all.back())) refuse();
     all.push_back(rounds);
   }

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -90,6 +92,20 @@ inline std::string value_of(const NameValues& entries, std::string_view name) {
     if (key == name) return value;
   }
   return "";
+}
+
+/// The number that the whole text is; nothing where it is no number or too large. Integers may have another base.
+template <class Number>
+std::optional<Number> number_in(std::string_view text, [[maybe_unused]] int base = 10) {
+  Number value{};
+  const char* const end = text.data() + text.size();
+  std::from_chars_result read{};
+  if constexpr (std::is_integral_v<Number>) {
+    read = std::from_chars(text.data(), end, value, base);
+  } else {
+    read = std::from_chars(text.data(), end, value);
+  }
+  return read.ec == std::errc{} && read.ptr == end ? std::optional(value) : std::nullopt;
 }
 
 // ---- reading along

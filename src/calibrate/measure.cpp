@@ -1,7 +1,6 @@
 #include "calibrate/measure.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -306,12 +305,10 @@ Measured Bench::result() const {
   return m;
 }
 
-// "132" or "9.0" as 132 and 90; 0 where it does not begin so.
+// "132" or "9.0" as 132 and 90; 0 where it is neither.
 int digits_of(std::string text) {
   std::erase(text, '.');
-  int number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+  return number_in<int>(text).value_or(0);
 }
 
 }  // namespace

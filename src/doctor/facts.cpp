@@ -1,7 +1,6 @@
 #include "doctor/facts.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 
 #include "base/error.h"
@@ -98,11 +97,9 @@ std::string gpu_model(const Facts& node, const std::string& gpu) {
 // NVIDIA numbers its chips upwards: A100 is 0x20b0, TU116 alone is a later number of an older chip.
 bool is_older_than_ampere(const Facts& node, const std::string& gpu) {
   const std::string& text = node.text("gpu/" + gpu + "/device");
-  unsigned number = 0;
   if (!text.starts_with("0x")) return false;
-  const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), number, 16);
-  if (error != std::errc() || end != text.data() + text.size()) return false;
-  return number < 0x2080 || (number >= 0x2100 && number < 0x2200);
+  const auto number = number_in<unsigned>(std::string_view(text).substr(2), 16);
+  return number && (*number < 0x2080 || (*number >= 0x2100 && *number < 0x2200));
 }
 
 bool is_geforce(const std::string& model) {

@@ -1,6 +1,5 @@
 // GPUs: what the driver and the bus say of them without load, NVLink and its switches, GPUDirect RDMA.
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -32,9 +31,8 @@ bool is_on_switched_board(const std::string& model) {
 // Kernels have dma-buf for RDMA since 5.12.
 bool kernel_has_dmabuf(const std::string& release) {
   int major = 0, minor = 0;
-  const auto [end, error] = std::from_chars(release.data(), release.data() + release.size(), major);
-  if (error != std::errc() || end == release.data() + release.size()) return false;
-  std::from_chars(end + 1, release.data() + release.size(), minor);
+  Cursor at{release};
+  if (!at.integer(major) || !at.literal(".") || !at.integer(minor)) return false;
   return major > 5 || (major == 5 && minor >= 12);
 }
 
@@ -164,9 +162,7 @@ void look::gpu_xid(const Node& node, const Cluster&, Findings& out) {
   for (const std::string& number : node.facts.under("log/xid")) {
     const std::string evidence =
         fmt::format("Xid {} since the start: {}", number, node.facts.text("log/xid/" + number));
-    int xid = 0;
-    std::from_chars(number.data(), number.data() + number.size(), xid);  // of a file from elsewhere it may be none
-    if (is_severe(xid)) {
+    if (is_severe(number_in<int>(number).value_or(0))) {  // in a file from elsewhere it may be no number
       out.warn(evidence, "reset the GPU, or restart the node; replace the GPU if it comes back");
     } else {
       out.info(evidence);

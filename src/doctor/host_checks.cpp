@@ -1,6 +1,5 @@
 // The launcher's limits and bindings of each process; the processors, memory and kernel of the node.
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -21,9 +20,7 @@ constexpr double gib = 1 << 30;
 bool may_lock_anything(const Facts& rank) {
   constexpr std::uint64_t ipc_lock = 1u << 14;
   const std::string& text = rank.text("bound/capabilities");
-  std::uint64_t bits = 0;
-  std::from_chars(text.data(), text.data() + text.size(), bits, 16);
-  return (bits & ipc_lock) != 0;
+  return (number_in<std::uint64_t>(text, 16).value_or(0) & ipc_lock) != 0;
 }
 
 // The smallest limit of the node's ranks; nothing where none tells. "unlimited" is the largest.
@@ -62,10 +59,9 @@ std::string gpu_of(const Rank& rank, std::size_t local_rank, const std::vector<s
   std::size_t number = open.size() == 1 ? 0 : local_rank;
   const machine::Reading& visible = rank.facts["env/CUDA_VISIBLE_DEVICES"];
   if (visible.ok() && open.size() != 1) {
-    const std::string& text = visible.text;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool alone = error == std::errc() && end == text.data() + text.size();
+    const auto alone = number_in<std::size_t>(visible.text);
     if (!alone) return "";
+    number = *alone;
   }
   return number < open.size() ? open[number] : "";
 }

@@ -1,7 +1,6 @@
 // The files that NCCL consists of on a node, and what is set for MPI.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <set>
 
 #include "base/error.h"
@@ -22,13 +21,11 @@ std::optional<Version> version_of(std::string_view file) {
   constexpr std::string_view stem = "libnccl.so.";
   const std::size_t at = file.rfind(stem);
   if (at == std::string_view::npos) return std::nullopt;
-  std::string_view rest = file.substr(at + stem.size());
+  Cursor rest{file.substr(at + stem.size())};
   Version version{};
   for (int& part : version) {
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), part);
-    if (error != std::errc()) return std::nullopt;
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-    if (rest.starts_with('.')) rest.remove_prefix(1);
+    if (!rest.integer(part)) return std::nullopt;
+    rest.literal(".");
   }
   return version;
 }

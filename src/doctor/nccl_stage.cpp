@@ -1,7 +1,6 @@
 #include "doctor/nccl_stage.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 
 #include "base/error.h"
@@ -50,9 +49,7 @@ void read_transports(const nccl::Observed& seen, NodeLog& out) {
     out.through_host = out.through_host || name.starts_with("transport SHM");
     out.over_nvlink = out.over_nvlink || name.starts_with("transport P2P/MNNVL");
     if (parts.size() < 3 || parts[0] != "transport NET") continue;
-    std::size_t device = 0;
-    const char* end = parts[2].data() + parts[2].size();
-    if (std::from_chars(parts[2].data(), end, device).ptr == end) out.used.insert(device);
+    if (const auto device = number_in<std::size_t>(parts[2])) out.used.insert(*device);
   }
 }
 

@@ -1,6 +1,5 @@
 // The links and bridges between GPUs, adapters and the processor.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -112,10 +111,9 @@ void look::pcie_acs(const Node& node, const Cluster&, Findings& out) {
       if (needed) return out.skip("virtual machines and Grace need ACS as it is set");
       return out.unknown("ACS of the PCIe switches", reading.why, "run doctor once as root");
     }
-    unsigned control = 0;
     const std::string_view digits =
         std::string_view(reading.text).substr(std::min<std::size_t>(2, reading.text.size()));
-    std::from_chars(digits.data(), digits.data() + digits.size(), control, 16);
+    const unsigned control = number_in<unsigned>(digits, 16).value_or(0);
     if (reading.ok() && (control & acs_redirects) != 0) redirecting.push_back(bridge);
   }
   if (redirecting.empty()) return out.pass("off");

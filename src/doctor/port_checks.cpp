@@ -1,6 +1,5 @@
 // InfiniBand and RoCE.
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -59,10 +58,8 @@ bool is_lost(const Node& node, const Cluster& cluster, const Port& port, const E
 }
 
 std::optional<int> gid_index(const Node& node) {
-  const std::string text = setting_of(node, "NCCL_IB_GID_INDEX");
-  int index = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  return error == std::errc() && end == text.data() + text.size() && index >= 0 ? std::optional(index) : std::nullopt;
+  const auto index = number_in<int>(setting_of(node, "NCCL_IB_GID_INDEX"));
+  return index && *index >= 0 ? index : std::nullopt;
 }
 
 }  // namespace

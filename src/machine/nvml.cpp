@@ -157,13 +157,8 @@ GpuHealth Nvml::health(Device device) const {
   }
   if (call("nvmlDeviceGetName", device, text.data(), static_cast<unsigned>(text.size())) == success)
     gpu.name = text.data();
-  if (call("nvmlDeviceGetVbiosVersion", device, text.data(), static_cast<unsigned>(text.size())) == success) {
-    gpu.vbios = text.data();
-  }
   number("nvmlDeviceGetPersistenceMode", gpu.persistence, 0);
   number("nvmlDeviceGetComputeMode", gpu.compute_mode, 0);
-  int enabled = 0, pending = 0;
-  if (call("nvmlDeviceGetEccMode", device, &enabled, &pending) == success) gpu.ecc = enabled != 0;
   unsigned mig = 0, mig_pending = 0;
   if (call("nvmlDeviceGetMigMode", device, &mig, &mig_pending) == success) gpu.mig = mig != 0;
   unsigned long long errors = 0;
@@ -173,7 +168,6 @@ GpuHealth Nvml::health(Device device) const {
   unsigned corrected_rows = 0, uncorrected_rows = 0, remap_pending = 0, remap_failed = 0;
   if (call("nvmlDeviceGetRemappedRows", device, &corrected_rows, &uncorrected_rows, &remap_pending, &remap_failed) ==
       success) {
-    gpu.rows_remapped_uncorrected = uncorrected_rows;
     gpu.row_remap_pending = remap_pending != 0;
     gpu.row_remap_failed = remap_failed != 0;
   }
@@ -184,12 +178,10 @@ GpuHealth Nvml::health(Device device) const {
   }
   if (call("nvmlDeviceGetTemperature", device, temperature_gpu, &value) == success) gpu.temperature_c = value;
   Memory memory{};
-  if (call("nvmlDeviceGetMemoryInfo", device, &memory) == success) gpu.memory_bytes = static_cast<double>(memory.total);
   if (call("nvmlDeviceGetBAR1MemoryInfo", device, &memory) == success)
     gpu.bar1_bytes = static_cast<double>(memory.total);
   number("nvmlDeviceGetCurrPcieLinkWidth", gpu.pcie_width, 0u);
   number("nvmlDeviceGetMaxPcieLinkWidth", gpu.pcie_max_width, 0u);
-  number("nvmlDeviceGetPcieReplayCounter", gpu.pcie_replays, 0u);
   number("nvmlDeviceGetCurrentClocksEventReasons", gpu.throttle_reasons, 0ull);
   if (!gpu.throttle_reasons) number("nvmlDeviceGetCurrentClocksThrottleReasons", gpu.throttle_reasons, 0ull);
   unsigned processes = 0;  // asked without room for them, it says how many there are

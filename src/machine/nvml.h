@@ -12,15 +12,14 @@ namespace harness::machine {
 /// The driver's account of a GPU's state and settings, without load. Nothing: it does not say, or the GPU has none of
 /// it.
 struct GpuHealth {
-  std::string pci_bus_id;   // "0000:1b:00.0", in lower case: as /sys writes it
-  std::string name, vbios;  // the name as nvidia-smi gives it
-  std::optional<bool> persistence, mig, ecc;
+  std::string pci_bus_id;  // "0000:1b:00.0", in lower case: as /sys writes it
+  std::string name;        // as nvidia-smi gives it
+  std::optional<bool> persistence, mig;
   std::optional<int> compute_mode;               // 0: any process may use it
   std::optional<std::uint64_t> ecc_uncorrected;  // since the driver was loaded
-  std::optional<unsigned> rows_remapped_uncorrected;
   std::optional<bool> row_remap_pending, row_remap_failed;
-  std::optional<double> power_limit_w, default_power_limit_w, temperature_c, bar1_bytes, memory_bytes;
-  std::optional<unsigned> pcie_width, pcie_max_width, pcie_replays;
+  std::optional<double> power_limit_w, default_power_limit_w, temperature_c, bar1_bytes;
+  std::optional<unsigned> pcie_width, pcie_max_width;
   std::optional<std::uint64_t> throttle_reasons;  // NVML's bits
   std::optional<unsigned> processes;              // that have a context on it
   std::vector<bool> nvlinks;                      // by link: is it active; empty: it has none

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -127,10 +126,9 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   if (hexadecimal) digits.remove_prefix(2);
   // A leading zero would make it octal for NCCL.
   if (!hexadecimal && digits.size() > 1 && digits.front() == '0') return std::nullopt;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, hexadecimal ? 16 : 10);
-  if (error != std::errc() || end != digits.data() + digits.size() || digits.front() == '-') return std::nullopt;
-  return negative ? -value : value;
+  const auto value = number_in<std::int64_t>(digits, hexadecimal ? 16 : 10);
+  if (!value || digits.front() == '-') return std::nullopt;
+  return negative ? -*value : *value;
 }
 
 std::string misread_as(std::string_view text) {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -47,11 +46,11 @@ bool is_of_a_dead_process(std::string_view ending) {
   const std::vector<std::string_view> words = split(ending.substr(1, ending.rfind('.') - 1), '-');
   Owner writer = this_process();
   if (words.size() != 4 || words[0] != fmt::format("{:08x}", fnv1a(writer.boot) & 0xffffffffu)) return false;
-  const auto take = [](std::string_view word, std::int64_t& number) {
-    const char* end = word.data() + word.size();
-    return std::from_chars(word.data(), end, number) == std::from_chars_result{end, std::errc{}};
-  };
-  return take(words[1], writer.pid) && take(words[2], writer.process_start) && process_of(writer) == Process::gone;
+  const auto pid = number_in<std::int64_t>(words[1]), start = number_in<std::int64_t>(words[2]);
+  if (!pid || !start) return false;
+  writer.pid = *pid;
+  writer.process_start = *start;
+  return process_of(writer) == Process::gone;
 }
 
 // A kill leaves the file that it interrupts, as large as a result.

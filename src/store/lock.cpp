@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -54,11 +53,9 @@ std::string own_user() {
   return fmt::format("user-{}", geteuid());
 }
 
-std::optional<std::int64_t> number_in(std::string_view text) {
-  std::int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const bool whole = std::from_chars(text.data(), end, number) == std::from_chars_result{end, std::errc{}};
-  return whole && number >= 0 ? std::optional(number) : std::nullopt;
+std::optional<std::int64_t> count_in(std::string_view text) {
+  const auto number = number_in<std::int64_t>(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 // The file that a name leads to, there or not, so that all names of one result meet the same lock.
@@ -169,7 +166,7 @@ Owner this_process() {
   owner.pid = getpid();
   owner.process_start = std::max<std::int64_t>(0, machine::state_of_process(owner.pid).start_ticks);
   owner.slurm_job = word(variable("SLURM_JOB_ID"));
-  owner.slurm_restarts = number_in(variable("SLURM_RESTART_COUNT")).value_or(0);
+  owner.slurm_restarts = count_in(variable("SLURM_RESTART_COUNT")).value_or(0);
   owner.since = utc_text();
   return owner;
 }
@@ -192,7 +189,7 @@ std::optional<Owner> parse_owner(const std::string& line) {
     values[i] = words[i].substr(keys[i].size());
     if (values[i] != word(values[i])) return std::nullopt;
   }
-  const auto pid = number_in(values[4]), start = number_in(values[5]), restarts = number_in(values[7]);
+  const auto pid = count_in(values[4]), start = count_in(values[5]), restarts = count_in(values[7]);
   if (values[0].size() != 16 || !pid || !start || !restarts) return std::nullopt;
   return Owner{values[0], values[1], values[2], values[3], *pid, *start, values[6], *restarts, values[8]};
 }

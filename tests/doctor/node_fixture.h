@@ -239,19 +239,15 @@ inline machine::GpuReport healthy_gpus(int count = 8) {
     machine::GpuHealth gpu;
     gpu.pci_bus_id = gpu_address(i);
     gpu.name = "NVIDIA H100 80GB HBM3";
-    gpu.vbios = "96.00.89.00.01";
     gpu.persistence = true;
     gpu.mig = false;
-    gpu.ecc = true;
     gpu.compute_mode = 0;
     gpu.ecc_uncorrected = 0;
     gpu.row_remap_pending = gpu.row_remap_failed = false;
     gpu.power_limit_w = gpu.default_power_limit_w = 700;
     gpu.temperature_c = 30 + i;
     gpu.bar1_bytes = 128.0 * (1u << 30);
-    gpu.memory_bytes = 80.0 * (1u << 30);
     gpu.pcie_width = gpu.pcie_max_width = 16;
-    gpu.pcie_replays = 0;
     gpu.throttle_reasons = 0x1;  // idle
     gpu.processes = 0;
     gpu.nvlinks.assign(18, true);

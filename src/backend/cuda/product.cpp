@@ -1,7 +1,6 @@
 #include "backend/cuda/product.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -113,8 +112,9 @@ ProductChoice parse_choice(std::string_view text) {
     choice.algorithm += static_cast<char>(digit(bytes[i], text) * 16 + digit(bytes[i + 1], text));
   }
   const auto read = [&](std::string_view word, auto& value) {
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size()) digit(' ', text);
+    const auto number = number_in<std::remove_reference_t<decltype(value)>>(word);
+    if (!number) digit(' ', text);
+    value = *number;
   };
   const std::size_t third = text.find(' ', second + 1);
   read(text.substr(second + 1, third - second - 1), choice.seconds);

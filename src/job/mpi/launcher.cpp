@@ -1,20 +1,16 @@
 #include "job/mpi/launcher.h"
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace harness::mpi {
 namespace {
 
 std::optional<int> integer(const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  int value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc() || end != text->data() + text->size()) return std::nullopt;
-  return value;
+  return text ? number_in<int>(*text) : std::nullopt;
 }
 
 struct Names {

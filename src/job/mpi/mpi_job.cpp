@@ -1,12 +1,12 @@
 #include "job/mpi/mpi_job.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <map>
 #include <thread>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "job/environment.h"
 #include "job/messages.h"
 #include "job/mpi/alarms.h"
@@ -84,9 +84,7 @@ class MpiJob final : public job::Job {
 
   double allocation_end_unix_s() const override {
     const auto text = own_environment("SLURM_JOB_END_TIME");
-    std::int64_t seconds = 0;
-    if (text) std::from_chars(text->data(), text->data() + text->size(), seconds);
-    return static_cast<double>(seconds);
+    return static_cast<double>(number_in<std::int64_t>(text.value_or("")).value_or(0));
   }
 
  private:

@@ -88,10 +88,6 @@ int nvmlDeviceGetPciInfo_v3(void*, void* info) {
   std::memcpy(info, &place, sizeof place);
   return 0;
 }
-int nvmlDeviceGetVbiosVersion(void*, char* version, unsigned) {
-  std::strcpy(version, "96.00.89.00.01");
-  return 0;
-}
 int nvmlDeviceGetPersistenceMode(void*, int* mode) {
   *mode = 1;
   return state.answers ? 0 : not_supported;
@@ -99,11 +95,6 @@ int nvmlDeviceGetPersistenceMode(void*, int* mode) {
 int nvmlDeviceGetMigMode(void*, unsigned* now, unsigned* later) {
   *now = 0;
   *later = 1;
-  return state.answers ? 0 : not_supported;
-}
-int nvmlDeviceGetEccMode(void*, int* now, int* later) {
-  *now = 1;
-  *later = 0;
   return state.answers ? 0 : not_supported;
 }
 int nvmlDeviceGetTotalEccErrors(void*, int type, int counter, unsigned long long* errors) {
