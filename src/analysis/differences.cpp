@@ -4,69 +4,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
-#include <sstream>
+#include <utility>
 
+#include "analysis/warnings.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/model.h"
+#include "config/yaml_tree.h"
 
 namespace harness::analysis {
-
 namespace {
 
-class Collector {
- public:
-  explicit Collector(std::span<const ComparedFile> files) : files_(files) {}
-
-  // `value` of each file, if they are not all alike; that of a file that has none is `none`.
-  template <class Value>
-  void add(const std::string& group, const std::string& name, const Value& value, const std::string& none = "") {
-    std::vector<std::string> values;
-    for (const ComparedFile& file : files_) values.push_back(value(*file.result));
-    keep({group, name, std::move(values), none});
-  }
-  // Tables of names and values, name by name, in the order in which the names first occur.
-  template <class Get>
-  void add_pairs(const std::string& group, const Get& get) {
-    const std::string absent = "absent";
-    std::vector<std::string> names;
-    std::set<std::string> seen;
-    std::vector<std::map<std::string, std::string>> tables;
-    for (const ComparedFile& file : files_) {
-      const NameValues& pairs = get(*file.result);
-      for (const auto& [name, value] : pairs) {
-        if (seen.insert(name).second) names.push_back(name);
-      }
-      tables.emplace_back(pairs.begin(), pairs.end());
-    }
-    for (const std::string& name : names) {
-      std::vector<std::string> values;
-      for (const auto& table : tables) {
-        const auto at = table.find(name);
-        values.push_back(at == table.end() ? absent : at->second);
-      }
-      keep({group, name, std::move(values), absent});
-    }
-  }
-  std::vector<Difference> take() { return std::move(differences_); }
-
- private:
-  void keep(Difference found) {
-    const auto& values = found.values;
-    const bool alike = std::all_of(values.begin(), values.end(), [&](const auto& value) { return value == values[0]; });
-    if (!alike) differences_.push_back(std::move(found));
-  }
-
-  std::span<const ComparedFile> files_;
-  std::vector<Difference> differences_;
-};
-
-std::string model_of(const store::Result& r) {
-  return config::in_words(r.model);
+std::string join_or(const std::set<std::string>& values, const char* separator, const char* none) {
+  return values.empty() ? none : fmt::format("{}", fmt::join(values, separator));
 }
 
 std::string workload_of(const store::Result& r) {
@@ -79,9 +34,9 @@ std::string workload_of(const store::Result& r) {
 std::string devices_of(const store::Result& r) {
   std::map<std::string, int> counts;
   for (const store::ResultRank& rank : r.rank_table) ++counts[rank.device];
-  std::vector<std::string> parts;
-  for (const auto& [device, count] : counts) parts.push_back(fmt::format("{} x {}", count, device));
-  return parts.empty() ? "unknown" : join(parts, ", ");
+  std::set<std::string> parts;
+  for (const auto& [device, count] : counts) parts.insert(fmt::format("{} x {}", count, device));
+  return join_or(parts, ", ", "unknown");
 }
 
 // Only the first few by name: 2,000 hosts would fill a screen.
@@ -89,17 +44,10 @@ std::string hosts_of(const store::Result& r) {
   constexpr std::size_t named = 6;
   std::set<std::string> sorted;
   for (const store::ResultRank& rank : r.rank_table) sorted.insert(rank.host);
+  if (sorted.size() <= named) return join_or(sorted, ", ", "unknown");
   const std::vector<std::string> hosts(sorted.begin(), sorted.end());
-  if (hosts.empty()) return "unknown";
-  if (hosts.size() <= named) return join(hosts, ", ");
   return fmt::format("{} and {} more (of {}; list {:08x})", join(std::span(hosts).first(named), ", "),
                      hosts.size() - named, hosts.size(), fnv1a(join(hosts, "\n") + "\n") & 0xffffffff);
-}
-
-std::string threads_of(const store::Result& r) {
-  std::set<std::int32_t> counts;
-  for (const store::ResultRank& rank : r.rank_table) counts.insert(rank.threads);
-  return counts.empty() ? "unknown" : fmt::format("{}", fmt::join(counts, ", "));
 }
 
 // Clocks wander by some MHz from block to block; they are rounded so that only a real difference shows.
@@ -112,211 +60,101 @@ std::string clock_of(const store::Result& r, double machine::GpuStatistics::*clo
   return values.empty() ? "unknown" : fmt::format("{:.0f} MHz", std::round(median(values) / step_hz) * step_hz / 1e6);
 }
 
-std::string throttling_of(const store::Result& r) {
-  std::set<std::string> reasons;
-  for (const store::ResultGpu& row : r.gpu) {
-    if (!row.throttling.empty()) reasons.insert(row.throttling);
+// The texts of one column of a table, each once.
+std::set<std::string> distinct(const auto& rows, const auto& text) {
+  std::set<std::string> values;
+  for (const auto& row : rows) {
+    if (std::string value = text(row); !value.empty()) values.insert(std::move(value));
   }
-  return reasons.empty() ? "none seen" : join(std::vector<std::string>(reasons.begin(), reasons.end()), "; ");
+  return values;
 }
 
-std::string peaks_of(const store::Result& r) {
-  std::set<double> peaks;
-  for (const store::ResultCase& result_case : r.cases) {
-    if (result_case.peak_flops_per_rank > 0) peaks.insert(result_case.peak_flops_per_rank);
+// The facts of a file by group and name; a name given again replaces the value.
+class Facts {
+ public:
+  void add(const std::string& group, const std::string& name, std::string value) {
+    const auto [at, fresh] = values_.insert_or_assign({group, name}, std::move(value));
+    if (fresh) order_.push_back(at->first);
   }
-  std::vector<std::string> parts;
-  for (const double peak : peaks) parts.push_back(fmt::format("{:.4g} TFLOP/s", peak / 1e12));
-  return peaks.empty() ? "unknown" : join(parts, ", ");
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) {
-    while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.pop_back();
-    const std::size_t from = line.find_first_not_of(' ');
-    if (from != std::string::npos && line[from] != '#') lines.push_back(line.substr(from));
+  void add(const std::string& group, const NameValues& pairs) {
+    for (const auto& [name, value] : pairs) add(group, name, value);
   }
-  return lines;
-}
-
-// The lines of one configuration that no other file has, comments apart.
-std::string own_lines(const std::string& text, const std::set<std::string>& common) {
-  constexpr std::size_t shown = 8;
-  std::vector<std::string> own;
-  for (const std::string& line : lines_of(text)) {
-    if (!common.contains(line)) own.push_back(line);
+  using Key = std::pair<std::string, std::string>;
+  const std::vector<Key>& order() const { return order_; }
+  std::string value(const Key& key) const {
+    const auto at = values_.find(key);
+    return at == values_.end() ? absent : at->second;
   }
-  if (own.empty()) return "no line of its own";
-  const std::size_t more = own.size() > shown ? own.size() - shown : 0;
-  own.resize(std::min(own.size(), shown));
-  return join(own, " | ") + (more > 0 ? fmt::format(" | and {} more lines", more) : "");
-}
 
-void add_configuration(std::span<const ComparedFile> files, Collector& out) {
-  std::set<std::string> common;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    const auto lines = lines_of(files[i].result->config_text);
-    const std::set<std::string> here(lines.begin(), lines.end());
-    if (i == 0) {
-      common = here;
-    } else {
-      std::erase_if(common, [&](const std::string& line) { return !here.contains(line); });
-    }
+ private:
+  std::map<Key, std::string> values_;
+  std::vector<Key> order_;
+};
+
+void add_configuration(const config::YamlNode& node, const std::string& path, Facts& facts) {
+  if (node.kind != config::YamlNode::Kind::map) {
+    facts.add("configuration", path, config::value_text(node));
+    return;
   }
-  out.add("configuration", "text", [&](const store::Result& r) { return own_lines(r.config_text, common); });
-  out.add("configuration", "--set",
-          [](const store::Result& r) { return r.overrides.empty() ? std::string("none") : join(r.overrides, "  "); });
+  for (const config::YamlNode& child : node.children)
+    add_configuration(child, path.empty() ? child.key : path + "." + child.key, facts);
 }
 
-// Variables that one version of the program has and another has not.
-void add_variables(std::span<const ComparedFile> files, Collector& out) {
-  std::set<std::string> all, everywhere;
-  for (const ComparedFile& file : files) all.insert(file.result->variables.begin(), file.result->variables.end());
-  for (const std::string& name : all) {
-    const auto known = [&](const store::Result& r) {
-      const auto& have = r.variables;
-      return std::find(have.begin(), have.end(), name) == have.end() ? "unknown" : "known";
-    };
-    out.add("variable", name, known, "unknown");
+void add_configuration(const store::Result& r, Facts& facts) {
+  config::Problems problems;
+  std::optional<config::YamlNode> root = config::parse_yaml(r.config_text, problems.add_file(""), problems);
+  if (root && root->kind == config::YamlNode::Kind::map) {
+    config::apply_overrides(*root, r.overrides, problems);
+    add_configuration(*root, "", facts);
+  } else if (!r.config_text.empty()) {
+    facts.add("configuration", "text", fmt::format("cannot be read; its hash is {:08x}", fnv1a(r.config_text)));
   }
+  // What took place goes before what the text says.
+  facts.add("configuration", "measure.seed", std::to_string(r.seed));
+  facts.add("configuration", "measure.rounds", std::to_string(r.rounds));
+  facts.add("configuration", "measure.warmup_steps", std::to_string(r.warmup_steps));
+  facts.add("configuration", "measure.steps", std::to_string(r.steps));
+  facts.add("configuration", "measure.smallest_effect", fmt::format("{:g} %", 100 * r.smallest_effect));
 }
 
-}  // namespace
-
-std::vector<Difference> find_differences(std::span<const ComparedFile> files) {
-  Collector out(files);
-  out.add("run", "backend", [](const store::Result& r) { return r.backend; });
-  out.add("run", "model", model_of);
-  out.add("run", "ranks", [](const store::Result& r) { return std::to_string(r.ranks); });
-  out.add("run", "nodes", [](const store::Result& r) { return std::to_string(r.nodes); });
-  out.add("program", "version", [](const store::Result& r) { return r.tool_version; });
-  out.add_pairs("identity", [](const store::Result& r) -> const NameValues& { return r.identity; });
-  out.add("machine", "devices", devices_of);
-  out.add("machine", "hosts", hosts_of);
-  out.add("machine", "threads per rank", threads_of);
-  out.add("machine", "SM clock",
-          [](const store::Result& r) { return clock_of(r, &machine::GpuStatistics::mean_sm_clock_hz); });
-  out.add("machine", "SM clock possible",
-          [](const store::Result& r) { return clock_of(r, &machine::GpuStatistics::max_possible_sm_clock_hz); });
-  out.add("machine", "throttling", throttling_of);
-  out.add_pairs("environment", [](const store::Result& r) -> const NameValues& { return r.environment; });
-  add_configuration(files, out);
-  add_variables(files, out);
-  out.add_pairs("tuning", [](const store::Result& r) -> const NameValues& { return r.tuning; });
-  out.add("measure", "seed", [](const store::Result& r) { return std::to_string(r.seed); });
-  out.add("measure", "rounds", [](const store::Result& r) { return std::to_string(r.rounds); });
-  out.add("measure", "warm-up steps", [](const store::Result& r) { return std::to_string(r.warmup_steps); });
-  out.add("measure", "timed steps", [](const store::Result& r) { return std::to_string(r.steps); });
-  out.add("measure", "smallest effect",
-          [](const store::Result& r) { return fmt::format("{:g} %", 100 * r.smallest_effect); });
-  out.add("measure", "state", [](const store::Result& r) { return std::string(store::name_of(r.state)); });
-  out.add("MFU", "peak", peaks_of);
-  out.add("MFU", "peak source", [](const store::Result& r) { return r.peak_source; });
-  out.add("MFU", "FLOP counted", [](const store::Result& r) { return r.flop_formula; });
-  return out.take();
-}
-
-std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, const MustMatch& what) {
-  std::vector<std::string> reasons;
-  const auto must_match = [&](const char* noun, auto value) {
-    for (const ComparedFile& file : files.subspan(1)) {
-      const std::string here = value(*files[0].result), there = value(*file.result);
-      if (here == there) continue;
-      reasons.push_back(fmt::format("{} differ: {} in {}, {} in {}", noun, here, files[0].label, there, file.label));
-    }
+Facts facts_of(const store::Result& r) {
+  Facts facts;
+  facts.add("run", "backend", r.backend);
+  facts.add("run", "model", config::in_words(r.model));
+  facts.add("run", "ranks", std::to_string(r.ranks));
+  facts.add("run", "nodes", std::to_string(r.nodes));
+  facts.add("run", "state", store::name_of(r.state));
+  facts.add("program", "version", r.tool_version);
+  facts.add("identity", r.identity);
+  facts.add("machine", "devices", devices_of(r));
+  facts.add("machine", "hosts", hosts_of(r));
+  facts.add(
+      "machine", "threads per rank",
+      join_or(distinct(r.rank_table, [](const auto& rank) { return std::to_string(rank.threads); }), ", ", "unknown"));
+  facts.add("machine", "SM clock", clock_of(r, &machine::GpuStatistics::mean_sm_clock_hz));
+  facts.add("machine", "SM clock possible", clock_of(r, &machine::GpuStatistics::max_possible_sm_clock_hz));
+  facts.add("machine", "throttling",
+            join_or(distinct(r.gpu, [](const auto& row) { return row.throttling; }), "; ", "none seen"));
+  facts.add("environment", r.environment);
+  add_configuration(r, facts);
+  for (const std::string& variable : r.variables) facts.add("variable", variable, "known");
+  facts.add("tuning", r.tuning);
+  const auto peak = [](const store::ResultCase& row) {
+    return row.peak_flops_per_rank > 0 ? fmt::format("{:.4g} TFLOP/s", row.peak_flops_per_rank / 1e12) : "";
   };
-  must_match("Backends", [](const store::Result& r) { return r.backend; });
-  must_match("Workloads", workload_of);
-  // Other workloads use a model only to derive sizes from it, if at all.
-  if (std::ranges::all_of(files, [](const ComparedFile& file) { return workload_of(*file.result) == "gpt"; })) {
-    must_match("Models", model_of);
-  }
-  must_match("Processes", [](const store::Result& r) {
-    if (!shares_processes(r)) return std::string("one for each block");
-    const bool mixed = r.find_case(store::alone_name) != nullptr;
-    return std::string("one for the blocks of a round") + (mixed ? ", others for cases that need their own" : "");
-  });
-  if (what.rank_counts) must_match("Numbers of ranks", [](const store::Result& r) { return std::to_string(r.ranks); });
-  return reasons;
+  facts.add("MFU", "peak", join_or(distinct(r.cases, peak), ", ", "unknown"));
+  facts.add("MFU", "peak source", r.peak_source);
+  facts.add("MFU", "FLOP counted", r.flop_formula);
+  return facts;
 }
 
-std::vector<SettingDifference> setting_differences(const store::Result& first, const store::ResultCase& first_case,
-                                                   const store::Result& second, const store::ResultCase& second_case) {
-  std::vector<SettingDifference> differences;
-  for (const std::string& variable : first.variables) {
-    if (std::ranges::find(second.variables, variable) == second.variables.end()) continue;
-    const std::string here(first.setting(first_case, variable)), there(second.setting(second_case, variable));
-    if (here != there) differences.push_back({variable, here, there});
-  }
-  return differences;
-}
-
-std::string settings_in_words(const std::vector<SettingDifference>& differences) {
-  std::vector<std::string> words;
-  for (const SettingDifference& difference : differences) {
-    words.push_back(fmt::format("{} is {} and {}", difference.variable, difference.first, difference.second));
-  }
-  return join(words, ", ");
-}
-
-void Exceeded::count(std::size_t block, double value, double limit) {
-  if (std::isnan(value)) return;
-  ++known;
-  if (value > limit) ++blocks;
-  if (value <= most) return;
-  most = value;
-  worst = block;
-}
-
-bool Exceeded::is_news() const {
-  constexpr double few = 0.1;
-  return blocks > few * known;
-}
-
-Exceeded foreign_use(const store::Result& result) {
-  constexpr double much = 0.05;  // of the cores
-  std::map<std::string, std::int32_t> cores;
-  for (const store::ResultRank& rank : result.rank_table) cores[rank.host] = std::max(cores[rank.host], rank.cores);
-  Exceeded foreign;
-  for (std::size_t i = 0; i < std::min(result.conditions.size(), result.blocks.size()); ++i) {
-    const machine::Conditions& row = result.conditions[i];
-    if (result.blocks[i].status != store::BlockStatus::ok) continue;
-    const std::int32_t of_host = cores[row.busiest_host];
-    if (of_host > 0) foreign.count(i, row.foreign_cores, much * of_host);
-  }
-  return foreign;
-}
-
-Exceeded stolen_time(const store::Result& result) {
-  Exceeded steal;
-  for (std::size_t i = 0; i < std::min(result.conditions.size(), result.blocks.size()); ++i) {
-    if (result.blocks[i].status == store::BlockStatus::ok)
-      steal.count(i, result.conditions[i].steal_share, much_stolen);
-  }
-  return steal;
-}
-
-namespace {
-
-// All runs of a side together.
-template <class Of>
-Exceeded over(std::span<const ComparedFile> side, Of of_result) {
+// All files of a side together.
+Exceeded count_over(std::span<const ComparedFile> side, const std::function<Exceeded(const ComparedFile&)>& of_file) {
   Exceeded all;
   for (const ComparedFile& file : side) {
-    const Exceeded one = of_result(*file.result);
+    const Exceeded one = of_file(file);
     all.known += one.known;
     all.blocks += one.blocks;
-  }
-  return all;
-}
-
-Exceeded throttled_rounds_of(std::span<const ComparedFile> side) {
-  Exceeded all;
-  for (const ComparedFile& file : side) {
-    all.known += file.result->rounds;
-    all.blocks += static_cast<int>(file.summary->throttled_rounds.size());
   }
   return all;
 }
@@ -333,33 +171,98 @@ std::optional<double> measured_peak(std::span<const ComparedFile> side) {
   return median(peaks);
 }
 
-void add_disturbance(const Exceeded& first, const Exceeded& second, const char* what, const char* unit,
-                     std::vector<std::string>& sentences) {
-  if (first.is_news() == second.is_news()) return;
-  const bool of_second = second.is_news();
-  const Exceeded &worse = of_second ? second : first, &other = of_second ? first : second;
-  sentences.push_back(fmt::format("{} was disturbed: {} in {} of {} {} ({}: in {} of {})", of_second ? "B" : "A", what,
-                                  worse.blocks, worse.known, unit, of_second ? "A" : "B", other.blocks, other.known));
+}  // namespace
+
+std::vector<Difference> find_differences(std::span<const ComparedFile> files) {
+  std::vector<Facts> facts;
+  std::vector<std::string> groups;
+  std::vector<Facts::Key> keys;
+  for (const ComparedFile& file : files) {
+    facts.push_back(facts_of(*file.result));
+    for (const Facts::Key& key : facts.back().order()) {
+      if (std::ranges::find(groups, key.first) == groups.end()) groups.push_back(key.first);
+      keys.push_back(key);
+    }
+  }
+  const auto place = [&](const Facts::Key& key) { return std::ranges::find(groups, key.first) - groups.begin(); };
+  std::ranges::stable_sort(keys, {}, place);
+  std::vector<Difference> differences;
+  std::set<Facts::Key> seen;
+  for (const Facts::Key& key : keys) {
+    if (!seen.insert(key).second) continue;
+    Difference found{key.first, key.second, {}};
+    for (const Facts& of_file : facts) found.values.push_back(of_file.value(key));
+    const bool alike = std::ranges::all_of(found.values, [&](const auto& value) { return value == found.values[0]; });
+    if (!alike) differences.push_back(std::move(found));
+  }
+  return differences;
 }
 
-}  // namespace
+std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, bool same_ranks) {
+  std::vector<std::string> reasons;
+  const auto must_match = [&](const char* noun, auto value) {
+    for (const ComparedFile& file : files.subspan(1)) {
+      const std::string here = value(*files[0].result), there = value(*file.result);
+      if (here == there) continue;
+      reasons.push_back(fmt::format("{} differ: {} in {}, {} in {}", noun, here, files[0].label, there, file.label));
+    }
+  };
+  must_match("Backends", [](const store::Result& r) { return r.backend; });
+  must_match("Workloads", workload_of);
+  // Other workloads use a model only to derive sizes from it, if at all.
+  if (std::ranges::all_of(files, [](const ComparedFile& file) { return workload_of(*file.result) == "gpt"; })) {
+    must_match("Models", [](const store::Result& r) { return config::in_words(r.model); });
+  }
+  must_match("Processes", [](const store::Result& r) {
+    if (!shares_processes(r)) return std::string("one for each block");
+    const bool mixed = r.find_case(store::alone_name) != nullptr;
+    return std::string("one for the blocks of a round") + (mixed ? ", others for cases that need their own" : "");
+  });
+  if (same_ranks) must_match("Numbers of ranks", [](const store::Result& r) { return std::to_string(r.ranks); });
+  return reasons;
+}
+
+std::vector<std::string> why_unreliable(std::span<const ComparedFile> files) {
+  std::vector<std::string> reasons;
+  for (const ComparedFile& file : files) {
+    if (file.summary->unreliable) {
+      reasons.push_back(
+          fmt::format("{} is unreliable: its control, baseline_again, is {} than the baseline that it repeats. Measure "
+                      "again when the machine is quiet.",
+                      file.label, name_of(file.summary->control->verdict)));
+    }
+    if (file.summary->partial) {
+      reasons.push_back(fmt::format("{} is partial: blocks are missing. `sweep --resume` completes it.", file.label));
+    }
+  }
+  return reasons;
+}
 
 std::vector<std::string> how_machines_differ(std::span<const ComparedFile> first,
                                              std::span<const ComparedFile> second) {
   std::vector<std::string> sentences;
-  add_disturbance(over(first, foreign_use), over(second, foreign_use), "other processes kept cores busy", "blocks",
-                  sentences);
-  add_disturbance(over(first, stolen_time), over(second, stolen_time),
-                  "the host of the virtual machine gave CPU time to others", "blocks", sentences);
-  add_disturbance(throttled_rounds_of(first), throttled_rounds_of(second), "GPUs were throttled", "rounds", sentences);
-  const std::optional<double> of_first = measured_peak(first), of_second = measured_peak(second);
+  const auto add = [&](const char* what, const char* unit, const std::function<Exceeded(const ComparedFile&)>& count) {
+    const Exceeded a = count_over(first, count), b = count_over(second, count);
+    if (a.is_news() == b.is_news()) return;
+    const Exceeded &worse = b.is_news() ? b : a, &other = b.is_news() ? a : b;
+    sentences.push_back(fmt::format("{} was disturbed: {} in {} of {} {} ({}: in {} of {})", b.is_news() ? "B" : "A",
+                                    what, worse.blocks, worse.known, unit, b.is_news() ? "A" : "B", other.blocks,
+                                    other.known));
+  };
+  add("other processes kept cores busy", "blocks", [](const ComparedFile& file) { return foreign_use(*file.result); });
+  add("the host of the virtual machine gave CPU time to others", "blocks",
+      [](const ComparedFile& file) { return stolen_time(*file.result); });
+  add("GPUs were throttled", "rounds", [](const ComparedFile& file) {
+    return Exceeded{.known = file.result->rounds, .blocks = static_cast<int>(file.summary->throttled_rounds.size())};
+  });
+  const std::optional<double> peak_a = measured_peak(first), peak_b = measured_peak(second);
   constexpr double alike = 1.25;  // a peak is measured once, within seconds
-  if (of_first && of_second && std::max(*of_first, *of_second) > alike * std::min(*of_first, *of_second)) {
-    const bool b_is_slower = *of_second < *of_first;
-    const double low = std::min(*of_first, *of_second), high = std::max(*of_first, *of_second);
+  if (!peak_a || !peak_b) return sentences;
+  const auto [low, high] = std::minmax(*peak_a, *peak_b);
+  if (high > alike * low) {
     sentences.push_back(
         fmt::format("The machine of {} was slower: its measured peak is {:.2g} times lower ({} against {})",
-                    b_is_slower ? "B" : "A", high / low, show_flops(low), show_flops(high)));
+                    low == *peak_b ? "B" : "A", high / low, show_flops(low), show_flops(high)));
   }
   return sentences;
 }

@@ -4,9 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "analysis/comparison.h"
-#include "analysis/runs.h"
-#include "analysis/statistics.h"
 #include "base/error.h"
 #include "base/random.h"
 
@@ -16,13 +13,15 @@ namespace {
 constexpr int permutations = 9999;
 constexpr std::uint64_t permutation_key = 0x6869'7374'6f72'7901;  // any number: the same files give the same p
 
-// In the newest file's terms, and by its name.
+// In the newest file's terms: its cases, and the time of its steps where batches differ.
 void add_run(const ComparedFile& newest, const ComparedFile& file, std::size_t run, History& history) {
-  const Comparison pair = compare_sides(std::span(&newest, 1), std::span(&file, 1));
-  for (const CaseComparison& row : pair.cases) {
-    const double tokens = newest.result->case_at(row.first_index).tokens_per_step;
-    history.cases[static_cast<std::size_t>(row.first_index)].seconds[run] =
-        row.per_token ? tokens / row.second.tokens_per_second : row.second.step_seconds;
+  for (const AlignedPair& pair : align(*newest.result, *file.result)) {
+    const CaseSummary& row = file.summary->case_at(file.result->index_of(*pair.second));
+    if (row.blocks == 0) continue;
+    const double tokens = pair.first->tokens_per_step, tokens_here = pair.second->tokens_per_step;
+    const bool per_token = tokens > 0 && tokens_here > 0 && tokens != tokens_here;
+    history.cases[static_cast<std::size_t>(newest.result->index_of(*pair.first))].seconds[run] =
+        per_token ? tokens / row.tokens_per_second : row.step_seconds;
   }
 }
 
@@ -63,6 +62,7 @@ ChangePoint change_point(const CaseHistory& history, std::size_t first_after) {
       static_cast<std::size_t>(std::ranges::count_if(history.seconds, [](double seconds) { return seconds > 0; }));
   for (std::size_t run = 0; run < history.seconds.size(); ++run) {
     if (!(history.seconds[run] > 0)) continue;
+    if (seen + 1 == first_after) change.before = run;
     if (seen == first_after) change.run = run;
     (seen < first_after ? before : after) += std::log(history.seconds[run]);
     ++seen;
@@ -72,7 +72,7 @@ ChangePoint change_point(const CaseHistory& history, std::size_t first_after) {
 }
 
 void find_changes(History& history) {
-  std::vector<std::size_t> order(history.labels.size());
+  std::vector<std::size_t> order(history.files.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::vector<CaseHistory*> tested;
   std::vector<double> observed;
@@ -103,6 +103,15 @@ void find_changes(History& history) {
 
 }  // namespace
 
+const CaseHistory* History::clearest() const {
+  const CaseHistory* clearest = nullptr;
+  const auto size = [](const CaseHistory& row) { return std::abs(std::log(row.largest->ratio)); };
+  for (const CaseHistory& row : cases) {
+    if (moved(row.verdict) && (clearest == nullptr || size(row) > size(*clearest))) clearest = &row;
+  }
+  return clearest;
+}
+
 std::optional<LargestShift> largest_shift(std::span<const double> logs) {
   const std::size_t n = logs.size();
   if (n < 2) return std::nullopt;
@@ -123,7 +132,7 @@ std::optional<LargestShift> largest_shift(std::span<const double> logs) {
 History find_history(std::vector<ComparedFile> files) {
   if (files.empty()) fail("a history needs result files");
   refuse_copies(files);
-  if (std::ranges::any_of(files, [](const ComparedFile& file) { return file.summary->predicted; }))
+  if (any_predicted(files))
     fail("a history is of measured runs: predictions differ by what they were asked, and prove nothing");
   std::ranges::stable_sort(files, {}, [](const ComparedFile& file) { return file.result->created; });
   const ComparedFile& newest = files.back();
@@ -134,11 +143,8 @@ History find_history(std::vector<ComparedFile> files) {
     history.cases.push_back(
         {row.name, std::vector<double>(files.size(), std::numeric_limits<double>::quiet_NaN()), {}, Verdict::none});
   }
-  for (std::size_t run = 0; run < files.size(); ++run) {
-    history.labels.push_back(files[run].label);
-    history.created.push_back(files[run].result->created);
-    add_run(newest, files[run], run, history);
-  }
+  for (std::size_t run = 0; run < files.size(); ++run) add_run(newest, files[run], run, history);
+  history.files = std::move(files);
   find_changes(history);
   return history;
 }

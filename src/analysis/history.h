@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/differences.h"
-#include "analysis/verdict.h"
+#include "analysis/runs.h"
 
 namespace harness::analysis {
 
@@ -33,8 +32,8 @@ namespace harness::analysis {
 inline constexpr std::size_t min_history_runs = 8;
 
 struct ChangePoint {
-  std::size_t run = 0;  // the first one after the change
-  double ratio = 1;     // geometric mean of the step times after it over that before it
+  std::size_t before = 0, run = 0;  // the last run that measured the case before the change, and the first after it
+  double ratio = 1;                 // geometric mean of the step times after it over that before it
   double p = 1;
 };
 
@@ -49,14 +48,17 @@ struct CaseHistory {
 };
 
 struct History {
-  std::vector<std::string> labels, created;  // per run, oldest first
-  double smallest_effect = 0.01;             // of the newest
-  double confidence = 0;                     // that a named change is one: the strictest that a file declares
-  std::vector<CaseHistory> cases;            // of the newest file, in its order
+  std::vector<ComparedFile> files;  // oldest first
+  double smallest_effect = 0.01;    // of the newest
+  double confidence = 0;            // that a named change is one: the strictest that a file declares
+  std::vector<CaseHistory> cases;   // of the newest file, in its order
+
+  /// The proven change that moved its case most; nullptr if there is none.
+  const CaseHistory* clearest() const;
 };
 
 /// Files in any order; they are sorted by when they were created. Cases are those of the newest, found in the others by
-/// their settings as compare_sides() does. Throws Error for no file, and if a run is there twice.
+/// their settings as align() does. Throws Error for no file, and if a run is there twice.
 History find_history(std::vector<ComparedFile> files);
 
 /// The place of the largest T of a series of logarithms, and T. Nothing for fewer than two values.

@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 
-#include "analysis/differences.h"
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "analysis/warnings.h"
@@ -15,6 +14,8 @@
 namespace harness::analysis {
 
 namespace {
+
+constexpr double much_stolen = 0.02;
 
 std::string moment(double unix_s, std::int32_t round) {
   return fmt::format("{} UTC (round {})", clock_text(unix_s), round + 1);
@@ -107,6 +108,42 @@ void drift(const Summary& summary, const LevelCourse& course, std::vector<std::s
 }
 
 }  // namespace
+
+void Exceeded::count(std::size_t block, double value, double limit) {
+  if (std::isnan(value)) return;
+  ++known;
+  if (value > limit) ++blocks;
+  if (value <= most) return;
+  most = value;
+  worst = block;
+}
+
+bool Exceeded::is_news() const {
+  constexpr double few = 0.1;
+  return blocks > few * known;
+}
+
+Exceeded foreign_use(const store::Result& result) {
+  constexpr double much = 0.05;  // of the cores
+  std::map<std::string, std::int32_t> cores = cores_by_host(result);
+  Exceeded foreign;
+  for (std::size_t i = 0; i < std::min(result.conditions.size(), result.blocks.size()); ++i) {
+    const machine::Conditions& row = result.conditions[i];
+    if (result.blocks[i].status != store::BlockStatus::ok) continue;
+    const std::int32_t of_host = cores[row.busiest_host];
+    if (of_host > 0) foreign.count(i, row.foreign_cores, much * of_host);
+  }
+  return foreign;
+}
+
+Exceeded stolen_time(const store::Result& result) {
+  Exceeded steal;
+  for (std::size_t i = 0; i < std::min(result.conditions.size(), result.blocks.size()); ++i) {
+    if (result.blocks[i].status == store::BlockStatus::ok)
+      steal.count(i, result.conditions[i].steal_share, much_stolen);
+  }
+  return steal;
+}
 
 std::vector<std::string> machine_warnings(const store::Result& result, const Summary& summary,
                                           const LevelCourse& course) {

@@ -3,21 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "analysis/differences.h"
-#include "analysis/runs.h"
 #include "analysis/statistics.h"
 #include "base/error.h"
-#include "base/median.h"
 #include "base/text.h"
 
 namespace harness::analysis {
 namespace {
+
+constexpr int incomparable_code = 3;
 
 std::vector<std::string> changes_of(const ComparedFile& file) {
   std::vector<std::string> names;
@@ -27,7 +25,8 @@ std::vector<std::string> changes_of(const ComparedFile& file) {
   return names;
 }
 
-// Each case is held against the first file that has it: all that have it are one case, or somebody is named.
+// Holds each case against the first file that has it. Stops at the first difference: what the baselines differ in,
+// every case does.
 void compare_cases(std::span<const ComparedFile> files, std::vector<std::string>& reasons) {
   std::map<std::string, std::pair<const ComparedFile*, const store::ResultCase*>> known;
   for (const ComparedFile& file : files) {
@@ -39,7 +38,7 @@ void compare_cases(std::span<const ComparedFile> files, std::vector<std::string>
       if (differences.empty()) continue;
       reasons.push_back(fmt::format("{} has other settings: {} in {} and {}", result_case.name,
                                     settings_in_words(differences), first->label, file.label));
-      return;  // what the baselines differ in, every case does
+      return;
     }
   }
 }
@@ -59,101 +58,101 @@ void compare_changes(std::span<const ComparedFile> files, std::vector<std::strin
   }
 }
 
-// A sentence each; empty: they are runs of one configuration.
-std::vector<std::string> why_no_repeats(std::span<const ComparedFile> files) {
+void refuse_what_does_not_repeat(std::span<const ComparedFile> files) {
+  refuse_copies(files);
   std::vector<std::string> reasons = why_incomparable(files);
   for (const ComparedFile& file : files) {
     if (file.result->baseline() == nullptr) reasons.push_back(fmt::format("{} has no baseline", file.label));
   }
-  if (!reasons.empty()) return reasons;  // the rest would only repeat it
-  compare_cases(files, reasons);
+  // Each further test would only repeat the reasons of those before it.
+  if (reasons.empty()) compare_cases(files, reasons);
   if (reasons.empty()) compare_changes(files, reasons);
-  return reasons;
+  if (reasons.empty()) return;
+  throw Error(fmt::format("these files are not runs of the same configuration: {}. Two sides that differ are compared "
+                          "with --with",
+                          join(reasons, "; ")),
+              incomparable_code);
 }
 
-// A case in every file that planned it.
-struct CaseInFiles {
-  PooledCase pooled;
-  std::vector<const CaseSummary*> rows;
-  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // each with the files that have it
-};
-
-CaseInFiles& find_or_add(std::vector<CaseInFiles>& cases, const CaseSummary& row) {
-  const auto known =
-      std::ranges::find_if(cases, [&](const CaseInFiles& candidate) { return candidate.pooled.name == row.name; });
+PooledCase& find_or_add(std::vector<PooledCase>& cases, const store::ResultCase& planned) {
+  const auto known = std::ranges::find(cases, planned.name, &PooledCase::name);
   if (known != cases.end()) return *known;
-  CaseInFiles fresh;
-  fresh.pooled.name = row.name;
-  fresh.pooled.role = row.role;
-  cases.push_back(std::move(fresh));
-  return cases.back();
+  PooledCase& fresh = cases.emplace_back();
+  fresh.planned = &planned;
+  fresh.name = planned.name;
+  fresh.role = planned.role();
+  return fresh;
 }
 
-void add_run(const ComparedFile& file, std::size_t index, const CaseSummary& row, CaseInFiles& to) {
-  to.rows.push_back(&row);
-  if (!row.reason.empty()) {
-    auto known = std::ranges::find(to.reasons, row.reason, &std::pair<std::string, std::vector<std::string>>::first);
-    if (known == to.reasons.end()) known = to.reasons.insert(known, {row.reason, {}});
-    known->second.push_back(file.label);
+void add_remarks(std::span<const ComparedFile> files, PooledCase& pooled) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // each with the files that have it
+  for (const RunOfCase& run : pooled.runs) {
+    if (run.row->reason.empty()) continue;
+    auto known = std::ranges::find(reasons, run.row->reason, [](const auto& reason) { return reason.first; });
+    if (known == reasons.end()) known = reasons.insert(known, {run.row->reason, {}});
+    known->second.push_back(files[run.file].label);
   }
-  if (row.blocks == 0) return;
-  RunOfCase run{index, &row};
-  if (const auto log_ratio = log_ratio_of(row)) run.ratio = std::exp(*log_ratio);
-  if (store::is_reference(row.role) || std::isfinite(run.ratio)) ++to.pooled.n;
-  to.pooled.runs.push_back(run);
+  for (const auto& [reason, labels] : reasons) {
+    const bool everywhere = labels.size() == files.size();
+    pooled.remarks.push_back(everywhere ? reason : fmt::format("{} ({})", reason, join(labels, ", ")));
+  }
 }
 
-std::vector<CaseInFiles> cases_of(std::span<const ComparedFile> files) {
-  std::vector<CaseInFiles> cases;
+std::vector<PooledCase> cases_of(std::span<const ComparedFile> files) {
+  std::vector<PooledCase> cases;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    for (const CaseSummary& row : files[i].summary->cases) add_run(files[i], i, row, find_or_add(cases, row));
-  }
-  for (CaseInFiles& in_files : cases) {
-    for (const auto& [reason, labels] : in_files.reasons) {
-      const bool everywhere = labels.size() == files.size();
-      in_files.pooled.remarks.push_back(everywhere ? reason : fmt::format("{} ({})", reason, join(labels, ", ")));
+    for (const CaseSummary& row : files[i].summary->cases) {
+      const auto log_ratio = log_ratio_of(row);
+      find_or_add(cases, files[i].result->at(row))
+          .runs.push_back({i, &row, log_ratio && row.blocks > 0 ? std::exp(*log_ratio) : NAN});
     }
+  }
+  for (PooledCase& pooled : cases) {
+    std::vector<const store::ResultCase*> in_files(files.size(), nullptr);
+    for (const RunOfCase& run : pooled.runs) in_files[run.file] = &files[run.file].result->at(*run.row);
+    pooled.measured = measured_case(files, in_files);
+    add_remarks(files, pooled);
   }
   return cases;
 }
 
-bool could_run(const CaseInFiles& in_files) {
-  return std::ranges::any_of(in_files.rows,
-                             [](const CaseSummary* row) { return row->status != store::CaseStatus::impossible; });
-}
-
-// One run in which nothing was wrong is enough: the others do not count, or say so in a remark.
-Evidence evidence_of(const CaseInFiles& in_files) {
-  Evidence evidence;
-  evidence.role = in_files.pooled.role;
-  evidence.measured = !in_files.pooled.runs.empty();
-  const auto all = [&](store::CaseStatus status) {
-    return std::ranges::all_of(in_files.rows, [&](const CaseSummary* row) { return row->status == status; });
-  };
-  if (all(store::CaseStatus::failed)) evidence.status = store::CaseStatus::failed;
-  if (all(store::CaseStatus::impossible)) evidence.status = store::CaseStatus::impossible;
-  if (!evidence.measured || in_files.pooled.n > 0) return evidence;
-  evidence.honoured = std::ranges::any_of(in_files.pooled.runs, [](const RunOfCase& run) { return run.row->honoured; });
-  const auto any_without = [&](Reason reason) {
-    return std::ranges::any_of(in_files.pooled.runs,
-                               [&](const RunOfCase& run) { return run.row->judgement.reason != reason; });
-  };
-  evidence.within_limit = any_without(Reason::beyond_limit);
-  evidence.trains_alike = any_without(Reason::trains_differently);
-  return evidence;
-}
-
-void judge(CaseInFiles& in_files, double alpha, double smallest_effect) {
-  PooledCase& pooled = in_files.pooled;
+std::vector<double> log_ratios_of(const PooledCase& pooled) {
   std::vector<double> log_ratios;
   for (const RunOfCase& run : pooled.runs) {
     if (std::isfinite(run.ratio)) log_ratios.push_back(std::log(run.ratio));
   }
-  const ConfidenceInterval interval = interval_over_runs(log_ratios, alpha);
-  pooled.ratio = std::exp(interval.center);
-  pooled.low = std::exp(interval.low);
-  pooled.high = std::exp(interval.high);
-  pooled.judgement = decide(interval, smallest_effect, evidence_of(in_files));
+  return log_ratios;
+}
+
+// One run in which nothing was wrong is enough: the others do not count, or say so in a remark.
+Evidence evidence_of(const PooledCase& pooled, bool any_ratio) {
+  const auto all = [&](const auto& is) {
+    return std::ranges::all_of(pooled.runs, [&](const RunOfCase& run) { return is(*run.row); });
+  };
+  const auto all_are = [&](store::CaseStatus status) {
+    return all([&](const CaseSummary& row) { return row.status == status; });
+  };
+  const auto all_measured = [&](const auto& is) {
+    return all([&](const CaseSummary& row) { return row.blocks == 0 || is(row); });
+  };
+  Evidence evidence{.role = pooled.role, .measured = !pooled.measured.run_seconds.empty()};
+  if (all_are(store::CaseStatus::failed)) evidence.status = store::CaseStatus::failed;
+  if (all_are(store::CaseStatus::impossible)) evidence.status = store::CaseStatus::impossible;
+  if (!evidence.measured || any_ratio || store::is_reference(pooled.role)) return evidence;
+  const auto all_for = [&](Reason reason) {
+    return all_measured([&](const CaseSummary& row) { return row.judgement.reason == reason; });
+  };
+  evidence.honoured = !all_measured([](const CaseSummary& row) { return !row.honoured; });
+  evidence.within_limit = !all_for(Reason::beyond_limit);
+  evidence.trains_alike = !all_for(Reason::trains_differently);
+  return evidence;
+}
+
+void judge(PooledCase& pooled, double alpha, double smallest_effect) {
+  const std::vector<double> log_ratios = log_ratios_of(pooled);
+  static_cast<Change&>(pooled) =
+      change_of(interval_over_runs(log_ratios, alpha), smallest_effect, evidence_of(pooled, !log_ratios.empty()));
+  if (store::is_reference(pooled.role)) pooled.n = static_cast<int>(pooled.measured.run_seconds.size());
 }
 
 std::optional<double> differ_p(const PooledCase& pooled) {
@@ -163,17 +162,6 @@ std::optional<double> differ_p(const PooledCase& pooled) {
     estimates.push_back({std::log(run.ratio), run.row->effect->standard_error, run.row->effect->degrees});
   }
   return heterogeneity_p(estimates);
-}
-
-// The largest of the runs' ratios over the smallest.
-double spread_of(const PooledCase& pooled) {
-  double smallest = INFINITY, largest = 0;
-  for (const RunOfCase& run : pooled.runs) {
-    if (!std::isfinite(run.ratio)) continue;
-    smallest = std::min(smallest, run.ratio);
-    largest = std::max(largest, run.ratio);
-  }
-  return largest / smallest;
 }
 
 // Tests all cases that can be tested together. The control is among them, because a control that differs from run to
@@ -186,59 +174,111 @@ void find_differing_runs(std::vector<PooledCase>& cases, double smallest_effect,
   }
   const double alpha = family_alpha(tested, confidence);
   for (PooledCase& pooled : cases) {
-    pooled.runs_differ =
-        pooled.runs_differ_p && *pooled.runs_differ_p < alpha && spread_of(pooled) > 1 + smallest_effect;
+    if (!pooled.runs_differ_p) continue;
+    const auto [least, most] = std::ranges::minmax(log_ratios_of(pooled));
+    pooled.runs_differ = *pooled.runs_differ_p < alpha && most - least > std::log1p(smallest_effect);
   }
-}
-
-void refuse_what_is_no_repeat(std::span<const ComparedFile> files) {
-  refuse_copies(files);
-  const std::vector<std::string> reasons = why_no_repeats(files);
-  if (reasons.empty()) return;
-  fail("these files are no runs of one configuration: {}. `compare` compares files that differ", join(reasons, "; "));
 }
 
 }  // namespace
 
 Pool pool_runs(std::span<const ComparedFile> files) {
-  if (files.size() < 2) fail("a pool needs two runs or more, got {}", files.size());
-  refuse_what_is_no_repeat(files);
-  if (std::ranges::any_of(files, [](const ComparedFile& file) { return file.summary->predicted; }))
-    fail("a prediction that is repeated is the same prediction, so there is nothing to pool; `compare` compares files");
-  std::vector<CaseInFiles> cases = cases_of(files);
+  if (files.size() < runs_for_an_interval) fail("an interval over runs needs three runs or more, got {}", files.size());
+  refuse_what_does_not_repeat(files);
+  if (any_predicted(files))
+    fail("a prediction that is repeated is the same prediction, so there is nothing to pool; give two files");
   Pool pool;
+  pool.cases = cases_of(files);
   pool.smallest_effect = files[0].result->smallest_effect;
   pool.confidence = strictest_confidence(files);
-  pool.comparisons = static_cast<int>(std::ranges::count_if(cases, [](const CaseInFiles& in_files) {
-    return in_files.pooled.role == store::CaseRole::change && could_run(in_files);
+  pool.comparisons = static_cast<int>(std::ranges::count_if(pool.cases, [](const PooledCase& pooled) {
+    return pooled.role == store::CaseRole::change && std::ranges::any_of(pooled.runs, [](const RunOfCase& run) {
+             return run.row->status != store::CaseStatus::impossible;
+           });
   }));
-  for (CaseInFiles& in_files : cases) {
-    const bool alone = in_files.pooled.role == store::CaseRole::control;
-    judge(in_files, family_alpha(alone ? 1 : pool.comparisons, pool.confidence), pool.smallest_effect);
-    if (alone && moved(in_files.pooled.judgement.verdict)) pool.unreliable = true;
-    pool.cases.push_back(std::move(in_files.pooled));
+  for (PooledCase& pooled : pool.cases) {
+    const bool is_control = pooled.role == store::CaseRole::control;
+    judge(pooled, family_alpha(is_control ? 1 : pool.comparisons, pool.confidence), pool.smallest_effect);
+    if (is_control && moved(pooled.judgement.verdict)) pool.unreliable = true;
   }
   find_differing_runs(pool.cases, pool.smallest_effect, pool.confidence);
   return pool;
-}
-
-std::optional<double> median_over_runs(
-    const PooledCase& pooled, std::span<const ComparedFile> files,
-    const std::function<std::optional<double>(const store::Result&, const CaseSummary&)>& value) {
-  std::vector<double> values;
-  for (const RunOfCase& run : pooled.runs) {
-    const std::optional<double> found = value(*files[run.file].result, *run.row);
-    if (!found) return {};
-    values.push_back(*found);
-  }
-  if (values.empty()) return {};
-  return median(values);
 }
 
 int exit_code(const Pool& pool, std::span<const ComparedFile> files) {
   int code = pool.unreliable ? 4 : 0;
   for (const ComparedFile& file : files) code = std::max(code, exit_code(*file.summary));
   return code;
+}
+
+namespace {
+
+struct ChangeOnSide {
+  const store::ResultCase* planned = nullptr;
+  Change change;
+};
+
+std::vector<ChangeOnSide> changes_on(std::span<const ComparedFile> side) {
+  if (side.empty()) fail("--reproduce needs a result file on each side");
+  if (side.size() == 2) {
+    fail("{} and {} are two runs of one side: give one run, or at least three so that their spread can be estimated",
+         side[0].label, side[1].label);
+  }
+  std::vector<ChangeOnSide> changes;
+  if (side.size() == 1) {
+    for (const CaseSummary& row : side[0].summary->cases) {
+      if (row.role != store::CaseRole::change) continue;
+      ChangeOnSide& on_side = changes.emplace_back();
+      on_side.planned = &side[0].result->at(row);
+      if (const auto& effect = row.effect)
+        on_side.change = {
+            effect->ratio, effect->low, effect->high, effect->rounds, {effect->verdict, Reason::interval}};
+    }
+    return changes;
+  }
+  for (const PooledCase& row : pool_runs(side).cases) {
+    if (row.role == store::CaseRole::change) changes.push_back({row.planned, row});
+  }
+  return changes;
+}
+
+const ChangeOnSide* find(const std::vector<ChangeOnSide>& changes, const store::ResultCase& wanted) {
+  const auto found = std::ranges::find_if(changes, [&](const ChangeOnSide& on_side) {
+    return on_side.planned->variable == wanted.variable && on_side.planned->value == wanted.value;
+  });
+  return found == changes.end() ? nullptr : &*found;
+}
+
+Reproduced outcome_of(Verdict first, Verdict second) {
+  const auto decided = [](Verdict verdict) { return moved(verdict) || verdict == Verdict::same; };
+  if (!decided(first) || !decided(second)) return Reproduced::undecided;
+  if (first == second) return Reproduced::yes;
+  return first == Verdict::same || second == Verdict::same ? Reproduced::no : Reproduced::opposite;
+}
+
+}  // namespace
+
+const char* name_of(Reproduced reproduced) {
+  static constexpr std::array names{"reproduced", "not reproduced", "opposite", "undecided"};
+  return names[static_cast<std::size_t>(reproduced)];
+}
+
+Reproduction reproduce(std::span<const ComparedFile> first, std::span<const ComparedFile> second) {
+  const std::vector<ChangeOnSide> here = changes_on(first), there = changes_on(second);
+  Reproduction out{labels_of(first), labels_of(second), strictest_confidence(first), strictest_confidence(second)};
+  for (const ChangeOnSide& change : here) {
+    if (const ChangeOnSide* other = find(there, *change.planned)) {
+      out.changes.push_back({change.planned->name, change.change, other->change,
+                             outcome_of(change.change.judgement.verdict, other->change.judgement.verdict)});
+    } else {
+      out.only_in_one.push_back(fmt::format("{} was not tried in {}", change.planned->name, second[0].label));
+    }
+  }
+  for (const ChangeOnSide& change : there) {
+    if (find(here, *change.planned) == nullptr)
+      out.only_in_one.push_back(fmt::format("{} was not tried in {}", change.planned->name, first[0].label));
+  }
+  return out;
 }
 
 }  // namespace harness::analysis

@@ -1,29 +1,28 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "analysis/differences.h"
-#include "analysis/verdict.h"
+#include "analysis/runs.h"
 
 namespace harness::analysis {
 
-// Several runs of one configuration as one result, with the run as the unit. A run gives one number per case: the log
-// ratio of the case's time to that of the run's own baseline, by the interval that its file declares. Over n runs that
-// have it, the case has Student's t interval of the mean of these,
+// Effects over several runs, each against the baseline of its own run, with the run as the unit. A run gives one number
+// per case: the log ratio of the case's time to that of the run's own baseline, by the interval that its file declares.
+// Over n runs that have it, the case has Student's t interval of the mean of these,
 //
 //   mean  ±  t(1 - alpha / 2; n - 1) · s / sqrt(n)
 //
 // s being their standard deviation. It includes what the rounds of one run cannot show: that another allocation, node
 // or day differs. alpha is the error of the sweep divided by the number of changes that could run in some file
-// (Bonferroni); the control has its own, as in one sweep. Two runs have a ratio and no interval.
+// (Bonferroni); the control has its own, as in one sweep.
 
-/// One run's result for a case that it measured.
+/// One run's result for a case that it planned.
 struct RunOfCase {
   std::size_t file = 0;              // of the list that was pooled
   const CaseSummary* row = nullptr;  // in that file's summary
@@ -32,14 +31,13 @@ struct RunOfCase {
   double ratio = std::numeric_limits<double>::quiet_NaN();
 };
 
-struct PooledCase {
+/// `n` of the change counts runs: of the baseline all that measured it, else those with a ratio.
+struct PooledCase : Change {
+  const store::ResultCase* planned = nullptr;  // in the first file that has it
   std::string name;
   store::CaseRole role = store::CaseRole::change;
-  std::vector<RunOfCase> runs;  // those that measured it, in the files' order
-  int n = 0;                    // runs that count: for the baseline all that measured it, else those with a ratio
-  double ratio = std::numeric_limits<double>::quiet_NaN();
-  double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
-  Judgement judgement;
+  MeasuredCase measured;
+  std::vector<RunOfCase> runs;  // in the files' order
   /// Whether the runs differ more than the scatter of their own rounds explains (heterogeneity_p), at 5 % for all cases
   /// together, and by more than the smallest effect; and the probability of so much by chance, nothing if not tested.
   bool runs_differ = false;
@@ -55,19 +53,41 @@ struct Pool {
   bool unreliable = false;        // the control moved over the runs
 };
 
-/// Pools two or more files. Throws Error, in one line, if they are no repeats of each other or if a run is there twice.
-/// Repeats agree in workload, backend, model, number of ranks, the settings of the baseline and those of each case that
-/// two of them share, and none has changes that no other has without sharing any. Machine, software, seed, rounds and
-/// what a configuration leaves out may differ: find_differences() lists them. The files and their summaries must
-/// outlive the pool.
+/// Pools three files or more. Throws Error, in one line, if they are not repeats of each other (exit code 3) or if a
+/// run is there twice. Repeats agree in workload, backend, model, number of ranks, the settings of the baseline and
+/// those of each case that two of them share, and none has changes that no other has without sharing any. Machine,
+/// software, seed, rounds and what a configuration leaves out may differ: find_differences() lists them. The files and
+/// their summaries must outlive the pool.
 Pool pool_runs(std::span<const ComparedFile> files);
-
-/// The median over the runs that measured a case of what `value` finds in each; nothing where it finds nothing in one.
-std::optional<double> median_over_runs(
-    const PooledCase& pooled, std::span<const ComparedFile> files,
-    const std::function<std::optional<double>(const store::Result&, const CaseSummary&)>& value);
 
 /// 0: fine; 4: a case failed in a file, a file's control moved, or that of the pool did.
 int exit_code(const Pool& pool, std::span<const ComparedFile> files);
+
+/// Whether a change does on one cluster what it did on another.
+enum class Reproduced : std::uint8_t {
+  yes,        // faster on both, slower on both, or the same on both
+  no,         // moved on one, proven not to move on the other
+  opposite,   // faster on one, slower on the other
+  undecided,  // no verdict on one side
+};
+const char* name_of(Reproduced reproduced);
+
+struct ChangeReproduction {
+  std::string name;      // variable=value
+  Change first, second;  // n: rounds of one run, or runs
+  Reproduced reproduced = Reproduced::undecided;
+};
+
+struct Reproduction {
+  std::vector<std::string> first, second;              // labels
+  double first_confidence = 0, second_confidence = 0;  // of a side's intervals together: the strictest of its files
+  std::vector<ChangeReproduction> changes = {};
+  std::vector<std::string> only_in_one = {};  // a sentence each
+};
+
+/// Changes that both sides made, by variable and value; the baselines need not be alike, since each effect is against
+/// its own. A side of one run has that run's effects; a side of three or more is pooled (pool_runs). Throws Error for a
+/// side of two, and as pool_runs() does.
+Reproduction reproduce(std::span<const ComparedFile> first, std::span<const ComparedFile> second);
 
 }  // namespace harness::analysis

@@ -5,15 +5,178 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <map>
 #include <numeric>
-#include <optional>
-#include <string>
 
+#include "analysis/blocks.h"
 #include "base/error.h"
+#include "base/median.h"
+#include "base/text.h"
 
 namespace harness::analysis {
+namespace {
+
+// How well a candidate matches the wanted case; nothing if it is another case.
+std::optional<int> match(const store::Result& from, const store::ResultCase& wanted, const store::Result& in,
+                         const store::ResultCase& candidate) {
+  if (!setting_differences(from, wanted, in, candidate).empty()) return std::nullopt;
+  if ((wanted.role() == store::CaseRole::control) != (candidate.role() == store::CaseRole::control))
+    return std::nullopt;
+  const auto has_kinds = [](const store::Result& result) { return result.find_case(store::alone_name) != nullptr; };
+  // In processes of their own and in shared ones.
+  if (has_kinds(from) && has_kinds(in) && from.is_alone(from.index_of(wanted)) != in.is_alone(in.index_of(candidate)))
+    return std::nullopt;
+  const bool same_change = wanted.variable == candidate.variable && wanted.value == candidate.value;
+  return (same_change ? 2 : 0) + (wanted.name == candidate.name ? 1 : 0);
+}
+
+void pair_baselines(const store::Result& first, const store::Result& second, std::vector<AlignedPair>& pairs) {
+  std::vector<AlignedPair> forced;
+  for (const std::string_view name : {store::baseline_name, store::control_name, store::alone_name}) {
+    const store::ResultCase *here = first.find_case(name), *there = second.find_case(name);
+    if (here == nullptr || there == nullptr) continue;
+    const auto taken = std::ranges::find(pairs, here, &AlignedPair::first);
+    if (taken != pairs.end() && taken->second == there) continue;
+    std::erase_if(pairs, [&](const AlignedPair& pair) { return pair.first == here || pair.second == there; });
+    forced.push_back({here, there, false});
+  }
+  pairs.insert(pairs.begin(), forced.begin(), forced.end());
+}
+
+// By the split that the profiled step left for every rank.
+std::vector<StepPart> parts_of_splits(const store::Result& result, std::int32_t case_index) {
+  std::vector<StepPart> parts{{"computation", 0}, {"exposed communication", 0}, {"idle", 0}};
+  int ranks = 0;
+  for (const store::ResultSplit& split : result.splits) {
+    if (split.case_index != case_index) continue;
+    const std::array seconds{split.compute_s, split.exposed_s, split.idle_s};
+    for (std::size_t i = 0; i < parts.size(); ++i) parts[i].seconds += seconds[i];
+    ++ranks;
+  }
+  if (ranks == 0) return {};
+  for (StepPart& part : parts) part.seconds /= ranks;
+  return parts;
+}
+
+std::vector<StepPart> parts_of(const ComparedFile& file, std::int32_t case_index) {
+  const auto found = std::ranges::find(file.breakdowns, case_index, &CaseBreakdown::case_index);
+  if (found == file.breakdowns.end()) return parts_of_splits(*file.result, case_index);
+  std::vector<StepPart> parts;
+  for (const Part part : all_parts) {
+    if (const auto seconds = found->mean[part]) parts.push_back({name_of(part), *seconds});
+  }
+  return parts;
+}
+
+}  // namespace
+
+void refuse_copies(std::span<const ComparedFile> files) {
+  std::map<std::string, std::string> seen;
+  for (const ComparedFile& file : files) {
+    const auto [at, fresh] = seen.emplace(file.result->run_uuid, file.label);
+    if (fresh) continue;
+    fail("{} and {} hold the same run ({}). A run counts once: leave one of them out", at->second, file.label,
+         file.result->run_uuid);
+  }
+}
+
+double strictest_confidence(std::span<const ComparedFile> files) {
+  double strictest = 0;
+  for (const ComparedFile& file : files) strictest = std::max(strictest, file.result->confidence);
+  return strictest;
+}
+
+std::vector<std::string> labels_of(std::span<const ComparedFile> files) {
+  std::vector<std::string> labels;
+  for (const ComparedFile& file : files) labels.push_back(file.label);
+  return labels;
+}
+
+bool any_predicted(std::span<const ComparedFile> files) {
+  return std::ranges::any_of(files, [](const ComparedFile& file) { return file.summary->predicted; });
+}
+
+std::vector<SettingDifference> setting_differences(const store::Result& first, const store::ResultCase& first_case,
+                                                   const store::Result& second, const store::ResultCase& second_case) {
+  std::vector<SettingDifference> differences;
+  for (const std::string& variable : first.variables) {
+    if (std::ranges::find(second.variables, variable) == second.variables.end()) continue;
+    const std::string here(first.setting(first_case, variable)), there(second.setting(second_case, variable));
+    if (here != there) differences.push_back({variable, here, there});
+  }
+  return differences;
+}
+
+std::string settings_in_words(const std::vector<SettingDifference>& differences) {
+  std::vector<std::string> words;
+  for (const SettingDifference& difference : differences) {
+    words.push_back(fmt::format("{} is {} and {}", difference.variable, difference.first, difference.second));
+  }
+  return join(words, ", ");
+}
+
+const store::ResultCase* counterpart(const store::Result& from, const store::ResultCase& wanted,
+                                     const store::Result& in) {
+  const store::ResultCase* best = nullptr;
+  int best_score = -1;
+  for (const store::ResultCase& candidate : in.cases) {
+    const std::optional<int> score = match(from, wanted, in, candidate);
+    if (!score || *score <= best_score) continue;
+    best = &candidate;
+    best_score = *score;
+  }
+  return best;
+}
+
+std::vector<AlignedPair> align(const store::Result& first, const store::Result& second, bool baselines_anyway) {
+  std::vector<AlignedPair> pairs;
+  for (const store::ResultCase& candidate : first.cases) {
+    const store::ResultCase* match = counterpart(first, candidate, second);
+    if (match == nullptr || std::ranges::find(pairs, match, &AlignedPair::second) != pairs.end()) continue;
+    // The other file's case may be nearer to another case of this file: the one of its name.
+    if (counterpart(second, *match, first) == &candidate) pairs.push_back({&candidate, match});
+  }
+  if (baselines_anyway) pair_baselines(first, second, pairs);
+  return pairs;
+}
+
+MeasuredCase measured_case(std::span<const ComparedFile> runs, std::span<const store::ResultCase* const> in_runs) {
+  MeasuredCase measured;
+  std::vector<double> tokens_per_second, mfu;
+  std::vector<std::string> part_names;
+  std::map<std::string, std::vector<double>> parts;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    if (in_runs[r] == nullptr) continue;
+    const store::Result& result = *runs[r].result;
+    const std::int32_t index = result.index_of(*in_runs[r]);
+    const CaseSummary& summary = runs[r].summary->case_at(index);
+    if (summary.blocks == 0) continue;
+    measured.run_seconds.push_back(summary.step_seconds);
+    for (const FinishedBlock& block : finished_blocks(result, index)) measured.block_seconds.push_back(block.seconds);
+    tokens_per_second.push_back(summary.tokens_per_second);
+    if (summary.mfu) mfu.push_back(*summary.mfu);
+    for (const StepPart& part : parts_of(runs[r], index)) {
+      if (!parts.contains(part.name)) part_names.push_back(part.name);
+      parts[part.name].push_back(part.seconds);
+    }
+  }
+  measured.step_seconds = median(measured.run_seconds);
+  measured.tokens_per_second = median(tokens_per_second);
+  if (!mfu.empty() && mfu.size() == measured.run_seconds.size()) measured.mfu = median(mfu);
+  for (const auto& name : part_names) measured.parts.push_back({name, median(parts[name])});
+  return measured;
+}
+
+Change change_of(const ConfidenceInterval& log_ratio, double smallest_effect, const Evidence& evidence) {
+  Change change;
+  change.ratio = std::exp(log_ratio.center);
+  change.n = log_ratio.n;
+  change.judgement = decide(log_ratio, smallest_effect, evidence);
+  if (evidence.predicted) return change;
+  change.low = std::exp(log_ratio.low);
+  change.high = std::exp(log_ratio.high);
+  return change;
+}
 
 std::optional<double> log_ratio_of(const CaseSummary& row) {
   if (!row.effect || row.effect->verdict == Verdict::not_honoured) return {};
@@ -27,120 +190,6 @@ ConfidenceInterval interval_over_runs(std::span<const double> log_ratios, double
   interval.n = static_cast<int>(log_ratios.size());
   if (!log_ratios.empty()) interval.center = std::reduce(log_ratios.begin(), log_ratios.end()) / interval.n;
   return interval;
-}
-
-double strictest_confidence(std::span<const ComparedFile> files) {
-  double strictest = 0;
-  for (const ComparedFile& file : files) strictest = std::max(strictest, file.result->confidence);
-  return strictest;
-}
-
-void refuse_copies(std::span<const ComparedFile> files) {
-  std::map<std::string, std::string> seen;
-  for (const ComparedFile& file : files) {
-    const auto [at, fresh] = seen.emplace(file.result->run_uuid, file.label);
-    if (fresh) continue;
-    fail("{} and {} hold the same run ({}). A run counts once: leave one of them out", at->second, file.label,
-         file.result->run_uuid);
-  }
-}
-
-namespace {
-
-// In one file: the case that makes a change, by its variable and value.
-const CaseSummary* find_change(const ComparedFile& file, const store::ResultCase& change) {
-  const auto found = std::ranges::find_if(file.summary->cases, [&](const CaseSummary& row) {
-    const store::ResultCase& candidate = file.result->at(row);
-    return row.role == store::CaseRole::change && candidate.variable == change.variable &&
-           candidate.value == change.value;
-  });
-  return found == file.summary->cases.end() ? nullptr : &*found;
-}
-
-// A side of one run has the verdict and interval of the run's own analysis.
-SideChange change_of_run(const CaseSummary& row) {
-  if (!row.effect) return {};
-  return {row.effect->verdict, row.effect->ratio, row.effect->low, row.effect->high, row.effect->rounds};
-}
-
-// A side of several runs takes the runs as the sample.
-SideChange change_over_runs(const std::vector<const CaseSummary*>& rows, double alpha, double smallest_effect) {
-  std::vector<double> log_ratios;
-  for (const CaseSummary* row : rows) {
-    if (const auto log_ratio = log_ratio_of(*row)) log_ratios.push_back(*log_ratio);
-  }
-  const ConfidenceInterval interval = interval_over_runs(log_ratios, alpha);
-  return {decide(interval, smallest_effect, {}).verdict, std::exp(interval.center), std::exp(interval.low),
-          std::exp(interval.high), interval.n};
-}
-
-// The effect of a change on a side; nothing if no file of the side tried the change.
-std::optional<SideChange> change_on(std::span<const ComparedFile> side, const store::ResultCase& change,
-                                    int comparisons) {
-  std::vector<const CaseSummary*> rows;
-  for (const ComparedFile& file : side) {
-    if (const CaseSummary* row = find_change(file, change)) rows.push_back(row);
-  }
-  if (rows.empty()) return {};
-  if (side.size() == 1) return change_of_run(*rows[0]);
-  return change_over_runs(rows, family_alpha(comparisons, strictest_confidence(side)), side[0].result->smallest_effect);
-}
-
-Reproduced outcome_of(Verdict first, Verdict second) {
-  const auto decided = [](Verdict verdict) { return moved(verdict) || verdict == Verdict::same; };
-  if (!decided(first) || !decided(second)) return Reproduced::undecided;
-  if (first == second) return Reproduced::yes;
-  return first == Verdict::same || second == Verdict::same ? Reproduced::no : Reproduced::opposite;
-}
-
-void check_side(std::span<const ComparedFile> side) {
-  if (side.empty()) fail("--reproduce needs a result file on each side");
-  if (side.size() == 2) {
-    fail("{} and {} are two runs of one side: give one run, or at least three so that their spread can be estimated",
-         side[0].label, side[1].label);
-  }
-  refuse_copies(side);
-}
-
-}  // namespace
-
-const char* name_of(Reproduced reproduced) {
-  static constexpr std::array names{"reproduced", "not reproduced", "opposite", "undecided"};
-  return names[static_cast<std::size_t>(reproduced)];
-}
-
-Reproduction reproduce(std::span<const ComparedFile> first, std::span<const ComparedFile> second) {
-  check_side(first);
-  check_side(second);
-  Reproduction out;
-  for (const ComparedFile& file : first) out.first.push_back(file.label);
-  for (const ComparedFile& file : second) out.second.push_back(file.label);
-  out.first_by_runs = first.size() > 1;
-  out.second_by_runs = second.size() > 1;
-  out.first_confidence = strictest_confidence(first);
-  out.second_confidence = strictest_confidence(second);
-  const auto changes_of = [](const ComparedFile& file) {
-    std::vector<const store::ResultCase*> changes;
-    for (const store::ResultCase& result_case : file.result->cases) {
-      if (result_case.role() == store::CaseRole::change) changes.push_back(&result_case);
-    }
-    return changes;
-  };
-  const std::vector<const store::ResultCase*> changes = changes_of(first[0]);
-  for (const store::ResultCase* change : changes) {
-    const auto comparisons = static_cast<int>(changes.size());
-    const auto here = change_on(first, *change, comparisons), there = change_on(second, *change, comparisons);
-    if (!there) {
-      out.only_in_one.push_back(fmt::format("{} was not tried in {}", change->name, second[0].label));
-      continue;
-    }
-    out.changes.push_back({change->name, *here, *there, outcome_of(here->verdict, there->verdict)});
-  }
-  for (const store::ResultCase* change : changes_of(second[0])) {
-    if (find_change(first[0], *change) != nullptr) continue;
-    out.only_in_one.push_back(fmt::format("{} was not tried in {}", change->name, first[0].label));
-  }
-  return out;
 }
 
 }  // namespace harness::analysis

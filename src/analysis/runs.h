@@ -7,14 +7,86 @@
 #include <string>
 #include <vector>
 
-#include "analysis/differences.h"
+#include "analysis/breakdown.h"
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
+#include "store/result.h"
 
 namespace harness::analysis {
 
-// Where the run is the unit: each run gives one number, and the spread of the runs carries the interval.
+// What all questions about several result files rest on: which cases of different files are one case, what each run
+// measured of it, and an interval over runs.
+
+/// A result file as it takes part in a comparison. Nothing is owned.
+struct ComparedFile {
+  std::string label;  // what tables call it
+  const store::Result* result = nullptr;
+  const Summary* summary = nullptr;
+  std::span<const CaseBreakdown> breakdowns = {};  // of the profiled steps, where they were read
+};
+
+/// Throws Error if a run is there twice: it would count as two.
+void refuse_copies(std::span<const ComparedFile> files);
+/// The strictest confidence that any of the files declares: what is said of all of them must satisfy each.
+double strictest_confidence(std::span<const ComparedFile> files);
+std::vector<std::string> labels_of(std::span<const ComparedFile> files);
+/// Whether a file holds a prediction: a step in virtual time has no scatter to be judged by.
+bool any_predicted(std::span<const ComparedFile> files);
+
+/// A variable that two files know and that two of their cases set differently, with the values as printed.
+struct SettingDifference {
+  std::string variable, first, second;
+};
+/// Between a case of one file and a case of another, in the order of the first file's variables. What only one of them
+/// knows is no difference.
+std::vector<SettingDifference> setting_differences(const store::Result& first, const store::ResultCase& first_case,
+                                                   const store::Result& second, const store::ResultCase& second_case);
+/// "threads is 1 and 2, precision is fp32 and bf16"; "" if there are none.
+std::string settings_in_words(const std::vector<SettingDifference>& differences);
+
+/// The case in `in` that has the settings of `wanted` in `from`; nullptr if there is none. Among several (the baseline
+/// and its copy) the one with the same variable and value, and then the same name, is chosen. A control only matches a
+/// control.
+const store::ResultCase* counterpart(const store::Result& from, const store::ResultCase& wanted,
+                                     const store::Result& in);
+
+/// Cases of two files that are one case.
+struct AlignedPair {
+  const store::ResultCase* first = nullptr;
+  const store::ResultCase* second = nullptr;
+  bool same = true;  // false: two baselines with different settings
+};
+/// Pairs of cases that are each other's counterpart, in the first file's order. `baselines_anyway`: baseline with
+/// baseline, and control with control, whatever their settings.
+std::vector<AlignedPair> align(const store::Result& first, const store::Result& second, bool baselines_anyway = false);
+
+/// A part of a case's step by its name, in seconds.
+struct StepPart {
+  std::string name;
+  double seconds = 0;
+};
+
+/// A case as one or more runs measured it. Its values are medians of the runs' values.
+struct MeasuredCase {
+  std::vector<double> run_seconds;    // per run that measured it: the median over blocks of the block median
+  std::vector<double> block_seconds;  // of all runs
+  double step_seconds = std::numeric_limits<double>::quiet_NaN();
+  double tokens_per_second = std::numeric_limits<double>::quiet_NaN();
+  std::optional<double> mfu;    // where all runs have one
+  std::vector<StepPart> parts;  // of the profiled step, mean over ranks; by the ranks' splits without a breakdown
+};
+/// `in_runs`: the case in each of the runs, nullptr where a run does not have it.
+MeasuredCase measured_case(std::span<const ComparedFile> runs, std::span<const store::ResultCase* const> in_runs);
+
+/// A ratio of step times with its interval and what decide() makes of it.
+struct Change {
+  double ratio = std::numeric_limits<double>::quiet_NaN();
+  double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
+  int n = 0;  // values that it rests on
+  Judgement judgement;
+};
+Change change_of(const ConfidenceInterval& log_ratio, double smallest_effect, const Evidence& evidence = {});
 
 /// Fewer runs give a number without an interval.
 inline constexpr std::size_t runs_for_an_interval = 3;
@@ -28,47 +100,5 @@ std::optional<double> log_ratio_of(const CaseSummary& row);
 /// without their extremes would leave 2 degrees of freedom, and a wider interval than four runs have. Below
 /// runs_for_an_interval there is a centre alone, without runs nothing.
 ConfidenceInterval interval_over_runs(std::span<const double> log_ratios, double alpha);
-
-/// The strictest confidence that any of the files declares: what is said of all of them must satisfy each.
-double strictest_confidence(std::span<const ComparedFile> files);
-
-/// Throws Error if a run is there twice: it would count as two.
-void refuse_copies(std::span<const ComparedFile> files);
-
-/// Whether a change does on one cluster what it did on another.
-enum class Reproduced {
-  yes,        // faster on both, slower on both, or the same on both
-  no,         // moved on one, proven not to move on the other
-  opposite,   // faster on one, slower on the other
-  undecided,  // no verdict on one side
-};
-const char* name_of(Reproduced reproduced);
-
-/// A change's step time over its own baseline's, on one side.
-struct SideChange {
-  Verdict verdict = Verdict::none;
-  double ratio = std::numeric_limits<double>::quiet_NaN();
-  double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
-  int n = 0;  // rounds of one run, or runs
-};
-
-struct ChangeReproduction {
-  std::string name;  // variable=value
-  SideChange first, second;
-  Reproduced reproduced = Reproduced::undecided;
-};
-
-struct Reproduction {
-  std::vector<std::string> first, second;  // labels
-  bool first_by_runs = false, second_by_runs = false;
-  double first_confidence = 0, second_confidence = 0;  // of a side's intervals together: the strictest of its files
-  std::vector<ChangeReproduction> changes;
-  std::vector<std::string> only_in_one;  // a sentence each
-};
-
-/// Changes that both sides made, by variable and value; the baselines need not be alike, since each effect is against
-/// its own. A side of one run has that run's interval; one of three or more has the t interval of its runs' log ratios,
-/// over all changes together (Bonferroni). Throws Error for a side of two, and if a run is on one side twice.
-Reproduction reproduce(std::span<const ComparedFile> first, std::span<const ComparedFile> second);
 
 }  // namespace harness::analysis

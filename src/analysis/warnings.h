@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,19 @@ std::vector<std::string> find_warnings(const store::Result& result, const Summar
 /// with a remedy. The warnings of `summary` itself are not read.
 std::vector<std::string> machine_warnings(const store::Result& result, const Summary& summary,
                                           const LevelCourse& course);
+
+/// Counts the blocks in which a figure is too high, among those that know it, and keeps the one in which it is highest.
+struct Exceeded {
+  int known = 0, blocks = 0;
+  double most = 0;
+  std::size_t worst = 0;  // of Result::blocks
+
+  void count(std::size_t block, double value, double limit);
+  bool is_news() const;
+};
+/// Cores that processes of others kept busy, and CPU time that a host gave to other guests.
+Exceeded foreign_use(const store::Result& result);
+Exceeded stolen_time(const store::Result& result);
 
 /// Warnings about the objections of the level model's guards, each with a remedy; nothing where no level was estimated.
 std::vector<std::string> level_warnings(const store::Result& result, const Summary& summary);

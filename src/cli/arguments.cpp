@@ -185,8 +185,8 @@ Parser::Parser(Arguments& a) {
                    "with --budget: the shares of the hardware's rates to expect, such as products=70%,memory=80%")
       ->delimiter(',')
       ->needs("--budget");
-  show = app.add_subcommand("show", "print the table of a result file, or of several runs of one configuration");
-  show->add_option("files", a.show.files, "a result file; several: runs of one configuration, pooled")->required();
+  show = app.add_subcommand("show", "print the table of a result file");
+  show->add_option("file", a.show.files, "a result file")->required();
   show->add_option("--format", a.show.format, "text, md, csv, long-csv (a line per number) or json")
       ->check(CLI::IsMember({"text", "md", "csv", "long-csv", "json"}));
   show->add_flag("--follow", a.show.follow, "print the table again after each round until the sweep has ended");
@@ -216,7 +216,11 @@ Parser::Parser(Arguments& a) {
 // Verbs that read result files and nothing else.
 void Parser::add_readers(Arguments& a) {
   compare = app.add_subcommand("compare", "compare result files: compare monday.h5 friday.h5");
-  compare->add_option("files", a.compare.files, "result files; the others are compared with the first")->required();
+  compare
+      ->add_option("files", a.compare.files,
+                   "two result files; three or more: runs of one configuration, which agree or not and prove "
+                   "something together")
+      ->required();
   compare->add_option("--with", a.compare.with, "runs of the other side: compare a1.h5 a2.h5 a3.h5 --with b1.h5 …");
   compare->add_flag("--reproduce", a.compare.reproduce,
                     "compare each change's effect on its own baseline, not times: for different clusters");
@@ -228,6 +232,7 @@ void Parser::add_readers(Arguments& a) {
   compare->add_flag("--anyway", a.compare.anyway,
                     "compare even if the models, the numbers of ranks or the settings of the baselines differ");
   compare->add_option("--format", a.compare.format, "text, md or json")->check(CLI::IsMember({"text", "md", "json"}));
+  compare->add_flag("-v,--verbose", a.compare.verbose, "text with all rows, not only those that moved most");
   add_view(*compare, a.compare.view);
   export_settings =
       app.add_subcommand("export", "write the settings that a result proves, for a framework or the next sweep");

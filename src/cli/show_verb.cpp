@@ -1,10 +1,8 @@
 #include <chrono>
-#include <deque>
 #include <map>
 #include <ostream>
 #include <thread>
 
-#include "analysis/comparison.h"
 #include "analysis/findings.h"
 #include "base/error.h"
 #include "cli/cost_options.h"
@@ -12,7 +10,6 @@
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "explain/explain.h"
-#include "report/pooled.h"
 #include "report/show.h"
 #include "store/result_file.h"
 
@@ -24,45 +21,6 @@ const std::map<std::string, report::Format> formats{{"text", report::Format::tex
                                                     {"md", report::Format::md},
                                                     {"csv", report::Format::csv},
                                                     {"json", report::Format::json}};
-
-void refuse_what_is_about_one_run(const ShowOptions& options) {
-  const auto refuse = [&](bool given, const char* option) {
-    if (!given) return;
-    fail("{} is about one run, but {} files were given: leave it out, or show them one by one", option,
-         options.files.size());
-  };
-  refuse(options.breakdown, "--breakdown");
-  refuse(options.follow, "--follow");
-  refuse(!options.cost.per_gpu_hour.empty(), "--cost");
-  refuse(!options.cost.run_tokens.empty(), "--run-tokens");
-  refuse(!options.cost.currency.empty(), "--currency");
-  if (formats.contains(options.format)) return;
-  fail("--format {} is about one run; {} files are printed as text, md, csv or json", options.format,
-       options.files.size());
-}
-
-// Two files or more: runs of one configuration.
-int show_pooled(const ShowOptions& options, std::ostream& out) {
-  refuse_what_is_about_one_run(options);
-  std::deque<store::Result> results;
-  std::deque<analysis::Summary> summaries;
-  report::PooledReport report;
-  const auto labels = labels_of(options.files);
-  for (std::size_t i = 0; i < options.files.size(); ++i) {
-    results.push_back(store::read_result(options.files[i], {.rank_seconds = false, .timeline = false}));
-    summaries.push_back(analysis::summarise(results.back()));
-    report.files.push_back({labels[i], &results.back(), &summaries.back()});
-  }
-  report.pool = analysis::pool_runs(report.files);
-  report.differences = analysis::find_differences(report.files);
-  report.unreliable = analysis::why_unreliable(report.files);
-  if (options.format == "text") {
-    out << view(report::pooled_document(report), options.view, out);
-  } else {
-    out << report::show(report, formats.at(options.format));
-  }
-  return analysis::exit_code(report.pool, report.files);
-}
 
 }  // namespace
 
@@ -101,7 +59,11 @@ int show_once(const ShowOptions& options, std::ostream& out) {
 }
 
 int show(const ShowOptions& options, std::ostream& out, std::ostream& err) {
-  if (options.files.size() > 1) return show_pooled(options, out);
+  if (options.files.size() > 1)
+    fail(
+        "show takes one result file, but {} were given; `harness compare` says what differs between two, and what "
+        "three or more runs of one configuration prove together",
+        options.files.size());
   if (!options.follow) return show_once(options, out);
   if (options.format != "text") fail("--follow prints text, not {}", options.format);
   constexpr std::chrono::seconds between_looks{2};

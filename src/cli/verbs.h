@@ -53,7 +53,7 @@ struct ViewOptions {
 };
 
 struct ShowOptions {
-  std::vector<std::string> files;  // several: runs of one configuration, to be pooled
+  std::vector<std::string> files;  // one
   ViewOptions view;
   std::string format = "text";
   CostOptions cost;
@@ -62,7 +62,7 @@ struct ShowOptions {
 };
 
 struct CompareOptions {
-  std::vector<std::string> files;  // the first is the reference; each of the others is a side
+  std::vector<std::string> files;  // two sides of a run each, or more runs of one configuration
   std::vector<std::string> with;   // then `files` are the runs of one side and these of the other
   std::string format = "text";
   ViewOptions view;
@@ -70,6 +70,7 @@ struct CompareOptions {
   bool reproduce = false;  // compare what changes did, not times
   bool history = false;    // `files` as one series of runs
   bool anyway = false;     // also files that cannot be compared
+  bool verbose = false;    // all rows in text
 };
 
 struct ExportOptions {

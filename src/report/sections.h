@@ -39,9 +39,9 @@ Section environment_section(const store::Result& result, const analysis::Finding
 Section warnings_section(const analysis::Findings& findings);
 Section configuration_section(const store::Result& result);
 Section reproduce_section(const store::Result& result);
-/// What differs between files besides their times, a line each; a sentence where nothing does.
+/// What differs between files besides their times, a line each, at most so many; a sentence where nothing does.
 Section differences_section(std::span<const analysis::ComparedFile> files,
-                            const std::vector<analysis::Difference>& differences);
+                            const std::vector<analysis::Difference>& differences, std::size_t most_lines);
 
 /// The column that names what a single operation is in a training step.
 inline constexpr const char* uses_heading = "in the step";

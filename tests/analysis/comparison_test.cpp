@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/runs.h"
+#include "analysis/differences.h"
+#include "analysis/pooled.h"
 #include "base/error.h"
 #include "support/errors.h"
 #include "support/sample_files.h"
@@ -38,7 +39,7 @@ const CaseComparison& find(const Comparison& comparison, const std::string& name
 }
 
 bool is_failed(const Gate& gate, const Comparison& comparison) {
-  return judge_gate(gate, std::span(&comparison, 1)) == GateOutcome::fails;
+  return judge_gate(gate, comparison) == GateOutcome::fails;
 }
 
 TEST(Comparison, AFileAgainstItselfMovesNothing) {
@@ -107,7 +108,7 @@ TEST(Gate, WhatIsSlowerOnAMachineThatWasDisturbedIsNotJudged) {
     Files files;
     const ComparedFile a = files.add("a", first), b = files.add("b", second);
     c = compare_sides(std::span(&a, 1), std::span(&b, 1));
-    return judge_gate(gate, std::span(&c, 1));
+    return judge_gate(gate, c);
   };
   Comparison c;
   const store::Result good = with_others(two_changes(), 0), slow = with_others(two_changes(1.2), 0);
@@ -217,14 +218,14 @@ TEST(Comparison, BaselinesWithOtherSettingsAreComparedIfAsked) {
                                     files.add("a2", test::samples::sweep({}, {1, 1}))},
       b{files.add("b", slower), files.add("b2", slower)};
   EXPECT_TRUE(compare_sides(a, b).cases.empty());
-  const Comparison anyway = compare_sides(a, b, {.baselines_anyway = true});
+  const Comparison anyway = compare_sides(a, b, true);
   ASSERT_EQ(anyway.cases.size(), 2u);
   EXPECT_NEAR(find(anyway, "baseline").ratio, 1.2, 0.01);
   EXPECT_EQ(find(anyway, "baseline").second.run_seconds.size(), 2u);
   EXPECT_EQ(anyway.baselines_differ, "precision is fp32 and bf16");
   // What is one case stays one, and nothing is said.
-  EXPECT_EQ(compare_sides(a, a, {.baselines_anyway = true}).baselines_differ, "");
-  EXPECT_EQ(compare_sides(a, a, {.baselines_anyway = true}).cases.size(), 2u);
+  EXPECT_EQ(compare_sides(a, a, true).baselines_differ, "");
+  EXPECT_EQ(compare_sides(a, a, true).cases.size(), 2u);
 }
 
 TEST(Comparison, AVariableThatOneFileDoesNotKnowDoesNotKeepCasesApart) {
@@ -249,28 +250,27 @@ TEST(Comparison, OtherBatchesAreComparedPerToken) {
   EXPECT_NEAR(c.cases[0].ratio, 1, 1e-6);
 }
 
-TEST(Comparison, PartsComeFromWhoeverIsAsked) {
+// From the timeline where it was read, else from the splits; of the parts those that are there.
+TEST(Comparison, PartsComeFromTheBreakdownOfEachFile) {
   Files files;
-  const ComparedFile a = files.add("a", two_changes()), b = files.add("b", two_changes(1.5));
-  ComparisonOptions options;
-  options.parts_of = [&](const store::Result& result, int case_index) {
-    return std::vector<StepPart>{{"TP communication", (&result == a.result ? 1.0 : 2.0) + case_index}};
+  ComparedFile a = files.add("a", two_changes()), b = files.add("b", two_changes(1.5));
+  const auto breakdown = [](double products) {
+    CaseBreakdown of_case;
+    of_case.case_index = 2;
+    of_case.mean.parts.add(Part::matrix_products, products);
+    of_case.mean.parts.add(Part::idle, 0);
+    return std::vector{of_case};
   };
-  const auto c = compare_sides(std::span(&a, 1), std::span(&b, 1), options);
-  ASSERT_EQ(c.cases[2].second.parts.size(), 1u);
-  EXPECT_EQ(c.cases[2].first.parts[0].seconds, 3);
-  EXPECT_EQ(c.cases[2].second.parts[0].seconds, 4);
-}
-
-TEST(Comparison, PartsOfABreakdownAreThoseThatAreThere) {
-  CaseBreakdown breakdown;
-  breakdown.mean.parts.add(Part::matrix_products, 0.5);
-  breakdown.mean.parts.add(Part::idle, 0);
-  const auto parts = parts_of_breakdown(breakdown);
-  ASSERT_EQ(parts.size(), 2u);
-  EXPECT_EQ(parts[0].name, "matrix products");
-  EXPECT_EQ(parts[0].seconds, 0.5);
-  EXPECT_EQ(parts[1].name, name_of(Part::idle));
+  const auto of_a = breakdown(0.5), of_b = breakdown(0.75);
+  a.breakdowns = of_a;
+  b.breakdowns = of_b;
+  const auto c = compare_sides(std::span(&a, 1), std::span(&b, 1));
+  ASSERT_EQ(c.cases[2].second.parts.size(), 2u);
+  EXPECT_EQ(c.cases[2].first.parts[0].name, "matrix products");
+  EXPECT_EQ(c.cases[2].first.parts[0].seconds, 0.5);
+  EXPECT_EQ(c.cases[2].second.parts[0].seconds, 0.75);
+  EXPECT_EQ(c.cases[2].second.parts[1].name, name_of(Part::idle));
+  EXPECT_TRUE(c.cases[1].first.parts.empty());
 }
 
 TEST(Differences, AreFoundWhereverTheyHide) {
@@ -285,11 +285,11 @@ TEST(Differences, AreFoundWhereverTheyHide) {
   other.gpu = {{.ranks = 1,
                 .together = {.mean_sm_clock_hz = 1.5e9, .max_possible_sm_clock_hz = 1.98e9},
                 .throttling = "power cap"}};
-  other.config_text = "# a comment\nmeasure: {rounds: 12}\nseed: 2\n";
+  other.config_text = "# a comment\nmeasure: {rounds: 12}\n";
   store::Result here = two_changes();
   here.identity = {{"onednn", "2.6"}};
   here.rank_table = {{0, 0, 0, "node1", "NVIDIA H100", 8, 2, 1e9}};
-  here.config_text = "measure: {rounds: 12}\nseed: 1\n";
+  here.config_text = "measure: {rounds: 12, seed: 1}\nsweep: {threads: [1, 2]}\n";
   const auto differences = find_differences(std::vector{files.add("a", here), files.add("b", other)});
   const auto values = [&](const std::string& name) {
     for (const auto& row : differences) {
@@ -302,14 +302,31 @@ TEST(Differences, AreFoundWhereverTheyHide) {
   EXPECT_EQ(values("nccl"), (Values{"absent", "2.28"}));
   EXPECT_EQ(values("NCCL_DEBUG"), (Values{"absent", "INFO"}));
   EXPECT_EQ(values("version"), (Values{"0.1.0", "0.2.0"}));
-  EXPECT_EQ(values("seed"), (Values{"1", "2"}));
   EXPECT_EQ(values("devices"), (Values{"1 x NVIDIA H100", "1 x NVIDIA H200"}));
   EXPECT_EQ(values("hosts"), (Values{"node1", "node7"}));
   EXPECT_EQ(values("SM clock"), (Values{"unknown", "1500 MHz"}));
   EXPECT_EQ(values("throttling"), (Values{"none seen", "power cap"}));
   EXPECT_EQ(values("peak source").size(), 2u);
-  EXPECT_EQ(values("text"), (Values{"seed: 1", "seed: 2"}));
+  EXPECT_EQ(values("measure.seed"), (Values{"1", "2"}));
+  EXPECT_EQ(values("sweep.threads"), (Values{"[1, 2]", "absent"}));
   EXPECT_TRUE(values("ranks").empty());
+}
+
+// What --set changed is part of the configuration; a text that cannot be read still differs.
+TEST(Differences, ConfigurationsAreComparedKeyByKey) {
+  Files files;
+  store::Result plain = two_changes(), other = two_changes(), broken = two_changes();
+  plain.config_text = other.config_text = "baseline: {threads: 1}\nmodel: {layers: 4}\n";
+  other.overrides = {"model.layers=8"};
+  broken.config_text = "model: [";
+  const auto differences = [&](const store::Result& result) {
+    return find_differences(std::vector{files.add("a", plain), files.add("b", result)});
+  };
+  EXPECT_TRUE(differences(plain).empty());
+  ASSERT_EQ(differences(other).size(), 1u);
+  EXPECT_EQ(differences(other)[0].name, "model.layers");
+  EXPECT_EQ(differences(other)[0].values, (std::vector<std::string>{"4", "8"}));
+  EXPECT_EQ(differences(broken).size(), 3u);
 }
 
 TEST(Differences, UnlikeModelsBackendsAndRankCountsCannotBeCompared) {
@@ -318,7 +335,7 @@ TEST(Differences, UnlikeModelsBackendsAndRankCountsCannotBeCompared) {
   other.ranks = 8;
   const ComparedFile a = files.add("a", two_changes());
   EXPECT_EQ(why_incomparable(std::vector{a, files.add("b", other)}).size(), 1u);
-  EXPECT_TRUE(why_incomparable(std::vector{a, files.add("c", other)}, {.rank_counts = false}).empty());
+  EXPECT_TRUE(why_incomparable(std::vector{a, files.add("c", other)}, false).empty());
   other.model.hidden = 256;
   other.backend = "cuda";
   EXPECT_EQ(why_incomparable(std::vector{a, files.add("d", other)}).size(), 3u);
@@ -374,7 +391,8 @@ TEST(Reproduction, RunsOfASideAreItsSample) {
   const Reproduction r = reproduce(old_runs, std::span(&new_run, 1));
   ASSERT_EQ(r.changes.size(), 1u);
   EXPECT_EQ(r.changes[0].first.n, 3);
-  EXPECT_EQ(r.changes[0].first.verdict, Verdict::unresolved);  // each run is sure of itself, and they disagree
+  EXPECT_EQ(r.changes[0].first.judgement.verdict,
+            Verdict::unresolved);  // each run is sure of itself, and they disagree
   EXPECT_EQ(r.changes[0].reproduced, Reproduced::undecided);
   ASSERT_EQ(r.only_in_one.size(), 1u);
   EXPECT_THAT(test::error_of([&] { reproduce(std::span(old_runs).first(2), std::span(&new_run, 1)); }),

@@ -57,13 +57,15 @@ TEST(History, AStepIsNamedBetweenTheRunsWhereItHappenedAndOnlyInItsCase) {
   std::swap(series.list[0], series.list[9]);  // the order of the arguments does not matter
   const History history = find_history(series.list);
   ASSERT_EQ(history.cases.size(), 3u);
-  EXPECT_EQ(history.labels.front(), "r0");
+  EXPECT_EQ(history.files.front().label, "r0");
   EXPECT_EQ(history.cases[0].verdict, Verdict::unresolved);
   const CaseHistory& moved = history.cases[2];
   EXPECT_EQ(moved.name, "micro_batch_size=2");
   EXPECT_EQ(moved.verdict, Verdict::slower);
   ASSERT_TRUE(moved.largest);
+  EXPECT_EQ(moved.largest->before, 6u);
   EXPECT_EQ(moved.largest->run, 7u);
+  EXPECT_EQ(history.clearest(), &moved);
   EXPECT_NEAR(moved.largest->ratio, 1.1, 0.01);
   EXPECT_LT(moved.largest->p, 0.01);
 }
@@ -141,6 +143,7 @@ TEST(History, ACaseThatSomeRunsDidNotMeasureIsPlacedByItsOwnRuns) {
   const History history = find_history(series.list);
   EXPECT_TRUE(std::isnan(history.cases[2].seconds[6]));
   EXPECT_EQ(history.cases[2].verdict, Verdict::faster);
+  EXPECT_EQ(history.cases[2].largest->before, 5u);
   EXPECT_EQ(history.cases[2].largest->run, 7u);
 }
 

@@ -63,9 +63,9 @@ TEST_F(PrintedByVerbs, NothingHasACharacterThatMovesTheCursor) {
                     second = write("b" + hostile + ".h5", test::samples::full(hostile), 1.25);
   const std::string page = folder_ / (hostile + ".html"), trace = folder_ / (hostile + ".json");
   std::vector<std::vector<std::string>> all{
-      {"show", first, "--breakdown"}, {"show", first, second},    {"report", first, "-o", "-", "--format", "md"},
-      {"report", first, "-o", page},  {"compare", first, second}, {"trace", first, "-o", "-"},
-      {"trace", first, "-o", trace}};
+      {"show", first, "--breakdown"}, {"report", first, "-o", "-", "--format", "md"},
+      {"report", first, "-o", page},  {"compare", first, second},
+      {"trace", first, "-o", "-"},    {"trace", first, "-o", trace}};
   for (const char* format : {"text", "md", "csv", "long-csv", "json"})
     all.push_back({"show", first, "--format", format});
   for (const char* format : {"harness", "env", "megatron", "deepspeed", "torchtitan", "pytorch"})

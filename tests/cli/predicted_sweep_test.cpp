@@ -296,7 +296,10 @@ TEST_F(PredictedSweep, IsNeitherPooledNorAHistoryNorAGate) {
   SweepOptions again = on(16);
   again.output = file_ + ".again.h5";
   run(again);
-  EXPECT_THAT(said({"show", file_, again.output}), HasSubstr("nothing to pool"));
+  SweepOptions third = on(16);
+  third.output = file_ + ".third.h5";
+  run(third);
+  EXPECT_THAT(said({"compare", file_, again.output, third.output}), HasSubstr("nothing to pool"));
   EXPECT_THAT(said({"compare", "--history", file_, again.output}), HasSubstr("a history is of measured runs"));
   EXPECT_THAT(said({"compare", file_, again.output, "--fail-on", "slower"}), HasSubstr("a prediction proves nothing"));
   EXPECT_NE(exit_code_, 0);

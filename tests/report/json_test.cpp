@@ -9,11 +9,12 @@
 
 #include "explanation.h"
 #include "full_result.h"
+#include "report/compare.h"
 #include "report/metrics.h"
 #include "report/show.h"
-#include "report/show_comparison.h"
 #include "support/files.h"
 #include "support/paths.h"
+#include "support/sample_files.h"
 
 namespace harness::report {
 namespace {
@@ -84,15 +85,23 @@ TEST(JsonPage, DescribesEveryKeyOfAPrediction) {
 TEST(JsonPage, DescribesEveryKeyOfCompare) {
   const store::Result first = test::samples::full(), second = test::samples::everything();
   const analysis::Summary first_summary = analysis::summarise(first), second_summary = analysis::summarise(second);
-  ComparisonReport report;
+  CompareReport report;
   report.files = {{"a", &first, &first_summary}, {"b", &second, &second_summary}};
   const std::span<const analysis::ComparedFile> all(report.files);
   report.differences = analysis::find_differences(all);
-  report.comparisons.push_back(analysis::compare_sides(all.first(1), all.subspan(1)));
-  report.reproductions.push_back(analysis::reproduce(all.first(1), all.subspan(1)));
   ASSERT_FALSE(report.differences.empty());
-  ASSERT_FALSE(report.comparisons[0].cases.empty());
-  ASSERT_FALSE(report.reproductions[0].changes.empty());
+  report.answer = analysis::compare_sides(all.first(1), all.subspan(1));
+  expect_described(keys_of(show(report, Format::json)));
+  const analysis::Reproduction reproduction = analysis::reproduce(all.first(1), all.subspan(1));
+  ASSERT_FALSE(reproduction.changes.empty());
+  report.answer = reproduction;
+  expect_described(keys_of(show(report, Format::json)));
+  test::SampleFiles runs;
+  for (int run = 0; run < 8; ++run) runs.add(fmt::format("r{}", run), test::samples::nothing_moved());
+  report.files = runs.list;
+  report.answer = analysis::pool_runs(runs.list);
+  expect_described(keys_of(show(report, Format::json)));
+  report.answer = analysis::find_history(runs.list);
   expect_described(keys_of(show(report, Format::json)));
 }
 

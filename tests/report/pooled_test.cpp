@@ -1,4 +1,4 @@
-#include "report/pooled.h"
+#include "report/compare.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "analysis/comparison.h"
 #include "golden.h"
 #include "report/terminal.h"
 #include "support/sample_files.h"
@@ -24,7 +23,7 @@ using ::testing::StartsWith;
 using Json = nlohmann::json;
 
 struct Runs : test::SampleFiles {
-  PooledReport report;
+  CompareReport report;
 
   void add(store::Result result) {
     result.created = fmt::format("2026-01-0{}T03:00:00Z", results.size() + 1);
@@ -32,7 +31,7 @@ struct Runs : test::SampleFiles {
     report.files.push_back(SampleFiles::add(label, std::move(result)));
   }
   void pool() {
-    report.pool = analysis::pool_runs(report.files);
+    report.answer = analysis::pool_runs(report.files);
     report.differences = analysis::find_differences(report.files);
     report.unreliable = analysis::why_unreliable(report.files);
   }
@@ -60,30 +59,32 @@ Runs three_runs() {
 }
 
 const Json& case_of(const Json& json, const std::string& name) {
-  for (const Json& row : json["cases"]) {
+  for (const Json& row : json["pool"]["cases"]) {
     if (row["name"] == name) return row;
   }
   throw std::logic_error("no " + name);
 }
 
-TEST(PooledReport, Golden) {
+TEST(Pooled, Golden) {
   const Runs runs = three_runs();
   test::expect_golden("pooled.txt", show(runs.report, Format::text));
   test::expect_golden("pooled.md", show(runs.report, Format::md));
-  test::expect_golden("pooled.csv", show(runs.report, Format::csv));
   test::expect_golden("pooled.json", show(runs.report, Format::json));
 }
 
-TEST(PooledReport, TheVerdictComesFirstThenTheTableThenTheDifferences) {
+TEST(Pooled, TheVerdictComesFirstThenTheTableThenTheDifferences) {
   const std::string text = show(three_runs().report, Format::text);
-  EXPECT_THAT(text, StartsWith("3 runs pooled. Fastest proven change: micro_batch_size=2, 9.8 % less time ["));
-  EXPECT_LT(text.find("step ms"), text.find("Runs: 1 is a.h5"));
-  EXPECT_LT(text.find("Runs: 1 is a.h5"), text.find("What differs besides the times:"));
+  EXPECT_THAT(
+      text,
+      StartsWith("3 runs of one configuration, which disagree on overlap_grad_reduce=false. Fastest proven change: "
+                 "micro_batch_size=2,\n  9.8 % less time ["));
+  EXPECT_LT(text.find("step ms"), text.find("What differs besides the times:"));
+  EXPECT_LT(text.find("What differs besides the times:"), text.find("Runs: 1 is a.h5"));
   EXPECT_THAT(text, HasSubstr("identity, driver: 570 (a.h5, b.h5); 580 (c.h5)"));
-  EXPECT_THAT(text, HasSubstr("hold for all 4 comparisons together; a verdict must"));
+  EXPECT_THAT(text, HasSubstr("hold for all 4\n  comparisons together; a verdict must"));
 }
 
-TEST(PooledReport, RunsThatDifferAreMarkedAndNamed) {
+TEST(Pooled, RunsThatDifferAreMarkedAndNamed) {
   const std::string text = show(three_runs().report, Format::text);
   EXPECT_THAT(text, HasSubstr("overlap_grad_reduce=false: runs differ more than their rounds explain: -5.0 % in a.h5 to"
                               " +5.0 % in c.h5 (p "));
@@ -91,7 +92,7 @@ TEST(PooledReport, RunsThatDifferAreMarkedAndNamed) {
   EXPECT_THAT(text, Not(HasSubstr("micro_batch_size=2: runs differ")));  // they do, by less than matters
 }
 
-TEST(PooledReport, TheTableSaysOfHowManyRuns) {
+TEST(Pooled, TheTableSaysOfHowManyRuns) {
   const Runs runs = three_runs();
   const std::string text = show(runs.report, Format::text);
   const std::string row = text.substr(text.find("layout={tensor_parallel: 2}"));
@@ -100,30 +101,19 @@ TEST(PooledReport, TheTableSaysOfHowManyRuns) {
   EXPECT_THAT(text, HasSubstr("precision=bf16: rank 2 on node7: worker killed by signal 9 (b.h5)"));
 }
 
-TEST(PooledReport, TwoRunsSayThatAThirdIsNeeded) {
-  Runs runs;
-  for (const double ratio : {0.9, 0.8}) runs.add(test::samples::sweep({"precision=bf16"}, {1, 1, ratio}));
-  runs.pool();
-  const std::string text = show(runs.report, Format::text);
-  EXPECT_THAT(text, StartsWith("2 runs pooled. Two runs have no interval, so there is no verdict: a third run is "
-                               "needed.\n"));
-  EXPECT_THAT(text, HasSubstr("-15.2 %"));
-  EXPECT_THAT(text, Not(HasSubstr("95 % interval")));
-  EXPECT_THAT(text, HasSubstr("runs differ more than their rounds explain"));
-}
-
-TEST(PooledReport, AMovedControlComesFirst) {
+TEST(Pooled, AMovedControlComesFirst) {
   Runs runs;
   for (int run = 0; run < 3; ++run) runs.add(test::samples::sweep({"precision=bf16"}, {1, 1.06 + 0.001 * run, 0.9}));
   runs.pool();
   const std::string text = show(runs.report, Format::text);
-  EXPECT_THAT(text, StartsWith("3 runs pooled. Unreliable: over the runs the control baseline_again took 6.1 % more "
-                               "time ["));
+  EXPECT_THAT(text, HasSubstr("3 runs of one configuration, which agree. Unreliable: over the runs the control "
+                              "baseline_again took 6.1 % more "
+                              "time\n  ["));
   EXPECT_LT(text.find("! b.h5 is unreliable: its control"), text.find("tokens/s"));
-  EXPECT_EQ(Json::parse(show(runs.report, Format::json))["control_moved"], true);
+  EXPECT_EQ(Json::parse(show(runs.report, Format::json))["pool"]["control_moved"], true);
 }
 
-TEST(PooledReport, NumbersAreMediansOverTheRuns) {
+TEST(Pooled, NumbersAreMediansOverTheRuns) {
   Runs runs;
   for (const double factor : {1.0, 3.0, 2.0}) {
     store::Result result = test::samples::sweep({"precision=bf16"}, {1, 1, 0.9});
@@ -135,15 +125,15 @@ TEST(PooledReport, NumbersAreMediansOverTheRuns) {
   runs.pool();
   const Json json = Json::parse(show(runs.report, Format::json));
   const analysis::CaseSummary& middle = runs.summaries[2].cases[0];
-  EXPECT_EQ(case_of(json, "baseline")["medians"]["step_seconds"], middle.step_seconds);
-  EXPECT_EQ(case_of(json, "baseline")["medians"]["mfu"], *middle.mfu);
+  EXPECT_EQ(case_of(json, "baseline")["measured"]["step_seconds"], middle.step_seconds);
+  EXPECT_EQ(case_of(json, "baseline")["measured"]["mfu"], *middle.mfu);
   EXPECT_EQ(case_of(json, "baseline")["ratio"], nullptr);
   EXPECT_EQ(case_of(json, "precision=bf16")["runs"].size(), 3u);
   EXPECT_EQ(case_of(json, "precision=bf16")["runs"][1]["step_seconds"], runs.summaries[1].cases[2].step_seconds);
 }
 
-TEST(PooledReport, FitsTheTerminal) {
-  Document document = pooled_document(three_runs().report);
+TEST(Pooled, FitsTheTerminal) {
+  Document document = compare_document(three_runs().report, true);
   arrange(document, {80, {}, "order"});
   const std::string text = write_text(document);
   const std::string table =
@@ -151,13 +141,13 @@ TEST(PooledReport, FitsTheTerminal) {
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
   EXPECT_THAT(text, HasSubstr("Left out to fit 80 columns: "));
-  arrange(document = pooled_document(three_runs().report), {30, {}, "order"});
+  arrange(document = compare_document(three_runs().report, true), {30, {}, "order"});
   EXPECT_THAT(write_text(document, 400, true),
               AllOf(HasSubstr(", MFU, runs, step ms, 95 % interval (--columns"), HasSubstr("\x1b[32mfaster\x1b[0m\n"),
                     HasSubstr("\x1b[33munresolved [1]\x1b[0m\n")));
 }
 
-TEST(PooledReport, NoTextOfAFileReachesTheTerminalAsACommand) {
+TEST(Pooled, NoTextOfAFileReachesTheTerminalAsACommand) {
   Runs runs;
   for (int run = 0; run < 3; ++run) {
     store::Result hostile = test::samples::sweep({"precision=bf16"}, {1, 1, 0.9});

@@ -11,7 +11,6 @@
 #include "report/metrics.h"
 #include "report/sections.h"
 #include "report/show.h"
-#include "report/show_comparison.h"
 #include "support/errors.h"
 #include "support/sample_results.h"
 
@@ -101,14 +100,6 @@ TEST(Terminal, WhatGoesFirst) {
               ::testing::ElementsAre("p95", "p99", "memory {}", "SM MHz", "tokens/J", "GPU busy", "TFLOP/s/GPU",
                                      "{}/rank", "tokens/s/GPU", "tokens/s", "algbw GB/s", "limit GB/s", "of limit",
                                      "MFU", "speed-up", "efficiency", "busbw GB/s", "step {}", "time {}"));
-}
-
-TEST(Terminal, WhatGoesFirstOfAHistory) {
-  HistoryReport report;
-  report.history.labels = {"a.h5", "b.h5"};
-  report.history.created = {"monday", "friday"};
-  report.history.cases = {{.name = "baseline", .seconds = {1, 2}, .largest = {}}};
-  EXPECT_EQ(left_out_of(history_document(report)), "no., runs");
 }
 
 TEST(Terminal, AShortNameSaysWhichVariableWasSwitched) {
@@ -236,20 +227,6 @@ TEST(Terminal, AVerdictHasATone) {
     EXPECT_EQ(tone_of({none, reason}), Tone::plain);
   }
   EXPECT_EQ(tone_of({not_honoured, Reason::not_honoured}), Tone::plain);
-}
-
-TEST(Terminal, AHistoryColoursWhatIsProven) {
-  HistoryReport report;
-  report.history.labels = {"a.h5", "b.h5"};
-  report.history.created = {"monday", "friday"};
-  const analysis::ChangePoint shift{.run = 1};
-  for (const auto verdict : {analysis::Verdict::slower, analysis::Verdict::faster, analysis::Verdict::unresolved}) {
-    report.history.cases.push_back({.name = "x", .seconds = {1, 2}, .largest = shift, .verdict = verdict});
-  }
-  const std::string text = write_text(history_document(report), 120, true);
-  EXPECT_THAT(text, HasSubstr("  \x1b[31mslower\x1b[0m\n"));
-  EXPECT_THAT(text, HasSubstr("  \x1b[32mfaster\x1b[0m\n"));
-  EXPECT_THAT(text, HasSubstr("  no change proven\n"));
 }
 
 TEST(Terminal, ColoursAreThoseOfVerdictsAndOfNothingElse) {

@@ -3,29 +3,33 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "analysis/statistics.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "report/compare.h"
 #include "report/effect_words.h"
 #include "report/scale.h"
 #include "report/sections.h"
-#include "report/show_comparison.h"
 
 namespace harness::report {
 namespace {
 
-// The relative scatter of what one side's value rests on.
-std::string scatter(const std::vector<double>& values) {
-  if (values.size() < 2) return "";
-  std::vector<double> logs;
-  for (const double value : values) logs.push_back(std::log(value));
-  return fmt::format(" ± {:.1f} %", 100 * analysis::standard_deviation(logs));
-}
+constexpr std::size_t most_rows = 8;
 
 // What a side's value and its interval rest on: runs, or blocks of one run.
-const std::vector<double>& sample_of(const analysis::Comparison& comparison, const analysis::CaseSide& side) {
+const std::vector<double>& sample_of(const analysis::Comparison& comparison, const analysis::MeasuredCase& side) {
   return comparison.between_runs ? side.run_seconds : side.block_seconds;
+}
+
+// With the relative scatter of what it rests on.
+std::string step_of(const analysis::Comparison& comparison, const analysis::MeasuredCase& side, const Scale& scale) {
+  if (!std::isfinite(side.step_seconds)) return "";
+  std::vector<double> logs;
+  for (const double value : sample_of(comparison, side)) logs.push_back(std::log(value));
+  std::string text = scale.print(side.step_seconds);
+  return logs.size() < 2 ? text : text + fmt::format(" ± {:.1f} %", 100 * analysis::standard_deviation(logs));
 }
 
 constexpr const char* impossible_on_both = "impossible on both sides";
@@ -43,25 +47,64 @@ Cell compared_change(const analysis::CaseComparison& row) {
   return told ? change_cell(row.ratio) : "~";
 }
 
+Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
+  std::vector<double> seconds;
+  bool any_mfu = false;
+  for (const analysis::CaseComparison& row : comparison.cases) {
+    for (const analysis::MeasuredCase* side : {&row.first, &row.second}) {
+      if (std::isfinite(side->step_seconds)) seconds.push_back(side->step_seconds);
+      any_mfu = any_mfu || side->mfu;
+    }
+  }
+  const Scale scale = scale_of_seconds(seconds);
+  std::vector<Table::Column> columns{case_column(),
+                                     {.heading = "A step " + scale.unit},
+                                     {.heading = "B step " + scale.unit},
+                                     change_column(),
+                                     interval_column(comparison.confidence),
+                                     {.heading = "n", .worth = 50},
+                                     {.heading = "A tokens/s", .worth = 20},
+                                     {.heading = "B tokens/s", .worth = 20}};
+  if (any_mfu) columns.insert(columns.end(), {{.heading = "A MFU", .worth = 30}, {.heading = "B MFU", .worth = 30}});
+  columns.push_back(verdict_column());
+  std::vector<WeighedRow> rows;
+  for (const analysis::CaseComparison& row : comparison.cases) {
+    const std::array<const analysis::MeasuredCase*, 2> sides{&row.first, &row.second};
+    std::vector<Cell> cells{row.name};
+    for (const analysis::MeasuredCase* side : sides) cells.push_back(step_of(comparison, *side, scale));
+    cells.push_back(compared_change(row));
+    cells.push_back(interval_words(row.low, row.high));
+    cells.push_back(row.measured_on_both() ? fmt::format("{}+{}", sample_of(comparison, row.first).size(),
+                                                         sample_of(comparison, row.second).size())
+                                           : "");
+    for (const analysis::MeasuredCase* side : sides) cells.push_back(Scale{}.print(side->tokens_per_second));
+    for (const analysis::MeasuredCase* side : sides) {
+      if (any_mfu) cells.push_back(side->mfu ? percent(*side->mfu) : "");
+    }
+    cells.push_back(verdict_of(row));
+    rows.emplace_back(weight_of(row, row.role), std::move(cells));
+  }
+  return table_of("", std::move(columns), std::move(rows), whole);
+}
+
 struct PartOfBoth {
-  std::string name;
+  std::string case_name, name;
   double first, second;  // NaN where that side has no such part
 };
 
-// In the first side's order, what only the second has last; nothing where the file of a side does not tell its parts.
-std::vector<PartOfBoth> parts_side_by_side(const analysis::CaseComparison& row) {
-  if (row.first.parts.empty() || row.second.parts.empty()) return {};
-  std::vector<PartOfBoth> both;
-  for (const analysis::StepPart& part : row.first.parts) both.push_back({part.name, part.seconds, NAN});
+// In the first side's order, what only the second has last; nothing where a side does not tell its parts.
+void add_parts(const analysis::CaseComparison& row, std::vector<PartOfBoth>& parts) {
+  if (row.first.parts.empty() || row.second.parts.empty()) return;
+  const auto begin = std::ssize(parts);
+  for (const analysis::StepPart& part : row.first.parts) parts.push_back({row.name, part.name, part.seconds, NAN});
   for (const analysis::StepPart& part : row.second.parts) {
-    const auto at = std::ranges::find(both, part.name, &PartOfBoth::name);
-    if (at == both.end()) {
-      both.push_back({part.name, NAN, part.seconds});
+    const auto at = std::ranges::find(parts.begin() + begin, parts.end(), part.name, &PartOfBoth::name);
+    if (at == parts.end()) {
+      parts.push_back({row.name, part.name, NAN, part.seconds});
     } else {
       at->second = part.seconds;
     }
   }
-  return both;
 }
 
 // With its sign, but for what prints as zero.
@@ -73,53 +116,28 @@ std::string difference(double seconds, const Scale& scale) {
   return digits;
 }
 
-Scale scale_of_steps(const analysis::Comparison& comparison) {
-  std::vector<double> seconds;
+// Of the baseline and of cases that moved: in a long sweep the others would bury them. JSON has them all.
+Numbers part_rows(const analysis::Comparison& comparison, bool whole) {
+  std::vector<PartOfBoth> parts;
   for (const analysis::CaseComparison& row : comparison.cases) {
-    for (const analysis::CaseSide* side : {&row.first, &row.second}) {
-      if (std::isfinite(side->step_seconds)) seconds.push_back(side->step_seconds);
-    }
+    if (store::is_reference(row.role) || analysis::moved(row.judgement.verdict)) add_parts(row, parts);
   }
-  return scale_of_seconds(seconds);
-}
-
-Table parts_table(const analysis::Comparison& comparison) {
-  // In a long sweep the cases that did not move would bury those that did; JSON has them all.
-  std::vector<const analysis::CaseComparison*> shown;
   double longest = 0;
-  for (const analysis::CaseComparison& row : comparison.cases) {
-    if (!store::is_reference(row.role) && !analysis::moved(row.judgement.verdict)) continue;
-    shown.push_back(&row);
-    for (const auto& [name, before, after] : parts_side_by_side(row)) {
-      longest = std::max({longest, std::isfinite(before) ? before : 0, std::isfinite(after) ? after : 0});
-    }
-  }
+  for (const PartOfBoth& part : parts) longest = std::fmax(longest, std::fmax(part.first, part.second));
   const Scale scale = scale_of_seconds(std::vector<double>{longest});
-  Table table;
-  table.columns = {{"case", true}, {"part of a step", true}, {"A " + scale.unit}, {"B " + scale.unit}, {"B - A"}};
-  for (const analysis::CaseComparison* row : shown) {
-    for (const auto& [name, before, after] : parts_side_by_side(*row)) {
-      table.rows.push_back(
-          {row->name, name, scale.print(before), scale.print(after), difference(after - before, scale)});
-    }
+  std::vector<WeighedRow> rows;
+  for (const auto& [case_name, name, before, after] : parts) {
+    const double moved = std::isfinite(after - before) ? std::abs(after - before) : std::fmax(before, after);
+    if (!whole && difference(moved, scale) == difference(0, scale)) continue;
+    rows.push_back(
+        {moved, {case_name, name, scale.print(before), scale.print(after), difference(after - before, scale)}});
   }
-  return table;
+  return table_of("One step, means over ranks, of the baseline and of cases that moved:",
+                  {case_column(), {"part of a step", true}, {"A " + scale.unit}, {"B " + scale.unit}, {"B - A"}},
+                  std::move(rows), whole);
 }
 
-std::string what_change_means(const analysis::Comparison& comparison) {
-  const bool per_token = std::ranges::any_of(comparison.cases, &analysis::CaseComparison::per_token);
-  std::string text = fmt::format("Change: {} of B against A; ~ where no change is proven. A verdict must clear {}.",
-                                 per_token ? "time per token (batches differ)" : "step time",
-                                 analysis::threshold_words(comparison.smallest_effect));
-  text += fmt::format(" ± is the standard deviation of the {}, no confidence interval.",
-                      comparison.between_runs ? "runs" : "block medians");
-  if (comparison.comparisons > 1) {
-    text += fmt::format(" The intervals hold for all {} comparisons together.", comparison.comparisons);
-  }
-  return text;
-}
-
-std::vector<std::string> notes_on(const analysis::Comparison& comparison) {
+std::vector<std::string> how_to_read(const analysis::Comparison& comparison) {
   std::vector<std::string> notes;
   if (comparison.predicted) {
     notes.push_back(fmt::format(
@@ -127,28 +145,35 @@ std::vector<std::string> notes_on(const analysis::Comparison& comparison) {
         "no interval and no verdict; {} a change is too close to call.",
         analysis::within_threshold_words(comparison.smallest_effect)));
   } else {
-    notes.push_back(what_change_means(comparison));
-  }
-  if (comparison.predicted) {
-    // nothing scatters
-  } else if (comparison.between_runs) {
+    const bool per_token = std::ranges::any_of(comparison.cases, &analysis::CaseComparison::per_token);
+    notes.push_back(fmt::format(
+        "Change: {} of B against A; ~ where no change is proven. A verdict must clear {}. ± is the standard deviation "
+        "of the {}, no confidence interval.{}",
+        per_token ? "time per token (batches differ)" : "step time",
+        analysis::threshold_words(comparison.smallest_effect), comparison.between_runs ? "runs" : "block medians",
+        comparison.comparisons > 1
+            ? fmt::format(" The intervals hold for all {} comparisons together.", comparison.comparisons)
+            : ""));
     notes.emplace_back(
-        "n counts runs. The interval is between runs: Welch's t (trimmed, after Yuen, from five runs a side) on the "
-        "logarithms of the runs' median step times.");
-  } else {
-    notes.emplace_back(
-        "Variation between runs is not estimated: that needs at least three runs on each side. n counts blocks, and "
-        "the interval comes from the scatter of blocks within runs. It is a lower bound of the uncertainty: another "
-        "allocation of the same machine may differ by more than these verdicts allow for.");
+        comparison.between_runs
+            ? "n counts runs. The interval is between runs: Welch's t (trimmed, after Yuen, from five runs a side) on "
+              "the logarithms of the runs' median step times."
+            : "Variation between runs is not estimated: that needs at least three runs on each side. n counts blocks, "
+              "and the interval comes from the scatter of blocks within runs. It is a lower bound of the uncertainty: "
+              "another allocation of the same machine may differ by more than these verdicts allow for.");
   }
   for (const std::string& line : comparison.not_aligned) notes.push_back(fmt::format("Not compared: {}.", line));
   return notes;
 }
 
-// Of a prediction, which has no verdict, the way it points.
-analysis::Verdict direction_of(const analysis::CaseComparison& row) {
-  if (row.judgement.reason != analysis::Reason::predicted) return row.judgement.verdict;
-  return row.ratio > 1 ? analysis::Verdict::slower : analysis::Verdict::faster;
+// The verdict; of a prediction, which has none, the way it points.
+const char* outcome_of(const analysis::CaseComparison& row) {
+  if (row.impossible) return impossible_on_both;
+  if (!row.measured_on_both()) return "not measured on a side";
+  if (row.judgement.reason == analysis::Reason::too_close_to_call) return "too close to call";
+  if (row.judgement.reason == analysis::Reason::predicted) return row.ratio > 1 ? "slower" : "faster";
+  if (row.judgement.verdict == analysis::Verdict::same) return "the same";
+  return analysis::moved(row.judgement.verdict) ? analysis::name_of(row.judgement.verdict) : "unresolved";
 }
 
 std::string headline_of(const analysis::Comparison& comparison) {
@@ -156,87 +181,21 @@ std::string headline_of(const analysis::Comparison& comparison) {
     return "No case of one side is a case of the other: there is nothing to compare. --anyway compares baseline with "
            "baseline.";
   }
-  std::size_t faster = 0, slower = 0, same = 0, open = 0, missing = 0, impossible = 0;
-  for (const analysis::CaseComparison& row : comparison.cases) {
-    const analysis::Verdict verdict = direction_of(row);
-    if (row.impossible) {
-      ++impossible;
-    } else if (!row.measured_on_both()) {
-      ++missing;
-    } else if (verdict == analysis::Verdict::faster) {
-      ++faster;
-    } else if (verdict == analysis::Verdict::slower) {
-      ++slower;
-    } else if (verdict == analysis::Verdict::same) {
-      ++same;
-    } else {
-      ++open;
-    }
+  std::vector<std::pair<std::size_t, const char*>> counts;
+  for (const char* outcome : {"slower", "faster", "the same", "unresolved", "too close to call",
+                              "not measured on a side", impossible_on_both}) {
+    const auto is_it = [&](const analysis::CaseComparison& row) {
+      return std::string_view(outcome_of(row)) == outcome;
+    };
+    counts.emplace_back(std::ranges::count_if(comparison.cases, is_it), outcome);
   }
   const char* first = comparison.machines_differ.empty() ? "" : "The machines differ, so the times may. ";
   if (comparison.predicted) first = "Predicted, not measured. ";
   return fmt::format("{}Of {} in both, B is: {}.", first, plural(std::ssize(comparison.cases), "case"),
-                     counted({{slower, "slower"},
-                              {faster, "faster"},
-                              {same, "the same"},
-                              {open, comparison.predicted ? "too close to call" : "unresolved"},
-                              {missing, "not measured on a side"},
-                              {impossible, impossible_on_both}}));
-}
-
-Table table_of(const analysis::Reproduction& reproduction) {
-  Table table;
-  table.columns = {{"change", true}};
-  const auto add_side = [&](const std::string& side, double confidence) {
-    table.columns.insert(table.columns.end(), {{side}, {side + " " + interval_heading(confidence)}, {side + " n"}});
-  };
-  add_side("A", reproduction.first_confidence);
-  add_side("B", reproduction.second_confidence);
-  table.columns.insert(table.columns.end(), {{"A", true}, {"B", true}, {"verdict", true}});
-  for (const analysis::ChangeReproduction& row : reproduction.changes) {
-    std::vector<Cell> cells{row.name};
-    for (const analysis::SideChange* side : {&row.first, &row.second}) {
-      cells.push_back(change_words(side->ratio));
-      cells.push_back(interval_words(side->low, side->high));
-      cells.push_back(side->n > 0 ? std::to_string(side->n) : "");
-    }
-    for (const analysis::SideChange* side : {&row.first, &row.second}) {
-      cells.emplace_back(side->verdict == analysis::Verdict::none ? "no verdict" : analysis::name_of(side->verdict));
-    }
-    cells.emplace_back(analysis::name_of(row.reproduced));
-    table.rows.push_back(std::move(cells));
-  }
-  return table;
-}
-
-std::string what_n_counts(bool by_runs, const char* side) {
-  if (by_runs) return fmt::format("{}: n counts runs, and the interval is between runs.", side);
-  return fmt::format("{}: one run. n counts its rounds; how much another run would differ is not estimated.", side);
-}
-
-std::vector<std::string> notes_on(const analysis::Reproduction& reproduction) {
-  std::vector<std::string> notes{
-      "Each change is its case's step time against the baseline of its own side, so machines can be compared whose "
-      "times cannot. Reproduced: proven faster on both, slower on both or the same on both. Not reproduced: it moved "
-      "on one and is proven the same on the other. Undecided: there is no verdict on one side.",
-      what_n_counts(reproduction.first_by_runs, "A"), what_n_counts(reproduction.second_by_runs, "B")};
-  for (const std::string& line : reproduction.only_in_one) notes.push_back(fmt::format("Not compared: {}.", line));
-  return notes;
-}
-
-std::string headline_of(const analysis::Reproduction& reproduction) {
-  if (reproduction.changes.empty()) return "No change was tried on both sides: there is nothing to reproduce.";
-  std::vector<std::pair<std::size_t, const char*>> counts;
-  for (const analysis::Reproduced what : {analysis::Reproduced::yes, analysis::Reproduced::no,
-                                          analysis::Reproduced::opposite, analysis::Reproduced::undecided}) {
-    const auto n = std::ranges::count(reproduction.changes, what, &analysis::ChangeReproduction::reproduced);
-    counts.emplace_back(n, analysis::name_of(what));
-  }
-  return fmt::format("Of {} tried on both sides: {}.", plural(std::ssize(reproduction.changes), "change"),
                      counted(counts));
 }
 
-Section reservations_section(const ComparisonReport& report) {
+Section reservations_section(const CompareReport& report) {
   Section section{"reservations", "", {}};
   if (!report.incomparable.empty()) {
     section.add(Paragraph{report.anyway ? "These files cannot be compared; --anyway asked for what follows:"
@@ -248,94 +207,91 @@ Section reservations_section(const ComparisonReport& report) {
   return section;
 }
 
-// What to know before the table is read.
-std::vector<std::string> caveats_of(const analysis::Comparison& comparison) {
-  std::vector<std::string> caveats;
-  for (const std::string& why : comparison.machines_differ)
-    caveats.push_back(why +
-                      ". Measure again when both machines are alike: with --fail-on, what is slower here is exit "
-                      "code 4 (not to be judged), not 2.");
-  if (comparison.same_run) caveats.emplace_back("The same run is on both sides: agreement there is no evidence.");
-  if (!comparison.baselines_differ.empty()) {
-    caveats.push_back("--anyway compares baselines with different settings: " + comparison.baselines_differ + ".");
-  }
-  return caveats;
-}
-
-template <class Sides>
-Section section_of(const Sides& sides, std::vector<std::string> caveats, Table table, Table parts) {
+Section answer_section(AnswerText text) {
   Section section{"comparison", "", {}};
-  section.add(Paragraph{headline_of(sides), true});
-  section.add(Paragraph{fmt::format("A: {}. B: {}.", join(sides.first, ", "), join(sides.second, ", "))});
-  if (!caveats.empty()) section.add(List{std::move(caveats), List::Mark::warning});
-  section.add(Numbers{"", std::move(table)});
-  section.add(Numbers{"One step, means over ranks, of the baseline and of cases that moved:", std::move(parts)});
-  section.add(List{notes_on(sides), List::Mark::none});
+  section.add(Paragraph{std::move(text.headline), true});
+  for (std::string& line : text.subjects) section.add(Paragraph{std::move(line)});
+  if (!text.caveats.empty()) section.add(List{std::move(text.caveats), List::Mark::warning});
+  for (Numbers& table : text.tables) section.add(std::move(table));
+  if (!text.notes.empty()) section.add(List{std::move(text.notes), List::Mark::number});
   return section;
 }
 
 }  // namespace
 
-bool ComparisonReport::nothing_in_common() const {
-  return std::ranges::all_of(comparisons, [](const analysis::Comparison& pair) { return pair.comparisons == 0; }) &&
-         std::ranges::all_of(reproductions, [](const analysis::Reproduction& pair) { return pair.changes.empty(); });
+double weight_of(const analysis::Change& change, store::CaseRole role) {
+  if (role == store::CaseRole::baseline) return std::numeric_limits<double>::infinity();
+  const bool told = analysis::moved(change.judgement.verdict) || change.judgement.reason == analysis::Reason::predicted;
+  return told ? std::abs(std::log(change.ratio)) : 0;
 }
 
-Table comparison_table(const analysis::Comparison& comparison) {
-  const Scale scale = scale_of_steps(comparison);
-  const bool any_mfu = std::ranges::any_of(
-      comparison.cases, [](const analysis::CaseComparison& row) { return row.first.mfu || row.second.mfu; });
-  Table table;
-  const auto of_both = [&](const std::string& what, int worth) {
-    for (const char* side : {"A ", "B "}) table.columns.push_back({.heading = side + what, .worth = worth});
-  };
-  table.columns = {case_column()};
-  of_both("step " + scale.unit, Table::Column::stays);
-  table.columns.insert(table.columns.end(),
-                       {change_column(), interval_column(comparison.confidence), {.heading = "n", .worth = 50}});
-  of_both("tokens/s", 20);
-  if (any_mfu) of_both("MFU", 30);
-  table.columns.push_back(verdict_column());
-  for (const analysis::CaseComparison& row : comparison.cases) {
-    const std::array<const analysis::CaseSide*, 2> sides{&row.first, &row.second};
-    std::vector<Cell> cells{row.name};
-    for (const analysis::CaseSide* side : sides) {
-      const bool measured = std::isfinite(side->step_seconds);
-      cells.push_back(measured ? scale.print(side->step_seconds) + scatter(sample_of(comparison, *side)) : "");
-    }
-    cells.push_back(compared_change(row));
-    cells.push_back(interval_words(row.low, row.high));
-    cells.push_back(row.measured_on_both() ? fmt::format("{}+{}", sample_of(comparison, row.first).size(),
-                                                         sample_of(comparison, row.second).size())
-                                           : "");
-    for (const analysis::CaseSide* side : sides) cells.push_back(Scale{}.print(side->tokens_per_second));
-    for (const analysis::CaseSide* side : sides) {
-      if (any_mfu) cells.push_back(side->mfu ? percent(*side->mfu) : "");
-    }
-    cells.push_back(verdict_of(row));
-    table.rows.push_back(std::move(cells));
+Numbers table_of(std::string caption, std::vector<Table::Column> columns, std::vector<WeighedRow> rows, bool whole) {
+  std::vector<double> weights;
+  for (const WeighedRow& row : rows) weights.push_back(row.first);
+  std::ranges::sort(weights, std::greater<>());
+  Numbers numbers{std::move(caption), {std::move(columns), {}}};
+  const double least = whole || rows.size() <= most_rows ? -1 : weights[most_rows - 1];
+  auto alike = std::ranges::count(std::span(weights).first(std::min(weights.size(), most_rows)), least);
+  for (WeighedRow& row : rows) {
+    if (row.first < least || (row.first == least && alike-- <= 0)) continue;
+    numbers.table.rows.push_back(std::move(row.second));
   }
-  return table;
+  if (const std::size_t more = rows.size() - numbers.table.rows.size(); more > 0) {
+    const std::string words = fmt::format("{} that moved less or not: -v shows them.", plural(more, "more row"));
+    numbers.caption += numbers.caption.empty() ? "The rows that moved most; " + words : " " + words;
+  }
+  return numbers;
 }
 
-Document comparison_document(const ComparisonReport& report) {
+AnswerText text_of(const analysis::Comparison& comparison, const CompareReport&, bool whole) {
+  AnswerText text;
+  text.headline = headline_of(comparison);
+  text.subjects = {fmt::format("A: {}. B: {}.", join(comparison.first, ", "), join(comparison.second, ", "))};
+  for (const std::string& why : comparison.machines_differ)
+    text.caveats.push_back(why +
+                           ". Measure again when both machines are alike: with --fail-on, what is slower here is exit "
+                           "code 4 (not to be judged), not 2.");
+  if (comparison.same_run) text.caveats.emplace_back("The same run is on both sides: agreement there is no evidence.");
+  if (!comparison.baselines_differ.empty()) {
+    text.caveats.push_back("--anyway compares baselines with different settings: " + comparison.baselines_differ + ".");
+  }
+  text.tables = {case_rows(comparison, whole), part_rows(comparison, whole)};
+  text.how_to_read = how_to_read(comparison);
+  return text;
+}
+
+bool CompareReport::nothing_in_common() const {
+  if (const auto* sides = std::get_if<analysis::Comparison>(&answer)) return sides->comparisons == 0;
+  if (const auto* effects = std::get_if<analysis::Reproduction>(&answer)) return effects->changes.empty();
+  return std::holds_alternative<std::monostate>(answer);
+}
+
+Document compare_document(const CompareReport& report, bool whole) {
   Document document;
   document.sections.push_back(reservations_section(report));
-  for (const analysis::Comparison& comparison : report.comparisons) {
+  AnswerText text = std::visit(
+      [&](const auto& answer) {
+        if constexpr (std::is_same_v<decltype(answer), const std::monostate&>) {
+          return AnswerText{};
+        } else {
+          return text_of(answer, report, whole);
+        }
+      },
+      report.answer);
+  Section how_to_read{"how-to-read", "", {}};
+  how_to_read.add(List{std::move(text.how_to_read), List::Mark::none});
+  if (!text.headline.empty()) document.sections.push_back(answer_section(std::move(text)));
+  if (!report.files.empty())
     document.sections.push_back(
-        section_of(comparison, caveats_of(comparison), comparison_table(comparison), parts_table(comparison)));
-  }
-  for (const analysis::Reproduction& reproduction : report.reproductions) {
-    document.sections.push_back(section_of(reproduction, {}, table_of(reproduction), {}));
-  }
-  document.sections.push_back(differences_section(report.files, report.differences));
+        differences_section(report.files, report.differences, whole ? report.differences.size() : most_rows));
+  document.sections.push_back(std::move(how_to_read));
   return document;
 }
 
-std::string show(const ComparisonReport& report, Format format) {
-  if (format == Format::json) return comparison_json(report);
+std::string show(const CompareReport& report, Format format) {
+  if (format == Format::json) return compare_json(report);
   if (format == Format::csv) fail("compare has no format csv; allowed: text, md, json");
-  return write(comparison_document(report), format);
+  return write(compare_document(report, true), format);
 }
 
 }  // namespace harness::report

@@ -28,7 +28,7 @@ std::string difference_line(std::span<const analysis::ComparedFile> files, const
 std::string without(std::span<const analysis::ComparedFile> files, const analysis::Difference& difference) {
   std::vector<std::string> labels;
   for (std::size_t i = 0; i < difference.values.size(); ++i) {
-    if (!difference.none.empty() && difference.values[i] == difference.none) labels.push_back(files[i].label);
+    if (difference.values[i] == analysis::absent) labels.push_back(files[i].label);
   }
   return join(labels, ", ");
 }
@@ -51,7 +51,7 @@ List difference_lines(std::span<const analysis::ComparedFile> files,
       lines.items.push_back(difference_line(files, difference));
     } else if (all->second.front() == difference.name) {
       lines.items.push_back(fmt::format("{}: {} {} in {}: {} (--format json has all)", difference.group,
-                                        all->second.size(), difference.none, labels, join_first(all->second, named)));
+                                        all->second.size(), analysis::absent, labels, join_first(all->second, named)));
     }
   }
   return lines;
@@ -60,7 +60,7 @@ List difference_lines(std::span<const analysis::ComparedFile> files,
 }  // namespace
 
 Section differences_section(std::span<const analysis::ComparedFile> files,
-                            const std::vector<analysis::Difference>& differences) {
+                            const std::vector<analysis::Difference>& differences, std::size_t most_lines) {
   Section section{"differences", "", {}};
   if (differences.empty()) {
     section.add(
@@ -68,7 +68,12 @@ Section differences_section(std::span<const analysis::ComparedFile> files,
     return section;
   }
   section.add(Paragraph{"What differs besides the times:"});
-  section.add(difference_lines(files, differences));
+  List lines = difference_lines(files, differences);
+  if (const std::size_t all = lines.items.size(); all > most_lines) {
+    lines.items.resize(most_lines);
+    lines.items.push_back(fmt::format("{} more: -v shows them", all - most_lines));
+  }
+  section.add(std::move(lines));
   return section;
 }
 

@@ -1,4 +1,4 @@
-#include "report/show_comparison.h"
+#include "report/compare.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 struct Files : test::SampleFiles {
-  ComparisonReport report;
+  CompareReport report;
 
   void add(const std::string& label, store::Result result, double factor = 1) {
     report.files.push_back(SampleFiles::add(label, test::samples::scaled(std::move(result), factor)));
@@ -30,7 +30,7 @@ struct Files : test::SampleFiles {
     report.differences = analysis::find_differences(all);
     report.incomparable = analysis::why_incomparable(all);
     report.unreliable = analysis::why_unreliable(all);
-    report.comparisons.push_back(analysis::compare_sides(all.first(first), all.subspan(first)));
+    report.answer = analysis::compare_sides(all.first(first), all.subspan(first));
   }
 };
 
@@ -57,7 +57,7 @@ Files six_files() {
   return files;
 }
 
-TEST(ShowComparison, Golden) {
+TEST(Compare, Golden) {
   const Files two = two_files();
   test::expect_golden("compare.txt", show(two.report, Format::text));
   test::expect_golden("compare.md", show(two.report, Format::md));
@@ -65,37 +65,38 @@ TEST(ShowComparison, Golden) {
   test::expect_golden("compare_runs.txt", show(six_files().report, Format::text));
 }
 
-TEST(ShowComparison, Reproduction) {
+TEST(Compare, Reproduction) {
   Files files;
   files.add("old.h5", test::samples::sweep({"precision=bf16", "micro_batch_size=2"}, {1, 1, 0.8, 0.9}));
   files.add("new.h5", test::samples::sweep({"precision=bf16", "micro_batch_size=2"}, {1, 1, 1.2, 0.92}), 0.3);
   const std::span<const analysis::ComparedFile> all(files.report.files);
-  files.report.reproductions.push_back(analysis::reproduce(all.first(1), all.subspan(1)));
+  files.report.answer = analysis::reproduce(all.first(1), all.subspan(1));
   test::expect_golden("reproduce.txt", show(files.report, Format::text));
   const auto json = nlohmann::json::parse(show(files.report, Format::json));
-  EXPECT_EQ(json["reproductions"][0]["changes"][0]["verdict"], "opposite");
+  EXPECT_EQ(json["reproduction"]["changes"][0]["reproduced"], "opposite");
 }
 
-TEST(ShowComparison, TheVerdictComesFirstAndTheDifferencesLast) {
+TEST(Compare, TheVerdictComesFirstThenWhatDiffersThenHowToReadIt) {
   const std::string text = show(two_files().report, Format::text);
   EXPECT_EQ(text.find("Of 9 cases in both, B is: "), 0u);
   EXPECT_LT(text.find("tokens/s"), text.find("What differs"));
   EXPECT_LT(text.find("What differs"), text.find("NCCL_DEBUG"));
+  EXPECT_LT(text.find("NCCL_DEBUG"), text.find("± is the standard"));
   EXPECT_THAT(text, HasSubstr("± is the standard"));
 }
 
-TEST(ShowComparison, WhatToKnowOfTheVerdictComesBeforeTheTable) {
+TEST(Compare, WhatToKnowOfTheVerdictComesBeforeTheTable) {
   Files files;
   files.add("a.h5", test::samples::unreliable());
   const std::span<const analysis::ComparedFile> all(files.report.files);
   files.report.unreliable = analysis::why_unreliable(all);
-  files.report.comparisons.push_back(analysis::compare_sides(all, all));
+  files.report.answer = analysis::compare_sides(all, all);
   const std::string text = show(files.report, Format::text);
   EXPECT_LT(text.find("is unreliable"), text.find("tokens/s"));
   EXPECT_LT(text.find("The same run is on both sides"), text.find("tokens/s"));
 }
 
-TEST(ShowComparison, WhatCannotBeComparedHasNoNumbers) {
+TEST(Compare, WhatCannotBeComparedHasNoNumbers) {
   Files files;
   files.add("a.h5", test::samples::nothing_moved());
   store::Result other = test::samples::nothing_moved();
@@ -109,7 +110,7 @@ TEST(ShowComparison, WhatCannotBeComparedHasNoNumbers) {
 }
 
 // A file of another workload: they are counted, the first ones are named, and JSON has all of them.
-TEST(ShowComparison, ManyNamesThatAFileLacksAreOneLine) {
+TEST(Compare, ManyNamesThatAFileLacksAreOneLine) {
   Files files;
   store::Result rich = test::samples::nothing_moved(), poor = rich;
   for (const char* name : {"one", "two", "three", "four", "five"}) rich.identity.emplace_back(name, "x");
@@ -123,23 +124,23 @@ TEST(ShowComparison, ManyNamesThatAFileLacksAreOneLine) {
   files.compare(1);
   const std::string text = show(files.report, Format::text);
   EXPECT_THAT(text, HasSubstr("- identity: 5 absent in poor.h5: one, two, three, 2 more (--format json has all)\n"));
-  EXPECT_THAT(text, HasSubstr("- variable: 4 unknown in poor.h5: va, vb, vc, 1 more (--format json has all)\n"));
+  EXPECT_THAT(text, HasSubstr("- variable: 4 absent in poor.h5: va, vb, vc, 1 more (--format json has all)\n"));
   EXPECT_THAT(text, HasSubstr("- environment, alone: x (rich.h5); absent (poor.h5)\n"));
   EXPECT_THAT(text, Not(HasSubstr("identity, ")));
   const auto json = nlohmann::json::parse(show(files.report, Format::json));
   EXPECT_EQ(json["differences"].size(), 10U);
 }
 
-TEST(ShowComparison, ComparedWithItselfEveryChangeIsATilde) {
+TEST(Compare, ComparedWithItselfEveryChangeIsATilde) {
   Files files;
   files.add("a.h5", test::samples::everything());
   const std::span<const analysis::ComparedFile> all(files.report.files);
-  const Table table = comparison_table(analysis::compare_sides(all, all));
-  for (const auto& row : table.rows) EXPECT_THAT(row[3].text, ::testing::AnyOf("~", "")) << row[0].text;
+  const AnswerText text = text_of(analysis::compare_sides(all, all), files.report, true);
+  for (const auto& row : text.tables[0].table.rows) EXPECT_THAT(row[3].text, ::testing::AnyOf("~", "")) << row[0].text;
 }
 
-TEST(ShowComparison, ANarrowTableDoesWithoutRatesFirst) {
-  Document document = comparison_document(two_files().report);
+TEST(Compare, ANarrowTableDoesWithoutRatesFirst) {
+  Document document = compare_document(two_files().report, true);
   arrange(document, {.width = 40});
   const std::string text = write_text(document, 400, true);
   EXPECT_THAT(text, HasSubstr("Left out to fit 40 columns: A tokens/s, B tokens/s, A MFU, B MFU, n, 95 % interval ("));
@@ -147,7 +148,60 @@ TEST(ShowComparison, ANarrowTableDoesWithoutRatesFirst) {
   EXPECT_THAT(text, HasSubstr("  impossible on both sides\n"));
 }
 
-TEST(ShowComparison, NoTextOfAFileReachesTheTerminalAsACommand) {
+TEST(Compare, AHistoryColoursWhatIsProvenAndDoesWithoutCountsFirst) {
+  Files files;
+  files.add("a.h5", test::samples::nothing_moved());
+  files.add("b.h5", test::samples::nothing_moved());
+  analysis::History history;
+  history.files = files.report.files;
+  const analysis::ChangePoint shift{.before = 0, .run = 1, .ratio = 1.1};
+  for (const auto verdict : {analysis::Verdict::slower, analysis::Verdict::faster, analysis::Verdict::unresolved}) {
+    history.cases.push_back({.name = "x", .seconds = {1, 2}, .largest = shift, .verdict = verdict});
+  }
+  files.report.answer = history;
+  Document document = compare_document(files.report, false);
+  arrange(document, {.width = 40});
+  const std::string text = write_text(document, 120, true);
+  EXPECT_THAT(text, HasSubstr("Left out to fit 40 columns: no., runs ("));
+  EXPECT_THAT(text, HasSubstr("a.h5 and b.h5"));
+  EXPECT_THAT(text, HasSubstr("  \x1b[31mslower\x1b[0m\n"));
+  EXPECT_THAT(text, HasSubstr("  \x1b[32mfaster\x1b[0m\n"));
+  EXPECT_THAT(text, HasSubstr("  no change proven\n"));
+  EXPECT_THAT(write_text(compare_document(files.report, true)), HasSubstr("a run a row, oldest first:"));
+}
+
+// The baseline stays; of the others those that moved most, in the order of the file.
+TEST(Compare, AScreenHasTheEightRowsThatMovedMost) {
+  std::vector<std::string> changes;
+  std::vector<double> ratios{1, 1}, later{1, 1};
+  for (int i = 2; i < 14; ++i) {
+    changes.push_back(fmt::format("micro_batch_size={}", i));
+    ratios.push_back(0.9);
+    later.push_back(i % 2 == 0 ? 0.9 : 0.9 + 0.02 * i);
+  }
+  Files files;
+  files.add("a.h5", test::samples::sweep(changes, ratios));
+  files.add("b.h5", test::samples::sweep(changes, later));
+  files.compare(1);
+  for (int i = 0; i < 10; ++i)
+    files.report.differences.push_back({"identity", fmt::format("library{}", i), {"1", "2"}});
+  const auto rows_of = [&](bool whole) {
+    std::vector<std::string> rows;
+    const Document document = compare_document(files.report, whole);
+    for (const auto& row : std::get<Numbers>(document.sections[1].pieces[2]).table.rows) rows.push_back(row[0].text);
+    return rows;
+  };
+  EXPECT_THAT(rows_of(false), ::testing::ElementsAre("baseline", "baseline_again", "micro_batch_size=3",
+                                                     "micro_batch_size=5", "micro_batch_size=7", "micro_batch_size=9",
+                                                     "micro_batch_size=11", "micro_batch_size=13"));
+  EXPECT_EQ(rows_of(true).size(), 14u);
+  const std::string screen = write_text(compare_document(files.report, false));
+  EXPECT_THAT(screen, HasSubstr("The rows that moved most; 6 more rows that moved less or not: -v shows them.\n"));
+  EXPECT_THAT(screen, HasSubstr("- 2 more: -v shows them\n"));
+  EXPECT_THAT(write_text(compare_document(files.report, true)), Not(HasSubstr("-v")));
+}
+
+TEST(Compare, NoTextOfAFileReachesTheTerminalAsACommand) {
   Files files;
   for (int i = 0; i < 2; ++i) {
     store::Result hostile = test::samples::with_timeline();

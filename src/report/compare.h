@@ -1,0 +1,71 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "analysis/comparison.h"
+#include "analysis/differences.h"
+#include "analysis/history.h"
+#include "analysis/pooled.h"
+#include "report/document.h"
+#include "report/show.h"
+
+namespace harness::report {
+
+/// All that `compare` says.
+struct CompareReport {
+  /// What the differences are between, in the order of their values: all files, or of a history the two around its
+  /// clearest change.
+  std::vector<analysis::ComparedFile> files;
+  std::vector<analysis::Difference> differences;
+  std::vector<std::string> incomparable;  // why not; with `anyway` the numbers follow nevertheless
+  bool anyway = false;
+  std::vector<std::string> unreliable;  // why not to believe a file, or why it was left out; a sentence each
+  /// The answer; none where the files cannot be compared.
+  std::variant<std::monostate, analysis::Comparison, analysis::Reproduction, analysis::Pool, analysis::History> answer;
+
+  /// No case was compared: the files cannot be, or no case of one is a case of the other.
+  bool nothing_in_common() const;
+};
+
+/// Why not to believe it, what changed in a sentence, what the machines did otherwise, a table with a row per case
+/// ("~": no change that this could prove), what else differs between the files, and how to read it. `whole`: with all
+/// rows; else with the eight that moved most.
+Document compare_document(const CompareReport& report, bool whole);
+/// docs/json.md describes it.
+std::string compare_json(const CompareReport& report);
+/// In a format, with all rows. Throws Error for csv.
+std::string show(const CompareReport& report, Format format);
+
+/// What there is to say of a pooled case besides numbers, a sentence each: runs that differ, that failed, that do not
+/// count.
+std::vector<std::string> pooled_remarks(const std::vector<analysis::ComparedFile>& files,
+                                        const analysis::PooledCase& row);
+/// The verdict, or why there is none.
+std::string pooled_verdict(const analysis::PooledCase& row);
+
+/// One kind of answer before it is laid out.
+struct AnswerText {
+  std::string headline;
+  std::vector<std::string> subjects;  // "A: monday.h5. B: friday.h5."
+  std::vector<std::string> caveats;   // to know before a table is read
+  std::vector<Numbers> tables;
+  std::vector<std::string> notes;  // that verdicts point to as [1], [2] …
+  std::vector<std::string> how_to_read;
+};
+AnswerText text_of(const analysis::Comparison& comparison, const CompareReport& report, bool whole);
+AnswerText text_of(const analysis::Reproduction& reproduction, const CompareReport& report, bool whole);
+AnswerText text_of(const analysis::Pool& pool, const CompareReport& report, bool whole);
+AnswerText text_of(const analysis::History& history, const CompareReport& report, bool whole);
+
+/// A row of a table that may be left out: how much it matters, the most first; what is infinite stays.
+using WeighedRow = std::pair<double, std::vector<Cell>>;
+/// The table with its rows in their order: all if `whole`, else the eight that matter most. The caption says how many
+/// are left out.
+Numbers table_of(std::string caption, std::vector<Table::Column> columns, std::vector<WeighedRow> rows, bool whole);
+/// How much a change matters: a baseline always, what moved by its size, all else not.
+double weight_of(const analysis::Change& change, store::CaseRole role);
+
+}  // namespace harness::report

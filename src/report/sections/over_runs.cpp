@@ -1,0 +1,287 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "analysis/statistics.h"
+#include "base/text.h"
+#include "config/registry.h"
+#include "report/compare.h"
+#include "report/context.h"
+#include "report/effect_words.h"
+#include "report/scale.h"
+#include "report/sections.h"
+
+namespace harness::report {
+namespace {
+
+constexpr double always = std::numeric_limits<double>::infinity();
+
+KnownChange known_change(const analysis::PooledCase& row) {
+  return {row.name, row.judgement.verdict, row.ratio, row.low, row.high};
+}
+
+// "They agree." or which cases they disagree on.
+std::string agreement_words(const analysis::Pool& pool) {
+  std::vector<std::string> differing;
+  for (const analysis::PooledCase& row : pool.cases) {
+    if (row.runs_differ) differing.push_back(row.name);
+  }
+  return differing.empty() ? "which agree" : "which disagree on " + join_first(differing, 3);
+}
+
+std::string headline_of(const analysis::Pool& pool, const CompareReport& report) {
+  const store::Result& first = *report.files[0].result;
+  const std::string runs =
+      fmt::format("{} runs of one configuration, {}. ", report.files.size(), agreement_words(pool));
+  if (pool.unreliable) {
+    const auto control = std::ranges::find(pool.cases, store::CaseRole::control, &analysis::PooledCase::role);
+    return runs + fmt::format(
+                      "Unreliable: over the runs the control baseline_again took {} than the baseline, which it "
+                      "repeats; no verdict below counts.",
+                      how_much(known_change(*control), per_what(first)));
+  }
+  std::vector<KnownChange> changes;
+  for (const analysis::PooledCase& row : pool.cases) {
+    // How much hardware there is is not a setting that could be better.
+    const bool scales = config::purpose_of(row.planned->variable) == config::Purpose::scale;
+    if (row.role == store::CaseRole::change && !scales) changes.push_back(known_change(row));
+  }
+  if (changes.empty()) return runs + "Only baselines or numbers of ranks were measured: there is no change to judge.";
+  const std::string text =
+      what_moved(changes, {pool.smallest_effect, static_cast<int>(changes.size()), per_what(first)});
+  return runs + (text.empty() ? "No change was measured in three runs, which an interval needs." : text);
+}
+
+// "-14.9 % in a.h5 to -4.1 % in c.h5"
+std::string range_of(const std::vector<analysis::ComparedFile>& files, const analysis::PooledCase& row) {
+  std::vector<analysis::RunOfCase> counting;
+  std::ranges::copy_if(row.runs, std::back_inserter(counting),
+                       [](const analysis::RunOfCase& run) { return std::isfinite(run.ratio); });
+  const auto [low, high] = std::ranges::minmax(counting, {}, &analysis::RunOfCase::ratio);
+  return fmt::format("{} in {} to {} in {}", change_words(low.ratio), files[low.file].label, change_words(high.ratio),
+                     files[high.file].label);
+}
+
+std::vector<std::string> how_to_read(const analysis::Pool& pool, const CompareReport& report) {
+  std::vector<std::string> runs;
+  for (std::size_t i = 0; i < report.files.size(); ++i) {
+    const store::Result& result = *report.files[i].result;
+    runs.push_back(
+        fmt::format("{} is {} ({}, {})", i + 1, report.files[i].label, result.created, plural(result.rounds, "round")));
+  }
+  const std::string together =
+      pool.comparisons > 1 ? fmt::format(" and hold for all {} comparisons together", pool.comparisons) : "";
+  return {
+      backend_line(*report.files[0].result), "Runs: " + join(runs, "; ") + ".",
+      fmt::format("Change: {} against the baseline of the same run, the geometric mean over the runs; run 1, 2 …: "
+                  "each run's own; the other columns are medians over the runs. The intervals are between runs "
+                  "(Student's t){}; a verdict must clear {}.",
+                  what_changes(*report.files[0].result), together, analysis::threshold_words(pool.smallest_effect))};
+}
+
+std::string what_n_counts(std::size_t runs, const char* side) {
+  if (runs > 1) return fmt::format("{}: n counts runs, and the interval is between runs.", side);
+  return fmt::format("{}: one run. n counts its rounds; how much another run would differ is not estimated.", side);
+}
+
+std::string between(const analysis::History& history, const analysis::CaseHistory& row) {
+  return fmt::format("{} and {}", history.files[row.largest->before].label, history.files[row.largest->run].label);
+}
+
+std::string headline_of(const analysis::History& history) {
+  if (history.files.size() < analysis::min_history_runs) {
+    return fmt::format("{}: too few for a verdict, which needs {} that count.",
+                       plural(std::ssize(history.files), "run"), analysis::min_history_runs);
+  }
+  std::vector<std::string> moved;
+  for (const analysis::CaseHistory& row : history.cases) {
+    if (analysis::moved(row.verdict)) {
+      moved.push_back(
+          fmt::format("{} {} between {}", row.name, change_words(row.largest->ratio), between(history, row)));
+    }
+  }
+  if (moved.empty()) return fmt::format("No change is proven over {} runs.", history.files.size());
+  return fmt::format("Over {} runs the step time changed: {}.", history.files.size(), join(moved, "; "));
+}
+
+Cell verdict_of(const analysis::CaseHistory& row) {
+  if (row.verdict == analysis::Verdict::unresolved) return "no change proven";
+  if (row.verdict == analysis::Verdict::none) return "too few runs";
+  return {analysis::name_of(row.verdict), analysis::moved(row.verdict) ? tone_of(row.verdict) : Tone::plain};
+}
+
+Numbers case_rows(const analysis::History& history, bool whole) {
+  std::vector<WeighedRow> rows;
+  for (std::size_t i = 0; i < history.cases.size(); ++i) {
+    const analysis::CaseHistory& row = history.cases[i];
+    const auto runs = std::ranges::count_if(row.seconds, [](double value) { return value > 0; });
+    const bool moved = analysis::moved(row.verdict);
+    std::vector<Cell> cells{row.name, fmt::format("[{}]", i + 1), std::to_string(runs)};
+    if (row.largest) {
+      const bool proven = moved || row.verdict == analysis::Verdict::same;
+      cells.insert(cells.end(), {proven ? change_cell(row.largest->ratio) : "~", between(history, row),
+                                 fmt::format("{:.4f}", row.largest->p)});
+    } else {
+      cells.resize(cells.size() + 3);
+    }
+    cells.push_back(verdict_of(row));
+    rows.emplace_back(moved ? std::abs(std::log(row.largest->ratio)) : 0, std::move(cells));
+  }
+  return table_of("",
+                  {case_column(),
+                   {.heading = "no.", .worth = 50},
+                   {.heading = "runs", .worth = 60},
+                   change_column(),
+                   {"between", true},
+                   {"p"},
+                   verdict_column()},
+                  std::move(rows), whole);
+}
+
+Numbers run_rows(const analysis::History& history) {
+  std::vector<double> seconds;
+  for (const analysis::CaseHistory& row : history.cases)
+    std::ranges::copy_if(row.seconds, std::back_inserter(seconds), [](double value) { return value > 0; });
+  const Scale scale = scale_of_seconds(seconds);
+  Table table;
+  table.columns = {{"run", true}, {"created", true}};
+  for (std::size_t i = 0; i < history.cases.size(); ++i) table.columns.push_back({fmt::format("[{}]", i + 1)});
+  for (std::size_t run = 0; run < history.files.size(); ++run) {
+    std::vector<Cell> cells{history.files[run].label, history.files[run].result->created};
+    for (const analysis::CaseHistory& row : history.cases) {
+      cells.push_back(row.seconds[run] > 0 ? scale.print(row.seconds[run]) : "");
+    }
+    table.rows.push_back(std::move(cells));
+  }
+  return {fmt::format("Step times in {}, a run a row, oldest first:", scale.unit), std::move(table)};
+}
+
+}  // namespace
+
+std::string pooled_verdict(const analysis::PooledCase& row) {
+  if (row.judgement.reason == analysis::Reason::too_few_rounds) return "too few runs";
+  return analysis::name_of(row.judgement);
+}
+
+std::vector<std::string> pooled_remarks(const std::vector<analysis::ComparedFile>& files,
+                                        const analysis::PooledCase& row) {
+  std::vector<std::string> remarks;
+  if (row.runs_differ) {
+    remarks.push_back(fmt::format("runs differ more than their rounds explain: {} (p {:.2g})", range_of(files, row),
+                                  row.runs_differ_p.value_or(0)));
+  }
+  remarks.insert(remarks.end(), row.remarks.begin(), row.remarks.end());
+  return remarks;
+}
+
+AnswerText text_of(const analysis::Pool& pool, const CompareReport& report, bool whole) {
+  AnswerText text;
+  text.headline = headline_of(pool, report);
+  text.how_to_read = how_to_read(pool, report);
+  std::vector<double> seconds;
+  bool any_mfu = false;
+  for (const analysis::PooledCase& row : pool.cases) {
+    if (std::isfinite(row.measured.step_seconds)) seconds.push_back(row.measured.step_seconds);
+    any_mfu = any_mfu || row.measured.mfu;
+  }
+  const Scale scale = scale_of_seconds(seconds);
+  std::vector<Table::Column> columns{
+      case_column(), {.heading = "step " + scale.unit, .worth = 70}, {.heading = "tokens/s", .worth = 20}};
+  if (any_mfu) columns.push_back({.heading = "MFU", .worth = 30});
+  columns.insert(columns.end(), {change_column(), interval_column(pool.confidence), {.heading = "runs", .worth = 60}});
+  for (std::size_t i = 0; i < report.files.size(); ++i)
+    columns.push_back({.heading = fmt::format("run {}", i + 1), .worth = 10});
+  columns.push_back(verdict_column());
+  std::vector<WeighedRow> rows;
+  for (const analysis::PooledCase& row : pool.cases) {
+    const bool all = row.n == static_cast<int>(report.files.size());
+    std::vector<Cell> cells{row.name, scale.print(row.measured.step_seconds),
+                            Scale{}.print(row.measured.tokens_per_second)};
+    if (any_mfu) cells.push_back(row.measured.mfu ? percent(*row.measured.mfu) : "");
+    cells.push_back(change_cell(row.ratio));
+    cells.push_back(interval_words(row.low, row.high));
+    cells.push_back(all ? std::to_string(row.n) : fmt::format("{} of {}", row.n, report.files.size()));
+    const std::size_t first_run = cells.size();
+    cells.resize(first_run + report.files.size());
+    for (const analysis::RunOfCase& run : row.runs) cells[first_run + run.file] = change_words(run.ratio);
+    Cell verdict(pooled_verdict(row), tone_of(row.judgement));
+    const std::vector<std::string> remarks = pooled_remarks(report.files, row);
+    if (!remarks.empty()) {
+      text.notes.push_back(fmt::format("{}: {}", row.name, join(remarks, "; ")));
+      verdict.text += fmt::format(" [{}]", text.notes.size());
+    }
+    cells.push_back(std::move(verdict));
+    rows.emplace_back(row.runs_differ || store::is_reference(row.role) ? always : weight_of(row, row.role),
+                      std::move(cells));
+  }
+  text.tables = {table_of("", std::move(columns), std::move(rows), whole)};
+  return text;
+}
+
+AnswerText text_of(const analysis::Reproduction& reproduction, const CompareReport&, bool whole) {
+  AnswerText text;
+  text.headline = "No change was tried on both sides: there is nothing to reproduce.";
+  if (!reproduction.changes.empty()) {
+    std::vector<std::pair<std::size_t, const char*>> counts;
+    for (const analysis::Reproduced what : {analysis::Reproduced::yes, analysis::Reproduced::no,
+                                            analysis::Reproduced::opposite, analysis::Reproduced::undecided}) {
+      const auto n = std::ranges::count(reproduction.changes, what, &analysis::ChangeReproduction::reproduced);
+      counts.emplace_back(n, analysis::name_of(what));
+    }
+    text.headline = fmt::format("Of {} tried on both sides: {}.", plural(std::ssize(reproduction.changes), "change"),
+                                counted(counts));
+  }
+  text.subjects = {fmt::format("A: {}. B: {}.", join(reproduction.first, ", "), join(reproduction.second, ", "))};
+  std::vector<Table::Column> columns{{"change", true}};
+  const auto add_side = [&](const std::string& side, double confidence) {
+    columns.insert(columns.end(), {{side}, {side + " " + interval_heading(confidence)}, {side + " n"}});
+  };
+  add_side("A", reproduction.first_confidence);
+  add_side("B", reproduction.second_confidence);
+  columns.insert(columns.end(), {{"A", true}, {"B", true}, {"verdict", true}});
+  std::vector<WeighedRow> rows;
+  for (const analysis::ChangeReproduction& row : reproduction.changes) {
+    std::vector<Cell> cells{row.name};
+    for (const analysis::Change* side : {&row.first, &row.second}) {
+      cells.push_back(change_words(side->ratio));
+      cells.push_back(interval_words(side->low, side->high));
+      cells.push_back(side->n > 0 ? std::to_string(side->n) : "");
+    }
+    for (const analysis::Change* side : {&row.first, &row.second}) {
+      const analysis::Verdict verdict = side->judgement.verdict;
+      cells.emplace_back(verdict == analysis::Verdict::none ? "no verdict" : analysis::name_of(verdict));
+    }
+    cells.emplace_back(analysis::name_of(row.reproduced));
+    const double weight =
+        weight_of(row.first, store::CaseRole::change) + weight_of(row.second, store::CaseRole::change);
+    rows.emplace_back(weight, std::move(cells));
+  }
+  text.tables = {table_of("", std::move(columns), std::move(rows), whole)};
+  text.how_to_read = {
+      "Each change is its case's step time against the baseline of its own side, so machines can be compared whose "
+      "times cannot. Reproduced: proven faster on both, slower on both or the same on both. Not reproduced: it moved "
+      "on one and is proven the same on the other. Undecided: there is no verdict on one side.",
+      what_n_counts(reproduction.first.size(), "A"), what_n_counts(reproduction.second.size(), "B")};
+  for (const std::string& line : reproduction.only_in_one)
+    text.how_to_read.push_back(fmt::format("Not compared: {}.", line));
+  return text;
+}
+
+AnswerText text_of(const analysis::History& history, const CompareReport&, bool whole) {
+  AnswerText text;
+  text.headline = headline_of(history);
+  text.tables = {case_rows(history, whole)};
+  if (whole) text.tables.push_back(run_rows(history));
+  text.how_to_read = {
+      fmt::format("One number per run and case. The largest shift of the mean of their logarithms is held against "
+                  "permutations of the runs; p counts for all cases together, and up to {:.2g} a change is proven. ~: "
+                  "none is.{}",
+                  1 - history.confidence, whole ? "" : " -v shows the step time of each run."),
+      "Only the largest change of a case is named. A slow drift is named as the step that fits it best. One odd run is "
+      "no change: with ten runs a change must have lasted for two."};
+  return text;
+}
+
+}  // namespace harness::report
