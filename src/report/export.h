@@ -20,10 +20,11 @@ std::string script_word(std::string_view text);
 
 /// The configuration of the sweep that follows from a result, as YAML. It is what the file holds (with its --set), but
 /// - the baseline takes the fastest proven change: of one variable, or a proven combination;
-/// - `combine` gets all proven changes together, where the baseline does not have them all with one value more;
-/// - the lists lose the values that are proven slower, failed, could not run or were not honoured.
-/// Comments say why, each with its interval. Changes of `ranks` are never taken: they say how much hardware there is.
-/// `proven`: by find_proven() of the same result and case; `file`: what comments call the result file.
+/// - `combine` gets the other proven changes together, where there are two or more;
+/// - lists and combinations lose what is proven slower, failed, could not run, was not honoured, or is in the baseline;
+/// - a ladder goes, if the baseline changed: its fixes belong to the former one.
+/// Comments at its head say why, each with its interval. Changes of `ranks` are never taken: they say how much hardware
+/// there is. `proven`: by find_proven() of the same result and case; `file`: what comments call the result file.
 /// Throws Error if the file holds no configuration that can be read.
 std::string next_configuration(const store::Result& result, const analysis::Summary& summary, const Proven& proven,
                                const std::string& case_name, const std::string& file);

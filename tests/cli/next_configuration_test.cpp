@@ -36,16 +36,16 @@ TEST_F(NextConfiguration, ExportWritesTheNextConfiguration) {
   const auto a = write("a.h5", sweep_with_a_configuration());
   const Said said = say({"export", a, "--format", "harness"});
   EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_THAT(said.out, HasSubstr("The baseline takes the fastest proven change, micro_batch_size=4."));
-  EXPECT_THAT(said.out, HasSubstr("\n  # micro_batch_size=4: time -1"));
-  EXPECT_THAT(said.out, HasSubstr("\n  # 1 until now; run a.h5\n  micro_batch_size: 4\n"));
-  EXPECT_THAT(said.out, HasSubstr("\n  # left out: micro_batch_size=1: the baseline's until now"));
-  EXPECT_THAT(said.out, HasSubstr("\n  # 16: not measured in a.h5\n"));
+  EXPECT_THAT(said.out, HasSubstr("# The baseline takes the fastest proven change, micro_batch_size=4: time -1"));
+  EXPECT_THAT(said.out, HasSubstr("\n# baseline.micro_batch_size: 1 until now\n"));
+  EXPECT_THAT(said.out, HasSubstr("\n  micro_batch_size: 4\n"));
+  EXPECT_THAT(said.out, HasSubstr("\n# left out: micro_batch_size=1: the baseline's until now"));
+  EXPECT_THAT(said.out, HasSubstr("\n# micro_batch_size=16: not measured in a.h5\n"));
   EXPECT_THAT(said.out, HasSubstr("\n  micro_batch_size: [2, 16]\n"));
-  EXPECT_THAT(said.out, HasSubstr("\n  # left out: layout={tensor_parallel: 2, pipeline_parallel: 1}: slower, time +"));
-  EXPECT_THAT(said.out, HasSubstr("\n  layout: [{tensor_parallel: 1, pipeline_parallel: 2}]\n"));
+  EXPECT_THAT(said.out, HasSubstr("\n# left out: layout={tensor_parallel: 2, pipeline_parallel: 1}: slower, time +"));
+  EXPECT_THAT(said.out, HasSubstr("\n  layout: [{pipeline_parallel: 2}]\n"));
   EXPECT_THAT(said.out, HasSubstr("\n  bucket_size: [2 MiB]\n"));
-  EXPECT_THAT(said.out, HasSubstr("\n  - {overlap_grad_reduce: false, precision: bf16}\n"));
+  EXPECT_THAT(said.out, HasSubstr("\n  - {precision: bf16, overlap_grad_reduce: false}\n"));
   EXPECT_THAT(said.out, HasSubstr("\n  rounds: 12\n"));
   const auto next = folder_.write("next.yaml", said.out);
   const Said planned = say({"plan", next, "--ranks", "4"});
@@ -58,7 +58,9 @@ TEST_F(NextConfiguration, TheNextConfigurationOfTwoWinnersSweepsTheSecondOnTopOf
   result.config_text = sweep_with_a_configuration().config_text;
   const Said said = say({"export", write("a.h5", result), "--format", "harness"});
   EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_THAT(said.out, HasSubstr("# bf16: with the new baseline all proven changes together"));
+  EXPECT_THAT(
+      said.out,
+      HasSubstr("# precision=bf16 was proven against the former baseline, not yet together with micro_batch_size=4\n"));
   EXPECT_THAT(said.out, Not(HasSubstr("combine:")));
   EXPECT_EQ(say({"plan", folder_.write("next.yaml", said.out), "--ranks", "4"}).code, 0) << said.out;
   // One of them alone: the other stays in its list without a word about both.
