@@ -181,10 +181,6 @@ Parser::Parser(Arguments& a) {
       ->expected(0, 1)
       ->default_str("baseline")
       ->type_name("[CASE]");
-  plan->add_option("--efficiency", a.plan.efficiencies,
-                   "with --budget: the shares of the hardware's rates to expect, such as products=70%,memory=80%")
-      ->delimiter(',')
-      ->needs("--budget");
   show = app.add_subcommand("show", "print the table of a result file");
   show->add_option("file", a.show.files, "a result file")->required();
   show->add_option("--format", a.show.format, "text, md, csv, long-csv (a line per number) or json")

@@ -40,38 +40,22 @@ std::string operation_text(const plan::BudgetLine& line) {
   return fmt::format("{}, {}{}", name, program::name_of(line.phase), line.recomputed ? ", recomputed" : "");
 }
 
-// `rates_are_stated`: efficiencies were given, so the times that they lead to are shown.
-std::string budget_text(const plan::Budget& budget, const std::string& hardware, bool rates_are_stated) {
+std::string budget_text(const plan::Budget& budget, const std::string& hardware) {
   std::string text = fmt::format("budget of one step of one rank{}, computation only, on {} ({}, {:.3g} TB/s)\n",
                                  budget.roles > 1 ? fmt::format(" of pipeline stage {}", budget.role) : "", hardware,
                                  show_flops(budget.rates.flops), budget.rates.memory_bytes_per_s / 1e12);
   report::Table table;
   table.columns = {{"operation", true}, {"number"}, {"TFLOP"}, {"GB"}, {"limit", true}, {"least time"}};
-  if (rates_are_stated) table.columns.insert(table.columns.end(), {{"expected"}, {"share"}});
   for (const plan::BudgetLine& line : budget.lines) {
     if (line.least_s < min_shown_s) continue;
-    std::vector<report::Cell> cells = {operation_text(line),
-                                       std::to_string(line.operations),
-                                       line.flop > 0 ? fmt::format("{:.1f}", line.flop / 1e12) : "",
-                                       fmt::format("{:.2f}", line.bytes / 1e9),
-                                       program::name_of(line.bound),
-                                       show_seconds(line.least_s)};
-    if (rates_are_stated) {
-      cells.push_back(show_seconds(line.expected_s));
-      cells.push_back(percent(line.expected_s / budget.expected_s));
-    }
-    table.rows.push_back(std::move(cells));
+    table.rows.push_back({operation_text(line), std::to_string(line.operations),
+                          line.flop > 0 ? fmt::format("{:.1f}", line.flop / 1e12) : "",
+                          fmt::format("{:.2f}", line.bytes / 1e9), program::name_of(line.bound),
+                          show_seconds(line.least_s)});
   }
-  text += table.text();
-  text += fmt::format("least time: {}, which is an MFU of {}\n", show_seconds(budget.least_s),
-                      percent(budget.mfu(budget.least_s)));
-  if (rates_are_stated) {
-    return text + fmt::format("at the stated efficiencies: {}, which is an MFU of {}\n",
-                              show_seconds(budget.expected_s), percent(budget.mfu(budget.expected_s)));
-  }
-  return text +
-         "State what is expected of the hardware for the MFU that follows, such as\n"
-         "  --efficiency products=70%,attention=55%,attention_backward=45%,memory=80%\n";
+  return text + table.text() +
+         fmt::format("least time: {}, which is an MFU of {} at most\n", show_seconds(budget.least_s),
+                     percent(budget.mfu(budget.least_s)));
 }
 
 void print_head(const plan::Plan& p, std::ostream& out) {
@@ -271,9 +255,8 @@ std::string budget_of(const plan::Plan& p, const PlanOptions& options) {
   if (!p.experiment.hardware)
     fail("--budget needs the rates of the hardware; add `hardware: FILE` to the configuration");
   const config::Hardware& hardware = *p.experiment.hardware;
-  const plan::Budget budget = plan::budget(p.experiment.model, p.experiment.backend, the_case, hardware,
-                                           plan::parse_efficiencies(options.efficiencies));
-  return "\n" + the_case.name + ": " + budget_text(budget, hardware.name, !options.efficiencies.empty());
+  return "\n" + the_case.name + ": " +
+         budget_text(plan::budget(p.experiment.model, p.experiment.backend, the_case, hardware), hardware.name);
 }
 
 int name_best(const plan::Plan& p, const PlanOptions& options, std::ostream& out, std::ostream* progress) {

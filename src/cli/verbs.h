@@ -36,7 +36,6 @@ struct PlanOptions {
   std::string budget;                              // the case whose budget to print; "" for none
   std::string format = "text";                     // or json
   int best = 0;                                    // how many of the fastest combinations to name instead; 0: none
-  std::vector<std::string> efficiencies;           // as plan::parse_efficiencies reads them
   double gpu_hours = 0;  // of all ranks together, instead of measure.time_budget; 0: not given
 };
 

@@ -14,19 +14,12 @@
 namespace harness::plan {
 namespace {
 
-double efficiency_of(const program::Action& action, const Efficiencies& e) {
-  if (std::holds_alternative<program::Matmul>(action)) return e.products;
-  if (std::holds_alternative<program::Attention>(action)) return e.attention;
-  if (std::holds_alternative<program::AttentionBackward>(action)) return e.attention_backward;
-  return e.memory;
-}
-
 // Products differ by what they are for; of the other kinds the phase tells enough.
 std::string what_of(const program::Operation& op) {
   return std::holds_alternative<program::Matmul>(op.action) ? std::string(op.label.what) : "";
 }
 
-Budget budget_of(const program::Program& program, const program::DeviceRates& rates, const Efficiencies& efficiencies) {
+Budget budget_of(const program::Program& program, const program::DeviceRates& rates) {
   Budget b;
   b.rates = rates;
   std::map<std::tuple<std::string, std::string, program::Phase, bool>, std::size_t> known;
@@ -48,47 +41,17 @@ Budget budget_of(const program::Program& program, const program::DeviceRates& ra
     line.bytes += bytes;
     line.bound = least.bound();
     line.least_s += least_s;
-    const double expected_s = least_s / efficiency_of(op.action, efficiencies);
-    line.expected_s += expected_s;
-    if (beside[i] != 0 && op.stream != 0) {  // at best hidden behind the compute stream
-      b.least_s -= least_s;
-      b.expected_s -= expected_s;
-    }
+    if (beside[i] != 0 && op.stream != 0) b.least_s -= least_s;  // at best hidden behind the compute stream
     if (!again) b.model_flop += flop;
   }
-  for (const BudgetLine& line : b.lines) {
-    b.least_s += line.least_s;
-    b.expected_s += line.expected_s;
-  }
+  for (const BudgetLine& line : b.lines) b.least_s += line.least_s;
   return b;
 }
 
 }  // namespace
 
-Efficiencies parse_efficiencies(std::span<const std::string> items) {
-  Efficiencies e;
-  const std::map<std::string_view, double*> names{{"products", &e.products},
-                                                  {"attention", &e.attention},
-                                                  {"attention_backward", &e.attention_backward},
-                                                  {"memory", &e.memory}};
-  for (const std::string& item : items) {
-    const std::size_t equals = std::min(item.find('='), item.size());
-    const auto it = names.find(std::string_view(item).substr(0, equals));
-    if (equals == item.size() || it == names.end()) {
-      fail(
-          "--efficiency: found '{}'; expected NAME=SHARE, such as products=70%,memory=0.8, with the names products, "
-          "attention, attention_backward and memory",
-          item);
-    }
-    const double share = parse_share(std::string_view(item).substr(equals + 1));
-    if (!(share > 0) || share > 1) fail("--efficiency: found '{}'; a share is above 0 % and at most 100 %", item);
-    *it->second = share;
-  }
-  return e;
-}
-
 Budget budget(const config::Model& model, config::BackendKind backend, const PlannedCase& planned,
-              const config::Hardware& hardware, const Efficiencies& efficiencies) {
+              const config::Hardware& hardware) {
   if (!planned.is_possible()) fail("case {} is impossible: {}", planned.name, planned.impossible);
   const program::DeviceRates rates{hardware.peak_flops(planned.settings.precision), hardware.memory_bytes_per_s};
   if (!(rates.flops > 0))
@@ -98,8 +61,8 @@ Budget budget(const config::Model& model, config::BackendKind backend, const Pla
                                                  config::fused_for(backend, planned.settings));
   Budget longest;
   for (std::size_t role = 0; role < set.roles.size(); ++role) {
-    Budget b = budget_of(set.roles[role], rates, efficiencies);
-    if (role > 0 && b.expected_s <= longest.expected_s) continue;
+    Budget b = budget_of(set.roles[role], rates);
+    if (role > 0 && b.least_s <= longest.least_s) continue;
     longest = std::move(b);
     longest.role = static_cast<std::int64_t>(role);
   }

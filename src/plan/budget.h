@@ -20,25 +20,17 @@ struct BudgetLine {
   std::int64_t operations = 0;
   double flop = 0;                                // model FLOP, causal attention at half
   double bytes = 0;                               // every operand read or written once
-  program::Bound bound = program::Bound::memory;  // which rate its efficiency is a share of
-  double least_s = 0;     // at the hardware's rate: per operation the longer of FLOP / peak and bytes / bandwidth
-  double expected_s = 0;  // least_s / efficiency of its kind
+  program::Bound bound = program::Bound::memory;  // which rate limits it
+  double least_s = 0;  // at the hardware's rate: per operation the longer of FLOP / peak and bytes / bandwidth
 };
-
-/// Shares of the hardware's rates that are expected, in (0, 1].
-struct Efficiencies {
-  double products = 1, attention = 1, attention_backward = 1, memory = 1;
-};
-/// Reads "products=70%", "memory=0.8", …. Throws Error.
-Efficiencies parse_efficiencies(std::span<const std::string> items);
 
 /// Where the time of a step must go on the stated hardware: computation only, one operation after the other, without
 /// launch gaps. Communication is not in it: what of it is exposed is what a sweep measures.
 struct Budget {
-  std::vector<BudgetLine> lines;       // in the order of the step
-  std::int64_t role = 0, roles = 1;    // the role with the longest expected_s is shown
-  double least_s = 0, expected_s = 0;  // sums over the lines, less what may run beside the compute stream
-  double model_flop = 0;               // of this role's rank in one step, as MFU counts it
+  std::vector<BudgetLine> lines;     // in the order of the step
+  std::int64_t role = 0, roles = 1;  // the role that takes longest is shown
+  double least_s = 0;                // sum over the lines, less what may run beside the compute stream
+  double model_flop = 0;             // of this role's rank in one step, as MFU counts it
   program::DeviceRates rates;
 
   /// What MFU would be if the step took that long and nothing else.
@@ -48,6 +40,6 @@ struct Budget {
 /// Of the step as the backend runs it. Throws Error if the hardware's rates for the case's precision are not
 /// stated, or the case is impossible or computes nothing.
 Budget budget(const config::Model& model, config::BackendKind backend, const PlannedCase& planned,
-              const config::Hardware& hardware, const Efficiencies& efficiencies);
+              const config::Hardware& hardware);
 
 }  // namespace harness::plan

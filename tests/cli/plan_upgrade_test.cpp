@@ -200,11 +200,11 @@ TEST_F(PlanUpgrade, RefusesWhatItCannotAnswer) {
   EXPECT_THAT(refusal({"--hardware", "hgx-b2000"}), HasSubstr("hgx-b200"));
   EXPECT_THAT(refusal({"--hardware", "p5", "--set", "micro_batch_size=2"}),
               HasSubstr("cannot change what was measured"));
-  // --assume-setup and --efficiency go with an option that is refused.
+  // --assume-setup goes with an option that is refused.
   for (const std::vector<std::string>& of_a_plan :
        std::initializer_list<std::vector<std::string>>{{"--best", "3"},
                                                        {"--assume-mfu", "40%", "--assume-setup", "45 s"},
-                                                       {"--budget", "baseline", "--efficiency", "products=70%"}}) {
+                                                       {"--budget", "baseline"}}) {
     std::vector<std::string> more{"--hardware", "p5"};
     more.insert(more.end(), of_a_plan.begin(), of_a_plan.end());
     EXPECT_THAT(refusal(more), HasSubstr("and nothing else")) << of_a_plan.back();

@@ -47,13 +47,7 @@ TEST(Plan, SizesOfACollectiveAreGivenByTheirEnds) {
 TEST(Plan, SaysWhereThePeakComesFrom) {
   const auto head = [](const std::string& override_text) {
     std::ostringstream out;
-    plan({.config = config,
-          .overrides = {override_text},
-          .only = {"baseline"},
-          .ranks = 128,
-          .like = "",
-          .budget = "",
-          .efficiencies = {}},
+    plan({.config = config, .overrides = {override_text}, .only = {"baseline"}, .ranks = 128, .like = "", .budget = ""},
          out);
     return out.str();
   };
@@ -71,8 +65,7 @@ TEST(Plan, NamesTheNodesThatEachGroupSpans) {
           .ranks = 16,
           .ranks_per_node = ranks_per_node,
           .like = "",
-          .budget = "",
-          .efficiencies = {}},
+          .budget = ""},
          out);
     return out.str();
   };
@@ -101,8 +94,7 @@ TEST(Plan, PromisesWhatTheSweepDetects) {
           .only = {"baseline", "baseline_again", "micro_batch_size=4"},
           .ranks = 2,
           .like = "",
-          .budget = "",
-          .efficiencies = {}},
+          .budget = ""},
          out);
     return out.str();
   };
@@ -122,8 +114,7 @@ TEST(Plan, SaysOneOfWhatIsOne) {
         .only = {"baseline"},
         .ranks = 2,
         .like = "",
-        .budget = "",
-        .efficiencies = {}},
+        .budget = ""},
        out);
   EXPECT_THAT(out.str(), HasSubstr("looks after round 5: "));
   EXPECT_THAT(out.str(), ::testing::Not(HasSubstr("unresolved")));  // nothing is compared
@@ -139,8 +130,7 @@ TEST(Plan, TakesTimesFromALikeResultOnly) {
           .only = {"baseline"},
           .ranks = ranks,
           .like = example,
-          .budget = "",
-          .efficiencies = {}},
+          .budget = ""},
          out);
     return out.str();
   };
@@ -168,8 +158,7 @@ TEST(Plan, TakesTimesFromAnAssumedMfu) {
           .like = "",
           .assume_mfu = mfu,
           .assume_setup = setup,
-          .budget = "",
-          .efficiencies = {}},
+          .budget = ""},
          out);
     return out.str();
   };
@@ -210,8 +199,7 @@ TEST(Plan, TimesThatNobodyKnowsAreNotPrinted) {
             .like = "",
             .assume_mfu = "40%",
             .assume_setup = "",
-            .budget = "",
-            .efficiencies = {}},
+            .budget = ""},
            out);
     });
     EXPECT_THAT(out.str() + refused, ::testing::Not(::testing::ContainsRegex("[ -]nan|[ -]inf |time: 0"))) << name;
@@ -238,7 +226,6 @@ TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
           .assume_mfu = "40%",
           .assume_setup = "30 s",
           .budget = "",
-          .efficiencies = {},
           .gpu_hours = gpu_hours},
          out);
     return out.str();
@@ -261,14 +248,7 @@ TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
 TEST(Plan, WithoutRanksSaysWhatNeedsMore) {
   const auto text = [](const std::string& path, const std::vector<std::string>& overrides, int ranks) {
     std::ostringstream out;
-    plan({.config = path,
-          .overrides = overrides,
-          .only = {},
-          .ranks = ranks,
-          .like = "",
-          .budget = "",
-          .efficiencies = {}},
-         out);
+    plan({.config = path, .overrides = overrides, .only = {}, .ranks = ranks, .like = "", .budget = ""}, out);
     return out.str();
   };
   const std::string laptop = test::source_dir() + "/configs/laptop.yaml";
