@@ -24,9 +24,9 @@ void add_common(CLI::App& verb, std::string& config, std::vector<std::string>& o
   verb.add_option("config", config, "the configuration, such as configs/laptop.yaml")->required();
   verb.add_option("--set", overrides, "override a key: measure.rounds=4, micro_batch_size=2, backend=cpu")->take_all();
   verb.add_option("--only", only, "measure only these cases or variables, and the baseline")->take_all();
-  verb.add_option("-b,--minbytes", a.min_bytes, "of a collective, alone: sweep its sizes from this one on: 8, 64K");
-  verb.add_option("-e,--maxbytes", a.max_bytes, "up to this one: 8G");
-  verb.add_option("-f,--stepfactor", a.step_factor, "each so many times the one before (default: 2)");
+  verb.add_option("-b,--minbytes", a.min_bytes, "smallest message size (collective sweeps): 8, 64K");
+  verb.add_option("-e,--maxbytes", a.max_bytes, "largest message size: 8G");
+  verb.add_option("-f,--stepfactor", a.step_factor, "factor between two sizes (default: 2)");
   verb.add_option("--backend", a.backend, "cpu, cuda, or sim, which predicts");
   verb.add_option("--hardware", a.hardware, "a file of configs/hardware, such as h100-sxm or p5");
   verb.add_option("--rounds", a.rounds, "number of rounds");
@@ -145,8 +145,11 @@ Parser::Parser(Arguments& a) {
       ->add_option("--require", a.sweep.require,
                    "healthy: measure nothing, and end with exit code 2, where doctor finds a failure on a node")
       ->check(CLI::IsMember({"healthy"}));
-  sweep->add_option("--sysroot", a.sweep.sysroot, "as of doctor, which looks at the nodes before the first round");
+  sweep->add_option("--sysroot", a.sweep.sysroot, "root directory that the node checks read instead of /");
   sweep->get_option("config")->required(false);
+  auto* quiet = sweep->add_flag("--quiet", a.sweep.quiet, "no progress: only the result, and errors");
+  sweep->add_flag("-v,--verbose", a.sweep.verbose, "progress block by block; the result with settings and formulas")
+      ->excludes(quiet);
   sweep
       ->add_option("--resume", a.resume,
                    "continue an interrupted result file; with FILE, nothing else is needed, else -o names it. With "
@@ -190,6 +193,10 @@ Parser::Parser(Arguments& a) {
       "--breakdown", a.show.breakdown,
       "where the time of each case's step went beside its prediction, its bottleneck, the late ranks, and what is "
       "wrong with the cluster (text, md; json: the prediction alone)");
+  show->add_option("--case", a.show.cases, "with --breakdown: these cases besides the baseline (default: the best one)")
+      ->take_all()
+      ->needs("--breakdown");
+  show->add_flag("-v,--verbose", a.show.verbose, "also settings, formulas and noise; with --breakdown: every case");
   add_cost(*show, a.show.cost);
   add_view(*show, a.show.view);
   add_report(a.report);
@@ -230,10 +237,12 @@ void Parser::add_readers(Arguments& a) {
   compare->add_option("--format", a.compare.format, "text, md or json")->check(CLI::IsMember({"text", "md", "json"}));
   compare->add_flag("-v,--verbose", a.compare.verbose, "text with all rows, not only those that moved most");
   add_view(*compare, a.compare.view);
-  export_settings =
-      app.add_subcommand("export", "write the settings that a result proves, for a framework or the next sweep");
-  export_settings->add_option("file", a.export_settings.file, "a result file")->required();
-  export_settings->add_option("--case", a.export_settings.case_name, "only this case");
+  export_settings = app.add_subcommand(
+      "export", "write settings for a framework or the next sweep: what a result proves, or a planned case");
+  export_settings->add_option("file", a.export_settings.file, "a result file, or with --format F a configuration")
+      ->required();
+  export_settings->add_option("--case", a.export_settings.case_name,
+                              "with --format F: all settings of this case, proven or not; else only this case");
   export_settings
       ->add_option(
           "--format", a.export_settings.format,

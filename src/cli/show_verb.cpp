@@ -30,15 +30,16 @@ int show_once(const ShowOptions& options, std::ostream& out) {
          options.format);
   }
   const store::Result result = store::read_result(options.files.at(0), {.timeline = options.breakdown});
+  const report::Detail detail = options.verbose ? report::Detail::full : report::Detail::brief;
   if (!options.breakdown) {
     const analysis::Summary summary = analysis::summarise(result);
     const auto cost = cost_estimate(options.cost, result, summary);
     if (options.format == "text") {
-      out << view(report::show_document(result, summary, cost), options.view, out);
+      out << view(report::show_document(result, summary, cost, detail), options.view, out);
     } else if (options.format == "long-csv") {
       out << report::show_long_csv(result, summary);
     } else {
-      out << report::show(result, summary, formats.at(options.format), cost);
+      out << report::show(result, summary, formats.at(options.format), cost, detail);
     }
     return analysis::exit_code(summary);
   }
@@ -49,7 +50,7 @@ int show_once(const ShowOptions& options, std::ostream& out) {
     out << report::show_json(result, findings.summary, findings.cost, &*findings.explanation);
     return analysis::exit_code(findings.summary);
   }
-  const report::Document document = report::breakdown_document(result, findings);
+  const report::Document document = report::breakdown_document(result, findings, {options.cases, detail});
   if (options.format == "text") {
     out << view(document, options.view, out);
   } else {

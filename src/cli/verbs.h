@@ -23,6 +23,8 @@ struct SweepOptions {
   int ranks = 0, ranks_per_node = 0;  // of a prediction; 0: not given
   std::string require = {};           // "healthy": no failure of doctor's
   std::string sysroot = "/";          // of doctor
+  bool verbose = false;               // progress block by block, the result with settings and formulas
+  bool quiet = false;                 // no progress
 };
 
 struct PlanOptions {
@@ -56,8 +58,10 @@ struct ShowOptions {
   ViewOptions view;
   std::string format = "text";
   CostOptions cost;
-  bool breakdown = false;  // where the profiled steps went, below the table
-  bool follow = false;     // again after each round, until the sweep has ended
+  bool breakdown = false;               // where the profiled steps went, below the table
+  bool follow = false;                  // again after each round, until the sweep has ended
+  bool verbose = false;                 // also settings and formulas; all profiled steps
+  std::vector<std::string> cases = {};  // with breakdown: these besides the baseline
 };
 
 struct CompareOptions {
@@ -74,7 +78,7 @@ struct CompareOptions {
 
 struct ExportOptions {
   std::string file;
-  std::string case_name;  // "" for all that is proven
+  std::string case_name;  // "" for all that is proven, or for the baseline of a configuration
   std::string format = "harness";
 };
 

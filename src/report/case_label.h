@@ -13,6 +13,13 @@ namespace harness::report {
 /// "TP2" for a case of `layout` that cuts the model in two (program::label_of); "" for a case of another variable.
 std::string short_layout(std::string_view case_name);
 
+/// The name with short words for its long parts: "TP2 PP2" for a layout, "NCCL_ALGO=Ring" for env={NCCL_ALGO: Ring},
+/// "overlap_grad_reduce off" for overlap_grad_reduce=false, each also where several changes are joined by " + ".
+std::string short_name(const std::string& case_name);
+
+/// The case that has this name or this short name. Throws Error where there is none.
+std::int32_t find_case(const store::Result& result, const std::string& name);
+
 /// Whether the case changes the size of the one operation that is measured. What the model's step has of that size can
 /// then stand for its name.
 bool is_of_a_size(std::string_view case_name);

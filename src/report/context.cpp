@@ -242,6 +242,23 @@ std::string subject_of(const store::Result& result) {
   return result.points.empty() ? result.model.name : "workload " + workload_of(result);
 }
 
+std::vector<std::string> short_context(const store::Result& result, const analysis::Summary& summary) {
+  std::string text = fmt::format("{}: {} on {} of {}, backend {}", result.name, subject_of(result),
+                                 plural(result.ranks, "rank"), plural(result.nodes, "node"), result.backend);
+  if (summary.predicted) text += ", predicted, not measured";
+  if (!result.ranks_are_gpus()) text += ": nothing here is about a GPU";
+  text += ".";
+  if (const std::string error = value_of(result.identity, "expected_error"); !error.empty())
+    text += fmt::format(" Expected error: {}.", error);
+  if (summary.predicted) {
+    text += fmt::format(" A change {} is too close to call.", analysis::within_threshold_words(result.smallest_effect));
+  } else if (!analysis::sweeps_sizes_alone(result)) {
+    text += fmt::format(" {}; a verdict must clear {}.", plural(result.rounds, "round"),
+                        analysis::threshold_words(result.smallest_effect));
+  }
+  return {text + " -v says more."};
+}
+
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary) {
   std::vector<std::string> lines{backend_line(result), run_line(result, summary)};
   if (std::string calibration = calibration_line(result); !calibration.empty()) lines.push_back(std::move(calibration));

@@ -12,6 +12,10 @@ namespace harness::report {
 /// from. A paragraph each.
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary);
 
+/// The same for a first look, in one paragraph: what was measured, on what, by how much a verdict must clear the
+/// baseline, and of a prediction how far it can be trusted.
+std::vector<std::string> short_context(const store::Result& result, const analysis::Summary& summary);
+
 /// The quantity that changes are changes of: "step time", "time per byte on the bus" …
 std::string what_changes(const store::Result& result);
 /// The same behind "12 % slower": " per byte on the bus"; "" where it is the step time.

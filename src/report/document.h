@@ -34,7 +34,7 @@ struct List {
   Mark mark = Mark::bullet;
 };
 
-/// A table. folded: on a page, behind a line that opens it.
+/// A table, below it the legends of its columns. folded: on a page, behind a line that opens it.
 struct Numbers {
   std::string caption;
   Table table;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/summary.h"
+#include "config/registry.h"
 
 namespace harness::report {
 namespace {
@@ -42,10 +43,10 @@ Value of_training(const store::Result& result, double value) {
   return result.points.empty() ? finite(value) : std::nullopt;
 }
 
-// Of a case on another number of ranks than the baseline's: how many times as fast it does the same work.
+// How many times as fast a change does the same work. A size is not faster than another.
 Value speedup_of(const store::Result& result, const analysis::CaseSummary& row) {
-  const store::ResultCase* baseline = result.baseline();
-  if (baseline == nullptr || baseline->ranks <= 0 || result.at(row).ranks == baseline->ranks) return std::nullopt;
+  if (row.role != store::CaseRole::change) return std::nullopt;
+  if (config::purpose_of(result.at(row).variable) == config::Purpose::size) return std::nullopt;
   return row.effect && row.effect->ratio > 0 ? finite(1 / row.effect->ratio) : std::nullopt;
 }
 
@@ -112,7 +113,7 @@ const std::vector<Metric>& table() {
        .value = [](const R&, const C& c) { return c.rates ? finite(c.rates->algorithm_bytes_per_s) : std::nullopt; },
        .help = "rates.bytes / rates.seconds; the algbw of nccl-tests"},
       {.key = "rates.bus_bytes_per_s",
-       .column = {"busbw GB/s", 50},
+       .column = {"busbw GB/s", 64},
        .name = "bus bandwidth",
        .unit = gigabytes_s,
        .value = [](const R&, const C& c) { return c.rates ? c.rates->bus_bytes_per_s : std::nullopt; },
@@ -161,8 +162,8 @@ const std::vector<Metric>& table() {
        .value = [](const R&, const C& c) { return positive(c.flops_per_rank); },
        .help = "model FLOP/s of a rank"},
       {.key = "mfu",
-       .column = {"MFU", 42},
-       .column_of_operations = {"of peak", 42},
+       .column = {"MFU", 62},
+       .column_of_operations = {"of peak", 62},
        .name = "MFU",
        .unit = share,
        .shown_for = {training, operation},
@@ -217,19 +218,22 @@ const std::vector<Metric>& table() {
             "for an unresolved case, about how many rounds would settle it (1000: not with this noise); else 0",
             [](const R&, const C& c) { return of_effect(c, &analysis::Effect::rounds_needed); }),
       {.key = "speedup",
-       .column = {"speed-up", 44},
+       .column = {"speed-up", 46},
        .unit = number,
        .value = [](const R& r, const C& c) { return speedup_of(r, c); },
-       .help = "1 / effect.ratio of a case on another number of ranks than the baseline's; else null"},
+       .help = "1 / effect.ratio: how many times as fast the same work is done; null of the control and of sizes"},
       {.key = "efficiency",
        .column = {"efficiency", 44},
        .unit = share,
        .value = [](const R& r, const C& c) -> Value {
          const Value speedup = speedup_of(r, c);
-         if (!speedup || r.at(c).ranks <= 0) return std::nullopt;
-         return *speedup * r.baseline()->ranks / r.at(c).ranks;
+         const store::ResultCase* baseline = r.baseline();
+         if (!speedup || baseline == nullptr || baseline->ranks <= 0 || r.at(c).ranks <= 0) return std::nullopt;
+         if (r.at(c).ranks == baseline->ranks) return std::nullopt;
+         return *speedup * baseline->ranks / r.at(c).ranks;
        },
-       .help = "speedup / (ranks of the case / ranks of the baseline): 1 where every rank is as useful"},
+       .help = "speedup / (ranks of the case / ranks of the baseline): 1 where every rank is as useful; null on as "
+               "many ranks"},
       plain("settled_after", count,
             "the look, by its rounds, that settled the verdict; 0: none did, or none was declared",
             [](const R&, const C& c) -> Value { return c.settled_after; }),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -13,8 +14,12 @@ namespace harness::report {
 // The sections that text, Markdown and the page share. One without data says so in a line, or has no pieces and is left
 // out. report/page/sections.h has those that draw.
 
-/// What `show` prints: the context, a row per case, the notes on it, the warnings.
-Section overview_section(const store::Result& result, const analysis::Summary& summary);
+/// How much is said: what a first look needs, or everything.
+enum class Detail : std::uint8_t { brief, full };
+
+/// What `show` prints: a row per case, the notes on it, the warnings, and the context: in brief a few lines, in full
+/// with settings and formulas.
+Section overview_section(const store::Result& result, const analysis::Summary& summary, Detail detail);
 /// The best proven change beside the baseline, a line per metric; no pieces where sizes are all that was swept.
 Section before_after_section(const store::Result& result, const analysis::Findings& findings);
 /// What each fix of a ladder adds; no pieces without one.
@@ -52,19 +57,20 @@ Table::Column case_column();
 Table::Column change_column(const std::string& unit = "");
 Table::Column interval_column(double confidence);
 Table::Column verdict_column();
+/// Columns of less worth leave before any cell goes on in a second line.
+inline constexpr int essential = 60;
 
-/// The rows of all cases, what to know of its columns, and the notes that their verdict column points to as [1], [2] ….
+/// The rows of all cases, and the notes that their verdict column points to as [1], [2] ….
 struct CaseTable {
   Table table;
-  std::vector<std::string> remarks;
   std::vector<std::string> notes;
 };
-CaseTable case_table(const store::Result& result, const analysis::Summary& summary);
+CaseTable case_table(const store::Result& result, const analysis::Summary& summary, Detail detail);
 /// What case_table() is where sizes of one collective are all that was swept: a row for each size with the columns of
 /// nccl-tests. Time is the slowest rank's, min and max are over ranks; errors are the blocks that failed, of which one
 /// with a wrong result is one.
 bool is_listed_by_size(const store::Result& result);
-CaseTable size_table(const store::Result& result, const analysis::Summary& summary);
+CaseTable size_table(const store::Result& result, const analysis::Summary& summary, Detail detail);
 
 /// What one profiled step says: table, bottleneck, what is worth trying and what this sweep says of it, remarks.
 /// baseline: to compare with, or nullptr.

@@ -2,26 +2,34 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "analysis/findings.h"
 #include "analysis/summary.h"
 #include "report/document.h"
+#include "report/sections.h"
 #include "store/result.h"
 
 namespace harness::report {
 
 enum class Format { text, md, csv, json };
 
-/// What `show` prints. First line: what moved and how sure we are. Then what is common to all cases, one row per case
-/// with its change against the baseline and the verdict, notes and warnings. `cost`: what a training run takes and
+/// What `show` prints. First line: what moved and how sure we are. Then one row per case with its change against the
+/// baseline and the verdict, notes, warnings, and what is common to all cases. `cost`: what a training run takes and
 /// costs, in a section of its own (not in csv).
 std::string show(const store::Result& result, const analysis::Summary& summary, Format format,
-                 const std::optional<analysis::CostEstimate>& cost = {});
+                 const std::optional<analysis::CostEstimate>& cost = {}, Detail detail = Detail::brief);
 Document show_document(const store::Result& result, const analysis::Summary& summary,
-                       const std::optional<analysis::CostEstimate>& cost = {});
+                       const std::optional<analysis::CostEstimate>& cost = {}, Detail detail = Detail::brief);
 
-/// The same with where the profiled steps went.
-Document breakdown_document(const store::Result& result, const analysis::Findings& findings);
+/// Which profiled steps a breakdown shows: the baseline's, and those of `cases` (short names, too). Without any, that
+/// of the best case; in full detail all.
+struct ShownSteps {
+  std::vector<std::string> cases = {};
+  Detail detail = Detail::brief;
+};
+/// The same with where the profiled steps went. Throws Error for a case that is not there.
+Document breakdown_document(const store::Result& result, analysis::Findings findings, const ShownSteps& shown = {});
 
 /// One line per case, full precision, empty where there is no value.
 std::string show_csv(const store::Result& result, const analysis::Summary& summary);

@@ -50,6 +50,14 @@ void Table::remove_column(std::size_t column) {
   for (auto& row : rows) row.erase(row.begin() + offset);
 }
 
+std::vector<std::string> Table::legends() const {
+  std::vector<std::string> legends;
+  for (const Column& column : columns) {
+    if (!column.legend.empty()) legends.push_back(column.legend);
+  }
+  return legends;
+}
+
 std::string Table::text(bool colored) const {
   const std::vector<std::size_t> each = widths();
   std::string out;
@@ -147,9 +155,15 @@ Table with_columns(const Table& table, std::size_t keys, std::size_t begin, std:
 
 }  // namespace
 
+std::optional<Table> wrapped_within(const Table& table, std::size_t width) {
+  if (table.columns.empty()) return std::nullopt;
+  const std::vector<std::size_t> widths = widths_within(table, width);
+  return widths.empty() ? std::nullopt : std::optional(with_lines(table, widths));
+}
+
 std::vector<Table> narrowed(const Table& table, std::size_t width) {
   if (table.width() <= width || table.columns.empty()) return {table};
-  if (const auto widths = widths_within(table, width); !widths.empty()) return {with_lines(table, widths)};
+  if (auto whole = wrapped_within(table, width)) return {std::move(*whole)};
   const std::size_t keys = keys_of(table);
   std::vector<Table> tables;
   for (std::size_t begin = keys; begin < table.columns.size();) {
@@ -160,8 +174,7 @@ std::vector<Table> narrowed(const Table& table, std::size_t width) {
     std::size_t end = begin + 1;
     while (end < table.columns.size() && fits(end + 1)) ++end;
     const Table part = with_columns(table, keys, begin, end);
-    const auto widths = widths_within(part, width);
-    tables.push_back(widths.empty() ? part : with_lines(part, widths));
+    tables.push_back(wrapped_within(part, width).value_or(part));
     begin = end;
   }
   return tables.empty() ? std::vector<Table>{table} : tables;

@@ -3,11 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "report/table.h"
 
 namespace harness::report {
 
@@ -21,6 +20,7 @@ struct Cell {
 
   std::string text;
   Tone tone = Tone::plain;
+  std::string brief = {};                                 // the text where space is short; "": the same text
   double key = -std::numeric_limits<double>::infinity();  // what rows are sorted by; one without comes first
 };
 
@@ -35,6 +35,7 @@ struct Table {
     bool words = false;
     int worth = stays;  // where a table of cases is too wide, the least goes first; of equals the left one
     Id id = Id::other;
+    std::string legend = {};  // a sentence or two about the column, below the table
   };
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
@@ -46,7 +47,12 @@ struct Table {
   std::size_t width() const;
 
   void remove_column(std::size_t column);
+  /// Of the columns that have one.
+  std::vector<std::string> legends() const;
 };
+
+/// The table within `width` columns, its cells of words continued on further lines. Nothing where that is not enough.
+std::optional<Table> wrapped_within(const Table& table, std::size_t width);
 
 /// The table within `width` columns, with nothing left out. Cells of words continue on further lines; if that is not
 /// enough, columns move to tables of their own that repeat the columns of words before the first number. A column that

@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "report/case_label.h"
-#include "report/clean_text.h"
 #include "report/effect_words.h"
 #include "report/metrics.h"
 #include "report/sections.h"
@@ -40,39 +37,12 @@ std::optional<std::size_t> find_column(const Table& table, Id id) {
   return found - table.columns.begin();
 }
 
-// Short names for long ones, each once; the others stay.
-std::map<std::string, std::string> short_names(const Table& table, std::size_t long_name) {
-  constexpr std::size_t max_variable = 28;
-  const auto uses = find_column(table, Id::use);
-  std::map<std::string, std::string> names;
-  std::map<std::string, int> used;
-  for (const auto& row : table.rows) {
-    const std::string& name = row.front().text;
-    const bool is_long = columns_of(name) > long_name;
-    std::string shorter = uses && is_long && is_of_a_size(name) ? row[*uses].text : short_layout(name);
-    if (shorter.empty() && is_long) {
-      const std::size_t equals = std::min(name.find('='), name.size());
-      const std::string variable = name.substr(0, std::min(equals, max_variable));
-      const std::string value = name.substr(std::min(equals + 1, name.size()));
-      const bool says_nothing = value.empty() || value == "true" || value == "false";
-      const bool plain =
-          !says_nothing && columns_of(value) <= long_name && value.find_first_of("{=") == std::string::npos;
-      shorter = plain ? value : fmt::format("{} #{}", variable, ++used[variable]);
-    }
-    const bool taken =
-        std::ranges::any_of(names, [&](const auto& known) { return known.second == shorter; }) ||
-        std::ranges::any_of(table.rows, [&](const auto& other) { return other.front().text == shorter; });
-    if (!shorter.empty() && !taken && columns_of(shorter) < columns_of(name)) names[name] = shorter;
-  }
-  return names;
-}
-
 // All columns that a table of cases may have: a sweep that has just begun has hardly any of it, and whoever follows it
 // has asked for columns that come.
 std::vector<std::string> all_headings() {
   constexpr double usual_confidence = 0.95;  // people name the column by its word: interval
   std::vector<std::string> headings{
-      "case", "ranks", change_column().heading, interval_heading(usual_confidence), "verdict", "n", uses_heading};
+      "case", "ranks", change_column().heading, interval_heading(usual_confidence), "rounds", "verdict", "n", uses_heading};
   for (const Metric& metric : case_metrics()) {
     for (const Metric::Column& column : {metric.column, metric.column_of_operations})
       headings.push_back(replaced(column.heading, {{'{', ""}, {'}', ""}}));
@@ -107,16 +77,23 @@ void sort_rows(Table& table, const std::string& order) {
   }
 }
 
-// Returns the headings that went.
-std::vector<std::string> drop_columns(Table& table, std::size_t width) {
-  std::vector<std::string> dropped;
-  while (table.width() > width) {
-    const auto least = std::ranges::min_element(table.columns, {}, &Table::Column::worth);
-    if (least->worth == Table::Column::stays) break;
-    dropped.push_back(least->heading);
-    table.remove_column(least - table.columns.begin());
-  }
-  return dropped;
+// "memory MiB" is "memory": as --columns takes it.
+std::string without_unit(const Table::Column& column) {
+  const bool has_unit = column.worth != Table::Column::stays && !column.words;
+  static const std::vector<std::string> units{"s", "ms", "us", "GiB", "MiB", "KiB", "GB/s", "MHz"};
+  const std::size_t space = column.heading.rfind(' ');
+  if (!has_unit || space == std::string::npos) return column.heading;
+  const bool known = std::ranges::find(units, column.heading.substr(space + 1)) != units.end();
+  return known ? column.heading.substr(0, space) : column.heading;
+}
+
+// Returns whether a column went, whose heading is then added to `dropped`.
+bool drop_column(Table& table, int below, std::vector<std::string>& dropped) {
+  const auto least = std::ranges::min_element(table.columns, {}, &Table::Column::worth);
+  if (least->worth >= below) return false;
+  dropped.push_back(without_unit(*least));
+  table.remove_column(least - table.columns.begin());
+  return true;
 }
 
 // Whether the first cell says what the column would.
@@ -124,36 +101,38 @@ bool names_itself(const std::vector<Cell>& row, std::size_t column) {
   return row[column].text.empty() || row[column].text == row.front().text;
 }
 
-// What to say below the table.
-std::vector<std::string> fit(Table& table, std::size_t width, bool keeps_columns) {
-  std::vector<std::string> remarks;
-  if (width == 0 || table.width() <= width) return remarks;
-  constexpr std::size_t long_name = 28, long_on_a_narrow_terminal = 18, narrow = 100;
-  const auto names = short_names(table, width < narrow ? long_on_a_narrow_terminal : long_name);
+// Puts the brief texts in. Returns whether a case is then called by its use.
+bool shorten(Table& table) {
   const auto uses = find_column(table, Id::use);
   bool named_by_use = false;
-  std::vector<std::string> legend;
   for (auto& row : table.rows) {
-    const auto shorter = names.find(row.front().text);
-    if (shorter == names.end()) continue;
-    const bool by_use = uses && row[*uses].text == shorter->second;
-    named_by_use |= by_use;
-    if (!by_use) legend.push_back(fmt::format("{}: {}", shorter->second, row.front().text));
-    row.front().text = shorter->second;
+    named_by_use |= uses && !row.front().brief.empty() && row.front().brief == row[*uses].text;
+    for (Cell& cell : row) {
+      if (!cell.brief.empty()) cell.text = std::exchange(cell.brief, "");
+    }
   }
-  if (!legend.empty()) remarks.push_back(join(legend, "; ") + ".");
-  if (named_by_use) {
+  if (uses && std::ranges::all_of(table.rows, [&](const auto& row) { return names_itself(row, *uses); }))
+    table.remove_column(*uses);
+  return named_by_use;
+}
+
+// What to say below the table.
+std::vector<std::string> fit(Table& table, std::size_t width, bool keeps_columns) {
+  std::vector<std::string> remarks, dropped;
+  if (width == 0 || table.width() <= width) return remarks;
+  if (shorten(table)) {
     remarks.emplace_back(
         "Named by what they are in the model's step. A wider terminal, --format md and csv show their sizes.");
   }
-  if (uses && std::ranges::all_of(table.rows, [&](const auto& row) { return names_itself(row, *uses); })) {
-    table.remove_column(*uses);
+  if (!keeps_columns) {
+    while (table.width() > width && drop_column(table, essential, dropped)) {
+    }
   }
-  if (keeps_columns) return remarks;
-  if (const auto dropped = drop_columns(table, width); !dropped.empty()) {
-    remarks.push_back(
-        fmt::format("Left out to fit {} columns: {} (--columns says which to show).", width, join(dropped, ", ")));
-  }
+  auto wrapped = wrapped_within(table, width);
+  while (!wrapped && !keeps_columns && drop_column(table, Table::Column::stays, dropped))
+    wrapped = wrapped_within(table, width);
+  if (wrapped) table = std::move(*wrapped);
+  if (!dropped.empty()) remarks.push_back(fmt::format("Left out to fit: {} (--columns).", join(dropped, ", ")));
   return remarks;
 }
 

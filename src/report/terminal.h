@@ -17,9 +17,10 @@ struct TableView {
 };
 
 /// Arranges the tables of the document. One of cases (its first column is Id::name, its last Id::verdict) that is wider
-/// than the view gets short names of cases first (TP2 for a layout in full, "qkv, forward" for a
-/// product's sizes), explained below; then the columns of least worth go, and a line names them. All others keep
-/// everything (narrowed()). Throws Error for a column that no table of cases has.
+/// than the view gets the brief texts of its cells first (TP2 for a layout, "qkv, forward" for a product's sizes); then
+/// columns that are not essential go, least worth first, and a line names them; then words go on in further lines; then
+/// the other columns go. All other tables keep everything (narrowed()). Throws Error for a column that no table of
+/// cases has.
 void arrange(Document& document, const TableView& view);
 
 }  // namespace harness::report

@@ -26,7 +26,10 @@ class MarkdownWriter {
     }
     if (!piece.items.empty()) out += "\n";
   }
-  void operator()(const Numbers& piece) { table(piece.table, piece.caption); }
+  void operator()(const Numbers& piece) {
+    table(piece.table, piece.caption);
+    (*this)(List{piece.table.legends()});
+  }
   void operator()(const Figure& piece) {
     out += fmt::format("**{}** {}\n\n", inline_markdown(piece.title), inline_markdown(piece.caption));
     table(piece.numbers, "");

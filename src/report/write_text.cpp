@@ -27,7 +27,10 @@ class TextWriter {
       paragraph(mark + piece.items[i], piece.mark == List::Mark::number ? 4 : 2);
     }
   }
-  void operator()(const Numbers& piece) { table(piece.caption, piece.table); }
+  void operator()(const Numbers& piece) {
+    table(piece.caption, piece.table);
+    for (const std::string& legend : piece.table.legends()) paragraph(legend, 2);
+  }
   void operator()(const Figure& piece) { table(piece.title + " " + piece.caption, piece.numbers); }
   void operator()(const Listing& piece) {
     gap();

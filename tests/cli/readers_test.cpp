@@ -114,7 +114,7 @@ TEST_F(Readers, TablesAreSeenAsAskedFor) {
   setenv("COLUMNS", "80", 1);
   const std::string narrow = say({"show", a}).out, csv = say({"show", a, "--format", "csv"}).out;
   unsetenv("COLUMNS");
-  EXPECT_THAT(narrow, HasSubstr("Left out to fit 80 columns"));
+  EXPECT_THAT(narrow, HasSubstr("Left out to fit: "));
   EXPECT_EQ(csv, say({"show", a, "--format", "csv"}).out);
 }
 

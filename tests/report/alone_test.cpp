@@ -38,7 +38,7 @@ TEST(Alone, EveryFormSaysWhatAProcessOfItsOwnCosts) {
   const analysis::Summary summary = analysis::summarise(result);
   const auto flat = [](const std::string& text) { return std::regex_replace(text, std::regex("\\s+"), " "); };
   for (const Format format : {Format::text, Format::md})
-    EXPECT_THAT(flat(show(result, summary, format)), HasSubstr(cost));
+    EXPECT_THAT(flat(show(result, summary, format, {}, Detail::full)), HasSubstr(cost));
   EXPECT_THAT(flat(page::page(page::make_report(result))), HasSubstr("A process of its own changes the baseline"));
   const auto json = nlohmann::json::parse(show_json(result, summary));
   EXPECT_NEAR(json["processes"]["own_process"]["ratio"].get<double>(), 1.05, 0.005);

@@ -143,7 +143,7 @@ TEST(Compare, ANarrowTableDoesWithoutRatesFirst) {
   Document document = compare_document(two_files().report, true);
   arrange(document, {.width = 40});
   const std::string text = write_text(document, 400, true);
-  EXPECT_THAT(text, HasSubstr("Left out to fit 40 columns: A tokens/s, B tokens/s, A MFU, B MFU, n, 95 % interval ("));
+  EXPECT_THAT(text, HasSubstr("Left out to fit: A tokens/s, B tokens/s, A MFU, B MFU, n, 95 % interval ("));
   EXPECT_THAT(text, HasSubstr("\x1b[33munresolved\x1b[0m\n"));
   EXPECT_THAT(text, HasSubstr("  impossible on both sides\n"));
 }

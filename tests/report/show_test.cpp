@@ -22,13 +22,20 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string shown(const store::Result& result, Format format) {
-  return show(result, analysis::summarise(result), format);
+  return show(result, analysis::summarise(result), format, {}, Detail::full);
 }
 
+std::string shown_breakdown(const store::Result& result, Format format, const ShownSteps& steps) {
+  return write(breakdown_document(result, analysis::find_all(result), steps), format);
+}
 std::string shown_breakdown(const store::Result& result, Format format) {
-  return write(breakdown_document(result, analysis::find_all(result)), format);
+  return shown_breakdown(result, format, {.detail = Detail::full});
 }
 
+TEST(Show, InBrief) {
+  const store::Result result = test::samples::everything();
+  test::expect_golden("brief.txt", show(result, analysis::summarise(result), Format::text));
+}
 TEST(Show, Text) {
   test::expect_golden("everything.txt", shown(test::samples::everything(), Format::text));
   test::expect_golden("nothing_moved.txt", shown(test::samples::nothing_moved(), Format::text));
@@ -77,24 +84,47 @@ TEST(Show, SettingsThatTheBackendIgnoresOrThatNobodyMadeAreNotListed) {
   for (const char* name : {"nccl_algo=", "env=", "threads="}) EXPECT_THAT(on_cuda, Not(HasSubstr(name))) << name;
 }
 
+// The baseline and the best case, unless others are asked for.
+TEST(ShowBreakdown, ShowsTheBestCaseUnlessOthersAreAskedFor) {
+  store::Result result = test::samples::everything();
+  test::samples::add_profiled_steps(result);
+  analysis::Findings findings = analysis::find_all(result);
+  ASSERT_EQ(findings.steps.size(), 2u);
+  findings.steps.push_back(findings.steps[1]);
+  findings.steps.back().case_index = 4;
+  findings.best_case = 4;
+  const std::string other = result.at(findings.steps[1]).name;
+  const auto headings = [&](const ShownSteps& steps) {
+    std::vector<std::string> names;
+    for (const Section& section : breakdown_document(result, findings, steps).sections) {
+      for (const Piece& piece : section.pieces) {
+        if (const auto* heading = std::get_if<Subheading>(&piece)) names.push_back(heading->text);
+      }
+    }
+    return names;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(headings({}), ElementsAre("baseline", result.case_at(4).name));
+  EXPECT_THAT(headings({.cases = {other}}), ElementsAre("baseline", other));
+  EXPECT_EQ(headings({.detail = Detail::full}).size(), findings.steps.size());
+  EXPECT_THROW(headings({.cases = {"micro_batch_size=5"}}), Error);
+}
+
 TEST(Show, LinesFitATerminal) {
   for (const store::Result& result :
        {test::samples::everything(), test::samples::nothing_moved(), test::samples::partial()}) {
     std::istringstream lines(shown(result, Format::text));
     for (std::string line; std::getline(lines, line);) {
-      EXPECT_LE(line.size(), 160u) << line;
+      EXPECT_LE(line.size(), 170u) << line;
       for (const char c : line) EXPECT_GE(static_cast<unsigned char>(c), 0x20) << line;
     }
   }
 }
 
-TEST(Show, TheCpuBackendSaysSoAtOnce) {
-  std::istringstream lines(shown(test::samples::nothing_moved(), Format::text));
-  std::string first, second, third;
-  std::getline(lines, first);
-  std::getline(lines, second);
-  std::getline(lines, third);
-  EXPECT_THAT(third, HasSubstr("Backend cpu"));
+TEST(Show, TheCpuBackendSaysSoAlsoInBrief) {
+  const store::Result result = test::samples::nothing_moved();
+  EXPECT_THAT(show(result, analysis::summarise(result), Format::text),
+              HasSubstr("backend cpu: nothing here is about a "));
 }
 
 // What another variable decides is not said of all cases.
@@ -102,7 +132,7 @@ TEST(Show, ABatchThatFollowsIsNotCalledWhatWasConfigured) {
   store::Result result = test::samples::sweep({"precision=bf16"}, {1, 1, 1});
   result.variables = {"precision", "global_batch_size", "gradient_accumulation"};
   for (store::ResultCase& row : result.cases) row.settings = {row.settings[0], "16", "auto"};
-  const auto text = [&] { return write_text(show_document(result, analysis::summarise(result))); };
+  const auto text = [&] { return shown(result, Format::text); };
   EXPECT_THAT(text(), HasSubstr("global_batch_size=16"));
   result.cases.back().settings[2] = "4";
   EXPECT_THAT(text(), Not(HasSubstr("global_batch_size=16")));
@@ -150,8 +180,8 @@ TEST(Show, AnUnresolvedVerdictSaysHowManyRoundsWouldSettleIt) {
   const analysis::Summary summary = analysis::summarise(result);
   const int needed = summary.cases[5].effect->rounds_needed;
   ASSERT_GT(needed, result.rounds);
-  const std::string text = show(result, summary, Format::text);
-  EXPECT_THAT(text, HasSubstr(fmt::format("unresolved (~{})\n", needed)));
+  const std::string text = show(result, summary, Format::text, {}, Detail::full);
+  EXPECT_THAT(text, HasSubstr(fmt::format("~{}  unresolved\n", needed)));
   EXPECT_THAT(text, HasSubstr("~N: about N rounds would settle it"));
   EXPECT_THAT(shown(test::samples::nothing_moved(), Format::text), Not(HasSubstr("~N")));
 }
@@ -272,7 +302,8 @@ TEST(Show, SizesOfACollectiveAreListedAsNcclTestsDoes) {
                         "       512        128  fp32     6434    3217     6434   7.957e-05   0.0001194       0\n"
                         "      1000        250  fp32    12872    6436    12872   7.769e-05   0.0001165       0\n"
                         "1000000000  250000000  fp32  1298375  649188  1298375      0.7702       1.155       2\n"
-                        "\nAverage bus bandwidth: 0.3852 GB/s.\nTime: a step"));
+                        "\nTime: a step"));
+  EXPECT_THAT(text, HasSubstr("\nAverage bus bandwidth: 0.3852 GB/s.\n"));
   for (const char* never : {"baseline_again", "verdict", "step ms"}) EXPECT_THAT(text, Not(HasSubstr(never)));
   const auto json = nlohmann::json::parse(shown(result, Format::json));
   EXPECT_NEAR(json["average_bus_bytes_per_s"], 0.3852e9, 1e5);

@@ -36,7 +36,7 @@ std::string arranged(const TableView& view, bool colored = false) {
 // The headings that went, in the order in which they went, where next to nothing fits.
 std::string left_out_of(const Document& document) {
   const std::string text = arranged(document, {.width = 20});
-  const std::string before = "Left out to fit 20 columns: ";
+  const std::string before = "Left out to fit: ";
   const std::size_t begin = text.find(before) + before.size();
   return text.substr(begin, text.find(" (--columns", begin) - begin);
 }
@@ -58,11 +58,36 @@ TEST(Terminal, ANarrowTableKeepsWhatMattersAndNamesWhatWent) {
   for (const std::size_t width : {80, 100, 120}) {
     const std::string text = arranged({.width = width});
     for (const std::string& line : table_in(text)) EXPECT_LE(columns_of(line), width) << line;
-    EXPECT_THAT(table_in(text).front(), ::testing::MatchesRegex("case .*change.*95 % interval.*verdict"));
-    EXPECT_THAT(text, HasSubstr("\nTP2 "));
-    EXPECT_THAT(text, HasSubstr("TP2: layout={tensor_parallel: 2}; PP8: layout={pipeline_parallel: 8}."));
+    EXPECT_THAT(table_in(text).front(),
+                ::testing::MatchesRegex("case +.*step ms .*MFU .*change +95 % interval .*verdict"));
+    for (const char* name : {"\nTP2 ", "\nPP8 ", "\noverlap_grad_reduce off "}) EXPECT_THAT(text, HasSubstr(name));
+    EXPECT_THAT(text, ::testing::ContainsRegex("\nmicro_batch_size=4 .*-12.0 %  .-12.2, -11.9. % .*faster\n"));
   }
-  EXPECT_THAT(arranged({.width = 80}), HasSubstr("Left out to fit 80 columns: memory MiB, "));
+  EXPECT_THAT(arranged({.width = 80}), HasSubstr("Left out to fit: memory, GFLOP/s/rank, tokens/s, ranks, "));
+}
+
+// Rather two lines than half a name.
+TEST(Terminal, ALongNameGoesOnInAnotherLine) {
+  const store::Result result = test::samples::sweep({"micro_batch_size=4 + overlap_grad_reduce=false"}, {1, 1, 0.9});
+  const std::string text = arranged(show_document(result, analysis::summarise(result)), {.width = 80});
+  EXPECT_THAT(text, ::testing::ContainsRegex("\nmicro_batch_size=4 . +[0-9].* %  .*faster\noverlap_grad_reduce off\n"));
+  for (const std::string& line : table_in(text)) EXPECT_LE(columns_of(line), 80u) << line;
+}
+
+// The first screen: what follows the table and the warnings takes five lines at most.
+TEST(Terminal, TheContextIsShort) {
+  const store::Result result = test::samples::everything();
+  Document document = show_document(result, analysis::summarise(result));
+  document.sections[0].pieces.erase(document.sections[0].pieces.begin() + 1, document.sections[0].pieces.begin() + 3);
+  arrange(document, {.width = 80});
+  std::istringstream lines(write_text(document, 80));
+  int after_table = 0, gaps = 0;
+  for (std::string line; std::getline(lines, line);) {
+    gaps += line.empty() ? 1 : 0;
+    after_table += gaps >= 2 && !line.empty() ? 1 : 0;
+  }
+  EXPECT_GE(after_table, 2) << write_text(document, 80);
+  EXPECT_LE(after_table, 5) << write_text(document, 80);
 }
 
 Table small_table() {
@@ -82,14 +107,14 @@ Document with(Table table) {
 
 TEST(Terminal, TheColumnOfLeastWorthGoesFirstAndOfEqualsTheLeft) {
   EXPECT_EQ(left_out_of(with(small_table())), "c, d, b");
-  EXPECT_THAT(arranged(with(small_table()), {.width = 26}), HasSubstr("Left out to fit 26 columns: c ("));
+  EXPECT_THAT(arranged(with(small_table()), {.width = 26}), HasSubstr("Left out to fit: c ("));
   EXPECT_THAT(arranged(with(small_table()), {.width = 20}), HasSubstr("case      e  verdict\n"));
 }
 
 // Which tables of cases there are and what each can do without.
 TEST(Terminal, WhatGoesFirst) {
   EXPECT_EQ(left_out_of(everything()),
-            "memory MiB, GFLOP/s/rank, tokens/s, ranks, MFU, speed-up, efficiency, step ms, 95 % interval");
+            "memory, GFLOP/s/rank, tokens/s, ranks, rounds, efficiency, speed-up, MFU, step, 95 % interval");
   std::vector<Metric> metrics(case_metrics().begin(), case_metrics().end());
   std::ranges::stable_sort(metrics, {}, [](const Metric& metric) { return metric.column.worth; });
   std::vector<std::string_view> headings;
@@ -99,14 +124,14 @@ TEST(Terminal, WhatGoesFirst) {
   EXPECT_THAT(headings,
               ::testing::ElementsAre("p95", "p99", "memory {}", "SM MHz", "tokens/J", "GPU busy", "TFLOP/s/GPU",
                                      "{}/rank", "tokens/s/GPU", "tokens/s", "algbw GB/s", "limit GB/s", "of limit",
-                                     "MFU", "speed-up", "efficiency", "busbw GB/s", "step {}", "time {}"));
+                                     "efficiency", "speed-up", "MFU", "busbw GB/s", "step {}", "time {}"));
 }
 
-TEST(Terminal, AShortNameSaysWhichVariableWasSwitched) {
+TEST(Terminal, AShortNameSaysHowAVariableWasSwitched) {
   store::Result result = test::samples::sweep({"overlap_grad_reduce=false"}, {1, 1, 1.2});
   Document document = show_document(result, analysis::summarise(result));
   arrange(document, {.width = 80});
-  EXPECT_THAT(write_text(document), HasSubstr("\noverlap_grad_reduce"));
+  EXPECT_THAT(write_text(document), HasSubstr("\noverlap_grad_reduce off"));
 }
 
 TEST(Terminal, ProseIsWrappedToTheWidth) {
@@ -235,7 +260,7 @@ TEST(Terminal, ColoursAreThoseOfVerdictsAndOfNothingElse) {
   EXPECT_THAT(text, HasSubstr("\x1b[31mslower\x1b[0m\n"));
   EXPECT_THAT(text, HasSubstr("\x1b[31mfailed [2]\x1b[0m\n"));
   EXPECT_THAT(text, HasSubstr("  (baseline)\n"));
-  EXPECT_THAT(text, ::testing::ContainsRegex("  .\\[33munresolved \\(~[0-9]+\\).\\[0m\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("  ~[0-9]+  .\\[33munresolved.\\[0m\n"));
   std::string stripped = text;
   for (const std::string code : {"\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"}) {
     for (std::size_t at; (at = stripped.find(code)) != std::string::npos;) stripped.erase(at, code.size());

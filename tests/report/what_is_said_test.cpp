@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string text_of(const store::Result& result) {
-  return show(result, analysis::summarise(result), Format::text);
+  return show(result, analysis::summarise(result), Format::text, {}, Detail::full);
 }
 
 // 20 % less time is 25 % more tokens: both are said, so that neither is taken for the other.
@@ -72,12 +72,12 @@ TEST(WhatIsSaid, BlocksThatCountNothingAreMarkedAtTheVerdict) {
                           HasSubstr("[1] precision=bf16: 2 of its 6 blocks count nothing, too far off its others")));
 }
 
-// Both codes behind a verdict are explained.
-TEST(WhatIsSaid, CodesBehindVerdictsAreExplained) {
+// Both codes of the column of rounds are explained.
+TEST(WhatIsSaid, CodesOfRoundsAreExplained) {
   store::Result result = test::samples::everything();
   const std::string text = text_of(result);
-  EXPECT_THAT(text, AllOf(HasSubstr("(11/12)"), HasSubstr("\n(11/12): its change and its verdict rest on 11 of the 12 "
-                                                          "rounds.")));
+  EXPECT_THAT(text, AllOf(HasSubstr(" 11/12  faster"),
+                          HasSubstr("\n11/12: change and verdict rest on 11 of the 12 rounds. ~N: about N ")));
 }
 
 // A size is not slower because it takes longer: its verdict is per byte, and says so.

@@ -63,6 +63,7 @@ class Writer {
     if (piece.folded) out += "<details><summary>" + escaped_markup(piece.caption) + "</summary>";
     table(piece.table, piece.folded ? "" : piece.caption);
     if (piece.folded) out += "</details>\n";
+    (*this)(report::List{piece.table.legends()});
   }
   void operator()(const report::Figure& piece) {
     out += fmt::format(R"(<figure id="{}"><figcaption><b>{}</b> {})", escaped_markup(piece.id),

@@ -52,9 +52,8 @@ report::Section changes_section(const store::Result& result, const analysis::Fin
   const bool compares = !analysis::sweeps_sizes_alone(result);  // of sizes none is better
   report::Section section{"changes", compares ? "What each change does" : "All sizes", {}};
   if (compares) add_comparisons(result, findings.summary, section);
-  report::CaseTable cases = report::case_table(result, findings.summary);
+  report::CaseTable cases = report::case_table(result, findings.summary, report::Detail::full);
   section.add(report::Numbers{compares ? "All cases" : "", std::move(cases.table), compares});
-  if (!cases.remarks.empty()) section.add(report::List{std::move(cases.remarks)});
   if (!cases.notes.empty()) section.add(report::List{std::move(cases.notes), report::List::Mark::number});
   return section;
 }

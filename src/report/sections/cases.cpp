@@ -32,14 +32,16 @@ class CaseTableBuilder {
     table_.columns.push_back(column);
     for (std::size_t i = 0; i < cells.size(); ++i) table_.rows[i].push_back(cells[i]);
   }
-  void add(const Metric& metric) {
+  void add(const Metric& metric, const std::string& legend) {
     std::vector<double> values;
     for (const analysis::CaseSummary& row : summary_.cases) {
       if (const auto value = table_value(metric, result_, row)) values.push_back(*value);
     }
     if (values.empty()) return;
     const MetricPrinter printer(metric, values);
-    add(printer.column(measured_by(result_)), [&](const analysis::CaseSummary& row) {
+    Table::Column column = printer.column(measured_by(result_));
+    column.legend = legend;
+    add(column, [&](const analysis::CaseSummary& row) {
       const auto value = table_value(metric, result_, row);
       return value ? printer.number(*value) : "";
     });
@@ -77,7 +79,7 @@ std::string contradiction(const store::Result& result, const analysis::CaseSumma
   return fmt::format("{} ({}, medians {})", label_of(result, row), change_words(ratio), change_words(of_medians));
 }
 
-std::string remark_on_change(const store::Result& result, const analysis::Summary& summary) {
+std::string legend_of_change(const store::Result& result, const analysis::Summary& summary, Detail detail) {
   constexpr std::size_t max_named = 6;
   if (summary.baseline() == nullptr) return "";
   std::vector<std::string> named;
@@ -86,6 +88,7 @@ std::string remark_on_change(const store::Result& result, const analysis::Summar
     if (std::string words = contradiction(result, row, reference); !words.empty()) named.push_back(std::move(words));
   }
   if (named.empty()) return "";
+  if (detail == Detail::brief) return "The change compares blocks close in time, and counts; medians mix all blocks.";
   return fmt::format(
       "The change compares blocks that ran close together; the other columns are medians over all blocks. The change "
       "counts. It differs from the medians in sign, or by more than {:.3g} %, in: {}.",
@@ -121,7 +124,7 @@ bool has_fewer_rounds(const analysis::CaseSummary& row, int planned) {
   return row.effect && row.effect->rounds < planned;
 }
 
-// In brackets behind the verdict: of how many rounds it is, if not of all, and how many would settle it.
+// Of how many rounds a verdict is, if not of all, and how many would settle it: "12/20 ~43".
 std::string rounds_of(const analysis::CaseSummary& row, int planned) {
   std::vector<std::string> words;
   if (has_fewer_rounds(row, planned)) words.push_back(fmt::format("{}/{}", row.effect->rounds, planned));
@@ -130,7 +133,46 @@ std::string rounds_of(const analysis::CaseSummary& row, int planned) {
     words.push_back(needed < analysis::max_rounds ? fmt::format("~{}", needed)
                                                   : fmt::format("~{}+", analysis::max_rounds));
   }
-  return words.empty() ? "" : fmt::format(" ({})", join(words, ", "));
+  return join(words, " ");
+}
+
+Table::Column rounds_column(const store::Result& result, const analysis::Summary& summary) {
+  Table::Column column{.heading = "rounds", .worth = 43};
+  const auto few = std::ranges::find_if(
+      summary.cases, [&](const analysis::CaseSummary& row) { return has_fewer_rounds(row, result.rounds); });
+  if (few != summary.cases.end()) {
+    column.legend =
+        fmt::format("{0}/{1}: change and verdict rest on {0} of the {1} rounds.", few->effect->rounds, result.rounds);
+  }
+  if (std::ranges::any_of(summary.cases, has_estimate)) {
+    column.legend += fmt::format("{}~N: about N rounds would settle it, if its effect and scatter stay as they are.",
+                                 column.legend.empty() ? "" : " ");
+  }
+  return column;
+}
+
+// Interval ends share their unit where space is short: "[-12.9, -11.1] %".
+Cell interval_cell(const std::optional<analysis::Effect>& effect) {
+  Cell cell = interval_of(effect);
+  const std::size_t end = cell.text.rfind(" %]"), first = cell.text.find(" %");
+  if (end == std::string::npos) return cell;
+  cell.brief = cell.text.substr(0, end) + "] %";
+  if (first < end) cell.brief.erase(first, 2);
+  return cell;
+}
+
+// Short names where they tell the cases apart.
+std::vector<std::string> short_names(const store::Result& result, const analysis::Summary& summary) {
+  std::vector<std::string> names;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    const std::string label = label_of(result, row);
+    names.push_back(label == row.name ? short_name(row.name) : label);
+  }
+  std::vector<std::string> unique = names;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (std::ranges::count(names, names[i]) > 1) unique[i] = summary.cases[i].name;
+  }
+  return unique;
 }
 
 // A reader must know these of a row before its verdict and its numbers are believed.
@@ -149,7 +191,7 @@ std::vector<std::string> notes_on(const analysis::CaseSummary& row, const analys
 }
 
 // Where precisions have peaks of their own, a case may be quicker with a lower MFU.
-std::string remark_on_peaks(const store::Result& result, const analysis::Summary& summary) {
+std::string legend_of_mfu(const store::Result& result, const analysis::Summary& summary, Detail detail) {
   const analysis::CaseSummary* baseline = summary.baseline();
   const auto has_mfu = [](const analysis::CaseSummary& row) { return row.mfu.value_or(0) > 0; };  // 0: of no FLOP
   if (baseline == nullptr || !has_mfu(*baseline)) return "";
@@ -171,6 +213,7 @@ std::string remark_on_peaks(const store::Result& result, const analysis::Summary
   }
   constexpr std::size_t max_named = 3;
   if (names.empty()) return "";
+  if (detail == Detail::brief) return "MFU is of each precision's own peak: across precisions compare step times.";
   return fmt::format(
       "MFU is a share of the peak of a case's own precision: {}, the baseline {} {}. Across precisions "
       "compare tokens/s.",
@@ -187,17 +230,22 @@ Table::Column change_column(const std::string& unit) {
 }
 // A verdict rests on it: of what may go it goes last.
 Table::Column interval_column(double confidence) {
-  return {.heading = interval_heading(confidence), .worth = 80};
+  return {.heading = interval_heading(confidence), .worth = essential + 20};
 }
 Table::Column verdict_column() {
   return {.heading = "verdict", .words = true, .id = Table::Column::Id::verdict};
 }
 
-CaseTable case_table(const store::Result& result, const analysis::Summary& summary) {
-  if (is_listed_by_size(result)) return size_table(result, summary);
+CaseTable case_table(const store::Result& result, const analysis::Summary& summary, Detail detail) {
+  if (is_listed_by_size(result)) return size_table(result, summary, detail);
   CaseTable out;
   CaseTableBuilder build(result, summary);
-  build.add(case_column(), [](const analysis::CaseSummary& row) { return row.name; });
+  const std::vector<std::string> brief = short_names(result, summary);
+  build.add(case_column(), [&](const analysis::CaseSummary& row) {
+    Cell name(row.name);
+    name.brief = brief[static_cast<std::size_t>(row.case_index)];
+    return name;
+  });
   const Table::Column use{.heading = uses_heading, .words = true, .id = Table::Column::Id::use};
   build.add(use, [&](const analysis::CaseSummary& row) {
     const store::ResultPoint* point = result.find_point(row.case_index);
@@ -209,14 +257,19 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
     });
   }
   for (const Metric& metric : case_metrics()) {
-    if (!metric.column.heading.empty()) build.add(metric);
+    if (!metric.column.heading.empty())
+      build.add(metric, metric.key == "mfu" ? legend_of_mfu(result, summary, detail) : "");
   }
   const bool sizes_alone = analysis::sweeps_sizes_alone(result);
   if (!sizes_alone) {
-    build.add(change_column(unit_of_change(result)),
+    Table::Column change = change_column(unit_of_change(result));
+    change.legend = legend_of_change(result, summary, detail);
+    build.add(change,
               [](const analysis::CaseSummary& row) { return row.effect ? change_cell(row.effect->ratio) : Cell(); });
     build.add(interval_column(result.confidence),
-              [](const analysis::CaseSummary& row) { return interval_of(row.effect); });
+              [](const analysis::CaseSummary& row) { return interval_cell(row.effect); });
+    build.add(rounds_column(result, summary),
+              [&](const analysis::CaseSummary& row) { return rounds_of(row, result.rounds); });
   }
   Table::Column judged = verdict_column();
   if (summary.predicted) judged.heading = "prediction";
@@ -224,36 +277,25 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
     if (sizes_alone && row.judgement.reason == analysis::Reason::interval) return Cell();
     const std::string per =
         counts_per_work(result, row) ? fmt::format(" per {}", unit_of_change(result).substr(1)) : "";
-    Cell verdict(analysis::name_of(row.judgement) + per + rounds_of(row, result.rounds), tone_of(row.judgement));
+    Cell verdict(analysis::name_of(row.judgement) + per, tone_of(row.judgement));
     for (const std::string& note : notes_on(row, summary)) {
-      out.notes.push_back(fmt::format("{}: {}", row.name, note));
+      out.notes.push_back(fmt::format("{}: {}", brief[static_cast<std::size_t>(row.case_index)], note));
       verdict.text += fmt::format(" [{}]", out.notes.size());
     }
     return verdict;
   });
   out.table = build.take();
-  if (sizes_alone) return out;
-  const auto few = std::ranges::find_if(
-      summary.cases, [&](const analysis::CaseSummary& row) { return has_fewer_rounds(row, result.rounds); });
-  if (few != summary.cases.end()) {
-    out.remarks.push_back(fmt::format("({0}/{1}): its change and its verdict rest on {0} of the {1} rounds.",
-                                      few->effect->rounds, result.rounds));
-  }
-  if (std::ranges::any_of(summary.cases, has_estimate))
-    out.remarks.emplace_back("~N: about N rounds would settle it, if its effect and scatter stay as they are.");
-  if (std::string remark = remark_on_peaks(result, summary); !remark.empty()) out.remarks.push_back(std::move(remark));
-  if (std::string remark = remark_on_change(result, summary); !remark.empty()) out.remarks.push_back(std::move(remark));
   return out;
 }
 
-Section overview_section(const store::Result& result, const analysis::Summary& summary) {
+Section overview_section(const store::Result& result, const analysis::Summary& summary, Detail detail) {
   Section section{"overview", "", {}};
-  section.add(List{context(result, summary), List::Mark::none});
-  CaseTable cases = case_table(result, summary);
+  CaseTable cases = case_table(result, summary, detail);
   section.add(Numbers{"", std::move(cases.table)});
-  section.add(List{std::move(cases.remarks), List::Mark::none});
   section.add(List{std::move(cases.notes), List::Mark::number});
   section.add(List{summary.warnings, List::Mark::warning});
+  section.add(
+      List{detail == Detail::full ? context(result, summary) : short_context(result, summary), List::Mark::none});
   return section;
 }
 

@@ -66,7 +66,7 @@ bool is_listed_by_size(const store::Result& result) {
   return measured_by(result) == Measured::collective && analysis::sweeps_sizes_alone(result);
 }
 
-CaseTable size_table(const store::Result& result, const analysis::Summary& summary) {
+CaseTable size_table(const store::Result& result, const analysis::Summary& summary, Detail detail) {
   CaseTable out;
   const std::vector<const analysis::CaseSummary*> rows = analysis::by_size(result, summary);
   out.table.rows.resize(rows.size());
@@ -77,15 +77,19 @@ CaseTable size_table(const store::Result& result, const analysis::Summary& summa
     out.table.columns.push_back(column);
     for (std::size_t i = 0; i < rows.size(); ++i) out.table.rows[i].emplace_back(texts[i]);
   }
+  const auto legend = [&](std::string_view heading, std::string text) {
+    const auto at = std::ranges::find(out.table.columns, heading, &Table::Column::heading);
+    if (at != out.table.columns.end()) at->legend = std::move(text);
+  };
   if (const auto average = analysis::average_bus_bandwidth(result, summary))
-    out.remarks.push_back(fmt::format("Average bus bandwidth: {} GB/s.", gigabytes(average)));
+    legend("busbw GB/s", fmt::format("Average bus bandwidth: {} GB/s.", gigabytes(average)));
   const auto knows_ranks = [](const analysis::CaseSummary* row) {
     return row->rates && std::isfinite(row->rates->most_rank_seconds);
   };
-  if (std::ranges::any_of(rows, knows_ranks)) {
-    out.remarks.emplace_back(
-        "Time: a step ends with its slowest rank. Min and max: the ranks' own medians; max is less than time where the "
-        "slowest is not always the same.");
+  if (detail == Detail::full && std::ranges::any_of(rows, knows_ranks)) {
+    legend("max us",
+           "Time: a step ends with its slowest rank. Min and max: the ranks' own medians; max is less than time where "
+           "the slowest is not always the same.");
   }
   for (const analysis::CaseSummary* row : rows) {
     if (!row->reason.empty()) out.notes.push_back(fmt::format("{}: {}", row->name, row->reason));
