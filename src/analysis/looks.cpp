@@ -136,20 +136,4 @@ LookByLook look_by_look(const store::Result& result, std::span<const SweepBlocks
   return out;
 }
 
-std::vector<Standing> standings_of(const store::Result& result) {
-  const std::vector<Question> questions = questions_of(result);
-  const Look now;
-  const LookByLook found =
-      look_by_look(result, comparable_blocks(result), questions, std::span(&now, 1), estimator_named(result.interval));
-  std::vector<Standing> standings;
-  for (std::size_t i = 0; i < questions.size(); ++i) {
-    const std::int32_t index = questions[i].case_index;
-    const ConfidenceInterval& interval = found.answers[i].log_ratio;
-    if (store::is_reference(result.case_at(index).role()) || found.answers[i].rounds == 0) continue;
-    standings.push_back({index, std::exp(interval.center), std::exp(interval.low), std::exp(interval.high)});
-  }
-  std::ranges::stable_sort(standings, {}, &Standing::ratio);
-  return standings;
-}
-
 }  // namespace harness::analysis

@@ -56,13 +56,4 @@ LookByLook look_by_look(SweepBlocks sweep, std::span<const Question> questions, 
 LookByLook look_by_look(const store::Result& result, std::span<const SweepBlocks> sweeps,
                         std::span<const Question> questions, std::span<const Look> looks, Estimator estimator);
 
-/// Where a case stands while a sweep runs.
-struct Standing {
-  std::int32_t case_index = 0;
-  double ratio = 1, low = 0, high = 0;  // step time (per unit of work) over the baseline's; NaN where not known
-};
-/// All cases that have a pair, the fastest first. The ranges hold together with the declared confidence at one moment
-/// that is fixed in advance. They are no verdicts: who looks often sees a wrong one now and then.
-std::vector<Standing> standings_of(const store::Result& result);
-
 }  // namespace harness::analysis

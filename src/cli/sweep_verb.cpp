@@ -33,6 +33,13 @@ config::Experiment take_recorded(const SweepOptions& options, int ranks, std::ve
   return config::load_recorded(earlier.config_text, earlier.config_path, earlier.overrides);
 }
 
+sweep::ProgressLine progress_line(const SweepOptions& options, std::ostream& err) {
+  using enum sweep::ProgressStyle;
+  if (options.quiet || options.verbose) return {err, options.quiet ? none : blocks};
+  const auto columns = columns_of_terminal(STDERR_FILENO);
+  return {err, columns ? bar : rounds, columns.value_or(0)};
+}
+
 }  // namespace
 
 int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err) {
@@ -55,13 +62,14 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   const OutputRequest output{path, options.resume, options.force,
                              options.rounds.empty() ? 0 : experiment.measure.rounds};
 
-  sweep::ProgressLine progress(err, isatty(STDERR_FILENO) != 0);
+  sweep::ProgressLine progress = progress_line(options, err);
   if (!foreign_code.empty()) progress.say(foreign_code);
   const auto [state, result] = measure_sweep(runs, plan, output, {options.command, options.wrap, options.resume},
                                              {options.sysroot, !options.require.empty()}, progress);
   const analysis::Summary summary = analysis::summarise(result);
-  err << "\n";
-  out << view(report::show_document(result, summary), under_a_launcher, out);
+  progress.finish();
+  const auto detail = options.verbose ? report::Detail::full : report::Detail::brief;
+  out << view(report::show_document(result, summary, {}, detail), under_a_launcher, out);
   out << fmt::format("\nresult file: {}\n", path);
   if (state == store::RunState::partial && simulated) {
     err << "harness: stopped early; run it again with --force\n";

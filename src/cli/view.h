@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,10 @@ namespace harness::cli {
 
 /// Whether `out` is a terminal that knows escape sequences.
 bool is_terminal(const std::ostream& out);
+
+/// The columns of the terminal that a descriptor (1 or 2) of this process ends at: its own, or that of the launcher
+/// that passes its output on. Nothing where that is a file or a pipe, or is not known.
+std::optional<std::size_t> columns_of_terminal(int descriptor);
 
 /// For the output of ranks: a launcher may give them a terminal of its own and write what they print to a file.
 inline const ViewOptions under_a_launcher{.columns = {}, .sort = "order", .color = "never"};

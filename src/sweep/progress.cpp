@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <utility>
 
-#include "analysis/looks.h"
-#include "analysis/summary.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -23,23 +22,70 @@ std::string minutes(double seconds) {
                    : fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
+// At most `columns` wide.
+std::string cut(const std::string& text, std::size_t columns) {
+  std::size_t end = 0, shown = 0;
+  for (; end < text.size(); ++end) {
+    if (!continues_character(text[end]) && ++shown == columns + 1) break;
+  }
+  if (end == text.size()) return text;
+  while (end > 0 && continues_character(text[end - 1])) --end;
+  return text.substr(0, end > 0 ? end - 1 : 0) + "…";
+}
+
+std::string bar(std::size_t done, std::size_t total, std::size_t width) {
+  const std::size_t filled = total > 0 ? std::min(done, total) * width / total : 0;
+  return "[" + std::string(filled, '=') + std::string(width - filled, ' ') + "]";
+}
+
 }  // namespace
 
+void ProgressLine::erase() {
+  if (std::exchange(drawn_, false)) err_ << "\r\033[K";
+}
+
 void ProgressLine::say(const std::string& text) {
-  if (terminal_ && running_) err_ << "\r\033[K";
+  if (style_ == ProgressStyle::none) return;
+  erase();
   err_ << escaped_lines(text) << "\n" << std::flush;
 }
 
-std::string ProgressLine::clock() const {
-  std::string text = "elapsed " + minutes(seconds_since(start_));
-  if (remaining_s_ >= 0) return text + ", remaining about " + minutes(remaining_s_);
-  if (measured_ == 0) return text;
-  const double each_s = seconds_since(phase_start_) / static_cast<double>(measured_);
-  const std::size_t left = total_ - begun_ + (running_ ? 1 : 0);
-  return text + ", remaining about " + minutes(each_s * static_cast<double>(left));
+void ProgressLine::announce(const std::string& text) {
+  if (style_ != ProgressStyle::bar) return say(text);
+  erase();
+  err_ << cut(escaped(text), width_ - 1) << std::flush;
+  drawn_ = true;
 }
 
-void ProgressLine::start_phase(std::size_t total, std::size_t done) {
+std::optional<double> ProgressLine::remaining() const {
+  if (remaining_s_ >= 0) return remaining_s_;
+  if (measured_ == 0) return std::nullopt;
+  const double each_s = seconds_since(phase_start_) / static_cast<double>(measured_);
+  return each_s * static_cast<double>(total_ - begun_ + (running_ ? 1 : 0));
+}
+
+std::string ProgressLine::clock() const {
+  const std::string text = "elapsed " + minutes(seconds_since(start_));
+  const std::optional<double> rest_s = remaining();
+  return rest_s ? text + ", remaining about " + minutes(*rest_s) : text;
+}
+
+// "[=====     ] 27/108  round 3/12 micro_batch_size=4  0:42, about 7:54 left"
+void ProgressLine::draw() {
+  constexpr std::size_t bar_width = 20, gaps = 6;
+  const std::optional<double> rest_s = remaining();
+  const std::string counts = fmt::format("{}/{}", begun_, total_);
+  std::string time = minutes(seconds_since(start_));
+  if (rest_s) time += fmt::format(", about {} left", minutes(*rest_s));
+  const std::size_t taken = bar_width + 2 + counts.size() + time.size() + gaps;
+  erase();
+  err_ << bar(begun_ - (running_ ? 1 : 0), total_, bar_width) << " " << counts << "  "
+       << (width_ > taken ? cut(brief_, width_ - taken) + "  " : "") << time << std::flush;
+  drawn_ = true;
+}
+
+void ProgressLine::start_phase(const std::string& name, std::size_t total, std::size_t done) {
+  phase_ = name;
   total_ = total;
   begun_ = done;
   measured_ = 0;
@@ -47,83 +93,44 @@ void ProgressLine::start_phase(std::size_t total, std::size_t done) {
   phase_start_ = Clock::now();
 }
 
-void ProgressLine::begin(const std::string& what) {
+void ProgressLine::begin(const std::string& what, const std::string& brief) {
   ++begun_;
   running_ = true;
-  title_ = fmt::format("[{}/{}] {}", begun_, total_, escaped(what));
-  if (terminal_) err_ << "\r\033[K" << title_ << " … " << clock() << std::flush;
+  title_ = escaped(what);
+  brief_ = brief.empty() ? title_ : escaped(brief);
+  if (style_ == ProgressStyle::bar) draw();
+}
+
+void ProgressLine::end_piece() {
+  running_ = false;
+  if (style_ != ProgressStyle::rounds || begun_ < total_ || phase_.empty()) return;
+  say(fmt::format("{}: {} of {}  ({})", phase_, begun_, total_, clock()));
 }
 
 void ProgressLine::skip() {
-  running_ = false;
-  if (terminal_) err_ << "\r\033[K" << std::flush;
+  end_piece();
 }
 
 void ProgressLine::end(const std::string& outcome) {
-  running_ = false;
   ++measured_;
-  if (terminal_) err_ << "\r\033[K";
-  // On a terminal only the present piece matters; what failed stays to be read.
-  if (terminal_ && begun_ < total_ && !outcome.starts_with("failed")) return;
-  err_ << title_ << ": " << escaped_lines(outcome) << "  (" << clock() << ")\n" << std::flush;
+  running_ = false;
+  // In a line of its own where every piece has one; what failed stays to be read everywhere.
+  if (style_ == ProgressStyle::blocks || outcome.starts_with("failed"))
+    say(fmt::format("[{}/{}] {}: {}  ({})", begun_, total_, title_, outcome, clock()));
+  if (style_ == ProgressStyle::bar) draw();
+  end_piece();
 }
 
-namespace {
-
-constexpr std::size_t max_shown = 8;
-
-std::string change_text(double ratio) {
-  const double change = 100 * (ratio - 1);
-  return std::abs(change) < 1000 ? fmt::format("{:+.1f} %", change) : fmt::format("x{:.3g}", ratio);
+void ProgressLine::end_round(int round, int rounds, const std::string& settled) {
+  if (style_ != ProgressStyle::rounds && style_ != ProgressStyle::blocks) return;
+  say(fmt::format("round {}/{}: {} of {} blocks{}{}  ({})", round, rounds, begun_, total_, settled.empty() ? "" : ", ",
+                  settled, clock()));
 }
 
-std::string range_text(double low, double high) {
-  const bool known = std::isfinite(low) && std::isfinite(high);
-  return known ? fmt::format("[{}, {}]", change_text(low), change_text(high)) : "[not known yet]";
-}
-
-std::string line_of(double ratio, double low, double high, const std::string& what) {
-  return fmt::format("\n  {:>9}  {:<22}  {}", change_text(ratio), range_text(low, high), what);
-}
-
-// Cases are compared by the time for the same work.
-std::string what_is_compared(const store::Result& result) {
-  const auto other_batch = [&](const store::ResultCase& other) {
-    return other.tokens_per_step > 0 && other.tokens_per_step != result.cases.front().tokens_per_step;
-  };
-  return std::ranges::any_of(result.cases, other_batch) ? "time per token" : "step time";
-}
-
-}  // namespace
-
-std::string first_answer(const store::Result& result, const analysis::Summary& summary, int rounds) {
-  if (analysis::sweeps_sizes_alone(result)) return "";
-  const auto settled = [&](std::int32_t case_index) { return summary.case_at(case_index).settled_after > 0; };
-  std::string of_settled, of_open;
-  std::size_t shown = 0, more = 0;
-  for (const analysis::Standing& standing : analysis::standings_of(result)) {
-    const analysis::CaseSummary& row = summary.at(standing);
-    if (settled(standing.case_index)) {
-      of_settled += line_of(
-          row.effect->ratio, row.effect->low, row.effect->high,
-          fmt::format("{}: {} by the look after round {}", row.name, name_of(row.effect->verdict), row.settled_after));
-    } else if (shown < max_shown) {
-      of_open += line_of(standing.ratio, standing.low, standing.high, row.name);
-      ++shown;
-    } else {
-      ++more;
-    }
-  }
-  if (of_settled.empty() && of_open.empty()) return "";
-  if (more > 0) of_open += fmt::format("\n  … and {} slower ones", more);
-  std::string text = fmt::format("after round {} of {}, ", rounds, result.rounds);
-  const std::string time = what_is_compared(result);
-  if (!of_settled.empty()) text += fmt::format("settled (change of the {}, and measured no more):", time) + of_settled;
-  if (!of_settled.empty() && !of_open.empty()) text += "\nand ";
-  if (!of_open.empty()) {
-    text += fmt::format("no verdict yet: {} against the baseline, and what it could still be", time) + of_open;
-  }
-  return text;
+void ProgressLine::finish() {
+  erase();
+  if (style_ == ProgressStyle::rounds || style_ == ProgressStyle::blocks) err_ << "\n";
+  err_ << std::flush;
 }
 
 std::string busy_machine(const machine::Conditions& conditions) {

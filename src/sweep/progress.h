@@ -2,51 +2,64 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 
-#include "analysis/summary.h"
 #include "machine/conditions.h"
-#include "store/result.h"
 
 namespace harness::sweep {
 
-/// Shows the progress of a sweep: one line that is rewritten on a terminal, separate lines elsewhere. A sweep has
-/// phases; the remaining time is estimated from the current phase alone.
+/// bar: one line with a bar, rewritten, for a terminal. rounds: a line per round, for a file. blocks: a line per block.
+/// none: nothing at all.
+enum class ProgressStyle : std::uint8_t { bar, rounds, blocks, none };
+
+/// Shows the progress of a sweep. A sweep has phases; the remaining time is estimated from the current phase alone.
 class ProgressLine {
  public:
-  ProgressLine(std::ostream& err, bool terminal) : err_(err), terminal_(terminal) {}
+  /// `width`: columns of the terminal that a bar is drawn on.
+  ProgressLine(std::ostream& err, ProgressStyle style, std::size_t width = 80)
+      : err_(err), style_(style), width_(width) {}
 
   /// A line that stays.
   void say(const std::string& text);
-  /// A phase of `total` pieces begins, of which `done` were done in an earlier session.
-  void start_phase(std::size_t total, std::size_t done = 0);
-  /// The next piece begins; `what` describes it.
-  void begin(const std::string& what);
+  /// What is being done now: on a terminal the next progress replaces it.
+  void announce(const std::string& text);
+  /// A phase of `total` pieces begins, of which `done` were done in an earlier session. `name`: what a file is told
+  /// when the last piece has ended; "": nothing, because its rounds are told.
+  void start_phase(const std::string& name, std::size_t total, std::size_t done = 0);
+  /// The next piece begins; `what` describes it, `brief` where space is short ("": the same).
+  void begin(const std::string& what, const std::string& brief = "");
   /// The piece ended with `outcome`. An end() without a new begin() is another attempt at the same piece.
   void end(const std::string& outcome);
   /// The piece needed no work.
   void skip();
+  /// A round ended; `settled`: what is known of the cases by then.
+  void end_round(int round, int rounds, const std::string& settled);
+  /// Nothing follows: the result may be printed.
+  void finish();
   /// How long the rest of the phase takes from now, where that is known better than by the mean of its pieces so far.
   void expect(double remaining_s) { remaining_s_ = remaining_s; }
 
  private:
   std::string clock() const;
+  std::optional<double> remaining() const;
+  void draw();
+  void erase();
+  void end_piece();
 
   std::ostream& err_;
-  bool terminal_;
-  std::string title_;  // of the current piece
-  bool running_ = false;
+  ProgressStyle style_;
+  std::size_t width_;
+  std::string phase_;          // its name
+  std::string title_, brief_;  // of the current piece
+  bool running_ = false, drawn_ = false;
   std::size_t begun_ = 0, total_ = 0;
   double remaining_s_ = -1;   // as expected after the last piece; below 0: not said
   std::size_t measured_ = 0;  // pieces of this phase that took time
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), phase_start_ = start_;
 };
-
-/// The state of a sweep after its first `rounds` rounds, for a user who waits: the settled cases with the numbers of
-/// their verdicts, and the open ones from the fastest on with what their change could still be, which is no verdict.
-/// `summary` is that of `result`. "" if nothing can be said.
-std::string first_answer(const store::Result& result, const analysis::Summary& summary, int rounds);
 
 /// A warning for a user who starts a sweep on a machine that others use: processes besides the job's own kept more than
 /// 10 % of a node's cores busy, or its host gave more than 2 % of its CPU time to other guests. "" on a quiet machine,

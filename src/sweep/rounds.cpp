@@ -47,6 +47,14 @@ void leave_out(Recorder& recorder, Which&& which, const std::string& reason) {
   }
 }
 
+// "2 of 7 settled"
+std::string settled_words(const analysis::Summary& summary) {
+  const auto changes = std::ranges::count(summary.cases, store::CaseRole::change, &analysis::CaseSummary::role);
+  const auto settled =
+      std::ranges::count_if(summary.cases, [](const analysis::CaseSummary& row) { return row.settled_after > 0; });
+  return fmt::format("{} of {} settled", settled, changes);
+}
+
 // Cases that the declared looks have settled are measured no more, and baselines no longer than what is compared with
 // them. Between two looks, and for a case that has left, there is nothing to do.
 void leave_out_settled(const analysis::Summary& summary, Recorder& recorder, ProgressLine& progress) {
@@ -136,7 +144,7 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
   // Predicted steps are known from the timelines, and their blocks take no wall-clock time worth showing.
   const bool takes_time = !config::traits_of(plan.experiment.backend).predicts();
   const analysis::HowFar far = analysis::how_far(result);
-  progress.start_phase(far.blocks, far.blocks_done);
+  progress.start_phase("", far.blocks, far.blocks_done);
   int round = -1;
   std::int32_t process_underway = -1;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -144,11 +152,13 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
     const std::size_t case_index = block.case_index;
     const std::span<const std::size_t> rest = std::span(blocks).subspan(i);
     if (block.round != round) {
-      const analysis::Summary summary = analysis::summarise(result);
-      const std::string standing = round < 0 ? "" : first_answer(result, summary, block.round);
-      if (!standing.empty()) progress.say(standing);
-      if (!result.looks.empty())
+      if (result.looks.empty()) {
+        if (round >= 0 && takes_time) progress.end_round(round + 1, result.rounds, "");
+      } else {
+        const analysis::Summary summary = analysis::summarise(result);
+        if (round >= 0 && takes_time) progress.end_round(round + 1, result.rounds, settled_words(summary));
         leave_out_settled(summary, recorder, progress);  // also what a killed sweep had not done
+      }
       round = block.round;
       if (end_s && round > 0 && job.clock().seconds() + expected_s(recorder, rest, round + 1) > *end_s) {
         const std::string reason = fmt::format("the time budget was spent after round {}", round);
@@ -166,8 +176,14 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
           "the allocation ends before another block can finish; continue with --resume in the next allocation");
       return true;
     }
-    if (takes_time)
-      progress.begin(fmt::format("round {}/{} {}", block.round + 1, result.rounds, result.cases[case_index].name));
+    if (takes_time) {
+      const plan::PlannedCase& planned = plan.cases[case_index];
+      const auto titled = [&](const std::string& name) {
+        return fmt::format("round {}/{} {}", block.round + 1, result.rounds, name);
+      };
+      progress.begin(titled(planned.name),
+                     planned.variable == "layout" ? titled(program::label_of(planned.layout)) : "");
+    }
     if (!runs) {
       progress.skip();
       continue;
@@ -190,6 +206,7 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
     progress.expect(end_s ? std::clamp(*end_s - job.clock().seconds(), 0.0, rest_s) : rest_s);
     progress.end(outcome.ok ? show_seconds(median_step_s) + " per step" : "failed: " + outcome.reason);
   }
+  if (round >= 0 && takes_time) progress.end_round(round + 1, result.rounds, "");
   return false;
 }
 

@@ -11,7 +11,7 @@
 
 namespace harness::sweep {
 
-/// Runs every block that is still to be measured, in order, and shows after each round where the cases stand. After a
+/// Runs every block that is still to be measured, in order, and shows the progress. After a
 /// declared look, settled cases are left out. No round starts that would not end by `end_s` of the job's clock. Returns
 /// whether it was interrupted: by a signal, or because the allocation would end within the next block.
 bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,

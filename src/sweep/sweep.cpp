@@ -71,9 +71,9 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
   const double start_s = job.clock().seconds();
   const config::BackendKind backend = plan.experiment.backend;
   if (!config::traits_of(backend).predicts()) {
-    progress.say(config::traits_of(backend).ranks_are_gpus
-                     ? "checking that all ranks agree and that each has a GPU of its own"
-                     : "checking that all ranks agree, measuring the peak of matrix products");
+    progress.announce(config::traits_of(backend).ranks_are_gpus
+                          ? "checking that all ranks agree and that each has a GPU of its own"
+                          : "checking that all ranks agree, measuring the peak of matrix products");
   }
   const Machine machine = probe(job, plan);
   if (const std::string busy = busy_machine(machine.conditions); !busy.empty()) progress.say(busy);

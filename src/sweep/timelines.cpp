@@ -180,7 +180,8 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
   const bool shares = analysis::shares_processes(recorder.result());
   const int profiled = config::traits_of(plan.experiment.backend).predicts() ? 1 : profiled_steps;
   SetUp baseline;
-  progress.start_phase(plan.cases.size());
+  progress.start_phase(config::traits_of(plan.experiment.backend).predicts() ? "predictions" : "timelines",
+                       plan.cases.size());
   for (std::size_t i = 0; i < plan.cases.size() && !interrupted; ++i) {
     const plan::PlannedCase& planned = plan.cases[i];
     CaseState& state = recorder.state(i);
@@ -249,7 +250,7 @@ void keep_log(NcclObservation& all, std::int32_t case_index, const plan::Planned
 NcclObservation observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, ProgressLine& progress) {
   NcclObservation all;
   if (!config::traits_of(plan.experiment.backend).uses_nccl) return all;
-  progress.start_phase(plan.cases.size());
+  progress.start_phase("what NCCL does", plan.cases.size());
   std::int32_t index = -1;
   for (const plan::PlannedCase& planned : plan.cases) {
     ++index;

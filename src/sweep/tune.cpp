@@ -68,7 +68,7 @@ TuningOutcome tune(job::Job& job, const plan::Plan& plan, const Machine& machine
   backend::Tuning known = cache.read();
   const std::size_t remembered = known.size();
   TuningOutcome result;
-  progress.start_phase(plan.cases.size());
+  progress.start_phase("tuning", plan.cases.size());
   for (const plan::PlannedCase& planned : plan.cases) {
     if (result.interrupted) break;
     progress.begin("tuning for " + planned.name);

@@ -112,14 +112,5 @@ TEST(Looks, AnEarlyLookSpendsItsShareAlone) {
   EXPECT_GT(early.high, all.high);
 }
 
-TEST(Looks, StandingsAreFromTheFastestOn) {
-  const std::vector<Standing> standings = standings_of(declared("5,8,12", 4));
-  ASSERT_EQ(standings.size(), 3u);
-  EXPECT_EQ(standings[0].case_index, 2);
-  EXPECT_NEAR(standings[0].ratio, 0.9, 0.01);
-  EXPECT_LT(standings[0].low, 0.9);
-  EXPECT_TRUE(std::isnan(standings_of(declared("5,8,12", 3))[0].low));
-}
-
 }  // namespace
 }  // namespace harness::analysis

@@ -36,7 +36,7 @@ Examined examined(const plan::Plan& plan, const test::NodeTree& tree, bool requi
   test::AnsweringJob job(2, 8);
   job.silent = silent;
   std::ostringstream err;
-  sweep::ProgressLine progress(err, false);
+  sweep::ProgressLine progress(err, sweep::ProgressStyle::blocks);
   store::DoctorRecord record = examine_nodes(job, plan, {tree.path(), require_healthy}, progress);
   return {std::move(record), err.str()};
 }
@@ -86,7 +86,7 @@ TEST(SweepDoctor, AFolderWithoutANodeIsNotHealthy) {
   const plan::Plan plan = planned("cuda");
   test::AnsweringJob job(2, 8);
   std::ostringstream err;
-  sweep::ProgressLine progress(err, false);
+  sweep::ProgressLine progress(err, sweep::ProgressStyle::blocks);
   EXPECT_TRUE(examine_nodes(job, plan, {"/nonexistent", false}, progress).findings.empty());
   EXPECT_THAT(err.str(), HasSubstr("doctor could not look at the nodes: nothing could be checked"));
   try {
@@ -108,7 +108,7 @@ TEST(SweepDoctor, WhereItCannotLookASweepGoesOnUnlessHealthIsAsked) {
   LostJob job(2, 8);
   const plan::Plan plan = planned("cuda");
   std::ostringstream err;
-  sweep::ProgressLine progress(err, false);
+  sweep::ProgressLine progress(err, sweep::ProgressStyle::blocks);
   const store::DoctorRecord record = examine_nodes(job, plan, {"/", false}, progress);
   EXPECT_TRUE(record.findings.empty());
   EXPECT_EQ(record.facts, "");

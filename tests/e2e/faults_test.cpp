@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Faults,
 TEST(Supervisors, KilledLeaveNoWorkerBehind) {
   const TemporaryFolder folder;
   const auto config = test::write_small_config(folder, 50);
-  Command command(test::harness_job(4, "sweep " + config));
+  Command command(test::harness_job(4, "sweep -v " + config));
   ASSERT_TRUE(command.wait_for("[3/200]")) << command.err_so_far();
   const auto supervisors = command.tagged("sweep");
   ASSERT_EQ(supervisors.size(), 4u);
@@ -97,7 +97,7 @@ TEST(Supervisors, KilledLeaveNoWorkerBehind) {
 TEST(Signals, FirstFinishesTheBlockAndKeepsAPartialResult) {
   const TemporaryFolder folder;
   const auto config = test::write_small_config(folder, 50);
-  Command command(test::harness_job(2, "sweep " + config));
+  Command command(test::harness_job(2, "sweep -v " + config));
   ASSERT_TRUE(command.wait_for("[3/200]")) << command.err_so_far();
   for (const pid_t pid : command.tagged("sweep")) ::kill(pid, SIGINT);
   const auto o = command.wait();
@@ -118,7 +118,7 @@ TEST(Kill, AtRandomMomentsLosesNoFinishedBlock) {
     const auto config = test::write_small_config(folder, 3);
     int reported = 0;
     {
-      Command command(test::harness_job(2, "sweep " + config));
+      Command command(test::harness_job(2, "sweep -v " + config));
       ASSERT_TRUE(command.wait_for("[1/12] round 1")) << command.err_so_far();
       std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution<>(0, 2500)(random)));
       const std::string err = command.err_so_far();

@@ -16,7 +16,7 @@ TEST(Follow, PrintsALiveSweepRoundByRoundAndEndsWithIt) {
   const std::string config = test::write_small_config(folder, 3), file = folder / "small.h5";
   // A round of four blocks takes five seconds: longer than the two between two looks at the file.
   test::Command sweep("HARNESS_TEST_FAULT='kind=delay,step=every,seconds=0.3' " +
-                      test::harness_job(2, "sweep " + config));
+                      test::harness_job(2, "sweep -v " + config));
   ASSERT_TRUE(sweep.wait_for("round 1/3")) << sweep.err_so_far();
   const test::Outcome followed = test::run(test::program_path() + " show --follow " + file, 200);
   EXPECT_THAT(followed.exit_code, AnyOf(0, 4)) << followed.err;

@@ -66,7 +66,7 @@ TEST(Frozen, AProcessAtRandomMomentsDoesNotHoldTheSweep) {
 TEST(Frozen, RankSaysHowTheSweepContinues) {
   const test::TemporaryFolder folder;
   const auto config = test::write_small_config(folder, 3);
-  Command command(test::harness_job(2, "sweep " + config));
+  Command command(test::harness_job(2, "sweep -v " + config));
   ASSERT_TRUE(command.wait_for("[1/12] round 1")) << command.err_so_far();
   for (const pid_t pid : command.tagged("sweep")) {
     if (rank_of(pid) == "1") ::kill(pid, SIGSTOP);

@@ -38,7 +38,7 @@ void expect_refused(const test::Outcome& o) {
 TEST(InUse, ASecondWriterIsRefusedFromThePreparationOn) {
   const TemporaryFolder folder;
   const std::string config = write_small_config(folder, 40), file = folder / "small.h5";
-  Command first(slowly() + harness_job(2, "sweep " + config));
+  Command first(slowly() + harness_job(2, "sweep -v " + config));
   ASSERT_TRUE(first.wait_for("timeline of baseline")) << first.err_so_far();
   if (!fs::exists(file)) {  // else this test came late
     const auto shown = test::run(show(file));
@@ -72,7 +72,7 @@ TEST(InUse, WhoComesBackTooLateStops) {
   for (const bool force : {false, true}) {
     const TemporaryFolder folder;
     const std::string config = write_small_config(folder, 3), file = folder / "small.h5";
-    const std::string few = "sweep " + config + " --only micro_batch_size ";
+    const std::string few = "sweep -v " + config + " --only micro_batch_size ";
     Command first(slowly() + harness_job(2, few + "--seed 11"));
     ASSERT_TRUE(first.wait_for("[2/9]")) << first.err_so_far();
     const auto first_run = store::read_result(file);

@@ -37,9 +37,9 @@ struct Actor {
 
 // `file`: any name of the result.
 Actor actor(int kind, int seed, const std::string& config, const std::string& file) {
-  const std::string sweep = "sweep " + config + " -o " + file + " --seed " + std::to_string(seed);
+  const std::string sweep = "sweep -v " + config + " -o " + file + " --seed " + std::to_string(seed);
   if (kind == 0) return {"sweep", harness_job(1, sweep), seed};
-  if (kind == 1) return {"resume", harness_job(1, "sweep --resume " + file)};
+  if (kind == 1) return {"resume", harness_job(1, "sweep -v --resume " + file)};
   if (kind == 2) return {"force", harness_job(1, sweep + " --force"), seed};
   if (kind == 3) return {"follow", test::program_path() + " show --follow " + file};
   return {"report", test::program_path() + " report --force " + file};
@@ -145,7 +145,7 @@ TEST_F(Pairs, AtRandomMomentsLoseNoBlockAndMixNothing) {
 
     if (fs::exists(file)) {
       expect_pure(file);
-      const auto last = test::run(harness_job(1, "sweep --resume " + file));
+      const auto last = test::run(harness_job(1, "sweep -v --resume " + file));
       check_ending({"resume", ""}, last);
       all_reported.push_back({{"resume", ""}, reported(last.err)});
       const store::Result result = store::read_result(file);

@@ -84,7 +84,7 @@ void expect_sets(const store::Result& r) {
 
 TEST(SharedProcess, ACaseThatNeedsAProcessIsComparedWithABaselineThatHasOneToo) {
   const TemporaryFolder folder;
-  const auto o = test::run(harness_job(2, "sweep " + write(folder, needs_process)));
+  const auto o = test::run(harness_job(2, "sweep -v " + write(folder, needs_process)));
   ASSERT_EQ(o.exit_code, 0) << o.err;
   EXPECT_THAT(o.out, HasSubstr("95 % interval"));
   const std::string said = std::regex_replace(o.out, std::regex("\n *"), " ");
@@ -98,7 +98,7 @@ TEST(SharedProcess, ACaseThatNeedsAProcessIsComparedWithABaselineThatHasOneToo) 
 TEST(SharedProcess, ARoundOfSeveralSetsIsResumedAsAWhole) {
   const TemporaryFolder folder;
   {
-    test::Command command(harness_job(2, "sweep " + write(folder, needs_process)));
+    test::Command command(harness_job(2, "sweep -v " + write(folder, needs_process)));
     ASSERT_TRUE(command.wait_for("[10/35] round 2")) << command.err_so_far();
     for (const pid_t pid : command.tagged("sweep")) ::kill(pid, SIGINT);
     EXPECT_EQ(command.wait().exit_code, 5);

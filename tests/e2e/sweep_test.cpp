@@ -36,7 +36,7 @@ TEST(Sweep, LeavesOutWhatIsSettledAndShowsWhereTheCasesStand) {
                                               " --set 'measure.looks=[5, 8]' --set 'measure.smallest_effect=90 %'"),
                            240);
   ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.exit_code << o.out << o.err;
-  EXPECT_THAT(o.err, HasSubstr("after round 1 of 12, no verdict yet"));
+  EXPECT_THAT(o.err, HasSubstr("\nround 1/12: "));
   EXPECT_THAT(o.err, HasSubstr("timed steps per block"));
   const store::Result r = store::read_result(folder / "small.h5");
   EXPECT_EQ(r.state, store::RunState::complete);
@@ -81,7 +81,7 @@ TEST(Sweep, ACaseThatDoesNotFitAfterItsTimelineCostsTheOthersNothing) {
       " --set measure.until=settled --set 'measure.looks=[5, 8]' "
       "--set measure.smallest_effect=5% --set measure.memory_limit='1 GiB'";
   {
-    test::Command command(planted + harness_job(2, "sweep " + config + settings));
+    test::Command command(planted + harness_job(2, "sweep -v " + config + settings));
     ASSERT_TRUE(command.wait_for("round 7/9")) << command.err_so_far();
     command.kill_all(SIGKILL);
     static_cast<void>(command.wait());
@@ -94,7 +94,7 @@ TEST(Sweep, ACaseThatDoesNotFitAfterItsTimelineCostsTheOthersNothing) {
   EXPECT_THAT(killed.cases[2].reason, HasSubstr("used "));
   EXPECT_EQ(analysis::how_far(killed).rounds_done, 6);
 
-  const auto resumed = run(planted + harness_job(2, "sweep --resume " + file));
+  const auto resumed = run(planted + harness_job(2, "sweep -v --resume " + file));
   EXPECT_TRUE(resumed.exit_code == 0 || resumed.exit_code == 4) << resumed.err;
   EXPECT_THAT(resumed.err, HasSubstr("round 7/9"));
   EXPECT_THAT(resumed.err, Not(HasSubstr("round 6/9")));
@@ -120,7 +120,7 @@ TEST(Sweep, ACaseThatDoesNotFitAfterItsTimelineCostsTheOthersNothing) {
 TEST(Sweep, StoppedEarlyItSaysSoAndGoesOnFromItsFileAlone) {
   const TemporaryFolder folder;
   const auto config = write_small_config(folder, 12);
-  test::Command command(harness_job(2, "sweep " + config + " --only micro_batch_size --rounds 6"));
+  test::Command command(harness_job(2, "sweep -v " + config + " --only micro_batch_size --rounds 6"));
   ASSERT_TRUE(command.wait_for("round 1/6")) << command.err_so_far();
   ASSERT_FALSE(command.tagged("sweep").empty());
   kill(command.tagged("sweep").front(), SIGUSR1);

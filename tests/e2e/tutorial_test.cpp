@@ -44,10 +44,10 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// A sweep measures two rounds of two cases, and waiting ends when the first block does.
+// A sweep measures two rounds of two cases, and waiting ends before the first round.
 std::string shortened(const std::string& command) {
   if (command.starts_with("sleep ")) {
-    return "for i in $(seq 600); do grep -q 'round 1/' first.log && break; sleep 0.1; done";
+    return "for i in $(seq 1200); do [ -e first.h5 ] && break; sleep 0.1; done";
   }
   const std::size_t at = command.find("sweep first.yaml");
   if (at == std::string::npos) return command;

@@ -6,8 +6,6 @@
 
 #include <sstream>
 
-#include "support/sample_results.h"
-
 namespace harness::sweep {
 namespace {
 
@@ -22,86 +20,81 @@ class Progress : public ::testing::Test {
     progress.end("ok");
   }
   std::ostringstream err_;
-  ProgressLine in_a_log_{err_, false}, on_a_terminal_{err_, true};
+  ProgressLine of_blocks_{err_, ProgressStyle::blocks}, of_rounds_{err_, ProgressStyle::rounds};
+  ProgressLine on_a_terminal_{err_, ProgressStyle::bar, 60};
 };
 
 // What the caller knows of the pieces that are left counts, not the mean of those so far.
 TEST_F(Progress, TheRemainingTimeIsWhatIsExpected) {
-  in_a_log_.start_phase(10);
-  in_a_log_.expect(754);
-  measure(in_a_log_, "baseline");
-  EXPECT_THAT(err_.str(), HasSubstr("[1/10] baseline: ok  (elapsed 0:00, remaining about 12:34)\n"));
+  of_blocks_.start_phase("", 10);
+  of_blocks_.expect(754);
+  measure(of_blocks_, "baseline");
+  EXPECT_EQ(err_.str(), "[1/10] baseline: ok  (elapsed 0:00, remaining about 12:34)\n");
 }
 
 TEST_F(Progress, WithoutAnExpectationItIsTheMeanOfThisPhase) {
-  in_a_log_.start_phase(10);
-  in_a_log_.expect(754);
-  in_a_log_.start_phase(3, 1);  // a new phase knows nothing
-  measure(in_a_log_, "one");
+  of_blocks_.start_phase("", 10);
+  of_blocks_.expect(754);
+  of_blocks_.start_phase("", 3, 1);  // a new phase knows nothing
+  measure(of_blocks_, "one");
   EXPECT_THAT(err_.str(), HasSubstr("[2/3] one: ok  (elapsed 0:00, remaining about 0:00)\n"));
 }
 
+TEST_F(Progress, InAFileALineIsAPhaseARoundOrAFailure) {
+  of_rounds_.start_phase("timelines", 2);
+  measure(of_rounds_, "timeline of baseline");
+  of_rounds_.begin("a copy");
+  of_rounds_.skip();
+  EXPECT_EQ(err_.str(), "timelines: 2 of 2  (elapsed 0:00, remaining about 0:00)\n");
+  err_.str("");
+  of_rounds_.start_phase("", 4);
+  measure(of_rounds_, "round 1/2 baseline");
+  EXPECT_EQ(err_.str(), "");
+  of_rounds_.begin("round 1/2 a=1");
+  of_rounds_.end("failed: rank 1 is gone");
+  EXPECT_THAT(err_.str(), HasSubstr("[2/4] round 1/2 a=1: failed: rank 1 is gone  ("));
+  err_.str("");
+  of_rounds_.expect(75);
+  of_rounds_.end_round(1, 2, "1 of 1 settled");
+  EXPECT_EQ(err_.str(), "round 1/2: 2 of 4 blocks, 1 of 1 settled  (elapsed 0:00, remaining about 1:15)\n");
+}
+
+// The line as a terminal shows it in the end.
+std::string shown(const std::string& text) {
+  const std::size_t at = text.rfind("\r\033[K");
+  return text.substr(at == std::string::npos ? 0 : at + 4);
+}
+
 TEST_F(Progress, OnATerminalOneLineIsRewrittenAndFailuresStay) {
-  on_a_terminal_.start_phase(3);
-  measure(on_a_terminal_, "one");
+  on_a_terminal_.announce("checking");
+  on_a_terminal_.start_phase("timelines", 4);
+  on_a_terminal_.expect(75);
+  on_a_terminal_.begin("one");
+  EXPECT_EQ(shown(err_.str()), "[                    ] 1/4  one  0:00, about 1:15 left");
+  on_a_terminal_.end("ok");
+  on_a_terminal_.begin("round 12/20 overlap_grad_reduce=false");
+  EXPECT_EQ(shown(err_.str()), "[=====               ] 2/4  round 1…  0:00, about 1:15 left");
+  on_a_terminal_.end_round(1, 2, "");
   EXPECT_THAT(err_.str(), Not(HasSubstr("\n")));
-  on_a_terminal_.begin("two");
   on_a_terminal_.end("failed: rank 1 is gone");
-  EXPECT_THAT(err_.str(), HasSubstr("\r\033[K[2/3] two: failed: rank 1 is gone"));
+  EXPECT_THAT(err_.str(), HasSubstr("\r\033[K[2/4] round 12/20 overlap_grad_reduce=false: failed: rank 1 is gone"));
   on_a_terminal_.begin("\033[31mthree");
   EXPECT_THAT(err_.str(), Not(HasSubstr("\033[31m")));
+  on_a_terminal_.finish();
+  EXPECT_EQ(shown(err_.str()), "");
 }
 
-// After `rounds` of 12, with looks after 5 and 8: a=1 is 10 % faster, b=1 is nearly on the threshold.
-store::Result running(int rounds) {
-  store::Result result = test::samples::sweep({"a=1", "b=1"}, {1, 1, 0.9, 1.0105});
-  result.state = store::RunState::running;
-  result.looks = "5,8,12";
-  for (store::ResultBlock& block : result.blocks) {
-    if (block.round >= rounds) block.status = store::BlockStatus::pending;
-  }
-  return result;
-}
-
-std::string answer(const store::Result& result, int rounds) {
-  return first_answer(result, analysis::summarise(result), rounds);
-}
-
-TEST(FirstAnswer, SaysThatNothingIsSettled) {
-  const std::string text = answer(running(4), 4);
-  EXPECT_THAT(text, HasSubstr("after round 4 of 12, no verdict yet:"));
-  EXPECT_THAT(text, Not(HasSubstr("settled")));
-  EXPECT_THAT(text, HasSubstr("a=1"));
-}
-
-TEST(FirstAnswer, ASettledCaseLeavesTheOpenOnesAndKeepsTheNumbersOfItsVerdict) {
-  const std::string at_look = answer(running(5), 5), later = answer(running(7), 7);
-  const auto line_of = [](const std::string& text, const char* name) {
-    const std::size_t at = text.find(name), begin = text.rfind('\n', at) + 1;
-    return text.substr(begin, text.find('\n', at) - begin);
-  };
-  for (const std::string& text : {at_look, later}) {
-    const std::size_t settled = text.find("settled"), open = text.find("no verdict yet"), a = text.find("a=1");
-    ASSERT_NE(open, std::string::npos) << text;
-    EXPECT_LT(settled, a) << text;
-    EXPECT_LT(a, open) << text;
-    EXPECT_EQ(text.find("a=1", open), std::string::npos) << text;
-    EXPECT_GT(text.find("b=1"), open) << text;
-    EXPECT_THAT(line_of(text, "a=1"), HasSubstr("a=1: faster by the look after round 5"));
-  }
-  EXPECT_EQ(line_of(at_look, "a=1"), line_of(later, "a=1"));
-  EXPECT_NE(line_of(at_look, "b=1"), line_of(later, "b=1"));
-}
-
-TEST(FirstAnswer, CasesOfOtherBatchesAreComparedPerToken) {
-  store::Result result = running(4);
-  EXPECT_THAT(answer(result, 4), HasSubstr("no verdict yet: step time against the baseline"));
-  result.cases.back().tokens_per_step *= 2;
-  EXPECT_THAT(answer(result, 4), HasSubstr("no verdict yet: time per token against the baseline"));
-}
-
-TEST(FirstAnswer, NothingMeasuredSaysNothing) {
-  EXPECT_EQ(answer(running(0), 0), "");
+TEST_F(Progress, QuietSaysNothing) {
+  ProgressLine quiet(err_, ProgressStyle::none);
+  quiet.say("a line");
+  quiet.announce("checking");
+  quiet.start_phase("timelines", 1);
+  measure(quiet, "one");
+  quiet.begin("two");
+  quiet.end("failed: rank 1 is gone");
+  quiet.end_round(1, 1, "");
+  quiet.finish();
+  EXPECT_EQ(err_.str(), "");
 }
 
 TEST(BusyMachine, IsNamedWithNumbers) {

@@ -89,7 +89,7 @@ class Rounds : public ::testing::Test {
     job_.measured.clear();
     const plan::Plan plan = plan::prepare(experiment_, 1, {});
     std::ostringstream err;
-    ProgressLine progress(err, false);
+    ProgressLine progress(err, ProgressStyle::blocks);
     Machine machine;
     machine.places = job_.places();
     Recorder recorder(planned_result(plan));

@@ -56,7 +56,7 @@ class Timelines : public ::testing::Test {
     machine.places = job.places();
     Recorder recorder(planned_result(plan_));
     std::ostringstream err;
-    ProgressLine progress(err, false);
+    ProgressLine progress(err, ProgressStyle::blocks);
     EXPECT_FALSE(record_timelines(job, plan_, {}, machine, recorder, progress));
     return recorder;
   }
