@@ -172,6 +172,18 @@ class Estimate {
     return {fit, text(std::max(fit, 1))};
   }
 
+  std::string in_one_line() const {
+    const sweep::CaseCost& first = costs_.front();
+    const double total_s = round_ends_s_.back();
+    const int fit = rounds_that_fit();
+    const std::string limit = fit < measure_.rounds ? fmt::format("; {} is enough for {} of {} rounds",
+                                                                  budget_text(plan_), fit, measure_.rounds)
+                                                    : "";
+    return fmt::format("\ntime: a block {}, the sweep {} ({:.3g} {}), {} ({} {}){}; --like or --assume-mfu say more\n",
+                       show_seconds(first.block_s), show_seconds(total_s), total_s * plan_.ranks / 3600,
+                       hours_name(plan_), source_, first.name, show_seconds(step_s_.at(first.name)), limit);
+  }
+
  private:
   static int steps_of(const plan::Plan& plan, const Costs& costs) {
     const config::Measure& measure = plan.experiment.measure;
@@ -259,6 +271,16 @@ class Estimate {
 constexpr double usual_set_up_s = 30;
 
 }  // namespace
+
+std::string expected_time(const plan::Plan& plan, const StepTimes& predicted) {
+  Costs costs;
+  for (const plan::PlannedCase& planned : plan.cases) {
+    const auto known = predicted.find(planned.name);
+    if (known != predicted.end()) costs[planned.name] = {usual_set_up_s, known->second};
+  }
+  if (!costs.contains(plan.baseline().name)) return "";
+  return Estimate(plan, costs, "if a step takes what sim expects").in_one_line();
+}
 
 PlannedTime planned_time(const plan::Plan& plan, const TimeOptions& options) {
   if (!options.like.empty()) {

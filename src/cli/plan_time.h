@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "plan/plan.h"
@@ -20,5 +21,10 @@ struct PlannedTime {
 /// Throws Error if the result file tells nothing of this plan (another backend, workload, model or number of ranks), if
 /// an assumption cannot be used, or if the time budget allows too few rounds for any verdict.
 PlannedTime planned_time(const plan::Plan& plan, const TimeOptions& options);
+
+/// Seconds of a step by the name of its case.
+using StepTimes = std::map<std::string, double>;
+/// How long a block and the sweep take if steps take what was predicted, in one line; "" where that says nothing.
+std::string expected_time(const plan::Plan& plan, const StepTimes& predicted);
 
 }  // namespace harness::cli

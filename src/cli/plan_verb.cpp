@@ -274,6 +274,25 @@ int name_best(const plan::Plan& p, const PlanOptions& options, std::ostream& out
   return 0;
 }
 
+// How long it takes by what sim expects of a step; "" where a prediction is not possible.
+std::string time_by_prediction(const plan::Plan& p, const PlanOptions& options, int per_node) {
+  std::vector<std::string> overrides = options.overrides;
+  overrides.emplace_back("backend=sim");
+  StepTimes steps;
+  try {
+    const config::Experiment experiment = config::load_experiment(options.config, overrides);
+    const plan::Plan simulated = plan::prepare(experiment, p.ranks, options.only, plan::Processes::as_needed,
+                                               planned_topology(experiment, p.ranks, per_node));
+    const std::vector<PredictedCase> predicted = predict_cases(simulated);
+    for (std::size_t i = 0; i < predicted.size(); ++i) {
+      if (predicted[i].step) steps[simulated.cases[i].name] = predicted[i].step->step_s;
+    }
+  } catch (const Error&) {  // it says what a prediction lacks, which nobody has asked for
+    return "";
+  }
+  return expected_time(p, steps);
+}
+
 }  // namespace
 
 int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) {
@@ -298,7 +317,11 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
   }
   const std::string budget = options.budget.empty() ? "" : budget_of(p, options);
   const std::int64_t result_bytes = sweep::needed_space(p);
-  const PlannedTime time = planned_time(p, {options.like, options.assume_mfu, options.assume_setup});
+  PlannedTime time = planned_time(p, {options.like, options.assume_mfu, options.assume_setup});
+  if (predicted.empty() && options.like.empty() && options.assume_mfu.empty()) {
+    if (std::string expected = time_by_prediction(p, options, per_node); !expected.empty())
+      time.text = std::move(expected);
+  }
   if (!hint.empty()) out << hint << "\n\n";
   print_head(p, out);
   print_cases(p, out);

@@ -244,6 +244,29 @@ TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
                                       HasSubstr("--time-budget 3600s")));
 }
 
+// Nobody states a time: where a prediction is possible, it is what sim expects, in one line.
+TEST(Plan, WithoutATimeItSaysWhatSimExpects) {
+  const auto said = [](const char* config, int ranks, const std::string& assume_mfu) {
+    std::ostringstream out;
+    plan({.config = test::source_dir() + "/configs/" + config,
+          .overrides = {},
+          .only = {"micro_batch_size"},
+          .ranks = ranks,
+          .like = "",
+          .assume_mfu = assume_mfu,
+          .budget = "",
+          .efficiencies = {}},
+         out);
+    return out.str();
+  };
+  EXPECT_THAT(
+      said("job.yaml", 128, ""),
+      ::testing::ContainsRegex("\ntime: a block [0-9.]+ s, the sweep [0-9.]+ (min|h) .[0-9.e+]+ GPU hours., if a "
+                               "step takes what sim expects .baseline [0-9.]+ m?s.; --like or "));
+  EXPECT_THAT(said("job.yaml", 128, "40%"), ::testing::Not(HasSubstr("what sim expects")));
+  EXPECT_THAT(said("laptop.yaml", 2, ""), HasSubstr("time: unknown before the first sweep"));
+}
+
 // A plan for one rank skips every layout of a cluster: it says so instead of leaving it to the footnotes.
 TEST(Plan, WithoutRanksSaysWhatNeedsMore) {
   const auto text = [](const std::string& path, const std::vector<std::string>& overrides, int ranks) {
