@@ -9,7 +9,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/backend.h"
+#include "config/environment.h"
 #include "config/frameworks/framework.h"
+#include "config/registry.h"
+#include "report/case_label.h"
 #include "report/clean_text.h"
 #include "report/table.h"
 
@@ -20,7 +23,8 @@ using Json = nlohmann::ordered_json;
 
 // Everything that is neither a flag nor a value, a line each.
 struct Remarks {
-  std::vector<std::string> head, no_word, left_out;
+  std::vector<std::string> head = {}, no_word = {}, left_out = {};
+  const char* about_no_word = "Proven faster, but this framework has no equivalent setting:";
 };
 
 // Single operations have no model.
@@ -55,7 +59,7 @@ void comment(std::string& out, const std::string& line) {
 }
 
 void comments_below(std::string& out, const Remarks& remarks) {
-  if (!remarks.no_word.empty()) out += "\n# Proven faster, but this framework has no equivalent setting:\n";
+  if (!remarks.no_word.empty()) out += fmt::format("\n# {}\n", remarks.about_no_word);
   for (const auto& line : remarks.no_word) comment(out, "  " + line);
   if (!remarks.left_out.empty()) out += "\n# Left out:\n";
   for (const auto& line : remarks.left_out) comment(out, "  " + line);
@@ -63,6 +67,22 @@ void comments_below(std::string& out, const Remarks& remarks) {
 
 std::string with_note(const std::string& line, const std::string& note) {
   return note.empty() ? line : line + " (" + note + ")";
+}
+
+std::optional<config::Framework> framework_of(ExportFormat format) {
+  switch (format) {
+    case ExportFormat::megatron:
+      return config::Framework::megatron;
+    case ExportFormat::deepspeed:
+      return config::Framework::deepspeed;
+    case ExportFormat::torchtitan:
+      return config::Framework::torchtitan;
+    case ExportFormat::pytorch:
+      return config::Framework::pytorch;
+    case ExportFormat::env:
+      break;
+  }
+  return std::nullopt;
 }
 
 config::FrameworkWords words_of(const ProvenSetting& setting, config::Framework framework) {
@@ -74,10 +94,10 @@ void exports(std::string& out, const ProvenSetting& setting) {
   for (const auto& [name, value] : setting.environment) out += fmt::format("export {}={}\n", name, script_word(value));
 }
 
-std::string env_text(const Proven& proven, Remarks remarks) {
+std::string env_text(const std::vector<ProvenSetting>& settings, Remarks remarks) {
   std::string out;
   for (const auto& line : remarks.head) comment(out, line);
-  for (const ProvenSetting& setting : proven.settings) {
+  for (const ProvenSetting& setting : settings) {
     if (setting.environment.empty()) {
       remarks.no_word.push_back(with_note(setting.evidence, "not an environment variable"));
       continue;
@@ -102,16 +122,15 @@ std::string argument(const CommandLine& line, const std::string& name, const std
 }
 
 // As a comment: whoever exports has a model.
-std::string model_arguments(const store::Result& result, const CommandLine& to) {
-  std::string line = config::traits_of(result.backend).predicts() ? "The model of it:" : "The model that was measured:";
-  for (const auto& [name, value] : config::model_words_in(to.framework, result.model))
-    line += " " + argument(to, name, value);
-  return line;
+std::string model_arguments(std::string heading, const config::Model& model, const CommandLine& to) {
+  for (const auto& [name, value] : config::model_words_in(to.framework, model))
+    heading += " " + argument(to, name, value);
+  return heading;
 }
 
-std::string arguments_text(const Proven& proven, Remarks remarks, const CommandLine& line) {
+std::string arguments_text(const std::vector<ProvenSetting>& settings, Remarks remarks, const CommandLine& line) {
   std::string flags, environment;
-  for (const ProvenSetting& setting : proven.settings) {
+  for (const ProvenSetting& setting : settings) {
     if (!setting.environment.empty()) {
       environment += "\n";
       exports(environment, setting);
@@ -143,14 +162,14 @@ void set_path(Json& root, const std::string& path, const std::string& value) {
   (*at)[path.substr(from)] = Json::parse(value);
 }
 
-std::string deepspeed_text(const Proven& proven, const Remarks& remarks) {
+std::string deepspeed_text(const std::vector<ProvenSetting>& settings, const Remarks& remarks) {
   Json notes = {{"about", remarks.head},
                 {"evidence", Json::array()},
                 {"environment", Json::object()},
                 {"no_key", Json::array()},
                 {"left_out", remarks.left_out}};
   Json out = Json::object();
-  for (const ProvenSetting& setting : proven.settings) {
+  for (const ProvenSetting& setting : settings) {
     if (!setting.environment.empty()) {
       notes["evidence"].push_back(with_note(setting.evidence, "in the environment, or in .deepspeed_env"));
       for (const auto& [name, value] : setting.environment) notes["environment"][name] = value;
@@ -170,10 +189,10 @@ std::string python_text(const std::string& value) {
   return Json(value).dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
-std::string pytorch_text(const Proven& proven, Remarks remarks) {
+std::string pytorch_text(const std::vector<ProvenSetting>& settings, Remarks remarks) {
   std::string environment;
   std::map<std::string, std::string> groups;
-  for (const ProvenSetting& setting : proven.settings) {
+  for (const ProvenSetting& setting : settings) {
     if (!setting.environment.empty()) {
       comment(environment, setting.evidence);
       for (const auto& [name, value] : setting.environment) {
@@ -216,6 +235,51 @@ std::string pytorch_text(const Proven& proven, Remarks remarks) {
   return out;
 }
 
+// `model`: nullptr where there is none; `heading` leads to it.
+std::string text_of(const std::vector<ProvenSetting>& settings, Remarks remarks, const config::Model* model,
+                    const std::string& heading, ExportFormat format) {
+  switch (format) {
+    case ExportFormat::megatron:
+    case ExportFormat::torchtitan: {
+      const CommandLine& line = format == ExportFormat::megatron ? megatron : torchtitan;
+      if (model != nullptr) remarks.head.push_back(model_arguments(heading, *model, line));
+      return arguments_text(settings, std::move(remarks), line);
+    }
+    case ExportFormat::deepspeed:
+      return deepspeed_text(settings, remarks);
+    case ExportFormat::pytorch:
+      return pytorch_text(settings, std::move(remarks));
+    case ExportFormat::env:
+      break;
+  }
+  return env_text(settings, std::move(remarks));
+}
+
+// The case as one setting per variable: what stands for itself, and what is not at its default.
+std::vector<ProvenSetting> settings_of(const PlannedSettings& planned, ExportFormat format) {
+  std::vector<ProvenSetting> all;
+  const config::Settings defaults;
+  for (const config::Variable& variable : config::registry()) {
+    ProvenSetting one;
+    one.variable = variable.name;
+    one.value = variable.print(planned.settings);
+    one.settings = planned.settings;
+    one.name = one.evidence = fmt::format("{}={}", variable.name, one.value);
+    const bool is_environment = !variable.environment_name.empty() || variable.free_parts;
+    const bool is_decided_elsewhere =
+        !variable.overridden_by.empty() && config::find_variable(variable.overridden_by)->print(planned.settings) !=
+                                               config::find_variable(variable.overridden_by)->print(defaults);
+    if (variable.fixed || is_environment || is_decided_elsewhere) continue;
+    const bool has_word = framework_of(format) && words_of(one, *framework_of(format)).known();
+    if (has_word || one.value != variable.print(defaults)) all.push_back(std::move(one));
+  }
+  ProvenSetting environment;
+  environment.environment = config::environment_of(planned.settings);
+  environment.evidence = "environment";
+  if (!environment.environment.empty()) all.push_back(std::move(environment));
+  return all;
+}
+
 }  // namespace
 
 std::string script_word(std::string_view text) {
@@ -228,22 +292,36 @@ std::string script_word(std::string_view text) {
 
 std::string export_text(const store::Result& result, const Proven& proven, const std::string& file,
                         ExportFormat format) {
-  Remarks remarks = remarks_of(result, proven, file);
-  switch (format) {
-    case ExportFormat::megatron:
-    case ExportFormat::torchtitan: {
-      const CommandLine& line = format == ExportFormat::megatron ? megatron : torchtitan;
-      if (result.points.empty()) remarks.head.push_back(model_arguments(result, line));
-      return arguments_text(proven, std::move(remarks), line);
-    }
-    case ExportFormat::deepspeed:
-      return deepspeed_text(proven, remarks);
-    case ExportFormat::pytorch:
-      return pytorch_text(proven, std::move(remarks));
-    case ExportFormat::env:
-      break;
+  const char* heading =
+      config::traits_of(result.backend).predicts() ? "The model of it:" : "The model that was measured:";
+  return text_of(proven.settings, remarks_of(result, proven, file), result.points.empty() ? &result.model : nullptr,
+                 heading, format);
+}
+
+PlannedSettings planned_settings(const store::Result& result, const analysis::Summary& summary,
+                                 const std::string& case_name, const std::string& file) {
+  const std::int32_t index = find_case(result, case_name);
+  const store::ResultCase& row = result.case_at(index);
+  PlannedSettings planned{.name = row.name, .settings = {}};
+  for (std::size_t v = 0; v < result.variables.size(); ++v) {
+    const config::Variable* variable = config::find_variable(result.variables[v]);
+    if (variable == nullptr) fail("this version of harness knows no variable {}", quote(result.variables[v]));
+    if (!variable->fixed) variable->parse(planned.settings, row.settings[v]);
   }
-  return env_text(proven, std::move(remarks));
+  for (const auto& [name, value] : planned.settings.env) config::check_env_entry(name, value);
+  if (result.points.empty()) planned.model = result.model;
+  const bool predicted = config::traits_of(result.backend).predicts();
+  planned.about.push_back(
+      one_line(fmt::format("All settings of {} in {} ({}, {}, {}{}): {}.", row.name, file, result.name, result.created,
+                           plural(result.ranks, "rank"), model_words(result), outcome_of(summary.case_at(index)))));
+  if (predicted) planned.about.emplace_back("Predicted, not measured.");
+  return planned;
+}
+
+std::string export_text(const PlannedSettings& planned, ExportFormat format) {
+  const Remarks remarks{.head = planned.about, .about_no_word = "This framework has no equivalent setting:"};
+  return text_of(settings_of(planned, format), remarks, planned.model ? &*planned.model : nullptr,
+                 "Its model:", format);
 }
 
 }  // namespace harness::report

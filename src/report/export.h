@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "report/proven.h"
 
@@ -14,6 +16,20 @@ enum class ExportFormat { env, megatron, deepspeed, torchtitan, pytorch };
 /// file.
 std::string export_text(const store::Result& result, const Proven& proven, const std::string& file,
                         ExportFormat format);
+
+/// All settings of one case as it was planned, whatever is proven of it.
+struct PlannedSettings {
+  std::string name;                     // of the case
+  std::vector<std::string> about = {};  // where it is from and what is known of it, a line each
+  config::Settings settings;
+  std::optional<config::Model> model = {};  // nothing where single operations run
+};
+/// The case of this name, or of this short name. Throws Error where there is none, or where this version cannot read
+/// its settings. `file`: what the lines on top call the result file.
+PlannedSettings planned_settings(const store::Result& result, const analysis::Summary& summary,
+                                 const std::string& case_name, const std::string& file);
+/// The same file as of what is proven, with every setting that the framework has a word for, and the model.
+std::string export_text(const PlannedSettings& planned, ExportFormat format);
 
 /// The text as a word of a script for any POSIX shell. Throws Error for control characters, line breaks included.
 std::string script_word(std::string_view text);

@@ -53,6 +53,35 @@ TEST_F(NextConfiguration, ExportWritesTheNextConfiguration) {
   EXPECT_THAT(planned.out, HasSubstr("\nprecision=bf16 + overlap_grad_reduce=false"));
 }
 
+// The flags of any case, proven or not, also where nothing has been measured.
+TEST_F(NextConfiguration, ExportWritesTheFlagsOfAPlannedCase) {
+  const auto a = write("a.h5", sweep_with_a_configuration());
+  const Said slower = say({"export", a, "--format", "megatron", "--case", "TP2"});
+  EXPECT_EQ(slower.code, 0) << slower.err;
+  EXPECT_THAT(slower.out, HasSubstr("# All settings of layout={tensor_parallel: 2, pipeline_parallel: 1} in a.h5 ("));
+  EXPECT_THAT(slower.out, HasSubstr("): slower, time +"));
+  EXPECT_THAT(slower.out, HasSubstr("\n  --tensor-model-parallel-size 2\n"));
+  EXPECT_THAT(say({"export", a, "--format", "megatron", "--case", "TP3"}).err, HasSubstr("there is no case 'TP3'"));
+
+  const std::string config =
+      folder_.write("job.yaml", std::string(model) +
+                                    "baseline: {global_batch_size: 16, micro_batch_size: 2}\n"
+                                    "sweep: {layout: [{tensor_parallel: 2}], precision: [bf16]}\n");
+  const Said baseline = say({"export", config, "--format", "megatron"});
+  EXPECT_EQ(baseline.code, 0) << baseline.err;
+  EXPECT_THAT(baseline.out, HasSubstr("# All settings of baseline in " + config + ": planned, not measured.\n"));
+  EXPECT_THAT(baseline.out, HasSubstr("# Its model: --num-layers 4 --hidden-size 128 "));
+  EXPECT_THAT(baseline.out, HasSubstr("\n  --global-batch-size 16\n"));
+  EXPECT_THAT(baseline.out, HasSubstr("\n  --micro-batch-size 2\n"));
+  EXPECT_THAT(baseline.out, Not(HasSubstr("--bf16")));
+  EXPECT_THAT(say({"export", config, "--format", "megatron", "--case", "precision=bf16"}).out,
+              HasSubstr("\n  --bf16\n"));
+  EXPECT_THAT(say({"export", config, "--format", "deepspeed"}).out, HasSubstr("\"train_batch_size\": 16"));
+  EXPECT_THAT(say({"export", config, "--format", "megatron", "--case", "precision=fp8"}).err,
+              HasSubstr("there is no case 'precision=fp8'"));
+  EXPECT_THAT(say({"export", config}).err, HasSubstr("is a configuration already"));
+}
+
 TEST_F(NextConfiguration, TheNextConfigurationOfTwoWinnersSweepsTheSecondOnTopOfTheFirst) {
   store::Result result = test::samples::sweep({"micro_batch_size=4", "precision=bf16"}, {1, 1, 0.85, 0.9});
   result.config_text = sweep_with_a_configuration().config_text;
