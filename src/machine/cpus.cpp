@@ -33,7 +33,7 @@ constexpr std::size_t first_cpus_bytes = 64 << 10;  // of /proc/cpuinfo: all CPU
 constexpr std::size_t all_cpus_bytes = 16 << 20;    // of /proc/stat: a line for each CPU, and all interrupts in one
 
 // The first word of a file; NaN: it is no number.
-double number_in(const Tree& tree, const std::string& path) {
+double number_at(const Tree& tree, const std::string& path) {
   const std::string line = tree.line(path).text;
   std::string_view rest = line;
   return number(take_word(rest)).value_or(nan);
@@ -157,7 +157,7 @@ double busy_uncertainty_s(int cpus, double wall_s) {
 }
 
 double load_of_last_minute(const std::filesystem::path& root) {
-  return number_in(Tree(root), "proc/loadavg");
+  return number_at(Tree(root), "proc/loadavg");
 }
 
 // Each file costs a look at its core, so of many CPUs only some are asked.
@@ -170,7 +170,7 @@ double mean_clock_hz(const CpuSet& cpus, const std::filesystem::path& root) {
   int asked = 0;
   for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu) {
     if (!cpus[cpu] || seen++ % stride != 0) continue;
-    sum += 1e3 * number_in(tree, folder_of(cpu) + "/cpufreq/scaling_cur_freq");  // kHz
+    sum += 1e3 * number_at(tree, folder_of(cpu) + "/cpufreq/scaling_cur_freq");  // kHz
     ++asked;
   }
   return asked > 0 ? sum / asked : nan;

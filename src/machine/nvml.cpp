@@ -178,6 +178,7 @@ GpuHealth Nvml::health(Device device) const {
   }
   if (call("nvmlDeviceGetTemperature", device, temperature_gpu, &value) == success) gpu.temperature_c = value;
   Memory memory{};
+  if (call("nvmlDeviceGetMemoryInfo", device, &memory) == success) gpu.memory_bytes = static_cast<double>(memory.total);
   if (call("nvmlDeviceGetBAR1MemoryInfo", device, &memory) == success)
     gpu.bar1_bytes = static_cast<double>(memory.total);
   number("nvmlDeviceGetCurrPcieLinkWidth", gpu.pcie_width, 0u);

@@ -18,7 +18,7 @@ struct GpuHealth {
   std::optional<int> compute_mode;               // 0: any process may use it
   std::optional<std::uint64_t> ecc_uncorrected;  // since the driver was loaded
   std::optional<bool> row_remap_pending, row_remap_failed;
-  std::optional<double> power_limit_w, default_power_limit_w, temperature_c, bar1_bytes;
+  std::optional<double> power_limit_w, default_power_limit_w, temperature_c, bar1_bytes, memory_bytes;
   std::optional<unsigned> pcie_width, pcie_max_width;
   std::optional<std::uint64_t> throttle_reasons;  // NVML's bits
   std::optional<unsigned> processes;              // that have a context on it

@@ -254,8 +254,7 @@ TEST(Plan, WithoutATimeItSaysWhatSimExpects) {
           .ranks = ranks,
           .like = "",
           .assume_mfu = assume_mfu,
-          .budget = "",
-          .efficiencies = {}},
+          .budget = ""},
          out);
     return out.str();
   };
@@ -264,7 +263,7 @@ TEST(Plan, WithoutATimeItSaysWhatSimExpects) {
       ::testing::ContainsRegex("\ntime: a block [0-9.]+ s, the sweep [0-9.]+ (min|h) .[0-9.e+]+ GPU hours., if a "
                                "step takes what sim expects .baseline [0-9.]+ m?s.; --like or "));
   EXPECT_THAT(said("job.yaml", 128, "40%"), ::testing::Not(HasSubstr("what sim expects")));
-  EXPECT_THAT(said("laptop.yaml", 2, ""), HasSubstr("time: unknown before the first sweep"));
+  EXPECT_THAT(said("laptop.yaml", 2, ""), HasSubstr("nothing closer is known before the first sweep"));
 }
 
 // A plan for one rank skips every layout of a cluster: it says so instead of leaving it to the footnotes.

@@ -246,6 +246,7 @@ inline machine::GpuReport healthy_gpus(int count = 8) {
     gpu.row_remap_pending = gpu.row_remap_failed = false;
     gpu.power_limit_w = gpu.default_power_limit_w = 700;
     gpu.temperature_c = 30 + i;
+    gpu.memory_bytes = 80.0 * (1u << 30);
     gpu.bar1_bytes = 128.0 * (1u << 30);
     gpu.pcie_width = gpu.pcie_max_width = 16;
     gpu.throttle_reasons = 0x1;  // idle

@@ -160,9 +160,9 @@ TEST(Compare, AHistoryColoursWhatIsProvenAndDoesWithoutCountsFirst) {
   }
   files.report.answer = history;
   Document document = compare_document(files.report, false);
-  arrange(document, {.width = 40});
+  arrange(document, {.width = 60});
   const std::string text = write_text(document, 120, true);
-  EXPECT_THAT(text, HasSubstr("Left out to fit 40 columns: no., runs ("));
+  EXPECT_THAT(text, HasSubstr("Left out to fit: no. ("));
   EXPECT_THAT(text, HasSubstr("a.h5 and b.h5"));
   EXPECT_THAT(text, HasSubstr("  \x1b[31mslower\x1b[0m\n"));
   EXPECT_THAT(text, HasSubstr("  \x1b[32mfaster\x1b[0m\n"));

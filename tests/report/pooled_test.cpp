@@ -143,7 +143,7 @@ TEST(Pooled, FitsTheTerminal) {
   EXPECT_THAT(text, HasSubstr("Left out to fit: "));
   arrange(document = compare_document(three_runs().report, true), {30, {}, "order"});
   EXPECT_THAT(write_text(document, 400, true),
-              AllOf(HasSubstr(", runs, MFU, step, 95 % interval (--columns"), HasSubstr("\x1b[32mfaster\x1b[0m\n"),
+              AllOf(HasSubstr(", MFU, runs, step, 95 % interval (--columns"), HasSubstr("\x1b[32mfaster\x1b[0m\n"),
                     HasSubstr("\x1b[33munresolved [1]\x1b[0m\n")));
 }
 

@@ -70,7 +70,7 @@ inline store::Result sweep(const std::vector<std::string>& changes, const std::v
     store::ResultCase row;
     row.name = name;
     row.status = store::CaseStatus::ok;
-    row.settings = {"fp32", "1", "{tensor_parallel: 1, pipeline_parallel: 1}", "true", "0"};
+    row.settings = {"fp32", "1", "{tensor_parallel: 1, pipeline_parallel: 1}", "true", "all"};
     if (const auto equals = name.find('='); equals != std::string::npos) {
       row.variable = name.substr(0, equals);
       row.value = name.substr(equals + 1);

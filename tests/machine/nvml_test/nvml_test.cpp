@@ -16,6 +16,7 @@ TEST(Nvml, TellsTheStateOfAllGpus) {
   const GpuHealth& gpu = report.gpus[0];
   EXPECT_EQ(gpu.pci_bus_id, "0000:18:00.0");
   EXPECT_EQ(gpu.name, "NVIDIA Fake");
+  EXPECT_EQ(gpu.memory_bytes, 80.0 * (1 << 30));
   EXPECT_EQ(gpu.persistence, true);
   EXPECT_EQ(gpu.mig, false);
   EXPECT_EQ(gpu.ecc_uncorrected, 5u);
@@ -44,6 +45,7 @@ TEST(Nvml, TellsTheStateOfAllGpus) {
 TEST(Nvml, WhatAGpuDoesNotTellIsNothing) {
   fake_nvml()->answers = false;
   const GpuHealth gpu = Nvml::get().report().gpus.at(0);
+  EXPECT_EQ(gpu.memory_bytes, std::nullopt);
   EXPECT_EQ(gpu.persistence, std::nullopt);
   EXPECT_EQ(gpu.ecc_uncorrected, std::nullopt);
   EXPECT_EQ(gpu.power_limit_w, std::nullopt);
