@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
-#include <tuple>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -68,47 +66,25 @@ Text direct_text(bool enabled, bool disabled) {
   return enabled ? "enabled" : "disabled";
 }
 
-class Reader {
- public:
-  void line(Text text);
-  Observed finish();
+}  // namespace
 
- private:
-  void info(Text message);
-  bool call(Text message);
-  bool environment(Text message);
-  bool refused(Text message);
-  bool connection(Text message);
-  bool network(Text message);
-  bool communicator(Text message);
-  bool gpu_direct(Text message);
-  void warning(Text message);
-  void fact(const std::string& name, Text value);
-  void set(const std::string& name, std::string value);
-
-  using Key = std::tuple<std::string, std::int64_t, std::string, std::string, int, int>;
-  std::map<Key, std::int64_t> calls_;
-  std::vector<std::pair<std::string, std::vector<std::string>>> facts_;
-  std::map<std::string, std::int64_t> transports_;
-  // Ends of connections over the network, and those of them that use GPUDirect RDMA.
-  struct Ends {
-    std::int64_t all = 0, direct = 0;
-  };
-  std::int64_t through_peers_ = 0;
-  Ends sends_, receives_;
-  std::set<bool> direct_decisions_;
-  std::vector<std::string> warnings_;
-};
-
-// A value that is not there yet joins the others.
-void Reader::fact(const std::string& name, Text value) {
-  auto row = std::ranges::find(facts_, name, &decltype(facts_)::value_type::first);
-  if (row == facts_.end()) row = facts_.insert(facts_.end(), {name, {}});
-  std::string text = plain(value);
-  if (std::ranges::find(row->second, text) == row->second.end()) row->second.push_back(std::move(text));
+bool LogReader::has_room(std::size_t bytes) {
+  if (bytes > room_) return false;
+  room_ -= bytes;
+  return true;
 }
 
-void Reader::set(const std::string& name, std::string value) {
+// A value that is not there yet joins the others.
+void LogReader::fact(const std::string& name, Text value) {
+  auto row = std::ranges::find(facts_, name, &decltype(facts_)::value_type::first);
+  std::string text = plain(value);
+  const bool known = row != facts_.end() && std::ranges::find(row->second, text) != row->second.end();
+  if (known || !has_room(sizeof(*row) + name.size() + text.size())) return;
+  if (row == facts_.end()) row = facts_.insert(facts_.end(), {name, {}});
+  row->second.push_back(std::move(text));
+}
+
+void LogReader::set(const std::string& name, std::string value) {
   facts_.push_back({name, {std::move(value)}});
 }
 
@@ -116,7 +92,7 @@ void Reader::set(const std::string& name, std::string value) {
 // Bytes -> Algo 1 proto 2 time 12.3" (2.23) and the same without its function (2.20 to 2.22; commented out earlier).
 // "AllReduce [Symmetric]: 1048576 Bytes -> Kernel AllReduce_AGxLL_R nchannels 8 nthreads 512 nWorks 1" since 2.27;
 // "AllGather [Copy Engine]: 1048576 Bytes -> cudaMemcpy…" after 2.28.
-bool Reader::call(Text message) {
+bool LogReader::call(Text message) {
   const auto arrow = message.find(" Bytes -> ");
   if (arrow == Text::npos) return false;
   Text before = message.substr(0, arrow);
@@ -154,13 +130,13 @@ bool Reader::call(Text message) {
       return true;  // cut off: its channels are not known
     }
   }
-  ++calls_[key];
+  if (calls_.contains(key) || has_room(sizeof(Key) + function.size())) ++calls_[key];
   return true;
 }
 
 // "NCCL_BUFFSIZE set by environment to 4194304." (integers end in a dot), "NCCL_SOCKET_IFNAME set by environment to
 // eth0", "NCCL_IB_HCA set to mlx5_0".
-bool Reader::environment(Text message) {
+bool LogReader::environment(Text message) {
   Cursor cursor{message};
   const std::string name(cursor.word());
   if (!name.starts_with("NCCL_") || !is_name(name)) return false;
@@ -174,7 +150,7 @@ bool Reader::environment(Text message) {
 
 // "Invalid value 99999999999999999999 for NCCL_BUFFSIZE, using default 4194304.", "Invalid NCCL_NTHREADS 100 (must be
 // a multiple of 32)", "NCCL_MAX_CTAS 0 is too low, leaving it set at -2147483648".
-bool Reader::refused(Text message) {
+bool LogReader::refused(Text message) {
   Cursor cursor{message};
   if (cursor.literal("Invalid value ") && cursor.after(" for ")) {
     const std::string name(cursor.rest.substr(0, cursor.rest.find(',')));
@@ -194,7 +170,7 @@ bool Reader::refused(Text message) {
 // "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM", "… [send] via NET/IB/0(2)/GDRDMA/Shared", "… via SHM/direct/direct",
 // "CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA". Transports count senders, as each connection has one; whether a
 // GPU reads and writes directly is decided at each end.
-bool Reader::connection(Text message) {
+bool LogReader::connection(Text message) {
   if (!message.starts_with("Channel ") && !message.starts_with("CollNet ")) return false;
   Cursor cursor{message};
   if (!cursor.after(" via ")) return false;
@@ -225,14 +201,17 @@ bool Reader::connection(Text message) {
     if (path.starts_with("NET/") && through_peer) ++through_peers_;
   } else if (path.starts_with("P2P/") || path.starts_with("SHM/")) {
     kind = path;
+  } else if (path.starts_with("direct shared memory")) {  // until 2.12
+    kind = "SHM";
   } else {
     return true;
   }
-  ++transports_[plain(kind)];
+  kind = plain(kind);
+  if (transports_.contains(kind) || has_room(2 * kind.size())) ++transports_[kind];
   return true;
 }
 
-bool Reader::network(Text message) {
+bool LogReader::network(Text message) {
   Cursor cursor{message};
   if (cursor.literal("Using network ")) {
     fact("network", cursor.rest);
@@ -276,7 +255,7 @@ bool Reader::network(Text message) {
   return true;
 }
 
-bool Reader::communicator(Text message) {
+bool LogReader::communicator(Text message) {
   Cursor cursor{message};
   if (cursor.literal("NCCL version ")) {
     fact("version", cursor.word());
@@ -304,7 +283,7 @@ bool Reader::communicator(Text message) {
 
 // "GPU Direct RDMA Enabled for GPU 0 / HCA 1 (distance 4 <= 5), read 1", "NET/IB : GPU Direct RDMA Disabled for HCA 0
 // 'mlx5_0'".
-bool Reader::gpu_direct(Text message) {
+bool LogReader::gpu_direct(Text message) {
   Cursor cursor{message};
   if (!cursor.after("GPU Direct RDMA ")) return false;
   if (cursor.literal("Enabled")) direct_decisions_.insert(true);
@@ -312,20 +291,20 @@ bool Reader::gpu_direct(Text message) {
   return true;
 }
 
-void Reader::info(Text message) {
+void LogReader::info(Text message) {
   // A message may have passed through several prefixes; each reader takes its own.
   call(message) || environment(message) || refused(message) || connection(message) || network(message) ||
       communicator(message) || gpu_direct(message);
 }
 
-void Reader::warning(Text message) {
+void LogReader::warning(Text message) {
   if (warnings_.size() >= max_warnings || message.empty()) return;
   std::string text = plain(message);
   if (std::ranges::find(warnings_, text) == warnings_.end()) warnings_.push_back(std::move(text));
 }
 
 // One line, or several that ranks wrote into each other's: cut at every marker.
-void Reader::line(Text text) {
+void LogReader::line(Text text) {
   static constexpr std::array<Text, 4> markers = {"NCCL INFO ", "NCCL WARN ", "NCCL TRACE ", "NCCL CALL "};
   struct Found {
     std::size_t at, marker;
@@ -353,7 +332,7 @@ void Reader::line(Text text) {
   }
 }
 
-Observed Reader::finish() {
+Observed LogReader::finish() {
   const auto tell = [&](const std::string& name, std::int64_t all, std::int64_t direct) {
     if (all > 0) fact(name, direct_text(direct > 0, direct < all));
   };
@@ -379,15 +358,13 @@ Observed Reader::finish() {
   return observed;
 }
 
-}  // namespace
-
 std::string Observed::fact(std::string_view name) const {
   const auto row = std::ranges::find(facts, name, &std::pair<std::string, std::string>::first);
   return row == facts.end() ? std::string() : row->second;
 }
 
 Observed parse_log(std::string_view text) {
-  Reader reader;
+  LogReader reader;
   while (!text.empty()) {
     const auto end = text.find('\n');
     reader.line(text.substr(0, end));

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -47,10 +51,50 @@ struct Observed {
 
 inline constexpr std::string_view fact_separator = " | ";
 
-/// Reads the log that NCCL writes with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING. The
-/// text may hold several ranks and communicators, in any order. Never throws on content: what is not understood is
-/// passed over. Calls are logged by rank 0 of each communicator, from NCCL 2.20 on, when they are enqueued: those of a
-/// step at its rehearsal and, of a CUDA graph, once more at its capture.
+/// Reads the log that NCCL writes with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING, line
+/// by line. The lines may be of several ranks and communicators, in any order. Never throws on content: what is not
+/// understood is passed over. Calls are logged by rank 0 of each communicator, from NCCL 2.20 on, when they are
+/// enqueued: those of a step at its rehearsal and, of a CUDA graph, once more at its capture.
+class LogReader {
+ public:
+  /// Keeps at most `most_bytes` of different values; what comes later is counted where it is known, else passed over.
+  explicit LogReader(std::size_t most_bytes = static_cast<std::size_t>(-1)) : room_(most_bytes) {}
+
+  /// One line, or several that ranks wrote into each other's.
+  void line(std::string_view text);
+  /// What the lines said. To be called once.
+  Observed finish();
+
+ private:
+  void info(std::string_view message);
+  bool call(std::string_view message);
+  bool environment(std::string_view message);
+  bool refused(std::string_view message);
+  bool connection(std::string_view message);
+  bool network(std::string_view message);
+  bool communicator(std::string_view message);
+  bool gpu_direct(std::string_view message);
+  void warning(std::string_view message);
+  void fact(const std::string& name, std::string_view value);
+  void set(const std::string& name, std::string value);
+  bool has_room(std::size_t bytes);
+
+  using Key = std::tuple<std::string, std::int64_t, std::string, std::string, int, int>;
+  // Ends of connections over the network, and those of them that use GPUDirect RDMA.
+  struct Ends {
+    std::int64_t all = 0, direct = 0;
+  };
+  std::size_t room_;
+  std::map<Key, std::int64_t> calls_;
+  std::vector<std::pair<std::string, std::vector<std::string>>> facts_;
+  std::map<std::string, std::int64_t> transports_;
+  std::int64_t through_peers_ = 0;
+  Ends sends_, receives_;
+  std::set<bool> direct_decisions_;
+  std::vector<std::string> warnings_;
+};
+
+/// The same of a whole log.
 Observed parse_log(std::string_view text);
 
 }  // namespace harness::nccl

@@ -53,6 +53,17 @@ TEST(NcclLog, TwoNodesOverInfiniBand) {
   EXPECT_TRUE(seen.warnings.empty());
 }
 
+TEST(NcclLog, SharedMemoryHadAnotherNameUntil212) {
+  const Observed seen = parse_log("h:1:2 [0] NCCL INFO Channel 00 : 0[1b000] -> 1[1c000] via direct shared memory\n");
+  EXPECT_EQ(seen.fact("transport SHM"), "1");
+}
+
+TEST(NcclLog, KeepsNoMoreThanItIsGivenRoomFor) {
+  LogReader reader(4096);
+  for (int i = 0; i < 5000; ++i) reader.line("NCCL INFO NCCL_X" + std::to_string(i) + " set by environment to 1");
+  EXPECT_LT(reader.finish().facts.size(), 100u);
+}
+
 TEST(NcclLog, LoopbackWithRefusedSettingsAndWarnings) {
   const nccl::Observed seen = nccl::parse_log(nccl_log("v2.28_loopback"));
   EXPECT_EQ(lines_of(seen), (Lines{"AllReduce 4096 Ring LL 0..0 x1", "ReduceScatter 4194304 PAT Simple 0..1 x1"}));
