@@ -44,6 +44,15 @@ header_only(cli11 CLI/CLI.hpp "CLI11 (>= 2.1)" libcli11-dev "put CLI/CLI.hpp in 
 header_only(boost_math boost/math/distributions/non_central_t.hpp "Boost.Math (>= 1.66)" libboost-dev
   "module load boost, or put boost/math in a prefix")
 
+# zlib: `harness read` unpacks .gz with it; without it, it says so.
+find_package(ZLIB QUIET)
+add_library(dep_zlib INTERFACE)
+if(ZLIB_FOUND)
+  target_link_libraries(dep_zlib INTERFACE ZLIB::ZLIB)
+  target_compile_definitions(dep_zlib INTERFACE HARNESS_HAS_ZLIB=1)
+endif()
+add_library(dep::zlib ALIAS dep_zlib)
+
 # MPI: the C interface only, so that any implementation serves.
 set(MPI_CXX_SKIP_MPICXX ON)
 find_package(MPI QUIET COMPONENTS CXX)

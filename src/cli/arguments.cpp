@@ -78,7 +78,7 @@ std::string in_our_words(const CLI::ParseError& error) {
   return text;
 }
 
-// What the arguments that a verb does not know may have meant; "" if nothing is near.
+// A hint for arguments that a verb does not know; "" if nothing is near.
 std::string nearest_option(CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> verbs = app.get_subcommands();
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || verbs.empty()) return "";
@@ -199,6 +199,7 @@ Parser::Parser(Arguments& a) {
   show->add_flag("-v,--verbose", a.show.verbose, "also settings, formulas and noise; with --breakdown: every case");
   add_cost(*show, a.show.cost);
   add_view(*show, a.show.view);
+  add_read(a.read);
   add_report(a.report);
   add_readers(a);
   variables = app.add_subcommand("variables", "what a configuration may say: every variable and every other key");
@@ -255,6 +256,19 @@ void Parser::add_readers(Arguments& a) {
   trace->add_option("-o,--output", a.trace.output,
                     "the trace to write (default: beside the file, as NAME.trace.json; - for the terminal)");
   trace->add_flag("--force", a.trace.force, "overwrite the trace if it exists");
+}
+
+void Parser::add_read(ReadOptions& o) {
+  read = app.add_subcommand("read", "what is wrong, from logs that you have: read train.log nccl.log all_reduce.txt");
+  read->add_option(
+          "files", o.files,
+          "training logs, NCCL_DEBUG=INFO logs, outputs of nccl-tests, NCCL topology and graph XML, nvidia-smi "
+          "topo -m, Inspector and Flight Recorder JSON, hostfiles; also .gz; - for the standard input")
+      ->required();
+  read->add_option("--set", o.fill, "what the files do not say: ranks=16, global_batch_size=64, hardware=h100-sxm")
+      ->type_name("KEY=VALUE")
+      ->take_all();
+  read->add_option("--format", o.format, "text or json")->check(CLI::IsMember({"text", "json"}));
 }
 
 void Parser::add_report(ReportOptions& o) {

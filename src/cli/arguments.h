@@ -16,6 +16,7 @@ struct Arguments {
   PlanOptions plan;
   ShowOptions show;
   ReportOptions report;
+  ReadOptions read;
   CompareOptions compare;
   ExportOptions export_settings;
   TraceOptions trace;
@@ -38,8 +39,8 @@ struct Parser {
       "Finds out why a GPU training cluster is slow: runs real GPT training steps, changes one setting at a time, "
       "and reports the effect of each with its confidence interval.",
       "harness"};
-  CLI::App *sweep, *plan, *show, *report, *selftest, *compare, *export_settings, *trace, *variables, *init, *doctor,
-      *calibrate;
+  CLI::App *sweep, *plan, *show, *read, *report, *selftest, *compare, *export_settings, *trace, *variables, *init,
+      *doctor, *calibrate;
 
   /// Its values go to `a`, which outlives it.
   explicit Parser(Arguments& a);
@@ -47,13 +48,14 @@ struct Parser {
 
  private:
   void add_readers(Arguments& a);
+  void add_read(ReadOptions& o);
   void add_report(ReportOptions& o);
   void add_selftest(SelftestOptions& o);
   void add_doctor(DoctorOptions& o);
   void add_calibrate(CalibrateOptions& o);
 };
 
-/// What goes wrong, and what asks for help, ends here: it is printed, `code` is the exit code, and false is returned.
+/// Errors and requests for help end here: they are printed, `code` is the exit code, and false is returned.
 bool parse(Parser& parser, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, int& code);
 
 }  // namespace harness::cli

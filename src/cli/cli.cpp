@@ -46,7 +46,7 @@ int say(std::ostream& err, const std::exception_ptr& thrown) {
   return 1;
 }
 
-// What is wrong with the command line, or with this program, is no finding of doctor's: its exit codes 1 and 2 are.
+// A mistake in the command line, or of this program, is no finding of doctor's: its exit codes 1 and 2 are.
 int code_of_error(const std::vector<std::string>& arguments, int code) {
   constexpr int doctor_could_not_run = 3;
   return code != 0 && !arguments.empty() && arguments[0] == "doctor" ? doctor_could_not_run : code;
@@ -73,6 +73,7 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   if (!parse(parser, arguments, out, err, code)) return code_of_error(arguments, code);
   a.add_sugar(a.plan.overrides, a.plan.only);
   if (parser.selftest->parsed()) return selftest(a.selftest, out, err);
+  if (parser.read->parsed()) return read(a.read, out);
   if (parser.report->parsed()) return report(a.report, out);
   if (parser.compare->parsed()) return compare(a.compare, out);
   if (parser.export_settings->parsed()) return export_settings(a.export_settings, out);

@@ -89,6 +89,12 @@ struct TraceOptions {
   bool force = false;
 };
 
+struct ReadOptions {
+  std::vector<std::string> files;  // "-": the standard input
+  std::vector<std::string> fill;   // --set: ranks=16, global_batch_size=64, hardware=h100-sxm
+  std::string format = "text";     // or json
+};
+
 struct ReportOptions {
   std::string file;
   std::string output;  // -o; "" for the result file's name with another ending, "-" for `out`
@@ -143,13 +149,15 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
 /// 0: nothing is wrong; 1: warnings, if strict; 2: a failure, or impossible; 3: nothing could be read of a
 /// node. Errors end with 3.
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
-/// What needs no look at nodes, and so no job: --explain, --list, --hardware, two files of --against.
+/// Everything that needs no look at nodes, and so no job: --explain, --list, --hardware, two files of --against.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
 /// Measures what predictions rest on and writes a hardware file and a calibration.
 int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 /// `progress`: where a long search says how far it is, in a line that is rewritten; nullptr: nowhere.
 int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress = nullptr);
 int show(const ShowOptions& options, std::ostream& out, std::ostream& err);
+/// 0: every file was understood, whatever it says.
+int read(const ReadOptions& options, std::ostream& out);
 /// 0: the report was written, whatever its findings.
 int report(const ReportOptions& options, std::ostream& out);
 /// 0; 2: a case does not pass fail_on; 3: the files cannot be compared; 4: a control moved or a file is partial.

@@ -62,7 +62,7 @@ class LogReader {
 
   /// One line, or several that ranks wrote into each other's.
   void line(std::string_view text);
-  /// What the lines said. To be called once.
+  /// The statements of all lines. To be called once.
   Observed finish();
 
  private:
@@ -94,7 +94,7 @@ class LogReader {
   std::vector<std::string> warnings_;
 };
 
-/// The same of a whole log.
+/// Reads a whole log.
 Observed parse_log(std::string_view text);
 
 }  // namespace harness::nccl

@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/option_value.h"
+#include "cli/verbs.h"
+#include "config/hardware.h"
+#include "evidence/read.h"
+#include "report/clean_text.h"
+
+namespace harness::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t screen_width = 80, most_evidence = 10;
+
+evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
+  evidence::Gaps gaps;
+  static const std::vector<std::string> keys = {"ranks", "global_batch_size", "hardware"};
+  const auto number = [](std::string_view text) {
+    const std::int64_t value = parse_integer(text);
+    if (value < 1 || value > (1 << 20)) fail("found {}; allowed: 1 to 1048576", value);
+    return value;
+  };
+  for (const std::string& entry : fill) {
+    const std::size_t equals = entry.find('=');
+    const std::string key = entry.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : entry.substr(equals + 1);
+    if (value.empty()) fail("--set {}: expected KEY=VALUE, such as ranks=16", quote(entry));
+    if (key == "ranks") {
+      gaps.ranks = option_value("--set ranks", value, number);
+    } else if (key == "global_batch_size") {
+      gaps.global_batch_size = option_value("--set global_batch_size", value, number);
+    } else if (key == "hardware") {
+      gaps.hardware = option_value("--set hardware", value, [](std::string_view name) {
+                        return config::hardware_named(std::string(name));
+                      }).file;
+    } else {
+      fail("--set {}: there is no such key of `read`; allowed: {}{}", quote(key), join(keys, ", "),
+           did_you_mean(nearest(key, keys)));
+    }
+  }
+  return gaps;
+}
+
+// A label in a column of its own, the text beside it.
+void print_row(std::ostream& out, std::string_view label, std::string_view text, std::size_t column) {
+  std::string lines = report::wrapped(text, screen_width - column - 2, 0);
+  while (lines.ends_with('\n')) lines.pop_back();
+  const std::string shown = report::one_line(label);
+  out << "  " << shown << std::string(column - std::min(column, report::columns_of(shown)), ' ')
+      << replaced(lines, {{'\n', "\n" + std::string(column + 2, ' ')}}) << "\n";
+}
+
+void print(const evidence::Answer& answer, std::ostream& out) {
+  out << report::wrapped(fmt::format("{}: {}", join_first(answer.files, 3), answer.kind), screen_width, 2)
+      << report::wrapped(answer.headline + ".", screen_width, 0);
+  std::size_t column = 0;
+  for (const auto& [label, text] : answer.evidence) column = std::max(column, report::columns_of(label) + 2);
+  if (!answer.evidence.empty()) out << "\n";
+  for (std::size_t i = 0; i < std::min(answer.evidence.size(), most_evidence); ++i)
+    print_row(out, answer.evidence[i].first, answer.evidence[i].second, std::min<std::size_t>(column, 24));
+  const auto list = [&](const std::string& mark, const std::vector<std::string>& lines) {
+    if (!lines.empty()) out << "\n";
+    for (const std::string& line : lines) out << report::wrapped(mark + line, screen_width, 2);
+  };
+  list("! ", answer.problems);
+  list("cannot be expressed: ", answer.cannot);
+  list("not read: ", answer.refused);
+  list("- ", answer.notes);
+  if (!answer.next.empty()) out << "\nNext:\n";
+  for (const std::string& command : answer.next) out << "  " << report::one_line(command) << "\n";  // one line to paste
+}
+
+Json json_of(const evidence::Answer& answer) {
+  Json facts = Json::object();
+  for (const auto& [key, value] : answer.facts)
+    std::visit([&facts, &name = key](const auto& typed) { facts[name] = typed; }, value);
+  for (const evidence::Series& series : answer.series) {
+    Json& rows = facts[series.name] = Json::array();
+    for (const std::vector<double>& row : series.rows) {
+      Json& object = rows.emplace_back(Json::object());
+      for (std::size_t i = 0; i < series.columns.size(); ++i) object[series.columns[i]] = row[i];
+    }
+  }
+  Json evidence = Json::array();
+  for (const auto& [label, text] : answer.evidence) evidence.push_back({{"label", label}, {"text", text}});
+  return {{"kind", answer.kind},     {"files", answer.files},     {"headline", answer.headline},
+          {answer.object, facts},    {"evidence", evidence},      {"problems", answer.problems},
+          {"cannot", answer.cannot}, {"refused", answer.refused}, {"notes", answer.notes},
+          {"next", answer.next}};
+}
+
+// The first answer's keys stand at the top; `also` has the others.
+std::string json_text(const std::vector<evidence::Answer>& answers) {
+  Json json{{"schema", "harness-read"}, {"schema_version", 1}};
+  json.update(json_of(answers.front()));
+  Json also = Json::array();
+  for (std::size_t i = 1; i < answers.size(); ++i) also.push_back(json_of(answers[i]));
+  json["also"] = also;
+  return json.dump(2, ' ', true, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+int read(const ReadOptions& options, std::ostream& out) {
+  const std::vector<evidence::Answer> answers = evidence::read_files(options.files, gaps_of(options.fill));
+  if (options.format == "json") {
+    out << json_text(answers) << "\n";
+    return 0;
+  }
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (i > 0) out << "\n";
+    print(answers[i], out);
+  }
+  return 0;
+}
+
+}  // namespace harness::cli

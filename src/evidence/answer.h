@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace harness::evidence {
+
+/// A value of an answer. The writers print a double with the digits that it needs.
+using Value = std::variant<std::string, double, std::int64_t, bool>;
+
+/// Numbers in rows, for JSON: bandwidth by size, step time by iteration.
+struct Series {
+  std::string name;
+  std::vector<std::string> columns;
+  std::vector<std::vector<double>> rows;
+};
+
+/// One piece of evidence, read: a file, or several files that belong together. Texts may hold bytes of the
+/// files as they are; the writers escape them.
+struct Answer {
+  std::string object;              // its name in JSON: "bandwidths", "nccl", "log", …
+  std::string kind;                // "nccl-tests", "training log", …
+  std::vector<std::string> files;  // as they were named
+  std::string headline;
+  std::vector<std::pair<std::string, Value>> facts;           // for JSON; a key once
+  std::vector<std::pair<std::string, std::string>> evidence;  // for people: a label and a text, most telling first
+  std::vector<std::string> problems;                          // what is wrong, each with what to do
+  std::vector<std::string> cannot;                            // what harness cannot express
+  std::vector<std::string> refused;                           // what was not read, and where it stands
+  std::vector<std::string> notes;                             // how to read the numbers
+  std::vector<std::string> next;                              // commands to paste
+  std::vector<Series> series;
+
+  /// Adds "text: remedy" to the problems, of which ten are kept. Where there is no headline yet, `text` is it.
+  void problem(const std::string& text, const std::string& remedy) {
+    constexpr std::size_t most = 10;
+    if (headline.empty()) headline = text;
+    if (problems.size() < most) problems.push_back(text + ": " + remedy);
+  }
+};
+
+/// Gaps that the person fills: --set ranks=16. 0 and "": not given.
+struct Gaps {
+  std::int64_t ranks = 0, global_batch_size = 0;
+  std::string hardware = {};  // a hardware file's name
+};
+
+}  // namespace harness::evidence

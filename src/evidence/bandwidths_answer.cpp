@@ -1,0 +1,296 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "config/hardware.h"
+#include "evidence/bandwidths.h"
+
+namespace harness::evidence {
+namespace {
+
+std::string size_text(std::int64_t bytes) {
+  return print_bytes_exact(bytes);
+}
+
+// The OSU micro-benchmarks' name of a collective as nccl-tests has it.
+std::string osu_collective(const std::string& test) {
+  if (test == "allreduce") return "all_reduce";
+  if (test == "allgather") return "all_gather";
+  return test == "bcast" ? "broadcast" : test;
+}
+
+// "128M", as nccl-tests and `sweep -b` take it.
+std::string nccl_size(std::int64_t bytes) {
+  constexpr std::int64_t mega = 1 << 20;
+  return bytes % mega == 0 ? fmt::format("{}M", bytes / mega) : std::to_string(bytes);
+}
+
+std::string rate_text(double bytes_per_s) {
+  return fmt::format("{:.1f} GB/s", bytes_per_s / giga);
+}
+
+// "H100" of "H100 80GB HBM3", "A100" of "A100-SXM4-80GB", "MI300X" of "AMD Instinct MI300X".
+std::string short_gpu(const std::string& gpu) {
+  const std::string name = gpu.starts_with("AMD Instinct ") ? gpu.substr(13) : gpu;
+  return name.substr(0, name.find_first_of(" -"));
+}
+
+// Sizes whose busbw is below 85 % of both neighbours'.
+std::vector<const SizeRow*> holes(const Bandwidths& measured) {
+  constexpr double share = 0.85;
+  std::vector<const SizeRow*> found;
+  const std::vector<SizeRow>& rows = measured.rows;
+  for (std::size_t i = 1; i + 1 < rows.size(); ++i) {
+    const double neighbour = std::min(rows[i - 1].busbw(), rows[i + 1].busbw());
+    if (rows[i].busbw() > 0 && rows[i].busbw() < share * neighbour) found.push_back(&rows[i]);
+  }
+  return found;
+}
+
+std::optional<config::Hardware> hardware_of(const Bandwidths& measured, const Gaps& gaps) {
+  if (!gaps.hardware.empty()) return config::hardware_named(gaps.hardware);
+  if (measured.gpu.empty() || measured.gpu.starts_with("AMD")) return std::nullopt;
+  try {
+    return config::find_hardware_for_device("NVIDIA " + measured.gpu, "");
+  } catch (const Error&) {  // a hardware file of the person's own that cannot be read says nothing here
+    return std::nullopt;
+  }
+}
+
+// On several nodes a ring cannot send faster than a node's adapters, on one not faster than a GPU's NVLinks. Trees on
+// two nodes and switches that add up (NVLS) can show more, because busbw counts the traffic of a ring.
+void add_limit(const Bandwidths& measured, const SizeRow& peak, const std::optional<config::Hardware>& hardware,
+               Answer& out) {
+  if (!hardware || measured.hosts.empty()) return;
+  const bool several = measured.hosts.size() > 1;
+  double limit = several ? hardware->node_bytes_per_s : hardware->nvlink_bytes_per_s;
+  const double used = static_cast<double>(measured.ranks) / static_cast<double>(measured.hosts.size());
+  if (several && hardware->gpus_of_node > 0) limit *= std::min(1.0, used / hardware->gpus_of_node);
+  if (limit <= 0) return;
+  out.facts.emplace_back("limit", rate_text(limit));
+  out.facts.emplace_back("share_of_limit", peak.busbw() / limit);
+  std::string text = fmt::format("{:.0f} % of {:.0f} GB/s, ", 100 * peak.busbw() / limit, limit / giga);
+  text += several ? fmt::format("what the network adapters beside these GPUs of a node carry ({})", hardware->file)
+                  : fmt::format("a GPU's NVLinks in one direction ({})", hardware->file);
+  text +=
+      several ? ": a ring's limit; trees on 2 nodes and NVLS may exceed it" : ": a ring's limit; NVLS may exceed it";
+  out.evidence.emplace_back("limit", text);
+}
+
+void add_wrong(const Bandwidths& measured, Answer& out) {
+  double worst = 0, at_most = 0;
+  bool checked = false;
+  for (const SizeRow& row : measured.rows) {
+    for (const auto& wrong : {row.out_of_place.wrong, row.in_place.wrong}) {
+      if (!wrong) continue;
+      checked = true;
+      at_most = std::max(at_most, *wrong);
+      if (measured.wrong_is_a_count) worst += *wrong;
+    }
+  }
+  constexpr double largest_difference = 1e-2;  // of fp16 sums; nccl-tests before 2.13 printed it and judged elsewhere
+  if (!measured.wrong_is_a_count && at_most > largest_difference) worst = at_most;
+  if (checked) out.facts.emplace_back("wrong", static_cast<std::int64_t>(std::min(worst, 1e15)));
+  if (worst > 0) {
+    out.problems.push_back(
+        fmt::format("{:g} values are wrong: the transport or a GPU corrupts data; no bandwidth counts until this is "
+                    "found (rerun on fewer GPUs until it goes away)",
+                    worst));
+    out.headline = "wrong results: " + out.headline;
+  }
+}
+
+std::string shape_of(const Bandwidths& measured, const std::string& collective) {
+  if (!measured.test.empty()) return measured.test;
+  if (collective.empty()) return "unknown";
+  const SizeRow& row = measured.rows.back();
+  const std::string factor = collective == "all_reduce" ? fmt::format("2 x {} / {}", measured.ranks - 1, measured.ranks)
+                                                        : fmt::format("{} / {}", measured.ranks - 1, measured.ranks);
+  return fmt::format("unknown ({} by its shape: {}, busbw / algbw = {:.2f} = {})", collective,
+                     measured.redop.empty() ? "no redop" : measured.redop,
+                     row.algbw() > 0 ? row.busbw() / row.algbw() : 0.0, factor);
+}
+
+std::string place_text(const Bandwidths& measured) {
+  const std::string gpu = measured.gpu.empty() ? "GPUs" : short_gpu(measured.gpu);
+  const auto hosts = static_cast<std::int64_t>(measured.hosts.size());
+  if (hosts > 1 && measured.ranks % hosts == 0)
+    return fmt::format(" on {} nodes of {} {}", hosts, measured.ranks / hosts, gpu);
+  if (measured.ranks > 0) return fmt::format(" on {} {}", measured.ranks, gpu);
+  return "";
+}
+
+void add_odd_places(const Bandwidths& measured, const SizeRow& peak, Answer& out) {
+  const SizeRow& last = measured.rows.back();
+  constexpr double falls = 0.9, apart = 0.1;
+  if (last.bytes > peak.bytes && last.busbw() < falls * peak.busbw()) {
+    out.problems.push_back(fmt::format("busbw falls again at the largest sizes: {} at {}, {} at {}",
+                                       rate_text(peak.busbw()), size_text(peak.bytes), rate_text(last.busbw()),
+                                       size_text(last.bytes)));
+  }
+  const double outside = peak.out_of_place.busbw.value_or(0), inside = peak.in_place.busbw.value_or(0);
+  if (outside > 0 && inside > 0 && std::abs(outside / inside - 1) > apart)
+    out.notes.push_back(fmt::format("out of place {} and in place {} differ at the peak: repeat the test",
+                                    rate_text(outside), rate_text(inside)));
+}
+
+void add_facts(const Bandwidths& measured, const std::string& collective, Answer& out) {
+  const auto fact = [&](const char* key, Value value) { out.facts.emplace_back(key, std::move(value)); };
+  fact("kind", measured.kind);
+  if (!measured.flavour.empty()) fact("flavour", measured.flavour);
+  fact("test", shape_of(measured, collective));
+  if (!measured.columns.empty()) {
+    fact("columns",
+         fmt::format("{}, {}", join(measured.columns, " "),
+                     measured.wrong_is_a_count ? "#wrong (a count)" : "error (largest difference, not a count)"));
+  }
+  if (!measured.nccl.empty()) fact("nccl", measured.nccl);
+  if (measured.ranks > 0) {
+    fact("ranks", measured.ranks);
+  } else {
+    fact("ranks", "unknown");
+  }
+  const auto hosts = static_cast<std::int64_t>(measured.hosts.size());
+  if (hosts > 0) fact("hosts", hosts);
+  if (hosts > 1 && measured.ranks % hosts == 0) fact("gpus_per_host", measured.ranks / hosts);
+  if (!measured.gpu.empty()) fact("gpu", measured.gpu);
+}
+
+Series series_of(const Bandwidths& measured) {
+  Series series{"by_size", {"bytes", "seconds", "algbw_bytes_per_s", "busbw_bytes_per_s"}, {}};
+  for (const SizeRow& row : measured.rows)
+    series.rows.push_back({static_cast<double>(row.bytes), row.seconds(), row.algbw(), row.busbw()});
+  return series;
+}
+
+void add_next(const Bandwidths& measured, const std::vector<const SizeRow*>& found, const std::string& collective,
+              const std::optional<config::Hardware>& hardware, Answer& out) {
+  const SizeRow& last = measured.rows.back();
+  if (!found.empty()) {
+    out.next.push_back(fmt::format("mpirun -np {} ./harness sweep configs/collectives.yaml -b {} -e {} -f 2",
+                                   measured.ranks, nccl_size(found.front()->bytes / 2),
+                                   nccl_size(found.back()->bytes * 2)));
+  }
+  if (measured.hosts.size() > 1)
+    out.next.emplace_back(
+        "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,TUNING YOUR_COMMAND > nccl.log; ./harness read "
+        "nccl.log");
+  if (hardware && collective == "all_reduce" && measured.ranks > 1) {
+    out.next.push_back(fmt::format("./harness doctor --allreduce {} --hardware {} --ranks {}", size_option(last.bytes),
+                                   shell_word(hardware->file), measured.ranks));
+  }
+}
+
+}  // namespace
+
+Answer answer_of(Bandwidths measured, const Gaps& gaps) {
+  Answer out;
+  out.object = "bandwidths";
+  out.kind = measured.kind;
+  if (measured.ranks == 0) measured.ranks = gaps.ranks;
+  const bool osu = measured.kind != "nccl-tests";
+  const std::string collective = osu ? osu_collective(measured.test) : measured.collective();
+  if (osu) {  // it prints no busbw
+    const double factor = bus_factor(collective, measured.ranks);
+    for (SizeRow& row : measured.rows)
+      if (factor > 0) row.out_of_place.busbw = row.out_of_place.algbw.value_or(0) * factor;
+  }
+  const auto hardware = hardware_of(measured, gaps);
+  const bool has_bus = std::ranges::any_of(measured.rows, [](const SizeRow& row) { return row.busbw() > 0; });
+  const auto by = [&](const SizeRow& row) { return has_bus ? row.busbw() : row.algbw(); };
+  const SizeRow& peak = *std::ranges::max_element(measured.rows, {}, by);
+  const SizeRow& smallest = measured.rows.front();
+  const std::vector<const SizeRow*> found = holes(measured);
+
+  const std::string named = collective.empty() ? "unknown collective" : collective;
+  const char* word = has_bus ? "busbw" : "algbw";
+  out.headline = fmt::format("peak {:.{}f} GB/s {} ({}, {}){}", by(peak) / giga, by(peak) < 100 * giga ? 1 : 0, word,
+                             osu ? measured.test : named, size_text(peak.bytes), place_text(measured));
+  add_facts(measured, collective, out);
+  out.facts.emplace_back(has_bus ? "peak_busbw" : "algbw", fmt::format("{} at {} B", rate_text(by(peak)), peak.bytes));
+  if (measured.average_busbw) out.facts.emplace_back("avg_busbw", *measured.average_busbw);
+  std::vector<std::string> dips, dip_sizes;
+  for (const SizeRow* row : found) {
+    dips.push_back(fmt::format("{} B: {} between two that are higher", row->bytes, rate_text(row->busbw())));
+    dip_sizes.push_back(size_text(row->bytes));
+  }
+  if (has_bus) out.facts.emplace_back("dips", dips.empty() ? "none" : join(dips, "; "));
+  if (!dips.empty()) out.headline += "; a hole at " + join_first(dip_sizes, 3);
+  if (!measured.environment.empty()) out.facts.emplace_back("env", join(measured.environment, " "));
+  add_wrong(measured, out);
+
+  out.evidence.emplace_back("peak", fmt::format("{} {} at {}", rate_text(by(peak)), word, size_text(peak.bytes)));
+  if (has_bus) add_limit(measured, peak, hardware, out);
+  const auto half = std::ranges::find_if(measured.rows, [&](const SizeRow& row) { return by(row) >= by(peak) / 2; });
+  out.evidence.emplace_back("half of it", "from " + size_text(half->bytes) + " on");
+  out.evidence.emplace_back("latency",
+                            fmt::format("{} at {}", seconds_text(smallest.seconds()), size_text(smallest.bytes)));
+  out.facts.emplace_back("latency_s", smallest.seconds());
+  for (const SizeRow* row : found) {
+    if (out.evidence.size() > 6) break;
+    out.evidence.emplace_back("hole", fmt::format("{} at {}, less than 85 % of the sizes around it",
+                                                  rate_text(row->busbw()), size_text(row->bytes)));
+  }
+  if (!found.empty())
+    out.problems.push_back(
+        fmt::format("a hole at {}: NCCL changes its algorithm or protocol there, or the network "
+                    "loses packets at that load; compare NCCL_ALGO and NCCL_PROTO at these sizes",
+                    join_first(dip_sizes, 3)));
+  add_odd_places(measured, peak, out);
+  if (osu && measured.ranks == 0 && collective != "sendrecv") {
+    out.headline = fmt::format("{} {} at {}; ranks are not in this output: busbw needs them (--set ranks=N)",
+                               rate_text(by(peak)), word, size_text(peak.bytes));
+    out.problems.emplace_back("the number of ranks is unknown: --set ranks=N");
+    out.next.emplace_back("./harness read FILE --set ranks=N");
+  }
+  if (measured.average_busbw)
+    out.notes.push_back(
+        fmt::format("the printed average, {:g} GB/s, is over all sizes: it says how small the smallest "
+                    "size was, not how good the network is",
+                    *measured.average_busbw));
+  if (measured.split) out.notes.emplace_back("NCCL_TESTS_SPLIT: busbw is that of one group");
+  if (measured.devices_cut) out.notes.emplace_back("the list of devices was cut: there may be more ranks and nodes");
+  if (!measured.wrong_is_a_count)
+    out.notes.emplace_back("before nccl-tests 2.13 the column `error` is the largest difference: 5e-07 is right");
+  add_next(measured, found, collective, hardware, out);
+  out.series.push_back(series_of(measured));
+  return out;
+}
+
+Answer answer_of_single_ranks(const std::vector<Bandwidths>& runs) {
+  Answer out;
+  out.object = "bandwidths";
+  out.kind = "nccl-tests";
+  out.headline = "nothing was measured: busbw is 0 because each process was alone";
+  std::vector<std::string> ranks;
+  std::set<std::string> hosts;
+  for (const Bandwidths& run : runs) {
+    ranks.emplace_back("1");
+    hosts.insert(run.hosts.begin(), run.hosts.end());
+  }
+  out.facts = {{"kind", "nccl-tests"}, {"ranks", and_list(ranks)}, {"hosts", static_cast<std::int64_t>(hosts.size())}};
+  out.problems.push_back(
+      fmt::format("{} tests of one rank each, not one of {}: built without MPI=1, or started without "
+                  "its mpirun",
+                  runs.size() == 2 ? "two" : std::to_string(runs.size()), runs.size()));
+  out.next.emplace_back("make MPI=1 MPI_HOME=/path/to/mpi NCCL_HOME=/path/to/nccl     # in nccl-tests");
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> compared(const Bandwidths& first, const Bandwidths& second) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const SizeRow& a : first.rows) {
+    const auto b = std::ranges::find(second.rows, a.bytes, &SizeRow::bytes);
+    if (b == second.rows.end()) continue;
+    const bool bus = a.busbw() > 0 && b->busbw() > 0;
+    const double before = bus ? a.busbw() : a.algbw(), after = bus ? b->busbw() : b->algbw();
+    if (before <= 0) continue;
+    lines.emplace_back(size_text(a.bytes), fmt::format("{} -> {}  {}", rate_text(before), rate_text(after),
+                                                       signed_percent(after / before - 1, 1)));
+  }
+  return lines;
+}
+
+}  // namespace harness::evidence

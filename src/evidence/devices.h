@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "evidence/answer.h"
+#include "evidence/lines.h"
+
+namespace harness::evidence {
+
+// Small texts about the devices and processes of a job. Each function throws Error for a text that is not of its kind.
+
+/// `nvidia-smi topo -m`: how GPUs and network adapters of a node are connected.
+Answer topology_matrix(std::string_view text);
+/// NCCL_TOPO_DUMP_FILE: the PCI tree as NCCL sees it.
+Answer nccl_topology(std::string_view text);
+/// NCCL_GRAPH_DUMP_FILE: channels and rates of each algorithm.
+Answer nccl_graphs(std::string_view text);
+/// A hostfile of Open MPI ("node slots=8"), MPICH ("node:8") or DeepSpeed.
+Answer hostfile(std::string_view text);
+/// Whether the text is one: only hosts with slots, or several lines of one host name each.
+bool is_hostfile(std::string_view text);
+
+/// NCCL Inspector (the profiler plug-in of NCCL 2.28 and later): JSON objects, a line each or indented.
+class InspectorReader {
+ public:
+  void line(std::string_view text);
+  Answer finish();
+
+ private:
+  void object(const std::string& text);
+
+  struct Collective {
+    double shortest_s = 0, longest_s = 0, busbw = 0;
+    std::int64_t last_rank = 0, records = 0;  // last_rank: with the shortest time, for it came last
+  };
+  struct Group {
+    std::string name;
+    std::int64_t bytes = 0;
+    std::vector<std::pair<std::int64_t, Collective>> rows;  // by sequence number, in order
+  };
+  std::vector<Group> groups();
+  using Key = std::tuple<std::string, std::string, std::int64_t, std::int64_t>;  // communicator, name, bytes, number
+
+  std::string open_;  // an object that has begun
+  int depth_ = 0;
+  bool in_string_ = false, escaped_ = false, skipping_ = false;
+  std::map<Key, Collective> collectives_;
+  std::map<std::string, std::int64_t> communicators_;  // and their ranks
+  std::set<std::string> hosts_;
+  std::int64_t records_ = 0, damaged_ = 0;
+  bool cut_ = false;
+};
+
+/// PyTorch's Flight Recorder, as JSON: the last collectives of each rank. Several files are of one job.
+class FlightRecorder {
+ public:
+  /// Throws Error for a text that is none.
+  void file(const std::string& text, const std::string& name);
+  Answer finish() const;
+
+ private:
+  struct Entry {
+    std::string name, shape, state;
+  };
+  struct Member {
+    std::int64_t rank = -1;  // -1: not said
+    std::string file;
+    std::int64_t enqueued = -1, started = -1, completed = -1;  // sequence numbers; -1: none
+    std::map<std::int64_t, Entry> entries;
+  };
+  struct Group {
+    std::string description;
+    std::int64_t ranks = 0;
+    std::vector<std::int64_t> numbers;  // of the ranks, where the file lists them
+    std::vector<Member> members;
+  };
+  std::map<std::string, Group> groups_;  // by the process group's id
+};
+
+}  // namespace harness::evidence

@@ -1,0 +1,195 @@
+#include "evidence/lines.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+
+namespace harness::evidence {
+namespace {
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// "[rank0]:", "[default7]:"
+bool take_torchrun(Cursor& c) {
+  Cursor at = c;
+  unsigned local = 0;
+  const bool named = at.literal("[rank") || at.literal("[default");
+  if (!named || !at.integer(local) || !at.literal("]:")) return false;
+  c = at;
+  return true;
+}
+
+// "7: ", right-aligned in a job of more ranks. The number is kept; a prefix has at most seven digits.
+bool take_srun(Cursor& c, int& rank) {
+  Cursor at = c;
+  for (int i = 0; i < 6 && at.literal(" "); ++i) {
+  }
+  const std::size_t digits = at.rest.find_first_not_of("0123456789");
+  if (digits == 0 || digits > 7 || digits == std::string_view::npos) return false;
+  int number = 0;
+  if (!at.integer(number) || !at.literal(": ")) return false;
+  rank = number;
+  c = at;
+  return true;
+}
+
+// "[1,7]<stdout>:"
+bool take_mpirun(Cursor& c, int& rank) {
+  Cursor at = c;
+  unsigned job = 0, number = 0;
+  if (!at.literal("[") || !at.integer(job) || !at.literal(",") || !at.integer(number) || !at.literal("]<std"))
+    return false;
+  if (!at.literal("out>:") && !at.literal("err>:")) return false;
+  at.literal(" ");
+  rank = static_cast<int>(std::min(number, 1u << 20));
+  c = at;
+  return true;
+}
+
+// "(RayTrainWorker pid=1234, ip=10.0.0.1) "
+bool take_ray(Cursor& c) {
+  if (!c.rest.starts_with('(')) return false;
+  const std::size_t end = c.rest.find(") ");
+  if (end == std::string_view::npos || c.rest.substr(0, end).find(" pid=") == std::string_view::npos) return false;
+  c.rest.remove_prefix(end + 2);
+  return true;
+}
+
+// "2024-12-04T05:27:39.074Z ", also between bars.
+bool take_time(Cursor& c) {
+  Cursor at = c;
+  const bool barred = at.literal("| ");
+  const std::string_view word = at.word();
+  constexpr std::size_t shortest = 19;
+  if (word.size() < shortest || word[4] != '-' || word[7] != '-' || word[10] != 'T' || word[13] != ':') return false;
+  if (!is_digit(word[0]) || !is_digit(word[5]) || !is_digit(word[18]) || !at.literal(" ")) return false;
+  if (barred) at.literal("| ");
+  c = at;
+  return true;
+}
+
+// "node17: " of pdsh, before a line of nccl-tests: everything else is found wherever it stands.
+bool take_host(Cursor& c) {
+  const std::size_t colon = c.rest.find(": ");
+  if (colon == 0 || colon == std::string_view::npos || colon > 64) return false;
+  const auto plain = [](unsigned char x) { return std::isalnum(x) != 0 || x == '.' || x == '-' || x == '_'; };
+  if (!std::ranges::all_of(c.rest.substr(0, colon), plain)) return false;
+  const std::string_view rest = c.rest.substr(colon + 2);
+  const std::size_t first = rest.find_first_not_of(' ');
+  if (first == std::string_view::npos) return false;
+  constexpr std::size_t columns_of_a_row = 8;
+  if (rest[first] != '#' && !(is_digit(rest[first]) && words_of(rest, columns_of_a_row).size() == columns_of_a_row))
+    return false;
+  if (words_of(rest.substr(first), 2).front().ends_with(':')) return false;
+  c.rest = rest;
+  return true;
+}
+
+}  // namespace
+
+Line without_prefixes(std::string_view text, std::int64_t number) {
+  Cursor c{text};
+  int rank = -1;
+  constexpr int most = 8;
+  for (int i = 0; i < most; ++i) {
+    if (!(take_torchrun(c) || take_mpirun(c, rank) || take_srun(c, rank) || take_ray(c) || take_time(c) ||
+          take_host(c)))
+      break;
+  }
+  return {c.rest, number, rank};
+}
+
+std::optional<double> as_number(std::string_view text) {
+  text = trim(text);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty() || !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+std::optional<double> number_after(std::string_view text, std::string_view label) {
+  const std::size_t at = text.find(label);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + label.size());
+  text.remove_prefix(std::min(text.find_first_not_of(" \t'\""), text.size()));
+  std::string digits;
+  constexpr std::size_t longest = 40;
+  for (const char c : text.substr(0, longest)) {
+    const bool exponent = (c == 'e' || c == 'E') && !digits.empty() && is_digit(digits.back());
+    const bool sign = (c == '-' || c == '+') && (digits.empty() || digits.back() == 'e');
+    if (is_digit(c) || c == '.' || sign) {
+      digits += c;
+    } else if (exponent) {
+      digits += 'e';
+    } else if (c != ',' || digits.empty()) {
+      break;
+    }
+  }
+  while (!digits.empty() && !is_digit(digits.back())) digits.pop_back();  // "step 1." ends a sentence
+  return as_number(digits);
+}
+
+std::optional<std::int64_t> integer_after(std::string_view text, std::string_view label) {
+  const auto value = number_after(text, label);
+  constexpr double most = 1e15;
+  if (!value || std::abs(*value) > most || *value != std::floor(*value)) return std::nullopt;
+  return static_cast<std::int64_t>(*value);
+}
+
+std::vector<std::string_view> words_of(std::string_view text, std::size_t most) {
+  std::vector<std::string_view> words;
+  while (words.size() < most) {
+    const std::size_t first = text.find_first_not_of(" \t");
+    if (first == std::string_view::npos) break;
+    text.remove_prefix(first);
+    words.push_back(text.substr(0, text.find_first_of(" \t")));
+    text.remove_prefix(words.back().size());
+  }
+  return words;
+}
+
+bool is_of_interest(std::string_view entry) {
+  static constexpr std::array<std::string_view, 17> beginnings = {
+      "NCCL_", "RCCL_", "CUDA_", "TORCH_",  "NVTE_",   "PYTORCH_", "OMP_", "FI_",         "OFI_",
+      "UCX_",  "SHARP", "GLOO_", "MASTER_", "SLURM_N", "HSA_",     "HIP_", "OMPI_MCA_btl"};
+  return starts_with_any(entry, beginnings);
+}
+
+std::string times(std::int64_t n) {
+  if (n == 1) return "once";
+  return n == 2 ? "twice" : fmt::format("{} times", n);
+}
+
+std::string and_list(const std::vector<std::string>& parts) {
+  if (parts.empty()) return "";
+  std::string text = parts.front();
+  for (std::size_t i = 1; i < parts.size(); ++i) text += (i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  return text;
+}
+
+std::string some_of(const std::vector<std::string>& parts) {
+  constexpr std::size_t most = 4;
+  return parts.size() > most ? join_first(parts, most) : and_list(parts);
+}
+
+std::string seconds_text(double seconds) {
+  if (seconds >= 1000) return fmt::format("{:.0f} s", seconds);
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  return seconds >= 1e-3 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.2f} us", seconds * 1e6);
+}
+
+std::string size_option(std::int64_t bytes) {
+  return replaced(print_bytes_exact(bytes), {{' ', ""}});
+}
+
+}  // namespace harness::evidence

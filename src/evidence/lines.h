@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace harness::evidence {
+
+/// A line without what launchers and log collectors put before it.
+struct Line {
+  std::string_view text;
+  std::int64_t number = 0;  // in its file, from 1
+  int rank = -1;            // as srun -l and mpirun --tag-output say it; -1: they do not
+};
+
+/// Takes off, repeatedly: "[rank0]:", "[default7]:" (torchrun), "7: " (srun -l), "[1,7]<stdout>:" (mpirun
+/// --tag-output), "(Worker pid=1, ip=10.0.0.1) " (Ray), "| 2024-12-04T05:27:39.074Z | " (CloudWatch, docker).
+Line without_prefixes(std::string_view text, std::int64_t number);
+
+/// The number that stands behind the first `label` and blanks: "6,250" is 6250. nullopt: none stands there.
+std::optional<double> number_after(std::string_view text, std::string_view label);
+std::optional<std::int64_t> integer_after(std::string_view text, std::string_view label);
+/// The text is one number and nothing else, but for blanks around it.
+std::optional<double> as_number(std::string_view text);
+
+/// The parts between blanks and tabs, at most `most`.
+std::vector<std::string_view> words_of(std::string_view text, std::size_t most = 64);
+
+/// Whether an environment variable ("NAME" or "NAME=value") says how a job communicates. Only these are shown: logs and
+/// files hold whole environments, and with them secrets.
+bool is_of_interest(std::string_view entry);
+
+/// "once", "twice", "3 times".
+std::string times(std::int64_t n);
+/// "a", "a and b", "a, b and c".
+std::string and_list(const std::vector<std::string>& parts);
+/// and_list() of up to four; of more "a, b, c, d, 5 more".
+std::string some_of(const std::vector<std::string>& parts);
+/// Three or four digits: "13.41 s", "812.3 ms", "67.66 us".
+std::string seconds_text(double seconds);
+/// A size for an option of a command: "8GiB".
+std::string size_option(std::int64_t bytes);
+
+}  // namespace harness::evidence

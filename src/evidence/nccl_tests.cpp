@@ -1,0 +1,242 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "evidence/bandwidths.h"
+
+// Formats: nccl-tests 2.0 to 2.19 (src/common.cu), rccl-tests. Until 2.12 a row has the columns that its collective
+// needs and ends in `error`, the largest difference; since 2.13 all have `redop root` and end in `#wrong`, a count.
+
+namespace harness::evidence {
+namespace {
+
+constexpr double micro = 1e-6;
+constexpr std::size_t most_rows = 4096, most_runs = 256, most_hosts = 1u << 16;
+
+constexpr std::array<std::string_view, 10> tests = {"all_reduce", "all_gather",     "alltoall",  "broadcast",
+                                                    "gather",     "reduce_scatter", "hypercube", "reduce",
+                                                    "scatter",    "sendrecv"};
+
+double best(double a, double b) {
+  return std::max(a, b);
+}
+
+// "NVIDIA H100 80GB HBM3" of "0 [0x1b] NVIDIA H100 80GB HBM3", without the maker that every name has.
+std::string gpu_name(std::string_view text) {
+  const std::size_t bracket = text.find("] ");
+  text = trim(bracket == std::string_view::npos ? text : text.substr(bracket + 2));
+  if (text.starts_with("NVIDIA ")) text.remove_prefix(7);
+  return std::string(text.substr(0, 64));
+}
+
+}  // namespace
+
+double SizeRow::busbw() const {
+  return best(out_of_place.busbw.value_or(0), in_place.busbw.value_or(0));
+}
+
+double SizeRow::algbw() const {
+  return best(out_of_place.algbw.value_or(0), in_place.algbw.value_or(0));
+}
+
+double SizeRow::seconds() const {
+  const double out = out_of_place.seconds.value_or(0), in = in_place.seconds.value_or(0);
+  if (out <= 0 || in <= 0) return best(out, in);
+  return std::min(out, in);
+}
+
+std::string test_in(std::string_view text) {
+  for (const std::string_view test : tests) {
+    for (std::size_t at = text.find(test); at != std::string_view::npos; at = text.find(test, at + 1)) {
+      const std::string_view rest = text.substr(at + test.size());
+      const bool begins = at == 0 || std::isalnum(static_cast<unsigned char>(text[at - 1])) == 0;
+      if (begins && rest.starts_with("_perf")) return std::string(test);
+    }
+  }
+  return "";
+}
+
+double bus_factor(std::string_view collective, std::int64_t ranks) {
+  if (ranks < 2) return 0;
+  const auto n = static_cast<double>(ranks);
+  if (collective == "all_reduce") return 2 * (n - 1) / n;
+  if (collective == "broadcast" || collective == "reduce" || collective == "sendrecv") return 1;
+  return std::ranges::find(tests, collective) == tests.end() ? 0 : (n - 1) / n;
+}
+
+std::string Bandwidths::collective() const {
+  if (!test.empty() || ranks < 2) return test;
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    if (row->algbw() <= 0 || row->busbw() <= 0) continue;
+    const double ratio = row->busbw() / row->algbw();
+    const auto near = [&](double factor) { return std::abs(ratio / factor - 1) < 0.01; };
+    if (ranks > 2 && near(bus_factor("all_reduce", ranks))) return "all_reduce";
+    if (ranks > 2 && near(bus_factor("all_gather", ranks))) return redop == "sum" ? "reduce_scatter" : "";
+    return "";
+  }
+  return "";
+}
+
+void NcclTestsReader::begin() {
+  if (runs_.size() >= most_runs) return;
+  runs_.emplace_back();
+  hosts_.clear();
+  runs_.back().nccl = nccl_;
+  runs_.back().flavour = rccl_ ? "rccl-tests" : "";
+  open_ = true;
+}
+
+void NcclTestsReader::line(const Line& line) {
+  const std::string_view text = trim(line.text);
+  if (text.empty()) return;
+  if (text.starts_with('#')) {
+    header(text);
+  } else if (text[0] >= '0' && text[0] <= '9') {
+    row(text);
+  } else if (text.starts_with("rccl-tests: Version")) {
+    rccl_ = true;
+    if (open_) runs_.back().flavour = "rccl-tests";
+  } else if (text.find("_perf") != std::string_view::npos) {
+    if (const std::string test = test_in(text); !test.empty()) named_test_ = test;
+  }
+}
+
+void NcclTestsReader::header(std::string_view text) {
+  Cursor c{text};
+  c.literal("#");
+  c.skip_blanks();
+  const std::string_view rest = c.rest;
+  if (rest.starts_with("nccl-tests version ")) {
+    if (const auto code = integer_after(rest, "nccl-library="); code && *code > 0)
+      nccl_ = fmt::format("{}.{}.{}", *code / 10000, *code / 100 % 100, *code % 100);
+    if (open_) runs_.back().nccl = nccl_;
+  } else if (rest.starts_with("Collective test starting: ")) {
+    named_test_ = test_in(rest);
+  } else if (rest.starts_with("nThread ")) {
+    begin();
+  } else if (rest.starts_with("Rank ") || rest.starts_with("Rank\t")) {
+    device(rest);
+  } else if (rest == "...") {
+    if (open_) runs_.back().devices_cut = true;
+  } else if (rest.starts_with("Avg bus bandwidth")) {
+    if (open_) runs_.back().average_busbw = number_after(rest, ":");
+    open_ = false;
+  } else if (rest.starts_with("out-of-place") || rest.starts_with("in-place")) {
+    first_is_in_place_ = rest.starts_with("in-place");
+  } else if (rest.starts_with("size ")) {
+    const std::vector<std::string_view> words = words_of(rest);
+    columns_.clear();
+    width_ = words.size();
+    redop_ = 0;
+    if (!open_) begin();
+    if (runs_.empty()) return;
+    Bandwidths& run = runs_.back();
+    run.columns.clear();
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const std::string_view word = words[i];
+      if (word == "time" || word == "cputime") columns_.push_back({i, 0, 0, 0, columns_.empty() == first_is_in_place_});
+      if (columns_.empty()) {
+        run.columns.emplace_back(word);
+        if (word == "redop") redop_ = i;
+        continue;
+      }
+      if (word == "algbw") columns_.back().algbw = i;
+      if (word == "busbw") columns_.back().busbw = i;
+      if (word == "#wrong" || word == "error") columns_.back().wrong = i;
+      if (word == "error") run.wrong_is_a_count = false;
+    }
+  }
+}
+
+// "Rank  0 Group  0 Pid   2001 on    h100-01 device  0 [0x1b] NVIDIA H100 80GB HBM3"
+void NcclTestsReader::device(std::string_view text) {
+  const auto rank = integer_after(text, "Rank ");
+  Cursor c{text};
+  if (!rank || !c.after(" on ")) return;
+  c.skip_blanks();
+  const std::string host(c.word());
+  if (!c.after(" device ")) return;
+  if (!open_) begin();
+  if (runs_.empty()) return;
+  Bandwidths& run = runs_.back();
+  if (run.gpu.empty()) run.gpu = gpu_name(c.rest);
+  ++run.ranks;
+  if (*rank == 0) ++run.first_ranks;
+  if (integer_after(text, "Group ").value_or(0) > 0) run.split = true;
+  if (run.hosts.size() < most_hosts && hosts_.insert(host).second) run.hosts.push_back(host);
+}
+
+void NcclTestsReader::row(std::string_view text) {
+  if (columns_.empty() || runs_.empty() || runs_.back().rows.size() >= most_rows) return;
+  const std::vector<std::string_view> words = words_of(text);
+  if (words.size() < width_) return;
+  SizeRow row;
+  const auto size = as_number(words[0]);
+  if (!size || *size < 0 || *size > 1e18) return;
+  row.bytes = static_cast<std::int64_t>(*size);
+  for (const Columns& place : columns_) {
+    const auto value = [&](std::size_t column, double unit) -> std::optional<double> {
+      const auto number = column == 0 ? std::nullopt : as_number(words[column]);
+      return number ? std::optional(*number * unit) : std::nullopt;
+    };
+    Direction& direction = place.in_place ? row.in_place : row.out_of_place;
+    direction = {value(place.time, micro), value(place.algbw, giga), value(place.busbw, giga), value(place.wrong, 1)};
+    if (!direction.seconds) return;
+  }
+  Bandwidths& run = runs_.back();
+  if (run.rows.empty() && redop_ > 0) run.redop = words[redop_];
+  run.rows.push_back(row);
+}
+
+std::vector<Bandwidths> NcclTestsReader::finish() {
+  std::erase_if(runs_, [](const Bandwidths& run) { return run.rows.empty(); });
+  for (Bandwidths& run : runs_) {
+    run.test = named_test_.empty() ? test_in(file_) : named_test_;
+    std::ranges::stable_sort(run.rows, {}, &SizeRow::bytes);
+  }
+  return std::move(runs_);
+}
+
+// "# OSU MPI-CUDA Allreduce Latency Test v7.3", then "# Size       Avg Latency(us) …" or "# Size      Bandwidth
+// (MB/s)".
+void OsuReader::line(const Line& line) {
+  const std::string_view text = trim(line.text);
+  Cursor c{text};
+  if (text.starts_with('#')) {
+    if (c.after("OSU ") && c.after(" ") && (text.find(" Test") != std::string_view::npos)) {
+      if (runs_.size() >= most_runs) return;
+      Bandwidths run;
+      run.kind = "osu micro-benchmark";
+      run.test = lower(c.word());
+      bandwidth_ = text.find("Bandwidth Test") != std::string_view::npos;
+      if (run.test == "latency" || run.test == "bandwidth" || run.test == "bi-directional") run.test = "sendrecv";
+      runs_.push_back(std::move(run));
+    }
+    return;
+  }
+  const std::vector<std::string_view> words = words_of(text, 6);
+  if (runs_.empty() || words.size() < 2 || runs_.back().rows.size() >= most_rows) return;
+  const auto size = as_number(words[0]), value = as_number(words[1]);
+  if (!size || !value || *size < 0 || *size > 1e18 || *value <= 0) return;
+  constexpr double mega = 1e6;
+  SizeRow row;
+  row.bytes = static_cast<std::int64_t>(*size);
+  if (bandwidth_) {
+    row.out_of_place.algbw = *value * mega;
+    row.out_of_place.seconds = *size / (*value * mega);
+  } else {
+    row.out_of_place.seconds = *value * micro;
+    row.out_of_place.algbw = *size / (*value * micro);
+  }
+  runs_.back().rows.push_back(row);
+}
+
+std::vector<Bandwidths> OsuReader::finish() {
+  std::erase_if(runs_, [](const Bandwidths& run) { return run.rows.empty(); });
+  return std::move(runs_);
+}
+
+}  // namespace harness::evidence

@@ -1,0 +1,218 @@
+#include "evidence/nccl_use.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+// Formats: NCCL 2.7 to 2.30 (src/init.cc, src/transport/*.cc, src/debug.cc). What NCCL says of itself per host is read
+// by nccl/log.h; here is what needs to know who says it: ranks, hosts, pairs, communicators and the order of warnings.
+
+namespace harness::evidence {
+namespace {
+
+constexpr std::size_t most_names_of_hosts = 2048, most_threads = 1u << 17, most_connections = 1u << 18,
+                      most_warnings = 1000;
+constexpr std::size_t bytes_of_a_host = 1u << 15;
+constexpr std::int64_t most_ranks = 1 << 20;
+
+bool all_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// The address or host behind "peer " or "to ": "10.0.0.18<43210>", "n17<50122>".
+std::string peer_in(std::string_view message) {
+  for (const std::string_view before : {"from peer ", "remote peer ", "Connect to ", "connect to ", "Connecting to "}) {
+    Cursor c{message};
+    if (!c.after(before)) continue;
+    const std::string_view peer = c.until("<| ,:");
+    if (!peer.empty() && peer.size() < 256) return std::string(peer);
+  }
+  return "";
+}
+
+}  // namespace
+
+const NcclUse::Communicator* NcclUse::largest() const {
+  const auto found = std::ranges::max_element(communicators, {}, [](const auto& row) { return row.second.ranks; });
+  return found == communicators.end() ? nullptr : &found->second;
+}
+
+std::vector<const NcclUse::Host*> NcclUse::named_hosts() const {
+  std::vector<const Host*> named;
+  for (const Host& host : hosts) {
+    if (!host.name.empty()) named.push_back(&host);
+  }
+  return named;
+}
+
+std::string NcclUse::anywhere(std::string_view fact) const {
+  for (const Host& host : hosts) {
+    if (std::string value = host.seen.fact(fact); !value.empty()) return value;
+  }
+  return "";
+}
+
+std::size_t NcclUse::Host::devices() const {
+  const std::string listed = seen.fact("network_devices");
+  return listed.starts_with("none") ? 0 : words_of(listed).size();
+}
+
+// "[2026-05-02 10:11:12] n17:901:955 [3] transport/net_ib.cc:2521 "
+NcclUseReader::Origin NcclUseReader::origin_of(std::string_view prefix) {
+  Origin origin;
+  if (const std::size_t open = prefix.rfind("[20"); open != std::string_view::npos) {
+    const std::size_t close = prefix.find(']', open);
+    constexpr std::size_t longest = 40;
+    if (close != std::string_view::npos && close - open < longest)
+      origin.time = prefix.substr(open + 1, close - open - 1);
+  }
+  for (const std::string_view word : words_of(prefix)) {
+    const std::size_t thread = word.rfind(':');
+    if (thread == std::string_view::npos || thread == 0 || !all_digits(word.substr(thread + 1))) continue;
+    const std::size_t process = word.rfind(':', thread - 1);
+    if (process == std::string_view::npos || process == 0) continue;
+    if (!all_digits(word.substr(process + 1, thread - process - 1))) continue;
+    origin.host = word.substr(0, std::min<std::size_t>(process, 255));
+    origin.thread = word.substr(0, 300);
+  }
+  return origin;
+}
+
+std::size_t NcclUseReader::host_at(const std::string& name) {
+  const auto found = places_.find(name);
+  if (found != places_.end()) return found->second;
+  if (use_.hosts.size() >= most_names_of_hosts) {
+    use_.cut = true;
+    return 0;  // the one without a name
+  }
+  use_.hosts.push_back({.name = name});
+  readers_.emplace_back(bytes_of_a_host);
+  places_.emplace(name, use_.hosts.size() - 1);
+  return use_.hosts.size() - 1;
+}
+
+bool NcclUseReader::line(const Line& line, const std::string& file) {
+  const std::string_view text = line.text;
+  const std::size_t nccl = text.find("NCCL ");
+  if (nccl == std::string_view::npos) return false;
+  if (nccl == 0 && text.starts_with("NCCL version ")) {
+    readers_[host_at("")].line(text);
+    return false;
+  }
+  constexpr std::string_view info = "NCCL INFO ", warn = "NCCL WARN ";
+  const std::string_view marked = text.substr(nccl);
+  const bool warns = marked.starts_with(warn);
+  if (!warns && !marked.starts_with(info)) return false;
+  const Origin origin = origin_of(text.substr(0, nccl));
+  const std::size_t host = host_at(origin.host);
+  readers_[host].line(text);
+  std::string_view message = marked.substr(info.size());
+  message = message.substr(0, message.find(" NCCL "));  // ranks that wrote into each other's line
+  if (warns) {
+    warning(message, origin, line, file);
+    return !origin.host.empty();
+  }
+  communicator(message, origin);
+  connection(message, origin);
+  Cursor c{message};
+  if (c.after("GPU Direct RDMA Disabled for ") && c.after("(distance ") && use_.hosts[host].direct_reason.empty())
+    use_.hosts[host].direct_reason = std::string(c.rest.substr(0, std::min<std::size_t>(c.rest.find(')'), 60)));
+  return !origin.host.empty();
+}
+
+// "ncclCommInitRankConfig comm 0x5500 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0xabc - Init START"; since
+// 2.20 "comm 0x5500 rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0".
+void NcclUseReader::communicator(std::string_view message, const Origin& origin) {
+  Cursor c{message};
+  std::int64_t rank = 0, ranks = 0;
+  if (!c.after("comm 0x") || !c.after(" rank ") || !c.integer(rank)) return;
+  const bool described = c.literal(" nRanks ");
+  if (!described && !c.literal(" nranks ")) return;
+  if (!c.integer(ranks) || ranks < 1 || ranks > most_ranks || rank < 0 || rank >= ranks) return;
+  if (communicator_of_.size() >= most_threads && !communicator_of_.contains(origin.thread)) return;
+  std::string& current = communicator_of_[origin.thread];
+  Cursor named = c;
+  if (named.after(" commId ")) {
+    current = std::string(named.word().substr(0, 40));
+  } else if (const auto known = use_.communicators.find(current);
+             known == use_.communicators.end() || known->second.ranks != ranks) {
+    current = fmt::format("{} ranks", ranks);
+    use_.communicators_may_merge = true;
+  }
+  if (use_.communicators.size() >= most_threads && !use_.communicators.contains(current)) return;
+  NcclUse::Communicator& own = use_.communicators[current];
+  own.ranks = std::max(own.ranks, ranks);
+  if (connections_ < most_connections && own.host_of.emplace(rank, host_at(origin.host)).second) ++connections_;
+  if (described) {
+    if (c.literal(" nNodes ")) c.integer(own.nodes);
+  } else if (message.ends_with("Init START")) {
+    own.started.insert(rank);
+  } else if (message.ends_with("Init COMPLETE")) {
+    own.complete.insert(rank);
+  }
+}
+
+// "Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0(2)/GDRDMA"
+void NcclUseReader::connection(std::string_view message, const Origin& origin) {
+  Cursor c{message};
+  std::int64_t from = 0, to = 0;
+  if (!c.literal("Channel ") || !c.after(" : ") || !c.integer(from) || !c.after("-> ") || !c.integer(to)) return;
+  if (!c.after("] ")) return;
+  const bool receives = c.literal("[receive] ");
+  if (!c.after("via NET/")) return;
+  NcclUse::Host& host = use_.hosts[host_at(origin.host)];
+  const bool direct = c.rest.find("/GDRDMA") != std::string_view::npos;
+  ++(receives ? host.receives : host.sends);
+  if (direct) ++(receives ? host.direct_receives : host.direct_sends);
+  int adapter = -1;
+  if (!c.after("/") || !c.integer(adapter) || adapter < 0 || adapter > 4096) return;
+  host.adapters.insert(adapter);
+  const auto current = communicator_of_.find(origin.thread);
+  if (receives || current == communicator_of_.end()) return;
+  auto& crossings = use_.communicators[current->second].crossings;
+  if (connections_ >= most_connections) {
+    use_.cut = true;
+    return;
+  }
+  if (crossings[{from, to}].insert(adapter).second) ++connections_;
+}
+
+void NcclUseReader::warning(std::string_view message, const Origin& origin, const Line& line, const std::string& file) {
+  NcclUse::Warning warning;
+  warning.kind = nccl_warning_kind(message);
+  warning.host = origin.host;
+  warning.peer = peer_in(message);
+  warning.text = std::string(message.substr(0, 240));
+  warning.time = origin.time;
+  warning.file = file;
+  warning.line = line.number;
+  const std::string key =
+      fmt::format("{}|{}|{}", warning.kind != nullptr ? warning.kind->name : std::string_view(warning.text),
+                  warning.host, warning.peer);
+  const auto [place, is_new] = warning_places_.emplace(key, use_.warnings.size());
+  if (is_new && use_.warnings.size() >= most_warnings) {
+    warning_places_.erase(place);
+    return;
+  }
+  if (is_new) use_.warnings.push_back(std::move(warning));
+  ++use_.warnings[place->second].count;
+}
+
+NcclUse NcclUseReader::finish() {
+  for (std::size_t i = 0; i < readers_.size(); ++i) use_.hosts[i].seen = readers_[i].finish();
+  // Times have one format, which sorts as text; a warning without one stays where it was read.
+  const bool timed = std::ranges::none_of(use_.warnings, [](const auto& w) { return w.time.empty(); });
+  if (timed) std::ranges::stable_sort(use_.warnings, {}, &NcclUse::Warning::time);
+  for (auto& [id, communicator] : use_.communicators) {
+    for (const auto& [pair, adapters] : communicator.crossings) {
+      const auto from = communicator.host_of.find(pair.first), to = communicator.host_of.find(pair.second);
+      if (from == communicator.host_of.end() || to == communicator.host_of.end() || from->second != to->second)
+        continue;
+      ++use_.hosts[from->second].inner_network;
+    }
+  }
+  return std::move(use_);
+}
+
+}  // namespace harness::evidence

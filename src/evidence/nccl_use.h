@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "evidence/answer.h"
+#include "evidence/lines.h"
+#include "evidence/nccl_warnings.h"
+#include "nccl/log.h"
+
+namespace harness::evidence {
+
+/// NCCL in a job, from the logs of any of its ranks.
+struct NcclUse {
+  struct Host {
+    std::string name;             // "": lines without a host
+    nccl::Observed seen = {};     // of all its ranks
+    std::set<int> adapters = {};  // by NCCL's number, of connections over the network
+    std::int64_t sends = 0, direct_sends = 0, receives = 0, direct_receives = 0;  // ends of such connections
+    std::string direct_reason = {};  // "8 > 5": the distance over its limit, why GPUDirect RDMA is off
+    std::int64_t inner_network = 0;  // connections over the network between two ranks of this host
+
+    std::size_t devices() const;  // network devices that NCCL lists; 0: it does not
+  };
+  struct Communicator {
+    std::int64_t ranks = 0;
+    std::map<std::int64_t, std::size_t> host_of = {};  // by rank: its host's place in `hosts`
+    std::set<std::int64_t> started = {}, complete = {};
+    std::int64_t nodes = 0;  // as NCCL says; 0: it does not
+    /// Connections over the network: sender, receiver, the adapters that the sender uses.
+    std::map<std::pair<std::int64_t, std::int64_t>, std::set<int>> crossings = {};
+  };
+  struct Warning {
+    const NcclWarningKind* kind = nullptr;  // nullptr: not known
+    std::string host, peer, text, time;     // peer: the address or the host that it names; time: as logged
+    std::string file;
+    std::int64_t line = 0, count = 0;
+  };
+  std::vector<Host> hosts;
+  std::map<std::string, Communicator> communicators;  // by their commId; before NCCL 2.16 by their number of ranks
+  bool communicators_may_merge = false;               // without commId, equal numbers of ranks look like one
+  std::vector<Warning> warnings;                      // equal ones merged, the earliest first
+  bool cut = false;                                   // more hosts or connections than are kept
+
+  /// nullptr: there is none.
+  const Communicator* largest() const;
+  /// Hosts that log under a name; a line such as "NCCL version …" has none.
+  std::vector<const Host*> named_hosts() const;
+  /// A fact (nccl/log.h) of the first host that has it; "": none has.
+  std::string anywhere(std::string_view fact) const;
+};
+
+/// Takes lines that NCCL logged, of any ranks.
+class NcclUseReader {
+ public:
+  NcclUseReader() { host_at(""); }  // of lines without a host, and of hosts beyond those that are kept
+  /// Returns whether NCCL wrote the line: a host, a process and a thread stand before its marker.
+  bool line(const Line& line, const std::string& file);
+  NcclUse finish();
+
+ private:
+  struct Origin {
+    std::string host, thread;  // thread: "host:pid:tid"
+    std::string time;
+  };
+  static Origin origin_of(std::string_view prefix);
+  std::size_t host_at(const std::string& name);
+  void communicator(std::string_view message, const Origin& origin);
+  void connection(std::string_view message, const Origin& origin);
+  void warning(std::string_view message, const Origin& origin, const Line& line, const std::string& file);
+
+  NcclUse use_;
+  std::map<std::string, std::size_t, std::less<>> places_;
+  std::vector<nccl::LogReader> readers_;                // of each host
+  std::map<std::string, std::string> communicator_of_;  // the last one that a thread began
+  std::map<std::string, std::size_t> warning_places_;
+  std::size_t connections_ = 0;
+};
+
+/// How many of their adapters the hosts use: "1 of 2 on each host".
+std::string adapters_text(const std::vector<const NcclUse::Host*>& hosts);
+/// Adds faults as `problems` and `notes`, the first cause first; the first one becomes the headline.
+void judge_nccl(const NcclUse& use, Answer& out);
+/// Network, transports, algorithms, and what is wrong with them.
+Answer answer_of(const NcclUse& use);
+
+}  // namespace harness::evidence

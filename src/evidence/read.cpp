@@ -1,0 +1,254 @@
+#include "evidence/read.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "evidence/bandwidths.h"
+#include "evidence/devices.h"
+#include "evidence/input.h"
+#include "evidence/json_input.h"
+#include "evidence/nccl_use.h"
+#include "evidence/training_log.h"
+
+namespace harness::evidence {
+namespace {
+
+constexpr std::string_view what_is_read =
+    "a training log (Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed, NeMo, torchtitan, DeepSpeed, llm-foundry, "
+    "Hugging "
+    "Face Trainer, nanoGPT, MaxText), an output of nccl-tests, rccl-tests or OSU micro-benchmarks, a log of NCCL, "
+    "NCCL's "
+    "topology or graph XML, `nvidia-smi topo -m`, NCCL Inspector or Flight Recorder JSON, a hostfile";
+
+enum class Kind : std::uint8_t {
+  log,  // training, NCCL, nccl-tests and OSU: any of them in one text
+  nccl_tests_json,
+  inspector,
+  flight_recorder,
+  topology_matrix,
+  nccl_topology,
+  nccl_graphs,
+  hostfile,
+};
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// Names kinds of files that are not read, with what to do.
+void refuse(const std::string& name, std::string_view head) {
+  struct Refused {
+    std::string_view begins, why;
+  };
+  static constexpr std::array<Refused, 6> kinds{{
+      {"\x89HDF", "it is a result of harness: ./harness show FILE"},
+      {"SQLite format 3", "it is a database, such as Nsight Systems exports; harness does not read it"},
+      {"PK\x03\x04", "it is a zip archive: unpack it first"},
+      {"\x28\xb5\x2f\xfd", "it is packed with zstd: zstdcat FILE | ./harness read -"},
+      {"\xfd"
+       "7zXZ",
+       "it is packed with xz: xzcat FILE | ./harness read -"},
+      {"BZh", "it is packed with bzip2: bzcat FILE | ./harness read -"},
+  }};
+  for (const Refused& kind : kinds) {
+    if (head.starts_with(kind.begins)) fail("{}: {}", quote(name), kind.why);
+  }
+  const bool pickle = head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
+  if (pickle)
+    fail(
+        "{}: it is a Python pickle, which is a program; of a Flight Recorder dump that you trust: python3 -c 'import "
+        "json, pickle, sys; json.dump(pickle.load(open(sys.argv[1], \"rb\")), sys.stdout)' FILE | ./harness read -",
+        quote(name));
+}
+
+Kind recognise(std::string_view head) {
+  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
+  const std::string_view first = head.substr(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
+  const std::string_view beginning = head.substr(0, std::min<std::size_t>(head.size(), 65536));
+  if (first.starts_with('<')) {
+    if (contains(beginning, "<graphs")) return Kind::nccl_graphs;
+    if (contains(beginning, "<system")) return Kind::nccl_topology;
+  }
+  if (first.starts_with('{')) {
+    if (contains(beginning, "\"coll_perf\"") || contains(beginning, "\"p2p_perf\"")) return Kind::inspector;
+    if (contains(beginning, "\"pg_config\"") && contains(head, "\"entries\"")) return Kind::flight_recorder;
+    if (contains(beginning, "\"nccl_version\"") && contains(beginning, "\"config\"")) return Kind::nccl_tests_json;
+    if (contains(head, "\"pg_config\"") && contains(head, "\"entries\"")) return Kind::flight_recorder;
+  }
+  if (contains(beginning, "GPU0") && contains(beginning, " X ") && contains(beginning, "Legend"))
+    return Kind::topology_matrix;
+  if (head.size() < Input::head_bytes && is_hostfile(head)) return Kind::hostfile;
+  return Kind::log;
+}
+
+class Reading {
+ public:
+  explicit Reading(const Gaps& gaps) : gaps_(gaps) {}
+  void file(const std::string& path);
+  std::vector<Answer> finish();
+
+ private:
+  void log(Input& input, const std::string& path);
+  void add(Answer answer, const std::string& path) {
+    answer.files.push_back(path);
+    single_.push_back(std::move(answer));
+  }
+  void bandwidths(std::vector<Bandwidths> runs, const std::string& path);
+
+  const Gaps& gaps_;
+  std::vector<Answer> steps_, bandwidths_, single_;
+  std::vector<Bandwidths> runs_;  // with an answer each, for comparisons
+  NcclUseReader nccl_;
+  std::vector<std::string> nccl_files_, inspector_files_, recorder_files_;
+  InspectorReader inspector_;
+  FlightRecorder recorder_;
+};
+
+void Reading::bandwidths(std::vector<Bandwidths> runs, const std::string& path) {
+  if (runs.empty()) return;
+  std::int64_t first_ranks = 0;
+  for (const Bandwidths& run : runs) first_ranks += run.first_ranks;
+  const bool alone = std::ranges::all_of(runs, [](const Bandwidths& run) {
+    return run.ranks == run.first_ranks &&
+           std::ranges::all_of(run.rows, [](const SizeRow& row) { return row.busbw() == 0; });
+  });
+  if (first_ranks > 1 && alone) {
+    bandwidths_.push_back(answer_of_single_ranks(runs));
+    bandwidths_.back().files.push_back(path);
+    return;
+  }
+  for (Bandwidths& run : runs) {
+    bandwidths_.push_back(answer_of(run, gaps_));
+    bandwidths_.back().files.push_back(path);
+    runs_.push_back(std::move(run));
+  }
+}
+
+// One pass; a job's log often holds NCCL's log, a test and the steps.
+void Reading::log(Input& input, const std::string& path) {
+  Lines lines(input);
+  TrainingLogReader training;
+  NcclTestsReader tests(std::filesystem::path(path).filename().string());
+  OsuReader osu;
+  bool any_nccl = false;
+  for (std::string_view text; lines.next(text);) {
+    const Line line = without_prefixes(text, lines.number());
+    if (contains(line.text, "NCCL INFO ") || contains(line.text, "NCCL WARN ") ||
+        line.text.starts_with("NCCL version ")) {
+      any_nccl = nccl_.line(line, path) || any_nccl;
+      continue;
+    }
+    training.line(line);
+    tests.line(line);
+    osu.line(line);
+  }
+  bool found = any_nccl;
+  if (any_nccl) nccl_files_.push_back(path);
+  const TrainingLog log = training.finish();
+  if (!log.framework.empty()) {
+    steps_.push_back(answer_of(log, gaps_));
+    steps_.back().files.push_back(path);
+    found = true;
+  }
+  const std::size_t before = bandwidths_.size();
+  bandwidths(tests.finish(), path);
+  bandwidths(osu.finish(), path);
+  if (!found && bandwidths_.size() == before) fail("{}: not recognised; harness reads {}", quote(path), what_is_read);
+}
+
+void Reading::file(const std::string& path) {
+  Input input(path);
+  const std::string name = path == "-" ? input.name() : path;
+  const std::string_view head = input.head();
+  if (head.empty()) fail("{}: it is empty", quote(name));
+  refuse(name, head);
+  const Kind kind = recognise(head);
+  constexpr std::size_t longest_text = 16u << 20;
+  try {
+    switch (kind) {
+      case Kind::log:
+        return log(input, name);
+      case Kind::nccl_tests_json:
+        return bandwidths({nccl_tests_json(whole_text(input, longest_json))}, name);
+      case Kind::topology_matrix: {
+        std::string text;  // colours go
+        Lines lines(input);
+        for (std::string_view line; lines.next(line) && text.size() < longest_text;) text.append(line) += '\n';
+        return add(topology_matrix(text), name);
+      }
+      case Kind::nccl_topology:
+        return add(nccl_topology(whole_text(input, longest_text)), name);
+      case Kind::nccl_graphs:
+        return add(nccl_graphs(whole_text(input, longest_text)), name);
+      case Kind::hostfile:
+        return add(hostfile(whole_text(input, longest_text)), name);
+      case Kind::flight_recorder:
+        recorder_.file(whole_text(input, longest_json), name);
+        recorder_files_.push_back(name);
+        return;
+      case Kind::inspector: {
+        Lines lines(input);
+        for (std::string_view line; lines.next(line);) inspector_.line(line);
+        inspector_files_.push_back(name);
+        return;
+      }
+    }
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    if (contains(said, quote(name))) throw;
+    fail("{}: {}", quote(name), said);
+  }
+}
+
+std::vector<Answer> Reading::finish() {
+  std::vector<Answer> all = std::move(steps_);
+  if (runs_.size() == 2 && bandwidths_.size() == 2) {
+    const auto lines = compared(runs_[0], runs_[1]);
+    constexpr std::size_t most = 6;
+    const std::size_t step = (lines.size() + most - 1) / most;
+    auto& evidence = bandwidths_[1].evidence;
+    evidence.resize(std::min<std::size_t>(evidence.size(), 4));
+    for (std::size_t i = 0; i < lines.size(); ++i) {  // the largest size among them
+      if ((lines.size() - 1 - i) % step == 0) evidence.emplace_back("before, " + lines[i].first, lines[i].second);
+    }
+  }
+  std::ranges::move(bandwidths_, std::back_inserter(all));
+  if (!nccl_files_.empty()) {
+    all.push_back(answer_of(nccl_.finish()));
+    all.back().files = nccl_files_;
+  }
+  if (!inspector_files_.empty()) {
+    all.push_back(inspector_.finish());
+    all.back().files = inspector_files_;
+  }
+  if (!recorder_files_.empty()) {
+    all.push_back(recorder_.finish());
+    all.back().files = recorder_files_;
+  }
+  std::ranges::move(single_, std::back_inserter(all));
+  return all;
+}
+
+}  // namespace
+
+std::vector<Answer> read_files(const std::vector<std::string>& paths, const Gaps& gaps) {
+  Reading reading(gaps);
+  std::vector<std::string> refused;
+  for (const std::string& path : paths) {
+    try {
+      reading.file(path);
+    } catch (const Error& error) {
+      if (paths.size() == 1) throw;
+      refused.emplace_back(error.what());
+    }
+  }
+  std::vector<Answer> answers = reading.finish();
+  if (answers.empty()) fail("{}", join(refused, "\n"));
+  std::ranges::move(refused, std::back_inserter(answers.front().refused));
+  return answers;
+}
+
+}  // namespace harness::evidence

@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "evidence/devices.h"
+
+// `nvidia-smi topo -m`: a tab between columns. Cells: X, NV# (NVLinks), PIX, PXB, PHB, NODE, SYS, from near to far.
+
+namespace harness::evidence {
+namespace {
+
+struct Matrix {
+  std::vector<std::string> names;                      // of the columns that are devices, in order
+  std::map<std::string, std::vector<std::string>> of;  // by the row's device: its cells, as many as there are names
+  std::map<std::string, std::string> adapters;         // "NIC0": "mlx5_0"
+};
+
+bool is_gpu(std::string_view name) {
+  return name.starts_with("GPU") && name.size() > 3 && name.size() < 8 &&
+         name.find_first_not_of("0123456789", 3) == std::string_view::npos;
+}
+
+// From near to far; NVLinks are nearest.
+int distance(std::string_view cell) {
+  static constexpr std::array<std::string_view, 5> levels = {"PIX", "PXB", "PHB", "NODE", "SYS"};
+  const auto found = std::ranges::find(levels, cell);
+  if (found != levels.end()) return static_cast<int>(found - levels.begin()) + 1;
+  return cell.starts_with("NV") ? 0 : 100;
+}
+
+// The parts between tabs; where the tabs were lost, between two blanks or more (" X " is one cell).
+std::vector<std::string> cells_of(std::string_view line) {
+  std::vector<std::string> cells;
+  if (line.find('\t') != std::string_view::npos) {
+    for (const std::string_view cell : split(line, '\t')) cells.emplace_back(trim(cell));
+  } else {
+    for (const std::string_view cell : words_of(line, 256)) cells.emplace_back(cell);
+    cells.insert(cells.begin(), line.starts_with(' ') && !cells.empty() && is_gpu(cells[0]) ? 1 : 0, "");
+  }
+  return cells;
+}
+
+Matrix matrix_of(std::string_view text) {
+  Matrix out;
+  constexpr std::size_t most = 256;
+  for (const std::string_view line : split(text, '\n')) {
+    const std::vector<std::string> cells = cells_of(line);
+    if (cells.size() >= 2 && out.names.empty() && cells[0].empty() && is_gpu(cells[1])) {
+      for (std::size_t i = 1; i < cells.size() && out.names.size() < most; ++i) {
+        if (cells[i].empty() || cells[i].find(' ') != std::string::npos || cells[i] == "CPU") break;
+        out.names.push_back(cells[i]);
+      }
+    } else if (!out.names.empty() && !cells.empty() && std::ranges::find(out.names, cells[0]) != out.names.end() &&
+               cells.size() > out.names.size()) {
+      out.of[cells[0]].assign(cells.begin() + 1, cells.begin() + 1 + static_cast<std::ptrdiff_t>(out.names.size()));
+    } else if (Cursor c{trim(line)}; c.rest.starts_with("NIC") && out.adapters.size() < most) {
+      const std::string name(c.until(":"));
+      if (c.literal(": ")) out.adapters[name] = std::string(trim(c.rest));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Answer topology_matrix(std::string_view text) {
+  const Matrix matrix = matrix_of(text);
+  std::vector<std::size_t> gpus, adapters;
+  for (std::size_t i = 0; i < matrix.names.size(); ++i) (is_gpu(matrix.names[i]) ? gpus : adapters).push_back(i);
+  if (gpus.empty() || matrix.of.empty()) fail("it is no matrix of `nvidia-smi topo -m`");
+  Answer out;
+  out.object = "topology";
+  out.kind = "nvidia-smi topo";
+  const auto cell = [&](std::size_t row, std::size_t column) -> std::string {
+    const auto found = matrix.of.find(matrix.names[row]);
+    return found == matrix.of.end() ? "" : found->second[column];
+  };
+  const auto adapter_name = [&](std::size_t column) {
+    const auto found = matrix.adapters.find(matrix.names[column]);
+    return found == matrix.adapters.end() ? matrix.names[column] : found->second;
+  };
+
+  // NVLinks of each pair, and which number is usual.
+  std::map<std::string, std::vector<std::string>> pairs;
+  for (std::size_t a = 0; a < gpus.size(); ++a) {
+    for (std::size_t b = a + 1; b < gpus.size(); ++b)
+      pairs[cell(gpus[a], gpus[b])].push_back(matrix.names[gpus[a]] + "-" + matrix.names[gpus[b]]);
+  }
+  const auto links = [](const std::string& kind) {
+    return kind.starts_with("NV") ? fmt::format("{} NVLinks", kind.substr(2)) : "no NVLink but " + kind;
+  };
+  std::string usual;
+  if (!pairs.empty()) {
+    usual = std::ranges::max_element(pairs, {}, [](const auto& row) { return row.second.size(); })->first;
+    out.evidence.emplace_back("GPU pairs", links(usual) + (pairs.size() == 1 ? " each" : " in most pairs"));
+  }
+  for (const auto& [kind, names] : pairs) {
+    if (kind == usual) continue;
+    out.problem(
+        fmt::format("{} {} {} where {} other pairs have {}", join_first(names, 4), names.size() == 1 ? "has" : "have",
+                    links(kind), pairs.size() == 2 ? "all" : "most", links(usual)),
+        "nvidia-smi nvlink -s");
+  }
+
+  // The nearest adapter of each GPU.
+  std::map<std::string, std::vector<std::string>> nearest_levels;
+  std::map<std::string, std::size_t> nearest_adapter;
+  for (const std::size_t gpu : gpus) {
+    if (adapters.empty()) break;
+    const std::size_t best =
+        *std::ranges::min_element(adapters, {}, [&](std::size_t adapter) { return distance(cell(gpu, adapter)); });
+    nearest_levels[cell(gpu, best)].push_back(matrix.names[gpu]);
+    nearest_adapter[matrix.names[gpu]] = best;
+  }
+  std::string best_level;
+  for (const auto& [level, names] : nearest_levels)
+    if (best_level.empty() || distance(level) < distance(best_level)) best_level = level;
+  for (const auto& [level, names] : nearest_levels) {
+    out.evidence.emplace_back(
+        "adapters", fmt::format("{} at {}: {}", level.empty() ? "?" : level,
+                                plural(static_cast<std::int64_t>(names.size()), "GPU"), join_first(names, 8)));
+    if (distance(level) < distance("NODE") || level == best_level) continue;
+    for (const std::string& name : names) {
+      out.problem(fmt::format("{} reaches its nearest adapter ({}) at {} where others have {}", name,
+                              adapter_name(nearest_adapter[name]), level, best_level),
+                  "no GPUDirect RDMA by default");
+    }
+  }
+  if (!best_level.empty() && distance(best_level) >= distance("NODE"))
+    out.problem("no GPU has an adapter below its PCIe switch", "no GPUDirect RDMA by default");
+
+  out.facts.emplace_back("kind", out.kind);
+  out.facts.emplace_back("gpus", static_cast<std::int64_t>(gpus.size()));
+  std::vector<std::string> named;
+  for (const std::size_t adapter : adapters) {
+    const std::string& column = matrix.names[adapter];
+    named.push_back(matrix.adapters.contains(column) ? column + " " + adapter_name(adapter) : column);
+  }
+  out.facts.emplace_back("nics", named.empty() ? "none" : join(named, ", "));
+  if (out.headline.empty())
+    out.headline = fmt::format("{} GPUs and {} adapters, all alike", gpus.size(), adapters.size());
+  out.next.emplace_back("./harness doctor --stages static     # on this node: links, GPUDirect, NUMA");
+  return out;
+}
+
+}  // namespace harness::evidence

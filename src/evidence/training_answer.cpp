@@ -1,0 +1,306 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/median.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "config/hardware.h"
+#include "evidence/step_times.h"
+#include "evidence/training_log.h"
+
+namespace harness::evidence {
+namespace {
+
+// FLOP of a token, forward and backward: 2 per weight of a matrix product in each of three passes (the head counted,
+// the embedding's look-up not), and scores and values of attention. causal: at half the square, as docs/method.md
+// counts.
+struct FlopPerToken {
+  double causal = 0, noncausal = 0;
+};
+
+std::optional<FlopPerToken> flop_per_token(const TrainingLog& log) {
+  const auto size = [&](const char* name) { return static_cast<double>(log.size(name)); };
+  const double layers = size("layers"), hidden = size("hidden"), heads = size("heads"), sequence = size("sequence");
+  const double vocab = size("vocab"), kv_heads = size("kv_heads") > 0 ? size("kv_heads") : heads;
+  const auto activation = log.words.find("activation");
+  if (layers * hidden * heads * sequence * vocab <= 0 || activation == log.words.end()) return std::nullopt;
+  if (log.size("experts") > 0) return std::nullopt;
+  const double ffn = size("ffn") > 0 ? size("ffn") : 4 * hidden;
+  const double matrices = activation->second == "swiglu" ? 3 : 2;
+  const double weights =
+      layers * (2 * hidden * hidden + 2 * hidden * hidden * kv_heads / heads + matrices * hidden * ffn) +
+      hidden * vocab;
+  return FlopPerToken{6 * weights + 6 * layers * sequence * hidden, 6 * weights + 12 * layers * sequence * hidden};
+}
+
+std::string grouped(double value) {
+  std::string digits = fmt::format("{:.0f}", value);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
+// Seconds of each interval; where the log has rates alone and the batch is not known, their inverse.
+struct Times {
+  std::vector<double> values;
+  bool seconds = true;
+};
+
+Times times_of(const TrainingLog& log, std::int64_t global_batch) {
+  Times out;
+  const double tokens = static_cast<double>(log.size("sequence")) * static_cast<double>(global_batch) /
+                        std::max<double>(1, static_cast<double>(log.size("ranks")));
+  const bool by_tokens = log.size("ranks") > 0 && tokens > 0;
+  for (const Interval& interval : log.intervals) {
+    double value = interval.seconds;
+    if (value <= 0 && interval.tokens_per_s_per_gpu > 0) {
+      out.seconds = by_tokens;
+      value = (by_tokens ? tokens : 1) / interval.tokens_per_s_per_gpu;
+    } else if (value <= 0 && interval.samples_per_s > 0) {
+      out.seconds = global_batch > 0;
+      value = (global_batch > 0 ? static_cast<double>(global_batch) : 1) / interval.samples_per_s;
+    }
+    if (value > 0) out.values.push_back(value);
+  }
+  return out;
+}
+
+std::optional<config::Hardware> hardware_of_log(const TrainingLog& log, const Gaps& gaps) {
+  if (!gaps.hardware.empty()) return config::hardware_named(gaps.hardware);
+  if (log.gpu.empty()) return std::nullopt;
+  try {
+    return config::find_hardware_for_device("NVIDIA " + log.gpu, "");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+struct Writer {
+  const TrainingLog& log;
+  const Gaps& gaps;
+  Answer out = {};
+
+  void fact(const char* key, Value value) { out.facts.emplace_back(key, std::move(value)); }
+  void job(std::int64_t global_batch, std::int64_t ranks);
+  void steadiness(const StepTimes& steps, bool seconds);
+  void throughput(double seconds, std::int64_t global_batch, std::int64_t ranks);
+  void own_count(const FlopPerToken& flop, double causal);
+  void failures();
+};
+
+void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
+  fact("kind", "training log");
+  fact("framework", log.framework);
+  for (const char* key :
+       {"layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "sequence", "tp", "pp", "cp", "dp", "micro_batch"}) {
+    if (log.size(key) > 0) fact(key, log.size(key));
+  }
+  if (ranks > 0) fact("ranks", ranks);
+  if (global_batch > 0) fact("global_batch", global_batch);
+  for (const auto& [key, value] : log.words) {
+    if (value == "true" || value == "false") {
+      fact(key.c_str(), value == "true");
+    } else {
+      fact(key.c_str(), value);
+    }
+  }
+  fact("gpu", log.gpu.empty() ? "unknown" : log.gpu);
+  std::string text;
+  const auto add = [&](const char* name, const char* key) {
+    if (log.size(key) > 0) text += fmt::format("{}{} {}", text.empty() ? "" : "  ", name, log.size(key));
+  };
+  if (ranks > 0) text = fmt::format("{} ranks", ranks);
+  add("TP", "tp");
+  add("PP", "pp");
+  add("CP", "cp");
+  add("DP", "dp");
+  if (global_batch > 0) text += fmt::format("{}{} sequences a step", text.empty() ? "" : "  ", global_batch);
+  add("of", "sequence");
+  if (!text.empty()) out.evidence.emplace_back("job", text);
+}
+
+void Writer::steadiness(const StepTimes& steps, bool seconds) {
+  fact("intervals", steps.intervals);
+  fact("skipped", steps.skipped);
+  std::vector<double> distances;
+  for (std::size_t i = 1; i < log.intervals.size(); ++i)
+    distances.push_back(static_cast<double>(log.intervals[i].iteration - log.intervals[i - 1].iteration));
+  const double distance = distances.empty() ? 0 : median(distances);
+  if (distance > 0) fact("log_interval", static_cast<std::int64_t>(distance));
+  fact("spread", steps.spread);
+  fact("spikes", steps.spikes);
+  if (steps.spikes > 0) fact("time_lost_to_spikes", percent(steps.lost));
+  fact("drift", steps.drift ? signed_percent(*steps.drift) + " over the log" : "none");
+  fact("jump", steps.jump ? signed_percent(steps.jump->share()) : "none");
+
+  const std::int64_t used = steps.intervals - steps.skipped - steps.spikes;
+  std::string text = fmt::format("within {} (1.4826 MAD) over {} values", percent(steps.spread), used);
+  if (seconds && steps.low > 0 && !log.neighbours_share)
+    text += fmt::format("; median {} [{}, {}]", seconds_text(steps.seconds), seconds_text(steps.low),
+                        seconds_text(steps.high));
+  out.evidence.emplace_back("steady", text);
+  out.evidence.emplace_back("left out", fmt::format("the first {}: start-up", plural(steps.skipped, "value")));
+  const bool alone = log.framework == "deepspeed" || log.framework == "nanogpt" || log.framework.starts_with("nemo");
+  if (distance > 1)
+    out.notes.push_back(fmt::format(
+        fmt::runtime(alone ? "each value is one iteration of {:.0f}" : "each value is the mean of {:.0f} iterations"),
+        distance));
+  if (steps.jump) {
+    const std::int64_t at = log.intervals[std::min(steps.jump->at, log.intervals.size() - 1)].iteration;
+    fact("jump_at_iteration", at);
+    fact("step_before_s", steps.jump->before);
+    out.problems.push_back(fmt::format(
+        "the step takes {} more since iteration {} ({} before): clocks, a slower node after a restart, other "
+        "jobs on the network; compare what the nodes logged at that time",
+        signed_percent(steps.jump->share()), at, seconds_text(steps.jump->before)));
+  }
+  if (steps.drift)
+    out.problems.push_back(
+        fmt::format("the step time drifts by {} over the log: growing garbage collection or logging, "
+                    "fragmented memory, falling clocks, filling storage",
+                    signed_percent(*steps.drift)));
+  if (steps.spikes > 0) {
+    std::string when;
+    if (steps.period > 0)
+      when = fmt::format(", every {:.0f} iterations: saving, evaluation or garbage collection",
+                         static_cast<double>(steps.period) * std::max(1.0, distance));
+    out.problems.push_back(fmt::format("{} over 1.5 times the median: {} of the time{}", plural(steps.spikes, "value"),
+                                       percent(steps.lost), when));
+  }
+  constexpr std::int64_t few = 5;
+  if (used < few) out.notes.push_back(fmt::format("{} are too few to say that it is steady", plural(used, "value")));
+  if (log.neighbours_share)
+    out.notes.emplace_back(
+        "each value is a mean over a sliding window: neighbours share data, so there is no interval");
+}
+
+// The log's own count beside ours, and the convention that explains the difference.
+void Writer::own_count(const FlopPerToken& flop, double causal) {
+  if (log.own_tflops <= 0) return;
+  const double ratio = log.own_tflops / causal;
+  constexpr double near = 0.02;
+  std::string why = "another count of the model's FLOP or another peak: compare vocabulary and recomputation";
+  if (std::abs(ratio - 1) < near) why = "it counts as we do";
+  if (std::abs(ratio / (flop.noncausal / flop.causal) - 1) < near)
+    why = "it counts attention in full, not its causal half";
+  out.notes.push_back(fmt::format("the log itself says {:.1f} TFLOP/s per GPU: {}", log.own_tflops, why));
+}
+
+void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t ranks) {
+  const auto sequence = static_cast<double>(log.size("sequence"));
+  const double tokens =
+      static_cast<double>(global_batch) * sequence / std::max(1.0, static_cast<double>(ranks)) / seconds;
+  if (tokens <= 0 || ranks == 0) return;
+  fact("tokens_per_s_per_gpu", tokens);
+  out.headline += fmt::format(", {} tokens/s per GPU", grouped(tokens));
+  const auto flop = flop_per_token(log);
+  if (!flop) {
+    if (log.own_mfu > 0)
+      out.notes.push_back(fmt::format("the log's own MFU, {}, is not ours: attention in full, and its peak is its own",
+                                      percent(log.own_mfu)));
+    return;
+  }
+  constexpr double tera = 1e12;
+  const double causal = tokens * flop->causal / tera;
+  fact("tflops_per_gpu", causal);
+  out.headline += fmt::format(", {:.0f} TFLOP/s per GPU", causal);
+  own_count(*flop, causal);
+  const auto hardware = hardware_of_log(log, gaps);
+  const auto precision = log.words.find("precision");
+  if (!hardware || precision == log.words.end()) {
+    out.notes.emplace_back("the GPU is not in the log: MFU needs it (--set hardware=h100-sxm)");
+    return;
+  }
+  const double peak = precision->second == "bf16" ? hardware->peak_flops(config::Precision::bf16) : 0;
+  if (peak <= 0) return;
+  fact("mfu", causal * tera / peak);
+  out.evidence.emplace_back(
+      "MFU", fmt::format("{} of {} ({}, dense {}), causal attention at half", percent(causal * tera / peak),
+                         show_flops(peak), hardware->file, precision->second));
+}
+
+void Writer::failures() {
+  for (const auto& [what, failure] : log.failures)
+    out.problems.push_back(fmt::format("line {}: {}{}", failure.line, what,
+                                       failure.count > 1 ? fmt::format(" ({} times)", failure.count) : ""));
+}
+
+std::string steady_text(const StepTimes& steps) {
+  if (steps.jump) return "";
+  const std::int64_t used = steps.intervals - steps.skipped - steps.spikes;
+  if (steps.drift || used < 5) return "";
+  return fmt::format(": steady within {} over {} {}", percent(steps.spread), used, "values");
+}
+
+}  // namespace
+
+Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
+  Writer writer{log, gaps};
+  Answer& out = writer.out;
+  out.object = "log";
+  out.kind = "training log";
+  const std::int64_t global_batch = gaps.global_batch_size > 0 ? gaps.global_batch_size : log.size("global_batch");
+  const std::int64_t ranks = gaps.ranks > 0 ? gaps.ranks : log.size("ranks");
+  writer.job(global_batch, ranks);
+  const Times measured = times_of(log, global_batch);
+  if (measured.values.size() >= 2) {
+    const StepTimes steps = judge_steps(measured.values);
+    if (measured.seconds) {
+      out.headline = fmt::format("{} per step", seconds_text(steps.seconds));
+      writer.fact("step_time_s", steps.seconds);
+      writer.throughput(steps.seconds, global_batch, ranks);
+    } else if (log.intervals.front().samples_per_s > 0) {
+      out.headline = fmt::format("{:.1f} samples/s on all ranks", 1 / steps.seconds);
+      out.notes.emplace_back("the step time needs the batch: --set global_batch_size=N");
+      writer.fact("samples_per_s", 1 / steps.seconds);
+      writer.fact("step_time_s", "unknown");
+    } else {
+      out.headline = fmt::format("{} tokens/s per GPU", grouped(1 / steps.seconds));
+      writer.fact("tokens_per_s_per_gpu", 1 / steps.seconds);
+      writer.fact("step_time_s", "unknown");
+    }
+    writer.steadiness(steps, measured.seconds);
+    if (steps.jump) {
+      const std::int64_t at = log.intervals[std::min(steps.jump->at, log.intervals.size() - 1)].iteration;
+      out.headline += fmt::format(": the step time {} by {:.0f} % at iteration {} and stayed",
+                                  steps.jump->share() > 0 ? "jumped" : "fell", 100 * std::abs(steps.jump->share()), at);
+    }
+    if (steps.drift)
+      out.headline += fmt::format(": the step time creeps {} by {} over the log", *steps.drift > 0 ? "up" : "down",
+                                  percent(std::abs(*steps.drift)));
+    out.headline += steady_text(steps);
+    if (steps.spikes > 0)
+      out.headline += fmt::format("; {} {} {} of the time", plural(steps.spikes, "spike"),
+                                  steps.spikes == 1 ? "costs" : "cost", percent(steps.lost));
+  } else if (log.whole_run && log.steps > 0) {
+    const double seconds = log.run_seconds / static_cast<double>(log.steps);
+    out.headline = fmt::format("{} per step, over the whole run of {} steps", seconds_text(seconds),
+                               grouped(static_cast<double>(log.steps)));
+    writer.fact("step_time_s", seconds);
+    writer.throughput(seconds, global_batch, ranks);
+    out.notes.emplace_back("the whole run counts, with start-up, evaluation and saving in it");
+  } else {
+    out.headline = "too few steps to say how long one takes";
+  }
+  if (log.steps > 0) writer.fact("steps", log.steps);
+  if (log.restarts + log.batch_changes > 0)
+    out.notes.push_back(fmt::format("{} and {}: the longest run between them counts", plural(log.restarts, "restart"),
+                                    plural(log.batch_changes, "new batch size")));
+  if (log.too_long) out.notes.emplace_back("only the first million progress lines of a run count");
+  writer.failures();
+  if (!log.failures.empty() && measured.values.size() < 2)
+    out.headline = "the job failed: " + log.failures.begin()->first;
+  out.next.emplace_back("mpirun -np RANKS --map-by ppr:8:node ./harness doctor     # is a node slow?");
+  if (ranks > 0 && ranks % 8 == 0)
+    out.next.back() = fmt::format("mpirun -np {} --map-by ppr:8:node ./harness doctor     # is a node slow?", ranks);
+  Series series{"by_iteration", {"iteration", "seconds"}, {}};
+  if (measured.seconds && measured.values.size() == log.intervals.size()) {
+    for (std::size_t i = 0; i < measured.values.size() && i < 10'000; ++i)
+      series.rows.push_back({static_cast<double>(log.intervals[i].iteration), measured.values[i]});
+    out.series.push_back(std::move(series));
+  }
+  return std::move(out);
+}
+
+}  // namespace harness::evidence

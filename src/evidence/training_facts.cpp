@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "evidence/training_log.h"
+
+// The job, as a training log describes it before the first step, and how it ended.
+
+namespace harness::evidence {
+namespace {
+
+using Text = std::string_view;
+
+Text value_of(const std::map<std::string, std::string>& arguments, const char* name) {
+  const auto found = arguments.find(name);
+  return found == arguments.end() ? Text() : Text(found->second);
+}
+
+bool has_text(Text text, Text part) {
+  return text.find(part) != Text::npos;
+}
+
+struct Size {
+  const char *theirs, *ours;
+};
+// Megatron-LM's dump of its arguments, all defaults resolved.
+constexpr std::array<Size, 16> megatron_sizes{{{"num_layers", "layers"},
+                                               {"hidden_size", "hidden"},
+                                               {"num_attention_heads", "heads"},
+                                               {"ffn_hidden_size", "ffn"},
+                                               {"padded_vocab_size", "vocab"},
+                                               {"seq_length", "sequence"},
+                                               {"tensor_model_parallel_size", "tp"},
+                                               {"pipeline_model_parallel_size", "pp"},
+                                               {"context_parallel_size", "cp"},
+                                               {"data_parallel_size", "dp"},
+                                               {"world_size", "ranks"},
+                                               {"micro_batch_size", "micro_batch"},
+                                               {"global_batch_size", "global_batch"},
+                                               {"virtual_pipeline_model_parallel_size", "vpp"},
+                                               {"num_experts", "experts"},
+                                               {"log_interval", "log_interval"}}};
+
+// Ends of a job, as PyTorch, NCCL, Slurm and the NVIDIA driver word it.
+constexpr std::array<Text, 9> failures{"CUDA out of memory", "Watchdog caught collective operation timeout",
+                                       "NCCL error",         "ChildFailedError",
+                                       "DUE TO TIME LIMIT",  "CANCELLED AT",
+                                       "NVRM: Xid",          "loss: nan",
+                                       "Segmentation fault"};
+
+}  // namespace
+
+// "  hidden_size ..................................... 4096"
+bool TrainingLogReader::argument(Text text) {
+  if (has_text(text, "end of arguments")) {
+    in_arguments_ = false;
+    return true;
+  }
+  const std::size_t dots = text.find(" ...");
+  if (dots == Text::npos) return false;
+  const Text name = trim(text.substr(0, dots));
+  const std::size_t value = text.find_first_not_of('.', dots + 1);
+  constexpr std::size_t most = 4096;
+  if (value == Text::npos || name.empty() || name.size() > 64 || arguments_.size() >= most) return true;
+  arguments_[std::string(name)] = trim(text.substr(value, 256));
+  return true;
+}
+
+void TrainingLogReader::conclude_arguments() {
+  if (arguments_.empty()) return;
+  const auto flag = [&](const char* name) { return value_of(arguments_, name) == "True"; };
+  for (const Size& row : megatron_sizes) {
+    const auto value = as_number(value_of(arguments_, row.theirs));
+    if (value && *value < 1e15) size(row.ours, static_cast<std::int64_t>(*value));
+  }
+  if (flag("group_query_attention")) {
+    if (const auto groups = as_number(value_of(arguments_, "num_query_groups")); groups && *groups < 1e9)
+      size("kv_heads", static_cast<std::int64_t>(*groups));
+  } else if (log_.size("heads") > 0) {
+    log_.sizes["kv_heads"] = log_.size("heads");
+  }
+  auto& words = log_.words;
+  words["activation"] = flag("swiglu") ? "swiglu" : "gelu";
+  words["precision"] = "fp32";
+  if (flag("fp16")) words["precision"] = "fp16";
+  if (flag("bf16")) words["precision"] = "bf16";
+  const Text fp8 = value_of(arguments_, "fp8");
+  if (!fp8.empty() && fp8 != "None") words["precision"] = "fp8";
+  words["sharding"] = flag("use_distributed_optimizer") ? "optimizer" : "none";
+  words["overlap_grad_reduce"] = flag("overlap_grad_reduce") ? "true" : "false";
+  words["overlap_param_gather"] = flag("overlap_param_gather") ? "true" : "false";
+  const Text recompute = value_of(arguments_, "recompute_granularity");
+  words["recompute"] = recompute.empty() || recompute == "None" ? "none" : std::string(recompute);
+}
+
+bool TrainingLogReader::description(Text text) {
+  if (has_text(text, "- arguments -")) {
+    in_arguments_ = true;
+    return true;
+  }
+  // Megatron-LM: "using world size: 8, data-parallel size: 8, …, tensor-model-parallel size: 1, …"
+  if (has_text(text, "using world size:")) {
+    size("ranks", integer_after(text, "world size:"));
+    size("dp", integer_after(text, "data-parallel size:"));
+    size("cp", integer_after(text, "context-parallel size:"));
+    size("tp", integer_after(text, "tensor-model-parallel size:"));
+    size("pp", integer_after(text, "pipeline-model-parallel size:"));
+    return true;
+  }
+  // "> padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)"
+  if (has_text(text, "padded vocab (size:")) {
+    size("vocab", integer_after(text, "new size:"));
+    return true;
+  }
+  // torchtitan: "Building device mesh with parallelism: pp=1, dp_replicate=1, dp_shard=64, cp=1, tp=1, ep=1, etp=1"
+  if (has_text(text, "Building device mesh with parallelism:")) {
+    const auto degree = [&](Text name) {
+      return std::clamp<std::int64_t>(integer_after(text, name).value_or(1), 1, 1 << 20);
+    };
+    const std::int64_t replicate = degree("dp_replicate="), shard = degree("dp_shard=");
+    size("pp", degree("pp="));
+    size("cp", degree(" cp="));
+    size("tp", degree(" tp="));
+    size("dp", replicate * shard);
+    size("ranks", std::min<std::int64_t>(replicate * shard, 1 << 20) * degree(" cp=") *
+                      std::min<std::int64_t>(degree(" tp=") * degree("pp="), 1 << 20));
+    log_.words["sharding"] = shard > 1 ? "parameters" : "none";
+    return true;
+  }
+  // torchtitan: "Training starts at step 1. with local batch size 1, global batch size 64, gradient accumulation steps
+  // 1, sequence length 8192, total steps 200 (warmup 200)."
+  if (has_text(text, "Training starts at step") && has_text(text, "local batch size")) {
+    size("micro_batch", integer_after(text, "local batch size"));
+    size("global_batch", integer_after(text, "global batch size"));
+    size("accumulation", integer_after(text, "gradient accumulation steps"));
+    size("sequence", integer_after(text, "sequence length"));
+    return true;
+  }
+  // torchtitan: "CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory"
+  if (Cursor c{text}; log_.gpu.empty() && c.after("CUDA capacity: ")) {
+    c.literal("NVIDIA ");
+    log_.gpu = std::string(c.rest.substr(0, std::min<std::size_t>(c.rest.find(" with "), 64)));
+    return true;
+  }
+  return false;
+}
+
+void TrainingLogReader::failure(const Line& line) {
+  for (const Text& what : failures) {
+    if (!has_text(line.text, what)) continue;
+    TrainingLog::Failure& row = log_.failures[std::string(what)];
+    if (row.count++ == 0) row.line = line.number;
+    return;
+  }
+}
+
+}  // namespace harness::evidence

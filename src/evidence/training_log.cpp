@@ -1,0 +1,269 @@
+#include "evidence/training_log.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+// Progress lines: Megatron-LM megatron/training/training.py (and of Megatron-DeepSpeed, GPT-NeoX, Megatron-Bridge),
+// NeMo lightning loggers, torchtitan components/metrics.py, composer loggers/console_logger.py, DeepSpeed
+// utils/timer.py and runtime/pipe/engine.py, transformers trainer.py (4 and 5), nanoGPT train.py, MaxText
+// metric_logger.py.
+
+namespace harness::evidence {
+namespace {
+
+constexpr std::size_t most_intervals = 1u << 20;
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+}  // namespace
+
+std::int64_t TrainingLog::size(const std::string& name) const {
+  const auto found = sizes.find(name);
+  return found == sizes.end() ? 0 : found->second;
+}
+
+void TrainingLogReader::size(const char* name, std::optional<std::int64_t> value) {
+  if (value && *value > 0) log_.sizes[name] = *value;
+}
+
+// An iteration that falls back is a restart; a new batch size (ramp-up) makes other steps. The longest run counts.
+void TrainingLogReader::add(const char* framework, Interval interval, std::int64_t global_batch) {
+  if (!(interval.seconds >= 0) || interval.seconds > 1e7) return;
+  if (interval.seconds == 0 && interval.samples_per_s <= 0 && interval.tokens_per_s_per_gpu <= 0) return;
+  const bool restart = interval.iteration < last_iteration_;
+  const bool repeated = interval.iteration == last_iteration_;  // several ranks or a bar that is drawn again
+  if (repeated && !run_.empty()) return;
+  const bool other_batch = global_batch > 0 && last_batch_ > 0 && global_batch != last_batch_;
+  if (restart || other_batch) {
+    log_.restarts += restart ? 1 : 0;
+    log_.batch_changes += other_batch ? 1 : 0;
+    if (run_.size() >= log_.intervals.size()) log_.intervals = std::move(run_);
+    run_.clear();
+  }
+  log_.framework = framework;
+  last_iteration_ = interval.iteration;
+  if (global_batch > 0) last_batch_ = global_batch;
+  if (run_.size() < most_intervals) {
+    run_.push_back(interval);
+  } else {
+    log_.too_long = true;
+  }
+  if (global_batch > 0 && run_.size() >= log_.intervals.size()) size("global_batch", global_batch);
+}
+
+void TrainingLogReader::line(const Line& line) {
+  const std::string_view text = line.text;
+  if (text.empty()) return;
+  if (in_arguments_ && argument(text)) return;
+  if (!progress(text) && !description(text)) failure(line);
+}
+
+bool TrainingLogReader::progress(std::string_view text) {
+  return megatron(text) || nemo(text) || torchtitan(text) || composer(text) || deepspeed(text) || trainer(text) ||
+         others(text);
+}
+
+// "iteration       10/     400 | consumed samples: … | elapsed time per iteration (ms): 2669.6 | …". Bridge prints
+// "Step Time : 9.34s GPU utilization: 722.7MODEL_TFLOP/s/GPU" of the same interval beside it.
+bool TrainingLogReader::megatron(std::string_view text) {
+  if (has(text, "MODEL_TFLOP/s/GPU")) {
+    bridge_seen_ = true;
+    log_.own_tflops = number_after(text, "GPU utilization:").value_or(0);
+    const auto seconds = number_after(text, "Step Time :");
+    if (seconds && bridge_.size() < most_intervals)
+      bridge_.push_back({static_cast<std::int64_t>(bridge_.size()), *seconds, 0, 0});
+    return true;
+  }
+  const std::size_t at = text.find("elapsed time per iteration (");
+  if (at == std::string_view::npos) return false;
+  const auto iteration = integer_after(text, "iteration ");
+  const auto value = number_after(text.substr(at), "):");
+  if (!iteration || !value) return true;
+  const bool milliseconds = text.substr(at).starts_with("elapsed time per iteration (ms)");
+  if (const auto own = number_after(text, "(TFLOP/s/GPU):")) log_.own_tflops = *own;
+  if (const auto own = number_after(text, "TFLOPs:")) log_.own_tflops = *own;
+  const char* framework = has(text, "samples per second") ? "megatron-deepspeed" : "megatron-lm";
+  add(framework, {*iteration, *value * (milliseconds ? 1e-3 : 1), 0, 0},
+      integer_after(text, "global batch size:").value_or(0));
+  return true;
+}
+
+// NeMo 2: "Training epoch 0, iteration 9/99 | … | global_batch_size: 128 | … | train_step_timing in s: 12.27 | …"; NeMo
+// 1 draws a bar: "… global_step=9.000, …, train_step_timing in s=12.30]".
+bool TrainingLogReader::nemo(std::string_view text) {
+  const std::size_t at = text.find("train_step_timing in s");
+  if (at == std::string_view::npos) return false;
+  const bool second = text.substr(at).starts_with("train_step_timing in s:");
+  const auto value = number_after(text.substr(at), second ? "in s:" : "in s=");
+  const auto iteration = second ? integer_after(text, "iteration ") : integer_after(text, "global_step=");
+  if (value && iteration)
+    add(second ? "nemo 2" : "nemo 1", {*iteration, *value, 0, 0},
+        integer_after(text, "global_batch_size:").value_or(0));
+  return true;
+}
+
+// "step: 10  loss: …  memory: …  tps: 6,250  tflops: 362.48  mfu: 36.65%"; `wps` until 2025.
+bool TrainingLogReader::torchtitan(std::string_view text) {
+  const std::size_t step = text.find("step:");
+  if (step == std::string_view::npos || !has(text, "loss:")) return false;
+  auto tokens = number_after(text, "tps: ");
+  if (!tokens) tokens = number_after(text, "wps: ");
+  const auto iteration = integer_after(text.substr(step), "step:");
+  if (!tokens || !iteration) return false;
+  if (const auto mfu = number_after(text, "mfu:")) log_.own_mfu = *mfu / 100;
+  if (const auto own = number_after(text, "tflops:")) log_.own_tflops = *own;
+  add("torchtitan", {*iteration, 0, 0, *tokens});
+  return true;
+}
+
+// "[batch=10/63900]:", then a line for each number: "Train throughput/tokens_per_sec: 188845.4607".
+bool TrainingLogReader::composer(std::string_view text) {
+  if (text.starts_with("[batch=") && text.ends_with(":")) {
+    end_block();
+    if (const auto batch = integer_after(text, "[batch=")) block_["batch"] = static_cast<double>(*batch);
+    return true;
+  }
+  if (block_.empty()) return false;
+  const std::size_t at = text.find("Train ");
+  const std::size_t colon = text.rfind(": ");
+  if (at == std::string_view::npos || colon == std::string_view::npos || colon < at) return false;
+  constexpr std::size_t most = 256;
+  const auto value = as_number(text.substr(colon + 2));
+  if (value && block_.size() < most) block_[std::string(trim(text.substr(at + 6, colon - at - 6)))] = *value;
+  return true;
+}
+
+void TrainingLogReader::end_block() {
+  const auto value = [&](const char* name) {
+    const auto found = block_.find(name);
+    return found == block_.end() ? 0.0 : found->second;
+  };
+  const double tokens_s = value("throughput/tokens_per_sec"), samples_s = value("throughput/samples_per_sec");
+  const double device_s = value("throughput/device/tokens_per_sec"), batches_s = value("throughput/batches_per_sec");
+  const double tokens = value("time/token"), batches = value("time/batch");
+  const auto whole = [](double x) -> std::optional<std::int64_t> {
+    return x > 0.5 && x < 1e15 ? std::optional<std::int64_t>(std::llround(x)) : std::nullopt;
+  };
+  if (batches_s > 0 || tokens_s > 0) {
+    if (device_s > 0) size("ranks", whole(tokens_s / device_s));
+    const auto sequence = samples_s > 0 ? whole(tokens_s / samples_s) : std::nullopt;
+    size("sequence", sequence);
+    size("micro_batch", whole(value("trainer/device_train_microbatch_size")));
+    double seconds = batches_s > 0 ? 1 / batches_s : 0;
+    const double per_batch = batches > last_batches_ ? (tokens - last_tokens_) / (batches - last_batches_) : 0;
+    if (last_batches_ > 0 && per_batch > 0 && tokens_s > 0) {
+      seconds = per_batch / tokens_s;  // more digits than batches per second has
+      if (sequence) size("global_batch", whole(per_batch / static_cast<double>(*sequence)));
+    }
+    if (const double mfu = value("throughput/device/mfu"); mfu > 0) log_.own_mfu = mfu;
+    log_.neighbours_share = true;
+    add("llm-foundry / composer", {std::llround(std::min(value("batch"), 1e15)), seconds, samples_s, device_s});
+  }
+  last_tokens_ = tokens;
+  last_batches_ = batches;
+  block_.clear();
+}
+
+// "… global_step=10, RunningAvgSamplesPerSec=96.0, CurrSamplesPerSec=96.7, …"; the pipeline engine: "steps: 10
+// loss: 2.1 iter time (s): 1.234 samples/sec: 415.1".
+bool TrainingLogReader::deepspeed(std::string_view text) {
+  if (const auto samples = number_after(text, "CurrSamplesPerSec=")) {
+    const auto step = integer_after(text, "global_step=");
+    if (step) add("deepspeed", {*step, 0, *samples, 0});
+    return true;
+  }
+  const auto seconds = number_after(text, "iter time (s):");
+  const auto step = integer_after(text, "steps:");
+  if (!seconds || !step) return false;
+  const double samples = number_after(text, "samples/sec:").value_or(0);
+  if (samples > 0) size("global_batch", std::llround(std::min(samples * *seconds, 1e12)));
+  add("deepspeed", {*step, *seconds, samples, 0});
+  return true;
+}
+
+// "{'train_runtime': 912.4407, 'train_samples_per_second': 35.07, 'train_steps_per_second': 0.548, …}"; since
+// transformers 5 the numbers are quoted. Bars are seconds: they count where they are 50 s apart.
+bool TrainingLogReader::trainer(std::string_view text) {
+  if (has(text, "s/it]") || has(text, "it/s]")) {
+    bar(text);
+    return true;
+  }
+  const bool quoted = has(text, "'train_runtime': '") || has(text, "'loss': '");
+  if (has(text, "'loss': ") && has(text, "'learning_rate': ")) {
+    log_.framework = quoted ? "hugging face trainer 5" : "hugging face trainer 4";
+    return true;
+  }
+  const auto runtime = number_after(text, "'train_runtime': ");
+  const auto steps_s = number_after(text, "'train_steps_per_second': ");
+  if (!runtime || !steps_s || *steps_s <= 0) return false;
+  log_.framework = quoted ? "hugging face trainer 5" : "hugging face trainer 4";
+  log_.whole_run = true;
+  log_.run_seconds = *runtime;
+  log_.steps = bar_total_ > 0 ? bar_total_ : std::llround(std::min(*runtime * *steps_s, 1e15));
+  if (const auto samples_s = number_after(text, "'train_samples_per_second': "))
+    size("global_batch", std::llround(std::clamp(*samples_s / *steps_s, 0.0, 1e15)));
+  return true;
+}
+
+// "10%|█   | 50/500 [01:31<13:40,  1.82s/it]"
+void TrainingLogReader::bar(std::string_view text) {
+  const std::size_t bracket = text.rfind(" [");
+  if (bracket == std::string_view::npos) return;
+  const std::size_t bars = text.substr(0, bracket).rfind("| ");
+  if (bars == std::string_view::npos) return;
+  Cursor c{trim(text.substr(bars + 2, bracket - bars - 2))};
+  std::int64_t step = 0, total = 0;
+  if (!c.integer(step) || !c.literal("/") || !c.integer(total) || step < 0) return;
+  Cursor clock{text.substr(bracket + 2)};
+  double seconds = 0;
+  for (std::int64_t part = 0; clock.integer(part) && part >= 0;) {
+    seconds = 60 * seconds + static_cast<double>(part);
+    if (!clock.literal(":")) break;
+  }
+  if (!clock.rest.starts_with('<')) return;
+  bar_total_ = total;
+  constexpr double apart = 50;
+  if (bar_step_ < 0 || step < bar_step_ || seconds < bar_seconds_) {
+    bar_step_ = step;
+    bar_seconds_ = seconds;
+  } else if (step > bar_step_ && seconds - bar_seconds_ >= apart) {
+    const double each = (seconds - bar_seconds_) / static_cast<double>(step - bar_step_);
+    add(log_.framework.starts_with("hugging") ? log_.framework.c_str() : "progress bar", {step, each, 0, 0});
+    bar_step_ = step;
+    bar_seconds_ = seconds;
+  }
+}
+
+// nanoGPT: "iter 10: loss 4.1234, time 248.10ms, mfu 34.11%". MaxText: "completed step: 5, seconds: 4.123,
+// TFLOP/s/device: 410.2, Tokens/s/device: 7990.1, …".
+bool TrainingLogReader::others(std::string_view text) {
+  if (text.starts_with("iter ") && has(text, "ms, mfu ")) {
+    const auto iteration = integer_after(text, "iter ");
+    const auto milliseconds = number_after(text, "time ");
+    if (const auto mfu = number_after(text, "mfu "); mfu && *mfu > 0) log_.own_mfu = *mfu / 100;
+    if (iteration && milliseconds) add("nanogpt", {*iteration, *milliseconds * 1e-3, 0, 0});
+    return true;
+  }
+  if (!has(text, "completed step:")) return false;
+  const auto iteration = integer_after(text, "completed step:");
+  const auto seconds = number_after(text, "seconds:");
+  if (const auto own = number_after(text, "TFLOP/s/device:")) log_.own_tflops = *own;
+  if (iteration && seconds)
+    add("maxtext", {*iteration, *seconds, 0, number_after(text, "Tokens/s/device:").value_or(0)});
+  return true;
+}
+
+TrainingLog TrainingLogReader::finish() {
+  end_block();
+  conclude_arguments();
+  if (run_.size() >= log_.intervals.size()) log_.intervals = std::move(run_);
+  if (log_.intervals.empty() && !bridge_.empty()) log_.intervals = std::move(bridge_);
+  if (bridge_seen_) log_.framework = "megatron-bridge";
+  return std::move(log_);
+}
+
+}  // namespace harness::evidence

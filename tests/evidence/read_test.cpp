@@ -1,0 +1,235 @@
+#include "evidence/read.h"
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <random>
+
+#include "base/text.h"
+#include "evidence/lines.h"
+#include "support/errors.h"
+#include "support/files.h"
+#include "support/paths.h"
+#include "support/soak.h"
+#include "support/temporary_folder.h"
+
+namespace harness::test {
+namespace {
+
+using evidence::Answer;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+std::string sample(const std::string& name) {
+  return source_dir() + "/tests/evidence/samples/" + name;
+}
+
+std::vector<Answer> read(const std::vector<std::string>& paths, const evidence::Gaps& gaps = {}) {
+  return evidence::read_files(paths, gaps);
+}
+
+TEST(Recognition, IgnoresTheName) {
+  const TemporaryFolder scratch;
+  for (const auto& entry : fs::directory_iterator(sample(""))) {
+    if (!fs::exists(entry.path().string() + ".expect")) continue;
+    const std::string other = scratch.write("x.dat", text_of(entry.path()));
+    EXPECT_EQ(read({other}).front().kind, read({entry.path().string()}).front().kind) << entry.path();
+  }
+}
+
+TEST(Recognition, NamesWhatIsReadForAnyOtherFile) {
+  const TemporaryFolder scratch;
+  std::mt19937_64 random(5);
+  std::vector<std::string> texts = {"#include <vector>\nint main() { return 0; }\n",
+                                    "# Title\n\nSome words about step: and loss: and a [table].\n",
+                                    "a,b,c\n1,2,3\n4,5,6\n",
+                                    "{\"name\": \"x\", \"version\": 3}",
+                                    "[1, 2, 3]",
+                                    "<html><body>graphs and system</body></html>",
+                                    "key: value\nlist:\n  - 1\n",
+                                    "def main():\n    print('loss')\n",
+                                    "\n\n\n",
+                                    "12:30\n12:45\n",
+                                    "localhost:8080\n",
+                                    "1.2.3\n1.2.4\n",
+                                    "Mon Jan  5 03:04:05 2026 kernel: eth0 link up\n"};
+  while (texts.size() < 200) {
+    std::string bytes(random() % 3000 + 20, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random() % (texts.size() % 2 == 0 ? 256 : 64) + 32);
+    texts.push_back("~" + bytes);
+  }
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::string path = scratch.write("none", texts[i]);
+    EXPECT_THAT(error_of([&] { read({path}); }), HasSubstr("not recognised; harness reads a training log")) << i;
+  }
+}
+
+TEST(Recognition, SaysWhatToDoWithWhatItRefuses) {
+  const TemporaryFolder scratch;
+  const auto said = [&](const std::string& text) {
+    const std::string path = scratch.write("f", text);
+    return error_of([&] { read({path}); });
+  };
+  EXPECT_THAT(said("\x89HDF\r\n\x1a\n..."), HasSubstr("harness show"));
+  EXPECT_THAT(said("\x28\xb5\x2f\xfd...."), HasSubstr("zstdcat"));
+  EXPECT_THAT(said("\x80\x02}q\x01"), HasSubstr("a Python pickle, which is a program"));
+  EXPECT_THAT(said("SQLite format 3"), HasSubstr("database"));
+  EXPECT_THAT(said(""), HasSubstr("it is empty"));
+  EXPECT_THAT(error_of([&] { read({scratch.path()}); }), HasSubstr("it is a directory"));
+  EXPECT_THAT(error_of([&] { read({"/nowhere/at all"}); }), HasSubstr("No such file"));
+}
+
+TEST(Recognition, KnowsHostfilesOfSeveralLaunchers) {
+  const TemporaryFolder scratch;
+  for (const char* text :
+       {"10.0.0.1 slots=8\n10.0.0.2 slots=8\n", "a1:8\na2:8\n", "gpu-1\ngpu-2\n", "n1 slots=8 max_slots=8\n"})
+    EXPECT_EQ(read({scratch.write("hosts", text)}).front().kind, "hostfile") << text;
+}
+
+TEST(Read, TakesSeveralFilesAsOneJob) {
+  const auto both = read({sample("flight-recorder-0.json"), sample("flight-recorder-1.json")});
+  ASSERT_EQ(both.size(), 1u);
+  EXPECT_EQ(both.front().headline, "rank 1 never came to all_gather 49");
+  EXPECT_EQ(both.front().files.size(), 2u);
+
+  const auto answers = read({sample("hostfile"), sample("nccl-sockets.log"), sample("megatron-jump.log")});
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(answers[0].kind, "training log");
+  EXPECT_EQ(answers[1].kind, "nccl log");
+  EXPECT_EQ(answers[2].kind, "hostfile");
+}
+
+TEST(Read, NamesFilesThatItCannotReadBesideThoseThatItCan) {
+  const TemporaryFolder scratch;
+  const auto answers = read({scratch.write("x.txt", "hello\n"), sample("hostfile")});
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_THAT(answers.front().refused, testing::ElementsAre(HasSubstr("x.txt': not recognised")));
+  const std::string prose = scratch.write("doc.md", "Set NCCL_DEBUG=INFO and look for NCCL INFO lines.\n");
+  EXPECT_THAT(error_of([&] { read({prose, prose}); }), HasSubstr("not recognised"));
+}
+
+TEST(Read, FindsALogOfNcclAndATestAndStepsInOneText) {
+  const TemporaryFolder scratch;
+  const std::string path =
+      scratch.write("job.out", text_of(sample("nccl-without-direct.log")) + text_of(sample("nccl-tests-hole.txt")) +
+                                   text_of(sample("megatron-drift.log")));
+  const auto answers = read({path});
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(answers[0].object, "log");
+  EXPECT_EQ(answers[1].object, "bandwidths");
+  EXPECT_EQ(answers[2].object, "nccl");
+}
+
+TEST(Read, ComparesTwoTestsSizeBySize) {
+  const TemporaryFolder scratch;
+  std::string better = text_of(sample("nccl-tests-hole.txt"));
+  const auto answers = read({sample("nccl-tests-hole.txt"), scratch.write("after", better)});
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_THAT(answers[1].evidence.back().first, HasSubstr("before, 128 MiB"));
+  EXPECT_THAT(answers[1].evidence.back().second, HasSubstr("0.0 %"));
+}
+
+TEST(Read, TakesWhatTheFilesDoNotSay) {
+  const auto osu = read({sample("osu-allgather.txt")}, {.ranks = 4});
+  EXPECT_THAT(osu.front().headline, HasSubstr("busbw"));
+  const auto deepspeed = read({sample("deepspeed.log")}, {.global_batch_size = 128});
+  EXPECT_THAT(deepspeed.front().headline, HasSubstr("2.00 s per step"));
+}
+
+TEST(Read, ShowsNoSecretOfTheEnvironment) {
+  for (const Answer& answer : read({sample("nccl-tests.json")})) {
+    for (const auto& [key, value] : answer.facts) {
+      const auto* text = std::get_if<std::string>(&value);
+      EXPECT_TRUE(text == nullptr || text->find("SECRET") == std::string::npos) << key;
+    }
+  }
+}
+
+TEST(Lines, LosePrefixesOfLaunchersAndCollectors) {
+  const auto bare = [](const char* text) { return std::string(evidence::without_prefixes(text, 1).text); };
+  EXPECT_EQ(bare("[rank0]:[default7]:x"), "x");
+  EXPECT_EQ(bare("  7: x"), "x");
+  EXPECT_EQ(bare("[1,7]<stdout>:x"), "x");
+  EXPECT_EQ(bare("(Worker pid=1, ip=10.0.0.1) x"), "x");
+  EXPECT_EQ(bare("| 2024-12-04T05:27:39.074Z | 3: x"), "x");
+  EXPECT_EQ(bare("node-3: # nThread 1"), "# nThread 1");
+  EXPECT_EQ(bare("step: 10 loss: 3"), "step: 10 loss: 3");
+  EXPECT_EQ(evidence::without_prefixes("[1,7]<stderr>:x", 1).rank, 7);
+}
+
+// ---- hostile input
+
+std::string mutated(std::string text, std::mt19937_64& random) {
+  const auto place = [&] { return text.empty() ? 0 : random() % text.size(); };
+  for (int changes = 1 + static_cast<int>(random() % 4); changes > 0; --changes) {
+    switch (random() % 7) {
+      case 0:
+        text.erase(place(), random() % 50);
+        break;
+      case 1:
+        text.insert(place(), std::string(random() % 300, static_cast<char>(random() % 256)));
+        break;
+      case 2:
+        text.resize(place());
+        break;
+      case 3:
+        text.insert(place(), "99999999999999999999999999");
+        break;
+      case 4:
+        text.insert(place(), "-1e308");
+        break;
+      case 5:
+        text.insert(place(), text.substr(place(), 400));
+        break;
+      default:
+        if (!text.empty()) text[place()] = static_cast<char>(random() % 256);
+    }
+  }
+  return text;
+}
+
+TEST(Hostile, MutationsOfEveryKindAreReadOrRefused) {
+  const TemporaryFolder scratch(fs::exists("/dev/shm") ? "/dev/shm" : "");  // 8,000 files, in memory
+  std::mt19937_64 random(11);
+  const int mutations = sanitized ? 30 : 300;
+  for (const auto& entry : fs::directory_iterator(sample(""))) {
+    if (!fs::exists(entry.path().string() + ".expect")) continue;
+    const std::string text = text_of(entry.path());
+    for (int i = 0; i < mutations; ++i) {
+      const std::string path = scratch.write("m", mutated(text, random));
+      // An Error is an answer; anything else fails the test. With the GPU given, not all hardware files are searched.
+      error_of([&] { read({path}, {.hardware = "h100-sxm"}); });
+    }
+  }
+}
+
+TEST(Hostile, LongLinesAndDeepNestingCostLittle) {
+  const TemporaryFolder scratch;
+  struct rusage before {};
+  getrusage(RUSAGE_SELF, &before);
+  constexpr std::size_t size = 48u << 20;
+  EXPECT_THAT(error_of([&] { read({scratch.write("line", std::string(size, 'a'))}); }), HasSubstr("not recognised"));
+  EXPECT_THAT(error_of([&] { read({scratch.write("nul", std::string(size, '\0'))}); }), HasSubstr("not recognised"));
+  std::string deep = R"({"pg_config": {}, "entries": )" + std::string(1u << 20, '[');
+  EXPECT_THAT(error_of([&] { read({scratch.write("deep", deep)}); }), HasSubstr("nested more than 64"));
+  std::string wide = R"({"pg_config": {}, "entries": [)";
+  while (wide.size() < (4u << 20)) wide += "[],";
+  EXPECT_THAT(error_of([&] { read({scratch.write("wide", wide + "0]}")}); }), HasSubstr("more than a million values"));
+  struct rusage after {};
+  getrusage(RUSAGE_SELF, &after);
+  constexpr long most_kib = 300 * 1024;
+  EXPECT_TRUE(sanitized || after.ru_maxrss - before.ru_maxrss < most_kib) << after.ru_maxrss;
+}
+
+TEST(Hostile, MemoryDoesNotGrowWithTheLog) {
+  const TemporaryFolder scratch;
+  std::string text = text_of(sample("nccl-without-direct.log"));
+  for (int i = 0; i < 60'000; ++i)
+    text += fmt::format("h{}:{}:{} [0] NCCL INFO NCCL_X{} set by environment to {}\n", i % 9000, i, i, i, i * 7);
+  const auto answers = read({scratch.write("many", text)});
+  EXPECT_THAT(answers.front().notes, testing::Contains(HasSubstr("more hosts or connections than are kept")));
+}
+
+}  // namespace
+}  // namespace harness::test
