@@ -1,9 +1,9 @@
 #!/bin/sh
 # Runs what takes too long for every change: all tests at -O2, some of them more often (HARNESS_SOAK: a job killed 200
 # times, 200 pairs of sweeps on one file, 3000 simulated sweeps under each of 23 noises), twenty sweeps in which nothing
-# changes, one in which something does, fifty of sizes that share a process, a sweep of 128 ranks; and clang-tidy
+# changes, one in which something does, fifty of a grid of sizes and a setting, a sweep of 128 ranks; and clang-tidy
 # with its static analyzer. docs/architecture.md has the list. All of it takes hours; PARTS="aa ranks" are some
-# of it: tests, aa (nothing changes), delay (something does), sizes (both, of what shares a process), predict (a
+# of it: tests, aa (nothing changes), delay (something does), sizes (both, of a grid), predict (a
 # calibration does, and what is then measured), lint, ranks (128 of them). TESTS=REGEX are some of the tests.
 set -eu
 cd "$(dirname "$0")/.."

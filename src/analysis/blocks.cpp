@@ -17,14 +17,12 @@ namespace {
 template <class Wanted>
 std::vector<FinishedBlock> collect(const store::Result& result, Wanted wanted) {
   std::vector<FinishedBlock> finished;
-  const bool shared = shares_processes(result);
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
     const store::ResultBlock& block = result.blocks[i];
     if (!wanted(block)) continue;
     if (const auto seconds = block_median(result, i)) {
-      const bool in_company = shared && !result.is_alone(block.case_index);
-      finished.push_back({i, block.case_index, block.round, block.session, in_company ? block.process : block.session,
-                          block.start_unix_s + block.setup_s, *seconds});
+      finished.push_back(
+          {i, block.case_index, block.round, block.session, block.start_unix_s + block.setup_s, *seconds});
     }
   }
   return finished;

@@ -15,12 +15,10 @@ namespace harness::analysis {
 struct FinishedBlock {
   std::size_t index = 0;  // of Result::blocks
   std::int32_t case_index = 0, round = 0, session = 0;
-  std::int32_t pool = 0;    // blocks of one pool show each other the machine's level: those of a process that several
-                            // share, else those of a session that have a process each
   double steps_unix_s = 0;  // when its first step began
   double seconds = 0;
 };
-/// Whether some blocks ran one after another in the same processes, as the points of an operation do.
+/// Whether some blocks ran one after another in the same processes, as the sizes of an operation do.
 bool shares_processes(const store::Result& result);
 
 /// Whether a block was measured, well or not.

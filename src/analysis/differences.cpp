@@ -214,9 +214,7 @@ std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, b
     must_match("Models", [](const store::Result& r) { return config::in_words(r.model); });
   }
   must_match("Processes", [](const store::Result& r) {
-    if (!shares_processes(r)) return std::string("one for each block");
-    const bool mixed = r.find_case(store::alone_name) != nullptr;
-    return std::string("one for the blocks of a round") + (mixed ? ", others for cases that need their own" : "");
+    return std::string(shares_processes(r) ? "one for all sizes of a setting" : "one for each block");
   });
   if (same_ranks) must_match("Numbers of ranks", [](const store::Result& r) { return std::to_string(r.ranks); });
   return reasons;

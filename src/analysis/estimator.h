@@ -16,13 +16,12 @@ namespace harness::analysis {
 /// No case.
 inline constexpr std::int32_t no_case = -1;
 
-/// The evidence of a sweep. `seconds` of the blocks are comparable between cases: per unit of work, in terms of the
-/// baseline's step, where the cases' steps hold different amounts of it.
+/// The evidence of a sweep, of an operation at one of its sizes. `seconds` of the blocks are comparable between cases:
+/// per unit of work, in terms of the baseline's step, where the cases' steps hold different amounts of it.
 struct SweepBlocks {
   std::vector<FinishedBlock> blocks;  // in the order of the file
   std::int32_t baseline = 0;          // case index
   std::int32_t control = no_case;     // of the baseline's copy, where there is one
-  bool pools_are_processes = false;   // which several blocks shared, one after another; else they are sessions
 };
 
 /// A part of a contrast: a weighted sum of log times whose weights add up to 0.
@@ -49,13 +48,14 @@ struct Estimate {
   bool two_states = false;       // some blocks lie apart, and the interval reaches to them (level_model.h)
 };
 
-/// The findings of the level model about a sweep, including the objections of its guards.
+/// The findings of the level model about a sweep, of an operation about one of its sizes, including the objections of
+/// its guards.
 struct LevelFindings {
+  std::int32_t reference = 0;         // the baseline, at its size
   double block_deviation = 0;         // of one block from the level, in log seconds
   double time_constant_s = 0;         // how far the neighbourhood of a block reaches; infinite: the whole session
   std::int32_t carry_over = no_case;  // the case after which blocks are slowest, if the case before matters; then
                                       // the level is the mean of the round's other blocks
-  std::optional<int> slowest_place;   // in the process that blocks share, from 0, if the place matters
   double serial_correlation = 0;      // of a case's blocks from round to round
   double widening = 1;                // of all intervals, for that correlation
   std::optional<double>

@@ -235,6 +235,7 @@ Findings find_all(const store::Result& result) {
   for (const CaseSummary* row : predicted ? findings.summary.predicted_changes() : findings.summary.proven_changes()) {
     if (config::purpose_of(result.at(*row).variable) == config::Purpose::scale || findings.summary.unreliable) continue;
     findings.best_case = row->case_index;
+    findings.best_reference = result.at(*row).reference;
     break;
   }
   findings.stragglers = find_stragglers(result);
@@ -253,7 +254,7 @@ Findings find_all(const store::Result& result) {
 }
 
 const CaseSummary* Findings::baseline() const {
-  const CaseSummary* baseline = summary.baseline();
+  const CaseSummary* baseline = best_reference ? &summary.case_at(*best_reference) : summary.baseline();
   return baseline != nullptr && baseline->blocks > 0 ? baseline : nullptr;
 }
 

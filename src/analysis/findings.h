@@ -71,14 +71,15 @@ struct StepFindings {
 /// All that the analysis says about a result, found once: what every report, page and table is made from.
 struct Findings {
   Summary summary;
-  std::optional<std::int32_t> best_case;  // index of what best() is
-  std::vector<StepFindings> steps;        // of the cases that have a timeline, in order of cases
+  std::optional<std::int32_t> best_case;       // index of what best() is
+  std::optional<std::int32_t> best_reference;  // of what it is compared with
+  std::vector<StepFindings> steps;             // of the cases that have a timeline, in order of cases
   Stragglers stragglers;
   std::vector<std::string> rules;          // about the sweep as a whole
   std::optional<CostEstimate> cost;        // where there is a price; filled by the caller
   std::optional<Explanation> explanation;  // where the caller asked `explain` for one
 
-  /// The baseline, if it was measured; else nullptr.
+  /// The baseline, of an operation at the size of best(), if it was measured; else nullptr.
   const CaseSummary* baseline() const;
   /// The largest proven improvement, of a predicted sweep the largest predicted one; nullptr if there is none, or if
   /// the control moved: then no verdict counts. More ranks are no improvement: they say how the step scales.

@@ -136,14 +136,14 @@ class Session {
   double scatter_;
 };
 
-// Sorts the blocks by pool and time, as the model does (keep_with_neighbour), and drops pools whose blocks all have one
-// time.
+// Sorts the blocks by session and time, as the model does (keep_with_neighbour), and drops sessions whose blocks all
+// have one time.
 std::vector<FinishedBlock> in_order(std::vector<FinishedBlock> blocks) {
   std::map<std::int32_t, std::set<double>> times;
-  for (const FinishedBlock& block : blocks) times[block.pool].insert(block.steps_unix_s);
-  std::erase_if(blocks, [&](const FinishedBlock& block) { return times[block.pool].size() < 2; });
+  for (const FinishedBlock& block : blocks) times[block.session].insert(block.steps_unix_s);
+  std::erase_if(blocks, [&](const FinishedBlock& block) { return times[block.session].size() < 2; });
   std::ranges::stable_sort(blocks, {},
-                           [](const FinishedBlock& block) { return std::pair(block.pool, block.steps_unix_s); });
+                           [](const FinishedBlock& block) { return std::pair(block.session, block.steps_unix_s); });
   return blocks;
 }
 

@@ -39,7 +39,7 @@ struct LevelCourse {
 };
 
 /// The course of the sweeps that comparable_blocks() returns. Empty where there is no block of the baseline, or no
-/// session with two blocks at different times. Blocks that are alone in their processes are put where the others are:
+/// session with two blocks at different times. The blocks of each further sweep are put where those of the first are:
 /// without the median of what sets them apart.
 LevelCourse level_course(std::span<const SweepBlocks> sweeps);
 LevelCourse level_course(const store::Result& result);

@@ -22,7 +22,6 @@ class GuardedFit {
     const KindEffect carry = find_carry_over(blocks_, fit_);
     if (carry.found()) fall_back_to_rounds(carry);
     if (!has_reference()) return;
-    if (sweep.pools_are_processes) place_ = find_place_effect(blocks_, fit_);
     serial_ = find_serial_correlation(blocks_, fit_);
     apart_ = find_blocks_apart(blocks_, fit_);
   }
@@ -54,10 +53,10 @@ class GuardedFit {
 
   LevelFindings findings() const {
     LevelFindings findings;
+    findings.reference = sweep_.baseline;
     findings.block_deviation = std::sqrt(fit_.common_variance);
     findings.time_constant_s = fit_.time_constant_s;
     findings.carry_over = carry_over_;
-    if (place_.found()) findings.slowest_place = place_.slowest;
     findings.serial_correlation = serial_.correlation;
     findings.widening = serial_.widening();
     findings.blocks = static_cast<int>(blocks_.size());
@@ -105,7 +104,6 @@ class GuardedFit {
   std::map<std::int32_t, int> groups_;  // of each case that is there
   LevelFit fit_;
   std::int32_t carry_over_ = no_case;
-  KindEffect place_;
   SerialCorrelation serial_;
   std::vector<BlocksApart> apart_;  // of each group
 };

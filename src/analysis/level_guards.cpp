@@ -57,37 +57,14 @@ KindEffect analysis_of_variance(std::span<const int> kinds, std::span<const doub
   return out;
 }
 
-// The place of each value among all of them; equal ones share the mean of theirs.
-std::vector<double> ranks_of(std::span<const double> values) {
-  std::vector<double> sorted(values.begin(), values.end()), ranks;
-  std::ranges::sort(sorted);
-  for (const double value : values) {
-    const auto first = std::ranges::lower_bound(sorted, value), last = std::ranges::upper_bound(sorted, value);
-    ranks.push_back(static_cast<double>((first - sorted.begin()) + (last - sorted.begin())) / 2);
-  }
-  return ranks;
-}
-
 }  // namespace
 
 KindEffect find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fit) {
   std::vector<int> before(blocks.size(), of_no_kind);
   for (std::size_t i = 1; i < blocks.size(); ++i) {
-    if (blocks[i].pool == blocks[i - 1].pool) before[i] = blocks[i - 1].group;
+    if (blocks[i].session == blocks[i - 1].session) before[i] = blocks[i - 1].group;
   }
   return analysis_of_variance(before, fit.influence, fit.groups.size());
-}
-
-KindEffect find_place_effect(std::span<const LevelBlock> blocks, const LevelFit& fit) {
-  std::vector<int> place(blocks.size(), 0);
-  for (std::size_t i = 1; i < blocks.size(); ++i) {
-    if (blocks[i].pool == blocks[i - 1].pool) place[i] = place[i - 1] + 1;
-  }
-  std::vector<double> off;
-  for (std::size_t i = 0; i < blocks.size(); ++i)
-    off.push_back(blocks[i].log_seconds - fit.level[i] -
-                  fit.groups[static_cast<std::size_t>(blocks[i].group)].location);
-  return analysis_of_variance(place, ranks_of(off), fit.groups.size());
 }
 
 SerialCorrelation find_serial_correlation(std::span<const LevelBlock> blocks, const LevelFit& fit) {

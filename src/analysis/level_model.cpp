@@ -249,8 +249,7 @@ std::vector<LevelBlock> level_blocks(std::span<const FinishedBlock> finished) {
                       .time_s = block.steps_unix_s,
                       .case_index = block.case_index,
                       .round = block.round,
-                      .session = block.session,
-                      .pool = block.pool});
+                      .session = block.session});
   }
   return blocks;
 }

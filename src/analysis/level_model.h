@@ -23,19 +23,19 @@ struct LevelBlock {
   double time_s = 0;       // when its timed part began, from any origin
   int group = 0;
   std::int32_t case_index = 0, round = 0, session = 0;
-  std::int32_t pool = 0;  // as FinishedBlock::pool; ascends with time
 };
 
-/// The weighted mean of the other blocks of the pool, with weights that fall exponentially with distance in time:
+/// The weighted mean of the other blocks of the session, with weights that fall exponentially with distance in time:
 ///   level_i = sum over j of w_ij value_j / sum over j of w_ij,  w_ij = decay^(|t_i - t_j| / T),
 /// T being the usual distance of successive blocks (their median). O(blocks) per decay: a sum that runs forwards and
 /// one that runs backwards.
 class NeighbourLevel {
  public:
-  /// The weight of a block at distance T. One of these is chosen by how well it predicts; 1 is the mean of the pool.
+  /// The weight of a block at distance T. One of these is chosen by how well it predicts; 1 is the mean of the
+  /// session.
   static constexpr std::array<double, 9> decays = {0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 1.0};
 
-  /// Blocks by pool, within a pool by time; each pool has two at least (keep_with_neighbour).
+  /// Blocks by session, within a session by time; each session has two at least (keep_with_neighbour).
   explicit NeighbourLevel(std::span<const LevelBlock> blocks);
 
   /// Values in the order of the blocks; decay: an index of `decays`.
@@ -65,9 +65,9 @@ class RoundLevel {
   std::vector<std::vector<std::size_t>> rounds_;
 };
 
-/// The blocks that have another one in their pool, in order of pool and time.
+/// The blocks that have another one in their session, in order of session and time.
 std::vector<LevelBlock> keep_with_neighbour(std::vector<LevelBlock> blocks);
-/// The blocks that also have another one in their round of that pool.
+/// The blocks that also have another one in their round of that session.
 std::vector<LevelBlock> keep_with_round(std::vector<LevelBlock> blocks);
 
 // The model of a sweep: log block median = group + level(time) + noise. The level is estimated from the other blocks
@@ -147,13 +147,9 @@ struct KindEffect {
   bool found() const { return p_value < 0.05; }
 };
 
-/// The blocks' influence by the case that ran before them in the session or the shared process; kinds are groups. B.
+/// The blocks' influence by the case that ran before them in the session; kinds are groups. B.
 /// Jones and M. G. Kenward, "Design and Analysis of Cross-Over Trials", for carry-over.
 KindEffect find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fit);
-/// How far blocks are off their group, by their place in the process that they share, from 0. The first in a process
-/// may find cold what the others find warm, and a process may age. Of the ranks of these distances (W. H. Kruskal and
-/// W. A. Wallis, JASA 47, 1952), because a place that is far off has no influence. Only where pools are processes.
-KindEffect find_place_effect(std::span<const LevelBlock> blocks, const LevelFit& fit);
 
 /// Whether a case's blocks in successive rounds are off in the same direction: the case drifts in a way of its own, or
 /// meets the conditions that come and go in a way of its own. The correlation is that of influence, pooled over cases,

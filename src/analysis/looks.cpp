@@ -102,7 +102,8 @@ LookByLook look_by_look(SweepBlocks sweep, std::span<const Question> questions, 
       asked.push_back(question);
     }
     const SweepEstimate estimate = estimator(so_far, asked);
-    out.level = estimate.level;
+    out.levels.clear();
+    if (estimate.level) out.levels.push_back(*estimate.level);
     std::set<std::int32_t> leaving;
     for (std::size_t i = 0; i < open.size(); ++i) {
       out.answers[open[i]] = estimate.answers[i];
@@ -131,7 +132,7 @@ LookByLook look_by_look(const store::Result& result, std::span<const SweepBlocks
       out.answers[places[i]] = own.answers[i];
       out.settled_after[places[i]] = own.settled_after[i];
     }
-    (result.is_alone(sweep.baseline) ? out.level_alone : out.level) = own.level;
+    out.levels.insert(out.levels.end(), own.levels.begin(), own.levels.end());
   }
   return out;
 }

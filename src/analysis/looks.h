@@ -40,10 +40,9 @@ int rounds_over(const store::Result& result);
 double error_bound(const store::Result& result);
 
 struct LookByLook {
-  std::vector<Estimate> answers;                  // one per question: of the look that settled it, else of the last
-  std::vector<int> settled_after;                 // rounds; 0: not settled, or there is one look
-  std::optional<LevelFindings> level;             // of the last look
-  std::optional<LevelFindings> level_alone = {};  // the same of what is compared with baseline_alone
+  std::vector<Estimate> answers;      // one per question: of the look that settled it, else of the last
+  std::vector<int> settled_after;     // rounds; 0: not settled, or there is one look
+  std::vector<LevelFindings> levels;  // of the last look; none where there is no level to estimate
 };
 
 /// Asks the questions at every look, with the blocks of the rounds before it. A question whose verdict is settled
@@ -51,8 +50,8 @@ struct LookByLook {
 /// baseline and its copy are asked at the last look, with all of their alpha.
 LookByLook look_by_look(SweepBlocks sweep, std::span<const Question> questions, std::span<const Look> looks,
                         Estimator estimator);
-/// Asks each question at every look in the sweep of `sweeps` that has its case; comparable_blocks() makes `sweeps` of
-/// the file.
+/// Asks each question at every look in the sweep of `sweeps` that has its case, each of which can add a level;
+/// comparable_blocks() makes `sweeps` of the file.
 LookByLook look_by_look(const store::Result& result, std::span<const SweepBlocks> sweeps,
                         std::span<const Question> questions, std::span<const Look> looks, Estimator estimator);
 

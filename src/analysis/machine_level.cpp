@@ -12,13 +12,14 @@
 namespace harness::analysis {
 namespace {
 
-// A pause of a pool must not make all weights vanish: beyond this distance, in usual gaps, blocks are equally far.
+// A pause within a session must not make all weights vanish: beyond this distance, in usual gaps, blocks are equally
+// far.
 constexpr double farthest = 64;
 
 double usual_gap(std::span<const LevelBlock> blocks) {
   std::vector<double> gaps;
   for (std::size_t i = 1; i < blocks.size(); ++i) {
-    if (blocks[i].pool == blocks[i - 1].pool) gaps.push_back(blocks[i].time_s - blocks[i - 1].time_s);
+    if (blocks[i].session == blocks[i - 1].session) gaps.push_back(blocks[i].time_s - blocks[i - 1].time_s);
   }
   const double usual = median(gaps);
   return usual > 0 ? usual : 1;
@@ -29,9 +30,9 @@ double distance(const LevelBlock& before, const LevelBlock& block, double usual_
   return timed ? std::min((block.time_s - before.time_s) / usual_gap_s, farthest) : 1;
 }
 
-using RoundOfPool = std::pair<std::int32_t, std::int32_t>;
-RoundOfPool round_of(const LevelBlock& block) {
-  return {block.pool, block.round};
+using RoundOfSession = std::pair<std::int32_t, std::int32_t>;
+RoundOfSession round_of(const LevelBlock& block) {
+  return {block.session, block.round};
 }
 
 }  // namespace
@@ -44,7 +45,7 @@ NeighbourLevel::NeighbourLevel(std::span<const LevelBlock> blocks) : usual_gap_s
     std::vector<double>& kept = kept_[decay];
     kept.assign(blocks.size(), 0);
     for (std::size_t i = 1; i < blocks.size(); ++i) {
-      if (blocks[i].pool != blocks[i - 1].pool) continue;
+      if (blocks[i].session != blocks[i - 1].session) continue;
       kept[i] = std::pow(decays[decay], distance(blocks[i - 1], blocks[i], usual_gap_s_, timed));
     }
     weights_[decay] = sums_of_others(ones, kept);
@@ -78,7 +79,7 @@ double NeighbourLevel::time_constant_s(std::size_t decay) const {
 }
 
 RoundLevel::RoundLevel(std::span<const LevelBlock> blocks) {
-  std::map<RoundOfPool, std::vector<std::size_t>> members;
+  std::map<RoundOfSession, std::vector<std::size_t>> members;
   for (std::size_t i = 0; i < blocks.size(); ++i) members[round_of(blocks[i])].push_back(i);
   for (auto& [round, indices] : members) rounds_.push_back(std::move(indices));
 }
@@ -106,14 +107,14 @@ std::vector<double> RoundLevel::medians(std::span<const double> values) const {
 
 std::vector<LevelBlock> keep_with_neighbour(std::vector<LevelBlock> blocks) {
   std::map<std::int32_t, int> count;
-  for (const LevelBlock& block : blocks) ++count[block.pool];
-  std::erase_if(blocks, [&](const LevelBlock& block) { return count[block.pool] < 2; });
-  std::ranges::stable_sort(blocks, {}, [](const LevelBlock& block) { return std::tuple(block.pool, block.time_s); });
+  for (const LevelBlock& block : blocks) ++count[block.session];
+  std::erase_if(blocks, [&](const LevelBlock& block) { return count[block.session] < 2; });
+  std::ranges::stable_sort(blocks, {}, [](const LevelBlock& block) { return std::tuple(block.session, block.time_s); });
   return blocks;
 }
 
 std::vector<LevelBlock> keep_with_round(std::vector<LevelBlock> blocks) {
-  std::map<RoundOfPool, int> count;
+  std::map<RoundOfSession, int> count;
   for (const LevelBlock& block : blocks) ++count[round_of(block)];
   std::erase_if(blocks, [&](const LevelBlock& block) { return count[round_of(block)] < 2; });
   return keep_with_neighbour(std::move(blocks));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <span>
 
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
@@ -76,8 +77,9 @@ std::string jump_in_words(const store::Result& result, const LevelCourse& course
 }
 
 const char* effect_on_verdicts(const Summary& summary) {
-  return summary.level ? "Verdicts take the machine's level out of each block; step times, tokens/s and MFU do not."
-                       : "Verdicts compare blocks of the same round; step times, tokens/s and MFU mix both states.";
+  return !summary.levels.empty()
+             ? "Verdicts take the machine's level out of each block; step times, tokens/s and MFU do not."
+             : "Verdicts compare blocks of the same round; step times, tokens/s and MFU mix both states.";
 }
 
 void jumps(const store::Result& result, const Summary& summary, const LevelCourse& course,
@@ -161,14 +163,22 @@ using SetAside = LevelFindings::SetAside;
 
 // Blocks so far off are disturbances where they are few. More than a tenth of all, or more of one case than chance (1
 // %) puts there at the share of the other cases, are a second state of the machine or of the case.
-std::vector<std::string> set_aside_warnings(const store::Result& result, const LevelFindings& level) {
+std::vector<std::string> set_aside_warnings(const store::Result& result, std::span<const LevelFindings> levels) {
   constexpr double few = 0.1, usual = 0.02, chance = 0.01;
-  int all = 0;
-  for (const SetAside& row : level.set_aside) all += row.set_aside;
-  const double share = static_cast<double>(all) / std::max(level.blocks, 1);
+  constexpr std::size_t max_named = 6;
+  std::vector<SetAside> rows;
+  int all = 0, blocks = 0;
+  for (const LevelFindings& level : levels) {
+    blocks += level.blocks;
+    for (const SetAside& row : level.set_aside) {
+      rows.push_back(row);
+      all += row.set_aside;
+    }
+  }
+  const double share = static_cast<double>(all) / std::max(blocks, 1);
   std::vector<std::string> suspects;
-  for (const SetAside& row : level.set_aside) {
-    const double of_others = static_cast<double>(all - row.set_aside) / std::max(level.blocks - row.blocks, 1);
+  for (const SetAside& row : rows) {
+    const double of_others = static_cast<double>(all - row.set_aside) / std::max(blocks - row.blocks, 1);
     if (binomial_upper_tail(row.blocks, row.set_aside, std::clamp(of_others, usual, 0.99)) >= chance) continue;
     suspects.push_back(
         fmt::format("{} of {} blocks of {}", row.set_aside, row.blocks, result.case_at(row.case_index).name));
@@ -178,13 +188,13 @@ std::vector<std::string> set_aside_warnings(const store::Result& result, const L
     warnings.push_back(
         fmt::format("{} of {} blocks are too far off the others of their case to count. More than a tenth is no rare "
                     "disturbance: look for other jobs on the nodes, or measure when the machine is quiet.",
-                    all, level.blocks));
+                    all, blocks));
   }
   if (!suspects.empty()) {
     warnings.push_back(
         fmt::format("{} lie apart from the others and do not count: the case may have two states. Look at its block "
                     "medians; its effect describes the state that most blocks are in.",
-                    join(suspects, ", ")));
+                    join_first(suspects, max_named)));
   }
   return warnings;
 }
@@ -204,36 +214,45 @@ std::vector<std::string> two_states_warning(const Summary& summary) {
                   join_first(names, max_named))};
 }
 
-std::vector<std::string> guard_warnings(const store::Result& result, const LevelFindings& level) {
-  std::vector<std::string> warnings;
-  if (level.baseline_left) {
-    warnings.push_back(
-        fmt::format("baseline_again is {:+.1f} % off the baseline, so it is no reference: all effects are against the "
-                    "baseline alone. Find out what moved, then measure again.",
-                    100 * std::expm1(*level.baseline_left)));
+// " (at message_size=1 MiB, …)": the sizes of an operation that a finding is about; "" where there is one size.
+std::string at_sizes(const store::Result& result, std::span<const LevelFindings* const> found) {
+  constexpr std::size_t max_named = 4;
+  if (!is_grid(result)) return "";
+  std::vector<std::string> names;
+  for (const LevelFindings* level : found) names.push_back(result.case_at(level->reference).name);
+  return fmt::format(" (at {})", join_first(names, max_named));
+}
+
+std::vector<std::string> guard_warnings(const store::Result& result, std::span<const LevelFindings> levels) {
+  std::vector<const LevelFindings*> left, carried, widened;
+  for (const LevelFindings& level : levels) {
+    if (level.baseline_left) left.push_back(&level);
+    if (level.carry_over != no_case) carried.push_back(&level);
+    if (level.widening > 1) widened.push_back(&level);
   }
-  if (level.carry_over != no_case) {
+  std::vector<std::string> warnings;
+  if (!left.empty()) {
     warnings.push_back(
-        fmt::format("a block's time depends on the case that ran before it; it is longest after {}. So each block is "
+        fmt::format("baseline_again is {:+.1f} % off the baseline{}, so it is no reference: all effects are against "
+                    "the baseline alone. Find out what moved, then measure again.",
+                    100 * std::expm1(*left.front()->baseline_left), at_sizes(result, left)));
+  }
+  if (!carried.empty()) {
+    warnings.push_back(
+        fmt::format("a block's time depends on the case that ran before it{}; it is longest after {}. So each block is "
                     "held against the other blocks of its round instead of its neighbours, and the intervals are "
                     "wider. Use more warm-up steps (measure.warmup_steps), or longer blocks.",
-                    result.case_at(level.carry_over).name));
+                    at_sizes(result, carried), result.case_at(carried.front()->carry_over).name));
   }
-  if (level.slowest_place) {
-    warnings.push_back(
-        fmt::format("a block's time depends on its place in the process that it shares; it is longest at place {}. "
-                    "The order is balanced, so this widens intervals and favours no case. Use more warm-up steps "
-                    "(measure.warmup_steps), or longer blocks.",
-                    *level.slowest_place + 1));
-  }
-  if (level.widening > 1) {
+  if (!widened.empty()) {
+    const LevelFindings& most = **std::ranges::max_element(widened, {}, &LevelFindings::widening);
     warnings.push_back(fmt::format(
-        "cases drift in ways of their own, or suffer unequally from what comes and goes: their blocks of successive "
+        "cases drift in ways of their own{}, or suffer unequally from what comes and goes: their blocks of successive "
         "rounds are off together (correlation {:.2f}). All intervals are made {:.2f} times as wide. They hold for the "
         "conditions of this sweep; measure when the machine is quiet, or repeat the sweep another day.",
-        level.serial_correlation, level.widening));
+        at_sizes(result, widened), most.serial_correlation, most.widening));
   }
-  for (std::string& warning : set_aside_warnings(result, level)) warnings.push_back(std::move(warning));
+  for (std::string& warning : set_aside_warnings(result, levels)) warnings.push_back(std::move(warning));
   return warnings;
 }
 
@@ -241,12 +260,7 @@ std::vector<std::string> guard_warnings(const store::Result& result, const Level
 
 std::vector<std::string> level_warnings(const store::Result& result, const Summary& summary) {
   if (sweeps_sizes_alone(result)) return {};  // nobody sees their intervals
-  std::vector<std::string> warnings;
-  if (summary.level) warnings = guard_warnings(result, *summary.level);
-  if (summary.level_alone) {
-    for (const std::string& warning : guard_warnings(result, *summary.level_alone))
-      warnings.push_back("of the cases in processes of their own: " + warning);
-  }
+  std::vector<std::string> warnings = guard_warnings(result, summary.levels);
   for (std::string& warning : two_states_warning(summary)) warnings.push_back(std::move(warning));
   return warnings;
 }

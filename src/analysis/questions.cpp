@@ -1,6 +1,7 @@
 #include "analysis/questions.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "analysis/estimator.h"
@@ -26,21 +27,28 @@ double work_of(const store::Result& result, std::int32_t case_index) {
 }  // namespace
 
 std::vector<SweepBlocks> comparable_blocks(const store::Result& result) {
-  const store::ResultCase* baseline = result.baseline();
-  if (baseline == nullptr) return {};
-  SweepBlocks sweep{{}, result.index_of(*baseline)}, alone{{}, no_case};
-  if (const store::ResultCase* own = result.find_case(store::alone_name)) alone.baseline = result.index_of(*own);
-  const store::ResultCase* control = result.find_case(store::control_name);
-  if (control != nullptr) sweep.control = result.index_of(*control);
-  sweep.pools_are_processes = shares_processes(result);
-  const double before = work_of(result, sweep.baseline);
-  for (FinishedBlock& block : finished_blocks(result)) {
-    const double after = work_of(result, block.case_index);
-    if (before > 0 && after > 0) block.seconds *= before / after;
-    (result.is_alone(block.case_index) ? alone : sweep).blocks.push_back(block);
+  if (result.baseline() == nullptr) return {};
+  std::vector<SweepBlocks> sweeps;
+  std::map<std::int32_t, std::size_t> place_of;  // in `sweeps`, by reference
+  for (std::int32_t i = 0; i < result.case_count(); ++i) {
+    if (!store::is_reference(result.case_at(i).role())) continue;
+    place_of.emplace(i, sweeps.size());
+    sweeps.push_back({{}, i});
   }
-  if (alone.baseline == no_case) return {std::move(sweep)};
-  return {std::move(sweep), std::move(alone)};
+  for (std::int32_t i = 0; i < result.case_count(); ++i) {
+    const auto place = place_of.find(result.case_at(i).reference);
+    if (place != place_of.end() && result.case_at(i).role() == store::CaseRole::control)
+      sweeps[place->second].control = i;
+  }
+  for (FinishedBlock& block : finished_blocks(result)) {
+    const std::int32_t reference = result.at(block).reference;
+    const auto place = place_of.find(reference);
+    if (place == place_of.end()) continue;
+    const double before = work_of(result, reference), after = work_of(result, block.case_index);
+    if (before > 0 && after > 0) block.seconds *= before / after;
+    sweeps[place->second].blocks.push_back(block);
+  }
+  return sweeps;
 }
 
 int declared_comparisons(const store::Result& result) {
@@ -53,33 +61,23 @@ int declared_comparisons(const store::Result& result) {
 
 std::vector<Question> questions_of(const store::Result& result) {
   const double family = family_alpha(declared_comparisons(result), result.confidence);
+  const auto is_control = [](const store::ResultCase& row) { return row.role() == store::CaseRole::control; };
+  const double of_controls =
+      family_alpha(static_cast<int>(std::ranges::count_if(result.cases, is_control)), result.confidence);
   std::vector<Question> questions;
   for (std::int32_t i = 0; i < result.case_count(); ++i) {
-    const bool is_control = result.case_at(i).role() == store::CaseRole::control;
-    questions.push_back({i, is_control ? family_alpha(1, result.confidence) : family, result.smallest_effect});
+    questions.push_back({i, is_control(result.case_at(i)) ? of_controls : family, result.smallest_effect});
   }
   return questions;
 }
 
 std::vector<std::size_t> questions_about(const store::Result& result, std::int32_t reference,
                                          std::span<const Question> questions) {
-  const bool alone = result.is_alone(reference);
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < questions.size(); ++i) {
-    if (result.is_alone(questions[i].case_index) == alone) places.push_back(i);
+    if (result.case_at(questions[i].case_index).reference == reference) places.push_back(i);
   }
   return places;
-}
-
-Estimate cost_of_a_process(std::span<const SweepBlocks> sweeps, double coverage) {
-  if (sweeps.size() < 2) return {};
-  const SweepBlocks &shared = sweeps[0], &alone = sweeps[1];
-  SweepBlocks both{shared.blocks, shared.baseline};
-  both.blocks.insert(both.blocks.end(), alone.blocks.begin(), alone.blocks.end());
-  const Question question{.case_index = alone.baseline, .alpha = family_alpha(1, coverage)};
-  Estimate cost = estimate_mean_pairs(both, std::span(&question, 1)).answers[0];
-  cost.rounds_needed = 0;  // it settles nothing
-  return cost;
 }
 
 namespace {

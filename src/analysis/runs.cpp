@@ -22,17 +22,13 @@ std::optional<int> match(const store::Result& from, const store::ResultCase& wan
   if (!setting_differences(from, wanted, in, candidate).empty()) return std::nullopt;
   if ((wanted.role() == store::CaseRole::control) != (candidate.role() == store::CaseRole::control))
     return std::nullopt;
-  const auto has_kinds = [](const store::Result& result) { return result.find_case(store::alone_name) != nullptr; };
-  // In processes of their own and in shared ones.
-  if (has_kinds(from) && has_kinds(in) && from.is_alone(from.index_of(wanted)) != in.is_alone(in.index_of(candidate)))
-    return std::nullopt;
   const bool same_change = wanted.variable == candidate.variable && wanted.value == candidate.value;
   return (same_change ? 2 : 0) + (wanted.name == candidate.name ? 1 : 0);
 }
 
 void pair_baselines(const store::Result& first, const store::Result& second, std::vector<AlignedPair>& pairs) {
   std::vector<AlignedPair> forced;
-  for (const std::string_view name : {store::baseline_name, store::control_name, store::alone_name}) {
+  for (const std::string_view name : {store::baseline_name, store::control_name}) {
     const store::ResultCase *here = first.find_case(name), *there = second.find_case(name);
     if (here == nullptr || there == nullptr) continue;
     const auto taken = std::ranges::find(pairs, here, &AlignedPair::first);

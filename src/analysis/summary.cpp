@@ -11,7 +11,6 @@
 #include "analysis/questions.h"
 #include "analysis/warnings.h"
 #include "base/median.h"
-#include "config/registry.h"
 
 namespace harness::analysis {
 
@@ -191,13 +190,11 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
   }
   const std::vector<Look> looks = looks_of(result);
   const LookByLook all = look_by_look(result, sweeps, questions, looks, estimator);
-  summary.level = all.level;
-  summary.level_alone = all.level_alone;
+  summary.levels = all.levels;
   summary.looks = looks;
-  summary.own_process = effect_of(cost_of_a_process(sweeps, result.confidence), result.smallest_effect,
-                                  {.role = store::CaseRole::baseline_alone});
+  if (!sweeps.empty() && sweeps.front().control != no_case)
+    summary.noise = standard_deviation(log_ratios_of(pair_blocks(sweeps.front(), sweeps.front().control)));
   for (SweepBlocks& sweep : sweeps) {
-    if (sweep.control != no_case) summary.noise = standard_deviation(log_ratios_of(pair_blocks(sweep, sweep.control)));
     std::erase_if(sweep.blocks, [&](const FinishedBlock& block) {
       return std::ranges::binary_search(summary.throttled_rounds, block.round);
     });
@@ -214,7 +211,10 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
     row.effect = effect_of(all.answers[i], result.smallest_effect, evidence);
     if (!summary.throttled_rounds.empty())
       row.unthrottled = effect_of(cool.answers[i], result.smallest_effect, evidence);
-    if (row.role == store::CaseRole::control) summary.control = row.effect;
+    const bool is_first = !summary.control || !moved(summary.control->verdict);
+    if (row.role == store::CaseRole::control && row.effect &&
+        (!summary.control || (is_first && moved(row.effect->verdict))))
+      summary.control = row.effect;
   }
   summary.ladder = ladder_of(result, std::span(all.answers).subspan(summary.cases.size()), of_cases);
   if (!summary.ladder.empty()) summary.ladder[0].on_top = summary.case_at(summary.ladder[0].alone).effect;
@@ -309,22 +309,24 @@ int exit_code(const Summary& summary) {
 namespace {
 
 bool is_size(const store::ResultCase& row) {
-  return config::purpose_of(row.variable) == config::Purpose::size;
+  return row.role() == store::CaseRole::point;
 }
 
 }  // namespace
 
 bool sweeps_sizes_alone(const store::Result& result) {
-  const auto is_change = [](const store::ResultCase& row) { return !row.variable.empty(); };
-  return std::ranges::any_of(result.cases, is_change) &&
-         std::ranges::all_of(result.cases,
-                             [&](const store::ResultCase& row) { return !is_change(row) || is_size(row); });
+  const auto is_change = [](const store::ResultCase& row) { return row.role() == store::CaseRole::change; };
+  return std::ranges::any_of(result.cases, is_size) && std::ranges::none_of(result.cases, is_change);
+}
+
+bool is_grid(const store::Result& result) {
+  return std::ranges::any_of(result.cases, is_size) && !sweeps_sizes_alone(result);
 }
 
 std::vector<const CaseSummary*> by_size(const store::Result& result, const Summary& summary) {
   std::vector<const CaseSummary*> rows;
   for (const CaseSummary& row : summary.cases) {
-    if (row.role == store::CaseRole::baseline || is_size(result.at(row))) rows.push_back(&row);
+    if (store::is_reference(row.role)) rows.push_back(&row);
   }
   const auto bytes = [&](const CaseSummary* row) {
     const store::ResultPoint* point = result.find_point(row->case_index);

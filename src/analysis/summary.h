@@ -79,15 +79,13 @@ struct Summary {
   std::vector<CaseSummary> cases;                           // in file order
   bool partial = false;                                     // not every planned block is there
   bool unreliable = false;                                  // the control moved: its verdict is faster or slower
-  std::optional<Effect> control;                            // its effect
-  double noise = std::numeric_limits<double>::quiet_NaN();  // standard deviation of the control's log ratios; NaN with
-                                                            // fewer than two
+  std::optional<Effect> control;                            // its effect; at the first size at which it moved, if any
+  double noise = std::numeric_limits<double>::quiet_NaN();  // standard deviation of the control's log ratios at the
+                                                            // baseline's size; NaN with fewer than two
   bool predicted = false;                                   // steps in virtual time: nothing in it is proven
   std::vector<Look> looks;                                  // that have taken place
-  std::optional<LevelFindings> level;                       // nothing where there is no level to estimate
-  std::optional<LevelFindings> level_alone;                 // the same of what is compared with baseline_alone
-  /// baseline_alone against the baseline, where there is one: what a process of its own costs. It has no verdict.
-  std::optional<Effect> own_process;
+  /// One for the baseline and, of an operation, one for each further size; none where there is no level to estimate.
+  std::vector<LevelFindings> levels;
   std::vector<LadderRung> ladder;  // from the first fix to the last
   int failed_cases = 0;
   std::vector<LostBlock> lost;                 // in the order of the file
@@ -123,13 +121,14 @@ inline bool above_peak(const CaseSummary& row) {
   return row.mfu && *row.mfu > beyond_doubt;
 }
 
-// A sweep of the sizes of one operation: each size has a rate, and none is better.
+// A sweep of one operation at several sizes: each size has a rate, and none is better.
 
-/// Whether every change is a size of the one operation that is measured.
+/// Whether there are several sizes and no change of a setting, so that nothing is compared.
 bool sweeps_sizes_alone(const store::Result& result);
+/// Whether settings are compared at several sizes.
+bool is_grid(const store::Result& result);
 
-/// The baseline and the cases that differ from it in the size alone, the smallest first; those that cannot run, whose
-/// bytes the file does not know, come last.
+/// The baseline at all sizes, the smallest first; sizes that cannot run, whose bytes the file does not know, come last.
 std::vector<const CaseSummary*> by_size(const store::Result& result, const Summary& summary);
 
 /// The mean of the bus bandwidths of these sizes, as the last line of nccl-tests has it. Nothing where fewer than two

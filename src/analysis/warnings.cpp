@@ -10,7 +10,6 @@
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/text.h"
-#include "config/registry.h"
 
 namespace harness::analysis {
 
@@ -19,13 +18,20 @@ namespace {
 using Warnings = std::vector<std::string>;
 
 void control(const Summary& summary, Warnings& warnings) {
-  if (!summary.unreliable) return;
+  constexpr std::size_t max_named = 3;
+  std::vector<std::string> found;
+  for (const CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::control || !row.effect || !moved(row.effect->verdict)) continue;
+    const std::size_t size = row.name.find(" at ");
+    found.push_back(fmt::format("{:.1f} % {} [{:.1f} %, {:.1f} %]{}", 100 * std::abs(row.effect->ratio - 1),
+                                name_of(row.effect->verdict), 100 * (row.effect->low - 1), 100 * (row.effect->high - 1),
+                                size == std::string::npos ? "" : row.name.substr(size)));
+  }
+  if (found.empty()) return;
   warnings.push_back(
-      fmt::format("unreliable: baseline_again repeats the baseline and came out {:.1f} % {} [{:.1f} %, {:.1f} %], so "
-                  "something other than the cases changed between blocks. Look for other jobs on the nodes and for "
-                  "throttling, then measure again.",
-                  100 * std::abs(summary.control->ratio - 1), name_of(summary.control->verdict),
-                  100 * (summary.control->low - 1), 100 * (summary.control->high - 1)));
+      fmt::format("unreliable: baseline_again repeats the baseline and came out {}, so something other than the cases "
+                  "changed between blocks. Look for other jobs on the nodes and for throttling, then measure again.",
+                  join_first(found, max_named)));
 }
 
 void losses(const store::Result& result, Warnings& warnings) {
@@ -165,7 +171,7 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
     if (row.blocks == 0 || store::is_reference(row.role) || timed_something_else(row.judgement)) continue;
     done = std::max(done, row.blocks);
     if (row.judgement.reason == Reason::too_few_rounds) unpaired.push_back(row.name);
-    if (!is_unresolved(row) || config::purpose_of(result.at(row).variable) == config::Purpose::size) continue;
+    if (!is_unresolved(row)) continue;
     unresolved.push_back(row.name);
     needed = std::max(needed, row.effect->rounds_needed);
     if (std::string direction = proven_direction(row); !direction.empty()) directions.push_back(std::move(direction));
@@ -175,7 +181,7 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
         "no verdict on {}: a verdict needs {}, and about 12 rounds to see small effects. Measure with --rounds 12, or "
         "continue with --resume.",
         join_first(unpaired, max_named),
-        summary.level
+        !summary.levels.empty()
             ? fmt::format("at least {} blocks of the case", least_level_rounds)
             : fmt::format("at least {} rounds in which the case and the baseline both finished in one session",
                           least_pairs)));

@@ -154,14 +154,12 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
       p.experiment.faults.tensor_across_nodes ? ", or dealt out to them until tensor_across_nodes is mended" : "");
 }
 
-// What the blocks run in.
+// The processes that the blocks run in.
 std::string processes_of(const plan::Plan& p) {
   std::map<int, int> blocks;  // by process
   for (const plan::Slot& slot : p.schedule) ++blocks[slot.process];
-  const auto alone = std::ranges::count_if(blocks, [](const auto& process) { return process.second == 1; });
-  if (alone == std::ssize(p.schedule)) return "fresh processes";
-  if (alone == 0) return "a process that its round shares";
-  return fmt::format("a process that its round shares, {} of them in fresh ones", alone);
+  return std::ssize(blocks) == std::ssize(p.schedule) ? "fresh processes"
+                                                      : "a process that runs all sizes of a setting";
 }
 
 void print_schedule(const plan::Plan& p, std::ostream& out) {
@@ -189,7 +187,7 @@ void print_schedule(const plan::Plan& p, std::ostream& out) {
       e.measure.looks.size() == 1 ? "round" : "rounds", fmt::join(e.measure.looks, ", "), first, schedule.size());
 }
 
-// What `rounds` rounds, those that fit, can detect.
+// The effect that `rounds` rounds, those that fit, can detect.
 void print_power(const plan::Plan& p, int rounds, std::ostream& out) {
   const config::Measure& m = p.experiment.measure;
   const int comparisons = analysis::declared_comparisons(sweep::planned_result(p));

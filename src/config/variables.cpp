@@ -185,8 +185,14 @@ std::optional<std::vector<std::string>> read_joint(const YamlNode& node, const s
   std::vector<std::string> parts;
   bool good = true;
   const auto read = [&](const Variable& variable, const YamlNode& value, const std::string& path) {
-    if (!honoured(variable, value, path, experiment, true, problems) ||
-        !read_value(variable, value, path, experiment.backend, settings, problems)) {
+    if (!honoured(variable, value, path, experiment, true, problems)) {
+      good = false;
+    } else if (variable.purpose == Purpose::size) {
+      problems.add(
+          value.place, path,
+          "every setting is measured at every size that `sweep` lists; move this size to sweep." + variable.name);
+      good = false;
+    } else if (!read_value(variable, value, path, experiment.backend, settings, problems)) {
       good = false;
     } else if (variable.print(settings) == variable.print(experiment.baseline)) {
       problems.add(value.place, path, "this is the baseline's value; leave it out");
@@ -243,7 +249,7 @@ std::string what_is_wrong(const std::string& name, const Experiment& experiment)
   if (name.find_first_of("=+,;\n\t") != std::string::npos) return "the name of a fix cannot have = + , or ; in it";
   const auto taken = [&](const Rung& rung) { return rung.name == name; };
   if (std::ranges::any_of(experiment.ladder, taken)) return "there is a fix of this name above; name them differently";
-  for (const char* baseline : {"baseline", "baseline_again", "baseline_alone"})
+  for (const char* baseline : {"baseline", "baseline_again"})
     if (name == baseline) return "this is the name of a case that every sweep has";
   return "";
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -27,10 +26,6 @@ PlannedCase make_case(const Plan& plan, std::string name, const config::Change* 
     c.variable = change->variable;
     c.value = change->value;
   }
-  c.needs_process = std::ranges::any_of(config::registry(), [&](const config::Variable& variable) {
-    return variable.rebuild != config::Rebuild::program &&
-           variable.print(c.settings) != variable.print(experiment.baseline);
-  });
   Division division =
       divide_ranks(experiment.model, c.settings, plan.ranks, under_faults(experiment, c.settings, plan.topology));
   c.layout = division.layout;
@@ -77,7 +72,6 @@ std::set<std::string> checked_selection(const config::Experiment& experiment, co
   }
   std::vector<std::string> known = variables;
   known.insert(known.end(), cases.begin(), cases.end());
-  known.emplace_back("baseline_alone");  // it depends on the selection whether there is one
   for (const std::string& word : only) {
     if (std::find(known.begin(), known.end(), word) == known.end()) {
       fail("--only {}: there is no variable and no case of this name; variables: {}; cases: {}{}", word,
@@ -87,45 +81,82 @@ std::set<std::string> checked_selection(const config::Experiment& experiment, co
   return {only.begin(), only.end()};
 }
 
-bool runs_alone(const PlannedCase& planned) {
-  return planned.is_possible() && planned.needs_process;
-}
-bool may_have_company(const PlannedCase& planned) {
-  return planned.is_possible() && !planned.needs_process;
+bool is_operation(const Plan& plan) {
+  return plan.experiment.baseline.workload != config::training_workload;
 }
 
-// Only blocks of an operation, whose step is short beside the start of a process, run after each other in one.
-bool may_share(const Plan& plan) {
-  const bool operation = plan.experiment.baseline.workload != config::training_workload;
-  return operation && plan.processes == Processes::as_needed;
+bool is_size(const config::Change& change) {
+  return config::purpose_of(change.variable) == config::Purpose::size;
 }
 
-// Where some cases share processes and others need their own, the latter have a baseline of their kind.
-void add_baseline_alone(Plan& plan) {
-  constexpr std::size_t place = 2;  // after the baseline and its copy
-  const auto changes = std::span(plan.cases).subspan(place);
-  const bool mixed = std::ranges::any_of(changes, runs_alone) && std::ranges::any_of(changes, may_have_company);
-  if (!mixed || !may_share(plan) || !plan.experiment.ladder.empty()) return;
-  for (PlannedCase& planned : changes) planned.reference = planned.needs_process ? place : 0;
-  PlannedCase alone = plan.baseline();
-  alone.name = "baseline_alone";
-  alone.is_copy = true;
-  alone.needs_process = true;
-  alone.reference = place;
-  plan.cases.insert(plan.cases.begin() + place, std::move(alone));
-}
+// The cases as they are collected, with the worker set that the next ones join.
+class Grid {
+ public:
+  explicit Grid(Plan& plan) : plan_(plan) {}
 
-// It stays in the plan without anything to compare where the cases that it is for turn out not to fit.
-void refuse_lone_baseline(Plan& plan) {
-  for (std::size_t i = 1; i < plan.cases.size(); ++i) {
-    if (plan.cases[i].reference != i) continue;
-    const auto compared = std::ranges::count_if(
-        plan.cases, [&](const PlannedCase& planned) { return planned.is_possible() && planned.reference == i; });
-    if (compared == 1) plan.cases[i].impossible = "no case that it would be compared with can run here";
+  /// The baseline and, after its copy where there is one, the baseline at the other sizes.
+  void add_references(std::span<const config::Change> sizes, bool with_copy) {
+    add(make_case(plan_, "baseline", nullptr), 0);
+    if (with_copy) add_copy(make_case(plan_, "baseline_again", nullptr), 0);
+    references_ = {0};
+    for (const config::Change& size : sizes) {
+      references_.push_back(plan_.cases.size());
+      add(make_case(plan_, config::case_name(size), &size), references_.back());
+    }
+    if (!with_copy) return;
+    for (const config::Change& size : sizes) {
+      PlannedCase copy = make_case(plan_, at_size("baseline_again", size), &size);
+      copy.variable = copy.value = "";
+      add_copy(std::move(copy), next_reference());
+    }
+  }
+
+  /// A change at all sizes.
+  void add_setting(const config::Change& change, std::span<const config::Change> sizes) {
+    next_ = 1;
+    ++set_;
+    add(make_case(plan_, config::case_name(change), &change), 0);
+    for (const config::Change& size : sizes) {
+      config::Change both = change;
+      config::find_variable(size.variable)->parse(both.settings, size.value);
+      add(make_case(plan_, at_size(config::case_name(change), size), &both), next_reference());
+    }
+  }
+
+ private:
+  static std::string at_size(const std::string& name, const config::Change& size) {
+    return name + " at " + config::case_name(size);
+  }
+  std::size_t next_reference() { return references_.at(next_++); }
+  void add(PlannedCase planned, std::size_t reference) {
+    planned.reference = reference;
+    planned.set = is_operation(plan_) ? set_ : static_cast<int>(plan_.cases.size());
+    plan_.cases.push_back(std::move(planned));
+  }
+  void add_copy(PlannedCase planned, std::size_t reference) {
+    planned.is_copy = true;
+    add(std::move(planned), reference);
+    if (is_operation(plan_)) plan_.cases.back().set = copies;
+  }
+
+  static constexpr int copies = -1;  // the worker set of baseline_again
+
+  Plan& plan_;
+  std::vector<std::size_t> references_;  // the baseline at each size, in the order of the sizes
+  std::size_t next_ = 1;                 // of references_
+  int set_ = 0;
+};
+
+// A case stays in the plan without a block where the baseline cannot run at its size.
+void refuse_without_reference(Plan& plan) {
+  for (PlannedCase& planned : plan.cases) {
+    const PlannedCase& reference = plan.cases[planned.reference];
+    if (planned.is_possible() && !reference.is_possible())
+      planned.impossible = fmt::format("{} cannot run: {}", reference.name, reference.impossible);
   }
 }
 
-// The cases that are to run, by the process that they share. Throws if a weight is of a variable that no case changes.
+// The cases that are to run, by worker set. Throws if a weight is of a variable that no case changes.
 std::vector<EntrantSet> sets_of(const Plan& plan) {
   const auto& weights = plan.experiment.measure.weights;
   for (const auto& weight : weights) {
@@ -134,24 +165,20 @@ std::vector<EntrantSet> sets_of(const Plan& plan) {
                                            [&](const config::Change& change) { return change.variable == variable; });
     if (!swept) fail("measure.weight.{}: the sweep does not change this variable; remove the weight", variable);
   }
-  const bool mixed = std::ranges::any_of(plan.cases, [](const PlannedCase& planned) { return planned.reference > 0; });
-  const bool shares = may_share(plan) && (mixed || std::ranges::none_of(plan.cases, runs_alone));
   std::vector<EntrantSet> sets;
-  std::optional<std::size_t> shared;  // of `sets`
+  std::map<int, std::size_t> place_of;  // in `sets`, by worker set
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     const PlannedCase& planned = plan.cases[i];
     if (!planned.is_possible()) continue;
     Entrant entrant{i};
     for (const auto& [variable, share] : weights) {
-      if (variable == planned.variable) entrant.share = share;
+      const bool of_size = variable == plan.cases[planned.reference].variable;
+      if (variable == planned.variable || of_size) entrant.share = std::min(entrant.share, share);
     }
-    const bool joins = shares && !planned.needs_process;
-    if (joins && shared) {
-      sets[*shared].push_back(entrant);
-      continue;
-    }
-    if (joins) shared = sets.size();
-    sets.push_back({entrant});
+    const int set = plan.processes == Processes::one_per_block ? static_cast<int>(i) : planned.set;
+    const auto [place, is_new] = place_of.try_emplace(set, sets.size());
+    if (is_new) sets.emplace_back();
+    sets[place->second].push_back(entrant);
   }
   return sets;
 }
@@ -187,7 +214,7 @@ machine::Topology under_faults(const config::Experiment& experiment, const confi
 }
 
 void schedule_blocks(Plan& plan) {
-  refuse_lone_baseline(plan);
+  refuse_without_reference(plan);
   const config::Measure& measure = plan.experiment.measure;
   plan.schedule = make_schedule(sets_of(plan), measure.rounds, measure.seed);
 }
@@ -204,19 +231,17 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
   plan.processes = processes;
   const bool predicts = config::traits_of(experiment.backend).predicts();
   if (predicts) plan.experiment.measure = once(experiment.measure);
-  plan.cases.push_back(make_case(plan, "baseline", nullptr));
-  if (!predicts) {
-    plan.cases.push_back(make_case(plan, "baseline_again", nullptr));
-    plan.cases.back().is_copy = true;
-  }
-  require_baseline(plan);
+  std::vector<config::Change> sizes, settings;
   for (const config::Change& change : experiment.changes) {
     if (!change.from_model.empty() || is_the_baseline(experiment, change, ranks)) continue;
-    const std::string name = config::case_name(change);
-    if (!only.empty() && !selection.contains(name) && !selection.contains(change.variable)) continue;
-    plan.cases.push_back(make_case(plan, name, &change));
+    if (!only.empty() && !selection.contains(config::case_name(change)) && !selection.contains(change.variable))
+      continue;
+    (is_size(change) ? sizes : settings).push_back(change);
   }
-  if (!predicts) add_baseline_alone(plan);
+  Grid grid(plan);
+  grid.add_references(sizes, !predicts && !(settings.empty() && !sizes.empty()));
+  require_baseline(plan);
+  for (const config::Change& change : settings) grid.add_setting(change, sizes);
   schedule_blocks(plan);
   return plan;
 }
@@ -225,7 +250,7 @@ std::vector<std::string> warnings_of(const Plan& plan) {
   constexpr int least_rounds = 6;
   const config::Experiment& e = plan.experiment;
   std::vector<std::string> warnings = e.warnings;
-  // Of sizes none is better; beside other changes their rounds are enough where those of the others are.
+  // No size is better than another, so sizes alone need no rounds for a verdict.
   const auto is_compared = [](const PlannedCase& planned) {
     return planned.is_possible() && planned.is_change() &&
            config::purpose_of(planned.variable) != config::Purpose::size;

@@ -11,10 +11,10 @@
 
 namespace harness::plan {
 
-/// One thing to measure: the baseline with at most one variable changed.
+/// One thing to measure: the baseline with at most one setting changed and, of an operation, at one of its sizes.
 struct PlannedCase {
-  std::string name;      // "baseline", "baseline_again", "baseline_alone", "micro_batch_size=2"
-  std::string variable;  // "" for the baselines
+  std::string name;      // "baseline", "baseline_again", "nccl_algo=ring", "nccl_algo=ring at message_size=1 MiB"
+  std::string variable;  // the setting's; of the baseline at another size, the size's; "" for the baseline and its copy
   std::string value;
   config::Settings settings;
   program::Layout layout;          // of the ranks it uses; meaningless when impossible
@@ -23,9 +23,9 @@ struct PlannedCase {
   bool is_alike = false;           // one of these neither has an effect nor takes one away: another case has its step
   std::int64_t micro_batches = 0;  // per data-parallel replica and step (gradient accumulation)
   std::vector<std::string> uses;   // of one operation, what of the model's step it is: "qkv, forward"; by prepare()
-  bool is_copy = false;            // of the baseline: what is found out about that holds for it
-  bool needs_process = true;       // of its own for every block; else it may share one with the baseline
-  std::size_t reference = 0;       // in Plan::cases: what it is compared with; of a reference itself
+  bool is_copy = false;            // of its reference: what is found out about that holds for it
+  int set = 0;                     // the worker set that runs its blocks
+  std::size_t reference = 0;       // in Plan::cases: the baseline at its size; of a reference itself
   Survey survey;                   // filled by prepare()
 
   bool is_possible() const { return impossible.empty(); }
@@ -41,10 +41,10 @@ struct Slot {
                                // of the first one
 };
 
-/// Which blocks of a round run in processes of their own.
+/// How many processes run the blocks of a round.
 enum class Processes : std::uint8_t {
-  as_needed,      // of one operation those that need one, of a training step all
-  one_per_block,  // all
+  as_needed,  // of an operation one for each setting, of a training step one for each block
+  one_per_block,
 };
 
 struct Plan {
@@ -53,7 +53,8 @@ struct Plan {
   machine::Topology topology;     // of them, as far as it is known
   std::vector<std::string> only;  // the selection it was made with
   Processes processes = Processes::as_needed;
-  // The baseline, baseline_again, where it is needed baseline_alone, then the changes. Impossible ones keep their
+  // The baseline, baseline_again, then the changes. Of an operation with several sizes: the baseline, baseline_again,
+  // the baseline at the other sizes, baseline_again at these, and each change at all sizes. Impossible ones keep their
   // place.
   std::vector<PlannedCase> cases;
   std::vector<Slot> schedule;
@@ -62,19 +63,18 @@ struct Plan {
 };
 
 /// The cases of an experiment on `ranks` ranks and the order of their blocks: a pure function, the same on every rank.
-/// In every round each possible case stands once, in the order of make_schedule(). In a sweep of one operation, the
-/// cases that differ from the baseline in their Program alone are one set with it: their blocks of a round share their
-/// processes. A case that needs more is a set of its own. Where there are both kinds, those alone are compared with
-/// `baseline_alone`: the baseline as a set of its own, so that a process of its own is no effect of theirs. (Not with a
-/// ladder, whose fixes are compared with each other: there every block has its own process, if one needs it.) Throws
-/// Error if the baseline itself is impossible. Left out: a change that still stands for values of the model, and the
-/// baseline's own number of ranks. Where the backend predicts, each case has one block of one step, and the baseline no
-/// copy. `only`: keep these cases (and the baselines); names matched exactly or by variable. `topology`: where the
-/// ranks stand, as far as it is known.
+/// In every round each possible case stands once, in the order of make_schedule(). The cases of an operation are a grid
+/// of sizes and settings: each setting (the baseline's, its copy's, a change of another variable than the size) is a
+/// worker set that runs all sizes one after another, and a case is compared with the baseline at its size. A sweep of
+/// sizes alone compares nothing and has no copy of the baseline. In a training step every case is a set of its own.
+/// Throws Error if the baseline itself is impossible. Left out: a change that still stands for values of the model, and
+/// the baseline's own number of ranks. Where the backend predicts, each case has one block of one step, and the
+/// baseline no copy. `only`: keep these sizes and settings (and the baselines); names matched exactly or by variable.
+/// `topology`: where the ranks stand, as far as it is known.
 Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only = {},
                Processes processes = Processes::as_needed, const machine::Topology& topology = {});
 
-/// What a person should know before anything runs: of the experiment, and of what its cases make of it.
+/// The warnings that a user should read before anything runs: of the experiment, and of what its cases make of it.
 std::vector<std::string> warnings_of(const Plan& plan);
 
 /// A case that a plan does not have: its baseline with this change.
@@ -85,8 +85,8 @@ PlannedCase case_of(const Plan& plan, const config::Change& change);
 machine::Topology under_faults(const config::Experiment& experiment, const config::Settings& settings,
                                machine::Topology topology);
 
-/// What make_plan() ends with, for who finds out more about the cases: the order of the blocks of the possible ones;
-/// and an Error if the baseline is not possible.
+/// The end of make_plan(), to be repeated when more is known about the cases: the order of the blocks of the possible
+/// ones; and an Error if the baseline is not possible.
 void schedule_blocks(Plan& plan);
 void require_baseline(const Plan& plan);
 

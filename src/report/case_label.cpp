@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/experiment.h"
 #include "config/registry.h"
 
 namespace harness::report {
@@ -64,6 +65,11 @@ std::int32_t find_case(const store::Result& result, const std::string& name) {
 bool is_of_a_size(std::string_view case_name) {
   const std::size_t equals = case_name.find('=');
   return equals != std::string_view::npos && config::purpose_of(case_name.substr(0, equals)) == config::Purpose::size;
+}
+
+std::string setting_of(const store::Result& result, const analysis::CaseSummary& row) {
+  const store::ResultCase& of = result.at(row);
+  return config::case_name({of.variable, of.value, {}, ""});
 }
 
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row) {

@@ -8,7 +8,7 @@
 
 namespace harness::report {
 
-// What to call a case where its name is too long.
+// Short names for cases whose name is too long.
 
 /// "TP2" for a case of `layout` that cuts the model in two (program::label_of); "" for a case of another variable.
 std::string short_layout(std::string_view case_name);
@@ -23,6 +23,9 @@ std::int32_t find_case(const store::Result& result, const std::string& name);
 /// Whether the case changes the size of the one operation that is measured. What the model's step has of that size can
 /// then stand for its name.
 bool is_of_a_size(std::string_view case_name);
+
+/// The setting that a case changes, at whatever size: "nccl_algo=tree", of a combination all of it.
+std::string setting_of(const store::Result& result, const analysis::CaseSummary& row);
 
 /// For a drawing: "qkv, forward" where that stands for the case's name, else the name.
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row);

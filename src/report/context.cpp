@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "analysis/blocks.h"
 #include "analysis/questions.h"
@@ -36,17 +37,9 @@ std::string workload_of(const store::Result& result) {
   return workload.empty() ? "gpt" : std::string(workload);
 }
 
-// What a process of its own costs the baseline: no verdict, for it is said of no case.
-std::string own_process_words(const analysis::Effect& effect) {
-  const std::string interval = interval_words(effect.low, effect.high);
-  return fmt::format(
-      " A process of its own changes the baseline's step time by {}{}{} (baseline_alone against baseline); cases that "
-      "need one are compared with baseline_alone.",
-      change_words(effect.ratio), interval.empty() ? "" : " ", interval);
-}
-
-// Of sweeps that share processes: how many, and what one does to all of its blocks.
-std::string processes_line(const store::Result& result, const analysis::Summary& summary) {
+// How many processes ran the blocks of an operation, and what one does to all of its blocks; "" where every block had
+// its own.
+std::string processes_line(const store::Result& result) {
   const auto found = analysis::find_processes(result);
   if (!found) return "";
   std::string line =
@@ -58,14 +51,12 @@ std::string processes_line(const store::Result& result, const analysis::Summary&
         fmt::format("; a process, with the time at which it ran, moves all of its blocks by {} (standard deviation)",
                     percent(*found->deviation, 2));
   }
-  line += ".";
-  return summary.own_process ? line + own_process_words(*summary.own_process) : line;
+  return line + ".";
 }
 
 std::string blocks_words(const store::Result& result, const analysis::Summary& summary) {
   if (summary.predicted) return fmt::format("a step of each case in virtual time, {}", result.created);
-  std::string shared = analysis::shares_processes(result) ? ", a round's blocks in one process" : "";
-  if (result.find_case(store::alone_name) != nullptr) shared += " but for cases that need their own";
+  const char* shared = analysis::shares_processes(result) ? ", all sizes of a setting in one process" : "";
   return fmt::format("{} of {} warm-up and {}{}, seed {}; {}", plural(result.rounds, "round"), result.warmup_steps,
                      plural(result.steps, "timed step"), shared, result.seed, result.created);
 }
@@ -94,14 +85,14 @@ bool decides(const store::Result& result, const store::ResultCase& of, const con
   return other.empty() || other == config::find_variable(variable.overridden_by)->print(config::Settings());
 }
 
-// What every case shares, and the baseline's value of what differs.
+// The settings that every case shares, and the baseline's value of those that differ.
 void settings_lines(const store::Result& result, std::vector<std::string>& lines) {
   std::vector<std::string> common, swept;
   for (std::size_t v = 0; v < result.variables.size() && !result.cases.empty(); ++v) {
     const std::string& first = result.cases[0].settings[v];
     const bool differs = std::any_of(result.cases.begin(), result.cases.end(),
                                      [&](const store::ResultCase& other) { return other.settings[v] != first; });
-    // What the backend ignores, and what was left to a library, would only add noise.
+    // Settings that the backend ignores, or that were left to a library, would only add noise.
     const config::Variable* variable = config::find_variable(result.variables[v]);
     const bool honoured = variable == nullptr || honours(*variable, result);
     if (!differs && (!honoured || first == "default" || first == "{}")) continue;
@@ -113,7 +104,7 @@ void settings_lines(const store::Result& result, std::vector<std::string>& lines
   if (!swept.empty()) lines.push_back("Baseline: " + join(swept, "  "));
 }
 
-// What the columns of single operations mean, and where the limit comes from.
+// Explains the columns of single operations, and where the limit comes from.
 std::string rates_line(const store::Result& result) {
   const store::ResultPoint& first = result.points.front();
   if (first.bus_factor == 0) {
@@ -152,9 +143,11 @@ std::string mfu_line(const store::Result& result, const analysis::Summary& summa
                      scale.unit, result.peak_source);
 }
 
+// Whether some change does another amount of work than what it is compared with.
 bool works_differ(const store::Result& result) {
   return std::ranges::any_of(result.points, [&](const store::ResultPoint& point) {
-    const store::ResultPoint& first = result.points.front();
+    const store::ResultPoint* reference = result.find_point(result.at(point).reference);
+    const store::ResultPoint& first = reference == nullptr ? point : *reference;
     const auto flop = [&](const store::ResultPoint& p) {
       return result.at(p).model_flop_per_step / result.at(p).ranks;
     };
@@ -163,12 +156,21 @@ bool works_differ(const store::Result& result) {
   });
 }
 
-// What a change is measured against, and how.
-std::string reference_of(const analysis::Summary& summary) {
-  if (summary.level && summary.level->baseline_left)
-    return "the baseline, each block at the machine's level of its time";
-  if (summary.level) return "the baseline and its copy, each block at the machine's level of its time";
-  return "the baseline and its copy, paired within rounds";
+// Says what a change is measured against, and how.
+std::string reference_of(const store::Result& result, const analysis::Summary& summary) {
+  const bool left =
+      std::ranges::any_of(summary.levels, [](const auto& level) { return level.baseline_left.has_value(); });
+  const bool with_copy = !left || analysis::is_grid(result);
+  return fmt::format("the baseline{}{}, {}", with_copy ? " and its copy" : "",
+                     analysis::is_grid(result) ? " at the same size" : "",
+                     summary.levels.empty() ? "paired within rounds" : "each block at the machine's level of its time");
+}
+
+// How far blocks are off the machine's level: "0.8 %"; of several sizes from the least to the most.
+std::string deviation_words(std::span<const analysis::LevelFindings> levels) {
+  const auto [least, most] = std::ranges::minmax(levels, {}, &analysis::LevelFindings::block_deviation);
+  const std::string low = percent(least.block_deviation, 2), high = percent(most.block_deviation, 2);
+  return low == high ? low : fmt::format("{} to {}, by size", low, high);
 }
 
 std::string change_line(const store::Result& result, const analysis::Summary& summary) {
@@ -181,16 +183,16 @@ std::string change_line(const store::Result& result, const analysis::Summary& su
   }
   const int comparisons = analysis::declared_comparisons(result);
   std::string line = fmt::format("Change: {} against {}; {:.3g} % intervals", what_changes(result),
-                                 reference_of(summary), 100 * result.confidence);
+                                 reference_of(result, summary), 100 * result.confidence);
   if (comparisons > 1) line += fmt::format(", which hold for all {} comparisons together", comparisons);
   line += fmt::format("; a verdict must clear {}.", analysis::threshold_words(result.smallest_effect));
   if (std::isfinite(summary.noise)) {
     line += fmt::format(" Noise: the baseline and its copy differ by {} (standard deviation) between rounds.",
                         percent(summary.noise, 2));
   }
-  if (summary.level) {
-    line += fmt::format(" A block is off the machine's level by {} (standard deviation).",
-                        percent(summary.level->block_deviation, 2));
+  if (!summary.levels.empty()) {
+    line +=
+        fmt::format(" A block is off the machine's level by {} (standard deviation).", deviation_words(summary.levels));
   }
   if (!result.looks.empty()) {
     const bool several = result.looks.find(',') != std::string::npos;
@@ -213,7 +215,7 @@ std::string loss_line(const store::Result& result, const analysis::Summary& summ
   return "";
 }
 
-// What a prediction rests on.
+// The calibration that a prediction rests on.
 std::string calibration_line(const store::Result& result) {
   const std::string calibration = value_of(result.identity, "calibration");
   if (calibration.empty()) return "";
@@ -268,8 +270,7 @@ std::vector<std::string> context(const store::Result& result, const analysis::Su
                     "session only; the medians of a row mix them.",
                     result.sessions));
   }
-  if (std::string processes = processes_line(result, summary); !processes.empty())
-    lines.push_back(std::move(processes));
+  if (std::string processes = processes_line(result); !processes.empty()) lines.push_back(std::move(processes));
   settings_lines(result, lines);
   if (!result.points.empty()) lines.push_back(rates_line(result));
   if (measured_by(result) != Measured::collective) lines.push_back(mfu_line(result, summary));

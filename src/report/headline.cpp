@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/registry.h"
+#include "report/case_label.h"
 #include "report/context.h"
 #include "report/effect_words.h"
 #include "report/metrics.h"
@@ -28,7 +30,8 @@ struct Point {
   const analysis::CaseSummary* row = nullptr;
 };
 
-// What an operation is about: the bandwidth of a link, the FLOP of a rank, or where it computes nothing its bytes.
+// The rate that an operation is judged by: the bandwidth of a link, the FLOP of a rank, or where it computes nothing
+// its bytes.
 double rate_of(Measured measured, const analysis::CaseSummary& row) {
   if (measured == Measured::collective) return row.rates->bus_bytes_per_s.value_or(0);
   return row.flops_per_rank > 0 ? row.flops_per_rank : row.rates->algorithm_bytes_per_s;
@@ -38,7 +41,7 @@ double rate_of(Measured measured, const analysis::CaseSummary& row) {
 std::string size_of(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
   if (point != nullptr && !point->uses.empty()) return point->uses;
-  if (row.role == store::CaseRole::change) return result.at(row).value;
+  if (row.role == store::CaseRole::point) return result.at(row).value;
   const auto of_size = [](const store::ResultCase& other) {
     return config::purpose_of(other.variable) == config::Purpose::size;
   };
@@ -73,9 +76,7 @@ std::string what_was_reached(const store::Result& result, const analysis::Summar
   if (measured == Measured::training) return "";
   std::vector<Point> points;  // the baseline and its other sizes
   for (const analysis::CaseSummary& row : summary.cases) {
-    const bool of_size =
-        row.role == store::CaseRole::baseline || config::purpose_of(result.at(row).variable) == config::Purpose::size;
-    if (!of_size || !row.rates || row.rates->impossible) continue;
+    if (!store::is_reference(row.role) || !row.rates || row.rates->impossible) continue;
     points.push_back({size_of(result, row), rate_of(measured, row), &row});
   }
   if (points.empty()) return "";
@@ -88,6 +89,42 @@ std::string what_was_reached(const store::Result& result, const analysis::Summar
   if (points.size() == 1) return fmt::format("{} {} at {}, in {}.", what, rate(most), most.size, shortest);
   return fmt::format("Highest {}: {} at {}{}. Shortest time: {} at {}.", what, rate(most), most.size,
                      in_the_middle(result, summary, points.front(), most, rate(points.front())), shortest, least.size);
+}
+
+// "nccl_algo=tree: faster at 12 of 20 sizes, slower at 3, same at 5. …": how each setting of a grid came out, the
+// settings in the order of the file; "" where none has a verdict.
+std::string grid_words(const store::Result& result, const analysis::Summary& summary) {
+  constexpr std::size_t max_shown = 4;
+  using enum analysis::Verdict;
+  struct Setting {
+    std::string name;
+    std::map<analysis::Verdict, std::size_t> sizes;
+    std::size_t all = 0;
+  };
+  std::vector<Setting> settings;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change) continue;
+    const std::string name = setting_of(result, row);
+    auto known = std::ranges::find(settings, name, &Setting::name);
+    if (known == settings.end()) known = settings.insert(settings.end(), Setting{name, {}, 0});
+    ++known->all;
+    ++known->sizes[row.judgement.verdict];
+  }
+  std::vector<std::string> parts;
+  for (Setting& setting : settings) {
+    std::string words;
+    for (const analysis::Verdict verdict : {faster, slower, same, unresolved}) {
+      if (setting.sizes[verdict] == 0) continue;
+      words += words.empty() ? fmt::format("{} at {} of {}", analysis::name_of(verdict), setting.sizes[verdict],
+                                           plural(static_cast<std::int64_t>(setting.all), "size"))
+                             : fmt::format(", {} at {}", analysis::name_of(verdict), setting.sizes[verdict]);
+    }
+    if (!words.empty()) parts.push_back(fmt::format("{}: {}", setting.name, words));
+  }
+  const std::size_t shown = std::min(parts.size(), max_shown);
+  if (parts.empty()) return "";
+  const std::string more = parts.size() > shown ? fmt::format(" The table has {} more.", parts.size() - shown) : "";
+  return join({parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(shown)}, "; ") + "." + more;
 }
 
 struct SortedChanges {
@@ -107,12 +144,12 @@ SortedChanges sort_out(const store::Result& result, const analysis::Summary& sum
     if (row.role != store::CaseRole::change) continue;
     if (row.blocks > 0) ++sorted.measured;
     const config::Purpose purpose = config::purpose_of(result.at(row).variable);
-    if (purpose == config::Purpose::size) continue;  // what_was_reached() is about these
     ++sorted.changes;
     if (!row.effect) continue;
-    if (purpose == config::Purpose::scale) {
+    const bool at_baseline = result.case_at(result.at(row).reference).role() == store::CaseRole::baseline;
+    if (purpose == config::Purpose::scale && at_baseline) {
       sorted.scaling.push_back(&row);
-    } else {
+    } else if (purpose != config::Purpose::scale) {
       (row.another_training ? sorted.other_trainings : sorted.known).push_back(known_change(row.name, *row.effect));
     }
   }
@@ -164,7 +201,9 @@ std::string what_was_found(const store::Result& result, const analysis::Summary&
   const auto asked =
       found.changes - static_cast<int>(found.scaling.size()) - static_cast<int>(found.other_trainings.size());
   const std::string reached = what_was_reached(result, summary);
-  std::string moved = what_moved(found.known, {result.smallest_effect, asked, per_what(result)});
+  std::string moved = analysis::is_grid(result)
+                          ? grid_words(result, summary)
+                          : what_moved(found.known, {result.smallest_effect, asked, per_what(result)});
   if (!reached.empty()) return reached + (moved.empty() ? "" : " " + moved);
   if (!moved.empty()) return moved;
   if (!found.other_trainings.empty()) return "Only other trainings were compared.";
@@ -175,11 +214,10 @@ std::string what_was_found(const store::Result& result, const analysis::Summary&
 }
 
 // " Too few rounds for a verdict on a=1.", which the others have.
-std::string too_few_words(const store::Result& result, const analysis::Summary& summary) {
+std::string too_few_words(const analysis::Summary& summary) {
   std::vector<std::string> names;
   for (const analysis::CaseSummary& row : summary.cases) {
-    const bool is_size = config::purpose_of(result.at(row).variable) == config::Purpose::size;
-    if (row.role == store::CaseRole::change && row.judgement.reason == analysis::Reason::too_few_rounds && !is_size)
+    if (row.role == store::CaseRole::change && row.judgement.reason == analysis::Reason::too_few_rounds)
       names.push_back(row.name);
   }
   constexpr std::size_t max_shown = 3;
@@ -254,7 +292,7 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
     const SortedChanges changes = sort_out(result, summary);
     const std::string found = what_was_found(result, summary, changes);
     return text + found + other_trainings_words(changes) + scaling_words(result, changes) +
-           (found == no_verdict ? "" : too_few_words(result, summary)) + lost_words(summary) + doctor_words(result);
+           (found == no_verdict ? "" : too_few_words(summary)) + lost_words(summary) + doctor_words(result);
   }
   return text +
          fmt::format(

@@ -52,7 +52,7 @@ ProvenSetting read_back(const store::Result& result, const analysis::CaseSummary
     config::check_env_entry(name, value);
     proven.environment.emplace_back(name, value);
   }
-  proven.evidence = evidence_for(result, row, proven.name, file);
+  proven.evidence = evidence_for(result, row, analysis::is_grid(result) ? row.name : proven.name, file);
   proven.ratio = row.effect->ratio;
   return proven;
 }
@@ -64,6 +64,16 @@ const analysis::CaseSummary& find_summary(const analysis::Summary& summary, cons
     names.push_back(row.name);
   }
   fail("there is no case {}{}", quote(name), did_you_mean(nearest(name, names)));
+}
+
+// Another size at which this setting is proven slower; nullptr if there is none.
+const analysis::CaseSummary* slower_elsewhere(const store::Result& result, const analysis::Summary& summary,
+                                              const analysis::CaseSummary& row) {
+  const auto found = std::ranges::find_if(summary.cases, [&](const analysis::CaseSummary& other) {
+    return other.role == store::CaseRole::change && result.at(other).variable == result.at(row).variable &&
+           result.at(other).value == result.at(row).value && other.judgement.verdict == analysis::Verdict::slower;
+  });
+  return found == summary.cases.end() ? nullptr : &*found;
 }
 
 auto place_in_registry(const std::string& name) {
@@ -117,6 +127,12 @@ Proven find_proven(const store::Result& result, const analysis::Summary& summary
   }
   for (const analysis::CaseSummary* row : proven) {
     if (!asked_for(*row)) continue;
+    const analysis::CaseSummary* slower = slower_elsewhere(result, summary, *row);
+    if (slower != nullptr && case_name.empty()) {
+      out.left_out.push_back(one_line(fmt::format("{}: proven here ({}), but {} is {}", row->name,
+                                                  proven_change(*row->effect), slower->name, outcome_of(*slower))));
+      continue;
+    }
     std::optional<ProvenSetting> setting;
     try {
       setting = read_back(result, *row, file);

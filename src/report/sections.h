@@ -17,18 +17,18 @@ namespace harness::report {
 /// How much is said: what a first look needs, or everything.
 enum class Detail : std::uint8_t { brief, full };
 
-/// What `show` prints: a row per case, the notes on it, the warnings, and the context: in brief a few lines, in full
+/// The section that `show` prints: a row per case, the notes on it, the warnings, and the context: in brief a few lines, in full
 /// with settings and formulas.
 Section overview_section(const store::Result& result, const analysis::Summary& summary, Detail detail);
 /// The best proven change beside the baseline, a line per metric; no pieces where sizes are all that was swept.
 Section before_after_section(const store::Result& result, const analysis::Findings& findings);
-/// What each fix of a ladder adds; no pieces without one.
+/// The effect that each fix of a ladder adds; no pieces without one.
 Section ladder_section(const store::Result& result, const analysis::Summary& summary);
-/// What a training run takes and costs, before and after each proven change.
+/// The time and the price of a training run, before and after each proven change.
 Section cost_section(const analysis::CostEstimate& estimate);
 /// Where one profiled step of each case went.
 Section breakdown_section(const store::Result& result, const analysis::Findings& findings);
-/// What steps take beside what they are predicted to take, and what that says is wrong; no pieces without an
+/// Measured beside predicted times of steps, and what their difference says is wrong; no pieces without an
 /// explanation.
 Section explanation_section(const store::Result& result, const analysis::Findings& findings);
 inline constexpr const char* explanation_id = "prediction";
@@ -37,14 +37,14 @@ std::string diagnosis_words(const analysis::Explanation& explanation);
 Section stragglers_section(const store::Result& result, const analysis::Findings& findings);
 /// Starting, building, connecting, steps …: no pieces in files that do not say.
 Section block_time_section(const store::Result& result);
-/// What doctor found before the first round; no pieces in files that do not say.
+/// The findings of doctor before the first round; no pieces in files that do not say.
 Section doctor_section(const store::Result& result);
 Section nccl_section(const store::Result& result);  // no pieces where NCCL had no part
 Section environment_section(const store::Result& result, const analysis::Findings& findings);
 Section warnings_section(const analysis::Findings& findings);
 Section configuration_section(const store::Result& result);
 Section reproduce_section(const store::Result& result);
-/// What differs between files besides their times, a line each, at most so many; a sentence where nothing does.
+/// Differences between files besides their times, a line each, at most so many; a sentence where nothing differs.
 Section differences_section(std::span<const analysis::ComparedFile> files,
                             const std::vector<analysis::Difference>& differences, std::size_t most_lines);
 
@@ -66,14 +66,20 @@ struct CaseTable {
   std::vector<std::string> notes;
 };
 CaseTable case_table(const store::Result& result, const analysis::Summary& summary, Detail detail);
-/// What case_table() is where sizes of one collective are all that was swept: a row for each size with the columns of
+/// The notes that a reader must know before the verdict and the numbers of a case are believed.
+std::vector<std::string> case_notes(const analysis::CaseSummary& row, const analysis::Summary& summary);
+/// case_table() where sizes of one collective are all that was swept: a row for each size with the columns of
 /// nccl-tests. Time is the slowest rank's, min and max are over ranks; errors are the blocks that failed, of which one
 /// with a wrong result is one.
 bool is_listed_by_size(const store::Result& result);
 CaseTable size_table(const store::Result& result, const analysis::Summary& summary, Detail detail);
+/// case_table() where settings are compared at several sizes of one operation (analysis::is_grid): a row for
+/// each size; for the baseline and each setting a column of times and of rates, and for each setting the change against
+/// the baseline at that size, its interval and the verdict.
+CaseTable grid_table(const store::Result& result, const analysis::Summary& summary);
 
-/// What one profiled step says: table, bottleneck, what is worth trying and what this sweep says of it, remarks.
-/// baseline: to compare with, or nullptr.
+/// Adds the findings about one profiled step: table, bottleneck, what is worth trying and what this sweep says of it,
+/// remarks. baseline: to compare with, or nullptr.
 void add_step(const store::Result& result, const analysis::Findings& findings, const analysis::StepFindings& step,
               const analysis::StepFindings* baseline, Section& section);
 

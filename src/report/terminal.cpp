@@ -67,7 +67,10 @@ void select_columns(Table& table, const std::vector<std::string>& wanted) {
 }
 
 void sort_rows(Table& table, const std::string& order) {
-  const auto is_change = [](const auto& row) { return store::role_of(row.front().text) == store::CaseRole::change; };
+  const auto is_change = [](const auto& row) {
+    const std::string& name = row.front().text;
+    return name != store::baseline_name && !store::is_control(name);
+  };
   const auto changes = std::stable_partition(table.rows.begin(), table.rows.end(), std::not_fn(is_change));
   const auto column = find_column(table, Id::change);
   if (order == "name") {

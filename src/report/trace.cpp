@@ -92,7 +92,7 @@ std::string trace_json(const store::Result& result, const std::string& case_name
   const std::int32_t index = result.index_of(*chosen);
   const analysis::DrawnStep step = analysis::drawn_step(result, index);
   if (step.intervals.empty()) {
-    const char* why = store::is_copy(chosen->role()) ? " (it is the baseline)" : "";
+    const char* why = chosen->role() == store::CaseRole::control ? " (it is the baseline)" : "";
     fail("case {} has no timeline{}; {}", quote(case_name), why, cases_with_timelines(result));
   }
   const auto threads = number_tracks(step);

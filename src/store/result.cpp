@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "config/backend.h"
+#include "config/registry.h"
 
 namespace harness::store {
 
@@ -23,10 +24,16 @@ const char* name_of(BlockStatus status) {
   return names[static_cast<std::size_t>(status)];
 }
 
-CaseRole role_of(std::string_view case_name) {
-  if (case_name == baseline_name) return CaseRole::baseline;
-  if (case_name == alone_name) return CaseRole::baseline_alone;
-  return case_name == control_name ? CaseRole::control : CaseRole::change;
+bool is_control(std::string_view case_name) {
+  constexpr std::string_view at = " at ";
+  return case_name.starts_with(control_name) &&
+         (case_name.size() == control_name.size() || case_name.substr(control_name.size()).starts_with(at));
+}
+
+CaseRole ResultCase::role() const {
+  if (name == baseline_name) return CaseRole::baseline;
+  if (is_control(name)) return CaseRole::control;
+  return config::purpose_of(variable) == config::Purpose::size ? CaseRole::point : CaseRole::change;
 }
 
 std::string_view Result::step_backend() const {

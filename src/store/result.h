@@ -35,29 +35,24 @@ const char* name_of(RunState state);
 const char* name_of(CaseStatus status);
 const char* name_of(BlockStatus status);
 
-/// The purpose of a case. The file does not store it: the case's name tells.
+/// The purpose of a case. The file does not store it: its name and its variable tell.
 enum class CaseRole : std::uint8_t {
-  baseline,        // what every other case is compared with, unless that is the next one
-  baseline_alone,  // the baseline in a process of its own: what the cases are compared with that need one, in a sweep
-                   // whose other blocks share theirs
-  control,         // the baseline once more: what separates the two is noise
-  change,          // the baseline with one variable changed
+  baseline,  // what every other case is compared with, of an operation at the baseline's size
+  point,     // the baseline at another size of the operation: what the cases of this size are compared with
+  control,   // the baseline once more, at any size: what separates the two is noise
+  change,    // the baseline with one setting changed, at any size
 };
-inline constexpr std::string_view baseline_name = "baseline", alone_name = "baseline_alone",
-                                  control_name = "baseline_again";
-CaseRole role_of(std::string_view case_name);
-/// Whether it is the baseline under another name.
-constexpr bool is_copy(CaseRole role) {
-  return role == CaseRole::control || role == CaseRole::baseline_alone;
-}
+inline constexpr std::string_view baseline_name = "baseline", control_name = "baseline_again";
+/// Whether a case of this name is the control, at any size ("baseline_again at message_size=1 MiB").
+bool is_control(std::string_view case_name);
 /// Whether others are compared with it and it with none.
 constexpr bool is_reference(CaseRole role) {
-  return role == CaseRole::baseline || role == CaseRole::baseline_alone;
+  return role == CaseRole::baseline || role == CaseRole::point;
 }
 
 struct ResultCase {
   std::string name, variable, value;
-  std::int32_t reference = 0;  // the case that it is compared with; of a reference itself
+  std::int32_t reference = 0;  // the case that it is compared with, the baseline at its size; of a reference itself
   CaseStatus status = CaseStatus::pending;
   std::string reason;                 // why it failed or cannot run; what was noted
   std::vector<std::string> settings;  // printed, in the order of Result::variables
@@ -75,7 +70,7 @@ struct ResultCase {
   double fastest_profiled_s = std::numeric_limits<double>::quiet_NaN(),
          slowest_profiled_s = std::numeric_limits<double>::quiet_NaN();
 
-  CaseRole role() const { return role_of(name); }
+  CaseRole role() const;
 };
 
 /// A row of any table that is about one case.
@@ -285,11 +280,6 @@ struct Result {
   const ResultCase* find_case(std::string_view case_name) const;
   /// nullptr in a file without cases.
   const ResultCase* baseline() const { return find_case(baseline_name); }
-  /// Whether its blocks run in processes of their own in a sweep whose others share theirs.
-  bool is_alone(std::int32_t case_index) const {
-    const std::int32_t reference = case_at(case_index).reference;
-    return has_case(reference) && case_at(reference).role() == CaseRole::baseline_alone;
-  }
   /// The place of one of `cases`, as rows of other tables refer to it.
   std::int32_t index_of(const ResultCase& result_case) const {
     return static_cast<std::int32_t>(&result_case - cases.data());

@@ -55,10 +55,10 @@ std::string settled_words(const analysis::Summary& summary) {
   return fmt::format("{} of {} settled", settled, changes);
 }
 
-// Cases that the declared looks have settled are measured no more, and baselines no longer than what is compared with
-// them. Between two looks, and for a case that has left, there is nothing to do.
+// Cases that the declared looks have settled are measured no more, and the baseline at a size no longer than what is
+// compared with it. Between two looks, and for a case that has left, there is nothing to do.
 void leave_out_settled(const analysis::Summary& summary, Recorder& recorder, ProgressLine& progress) {
-  if (summary.looks.empty()) return;
+  if (summary.looks.empty() || analysis::sweeps_sizes_alone(recorder.result())) return;
   const store::Result& result = recorder.result();
   std::map<std::int32_t, bool> all_settled;  // of the changes, by what they are compared with
   for (const analysis::CaseSummary& row : summary.cases) {
@@ -103,9 +103,9 @@ bool has_company(const store::Result& result, std::size_t index) {
   return std::ranges::count(result.blocks, process, &store::ResultBlock::process) > 1;
 }
 
-// Measures the first of `blocks`. What shares a process begins it with a warm-up. What fails in company is repeated at
-// once in a process of its own, and only what fails there counts against the case; the others of its process go on in a
-// new one.
+// Measures the first of `blocks`. A process that runs several begins with a warm-up, of the first of them. A block that
+// fails in such a process is repeated at once in a process of its own, and only a failure there counts against the
+// case; the other blocks go on in a new process.
 job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
                             std::span<const std::size_t> blocks, std::int32_t& process_underway) {
   const store::Result& result = recorder.result();
@@ -119,7 +119,7 @@ job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDe
   const job::WorkerSet set{result.blocks[index].process, {}};
   const std::vector<std::size_t> others = others_in_process(recorder, blocks);
   if (std::exchange(process_underway, set.number) != set.number) {
-    WarmUp warm = warm_up(job, set, block_request(plan.experiment, plan.baseline(), timed, defaults));
+    WarmUp warm = warm_up(job, set, block_request(plan.experiment, planned, timed, defaults));
     if (warm.last.stopped) return warm.last;
     if (!warm.settled)
       recorder.warn(

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 #include <string_view>
 #include <tuple>
 
-#include "analysis/blocks.h"
 #include "backend/backend.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -159,17 +159,27 @@ void refuse_if_too_large(const plan::Plan& plan, std::size_t case_index, const M
   if (!why.empty()) recorder.refuse(case_index, why);
 }
 
-// The time of a block without its steps: in a running process, and with the start of a process.
-struct SetUp {
-  double shared_s = 0, alone_s = 0;
-};
+// The cases whose timelines are recorded, set after set: those of a worker set run in its processes. Where blocks have
+// a process each, a set is one case.
+std::vector<std::vector<std::size_t>> sets_of(const plan::Plan& plan) {
+  std::vector<std::vector<std::size_t>> sets;
+  std::map<int, std::size_t> place_of;  // in `sets`, by worker set
+  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
+    const plan::PlannedCase& planned = plan.cases[i];
+    if (planned.is_copy || !planned.is_possible()) continue;
+    const int set = plan.processes == plan::Processes::one_per_block ? static_cast<int>(i) : planned.set;
+    const auto [place, is_new] = place_of.try_emplace(set, sets.size());
+    if (is_new) sets.emplace_back();
+    sets[place->second].push_back(i);
+  }
+  return sets;
+}
 
-// The set-up time of the slowest rank, not counting the start of its process.
-double set_up_of(const job::BlockOutcome& outcome) {
-  double slowest_s = 0;
-  for (const job::Samples& s : outcome.samples)
-    slowest_s = std::max(slowest_s, s.set_up.build_s + s.set_up.connect_s + s.set_up.initialize_s);
-  return slowest_s;
+// Shares the start of a set's processes out over its blocks.
+void even_out(std::span<const std::size_t> cases, Recorder& recorder) {
+  double sum = 0;
+  for (const std::size_t i : cases) sum += recorder.state(i).set_up_s;
+  for (const std::size_t i : cases) recorder.state(i).set_up_s = sum / static_cast<double>(cases.size());
 }
 
 }  // namespace
@@ -177,30 +187,22 @@ double set_up_of(const job::BlockOutcome& outcome) {
 bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,
                       Recorder& recorder, ProgressLine& progress) {
   bool interrupted = false;
-  const bool shares = analysis::shares_processes(recorder.result());
-  const int profiled = config::traits_of(plan.experiment.backend).predicts() ? 1 : profiled_steps;
-  SetUp baseline;
-  progress.start_phase(config::traits_of(plan.experiment.backend).predicts() ? "predictions" : "timelines",
-                       plan.cases.size());
-  for (std::size_t i = 0; i < plan.cases.size() && !interrupted; ++i) {
+  const bool predicts = config::traits_of(plan.experiment.backend).predicts();
+  const int profiled = predicts ? 1 : profiled_steps;
+  const std::vector<std::vector<std::size_t>> sets = sets_of(plan);
+  std::size_t total = 0;
+  for (const std::vector<std::size_t>& cases : sets) total += cases.size();
+  progress.start_phase(predicts ? "predictions" : "timelines", total);
+  const auto record = [&](std::size_t i, const job::WorkerSet& set, bool last) {
     const plan::PlannedCase& planned = plan.cases[i];
     CaseState& state = recorder.state(i);
-    progress.begin((config::traits_of(plan.experiment.backend).predicts() ? "prediction of " : "timeline of ") +
-                   planned.name);
-    const bool shared = shares && !recorder.result().is_alone(static_cast<std::int32_t>(i));
-    if (planned.is_copy) {  // it is the baseline
-      state = recorder.state(0);
-      state.set_up_s = shared ? baseline.shared_s : baseline.alone_s;
-    }
-    if (!planned.is_possible() || planned.is_copy) {
-      progress.skip();
-      continue;
-    }
+    progress.begin((predicts ? "prediction of " : "timeline of ") + planned.name);
     // A second try tells a passing fault from a lasting one; what fails in ever new ways is dropped as well.
     for (int attempt = 0; attempt < 3 && recorder.may_run(i) && !interrupted; ++attempt) {
       const double start_s = job.clock().seconds();
       const job::RecordTimeline task{plan.experiment.measure.timeline, profiled};
-      const job::BlockOutcome outcome = job.run_alone(block_request(plan.experiment, planned, task, defaults));
+      const job::BlockRequest request = block_request(plan.experiment, planned, task, defaults);
+      const job::BlockOutcome outcome = attempt == 0 ? job.run({{set, request, last}}).at(0) : job.run_alone(request);
       const double whole_s = job.clock().seconds() - start_s;
       interrupted = stop_wanted(job, outcome);
       if (outcome.ok) {
@@ -208,9 +210,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
         refuse_if_too_large(plan, i, machine, outcome, recorder);
         state.step_s = outcome.of<job::TimelineSamples>(0).step_s;
         const int steps = plan.experiment.measure.warmup_steps + profiled;
-        const SetUp set_up{set_up_of(outcome), std::max(0.0, whole_s - steps * state.step_s)};
-        state.set_up_s = shared ? set_up.shared_s : set_up.alone_s;
-        if (i == 0) baseline = set_up;
+        state.set_up_s = std::max(0.0, whole_s - steps * state.step_s);
         progress.end(fmt::format("{} per step", show_seconds(state.step_s)));
         break;
       }
@@ -218,10 +218,21 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
       if (outcome.stopped) break;
       recorder.note_failure(i, outcome);
     }
-    if (i > 0 || recorder.may_run(i)) continue;
+    if (i > 0 || recorder.may_run(i)) return;
     throw Error(fmt::format("the baseline does not run, so there is nothing to compare with: {}",
                             recorder.result().cases.front().reason),
                 4);
+  };
+  for (std::size_t s = 0; s < sets.size(); ++s) {
+    const std::vector<std::size_t>& cases = sets[s];
+    const job::WorkerSet set{cases.size() > 1 ? static_cast<int>(s) : job::WorkerSet::alone, {}};
+    for (const std::size_t i : cases) {
+      if (!interrupted) record(i, set, i == cases.back());
+    }
+    even_out(cases, recorder);
+  }
+  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
+    if (plan.cases[i].is_copy) recorder.state(i) = recorder.state(plan.cases[i].reference);
   }
   return interrupted;
 }

@@ -140,19 +140,6 @@ TEST(LevelEstimator, ACaseThatAffectsTheNextBlockIsNamed) {
   EXPECT_EQ(estimate_level(sweep(12, [](int, int i) { return noise(i); }), questions()).level->carry_over, no_case);
 }
 
-// The blocks of a round share a process here; elsewhere a place is only a time.
-TEST(LevelEstimator, APlaceInAProcessThatTakesLongerIsNamed) {
-  const auto estimated = [](double first_takes_more, bool in_processes) {
-    SweepBlocks blocks = sweep(20, [&](int, int i) { return (i % columns == 0 ? first_takes_more : 0.0) + noise(i); });
-    for (FinishedBlock& block : blocks.blocks) block.pool = in_processes ? block.round : block.session;
-    blocks.pools_are_processes = in_processes;
-    return estimate_level(blocks, questions()).level.value().slowest_place;
-  };
-  EXPECT_EQ(estimated(0.02, true), 0);
-  EXPECT_EQ(estimated(0.0, true), std::nullopt);
-  EXPECT_EQ(estimated(0.02, false), std::nullopt);
-}
-
 TEST(LevelEstimator, ACaseThatDriftsByItselfWidensAllIntervals) {
   const auto own = [](int which, int i) { return (which % 2 == 1 ? 0.02 * std::sin(i / 25.0) : 0.0) + noise(i); };
   const SweepBlocks blocks = sweep(12, own);
@@ -214,12 +201,12 @@ TEST(LevelEstimator, SessionsHaveLevelsOfTheirOwn) {
   const auto jump = [](int, int i) { return (i >= 30 ? 0.5 : 0.0) + noise(i); };
   SweepBlocks blocks = sweep(12, jump);
   const double joined = half_width(estimate_level(blocks, questions()).answers[1]);
-  for (FinishedBlock& block : blocks.blocks) block.pool = block.session = block.round >= 6 ? 1 : 0;
+  for (FinishedBlock& block : blocks.blocks) block.session = block.round >= 6 ? 1 : 0;
   const SweepEstimate apart = estimate_level(blocks, questions());
   EXPECT_LT(half_width(apart.answers[1]), joined);
   EXPECT_EQ(apart.level->blocks, 60);
   // A block alone in its session has nothing to be held against.
-  blocks.blocks.back().pool = blocks.blocks.back().session = 2;
+  blocks.blocks.back().session = 2;
   EXPECT_EQ(estimate_level(blocks, questions()).level->blocks, 59);
 }
 

@@ -30,8 +30,7 @@ std::vector<LevelBlock> blocks_of(const json& sweep, bool copy_apart) {
                       .group = copy_apart ? case_index : std::max(case_index - 1, 0),
                       .case_index = case_index,
                       .round = sweep["round"][i],
-                      .session = sweep["session"][i],
-                      .pool = sweep["session"][i]});
+                      .session = sweep["session"][i]});
   }
   return blocks;
 }

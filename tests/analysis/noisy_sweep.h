@@ -11,7 +11,7 @@
 
 namespace harness::test::simulated {
 
-/// What makes blocks differ where no case does. Amounts are in log seconds; what is 0 is not there.
+/// The noise that makes blocks differ where no case does. Amounts are in log seconds; what is 0 is not there.
 struct Disturbance {
   const char* name = "";
   double drift = 0.01, drift_time_s = 600;       // an Ornstein-Uhlenbeck process that all cases share
@@ -31,32 +31,21 @@ struct Disturbance {
   bool odd_drift_centred = false;                // around its mean over the sweep
   int sessions = 1;                              // whose levels are 3 % apart
   double second_state = 0;                       // the share of blocks that take half as long again, each by chance
-  // Where blocks of a round share a process:
-  bool shared = false;
-  double process = 0;      // of a process, all its blocks alike
-  double first_block = 0;  // of the first block in a process that others share
-  double leak = 0;         // of each block on the next ones in its process
-  double alone = 0;        // of all blocks that have a process of their own
 };
 
 struct Size {
   int cases = 11, rounds = 12;
   double steps = 60, step_s = 1, gap_s = 10;  // gap: set-up and warm-up of a block
-  int alone = 0;                              // more cases, each in a process of its own, as their baseline is
 };
 
 /// Draws sweeps in which no case has an effect. Case 0 is the baseline, 1 its copy. Each round holds every case once,
-/// in the order of a row of Williams' square. Where there are cases alone, their baseline and they follow the others in
-/// number, and a round is such a row of them and of the set of the others, which is such a row in itself.
+/// in the order of a row of Williams' square.
 class NoisySweeps {
  public:
   NoisySweeps(const Disturbance& noise, const Size& size, unsigned seed) : noise_(noise), size_(size), random_(seed) {}
 
-  analysis::SweepBlocks draw() { return draw_sweeps().front(); }
-
-  /// The blocks that share processes, and where there are some those alone: as comparable_blocks() leaves them.
-  std::vector<analysis::SweepBlocks> draw_sweeps() {
-    const std::vector<Entry> order = draw_entries();
+  analysis::SweepBlocks draw() {
+    const std::vector<int> order = draw_order(size_.cases + 2);
     const int n = static_cast<int>(order.size()), columns = n / size_.rounds;
     const double block_s = size_.gap_s + size_.steps * size_.step_s;
     const std::vector<double> drift = wander(n, block_s);
@@ -65,16 +54,14 @@ class NoisySweeps {
     const std::vector<int> visitors = draw_visits(n);
     const double phase = 2 * std::numbers::pi * uniform();
     std::vector<double> y(static_cast<std::size_t>(n));
-    std::vector<analysis::SweepBlocks> sweeps{{{}, 0, 1, noise_.shared}};
-    if (size_.alone > 0) sweeps.push_back({{}, first_alone()});
-    double scatter_of_round = 1, level_of_session = 0, effect_of_process = 0;
-    int previous_session = -1, previous = -1, position = 0;
+    analysis::SweepBlocks sweep{{}, 0, 1};
+    double scatter_of_round = 1, level_of_session = 0;
+    int previous_session = -1, previous = -1;
     const double mean_visitors = std::accumulate(visitors.begin(), visitors.end(), 0.0) / n;
     for (int i = 0; i < n; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      const auto [which, begins_process] = order[at];
+      const int which = order[at];
       const int round = i / columns;
-      const bool alone = size_.alone > 0 && which >= first_alone();
       const bool odd = which >= 2 && which % 2 == 1;
       const int session = round / ((size_.rounds + noise_.sessions - 1) / noise_.sessions);
       if (session != previous_session) level_of_session = noise_.sessions > 1 ? 0.03 * normal() : 0;
@@ -91,50 +78,21 @@ class NoisySweeps {
       log_seconds += 1.2533 * noise_.step / std::sqrt(size_.steps) * normal();  // of a median
       if (uniform() < noise_.hit) log_seconds += std::log1p(0.05 + 0.15 * uniform());
       if (noise_.second_state > 0 && uniform() < noise_.second_state) log_seconds += std::log(1.5);
-      if (noise_.shared) {
-        position = begins_process ? 0 : position + 1;
-        if (begins_process) effect_of_process = noise_.process * normal();
-        log_seconds += effect_of_process + noise_.leak * position;
-        if (alone) log_seconds += noise_.alone;
-        if (begins_process && !alone) log_seconds += noise_.first_block;
-        if (begins_process && !alone) previous = -1;
-      }
       if (previous >= 2 && (previous - 2) % 3 == 0) log_seconds += noise_.after_third;
       previous = which;
       y[at] = log_seconds;
       if (uniform() < noise_.missing) continue;
-      sweeps[alone ? 1 : 0].blocks.push_back({.index = at,
-                                              .case_index = which,
-                                              .round = round,
-                                              .session = session,
-                                              .pool = noise_.shared && !alone ? round : session,
-                                              .steps_unix_s = i * block_s,
-                                              .seconds = std::exp(log_seconds)});
+      sweep.blocks.push_back({.index = at,
+                              .case_index = which,
+                              .round = round,
+                              .session = session,
+                              .steps_unix_s = i * block_s,
+                              .seconds = std::exp(log_seconds)});
     }
-    return sweeps;
+    return sweep;
   }
 
  private:
-  struct Entry {
-    int which = 0;
-    bool begins_process = true;
-  };
-
-  int first_alone() const { return size_.cases + 2; }
-
-  std::vector<Entry> draw_entries() {
-    const int in_set = size_.cases + 2, sets = size_.alone > 0 ? size_.alone + 2 : 1;
-    const std::vector<int> of_sets = draw_order(sets), of_cases = draw_order(in_set);
-    std::vector<Entry> entries;
-    for (int i = 0; i < static_cast<int>(of_sets.size()); ++i) {
-      const int set = of_sets[static_cast<std::size_t>(i)], round = i / sets;
-      if (set > 0) entries.push_back({first_alone() + set - 1, true});
-      for (int k = 0; set == 0 && k < in_set; ++k)
-        entries.push_back({of_cases[static_cast<std::size_t>(round * in_set + k)], k == 0});
-    }
-    return entries;
-  }
-
   double normal() { return normal_(random_); }
   double uniform() { return uniform_(random_); }
   double student() { return student_(random_) / std::numbers::sqrt3; }  // with standard deviation 1

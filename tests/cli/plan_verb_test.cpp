@@ -35,11 +35,15 @@ TEST(Plan, SizesOfACollectiveAreGivenByTheirEnds) {
   const std::string sizes = said({"-b", "8", "-e", "8G", "-f", "2"});
   for (const char* size : {"message_size=8 B", "message_size=1 KiB", "message_size=8 GiB"})
     EXPECT_THAT(sizes, HasSubstr(size));
-  EXPECT_THAT(sizes, HasSubstr("in a process that its round shares"));
+  EXPECT_THAT(sizes, HasSubstr("in a process that runs all sizes of a setting"));
+  EXPECT_THAT(sizes, ::testing::Not(HasSubstr("baseline_again")));
   EXPECT_THAT(sizes, ::testing::Not(HasSubstr("collective=all_gather")));
   EXPECT_THAT(said({"-b", "64K", "-e", "1M", "-f", "4"}), HasSubstr("message_size=256 KiB"));
-  EXPECT_THAT(said({}), HasSubstr("in a process that its round shares, 12 of them in fresh ones"));
+  EXPECT_THAT(said({}),
+              HasSubstr("240 blocks in 6 rounds, each 2 warm-up and 6 timed steps in a process that runs all"));
   EXPECT_THAT(said({"--only", "allreduce_algorithm"}), HasSubstr("in fresh processes"));
+  EXPECT_THAT(said({"-b", "64K", "-e", "1M", "--only", "allreduce_algorithm"}),
+              HasSubstr("allreduce_algorithm=halving_doubling at message_size=128 KiB"));
   EXPECT_THAT(said({"-b", "8"}), HasSubstr("-b and -e go together"));
   EXPECT_THAT(said({"-b", "8x", "-e", "8G"}), HasSubstr("8x"));
 }
@@ -212,7 +216,7 @@ TEST(Plan, TimesThatNobodyKnowsAreNotPrinted) {
 TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
   const auto planned = [&](const std::string& budget, double gpu_hours) {
     std::ostringstream out;
-    // Of the sweep, what is quickly planned: seven layouts, and one variable beside them.
+    // A part of the sweep that is quickly planned: seven layouts and one variable.
     std::vector<std::string> overrides{
         "measure.until=rounds", "measure.rounds=12", "model.layers=8",
         "sweep={layout: [{tensor_parallel: 2}, {tensor_parallel: 4}, {tensor_parallel: 8}, {tensor_parallel: 16}, "

@@ -132,6 +132,10 @@ std::vector<Broken> broken_configs() {
       {"CombinationWithTheBaselinesValue",
        with("measure:", "combine: [{micro_batch_size: 1, overlap_grad_reduce: false}]\nmeasure:"),
        "17:30: combine[0].micro_batch_size", "the baseline's value; leave it out"},
+      {"CombinationWithASize",
+       "workload: collective\nbackend: cpu\nbaseline: {collective: all_reduce}\ncombine: [{in_place: false, "
+       "message_size: 1 MiB}]\n",
+       "4:43: combine[0].message_size", "move this size to sweep.message_size"},
       {"CombinationThatIsNoList", with("measure:", "combine: {micro_batch_size: 2}\nmeasure:"), "17:10: combine",
        "expected a list of maps"},
       {"MegatronsName", with("  micro_batch_size: 1", "  tensor_model_parallel_size: 1"),

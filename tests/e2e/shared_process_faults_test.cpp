@@ -36,7 +36,7 @@ std::string config(const TemporaryFolder& folder) {
                       "workload: collective\nbackend: cpu\n"
                       "baseline: {collective: all_reduce, message_size: 4 KiB, repetitions: 2}\n"
                       "sweep: {message_size: [8 B, 1 KiB, 64 KiB]}\n"
-                      "measure: {rounds: 1, warmup_steps: 1, steps: 2, seed: 5, smallest_effect: 90 %, "
+                      "measure: {rounds: 1, warmup_steps: 1, steps: 2, seed: 11, smallest_effect: 90 %, "
                       "memory_limit: 256 MiB, deadlines: {start: 60 s, step: 6 s}}\n"
                       "output: " +
                           (folder / "sizes.h5") + "\n");

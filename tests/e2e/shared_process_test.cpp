@@ -1,4 +1,4 @@
-// The points of one operation run one after another in the same processes, a process for each round.
+// The sizes of one operation run one after another in the same processes, a process for each setting and round.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,12 +40,12 @@ std::map<std::int32_t, std::set<std::int32_t>> rounds_by_process(const store::Re
   return rounds;
 }
 
-TEST(SharedProcess, TheBlocksOfARoundShareOneAndTheFileSaysSo) {
+TEST(SharedProcess, AllSizesShareOneAndTheFileSaysSo) {
   const TemporaryFolder folder;
   const auto o = test::run(harness_job(2, "sweep " + write(folder)));
   ASSERT_EQ(o.exit_code, 0) << o.err;
-  EXPECT_THAT(o.out, HasSubstr("a round's blocks in one"));
-  // Of sizes alone none is better: the table has a rate for each and no verdict.
+  EXPECT_THAT(o.out, HasSubstr("all sizes of a setting in"));
+  // No size is better than another: the table has a rate for each and no verdict.
   EXPECT_THAT(o.out, HasSubstr("busbw GB/s"));
   for (const char* of_verdicts : {"95 % interval", "Change:"}) EXPECT_THAT(o.out, Not(HasSubstr(of_verdicts)));
   const store::Result r = store::read_result(folder / "sizes.h5");
@@ -55,86 +55,95 @@ TEST(SharedProcess, TheBlocksOfARoundShareOneAndTheFileSaysSo) {
   for (const auto& [process, of_process] : rounds) EXPECT_EQ(of_process.size(), 1u) << process;
 }
 
-constexpr const char* needs_process = "  allreduce_algorithm: [halving_doubling]\n";
-constexpr std::int32_t alone = 2, needy = 6;  // baseline_alone and that case
+constexpr const char* with_settings = "  allreduce_algorithm: [halving_doubling]\n  in_place: [false]\n";
+constexpr int sizes = 4, settings = 4;  // settings: the baseline's, its copy's and the two
+constexpr std::size_t blocks_of_round = sizes * settings;
 
-// Three processes in each round: the baseline, its copy and the sizes share one, and two cases have their own.
-void expect_sets(const store::Result& r) {
-  ASSERT_EQ(r.cases.size(), 7u);
-  EXPECT_EQ(r.cases[alone].name, "baseline_alone");
-  EXPECT_EQ(r.cases[needy].name, "allreduce_algorithm=halving_doubling");
-  for (std::int32_t i = 0; i < r.case_count(); ++i)
-    EXPECT_EQ(r.case_at(i).reference, i == alone || i == needy ? alone : 0) << i;
-  std::map<std::int32_t, std::set<std::int32_t>> cases;
+// A process for each setting in each round, which measures all sizes.
+void expect_grid(const store::Result& r) {
+  ASSERT_EQ(r.cases.size(), blocks_of_round);
+  std::map<std::int32_t, std::set<std::string>> by_process;
   for (std::size_t i = 0; i < r.blocks.size(); ++i) {
     const store::ResultBlock& block = r.blocks[i];
     EXPECT_EQ(block.status, store::BlockStatus::ok) << block.reason;
-    EXPECT_TRUE(cases[block.process].insert(block.case_index).second);
-    // Those of a process follow each other, in the order in which the file has them.
+    const std::string& name = r.at(block).name;
+    const bool of_baseline = store::is_reference(r.at(block).role());
+    by_process[block.process].insert(of_baseline ? "baseline" : name.substr(0, name.find(" at ")));
+    // The blocks of a process follow each other, in the order in which the file has them.
     const bool first = block.process == static_cast<std::int32_t>(i);
     EXPECT_TRUE(first || r.blocks[i - 1].process == block.process) << i;
     const bool later = i > 0 && r.blocks[i - 1].session == block.session;
     EXPECT_TRUE(!later || block.start_unix_s > r.blocks[i - 1].start_unix_s) << i;
   }
-  EXPECT_EQ(cases.size(), 3u * static_cast<std::size_t>(r.rounds));
-  const std::set<std::int32_t> company{0, 1, 3, 4, 5};
-  for (const auto& [process, of_process] : cases)
-    EXPECT_THAT(of_process, ::testing::AnyOf(company, std::set{alone}, std::set{needy})) << process;
+  EXPECT_EQ(by_process.size(), settings * static_cast<std::size_t>(r.rounds));
+  for (const auto& [process, setting] : by_process) EXPECT_EQ(setting.size(), 1u) << process;
+  for (const store::ResultCase& row : r.cases) {
+    const std::size_t at = row.name.find(" at ");
+    const store::ResultCase& reference = r.case_at(row.reference);
+    if (at != std::string::npos) {
+      EXPECT_EQ(reference.name, row.name.substr(at + 4));
+    } else {
+      EXPECT_EQ(reference.name, store::is_reference(row.role()) ? row.name : "baseline");
+    }
+    EXPECT_EQ(r.setting(row, "message_size"), r.setting(reference, "message_size")) << row.name;
+  }
 }
 
-TEST(SharedProcess, ACaseThatNeedsAProcessIsComparedWithABaselineThatHasOneToo) {
+TEST(SharedProcess, SettingsAreComparedAtEverySizeInOneTable) {
   const TemporaryFolder folder;
-  const auto o = test::run(harness_job(2, "sweep -v " + write(folder, needs_process)));
+  const auto o = test::run(harness_job(2, "sweep -v " + write(folder, with_settings)));
   ASSERT_EQ(o.exit_code, 0) << o.err;
-  EXPECT_THAT(o.out, HasSubstr("95 % interval"));
   const std::string said = std::regex_replace(o.out, std::regex("\n *"), " ");
-  EXPECT_THAT(said, HasSubstr("a round's blocks in one process but for cases that need their own"));
-  EXPECT_THAT(said, HasSubstr("15 processes on each rank, 10 of them for one block alone"));
-  EXPECT_THAT(said, HasSubstr("(baseline_alone against baseline)"));
-  expect_sets(store::read_result(folder / "sizes.h5"));
+  EXPECT_THAT(said, HasSubstr("20 processes on each rank"));
+  EXPECT_THAT(said, HasSubstr("which hold for all 8 comparisons together"));
+  EXPECT_THAT(o.out, HasSubstr("  size B  baseline us  halving_doubling us  out of place us"));
+  EXPECT_THAT(o.out, HasSubstr("halving_doubling change"));
+  EXPECT_THAT(o.out, HasSubstr("Average bus bandwidth: baseline "));
+  expect_grid(store::read_result(folder / "sizes.h5"));
 }
 
 // Stopped within a round, whose blocks are then all measured again.
 TEST(SharedProcess, ARoundOfSeveralSetsIsResumedAsAWhole) {
   const TemporaryFolder folder;
   {
-    test::Command command(harness_job(2, "sweep -v " + write(folder, needs_process)));
-    ASSERT_TRUE(command.wait_for("[10/35] round 2")) << command.err_so_far();
+    test::Command command(harness_job(2, "sweep -v " + write(folder, with_settings)));
+    ASSERT_TRUE(command.wait_for("[22/80] round 2")) << command.err_so_far();
     for (const pid_t pid : command.tagged("sweep")) ::kill(pid, SIGINT);
     EXPECT_EQ(command.wait().exit_code, 5);
   }
   const auto count = [](const store::Result& r, std::int32_t session) {
-    return std::ranges::count_if(r.blocks, [&](const store::ResultBlock& block) {
+    return static_cast<std::size_t>(std::ranges::count_if(r.blocks, [&](const store::ResultBlock& block) {
       return block.status == store::BlockStatus::ok && block.session == session;
-    });
+    }));
   };
   const store::Result stopped = store::read_result(folder / "sizes.h5");
-  ASSERT_NE(count(stopped, 0) % 7, 0) << "it stopped between two rounds";
+  ASSERT_NE(count(stopped, 0) % blocks_of_round, 0u) << "it stopped between two rounds";
   const auto o = test::run(harness_job(2, "sweep --resume " + (folder / "sizes.h5")));
   ASSERT_EQ(o.exit_code, 0) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
-  expect_sets(r);
-  EXPECT_EQ(count(r, 0), count(stopped, 0) / 7 * 7);
+  expect_grid(r);
+  EXPECT_EQ(count(r, 0), count(stopped, 0) / blocks_of_round * blocks_of_round);
 }
 
-// What is compared with it has no verdict then; the others have theirs.
-TEST(SharedProcess, AFailingBaselineAloneCostsTheVerdictsThatItIsFor) {
+// The cases at that size have no verdict then; the others have theirs.
+TEST(SharedProcess, ABaselineThatFailsAtASizeCostsTheVerdictsThere) {
   const TemporaryFolder folder;
-  const std::string fault = "HARNESS_TEST_FAULT='rank=1,step=-1,case=baseline_alone,kind=exit' ";
-  const auto o = test::run(fault + harness_job(2, "sweep " + write(folder, needs_process)));
+  const std::string fault = "HARNESS_TEST_FAULT='rank=1,step=-1,case=message_size=1 KiB,kind=exit' ";
+  const auto o = test::run(fault + harness_job(2, "sweep " + write(folder, "  in_place: [false]\n")));
   EXPECT_EQ(o.exit_code, 4) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
-  EXPECT_EQ(r.cases[alone].status, store::CaseStatus::failed);
   for (const store::ResultBlock& block : r.blocks) {
-    if (block.case_index == alone) continue;
+    if (r.at(block).name == "message_size=1 KiB") continue;
     EXPECT_EQ(block.status, store::BlockStatus::ok) << block.reason;
   }
-  EXPECT_THAT(o.out, HasSubstr("no verdict on allreduce_algorithm=halving_doubling"));
+  EXPECT_EQ(r.find_case("message_size=1 KiB")->status, store::CaseStatus::failed);
+  EXPECT_THAT(o.out, HasSubstr("message_size=1 KiB"));
 }
 
-// The size is settled by the first look, for each of its steps is reported as much longer than it was. The other case
-// has three blocks by then, too few for a verdict.
-TEST(SharedProcess, ABaselineIsMeasuredAsLongAsSomethingIsComparedWithIt) {
+// The change is settled at the baseline's size by the first look, for each of its steps is reported as much longer than
+// it was: nothing else is compared there, so the baseline is measured no more. At 8 B, which takes part in half of the
+// rounds, there are three blocks by then, too few for a verdict.
+TEST(SharedProcess, TheBaselineAtASizeIsMeasuredAsLongAsSomethingIsComparedWithIt) {
   const TemporaryFolder folder;
   const std::string config =
       folder.write("sizes.yaml",
@@ -142,9 +151,10 @@ TEST(SharedProcess, ABaselineIsMeasuredAsLongAsSomethingIsComparedWithIt) {
                    "baseline: {collective: all_reduce, message_size: 4 KiB, repetitions: 2}\n"
                    "sweep:\n  message_size: [8 B]\n  allreduce_algorithm: [halving_doubling]\n"
                    "measure: {rounds: 7, warmup_steps: 1, steps: 2, smallest_effect: 90 %, until: settled,\n"
-                   "          weight: {allreduce_algorithm: 0.5}}\noutput: " +
+                   "          weight: {message_size: 0.5}}\noutput: " +
                        (folder / "sizes.h5") + "\n");
-  const std::string longer = "HARNESS_TEST_FAULT='case=message_size=8 B,kind=pretend,step=every,seconds=100' ";
+  const std::string change = "allreduce_algorithm=halving_doubling";
+  const std::string longer = "HARNESS_TEST_FAULT='case=" + change + ",kind=pretend,step=every,seconds=100' ";
   const auto o = test::run(longer + harness_job(2, "sweep " + config));
   ASSERT_EQ(o.exit_code, 0) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
@@ -156,9 +166,9 @@ TEST(SharedProcess, ABaselineIsMeasuredAsLongAsSomethingIsComparedWithIt) {
   }
   EXPECT_EQ(measured["baseline"], 5);
   EXPECT_EQ(measured["baseline_again"], 5);
-  EXPECT_EQ(measured["message_size=8 B"], 5);
-  EXPECT_EQ(measured["baseline_alone"], 7);
-  EXPECT_EQ(measured["allreduce_algorithm=halving_doubling"], 4);
+  EXPECT_EQ(measured[change], 5);
+  EXPECT_EQ(measured["message_size=8 B"], 4);
+  EXPECT_EQ(measured[change + " at message_size=8 B"], 4);
 }
 
 // Its blocks are repeated alone, where they fail again; everything else is measured, in processes that still run.
@@ -173,8 +183,7 @@ TEST(SharedProcess, AFaultCostsItsCaseAndNothingElse) {
       if (r.at(block).name == "message_size=1 KiB") continue;
       EXPECT_EQ(block.status, store::BlockStatus::ok) << kind << ": " << block.reason;
     }
-    EXPECT_EQ(r.cases[3].name, "message_size=1 KiB");
-    EXPECT_EQ(r.cases[3].status, store::CaseStatus::failed) << kind;
+    EXPECT_EQ(r.find_case("message_size=1 KiB")->status, store::CaseStatus::failed) << kind;
   }
 }
 
@@ -230,19 +239,18 @@ TEST(SharedProcess, FiftyBlocksTakeNoMoreMemoryThanTen) {
 TEST(SharedProcess, ACommandAroundTheWorkersSeesOneForEachBlock) {
   const TemporaryFolder folder;
   const auto o =
-      test::run(harness_job(2, "sweep " + write(folder, needs_process) + " --rounds 2 --wrap 'env -u NOTHING'"));
+      test::run(harness_job(2, "sweep " + write(folder, with_settings) + " --rounds 2 --wrap 'env -u NOTHING'"));
   ASSERT_EQ(o.exit_code, 0) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
   EXPECT_EQ(rounds_by_process(r).size(), r.blocks.size());
-  EXPECT_EQ(r.find_case("baseline_alone"), nullptr);
 }
 
 TEST(SharedProcess, FilesThatWereMeasuredDifferentlyAreNotCompared) {
   const TemporaryFolder folder, other;
   ASSERT_EQ(test::run(harness_job(2, "sweep " + write(folder))).exit_code, 0);
-  ASSERT_EQ(test::run(harness_job(2, "sweep " + write(other, needs_process))).exit_code, 0);
+  ASSERT_EQ(test::run(harness_job(2, "sweep " + write(other) + " --wrap 'env -u NOTHING'")).exit_code, 0);
   const auto o = test::run(test::program_path() + " compare " + (folder / "sizes.h5") + " " + (other / "sizes.h5"));
-  EXPECT_THAT(o.out + o.err, HasSubstr("Processes differ: one for the blocks of a round in"));
+  EXPECT_THAT(o.out + o.err, HasSubstr("Processes differ: one for all sizes of a setting in"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "config/experiment.h"
 #include "golden.h"
+#include "operations.h"
 #include "report/sections.h"
 #include "report/show.h"
 #include "support/sample_results.h"
@@ -48,6 +49,20 @@ std::string complaint(const store::Result& result, const std::string& name, int*
     return error.what();
   }
   return "";
+}
+
+// Faster at one size and slower at another is nothing to export unasked.
+TEST(Export, ASettingThatIsSlowerAtAnotherSizeIsLeftOut) {
+  store::Result result = test::operations(
+      {"message_size=1 GB", "nccl_algo=AllReduce:Tree", "nccl_algo=AllReduce:Tree at message_size=1 GB",
+       "nccl_proto=AllReduce:LL128", "nccl_proto=AllReduce:LL128 at message_size=1 GB"},
+      {1, 1, 1e4, 0.8, 1.2e4, 0.9, 0.9e4}, 1.5);
+  result.backend = "cuda";
+  const std::string text = exported(result, ExportFormat::env);
+  EXPECT_THAT(text, HasSubstr("NCCL_PROTO"));
+  EXPECT_THAT(text, Not(HasSubstr("export NCCL_ALGO")));
+  EXPECT_THAT(text, HasSubstr("but nccl_algo=AllReduce:Tree at message_size=1 GB is slower"));
+  EXPECT_THAT(exported(result, ExportFormat::env, "nccl_algo=AllReduce:Tree"), HasSubstr("export NCCL_ALGO"));
 }
 
 std::string shell(const std::string& script) {

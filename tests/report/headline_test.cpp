@@ -70,9 +70,7 @@ TEST(Headline, OfSizesSaysWhatWasReached) {
   EXPECT_EQ(said(operations({"message_size=1 GB"}, {1, 1, 100}, 1.5)),
             "Highest busbw: 1.17 GB/s at 1 GB; average 0.583 GB/s. Shortest time: 12.9 ms at 1 kB.");
   const std::string with_setting = said(operations({"message_size=1 GB", "in_place=false"}, {1, 1, 100, 1.2}, 1.5));
-  EXPECT_THAT(with_setting, HasSubstr("12.9 ms at 1 kB. No change is proven faster than the baseline; the slowest: "
-                                      "in_place=false, 20.0 % more time per byte on the bus"));
-  EXPECT_THAT(with_setting, Not(HasSubstr("message_size=1 GB")));
+  EXPECT_THAT(with_setting, HasSubstr("12.9 ms at 1 kB. in_place=false: slower at 1 of 1 size."));
   EXPECT_THAT(
       said(operations({"gemm=large"}, {1, 1, 0.5}, 0)),
       ::testing::MatchesRegex("Highest rate: [0-9.]+ GFLOP/s at large; [0-9.]+ GFLOP/s at 1 kB, the baseline\\. "

@@ -14,7 +14,8 @@ inline store::Result operations(const std::vector<std::string>& changes, const s
   result.variables.emplace_back(bus_factor > 0 ? "message_size" : "gemm");
   for (std::size_t c = 0; c < result.cases.size(); ++c) {
     store::ResultCase& row = result.cases[c];
-    row.settings.push_back(row.variable == result.variables.back() ? row.value : "1 kB");
+    const store::ResultCase& point = result.case_at(row.reference);
+    row.settings.push_back(point.variable == result.variables.back() ? point.value : "1 kB");
     row.tokens_per_step = 0;
     if (bus_factor > 0) row.model_flop_per_step = 0;
     const double bytes = row.settings.back() == "1 kB" ? 1e3 : 1e9;

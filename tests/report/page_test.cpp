@@ -28,7 +28,7 @@ std::string page_of(const store::Result& result) {
   return page(make_report(result));
 }
 
-// What is wrong with a page as XML, "" if nothing: tags that do not match, attributes without quotes or given twice,
+// The fault of a page as XML, "" if nothing: tags that do not match, attributes without quotes or given twice,
 // stray markup, control characters. Enough for pages that are made here; not a parser for others.
 std::string fault_of(const std::string& text) {
   std::vector<std::string> open;
@@ -119,8 +119,8 @@ TEST(Page, OfCollectivesHasBandwidthAndNoMfu) {
   const auto figure = text.find("<figure id=\"bandwidth\">");
   ASSERT_NE(figure, std::string::npos);
   const std::string whole = text.substr(figure, text.find("</figure>", figure) - figure);
-  for (const char* part : {"all_reduce", "all_gather", "busbw GB/s", "limit 1", "class=\"reference\"", "logarithmic",
-                           "time of one operation"}) {
+  for (const char* part : {"baseline", "collective=all_gather", "busbw GB/s", "limit 1", "class=\"reference\"",
+                           "logarithmic", "time of one operation"}) {
     EXPECT_NE(whole.find(part), std::string::npos) << part;
   }
   EXPECT_NE(text.find("time per byte on the bus"), std::string::npos);

@@ -65,8 +65,7 @@ TEST(WhatIsSaid, MfuOfAnotherPeakHasAFootnote) {
 TEST(WhatIsSaid, BlocksThatCountNothingAreMarkedAtTheVerdict) {
   store::Result result = test::samples::sweep({"precision=bf16"}, {1, 1, 0.7});
   analysis::Summary summary = analysis::summarise(result);
-  summary.level.emplace();
-  summary.level->set_aside.push_back({2, 2, 6});
+  summary.levels.front().set_aside.push_back({2, 2, 6});
   const std::string text = replaced(write_text(show_document(result, summary)), {{'\n', " "}});
   EXPECT_THAT(text, AllOf(HasSubstr("faster [1]"),
                           HasSubstr("[1] precision=bf16: 2 of its 6 blocks count nothing, too far off its others")));
@@ -80,22 +79,22 @@ TEST(WhatIsSaid, CodesOfRoundsAreExplained) {
                           HasSubstr("\n11/12: change and verdict rest on 11 of the 12 rounds. ~N: about N ")));
 }
 
-// A size is not slower because it takes longer: its verdict is per byte, and says so.
-TEST(WhatIsSaid, VerdictsOnOtherSizesArePerByte) {
-  store::Result result = test::samples::sweep({"in_place=false", "message_size=64 KiB"}, {1, 1, 1.2, 0.5});
+// Another collective is not slower because it moves more: its verdict is per byte, and says so.
+TEST(WhatIsSaid, VerdictsOnOtherCollectivesArePerByte) {
+  store::Result result = test::samples::sweep({"in_place=false", "collective=all_gather"}, {1, 1, 1.2, 0.7});
   for (std::int32_t i = 0; i < result.case_count(); ++i) {
-    const double bytes = result.cases[static_cast<std::size_t>(i)].variable == "message_size" ? 65536 : 4194304;
-    result.points.push_back({i, "all_reduce", 20, bytes, 1.5, 0, "", "", 1});
+    const double factor = result.cases[static_cast<std::size_t>(i)].variable == "collective" ? 0.75 : 1.5;
+    result.points.push_back({i, "all_reduce", 20, 4194304, factor, 0, "", "", 1});
   }
   for (store::ResultCase& row : result.cases) row.tokens_per_step = row.model_flop_per_step = 0;
   const std::string text = text_of(result);
-  EXPECT_THAT(text, AllOf(HasSubstr("change/byte"), HasSubstr("slower per byte"), HasSubstr("Highest busbw: ")));
+  EXPECT_THAT(text, AllOf(HasSubstr("change/byte"), HasSubstr("slower per byte"), HasSubstr("busbw ")));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("in_place=false")) {
       EXPECT_THAT(line, ::testing::EndsWith("slower"));
     }
-    if (line.starts_with("message_size")) {
+    if (line.starts_with("collective=all_gather ")) {
       EXPECT_THAT(line, ::testing::EndsWith("slower per byte"));
     }
   }

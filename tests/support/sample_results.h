@@ -32,7 +32,7 @@ inline store::ResultInterval interval(int role, int rank, const char* kind, cons
   return row;
 }
 
-/// The same sweep on a machine where all takes `factor` as long.
+/// A sweep as on a machine where all takes `factor` as long.
 inline store::Result scaled(store::Result result, double factor) {
   for (auto& steps : result.step_seconds) {
     for (auto& step : steps) step = static_cast<float>(step * factor);
@@ -40,7 +40,8 @@ inline store::Result scaled(store::Result result, double factor) {
   return result;
 }
 
-/// A finished sweep of 12 rounds. ratios: of each case's step time to the baseline's, by case; [0] is 1.
+/// A finished sweep of 12 rounds. A change of an operation's size is a point, which others name behind " at ". ratios:
+/// of each case's step time to the baseline's, by case; [0] is 1.
 inline store::Result sweep(const std::vector<std::string>& changes, const std::vector<double>& ratios,
                            int rounds = 12) {
   store::Result result;
@@ -71,9 +72,11 @@ inline store::Result sweep(const std::vector<std::string>& changes, const std::v
     row.name = name;
     row.status = store::CaseStatus::ok;
     row.settings = {"fp32", "1", "{tensor_parallel: 1, pipeline_parallel: 1}", "true", "all"};
-    if (const auto equals = name.find('='); equals != std::string::npos) {
-      row.variable = name.substr(0, equals);
-      row.value = name.substr(equals + 1);
+    const std::size_t at = name.find(" at ");  // a size: "in_place=false at message_size=2 kB"
+    const std::string setting = name.substr(0, at);
+    if (const auto equals = setting.find('='); equals != std::string::npos) {
+      row.variable = setting.substr(0, equals);
+      row.value = setting.substr(equals + 1);
       for (std::size_t v = 0; v < result.variables.size(); ++v) {
         if (result.variables[v] == row.variable) row.settings[v] = row.value;
       }
@@ -88,6 +91,9 @@ inline store::Result sweep(const std::vector<std::string>& changes, const std::v
     row.peak_flops_per_rank = 45e9;
     row.planned_memory_bytes = 60e6;
     row.program_hash = "0123456789abcdef";
+    const bool is_point = row.role() == store::CaseRole::point;
+    if (is_point) row.reference = result.case_count();
+    if (at != std::string::npos) row.reference = result.index_of(*result.find_case(name.substr(at + 4)));
     result.cases.push_back(row);
   }
   const auto wobble = [](int c, int round, int step) { return ((7 * c + 3 * round + 5 * step + c * round) % 11 - 5); };

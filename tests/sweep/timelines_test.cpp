@@ -1,5 +1,6 @@
 #include "sweep/timelines.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -23,17 +24,17 @@ class GreedyJob : public test::PlayedJob {
  public:
   std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
     const job::BlockRequest& request = blocks.at(0).request;
+    sets.emplace_back(request.case_name, blocks[0].set.number, blocks[0].last);
     job::TimelineSamples timeline;
     timeline.gradient = {2.0 * static_cast<double>(request.settings.micro_batch_size), 1};
     job::BlockOutcome outcome;
     outcome.ok = true;
     outcome.samples = {{timeline, {}, used_bytes * request.settings.micro_batch_size, {}}};
-    outcome.samples[0].set_up.build_s = build_s;
     return {outcome};
   }
 
-  std::int64_t used_bytes = 0;  // by sequence of a micro-batch
-  double build_s = 0;           // which is said and not waited for
+  std::int64_t used_bytes = 0;                           // by sequence of a micro-batch
+  std::vector<std::tuple<std::string, int, bool>> sets;  // of each block: its case, its set, whether it is the last
 };
 
 class Timelines : public ::testing::Test {
@@ -48,19 +49,20 @@ class Timelines : public ::testing::Test {
     e.measure.memory_limit_bytes = 1 << 30;
     return plan::prepare(e, 1, {});
   }
-  Recorder record(std::int64_t used_bytes, double build_s = 0) {
+  Recorder record(std::int64_t used_bytes) {
     GreedyJob job;
     job.used_bytes = used_bytes;
-    job.build_s = build_s;
     Machine machine;
     machine.places = job.places();
     Recorder recorder(planned_result(plan_));
     std::ostringstream err;
     ProgressLine progress(err, ProgressStyle::blocks);
     EXPECT_FALSE(record_timelines(job, plan_, {}, machine, recorder, progress));
+    sets_ = job.sets;
     return recorder;
   }
   plan::Plan plan_ = planned();
+  std::vector<std::tuple<std::string, int, bool>> sets_;
 };
 
 TEST_F(Timelines, ACaseWhoseWorkersUseMoreThanTheyMayIsRefused) {
@@ -81,22 +83,26 @@ TEST_F(Timelines, GradientsOfTheFirstStepAreSummedOverRanks) {
   EXPECT_EQ(recorder.result().gradients[1].sharded_squares, 16);
 }
 
-// What the workers say of their set-up is what a block costs in a process that runs; a process of its own is timed from
-// outside. The copies of the baseline are not run for it, and each costs what its kind does.
-TEST_F(Timelines, ABlockIsExpectedToTakeWhatItsKindTakes) {
+// The copy of the baseline is not run for it.
+TEST_F(Timelines, OfAnOperationThoseOfASettingRunInOneWorkerSet) {
   config::Experiment e = plan_.experiment;
   e.baseline.workload = "gemm";
   e.changes.clear();
-  for (const auto& [variable, value] : {std::pair("repetitions", "3"), std::pair("threads", "1")}) {
-    e.changes.push_back({variable, value, e.baseline});
+  for (const auto& [variable, value] : {std::pair("gemm", "{m: 8}"), std::pair("repetitions", "3")}) {
+    e.changes.push_back({variable, "", e.baseline});
     config::find_variable(variable)->parse(e.changes.back().settings, value);
+    e.changes.back().value = config::find_variable(variable)->print(e.changes.back().settings);
   }
   plan_ = plan::prepare(e, 1, {});
-  ASSERT_EQ(plan_.cases.size(), 5u);
-  ASSERT_EQ(plan_.cases[2].name, "baseline_alone");
-  const Recorder recorder = record(0, 1000);
-  for (const std::size_t shared : {0u, 1u, 3u}) EXPECT_EQ(recorder.state(shared).set_up_s, 1000) << shared;
-  for (const std::size_t alone : {2u, 4u}) EXPECT_LT(recorder.state(alone).set_up_s, 100) << alone;
+  ASSERT_EQ(plan_.cases.size(), 6u);
+  const Recorder recorder = record(0);
+  const std::string size = plan_.cases[2].name;
+  EXPECT_THAT(sets_, ::testing::ElementsAre(std::tuple("baseline", 0, false), std::tuple(size, 0, true),
+                                            std::tuple("repetitions=3", 1, false),
+                                            std::tuple("repetitions=3 at " + size, 1, true)));
+  // The start of the processes is shared out.
+  EXPECT_EQ(recorder.state(0).set_up_s, recorder.state(2).set_up_s);
+  EXPECT_EQ(recorder.state(1).set_up_s, recorder.state(0).set_up_s);
 }
 
 program::ProgramSet random_set(std::mt19937_64& random, store::ResultCase& row) {
@@ -204,7 +210,7 @@ std::vector<std::string> all_kinds(std::index_sequence<I...>) {
   return {std::string(std::variant_alternative_t<I, program::Action>::name)...};
 }
 
-// What tells a row's operation apart must come back from the file whole.
+// The columns that tell a row's operation apart must come back from the file whole.
 TEST(TimelineRows, NamesFitTheirColumns) {
   const config::Model model{"small", 4, 64, 4, 256, 32};
   config::Settings settings;

@@ -98,18 +98,13 @@ Json cost_json(const analysis::CostEstimate& e) {
   return out;
 }
 
-Json level_json(const store::Result& result, const std::optional<analysis::LevelFindings>& level) {
-  if (!level) return nullptr;
-  Json out = {{"block_deviation", level->block_deviation},
-              {"time_constant_s", json_number(level->time_constant_s)},
-              {"carry_over", nullptr},
-              {"serial_correlation", level->serial_correlation},
-              {"widening", level->widening},
-              {"control_is_reference", !level->baseline_left},
-              {"set_aside", Json::array()}};
-  out["slowest_place"] = level->slowest_place ? Json(*level->slowest_place) : Json(nullptr);
-  if (level->carry_over != analysis::no_case) out["carry_over"] = result.case_at(level->carry_over).name;
-  for (const auto& row : level->set_aside) {
+Json level_json(const store::Result& result, const analysis::LevelFindings& level) {
+  Json out = {{"reference", result.case_at(level.reference).name},     {"block_deviation", level.block_deviation},
+              {"time_constant_s", json_number(level.time_constant_s)}, {"carry_over", nullptr},
+              {"serial_correlation", level.serial_correlation},        {"widening", level.widening},
+              {"control_is_reference", !level.baseline_left},          {"set_aside", Json::array()}};
+  if (level.carry_over != analysis::no_case) out["carry_over"] = result.case_at(level.carry_over).name;
+  for (const auto& row : level.set_aside) {
     out["set_aside"].push_back(
         {{"case", result.case_at(row.case_index).name}, {"set_aside", row.set_aside}, {"blocks", row.blocks}});
   }
@@ -135,6 +130,13 @@ Json block_json(const store::Result& result, const analysis::CourseBlock& block)
   return out;
 }
 
+// One for each size of an operation.
+Json levels_json(const store::Result& result, const analysis::Summary& summary) {
+  Json out = Json::array();
+  for (const analysis::LevelFindings& level : summary.levels) out.push_back(level_json(result, level));
+  return out;
+}
+
 // The course of the machine's level and what else the machine did, block by block; null without a level.
 Json machine_json(const store::Result& result) {
   const analysis::LevelCourse course = analysis::level_course(result);
@@ -152,21 +154,10 @@ Json machine_json(const store::Result& result) {
   return out;
 }
 
-Json own_process_json(const std::optional<analysis::Effect>& effect) {
-  if (!effect) return nullptr;
-  return {{"ratio", json_number(effect->ratio)},
-          {"low", json_number(effect->low)},
-          {"high", json_number(effect->high)},
-          {"rounds", effect->rounds}};
-}
-
-Json processes_json(const store::Result& result, const analysis::Summary& summary) {
+Json processes_json(const store::Result& result) {
   const auto found = analysis::find_processes(result);
   if (!found) return nullptr;
-  return {{"processes", found->processes},
-          {"shared", found->shared},
-          {"deviation", json_number(found->deviation)},
-          {"own_process", own_process_json(summary.own_process)}};
+  return {{"processes", found->processes}, {"shared", found->shared}, {"deviation", json_number(found->deviation)}};
 }
 
 // Null in files that do not say.
@@ -257,10 +248,9 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"peak_source", result.peak_source},
               {"control", effect_json(summary.control)},
               {"noise", json_number(summary.noise)},
-              {"level", level_json(result, summary.level)},
-              {"level_alone", level_json(result, summary.level_alone)},
+              {"levels", levels_json(result, summary)},
               {"machine", machine_json(result)},
-              {"processes", processes_json(result, summary)},
+              {"processes", processes_json(result)},
               {"block_time", block_time_json(result)},
               {"cases", Json::array()},
               {"warnings", summary.warnings}};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "report/case_label.h"
 #include "report/page/axis.h"
 #include "report/page/svg.h"
 #include "report/scale.h"
@@ -20,14 +21,20 @@ namespace {
 
 constexpr std::array<const char*, 5> swatches{"k-matmul", "k-data", "k-optimizer", "k-attention", "k-world"};
 
-using Curve = std::vector<const analysis::CaseSummary*>;  // of one collective, by size
+using Curve = std::vector<const analysis::CaseSummary*>;  // of one collective, in a grid of one setting; by size
 using Curves = std::map<std::string, Curve>;
 
-// Of several cases of one size (another algorithm, the baseline's copy) the line shows the one that reaches most.
-Curves curves_of(const analysis::Summary& summary) {
+// The line that a case is on.
+std::string line_of(const store::Result& result, const analysis::CaseSummary& row) {
+  if (!analysis::is_grid(result)) return row.rates->operation;
+  return row.role == store::CaseRole::change ? report::setting_of(result, row) : "baseline";
+}
+
+// Where several cases of one line have one size (the baseline and its copy), the line shows the fastest.
+Curves curves_of(const store::Result& result, const analysis::Summary& summary) {
   Curves curves;
   for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.rates && row.rates->bus_bytes_per_s) curves[row.rates->operation].push_back(&row);
+    if (row.rates && row.rates->bus_bytes_per_s) curves[line_of(result, row)].push_back(&row);
   }
   const auto before = [](const analysis::CaseSummary* a, const analysis::CaseSummary* b) {
     if (a->rates->bytes != b->rates->bytes) return a->rates->bytes < b->rates->bytes;
@@ -166,15 +173,15 @@ bool has_limit(const Curves& curves) {
   });
 }
 
-report::Table numbers_of(const Curves& curves) {
+report::Table numbers_of(const Curves& curves, const char* lines) {
   std::vector<double> seconds;
   for (const auto& [operation, curve] : curves) {
     for (const analysis::CaseSummary* row : curve) seconds.push_back(row->rates->operation_seconds);
   }
   const report::Scale scale = report::scale_of_seconds(seconds);
   report::Table table;
-  table.columns = {{"collective", true}, {"size"},       {"time " + scale.unit}, {"algbw GB/s"},
-                   {"busbw GB/s"},       {"limit GB/s"}, {"case", true}};
+  table.columns = {{lines, true},  {"size"},       {"time " + scale.unit}, {"algbw GB/s"},
+                   {"busbw GB/s"}, {"limit GB/s"}, {"case", true}};
   for (const auto& [operation, curve] : curves) {
     for (const analysis::CaseSummary* row : curve) {
       const analysis::Rates& rates = *row->rates;
@@ -188,16 +195,18 @@ report::Table numbers_of(const Curves& curves) {
 
 }  // namespace
 
-std::optional<report::Figure> bandwidth_chart(const analysis::Summary& summary) {
-  const Curves curves = curves_of(summary);
+std::optional<report::Figure> bandwidth_chart(const store::Result& result, const analysis::Summary& summary) {
+  const Curves curves = curves_of(result, summary);
   if (curves.empty()) return std::nullopt;
   const Axis x = logarithmic_axis(sizes_to_mark(curves), [](double bytes) { return show_bytes(bytes); });
   report::Figure figure;
   figure.id = "bandwidth";
   figure.title = "Bus bandwidth and time against the size of the message.";
-  figure.caption =
-      "All scales are logarithmic. A line per collective; a dot is the median over the blocks of a case, of several of "
-      "one size the fastest.";
+  figure.caption = fmt::format(
+      "All scales are logarithmic. A line per {}; a dot is the median over the blocks of a case, of several of one "
+      "size "
+      "the fastest.",
+      analysis::is_grid(result) ? "setting" : "collective");
   figure.caption += has_limit(curves) ? " Dashed: what the links allow." : " No limit of the links is known.";
   std::size_t next = 0;
   for (const auto& [operation, curve] : curves) {
@@ -206,7 +215,7 @@ std::optional<report::Figure> bandwidth_chart(const analysis::Summary& summary) 
   figure.drawing = drawing_of(curves, x).figure(
       "bandwidth-drawing", panels.size() * (panel_height + 16 + between_panels) + 10, figure.title,
       fmt::format("At most {} GB/s; all numbers are in the table below.", in_gigabytes(highest_rate(curves))));
-  figure.numbers = numbers_of(curves);
+  figure.numbers = numbers_of(curves, analysis::is_grid(result) ? "setting" : "collective");
   return figure;
 }
 

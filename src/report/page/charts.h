@@ -25,9 +25,10 @@ struct Scaling {
 };
 std::optional<Scaling> scaling(const store::Result& result, const analysis::Findings& findings);
 
-/// Bus bandwidth of collectives against the size of the message, a line per collective, with what the links allow.
-/// Nothing where no collective was measured on its own.
-std::optional<report::Figure> bandwidth_chart(const analysis::Summary& summary);
+/// Bus bandwidth of collectives against the size of the message, with what the links allow: a line per collective,
+/// where settings are compared at several sizes a line per setting. Nothing where no collective was measured on its
+/// own.
+std::optional<report::Figure> bandwidth_chart(const store::Result& result, const analysis::Summary& summary);
 
 /// From 100 % of the peak down to the measured MFU.
 report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::string& id,

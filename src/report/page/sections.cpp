@@ -15,7 +15,7 @@
 namespace harness::page {
 namespace {
 
-// What has no bar, and why.
+// The changes that have no bar, and why.
 report::List not_compared(const analysis::Summary& summary) {
   report::List list;
   for (const analysis::CaseSummary& row : summary.cases) {
@@ -33,7 +33,7 @@ report::List not_compared(const analysis::Summary& summary) {
 
 void add_waterfall(const analysis::StepFindings& step, const analysis::CaseSummary& row, report::Section& section) {
   if (!step.waterfall) return;
-  const char* id = row.role == store::CaseRole::baseline ? "waterfall-baseline" : "waterfall-best";
+  const char* id = store::is_reference(row.role) ? "waterfall-baseline" : "waterfall-best";
   section.add(waterfall_chart(*step.waterfall, id, row.name));
 }
 
@@ -62,9 +62,9 @@ report::Section ladder_section(const store::Result& result, const analysis::Find
   return report::ladder_section(result, findings.summary);
 }
 
-report::Section bandwidth_section(const store::Result&, const analysis::Findings& findings) {
+report::Section bandwidth_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section{"bandwidth-section", "Bandwidth", {}};
-  section.add(bandwidth_chart(findings.summary));
+  section.add(bandwidth_chart(result, findings.summary));
   return section;
 }
 
@@ -87,7 +87,7 @@ report::Section losses_section(const store::Result& result, const analysis::Find
     if (step == nullptr) continue;
     report::add_step(result, findings, *step, baseline, section);
     add_waterfall(*step, *row, section);
-    if (row->role == store::CaseRole::baseline) baseline = step;
+    if (store::is_reference(row->role)) baseline = step;
   }
   const auto peak_known = [](const store::ResultCase& result_case) { return result_case.peak_flops_per_rank > 0; };
   if (std::ranges::none_of(result.cases, peak_known)) {
@@ -111,7 +111,7 @@ report::Section timeline_section(const store::Result& result, const analysis::Fi
     length = std::max(length, timeline_length(result, row->case_index));
   }
   for (const analysis::CaseSummary* row : findings.before_and_after()) {
-    const char* id = row->role == store::CaseRole::baseline ? "timeline-baseline" : "timeline-best";
+    const char* id = store::is_reference(row->role) ? "timeline-baseline" : "timeline-best";
     if (length <= 0) continue;
     section.add(timeline_chart(result, row->case_index, id, length));
   }

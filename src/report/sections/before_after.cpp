@@ -59,7 +59,7 @@ class BeforeAfter {
   Table table_;
 };
 
-// What the planned training run takes; by the same numbers as the section about cost.
+// The time and the price of the planned training run; by the same numbers as the section about cost.
 void add_cost(const analysis::CostEstimate& estimate, const analysis::CaseSummary* after, BeforeAfter& lines) {
   const analysis::CaseCost* cost_after = nullptr;
   for (const analysis::CaseSaving& saving : estimate.after) {
@@ -110,7 +110,9 @@ Section before_after_section(const store::Result& result, const analysis::Findin
   if (!per.empty()) lines.add_words("time" + per, effect);
   if (findings.cost) add_cost(*findings.cost, after, lines);
   const std::string names =
-      after == nullptr ? "Before: the baseline." : fmt::format("Before: the baseline. After: {}.", after->name);
+      fmt::format("Before: the {}.",
+                  before->role == store::CaseRole::baseline ? "baseline" : "baseline at " + before->name) +
+      (after == nullptr ? "" : fmt::format(" After: {}.", after->name));
   section.add(Numbers{names, lines.take()});
   const bool is_joint = after != nullptr && config::is_joint(result.at(*after).variable);
   const char* kind = is_joint ? "combination of changes" : "single change";
@@ -125,7 +127,7 @@ Section before_after_section(const store::Result& result, const analysis::Findin
         Paragraph{fmt::format("After is the {} with the largest proven effect{}; its interval is that of the {}, {} {} "
                               "rounds. The other lines are medians over all blocks of a case.",
                               kind, is_joint ? "" : not_together, interval_of_what(batches_differ, per),
-                              findings.summary.level ? "over" : "paired within", after->effect->rounds)});
+                              !findings.summary.levels.empty() ? "over" : "paired within", after->effect->rounds)});
   } else if (findings.summary.unreliable) {
     section.add(Paragraph{"The control moved, so no verdict counts."});
   } else {

@@ -175,21 +175,6 @@ std::vector<std::string> short_names(const store::Result& result, const analysis
   return unique;
 }
 
-// A reader must know these of a row before its verdict and its numbers are believed.
-std::vector<std::string> notes_on(const analysis::CaseSummary& row, const analysis::Summary& summary) {
-  std::vector<std::string> notes;
-  if (!row.reason.empty()) notes.push_back(row.reason);
-  for (const auto& level : {summary.level, summary.level_alone}) {
-    if (!level) continue;
-    for (const analysis::LevelFindings::SetAside& aside : level->set_aside) {
-      if (aside.case_index != row.case_index) continue;
-      notes.push_back(fmt::format("{} of its {} count nothing, too far off its others", aside.set_aside,
-                                  plural(aside.blocks, "block")));
-    }
-  }
-  return notes;
-}
-
 // Where precisions have peaks of their own, a case may be quicker with a lower MFU.
 std::string legend_of_mfu(const store::Result& result, const analysis::Summary& summary, Detail detail) {
   const analysis::CaseSummary* baseline = summary.baseline();
@@ -222,6 +207,19 @@ std::string legend_of_mfu(const store::Result& result, const analysis::Summary& 
 
 }  // namespace
 
+std::vector<std::string> case_notes(const analysis::CaseSummary& row, const analysis::Summary& summary) {
+  std::vector<std::string> notes;
+  if (!row.reason.empty()) notes.push_back(row.reason);
+  for (const analysis::LevelFindings& level : summary.levels) {
+    for (const analysis::LevelFindings::SetAside& aside : level.set_aside) {
+      if (aside.case_index != row.case_index) continue;
+      notes.push_back(fmt::format("{} of its {} count nothing, too far off its others", aside.set_aside,
+                                  plural(aside.blocks, "block")));
+    }
+  }
+  return notes;
+}
+
 Table::Column case_column() {
   return {.heading = "case", .words = true, .id = Table::Column::Id::name};
 }
@@ -238,6 +236,7 @@ Table::Column verdict_column() {
 
 CaseTable case_table(const store::Result& result, const analysis::Summary& summary, Detail detail) {
   if (is_listed_by_size(result)) return size_table(result, summary, detail);
+  if (analysis::is_grid(result)) return grid_table(result, summary);
   CaseTable out;
   CaseTableBuilder build(result, summary);
   const std::vector<std::string> brief = short_names(result, summary);
@@ -249,7 +248,7 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
   const Table::Column use{.heading = uses_heading, .words = true, .id = Table::Column::Id::use};
   build.add(use, [&](const analysis::CaseSummary& row) {
     const store::ResultPoint* point = result.find_point(row.case_index);
-    return point == nullptr || store::is_copy(row.role) ? "" : point->uses;
+    return point == nullptr || row.role == store::CaseRole::control ? "" : point->uses;
   });
   if (ranks_differ(result)) {
     build.add({.heading = "ranks", .worth = 30}, [&](const analysis::CaseSummary& row) {
@@ -274,11 +273,11 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
   Table::Column judged = verdict_column();
   if (summary.predicted) judged.heading = "prediction";
   build.add(judged, [&](const analysis::CaseSummary& row) {
-    if (sizes_alone && row.judgement.reason == analysis::Reason::interval) return Cell();
+    if (row.role == store::CaseRole::point && row.judgement.reason == analysis::Reason::baseline) return Cell();
     const std::string per =
         counts_per_work(result, row) ? fmt::format(" per {}", unit_of_change(result).substr(1)) : "";
     Cell verdict(analysis::name_of(row.judgement) + per, tone_of(row.judgement));
-    for (const std::string& note : notes_on(row, summary)) {
+    for (const std::string& note : case_notes(row, summary)) {
       out.notes.push_back(fmt::format("{}: {}", brief[static_cast<std::size_t>(row.case_index)], note));
       verdict.text += fmt::format(" [{}]", out.notes.size());
     }

@@ -1,4 +1,4 @@
-// What the level model's verdicts are worth: whole sweeps are simulated under noise whose truth is known. With
+// How reliable the level model's verdicts are: whole sweeps are simulated under noise whose truth is known. With
 // HARNESS_SOAK (make soak) over every noise and 3000 sweeps each; docs/method.md quotes the table that it prints.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 
 #include "analysis/estimator.h"
 #include "analysis/noisy_sweep.h"
-#include "analysis/questions.h"
 #include "analysis/statistics.h"
 #include "analysis/verdict.h"
 #include "base/error.h"
@@ -190,79 +189,6 @@ double at_most_five_percent(int sweeps) {
   return 0.05 * sweeps + 3 * std::sqrt(0.05 * 0.95 * sweeps);
 }
 
-const std::vector<Disturbance>& worlds_of_processes() {
-  static const std::vector<Disturbance> worlds{
-      {.name = "process 0.4 %, block 0.2 %", .shared = true, .process = 0.004},
-      {.name = "process 5 %, block 0.2 %", .shared = true, .process = 0.05},
-      {.name = "the first, 10 % of blocks +5..20 %", .hit = 0.1, .shared = true, .process = 0.004},
-      {.name = "the first, first block of a process +5 %", .shared = true, .process = 0.004, .first_block = 0.05},
-      {.name = "the first, +0.5 % after a third of the cases", .after_third = 0.005, .shared = true, .process = 0.004},
-      {.name = "the first, each block leaks 0.1 %", .shared = true, .process = 0.004, .leak = 0.001},
-  };
-  return worlds;
-}
-
-// Sweeps of one operation, whose rounds each have one process: what a process does to all of its blocks is nobody's
-// effect.
-TEST(LevelSimulation, BlocksOfASharedProcessHaveNoFalseVerdicts) {
-  const int sweeps = test::draws(300, 3000);
-  print_heading();
-  for (Disturbance world : worlds_of_processes()) {
-    for (const double drift : {0.0, 0.02}) {
-      world.drift = drift;
-      world.drift_time_s = 5;
-      for (const Size& size : {Size{11, 12, 6, 0.02, 0.02}, Size{24, 12, 6, 0.02, 0.02}}) {
-        const Tally tally = simulate(world, size, sweeps, 900);
-        const std::string name = fmt::format("{}, drift {} %, {} cases", world.name, 100 * drift, size.cases);
-        print(name.c_str(), tally);
-        EXPECT_LE(tally.false_verdict, at_most_five_percent(sweeps)) << name;
-      }
-      if (!soaking()) break;
-    }
-  }
-}
-
-// Some cases have processes of their own beside a set that shares one, and so has their baseline: what a process of its
-// own costs is nobody's effect, and it is found.
-TEST(LevelSimulation, CasesAloneInAMixedSweepHaveNoFalseVerdicts) {
-  constexpr double own_process = 0.03;
-  const int sweeps = test::draws(200, 3000);
-  const std::vector<int> numbers = soaking() ? std::vector{1, 3, 11} : std::vector{1, 3};
-  print_heading();
-  for (Disturbance world : worlds_of_processes()) {
-    world.alone = own_process;
-    for (const double drift : {0.0, 0.02}) {
-      world.drift = drift;
-      world.drift_time_s = 5;
-      for (const int alone : numbers) {
-        const Size size{4, 12, 6, 0.02, 0.02, alone};
-        NoisySweeps noisy(world, size, 901);
-        Tally tally;
-        int missed = 0;
-        while (tally.sweeps < sweeps) {
-          const std::vector<SweepBlocks> drawn = noisy.draw_sweeps();
-          std::vector<Question> questions;
-          for (int i = 1; i <= alone; ++i)
-            questions.push_back({drawn[1].baseline + i, family_alpha(alone, 0.95), 0.01});  // the harder: as if all
-          add_sweep(drawn[1], questions, tally);
-          const ConfidenceInterval cost = cost_of_a_process(drawn, 0.95).log_ratio;
-          missed += cost.low > own_process || cost.high < own_process;
-        }
-        const std::string name = fmt::format("{}, drift {} %, {} alone", world.name, 100 * drift, alone);
-        print(name.c_str(), tally);
-        EXPECT_LE(tally.false_verdict, at_most_five_percent(sweeps)) << name;
-        EXPECT_LE(tally.excluded, at_most_five_percent(sweeps)) << name;
-        // What moves the shared blocks alone is part of the truth.
-        if (world.first_block + world.after_third + world.leak > 0) continue;
-        std::printf("%58s missed: what a process costs, in %.1f %%\n", "", 100.0 * missed / sweeps);
-        EXPECT_LE(missed, at_most_five_percent(sweeps) + 0.01 * sweeps)
-            << name;  // Yuen's of 12 pairs is a little narrow
-      }
-      if (!soaking()) break;
-    }
-  }
-}
-
 // A machine that runs some blocks, whole and by chance, in a slower state: a neighbour on the other half of the core, a
 // clock that stays low. With few blocks of a case, most of them may be slow ones.
 TEST(LevelSimulation, ASecondStateOfTheMachineIsNoEffect) {
@@ -291,7 +217,7 @@ TEST(LevelSimulation, ASecondStateOfTheMachineIsNoEffect) {
   }
 }
 
-// What plan promises: four sweeps in five find such an effect.
+// plan promises that four sweeps in five find such an effect.
 TEST(LevelSimulation, ResolvableEffectIsFoundFourTimesInFive) {
   constexpr double deviation = 0.004;
   const std::vector<int> all_rounds = soaking() ? std::vector{4, 5, 6, 8, 12, 24} : std::vector{4, 5, 12};

@@ -1,0 +1,250 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "analysis/summary.h"
+#include "base/text.h"
+#include "report/case_label.h"
+#include "report/clean_text.h"
+#include "report/effect_words.h"
+#include "report/metrics.h"
+#include "report/scale.h"
+#include "report/sections.h"
+
+namespace harness::report {
+namespace {
+
+// The baseline or a setting: a column of cases, one for each size; nullptr where the setting has none.
+struct SettingColumn {
+  std::string name, label;  // label: in the headings
+  std::vector<const analysis::CaseSummary*> at;
+};
+
+std::vector<SettingColumn> setting_columns(const store::Result& result, const analysis::Summary& summary,
+                                           const std::vector<const analysis::CaseSummary*>& sizes) {
+  std::vector<SettingColumn> settings{{"baseline", "baseline", sizes}};
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change) continue;
+    const std::string name = setting_of(result, row);
+    auto known = std::ranges::find(settings, name, &SettingColumn::name);
+    if (known == settings.end())
+      known = settings.insert(settings.end(), {name, "", std::vector<const analysis::CaseSummary*>(sizes.size())});
+    const auto size = std::ranges::find(sizes, result.at(row).reference, &analysis::CaseSummary::case_index);
+    if (size != sizes.end()) known->at[static_cast<std::size_t>(size - sizes.begin())] = &row;
+  }
+  return settings;
+}
+
+// "halving_doubling" for allreduce_algorithm=halving_doubling; the name itself where its value alone says too little.
+std::string setting_label(const std::string& name) {
+  if (name == "in_place=false") return "out of place";
+  if (name == "in_place=true") return "in place";
+  const std::string value = name.substr(std::min(name.find('=') + 1, name.size()));
+  const bool is_word = !value.empty() && value.find_first_of("={+") == std::string::npos && value != "true" &&
+                       value != "false" && value.find_first_not_of("0123456789. ") != std::string::npos;
+  return is_word ? value : name;
+}
+
+// Labels that differ. What is too long for a heading is numbered, and a remark says what it is.
+void label_columns(std::vector<SettingColumn>& settings, std::vector<std::string>& remarks) {
+  constexpr std::size_t longest = 20;
+  std::set<std::string> taken{settings.front().label};
+  std::vector<std::string> legend;
+  for (std::size_t i = 1; i < settings.size(); ++i) {
+    SettingColumn& setting = settings[i];
+    setting.label = setting_label(setting.name);
+    if (taken.contains(setting.label)) setting.label = setting.name;
+    if (columns_of(setting.label) > longest) {
+      setting.label = fmt::format("setting {}", i);
+      legend.push_back(fmt::format("{}: {}", setting.label, setting.name));
+    }
+    taken.insert(setting.label);
+  }
+  if (!legend.empty()) remarks.push_back(join(legend, "; ") + ".");
+}
+
+std::optional<double> operation_time(const analysis::CaseSummary& row) {
+  return row.rates ? std::optional(row.rates->operation_seconds) : std::nullopt;
+}
+
+// The bandwidth of a link, the FLOP of a rank, or where the operation computes nothing its bytes.
+std::optional<double> operation_rate(const analysis::CaseSummary& row) {
+  if (!row.rates) return std::nullopt;
+  if (row.rates->bus_bytes_per_s) return row.rates->bus_bytes_per_s;
+  return row.flops_per_rank > 0 ? row.flops_per_rank : row.rates->algorithm_bytes_per_s;
+}
+
+class GridTable {
+ public:
+  GridTable(const store::Result& result, const analysis::Summary& summary)
+      : result_(result), summary_(summary), sizes_(analysis::by_size(result, summary)) {
+    settings_ = setting_columns(result, summary, sizes_);
+    out_.table.rows.resize(sizes_.size());
+    label_columns(settings_, remarks_);
+  }
+
+  CaseTable build() {
+    const bool on_bus = measured_by(result_) == Measured::collective;
+    add_size(on_bus);
+    add_numbers(operation_time, on_bus ? [](std::span<const double>) { return Scale{"us", 1e-6}; } : scale_of_seconds);
+    const bool computes = !on_bus && std::ranges::any_of(summary_.cases, [](const analysis::CaseSummary& row) {
+      return row.flops_per_rank > 0;
+    });
+    const std::string rate = add_rates(computes);
+    if (!on_bus) add_shares();
+    add_limit();
+    add_errors();
+    for (std::size_t i = 1; i < settings_.size(); ++i) add_changes(settings_[i]);
+    if (on_bus) add_averages();
+    out_.table.columns.front().legend = fmt::format(
+        "Columns are settings: the time of one operation, its {} ({}), and the change against the baseline at "
+        "the same size. {}",
+        on_bus ? "busbw" : "rate", rate, join(remarks_, " "));
+    return std::move(out_);
+  }
+
+ private:
+  using Value = std::function<std::optional<double>(const analysis::CaseSummary&)>;
+
+  void add(Table::Column column, const std::function<Cell(std::size_t)>& cell_of) {
+    out_.table.columns.push_back(std::move(column));
+    for (std::size_t i = 0; i < sizes_.size(); ++i) out_.table.rows[i].push_back(cell_of(i));
+  }
+
+  void add_size(bool in_bytes) {
+    const auto point = [&](std::size_t i) { return result_.find_point(sizes_[i]->case_index); };
+    if (in_bytes) {
+      add({.heading = "size B"}, [&](std::size_t i) {
+        return point(i) == nullptr ? Cell(result_.at(*sizes_[i]).value) : Cell(fmt::format("{:.0f}", point(i)->bytes));
+      });
+    } else {
+      const auto sized = std::ranges::find(result_.cases, store::CaseRole::point, &store::ResultCase::role);
+      add({.heading = sized->variable, .words = true},
+          [&](std::size_t i) { return Cell(std::string(result_.setting(result_.at(*sizes_[i]), sized->variable))); });
+    }
+    const bool has_uses = std::ranges::any_of(result_.points, [](const auto& row) { return !row.uses.empty(); });
+    if (!has_uses) return;
+    add({.heading = uses_heading, .words = true},
+        [&](std::size_t i) { return point(i) == nullptr ? Cell() : Cell(point(i)->uses); });
+  }
+
+  template <class ScaleOf>
+  std::string add_numbers(const Value& value, ScaleOf scale_of) {
+    std::vector<double> values;
+    for (const SettingColumn& setting : settings_) {
+      for (const analysis::CaseSummary* row : setting.at) {
+        if (const auto known = row == nullptr ? std::nullopt : value(*row)) values.push_back(*known);
+      }
+    }
+    const Scale scale = scale_of(values);
+    for (const SettingColumn& setting : settings_) {
+      add({.heading = fmt::format("{} {}", setting.label, scale.unit)}, [&](std::size_t i) {
+        const auto known = setting.at[i] == nullptr ? std::nullopt : value(*setting.at[i]);
+        if (!known) return Cell();
+        return Cell(scale.unit == "GB/s" ? fmt::format("{:.4g}", *known / scale.factor) : scale.print(*known));
+      });
+    }
+    return scale.unit;
+  }
+  std::string add_rates(bool computes) {
+    if (computes) return add_numbers(operation_rate, scale_of_flops);
+    return add_numbers(operation_rate, [](std::span<const double>) { return Scale{"GB/s", 1e9}; });
+  }
+
+  // MFU; nothing where the peak is not known.
+  void add_shares() {
+    const auto is_known = [](const analysis::CaseSummary* row) { return row != nullptr && row->mfu.value_or(0) > 0; };
+    for (const SettingColumn& setting : settings_) {
+      if (std::ranges::none_of(setting.at, is_known)) continue;
+      add({.heading = setting.label + " of peak"},
+          [&](std::size_t i) { return is_known(setting.at[i]) ? Cell(percent(*setting.at[i]->mfu)) : Cell(); });
+    }
+  }
+
+  void add_limit() {
+    const auto limit = [&](std::size_t i) {
+      return sizes_[i]->rates ? sizes_[i]->rates->limit_bytes_per_s : std::nullopt;
+    };
+    bool known = false;
+    for (std::size_t i = 0; i < sizes_.size(); ++i) known = known || limit(i);
+    if (!known) return;
+    add({.heading = "limit GB/s"},
+        [&](std::size_t i) { return limit(i) ? Cell(fmt::format("{:.4g}", *limit(i) / 1e9)) : Cell(); });
+  }
+
+  // The blocks of all settings that failed, of which one with a wrong result is one.
+  void add_errors() {
+    add({.heading = "errors"}, [&](std::size_t i) {
+      int failed = 0;
+      for (const SettingColumn& setting : settings_) {
+        if (setting.at[i] != nullptr) failed += analysis::failed_blocks(result_, setting.at[i]->case_index);
+      }
+      return Cell(std::to_string(failed));
+    });
+  }
+
+  // "-12.3 % [-14.0 %, -10.5 %] faster" in one cell, which no writer breaks, with its parts below each other.
+  void add_changes(const SettingColumn& setting) {
+    struct Parts {
+      std::string change, interval, verdict;
+    };
+    std::vector<Parts> parts;
+    std::size_t change = 0, interval = 0, verdict = 0;
+    for (const analysis::CaseSummary* row : setting.at) {
+      Parts& of = parts.emplace_back();
+      if (row == nullptr) continue;
+      of = {change_of(row->effect), interval_of(row->effect), analysis::name_of(row->judgement)};
+      for (const std::string& note : case_notes(*row, summary_)) {
+        out_.notes.push_back(fmt::format("{}: {}", row->name, note));
+        of.verdict += fmt::format(" [{}]", out_.notes.size());
+      }
+      change = std::max(change, columns_of(of.change));
+      interval = std::max(interval, columns_of(of.interval));
+      verdict = std::max(verdict, columns_of(of.verdict));
+    }
+    const auto fill = [](const std::string& text, std::size_t width) {
+      return std::string(width - columns_of(text), ' ');
+    };
+    add({.heading = setting.label + " change"}, [&](std::size_t i) {
+      if (setting.at[i] == nullptr) return Cell();
+      const Parts& of = parts[i];
+      std::string text = fill(of.change, change) + of.change;
+      if (interval > 0) text += " " + fill(of.interval, interval) + of.interval;
+      return Cell(text + " " + of.verdict + fill(of.verdict, verdict), tone_of(setting.at[i]->judgement));
+    });
+  }
+
+  // As the last line of nccl-tests has it.
+  void add_averages() {
+    std::vector<std::string> averages;
+    for (const SettingColumn& setting : settings_) {
+      double sum = 0;
+      std::size_t measured = 0;
+      for (const analysis::CaseSummary* row : setting.at) {
+        if (row == nullptr || !row->rates || !row->rates->bus_bytes_per_s) continue;
+        sum += *row->rates->bus_bytes_per_s;
+        ++measured;
+      }
+      if (measured == sizes_.size())
+        averages.push_back(fmt::format("{} {:.4g} GB/s", setting.label, sum / static_cast<double>(measured) / 1e9));
+    }
+    if (!averages.empty()) remarks_.push_back(fmt::format("Average bus bandwidth: {}.", join(averages, ", ")));
+  }
+
+  const store::Result& result_;
+  const analysis::Summary& summary_;
+  std::vector<const analysis::CaseSummary*> sizes_;
+  std::vector<SettingColumn> settings_;
+  std::vector<std::string> remarks_;
+  CaseTable out_;
+};
+
+}  // namespace
+
+CaseTable grid_table(const store::Result& result, const analysis::Summary& summary) {
+  return GridTable(result, summary).build();
+}
+
+}  // namespace harness::report

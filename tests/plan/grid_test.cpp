@@ -1,0 +1,177 @@
+// The cases of an operation as a grid of sizes and settings, and which blocks of a round share a process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "small_experiment.h"
+
+namespace harness::plan {
+namespace {
+
+using test::add_change;
+using test::small_experiment;
+using Names = std::vector<std::string>;
+
+config::Experiment collective() {
+  config::Experiment e = small_experiment();
+  e.baseline.workload = "collective";
+  return e;
+}
+
+config::Experiment grid() {
+  config::Experiment e = collective();
+  add_change(e, "precision", "bf16");
+  add_change(e, "message_size", "1 MiB");
+  add_change(e, "threads", "2");
+  add_change(e, "message_size", "2 MiB");
+  return e;
+}
+
+int processes_of(const Plan& plan) {
+  std::set<int> processes;
+  for (const Slot& slot : plan.schedule) processes.insert(slot.process);
+  return static_cast<int>(processes.size());
+}
+
+// The names of the cases that share each process of a plan.
+std::set<std::set<std::string>> sets_of_blocks(const Plan& plan) {
+  std::map<int, std::set<std::string>> by_process;
+  for (const Slot& slot : plan.schedule) by_process[slot.process].insert(plan.cases[slot.case_index].name);
+  std::set<std::set<std::string>> sets;
+  for (const auto& [process, set] : by_process) sets.insert(set);
+  return sets;
+}
+
+Names names_of(const Plan& plan) {
+  Names names;
+  for (const PlannedCase& planned : plan.cases) names.push_back(planned.name);
+  return names;
+}
+
+std::set<std::string> at_all_sizes(const std::string& setting) {
+  return {setting, setting + " at message_size=1 MiB", setting + " at message_size=2 MiB"};
+}
+
+TEST(Grid, EverySettingIsMeasuredAtEverySizeAndComparedThere) {
+  const Plan plan = make_plan(grid(), 4);
+  ASSERT_EQ(names_of(plan),
+            (Names{"baseline", "baseline_again", "message_size=1 MiB", "message_size=2 MiB",
+                   "baseline_again at message_size=1 MiB", "baseline_again at message_size=2 MiB", "precision=bf16",
+                   "precision=bf16 at message_size=1 MiB", "precision=bf16 at message_size=2 MiB", "threads=2",
+                   "threads=2 at message_size=1 MiB", "threads=2 at message_size=2 MiB"}));
+  std::vector<std::size_t> references;
+  for (const PlannedCase& planned : plan.cases) references.push_back(planned.reference);
+  EXPECT_EQ(references, (std::vector<std::size_t>{0, 0, 2, 3, 2, 3, 0, 2, 3, 0, 2, 3}));
+  EXPECT_EQ(plan.cases[8].settings.message_bytes, 2 << 20);
+  EXPECT_EQ(plan.cases[8].settings.precision, config::Precision::bf16);
+  EXPECT_EQ(plan.cases[8].variable, "precision");
+  EXPECT_EQ(plan.cases[8].value, "bf16");
+  EXPECT_EQ(plan.cases[5].settings.message_bytes, 2 << 20);
+  EXPECT_TRUE(plan.cases[5].is_copy);
+  EXPECT_FALSE(plan.cases[5].is_change());
+}
+
+TEST(Grid, ASettingIsAWorkerSetThatRunsAllSizes) {
+  const Plan plan = make_plan(grid(), 4);
+  EXPECT_EQ(processes_of(plan), 4 * 4);
+  EXPECT_EQ(sets_of_blocks(plan),
+            (std::set<std::set<std::string>>{{"baseline", "message_size=1 MiB", "message_size=2 MiB"},
+                                             at_all_sizes("baseline_again"),
+                                             at_all_sizes("precision=bf16"),
+                                             at_all_sizes("threads=2")}));
+  // The blocks of a process follow each other, and it is numbered by the first.
+  for (std::size_t i = 0; i < plan.schedule.size(); ++i) {
+    const bool first = plan.schedule[i].process == static_cast<int>(i);
+    EXPECT_TRUE(first || plan.schedule[i].process == plan.schedule[i - 1].process) << i;
+  }
+}
+
+// Each set once at every place, over as many rounds as there are sets; each size likewise within its set.
+TEST(Grid, SetsAndTheSizesInThemAreBalanced) {
+  config::Experiment e = grid();
+  e.measure.rounds = 12;  // of four sets with three sizes each
+  const Plan plan = make_plan(e, 4);
+  std::map<std::string, std::map<int, int>> places, within;
+  std::map<int, std::map<int, int>> next;  // round → process → blocks so far
+  for (const Slot& slot : plan.schedule) {
+    auto& processes = next[slot.round];
+    ++within[plan.cases[slot.case_index].name][processes[slot.process]++];
+    ++places[plan.cases[slot.case_index].name][static_cast<int>(processes.size())];
+  }
+  for (const auto& [name, of_case] : places)
+    EXPECT_THAT(of_case, ::testing::ElementsAre(std::pair(1, 3), std::pair(2, 3), std::pair(3, 3), std::pair(4, 3)))
+        << name;
+  for (const auto& [name, of_case] : within)
+    EXPECT_THAT(of_case, ::testing::ElementsAre(std::pair(0, 4), std::pair(1, 4), std::pair(2, 4))) << name;
+}
+
+TEST(Grid, SizesAloneCompareNothingAndHaveNoCopyOfTheBaseline) {
+  config::Experiment e = collective();
+  add_change(e, "message_size", "1 MiB");
+  const Plan plan = make_plan(e, 4);
+  EXPECT_EQ(names_of(plan), (Names{"baseline", "message_size=1 MiB"}));
+  EXPECT_EQ(plan.cases[1].reference, 1u);
+  EXPECT_EQ(processes_of(plan), 4);
+}
+
+TEST(Grid, OneSizeHasAProcessForEachSetting) {
+  config::Experiment e = collective();
+  add_change(e, "threads", "2");
+  EXPECT_EQ(names_of(make_plan(e, 4)), (Names{"baseline", "baseline_again", "threads=2"}));
+  EXPECT_EQ(processes_of(make_plan(e, 4)), 4 * 3);
+}
+
+TEST(Grid, ACommandAroundTheWorkersHasAProcessForEachBlock) {
+  EXPECT_EQ(processes_of(make_plan(grid(), 4, {}, Processes::one_per_block)), 4 * 12);
+}
+
+TEST(Grid, ASelectionChoosesSizesAndSettings) {
+  EXPECT_EQ(names_of(make_plan(grid(), 4, {"message_size"})),
+            (Names{"baseline", "message_size=1 MiB", "message_size=2 MiB"}));
+  EXPECT_EQ(names_of(make_plan(grid(), 4, {"threads"})), (Names{"baseline", "baseline_again", "threads=2"}));
+  EXPECT_EQ(names_of(make_plan(grid(), 4, {"message_size=2 MiB", "precision"})),
+            (Names{"baseline", "baseline_again", "message_size=2 MiB", "baseline_again at message_size=2 MiB",
+                   "precision=bf16", "precision=bf16 at message_size=2 MiB"}));
+}
+
+TEST(Grid, ASizeAtWhichTheBaselineCannotRunIsNotMeasured) {
+  Plan plan = make_plan(grid(), 4);
+  plan.cases[3].impossible = "it does not fit";
+  schedule_blocks(plan);
+  for (const std::size_t at_2_mib : {5u, 8u, 11u})
+    EXPECT_EQ(plan.cases[at_2_mib].impossible, "message_size=2 MiB cannot run: it does not fit");
+  EXPECT_EQ(plan.schedule.size(), 4u * 8);
+}
+
+// A weight of a setting counts at all sizes, that of the size in all settings; of both the smaller one.
+TEST(Grid, AWeightIsOfASettingOrOfASize) {
+  config::Experiment e = grid();
+  e.measure.rounds = 8;
+  e.measure.weights = {{"message_size", 0.5}, {"threads", 0.25}};
+  std::map<std::string, int> blocks;
+  const Plan plan = make_plan(e, 4);
+  for (const Slot& slot : plan.schedule) ++blocks[plan.cases[slot.case_index].name];
+  EXPECT_EQ(blocks["baseline"], 8);
+  EXPECT_EQ(blocks["message_size=1 MiB"], 4);
+  EXPECT_EQ(blocks["baseline_again at message_size=1 MiB"], 4);
+  EXPECT_EQ(blocks["precision=bf16"], 8);
+  EXPECT_EQ(blocks["precision=bf16 at message_size=1 MiB"], 4);
+  EXPECT_EQ(blocks["threads=2"], 2);
+  EXPECT_EQ(blocks["threads=2 at message_size=1 MiB"], 2);
+}
+
+TEST(Grid, OfATrainingStepEveryBlockHasAProcess) {
+  config::Experiment e = small_experiment();
+  add_change(e, "precision", "bf16");
+  add_change(e, "threads", "2");
+  EXPECT_EQ(processes_of(make_plan(e, 1)), 4 * 4);
+  EXPECT_EQ(names_of(make_plan(e, 1)), (Names{"baseline", "baseline_again", "precision=bf16", "threads=2"}));
+}
+
+}  // namespace
+}  // namespace harness::plan
