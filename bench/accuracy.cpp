@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -82,6 +83,7 @@ std::string steps_text(const std::vector<Point>& points) {
   text += row_of("all", errors_of(all_of(points)));
   for (const bool fitted : {false, true}) {
     const Points some = of_use(points, fitted);
+    if (some.empty()) continue;
     text += row_of(fitted ? "**fitted to**" : "**not fitted to**", errors_of(some));
     for (const auto& [source, set] : by("source", some)) text += row_of(source, errors_of(set));
   }
@@ -101,42 +103,47 @@ std::string changes_text(const std::vector<Pair>& pairs) {
   return text;
 }
 
-std::string values_text(const std::array<double, scalar_count>& v) {
-  return fmt::format("{:.1f} %, {:.1f} us, {:.1f} %", 100 * v[0], 1e6 * v[1], 100 * v[2]);
+std::string values_text(const std::array<double, scalar_count>& v, const std::string& family) {
+  std::string text;
+  for (std::size_t k = 0; k < scalar_count; ++k)
+    text += fmt::format("{}{} {:.4g}", text.empty() ? "" : ", ", scalars(family)[k].key, v[k]);
+  return text;
 }
 
 struct LeftOut {
-  std::string rows;            // of the table
-  std::vector<double> errors;  // of every point
+  std::string rows;                     // of the table, one for each value of the column
+  std::map<const Point*, double> each;  // error of each point
+  std::vector<double> all() const {
+    std::vector<double> errors;
+    for (const auto& [point, error] : each) errors.push_back(error);
+    return errors;
+  }
 };
-// The points of a set as predicted with scalars that are fitted to all others.
-LeftOut leave_out(const std::string& column, const Points& points, const std::string& configs,
-                  const config::Calibration& calibration) {
+// The points of a set as predicted with scalars that are fitted to all others. Only points with `use: fit` are fitted
+// to.
+LeftOut leave_out(const std::string& column, const Points& points, const config::Calibration& calibration) {
   LeftOut out;
   for (const auto& [name, set] : by(column, points)) {
     Points others = points;
-    std::erase_if(others, [&](const Point* p) { return p->row.at(column) == name; });
+    std::erase_if(others, [&](const Point* p) { return p->row.at(column) == name || !p->is_fitted(); });
     const auto values = fitted(others, calibration);
-    config::Calibration without = calibration;
-    for (std::size_t k = 0; k < scalar_count; ++k) scalars()[k].set(without, values[k]);
     std::vector<double> errors;
-    errors.reserve(set.size());
-    for (const Point* p : set) errors.push_back(predict(p->row, configs, {&without, 1}).error());
+    for (const Point* p : set) {
+      errors.push_back(error_with(*p, calibration, values));
+      out.each[p] = errors.back();
+    }
     std::string row = row_of(name, errors);
     row.pop_back();
-    out.rows += fmt::format("{} {} |\n", row, values_text(values));
-    out.errors.insert(out.errors.end(), errors.begin(), errors.end());
+    out.rows += fmt::format("{} {} |\n", row, values_text(values, calibration.file));
   }
   return out;
 }
 
 std::string each_text(const std::vector<Point>& points) {
-  std::string text =
-      "| step | fitted to | GPU | GPUs | hidden | published | predicted | error |\n|---|---|---|---|---|---|---|---|\n";
+  std::string text = "| step | group | GPUs | published | predicted | error |\n|---|---|---|---|---|---|\n";
   for (const Point& p : points) {
-    text += fmt::format("| {} | {} | {} | {} | {} | {:.3f} s | {:.3f} s | {:+.1f} % |\n", p.row.at("id"),
-                        p.is_fitted() ? "yes" : "no", p.row.at("gpu"), p.row.at("gpus"), p.row.at("hidden"),
-                        p.published_s, p.predicted_s[0], 100 * p.error());
+    text += fmt::format("| {} | {} | {} | {:.3f} s | {:.3f} s | {:+.1f} % |\n", p.row.at("id"), p.row.at("group"),
+                        p.row.at("gpus"), p.published_s, p.predicted_s[0], 100 * p.error());
   }
   return text;
 }
@@ -158,29 +165,56 @@ std::string range_text(const std::vector<Point>& points, const char* column) {
   return fmt::format("{} to {}", least, most);
 }
 
+// Of steps of one group whose published times differ by more than 5 %, which is the shorter one.
+std::string order_text(const std::vector<Point>& points) {
+  constexpr double differ = 0.05;
+  int pairs = 0, right = 0;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    for (std::size_t k = i + 1; k < points.size(); ++k) {
+      const Point &a = points[i], &b = points[k];
+      const double published = b.published_s / a.published_s;
+      if (a.row.at("group") != b.row.at("group") || a.row.at("gpus") != b.row.at("gpus")) continue;
+      if (std::abs(std::log(published)) < std::log1p(differ)) continue;
+      const double predicted = b.predicted_s[0] / a.predicted_s[0];
+      if (std::abs(predicted - 1) < 1e-6) continue;  // one step of two releases
+      ++pairs;
+      right += (published > 1) == (predicted > 1) ? 1 : 0;
+    }
+  }
+  return pairs == 0 ? ""
+                    : fmt::format(
+                          "Of {} pairs of steps of one group on as many GPUs that differ by more than 5 %, "
+                          "{} are predicted in the right order.\n\n",
+                          pairs, right);
+}
+
 constexpr const char* renewed_from = "# Written by `make accuracy`";
 
 // What a calibration file says of its predictions: from the line `renewed_from` to its end.
-std::string expected_text(const std::vector<Point>& points, const std::vector<Pair>& pairs, const Summary& of_new_gpu) {
+std::string expected_text(const std::vector<Point>& points, const std::vector<Pair>& pairs, const LeftOut& left_out) {
   std::vector<double> changes;
   for (const Pair& pair : pairs) changes.push_back(pair.error());
-  const Summary steps = summary_of(errors_of(all_of(points))), of_changes = summary_of(changes);
+  const Summary of_changes = summary_of(changes);
   double largest = 1;
-  std::string gpus;
-  for (const auto& [gpu, set] : by("gpu", all_of(points))) {
-    gpus += (gpus.empty() ? "" : ", ") + gpu;
-    for (const Point* p : set) largest = std::max(largest, p->largest_message_bytes);
+  std::set<std::string> gpus;
+  std::string rows;
+  for (const Point& p : points) {
+    gpus.insert(p.gpu);
+    largest = std::max(largest, p.largest_message_bytes);
+    rows += fmt::format("  - {{id: {}, gpu: {}, group: {}, lab: {}, error: {:+.1f} %}}\n", p.row.at("id"), p.gpu,
+                        p.row.at("group"), p.row.at("lab"), 100 * left_out.each.at(&p));
   }
+  constexpr std::size_t enough = 10;  // pairs, to say what nine of ten do not exceed
+  const std::string change = pairs.size() < enough ? ""
+                                                   : fmt::format("changes: {{error: {:.1f} %, error_90: {:.1f} %}}\n",
+                                                                 100 * of_changes.median, 100 * of_changes.nine_of_ten);
   return fmt::format(
-      "{}: how far these predictions are from published steps, means and what 9 of 10 do not\n"
-      "# exceed, on a new GPU too; and what those steps were (docs/accuracy.md).\n"
-      "validation:\n  steps: {}\n  step_error: {:.1f} %\n  step_error_90: {:.1f} %\n"
-      "  changes: {}\n  change_error: {:.1f} %\n  change_error_90: {:.1f} %\n"
-      "  new_gpu_error: {:.1f} %\n  new_gpu_error_90: {:.1f} %\n"
-      "calibrated:\n  gpus: [{}]\n  ranks: {}\n  hidden: {}\n  sequence: {}\n  message_bytes: 1 to {:.0f}\n",
-      renewed_from, steps.count, 100 * steps.mean, 100 * steps.nine_of_ten, of_changes.count, 100 * of_changes.mean,
-      100 * of_changes.nine_of_ten, 100 * of_new_gpu.mean, 100 * of_new_gpu.nine_of_ten, gpus,
-      range_text(points, "gpus"), range_text(points, "hidden"), range_text(points, "sequence"), largest);
+      "{} from published steps (docs/accuracy.md): what was compared, changes of one\n"
+      "# setting, and each step with its group left out of the fit. Steps of your own cluster have `lab: own`.\n"
+      "calibrated:\n  gpus: [{}]\n  ranks: {}\n  hidden: {}\n  sequence: {}\n  message_bytes: 1 to {:.0f}\n"
+      "{}errors:\n{}",
+      renewed_from, fmt::join(gpus, ", "), range_text(points, "gpus"), range_text(points, "hidden"),
+      range_text(points, "sequence"), largest, change, rows);
 }
 
 void renew(const std::string& path, const std::string& expected) {
@@ -193,52 +227,55 @@ void renew(const std::string& path, const std::string& expected) {
   if (!out.flush()) fail("{} cannot be written", path);
 }
 
-int write(const std::string& csv, const std::string& configs) {
-  const config::Calibration calibration = read_calibration(configs);
+// The page's part about one family, and its calibration's rows.
+std::string family_text(const std::string& family, const std::vector<Row>& rows, const std::string& configs) {
+  const config::Calibration calibration = read_calibration(family, configs);
   const std::vector<config::Calibration> calibrations = around(calibration);
   std::vector<Point> points;
-  for (const Row& row : read_rows(csv)) {
-    const std::size_t needed = row.at("use") == "fit" ? calibrations.size() : 1;
-    points.push_back(predict(row, configs, std::span(calibrations).first(needed)));
-  }
-  const Points fit = of_use(points, true);
+  for (const Row& row : rows) points.push_back(predict(row, configs, calibrations));
+  const Points all = all_of(points), fit = of_use(points, true);
   const std::vector<Pair> pairs = pairs_of(points);
-  if (pairs.empty()) fail("{}: no two steps differ in one setting, so nothing is known of changes", csv);
   const auto best = fitted(fit, calibration);
-  std::cerr << "accuracy: fitted to these steps: " << values_text(best) << "\n";
+  std::cerr << "accuracy: " << family << ", fitted to these steps: " << values_text(best, family) << "\n";
   std::vector<double> with_best;
   for (const Point* p : fit) with_best.push_back(error_with(*p, calibration, best));
-  std::cerr << row_of("then about", with_best);
+  std::cerr << row_of("then about", with_best) << each_text(points);
 
-  const LeftOut left_out = leave_out("gpu", fit, configs, calibration);
-  std::cout
-      << "# Accuracy of predictions\n\n"
-         "How far predictions are from published steps of Megatron-LM, with the calibration `megatron-2022`.\n"
-         "`make accuracy` writes this page and prints each step. Configurations and sources:\n"
-         "`bench/published_steps.csv`. Three numbers of the calibration are fitted to some of the steps;\n"
-         "the others only judge. Where a paper has FLOP/s and no times, the time follows by its own formula\n"
-         "(arXiv:2104.04473, equation 3), with the micro-batches of Megatron-LM's scripts for the table.\n\n"
-         "The published steps by GPU: "
-      << gpus_text(all_of(points))
-      << ".\n\n"
-         "An error is predicted / published - 1; below zero, the prediction is too short. Median, mean and\n"
-         "`9 of 10 within` are of its size; `bias` is the mean with signs.\n\n"
-         "## Steps\n\n"
-      << steps_text(points)
-      << "\n## Changes\n\n"
-         "Pairs of steps that differ in one setting, by the ratio of the two. What `9 of 10 within` of all covers\n"
-         "is too close to call.\n\n"
-      << changes_text(pairs)
-      << "\n## Left out\n\n"
-         "Each GPU, and each source, predicted with the three scalars (share of the peak, host time of an\n"
-         "operation, share of the network) fitted to all others. `plan` states these errors for a GPU on which no\n"
-         "step was measured (`uncalibrated`). One step cannot fix three numbers, so they stay near what is\n"
-         "published of them (87 %, 8 us, 92 %).\n\n"
-         "| left out | steps | median | mean | 9 of 10 within | bias | worst | fitted to the others |\n"
-         "|---|---|---|---|---|---|---|---|\n"
-      << left_out.rows << leave_out("source", fit, configs, calibration).rows;
-  std::cerr << each_text(points);
-  renew(configs + "/calibration/megatron-2022.yaml", expected_text(points, pairs, summary_of(left_out.errors)));
+  const LeftOut groups = leave_out("group", all, calibration), gpus = leave_out("gpu", all, calibration);
+  const LeftOut sources = leave_out("lab", all, calibration);
+  std::string text = fmt::format("## {}\n\n{} steps: {}.\n\n", family, points.size(), gpus_text(all));
+  text += steps_text(points) + "\n" + order_text(points);
+  if (!pairs.empty())
+    text += "Pairs of steps that differ in one setting, by the ratio of the two:\n\n" + changes_text(pairs) + "\n";
+  text += "Each left out of the fit of the three numbers that are fitted:\n\n";
+  text +=
+      "| left out | steps | median | mean | 9 of 10 within | bias | worst | fitted to the others |\n"
+      "|---|---|---|---|---|---|---|---|\n";
+  const auto whole = [](std::string row) { return row.insert(row.size() - 1, " |"); };
+  text += whole(row_of("one group at a time", groups.all()));
+  text += whole(row_of("one GPU at a time", gpus.all())) + gpus.rows;
+  if (by("lab", all).size() > 1) text += whole(row_of("one lab at a time", sources.all())) + sources.rows;
+  text += "\n";
+  renew(fmt::format("{}/calibration/{}.yaml", configs, family), expected_text(points, pairs, groups));
+  return text;
+}
+
+int write(const std::string& csv, const std::string& configs) {
+  std::map<std::string, std::vector<Row>> families;
+  for (const Row& row : read_rows(csv)) families[row.at("family")].push_back(row);
+  std::string text =
+      "# Accuracy of predictions\n\n"
+      "How far predictions are from published steps, by the family of software that ran them. `make accuracy` writes\n"
+      "this page and the errors in `configs/calibration`, and prints each step. Configurations and sources:\n"
+      "`bench/published_steps.csv`. Three numbers of each calibration are fitted to its steps with `use: fit`.\n"
+      "Where a paper has FLOP/s and no times, the time follows by its own formula (arXiv:2104.04473, equation 3),\n"
+      "with the micro-batches of Megatron-LM's scripts for the table. A long step is predicted from two with fewer\n"
+      "micro-batches.\n\n"
+      "An error is predicted / published - 1; below zero, the prediction is too short. Median, mean and\n"
+      "`9 of 10 within` are of its size; `bias` is the mean with signs.\n\n";
+  for (const auto& [family, rows] : families) text += family_text(family, rows, configs);
+  text.pop_back();
+  std::cout << text;
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace harness::accuracy {
 namespace {
@@ -50,41 +51,61 @@ double log_error_at(const Point& point, const Vector& moved) {
 
 }  // namespace
 
-const std::array<Scalar, scalar_count>& scalars() {
+const std::array<Scalar, scalar_count>& scalars(const std::string& family) {
   using C = config::Calibration;
-  static constexpr std::array<Scalar, scalar_count> all{
-      {{"share of the peak", "products.share", [](const C& c) { return c.product_share; },
-        [](C& c, double v) { c.product_share = v; }, 0.87},
-       {"host time", "software.host", [](const C& c) { return c.software.host_s; },
-        [](C& c, double v) { c.software.host_s = v; }, 8e-6},
-       {"share of the network", "network.share", [](const C& c) { return c.network_share; },
-        [](C& c, double v) { c.network_share = v; }, 0.92}}};
-  return all;
+  using Scalars = std::array<Scalar, scalar_count>;
+  static constexpr Scalar product_share{"products.share", [](const C& c) { return c.product_share; },
+                                        [](C& c, double v) { c.product_share = v; }, 0.87};
+  static constexpr Scalar of_sustained{"products.share", product_share.value, product_share.set, 1};
+  static constexpr Scalar host{"software.host", [](const C& c) { return c.software.host_s; },
+                               [](C& c, double v) { c.software.host_s = v; }, 8e-6};
+  static constexpr Scalars of_2022{{product_share,
+                                    host,
+                                    {"network.share", [](const C& c) { return c.network_share; },
+                                     [](C& c, double v) { c.network_share = v; }, 0.92}}};
+  static constexpr Scalars of_2025{{of_sustained,
+                                    {"overlap.tensor_hidden", [](const C& c) { return c.tensor_hidden; },
+                                     [](C& c, double v) { c.tensor_hidden = std::min(v, 1.0); }, 0.7},
+                                    {"products.on", [](const C& c) { return c.share_on.at("gb200"); },
+                                     [](C& c, double v) { c.share_on["gb200"] = c.share_on["gb300"] = v; }, 1}}};
+  static constexpr Scalars of_torch{{of_sustained,
+                                     {host.key, host.value, host.set, 31e-6},  // no table has one: it stays where it is
+                                     {"bytes of eager operations",
+                                      [](const C& c) {
+                                        return c.software.kinds.at({"swiglu", false}).bytes;
+                                      },
+                                      [](C& c, double v) { set_eager_bytes(c, v); }, 1}}};
+  if (family == "megatron-2022") return of_2022;
+  return family == "torch-fsdp" ? of_torch : of_2025;
 }
 
 std::vector<config::Calibration> around(const config::Calibration& calibration) {
   std::vector<config::Calibration> all{calibration};
-  for (const Scalar& scalar : scalars()) {
+  for (const Scalar& scalar : scalars(calibration.file)) {
     scalar.set(all.emplace_back(calibration), larger * scalar.value(calibration));
   }
   return all;
 }
 
 Vector fitted(std::span<const Point* const> points, const config::Calibration& calibration) {
+  const auto& all = scalars(calibration.file);
+  std::map<std::string, int> of_group;
+  for (const Point* point : points) ++of_group[point->row.at("group")];
   Vector moved{};
   constexpr int repetitions = 50;
   for (int i = 0; i < repetitions; ++i) {
     std::array<Vector, scalar_count> a{};
     Vector b{};
     for (std::size_t k = 0; k < scalar_count; ++k) {
-      const double towards = std::log(scalars()[k].published / scalars()[k].value(calibration));
+      const double towards = std::log(all[k].published / all[k].value(calibration));
       const double weight = std::pow(square_ends / published_within, 2);
       a[k][k] += weight;
       b[k] += weight * towards;
     }
     for (const Point* point : points) {
       const double error = log_error_at(*point, moved);
-      const double weight = std::min(1.0, square_ends / std::max(std::abs(error), 1e-12));
+      const double weight = std::min(1.0, square_ends / std::max(std::abs(error), 1e-12)) /
+                            std::sqrt(of_group.at(point->row.at("group")));
       const Vector s = slope_of(*point);
       for (std::size_t k = 0; k < scalar_count; ++k) {
         b[k] -= weight * s[k] * log_error(*point);
@@ -94,13 +115,14 @@ Vector fitted(std::span<const Point* const> points, const config::Calibration& c
     moved = solve(a, b);
   }
   Vector values{};
-  for (std::size_t k = 0; k < scalar_count; ++k) values[k] = scalars()[k].value(calibration) * std::exp(moved[k]);
+  for (std::size_t k = 0; k < scalar_count; ++k) values[k] = all[k].value(calibration) * std::exp(moved[k]);
   return values;
 }
 
 double error_with(const Point& point, const config::Calibration& calibration, const Vector& values) {
   Vector moved{};
-  for (std::size_t k = 0; k < scalar_count; ++k) moved[k] = std::log(values[k] / scalars()[k].value(calibration));
+  for (std::size_t k = 0; k < scalar_count; ++k)
+    moved[k] = std::log(values[k] / scalars(calibration.file)[k].value(calibration));
   return std::exp(log_error_at(point, moved)) - 1;
 }
 

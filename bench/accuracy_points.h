@@ -14,14 +14,17 @@ namespace harness::accuracy {
 using Row = std::map<std::string, std::string>;
 std::vector<Row> read_rows(const std::string& path);
 
-/// The calibration that predictions of published steps are made with, of CONFIGS/calibration.
-config::Calibration read_calibration(const std::string& configs);
+/// The calibration of a family of software, of CONFIGS/calibration.
+config::Calibration read_calibration(const std::string& family, const std::string& configs);
+/// Sets the bytes that eager element-wise operations move, for each byte that they must.
+void set_eager_bytes(config::Calibration& calibration, double bytes);
 
 struct Point {
   Row row;
   double published_s = 0;
   std::vector<double> predicted_s;  // by calibration
   double largest_message_bytes = 0;
+  std::string gpu;  // the hardware file of the GPU, without the machine around it
 
   bool is_fitted() const { return row.at("use") == "fit"; }
   double error(std::size_t calibration = 0) const { return predicted_s[calibration] / published_s - 1; }

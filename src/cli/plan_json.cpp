@@ -35,13 +35,13 @@ Json json_of(const PredictedCase& predicted) {
   if (predicted.mfu) out["predicted_mfu"] = *predicted.mfu;
   const sim::Trust& trust = predicted.trust;
   if (const auto& error = trust.errors.step) {
-    out["expected_error"] = error->mean;
+    out["expected_error"] = error->median;
     out["expected_error_90"] = error->nine_of_ten;
   }
   if (predicted.change) {
     out["predicted_change"] = *predicted.change;
     if (const auto& error = trust.errors.change) {
-      out["expected_change_error"] = error->mean;
+      out["expected_change_error"] = error->median;
       out["expected_change_error_90"] = error->nine_of_ten;
     }
     out["too_close_to_call"] = predicted.too_close_to_call;

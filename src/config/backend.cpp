@@ -34,7 +34,6 @@ constexpr std::array<BackendTraits, 3> table{
       .stands_for = BackendKind::cuda,
       .ranks_are_gpus = true,
       .has_tf32 = true,
-      .has_fp16 = true,
       .fused = program::all_fused,
       .worker_bytes = 1536 << 20,
       .caveat =

@@ -22,7 +22,6 @@ struct BackendTraits {
   /// memory, each with a limit of its own, and the peak of products is measured where nobody states it.
   bool ranks_are_gpus = false;
   bool has_tf32 = false;
-  bool has_fp16 = false;
   bool tunes = false;           // has choices that are timed before the first round
   bool uses_nccl = false;       // and so leaves its log
   program::FusedSet fused = 0;  // forms that it runs as they stand

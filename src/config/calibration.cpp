@@ -1,6 +1,7 @@
 #include "config/calibration.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "config/choice.h"
 #include "config/fields.h"
 #include "config/files.h"
 
@@ -48,18 +50,70 @@ void parse_whose(BackendKind& into, std::string_view text) {
   if (traits_of(into).predicts()) fail("found {}; allowed: a backend that computes", quote(text));
 }
 
+// Element-wise operations in kernels of their own, as Transformer Engine and torch.compile leave them beside products.
+constexpr program::FusedSet fused_elementwise = program::Fused::matmul_bias | program::Fused::matmul_bias_gradient |
+                                                program::Fused::cross_entropy | program::Fused::norm_bias_gradient;
+
 // "backend": what that runs as it stands.
 void parse_fused(program::FusedSet& into, BackendKind backend, std::string_view text) {
   if (text == "backend") {
     into = traits_of(backend).fused;
+  } else if (text == "elementwise") {
+    into = fused_elementwise;
   } else if (text == "all" || text == "none") {
     into = text == "all" ? program::all_fused : 0;
   } else {
-    fail("found {}; allowed: all, none, backend", quote(text));
+    fail("found {}; allowed: all, elementwise, none, backend", quote(text));
   }
 }
 
 constexpr int most_counted = 1'000'000;  // ranks, steps, changes
+
+constexpr std::array<Choice<AttentionKernel>, 5> kernels{{{"fa1", AttentionKernel::fa1},
+                                                          {"fa2", AttentionKernel::fa2},
+                                                          {"fa3", AttentionKernel::fa3},
+                                                          {"fa4", AttentionKernel::fa4},
+                                                          {"cudnn", AttentionKernel::cudnn}}};
+
+void parse_share_of(bool& of_sustained, std::string_view text) {
+  if (text != "peak" && text != "sustained") fail("found {}; allowed: peak, sustained", quote(text));
+  of_sustained = text == "sustained";
+}
+
+// "{gb200: 88 %}", by hardware file.
+Field shares_by_gpu(std::map<std::string, double>& into, Problems& problems) {
+  return Field::other("on", Takes::map, [&](const YamlNode& node, const std::string& key) {
+    for (const YamlNode& child : node.children)
+      parse_or_report(problems, child.place, dotted(key, child.key), child.scalar, share_into(into[child.key]));
+  });
+}
+
+// "-3.2 %".
+Field::Parse error_into(double& into) {
+  return [&into](std::string_view text) {
+    const bool below = text.starts_with('-');
+    const double size = parse_share(below || text.starts_with('+') ? text.substr(1) : text);
+    if (!(size >= 0 && size <= 100)) fail("found {}; allowed: an error such as -3.2 %", quote(text));
+    into = below ? -size : size;
+  };
+}
+
+// A list of "{id: …, gpu: h100-sxm, group: …, lab: NVIDIA, error: -3.2 %}".
+void read_errors(const YamlNode& node, const std::string& key, std::vector<StepError>& into, Problems& problems) {
+  if (node.kind != YamlNode::Kind::sequence) {
+    problems.add(node.place, key, "expected a list of steps, such as [{id: …, gpu: …, group: …, lab: …, error: 2 %}]");
+    return;
+  }
+  for (const YamlNode& child : node.children) {
+    StepError step;
+    const std::vector<Field> fields{
+        Field::scalar("id", line_into(step.id)).required(), Field::scalar("gpu", line_into(step.gpu)).required(),
+        Field::scalar("group", line_into(step.group)).required(), Field::scalar("lab", line_into(step.lab)).required(),
+        Field::scalar("error", error_into(step.error)).required()};
+    if (!read_map(problems, child, key, fields)) return;
+    into.push_back(std::move(step));
+  }
+}
 
 // "2 to 512".
 Field::Parse range(CalibratedRange& into) {
@@ -166,6 +220,10 @@ std::vector<Field> software_fields(Software& s, const BackendKind& backend, Prob
           needed("host", seconds(s.host_s)),
           needed("kernel", seconds(s.kernel_s)),
           needed("step", seconds(s.step_s)),
+          Field::scalar("growth", share_into(s.growth)),
+          Field::section("casts", {Field::scalar("fp8", number(s.cast_bytes[Precision::fp8])),
+                                   Field::scalar("mxfp8", number(s.cast_bytes[Precision::mxfp8])),
+                                   Field::scalar("nvfp4", number(s.cast_bytes[Precision::nvfp4]))}),
           Field::scalar("hop", seconds(s.hop_s)),
           Field::scalar("gradient_bytes", number(s.gradient_bytes)),
           Field::scalar("accumulation_bytes", number(s.accumulation_bytes)),
@@ -188,17 +246,22 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
   if (!root) return c;
   Software& s = c.software;
   WithinNode within;
-  Validation& v = c.validation;
+  const auto kernel = [&](auto text) { c.attention_kernel = parse_choice(text, kernels); };
+  const YamlNode* attention = root->find("attention");
+  const bool names_kernel = attention != nullptr && attention->find("kernel") != nullptr;
   const std::vector<Field> fields{
       needed("name", line_into(c.name)),
       needed("source", line_into(c.source)),
       Field::scalar("backend", [&](auto text) { parse_whose(c.backend, text); }),
-      Field::section("products", {needed("share", share_into(c.product_share)), needed("ramp", number(c.product_ramp))})
+      Field::section("products", {needed("share", share_into(c.product_share)), needed("ramp", number(c.product_ramp)),
+                                  Field::scalar("of", [&](auto text) { parse_share_of(c.share_of_sustained, text); }),
+                                  shares_by_gpu(c.share_on, problems)})
           .required(),
       Field::section("memory", {needed("share", share_into(c.memory_share))}).required(),
-      Field::section("attention",
-                     {needed("forward", share_into(c.attention_forward)),
-                      needed("backward", share_into(c.attention_backward)), needed("ramp", number(c.attention_ramp))})
+      Field::section("attention", {Field::scalar("kernel", kernel),
+                                   Field::scalar("forward", share_into(c.attention_forward)).required(!names_kernel),
+                                   Field::scalar("backward", share_into(c.attention_backward)).required(!names_kernel),
+                                   Field::scalar("ramp", number(c.attention_ramp)).required(!names_kernel)})
           .required(),
       Field::section("network",
                      {needed("share", share_into(c.network_share)), needed("start", seconds(c.network_start_s)),
@@ -209,17 +272,14 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
                       needed("message", seconds(within.message_s))}),
       measured_field(c.measured, problems),
       Field::section("overlap", {needed("taken", share_into(c.taken_by_communication)),
-                                 needed("kept", share_into(c.kept_by_communication))})
+                                 needed("kept", share_into(c.kept_by_communication)),
+                                 Field::scalar("tensor_hidden", share_into(c.tensor_hidden))})
           .required(),
       Field::section("software", software_fields(s, c.backend, problems)).required(),
-      Field::section(
-          "validation",
-          {needed("steps", whole_into(v.steps, 1, most_counted)), needed("step_error", share_into(v.step.mean)),
-           needed("step_error_90", share_into(v.step.nine_of_ten)),
-           needed("changes", whole_into(v.changes, 1, most_counted)), needed("change_error", share_into(v.change.mean)),
-           needed("change_error_90", share_into(v.change.nine_of_ten)),
-           Field::scalar("new_gpu_error", share_into(v.step_of_new_gpu.mean)),
-           Field::scalar("new_gpu_error_90", share_into(v.step_of_new_gpu.nine_of_ten))}),
+      Field::section("changes", {needed("error", share_into(c.change.median)),
+                                 needed("error_90", share_into(c.change.nine_of_ten))}),
+      Field::other("errors", Takes::maps,
+                   [&](const YamlNode& node, const std::string& key) { read_errors(node, key, c.errors, problems); }),
       Field::section("calibrated",
                      {Field::list(
                           "gpus", [&](auto text) { c.gpus.emplace_back(text); },

@@ -48,14 +48,19 @@ struct KindCost {
   double host_operations = 1;  // framework operations
 };
 
+/// A library's fused attention.
+enum class AttentionKernel : std::uint8_t { fa1, fa2, fa3, fa4, cudnn };
+
 /// The software whose step is predicted: which kernels it runs, what they move, and what the host does meanwhile.
 struct Software {
   program::FusedSet fused = program::all_fused;  // forms that are one kernel (program/lower.h)
-  double host_s = 0;               // of one framework operation; 0: the host launches the step whole, as a CUDA graph
-  double kernel_s = 0;             // fixed, of each kernel
-  double step_s = 0;               // of each step
-  double hop_s = 0;                // until a stream notices that what it waits for has ended on another
-  double gradient_bytes = 4;       // of an element in the all-reduce of gradients, at most
+  double host_s = 0;    // of one framework operation; 0: the host launches the step whole, as a CUDA graph
+  double kernel_s = 0;  // fixed, of each kernel
+  double step_s = 0;    // of each step
+  double growth = 0;    // of a step, for each doubling of the GPUs beyond 8
+  std::map<Precision, double> cast_bytes;  // to make fewer bits of an element of a product's factor
+  double hop_s = 0;                        // until a stream notices that what it waits for has ended on another
+  double gradient_bytes = 4;               // of an element in the all-reduce of gradients, at most
   double accumulation_bytes = 0;   // of a parameter and micro-batch, where a kernel of its own adds gradients up
   double score_bytes_forward = 4;  // of unfused attention, for each score: mask, softmax and dropout
   double score_bytes_backward = 6;
@@ -72,16 +77,16 @@ struct Software {
   KindCost cost_of(const program::Operation& operation) const;
 };
 
-/// How far predictions were from measured steps (docs/accuracy.md), as shares: of steps, and of changes, which are
-/// ratios of two steps that differ in one setting. 0: nothing was compared.
-struct Validation {
-  /// Sizes of errors.
-  struct Errors {
-    double mean = 0, nine_of_ten = 0;  // the latter is what 9 of 10 do not exceed
-  };
-  int steps = 0, changes = 0;  // how many were compared
-  Errors step, change;
-  Errors step_of_new_gpu;  // of steps of a GPU that the fit left out; 0: not tried
+/// A published step against its prediction by numbers that are fitted to all steps but those of its group.
+struct StepError {
+  std::string id, gpu;     // a hardware file
+  std::string group, lab;  // a group is a model in one precision on one GPU, of one source
+  double error = 0;        // predicted / published - 1
+};
+
+/// Sizes of errors, as shares.
+struct Errors {
+  double median = 0, nine_of_ten = 0;  // the latter is what 9 of 10 do not exceed
 };
 
 /// From the least to the most that the measured steps had.
@@ -115,21 +120,26 @@ struct Calibration {
   std::string file;  // as the configuration calls it
   std::string name, source;
   BackendKind backend = BackendKind::cuda;               // whose step it predicts
-  double product_share = 0;                              // of the peak, by large products in full waves
+  double product_share = 0;                              // by large products in full waves: of the peak, or
+  bool share_of_sustained = false;                       // of what the board's best products sustain
+  std::map<std::string, double> share_on;                // of `product_share`, on the GPU of a hardware file
   double product_ramp = 128;                             // k at which a product reaches half of it
   double memory_share = 0;                               // of the memory's rate
+  std::optional<AttentionKernel> attention_kernel;       // whose shares follow from the GPU (sim/device_time.h); else
   double attention_forward = 0, attention_backward = 0;  // shares of the peak, by fused attention over long sequences
   double attention_ramp = 500;                           // keys at which it reaches half of it
   double network_share = 0;                              // of a node's rate towards the others
   double network_start_s = 0;                            // of a collective between nodes
-  double network_hop_s = 0;                              // of a ring's step between nodes
-  double message_start_s = 0;                            // of a send
-  std::optional<WithinNode> within_node;                 // else as NVLink was measured (sim/link_time.h)
+  double network_hop_s = 0;    // of a ring's step between nodes; 0: the start has all steps, and NCCL has one way alone
+  double message_start_s = 0;  // of a send
+  std::optional<WithinNode> within_node;  // else as NVLink was measured (sim/link_time.h)
   MeasuredCurves measured;
   double taken_by_communication = 0;  // share of a GPU that computations lose to a communication beside them
   double kept_by_communication = 1;   // share of its speed that a communication keeps beside computations
+  double tensor_hidden = 0;  // share of a tensor collective that runs beside parts of its own product (tp_overlap)
   Software software;
-  Validation validation;
+  std::vector<StepError> errors;  // of the published steps that it was compared with
+  Errors change;                  // of ratios of two steps that differ in one setting; 0: nothing was compared
   std::vector<std::string> gpus;  // files of the hardware whose steps it was compared with; empty: uncalibrated
   CalibratedRange ranks, hidden, sequence, message_bytes;
 

@@ -10,14 +10,11 @@ namespace {
 
 constexpr const char* no_experts = "mixtures of experts are not supported; a model is dense";
 
-constexpr std::array<Hint, 6> nowhere{{
+constexpr std::array<Hint, 4> nowhere{{
     {"it follows: ranks / (tensor_parallel x pipeline_parallel)",
      "data_parallel data_parallel_size data_parallel_degree data_parallel_replicate_degree dp dp_size"},
     {"it follows from the ranks, and `sharding` says what is sharded over them", "data_parallel_shard_degree"},
-    {"context parallelism is not supported; layout has tensor, pipeline and data ranks",
-     "context_parallel context_parallel_size context_parallel_degree cp cp_size"},
     {no_experts, "num_local_experts ep ep_size"},
-    {"fp8 is not supported; precision is fp32, tf32, bf16 or fp16", "fp8 fp8_format fp8_recipe enable_fp8"},
     {"zero-bubble schedules are not supported; pipeline_schedule is 1f1b, gpipe or interleaved",
      "enable_zero_bubble zero_bubble"},
 }};

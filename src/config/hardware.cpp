@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <filesystem>
 
 #include "base/error.h"
@@ -19,6 +20,10 @@ constexpr const char* hardware_folder = "hardware";
 fs::path shipped_hardware() {
   const fs::path configs = shipped_configs();
   return configs.empty() ? fs::path() : configs / hardware_folder;
+}
+
+Field::Parse watt_into(double& into) {
+  return [&into](std::string_view text) { into = static_cast<double>(parse_within(text, 1, 100'000)); };
 }
 
 void parse_clock(double& into, std::string_view text) {
@@ -54,7 +59,7 @@ void take_gpu(const std::string& name, const fs::path& machine, Hardware& hardwa
   gpu.file = std::move(hardware.file);
   gpu.devices.clear();  // the GPU's own file lists them, for machines of every kind
   gpu.gpus_of_node = gpu.nics_of_node = 0;
-  gpu.node_bytes_per_s = 0;
+  gpu.node_bytes_per_s = gpu.network_share = 0;
   gpu.nvswitch = gpu.network_reduces = false;
   hardware = std::move(gpu);
 }
@@ -78,12 +83,17 @@ Hardware read_file(const fs::path& path, Problems& problems, bool of_machine) {
   std::vector<Field> peaks;
   for (const PrecisionRow& row : precision_table)
     peaks.push_back(Field::scalar(row.name, [&](auto text) { flops_into(hardware.peaks_flops[row.precision])(text); }));
+  std::vector<Field> shares{Field::scalar("watt", watt_into(hardware.shares_watt))};
+  for (const PrecisionRow& row : precision_table)
+    shares.push_back(Field::scalar(row.name, [&](auto text) { share_into(hardware.shares[row.precision])(text); }));
   const std::vector<Field> fields{
       Field::scalar("name", line_into(hardware.name)).required(),
       Field::scalar("source", line_into(hardware.source)).required(),
       Field::scalar("gpu", gpu),
       Field::list("devices", device, "a list of names as nvidia-smi gives them, such as [NVIDIA H200]"),
       Field::section("peak_flops", peaks).required(!is_machine),
+      Field::section("shares", shares),
+      Field::scalar("watt", watt_into(hardware.watt)),
       Field::scalar("memory", bytes_into(hardware.memory_bytes)),
       Field::scalar("memory_bandwidth", bandwidth_into(hardware.memory_bytes_per_s)),
       Field::scalar("compute_capability", capability),
@@ -93,6 +103,7 @@ Hardware read_file(const fs::path& path, Problems& problems, bool of_machine) {
       Field::scalar("l2", bytes_into(hardware.l2_bytes)),
       Field::section("node", {Field::scalar("gpus", whole_into(hardware.gpus_of_node, 1, 1024)),
                               Field::scalar("network", bandwidth_into(hardware.node_bytes_per_s)),
+                              Field::scalar("share", share_into(hardware.network_share)),
                               Field::scalar("nics", whole_into(hardware.nics_of_node, 1, 1024)),
                               Field::scalar("nvswitch", truth_into(hardware.nvswitch)),
                               Field::scalar("sharp", truth_into(hardware.network_reduces))})};
@@ -126,7 +137,19 @@ std::optional<Hardware> find_in(const fs::path& directory, std::string_view devi
 double Hardware::peak_flops(Precision precision) const {
   const auto found = peaks_flops.find(precision);
   if (found != peaks_flops.end()) return found->second;
+  if (precision == Precision::mxfp8) return peak_flops(Precision::fp8);
   return precision == Precision::fp16 ? peak_flops(Precision::bf16) : 0.0;
+}
+
+double Hardware::sustained_flops(Precision precision) const {
+  constexpr double usual = 0.8, power = 1.5;
+  Precision of = precision;
+  if (precision == Precision::mxfp8) of = Precision::fp8;
+  if (precision == Precision::fp16) of = Precision::bf16;
+  const auto found = shares.find(of);
+  const double share = found == shares.end() ? usual : found->second;
+  const bool same_board = watt == 0 || shares_watt == 0;
+  return peak_flops(precision) * share * (same_board ? 1 : std::pow(watt / shares_watt, power));
 }
 
 bool Hardware::is(std::string_view device) const {

@@ -16,6 +16,9 @@ struct Hardware {
   std::string name, source;
   std::vector<std::string> devices;  // its names as CUDA reports them, whole; empty: not said, or a machine's file
   std::map<Precision, double> peaks_flops;  // dense; absent: unknown
+  std::map<Precision, double> shares;       // of the peak that the best products sustain; absent: unknown
+  double watt = 0;                          // power limit of the board
+  double shares_watt = 0;                   // of the board that `shares` were measured on; 0: of this one
   double memory_bytes = 0;                  // per accelerator
   double memory_bytes_per_s = 0;
   int compute_capability = 0;  // 90 is 9.0
@@ -27,13 +30,18 @@ struct Hardware {
   int gpus_of_node = 0;          // in the machines that it is usually part of
   double node_bytes_per_s = 0;   // of such a machine towards others, all its network cards together, one direction
   int nics_of_node = 0;          // network cards that carry it
+  double network_share = 0;      // of that rate, by large collectives; 0: as the calibration has it
   bool nvswitch = false;         // every GPU of such a machine reaches every other at the full rate of its links
   bool network_reduces = false;  // the switches between its nodes add up (SHARP)
 
   /// The file that describes the GPU itself.
   const std::string& gpu_file() const { return gpu.empty() ? file : gpu; }
-  /// 0: unknown. fp16 has bf16's where it has none of its own: one row of NVIDIA's data sheets is of both.
+  /// 0: unknown. fp16 has bf16's and mxfp8 fp8's where they have none of their own: one row of NVIDIA's data sheets is
+  /// of both.
   double peak_flops(Precision precision) const;
+  /// FLOP/s of the best products, in a loop at the board's power limit; 0: unknown. Without `shares` it is 80 % of the
+  /// peak. Rates go with power to the 1.5: fitted to GB300 (1400 W) against GB200 (1200 W) and to the H100 of 500 W.
+  double sustained_flops(Precision precision) const;
   /// Whether its NVLink switches, where it has some, may add up (NVLink SHARP): from compute capability 9.0 on, and
   /// where none is stated.
   bool switches_may_reduce() const { return compute_capability == 0 || compute_capability >= 90; }

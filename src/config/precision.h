@@ -14,7 +14,11 @@ enum class Precision : std::uint8_t {
   fp32,
   bf16,
   tf32,  // fp32 storage, matrix products on tensor cores with 10-bit mantissas; cuda only
-  fp16,  // predictions only
+  fp16,  // predictions only, as all that follow
+  // The four products of a layer in fewer bits, everything else as with bf16:
+  fp8,    // with one scale of a tensor (Transformer Engine: delayed or current scaling)
+  mxfp8,  // with a scale of 32 elements
+  nvfp4,  // with a scale of 16 elements
 };
 
 struct PrecisionRow {
@@ -22,12 +26,16 @@ struct PrecisionRow {
   const char* name;           // as configurations, hardware files and results have it
   program::DType storage;     // of activations, and of the weights that products read
   int product_mantissa_bits;  // of a product's factors as they are multiplied
+  int product_bits;           // of such a factor in memory
 };
-inline constexpr std::array<PrecisionRow, 4> precision_table{{
-    {Precision::fp32, "fp32", program::DType::f32, program::row_of(program::DType::f32).mantissa_bits},
-    {Precision::bf16, "bf16", program::DType::bf16, program::row_of(program::DType::bf16).mantissa_bits},
-    {Precision::tf32, "tf32", program::DType::f32, 10},
-    {Precision::fp16, "fp16", program::DType::f16, program::row_of(program::DType::f16).mantissa_bits},
+inline constexpr std::array<PrecisionRow, 7> precision_table{{
+    {Precision::fp32, "fp32", program::DType::f32, program::row_of(program::DType::f32).mantissa_bits, 32},
+    {Precision::bf16, "bf16", program::DType::bf16, program::row_of(program::DType::bf16).mantissa_bits, 16},
+    {Precision::tf32, "tf32", program::DType::f32, 10, 32},
+    {Precision::fp16, "fp16", program::DType::f16, program::row_of(program::DType::f16).mantissa_bits, 16},
+    {Precision::fp8, "fp8", program::DType::bf16, 3, 8},
+    {Precision::mxfp8, "mxfp8", program::DType::bf16, 3, 8},
+    {Precision::nvfp4, "nvfp4", program::DType::bf16, 1, 4},
 }};
 
 /// For parse_choice() and print_choice() (config/choice.h).
@@ -44,6 +52,10 @@ inline constexpr const PrecisionRow& row_of(Precision precision) {
 }
 inline constexpr const char* name_of(Precision precision) {
   return row_of(precision).name;
+}
+/// Whether products of layers have fewer bits than what else is computed.
+inline constexpr bool is_low(Precision precision) {
+  return row_of(precision).product_bits < 16;
 }
 inline constexpr program::DType storage_of(Precision precision) {
   return row_of(precision).storage;

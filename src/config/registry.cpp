@@ -23,7 +23,9 @@ std::vector<Variable> make_registry() {
 }
 
 const char* generation_of(int capability) {
+  if (capability >= blackwell) return "Blackwell";
   if (capability >= hopper) return "Hopper";
+  if (capability >= ada) return "Ada";
   return capability >= ampere ? "Ampere" : "Volta";
 }
 

@@ -9,6 +9,7 @@ namespace {
 std::vector<std::string> layout_parts() {
   std::vector<std::string> parts;
   for (const program::Axis axis : program::configurable_axes) parts.emplace_back(program::row_of(axis).key);
+  parts.emplace_back(program::row_of(program::Axis::context).key);
   return parts;
 }
 
@@ -22,17 +23,28 @@ std::string layout_text(Size size) {
   return fmt::format("{{{}}}", join(parts, ", "));
 }
 
+// With the context axis where ranks stand along it.
 std::string print_layout(const Settings& s) {
-  return layout_text([&](program::Axis axis) { return s.layout[axis]; });
+  std::string text = layout_text([&](program::Axis axis) { return s.layout[axis]; });
+  if (s.context() == 1) return text;
+  text.pop_back();
+  return fmt::format("{}, {}: {}}}", text, program::row_of(program::Axis::context).key, s.context());
 }
 
-// As print_layout() has it, or any part of it.
+// As print_layout() has it, or any part of it. A whole layout without the context axis has one rank along it.
 void parse_layout(Settings& settings, std::string_view text) {
   program::Layout layout = settings.layout;
   const std::string example =
       layout_text([](program::Axis axis) { return axis == program::configurable_axes[0] ? 2 : 1; });
-  for (const auto& [key, size] : parts_of(text, example)) {
-    const program::Axis axis = program::configurable_axes[word_index(key, layout_parts())];
+  const NameValues parts = parts_of(text, example);
+  const auto names = [&](program::Axis axis) {
+    return std::ranges::any_of(parts, [&](const auto& part) { return part.first == program::row_of(axis).key; });
+  };
+  if (std::ranges::all_of(program::configurable_axes, names)) layout[program::Axis::context] = 1;
+  for (const auto& [key, size] : parts) {
+    const std::size_t part = word_index(key, layout_parts());
+    const bool is_context = part == program::configurable_axes.size();
+    const program::Axis axis = is_context ? program::Axis::context : program::configurable_axes[part];
     layout[axis] = static_cast<int>(parse_within(size, 1, max_ranks));
   }
   settings.layout = layout;
@@ -91,6 +103,12 @@ void parse_rank_order(Settings& settings, std::string_view text) {
     fail("found {}; allowed: {}, where the first axis varies fastest", quote(text), join(rank_order_words(), ", "));
   }
   settings.layout.order = *found;
+}
+
+std::string context_refused_by(const Settings& s, BackendKind backend) {
+  if (s.context() == 1 || traits_of(backend).predicts()) return "";
+  return fmt::format("backend {} has no context_parallel, whose ranks share a sequence; backend sim predicts it",
+                     name_of(backend));
 }
 
 std::string without_two_axes(const Settings& s) {
@@ -177,13 +195,15 @@ std::vector<Variable> layout_variables() {
       {.name = "layout",
        .allowed = layout_text([](program::Axis) { return 'N'; }),
        .examples = {"{tensor_parallel: 2}", "{tensor_parallel: 4}"},
-       .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline)",
+       .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline). In a prediction, "
+               "context_parallel: N cuts each sequence",
        .parts = layout_parts(),
        .parse = parse_layout,
        .print = print_layout,
        .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
                    Part::data, Part::embedding, Part::bubble, Part::idle},
        .rebuild = Rebuild::communicators,
+       .refused_by = context_refused_by,
        .workloads = communicating},
       {.name = "rank_order",
        .choices = {rank_order_words(), true},

@@ -64,7 +64,7 @@ bool has_one_replica(const Settings& settings);
 std::string without_data_parallel(const Settings& settings);
 
 /// For lacking: generations of GPUs as compute capabilities, 9.0 as 90.
-inline constexpr int volta = 70, ampere = 80, hopper = 90;
+inline constexpr int volta = 70, ampere = 80, ada = 89, hopper = 90, blackwell = 100;
 /// "" where the hardware's file says that the GPU has this compute capability or a later one, or does not say; else
 /// "`what` compute capability 9.0 (Hopper) or later; the GPU is …".
 std::string below_capability(const Hardware& hardware, int needed, std::string_view what);

@@ -43,6 +43,15 @@ std::string without_tensor_parallel(const Settings& s) {
   return s.layout[program::Axis::tensor] == 1 ? "tensor_parallel is 1, so no rank shares its rows with another" : "";
 }
 
+std::string without_stages(const Settings& s) {
+  return s.layout[program::Axis::pipeline] == 1 ? "pipeline_parallel is 1, so all layers are in one stage" : "";
+}
+
+std::string overlap_conflict(const Settings& s) {
+  if (!s.tp_overlap || s.layout[program::Axis::tensor] == 1 || s.sequence_parallel) return "";
+  return "tp_overlap needs sequence_parallel: it divides gathers and scatters of rows, not all-reduces";
+}
+
 std::string without_engine(const Settings& s) {
   return s.attention == AttentionKind::unfused ? "attention is unfused, which has no engine" : "";
 }
@@ -53,18 +62,26 @@ std::string not_computed_by(const Settings& s, BackendKind kind) {
     return fmt::format("backend {} has no tf32, which needs the tensor cores of a GPU; allowed on {}: fp32, bf16",
                        backend.name, backend.name);
   }
-  if (s.precision == Precision::fp16 && !backend.has_fp16) {
+  if (backend.predicts()) return "";
+  if (s.precision == Precision::fp16) {
     return fmt::format(
         "backend {} has no fp16, which needs loss scaling; bf16 runs at the same rate without it, and "
         "backend sim predicts fp16",
         backend.name);
+  }
+  if (is_low(s.precision)) {
+    return fmt::format("backend {} has no {}, which needs Transformer Engine's kernels; backend sim predicts {}",
+                       backend.name, name_of(s.precision), name_of(s.precision));
   }
   return "";
 }
 
 std::string lacking_tensor_cores(const Settings& s, const Hardware& h) {
   if (s.precision == Precision::fp32) return "";
-  const int needed = s.precision == Precision::fp16 ? volta : ampere;
+  int needed = ampere;
+  if (s.precision == Precision::fp16) needed = volta;
+  if (s.precision == Precision::fp8) needed = ada;
+  if (s.precision == Precision::mxfp8 || s.precision == Precision::nvfp4) needed = blackwell;
   return below_capability(h, needed, fmt::format("precision {} needs tensor cores of", name_of(s.precision)));
 }
 
@@ -90,7 +107,9 @@ std::vector<Variable> batch_variables() {
       one_of(&Settings::precision, precision_choices,
              {.name = "precision",
               .help = "number format of matrix products; bf16 keeps fp32 master weights, tf32 is fp32 that a GPU's "
-                      "tensor cores multiply with 10-bit mantissas, fp16 is only predicted",
+                      "tensor cores multiply with 10-bit mantissas; fp16, and fp8, mxfp8 and nvfp4 of a layer's "
+                      "products, are only "
+                      "predicted",
               .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline},
               .fastest = "bf16",
               .moves_peak = true,
@@ -178,18 +197,37 @@ std::vector<Variable> step_variables() {
               .fastest = "none",
               .without_effect = without_scores,
               .workloads = only_gpt}),
-      whole_or("all", &Settings::recompute_layers, 1, max_layers,
-               {.name = "recompute_layers",
-                .help = "with recompute: full, the first so many layers of each pipeline stage, or all of them",
-                .acts_on = {Part::recomputation, Part::tensor},
-                .without_effect = without_chosen_layers,
-                .workloads = only_gpt}),
+      whole_or(
+          "all", &Settings::recompute_layers, 1, max_layers,
+          {.name = "recompute_layers",
+           .help = "with recompute: full, the first so many layers of each chunk of a pipeline stage, or all of them",
+           .acts_on = {Part::recomputation, Part::tensor},
+           .without_effect = without_chosen_layers,
+           .workloads = only_gpt}),
       true_or_false(&Settings::sequence_parallel,
                     {.name = "sequence_parallel",
                      .help = "divide norms, residual stream and what the stages exchange among tensor-parallel ranks "
                              "by rows: a reduce-scatter and an all-gather instead of an all-reduce",
                      .acts_on = {Part::other_compute, Part::tensor, Part::pipeline},
                      .without_effect = without_tensor_parallel,
+                     .workloads = only_gpt}),
+      true_or_false(&Settings::tp_overlap,
+                    {.name = "tp_overlap",
+                     .help = "run a tensor-parallel collective beside parts of the product that it belongs to "
+                             "(Transformer Engine's userbuffers; Megatron-LM: --tp-comm-overlap)",
+                     .backends = only_sim,
+                     .acts_on = {Part::tensor},
+                     .fastest = "true",
+                     .rebuild = Rebuild::program,
+                     .without_effect = without_tensor_parallel,
+                     .conflict = overlap_conflict,
+                     .workloads = only_gpt}),
+      true_or_false(&Settings::embedding_as_layer,
+                    {.name = "embedding_as_layer",
+                     .help = "count the embedding and the loss as a layer each where pipeline stages divide the layers "
+                             "(Megatron-LM: --account-for-embedding-in-pipeline-split and -loss-)",
+                     .acts_on = {Part::bubble},
+                     .without_effect = without_stages,
                      .workloads = only_gpt}),
   };
 }

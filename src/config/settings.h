@@ -77,13 +77,17 @@ struct Settings {
   std::int64_t global_batch_size = 16;  // sequences per step, over all ranks
   std::int64_t micro_batch_size = 1;    // sequences per forward pass of one rank
   int gradient_accumulation = 0;        // micro-batches of a replica in a step; 0: they follow from the global batch
-  program::Layout layout;               // of one replica: 1 along the data axis, which takes what remains of the ranks
+  /// Of one replica: 1 along the data axis, which takes what remains of the ranks. Ranks along the context axis, which
+  /// is predicted only, share a sequence; in the layout of a case they stand side by side along its data axis.
+  program::Layout layout;
   PipelineSchedule pipeline_schedule = PipelineSchedule::one_forward_one_backward;
   int virtual_pipeline = 0;  // chunks of a stage; 0: as many as the schedule needs
   int ranks = 0;             // 0: all of the job; a case on N ranks uses ranks 0..N-1
   Recompute recompute = Recompute::none;
-  int recompute_layers = 0;        // with full: the first so many of each chunk of the model; 0: all
-  bool sequence_parallel = false;  // norms and residual stream divided among tensor-parallel ranks by rows
+  int recompute_layers = 0;         // with full: the first so many of each chunk of the model; 0: all
+  bool sequence_parallel = false;   // norms and residual stream divided among tensor-parallel ranks by rows
+  bool tp_overlap = false;          // a tensor collective beside parts of its own product; predicted only
+  bool embedding_as_layer = false;  // embedding and loss count as a layer each where stages divide the layers
   Sharding sharding = Sharding::none;
   ShardingGroup sharding_group = ShardingGroup::data;
   bool overlap_param_gather = false;  // weights of shards are gathered behind the layers before; else before the first
@@ -119,7 +123,10 @@ struct Settings {
     if (virtual_pipeline > 0) return virtual_pipeline;
     return pipeline_schedule == PipelineSchedule::interleaved ? 2 : 1;
   }
-  /// Ranks that hold the model once. It may be more than an int holds: any value of the configuration is possible.
+  /// Ranks that share a sequence.
+  int context() const { return layout[program::Axis::context]; }
+  /// Ranks that hold the model once, and those that share sequences with them. It may be more than an int holds: any
+  /// value of the configuration is possible.
   std::int64_t replica_ranks() const {
     std::int64_t product = 1;
     for (const int n : layout.size) product *= n;

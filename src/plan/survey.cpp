@@ -18,6 +18,23 @@ std::string settings_of_programs(const PlannedCase& planned) {
   return text;
 }
 
+// The FLOP of attention, over all ranks.
+program::Flop attention_flop(const program::ProgramSet& set, bool recomputed) {
+  program::Flop sum;
+  const double ranks = static_cast<double>(set.layout.ranks()) / static_cast<double>(set.roles.size());
+  for (const program::Program& role : set.roles) {
+    for (const program::Operation& op : role.step) {
+      if (op.label.recomputed != recomputed || program::flop_of(op.action).noncausal == 0 ||
+          std::holds_alternative<program::Matmul>(op.action))
+        continue;
+      const program::Flop flop = program::flop_of(op.action);
+      sum.model += ranks * flop.model;
+      sum.noncausal += ranks * flop.noncausal;
+    }
+  }
+  return sum;
+}
+
 // What follows from the Programs alone.
 Survey survey_programs(const program::ProgramSet& set, const std::string& case_name) {
   if (const auto problems = program::verify(set, 5); !problems.empty()) {
@@ -56,9 +73,17 @@ Survey Surveyor::survey(const PlannedCase& the_case) {
   if (!fresh) return s;
   program::ProgramSet set = workloads::build_programs(model_, settings, the_case.layout);
   const program::FusedSet fused = config::fused_for(backend_, settings);
+  // Where ranks share a sequence, the Programs have the queries and the keys of a rank alone.
+  program::Flop of_others = attention_flop(set, false);
+  const int others = settings.context() - 1;
+  of_others = {of_others.model * others, of_others.noncausal * others};
+  const double again = attention_flop(set, true).model * others;
   const auto [equal, unknown] = by_programs_.try_emplace({program::hash(set), fused});
   if (unknown) equal->second = survey_programs(program::lower(std::move(set), fused), the_case.name);
   s = equal->second;
+  s.flop.model += of_others.model;
+  s.flop.noncausal += of_others.noncausal;
+  s.hardware_flop += of_others.model + again;
   const workloads::Workload& workload = workloads::workload_of(settings);
   s.tokens_per_step = static_cast<double>(workload.tokens_per_step(model_, settings, the_case.layout));
   s.rate = workload.rate(settings, the_case.layout);

@@ -19,10 +19,13 @@ Division layout_on(const config::Settings& s, int ranks, const machine::Topology
     for (const program::Axis axis : program::configurable_axes) {
       sizes.push_back(fmt::format("{} {}", program::row_of(axis).key, s.layout[axis]));
     }
+    if (s.context() > 1) sizes.push_back(fmt::format("context_parallel {}", s.context()));
     return {{}, fmt::format("{} = {} does not divide {} ranks", fmt::join(sizes, " * "), replica, ranks)};
   }
   program::Layout layout = s.layout;
-  layout[program::Axis::data] = static_cast<int>(ranks / replica);
+  // Ranks that share a sequence stand side by side along the data axis: they reduce gradients as replicas do.
+  layout[program::Axis::data] = static_cast<int>(ranks / replica) * s.context();
+  layout[program::Axis::context] = 1;
   if (topology.is_known()) layout.replicas_of_node = program::replicas_of_node(layout, topology.node_of);
   return {layout, ""};
 }

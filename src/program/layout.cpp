@@ -37,6 +37,7 @@ std::string label_of(const Layout& layout) {
     all.push_back(fmt::format("{}{}", row_of(axis).short_name, layout[axis]));
     if (layout[axis] > 1) cut.push_back(all.back());
   }
+  if (layout[Axis::context] > 1) cut.push_back(fmt::format("CP{}", layout[Axis::context]));
   return fmt::format("{}", fmt::join(cut.empty() ? all : cut, " "));
 }
 

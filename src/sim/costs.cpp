@@ -31,7 +31,7 @@ Costs::Costs(const RankClasses& classes, const Device& device, const Network& ne
       calibration_(calibration),
       settings_(settings),
       condition_(condition),
-      host_paces_(host_paces(classes.set().layout, calibration.software)) {}
+      host_paces_(host_paces(classes.set().layout, settings, calibration.software)) {}
 
 Cost Costs::operator()(int rank_class, program::OperationId id) {
   return host_paces_ ? paced(rank_class)[static_cast<std::size_t>(id)] : cost_of(rank_class, id);
@@ -45,8 +45,7 @@ Cost Costs::cost_of(int rank_class, program::OperationId id) {
   if (program::is_communication(op.action)) {
     cost = communication_cost(rank_class, op);
   } else {
-    Device device = device_;
-    device.flops *= condition_.clock_of(classes_.list()[rank_class].first_rank);
+    const Device device = device_.at_clock(condition_.clock_of(classes_.list()[rank_class].first_rank));
     cost.alone = ticks_of(computation_seconds(program, op, device));
   }
   if (!op.waits.empty()) cost.alone += ticks_of(software.hop_s);
@@ -67,7 +66,8 @@ const std::vector<Cost>& Costs::paced(int rank_class) {
     issued.push_back({seconds_of(costs.back().alone), seconds_of(costs.back().host)});
   }
   const std::vector<double> stretch =
-      stretch_by_host(classes_.set(), program, issued, calibration_.software.host_power);
+      stretch_by_host(classes_.set(), program, issued, meet_in_layers(classes_.set().layout, settings_),
+                      calibration_.software.host_power);
   for (std::size_t i = 0; i < costs.size(); ++i) {
     costs[i].alone = ticks_of(issued[i].gpu_s * stretch[i]);
     costs[i].host = 0;
@@ -100,17 +100,14 @@ double Costs::computation_seconds(const Program& program, const program::Operati
     return computes ? seconds * device_.flops / device.flops : seconds;
   }
   const double bytes = program::needed_bytes(program, op.action) * software.cost_of(op).bytes;
-  if (const auto* product = std::get_if<program::Matmul>(&op.action)) {
-    double seconds = product_seconds(product->m, product->n, product->k, 1, bytes, device, calibration_);
-    if (adds_up_apart(program, op)) {
-      const double parameters = static_cast<double>(product->m) * static_cast<double>(product->n);
-      seconds += memory_seconds(software.accumulation_bytes * parameters, device, calibration_);
-    }
-    return seconds;
-  }
+  if (const auto* product = std::get_if<program::Matmul>(&op.action))
+    return linear_seconds(program, op, *product, bytes, device);
   const auto attention = [&](const program::AttentionShape& s, bool backward, bool unfused) {
     if (!unfused) {
-      return attention_seconds(program::flop_of(op.action).model, s.key_length, backward, device, calibration_);
+      // Where ranks share a sequence, each has its part of the queries, and meets all keys one part after the other.
+      const double alone_s = attention_seconds(settings_.context() * program::flop_of(op.action).model, s.key_length,
+                                               s.head_dim, backward, device, calibration_);
+      return settings_.context() > 1 ? ring_seconds(s, backward, alone_s, device) : alone_s;
     }
     // Over the full square: nothing of it is left out.
     const auto product = [&](std::int64_t n, std::int64_t k) {
@@ -131,9 +128,52 @@ double Costs::computation_seconds(const Program& program, const program::Operati
   return memory_seconds(bytes, device, calibration_);
 }
 
+// One of the products of a layer, or the head's.
+double Costs::linear_seconds(const Program& program, const program::Operation& op, const program::Matmul& product,
+                             double bytes, const Device& device) const {
+  const config::Software& software = calibration_.software;
+  const bool low = config::is_low(settings_.precision) && op.label.layer >= 0;
+  const int bits = low ? config::row_of(settings_.precision).product_bits : 16;
+  double seconds = product_seconds(product.m, product.n, product.k, 1, bytes, device, calibration_, bits);
+  if (adds_up_apart(program, op)) {
+    const double parameters = static_cast<double>(product.m) * static_cast<double>(product.n);
+    seconds += memory_seconds(software.accumulation_bytes * parameters, device, calibration_);
+  }
+  if (!low || product.transpose_a) return seconds;
+  // The input of each product, and the gradient of its result: before they are gathered, where they are.
+  const std::string_view what = op.label.what;
+  const bool takes_stream =
+      product.transpose_b ? what == "qkv" || what == "fc1" : what.starts_with("projection") || what.starts_with("fc2");
+  const auto own = takes_stream && settings_.sequence_parallel ? settings_.layout[program::Axis::tensor] : 1;
+  const double elements = static_cast<double>(product.m) * static_cast<double>(product.k) / own;
+  const auto cast = software.cast_bytes.find(settings_.precision);
+  const double each = cast == software.cast_bytes.end() ? 0 : cast->second;
+  return seconds + (each > 0 ? memory_seconds(each * elements, device, calibration_) : 0);
+}
+
+// Ring attention (Liu et al. 2023, arXiv 2310.01889): keys and values go round behind the attention with those before,
+// backward with their gradients, and each result but the first is added to the sum in f32.
+double Costs::ring_seconds(const program::AttentionShape& s, bool backward, double alone_s,
+                           const Device& device) const {
+  constexpr double start_s = 20e-6, share_of_nvlink = 0.8, bytes_of_sum = 12, disturbs = 0.05;
+  const int others = settings_.context() - 1, together = settings_.layout[program::Axis::tensor] * settings_.context();
+  const bool within = network_.rank_bytes_per_s > 0 && together <= network_.ranks_of_node;
+  require_links(within, !within);
+  const double rate =
+      within ? network_.rank_bytes_per_s * share_of_nvlink
+             : network_.node_bytes_per_s / std::max(1, network_.ranks_of_node) * network_share(network_, calibration_);
+  const auto tokens = static_cast<double>(s.batch * s.key_length * s.head_dim);
+  const double keys_bytes = 2 * 2 * tokens * static_cast<double>(s.kv_heads());
+  const double ring_s = (backward ? 2 : 1) * others * (start_s + keys_bytes / rate);
+  const double sums_s = (backward ? 2 : 1) * others *
+                        memory_seconds(bytes_of_sum * tokens * static_cast<double>(s.heads), device, calibration_);
+  return std::max(alone_s, ring_s) + sums_s + disturbs * ring_s;
+}
+
 Cost Costs::communication_cost(int rank_class, const program::Operation& op) {
+  constexpr double of_message = 0.2;  // NCCL runs a message on 2 to 8 thread blocks, a collective on 16 to 32
   Cost cost;
-  cost.takes = calibration_.taken_by_communication;
+  cost.takes = of_message * calibration_.taken_by_communication;
   cost.keeps = calibration_.kept_by_communication;
   const double bytes = program::message_bytes(classes_.program(rank_class), op.action);
   if (const auto* send = std::get_if<program::Send>(&op.action)) {
@@ -156,6 +196,10 @@ Cost Costs::collective_cost(int rank_class, const program::Operation& op, progra
     const auto element = static_cast<double>(program::size_of(program.buffer_of(sum->data).type));
     bytes *= std::min(1.0, calibration_.software.gradient_bytes / element);
   }
+  // Weights of fewer bits are gathered as a byte each, with bf16's type in the Program (Megatron-LM:
+  // --fp8-param-gather).
+  const bool over_tensor = is_over_tensor(classes_.set().groups[group]);
+  if (config::is_low(settings_.precision) && kind == program::Collective::all_gather && !over_tensor) bytes /= 2;
   largest_message_bytes_ = std::max(largest_message_bytes_, bytes);
   const Spread& where = spread(rank_class, group);
   auto known = collectives_.find({kind, where});
@@ -165,9 +209,15 @@ Cost Costs::collective_cost(int rank_class, const program::Operation& op, progra
   }
   const CollectiveTime& time = known->second;
   Cost cost;
-  cost.alone = ticks_of(time.seconds(bytes));
-  if (!calibration_.software.computes_beside_tensor && !settings_.sequence_parallel &&
-      is_over_tensor(classes_.set().groups[group])) {
+  double seconds = time.seconds(bytes);
+  // What is hidden still takes its share of the device (Transformer Engine's userbuffers).
+  const bool divided = kind == program::Collective::all_gather || kind == program::Collective::reduce_scatter;
+  if (settings_.tp_overlap && divided && where.nodes == 1 && over_tensor) {
+    const double hidden = calibration_.tensor_hidden;
+    seconds *= 1 - hidden + calibration_.taken_by_communication * hidden;
+  }
+  cost.alone = ticks_of(seconds);
+  if (!calibration_.software.computes_beside_tensor && !settings_.sequence_parallel && over_tensor) {
     cost.takes = Cost::all_of_it;
     return cost;
   }

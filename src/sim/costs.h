@@ -31,6 +31,9 @@ class Costs {
   Cost cost_of(int rank_class, program::OperationId id);
   const std::vector<Cost>& paced(int rank_class);
   double computation_seconds(const program::Program& program, const program::Operation& op, const Device& device) const;
+  double linear_seconds(const program::Program& program, const program::Operation& op, const program::Matmul& product,
+                        double bytes, const Device& device) const;
+  double ring_seconds(const program::AttentionShape& shape, bool backward, double alone_s, const Device& device) const;
   Cost communication_cost(int rank_class, const program::Operation& op);
   Cost collective_cost(int rank_class, const program::Operation& op, program::Collective kind);
   double message_seconds_to(int rank_class, const program::Peer& peer, double bytes);

@@ -23,13 +23,15 @@ double up(double whole, double part) {
 }  // namespace
 
 double product_seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, double bytes,
-                       const Device& device, const config::Calibration& c) {
+                       const Device& device, const config::Calibration& c, int bits) {
+  const bool low = bits < 16;
+  const double rate = low ? device.low_flops : device.flops, ramp = low ? c.product_ramp * 16 / bits : c.product_ramp;
   const double moving_s = bytes / (device.memory_bytes_per_s * c.memory_share);
   if (device.multiprocessors == 0) {
-    const double flop = 2.0 * static_cast<double>(m * n * batch) * (static_cast<double>(k) + c.product_ramp);
-    return std::max(flop / (device.flops * c.product_share), moving_s) + c.software.kernel_s;
+    const double flop = 2.0 * static_cast<double>(m * n * batch) * (static_cast<double>(k) + ramp);
+    return std::max(flop / (rate * c.product_share), moving_s) + c.software.kernel_s;
   }
-  const double of_one = device.flops / device.multiprocessors * c.product_share;
+  const double of_one = rate / device.multiprocessors * c.product_share;
   double best_s = std::numeric_limits<double>::infinity();
   for (const Tile& tile : tiles) {
     const double count = up(static_cast<double>(m), static_cast<double>(tile.m)) *
@@ -37,8 +39,7 @@ double product_seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int6
     for (const int split : {1, 2, 4, 8}) {
       if (split > 1 && (count >= device.multiprocessors || k / split < least_split_k)) break;
       const double waves = up(count * split, device.multiprocessors);
-      const double each =
-          2.0 * static_cast<double>(tile.m * tile.n) * (static_cast<double>(k) / split + c.product_ramp);
+      const double each = 2.0 * static_cast<double>(tile.m * tile.n) * (static_cast<double>(k) / split + ramp);
       double seconds = waves * each / (of_one * tile.share);
       // The parts of a split product are f32 and are added up by a second kernel.
       if (split > 1) seconds += 8.0 * static_cast<double>(m * n) * split / (device.memory_bytes_per_s * c.memory_share);
@@ -52,18 +53,66 @@ double memory_seconds(double bytes, const Device& device, const config::Calibrat
   return bytes / (device.memory_bytes_per_s * c.memory_share) + c.software.kernel_s;
 }
 
-double attention_seconds(double flop, std::int64_t keys, bool backward, const Device& device,
+namespace {
+
+using Kernel = config::AttentionKernel;
+
+// Shares of the dense bf16 peak by causal attention over long sequences, heads of 128, and the keys at half of them.
+struct AttentionRow {
+  int generation;  // compute capability, 90 is 9.0
+  Kernel kernel;
+  double forward, backward, ramp;
+};
+constexpr int ampere = 80, hopper = 90, blackwell = 100;
+constexpr std::array<AttentionRow, 9> attention_rows{{
+    {ampere, Kernel::fa2, .62, .52, 500},        // Dao 2023, "FlashAttention-2", figures 4 to 6
+    {ampere, Kernel::fa1, .48, .27, 500},        // its version in Triton: Dao et al. 2022, "FlashAttention"
+    {hopper, Kernel::cudnn, .58, .48, 600},      // charts of Shah et al. 2024, "FlashAttention-3", 512 to 16384 keys
+    {hopper, Kernel::fa1, .25, .14, 500},        // in Triton without wgmma: A100's time over 1.6 to 1.75
+    {hopper, Kernel::fa2, .355, .31, 450},       // the same charts
+    {hopper, Kernel::fa3, .64, .50, 700},        // the same charts
+    {blackwell, Kernel::cudnn, .50, .38, 1000},  // FlashAttention-4's page: 1.3 times as slow as FA4
+    {blackwell, Kernel::fa2, .20, .16, 600},     // the same page: 2.7 times as slow as FA4
+    {blackwell, Kernel::fa4, .66, .48, 1000},    // the same page: 1605 to 1613 TFLOP/s
+}};
+
+const AttentionRow& attention_row(Kernel kernel, int capability) {
+  int generation = ampere;
+  if (capability >= hopper) generation = hopper;
+  if (capability >= blackwell) generation = blackwell;
+  const AttentionRow* usual = nullptr;
+  for (const AttentionRow& row : attention_rows) {
+    if (row.generation != generation) continue;
+    if (row.kernel == kernel) return row;
+    if (usual == nullptr) usual = &row;
+  }
+  return *usual;
+}
+
+// Narrow heads leave less work for the tensor cores between two softmaxes (the charts of FlashAttention-2 and 3).
+double share_of_heads(Kernel kernel, std::int64_t head_dim) {
+  if (head_dim >= 128 || kernel == Kernel::fa1) return 1;
+  if (kernel == Kernel::fa2) return 0.92;
+  return head_dim < 96 ? 0.75 : 0.85;
+}
+
+}  // namespace
+
+double attention_seconds(double flop, std::int64_t keys, std::int64_t head_dim, bool backward, const Device& device,
                          const config::Calibration& c) {
-  const double share = backward ? c.attention_backward : c.attention_forward;
+  double share = backward ? c.attention_backward : c.attention_forward, ramp = c.attention_ramp;
+  if (c.attention_kernel) {
+    const AttentionRow& row = attention_row(*c.attention_kernel, device.compute_capability);
+    constexpr double with_scores = 2.5 / 2;  // papers count the scores that the backward pass computes again
+    share = (backward ? row.backward / with_scores : row.forward) * share_of_heads(row.kernel, head_dim);
+    ramp = row.ramp;
+  }
   const auto length = static_cast<double>(keys);
-  return flop / (device.flops * share * length / (length + c.attention_ramp)) + c.software.kernel_s;
+  const double peak = device.attention_flops > 0 ? device.attention_flops : device.flops;
+  return flop / (peak * share * length / (length + ramp)) + c.software.kernel_s;
 }
 
 namespace {
-
-bool meet_in_layers(const program::Layout& layout) {
-  return layout[program::Axis::tensor] > 1;
-}
 
 // Work that the GPU does one after the other: computations, and what tensor ranks tell each other between them.
 bool is_in_pass(const program::ProgramSet& set, const program::Operation& op) {
@@ -75,6 +124,11 @@ bool is_in_pass(const program::ProgramSet& set, const program::Operation& op) {
 }
 
 }  // namespace
+
+bool meet_in_layers(const program::Layout& layout, const config::Settings& settings) {
+  const bool gathers = settings.sharding == config::Sharding::parameters && layout[program::Axis::data] > 1;
+  return layout[program::Axis::tensor] > 1 || gathers;
+}
 
 double pass_seconds(std::span<const Issued> pass, bool meet, double q) {
   double gpu_s = 0, host_s = 0;
@@ -93,7 +147,7 @@ double pass_seconds(std::span<const Issued> pass, bool meet, double q) {
 }
 
 std::vector<double> stretch_by_host(const program::ProgramSet& set, const program::Program& program,
-                                    std::span<const Issued> issued, double q) {
+                                    std::span<const Issued> issued, bool meet, double q) {
   const std::vector<program::Operation>& step = program.step;
   std::vector<double> stretch(step.size(), 1);
   std::vector<Issued> pass;
@@ -103,7 +157,7 @@ std::vector<double> stretch_by_host(const program::ProgramSet& set, const progra
     double gpu_s = 0;
     for (const Issued& op : pass) gpu_s += op.gpu_s;
     if (computing_s > 0) {
-      const double longer = 1 + (pass_seconds(pass, meet_in_layers(set.layout), q) - gpu_s) / computing_s;
+      const double longer = 1 + (pass_seconds(pass, meet, q) - gpu_s) / computing_s;
       for (const std::size_t id : computations) stretch[id] = longer;
     }
     pass.clear();
@@ -125,9 +179,9 @@ std::vector<double> stretch_by_host(const program::ProgramSet& set, const progra
   return stretch;
 }
 
-bool host_paces(const program::Layout& layout, const config::Software& software) {
+bool host_paces(const program::Layout& layout, const config::Settings& settings, const config::Software& software) {
   return software.host_s > 0 && software.host_power > 0 &&
-         (meet_in_layers(layout) || layout[program::Axis::pipeline] > 1);
+         (meet_in_layers(layout, settings) || layout[program::Axis::pipeline] > 1);
 }
 
 }  // namespace harness::sim

@@ -5,30 +5,46 @@
 #include <vector>
 
 #include "config/calibration.h"
+#include "config/settings.h"
 #include "program/program.h"
 
 namespace harness::sim {
 
 /// The rates of one GPU that the simulation needs.
 struct Device {
-  double flops = 0;  // FLOP/s, dense, in the precision of the products
+  double flops = 0;  // FLOP/s, dense, of which `products.share` is a share
   double memory_bytes_per_s = 0;
-  int multiprocessors = 0;  // 0: products are not cut into tiles for some
+  int multiprocessors = 0;     // 0: products are not cut into tiles for some
+  double low_flops = 0;        // as `flops`, of products with fewer bits
+  double attention_flops = 0;  // the peak, of which attention has a share; 0: `flops` is it
+  int compute_capability = 0;
+
+  /// The same at other clocks.
+  Device at_clock(double share) const {
+    Device d = *this;
+    d.flops *= share;
+    d.low_flops *= share;
+    d.attention_flops *= share;
+    return d;
+  }
 };
 
 /// `batch` products out[m, n] = a[m, k] b[k, n], that move `bytes`. Tiles of the output go to the multiprocessors in
 /// waves, and a wave takes as long as a full one: the best of the usual tile sizes, and of splitting k where there are
 /// fewer tiles than multiprocessors, as a library's heuristics choose (NVIDIA, "Matrix Multiplication Background User's
 /// Guide", sections 3 and 4). Without multiprocessors the product is one tile, of its own size. Never less than the
-/// bytes take.
+/// bytes take. `bits`: of an element of a factor; with fewer than 16 the device has low_flops, and k ramps up to its
+/// rate as many times as slowly.
 double product_seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, double bytes,
-                       const Device& device, const config::Calibration& calibration);
+                       const Device& device, const config::Calibration& calibration, int bits = 16);
 
 /// Moving bytes, by one kernel.
 double memory_seconds(double bytes, const Device& device, const config::Calibration& calibration);
 
-/// Fused attention of this many FLOP over keys of this length.
-double attention_seconds(double flop, std::int64_t keys, bool backward, const Device& device,
+/// Fused attention of this many causal FLOP over keys of this length, by the shares of the peak that the calibration
+/// states, or of its kernel on this generation of GPUs. A kernel that a generation does not have runs as that
+/// generation's usual one. A share s / (s + s0) of it at s keys.
+double attention_seconds(double flop, std::int64_t keys, std::int64_t head_dim, bool backward, const Device& device,
                          const config::Calibration& calibration);
 
 /// An operation of a pass: what the GPU takes alone, and what the host takes to issue it.
@@ -43,12 +59,15 @@ struct Issued {
 /// (docs/simulation.md).
 double pass_seconds(std::span<const Issued> pass, bool meet, double q);
 
+/// Whether ranks wait for each other in every layer: tensor ranks, and those that gather its weights.
+bool meet_in_layers(const program::Layout& layout, const config::Settings& settings);
+
 /// By how much the computations of each pass of a Program are stretched because the host issues them too slowly; 1 for
 /// everything else. `issued`: by operation of the Program's step.
 std::vector<double> stretch_by_host(const program::ProgramSet& set, const program::Program& program,
-                                    std::span<const Issued> issued, double q);
+                                    std::span<const Issued> issued, bool meet, double q);
 
 /// Whether the host of this software paces passes. Else it runs ahead of the GPU freely.
-bool host_paces(const program::Layout& layout, const config::Software& software);
+bool host_paces(const program::Layout& layout, const config::Settings& settings, const config::Software& software);
 
 }  // namespace harness::sim

@@ -8,32 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "sim/collective_lines.h"
+
 namespace harness::sim {
 namespace {
-
-// Within a node: what a collective takes before its bytes move, and the share of NVLink's rate that it has then. A
-// machine whose switches add up moves an all-reduce faster than the ring could.
-struct WithinNode {
-  double start_s, share;
-};
-
-WithinNode within_node(int ranks, bool switches_reduce, bool all_reduce) {
-  if (switches_reduce) {
-    const double start_s = 20e-6;
-    if (ranks <= 2) return {start_s, 0.76};
-    if (ranks <= 4) return {start_s, 0.82};
-    return {start_s, all_reduce ? 1.02 : 0.82};
-  }
-  if (ranks <= 2) return {55e-6, 194.0 / 300};
-  if (ranks <= 4) return {65e-6, 220.0 / 300};
-  return {90e-6, 230.0 / 300};
-}
 
 int rails_of_rank(const Network& network) {
   return std::max(1, network.nics_of_node / std::max(1, network.ranks_of_node));
 }
-
-constexpr double half_of_all_reduce = 0.6;  // the start of an all-gather or a reduce-scatter, against an all-reduce's
 
 }  // namespace
 
@@ -53,6 +35,7 @@ Network network_of(const config::Hardware& hardware, const config::Fabric& fabri
   network.compute_capability = hardware.compute_capability;
   network.nvswitch = hardware.nvswitch;
   network.network_reduces = hardware.network_reduces;
+  network.network_share = hardware.network_share;
   return network;
 }
 
@@ -102,25 +85,14 @@ double part_moved(double ranks) {
 
 double collective_seconds(program::Collective kind, double bytes, const Spread& spread, const Network& network,
                           const config::Calibration& c) {
-  if (spread.ranks <= 1) return 0;
-  const bool all_reduce = kind == program::Collective::all_reduce;
-  const double passes = all_reduce ? 2 : 1;
-  const auto n = static_cast<double>(spread.ranks);
-  const WithinNode within = c.within_node ? WithinNode{c.within_node->start_s, c.within_node->share}
-                                          : within_node(spread.most_on_a_node, network.switches_reduce, all_reduce);
-  const double within_rate = network.rank_bytes_per_s * within.share;
-  const double moved = passes * part_moved(n) * bytes;
-  if (spread.nodes == 1) {
-    const auto law = [&](double size) {
-      return (all_reduce ? 1 : half_of_all_reduce) * within.start_s + passes * part_moved(n) * size / within_rate;
-    };
-    const config::Curve* curve = c.measured.communication(curve_of(kind));
-    if (curve == nullptr || c.measured.ranks < 2) return law(bytes);
-    return seconds_by(*curve, bytes * part_moved(n) / part_moved(c.measured.ranks), law);
-  }
-  double rate = network_rate(spread, network) * c.network_share * spread.network;
-  if (spread.most_on_a_node > 1) rate = std::min(rate, within_rate);
-  return c.network_start_s + passes * (spread.nodes - 1) * c.network_hop_s + moved / rate;
+  const auto law = [&](double size) { return lines_seconds(kind, size, spread, network, c); };
+  const config::Curve* curve = c.measured.communication(curve_of(kind));
+  if (spread.ranks <= 1 || spread.nodes > 1 || curve == nullptr || c.measured.ranks < 2) return law(bytes);
+  return seconds_by(*curve, bytes * part_moved(spread.ranks) / part_moved(c.measured.ranks), law);
+}
+
+double network_share(const Network& network, const config::Calibration& c) {
+  return network.network_share > 0 ? network.network_share : c.network_share;
 }
 
 double message_seconds(double bytes, int senders, const Spread& there, const Network& network,
@@ -137,7 +109,7 @@ double message_seconds(double bytes, int senders, const Spread& there, const Net
   const double own = scatters ? bytes / there.ranks : bytes;
   // One alone has its own network card.
   const int sharing = std::max(senders, std::min(network.nics_of_node, network.ranks_of_node));
-  double seconds = c.message_start_s + own * sharing / (network.node_bytes_per_s * c.network_share * share);
+  double seconds = c.message_start_s + own * sharing / (network.node_bytes_per_s * network_share(network, c) * share);
   if (scatters) seconds += collective_seconds(program::Collective::all_gather, bytes, there, network, c);
   return seconds;
 }

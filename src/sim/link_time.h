@@ -25,6 +25,7 @@ struct Network {
   int compute_capability = 0;
   bool nvswitch = false;
   bool network_reduces = false;  // SHARP
+  double network_share = 0;      // of a node's rate, by large collectives; 0: as the calibration has it
 };
 /// The network of these machines and ranks. A machine that has fewer ranks than GPUs has as much of its network as they
 /// have network cards; what `fabric` says is for the ranks that there are.
@@ -65,10 +66,11 @@ double network_rate(const Spread& spread, const Network& network);
 /// A group as NCCL sees it.
 NcclGroup nccl_group(const Spread& spread, const Network& network);
 
-/// The law below CollectiveTime: one collective of `bytes` (nccl-tests' size) by a ring: a
-/// start, its steps between nodes, and 2 (n - 1) / n (of its halves (n - 1) / n) of the bytes at the rate of the
-/// slowest link (Patarasuk and Yuan 2009). Within a node the rates are shares of NVLink's that grow with the number of
-/// ranks, as measured on A100 (VIA-Research/vTrain, 1024 sizes) and H100 (NVIDIA, dgxc-benchmarking).
+/// The share of a node's rate that large collectives and messages get: the hardware's, else the calibration's.
+double network_share(const Network& network, const config::Calibration& calibration);
+
+/// The law below CollectiveTime: one collective of `bytes` (nccl-tests' size) by the calibration's measured curve, else
+/// by lines (sim/collective_lines.h).
 double collective_seconds(program::Collective kind, double bytes, const Spread& spread, const Network& network,
                           const config::Calibration& calibration);
 

@@ -304,13 +304,12 @@ double nccl_seconds(Collective kind, double bytes, NcclAlgorithm algorithm, Nccl
 }
 
 NcclEffects::NcclEffects(Collective kind, const NcclGroup& group, const config::Settings& settings) {
-  const bool as_measured = settings.nccl.empty() && group.nodes == 1;
-  if (as_measured || group.ranks < 2 || kind == Collective::all_to_all || kind == Collective::send_recv) return;
+  if (settings.nccl.empty() || group.ranks < 2 || kind == Collective::all_to_all || kind == Collective::send_recv)
+    return;
   const NcclCommunicator communicator(group);
   const std::string algorithms = value_of(settings, "nccl_algo"), protocols = value_of(settings, "nccl_proto");
   const bool collnet = value_of(settings, "nccl_collnet") == "true";
   Allowed own = allowed_for(kind, "default", "default"), forced = allowed_for(kind, algorithms, protocols);
-  const Allowed known = group.nodes == 1 ? own : allowed_for(kind, "Ring", "default");
   const bool may_be_collnet = forced.collnet();
   leave_out_switches(own, true, false);
   leave_out_switches(forced, value_of(settings, "nccl_nvls") != "0", collnet);
@@ -332,13 +331,12 @@ NcclEffects::NcclEffects(Collective kind, const NcclGroup& group, const config::
   const int fewest = limit("nccl_min_ctas", 1), most = limit("nccl_max_ctas", 64), ranks = group.ranks;
   at_ = [=](double bytes) -> NcclEffect {
     const Choice usual = choose(kind, bytes, communicator, own), chosen = choose(kind, bytes, communicator, forced);
-    const double known_s = choose(kind, bytes, communicator, known).seconds;
     const int blocks = std::min(std::max(communicator.blocks(chosen.algorithm), fewest), most);
     // Fewer blocks than it wants move less: each at most what a channel can.
     const int passes = kind == Collective::all_reduce ? 2 : 1;
     const double moved = passes * (ranks - 1.0) / ranks * bytes;
     const double least_s = moved / (blocks * communicator.channel_most());
-    return {std::max(chosen.seconds, least_s) / known_s,
+    return {std::max(chosen.seconds, least_s) / usual.seconds,
             static_cast<double>(blocks) / communicator.blocks(usual.algorithm)};
   };
 }

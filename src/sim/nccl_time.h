@@ -22,8 +22,7 @@ struct NotPredicted : Error {
 // NCCL's own model of a collective, by which it chooses algorithm and protocol: ncclTopoTuneModel() and
 // ncclTopoGetAlgoTime() of src/graph/tuning.cc in NCCL 2.28.9 (BSD-3-Clause), whose latencies in microseconds and
 // bandwidths per channel are in nccl_time.cpp. It knows CollNet where the switches between nodes add up (SHARP). Here
-// it says what a choice is to one whose time is known (link_time.h): within a node to NCCL's own, which was measured,
-// between nodes to a ring.
+// it says what a choice that settings force is to NCCL's own, whose time is known (collective_lines.h).
 
 enum class NcclAlgorithm : std::uint8_t { tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat };
 enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
@@ -61,7 +60,7 @@ double nccl_seconds(program::Collective kind, double bytes, NcclAlgorithm algori
 
 /// The time that NCCL takes for a collective with its settings, against what is known of it.
 struct NcclEffect {
-  double slower = 1;       // how many times as long; below 1 between nodes, where something beats a ring
+  double slower = 1;       // how many times as long; below 1 where SHARP beats what NCCL takes without it
   double more_blocks = 1;  // how many times as many thread blocks, and so multiprocessors, it takes
 };
 

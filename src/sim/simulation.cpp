@@ -1,5 +1,7 @@
 #include "sim/simulation.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -10,14 +12,22 @@
 namespace harness::sim {
 namespace {
 
-Device device_of(const config::Hardware& hardware, config::Precision precision, config::BackendKind computes) {
-  const Device device{hardware.peak_flops(precision), hardware.memory_bytes_per_s, hardware.sms};
+Device device_of(const config::Hardware& hardware, config::Precision precision, const config::Calibration& c) {
+  // Of a layer's products in fewer bits, all else is bf16.
+  const config::Precision other = config::is_low(precision) ? config::Precision::bf16 : precision;
+  const auto on = c.share_on.find(hardware.gpu_file());
+  const double own = on == c.share_on.end() ? 1 : on->second;
+  const auto flops = [&](config::Precision p) {
+    return own * (c.share_of_sustained ? hardware.sustained_flops(p) : hardware.peak_flops(p));
+  };
+  const Device device{flops(other),     hardware.memory_bytes_per_s, hardware.sms,
+                      flops(precision), hardware.peak_flops(other),  hardware.compute_capability};
   const auto need = [&](bool there, const char* key) {
     if (!there) fail("the hardware file {} has no {}, which a prediction needs", hardware.name, key);
   };
-  need(device.flops > 0, "peak_flops for this precision");
+  need(device.flops > 0 && device.low_flops > 0, "peak_flops for this precision");
   need(device.memory_bytes_per_s > 0, "memory_bandwidth");
-  need(device.multiprocessors > 0 || !config::traits_of(computes).ranks_are_gpus, "sms");
+  need(device.multiprocessors > 0 || !config::traits_of(c.backend).ranks_are_gpus, "sms");
   return device;
 }
 
@@ -49,7 +59,7 @@ Simulation::Simulation(const program::ProgramSet& programs, const config::Settin
       condition_(condition_of(faults_of(experiment, settings), hardware_of(experiment), network_)),
       classes_(set_, marks_of(set_, network_, condition_)) {
   const config::Calibration& calibration = *experiment.calibration;
-  const Device device = device_of(hardware_of(experiment), settings.precision, calibration.backend);
+  const Device device = device_of(hardware_of(experiment), settings.precision, calibration);
   Costs costs(classes_, device, network_, calibration, settings, condition_);
   const CostOf cost = [&](int rank_class, program::OperationId id) {
     Cost of_operation = costs(rank_class, id);
@@ -61,10 +71,15 @@ Simulation::Simulation(const program::ProgramSet& programs, const config::Settin
   };
   step_ = simulate(classes_, cost);
   largest_message_bytes_ = costs.largest_message_bytes();
-  step_s_ = seconds_of(step_.length) + calibration.software.step_s;
+  // Jitter and fabric: published steps of equal work on one GPU grow this much, whatever the group
+  // (docs/simulation.md).
+  constexpr double least_gpus = 8;
+  const double doublings = std::log2(std::max(1.0, set_.layout.ranks() / least_gpus));
+  const double before_s = seconds_of(step_.length) + calibration.software.step_s;
+  step_s_ = before_s * (1 + calibration.software.growth * doublings);
   for (int c = 0; std::cmp_less(c, classes_.list().size()); ++c) held_.push_back(held(step_, classes_, cost, c));
   critical_path_ = sim::critical_path(step_, classes_, cost, held_);
-  critical_path_.host += ticks_of(calibration.software.step_s);
+  critical_path_.host += ticks_of(step_s_) - step_.length;
 }
 
 std::vector<program::Interval> Simulation::intervals(int rank_class) const {

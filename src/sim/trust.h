@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/calibration.h"
@@ -13,14 +15,24 @@
 
 namespace harness::sim {
 
-/// How far predictions with a calibration were from measured steps: this calibration and no other, on this GPU. A GPU
-/// on which no step was measured has the errors that remain when the fit leaves a GPU out. nullopt: not known.
+/// How near a question is to the steps that its calibration was compared with (docs/simulation.md). none: nothing is
+/// known of the error.
+enum class Tier : std::uint8_t { none, own_cluster, other_cluster, other_gpu, other_software };
+/// "A" to "D"; "" for none.
+std::string_view letter_of(Tier tier);
+
+/// How far predictions with a calibration are from measured steps, by the tier of the question. nullopt: not known.
 struct ExpectedErrors {
-  std::optional<config::Validation::Errors> step;
-  std::optional<config::Validation::Errors> change;  // between two predicted steps
+  Tier tier = Tier::none;
+  std::optional<config::Errors> step;
+  std::optional<config::Errors> change;  // between two predicted steps
 };
+/// Tier A, a cluster of which the calibration has a step (its `lab` is "own"), has the errors of the calibration's own
+/// rows over their groups, and no less than those of steps that were held back. The figures of B to D are those that
+/// held-back steps of other labs, left-out GPUs and left-out software had.
 ExpectedErrors expected_errors(const config::Calibration& calibration, const config::Hardware& hardware);
-/// "5.3 % of a step (9 of 10 within 15.0 %), 9.2 % of a change (9 of 10 within 24.0 %)", or why none is stated.
+/// "13.0 % of a step (9 of 10 within 38.0 %; tier B: …), 9.2 % of a change (9 of 10 within 24.0 %)", or why none is
+/// stated.
 std::string expected_error_words(const config::Calibration& calibration, const config::Hardware& hardware);
 
 /// A predicted change that is smaller is too close to call: 9 of 10 errors do not exceed it. An error that is not known
@@ -40,7 +52,8 @@ std::string unknown_change(const config::Settings& baseline, const config::Setti
 /// Variables that these settings set to something of which a prediction takes no account.
 std::vector<std::string> disregarded(const config::Settings& settings);
 
-/// How far a prediction may be relied on, by what its calibration was compared with.
+/// How far a prediction may be relied on, by what its calibration was compared with. Outside of what was measured the
+/// errors of a step are half as large again (tier E), and those of nvfp4 are its own.
 struct Trust {
   ExpectedErrors errors;
   std::string error_words;

@@ -63,8 +63,8 @@ class PredictedSweep : public ::testing::Test {
   SweepOptions well_known(int ranks) {
     std::string text = test::text_of(test::source_dir() + "/configs/calibration/harness.yaml");
     text +=
-        "validation: {steps: 9, step_error: 1 %, step_error_90: 2 %, changes: 9, change_error: 1 %, "
-        "change_error_90: 2 %}\n"
+        "changes: {error: 1 %, error_90: 2 %}\n"
+        "errors: [{id: a, gpu: h100-sxm, group: a, lab: own, error: 1 %}]\n"
         "calibrated: {gpus: [h100-sxm], ranks: 1 to 4096, hidden: 1 to 65536, sequence: 1 to 65536, "
         "message_bytes: 1 to 1000000000000}\n";
     SweepOptions options = on(ranks);

@@ -23,18 +23,28 @@ std::string complaint_about(const std::string& baseline, const std::string& rest
 }
 
 TEST(Hints, WhatIsNotSupportedIsSaidSo) {
-  for (const char* key : {"context_parallel: 2", "cp: 2", "context_parallel_size: 2", "context_parallel_degree: 1",
-                          "layout: {context_parallel: 2}"}) {
-    EXPECT_THAT(complaint_about(key),
-                AllOf(HasSubstr("context parallelism is not supported"), Not(HasSubstr("did you mean"))))
-        << key;
-  }
   for (const char* key : {"num_experts: 8", "moe_router_topk: 2", "expert_parallel: 4", "expert_model_parallel_size: 2",
                           "layout: {expert_parallel: 4}"}) {
     EXPECT_THAT(complaint_about(key), AllOf(HasSubstr("experts are not supported"), Not(HasSubstr("did you mean"))))
         << key;
   }
-  EXPECT_THAT(complaint_about("precision: fp8"), AllOf(HasSubstr("fp8 is not supported"), Not(HasSubstr("did you"))));
+}
+
+// With a word that says who predicts them.
+TEST(Hints, WhatIsPredictedOnlyIsRefusedByABackendThatMeasures) {
+  for (const auto& [setting, why] : std::vector<std::pair<std::string, std::string>>{
+           {"precision: fp8",
+            "backend cuda has no fp8, which needs Transformer Engine's kernels; backend sim predicts"},
+           {"precision: mxfp8", "backend cuda has no mxfp8"},
+           {"precision: nvfp4", "backend cuda has no nvfp4"},
+           {"precision: fp16", "backend cuda has no fp16"},
+           {"layout: {context_parallel: 2}", "backend cuda has no context_parallel, whose ranks share a sequence"},
+           {"tp_overlap: true", "backend cuda does not honour it; backends that do: sim"}}) {
+    EXPECT_THAT(complaint_about(setting), HasSubstr(why)) << setting;
+    const test::TemporaryFolder folder;
+    EXPECT_NO_THROW(
+        load_experiment(folder.write("a.yaml", "backend: sim\nmodel: llama3-8b\nbaseline: {" + setting + "}\n")));
+  }
 }
 
 TEST(Hints, KeysOfOthersAreTranslated) {
@@ -48,6 +58,10 @@ TEST(Hints, KeysOfOthersAreTranslated) {
       {"layout: {data_parallel: 2}", "it follows: ranks / "},
       {"tensor_parallel: 8", "part of layout: layout: {tensor_parallel: 2}"},
       {"tensor_parallel_degree: 8", "here it is layout.tensor_parallel"},
+      {"context_parallel: 2", "part of layout: layout: {context_parallel: 2}"},
+      {"cp: 2", "here it is layout.context_parallel"},
+      {"context_parallel_size: 2", "here it is layout.context_parallel"},
+      {"fp8_recipe: mxfp8", "here it is precision"},
       {"pipeline_parallel_degree: 8", "here it is layout.pipeline_parallel"},
       {"activation_checkpoint: selective", "here it is recompute"},
       {"compile: true", "here it is fusion"},

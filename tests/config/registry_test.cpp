@@ -117,7 +117,8 @@ TEST(Registry, AWrongValueLeavesTheSettingsAlone) {
 }
 
 TEST(Registry, MessagesNameTheNearestValue) {
-  EXPECT_THAT(message_of("precision", "bf61"), HasSubstr("allowed: fp32, bf16, tf32, fp16; did you mean bf16?"));
+  EXPECT_THAT(message_of("precision", "bf61"),
+              HasSubstr("allowed: fp32, bf16, tf32, fp16, fp8, mxfp8, nvfp4; did you mean bf16?"));
   EXPECT_THAT(message_of("allreduce_algorithm", "rin"), HasSubstr("did you mean ring?"));
   EXPECT_THAT(message_of("layout", "{tensor_paralel: 2}"), HasSubstr("did you mean tensor_parallel?"));
   EXPECT_THAT(message_of("layout", "2"), HasSubstr("expected a map such as"));

@@ -8,6 +8,7 @@
 
 #include "plan/plan.h"
 #include "plan/prepare.h"
+#include "plan/why_impossible.h"
 #include "small_experiment.h"
 
 namespace harness::plan {
@@ -24,6 +25,29 @@ TEST(Survey, CountsAndPlansARealJob) {
   EXPECT_EQ(s.roles, 2);
   EXPECT_NEAR(s.flop.model / s.tokens_per_step / 1e9, 8.470, 5e-4);
   EXPECT_GT(s.peak_bytes, 0);
+}
+
+// Ranks that share a sequence compute each other's part of the attention, and reduce gradients as replicas do.
+TEST(Survey, RanksThatShareASequenceDoTheSameWork) {
+  const auto with = [](int context) {
+    config::Experiment e = test::small_experiment();
+    e.backend = config::BackendKind::sim;
+    e.baseline.layout = {{program::Axis::context, context}};
+    e.baseline.global_batch_size = 4;
+    PlannedCase c;
+    c.settings = e.baseline;
+    const Division division = divide_ranks(e.model, c.settings, 4);
+    EXPECT_EQ(division.why_impossible, "");
+    EXPECT_EQ(division.layout[program::Axis::data], 4);
+    c.layout = division.layout;
+    return survey(e.model, e.backend, c);
+  };
+  const Survey alone = with(1), pairs = with(2);
+  EXPECT_NEAR(pairs.flop.model, alone.flop.model, 1e-9 * alone.flop.model);
+  EXPECT_NEAR(pairs.flop.noncausal, alone.flop.noncausal, 1e-9 * alone.flop.noncausal);
+  EXPECT_EQ(pairs.tokens_per_step, alone.tokens_per_step);
+  EXPECT_EQ(pairs.counts[0].traffic.at({"data", "all_reduce"}).bytes,
+            alone.counts[0].traffic.at({"data", "all_reduce"}).bytes);
 }
 
 TEST(Survey, WhatCasesShareIsWhatEachOfThemHas) {

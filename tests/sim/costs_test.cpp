@@ -46,8 +46,39 @@ TEST(ProductSeconds, SplitALongKWhereTilesAreFew) {
 }
 
 TEST(AttentionSeconds, ReachHalfOfTheirShareAtTheRamp) {
-  const double seconds = attention_seconds(1e12, 1000, false, gpu, plain());
+  const double seconds = attention_seconds(1e12, 1000, 128, false, gpu, plain());
   EXPECT_NEAR(seconds, 1e12 / (gpu.flops * 0.5 * 0.5), 1e-9);
+}
+
+// At as many keys as the ramp has, half of the shares of Hopper's and Blackwell's kernels; a kernel that a generation
+// does not have is its usual one.
+TEST(AttentionSeconds, OfAKernelAreThoseOfTheGeneration) {
+  config::Calibration c = plain();
+  const auto seconds = [&](config::AttentionKernel kernel, int capability, std::int64_t keys, std::int64_t head_dim) {
+    c.attention_kernel = kernel;
+    Device d = gpu;
+    d.compute_capability = capability;
+    d.flops = 1;  // of the products' precision
+    d.attention_flops = 1e14;
+    return attention_seconds(1e14, keys, head_dim, false, d, c);
+  };
+  using Kernel = config::AttentionKernel;
+  EXPECT_NEAR(seconds(Kernel::fa3, 90, 700, 128), 2 / 0.64, 1e-9);
+  EXPECT_NEAR(seconds(Kernel::fa2, 80, 500, 64), 2 / (0.62 * 0.92), 1e-9);
+  EXPECT_NEAR(seconds(Kernel::fa4, 103, 1000, 128), 2 / 0.66, 1e-9);
+  EXPECT_EQ(seconds(Kernel::fa4, 90, 600, 128), seconds(Kernel::cudnn, 90, 600, 128));
+  EXPECT_EQ(seconds(Kernel::fa3, 80, 500, 128), seconds(Kernel::fa2, 80, 500, 128));
+}
+
+// Half of the rate at k = ramp with 16 bits, at twice as many with 8.
+TEST(ProductSeconds, OfFewerBitsHaveARateAndARampOfTheirOwn) {
+  config::Calibration c = plain();
+  c.product_ramp = 128;
+  Device d = gpu;
+  d.low_flops = 2 * gpu.flops;
+  const auto seconds = [&](std::int64_t k, int bits) { return product_seconds(25600, 12800, k, 1, 0, d, c, bits); };
+  EXPECT_NEAR(seconds(4096, 8), seconds(4096, 16) / 2 * (4096 + 256) / (4096 + 128), 1e-9);
+  EXPECT_NEAR(seconds(4096, 4), seconds(4096, 16) / 2 * (4096 + 512) / (4096 + 128), 1e-9);
 }
 
 Network links() {

@@ -41,7 +41,7 @@ TEST(StretchByHost, IsOfThePassesComputationsAlone) {
   }
   add(program::AdamW{}, program::Phase::optimizer, -1);
   const std::vector<Issued> issued{{2, 4}, {2, 0}, {2, 1}, {2, 0}, {1, 9}};
-  const std::vector<double> stretch = stretch_by_host(set, program, issued, 4);
+  const std::vector<double> stretch = stretch_by_host(set, program, issued, true, 4);
   const double slow = 4 * std::pow(2, 0.25), fast = std::pow(256 + 1, 0.25);
   EXPECT_NEAR(stretch[0], (slow - 2) / 2, 1e-12);
   EXPECT_EQ(stretch[1], 1);
@@ -57,10 +57,15 @@ TEST(HostPaces, WhereTheHostWaits) {
   config::Software graph = eager;
   graph.host_s = 0;
   const program::Layout alone, stages{{program::Axis::pipeline, 2}}, tensor{{program::Axis::tensor, 2}};
-  EXPECT_FALSE(host_paces(alone, eager));
-  EXPECT_TRUE(host_paces(stages, eager));
-  EXPECT_TRUE(host_paces(tensor, eager));
-  EXPECT_FALSE(host_paces(tensor, graph));
+  config::Settings s;
+  EXPECT_FALSE(host_paces(alone, s, eager));
+  EXPECT_TRUE(host_paces(stages, s, eager));
+  EXPECT_TRUE(host_paces(tensor, s, eager));
+  EXPECT_FALSE(host_paces(tensor, s, graph));
+  const program::Layout replicas{{program::Axis::data, 4}};
+  EXPECT_FALSE(host_paces(replicas, s, eager));
+  s.sharding = config::Sharding::parameters;  // gathers meet in every layer
+  EXPECT_TRUE(host_paces(replicas, s, eager));
 }
 
 }  // namespace

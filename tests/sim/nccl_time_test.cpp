@@ -144,19 +144,17 @@ TEST(NcclEffect, OfCollNetIsThatOfSwitchesThatAddUp) {
   EXPECT_EQ(effect({{"nccl_algo", "Ring"}, {"nccl_collnet", "true"}}, large, group).slower, 1);
 }
 
-// Between nodes a ring is what is known: a tree's latency grows with the logarithm of their number.
-TEST(NcclEffect, BetweenNodesIsAgainstARing) {
-  EXPECT_EQ(effect({{"nccl_algo", "Ring"}}, mib, h100s(512, 64)).slower, 1);
-  EXPECT_LT(effect({}, mib, h100s(512, 64)).slower, 1.0 / 3);
-  EXPECT_LT(effect({}, mib, h100s(512, 64)).slower,
-            effect({{"nccl_algo", "AllReduce:Tree"}}, 1000 * mib, h100s(512, 64)).slower);
+// A tree's latency grows with the logarithm of the nodes, a ring's with their number.
+TEST(NcclEffect, BetweenNodesIsAgainstNcclsOwnChoice) {
+  EXPECT_EQ(effect({}, mib, h100s(512, 64)).slower, 1);
+  EXPECT_GT(effect({{"nccl_algo", "AllReduce:Ring"}}, mib, h100s(512, 64)).slower, 3);
   NcclGroup old = a100s(64);
   old.nodes = 8;
   old.between_bytes_per_s = 200e9;
   old.rails = 8;
-  EXPECT_EQ(effect({}, 1000 * mib, old).slower, 1);  // large messages go round
+  EXPECT_EQ(effect({{"nccl_algo", "Ring"}}, 1000 * mib, old).slower, 1);  // large messages go round
   // Measured by AWS on two p5: 438 to 444 GB/s, which no ring reaches.
-  EXPECT_NEAR(effect({}, 2000 * mib, h100s(16, 2)).slower, 360.0 / 450, 0.05);
+  EXPECT_NEAR(effect({{"nccl_algo", "AllReduce:Ring"}}, 2000 * mib, h100s(16, 2)).slower, 450.0 / 360, 0.07);
 }
 
 TEST(NcclGroup, HasWhatAFaultLeavesOfTheNetwork) {

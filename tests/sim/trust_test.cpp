@@ -26,8 +26,11 @@ std::vector<std::string> shipped(const std::string& folder) {
 config::Calibration compared() {
   config::Calibration c;
   c.file = "mine";
-  c.validation = {
-      .steps = 60, .changes = 30, .step = {0.05, 0.15}, .change = {0.04, 0.1}, .step_of_new_gpu = {0.17, 0.5}};
+  c.errors = {{"a", "h100-sxm", "one", "NVIDIA", -0.02},
+              {"b", "h100-sxm", "one", "NVIDIA", 0.5},
+              {"c", "h100-sxm", "two", "NVIDIA", 0.07},
+              {"d", "h100-sxm", "three", "NVIDIA", -0.2}};
+  c.change = {0.04, 0.1};
   c.gpus = {"h100-sxm"};
   c.ranks = {8, 512};
   c.hidden = {1024, 8192};
@@ -60,11 +63,14 @@ Trust trust(const config::Hardware& hardware, int ranks, const config::Model& m,
 TEST(TrustIn, HasTheErrorsOfTheCalibrationAndNoWarningWithinItsRange) {
   const Trust t = trust(gpu_of("h100-sxm"), 512, model(1024, 4096));
   ASSERT_TRUE(t.errors.step && t.errors.change);
-  EXPECT_EQ(t.errors.step->mean, 0.05);
-  EXPECT_EQ(t.errors.step->nine_of_ten, 0.15);
-  EXPECT_EQ(t.errors.change->mean, 0.04);
+  EXPECT_EQ(t.errors.tier, Tier::other_cluster);
+  EXPECT_EQ(t.errors.step->median, 0.13);
+  EXPECT_EQ(t.errors.step->nine_of_ten, 0.38);
+  EXPECT_EQ(t.errors.change->median, 0.04);
   EXPECT_EQ(t.errors.change->nine_of_ten, 0.1);
-  EXPECT_EQ(t.error_words, "5.0 % of a step (9 of 10 within 15.0 %), 4.0 % of a change (9 of 10 within 10.0 %)");
+  EXPECT_EQ(t.error_words,
+            "13.0 % of a step (9 of 10 within 38.0 %; tier B: this software and GPU, on a cluster that was not "
+            "measured), 4.0 % of a change (9 of 10 within 10.0 %)");
   EXPECT_THAT(t.warnings, IsEmpty());
   config::Hardware machine = gpu_of("p5");
   machine.gpu = "h100-sxm";
@@ -81,25 +87,57 @@ TEST(TrustIn, WarnsOfEachSizeThatLeavesTheRange) {
   const Trust of_new_gpu = trust(gpu_of("b200"), 8, model(1024, 1024));
   EXPECT_THAT(of_new_gpu.warnings, outside("uncalibrated: no step was measured on GPU b200"));
   ASSERT_TRUE(of_new_gpu.errors.step);
-  EXPECT_EQ(of_new_gpu.errors.step->mean, 0.17);
-  EXPECT_EQ(of_new_gpu.errors.step->nine_of_ten, 0.5);
+  EXPECT_EQ(of_new_gpu.errors.step->median, 0.17);
+  EXPECT_EQ(of_new_gpu.errors.step->nine_of_ten, 0.42);
   EXPECT_FALSE(of_new_gpu.errors.change);
   config::Settings operation;
   operation.workload = "gemm";  // which has no model
   EXPECT_THAT(trust(h, 8, model(0, 0), 0, operation).warnings, IsEmpty());
 }
 
-TEST(TrustIn, ACalibrationWithoutStepsIsUncalibrated) {
+// Groups count once each, by their median: 2, 7 and 20 %.
+TEST(TrustIn, WithAStepOfOnesOwnTheErrorsAreThoseOfTheGroups) {
+  config::Calibration c = compared();
+  c.errors[0].lab = "own";
+  const Trust t = trust_in({}, model(1024, 1024), {}, 8, gpu_of("h100-sxm"), c);
+  EXPECT_EQ(t.errors.tier, Tier::own_cluster);
+  EXPECT_DOUBLE_EQ(t.errors.step->median, 0.07);
+  EXPECT_DOUBLE_EQ(t.errors.step->nine_of_ten, 0.2);
+  c.errors.resize(1);  // nothing is claimed that held-back steps did not show
+  EXPECT_DOUBLE_EQ(expected_errors(c, gpu_of("h100-sxm")).step->median, 0.05);
+  EXPECT_DOUBLE_EQ(expected_errors(c, gpu_of("h100-sxm")).step->nine_of_ten, 0.11);
+}
+
+TEST(TrustIn, OutsideOfWhatWasMeasuredErrorsAreHalfAsLargeAgain) {
+  const Trust t = trust(gpu_of("h100-sxm"), 8, model(1024, 8192));
+  EXPECT_DOUBLE_EQ(t.errors.step->median, 1.5 * 0.13);
+  EXPECT_DOUBLE_EQ(t.errors.step->nine_of_ten, 1.5 * 0.38);
+  EXPECT_THAT(t.error_words, HasSubstr("tier E: outside of what was measured, half as much again as tier B"));
+}
+
+TEST(TrustIn, FourBitsHaveErrorsOfTheirOwn) {
+  config::Settings settings;
+  settings.precision = config::Precision::nvfp4;
+  const Trust t = trust(gpu_of("h100-sxm"), 8, model(1024, 1024), 1e6, settings);
+  EXPECT_DOUBLE_EQ(t.errors.step->median, 0.19);
+  EXPECT_DOUBLE_EQ(t.errors.step->nine_of_ten, 0.41);
+}
+
+TEST(TrustIn, ACalibrationFromTablesIsSoftwareOfWhichNoStepWasMeasured) {
   config::Calibration tables;
   tables.file = "tables";
   const Trust t = trust_in({}, model(1024, 1024), {}, 8, gpu_of("h100-sxm"), tables);
-  EXPECT_FALSE(t.errors.step || t.errors.change);
-  EXPECT_EQ(t.error_words, "not known: no measured step was compared with calibration tables");
+  EXPECT_EQ(t.errors.tier, Tier::other_software);
+  EXPECT_FALSE(t.errors.change);
+  EXPECT_THAT(t.error_words, HasSubstr("26.0 % of a step (9 of 10 within 36.0 %; tier D"));
   EXPECT_THAT(t.warnings, ElementsAre(HasSubstr("uncalibrated: calibration tables rests on published tables alone")));
+  tables.gpus = {"here"};  // measured here: laws, but no step
+  EXPECT_EQ(expected_error_words(tables, gpu_of("here")),
+            "not known: no step was compared with calibration tables, which was measured on here");
 }
 
 // Every calibration with every hardware file.
-TEST(ExpectedErrors, AreThoseOfTheCalibrationThatWasUsedOnThatGpuOrNone) {
+TEST(ExpectedErrors, AreLeastWhereStepsWereMeasured) {
   std::vector<double> known, unknown;
   for (const std::string& calibration_name : shipped("calibration")) {
     const config::Calibration c = config::calibration_named(calibration_name);
@@ -107,22 +145,17 @@ TEST(ExpectedErrors, AreThoseOfTheCalibrationThatWasUsedOnThatGpuOrNone) {
       SCOPED_TRACE(calibration_name + " on " + hardware_name);
       const config::Hardware h = config::hardware_named(hardware_name);
       const ExpectedErrors errors = expected_errors(c, h);
-      const std::string words = expected_error_words(c, h);
+      const bool was_measured = std::ranges::find(c.gpus, h.gpu_file()) != c.gpus.end();
+      ASSERT_TRUE(errors.step);
+      const Tier measured = was_measured ? Tier::other_cluster : Tier::other_gpu;
+      EXPECT_EQ(errors.tier, c.errors.empty() ? Tier::other_software : measured);
+      EXPECT_EQ(errors.change.has_value(), errors.tier == Tier::other_cluster && c.change.nine_of_ten > 0);
+      EXPECT_THAT(expected_error_words(c, h), HasSubstr(percent(errors.step->nine_of_ten)));
       const double least = least_change(c, h);
-      const bool was_measured = std::ranges::find(c.gpus, h.gpu.empty() ? h.file : h.gpu) != c.gpus.end();
-      const bool of_own_steps = c.validation.steps > 0;
-      EXPECT_EQ(errors.step.has_value(), of_own_steps);
-      EXPECT_EQ(errors.change.has_value(), of_own_steps && was_measured);
-      EXPECT_EQ(words.starts_with("not known"), !of_own_steps) << words;
-      if (errors.step) {
-        const config::Validation::Errors& own = was_measured ? c.validation.step : c.validation.step_of_new_gpu;
-        EXPECT_EQ(errors.step->nine_of_ten, own.nine_of_ten);
-        EXPECT_THAT(words, HasSubstr(percent(own.nine_of_ten)));
-      }
       if (errors.change) {
         EXPECT_EQ(least, errors.change->nine_of_ten);
       }
-      (of_own_steps && was_measured ? known : unknown).push_back(least);
+      (errors.change ? known : unknown).push_back(least);
     }
   }
   ASSERT_FALSE(known.empty());

@@ -54,8 +54,7 @@ inline double recomputed_flop(const Job& j) {
   }
   std::int64_t layers = 0;
   for (int stage = 0; stage < j.layout[Axis::pipeline]; ++stage) {
-    for (const gpt::Chunk& c : gpt::chunks_of(j.model, j.layout, stage, s.chunks_of_stage()))
-      layers += recomputed_layers(j, c);
+    for (const gpt::Chunk& c : gpt::chunks_of(j.model, s, j.layout, stage)) layers += recomputed_layers(j, c);
   }
   return tokens(j) * static_cast<double>(layers) * forward_of_layer(j.model);
 }
@@ -74,7 +73,7 @@ inline void add_tensor(const Job& j, int stage, std::int64_t reductions, Traffic
                      stream = rows * j.model.hidden * program::size_of(config::storage_of(s.precision));
   const int first = stage == 0 ? 1 : 0, last = stage + 1 == j.layout[Axis::pipeline] ? 1 : 0;
   std::int64_t layers = 0, again = 0;
-  for (const gpt::Chunk& c : gpt::chunks_of(j.model, j.layout, stage, s.chunks_of_stage())) {
+  for (const gpt::Chunk& c : gpt::chunks_of(j.model, s, j.layout, stage)) {
     layers += c.layers;
     again += recomputed_layers(j, c);
   }

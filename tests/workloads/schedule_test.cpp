@@ -161,11 +161,14 @@ TEST(Timetable, RefusesPassesThatWaitForNoneThatComes) {
 }
 
 // "0-1 4-5": the layers of each chunk; [ and ] for the ends of the model.
-std::string layers_of(int layers, int stages, int stage, int chunks) {
+std::string layers_of(int layers, int stages, int stage, int chunks, bool embedding_as_layer = false) {
   config::Model model;
   model.layers = layers;
   std::string all;
-  for (const Chunk& c : chunks_of(model, {{program::Axis::pipeline, stages}}, stage, chunks)) {
+  config::Settings settings;
+  settings.embedding_as_layer = embedding_as_layer;
+  settings.virtual_pipeline = chunks;
+  for (const Chunk& c : chunks_of(model, settings, {{program::Axis::pipeline, stages}}, stage)) {
     if (!all.empty()) all += ' ';
     if (c.first) all += '[';
     all += std::to_string(c.first_layer) + '-' + std::to_string(c.end() - 1);
@@ -177,6 +180,16 @@ std::string layers_of(int layers, int stages, int stage, int chunks) {
 TEST(Chunks, OfOneStageAreTheWholeModel) {
   EXPECT_EQ(layers_of(4, 1, 0, 1), "[0-3]");
   EXPECT_EQ(layers_of(4, 1, 0, 2), "[0-1 2-3]");
+}
+
+// The 126 layers of Llama 3.1 405B and both ends on 8 stages of 4 chunks.
+TEST(Chunks, EmbeddingAndLossMayCountAsALayer) {
+  EXPECT_EQ(layers_of(6, 4, 0, 1, true), "[0-0");
+  EXPECT_EQ(layers_of(6, 4, 1, 1, true), "1-2");
+  EXPECT_EQ(layers_of(6, 4, 3, 1, true), "5-5]");
+  EXPECT_EQ(layers_of(126, 8, 0, 4, true), "[0-2 31-34 63-66 95-98");
+  EXPECT_EQ(layers_of(126, 8, 7, 4, true), "27-30 59-62 91-94 123-125]");
+  EXPECT_EQ(layers_of(2, 4, 0, 1, true), "[0--1");  // the embedding alone
 }
 
 TEST(Chunks, GoToTheStagesInTurn) {

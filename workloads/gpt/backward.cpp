@@ -125,7 +125,7 @@ void Stage::embed_backward(const program::View& dy) {
                                   .dpositions = gradient(if_any(position_embeddings)),
                                   .rows = d_.rows,
                                   .width = d_.hidden,
-                                  .sequence = d_.sequence,
+                                  .sequence = d_.positions_in_sequence,
                                   .shard = vocabulary(),
                                   .accumulate_positions = adds()});
   wrote({if_any(position_embeddings), of_layer(word_embeddings)});

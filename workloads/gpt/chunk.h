@@ -40,14 +40,18 @@ struct Chunk {
 };
 
 /// The chunks of a stage, in the order of the model. The model is cut into stages * chunks runs of layers, which go to
-/// the stages in turn; where they cannot be equally long, the first ones have a layer more.
-inline std::vector<Chunk> chunks_of(const config::Model& model, const program::Layout& layout, int stage, int chunks) {
-  const int stages = layout[program::Axis::pipeline], runs = stages * chunks;
-  const int layers = static_cast<int>(model.layers), each = layers / runs, longer = layers % runs;
+/// the stages in turn; where they cannot be equally long, the first ones have a layer more. Where embedding and loss
+/// count as a layer, the first and the last run have one less, and may have none.
+inline std::vector<Chunk> chunks_of(const config::Model& model, const config::Settings& settings,
+                                    const program::Layout& layout, int stage) {
+  const int stages = layout[program::Axis::pipeline], runs = stages * settings.chunks_of_stage();
+  const int outside = settings.embedding_as_layer && runs > 1 ? 1 : 0;
+  const int layers = static_cast<int>(model.layers) + 2 * outside, each = layers / runs, longer = layers % runs;
   std::vector<Chunk> list;
   for (int run = stage; run < runs; run += stages) {
-    list.push_back({.first_layer = run * each + std::min(run, longer),
-                    .layers = each + (run < longer ? 1 : 0),
+    const int less = (run == 0 ? outside : 0) + (run + 1 == runs ? outside : 0);
+    list.push_back({.first_layer = std::max(0, run * each + std::min(run, longer) - outside),
+                    .layers = each + (run < longer ? 1 : 0) - less,
                     .first = run == 0,
                     .last = run + 1 == runs,
                     .saved = {}});

@@ -105,7 +105,7 @@ program::View Stage::embed() {
                           .out = out,
                           .rows = d_.rows,
                           .width = d_.hidden,
-                          .sequence = d_.sequence,
+                          .sequence = d_.positions_in_sequence,
                           .shard = vocabulary()});
   return scatter_rows(out, "embedding");
 }

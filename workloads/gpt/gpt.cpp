@@ -106,8 +106,7 @@ program::Program program(const config::Model& model, const config::Settings& set
       workloads::step_builder(shards_of(settings, layout) > 1, shards_are_of_node(settings, layout));
   workloads::StepFrame frame(builder, world_group, "loss");
   Parameters parameters(builder, model, settings, layout, pipeline_stage);
-  Gathers gathers(builder, parameters, settings, chunks_of(model, layout, pipeline_stage, settings.chunks_of_stage()),
-                  passes);
+  Gathers gathers(builder, parameters, settings, chunks_of(model, settings, layout, pipeline_stage), passes);
   Stage stage(builder, parameters, gathers, frame, model, settings, layout, pipeline_stage);
   Buckets buckets(builder, parameters, frame, settings, layout);
   parameters.emit_init();

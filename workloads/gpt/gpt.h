@@ -26,6 +26,8 @@ bool shards_are_of_node(const config::Settings& settings, const program::Layout&
 
 /// Sequences of a step, of all replicas together.
 std::int64_t global_batch(const config::Settings& settings, const program::Layout& layout);
+/// Of the model: the ranks along the data axis, as many as Settings::context() of which share a sequence.
+int replicas(const config::Settings& settings, const program::Layout& layout);
 
 program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
                              const program::Layout& layout);

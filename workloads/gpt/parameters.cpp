@@ -175,7 +175,7 @@ std::int64_t Parameter::count() const {
 
 std::vector<Parameter> parameters(const config::Model& m, const config::Settings& settings,
                                   const program::Layout& layout, int stage) {
-  const std::vector<Chunk> chunks = chunks_of(m, layout, stage, settings.chunks_of_stage());
+  const std::vector<Chunk> chunks = chunks_of(m, settings, layout, stage);
   const bool first = chunks.front().first, last = chunks.back().last;
   const int ranks = layout[program::Axis::tensor];
   const TensorParallel tensor{ranks, settings.sequence_parallel && ranks > 1};

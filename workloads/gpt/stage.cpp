@@ -4,11 +4,15 @@
 
 namespace harness::gpt {
 
+int replicas(const config::Settings& settings, const program::Layout& layout) {
+  return layout[program::Axis::data] / settings.context();
+}
+
 std::int64_t global_batch(const config::Settings& settings, const program::Layout& layout) {
   if (settings.gradient_accumulation == 0) return settings.global_batch_size;
   constexpr double most = 0x1p62;  // so many are refused for their number of micro-batches
   const double batch = static_cast<double>(settings.gradient_accumulation) *
-                       static_cast<double>(settings.micro_batch_size) * layout[program::Axis::data];
+                       static_cast<double>(settings.micro_batch_size) * replicas(settings, layout);
   return static_cast<std::int64_t>(std::min(batch, most));
 }
 
@@ -19,16 +23,17 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   d.head_dim = model.head_dim();
   d.heads = model.heads / d.tensor;
   d.kv_heads = model.key_heads() / d.tensor;
-  d.sequence = model.sequence;
+  d.sequence = model.sequence / settings.context();
+  d.positions_in_sequence = model.sequence;
   d.micro_batch_size = settings.micro_batch_size;
-  d.rows = settings.micro_batch_size * model.sequence;
+  d.rows = settings.micro_batch_size * d.sequence;
   d.own_rows = settings.sequence_parallel ? d.rows / d.tensor : d.rows;
   d.local_hidden = model.hidden / d.tensor;
   d.local_ffn = model.mlp_width() / d.tensor;
   d.fc1_outputs = model.fc1_outputs() / d.tensor;
   d.local_vocab = model.vocab / d.tensor;
   const std::int64_t batch = global_batch(settings, layout);
-  d.micro_batches = static_cast<int>(batch / (settings.micro_batch_size * layout[program::Axis::data]));
+  d.micro_batches = static_cast<int>(batch / (settings.micro_batch_size * replicas(settings, layout)));
   d.tokens = static_cast<double>(batch * model.sequence);
   d.type = config::storage_of(settings.precision);
   const config::Model whole = model.resolved();
@@ -62,7 +67,7 @@ Stage::Stage(program::ProgramBuilder& builder, const Parameters& parameters, Gat
             "head input gradient",
             "head weight gradient",
             model.tied_embeddings ? word_embeddings : head_weight},
-      chunks_(chunks_of(model, layout, stage, settings.chunks_of_stage())) {
+      chunks_(chunks_of(model, settings, layout, stage)) {
   const std::int64_t tokens = d_.micro_batches * d_.rows;
   if (chunks_.front().first)
     tokens_ = b_.buffer(tokens_buffer, program::DType::i32, tokens, program::BufferKind::input);

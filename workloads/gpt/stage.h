@@ -20,7 +20,9 @@ namespace harness::gpt {
 struct Dimensions {
   std::int64_t rows = 0;      // tokens of a micro-batch: of products, attention and logits
   std::int64_t own_rows = 0;  // those of them whose residual stream this rank has: of norms and the border of a stage
-  std::int64_t hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, sequence = 0, micro_batch_size = 0;
+  std::int64_t hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, micro_batch_size = 0;
+  std::int64_t sequence = 0;                                      // tokens of a sequence that this rank has
+  std::int64_t positions_in_sequence = 0;                         // of the whole: rows of a table of positions
   std::int64_t local_hidden = 0, local_ffn = 0, local_vocab = 0;  // this tensor rank's share, as of heads and kv_heads
   std::int64_t fc1_outputs = 0;                                   // of this rank, too
   int micro_batches = 0;

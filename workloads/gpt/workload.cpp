@@ -72,8 +72,16 @@ std::string why_too_long(const config::Model& model, const config::Settings& s, 
       model.layers, micro_batches, max_passes);
 }
 
+int longest_chunk(const config::Model& model, const config::Settings& s, const program::Layout& layout) {
+  int most = 0;
+  for (int stage = 0; stage < layout[program::Axis::pipeline]; ++stage) {
+    for (const gpt::Chunk& chunk : gpt::chunks_of(model, s, layout, stage)) most = std::max(most, chunk.layers);
+  }
+  return most;
+}
+
 std::string why_not_recomputed(const config::Model& model, const config::Settings& s, const program::Layout& layout) {
-  const int longest = gpt::chunks_of(model, layout, 0, s.chunks_of_stage()).front().layers;
+  const int longest = longest_chunk(model, s, layout);
   if (s.recompute != config::Recompute::full || s.recompute_layers <= longest) return "";
   return fmt::format("recompute_layers {} is more than the {} layers of a chunk of the model; allowed: 1 to {}, or all",
                      s.recompute_layers, longest, longest);
@@ -141,14 +149,19 @@ class GptWorkload : public Workload {
       return fmt::format("tensor_parallel {} does not divide vocab {}; pad the vocabulary to {}", tensor, model.vocab,
                          (model.vocab / tensor + 1) * tensor);
     }
-    if (const std::int64_t rows = s.micro_batch_size * model.sequence; s.sequence_parallel && rows % tensor != 0) {
+    if (const std::int64_t rows = s.micro_batch_size * model.sequence / s.context();
+        s.sequence_parallel && rows % tensor != 0) {
       return fmt::format(
           "sequence_parallel: tensor_parallel {} does not divide the {} rows of a micro-batch (micro_batch_size {} * "
           "sequence {}); nearest that does: {}",
           tensor, rows, s.micro_batch_size, model.sequence, config::nearest_divisors(rows, tensor));
     }
+    if (model.sequence % (2 * s.context()) != 0 && s.context() > 1) {
+      return fmt::format("context_parallel {}: sequence {} is not a multiple of {}, two parts for each rank",
+                         s.context(), model.sequence, 2 * s.context());
+    }
     const int chunks = s.chunks_of_stage();
-    if (model.layers < std::int64_t{pipeline} * chunks) {
+    if (model.layers + (s.embedding_as_layer ? 2 : 0) < std::int64_t{pipeline} * chunks) {
       return fmt::format("pipeline_parallel {}{} is more than layers {}: {} has at least one layer", pipeline,
                          chunks > 1 ? fmt::format(" * virtual_pipeline {}", chunks) : "", model.layers,
                          chunks > 1 ? "a chunk of a stage" : "a stage");
@@ -158,7 +171,7 @@ class GptWorkload : public Workload {
 
   std::string why_impossible_on(const config::Model& model, const config::Settings& s,
                                 const program::Layout& layout) const override {
-    const int data = layout[program::Axis::data], stages = layout[program::Axis::pipeline];
+    const int data = gpt::replicas(s, layout), stages = layout[program::Axis::pipeline];
     if (stages > max_stages) {
       return fmt::format("pipeline_parallel {} is more than the {} stages that harness plans", stages, max_stages);
     }
@@ -223,7 +236,7 @@ class GptWorkload : public Workload {
     return gpt::global_batch(settings, layout) * model.sequence;
   }
   std::int64_t micro_batches(const config::Settings& settings, const program::Layout& layout) const override {
-    return gpt::global_batch(settings, layout) / layout[program::Axis::data] / settings.micro_batch_size;
+    return gpt::global_batch(settings, layout) / gpt::replicas(settings, layout) / settings.micro_batch_size;
   }
   std::string flop_formula(const config::Model& model) const override {
     // The form that papers have, where it holds: of all products, those of a model as wide as GPT-2's.

@@ -58,7 +58,7 @@ std::string place_here(const FrameworkRow& row) {
 
 // Names from Hugging Face, benchmarks and daily speech.
 
-constexpr std::array<Hint, 35> others{{
+constexpr std::array<Hint, 37> others{{
     {"model.layers", "num_hidden_layers n_layer n_layers"},
     {"model.hidden", "n_embd d_model dim"},
     {"model.heads", "num_heads n_head n_heads"},
@@ -73,12 +73,14 @@ constexpr std::array<Hint, 35> others{{
     {"measure.rounds", "repeats runs"},
     {"measure.warmup_steps", "warmup_iters warmup"},
     {"measure.smallest_effect", "threshold"},
-    {"precision", "dtype params_dtype mixed_precision"},
+    {"precision", "dtype params_dtype mixed_precision fp8_format fp8_recipe enable_fp8"},
     {"global_batch_size", "gbs"},
     {"micro_batch_size", "mbs per_device_train_batch_size device_train_microbatch_size"},
     {"gradient_accumulation", "accumulate_grad_batches"},
     {"layout.tensor_parallel", "tensor_parallel_size tp_size tp"},
     {"layout.pipeline_parallel", "pipeline_parallel_size pp_size pp"},
+    {"layout.context_parallel", "context_parallel_size context_parallel_degree cp cp_size"},
+    {"tp_overlap", "tp_comm_overlap ub_tp_comm_overlap"},
     {"pipeline_schedule", "pp_schedule schedule pipe_schedule"},
     {"virtual_pipeline", "virtual_pipeline_model_parallel_size virtual_pipeline_parallel_size vpp"},
     {"ranks (a variable), or as many as mpirun starts", "world_size nranks num_gpus"},
