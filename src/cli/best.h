@@ -23,7 +23,7 @@ struct RankedCombination {
   bool is_told_apart = false;  // the distance is larger than the error of predicted changes
 };
 
-/// What became of the combinations of the values that a configuration tries.
+/// Outcomes of the combinations of the values that a configuration tries.
 struct Best {
   std::vector<RankedCombination> fastest;     // the fastest first
   std::optional<RankedCombination> baseline;  // none where it has no prediction

@@ -60,7 +60,7 @@ double limit_of(const std::string& text) {
   return text.empty() ? usual_s : option_value("--time-budget", text, parse_seconds);
 }
 
-// What a GPU does not tell of itself stands in the file that the configuration names, if that is of this GPU, or else
+// Facts that a GPU does not report stand in the file that the configuration names, if that is of this GPU, or else
 // in the one that lists it. Only counts and sizes are taken: the rates are those that are measured.
 void complete(calibrate::Device& device, const std::optional<config::Hardware>& named, const std::string& config_path,
               const std::string& hardware_path, std::ostream& err) {

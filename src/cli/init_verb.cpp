@@ -20,7 +20,7 @@
 namespace harness::cli {
 namespace {
 
-// What the lines of the configuration are made of.
+// The values in the lines of the configuration.
 struct First {
   config::BackendKind backend;
   int ranks = 1;
@@ -120,7 +120,7 @@ std::string text_of(const First& f, const std::string& path) {
   return out + "  time_budget: 30 min\n";
 }
 
-// What the case that takes most will need on a GPU.
+// Memory that the largest case will need on a GPU.
 double most_memory(const First& f, const std::string& path) {
   config::Experiment e = config::load_recorded(text_of(f, path), path, {});
   e.hardware.reset();  // of which size is the question

@@ -14,7 +14,7 @@ struct InitOptions {
   std::string output = "harness.yaml";
 };
 
-/// What a first configuration depends on.
+/// Inputs of a first configuration.
 struct FirstMachine {
   std::vector<machine::GpuHealth> gpus;
   int cores = 1;

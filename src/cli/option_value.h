@@ -6,7 +6,7 @@
 
 namespace harness::cli {
 
-/// What `parse` makes of the value of an option, such as "--backend". Throws Error that names the option, too.
+/// Parses the value of an option, such as "--backend". Throws Error that names the option, too.
 template <class Parse>
 auto option_value(std::string_view option, std::string_view text, Parse parse) {
   try {

@@ -65,7 +65,7 @@ Json head_of(const plan::Plan& plan, const char* schema) {
   return out;
 }
 
-// Of a possible case.
+// For a possible case.
 Json facts_of(const plan::PlannedCase& planned, config::BackendKind backend) {
   return {{"layout", program::text_of(planned.layout)},
           {"micro_batches", planned.micro_batches},

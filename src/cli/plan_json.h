@@ -11,7 +11,7 @@ namespace harness::cli {
 
 /// A plan for programs: `plan --format json`. docs/json.md has its fields.
 std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
-/// The same of `plan --best`.
+/// JSON of `plan --best`.
 std::string best_json(const plan::Plan& plan, const Best& best);
 
 }  // namespace harness::cli

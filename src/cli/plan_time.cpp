@@ -75,7 +75,7 @@ std::string unknown_time(const plan::Plan& plan) {
       bounded ? fmt::format("at most {}; nothing closer is known", budget_text(plan)) : "unknown");
 }
 
-// What a case's block costs.
+// The cost of a case's block.
 struct BlockCost {
   double set_up_s = 0, step_s = 0;
 
@@ -126,7 +126,7 @@ std::string slurm_time(double seconds) {
   return minutes < 24 * 60 ? hours : fmt::format("{}-{}", minutes / (24 * 60), hours);
 }
 
-// What the blocks of a plan take, by what is known of each case.
+// The time that the blocks of a plan take, from what is known of each case.
 class Estimate {
  public:
   Estimate(const plan::Plan& plan, const Costs& costs, std::string source)
@@ -243,7 +243,7 @@ class Estimate {
     return cases.empty() ? "" : text + " (all its blocks)\n";
   }
 
-  // What may end the sweep before its last round.
+  // Reasons to end the sweep before its last round.
   std::string limits() const {
     std::string text;
     if (measure_.time_budget_s > 0)

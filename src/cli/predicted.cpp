@@ -18,7 +18,7 @@
 namespace harness::cli {
 namespace {
 
-// Of a change, for a person: a tone would say more than it knows.
+// A change in words: a tone would say more than is known.
 std::string change_text(const PredictedCase& predicted) {
   return fmt::format("{:+.1f} %{}", 100 * *predicted.change, predicted.too_close_to_call ? ", too close to call" : "");
 }

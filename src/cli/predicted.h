@@ -11,7 +11,7 @@
 
 namespace harness::cli {
 
-/// What is predicted of a case: a step in virtual time, or why there is none.
+/// The prediction of a case: a step in virtual time, or why there is none.
 struct PredictedCase {
   std::optional<sim::Prediction> step;
   sim::Trust trust;                // of the step
@@ -32,7 +32,7 @@ class Predictor {
  public:
   /// `plan` must outlive it. Throws Error where a number is not known that every prediction needs.
   explicit Predictor(const plan::Plan& plan);
-  /// Of a possible case of this plan or one that plan::case_of() made for it; without its change.
+  /// Predicts a possible case of this plan, or one that plan::case_of() made for it; without its change.
   PredictedCase operator()(const plan::PlannedCase& planned) const;
 
  private:
@@ -40,13 +40,14 @@ class Predictor {
   sim::Network network_;
 };
 
-/// Of a predicted case: seconds for each token, or for a step where it has none.
+/// Predicted seconds for each token, or for a step where it has none.
 double seconds_per_work(const plan::PlannedCase& planned, const PredictedCase& predicted);
 /// Whether a predicted change, as a share, is smaller than what counts: the one rule for what is predicted, that of the
 /// report of a predicted sweep.
 bool too_close_to_call(double change, const config::Experiment& experiment);
 
-/// Of each case of a plan, by its number; none where the backend does not predict. Throws Error as Predictor does.
+/// Predictions of a plan's cases, by their number; none where the backend does not predict. Throws Error as Predictor
+/// does.
 std::vector<PredictedCase> predict_cases(const plan::Plan& plan);
 /// Takes out of a plan, as impossible, the cases of which there is no prediction. Throws Error as predict_cases() does,
 /// and if the baseline is one of them.

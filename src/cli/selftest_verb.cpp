@@ -37,7 +37,7 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file || failed) fail("cannot write {}: check that its directory exists and that the disk has space", path);
 }
 
-// What is said at the terminal and in the file of -o: each part at once, so that it is there whatever comes after.
+// Writes to the terminal and to the file of -o: each part at once, so that it is there whatever comes after.
 class Transcript {
  public:
   Transcript(std::ostream& out, const std::string& path) : out_(out), path_(path) {

@@ -27,7 +27,7 @@ inline const ViewOptions under_a_launcher{.columns = {}, .sort = "order", .color
 /// Throws Error for a column that no table has.
 TerminalText view(report::Document document, const ViewOptions& options, const std::ostream& out);
 
-/// What tables call files: their own names where these tell them apart, else the paths as they were given.
+/// Names of files in tables: their own names where these tell them apart, else the paths as they were given.
 std::vector<std::string> labels_of(const std::vector<std::string>& paths);
 
 }  // namespace harness::cli

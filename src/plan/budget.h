@@ -33,11 +33,11 @@ struct Budget {
   double model_flop = 0;             // of this role's rank in one step, as MFU counts it
   program::DeviceRates rates;
 
-  /// What MFU would be if the step took that long and nothing else.
+  /// MFU if the step took that long and nothing else.
   double mfu(double step_s) const { return model_flop / step_s / rates.flops; }
 };
 
-/// Of the step as the backend runs it. Throws Error if the hardware's rates for the case's precision are not
+/// Bounds the step as the backend runs it. Throws Error if the hardware's rates for the case's precision are not
 /// stated, or the case is impossible or computes nothing.
 Budget budget(const config::Model& model, config::BackendKind backend, const PlannedCase& planned,
               const config::Hardware& hardware);

@@ -9,11 +9,11 @@ namespace harness::plan {
 
 // Whether a case's workers fit in what the device holds, a GPU's memory or a rank's share of a node.
 
-/// What the largest worker of a case needs at its peak: the Program's arena and what a worker of the backend needs
-/// besides (docs/method.md). 0 for a case that was not surveyed.
+/// Memory that the largest worker of a case needs at its peak: the Program's arena and what a worker of the backend
+/// needs besides (docs/method.md). 0 for a case that was not surveyed.
 double planned_memory_bytes(config::BackendKind backend, const PlannedCase& planned);
 
-/// What a rank's device holds.
+/// Memory of a rank's device.
 struct DeviceMemory {
   double bytes = 0;    // 0: unknown
   std::string source;  // "hardware file h100-sxm"

@@ -48,7 +48,7 @@ std::size_t zigzag(std::size_t position, std::size_t n) {
   return position % 2 == 1 ? (position + 1) / 2 : n - position / 2;
 }
 
-// Of the first r rounds, ceil(r share): the epsilon keeps 10 · 0.1 from being more than 1.
+// In the first r rounds, ceil(r share) blocks: the epsilon keeps 10 · 0.1 from being more than 1.
 bool takes_part(double share, int round) {
   const auto rounds_of = [share](int r) { return std::ceil(r * share - 1e-9); };
   return rounds_of(round + 1) > rounds_of(round);

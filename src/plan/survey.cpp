@@ -35,7 +35,7 @@ program::Flop attention_flop(const program::ProgramSet& set, bool recomputed) {
   return sum;
 }
 
-// What follows from the Programs alone.
+// Facts that follow from the Programs alone.
 Survey survey_programs(const program::ProgramSet& set, const std::string& case_name) {
   if (const auto problems = program::verify(set, 5); !problems.empty()) {
     std::string text =

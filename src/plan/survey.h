@@ -17,7 +17,7 @@ namespace harness::plan {
 
 struct PlannedCase;
 
-/// What is known of a case before it runs. FLOPs are sums over all ranks for one step. roles is 0 where nothing is
+/// Facts about a case before it runs. FLOPs are sums over all ranks for one step. roles is 0 where nothing is
 /// known: the case is impossible, or was not surveyed.
 struct Survey {
   std::uint64_t program_hash = 0;
@@ -35,7 +35,7 @@ struct Survey {
 /// operation if verification fails.
 Survey survey(const config::Model& model, config::BackendKind backend, const PlannedCase& the_case);
 
-/// The same for the cases of an experiment, with what they have in common done once: cases that differ in no more than
+/// Surveys the cases of an experiment, with what they have in common done once: cases that differ in no more than
 /// what a library reads from the worker's environment have the same Programs, and equal Programs the same survey.
 class Surveyor {
  public:

@@ -20,7 +20,7 @@ std::vector<std::string> short_context(const store::Result& result, const analys
 std::string what_changes(const store::Result& result);
 /// The same behind "12 % slower": " per byte on the bus"; "" where it is the step time.
 std::string per_what(const store::Result& result);
-/// What was measured, in a word or two: the model's name, or the workload's.
+/// The measured thing in a word or two: the model's name, or the workload's.
 std::string subject_of(const store::Result& result);
 
 /// The first of those paragraphs says what the numbers of a backend are worth.

@@ -57,7 +57,7 @@ std::string column_of(const Metric& metric) {
   return column;
 }
 
-// Of rank 0, where there is more than one host.
+// The host of rank 0, where there is more than one host.
 std::string host_of(const store::Result& result) {
   return result.rank_table.empty() ? "" : one_line(result.rank_table.front().host);
 }

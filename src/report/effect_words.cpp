@@ -22,7 +22,7 @@ std::string bound(double ratio, double other) {
   return signed_percent(share);
 }
 
-// Those with a verdict, the smallest ratio first.
+// Effects with a verdict, the smallest ratio first.
 std::vector<KnownChange> those_that_are(const std::vector<KnownChange>& changes, analysis::Verdict verdict) {
   std::vector<KnownChange> found;
   std::ranges::copy_if(changes, std::back_inserter(found),

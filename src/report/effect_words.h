@@ -20,7 +20,7 @@ std::string change_words(double ratio);
 /// nothing: an end beyond +1000 % is "over +1000 %", and so is the whole interval where both are. An end beyond -90 %
 /// is "under -90 %", unless both are: between -90 % and -100 % their numbers tell 20 times as fast from 100 times.
 std::string interval_words(double low, double high);
-/// The same of an effect; "" where there is none.
+/// The words for an effect; "" where there is none.
 std::string change_of(const std::optional<analysis::Effect>& effect);
 std::string interval_of(const std::optional<analysis::Effect>& effect);
 

@@ -21,7 +21,7 @@ Value finite(double value) {
 Value positive(double value) {
   return value > 0 ? finite(value) : std::nullopt;
 }
-// What a case without a finished block has no value of.
+// Metrics that a case without a finished block does not have.
 Value if_measured(const analysis::CaseSummary& row, double value) {
   return row.blocks > 0 ? finite(value) : std::nullopt;
 }

@@ -29,7 +29,7 @@ enum class Unit : std::uint8_t {
   count,  // an integer
 };
 
-/// What a result's cases measure: not all metrics make sense for all.
+/// The kind of measurement of a result's cases: not all metrics make sense for all.
 enum class Measured : std::uint8_t { training, operation, collective };
 Measured measured_by(const store::Result& result);
 
@@ -57,7 +57,7 @@ std::span<const Metric> case_metrics();
 /// Whether a result can have it: only single operations have rates.
 bool belongs(const Metric& metric, const store::Result& result);
 
-/// What a table shows: nothing where nothing was measured, or where the metric makes no sense for what was.
+/// The text of a table's cell: empty where nothing was measured, or where the metric makes no sense for what was.
 std::optional<double> table_value(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row);
 
 /// A metric's values in one table: one unit for all of them.

@@ -200,7 +200,7 @@ class NextSweep {
     }
     return values;
   }
-  // What stands in the configuration, or that text where it cannot be read.
+  // The configuration's value, or that text where it cannot be read.
   std::string canonical(const std::string& name, const YamlNode& node) const {
     const config::Variable* variable = config::find_variable(name);
     if (variable == nullptr) return config::value_text(node);

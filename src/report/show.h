@@ -46,7 +46,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
 /// A document as text or Markdown. Throws Error for csv and json.
 std::string write(const Document& document, Format format);
 
-/// What moved and how sure that is, in one sentence.
+/// The result and how sure it is, in one sentence.
 std::string headline(const store::Result& result, const analysis::Summary& summary);
 
 }  // namespace harness::report

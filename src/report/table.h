@@ -10,7 +10,7 @@
 
 namespace harness::report {
 
-/// What a cell says of its row, for writers that have colours.
+/// The tone that a cell gives its row, for writers that have colours.
 enum class Tone : std::uint8_t { plain, good, bad, open };
 
 /// A text is a cell; what else a cell knows is for those who sort and colour.
@@ -27,7 +27,7 @@ struct Cell {
 /// Cells with headings. Columns of words are left-aligned, columns of numbers right-aligned.
 struct Table {
   struct Column {
-    /// What arrange() looks for in a table of cases (terminal.h).
+    /// The columns that arrange() looks for in a table of cases (terminal.h).
     enum class Id : std::uint8_t { other, name, use, change, verdict };
     static constexpr int stays = std::numeric_limits<int>::max();
 

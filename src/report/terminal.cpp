@@ -42,7 +42,8 @@ std::optional<std::size_t> find_column(const Table& table, Id id) {
 std::vector<std::string> all_headings() {
   constexpr double usual_confidence = 0.95;  // people name the column by its word: interval
   std::vector<std::string> headings{
-      "case", "ranks", change_column().heading, interval_heading(usual_confidence), "rounds", "verdict", "n", uses_heading};
+      "case", "ranks",     change_column().heading, interval_heading(usual_confidence), "rounds", "verdict",
+      "n",    uses_heading};
   for (const Metric& metric : case_metrics()) {
     for (const Metric::Column& column : {metric.column, metric.column_of_operations})
       headings.push_back(replaced(column.heading, {{'{', ""}, {'}', ""}}));
@@ -119,7 +120,7 @@ bool shorten(Table& table) {
   return named_by_use;
 }
 
-// What to say below the table.
+// Notes below the table.
 std::vector<std::string> fit(Table& table, std::size_t width, bool keeps_columns) {
   std::vector<std::string> remarks, dropped;
   if (width == 0 || table.width() <= width) return remarks;

@@ -32,7 +32,7 @@ NameValues identity_of(std::uint64_t program_hash, const job::BlockRequest& requ
   return identity;
 }
 
-// What the worker of a block asks its backend for.
+// The request of a block's worker to its backend.
 backend::ExecutableRequest wanted_of(const job::WorkerOrder& order) {
   const job::BlockRequest& request = order.request;
   backend::ExecutableRequest wanted;

@@ -5,8 +5,8 @@
 
 namespace harness::worker {
 
-// What this worker is doing, for the control thread at any time and for the handler of a fatal signal. Process-wide:
-// there is one worker per process.
+// The worker's present activity, for the control thread at any time and for the handler of a fatal signal.
+// Process-wide: there is one worker per process.
 
 void set_worker_phase(job::WorkerPhase phase);
 /// Both must stay valid until others take their place, or nullptr: when this returns, nobody looks at them any more.

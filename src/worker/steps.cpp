@@ -10,7 +10,7 @@
 namespace harness::worker {
 namespace {
 
-// What filling the inputs takes the host.
+// The host's time to fill the inputs.
 class TimedInputs final : public program::InputSource {
  public:
   explicit TimedInputs(const program::InputSource& inner) : inner_(inner) {}

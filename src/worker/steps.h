@@ -27,7 +27,7 @@ class Steps {
   };
   /// Runs one more step, which is not among those that losses() knows.
   Profiled run_profiled();
-  /// Of all steps of run().
+  /// For all steps of run().
   std::vector<float> losses() const;
   /// How long the first step took; 0: none was run.
   double first_step_s() const { return first_step_s_; }

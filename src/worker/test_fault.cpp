@@ -52,7 +52,7 @@ void eat_memory(bool shared) {
   }
 }
 
-// Of the timed block that this worker runs, by its number; "" in any other worker.
+// Finds the timed block that this worker runs, by its number; "" in any other worker.
 std::string_view parity_of_block() {
   const char* block = std::getenv("HARNESS_BLOCK");
   if (block == nullptr) return "";

@@ -39,12 +39,13 @@ class TestFault {
   void act_before_steps() const;
   /// Wraps `inputs`: the fault occurs while they are filled, at its step.
   std::unique_ptr<program::InputSource> around(std::unique_ptr<program::InputSource> inputs) const;
-  /// Of a Program that has no inputs to fill: the fault occurs before its step. Empty where it does not concern a step.
+  /// For a Program that has no inputs to fill: the fault occurs before its step. Empty where it does not concern a
+  /// step.
   std::function<void(std::int64_t step)> between_steps(const program::Program& program) const;
   /// Adds the pretended delays to what a block measured, whose steps after the warm-up were timed as one too.
   void pretend(job::TimedSamples& samples, int warmup_steps) const;
   const std::string& kind() const { return kind_; }
-  /// What the backend has to delay.
+  /// The operations that the backend delays.
   backend::Delay delay_within_step() const { return {stream_, ranks_per_node_, seconds_}; }
   double seconds() const { return seconds_; }
 

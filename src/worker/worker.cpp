@@ -75,7 +75,7 @@ std::int64_t peak_resident_bytes() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
-// What the last block had goes back to the system: the allocator would keep some of it, more or less by the sizes that
+// Memory of the last block goes back to the system: the allocator would keep some of it, more or less by the sizes that
 // came before, and a block must not depend on these.
 void return_free_memory() {
 #if defined(__GLIBC__)

@@ -10,10 +10,10 @@
 
 namespace harness::worker {
 
-/// What a worker runs: everything made from its order.
+/// The work of a worker: everything made from its order.
 struct Work {
   std::uint64_t program_hash = 0;
-  // Of a task that runs steps; else absent.
+  // For a task that runs steps; else absent.
   std::unique_ptr<program::Program> program;  // lowered; before the executable that refers to it
   std::unique_ptr<program::InputSource> inputs;
   std::unique_ptr<backend::Executable> executable;

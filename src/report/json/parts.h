@@ -12,7 +12,7 @@
 
 namespace harness::report {
 
-// What the JSON of one result and that of several have in common.
+// Parts that the JSON of one result and that of several have in common.
 
 using Json = nlohmann::ordered_json;
 
@@ -29,7 +29,7 @@ Json files_json(std::span<const analysis::ComparedFile> files);
 /// `group`, `name` and `values` of each difference.
 Json differences_json(const std::vector<analysis::Difference>& differences);
 
-/// What steps take beside what they are predicted to take.
+/// Measured steps beside predicted ones.
 Json explanation_json(const store::Result& result, const analysis::Explanation& explanation);
 
 /// The text of a document. It is ASCII, so that the text of a hostile file cannot control a terminal; what is not UTF-8

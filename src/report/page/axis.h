@@ -20,7 +20,7 @@ struct Axis {
 
 /// From low to high with about `count` ticks at 1, 2 or 5 times a power of ten.
 Axis linear_axis(double low, double high, int count, std::function<std::string(double)> label);
-/// The same with both ends widened to ticks.
+/// Widens both ends to ticks.
 Axis round_axis(double low, double high, int count, std::function<std::string(double)> label);
 /// Ticks at the values themselves (numbers of ranks), equal factors equally far apart.
 Axis logarithmic_axis(const std::vector<double>& values, std::function<std::string(double)> label);

@@ -20,7 +20,7 @@ constexpr std::array<const char*, 7> names{"below 1 %",  "1 to 2 %",   "2 to 5 %
                                            "10 to 20 %", "20 to 50 %", "over 50 %"};
 constexpr double left = 0.09;  // for the ranks' numbers
 
-// Of `names`; nothing where the rank was idle.
+// An index into `names`; nothing where the rank was idle.
 std::optional<std::size_t> colour_of(float seconds, float median) {
   if (!std::isfinite(seconds) || !(median > 0)) return std::nullopt;
   const double excess = seconds / median - 1;

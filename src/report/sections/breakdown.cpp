@@ -280,7 +280,7 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
   return remarks;
 }
 
-// Of predicted steps, which are not timed, without who was last.
+// For predicted steps, which are not timed, without who was last.
 Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_rows, bool predicted) {
   Table table;
   table.columns = {{"rank", true},         {"host", true},        {"device", true},   {"late ms", false},
@@ -315,7 +315,7 @@ void add_step(const store::Result& result, const analysis::Findings& findings, c
               const analysis::StepFindings* baseline, Section& section) {
   section.add(Subheading{result.at(step).name});
   section.add(Numbers{"", StepTable(result, step, baseline).take()});
-  // What bounds a training step, and what to try, says nothing of one operation.
+  // The bound of a training step, and what to try, say nothing of one operation.
   if (measured_by(result) == Measured::training) add_bottleneck(result, findings, step.bottleneck, section);
   section.add(List{remarks_on(result, step)});
 }

@@ -19,7 +19,7 @@ std::vector<Cell> cells_of(const analysis::CaseCost& cost, const std::string& cu
           show_money(cost.price, currency)};
 }
 
-// What has the price: a rank is a GPU where the backend has any.
+// The unit that has the price: a rank is a GPU where the backend has any.
 std::string priced_in(const analysis::CostEstimate& estimate) {
   return estimate.ranks_are_gpus ? "GPU" : "rank";
 }

@@ -23,7 +23,7 @@ std::string name_of_kind(const analysis::KindCompared& row) {
   return name;
 }
 
-// What would round to nothing on either side is left out.
+// Rows that would round to nothing on either side are left out.
 constexpr double least_shown = 0.0005;  // of the step
 
 // A step of up to ten seconds is shown in milliseconds: its kinds are small beside it.
@@ -100,7 +100,7 @@ std::string cause_words(const analysis::Cause& cause) {
   return text;
 }
 
-// Of what all ranks compute, the kind that costs the step most beside its prediction.
+// Among the computations of all ranks, the kind that costs the step most beside its prediction.
 std::string slow_computing(const analysis::Explanation& explanation, const analysis::Diagnosis& d) {
   std::string name = "computation";
   double share = 1 / d.compute_factor;
@@ -183,7 +183,7 @@ std::string diagnosis_words(const analysis::Explanation& explanation) {
 Section explanation_section(const store::Result& result, const analysis::Findings& findings) {
   Section section{explanation_id, "Measured against predicted", {}};
   if (!findings.explanation) return section;
-  // Of what was measured on no GPU nobody predicts anything.
+  // Nothing is predicted for a step that was not measured on GPUs.
   if (!result.ranks_are_gpus() && !config::traits_of(result.backend).predicts()) return section;
   const analysis::Explanation& explained = *findings.explanation;
   if (is_its_own(explained)) return section;

@@ -38,7 +38,7 @@ Table calls_table(const store::Result& result, bool of_baseline) {
   return table;
 }
 
-// Of the baseline all, of the others what differs from it.
+// All of the baseline's, and of the others those that differ from it.
 Table facts_table(const store::Result& result, bool of_baseline) {
   std::map<std::string, std::string> baseline;
   for (const store::ResultNcclFact& fact : result.nccl_facts) {
