@@ -90,8 +90,10 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {
     PredictedCase& of_case = cases[i];
     if (!plan.cases[i].is_possible()) continue;
     of_case = predict(plan.cases[i]);
-    if (i == 0 || !of_case.step || !cases[0].step || !do_as_much(plan.cases[i], plan.baseline())) continue;
-    of_case.change = seconds_per_work(plan.cases[i], of_case) / seconds_per_work(plan.baseline(), cases[0]) - 1;
+    const std::size_t reference = plan.cases[i].reference;
+    const plan::PlannedCase& before = plan.cases[reference];
+    if (i == reference || !of_case.step || !cases[reference].step || !do_as_much(plan.cases[i], before)) continue;
+    of_case.change = seconds_per_work(plan.cases[i], of_case) / seconds_per_work(before, cases[reference]) - 1;
     of_case.too_close_to_call = too_close_to_call(*of_case.change, plan.experiment);
   }
   return cases;
@@ -177,8 +179,8 @@ std::string operations_text(const plan::Plan& p, const std::vector<PredictedCase
   }
   std::string text = fmt::format("\n{}\n{}", predicted_heading(p), table.text());
   text += fmt::format(
-      "time: of one operation, a step / {} repetitions{}. change: of cases that do as much as the "
-      "baseline.\n",
+      "time: of one operation, a step / {} repetitions{}. change: against the baseline at the same size, of cases that "
+      "do as much.\n",
       p.baseline().survey.rate.repetitions, collective ? "; algbw and busbw as in nccl-tests" : "");
   text += errors_text(p.experiment, predicted);
   for (const std::string& reason : unknown) text += "?: " + reason + "\n";

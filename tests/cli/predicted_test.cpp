@@ -115,7 +115,7 @@ TEST(Predicted, OfOneOperationIsItsTimeAndItsBandwidth) {
   for (std::string line; std::getline(lines, line);) {
     for (const auto& row : json["cases"]) {
       const std::string name = row["name"];
-      if (!line.starts_with(name + " ")) continue;
+      if (!line.starts_with(name + "  ")) continue;
       ++found;
       std::istringstream cells(line.substr(name.size()));
       double us = 0, algbw = 0, busbw = 0;
