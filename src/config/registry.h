@@ -30,14 +30,6 @@ enum class Mathematics : std::uint8_t {
   another,  // another training: other batches, or as many tokens at other times; never an improvement
 };
 
-/// The state to rebuild when a variable changes. Blocks that differ in nothing but their Program may run one after
-/// another in the same processes, with the same communicators.
-enum class Rebuild : std::uint8_t {
-  program,
-  communicators,  // other groups of ranks
-  process,        // what a library, an allocator or a runtime reads once
-};
-
 inline constexpr auto no_reason = [](const auto&...) { return std::string(); };
 
 /// A variable is one row: the YAML key, `--set` name, result column and table heading are all `name`, and what the
@@ -66,7 +58,6 @@ struct Variable {
   bool moves_peak = false;
   Purpose purpose = Purpose::setting;
   Mathematics mathematics = Mathematics::same;
-  Rebuild rebuild = Rebuild::process;
 
   /// The variable that decides instead, wherever it is not at its default: what is recorded of this one then says
   /// nothing of the case. "": none.

@@ -114,7 +114,6 @@ std::vector<Variable> batch_variables() {
               .fastest = "bf16",
               .moves_peak = true,
               .mathematics = Mathematics::rounded,
-              .rebuild = Rebuild::program,
               .refused_by = not_computed_by,
               .lacking = lacking_tensor_cores}),
       whole(&Settings::global_batch_size, 1, max_batch,
@@ -177,7 +176,6 @@ std::vector<Variable> step_variables() {
        .help = "the share of the device's memory that a case may need; one that needs more is not run",
        .parse = [](Settings& s, auto text) { s.memory_cap = parse_cap(text); },
        .print = [](const Settings& s) { return print_share_exact(s.memory_cap); },
-       .rebuild = Rebuild::program,
        .refused_by = cap_beyond_device},
       true_or_false(
           &Settings::fusion,
@@ -187,7 +185,6 @@ std::vector<Variable> step_variables() {
                    "is a variable of its own",
            .acts_on = {Part::matrix_products, Part::other_compute, Part::idle},
            .fastest = "true",
-           .rebuild = Rebuild::program,
            .workloads = only_gpt}),
       one_of(&Settings::recompute, recompute_choices,
              {.name = "recompute",

@@ -98,7 +98,6 @@ std::vector<Variable> workload_variables() {
              {.name = "collective_over",
               .help = "which ranks take part: all of them, or the groups along one axis of the layout, all groups at "
                       "once",
-              .rebuild = Rebuild::communicators,
               .workloads = only_collective}),
       number_of_bytes(&Settings::message_bytes, 1,
                       {.name = "message_size",
@@ -138,9 +137,6 @@ std::vector<Variable> workload_variables() {
              .help = "how often one step runs the operation, one after the other",
              .workloads = single_operations}),
   };
-  for (Variable& variable : rows) {
-    if (!variable.fixed && variable.rebuild == Rebuild::process) variable.rebuild = Rebuild::program;
-  }
   return rows;
 }
 
