@@ -29,7 +29,12 @@ config::Experiment take_recorded(const SweepOptions& options, int ranks, std::ve
     fail("{} is a prediction, which takes seconds: run it again with --force instead of --resume", path);
   sweep::require_same_ranks(earlier, ranks, path);  // on others there may not even be a plan
   only.clear();
-  for (const store::ResultCase& row : earlier.cases) only.push_back(row.name);
+  for (const store::ResultCase& row : earlier.cases) {
+    // A setting at another size follows from the size and the setting.
+    const bool follows =
+        !store::is_reference(row.role()) && earlier.case_at(row.reference).role() == store::CaseRole::point;
+    if (!follows) only.push_back(row.name);
+  }
   return config::load_recorded(earlier.config_text, earlier.config_path, earlier.overrides);
 }
 

@@ -96,7 +96,7 @@ TEST(SharedProcess, SettingsAreComparedAtEverySizeInOneTable) {
   const std::string said = std::regex_replace(o.out, std::regex("\n *"), " ");
   EXPECT_THAT(said, HasSubstr("20 processes on each rank"));
   EXPECT_THAT(said, HasSubstr("which hold for all 8 comparisons together"));
-  EXPECT_THAT(o.out, HasSubstr("  size B  baseline us  halving_doubling us  out of place us"));
+  EXPECT_THAT(o.out, HasSubstr("size B  baseline us  halving_doubling us  out of place us"));
   EXPECT_THAT(o.out, HasSubstr("halving_doubling change"));
   EXPECT_THAT(o.out, HasSubstr("Average bus bandwidth: baseline "));
   expect_grid(store::read_result(folder / "sizes.h5"));
@@ -222,7 +222,7 @@ TEST(SharedProcess, FiftyBlocksTakeNoMoreMemoryThanTen) {
   const auto o = test::run(harness_job(2, "sweep " + config));
   ASSERT_EQ(o.exit_code, 0) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
-  ASSERT_GE(r.blocks.size(), 55u);
+  ASSERT_GE(r.blocks.size(), 54u);
   ASSERT_EQ(rounds_by_process(r).size(), 1u);
   std::map<bool, double> most;  // bytes: of small ones after ten blocks, after fifty
   for (const store::ResultBlock& block : r.blocks) {
