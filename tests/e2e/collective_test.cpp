@@ -70,7 +70,7 @@ sweep:
 )");
   const auto o = test::run(test::harness_job(3, "sweep " + config));
   ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
-  EXPECT_THAT(o.out, HasSubstr("busbw GB/s"));
+  EXPECT_THAT(o.out, HasSubstr("baseline GB/s"));
   EXPECT_THAT(o.out, Not(HasSubstr("MFU")));
   EXPECT_THAT(o.out, Not(HasSubstr("  tokens/s")));
   // 1 B/s is less than any machine has: the answer is the limit.
