@@ -215,7 +215,6 @@ std::vector<Variable> step_variables() {
                      .backends = only_sim,
                      .acts_on = {Part::tensor},
                      .fastest = "true",
-                     .rebuild = Rebuild::program,
                      .without_effect = without_tensor_parallel,
                      .conflict = overlap_conflict,
                      .workloads = only_gpt}),
