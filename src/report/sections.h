@@ -17,8 +17,8 @@ namespace harness::report {
 /// How much is said: what a first look needs, or everything.
 enum class Detail : std::uint8_t { brief, full };
 
-/// The section that `show` prints: a row per case, the notes on it, the warnings, and the context: in brief a few lines, in full
-/// with settings and formulas.
+/// The section that `show` prints: a row per case, the notes on it, the warnings, and the context: in brief a few
+/// lines, in full with settings and formulas.
 Section overview_section(const store::Result& result, const analysis::Summary& summary, Detail detail);
 /// The best proven change beside the baseline, a line per metric; no pieces where sizes are all that was swept.
 Section before_after_section(const store::Result& result, const analysis::Findings& findings);

@@ -62,7 +62,9 @@ TEST(Grid, ANarrowTerminalHasTheSizesInEveryPart) {
 }
 
 TEST(Grid, ContextSaysWhatIsCompared) {
-  const std::string text = std::regex_replace(shown(grid(), 80), std::regex("\\s+"), " ");
+  const store::Result result = grid();
+  const std::string full = write_text(show_document(result, analysis::summarise(result), {}, Detail::full), 80);
+  const std::string text = std::regex_replace(full, std::regex("\\s+"), " ");
   EXPECT_THAT(text, AllOf(HasSubstr("the baseline and its copy at the same size"),
                           HasSubstr("which hold for all 4 comparisons together"), HasSubstr("Change: step time")));
 }

@@ -98,7 +98,7 @@ class GridTable {
     add_errors();
     for (std::size_t i = 1; i < settings_.size(); ++i) add_changes(settings_[i]);
     if (on_bus) add_averages();
-    out_.table.columns.front().legend = fmt::format(
+    out_.table.columns.back().legend = fmt::format(
         "Columns are settings: the time of one operation, its {} ({}), and the change against the baseline at "
         "the same size. {}",
         on_bus ? "busbw" : "rate", rate, join(remarks_, " "));
