@@ -42,7 +42,7 @@ std::map<std::int32_t, std::set<std::int32_t>> rounds_by_process(const store::Re
 
 TEST(SharedProcess, AllSizesShareOneAndTheFileSaysSo) {
   const TemporaryFolder folder;
-  const auto o = test::run(harness_job(2, "sweep " + write(folder)));
+  const auto o = test::run(harness_job(2, "sweep -v " + write(folder)));
   ASSERT_EQ(o.exit_code, 0) << o.err;
   EXPECT_THAT(o.out, HasSubstr("all sizes of a setting in"));
   // No size is better than another: the table has a rate for each and no verdict.
