@@ -30,7 +30,7 @@ struct Best {
   std::vector<plan::Values> variables;
   std::vector<std::string> left_out;           // variables that are swept, but of which no value can be better
   double combinations = 0;                     // of the values, the baseline among them
-  bool all = true;                             // of them were looked at
+  bool all = true;                             // of them were looked at; else a search went from one to the next
   std::size_t alike = 0;                       // set what has no effect: another one's step
   std::map<std::string, std::size_t> refused;  // how many, by why
   std::size_t predicted = 0;
@@ -38,19 +38,15 @@ struct Best {
   std::size_t close = 0;      // predicted ones that are not told apart from the fastest, which is among them
 };
 
-/// How many predictions a search makes at most.
+/// More combinations that can run than this are searched, not predicted one by one.
 inline constexpr std::size_t most_predicted = 4096;
 
 /// Predicts the combinations of the values that the cases of a plan give to variables, and ranks those that fit in
-/// memory by step time, per token where the batches differ. It begins at the baseline and goes on, always from the
-/// fastest that it has found, to those that differ in one value, until it has seen all or has made `limit` predictions:
-/// then what it ends with need not be the fastest of all. `say` hears how far it is. Throws Error if nothing predicts,
-/// or if nothing can be predicted.
+/// memory by step time, per token where the batches differ. Of up to `limit` that can run it predicts all. Of more it
+/// looks at no more than `limit`: from the baseline and from each single change it goes on to a faster one that differs
+/// in one value, until none is. What it ends with need not be the fastest of all. `say` hears how far it is. Throws
+/// Error if nothing predicts, or if nothing can be predicted.
 Best find_best(const plan::Plan& plan, std::size_t wanted, std::size_t limit = most_predicted,
                const std::function<void(const std::string&)>& say = {});
-
-/// What `plan --best` prints: the fastest combinations and the baseline, what became of the others, and the first as
-/// overrides.
-std::string best_text(const plan::Plan& plan, const Best& best);
 
 }  // namespace harness::cli

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/best.h"
+#include "cli/best_text.h"
 #include "cli/plan_json.h"
 #include "cli/plan_time.h"
 #include "cli/plan_upgrade.h"

@@ -41,16 +41,12 @@ double Combinations::count() const {
   return count;
 }
 
-std::vector<Choice> Combinations::neighbours(const Choice& here) const {
-  std::vector<Choice> neighbours;
-  for (std::size_t i = 0; i < here.size(); ++i) {
-    for (std::size_t value = 0; value < variables_[i].values.size(); ++value) {
-      if (value == here[i]) continue;
-      neighbours.push_back(here);
-      neighbours.back()[i] = value;
-    }
+bool Combinations::next(Choice& choice) const {
+  for (std::size_t i = choice.size(); i-- > 0;) {
+    if (++choice[i] < variables_[i].values.size()) return true;
+    choice[i] = 0;
   }
-  return neighbours;
+  return false;
 }
 
 PlannedCase Combinations::planned(const Choice& choice) const {

@@ -26,15 +26,15 @@ class Combinations {
   /// `plan` must outlive it.
   explicit Combinations(const Plan& plan);
 
-  /// Those that change the Program first.
+  /// Those that change the Program first, so that neighbours in the order of next() have it in common.
   const std::vector<Values>& variables() const { return variables_; }
   const std::vector<std::string>& left_out() const { return left_out_; }
   /// How many there are, the baseline among them, as far as a double counts.
   double count() const;
 
   Choice first() const { return Choice(variables_.size(), 0); }
-  /// Those that differ from `here` in one value, in a fixed order.
-  std::vector<Choice> neighbours(const Choice& here) const;
+  /// The next one in a fixed order; false after the last.
+  bool next(Choice& choice) const;
 
   /// Its case, which may be impossible, as case_of() makes it. Where it is alike, a value that it sets has no effect
   /// among the others, so its step is that of another combination, without it.
