@@ -93,7 +93,7 @@ std::string environment_text(const NcclUse& use) {
     }
   }
   std::vector<std::string> parts;
-  for (const auto& [name, value] : values) parts.push_back(name + "=" + value);
+  for (const auto& [name, value] : values) parts.push_back(fmt::format("{}={}", name, value));
   return join(parts, " ");
 }
 

@@ -24,10 +24,10 @@ std::optional<config::Settings> settings_of(std::string_view change, std::string
 }
 
 std::string short_change(const std::string& change) {
-  if (const std::string layout = short_layout(change); !layout.empty()) return layout;
+  if (std::string layout = short_layout(change); !layout.empty()) return layout;
   if (const auto settings = settings_of(change, "env")) {
     std::vector<std::string> entries;
-    for (const auto& [name, value] : settings->env) entries.push_back(name + "=" + value);
+    for (const auto& [name, value] : settings->env) entries.push_back(fmt::format("{}={}", name, value));
     return join(entries, " ");
   }
   const std::size_t equals = change.find('=');

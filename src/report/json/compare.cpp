@@ -26,7 +26,7 @@ Json measured_json(const analysis::MeasuredCase& measured) {
 }
 
 // A row of a table, with more after its name and its change.
-Json case_json(const std::string& name, const analysis::Change& change, Json more) {
+Json case_json(const std::string& name, const analysis::Change& change, const Json& more) {
   Json out = {{"name", name}};
   out.update(change_json(change));
   out.update(more);
