@@ -81,7 +81,7 @@ TuningOutcome tune(job::Job& job, const plan::Plan& plan, const Machine& machine
     const job::BlockOutcome outcome = run_untimed(job, request);
     result.interrupted = stop_wanted(job, outcome);
     const std::size_t found = keep_new_choices(known, outcome.samples);
-    progress.end(outcome.ok ? std::to_string(found) + " choices made" : "failed: " + outcome.reason);
+    progress.end(outcome.ok ? fmt::format("{} new choices", found) : "failed: " + outcome.reason);
     if (outcome.ok || outcome.stopped) continue;
     result.warnings.push_back("a case was not tuned and uses the library's first choice: " + outcome.reason);
   }
