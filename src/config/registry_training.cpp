@@ -269,7 +269,8 @@ std::vector<Variable> execution_variables() {
       true_or_false(
           &Settings::cuda_graph,
           {.name = "cuda_graph",
-           .help = "capture a step once and launch it as one CUDA graph, or launch every kernel from the host",
+           .help = "capture a step once and launch it as one CUDA graph, or launch every kernel from the host; NCCL "
+                   "registers no buffers for either (env: {NCCL_GRAPH_REGISTER: 1} does for the graph)",
            .backends = only_cuda,
            .acts_on = {Part::idle},
            .fastest = "true"}),

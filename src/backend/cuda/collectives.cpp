@@ -177,6 +177,10 @@ Collectives::Collectives(const backend::ExecutableRequest& request) : state_(std
   state_->ranks = communicates(*request.program) ? request.layout.ranks() : 1;
   const auto earlier = std::dynamic_pointer_cast<Kept>(request.connections);
   if (earlier != nullptr && earlier->state->connects_like(*state_)) std::swap(state_, earlier->state);
+  // While a graph is captured, NCCL registers the buffers' whole allocation with the network adapter and with the peers
+  // (ncclNetGraphRegisterBuffer, ncclIpcGraphRegisterBuffer), and their data take another path. Without it a captured
+  // step communicates as an eager one does, and `cuda_graph` changes one thing. `env` may turn it on.
+  ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
   if (request.share_devices) pretend_own_host(request.rank);
 }
 
