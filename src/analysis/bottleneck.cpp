@@ -108,12 +108,13 @@ std::optional<Waterfall> waterfall(const store::Result& result, const CaseSummar
   const store::ResultCase& row = result.at(breakdown);
   const Breakdown& mean = breakdown.mean;
   if (!(row.model_flop_per_step > 0)) return {};  // communication alone has no share of the peak
-  if (!summary.mfu || !(summary.step_seconds > 0) || !(mean.step_s > 0)) return {};
+  if (!(row.peak_flops_per_rank > 0) || !(mean.step_s > 0)) return {};
   Waterfall w;
   w.case_index = breakdown.case_index;
-  w.step_s = summary.step_seconds;
+  w.timed = summary.mfu.has_value() && summary.step_seconds > 0;
+  w.step_s = w.timed ? summary.step_seconds : mean.step_s;
   w.ideal_s = row.model_flop_per_step / row.ranks / row.peak_flops_per_rank;
-  w.mfu = *summary.mfu;
+  w.mfu = w.timed ? *summary.mfu : w.ideal_s / mean.step_s;
   if (std::isfinite(summary.gpu_utilisation)) w.gpu_utilisation = summary.gpu_utilisation;
   const IdealSeconds ideal(row);
   for (const Part part : all_parts) {
@@ -125,6 +126,7 @@ std::optional<Waterfall> waterfall(const store::Result& result, const CaseSummar
     bar.points = (bar.seconds - ideal.of(part)) / mean.step_s;
     set_roof(result, breakdown, ideal, part, bar);
   }
+  if (!w.timed) return w;
   // The profiler costs time, and one step is not the median of many.
   WaterfallBar& difference = w.bars.emplace_back();
   difference.name = "profiled step differs from the timed ones";

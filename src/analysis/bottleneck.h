@@ -26,13 +26,14 @@ struct WaterfallBar {
 struct Waterfall {
   std::int32_t case_index = 0;
   double mfu = 0;
-  double step_s = 0;                      // timed: what the MFU is of
+  double step_s = 0;                      // what the MFU is of
+  bool timed = false;                     // step_s is of timed steps; no: of the profiled one, for no block finished
   double ideal_s = 0;                     // the model's FLOP at peak
   std::optional<double> gpu_utilisation;  // as NVML reports it, to show beside MFU
   std::vector<WaterfallBar> bars;         // in this order from the top; absent parts have none
 };
 
-/// Nothing without a peak, a timeline or a finished block.
+/// Nothing without a peak or a timeline.
 std::optional<Waterfall> waterfall(const store::Result& result, const CaseSummary& summary,
                                    const CaseBreakdown& breakdown);
 

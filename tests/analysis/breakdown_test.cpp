@@ -290,13 +290,26 @@ TEST(Waterfall, CommunicationIsHeldAgainstTheStatedLinks) {
   EXPECT_FALSE(roof(Part::data));
 }
 
-TEST(Waterfall, NoPeakOrNoBlockGivesNone) {
+TEST(Waterfall, NoPeakGivesNone) {
   store::Result r = test::samples::random_timeline(1, 1, 2);
   r.cases[0].peak_flops_per_rank = 0;
   EXPECT_FALSE(waterfall(r, summarise(r).cases[0], break_down(r)[0]));
-  r = test::samples::random_timeline(1, 1, 2);
-  r.blocks[0].status = store::BlockStatus::failed;
-  EXPECT_FALSE(waterfall(r, summarise(r).cases[0], break_down(r)[0]));
+}
+
+// A sweep may end between the timelines and the first block.
+TEST(Waterfall, WithoutABlockItIsOfTheProfiledStep) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    store::Result r = test::samples::random_timeline(seed, 1, 2);
+    r.blocks[0].status = store::BlockStatus::failed;
+    const CaseBreakdown breakdown = break_down(r)[0];
+    const auto fall = waterfall(r, summarise(r).cases[0], breakdown);
+    ASSERT_TRUE(fall);
+    EXPECT_FALSE(fall->timed);
+    double left = 1;
+    for (const WaterfallBar& bar : fall->bars) left -= bar.points;
+    EXPECT_NEAR(left, fall->mfu, 1e-9) << seed;
+    EXPECT_NEAR(fall->mfu, fall->ideal_s / breakdown.mean.step_s, 1e-12) << seed;
+  }
 }
 
 }  // namespace

@@ -106,13 +106,15 @@ class StepTable {
                   .share = percent(1)};
     if (baseline_ != nullptr) profiled.before = baseline_->breakdown.mean.step_s;
     for (const analysis::Breakdown& rank : step_.breakdown.ranks) profiled.of_ranks.emplace_back(rank.step_s);
+    const bool timed_too = step_.waterfall && step_.waterfall->timed && !predicted_;
     const analysis::WaterfallBar* rest = bar_of(std::nullopt);
-    if (rest != nullptr) profiled.points = percent(step_.waterfall->mfu + rest->points);
-    if (predicted_ && step_.waterfall) profiled.roof = step_.waterfall->ideal_s;
+    if (step_.waterfall) profiled.points = percent(step_.waterfall->mfu + (rest != nullptr ? rest->points : 0));
+    if (step_.waterfall && !timed_too) profiled.roof = step_.waterfall->ideal_s;
     add(profiled);
-    if (predicted_ || !step_.waterfall) return;
+    if (!timed_too) return;
     Line timed{.name = "step, timed", .now = step_.waterfall->step_s, .before = {}};
-    if (baseline_ != nullptr && baseline_->waterfall) timed.before = baseline_->waterfall->step_s;
+    if (baseline_ != nullptr && baseline_->waterfall && baseline_->waterfall->timed)
+      timed.before = baseline_->waterfall->step_s;
     Line difference{.name = "timed steps differ by", .now = *timed.now - *profiled.now, .before = {}};
     if (timed.before) difference.before = *timed.before - *profiled.before;
     if (rest != nullptr) difference.points = points(*rest);
@@ -227,12 +229,11 @@ std::string longest_step(const analysis::CaseBreakdown& breakdown) {
   return fmt::format("Rank {} had the longest step.", breakdown.critical_rank);
 }
 
-std::vector<std::string> remarks_on_mfu(const store::Result& result, const analysis::StepFindings& step) {
-  if (!step.waterfall) {
-    const bool peak_known = result.at(step).peak_flops_per_rank > 0;
-    return {peak_known ? "There is no MFU: the case has no finished block." : "There is no MFU: the peak is unknown."};
-  }
+std::vector<std::string> remarks_on_mfu(const analysis::StepFindings& step) {
+  if (!step.waterfall) return {"There is no MFU: the peak is unknown."};
   std::vector<std::string> remarks;
+  if (!step.waterfall->timed)
+    remarks.emplace_back("No block of this case finished: its MFU is that of the profiled step.");
   const auto above = [](const analysis::WaterfallBar& bar) { return bar.part && bar.points < 0; };
   if (std::ranges::any_of(step.waterfall->bars, above)) {
     remarks.emplace_back(
@@ -254,7 +255,7 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
     for (const std::string& rule : step.rules) remarks.push_back("Rule of thumb: " + rule);
   }
   if (measured != Measured::collective) {
-    for (std::string& remark : remarks_on_mfu(result, step)) remarks.push_back(std::move(remark));
+    for (std::string& remark : remarks_on_mfu(step)) remarks.push_back(std::move(remark));
   }
   if (!mean.other_compute.empty()) {
     remarks.push_back(fmt::format("Other computation: {}.", listed(mean.other_compute, 5)));
