@@ -169,6 +169,7 @@ Parser::Parser(Arguments& a) {
                    "ranks that share a node, which are numbered node by node: says how many nodes each group spans")
       ->check(CLI::Range(1, 1 << 20));
   plan->add_option("--format", a.plan.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  add_view(*plan, a.plan.view);
   plan->add_option(
           "--best", a.plan.best,
           "predict all combinations of the values that are swept instead, and name as many of the fastest that fit")

@@ -27,6 +27,13 @@ struct SweepOptions {
   bool quiet = false;                 // no progress
 };
 
+/// How a person wants to see tables on a terminal.
+struct ViewOptions {
+  std::vector<std::string> columns;  // headings without units; empty: all that fit
+  std::string sort = "order";        // order, name or change
+  std::string color = "auto";        // auto, always or never
+};
+
 struct PlanOptions {
   std::string config;
   std::vector<std::string> overrides;
@@ -39,18 +46,12 @@ struct PlanOptions {
   std::string format = "text";                     // or json
   int best = 0;                                    // how many of the fastest combinations to name instead; 0: none
   double gpu_hours = 0;  // of all ranks together, instead of measure.time_budget; 0: not given
+  ViewOptions view = {};
 };
 
 /// As typed; overrides the section `cost` of the result's configuration.
 struct CostOptions {
   std::string per_gpu_hour, run_tokens, currency;
-};
-
-/// How a person wants to see tables on a terminal.
-struct ViewOptions {
-  std::vector<std::string> columns;  // headings without units; empty: all that fit
-  std::string sort = "order";        // order, name or change
-  std::string color = "auto";        // auto, always or never
 };
 
 struct ShowOptions {

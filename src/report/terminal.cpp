@@ -28,7 +28,7 @@ bool is_called(const std::string& heading, std::string_view name) {
 }
 
 bool is_case_table(const Table& table) {
-  return table.columns.size() > 1 && table.columns.front().id == Id::name && table.columns.back().id == Id::verdict;
+  return table.columns.size() > 1 && table.columns.front().id == Id::name;
 }
 
 std::optional<std::size_t> find_column(const Table& table, Id id) {

@@ -1,0 +1,244 @@
+#include "cli/plan_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analysis/estimator.h"
+#include "analysis/questions.h"
+#include "backend/backend.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "config/experiment.h"
+#include "config/model.h"
+#include "machine/topology.h"
+#include "plan/fit.h"
+#include "plan/prepare.h"
+#include "program/placement.h"
+#include "report/case_label.h"
+#include "report/sections.h"
+#include "report/table.h"
+#include "sweep/planned_result.h"
+
+namespace harness::cli {
+namespace {
+
+using report::Table;
+
+constexpr const char *nodes_heading = "nodes spanned", *noted_heading = "notes";
+
+struct Sent {
+  std::int64_t messages = 0;
+  double bytes = 0;
+};
+
+// By the rank with the largest memory, in one step.
+Sent sent_by_largest(const plan::Survey& survey) {
+  Sent sent;
+  for (const auto& [key, traffic] : survey.counts[survey.peak_role].traffic) {
+    if (key.second == "receive") continue;
+    sent.messages += traffic.messages;
+    sent.bytes += traffic.sent_bytes;
+  }
+  return sent;
+}
+
+// By the ranks of one group along each axis; "" where nobody knows how the ranks stand.
+std::string nodes_spanned(const plan::Plan& p, const plan::PlannedCase& planned) {
+  if (!p.topology.is_known()) return "";
+  const auto& traffic = planned.survey.counts.front().traffic;  // of the first pipeline stage
+  return program::spans_of(planned.layout, plan::under_faults(p.experiment, planned.settings, p.topology).node_of,
+                           traffic.contains({"embedding", "all_reduce"}))
+      .text();
+}
+
+std::string nodes_legend(const plan::Plan& p) {
+  return fmt::format(
+      "nodes spanned: by the ranks of one group along each axis, and by the ends of a pipeline that share an "
+      "embedding, at most; ranks stand on {}, numbered one node after the other{}.",
+      plural(p.topology.nodes(), "node"),
+      p.experiment.faults.tensor_across_nodes ? ", or dealt out to them until tensor_across_nodes is mended" : "");
+}
+
+// Without the columns that say nothing about this plan.
+Table columns_of(const plan::Plan& p) {
+  using Id = Table::Column::Id;
+  const bool named = std::ranges::any_of(p.cases, [](const plan::PlannedCase& c) { return !c.uses.empty(); });
+  Table table;
+  table.columns = {
+      {.heading = "case", .words = true, .id = Id::name},
+      {.heading = "layout", .words = true},
+      {.heading = "micro-batches", .worth = 40},
+      {.heading = "memory/rank",
+       .legend = "memory/rank: the largest rank's planned peak; the other columns are of that rank in one step."},
+      {.heading = "messages", .worth = 20},
+      {.heading = "sent/rank",
+       .worth = 50,
+       .legend = "sent/rank: over n ranks, 2 (n - 1) / n of an all-reduce, (n - 1) / n of a reduce-scatter or an "
+                 "all-gather."},
+      {.heading = nodes_heading, .words = true, .worth = 30, .legend = nodes_legend(p)},
+      {.heading = report::uses_heading, .words = true, .worth = 10, .id = Id::use},
+      {.heading = noted_heading, .words = true, .id = Id::verdict}};
+  const bool noted =
+      std::ranges::any_of(p.cases, [](const plan::PlannedCase& c) { return !c.notes.empty() || !c.is_possible(); });
+  if (!noted) table.columns.pop_back();
+  if (!named) table.remove_column(7);
+  if (!p.topology.is_known()) table.remove_column(6);
+  return table;
+}
+
+// A row per case; what its last column points to goes to `notes`.
+Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
+  Table table = columns_of(p);
+  const auto has = [&](std::string_view heading) {
+    return std::ranges::find(table.columns, heading, &Table::Column::heading) != table.columns.end();
+  };
+  for (const plan::PlannedCase& planned : p.cases) {
+    report::Cell name(planned.name);
+    name.brief = report::short_name(planned.name);
+    std::vector<report::Cell>& row = table.rows.emplace_back();
+    row.push_back(std::move(name));
+    std::string marks;
+    const auto note = [&](const std::string& text) {
+      notes.push_back(text);
+      marks += fmt::format(" [{}]", notes.size());
+    };
+    if (planned.is_possible()) {
+      const Sent sent = sent_by_largest(planned.survey);
+      row.insert(row.end(), {program::text_of(planned.layout), std::to_string(planned.micro_batches),
+                             show_bytes(plan::planned_memory_bytes(p.experiment.backend, planned)),
+                             std::to_string(sent.messages), show_bytes(sent.bytes)});
+      if (has(nodes_heading)) row.emplace_back(nodes_spanned(p, planned));
+      if (has(report::uses_heading)) row.emplace_back(planned.is_copy ? "" : join(planned.uses, "; "));
+      for (const std::string& text : planned.notes) note(text);
+    } else {
+      row.resize(table.columns.size() - 1);
+      note(planned.impossible);
+    }
+    if (has(noted_heading))
+      row.emplace_back(planned.is_possible() ? marks.substr(marks.empty() ? 0 : 1) : "skipped" + marks);
+  }
+  return table;
+}
+
+// How many cases can run, and the memory that the largest of them needs.
+std::string headline(const plan::Plan& p) {
+  const config::Experiment& e = p.experiment;
+  const auto total = std::ssize(p.cases), possible = std::ranges::count_if(p.cases, &plan::PlannedCase::is_possible);
+  double largest = 0;
+  for (const plan::PlannedCase& planned : p.cases) {
+    if (planned.is_possible()) largest = std::max(largest, plan::planned_memory_bytes(e.backend, planned));
+  }
+  const double memory = e.hardware ? e.hardware->memory_bytes : 0;
+  return fmt::format("{}: {} on {}; {} can run, with at most {}{} per rank.", e.name, plural(total, "case"),
+                     plural(p.ranks, "rank"), possible == total ? "all" : std::to_string(possible), show_bytes(largest),
+                     memory > 0 ? fmt::format(" of {}", show_bytes(memory)) : "");
+}
+
+// The processes that the blocks run in.
+std::string processes_of(const plan::Plan& p) {
+  std::map<int, int> blocks;  // by process
+  for (const plan::Slot& slot : p.schedule) ++blocks[slot.process];
+  return std::ssize(blocks) == std::ssize(p.schedule) ? "fresh processes"
+                                                      : "a process that runs all sizes of a setting";
+}
+
+std::string blocks_text(const plan::Plan& p) {
+  const config::Measure& m = p.experiment.measure;
+  const std::string steps =
+      m.auto_steps ? "as many timed steps as take about three quarters of the set-up" : plural(m.steps, "timed step");
+  std::string text = fmt::format("{} in {}, each {} warm-up and {} in {}, in balanced random order (seed {}).",
+                                 plural(std::ssize(p.schedule), "block"), plural(m.rounds, "round"), m.warmup_steps,
+                                 steps, processes_of(p), m.seed);
+  if (m.looks.empty()) return text;
+  const auto first = std::ranges::count_if(p.schedule, [&](const plan::Slot& s) { return s.round < m.looks[0]; });
+  return text +
+         fmt::format(
+             " Looks after {} {}: settled cases leave, so it takes {} blocks (all settled by the first look) to {}.",
+             m.looks.size() == 1 ? "round" : "rounds", fmt::join(m.looks, ", "), first, p.schedule.size());
+}
+
+// The effect that `rounds` rounds, those that fit, can detect; "" where nothing is compared.
+std::string power_text(const plan::Plan& p, int rounds) {
+  const config::Measure& m = p.experiment.measure;
+  const int comparisons = analysis::declared_comparisons(sweep::planned_result(p));
+  if (comparisons == 0) return "";
+  if (rounds < analysis::least_pairs) {
+    return fmt::format("{} no verdict: it takes {} or more, and about 12 to see small effects.",
+                       rounds == 1 ? "1 round gives" : fmt::format("{} rounds give", rounds), analysis::least_pairs);
+  }
+  std::vector<std::string> effects;
+  for (const double noise : {0.002, 0.005, 0.01, 0.02}) {
+    const double effect = analysis::resolvable_effect(rounds, comparisons, noise, m.smallest_effect, m.confidence);
+    if (!std::isfinite(effect)) break;
+    effects.push_back(fmt::format("{:.2f} % ({}{:.1f} %)", effect * 100,
+                                  effects.empty() ? "where blocks scatter around the machine's level by " : "",
+                                  noise * 100));
+  }
+  const std::string what = fmt::format("With {} over {}, a change beyond {:.3g} %", plural(comparisons, "comparison"),
+                                       plural(rounds, "round"), m.smallest_effect * 100);
+  if (effects.empty()) return what + " is not detected: more rounds are needed.";
+  return fmt::format("{} is detected 4 times in 5 if it is at least {}.", what, join(effects, ", "));
+}
+
+}  // namespace
+
+std::string head_text(const plan::Plan& p) {
+  const config::Experiment& e = p.experiment;
+  const plan::Survey& s = p.baseline().survey;
+  if (const workloads::Rate& rate = s.rate; rate.repetitions > 0) {
+    return fmt::format("{}: backend {}, {}, workload {}\none step: {} times {} of {}{}\n", e.name,
+                       config::name_of(e.backend), plural(p.ranks, "rank"), e.baseline.workload, rate.repetitions,
+                       rate.operation, show_bytes(rate.bytes),
+                       s.flop.model > 0 ? fmt::format(", {:.4g} TFLOP", s.flop.model / 1e12) : "");
+  }
+  std::string out = fmt::format("{}: backend {}, {}, {}: {}\n", e.name, config::name_of(e.backend),
+                                plural(p.ranks, "rank"), e.model.name, config::in_words(e.model));
+  out += fmt::format("one step: {} tokens, {:.3f} GFLOP per token ({:.3f} non-causal), {:.4g} PFLOP\n",
+                     static_cast<std::int64_t>(s.tokens_per_step), s.flop.model / s.tokens_per_step / 1e9,
+                     s.flop.noncausal / s.tokens_per_step / 1e9, s.flop.model / 1e15);
+  const plan::Peak peak = plan::configured_peak(e, e.baseline.precision);
+  if (peak.flops > 0) {
+    out += fmt::format("peak: {} per rank ({})\n", show_flops(peak.flops), peak.source);
+  } else if (e.without_hardware || e.hardware) {
+    out += (e.hardware ? fmt::format("peak: not in the hardware file {} for precision {}; there will be no MFU\n",
+                                     e.hardware->name, config::find_variable("precision")->print(e.baseline))
+                       : std::string("peak: none (hardware: none); there will be no MFU\n"));
+  } else if (config::traits_of(e.backend).ranks_are_gpus) {
+    out += "peak: from the hardware file of the GPU that the sweep finds\n";
+  } else {
+    out += "peak: measured before the first block (a matrix product on all ranks at once)\n";
+  }
+  const double memory = e.hardware ? e.hardware->memory_bytes : 0;
+  if (memory > 0) out += fmt::format("memory: {} per rank ({})\n", show_bytes(memory), e.hardware->name);
+  return out;
+}
+
+report::Document plan_document(const plan::Plan& p) {
+  std::vector<std::string> notes, head = split_text(head_text(p), "\n");
+  std::erase(head, "");
+  report::Document document;
+  document.headline = headline(p);
+  report::Section& section = document.sections.emplace_back();
+  section.add(report::Numbers{"", cases_table(p, notes)});
+  section.add(report::List{std::move(notes), report::List::Mark::number});
+  section.add(report::List{plan::warnings_of(p), report::List::Mark::warning});
+  section.add(report::List{std::move(head), report::List::Mark::none});
+  return document;
+}
+
+report::Document schedule_document(const plan::Plan& p, int rounds, std::int64_t result_bytes) {
+  std::vector<std::string> lines{blocks_text(p)};
+  if (std::string power = power_text(p, rounds); !power.empty()) lines.push_back(std::move(power));
+  lines.push_back(fmt::format("The result file takes at most {}.", show_bytes(static_cast<double>(result_bytes))));
+  report::Document document;
+  document.sections.emplace_back().add(report::List{std::move(lines), report::List::Mark::none});
+  return document;
+}
+
+}  // namespace harness::cli
