@@ -16,26 +16,16 @@ SweepEstimate estimate_predicted(const SweepBlocks& sweep, std::span<const Quest
   SweepEstimate out;
   for (const Question& question : questions) {
     Estimate& answer = out.answers.emplace_back();
-    answer.log_ratio.center = 0;
+    const auto at = std::ranges::find(sweep.blocks, question.case_index, &FinishedBlock::case_index);
+    const auto baseline = std::ranges::find(sweep.blocks, sweep.baseline, &FinishedBlock::case_index);
+    if (at == sweep.blocks.end() || baseline == sweep.blocks.end()) continue;
+    answer.log_ratio.center = std::log(at->seconds) - std::log(baseline->seconds);
     answer.rounds = 1;
-    for (const CaseWeight& term : contrast_of(question, sweep.baseline)) {
-      const auto block = std::ranges::find(sweep.blocks, term.case_index, &FinishedBlock::case_index);
-      if (block == sweep.blocks.end()) {
-        answer.rounds = 0;
-        break;
-      }
-      answer.log_ratio.center += term.weight * std::log(block->seconds);
-    }
   }
   return out;
 }
 
 }  // namespace
-
-std::vector<CaseWeight> contrast_of(const Question& question, std::int32_t baseline) {
-  if (!question.contrast.empty()) return question.contrast;
-  return {{question.case_index, 1}, {baseline, -1}};
-}
 
 Estimator estimator_named(std::string_view declared) {
   if (declared == "level") return estimate_level;
@@ -85,26 +75,6 @@ std::vector<FinishedBlock> mean_baselines(const SweepBlocks& sweep) {
   return means;
 }
 
-// The contrast that a question asks for, in each round in which all of its cases finished in one session.
-std::vector<double> log_contrasts(const SweepBlocks& sweep, const Question& question) {
-  const std::vector<CaseWeight> contrast = contrast_of(question, sweep.baseline);
-  std::map<std::int32_t, std::pair<double, std::size_t>> sums;  // by round: so far, and of how many cases
-  std::map<std::int32_t, std::int32_t> sessions;
-  for (const CaseWeight& term : contrast) {
-    for (const auto& [round, block] : blocks_of(sweep, term.case_index)) {
-      if (sessions.try_emplace(round, block->session).first->second != block->session) continue;
-      auto& [sum, cases] = sums[round];
-      sum += term.weight * std::log(block->seconds);
-      ++cases;
-    }
-  }
-  std::vector<double> log_contrasts;
-  for (const auto& entry : sums) {
-    if (entry.second.second == contrast.size()) log_contrasts.push_back(entry.second.first);
-  }
-  return log_contrasts;
-}
-
 }  // namespace
 
 Pairs pair_blocks(const SweepBlocks& sweep, std::int32_t case_index) {
@@ -134,7 +104,7 @@ SweepEstimate estimate_mean_pairs(const SweepBlocks& sweep, std::span<const Ques
   SweepEstimate out;
   for (const Question& question : questions) {
     const SweepBlocks& blocks = question.case_index == sweep.control ? sweep : joint;
-    out.answers.push_back(with_mean(log_contrasts(blocks, question), question));
+    out.answers.push_back(with_mean(log_ratios_of(pair_blocks(blocks, question.case_index)), question));
   }
   return out;
 }

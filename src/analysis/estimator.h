@@ -24,25 +24,17 @@ struct SweepBlocks {
   std::int32_t control = no_case;     // of the baseline's copy, where there is one
 };
 
-/// A part of a contrast: a weighted sum of log times whose weights add up to 0.
-struct CaseWeight {
-  std::int32_t case_index = 0;
-  double weight = 1;
-};
-
+/// How a case's time compares with the baseline's.
 struct Question {
   std::int32_t case_index = 0;
   double alpha = std::numeric_limits<double>::quiet_NaN();  // of the interval: 1 - confidence, or a share of that where
                                                             // several comparisons are made together
   double smallest_effect = 0.01;
-  std::vector<CaseWeight> contrast = {};  // what is asked for; empty: the case against the baseline
 };
-/// The contrast that a question asks for, spelt out.
-std::vector<CaseWeight> contrast_of(const Question& question, std::int32_t baseline);
 
 /// An estimator's result for one case.
 struct Estimate {
-  ConfidenceInterval log_ratio;  // of the case's time to the baseline's, or of the contrast asked for
+  ConfidenceInterval log_ratio;  // of the case's time to the baseline's
   int rounds = 0;                // of the case that it rests on; 0: nothing is known
   int rounds_needed = 0;         // should the verdict be unresolved: about how many would settle it, at most max_rounds
   bool two_states = false;       // some blocks lie apart, and the interval reaches to them (level_model.h)

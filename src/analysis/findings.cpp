@@ -134,7 +134,7 @@ void batch(const store::Result& result, const Summary& summary, std::vector<std:
   const CaseSummary* baseline = summary.baseline();
   if (baseline == nullptr || !(baseline->tokens_per_second > 0)) return;
   for (const CaseSummary& row : summary.cases) {
-    if (row.blocks == 0 || config::is_joint(result.at(row).variable)) continue;
+    if (row.blocks == 0 || result.at(row).variable == config::combination) continue;
     const double larger = result.at(row).tokens_per_step / result.at(*baseline).tokens_per_step;
     const double more = row.tokens_per_second / baseline->tokens_per_second;
     if (!(larger >= 2) || more >= min_of_batch) continue;

@@ -31,7 +31,7 @@ class GuardedFit {
 
   Estimate answer(const Question& question) const {
     Estimate estimate;
-    const std::vector<GroupWeight> contrast = groups_of(contrast_of(question, sweep_.baseline));
+    const std::vector<GroupWeight> contrast = contrast_of(question.case_index);
     if (contrast.empty()) return estimate;
     estimate.log_ratio = level_interval(fit_, contrast, question.alpha, serial_.widening());
     estimate.rounds = estimate.log_ratio.n;
@@ -69,17 +69,11 @@ class GuardedFit {
   }
 
  private:
-  // Empty if a case has no block, or if only the reference is asked about.
-  std::vector<GroupWeight> groups_of(const std::vector<CaseWeight>& cases) const {
-    std::vector<GroupWeight> contrast;
-    bool has_case = false;
-    for (const CaseWeight& term : cases) {
-      const auto found = groups_.find(term.case_index);
-      if (found == groups_.end()) return {};
-      has_case = has_case || found->second != 0;
-      contrast.push_back({found->second, term.weight});
-    }
-    return has_case ? contrast : std::vector<GroupWeight>{};
+  // The case against the baseline; empty if one has no block, or if it is the reference itself.
+  std::vector<GroupWeight> contrast_of(std::int32_t case_index) const {
+    const auto found = groups_.find(case_index), baseline = groups_.find(sweep_.baseline);
+    if (found == groups_.end() || baseline == groups_.end() || found->second == 0) return {};
+    return {{found->second, 1}, {baseline->second, -1}};
   }
 
   int blocks_of(int group) const { return static_cast<int>(std::ranges::count(blocks_, group, &LevelBlock::group)); }

@@ -184,10 +184,7 @@ namespace {
 void compare_with_baseline(const store::Result& result, Summary& summary) {
   const Estimator estimator = estimator_named(result.interval);
   std::vector<SweepBlocks> sweeps = comparable_blocks(result);
-  std::vector<Question> questions = questions_of(result);
-  for (Question& question : ladder_questions(result, family_alpha(declared_comparisons(result), result.confidence))) {
-    questions.push_back(std::move(question));
-  }
+  const std::vector<Question> questions = questions_of(result);
   const std::vector<Look> looks = looks_of(result);
   const LookByLook all = look_by_look(result, sweeps, questions, looks, estimator);
   summary.levels = all.levels;
@@ -201,10 +198,9 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
   }
   LookByLook cool = all;
   if (!summary.throttled_rounds.empty()) cool = look_by_look(result, sweeps, questions, looks, estimator);
-  std::vector<Evidence> of_cases;
   for (std::size_t i = 0; i < summary.cases.size(); ++i) {
     CaseSummary& row = summary.cases[i];
-    const Evidence& evidence = of_cases.emplace_back(evidence_of(row, summary.predicted));
+    const Evidence evidence = evidence_of(row, summary.predicted);
     row.judgement = decide(all.answers[i].log_ratio, result.smallest_effect, evidence);
     if (store::is_reference(row.role)) continue;
     row.settled_after = all.settled_after[i];
@@ -216,8 +212,6 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
         (!summary.control || (is_first && moved(row.effect->verdict))))
       summary.control = row.effect;
   }
-  summary.ladder = ladder_of(result, std::span(all.answers).subspan(summary.cases.size()), of_cases);
-  if (!summary.ladder.empty()) summary.ladder[0].on_top = summary.case_at(summary.ladder[0].alone).effect;
 }
 
 std::vector<LostBlock> lost_blocks(const store::Result& result, const Summary& summary) {

@@ -86,7 +86,6 @@ struct Summary {
   std::vector<Look> looks;                                  // that have taken place
   /// One for the baseline and, of an operation, one for each further size; none where there is no level to estimate.
   std::vector<LevelFindings> levels;
-  std::vector<LadderRung> ladder;  // from the first fix to the last
   int failed_cases = 0;
   std::vector<LostBlock> lost;                 // in the order of the file
   std::vector<std::int32_t> throttled_rounds;  // flagged, not left out: see CaseSummary::unthrottled

@@ -197,7 +197,7 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
         "machine is too noisy. Use longer blocks (measure.steps) or raise smallest_effect.",
         open, 100 * result.smallest_effect));
   } else {
-    const char* how = result.ladder.empty() && result.state == store::RunState::complete
+    const char* how = result.state == store::RunState::complete
                           ? "`sweep --resume FILE --rounds {0}` adds them to this file"
                           : "measure again with --rounds {0}";
     warnings.push_back(fmt::format("{} About {} rounds would settle {}, if scatter and effect stay as they are: {}.",

@@ -218,12 +218,8 @@ Experiment load_recorded(const std::string& text, const std::string& path, const
   return load(text, path, overrides);
 }
 
-bool is_joint(std::string_view variable) {
-  return variable == combination || variable == ladder_fixes;
-}
-
 std::string case_name(const Change& change) {
-  return is_joint(change.variable) ? change.value : fmt::format("{}={}", change.variable, change.value);
+  return change.variable == combination ? change.value : fmt::format("{}={}", change.variable, change.value);
 }
 
 program::FusedSet fused_for(const Experiment& experiment, const Settings& settings) {

@@ -59,12 +59,6 @@ struct Change {
   std::string from_model = "";
 };
 
-/// One fix of a ladder, by the names of its cases.
-struct Rung {
-  std::string name;      // also of the case that has it alone
-  std::string together;  // of the case that has all fixes before it, too; of the first fix the same
-};
-
 /// Bandwidth of the links between ranks in one direction, in bytes per second; 0: not stated.
 struct Fabric {
   double rank_bytes_per_s = 0;  // of one rank, towards the others on its node
@@ -79,7 +73,6 @@ struct Experiment {
   Model model;  // no layers: not given, which only gpt needs
   Settings baseline;
   std::vector<Change> changes;  // in file order
-  std::vector<Rung> ladder;     // its cases are among `changes`
   Measure measure;
   std::optional<Cost> cost;
   std::string output = "results/{name}-{date}.h5";
@@ -105,14 +98,9 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
 /// files beside it; it is not read. Throws Error as load_experiment() does.
 Experiment load_recorded(const std::string& text, const std::string& path, const std::vector<std::string>& overrides);
 
-/// Stands for the variable of a Change that changes several together; its value names them all.
+/// Stands for the variable of a Change that changes several together; its value names them all, or the fixes of a
+/// ladder.
 inline constexpr std::string_view combination = "combine";
-/// Stands for the variable of a case of a ladder; its value names the fixes.
-inline constexpr std::string_view ladder_fixes = "ladder";
-
-/// Whether this, which stands as the variable of a case, is one of the two.
-bool is_joint(std::string_view variable);
-
 /// "micro_batch_size=4", of a combination "micro_batch_size=4 + overlap_grad_reduce=false", of a ladder "fix + fix".
 std::string case_name(const Change& change);
 

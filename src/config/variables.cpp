@@ -246,27 +246,27 @@ void read_combinations(const YamlNode& node, Experiment& experiment, Problems& p
 }
 
 // Names become the names of cases, alone and joined by " + ".
-std::string what_is_wrong(const std::string& name, const Experiment& experiment) {
+std::string what_is_wrong(const std::string& name, const std::vector<std::string>& fixes) {
   if (name.empty() || name.size() > 60) return "a fix needs a name of 1 to 60 characters";
   if (name.find_first_of("=+,;\n\t") != std::string::npos) return "the name of a fix cannot have = + , or ; in it";
-  const auto taken = [&](const Rung& rung) { return rung.name == name; };
-  if (std::ranges::any_of(experiment.ladder, taken)) return "there is a fix of this name above; name them differently";
+  if (std::ranges::find(fixes, name) != fixes.end()) return "there is a fix of this name above; name them differently";
   for (const char* baseline : {"baseline", "baseline_again"})
     if (name == baseline) return "this is the name of a case that every sweep has";
   return "";
 }
 
 // One fix: `name: {variable: value, …}`. `before`: the settings with all fixes before it; becomes those with it.
-void read_fix(const YamlNode& node, const std::string& key, Settings& before, Experiment& experiment,
-              Problems& problems) {
-  Change alone{std::string(ladder_fixes), node.key, experiment.baseline};
-  const std::string wrong = what_is_wrong(node.key, experiment);
+// `fixes`: their names.
+void read_fix(const YamlNode& node, const std::string& key, Settings& before, std::vector<std::string>& fixes,
+              Experiment& experiment, Problems& problems) {
+  Change alone{std::string(combination), node.key, experiment.baseline};
+  const std::string wrong = what_is_wrong(node.key, fixes);
   if (!wrong.empty()) {
     problems.add(node.key_place, key, wrong);
     return;
   }
   if (!read_joint(node, key, experiment, alone.settings, problems)) return;
-  Change together{std::string(ladder_fixes), node.key, before};
+  Change together{std::string(combination), "", before};
   if (!read_joint(node, key, experiment, together.settings, problems)) return;
   const auto differs = [&](const Variable& v) { return v.print(together.settings) != v.print(before); };
   if (std::ranges::none_of(registry(), differs)) {
@@ -274,13 +274,11 @@ void read_fix(const YamlNode& node, const std::string& key, Settings& before, Ex
     return;
   }
   before = together.settings;
-  Rung rung{node.key, node.key};
   experiment.changes.push_back(std::move(alone));
-  if (!experiment.ladder.empty()) {
-    together.value = rung.together = fmt::format("{} + {}", experiment.ladder.back().together, node.key);
-    experiment.changes.push_back(std::move(together));
-  }
-  experiment.ladder.push_back(std::move(rung));
+  fixes.push_back(node.key);
+  if (fixes.size() == 1) return;
+  together.value = join(fixes, " + ");
+  experiment.changes.push_back(std::move(together));
 }
 
 void read_ladder(const YamlNode& node, Experiment& experiment, Problems& problems) {
@@ -292,18 +290,15 @@ void read_ladder(const YamlNode& node, Experiment& experiment, Problems& problem
   };
   if (node.kind != YamlNode::Kind::sequence || node.children.empty()) return refuse(node);
   Settings before = experiment.baseline;
+  std::vector<std::string> fixes;
   for (std::size_t i = 0; i < node.children.size(); ++i) {
     const YamlNode& child = node.children[i];
     if (child.kind != YamlNode::Kind::map || child.children.size() != 1) return refuse(child);
-    read_fix(child.children[0], fmt::format("ladder[{}].{}", i, child.children[0].key), before, experiment, problems);
+    read_fix(child.children[0], fmt::format("ladder[{}].{}", i, child.children[0].key), before, fixes, experiment,
+             problems);
   }
   if (node.children.size() < 2) {
     problems.add(node.place, "ladder", "a ladder has two fixes or more; a single one belongs under sweep or combine");
-  }
-  if (!experiment.measure.looks.empty()) {
-    problems.add(node.key_place, "ladder",
-                 "a ladder measures all of its cases to the end, so it cannot go with `measure.until: settled`; remove "
-                 "one of the two");
   }
 }
 

@@ -53,11 +53,9 @@ class NextSweep {
     if (result.baseline() != nullptr) old_ = analysis::settings_of(result, *result.baseline());
     choose_baseline(proven, case_name);
     if (YamlNode* baseline = root_.find("baseline")) edit_baseline(*baseline);
-    for (const char* section : {"sweep", "combine"}) {
-      if (YamlNode* tried = root_.find(section))
-        std::erase_if(tried->children,
-                      [&](YamlNode& child) { return *section == 's' ? edit_list(child) : leaves(child); });
-    }
+    if (YamlNode* sweep = root_.find("sweep")) edit_lists(*sweep);
+    if (YamlNode* combine = root_.find("combine"))
+      std::erase_if(combine->children, [&](const YamlNode& combination) { return leaves(combination); });
     if (case_name.empty()) add_the_others(proven);
     if (!adopted_.empty() && std::erase_if(root_.children, [](const YamlNode& node) { return node.key == "ladder"; }))
       remarks_.emplace_back("ladder: left out, because its fixes belong to the former baseline");
@@ -131,23 +129,28 @@ class NextSweep {
     std::vector<std::string> overrides;
     for (const auto& [name, value] : adopted_) {
       remarks_.push_back(fmt::format("baseline.{}: {} until now", name, value_before(name)));
-      overrides.push_back(fmt::format("baseline.{}={}", name, value));
+      overrides.push_back(fmt::format("baseline.{}={}", name, config::yaml_value(value)));
     }
     set(overrides);
   }
 
-  // Takes the values out of a list that the next sweep need not try; true if none is left.
-  bool edit_list(YamlNode& list) {
-    if (list.kind != YamlNode::Kind::sequence) return false;  // `from_model`
-    std::erase_if(list.children, [&](const YamlNode& item) {
-      const std::string value = canonical(list.key, item), name = fmt::format("{}={}", list.key, value);
-      if (value == value_after(list.key)) return true;  // the baseline measures it
-      if (value != value_before(list.key)) return is_settled(name, [&](const auto& row) { return row.name == name; });
-      remarks_.push_back(
-          fmt::format("left out: {}: the baseline's until now, proven slower than {}", name, adopted_name_));
-      return true;
-    });
-    return list.children.empty();
+  // Takes the values out of lists that the next sweep need not try, and lists that have none left.
+  void edit_lists(YamlNode& sweep) {
+    for (YamlNode& list : sweep.children) {
+      if (list.kind == YamlNode::Kind::sequence)  // else `from_model`
+        std::erase_if(list.children, [&](const YamlNode& item) { return leaves(list.key, canonical(list.key, item)); });
+    }
+    std::erase_if(sweep.children,
+                  [](const YamlNode& list) { return list.kind == YamlNode::Kind::sequence && list.children.empty(); });
+  }
+
+  bool leaves(const std::string& variable, const std::string& value) {
+    const std::string name = fmt::format("{}={}", variable, value);
+    if (value == value_after(variable)) return true;  // the baseline measures it
+    if (value != value_before(variable)) return is_settled(name, [&](const auto& row) { return row.name == name; });
+    remarks_.push_back(
+        fmt::format("left out: {}: the baseline's until now, proven slower than {}", name, adopted_name_));
+    return true;
   }
 
   bool leaves(const YamlNode& combination) {

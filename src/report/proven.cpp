@@ -35,7 +35,7 @@ std::string proven_change(const analysis::Effect& effect) {
 // Reads the value as a configuration would, so that nothing goes out that harness would not take in.
 ProvenSetting read_back(const store::Result& result, const analysis::CaseSummary& row, const std::string& file) {
   const store::ResultCase& result_case = result.at(row);
-  if (config::is_joint(result_case.variable))
+  if (result_case.variable == config::combination)
     fail("several changes together; export its variables from cases of their own");
   const config::Variable* variable = config::find_variable(result_case.variable);
   if (variable == nullptr) fail("this version of harness knows no variable {}", quote(result_case.variable));

@@ -22,8 +22,6 @@ enum class Detail : std::uint8_t { brief, full };
 Section overview_section(const store::Result& result, const analysis::Summary& summary, Detail detail);
 /// The best proven change beside the baseline, a line per metric; no pieces where sizes are all that was swept.
 Section before_after_section(const store::Result& result, const analysis::Findings& findings);
-/// The effect that each fix of a ladder adds; no pieces without one.
-Section ladder_section(const store::Result& result, const analysis::Summary& summary);
 /// The time and the price of a training run, before and after each proven change.
 Section cost_section(const analysis::CostEstimate& estimate);
 /// Where one profiled step of each case went.

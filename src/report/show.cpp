@@ -53,8 +53,6 @@ Document show_document(const store::Result& result, const analysis::Summary& sum
   Document document;
   document.headline = headline(result, summary);
   document.sections.push_back(overview_section(result, summary, detail));
-  if (Section ladder = ladder_section(result, summary); !ladder.pieces.empty())
-    document.sections.push_back(std::move(ladder));
   if (cost) document.sections.push_back(cost_section(*cost));
   return document;
 }

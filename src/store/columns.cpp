@@ -341,13 +341,4 @@ Columns<ResultFinding> finding_columns() {
   return c;
 }
 
-Columns<ResultRung> rung_columns() {
-  using R = ResultRung;
-  Columns<R> c;
-  c.text("name", &R::name);
-  c.number("alone", &R::alone, of_cases);
-  c.number("together", &R::together, of_cases);
-  return c;
-}
-
 }  // namespace harness::store

@@ -32,7 +32,6 @@ Columns<ResultNcclCall> nccl_call_columns();
 Columns<ResultNcclFact> nccl_fact_columns();
 Columns<ResultPoint> point_columns();
 Columns<ResultFinding> finding_columns();
-Columns<ResultRung> rung_columns();
 
 /// When the rows of a table become known.
 enum class Filled : std::uint8_t {
@@ -67,7 +66,6 @@ void each_table(AnyResult& r, Each&& each) {
   each(Table{"/gpu", Filled::by_block, true}, r.gpu, gpu_columns());
   each(Table{"/conditions", Filled::by_block, true}, r.conditions, conditions_columns());
   each(Table{"/findings", Filled::at_once, true}, r.doctor.findings, finding_columns());
-  each(Table{"/ladder", Filled::at_once, true}, r.ladder, rung_columns());
   each(Table{"/timeline", Filled::by_case}, r.timeline, interval_columns());
   each(Table{"/timeline_totals", Filled::by_case}, r.totals, total_columns());
 }

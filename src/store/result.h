@@ -170,13 +170,6 @@ struct ResultGpu {
   std::string throttling;           // "power cap, …": reasons that are not harmless; the file has no others
 };
 
-/// One fix of a ladder: fixes are applied one on top of the other.
-struct ResultRung {
-  std::string name;
-  std::int32_t alone = 0;     // the case that has this fix only
-  std::int32_t together = 0;  // the case that has this fix and all before it; the first's is `alone`
-};
-
 /// A finding of doctor at the start of the sweep, about nodes or about the settings of a case.
 struct ResultFinding {
   static constexpr std::int32_t no_case = -1;
@@ -264,7 +257,6 @@ struct Result {
   std::vector<ResultGpu> gpu;                               // per block
   std::vector<machine::Conditions> conditions;              // per block, without `cores`
   DoctorRecord doctor;
-  std::vector<ResultRung> ladder;  // from the first fix to the last
 
   /// The backend whose step the numbers are of: the one that a prediction stands for, else `backend`; also where
   /// `stands_for` is not filled in.

@@ -46,19 +46,6 @@ void add_roles(const plan::PlannedCase& planned, std::int32_t case_index, std::v
   }
 }
 
-// The rungs of the ladder; none unless all of its cases are in the plan (--only).
-std::vector<store::ResultRung> rungs_of(const plan::Plan& plan) {
-  std::vector<store::ResultRung> rungs;
-  for (const config::Rung& rung : plan.experiment.ladder) {
-    const auto alone = std::ranges::find(plan.cases, rung.name, &plan::PlannedCase::name);
-    const auto together = std::ranges::find(plan.cases, rung.together, &plan::PlannedCase::name);
-    if (alone == plan.cases.end() || together == plan.cases.end()) return {};
-    rungs.push_back({rung.name, static_cast<std::int32_t>(alone - plan.cases.begin()),
-                     static_cast<std::int32_t>(together - plan.cases.begin())});
-  }
-  return rungs;
-}
-
 }  // namespace
 
 store::ResultBlock pending_block(const plan::Slot& slot) {
@@ -110,7 +97,6 @@ store::Result planned_result(const plan::Plan& plan) {
     r.points.push_back({static_cast<std::int32_t>(i), rate.operation, rate.repetitions, rate.bytes, rate.bus_factor, 0,
                         "", fmt::format("{}", fmt::join(plan.cases[i].uses, "; ")), rate.count});
   }
-  r.ladder = rungs_of(plan);
   for (const plan::Slot& slot : plan.schedule) {
     r.blocks.push_back(pending_block(slot));
   }

@@ -71,8 +71,6 @@ namespace {
 void require_extensible(const std::string& path, const store::Result& result, const plan::Plan& plan, int rounds) {
   if (result.state != store::RunState::complete)
     refuse_more_rounds(path, fmt::format("it is not complete; `{}` continues it", resume_command(result.ranks, path)));
-  if (!result.ladder.empty())
-    refuse_more_rounds(path, "its ladder measures all of its cases in all rounds; measure again with more of them");
   const int declared = analysis::declared_rounds(result), over = analysis::rounds_over(result);
   if (rounds < declared || rounds <= over) {
     refuse_more_rounds(path, fmt::format("it declared {} and measured {}; --rounds names the new total, {} or more",

@@ -69,7 +69,6 @@ inline store::Result full(const std::string& name = "node7") {
       {-1, "fail", "pcie.width", name, 1, name, "reseat the card", "https://docs.kernel.org"},
       {-1, "warn", "cpu.governor", "all 2", 2, "powersave, not performance", "set it", "docs/doctor.md"},
       {4, "info", "env.without_effect", name, 1, "it has no effect here", "unset it", name}};
-  result.ladder = {{name, 2, 2}, {"second", 3, 4}};
   const auto ranks = static_cast<std::size_t>(result.ranks);
   for (const auto& steps : result.step_seconds) {
     std::vector<float> seconds;

@@ -67,7 +67,6 @@ TEST_F(ResultFileTest, EveryTableIsReadBackWhole) {
   plan_.nccl_calls = {{1, "AllReduce", "Ring", "LL", 4096, 3, 0, 7}};
   plan_.nccl_facts = {{1, "version", "2.28"}};
   plan_.tuning = {{"a", "b"}};
-  plan_.ladder = {{"NCCL", 1, 1}, {"micro-batch", 2, 0}};
   plan_.doctor.findings = {{-1, "fail", "pcie.width", "all 2", 2, "on 8 of 16 lanes", "reseat it", "https://a"},
                            {2, "info", "env.devices", "node0", 1, "", "", ""}};
   plan_.doctor.facts = "{\"text\": \"ünïcödé\"}\n" + std::string(70000, 'x');

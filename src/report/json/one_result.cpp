@@ -186,18 +186,6 @@ Json looks_json(const analysis::Summary& summary) {
   return out;
 }
 
-Json ladder_json(const analysis::Summary& summary) {
-  Json out = Json::array();
-  for (const analysis::LadderRung& rung : summary.ladder) {
-    out.push_back({{"fix", rung.name},
-                   {"alone", summary.case_at(rung.alone).name},
-                   {"together", summary.case_at(rung.together).name},
-                   {"on_top", effect_json(rung.on_top)},
-                   {"interaction", effect_json(rung.interaction)}});
-  }
-  return out;
-}
-
 Json doctor_json(const store::Result& result) {
   Json out = Json::array();
   for (const store::ResultFinding& row : result.doctor.findings) {
@@ -256,7 +244,6 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"warnings", summary.warnings}};
   if (!result.points.empty())
     out["average_bus_bytes_per_s"] = json_number(analysis::average_bus_bandwidth(result, summary));
-  if (!summary.ladder.empty()) out["ladder"] = ladder_json(summary);
   if (!result.doctor.findings.empty()) out["doctor"] = doctor_json(result);
   for (const analysis::CaseSummary& row : summary.cases) out["cases"].push_back(case_json(result, row));
   if (cost) out["cost"] = cost_json(*cost);

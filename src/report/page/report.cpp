@@ -42,9 +42,8 @@ report::Document make_report(const store::Result& result, const analysis::Findin
     report::Section (*make)(const store::Result&, const analysis::Findings&);
     bool of_a_machine = false;  // it says nothing of virtual time
   };
-  for (const Row& row : {Row{ladder_section}, Row{bandwidth_section}, Row{changes_section}, Row{scaling_section},
-                         Row{losses_section, true}, Row{report::explanation_section}, Row{timeline_section},
-                         Row{lateness_section, true}}) {
+  for (const Row& row : {Row{bandwidth_section}, Row{changes_section}, Row{scaling_section}, Row{losses_section, true},
+                         Row{report::explanation_section}, Row{timeline_section}, Row{lateness_section, true}}) {
     if (!(row.of_a_machine && findings.summary.predicted)) document.sections.push_back(row.make(result, findings));
   }
   document.sections.push_back(report::block_time_section(result));

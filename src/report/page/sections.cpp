@@ -58,10 +58,6 @@ report::Section changes_section(const store::Result& result, const analysis::Fin
   return section;
 }
 
-report::Section ladder_section(const store::Result& result, const analysis::Findings& findings) {
-  return report::ladder_section(result, findings.summary);
-}
-
 report::Section bandwidth_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section{"bandwidth-section", "Bandwidth", {}};
   section.add(bandwidth_chart(result, findings.summary));

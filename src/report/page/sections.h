@@ -11,8 +11,6 @@ namespace harness::page {
 
 report::Section changes_section(const store::Result& result,
                                 const analysis::Findings& findings);  // tornado; what could not be compared
-report::Section ladder_section(const store::Result& result,
-                               const analysis::Findings& findings);  // where fixes were applied one on another
 report::Section bandwidth_section(const store::Result& result,
                                   const analysis::Findings& findings);  // of collectives measured on their own
 report::Section scaling_section(const store::Result& result,

@@ -114,7 +114,7 @@ Section before_after_section(const store::Result& result, const analysis::Findin
                   before->role == store::CaseRole::baseline ? "baseline" : "baseline at " + before->name) +
       (after == nullptr ? "" : fmt::format(" After: {}.", after->name));
   section.add(Numbers{names, lines.take()});
-  const bool is_joint = after != nullptr && config::is_joint(result.at(*after).variable);
+  const bool is_joint = after != nullptr && result.at(*after).variable == config::combination;
   const char* kind = is_joint ? "combination of changes" : "single change";
   if (findings.summary.predicted) {
     std::string words = "Predicted, not measured: no change is faster than the baseline.";
