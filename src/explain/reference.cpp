@@ -12,7 +12,6 @@
 #include "program/links.h"
 #include "sim/simulation.h"
 #include "sim/trust.h"
-#include "store/roles.h"
 #include "sweep/timelines.h"
 #include "workloads/workload.h"
 
