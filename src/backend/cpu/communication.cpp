@@ -11,7 +11,7 @@
 #include <set>
 #include <thread>
 
-#include "backend/cpu/collectives.h"
+#include "backend/cpu/links.h"
 #include "base/text.h"
 
 namespace harness::cpu {

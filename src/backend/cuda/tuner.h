@@ -6,8 +6,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/blas.h"
-#include "backend/cuda/product.h"
-#include "backend/cuda/timer.h"
+#include "machine/conditions.h"
 #include "program/program.h"
 
 namespace harness::cuda {
@@ -68,6 +67,23 @@ class Judge {
   Memory parts_;
 };
 
+/// A stream whose work is timed by events.
+class Timer {
+ public:
+  /// Mean seconds of a call, of as many calls as keep the device at work for `seconds` of the wall clock, round and
+  /// round the runs.
+  double sustained(const std::vector<Blas::Run>& runs, double seconds);
+  /// Median seconds of a call of each candidate (its runs in turn) over `rounds` rounds. Each round calls every
+  /// candidate once, so that clocks and temperature are the same for all.
+  std::vector<double> medians(const std::vector<std::vector<Blas::Run>>& candidates, int rounds);
+  Stream stream() const { return stream_.get(); }
+
+ private:
+  double measure(const std::vector<Blas::Run>& runs, int calls);
+  OwnedStream stream_{Priority::normal};
+  OwnedEvent begin_{OwnedEvent::Timing::on}, end_{OwnedEvent::Timing::on};
+};
+
 struct Effort {
   double warm_up_s = 1.5;  // of products before the first is timed: an idle GPU's clocks climb meanwhile
   double limit_s = 45;     // about, for all products together, by their FLOP; from it follows how many rounds there are
@@ -88,5 +104,9 @@ double measure_products(config::Precision precision, double seconds);
 
 /// Bytes per second, read plus written, of the driver's own copies within the GPU for about `seconds`.
 double measure_copies(double seconds);
+
+/// Backend::measure_host_copies() of the calling thread's GPU. `seconds`: of the wall clock, a third for
+/// each way. Throws Error if memory does not suffice; keeps none of it.
+machine::HostCopies measure_host_copies(double seconds);
 
 }  // namespace harness::cuda
