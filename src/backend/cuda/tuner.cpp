@@ -80,31 +80,24 @@ ProductChoice fastest(const NeededProduct& needed, Blas& blas, Timer& timer, std
 
 }  // namespace
 
-void over_products(const program::Program& program, bool tf32,
-                   const std::function<void(const Product&, const program::Operation&)>& f) {
+std::vector<NeededProduct> needed_products(const program::Program& program, bool tf32) {
   const program::Arena arena = program::plan_arena(program);
   const auto buffer = [&](const program::View& v) -> const program::Buffer& { return program.buffers.at(v.buffer); };
   const auto alignment = [&](const program::View& v) {
     if (!v.present()) return 256;
     return alignment_of(arena.offset_bytes[v.buffer] + v.offset * program::size_of(buffer(v).type));
   };
+  std::vector<NeededProduct> needed;
+  std::set<std::string> seen;
   for (const program::Operation& operation : program.step) {
     const auto* op = std::get_if<program::Matmul>(&operation.action);
     if (op == nullptr) continue;
     const int aligned = std::min({alignment(op->a), alignment(op->b), alignment(op->out), alignment(op->add),
                                   alignment(op->aux), alignment(op->bias), alignment(op->bias_gradient)});
-    f(product_of(*op, buffer(op->a).type, buffer(op->b).type, buffer(op->out).type, tf32, aligned), operation);
+    const Product product =
+        product_of(*op, buffer(op->a).type, buffer(op->b).type, buffer(op->out).type, tf32, aligned);
+    if (seen.insert(key_of(product)).second) needed.push_back({product, *op});
   }
-}
-
-std::vector<NeededProduct> needed_products(const program::Program& program, bool tf32) {
-  std::vector<NeededProduct> needed;
-  std::set<std::string> seen;
-  over_products(program, tf32, [&](const Product& product, const program::Operation& operation) {
-    if (seen.insert(key_of(product)).second) {
-      needed.push_back({product, std::get<program::Matmul>(operation.action)});
-    }
-  });
   return needed;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "backend/backend.h"
@@ -10,11 +9,6 @@
 #include "program/program.h"
 
 namespace harness::cuda {
-
-/// Calls f(product, operation) for every matrix product of the step, in order; the operation's action is a Matmul.
-/// Pure.
-void over_products(const program::Program& program, bool tf32,
-                   const std::function<void(const Product&, const program::Operation&)>& f);
 
 /// A distinct Product of a Program's step, with one operation that needs it.
 struct NeededProduct {
