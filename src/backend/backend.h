@@ -15,7 +15,6 @@
 #include "config/registry.h"
 #include "config/settings.h"
 #include "machine/conditions.h"
-#include "program/arena.h"
 #include "program/lower.h"
 #include "program/memory.h"
 #include "program/program.h"

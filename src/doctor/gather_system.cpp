@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "doctor/gather.h"
 #include "machine/cgroups.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 
 namespace harness::doctor {
 namespace {

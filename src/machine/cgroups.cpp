@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 
 namespace harness::machine {
 namespace {

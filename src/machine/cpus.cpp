@@ -12,7 +12,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "machine/proc.h"
 #include "machine/tree.h"
 
 namespace harness::machine {

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "program/arena.h"
 #include "program/builder.h"
 #include "program/expand.h"
 #include "program/lower.h"
+#include "program/memory.h"
 
 namespace harness::program {
 namespace {

@@ -20,7 +20,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 
 namespace harness::cpu {
 namespace {

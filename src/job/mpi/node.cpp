@@ -14,7 +14,7 @@
 #include "machine/cgroups.h"
 #include "machine/cpus.h"
 #include "machine/numa.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 
 namespace harness::mpi {
 namespace {
