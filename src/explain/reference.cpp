@@ -5,7 +5,7 @@
 
 #include "analysis/cases.h"
 #include "base/error.h"
-#include "config/problems.h"
+#include "config/yaml_tree.h"
 #include "job/sim/simulated_job.h"
 #include "plan/prepare.h"
 #include "plan/why_impossible.h"

@@ -11,7 +11,6 @@
 #include "job/mpi/fault.h"
 #include "job/mpi/launcher.h"
 #include "job/wire.h"
-#include "machine/cgroups.h"
 #include "machine/cpus.h"
 #include "machine/numa.h"
 #include "machine/tree.h"

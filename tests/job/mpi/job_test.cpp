@@ -6,7 +6,6 @@
 #include <set>
 
 #include "launched.h"
-#include "machine/cgroups.h"
 #include "machine/cpus.h"
 #include "machine/tree.h"
 #include "support/temporary_folder.h"
