@@ -63,6 +63,13 @@ GroupId group_of(const Action& action);
 /// The other end of a send or receive, within `action`; nullptr for anything else.
 const Peer* peer_of(const Action& action);
 
+/// The memory of a communication: what it reads and what it writes, one view where it works in place or is a message.
+struct Transferred {
+  View in, out;
+};
+/// Absent views for a computation.
+Transferred transferred_by(const Action& action);
+
 /// Calls on_access(access, view) for every view of the action that is present.
 template <class OnAccess>
 void visit_accesses(const Action& action, OnAccess&& on_access) {
