@@ -3,7 +3,7 @@
 
 #include "plan/plan.h"
 #include "plan/survey.h"
-#include "program/arena.h"
+#include "program/memory.h"
 #include "program/verify.h"
 
 namespace {

@@ -11,7 +11,6 @@
 #include "analysis/blocks.h"
 #include "base/error.h"
 #include "config/registry.h"
-#include "store/roles.h"
 
 namespace harness::analysis {
 

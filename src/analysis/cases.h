@@ -15,7 +15,7 @@ namespace harness::analysis {
 /// default.
 config::Settings settings_of(const store::Result& result, const store::ResultCase& of);
 
-/// The ranks of a case by what they do, from the roles that the result gives them (store/roles.h).
+/// The ranks of a case by what they do, from the roles that the result gives them (store::roles_of()).
 class CaseRanks {
  public:
   using Ranks = std::vector<std::int32_t>;  // ascending

@@ -13,7 +13,6 @@
 #include "base/units.h"
 #include "config/experiment.h"
 #include "config/registry.h"
-#include "store/roles.h"
 
 namespace harness::analysis {
 

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "backend/bound.h"
 #include "base/error.h"
 #include "base/rendezvous.h"
 #include "config/registry.h"
 #include "config/settings.h"
 #include "machine/conditions.h"
-#include "program/arena.h"
 #include "program/lower.h"
 #include "program/memory.h"
 #include "program/program.h"
@@ -84,6 +84,16 @@ class Executable {
   /// Memory in use on the device now, 0 where the host's is meant.
   virtual std::int64_t device_memory_bytes() const { return 0; }
 };
+
+/// Where a view lies in the memory that begins at `base`, on the rank at these coordinates. Throws Error if it reaches
+/// outside its buffer.
+inline Tensor locate(const program::View& view, const program::Program& program, const program::Arena& arena,
+                     std::byte* base, const program::Coordinates& at) {
+  const program::View v = view.on(at);
+  const program::Buffer& b = program.buffers.at(v.buffer);
+  if (v.offset < 0 || v.count < 0 || v.offset + v.count > b.count) fail("a view reaches outside buffer {}", b.name);
+  return {base + arena.offset_bytes[v.buffer] + v.offset * program::size_of(b.type), b.type, v.count};
+}
 
 /// The choices of an untimed tuning worker, by a key that says what was tuned ("matmul bf16 m4096 …"): opaque text to
 /// everybody but the backend. Recorded with the results; every block of a sweep reads the same.

@@ -12,7 +12,7 @@
 #include "cli/doctor.h"
 #include "cli/option_value.h"
 #include "cli/view.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 #include "sim/link_time.h"
 
 namespace harness::cli {

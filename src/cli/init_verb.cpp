@@ -12,7 +12,6 @@
 #include "cli/option_value.h"
 #include "cli/output_file.h"
 #include "config/experiment.h"
-#include "machine/cgroups.h"
 #include "machine/cpus.h"
 #include "plan/fit.h"
 #include "plan/prepare.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "config/keys.h"
+#include "config/choice.h"
 #include "config/registry.h"
 
 namespace harness::cli {

@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "backends/backends.h"
-#include "backends/load.h"
 #include "base/error.h"
 #include "base/identity.h"
 #include "cli/option_value.h"

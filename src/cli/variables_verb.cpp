@@ -5,8 +5,8 @@
 #include "base/text.h"
 #include "cli/schema.h"
 #include "cli/verbs.h"
+#include "config/choice.h"
 #include "config/frameworks/framework.h"
-#include "config/keys.h"
 #include "config/registry.h"
 #include "report/clean_text.h"
 

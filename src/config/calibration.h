@@ -11,7 +11,7 @@
 #include "config/backend.h"
 #include "config/hardware.h"
 #include "config/precision.h"
-#include "config/problems.h"
+#include "config/yaml_tree.h"
 #include "program/lower.h"
 #include "program/operation.h"
 

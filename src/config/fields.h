@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "config/choice.h"
-#include "config/keys.h"
-#include "config/problems.h"
 #include "config/yaml_tree.h"
 
 namespace harness::config {

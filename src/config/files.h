@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/problems.h"
+#include "config/yaml_tree.h"
 
 namespace harness::config {
 

@@ -9,8 +9,8 @@
 
 #include "base/part.h"
 #include "config/backend.h"
+#include "config/choice.h"
 #include "config/hardware.h"
-#include "config/keys.h"
 #include "config/settings.h"
 
 namespace harness::config {

@@ -7,7 +7,6 @@
 #include "config/cost.h"
 #include "config/experiment.h"
 #include "config/fields.h"
-#include "config/problems.h"
 #include "config/yaml_tree.h"
 
 namespace harness::config {

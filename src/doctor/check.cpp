@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "base/text.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 #include "nccl/names.h"
 
 namespace harness::doctor {

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 
 namespace harness::doctor {
 namespace {

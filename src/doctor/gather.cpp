@@ -15,7 +15,7 @@
 #include "job/environment.h"
 #include "machine/cpus.h"
 #include "machine/numa.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 
 namespace harness::doctor {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "doctor/gather.h"
 #include "machine/cpus.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 
 namespace harness::doctor {
 namespace {

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "doctor/gather.h"
 #include "machine/conditions.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 
 namespace harness::doctor {
 namespace {

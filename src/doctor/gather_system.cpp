@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/gather.h"
-#include "machine/cgroups.h"
-#include "machine/proc.h"
+#include "machine/cpus.h"
+#include "machine/tree.h"
 
 namespace harness::doctor {
 namespace {

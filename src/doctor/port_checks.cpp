@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "doctor/look.h"
 #include "machine/cpus.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 #include "nccl/values.h"
 
 namespace harness::doctor {

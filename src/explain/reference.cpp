@@ -5,14 +5,13 @@
 
 #include "analysis/cases.h"
 #include "base/error.h"
-#include "config/problems.h"
+#include "config/yaml_tree.h"
 #include "job/sim/simulated_job.h"
 #include "plan/prepare.h"
 #include "plan/why_impossible.h"
 #include "program/links.h"
 #include "sim/simulation.h"
 #include "sim/trust.h"
-#include "store/roles.h"
 #include "sweep/timelines.h"
 #include "workloads/workload.h"
 

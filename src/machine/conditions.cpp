@@ -87,24 +87,16 @@ GpuStatistics together(std::span<const GpuStatistics> devices) {
   return out;
 }
 
-std::vector<ThrottleReason> throttle_reasons(std::uint64_t bits) {
-  std::vector<ThrottleReason> reasons;
+std::string harmful_throttling(std::uint64_t bits) {
+  std::vector<std::string> words;
   for (std::uint64_t bit = 1; bit != 0; bit <<= 1) {
     if ((bits & bit) == 0) continue;
     const auto named = std::ranges::find(named_reasons, bit, &Named::bit);
-    if (named != named_reasons.end()) {
-      reasons.push_back({named->words, named->harmless});
-    } else {
-      reasons.push_back({fmt::format("reason {:#x}", bit), false});
+    if (named == named_reasons.end()) {
+      words.push_back(fmt::format("reason {:#x}", bit));
+    } else if (!named->harmless) {
+      words.emplace_back(named->words);
     }
-  }
-  return reasons;
-}
-
-std::string harmful_throttling(std::uint64_t bits) {
-  std::vector<std::string> words;
-  for (const ThrottleReason& reason : throttle_reasons(bits)) {
-    if (!reason.harmless) words.push_back(reason.words);
   }
   return join(words, ", ");
 }

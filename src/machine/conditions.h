@@ -45,13 +45,9 @@ GpuStatistics summarise(std::span<const GpuSample> samples);
 /// device that does not tell its energy counts as the mean of the others.
 GpuStatistics together(std::span<const GpuStatistics> devices);
 
-/// NVML's throttle bits (nvmlClocksEventReasons of nvml.h) as words, in the order of the bits.
-struct ThrottleReason {
-  std::string words;      // "power cap", "reason 0x400" for a bit that has no name here
-  bool harmless = false;  // says nothing against the measurement: idle, clocks set by someone on purpose
-};
-std::vector<ThrottleReason> throttle_reasons(std::uint64_t bits);
-/// The words of those that are not harmless, joined: "power cap, hardware thermal slowdown"; "" when there are none.
+/// NVML's throttle bits (nvmlClocksEventReasons of nvml.h) as words, in the order of the bits: "power cap, hardware
+/// thermal slowdown, reason 0x400" (a bit that has no name here). Without those that say nothing against a measurement,
+/// idle and clocks set by someone on purpose; "" when there are no others.
 std::string harmful_throttling(std::uint64_t bits);
 /// harmful_throttling() of a GPU that is at its power limit and nothing else: usual in training, where matrix products
 /// draw all the power that there is.

@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "machine/cpus.h"
-#include "machine/proc.h"
 #include "machine/tree.h"
 
 namespace harness::machine {

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 
 // Formats: printf strings of NCCL 2.18 to 2.30 (src/enqueue.cc, src/init.cc, src/transport/*.cc, src/misc/param.cc,
@@ -371,6 +374,21 @@ Observed parse_log(std::string_view text) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
   return reader.finish();
+}
+
+LogFile::LogFile() : folder_("harness-nccl") {
+  if (folder_.path().empty()) return;  // no space: then there is no log
+  path_ = folder_.path() + "/log";
+  ::setenv("NCCL_DEBUG", "INFO", 1);
+  ::setenv("NCCL_DEBUG_SUBSYS", "INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING,REG", 1);
+  ::setenv("NCCL_DEBUG_FILE", path_.c_str(), 1);
+}
+
+std::string LogFile::take(std::size_t max_bytes) const {
+  std::string text = try_read_file(path_, max_bytes, TooLong::cut).text;
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
+  return text;
 }
 
 }  // namespace harness::nccl

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
+
 namespace harness::nccl {
 
 /// How NCCL ran a collective, and how often it ran it so.
@@ -96,5 +98,21 @@ class LogReader {
 
 /// Reads a whole log.
 Observed parse_log(std::string_view text);
+
+/// NCCL's own log of this process. NCCL decides at its first line what it logs and where, so this comes before its
+/// first call and holds for the life of the process: it sets NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE.
+class LogFile {
+ public:
+  LogFile();
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+  /// The text written so far: its first `max_bytes` bytes. Removes the file; NCCL may still write to it.
+  std::string take(std::size_t max_bytes) const;
+
+ private:
+  PrivateFolder folder_;
+  std::string path_;
+};
 
 }  // namespace harness::nccl

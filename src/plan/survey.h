@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "config/backend.h"
-#include "program/arena.h"
 #include "program/count.h"
 #include "program/layout.h"
 #include "program/lower.h"
+#include "program/memory.h"
 #include "workloads/workload.h"
 
 namespace harness::plan {

@@ -1,5 +1,7 @@
 #include "program/count.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "program/links.h"
 
@@ -93,20 +95,8 @@ std::string destination(const ProgramSet& set, const Action& action) {
 }
 
 double message_bytes(const Program& program, const Action& action) {
-  const auto bytes = [&](const View& v) {
-    return static_cast<double>(v.count * size_of(program.buffers[v.buffer].type));
-  };
-  return std::visit(
-      [&](const auto& a) -> double {
-        if constexpr (requires { a.peer; } || (
-                                                  requires { a.group; } && requires { a.data; })) {
-          return bytes(a.data);
-        } else if constexpr (requires { a.group; }) {
-          return std::max(bytes(a.in), bytes(a.out));
-        }
-        return 0;
-      },
-      action);
+  const auto [in, out] = transferred_by(action);
+  return std::max(bytes_of(program, in), bytes_of(program, out));
 }
 
 Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list) {

@@ -90,25 +90,12 @@ class Matcher {
   }
 
   Signature signature(int role, const Action& action) const {
-    const Program& program = set_.roles[role];
-    Signature s{name_of(action)};
-    const auto take = [&](const View& v) {
-      s.count = v.count;
-      s.type = program.buffers[v.buffer].type;
+    const View in = transferred_by(action).in;
+    Signature s{name_of(action), in.count, set_.roles[role].buffer_of(in).type};
+    const auto reduction = [&](const auto& a) {
+      if constexpr (requires { a.reduction; }) s.reduction = static_cast<int>(a.reduction);
     };
-    std::visit(
-        [&](const auto& a) {
-          if constexpr (requires { a.data; }) {
-            take(a.data);
-          } else if constexpr (
-              requires { a.group; } && requires { a.in; }) {
-            take(a.in);
-          }
-          if constexpr (
-              requires { a.group; } && requires { a.reduction; })
-            s.reduction = static_cast<int>(a.reduction);
-        },
-        action);
+    std::visit(reduction, action);
     return s;
   }
 

@@ -6,12 +6,14 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "program/program.h"
 #include "program/view.h"
 
 namespace harness::program {
 
-// How the host reaches the buffers of a Program that a backend runs.
+// Where the buffers of a Program lie that a backend runs, and how the host reaches them.
 
 /// Fills the input buffers of one rank before a step. Values depend on (seed, step, global sample number) alone, so
 /// every layout trains on the same batch.
@@ -41,5 +43,16 @@ class BufferAccess {
   virtual void read(const View& view, std::span<std::byte> to) = 0;
   virtual void write(const View& view, std::span<const std::byte> from) = 0;
 };
+
+/// Where each buffer of a Program lies in one allocation. Transient buffers share memory when every access of one
+/// comes before every access of the other, by stream order and waits.
+struct Arena {
+  static constexpr std::int64_t alignment_bytes = 256;
+  std::vector<std::int64_t> offset_bytes;  // per buffer
+  std::int64_t bytes = 0;                  // the whole allocation
+  std::int64_t persistent_bytes = 0;       // weights, moments, inputs, outputs
+  std::int64_t transient_bytes = 0;        // the shared part
+};
+Arena plan_arena(const Program& program);
 
 }  // namespace harness::program

@@ -32,6 +32,22 @@ const Peer* peer_of(const Action& action) {
       action);
 }
 
+Transferred transferred_by(const Action& action) {
+  return std::visit(
+      [](const auto& a) -> Transferred {
+        if constexpr (requires { a.peer; }) {
+          return {a.data, a.data};
+        } else if constexpr (requires { a.group; }) {
+          if constexpr (requires { a.data; })
+            return {a.in.present() ? a.in : a.data, a.data};
+          else
+            return {a.in, a.out};
+        }
+        return {};
+      },
+      action);
+}
+
 bool is_communication(const Action& action) {
   return group_of(action) >= 0 || peer_of(action) != nullptr;
 }

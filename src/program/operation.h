@@ -25,9 +25,9 @@ namespace harness::program {
 
 using Action = std::variant<Fill, Initialize, Convert, Record, Embedding, EmbeddingBackward, ResidualAdd, LayerNorm,
                             LayerNormBackward, RmsNorm, RmsNormBackward, Matmul, Gelu, GeluBackward, SwiGlu,
-                            SwiGluBackward, BiasAdd, ColumnSum, Rope, Attention, AttentionMerge, AttentionBackward,
-                            CrossEntropy, CrossEntropyMaximum, CrossEntropySums, CrossEntropyGradient, AdamW, AllReduce,
-                            AllGather, ReduceScatter, AllToAll, Send, Receive>;
+                            SwiGluBackward, BiasAdd, ColumnSum, Rope, Attention, AttentionBackward, CrossEntropy,
+                            CrossEntropyMaximum, CrossEntropySums, CrossEntropyGradient, AdamW, AllReduce, AllGather,
+                            ReduceScatter, AllToAll, Send, Receive>;
 
 enum class Phase : std::uint8_t { setup, forward, backward, gradient_sync, optimizer, finish };
 const char* name_of(Phase phase);
@@ -62,6 +62,13 @@ bool is_communication(const Action& action);
 GroupId group_of(const Action& action);
 /// The other end of a send or receive, within `action`; nullptr for anything else.
 const Peer* peer_of(const Action& action);
+
+/// The memory of a communication: what it reads and what it writes, one view where it works in place or is a message.
+struct Transferred {
+  View in, out;
+};
+/// Absent views for a computation.
+Transferred transferred_by(const Action& action);
 
 /// Calls on_access(access, view) for every view of the action that is present.
 template <class OnAccess>

@@ -37,29 +37,17 @@ class Shapes {
     size(a.bias, a.width, "bias");
   }
   void of(const LayerNorm& a) {
-    for (const View& v : {a.in, a.residual, a.sum, a.out}) size(v, a.rows * a.width, "in, residual, sum and out");
-    for (const View& v : {a.bias, a.gamma, a.beta}) size(v, a.width, "bias, gamma and beta");
-    for (const View& v : {a.mean, a.rstd}) is(v, a.rows, DType::f32, "mean and rstd");
-    if (a.sum.present() != (a.bias.present() || a.residual.present())) note("sum goes with a bias or a residual");
+    norm(a);
+    size(a.beta, a.width, "beta");
+    is(a.mean, a.rows, DType::f32, "mean");
   }
   void of(const LayerNormBackward& a) {
-    for (const View& v : {a.dout, a.sum, a.dresidual, a.din}) size(v, a.rows * a.width, "dout, sum, dresidual and din");
-    for (const View& v : {a.gamma, a.dgamma, a.dbeta, a.dbias}) size(v, a.width, "gamma, dgamma, dbeta and dbias");
-    for (const View& v : {a.dgamma, a.dbeta, a.dbias}) type(v, {DType::f32}, "dgamma, dbeta and dbias");
-    for (const View& v : {a.mean, a.rstd}) size(v, a.rows, "mean and rstd");
+    norm_backward(a);
+    is(a.dbeta, a.width, DType::f32, "dbeta");
+    size(a.mean, a.rows, "mean");
   }
-  void of(const RmsNorm& a) {
-    for (const View& v : {a.in, a.residual, a.sum, a.out}) size(v, a.rows * a.width, "in, residual, sum and out");
-    for (const View& v : {a.bias, a.gamma}) size(v, a.width, "bias and gamma");
-    is(a.rstd, a.rows, DType::f32, "rstd");
-    if (a.sum.present() != (a.bias.present() || a.residual.present())) note("sum goes with a bias or a residual");
-  }
-  void of(const RmsNormBackward& a) {
-    for (const View& v : {a.dout, a.sum, a.dresidual, a.din}) size(v, a.rows * a.width, "dout, sum, dresidual and din");
-    for (const View& v : {a.gamma, a.dgamma, a.dbias}) size(v, a.width, "gamma, dgamma and dbias");
-    for (const View& v : {a.dgamma, a.dbias}) type(v, {DType::f32}, "dgamma and dbias");
-    size(a.rstd, a.rows, "rstd");
-  }
+  void of(const RmsNorm& a) { norm(a); }
+  void of(const RmsNormBackward& a) { norm_backward(a); }
   void of(const Matmul& a) {
     size(a.a, a.m * a.k, "a");
     size(a.b, a.k * a.n, "b");
@@ -106,10 +94,6 @@ class Shapes {
     size(a.out, queries(a.shape) * a.shape.head_dim, "out");
     is(a.stats, queries(a.shape), DType::f32, "stats");
     size(a.probabilities, queries(a.shape) * a.shape.key_length, "probabilities");
-  }
-  void of(const AttentionMerge& a) {
-    for (const View& v : {a.out, a.part_out}) size(v, queries(a.shape) * a.shape.head_dim, "out and part_out");
-    for (const View& v : {a.stats, a.part_stats}) size(v, queries(a.shape), "stats and part_stats");
   }
   void of(const AttentionBackward& a) {
     attention(a.shape, {a.q, a.dq}, {a.k, a.v, a.dk, a.dv});
@@ -194,6 +178,18 @@ class Shapes {
     const int n = set_.layout[p.axis];
     if (((p.offset % n) + n) % n == 0)
       note(fmt::format("rank {} would talk to itself along the {} axis", rank_, name_of(p.axis)));
+  }
+  void norm(const auto& a) {
+    for (const View& v : {a.in, a.residual, a.sum, a.out}) size(v, a.rows * a.width, "in, residual, sum and out");
+    for (const View& v : {a.bias, a.gamma}) size(v, a.width, "bias and gamma");
+    is(a.rstd, a.rows, DType::f32, "rstd");
+    if (a.sum.present() != (a.bias.present() || a.residual.present())) note("sum goes with a bias or a residual");
+  }
+  void norm_backward(const auto& a) {
+    for (const View& v : {a.dout, a.sum, a.dresidual, a.din}) size(v, a.rows * a.width, "dout, sum, dresidual and din");
+    size(a.gamma, a.width, "gamma");
+    for (const View& v : {a.dgamma, a.dbias}) is(v, a.width, DType::f32, "dgamma and dbias");
+    size(a.rstd, a.rows, "rstd");
   }
   void embedding(const auto& a, const View& rows, const View& words, const View& positions, const char* what) {
     size(rows, a.rows * a.width, what);

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/experiment.h"
-#include "config/problems.h"
 #include "config/registry.h"
 #include "config/yaml_tree.h"
 #include "report/clean_text.h"

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/backend.h"
-#include "store/roles.h"
 
 namespace harness::report {
 namespace {

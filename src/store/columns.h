@@ -5,12 +5,19 @@
 #include <vector>
 
 #include "machine/conditions.h"
-#include "store/column.h"
 #include "store/result.h"
+#include "store/table.h"
 
 // Every table of a result file with its columns, and every attribute of /run, once. docs/file-format.md says what they
 // mean; a test compares the two.
 namespace harness::store {
+
+inline constexpr const char* schema_name = "harness-result";
+/// Rises only if a reader of the version before would misread a file; a column more is no new version.
+inline constexpr int schema_version = 3;
+
+/// Opens a result file, or throws Error: no such file, a directory, not HDF5, truncated, not a harness result, too new.
+hdf5::File open_result(const std::string& path, bool writable);
 
 inline constexpr std::size_t warning_bytes = 512;
 

@@ -13,9 +13,7 @@
 #include "base/units.h"
 #include "store/atomic_file.h"
 #include "store/columns.h"
-#include "store/open_result.h"
 #include "store/result_file.h"
-#include "store/table.h"
 
 namespace harness::store {
 namespace {

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "store/hdf5_file.h"
-#include "store/hdf5_handle.h"
 
 // For the hdf5_*.cpp files alone: what Elements are to the library, and what may be read from a file that anybody could
 // have made. A result is one file, so nothing in it may lead to another; and each dataset lies whole within it, so what

@@ -22,7 +22,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 #include "store/atomic_file.h"
 
 namespace harness::store {

@@ -238,7 +238,7 @@ struct Result {
   std::vector<std::string> warnings;
   std::vector<ResultRank> rank_table;
   std::vector<ResultCase> cases;
-  std::vector<ResultRole> roles;    // of the ranks of possible cases, by case and rank; none in older files (roles.h)
+  std::vector<ResultRole> roles;  // of the ranks of possible cases, by case and rank; none in older files (roles_of())
   std::vector<ResultBlock> blocks;  // every scheduled block, in order
   /// [block][warmup_steps + steps]: seconds = max over ranks; losses of the same steps. NaN where nothing was measured;
   /// a block that has not run has no row.
@@ -286,5 +286,12 @@ struct Result {
   std::size_t first_timed_step() const { return warmup_steps; }
   std::size_t rank_count() const { return ranks; }
 };
+
+/// Where the ranks of a case stand, by rank, as the file says.
+///
+/// A file that does not say is an older one. All versions that wrote such files numbered ranks by tensor, then data,
+/// then pipeline axis, and gave each pipeline stage a role. A case whose sizes do not multiply to its ranks counts as
+/// one stage of them all. Where a file says no nodes of a case, they are those of the rank table.
+std::vector<ResultRole> roles_of(const Result& result, std::int32_t case_index);
 
 }  // namespace harness::store

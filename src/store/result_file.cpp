@@ -6,8 +6,6 @@
 
 #include "base/error.h"
 #include "store/columns.h"
-#include "store/open_result.h"
-#include "store/table.h"
 
 namespace harness::store {
 namespace {

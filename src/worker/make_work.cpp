@@ -7,7 +7,7 @@
 #include "job/environment.h"
 #include "machine/cpus.h"
 #include "machine/numa.h"
-#include "nccl/log_file.h"
+#include "nccl/log.h"
 #include "worker/tasks.h"
 #include "worker/test_fault.h"
 #include "worker/worker.h"

@@ -18,7 +18,6 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "job/stop_signals.h"
-#include "machine/proc.h"
 #include "machine/tree.h"
 #include "worker/channel.h"
 #include "worker/state.h"

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "cli/verbs.h"
-#include "config/keys.h"
+#include "config/choice.h"
 #include "config/registry.h"
 #include "support/errors.h"
 #include "support/files.h"

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/text.h"
-#include "config/keys.h"
+#include "config/choice.h"
 #include "config_files.h"
 #include "support/files.h"
 #include "support/paths.h"

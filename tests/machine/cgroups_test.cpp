@@ -1,4 +1,4 @@
-#include "machine/cgroups.h"
+#include "machine/cpus.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "machine/proc.h"
+#include "machine/tree.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "nccl/log_file.h"
+#include "nccl/log.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -9,7 +9,6 @@
 #include <random>
 
 #include "log_files.h"
-#include "nccl/log_file.h"
 
 namespace harness::nccl {
 namespace {

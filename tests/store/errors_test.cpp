@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "sample.h"
+#include "store/columns.h"
 #include "store/hdf5_file.h"
-#include "store/open_result.h"
 #include "support/errors.h"
 #include "support/temporary_folder.h"
 

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "sample.h"
 #include "store/result_file.h"
-#include "store/roles.h"
 #include "support/temporary_folder.h"
 
 namespace harness::store {

@@ -1,7 +1,6 @@
 // Whatever the layout and the schedule, a step trains as one rank does. buckets_test.cpp has the shardings.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 
 #include "support/soak.h"
@@ -28,26 +27,8 @@ Settings settings_on(const Layout& layout, std::int64_t sequences, std::int64_t 
   return s;
 }
 
-// One micro-batch on one rank: nothing is added up but in the order of the rows.
-const test::Trained& on_one_rank(std::int64_t sequences_of_all) {
-  static std::map<std::int64_t, test::Trained> known;
-  const auto [it, is_new] = known.try_emplace(sequences_of_all);
-  if (is_new) {
-    Settings s;
-    s.global_batch_size = s.micro_batch_size = sequences_of_all;
-    it->second = test::train(five_layers, s, {}, 2);
-  }
-  return it->second;
-}
-
 void expect_trains_as_one_rank(const Settings& s, const Layout& layout, const std::string& what) {
-  const test::Trained& whole = on_one_rank(s.global_batch_size);
-  const test::Trained ours = test::train(five_layers, s, layout, 2);
-  const std::string where = fmt::format("{}, {}", what, program::text_of(layout));
-  ASSERT_EQ(ours.losses.size(), whole.losses.size()) << where;
-  for (std::size_t i = 0; i < whole.losses.size(); ++i) EXPECT_NEAR(ours.losses[i] / whole.losses[i], 1, 1e-5) << where;
-  // Each gradient by itself: a loss moves by 1e-4 only where a norm's gradient lacks a sum over ranks.
-  test::expect_equal(ours.gradients, whole.gradients, 1e-4, where);
+  test::expect_trains_as_one_rank(five_layers, s, layout, what);
 }
 
 TEST(AsOneRank, EveryLayoutTrains) {

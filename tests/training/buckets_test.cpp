@@ -1,10 +1,8 @@
 // Wherever buckets are cut, and however often they are reduced in a step, replicas train as one rank does.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "support/drawn.h"
@@ -15,8 +13,6 @@ namespace {
 
 using config::Sharding;
 using test::layout_of;
-
-constexpr int steps = 2;
 
 struct Cell {
   Sharding sharding = Sharding::none;
@@ -60,25 +56,10 @@ config::Settings settings_of(const Cell& cell) {
   return s;
 }
 
-// One rank, one micro-batch: nothing is added up but in the order of the rows.
-const test::Trained& on_one_rank(const Cell& cell) {
-  static std::map<std::pair<bool, std::int64_t>, test::Trained> known;
-  config::Settings s;
-  s.global_batch_size = s.micro_batch_size = settings_of(cell).global_batch_size;
-  const auto [it, is_new] = known.try_emplace({cell.tied, s.global_batch_size});
-  if (is_new) it->second = test::train(model_of(cell), s, {}, steps);
-  return it->second;
-}
-
 void expect_trains_as_one_rank(const Cell& cell) {
-  const test::Trained& whole = on_one_rank(cell);
-  const test::Trained ours = test::train(model_of(cell), settings_of(cell), cell.layout, steps);
   const bool exact = cell.wire == program::DType::f32;
-  ASSERT_EQ(ours.losses.size(), whole.losses.size()) << cell.text();
-  for (std::size_t i = 0; i < whole.losses.size(); ++i) {
-    EXPECT_NEAR(ours.losses[i] / whole.losses[i], 1, exact || i == 0 ? 1e-5 : 1e-3) << cell.text();
-  }
-  test::expect_equal(ours.gradients, whole.gradients, exact ? 1e-4 : 1e-2, cell.text());
+  test::expect_trains_as_one_rank(model_of(cell), settings_of(cell), cell.layout, cell.text(),
+                                  exact ? test::Nearness() : test::Nearness{1e-5, 1e-3, 1e-2});
 }
 
 std::vector<program::Layout> replicated() {

@@ -20,7 +20,6 @@ using config::Mathematics;
 using config::Variable;
 
 const config::Model four_layers{"tiny", 4, 64, 4, 128, 32};
-constexpr int steps = 2;
 
 struct Lever {
   const Variable* row;
@@ -58,7 +57,7 @@ struct Trial {
     changed.push_back(lever.text());
     rounded = rounded || lever.row->mathematics == Mathematics::rounded;
   }
-  std::string text() const { return "{" + join(changed, ", ") + "} on " + program::text_of(layout); }
+  std::string text() const { return "{" + join(changed, ", ") + "}"; }
 };
 
 bool has_effect(const Variable& row, config::Settings settings, const program::Layout& layout) {
@@ -97,25 +96,6 @@ std::optional<Trial> trial_of(const Lever& a, const Lever& b) {
   return std::nullopt;
 }
 
-const test::Trained& on_one_rank() {
-  static const test::Trained trained = [] {
-    config::Settings s;
-    s.micro_batch_size = s.global_batch_size;
-    return test::train(four_layers, s, {}, steps);
-  }();
-  return trained;
-}
-
-void expect_trains_as_one_rank(const Trial& trial) {
-  const test::Trained& whole = on_one_rank();
-  const test::Trained ours = test::train(four_layers, trial.settings, trial.layout, steps);
-  ASSERT_EQ(ours.losses.size(), whole.losses.size()) << trial.text();
-  for (std::size_t i = 0; i < whole.losses.size(); ++i) {
-    EXPECT_NEAR(ours.losses[i] / whole.losses[i], 1, trial.rounded ? 1e-2 : 1e-5) << trial.text();
-  }
-  test::expect_equal(ours.gradients, whole.gradients, trial.rounded ? 0.1 : 1e-4, trial.text());
-}
-
 TEST(Levers, ThatLeaveTheMathematicsAloneTrainAsOneRankInPairs) {
   std::map<std::string, int> pairs_of;
   for (std::size_t i = 0; i < levers().size(); ++i) {
@@ -125,7 +105,8 @@ TEST(Levers, ThatLeaveTheMathematicsAloneTrainAsOneRankInPairs) {
       const std::optional<Trial> trial = trial_of(a, b);
       if (!trial) continue;
       SCOPED_TRACE(a.text() + " and " + b.text());
-      expect_trains_as_one_rank(*trial);
+      test::expect_trains_as_one_rank(four_layers, trial->settings, trial->layout, trial->text(),
+                                      trial->rounded ? test::Nearness{1e-2, 1e-2, 0.1} : test::Nearness());
       ++pairs_of[a.row->name];
       ++pairs_of[b.row->name];
     }

@@ -1,4 +1,4 @@
-#include "backend/cpu/collectives.h"
+#include "backend/cpu/links.h"
 
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>

@@ -11,7 +11,7 @@
 #include <set>
 #include <thread>
 
-#include "backend/cpu/collectives.h"
+#include "backend/cpu/links.h"
 #include "base/text.h"
 
 namespace harness::cpu {
@@ -245,6 +245,9 @@ void Communication::connect(const std::vector<RendezvousMessage>& received, doub
 Transfer Communication::prepare(const program::Operation& op,
                                 const std::function<backend::Tensor(const program::View&)>& tensor) {
   State& s = *state_;
+  const program::Transferred views = program::transferred_by(op.action);
+  if (!views.in.present()) fail("{}: not a communication", program::title(op));
+  const backend::Tensor in = tensor(views.in), out = tensor(views.out);
   Transfer transfer;
   std::string with;
   if (const program::Peer* peer = program::peer_of(op.action)) {
@@ -252,11 +255,8 @@ Transfer Communication::prepare(const program::Operation& op,
     const auto& context = s.contexts.at(peer_name(op.stream, s.rank, other));
     with = fmt::format("rank {}", other);
     const int place = other > s.rank ? 1 : 0;
-    if (const auto* send = std::get_if<program::Send>(&op.action)) {
-      transfer = make_send(context, tensor(send->data), place);
-    } else {
-      transfer = make_receive(context, tensor(std::get<program::Receive>(op.action).data), place);
-    }
+    const bool sends = std::holds_alternative<program::Send>(op.action);
+    transfer = sends ? make_send(context, in, place) : make_receive(context, in, place);
   } else {
     const program::GroupId group = program::group_of(op.action);
     const auto members = s.members_of(group);
@@ -264,27 +264,18 @@ Transfer Communication::prepare(const program::Operation& op,
     with = fmt::format("group {} (ranks {})", s.groups[group].name, text_of(members));
     const bool alone = members.size() == 1;
     if (!alone && found == s.contexts.end()) fail("{}: its communicator was not opened", program::title(op));
-    const auto visit = [&](const auto& a) -> Transfer {
-      using A = std::remove_cvref_t<decltype(a)>;
-      if constexpr (std::is_same_v<A, program::AllReduce>) {
-        const backend::Tensor out = tensor(a.data), in = a.in.present() ? tensor(a.in) : out;
-        if (alone) return make_copy(in, out);
-        return make_all_reduce(found->second, in, out, a.reduction, s.algorithm_for(a));
-      } else if constexpr (requires { a.in, a.out, a.group; }) {
-        if (alone) return make_copy(tensor(a.in), tensor(a.out));
-        if constexpr (std::is_same_v<A, program::AllGather>)
-          return make_all_gather(found->second, tensor(a.in), tensor(a.out));
-        if constexpr (std::is_same_v<A, program::AllToAll>)
-          return make_all_to_all(found->second, tensor(a.in), tensor(a.out));
-        if constexpr (std::is_same_v<A, program::ReduceScatter>) {
-          return make_reduce_scatter(found->second, tensor(a.in), tensor(a.out), a.reduction);
-        }
-      }
-      return {};
-    };
-    transfer = std::visit(visit, op.action);
+    if (alone) {
+      transfer = make_copy(in, out);
+    } else if (const auto* reduce = std::get_if<program::AllReduce>(&op.action)) {
+      transfer = make_all_reduce(found->second, in, out, reduce->reduction, s.algorithm_for(*reduce));
+    } else if (const auto* scatter = std::get_if<program::ReduceScatter>(&op.action)) {
+      transfer = make_reduce_scatter(found->second, in, out, scatter->reduction);
+    } else if (std::holds_alternative<program::AllGather>(op.action)) {
+      transfer = make_all_gather(found->second, in, out);
+    } else {
+      transfer = make_all_to_all(found->second, in, out);
+    }
   }
-  if (!transfer) fail("{}: not a communication", program::title(op));
   const std::string what = fmt::format("{} with {}", program::title(op), with);
   return {explained(std::move(transfer.start), what), explained(std::move(transfer.finish), what)};
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/tensor.h"
+#include "backend/bound.h"
 
 namespace harness::cpu {
 

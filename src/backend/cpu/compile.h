@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/bound.h"
 #include "backend/cpu/attention.h"
 #include "backend/cpu/onednn.h"
-#include "backend/tensor.h"
 
 namespace harness::cpu {
 

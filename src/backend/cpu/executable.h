@@ -7,7 +7,6 @@
 #include "backend/cpu/communication.h"
 #include "backend/cpu/compile.h"
 #include "backend/cpu/streams.h"
-#include "backend/locate.h"
 
 namespace harness::cpu {
 

@@ -3,7 +3,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "backend/bound.h"
 #include "backend/cuda/blas.h"
@@ -28,11 +27,6 @@ std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionSh
                                                       int engine);
 /// Why there is no fused attention of this shape and type in this build, or with this cuDNN: "" if there is.
 std::string fused_attention_unavailable(const program::AttentionShape& shape, program::DType type);
-/// The kernels that cuDNN proposes for this shape, best guess first, on a GPU that need not be here: `device` describes
-/// it as cuDNN writes devices down (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). Throws Error if cuDNN does not take the
-/// graph.
-std::vector<std::string> fused_attention_kernels(const program::AttentionShape& shape, bool backward,
-                                                 const std::string& device);
 /// "9.19.0"; "" if this build has no cuDNN.
 std::string cudnn_version();
 /// Why fused attention of this shape is not trusted to a cuDNN of this version, as cudnnGetVersion() gives it; "" if it

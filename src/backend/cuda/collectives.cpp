@@ -242,43 +242,24 @@ Collectives::Run Collectives::prepare(const program::Action& action,
   const State& s = *state_;
   const program::Coordinates here = s.layout.coordinates(s.rank);
   const std::string what(program::name_of(action));
+  const program::Transferred views = program::transferred_by(action);
+  if (!views.in.present()) fail("{} is no communication", what);
+  const backend::Tensor in = tensor(views.in), out = tensor(views.out);
   if (program::peer_of(action) != nullptr) {
-    const bool sending = std::holds_alternative<program::Send>(action);
     const program::Peer peer = *program::peer_of(action);
-    const backend::Tensor data =
-        tensor(sending ? std::get<program::Send>(action).data : std::get<program::Receive>(action).data);
     const int length = s.layout[peer.axis];
     const int other = ((here[peer.axis] + peer.offset) % length + length) % length;
     if (other == here[peer.axis])
       fail("rank {} would send to itself along the {} axis", s.rank, program::name_of(peer.axis));
     ncclComm_t c = s.communicator(State::axis_name(peer.axis));
-    if (sending) {
-      return [=](Stream to) { check(ncclSend(data.data, count_of(data), type_of(data), other, c, to), what); };
+    if (std::holds_alternative<program::Send>(action)) {
+      return [=](Stream to) { check(ncclSend(in.data, count_of(in), type_of(in), other, c, to), what); };
     }
-    return [=](Stream to) { check(ncclRecv(data.data, count_of(data), type_of(data), other, c, to), what); };
+    return [=](Stream to) { check(ncclRecv(in.data, count_of(in), type_of(in), other, c, to), what); };
   }
 
   const program::GroupId group = program::group_of(action);
   const int members = s.groups.at(group).size(s.layout);
-  backend::Tensor in, out;
-  const auto place = [&](const auto& op) {
-    if constexpr (requires {
-                    op.in;
-                    op.out;
-                    op.group;
-                  }) {
-      in = tensor(op.in);
-      out = tensor(op.out);
-    } else if constexpr (requires {
-                           op.in;
-                           op.data;
-                           op.group;
-                         }) {
-      out = tensor(op.data);
-      in = op.in.present() ? tensor(op.in) : out;
-    }
-  };
-  std::visit(place, action);
   if (members == 1) {  // what any collective comes to is a copy
     if (in.data == out.data) return [](Stream) {};
     return [=](Stream to) { copy_within(to, out.data, in.data, in.bytes()); };
@@ -298,19 +279,16 @@ Collectives::Run Collectives::prepare(const program::Action& action,
       check(ncclReduceScatter(in.data, out.data, count_of(out), type, by, c, to), what);
     };
   }
-  if (std::holds_alternative<program::AllToAll>(action)) {
-    return [=](Stream to) {
-      const std::size_t part = count_of(in) / members;
-      const auto bytes = static_cast<std::int64_t>(part) * program::size_of(in.type);
-      check(ncclGroupStart(), what);
-      for (int peer = 0; peer < members; ++peer) {
-        check(ncclSend(in.as<std::byte>() + peer * bytes, part, type, peer, c, to), what);
-        check(ncclRecv(out.as<std::byte>() + peer * bytes, part, type, peer, c, to), what);
-      }
-      check(ncclGroupEnd(), what);
-    };
-  }
-  fail("{} is no communication", what);
+  return [=](Stream to) {  // an all-to-all
+    const std::size_t part = count_of(in) / members;
+    const auto bytes = static_cast<std::int64_t>(part) * program::size_of(in.type);
+    check(ncclGroupStart(), what);
+    for (int peer = 0; peer < members; ++peer) {
+      check(ncclSend(in.as<std::byte>() + peer * bytes, part, type, peer, c, to), what);
+      check(ncclRecv(out.as<std::byte>() + peer * bytes, part, type, peer, c, to), what);
+    }
+    check(ncclGroupEnd(), what);
+  };
 }
 
 void Collectives::group_start() {

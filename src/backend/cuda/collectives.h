@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/bound.h"
 #include "backend/cuda/runtime.h"
-#include "backend/tensor.h"
 
 namespace harness::cuda {
 

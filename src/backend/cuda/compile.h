@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/bound.h"
 #include "backend/cuda/attention.h"
 #include "backend/cuda/blas.h"
 #include "backend/cuda/runtime.h"
-#include "backend/tensor.h"
 
 namespace harness::cuda {
 

@@ -8,7 +8,6 @@
 #include "backend/cuda/collectives.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/executable.h"
-#include "backend/cuda/timer.h"
 #include "backend/cuda/tuner.h"
 
 namespace harness::cuda {

@@ -236,28 +236,7 @@ std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionSh
   return std::make_unique<FusedAttention>(shape, engine);
 }
 
-std::vector<std::string> fused_attention_kernels(const program::AttentionShape& shape, bool backward,
-                                                 const std::string& device) {
-  auto description = std::make_shared<fe::DeviceProperties>();
-  check(description->deserialize({device.begin(), device.end()}), "reading the description of a device");
-  fe::graph::Graph graph = backward ? Graphs(shape).backward() : Graphs(shape).forward();
-  graph.set_device_properties(description);
-  check(graph.validate(), "the description");
-  check(graph.build_operation_graph(), "the operation graph");
-  check(graph.create_execution_plans({fe::HeurMode_t::A}), "asking for kernels");
-  std::vector<std::string> names;
-  for (std::int64_t i = 0; i < graph.get_execution_plan_count(); ++i) {
-    check(graph.get_plan_name_at_index(i, names.emplace_back()), "asking for a kernel's name");
-  }
-  return names;
-}
-
 #else
-
-std::vector<std::string> fused_attention_kernels(const program::AttentionShape& shape, bool /*backward*/,
-                                                 const std::string& /*device*/) {
-  fail("attention: fused: {}", fused_attention_unavailable(shape, program::DType::bf16));
-}
 
 std::string fused_attention_unavailable(const program::AttentionShape& /*shape*/, program::DType /*type*/) {
   return "this build has no cudnn-frontend headers (`make setup` fetches them), so no fused attention";

@@ -6,7 +6,6 @@
 #endif
 
 #include <algorithm>
-#include <map>
 
 #include "base/error.h"
 
@@ -14,34 +13,16 @@ namespace harness::cuda {
 namespace {
 
 #ifdef HARNESS_HAS_NVTX
-// Registered strings and the domain live as long as the process: NVTX forgets them at its own end.
-using Name = nvtxStringHandle_t;
-
 nvtxDomainHandle_t domain() {
   static const nvtxDomainHandle_t own = nvtxDomainCreateA("harness");
   return own;
 }
 
-Name registered(const char* text) {
-  return nvtxDomainRegisterStringA(domain(), text);
-}
-
-nvtxEventAttributes_t event_of(nvtxMessageType_t type) {
+void push(const char* text) {
   nvtxEventAttributes_t event{};
   event.version = NVTX_VERSION;
   event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
-  event.messageType = type;
-  return event;
-}
-
-void push(Name name) {
-  nvtxEventAttributes_t event = event_of(NVTX_MESSAGE_TYPE_REGISTERED);
-  event.message.registered = name;
-  nvtxDomainRangePushEx(domain(), &event);
-}
-
-void push_text(const char* text) {
-  nvtxEventAttributes_t event = event_of(NVTX_MESSAGE_TYPE_ASCII);
+  event.messageType = NVTX_MESSAGE_TYPE_ASCII;
   event.message.ascii = text;
   nvtxDomainRangePushEx(domain(), &event);
 }
@@ -50,12 +31,7 @@ void pop() {
   nvtxDomainRangePop(domain());
 }
 #else  // built without NVTX's headers: ranges show nothing
-using Name = const void*;
-Name registered(const char*) {
-  return nullptr;
-}
-void push(Name) {}
-void push_text(const char*) {}
+void push(const char*) {}
 void pop() {}
 #endif
 
@@ -84,25 +60,10 @@ RangePlan plan_ranges(std::span<const program::Operation> step) {
   return plan;
 }
 
-struct Ranges::Names {
-  std::map<std::string, Name> handles;
-};
-
-Ranges::Ranges(RangePlan plan) : plan_(std::move(plan)), names_(std::make_unique<Names>()) {
-  for (const RangeChange& change : plan_.before) {
-    for (const std::string& name : change.open) {
-      const auto [at, fresh] = names_->handles.try_emplace(name, nullptr);
-      if (fresh) at->second = registered(name.c_str());
-    }
-  }
-}
-
-Ranges::~Ranges() = default;
-
 void Ranges::before(std::size_t operation) {
   const RangeChange& change = plan_.before.at(operation);
   for (int i = 0; i < change.close; ++i) pop();
-  for (const std::string& name : change.open) push(names_->handles.at(name));
+  for (const std::string& name : change.open) push(name.c_str());
 }
 
 void Ranges::end() {
@@ -110,7 +71,7 @@ void Ranges::end() {
 }
 
 Range::Range(const char* name) {
-  push_text(name);
+  push(name);
 }
 
 Range::~Range() {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "program/operation.h"
@@ -32,8 +32,7 @@ RangePlan plan_ranges(std::span<const program::Operation> step);
 /// Opens and closes planned ranges on the calling thread. All calls of one walk come from one thread.
 class Ranges {
  public:
-  explicit Ranges(RangePlan plan);
-  ~Ranges();
+  explicit Ranges(RangePlan plan) : plan_(std::move(plan)) {}
   Ranges(const Ranges&) = delete;
   Ranges& operator=(const Ranges&) = delete;
 
@@ -42,9 +41,7 @@ class Ranges {
   void end();
 
  private:
-  struct Names;
   RangePlan plan_;
-  std::unique_ptr<Names> names_;
 };
 
 /// One range of the same domain for as long as it lives: "connect", "initialize", "replay".

@@ -156,12 +156,9 @@ Graph::Graph(Stream origin, const std::function<void()>& enqueue) {
     throw;
   }
   check(cudaStreamEndCapture(origin, &graph), "the capture of a step");
-  cudaError_t status = cudaGraphGetNodes(graph, nullptr, &nodes_);
   // Without the flag every node has the priority of the stream that launches the graph, not of the one it was captured
   // from: communication would wait behind the kernels beside it.
-  if (status == cudaSuccess) {
-    status = cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
-  }
+  const cudaError_t status = cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
   static_cast<void>(cudaGraphDestroy(graph));
   check(status, "cudaGraphInstantiate");
   check(cudaGraphUpload(executable_, origin), "cudaGraphUpload");

@@ -127,11 +127,9 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
   void launch(Stream stream) const;
-  std::size_t nodes() const { return nodes_; }
 
  private:
   CUgraphExec_st* executable_ = nullptr;
-  std::size_t nodes_ = 0;
 };
 
 }  // namespace harness::cuda

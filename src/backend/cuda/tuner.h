@@ -1,21 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "backend/backend.h"
 #include "backend/cuda/blas.h"
-#include "backend/cuda/product.h"
-#include "backend/cuda/timer.h"
+#include "machine/conditions.h"
 #include "program/program.h"
 
 namespace harness::cuda {
-
-/// Calls f(product, operation) for every matrix product of the step, in order; the operation's action is a Matmul.
-/// Pure.
-void over_products(const program::Program& program, bool tf32,
-                   const std::function<void(const Product&, const program::Operation&)>& f);
 
 /// A distinct Product of a Program's step, with one operation that needs it.
 struct NeededProduct {
@@ -68,6 +61,23 @@ class Judge {
   Memory parts_;
 };
 
+/// A stream whose work is timed by events.
+class Timer {
+ public:
+  /// Mean seconds of a call, of as many calls as keep the device at work for `seconds` of the wall clock, round and
+  /// round the runs.
+  double sustained(const std::vector<Blas::Run>& runs, double seconds);
+  /// Median seconds of a call of each candidate (its runs in turn) over `rounds` rounds. Each round calls every
+  /// candidate once, so that clocks and temperature are the same for all.
+  std::vector<double> medians(const std::vector<std::vector<Blas::Run>>& candidates, int rounds);
+  Stream stream() const { return stream_.get(); }
+
+ private:
+  double measure(const std::vector<Blas::Run>& runs, int calls);
+  OwnedStream stream_{Priority::normal};
+  OwnedEvent begin_{OwnedEvent::Timing::on}, end_{OwnedEvent::Timing::on};
+};
+
 struct Effort {
   double warm_up_s = 1.5;  // of products before the first is timed: an idle GPU's clocks climb meanwhile
   double limit_s = 45;     // about, for all products together, by their FLOP; from it follows how many rounds there are
@@ -88,5 +98,9 @@ double measure_products(config::Precision precision, double seconds);
 
 /// Bytes per second, read plus written, of the driver's own copies within the GPU for about `seconds`.
 double measure_copies(double seconds);
+
+/// Backend::measure_host_copies() of the calling thread's GPU. `seconds`: of the wall clock, a third for
+/// each way. Throws Error if memory does not suffice; keeps none of it.
+machine::HostCopies measure_host_copies(double seconds);
 
 }  // namespace harness::cuda

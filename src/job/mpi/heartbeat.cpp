@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "job/job.h"
 #include "job/mpi/fault.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 
 namespace harness::mpi {
 namespace {

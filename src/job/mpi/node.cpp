@@ -11,10 +11,9 @@
 #include "job/mpi/fault.h"
 #include "job/mpi/launcher.h"
 #include "job/wire.h"
-#include "machine/cgroups.h"
 #include "machine/cpus.h"
 #include "machine/numa.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 
 namespace harness::mpi {
 namespace {

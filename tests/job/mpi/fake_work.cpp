@@ -14,7 +14,6 @@
 
 #include "base/error.h"
 #include "machine/numa.h"
-#include "machine/proc.h"
 #include "machine/tree.h"
 #include "support/no_inputs.h"
 #include "worker/tasks.h"

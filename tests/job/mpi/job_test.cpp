@@ -6,9 +6,8 @@
 #include <set>
 
 #include "launched.h"
-#include "machine/cgroups.h"
 #include "machine/cpus.h"
-#include "machine/proc.h"
+#include "machine/tree.h"
 #include "support/temporary_folder.h"
 
 namespace harness::mpi {

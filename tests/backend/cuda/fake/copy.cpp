@@ -50,8 +50,13 @@ void copy_checked(void* to, const void* from, std::size_t bytes, Place to_place,
   pass_ns(duration_ns(bytes, to_place, from_place));
 }
 
-cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t handle,
-                 bool synchronous, const char* call) {
+}  // namespace
+}  // namespace harness::fake
+
+using namespace harness::fake;
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t handle) {
+  constexpr const char* call = "cudaMemcpyAsync";
   if (const cudaError_t error = device_error(); error != cudaSuccess) return failed(error);
   const auto stream = find_stream(handle, call);
   if (!stream) return failed(cudaErrorInvalidResourceHandle);
@@ -74,39 +79,21 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   const int device = stream->device;
   if (from_place == Place::pageable && to_place == Place::device && !capturing) {
     std::vector<char> staged(first, first + bytes);  // as a driver does, so the caller may reuse its memory
-    const cudaError_t error = give(stream, "copy", [=, staged = std::move(staged)] {
+    return give(stream, "copy", [=, staged = std::move(staged)] {
       if (place(to, bytes) == Place::device) {
         std::memcpy(to, staged.data(), bytes);
       } else {
         break_device(device, cudaErrorIllegalAddress, fmt::format("a copy ran late: to {}", where(to, bytes)));
       }
     });
-    if (error != cudaSuccess || !synchronous) return error;
-  } else {
-    const auto work = [=] { copy_checked(to, from, bytes, to_place, from_place, device); };
-    const cudaError_t error = give(stream, "copy", work);
-    if (error != cudaSuccess || capturing) return error;
-    // Documented: into pageable memory, and between host memories, a copy is done when the call returns; a synchronous
-    // one between device memories need not be.
-    const bool waits = is_host(to_place) && (to_place == Place::pageable || is_host(from_place));
-    if (!waits && !(synchronous && (is_host(to_place) || is_host(from_place)))) return cudaSuccess;
   }
+  const auto work = [=] { copy_checked(to, from, bytes, to_place, from_place, device); };
+  const cudaError_t error = give(stream, "copy", work);
+  if (error != cudaSuccess || capturing) return error;
+  // Documented: into pageable memory, and between host memories, a copy is done when the call returns.
+  if (!is_host(to_place) || !(to_place == Place::pageable || is_host(from_place))) return cudaSuccess;
   stream->now().wait();
   return failed(device_error());
-}
-
-}  // namespace
-}  // namespace harness::fake
-
-using namespace harness::fake;
-
-cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  if (const cudaError_t error = refuse_in_capture("cudaMemcpy"); error != cudaSuccess) return failed(error);
-  return copy(to, from, bytes, kind, nullptr, true, "cudaMemcpy");
-}
-
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy(to, from, bytes, kind, stream, false, "cudaMemcpyAsync");
 }
 
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t handle) {

@@ -196,19 +196,6 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) 
   return error;
 }
 
-cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, size_t* count) {
-  const auto graph = graphs().graphs.find(handle);
-  if (!graph || count == nullptr) return failed(cudaErrorInvalidValue, "cudaGraphGetNodes: not a live graph");
-  if (nodes != nullptr) {
-    for (std::size_t i = 0; i < *count; ++i) {  // numbers: nothing here takes a node
-      nodes[i] =
-          i < graph->nodes.size() ? reinterpret_cast<cudaGraphNode_t>((std::uintptr_t{0x54} << 40) + i) : nullptr;
-    }
-  }
-  *count = nodes == nullptr ? graph->nodes.size() : std::min(*count, graph->nodes.size());
-  return cudaSuccess;
-}
-
 cudaError_t cudaGraphDestroy(cudaGraph_t handle) {
   if (graphs().graphs.remove(handle)) return cudaSuccess;
   return failed(cudaErrorInvalidValue, "cudaGraphDestroy: not a live graph");

@@ -81,21 +81,14 @@ const Content* look(const Opaque* opaque) {
 }
 
 template <typename Content, typename Opaque>
-cublasStatus_t init(Opaque* opaque, std::size_t bytes, const Content& content) {
-  if (opaque == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-  if (bytes < sizeof(Opaque)) return CUBLAS_STATUS_ALLOC_FAILED;
-  std::memset(opaque, 0, bytes);
-  std::memcpy(opaque, &content, sizeof content);
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-template <typename Content, typename Opaque>
 cublasStatus_t create(Opaque** opaque, const Content& content) {
   if (opaque == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   *opaque = new Opaque;
   const std::lock_guard lock(made().mutex);
   made().live.insert(*opaque);
-  return init(*opaque, sizeof(Opaque), content);
+  std::memset(*opaque, 0, sizeof(Opaque));
+  std::memcpy(*opaque, &content, sizeof content);
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 template <typename Opaque>
@@ -185,10 +178,6 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   return lt_failed(CUBLAS_STATUS_NOT_INITIALIZED, "cublasLtDestroy", "not a live handle");
 }
 
-cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t opaque, size_t size,
-                                               cublasComputeType_t compute_type, cudaDataType_t scale_type) {
-  return init(opaque, size, descriptor(compute_type, scale_type));
-}
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* opaque, cublasComputeType_t compute_type,
                                         cudaDataType_t scale_type) {
   return create(opaque, descriptor(compute_type, scale_type));
@@ -199,10 +188,6 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t opaque) {
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t opaque, cublasLtMatmulDescAttributes_t attribute,
                                               const void* from, size_t bytes) {
   return set<LtDescriptor>(opaque, descriptor_fields, attribute, from, bytes, "cublasLtMatmulDescSetAttribute");
-}
-cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t opaque, size_t size, cudaDataType type,
-                                                 uint64_t rows, uint64_t cols, int64_t ld) {
-  return init(opaque, size, layout(type, rows, cols, ld));
 }
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* opaque, cudaDataType type, uint64_t rows,
                                           uint64_t cols, int64_t ld) {
@@ -215,9 +200,6 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t opaque,
                                                 cublasLtMatrixLayoutAttribute_t attribute, const void* from,
                                                 size_t bytes) {
   return set<LtLayout>(opaque, layout_fields, attribute, from, bytes, "cublasLtMatrixLayoutSetAttribute");
-}
-cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPreference_t opaque, size_t size) {
-  return init(opaque, size, LtPreference{});
 }
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* opaque) {
   return create(opaque, LtPreference{});

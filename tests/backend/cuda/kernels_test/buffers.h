@@ -7,7 +7,7 @@
 #include <new>
 #include <vector>
 
-#include "backend/tensor.h"
+#include "backend/bound.h"
 #include "base/random.h"
 
 namespace harness::test {

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
 #include <vector>
 
 #include "backend/cuda/kernels/launch.cuh"
@@ -39,28 +38,6 @@ TEST(Emulation, ABarrierOrderesSharedMemoryAndItsLackShows) {
   EXPECT_GT(wrong_elements(false), 1000);
 }
 
-__global__ void sum_blocks(const float* in, float* out, float* total) {
-  HARNESS_SHARED(float, parts, max_warps);
-  const float sum = block_sum(in[blockIdx.x * blockDim.x + threadIdx.x], parts);
-  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
-  if (threadIdx.x == 0) atomicAdd(total, sum);
-}
-
-TEST(Emulation, HostThreadsRunKernelsAtATime) {
-  float total = 0;
-  const auto work = [&] {
-    for (const int threads : {32, 96, 1024}) {
-      std::vector<float> in(7 * threads, 1), out(in.size());
-      launch("sum_blocks", sum_blocks, {7, threads}, nullptr, in.data(), out.data(), &total);
-      for (const float x : out) ASSERT_EQ(x, threads);
-    }
-  };
-  std::vector<std::thread> workers;
-  for (int i = 0; i < 4; ++i) workers.emplace_back(work);
-  for (auto& worker : workers) worker.join();
-  EXPECT_EQ(total, 4 * 7 * (32 + 96 + 1024));
-}
-
 enum class Fault { none, divergent_warp, divergent_block, past_static, past_dynamic, misaligned };
 
 __global__ void faulty(Fault fault, float* out) {
@@ -94,50 +71,6 @@ TEST(Emulation, FaultsAreErrors) {
   }
   EXPECT_THROW(launch("faulty", faulty, {1, 48}, nullptr, Fault::none, out), Error);
   EXPECT_THROW(launch("faulty", faulty, {1, 64, 300 * 1024}, nullptr, Fault::none, out), Error);
-}
-
-#ifndef __SANITIZE_ADDRESS__  // which sees it first
-[[gnu::noinline]] void overflow_the_stack() {
-  constexpr int more_than_it_has = 257 * 1024;
-  volatile char frame[more_than_it_has];
-  for (volatile char& c : frame) c = 1;
-}
-
-__global__ void overflowing() {
-  overflow_the_stack();
-}
-
-// What lies below is another thread's stack, so nothing faults by itself.
-TEST(EmulationDeathTest, AThreadThatOverflowsItsStackEndsTheProgram) {
-  EXPECT_DEATH(launch("overflowing", overflowing, {1, 1024}, nullptr), "a thread overflowed its stack");
-}
-#endif
-
-TEST(Emulation, DeclaredAndDynamicSharedMemoryCountTogether) {
-  alignas(16) float out[8] = {};
-  constexpr std::int64_t declared = 8 * sizeof(float), rest = emulation::shared_limit_bytes - declared;
-  launch("faulty", faulty, {1, 64, rest}, nullptr, Fault::none, out);
-  EXPECT_THAT(test::error_of([&] {
-                launch("faulty", faulty, {1, 64, rest + 4}, nullptr, Fault::none, out);
-              }),
-              HasSubstr("32 bytes of shared memory declared beside"));
-}
-
-__global__ void poisoned(bool* all, int* blocks) {
-  HARNESS_SHARED(float, values, 32);
-  if (!(values[threadIdx.x] != values[threadIdx.x])) *all = false;
-  if (!(dynamic_shared()[threadIdx.x] != dynamic_shared()[threadIdx.x])) *all = false;
-  values[threadIdx.x] = 1;
-  dynamic_shared()[threadIdx.x] = 1;
-  if (threadIdx.x == 0) blocks[blockIdx.x] += 1;
-}
-
-TEST(Emulation, SharedMemoryStartsAsNaNAndEveryBlockRunsOnce) {
-  bool all = true;
-  std::vector<int> blocks(100);
-  launch("poisoned", poisoned, {100, 32, 128}, nullptr, &all, blocks.data());
-  EXPECT_TRUE(all);
-  EXPECT_EQ(blocks, std::vector<int>(100, 1));
 }
 
 // On a GPU such a kernel fails with cudaErrorInvalidAddressSpace, or writes elsewhere.

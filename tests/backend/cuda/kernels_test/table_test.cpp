@@ -5,8 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "backend/backend.h"
 #include "backend/cuda/kernels/kernels.h"
-#include "backend/locate.h"
 #include "backends/backends.h"
 #include "selftest/operation_check.h"
 

@@ -1,4 +1,4 @@
-#include "backend/cuda/product.h"
+#include "backend/cuda/blas.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Copies between host and GPU over the stand-in for the CUDA runtime, whose copies take as long as the test says.
-#include "backend/cuda/timer.h"
+#include "backend/cuda/tuner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "program/arena.h"
+#include "program/memory.h"
 
 #include <algorithm>
 #include <limits>
