@@ -53,6 +53,15 @@ if(ZLIB_FOUND)
 endif()
 add_library(dep::zlib ALIAS dep_zlib)
 
+# SQLite: `harness read` reads exports of Nsight Systems with it; without it, it says so.
+find_package(SQLite3 QUIET)
+add_library(dep_sqlite3 INTERFACE)
+if(SQLite3_FOUND)
+  target_link_libraries(dep_sqlite3 INTERFACE SQLite::SQLite3)
+  target_compile_definitions(dep_sqlite3 INTERFACE HARNESS_HAS_SQLITE3=1)
+endif()
+add_library(dep::sqlite3 ALIAS dep_sqlite3)
+
 # MPI: the C interface only, so that any implementation serves.
 set(MPI_CXX_SKIP_MPICXX ON)
 find_package(MPI QUIET COMPONENTS CXX)

@@ -13,7 +13,7 @@ libyaml-cpp-dev libcli11-dev libfmt-dev nlohmann-json3-dev libboost-dev"
 cpu_backend="libdnnl-dev libgloo-dev"
 tests="libgtest-dev libgmock-dev"
 benchmarks="libbenchmark-dev"
-convenience="ninja-build ccache zlib1g-dev"
+convenience="ninja-build ccache zlib1g-dev libsqlite3-dev"
 # Chromium: tests open reports in it. Without it, these are skipped.
 development="clang clang-format clang-tidy libomp-dev python3-h5py chromium"
 

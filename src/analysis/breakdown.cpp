@@ -66,10 +66,7 @@ IdlePlace place_of(const Gap& gap, const std::vector<Piece>& pieces, const Inter
 class CaseParts {
  public:
   CaseParts(const store::Result& result, int case_index, const Intervals& intervals)
-      : ranks_(result, case_index), case_index_(case_index) {
-    for (const store::ResultOperations& row : result.operations) {
-      if (row.case_index == case_index) groups_[{row.role, row.stream, row.kind, row.what}] = row.group;
-    }
+      : ranks_(result, case_index), case_index_(case_index), group_of_(result, case_index) {
     for (const store::ResultSplit& split : result.splits) {
       if (split.case_index == case_index) splits_[split.rank] = &split;
     }
@@ -80,7 +77,6 @@ class CaseParts {
 
  private:
   Part part_of(const store::ResultInterval& x) const;
-  std::string group_of(const store::ResultInterval& x) const;
   Breakdown of_rank(int role, int rank, const Intervals& intervals) const;
   std::vector<Breakdown> role_means(std::span<const Breakdown> ranks) const;
   Breakdown role_mean(const Breakdown& of_rank) const;
@@ -90,26 +86,16 @@ class CaseParts {
 
   CaseRanks ranks_;
   int case_index_;
-  std::map<std::tuple<int, std::string_view, std::string_view, std::string_view>, std::string_view> groups_;
+  GroupsOf group_of_;
   std::map<int, const store::ResultSplit*> splits_;
   std::map<std::pair<int, int>, Intervals> by_role_;
 };
 
-// Files without /timeline_operations do not name the group of an operation. There its stream does, which is named for
-// it, and this label of the GPT step.
-constexpr std::string_view tied_embedding = "tied embedding";
 constexpr std::string_view compute_stream = "compute";
-
-std::string CaseParts::group_of(const store::ResultInterval& x) const {
-  if (!is_communication(x.kind)) return "";
-  const auto found = groups_.find({x.role, x.stream, x.kind, x.what});
-  if (found != groups_.end() && !found->second.empty()) return std::string(found->second);
-  return x.what == tied_embedding ? key_of(Part::embedding) : x.stream;
-}
 
 Part CaseParts::part_of(const store::ResultInterval& x) const {
   if (!is_communication(x.kind)) return computation_part(x.kind, x.recomputed != 0);
-  return communication_part(group_of(x), x.phase == closing_phase);
+  return communication_part(group_of_(x), x.phase == closing_phase);
 }
 
 // Decides which of several running operations a moment counts for; the lowest number wins. The compute stream comes
@@ -164,7 +150,7 @@ Breakdown CaseParts::of_rank(int role, int rank, const Intervals& intervals) con
     if (time.hidden_s[i] > 0) lists.overlapped[part_of(x)] += time.hidden_s[i];
     if (pieces[i].part != Part::waiting && pieces[i].part != Part::bubble) {
       const double takes_s = std::max(0.0, occupants[i].end_s - occupants[i].start_s);
-      lists.add({x.kind, group_of(x), x.recomputed != 0, takes_s, time.owned_s[i]});
+      lists.add({x.kind, group_of_(x), x.recomputed != 0, takes_s, time.owned_s[i]});
     }
   }
   b.parts.add(Part::idle, 0);
@@ -192,27 +178,6 @@ Breakdown CaseParts::role_mean(const Breakdown& of_rank) const {
     splits.push_back(found == splits_.end() ? nullptr : found->second);
   }
   return mean_of_role(of_rank, splits);
-}
-
-// Every role has as many ranks.
-Breakdown mean_of(std::span<const Breakdown> ranks) {
-  Breakdown mean;
-  mean.case_index = ranks.front().case_index;
-  mean.role = mean.rank = -1;
-  const double weight = 1 / static_cast<double>(ranks.size());
-  Lists lists;
-  for (const Breakdown& b : ranks) {
-    mean.step_s += b.step_s * weight;
-    for (const Part part : all_parts) {
-      if (b[part]) mean.parts.add(part, *b[part] * weight);
-    }
-    for (const auto& [kind, s] : b.other_compute) lists.other_compute[kind] += s * weight;
-    for (const auto& [place, s] : b.idle) lists.idle[place] += s * weight;
-    for (const auto& [part, s] : b.overlapped) lists.overlapped[part] += s * weight;
-    for (const KindTime& time : b.kinds) lists.add(time, weight);
-  }
-  lists.write_to(mean);
-  return mean;
 }
 
 // Exact where every rank of a role has a timeline; else divided as on the one that has.
@@ -250,12 +215,32 @@ CaseBreakdown CaseParts::all() const {
   CaseBreakdown whole;
   whole.case_index = case_index_;
   for (const auto& [key, intervals] : by_role_) whole.ranks.push_back(of_rank(key.first, key.second, intervals));
-  whole.mean = mean_of(role_means(whole.ranks));
+  whole.mean = mean_of(role_means(whole.ranks));  // every role has as many ranks
   find_critical(whole);
   return whole;
 }
 
 }  // namespace
+
+Breakdown mean_of(std::span<const Breakdown> ranks) {
+  Breakdown mean;
+  mean.case_index = ranks.front().case_index;
+  mean.role = mean.rank = -1;
+  const double weight = 1 / static_cast<double>(ranks.size());
+  Lists lists;
+  for (const Breakdown& b : ranks) {
+    mean.step_s += b.step_s * weight;
+    for (const Part part : all_parts) {
+      if (b[part]) mean.parts.add(part, *b[part] * weight);
+    }
+    for (const auto& [kind, s] : b.other_compute) lists.other_compute[kind] += s * weight;
+    for (const auto& [place, s] : b.idle) lists.idle[place] += s * weight;
+    for (const auto& [part, s] : b.overlapped) lists.overlapped[part] += s * weight;
+    for (const KindTime& time : b.kinds) lists.add(time, weight);
+  }
+  lists.write_to(mean);
+  return mean;
+}
 
 std::string IdlePlace::name() const {
   if (kind == Kind::within_phase) return "within " + before;

@@ -76,6 +76,9 @@ const char* step_in_parts(const store::Result& result);
 /// nullptr if there is none.
 const CaseBreakdown* find_breakdown(const std::vector<CaseBreakdown>& all, int case_index);
 
+/// The mean over ranks, each of which counts once; `ranks` is not empty.
+Breakdown mean_of(std::span<const Breakdown> ranks);
+
 /// The mean over the ranks of a role. Their splits tell how long each computed, communicated unhidden, idled and
 /// waited; `of_rank`, the breakdown of the rank that has a timeline, tells how that divides. Where a split is missing
 /// or does not add up, or `of_rank` lacks a part that the others have, its own breakdown is returned.

@@ -146,13 +146,17 @@ void batch(const store::Result& result, const Summary& summary, std::vector<std:
 
 }  // namespace
 
+std::vector<std::string> fired_rules(const Breakdown& step) {
+  std::vector<std::string> fired;
+  communication(step, fired);
+  idle(step, fired);
+  return fired;
+}
+
 std::vector<std::string> fired_rules(const store::Result& result, const Summary& summary,
                                      const CaseBreakdown& breakdown) {
-  std::vector<std::string> fired;
-  const Breakdown& mean = breakdown.mean;
-  if (!(mean.step_s > 0)) return fired;
-  communication(mean, fired);
-  idle(mean, fired);
+  if (!(breakdown.mean.step_s > 0)) return {};
+  std::vector<std::string> fired = fired_rules(breakdown.mean);
   const std::vector<FinishedBlock> blocks = finished_blocks(result, breakdown.case_index);
   step_spread(steps_over_median(result, breakdown.case_index), fired);
   block_spread(blocks, fired);

@@ -19,6 +19,8 @@ namespace harness::analysis {
 /// made it apply. None of them proves anything; each tells where to look.
 std::vector<std::string> fired_rules(const store::Result& result, const Summary& summary,
                                      const CaseBreakdown& breakdown);
+/// Those of them that ask for nothing but where the time of a step went.
+std::vector<std::string> fired_rules(const Breakdown& step);
 /// Rules of thumb for the sweep as a whole: efficiency beyond one node, tokens/s against the batch.
 std::vector<std::string> fired_rules(const store::Result& result, const Summary& summary);
 

@@ -169,6 +169,23 @@ class WholeTexts {
 
 }  // namespace
 
+// Files without /timeline_operations do not name the group of an operation. There its stream does, which is named for
+// it, and this label of the GPT step.
+constexpr std::string_view tied_embedding = "tied embedding";
+
+GroupsOf::GroupsOf(const store::Result& result, std::int32_t case_index) {
+  for (const store::ResultOperations& row : result.operations) {
+    if (row.case_index == case_index) groups_[{row.role, row.stream, row.kind, row.what}] = row.group;
+  }
+}
+
+std::string GroupsOf::operator()(const store::ResultInterval& x) const {
+  if (!is_communication(x.kind)) return "";
+  const auto found = groups_.find({x.role, x.stream, x.kind, x.what});
+  if (found != groups_.end() && !found->second.empty()) return std::string(found->second);
+  return x.what == tied_embedding ? key_of(Part::embedding) : x.stream;
+}
+
 DrawnStep drawn_step(const store::Result& result, std::int32_t case_index) {
   DrawnStep step;
   const WholeTexts texts(result, case_index);

@@ -3,10 +3,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/part.h"
@@ -77,6 +79,17 @@ struct DrawnStep {
   /// The file counts the times of each rank from the start of its own step. The closing all-reduce ends the step on all
   /// ranks at once, so its ends are laid on each other. False: some rank has none, and the times are the file's.
   bool one_clock = false;
+};
+
+/// The groups of the communications of a case's profiled step. Must not outlive the result.
+class GroupsOf {
+ public:
+  GroupsOf(const store::Result& result, std::int32_t case_index);
+  /// As the file names it: "tensor", of sends and receives "pipeline"; "" for a computation.
+  std::string operator()(const store::ResultInterval& x) const;
+
+ private:
+  std::map<std::tuple<int, std::string_view, std::string_view, std::string_view>, std::string_view> groups_;
 };
 
 /// The profiled step of a case, without rows whose times are not finite or run backwards; empty if there is none.

@@ -10,6 +10,7 @@
 #include "config/hardware.h"
 #include "evidence/read.h"
 #include "report/clean_text.h"
+#include "traces/answer.h"
 
 namespace harness::cli {
 namespace {
@@ -89,10 +90,12 @@ Json json_of(const evidence::Answer& answer) {
   }
   Json evidence = Json::array();
   for (const auto& [label, text] : answer.evidence) evidence.push_back({{"label", label}, {"text", text}});
-  return {{"kind", answer.kind},     {"files", answer.files},     {"headline", answer.headline},
-          {answer.object, facts},    {"evidence", evidence},      {"problems", answer.problems},
-          {"cannot", answer.cannot}, {"refused", answer.refused}, {"notes", answer.notes},
-          {"next", answer.next}};
+  Json json{{"kind", answer.kind},     {"files", answer.files},     {"headline", answer.headline},
+            {answer.object, facts},    {"evidence", evidence},      {"problems", answer.problems},
+            {"cannot", answer.cannot}, {"refused", answer.refused}, {"notes", answer.notes},
+            {"next", answer.next}};
+  if (!answer.members.empty()) json.update(Json::parse(answer.members));
+  return json;
 }
 
 // The first answer's keys stand at the top; `also` has the others.
@@ -105,10 +108,24 @@ std::string json_text(const std::vector<evidence::Answer>& answers) {
   return json.dump(2, ' ', true, Json::error_handler_t::replace);
 }
 
+// Traces make one answer together, which comes first.
+std::vector<evidence::Answer> answers_of(const ReadOptions& options) {
+  const evidence::Gaps gaps = gaps_of(options.fill);
+  std::vector<std::string> traces, others;
+  for (const std::string& path : options.files)
+    (path != "-" && traces::is_trace_file(path) ? traces : others).push_back(path);
+  if (traces.empty()) return evidence::read_files(others, gaps);
+  const std::vector<traces::Report> reports = traces::read_traces(traces);
+  std::vector<evidence::Answer> answers{traces::answer_of(reports)};
+  answers.front().members = traces::json_of(reports);
+  if (!others.empty()) std::ranges::move(evidence::read_files(others, gaps), std::back_inserter(answers));
+  return answers;
+}
+
 }  // namespace
 
 int read(const ReadOptions& options, std::ostream& out) {
-  const std::vector<evidence::Answer> answers = evidence::read_files(options.files, gaps_of(options.fill));
+  const std::vector<evidence::Answer> answers = answers_of(options);
   if (options.format == "json") {
     out << json_text(answers) << "\n";
     return 0;

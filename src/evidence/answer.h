@@ -34,6 +34,7 @@ struct Answer {
   std::vector<std::string> notes;                             // how to read the numbers
   std::vector<std::string> next;                              // commands to paste
   std::vector<Series> series;
+  std::string members = {};  // further members of its JSON object, as the text of an object; "": none
 
   /// Adds "text: remedy" to the problems, of which ten are kept. Where there is no headline yet, `text` is it.
   void problem(const std::string& text, const std::string& remedy) {

@@ -20,6 +20,7 @@ class Input {
 
   /// The path; of the standard input "standard input".
   const std::string& name() const { return name_; }
+  bool is_packed() const { return unpacker_ != nullptr; }
   /// The first bytes, at most 1 MiB of them. read() returns them once more. To be called before the first read().
   std::string_view head();
   /// The next bytes, at most `most`; 0 at the end. Throws Error where the file breaks off within a gzip member.

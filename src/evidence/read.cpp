@@ -21,7 +21,9 @@ constexpr std::string_view what_is_read =
     "Hugging "
     "Face Trainer, nanoGPT, MaxText), an output of nccl-tests, rccl-tests or OSU micro-benchmarks, a log of NCCL, "
     "NCCL's "
-    "topology or graph XML, `nvidia-smi topo -m`, NCCL Inspector or Flight Recorder JSON, a hostfile";
+    "topology or graph XML, `nvidia-smi topo -m`, NCCL Inspector or Flight Recorder JSON, a hostfile, files of traces "
+    "of "
+    "the PyTorch profiler or of Nsight Systems (`nsys export --type sqlite`)";
 
 enum class Kind : std::uint8_t {
   log,  // training, NCCL, nccl-tests and OSU: any of them in one text
@@ -43,9 +45,8 @@ void refuse(const std::string& name, std::string_view head) {
   struct Refused {
     std::string_view begins, why;
   };
-  static constexpr std::array<Refused, 6> kinds{{
+  static constexpr std::array<Refused, 5> kinds{{
       {"\x89HDF", "it is a result of harness: ./harness show FILE"},
-      {"SQLite format 3", "it is a database, such as Nsight Systems exports; harness does not read it"},
       {"PK\x03\x04", "it is a zip archive: unpack it first"},
       {"\x28\xb5\x2f\xfd", "it is packed with zstd: zstdcat FILE | ./harness read -"},
       {"\xfd"

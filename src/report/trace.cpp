@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "analysis/cases.h"
 #include "analysis/profiled_step.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -49,21 +50,67 @@ double nanoseconds(double seconds) {
   return std::round(1e9 * seconds);
 }
 
-Json event_of(const analysis::DrawnInterval& x, int thread) {
+// The events of one case.
+class Events {
+ public:
+  Events(const store::Result& result, std::int32_t case_index)
+      : result_(result), case_index_(case_index), ranks_(result, case_index), group_of_(result, case_index) {}
+
+  Json of(const analysis::DrawnInterval& x, int thread) const;
+  /// The step of the rank that this interval is the first of, and what it loaded.
+  std::vector<Json> of_step(const analysis::DrawnInterval& first, double end_s, int thread) const;
+
+ private:
+  static Json complete(const std::string& name, const char* category, double start_s, double end_s, int rank,
+                       int thread, Json arguments) {
+    const double start_ns = nanoseconds(start_s), end_ns = nanoseconds(end_s);
+    return {{"name", name},
+            {"cat", category},
+            {"ph", "X"},
+            {"ts", start_ns / 1e3},
+            {"dur", (end_ns - start_ns) / 1e3},
+            {"pid", rank},
+            {"tid", thread},
+            {"args", std::move(arguments)}};
+  }
+
+  const store::Result& result_;
+  std::int32_t case_index_;
+  analysis::CaseRanks ranks_;
+  analysis::GroupsOf group_of_;
+};
+
+Json Events::of(const analysis::DrawnInterval& x, int thread) const {
   const store::ResultInterval& row = *x.row;
   Json arguments = {{"kind", row.kind}, {"operation", row.operation}, {"role", row.role}, {"phase", row.phase}};
   if (row.layer >= 0) arguments["layer"] = row.layer;
   if (row.micro_batch >= 0) arguments["micro_batch"] = row.micro_batch;
   if (!x.what.empty()) arguments["what"] = x.what;
-  const double start_ns = nanoseconds(x.start_s), end_ns = nanoseconds(x.end_s);
-  return {{"name", x.what.empty() ? row.kind : row.kind + " " + x.what},
-          {"cat", row.kind},
-          {"ph", "X"},
-          {"ts", start_ns / 1e3},
-          {"dur", (end_ns - start_ns) / 1e3},
-          {"pid", row.rank},
-          {"tid", thread},
-          {"args", std::move(arguments)}};
+  if (row.recomputed != 0) arguments["recomputed"] = 1;
+  if (const std::string group = group_of_(row); !group.empty()) arguments["group"] = group;
+  const bool others = analysis::is_collective(row.kind) && ranks_.has_stage_mates();
+  if (others && std::isfinite(row.waiting_s)) arguments["waiting_us"] = 1e6 * row.waiting_s;
+  if (analysis::is_communication(row.kind) && ranks_.has_stages() && std::isfinite(row.bubble_s))
+    arguments["bubble_us"] = 1e6 * row.bubble_s;
+  return complete(x.what.empty() ? row.kind : row.kind + " " + x.what, "kernel", x.start_s, x.end_s, row.rank, thread,
+                  std::move(arguments));
+}
+
+std::vector<Json> Events::of_step(const analysis::DrawnInterval& first, double end_s, int thread) const {
+  const store::ResultInterval& row = *first.row;
+  const double start_s = first.start_s - row.start_s;
+  double loading_s = 0;
+  for (const store::ResultSplit& split : result_.splits) {
+    if (split.case_index != case_index_ || split.rank != row.rank) continue;
+    if (split.step_s > 0) end_s = start_s + split.step_s;
+    if (std::isfinite(split.loading_s)) loading_s = std::clamp(split.loading_s, 0.0, end_s - start_s);
+  }
+  std::vector<Json> events{
+      complete("ProfilerStep#0", "gpu_user_annotation", start_s, end_s, row.rank, thread, Json::object())};
+  if (loading_s > 0)
+    events.push_back(
+        complete("data loading", "loading", start_s, start_s + loading_s, row.rank, thread, Json::object()));
+  return events;
 }
 
 std::string cases_with_timelines(const store::Result& result) {
@@ -95,6 +142,8 @@ std::string trace_json(const store::Result& result, const std::string& case_name
     fail("case {} has no timeline{}; {}", quote(case_name), why, cases_with_timelines(result));
   }
   const auto threads = number_tracks(step);
+  const int step_thread = static_cast<int>(threads.size());
+  const Events events_of(result, index);
   Json events = Json::array();
   std::set<std::pair<int, int>> named;
   int last_rank = -1;
@@ -104,12 +153,19 @@ std::string trace_json(const store::Result& result, const std::string& case_name
       last_rank = rank;
       events.push_back(metadata("process_name", rank, nullptr, {{"name", name_of_rank(result, *x.row)}}));
       events.push_back(metadata("process_sort_index", rank, nullptr, {{"sort_index", rank}}));
+      events.push_back(metadata("thread_name", rank, &step_thread, {{"name", "step"}}));
+      events.push_back(metadata("thread_sort_index", rank, &step_thread, {{"sort_index", step_thread}}));
+      double end_s = 0;
+      for (const analysis::DrawnInterval& other : step.intervals) {
+        if (other.row->rank == rank) end_s = std::max(end_s, other.end_s);
+      }
+      std::ranges::move(events_of.of_step(x, end_s, step_thread), std::back_inserter(events));
     }
     if (!named.emplace(rank, thread).second) continue;
     events.push_back(metadata("thread_name", rank, &thread, {{"name", x.track}}));
     events.push_back(metadata("thread_sort_index", rank, &thread, {{"sort_index", thread}}));
   }
-  for (const analysis::DrawnInterval& x : step.intervals) events.push_back(event_of(x, threads.at(x.track)));
+  for (const analysis::DrawnInterval& x : step.intervals) events.push_back(events_of.of(x, threads.at(x.track)));
   const Json out = {
       {"traceEvents", std::move(events)},
       {"displayTimeUnit", "ms"},

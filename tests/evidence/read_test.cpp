@@ -74,7 +74,6 @@ TEST(Recognition, SaysWhatToDoWithWhatItRefuses) {
   EXPECT_THAT(said("\x89HDF\r\n\x1a\n..."), HasSubstr("harness show"));
   EXPECT_THAT(said("\x28\xb5\x2f\xfd...."), HasSubstr("zstdcat"));
   EXPECT_THAT(said("\x80\x02}q\x01"), HasSubstr("a Python pickle, which is a program"));
-  EXPECT_THAT(said("SQLite format 3"), HasSubstr("database"));
   EXPECT_THAT(said(""), HasSubstr("it is empty"));
   EXPECT_THAT(error_of([&] { read({scratch.path()}); }), HasSubstr("it is a directory"));
   EXPECT_THAT(error_of([&] { read({"/nowhere/at all"}); }), HasSubstr("No such file"));

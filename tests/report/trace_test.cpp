@@ -31,7 +31,7 @@ TEST(Trace, HasEveryIntervalAsACompleteEvent) {
   for (const auto& e : trace["traceEvents"]) {
     if (e["name"] == "thread_name") threads[{e["pid"], e["tid"]}] = e["args"]["name"];
     if (e["name"] == "process_name") processes[e["pid"]] = e["args"]["name"];
-    if (e["ph"] != "X") continue;
+    if (e["ph"] != "X" || e["cat"] != "kernel") continue;
     ++events;
     last_end = std::max(last_end, e["ts"].get<double>() + e["dur"].get<double>());
     for (const char* key : {"ts", "dur", "pid", "tid", "cat", "args"}) EXPECT_TRUE(e.contains(key)) << e;
@@ -49,7 +49,7 @@ TEST(Trace, AStreamDoesOneThingAtATime) {
   const json trace = json::parse(trace_json(test::samples::with_timeline(), "baseline"));
   std::map<std::pair<int, int>, double> end;
   for (const auto& e : trace["traceEvents"]) {
-    if (e["ph"] != "X") continue;
+    if (e["ph"] != "X" || e["cat"] != "kernel") continue;
     double& last = end[{e["pid"], e["tid"]}];
     EXPECT_GE(e["ts"].get<double>(), last - 1e-6) << e;
     last = e["ts"].get<double>() + e["dur"].get<double>();
@@ -78,7 +78,7 @@ TEST(Trace, RanksShareAClockAndSlicesOfATrackDoNotOverlap) {
   std::map<int, double> closed_us;
   for (const auto& e : trace["traceEvents"]) {
     if (e["name"] == "thread_name") tracks[{e["pid"], e["args"]["name"]}] = e["tid"];
-    if (e.value("cat", "") == "all_reduce" && e["tid"] == tracks[{e["pid"], "world"}]) {
+    if (e["args"].value("kind", "") == "all_reduce" && e["tid"] == tracks[{e["pid"], "world"}]) {
       closed_us[e["pid"]] = e["ts"].get<double>() + e["dur"].get<double>();
     }
   }
@@ -92,7 +92,7 @@ TEST(Trace, RanksShareAClockAndSlicesOfATrackDoNotOverlap) {
 TEST(Trace, SaysWhatAnOperationIsFor) {
   const json trace = json::parse(trace_json(test::samples::with_timeline(), "baseline"));
   for (const auto& e : trace["traceEvents"]) {
-    if (e["ph"] != "X" || e["cat"] != "matmul") continue;
+    if (e["ph"] != "X" || e["args"].value("kind", "") != "matmul") continue;
     EXPECT_EQ(e["name"], "matmul qkv");
     EXPECT_EQ(e["args"]["layer"], 0);
     EXPECT_EQ(e["args"]["micro_batch"], 0);
@@ -101,6 +101,19 @@ TEST(Trace, SaysWhatAnOperationIsFor) {
     return;
   }
   FAIL();
+}
+
+TEST(Trace, MarksTheStepOfEachRank) {
+  store::Result result = test::samples::with_timeline();
+  result.splits[0].loading_s = 0.002;
+  const json trace = json::parse(trace_json(result, "baseline"));
+  std::map<int, double> steps_us, loaded_us;
+  for (const auto& e : trace["traceEvents"]) {
+    if (e.value("cat", "") == "gpu_user_annotation") steps_us[e["pid"]] = e["dur"];
+    if (e.value("cat", "") == "loading") loaded_us[e["pid"]] = e["dur"];
+  }
+  EXPECT_EQ(steps_us, (std::map<int, double>{{0, 20'500}, {2, 20'500}}));
+  EXPECT_EQ(loaded_us, (std::map<int, double>{{0, 2000}}));
 }
 
 TEST(Trace, WhatIsNotThereIsNamed) {

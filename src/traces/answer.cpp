@@ -1,0 +1,188 @@
+#include "traces/answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "traces/compare.h"
+#include "traces/words.h"
+
+namespace harness::traces {
+namespace {
+
+constexpr std::size_t screen_lines = 15, screen_columns = 80;
+
+std::string steps_text(const TracedGpu& gpu) {
+  const Steps& steps = gpu.steps;
+  if (steps.windows.empty()) return "none found: all figures are of the whole trace";
+  double least_s = INFINITY, most_s = 0;
+  for (const std::size_t i : steps.alike) {
+    const double s = static_cast<double>(steps.windows[i].end_ns - steps.windows[i].start_ns) * 1e-9;
+    least_s = std::min(least_s, s);
+    most_s = std::max(most_s, s);
+  }
+  std::string text =
+      fmt::format("{}, {} to {}, by {}", plural(std::ssize(steps.alike), "step"), ms(least_s), ms(most_s), steps.how);
+  if (!steps.odd.empty()) text += fmt::format("; {} unlike these", steps.odd.size());
+  if (steps.no_optimizer) text += "; no optimizer seen";
+  return text;
+}
+
+// The causes of idle time, the largest first.
+std::vector<std::string> causes_of(const std::array<double, cause_count>& idle_s) {
+  std::vector<std::pair<double, std::size_t>> causes;
+  for (std::size_t i = 0; i < cause_count; ++i) {
+    if (static_cast<Cause>(i) != Cause::loading) causes.emplace_back(idle_s[i], i);
+  }
+  std::ranges::sort(causes, std::greater());
+  std::vector<std::string> texts;
+  for (const auto& [seconds, cause] : causes) {
+    if (seconds > 0) texts.push_back(fmt::format("{} {}", title_of(static_cast<Cause>(cause)), ms(seconds)));
+  }
+  return texts;
+}
+
+std::vector<std::string> details_of(Part part, const TimedStep& step) {
+  const analysis::Breakdown& b = step.breakdown;
+  if (part == Part::idle) return causes_of(step.idle_s);
+  std::vector<std::string> texts;
+  if (part == Part::other_compute) {
+    for (const auto& [kind, seconds] : b.other_compute) texts.push_back(fmt::format("{} {}", kind, ms(seconds)));
+  }
+  if (!is_exposed_communication(part)) return texts;
+  if (const double hidden_s = b.hidden_s(part); hidden_s > 0) texts.push_back(ms(hidden_s) + " more hidden");
+  std::vector<analysis::KindTime> kinds = b.kinds;
+  std::ranges::stable_sort(kinds, std::greater(), &analysis::KindTime::owns_s);
+  for (const analysis::KindTime& kind : kinds) {
+    if (kind.group == key_of(part) && kind.owns_s > 0)
+      texts.push_back(fmt::format("{} {}", kind.kind, ms(kind.owns_s)));
+  }
+  return texts;
+}
+
+// As many of the texts as fit in one line.
+std::string fitting(const std::vector<std::string>& texts, std::size_t columns) {
+  std::string line;
+  for (const std::string& text : texts) {
+    if (line.size() + text.size() + 2 > columns) break;
+    line += (line.empty() ? "" : ", ") + text;
+  }
+  return line;
+}
+
+std::string shares_text(const Report& report) {
+  const analysis::Breakdown& b = report.mean.breakdown;
+  const auto share = [&](double seconds) { return percent(b.step_s > 0 ? seconds / b.step_s : 0, 0); };
+  std::string text =
+      fmt::format("computation {}, exposed communication {}", share(b.parts.computation()), share(b.parts.exposed()));
+  if (b[Part::waiting] || b[Part::bubble])
+    text += fmt::format(", waiting {}", share(b[Part::waiting].value_or(0) + b[Part::bubble].value_or(0)));
+  return text + fmt::format(", idle {}", share(b[Part::idle].value_or(0) + b[Part::loading].value_or(0)));
+}
+
+std::string capture_text(const Report& report) {
+  const TracedGpu& first = report.gpus.front();
+  std::string text = fmt::format("{}{}{}", first.format, first.version.empty() ? "" : " ", first.version.substr(0, 8));
+  const std::string_view gpu = first.gpu;
+  if (!gpu.empty())
+    text += ", " + short_name(std::string(gpu.substr(gpu.starts_with("NVIDIA ") ? sizeof("NVIDIA") : 0)), 24);
+  const std::string all = first.world ? fmt::format(" of {}", *first.world) : "";
+  if (report.gpus.size() == 1 && first.rank) text += fmt::format(", rank {}{}", *first.rank, all);
+  if (report.gpus.size() > 1) text += fmt::format(", {}{} GPUs", report.gpus.size(), all);
+  return text;
+}
+
+std::string label_of(Part part) {
+  return part == Part::waiting ? "waiting for others" : name_of(part);
+}
+
+// The row of a part, or of several: what does not fit in one line is left out.
+std::string row_text(double seconds, double step_s, const std::vector<std::string>& details) {
+  const std::string amount = fmt::format("{}, {}", ms(seconds), percent(step_s > 0 ? seconds / step_s : 0));
+  const std::string fit = fitting(details, screen_columns - amount.size() - 28);
+  return fit.empty() ? amount : amount + "; " + fit;
+}
+
+// The largest parts, one a row, and a row for the rest.
+void add_parts(const Report& report, std::size_t most_parts, evidence::Answer& answer) {
+  const analysis::Breakdown& b = report.mean.breakdown;
+  std::vector<std::pair<double, Part>> parts;  // largest first
+  for (const Part part : all_parts) {
+    if (b[part] && *b[part] > 0) parts.emplace_back(*b[part], part);
+  }
+  std::ranges::stable_sort(parts, std::greater(), &std::pair<double, Part>::first);
+  double rest_s = report.mean.copies_s;
+  std::vector<std::string> rest;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& [seconds, part] = parts[i];
+    if (i < most_parts) {
+      answer.evidence.emplace_back(label_of(part), row_text(seconds, b.step_s, details_of(part, report.mean)));
+    } else {
+      rest_s += seconds;
+      rest.push_back(fmt::format("{} {}", name_of(part), ms(seconds)));
+    }
+  }
+  if (report.mean.copies_s > 0) rest.push_back("copies " + ms(report.mean.copies_s));
+  if (rest.empty()) return;
+  answer.evidence.emplace_back("the rest", row_text(rest_s, b.step_s, rest));
+}
+
+std::size_t lines_of(const std::string& text) {
+  return 1 + text.size() / (screen_columns - 2);
+}
+
+// As many sentences as the screen has lines left.
+std::vector<std::string> fit_lines(const std::vector<std::string>& texts, std::size_t& left) {
+  std::vector<std::string> fit;
+  for (const std::string& text : texts) {
+    const std::size_t lines = lines_of(text) + (fit.empty() ? 1 : 0);  // a blank line before the first
+    if (lines > left) break;
+    left -= lines;
+    fit.push_back(text);
+  }
+  return fit;
+}
+
+}  // namespace
+
+evidence::Answer answer_of(const std::vector<Report>& reports) {
+  const Report& report = reports.back();
+  const TracedGpu& first = report.gpus.front();
+  evidence::Answer answer;
+  answer.object = "trace";
+  answer.kind = "profiler trace";
+  for (const Report& each : reports) answer.files.insert(answer.files.end(), each.files.begin(), each.files.end());
+  answer.facts = {{"step_time_s", report.mean.breakdown.step_s}, {"gpus", std::ssize(report.gpus)}};
+  const std::string what = first.steps.windows.empty() ? "trace" : "step";
+  const std::string seconds = ms(report.mean.breakdown.step_s);
+  const std::vector<std::string> problems = problems_of(report);
+  std::size_t left = screen_lines - lines_of(join_first(answer.files, 3) + answer.kind);
+  if (reports.size() == 1) {
+    answer.headline = fmt::format("{} of {}: {}", what, seconds, shares_text(report));
+    left -= lines_of(answer.headline) + 4;  // a blank line, the trace, its steps, the rest
+    std::size_t kept = 0;                   // lines for the first two problems
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, problems.size()); ++i)
+      kept += lines_of(problems[i]) + (i == 0 ? 1 : 0);
+    answer.evidence.emplace_back("trace", capture_text(report));
+    answer.evidence.emplace_back("steps", steps_text(first));
+    const std::size_t parts = std::clamp<std::size_t>(left - std::min(left, kept), 2, 4);
+    add_parts(report, parts, answer);
+    left -= parts;
+  } else {
+    const double before_s = reports.front().mean.breakdown.step_s, after_s = report.mean.breakdown.step_s;
+    answer.headline = fmt::format("{} of {} before, {} after: {}", what, ms(before_s), seconds,
+                                  before_s > 0 ? signed_percent(after_s / before_s - 1) : "");
+    answer.evidence = differences_of(reports.front(), report);
+    left -= lines_of(answer.headline) + 1;
+    for (const auto& [label, text] : answer.evidence) left -= std::min(left, lines_of(text + std::string(24, ' ')));
+  }
+  answer.refused = fit_lines(report.refused, left);
+  answer.problems = fit_lines(problems, left);
+  answer.notes = fit_lines(notes_of(report), left);
+  return answer;
+}
+
+}  // namespace harness::traces

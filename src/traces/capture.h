@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/part.h"
+
+namespace harness::traces {
+
+/// Texts that occur often, each kept once. Memory is bounded: a text is cut after `longest` bytes, and once all texts
+/// together exceed `most_bytes`, every new one gets the number of one placeholder.
+class Names {
+ public:
+  static constexpr std::size_t longest = 4096, most_bytes = 32u << 20;
+
+  std::uint32_t number_of(std::string_view text);
+  const std::string& operator[](std::uint32_t number) const { return texts_[number]; }
+  std::size_t size() const { return texts_.size(); }
+
+ private:
+  std::deque<std::string> texts_;
+  std::unordered_map<std::string_view, std::uint32_t> numbers_;
+  std::size_t bytes_ = 0;
+};
+
+/// The kinds of work on a GPU. graph: a whole CUDA graph that the profiler recorded as one event.
+enum class Work : std::uint8_t { kernel, copy, set, graph };
+
+/// Times in whole nanoseconds since 1970, or since the start of the session where the file does not say.
+struct GpuEvent {
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::uint64_t correlation = 0;  // of the call that launched it, within its process; 0: none
+  std::uint32_t name = 0;         // in Capture::names
+  std::uint32_t stream = 0;
+  std::int32_t operation = -1;  // in Capture::operations: its arguments; -1: none are recorded
+  Work work = Work::kernel;
+};
+
+/// A call of the CUDA or HIP runtime or driver.
+struct HostCall {
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::uint64_t correlation = 0, thread = 0, process = 0;
+  std::uint32_t name = 0;
+};
+
+/// A stretch of time on a thread of the host.
+struct HostRange {
+  enum class Kind : std::uint8_t { annotation, loading, garbage, overhead };  // the profiler's own overhead
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::uint64_t thread = 0, process = 0;
+  std::uint32_t name = 0;
+  Kind kind = Kind::annotation;
+};
+
+/// The arguments of a collective; in traces that harness wrote, of every operation. 0, NaN and "": not recorded.
+struct Operation {
+  std::uint32_t kind = 0, group = 0, phase = 0;  // names: "allreduce", "DATA_PARALLEL_GROUP"; "forward"
+  std::int64_t bytes_in = 0, bytes_out = 0, group_size = 0;
+  std::optional<Part> part = {};  // of the step, as harness counts it
+  double waiting_s = NAN, bubble_s = NAN;
+};
+
+/// A stretch of a device's time with a name: "all", "host:ProfilerStep#4", "device:ProfilerStep#4".
+struct Window {
+  std::string name;
+  std::int64_t start_ns = 0, end_ns = 0;
+};
+
+/// A GPU as one process saw it.
+struct Device {
+  std::int64_t id = 0;
+  std::uint64_t process = 0;       // as of HostCall
+  std::string label;               // "0"; "0/4001" where several processes have a device of that number
+  std::string gpu;                 // "NVIDIA H100 80GB HBM3"; "": not recorded
+  std::vector<GpuEvent> events;    // by start; equal ones in the order of the file
+  std::vector<Window> steps = {};  // marked on the GPU itself: in traces that harness wrote
+  double loading_s = 0;            // before the first operation of the step, in traces that harness wrote
+};
+
+/// A trace file: what the analysis needs and nothing else. Call stacks, shapes, tensors, user and host names, paths and
+/// environments are never kept.
+struct Capture {
+  std::string file;    // as it was named
+  std::string format;  // "PyTorch profiler", "Nsight Systems", "harness trace"
+  std::string version;
+  std::optional<std::int64_t> rank, world;
+  bool rank_guessed = false;  // from the file's name
+  Names names;
+  std::vector<Device> devices;  // those that ran a kernel
+  std::vector<HostCall> calls;
+  std::vector<HostRange> ranges;
+  std::vector<Operation> operations;
+  std::vector<std::uint64_t> backward_threads;  // that run the backward pass, where the trace says it
+  std::vector<std::string> notes;               // what was repaired or left out, in whole sentences
+};
+
+/// Capture::format of what `harness trace` wrote. Its devices are the ranks of a job.
+inline constexpr std::string_view own_format = "harness trace";
+
+/// More events of a file than this are refused: about 2 GB in memory.
+inline constexpr std::size_t most_events = 20'000'000;
+
+/// "rank3", "rank_3", "worker 3" or a number before the ending in a file's name.
+std::optional<std::int64_t> rank_in_name(const std::string& path);
+
+/// Brings a capture into the order that the analysis expects and drops devices without kernels. GPU events more than
+/// ten seconds outside of all host calls carry a wrong clock: they are dropped with a note.
+void finish(Capture& capture);
+
+/// Finds the call that launched a GPU event. A correlation is unique within a process only.
+class Launches {
+ public:
+  explicit Launches(const Capture& capture);
+
+  /// nullptr: the call is not in the file.
+  const HostCall* of(std::uint64_t process, const GpuEvent& event) const;
+
+ private:
+  const Capture& capture_;
+  std::vector<std::uint32_t> calls_;  // by process, then correlation, then start
+};
+
+}  // namespace harness::traces

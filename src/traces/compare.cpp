@@ -1,0 +1,121 @@
+#include "traces/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "base/units.h"
+#include "traces/words.h"
+
+namespace harness::traces {
+namespace {
+
+struct Change {
+  std::string name;
+  double before_s = 0, after_s = 0;
+  double by_s() const { return after_s - before_s; }
+};
+
+// Adds amounts of one side to a list.
+class Changes {
+ public:
+  void add(const std::string& name, double seconds, bool after) {
+    Change& change = by_name_[name];
+    change.name = name;
+    (after ? change.after_s : change.before_s) += seconds;
+  }
+  std::vector<Change> largest_first() const {
+    std::vector<Change> all;
+    for (const auto& [name, change] : by_name_) all.push_back(change);
+    std::ranges::stable_sort(all, std::greater(), [](const Change& c) { return std::abs(c.by_s()); });
+    return all;
+  }
+
+ private:
+  std::map<std::string, Change> by_name_;
+};
+
+Part part_of(Class kernel_class) {
+  const std::string_view name = class_names()[kernel_class];
+  if (name == "matmul") return Part::matrix_products;
+  return name == "attention" ? Part::attention : Part::other_compute;
+}
+
+// "nvjet_tst_192x192" of "void nvjet_tst_192x192<float>(…)".
+std::string brief(const std::string& kernel) {
+  const std::string name = kernel.starts_with("void ") ? kernel.substr(5) : kernel;
+  return short_name(name.substr(0, std::min(name.find('<'), name.find('('))), 32);
+}
+
+// Kernels of one part that are new, that are gone, or that take another time.
+std::string kernel_text(Part part, const Report& before, const Report& after) {
+  Changes changes;
+  for (const Report* report : {&before, &after}) {
+    for (const TracedGpu& gpu : report->gpus) {
+      for (const NamedKernel& kernel : gpu.kernels) {
+        if (!is_communication(kernel.kernel_class) && part_of(kernel.kernel_class) == part)
+          changes.add(kernel.name, kernel.seconds / static_cast<double>(report->gpus.size()), report == &after);
+      }
+    }
+  }
+  const std::vector<Change> all = changes.largest_first();
+  if (all.empty()) return "";
+  const auto gone = std::ranges::find_if(all, [](const Change& c) { return c.after_s == 0; });
+  const auto come = std::ranges::find_if(all, [](const Change& c) { return c.before_s == 0; });
+  const double most_s = std::abs(all.front().by_s());
+  if (gone != all.end() && come != all.end() && std::min(gone->before_s, come->after_s) > 0.2 * most_s) {
+    const std::string from = brief(gone->name), to = brief(come->name);
+    return fmt::format("{} ({}) became {} ({})", from == to ? short_name(gone->name) : from, ms(gone->before_s),
+                       from == to ? short_name(come->name) : to, ms(come->after_s));
+  }
+  return fmt::format("{}: {} to {}", brief(all.front().name), ms(all.front().before_s), ms(all.front().after_s));
+}
+
+std::string detail_of(Part part, const Report& before, const Report& after) {
+  if (is_computation(part)) return kernel_text(part, before, after);
+  Changes changes;
+  for (const Report* report : {&before, &after}) {
+    const bool later = report == &after;
+    if (part == Part::idle) {
+      for (std::size_t i = 0; i < cause_count; ++i)
+        changes.add(std::string(title_of(static_cast<Cause>(i))), report->mean.idle_s[i], later);
+    }
+    for (const analysis::KindTime& kind : report->mean.breakdown.kinds) {
+      if (kind.group == key_of(part)) changes.add(kind.kind, kind.owns_s, later);
+    }
+  }
+  const std::vector<Change> all = changes.largest_first();
+  if (all.empty()) return "";
+  return fmt::format("{}: {} to {}", all.front().name, ms(all.front().before_s), ms(all.front().after_s));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> differences_of(const Report& before, const Report& after) {
+  struct Row {
+    std::optional<Part> part;  // none: copies
+    double before_s = 0, after_s = 0;
+  };
+  std::vector<Row> rows{{std::nullopt, before.mean.copies_s, after.mean.copies_s}};
+  for (const Part part : all_parts)
+    rows.push_back({part, before.mean.breakdown[part].value_or(0), after.mean.breakdown[part].value_or(0)});
+  std::ranges::stable_sort(rows, std::greater(), [](const Row& r) { return std::abs(r.after_s - r.before_s); });
+  constexpr std::size_t most = 5;
+  constexpr double least_share = 0.01;
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const Row& row : rows) {
+    const double by_s = row.after_s - row.before_s;
+    if (texts.size() >= most || std::abs(by_s) < least_share * before.mean.breakdown.step_s) break;
+    std::string text = fmt::format("{} ms: {} to {}", signed_number(1e3 * by_s, 2), ms(row.before_s), ms(row.after_s));
+    const std::string detail = row.part ? detail_of(*row.part, before, after) : "";
+    if (!detail.empty()) text += "; " + detail;
+    texts.emplace_back(row.part ? name_of(*row.part) : "copies", text);
+  }
+  if (texts.empty()) texts.emplace_back("difference", "no part changed by more than 1 % of the step");
+  return texts;
+}
+
+}  // namespace harness::traces

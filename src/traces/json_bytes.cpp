@@ -1,0 +1,198 @@
+#include "traces/json_bytes.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace harness::traces {
+
+bool JsonBytes::more() {
+  if (raw_at_ < raw_size_) return true;
+  raw_at_ = raw_size_ = 0;
+  if (cut_short_) return false;
+  try {
+    raw_size_ = input_.read(raw_.data(), raw_.size());
+  } catch (const Error&) {
+    cut_short_ = true;
+  }
+  return raw_size_ > 0;
+}
+
+// A line at a time, so that after an error the place in the file is known to a line.
+bool JsonBytes::refill() {
+  out_.clear();
+  at_ = 0;
+  while (out_.empty()) {
+    if (!more()) {
+      if (!word_.empty()) end_word();
+      return !out_.empty();
+    }
+    constexpr std::size_t longest_line = 1u << 14;
+    const std::size_t end = std::min(raw_size_, raw_at_ + longest_line);
+    while (raw_at_ < end) {
+      if (in_string_ && !escape_ && expected_ == 0 && string_bytes_ < longest_string) take_plain(end);
+      if (raw_at_ == end) break;
+      const char c = raw_[raw_at_++];
+      in_string_ ? inside(c) : outside(c);
+      if (c == '\n') break;
+    }
+  }
+  return true;
+}
+
+// The characters of a string that need no look of their own, up to `end` of the raw bytes.
+void JsonBytes::take_plain(std::size_t end) {
+  const std::size_t from = raw_at_;
+  const auto plain = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
+  };
+  while (raw_at_ < end && plain(raw_[raw_at_])) ++raw_at_;
+  out_.append(raw_, from, raw_at_ - from);
+  string_bytes_ += raw_at_ - from;
+}
+
+void JsonBytes::put_comma() {
+  if (comma_) out_ += ',';
+  comma_ = false;
+}
+
+void JsonBytes::end_word() {
+  std::string_view word = word_;
+  if (word.starts_with('-')) word.remove_prefix(1);
+  if (same_word(word, "nan") || same_word(word, "inf") || same_word(word, "infinity")) {
+    ++repairs_;
+    out_ += "null";
+  } else {
+    out_.append(word_, 0, longest_number);
+  }
+  word_.clear();
+}
+
+void JsonBytes::outside(char c) {
+  const bool in_word =
+      (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' || c == '.';
+  if (in_word) {
+    put_comma();
+    colon_ = false;
+    if (word_.size() < longest_number) word_ += c;
+    return;
+  }
+  if (!word_.empty()) end_word();
+  if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+    if (out_.empty() || out_.back() != ' ') out_ += ' ';
+    return;
+  }
+  if (colon_ && (c == ',' || c == '}')) {
+    ++repairs_;
+    out_ += "\"\"";
+  }
+  colon_ = c == ':';
+  if (c == ',') {
+    put_comma();
+    comma_ = true;
+    return;
+  }
+  if (comma_ && (c == ']' || c == '}')) {
+    ++repairs_;
+    comma_ = false;
+  }
+  put_comma();
+  out_ += c;
+  if (c == '"') {
+    in_string_ = true;
+    string_bytes_ = 0;
+  }
+}
+
+void JsonBytes::inside(char c) {
+  constexpr std::string_view escapes = "\"\\/bfnrtu";
+  const bool too_long = ++string_bytes_ > longest_string;
+  if (escape_) {
+    escape_ = false;
+    if (too_long) return;
+    out_ += '\\';
+    if (escapes.find(c) == std::string_view::npos) {
+      ++repairs_;
+      out_ += '\\';
+      character(c);
+    } else {
+      out_ += c;
+    }
+    return;
+  }
+  if (c == '\\') {
+    end_character();
+    escape_ = true;
+  } else if (c == '"') {
+    end_character();
+    out_ += c;
+    in_string_ = false;
+  } else if (!too_long || expected_ > 0) {
+    character(c);
+  }
+}
+
+// A character that breaks off.
+void JsonBytes::end_character() {
+  if (expected_ == 0) return;
+  expected_ = 0;
+  ++repairs_;
+  out_ += '?';
+}
+
+// Appends a byte of a string; bytes of a character are held until it is whole.
+void JsonBytes::character(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  if (expected_ > 0) {
+    if (continues_character(c)) {
+      character_ += c;
+      if (--expected_ > 0) return;
+      if (character_at(character_, 0).bytes == character_.size()) {
+        out_ += character_;
+      } else {
+        ++repairs_;
+        out_ += '?';
+      }
+      return;
+    }
+    end_character();
+  }
+  if (byte < 0x80) {
+    if (byte < 0x20) ++repairs_;
+    out_ += byte < 0x20 ? ' ' : c;
+    return;
+  }
+  character_ = c;
+  expected_ = 0;
+  if (byte >= 0xc2 && byte < 0xe0) expected_ = 1;
+  if (byte >= 0xe0 && byte < 0xf0) expected_ = 2;
+  if (byte >= 0xf0 && byte < 0xf5) expected_ = 3;
+  if (expected_ > 0) return;
+  ++repairs_;
+  out_ += '?';
+}
+
+bool JsonBytes::restart_at_next_event() {
+  in_string_ = escape_ = comma_ = colon_ = false;
+  expected_ = 0;
+  word_.clear();
+  bool line_begins = raw_at_ > 0 && raw_[raw_at_ - 1] == '\n';
+  while (more()) {
+    const char c = raw_[raw_at_];
+    if (line_begins && c == '{') {
+      out_ = "{\"traceEvents\":[";
+      at_ = 0;
+      return true;
+    }
+    line_begins = c == '\n' || (line_begins && (c == ' ' || c == '\t' || c == '\r'));
+    ++raw_at_;
+  }
+  out_.clear();
+  at_ = 0;
+  return false;
+}
+
+}  // namespace harness::traces

@@ -1,0 +1,311 @@
+#include "traces/nsight.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/text.h"
+#ifdef HARNESS_HAS_SQLITE3
+#include <sqlite3.h>
+#endif
+
+namespace harness::traces {
+
+#ifndef HARNESS_HAS_SQLITE3
+Capture read_nsight(const std::string& path) {
+  fail(
+      "{}: it is a database of SQLite, and this harness was built without it; install libsqlite3-dev (`make setup`) "
+      "and build again",
+      quote(path));
+}
+#else
+namespace {
+
+using Columns = std::initializer_list<std::string_view>;
+
+class Statement;
+
+// A database that may come from anyone: opened read-only, its own code (views, triggers, functions) is not trusted.
+class Database {
+ public:
+  explicit Database(const std::string& path);
+
+  bool has(const std::string& table) const { return tables_.contains(table); }
+  /// The tables whose names begin with this, such as NVTX_EVENTS and NVTX_EVENTS_V2.
+  std::vector<std::string> tables(const std::string& beginning) const;
+  /// A row for each row of the table; a column that it lacks reads as NULL. Names are of this file's code.
+  Statement rows(const std::string& table, Columns columns, const std::string& tail = "") const;
+  Statement prepare(const std::string& sql) const;
+  [[noreturn]] void broken() const {
+    fail("{}: the database is damaged: {}", quote(path_), sqlite3_errmsg(handle_.get()));
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  std::unique_ptr<sqlite3, decltype(&sqlite3_close)> handle_{nullptr, sqlite3_close};
+  std::map<std::string, std::set<std::string>> tables_;
+};
+
+class Statement {
+ public:
+  Statement(const Database& database, sqlite3_stmt* handle) : database_(database), handle_(handle, sqlite3_finalize) {}
+
+  bool next() {
+    const int result = sqlite3_step(handle_.get());
+    if (result != SQLITE_ROW && result != SQLITE_DONE) database_.broken();
+    return result == SQLITE_ROW;
+  }
+  bool null(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL; }
+  std::int64_t integer(int column) const { return sqlite3_column_int64(handle_.get(), column); }
+  std::uint64_t bits(int column) const { return static_cast<std::uint64_t>(integer(column)); }
+  std::string_view text(int column) const {
+    const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(handle_.get(), column));
+    return bytes == nullptr ? "" : std::string_view(bytes, sqlite3_column_bytes(handle_.get(), column));
+  }
+
+ private:
+  const Database& database_;
+  std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> handle_;
+};
+
+std::string sql_name(std::string_view identifier) {
+  return "\"" + replaced(identifier, {{'"', "\"\""}}) + "\"";
+}
+
+Database::Database(const std::string& path) : path_(path) {
+  std::string uri = "file:";  // immutable: neither locks nor a journal are looked for
+  for (const char c : std::filesystem::absolute(path).string()) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/';
+    uri += plain ? std::string(1, c) : fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  }
+  uri += "?immutable=1";
+  sqlite3* opened = nullptr;
+  const int result = sqlite3_open_v2(uri.c_str(), &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr);
+  handle_.reset(opened);
+  if (result != SQLITE_OK) fail("{}: cannot be opened: {}", quote(path), sqlite3_errstr(result));
+  sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_limit(opened, SQLITE_LIMIT_LENGTH, 16 << 20);
+  std::vector<std::string> names;
+  for (Statement s = prepare("SELECT name FROM sqlite_master WHERE type = 'table' LIMIT 1000"); s.next();)
+    names.emplace_back(s.text(0));
+  for (const std::string& name : names) {
+    for (Statement s = prepare(fmt::format("PRAGMA table_info({})", sql_name(name))); s.next();)
+      tables_[name].emplace(s.text(1));
+  }
+}
+
+Statement Database::prepare(const std::string& sql) const {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(handle_.get(), sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) broken();
+  return {*this, statement};
+}
+
+std::vector<std::string> Database::tables(const std::string& beginning) const {
+  std::vector<std::string> found;
+  for (const auto& [name, columns] : tables_) {
+    if (name.starts_with(beginning)) found.push_back(name);
+  }
+  return found;
+}
+
+Statement Database::rows(const std::string& table, Columns columns, const std::string& tail) const {
+  std::string sql;
+  for (const std::string_view column : columns) {
+    const bool exists = tables_.at(table).contains(std::string(column));
+    sql += (sql.empty() ? "SELECT " : ", ") + (exists ? sql_name(column) : "NULL");
+  }
+  return prepare(sql + " FROM " + sql_name(table) + tail);
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : database_(path) { capture_.file = path; }
+  Capture read();
+
+ private:
+  void versions();
+  void strings();
+  void gpu_events(const char* table, Work work);
+  void calls();
+  void ranges();
+  void overheads();
+  void gpus();
+  std::uint32_t name_of(std::int64_t id);
+  void count() {
+    if (++kept_ > most_events)
+      fail("{}: it holds more than {} million events; record fewer steps", quote(database_.path()),
+           most_events / 1'000'000);
+  }
+  static bool plausible(std::int64_t from, std::int64_t to) {
+    constexpr std::int64_t latest = INT64_MAX / 4;
+    return from >= 0 && to >= from && to < latest;
+  }
+
+  Database database_;
+  Capture capture_;
+  std::map<std::pair<std::uint64_t, std::int64_t>, std::size_t> device_at_;
+  std::unordered_map<std::int64_t, std::uint32_t> name_of_id_;
+  std::int64_t epoch_ns_ = 0, wrong_ = 0;
+  std::size_t kept_ = 0;
+};
+
+void Reader::versions() {
+  for (const char* table : {"META_DATA_EXPORT", "EXPORT_META_DATA"}) {
+    if (!database_.has(table)) continue;
+    for (Statement s = database_.rows(table, {"name", "value"}); s.next();) {
+      if (s.text(0) == "EXPORT_PRODUCT_VERSION") capture_.version = s.text(1).substr(0, 40);
+      if (s.text(0) != "EXPORT_SCHEMA_VERSION") continue;
+      Cursor version{s.text(1)};
+      int major = 0;
+      if (!version.integer(major) || major < 2 || major > 3)
+        capture_.notes.push_back(fmt::format("Its schema, {}, is not known to harness.", quote(s.text(1))));
+    }
+  }
+  if (!database_.has("TARGET_INFO_SESSION_START_TIME")) return;
+  Statement s = database_.rows("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs", "systemClockNs"}, " LIMIT 1");
+  if (s.next() && s.integer(0) > 0 && s.integer(0) < INT64_MAX / 4 && s.integer(1) >= 0)
+    epoch_ns_ = s.integer(0) - s.integer(1);
+}
+
+// Names of kernels, calls and ranges only: other strings of the file are not kept.
+std::uint32_t Reader::name_of(std::int64_t id) {
+  const auto found = name_of_id_.find(id);
+  return found == name_of_id_.end() ? capture_.names.number_of("") : found->second;
+}
+
+void Reader::strings() {
+  for (Statement s = database_.rows("StringIds", {"id", "value"}); s.next();) {
+    std::string_view text = s.text(1);
+    const std::size_t version = text.rfind("_v");  // cudaLaunchKernel_v7000
+    const bool versioned = version != std::string_view::npos && version + 2 < text.size() &&
+                           text.find_first_not_of("0123456789", version + 2) == std::string_view::npos;
+    const bool call = text.starts_with("cu") || text.starts_with("hip");
+    name_of_id_[s.integer(0)] = capture_.names.number_of(call && versioned ? text.substr(0, version) : text);
+  }
+}
+
+void Reader::gpu_events(const char* table, Work work) {
+  if (!database_.has(table)) return;
+  const bool graph = work == Work::graph;
+  const std::uint32_t fixed = capture_.names.number_of(work == Work::copy ? "Memcpy" : "Memset");
+  std::map<std::int64_t, std::uint32_t> graphs;
+  for (Statement s = database_.rows(table, {"start", "end", "deviceId", "streamId", "correlationId", "globalPid",
+                                            work == Work::kernel ? "demangledName" : "graphExecId"});
+       s.next();) {
+    if (!plausible(s.integer(0), s.integer(1))) {
+      ++wrong_;
+      continue;
+    }
+    count();
+    constexpr std::size_t most_devices = 4096;
+    const std::uint64_t process = s.bits(5) >> 24;
+    const std::pair key(process, s.integer(2));
+    if (device_at_.size() >= most_devices && !device_at_.contains(key)) continue;
+    const std::size_t at = device_at_.emplace(key, capture_.devices.size()).first->second;
+    if (at == capture_.devices.size())
+      capture_.devices.push_back({.id = key.second, .process = process, .label = {}, .gpu = {}, .events = {}});
+    std::uint32_t name = fixed;
+    if (work == Work::kernel) name = name_of(s.integer(6));
+    if (graph && !graphs.contains(s.integer(6)) && graphs.size() < 10'000)
+      graphs[s.integer(6)] = capture_.names.number_of(fmt::format("graph {}", s.integer(6)));
+    if (graph) name = graphs.contains(s.integer(6)) ? graphs[s.integer(6)] : capture_.names.number_of("graph");
+    capture_.devices[at].events.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), s.bits(4), name,
+                                           static_cast<std::uint32_t>(s.bits(3)), -1, work});
+  }
+  if (graph && !graphs.empty())
+    capture_.notes.push_back(
+        "CUDA graphs were recorded as one event each, without their kernels: record with --cuda-graph-trace=node.");
+}
+
+void Reader::calls() {
+  if (!database_.has("CUPTI_ACTIVITY_KIND_RUNTIME")) return;
+  for (Statement s =
+           database_.rows("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId", "nameId"});
+       s.next();) {
+    if (!plausible(s.integer(0), s.integer(1))) continue;
+    count();
+    capture_.calls.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), s.bits(3), s.bits(2), s.bits(2) >> 24,
+                              name_of(s.integer(4))});
+  }
+}
+
+void Reader::ranges() {
+  for (const std::string& table : database_.tables("NVTX_EVENTS")) {
+    for (Statement s = database_.rows(table, {"start", "end", "text", "textId", "globalTid", "eventType"}); s.next();) {
+      constexpr std::int64_t push_pop = 59, start_end = 60;
+      const bool range = s.integer(5) == push_pop || s.integer(5) == start_end;
+      if (!range || s.null(1) || !plausible(s.integer(0), s.integer(1))) continue;
+      const std::uint32_t name =
+          s.text(2).empty() ? name_of(s.integer(3)) : capture_.names.number_of(s.text(2).substr(0, 200));
+      const bool loads = capture_.names[name].find("DataLoader") != std::string::npos;
+      count();
+      capture_.ranges.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), s.bits(4), s.bits(4) >> 24, name,
+                                 loads ? HostRange::Kind::loading : HostRange::Kind::annotation});
+    }
+  }
+}
+
+void Reader::overheads() {
+  if (!database_.has("PROFILER_OVERHEAD")) return;
+  for (Statement s = database_.rows("PROFILER_OVERHEAD", {"start", "end"}); s.next();) {
+    if (!plausible(s.integer(0), s.integer(1))) continue;
+    count();
+    capture_.ranges.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), 0, 0,
+                               capture_.names.number_of("overhead"), HostRange::Kind::overhead});
+  }
+}
+
+void Reader::gpus() {
+  if (!database_.has("TARGET_INFO_GPU")) return;
+  std::map<std::int64_t, std::string> names;
+  for (Statement s = database_.rows("TARGET_INFO_GPU", {"id", "name"}, " LIMIT 1024"); s.next();)
+    names[s.integer(0)] = s.text(1).substr(0, 200);
+  for (Device& device : capture_.devices) {
+    const auto own = names.find(device.id);
+    if (!names.empty()) device.gpu = own == names.end() ? names.begin()->second : own->second;
+  }
+}
+
+Capture Reader::read() {
+  const bool nvprof = database_.has("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL");
+  const bool nsight =
+      database_.has("StringIds") && (database_.has("META_DATA_EXPORT") || database_.has("EXPORT_META_DATA") ||
+                                     !database_.tables("CUPTI_ACTIVITY_KIND_").empty());
+  if (!nsight)
+    fail("{}: it is a database of SQLite, but no export of Nsight Systems{}", quote(database_.path()),
+         nvprof ? " (it is nvprof's)" : "");
+  capture_.format = "Nsight Systems";
+  capture_.rank = rank_in_name(database_.path());
+  versions();
+  strings();
+  gpu_events("CUPTI_ACTIVITY_KIND_KERNEL", Work::kernel);
+  gpu_events("CUPTI_ACTIVITY_KIND_MEMCPY", Work::copy);
+  gpu_events("CUPTI_ACTIVITY_KIND_MEMSET", Work::set);
+  gpu_events("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", Work::graph);
+  calls();
+  ranges();
+  overheads();
+  gpus();
+  if (device_at_.size() != 1) capture_.rank.reset();
+  capture_.rank_guessed = capture_.rank.has_value();
+  if (wrong_ > 0)
+    capture_.notes.push_back(fmt::format("{} GPU events have a time that is none and were left out.", wrong_));
+  finish(capture_);
+  return std::move(capture_);
+}
+
+}  // namespace
+
+Capture read_nsight(const std::string& path) {
+  return Reader(path).read();
+}
+#endif
+
+}  // namespace harness::traces

@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/findings.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "traces/answer.h"
+#include "traces/words.h"
+
+namespace harness::traces {
+namespace {
+
+// Shares of the step from which something is named.
+constexpr double of_note = 0.05, some = 0.1, much = 0.2;
+
+void late_ranks(const Report& report, std::vector<std::string>& problems) {
+  for (const LateRank& rank : report.late) {
+    const bool computes = rank.compute_share > rank.own_share / 2;
+    problems.push_back(fmt::format(
+        "{} is late: last in {} of {} collectives that others waited in; it {}", report.gpus[rank.gpu].name(),
+        rank.last, rank.of,
+        computes ? fmt::format("computes {} longer than the median rank. Look at its clocks: harness doctor.",
+                               percent(rank.compute_share, 0))
+                 : fmt::format("idles and computes {} longer than the median rank. Look at its host and its data.",
+                               percent(rank.own_share, 0))));
+  }
+}
+
+// NCCL over TCP, or a network that is broken: no GPU server's own links are that slow.
+void slow_network(const Report& report, std::vector<std::string>& problems) {
+  constexpr double slow_bytes_per_s = 5e9;
+  constexpr std::int64_t large = 4 << 20;
+  for (const Bandwidth& b : report.bandwidths) {
+    if (b.bytes < large || b.bytes_per_s > slow_bytes_per_s) continue;
+    problems.push_back(
+        fmt::format("{} of {} over {} ranks: {:.2g} GB/s, as over TCP. Look for NET/Socket in the log of "
+                    "NCCL_DEBUG=INFO, and at the adapters: harness doctor.",
+                    title_of(b.kernel_class), show_bytes(static_cast<double>(b.bytes)), b.ranks, b.bytes_per_s / 1e9));
+    return;
+  }
+}
+
+// Collectives that gradients and parameters take, with nothing beside them.
+void no_overlap(const Report& report, std::vector<std::string>& problems) {
+  const analysis::Breakdown& b = report.mean.breakdown;
+  const bool trains = std::ranges::any_of(
+      b.other_compute, [](const auto& kind) { return kind.first.starts_with("optimizer") || kind.first == "adamw"; });
+  for (const Part part : {Part::data, Part::communication}) {
+    if (!b[part] || (part == Part::communication && !trains)) continue;
+    const double exposed_s = *b[part], hidden_s = b.hidden_s(part);
+    if (exposed_s < of_note * b.step_s || hidden_s > 0.01 * (exposed_s + hidden_s)) continue;
+    problems.push_back(
+        fmt::format("{} of {} run alone: no computation hides them. Overlap them with the backward pass (DDP's "
+                    "buckets, --overlap-grad-reduce).",
+                    ms(exposed_s), name_of(part)));
+  }
+}
+
+void idle_causes(const Report& report, std::vector<std::string>& problems) {
+  const auto share = [&](Cause cause) {
+    return report.mean.idle_s[static_cast<std::size_t>(cause)] / report.mean.breakdown.step_s;
+  };
+  const double loading =
+      std::max(share(Cause::loading), report.mean.breakdown[Part::loading].value_or(0) / report.mean.breakdown.step_s);
+  if (loading > of_note)
+    problems.push_back(
+        fmt::format("The GPU waits for data {} of the step: more loader workers, prefetching.", percent(loading)));
+  const double host = share(Cause::host) + share(Cause::launch);
+  if (share(Cause::queued) > some) {
+    problems.push_back(fmt::format(
+        "{} of the step, launched kernels do not start: lost events, or another process on the GPU. So there is no "
+        "verdict on the host.",
+        percent(share(Cause::queued))));
+  } else if (host > much) {
+    problems.push_back(
+        fmt::format("The host launches too slowly: {} of the step, at most (profilers slow hosts). CUDA graphs, "
+                    "torch.compile or larger micro-batches help.",
+                    percent(host)));
+  }
+  if (share(Cause::synchronised) > some)
+    problems.push_back(
+        fmt::format("The host waits for the GPU, then launches: {} of the step. Look for .item(), logging and checks "
+                    "for NaN in each step.",
+                    percent(share(Cause::synchronised))));
+  if (share(Cause::allocation) > some)
+    problems.push_back(
+        fmt::format("Memory is allocated during {} of the step. Use a pool (PyTorch's caching allocator, "
+                    "cudaMallocAsync).",
+                    percent(share(Cause::allocation))));
+}
+
+// How busy a GPU is says little of how well it is used.
+void busy_with_little(const Report& report, std::vector<std::string>& problems) {
+  const analysis::Breakdown& b = report.mean.breakdown;
+  double busy_s = 0;
+  for (const TracedGpu& gpu : report.gpus) busy_s += gpu.shown_figures.busy_s / static_cast<double>(report.gpus.size());
+  const double products = b.share(Part::matrix_products) + b.share(Part::attention);
+  if (busy_s < 0.9 * b.step_s || products > 0.4 || unclassified_share(report) > of_note) return;
+  problems.push_back(
+      fmt::format("The GPU is busy {} of the step, but {} in matrix products and attention: MFU cannot exceed that, "
+                  "whatever the utilisation.",
+                  percent(busy_s / b.step_s, 0), percent(products, 0)));
+}
+
+}  // namespace
+
+std::string ms(double seconds) {
+  return fmt::format("{:.{}f} ms", 1e3 * seconds, std::abs(seconds) < 1e-2 ? 2 : 1);
+}
+
+std::string short_name(const std::string& name, std::size_t most) {
+  return name.substr(0, whole_characters(name, most));
+}
+
+double unclassified_share(const Report& report) {
+  double unknown_s = 0, all_s = 0;
+  for (const TracedGpu& gpu : report.gpus) {
+    const Figures& all = gpu.windows.front();
+    unknown_s += all.unclassified.value_or(0) * (all.compute_s + all.communication_s);
+    all_s += all.compute_s + all.communication_s;
+  }
+  return all_s > 0 ? unknown_s / all_s : 0;
+}
+
+std::vector<std::string> problems_of(const Report& report) {
+  std::vector<std::string> problems;
+  if (report.mean.breakdown.step_s <= 0) return problems;
+  late_ranks(report, problems);
+  const std::size_t before = problems.size();
+  slow_network(report, problems);
+  if (problems.size() == before) no_overlap(report, problems);  // a slow network outlasts what could hide it
+  idle_causes(report, problems);
+  std::ranges::move(analysis::fired_rules(report.mean.breakdown), std::back_inserter(problems));
+  busy_with_little(report, problems);
+  if (const double unknown = unclassified_share(report); unknown > of_note) {
+    std::vector<std::string> names;
+    for (const auto& [name, seconds] : report.gpus.front().unclassified) names.push_back(quote(short_name(name)));
+    problems.push_back(fmt::format("{} of the kernels' time has no class, so the kinds of computation say little: {}.",
+                                   percent(unknown), join_first(names, 3)));
+  }
+  return problems;
+}
+
+std::vector<std::string> notes_of(const Report& report) {
+  std::vector<std::string> notes = report.notes;
+  if (report.gpus.size() > 1 && report.meetings.all.empty() && !report.mean.breakdown[Part::waiting])
+    notes.emplace_back("No collective ends at once on several of these ranks: waiting is not told from transfer.");
+  if (report.gpus.size() == 1 && report.mean.breakdown.parts.exposed() > 0 && !report.mean.breakdown[Part::waiting])
+    notes.emplace_back("Communication includes waiting for other ranks; traces of several ranks tell it apart.");
+  const auto clock = std::ranges::max_element(report.meetings.clock_s, {}, [](double s) { return std::abs(s); });
+  if (clock != report.meetings.clock_s.end() && std::abs(*clock) > 100e-6)
+    notes.push_back(fmt::format("The ranks' clocks differ by up to {}; the ends of collectives were aligned.",
+                                ms(std::abs(*clock))));
+  return notes;
+}
+
+}  // namespace harness::traces

@@ -1,0 +1,335 @@
+#include "traces/read.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/median.h"
+#include "base/text.h"
+#include "evidence/input.h"
+#include "traces/kineto.h"
+#include "traces/nsight.h"
+
+namespace harness::traces {
+namespace {
+
+constexpr std::string_view sqlite_mark = "SQLite format 3";
+
+// The first bytes, unpacked. A gzip file may break off behind them.
+std::string head_of(const std::string& path) {
+  std::string head(1u << 16, '\0');
+  std::size_t size = 0;
+  evidence::Input input(path);
+  try {
+    for (std::size_t got = 1; got > 0 && size < head.size(); size += got)
+      got = input.read(head.data() + size, head.size() - size);
+  } catch (const Error&) {
+    if (size == 0) throw;
+  }
+  head.resize(size);
+  return head;
+}
+
+bool begins_like_json(std::string_view head) {
+  const std::size_t first = head.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && (head[first] == '{' || head[first] == '[');
+}
+
+Capture read_capture(const std::string& path) {
+  const std::string head = head_of(path);
+  if (head.empty()) fail("{}: it is empty", quote(path));
+  evidence::Input input(path);
+  if (head.starts_with(sqlite_mark)) {
+    if (input.is_packed()) fail("{}: it is a packed database; unpack it first: gunzip FILE", quote(path));
+    return read_nsight(path);
+  }
+  if (!begins_like_json(head))
+    fail(
+        "{}: it is no trace; harness reads those of the PyTorch profiler (JSON) and exports of Nsight Systems (`nsys "
+        "export --type sqlite FILE`)",
+        quote(path));
+  return read_kineto(input, path);
+}
+
+std::vector<NamedKernel> kernels_in(const Window& window, const Device& device, const std::vector<Class>& classes,
+                                    const Names& names) {
+  std::unordered_map<std::uint32_t, NamedKernel> by_name;
+  for (const GpuEvent& event : device.events) {
+    if (!is_kernel(event) || event.start_ns < window.start_ns || event.start_ns >= window.end_ns) continue;
+    NamedKernel& kernel = by_name[event.name];
+    ++kernel.count;
+    kernel.seconds += static_cast<double>(event.end_ns - event.start_ns) * 1e-9;
+  }
+  std::vector<NamedKernel> all;
+  for (auto& [name, kernel] : by_name) all.push_back({names[name], classes[name], kernel.count, kernel.seconds});
+  std::ranges::sort(all, [](const auto& a, const auto& b) {
+    return std::tuple(-a.seconds, a.name) < std::tuple(-b.seconds, b.name);
+  });
+  constexpr std::size_t most = 1000;
+  all.resize(std::min(most, all.size()));
+  return all;
+}
+
+TracedGpu examine(const Capture& capture, const Device& device, const Launches& launches,
+                  const std::vector<Class>& classes) {
+  TracedGpu gpu;
+  gpu.file = capture.file;
+  gpu.format = capture.format;
+  gpu.version = capture.version;
+  gpu.label = device.label;
+  gpu.gpu = device.gpu;
+  gpu.rank = capture.format == own_format ? device.id : capture.rank;
+  gpu.rank_guessed = capture.rank_guessed;
+  gpu.world = capture.world;
+  const Timeline timeline = timeline_of(device, classes);
+  gpu.start_ns = timeline.origin_ns;
+  gpu.end_ns = timeline.end_ns;
+  Measure measure(device, timeline, classes, capture.names);
+  for (const Window& window : windows_of(capture, device, timeline, launches))
+    gpu.windows.push_back(measure.of(window));
+  gpu.steps = find_steps(capture, device, timeline, launches, classes, measure);
+  gpu.shown = {"the whole trace", timeline.origin_ns, timeline.end_ns};
+  if (!gpu.steps.windows.empty()) gpu.shown = gpu.steps.windows[gpu.steps.shown];
+  gpu.shown_figures = measure.of(gpu.shown);
+  const std::vector<IdleStretch> idle = find_idle(capture, device, timeline, launches);
+  gpu.idle_s = idle_between(idle, 0, timeline.seconds(timeline.end_ns));
+  gpu.work = work_in(gpu.shown, capture, device, launches, timeline, classes, idle);
+  gpu.kernels = kernels_in(gpu.shown, device, classes, capture.names);
+  gpu.unclassified = names_without_class(device, classes, capture.names);
+  gpu.collectives = collectives_of(capture, device, classes);
+  return gpu;
+}
+
+// The GPUs of one file.
+struct TracedFile {
+  std::string path;
+  std::vector<TracedGpu> gpus;
+  std::vector<std::string> notes;
+  bool own = false;
+};
+
+TracedFile examine_file(const std::string& path) {
+  const Capture capture = read_capture(path);
+  TracedFile file{path, {}, capture.notes, capture.format == own_format};
+  if (capture.rank_guessed) file.notes.push_back(fmt::format("Its rank, {}, is guessed from the name.", *capture.rank));
+  if (capture.devices.empty())
+    fail(
+        "{}: no kernel ran on a GPU in it; record the activities of the GPU too (ProfilerActivity.CUDA, nsys profile "
+        "--trace=cuda)",
+        quote(path));
+  const Launches launches(capture);
+  std::vector<Class> classes = classes_of(capture.names);
+  if (file.own)  // its operations have parts of their own
+    std::ranges::replace_if(classes, is_unknown, class_of("elementwise"));
+  for (const Device& device : capture.devices) file.gpus.push_back(examine(capture, device, launches, classes));
+  return file;
+}
+
+// ---- which files belong together
+
+// Whether two files show one job at two times, and are no two parts of one trace.
+bool one_after_the_other(const TracedFile& a, const TracedFile& b) {
+  const auto told = [](const TracedGpu& gpu) { return gpu.rank && !gpu.rank_guessed; };
+  if (std::ranges::all_of(a.gpus, told) && std::ranges::all_of(b.gpus, told)) return false;
+  const auto span = [](const TracedFile& file) {
+    std::pair<std::int64_t, std::int64_t> all(INT64_MAX, INT64_MIN);
+    for (const TracedGpu& gpu : file.gpus) all = {std::min(all.first, gpu.start_ns), std::max(all.second, gpu.end_ns)};
+    return all;
+  };
+  return span(a).second < span(b).first || span(b).second < span(a).first;
+}
+
+// Divides files into those before and those after a change; all are "after" where there is no such division.
+std::pair<std::vector<TracedFile>, std::vector<TracedFile>> before_and_after(std::vector<TracedFile> files) {
+  std::map<std::int64_t, std::vector<std::size_t>> of_rank;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (const TracedGpu& gpu : files[i].gpus) {
+      if (gpu.rank) of_rank[*gpu.rank].push_back(i);
+    }
+  }
+  std::vector<bool> before(files.size());
+  const auto repeated = std::ranges::find_if(of_rank, [](const auto& entry) { return entry.second.size() > 1; });
+  const bool all_twice = std::ranges::all_of(of_rank, [](const auto& entry) { return entry.second.size() == 2; });
+  const bool all_told = std::ranges::all_of(
+      files, [](const TracedFile& f) { return std::ranges::all_of(f.gpus, [](const auto& g) { return !!g.rank; }); });
+  if (repeated != of_rank.end()) {
+    if (!all_twice || !all_told)
+      fail("{} and {} are both of rank {}: give one trace of each rank, or two of each to compare them",
+           quote(files[repeated->second[0]].path), quote(files[repeated->second[1]].path), repeated->first);
+    for (const auto& [rank, at] : of_rank) before[at[0]] = true;
+  } else if (files.size() == 2 && one_after_the_other(files[0], files[1])) {
+    before[0] = true;
+  }
+  std::pair<std::vector<TracedFile>, std::vector<TracedFile>> both;
+  for (std::size_t i = 0; i < files.size(); ++i) (before[i] ? both.first : both.second).push_back(std::move(files[i]));
+  return both;
+}
+
+void check_world(const std::vector<TracedGpu>& gpus) {
+  const TracedGpu* sized = nullptr;
+  for (const TracedGpu& gpu : gpus) {
+    if (gpu.world && sized != nullptr && *sized->world != *gpu.world)
+      fail("{} is of a job with {} ranks, {} of one with {}: give the traces of one job", quote(sized->file),
+           *sized->world, quote(gpu.file), *gpu.world);
+    if (gpu.world) sized = &gpu;
+  }
+}
+
+// ---- waiting and late ranks
+
+bool ends_at_once(const Meeting& meeting) {
+  const std::string_view name = class_names()[meeting.kernel_class];
+  return name != "comm.broadcast" && name != "comm.reduce";
+}
+
+void add_waiting(Report& report) {
+  std::vector<std::unordered_map<std::size_t, std::pair<double, bool>>> waited(report.gpus.size());
+  for (const Meeting& meeting : report.meetings.all) {
+    if (!ends_at_once(meeting)) continue;
+    for (const Meeting::Member& member : meeting.members)
+      waited[member.rank][member.collective] = {member.waiting_s, meeting.is_pair()};
+  }
+  for (std::size_t i = 0; i < report.gpus.size(); ++i) {
+    for (StepEvent& e : report.gpus[i].work.events) {
+      if (!e.collective) continue;
+      const auto found = waited[i].find(*e.collective);
+      if (found != waited[i].end()) (found->second.second ? e.bubble_s : e.waiting_s) = found->second.first;
+    }
+  }
+}
+
+double own_s(const TimedStep& step) {
+  const analysis::Breakdown& b = step.breakdown;
+  return b.parts.computation() + b[Part::idle].value_or(0) + b[Part::loading].value_or(0);
+}
+
+void find_late(Report& report) {
+  constexpr double notable_s = 20e-6, notable_share = 0.05, late_share = 0.05;
+  std::vector<LateRank> ranks(report.gpus.size());
+  std::vector<double> own, computed;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    ranks[i].gpu = i;
+    own.push_back(own_s(report.gpus[i].step));
+    computed.push_back(report.gpus[i].step.breakdown.parts.computation());
+  }
+  for (const Meeting& meeting : report.meetings.all) {
+    const double waited_s = meeting.longest_s - meeting.transfer_s;
+    if (!ends_at_once(meeting) || meeting.is_pair()) continue;
+    if (waited_s < notable_s || waited_s < notable_share * meeting.transfer_s) continue;
+    for (const Meeting::Member& member : meeting.members) ++ranks[member.rank].of;
+    ++ranks[meeting.last].last;
+  }
+  for (LateRank& rank : ranks) {
+    const auto beyond = [&](const std::vector<double>& seconds) {
+      const double middle = median(seconds);
+      return middle > 0 ? seconds[rank.gpu] / middle - 1 : 0;
+    };
+    rank.own_share = beyond(own);
+    rank.compute_share = beyond(computed);
+    const bool waited_for = rank.last * 3 >= rank.of * 2 && rank.last >= 4;
+    if (waited_for && rank.own_share > late_share) report.late.push_back(rank);
+  }
+  std::ranges::sort(report.late, std::greater(), &LateRank::own_share);
+}
+
+// Bytes over the bus for each byte of the larger side, as nccl-tests count; 0: not known of this kind.
+double bus_factor(std::string_view kind, double ranks) {
+  if (kind == "comm.allreduce") return 2 * (ranks - 1) / ranks;
+  const bool once = kind == "comm.reducescatter" || kind == "comm.allgather" || kind == "comm.alltoall";
+  return once ? (ranks - 1) / ranks : 0;
+}
+
+void find_bandwidths(Report& report) {
+  std::map<std::tuple<Class, std::int64_t, std::int64_t>, std::vector<double>> transfers;
+  for (const Meeting& meeting : report.meetings.all) {
+    const Meeting::Member& first = meeting.members.front();
+    const Collective& c = report.gpus[first.rank].collectives[first.collective];
+    if (c.bytes > 0 && c.group_size == std::ssize(meeting.members) && meeting.transfer_s > 0)
+      transfers[{meeting.kernel_class, c.bytes, c.group_size}].push_back(meeting.transfer_s);
+  }
+  for (const auto& [key, seconds] : transfers) {
+    const auto& [kernel_class, bytes, ranks] = key;
+    const double factor = bus_factor(class_names()[kernel_class], static_cast<double>(ranks));
+    if (factor <= 0) continue;
+    Bandwidth& b = report.bandwidths.emplace_back(Bandwidth{kernel_class, bytes, ranks, std::ssize(seconds)});
+    b.bytes_per_s = factor * static_cast<double>(bytes) / median(seconds);
+    for (const double s : seconds) b.seconds += s;
+  }
+  std::ranges::stable_sort(report.bandwidths, std::greater(), &Bandwidth::seconds);
+}
+
+Report report_of(std::vector<TracedFile> files) {
+  Report report;
+  bool own = false;
+  for (TracedFile& file : files) {
+    report.files.push_back(file.path);
+    own |= file.own;
+    for (const std::string& note : file.notes)
+      report.notes.push_back(files.size() > 1 ? fmt::format("{}: {}", quote(file.path), note) : note);
+    std::ranges::move(file.gpus, std::back_inserter(report.gpus));
+  }
+  check_world(report.gpus);
+  if (std::ranges::all_of(report.gpus, [](const TracedGpu& g) { return g.rank.has_value(); }))
+    std::ranges::stable_sort(report.gpus, {}, [](const TracedGpu& g) { return *g.rank; });
+  if (report.gpus.size() > 1 && !own) {  // traces of harness's own say themselves how long each rank waited
+    std::vector<std::vector<Collective>> collectives;
+    for (const TracedGpu& gpu : report.gpus) collectives.push_back(gpu.collectives);
+    report.meetings = find_meetings(collectives);
+    add_waiting(report);
+    find_bandwidths(report);
+  }
+  std::vector<TimedStep> steps;
+  for (TracedGpu& gpu : report.gpus) {
+    gpu.step = time_step(gpu.work);
+    gpu.step.breakdown.rank = static_cast<std::int32_t>(gpu.rank.value_or(std::ssize(steps)));
+    gpu.work.events.clear();
+    gpu.work.events.shrink_to_fit();
+    steps.push_back(gpu.step);
+  }
+  report.mean = mean_of(steps);
+  find_late(report);
+  return report;
+}
+
+}  // namespace
+
+std::string TracedGpu::name() const {
+  return rank ? fmt::format("rank {}", *rank) : fmt::format("{} GPU {}", quote(file), label);
+}
+
+bool is_trace_file(const std::string& path) {
+  std::string head;
+  try {
+    head = head_of(path);
+  } catch (const Error&) {
+    return false;
+  }
+  if (head.starts_with(sqlite_mark)) return true;
+  return begins_like_json(head) &&
+         (head.find("\"traceEvents\"") != std::string::npos || head.find("\"deviceProperties\"") != std::string::npos);
+}
+
+std::vector<Report> read_traces(const std::vector<std::string>& paths) {
+  std::vector<TracedFile> files;
+  std::vector<std::string> refused;
+  for (const std::string& path : paths) {
+    try {
+      files.push_back(examine_file(path));
+    } catch (const Error& error) {
+      refused.emplace_back(error.what());
+    }
+  }
+  if (files.empty()) fail("{}", join(refused, "\n"));
+  auto [before, after] = before_and_after(std::move(files));
+  std::vector<Report> reports;
+  if (!before.empty()) reports.push_back(report_of(std::move(before)));
+  reports.push_back(report_of(std::move(after)));
+  reports.back().refused = std::move(refused);
+  return reports;
+}
+
+}  // namespace harness::traces

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "traces/meetings.h"
+#include "traces/steps.h"
+#include "traces/timed_step.h"
+
+namespace harness::traces {
+
+/// All kernels of one name that start in a step.
+struct NamedKernel {
+  std::string name;
+  Class kernel_class = 0;
+  std::int64_t count = 0;
+  double seconds = 0;  // the sum of their durations: work, not time of the step
+};
+
+/// What a trace says of one GPU. Its events are gone.
+struct TracedGpu {
+  std::string file, format, version, label, gpu;  // as of Capture and Device
+  std::optional<std::int64_t> rank, world;
+  bool rank_guessed = false;
+  std::int64_t start_ns = 0, end_ns = 0;  // of the capture
+  std::vector<Figures> windows;
+  Steps steps;
+  Window shown;  // the step, or the whole capture where no steps were found
+  Figures shown_figures;
+  StepWork work;                             // in it
+  TimedStep step;                            // in it
+  std::vector<NamedKernel> kernels;          // in it, the longest first, at most a thousand
+  std::array<double, cause_count> idle_s{};  // of the whole capture
+  std::vector<std::pair<std::string, double>> unclassified;
+  std::vector<Collective> collectives;  // of the whole capture
+
+  std::string name() const;  // "rank 3", else the file and the device
+};
+
+/// A rank that the others wait for.
+struct LateRank {
+  std::size_t gpu = 0;           // of Report::gpus
+  std::size_t last = 0, of = 0;  // it came last in so many of its collectives with notable waiting
+  double own_share = 0;          // its computation and idle time beyond the median of all, as a share of that
+  double compute_share = 0;      // the same of its computation alone
+};
+
+/// The bus bandwidth of equal collectives whose members were all traced: from the transfer alone, without waiting.
+struct Bandwidth {
+  Class kernel_class = 0;
+  std::int64_t bytes = 0, ranks = 0, count = 0;
+  double bytes_per_s = 0;  // median
+  double seconds = 0;      // of transfer, all together
+};
+
+/// One job.
+struct Report {
+  std::vector<std::string> files;
+  std::vector<TracedGpu> gpus;  // by rank, else in the order of the files
+  Meetings meetings;
+  std::vector<LateRank> late;         // most waited for first
+  std::vector<Bandwidth> bandwidths;  // the longest sum of transfers first
+  TimedStep mean;                     // of all gpus
+  std::vector<std::string> notes;
+  std::vector<std::string> refused;  // files that could not be read, and why
+};
+
+/// Whether a file begins like a trace that read_traces() takes: JSON with trace events, or a database of SQLite. False
+/// where it cannot be read.
+bool is_trace_file(const std::string& path);
+
+/// Reads the traces of a job: of the PyTorch profiler (JSON, also gzip), one file a rank, or exports of Nsight Systems
+/// (SQLite), one or more ranks a file. Two reports, before and after, where every rank is there twice, or where two
+/// files were captured one after the other. Files are read one after the other; memory is that of the largest. A file
+/// of several that cannot be read is named in the (last) report. Throws Error if none can be read, and for files that
+/// do not belong together.
+std::vector<Report> read_traces(const std::vector<std::string>& paths);
+
+}  // namespace harness::traces

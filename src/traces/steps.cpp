@@ -1,0 +1,281 @@
+#include "traces/steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include "base/text.h"
+
+namespace harness::traces {
+
+namespace {
+
+constexpr std::size_t most_marks = 1000;
+
+// "ProfilerStep#4", or with Nsight Systems also "training_step_4", "iteration 4" within a longer name; "": no mark.
+std::string mark_in(const std::string& name, bool any_word) {
+  static constexpr std::array<std::string_view, 6> words{"profilerstep", "training_step", "train_step",
+                                                         "iteration",    "iter",          "step"};
+  const std::string low = lower(name);
+  for (const std::string_view word : words) {
+    const bool profiler = word == words[0];
+    if (!profiler && !any_word) continue;
+    for (std::size_t at = low.find(word); at != std::string::npos; at = low.find(word, at + 1)) {
+      std::size_t end = at + word.size();
+      if (profiler && low.substr(end, 1) == " ") ++end;
+      if (profiler && low.substr(end, 1) != "#") continue;
+      end = std::min(low.find_first_not_of(profiler ? "#" : " _#:", end), low.size());
+      const std::size_t digits = std::min(low.find_first_not_of("0123456789", end), low.size());
+      if (digits == end) continue;
+      std::string mark = name.substr(at, digits - at);
+      std::erase(mark, ' ');
+      return mark;
+    }
+  }
+  return "";
+}
+
+std::vector<Window> marks_of(const Capture& capture, const Device& device) {
+  const bool nsight = capture.format == "Nsight Systems";
+  std::vector<Window> marks;
+  std::set<std::string> seen;
+  std::unordered_map<std::uint32_t, std::string> known;
+  for (const HostRange& range : capture.ranges) {
+    if (range.kind != HostRange::Kind::annotation || range.process != device.process) continue;
+    const auto [entry, added] = known.try_emplace(range.name);
+    if (added) entry->second = mark_in(capture.names[range.name], nsight);
+    if (entry->second.empty() || marks.size() >= most_marks) continue;
+    if (!nsight && (!capture.names[range.name].starts_with("ProfilerStep") || !seen.insert(entry->second).second))
+      continue;  // the profiler may write the same step twice
+    marks.push_back({entry->second, range.start_ns, range.end_ns});
+  }
+  return marks;
+}
+
+struct Launched {
+  std::int64_t at_ns, start_ns, end_ns;  // the call, the GPU event
+};
+
+std::vector<Launched> launched_by_time(const Device& device, const Launches& launches) {
+  std::vector<Launched> launched;
+  for (const GpuEvent& event : device.events) {
+    if (const HostCall* call = launches.of(device.process, event))
+      launched.push_back({call->start_ns, event.start_ns, event.end_ns});
+  }
+  std::ranges::sort(launched, {}, &Launched::at_ns);
+  return launched;
+}
+
+std::vector<Window> device_windows(const std::vector<Window>& marks, const std::vector<Launched>& launched) {
+  std::vector<std::optional<Window>> spans;  // first start and last end of what each mark launched
+  std::size_t looked_at = 0;
+  for (const Window& mark : marks) {
+    spans.emplace_back();
+    auto at = std::ranges::lower_bound(launched, mark.start_ns, {}, &Launched::at_ns);
+    for (; at != launched.end() && at->at_ns < mark.end_ns; ++at) {
+      if (++looked_at > 8 * launched.size() + 1'000'000) return {};  // marks that overlap without end
+      if (!spans.back()) spans.back() = Window{mark.name, at->start_ns, at->end_ns};
+      spans.back()->start_ns = std::min(spans.back()->start_ns, at->start_ns);
+      spans.back()->end_ns = std::max(spans.back()->end_ns, at->end_ns);
+    }
+  }
+  std::vector<Window> windows;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    if (!spans[i]) continue;
+    Window window = *spans[i];
+    if (i + 1 < spans.size() && spans[i + 1]) {
+      window.end_ns = spans[i + 1]->start_ns;
+    } else if (spans.size() > 1) {
+      continue;
+    }
+    windows.push_back(std::move(window));
+  }
+  return windows;
+}
+
+// Annotations of one name but for digits that recur on a thread without overlap and cover most of the GPU's time.
+std::vector<Window> recurring_annotations(const Capture& capture, const Device& device, const Timeline& timeline) {
+  std::map<std::pair<std::uint64_t, std::string>, std::vector<Window>> groups;
+  std::unordered_map<std::uint32_t, std::string> plain;
+  for (const HostRange& range : capture.ranges) {
+    if (range.kind != HostRange::Kind::annotation || range.process != device.process) continue;
+    const auto [entry, added] = plain.try_emplace(range.name, capture.names[range.name]);
+    if (added) std::erase_if(entry->second, [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (groups.size() > 100'000) break;
+    groups[{range.thread, entry->second}].push_back({capture.names[range.name], range.start_ns, range.end_ns});
+  }
+  std::vector<Window> best;
+  std::int64_t best_ns = (timeline.end_ns - timeline.origin_ns) / 10 * 8;
+  for (auto& [key, windows] : groups) {
+    std::int64_t longest = 0, covered = 0, last_end = INT64_MIN;
+    for (const Window& w : windows) longest = std::max(longest, w.end_ns - w.start_ns);
+    std::erase_if(windows, [&](const Window& w) { return (w.end_ns - w.start_ns) * 10 < longest; });
+    bool overlap = false;
+    for (const Window& w : windows) {
+      overlap |= w.start_ns < last_end;
+      last_end = w.end_ns;
+      covered += w.end_ns - w.start_ns;
+    }
+    if (windows.size() < 3 || windows.size() > most_marks || overlap || covered < best_ns) continue;
+    best_ns = covered + 1;
+    best = windows;
+  }
+  return best;
+}
+
+// ---- the period of a sequence
+
+struct Sequence {
+  std::vector<std::uint32_t> names;
+  std::vector<std::int64_t> starts;
+  std::vector<bool> optimizer;
+};
+
+Sequence main_sequence(const Device& device, const Timeline& timeline, const std::vector<Class>& classes) {
+  constexpr std::size_t longest = 1'000'000;
+  Sequence sequence;
+  for (const GpuEvent& event : device.events) {
+    if (event.work != Work::kernel || event.stream != timeline.main_stream || sequence.names.size() >= longest)
+      continue;
+    sequence.names.push_back(event.name);
+    sequence.starts.push_back(event.start_ns);
+    sequence.optimizer.push_back(class_names()[classes[event.name]].starts_with("optimizer"));
+  }
+  return sequence;
+}
+
+// The distances at which stretches of 20 kernels recur, the commonest 64 of them, smallest first.
+std::vector<std::size_t> distances(const std::vector<std::uint32_t>& names) {
+  constexpr std::size_t gram = 20, most = 64;
+  std::unordered_map<std::uint64_t, std::size_t> last_at;
+  std::unordered_map<std::size_t, std::size_t> count_of;
+  constexpr std::uint64_t base = 0x9e3779b97f4a7c15u;
+  std::uint64_t hash = 0, out = 1;
+  for (std::size_t i = 0; i < gram; ++i) out *= base;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    hash = hash * base + names[i] + 1;
+    if (i >= gram) hash -= out * (names[i - gram] + 1);
+    if (i + 1 < gram) continue;
+    const auto [entry, added] = last_at.try_emplace(hash, i);
+    if (!added && i - entry->second >= gram && i - entry->second <= names.size() / 2) ++count_of[i - entry->second];
+    entry->second = i;
+  }
+  std::vector<std::pair<std::size_t, std::size_t>> by_count;
+  for (const auto& [distance, count] : count_of) by_count.emplace_back(count, distance);
+  std::ranges::sort(by_count, std::greater());
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < std::min(most, by_count.size()); ++i) result.push_back(by_count[i].second);
+  std::ranges::sort(result);
+  return result;
+}
+
+struct Period {
+  std::vector<Window> windows;
+  std::size_t kernels = 0;
+  bool no_optimizer = false;
+};
+
+std::optional<Period> find_period(const Sequence& s) {
+  std::size_t found = 0;
+  const bool any_optimizer = std::ranges::find(s.optimizer, true) != s.optimizer.end();
+  for (const std::size_t p : distances(s.names)) {
+    std::size_t equal = 0;
+    for (std::size_t i = p; i < s.names.size(); ++i) equal += s.names[i] == s.names[i - p] ? 1 : 0;
+    constexpr double enough = 0.95;
+    if (static_cast<double>(equal) < enough * static_cast<double>(s.names.size() - p)) continue;
+    bool whole = true;  // each period has its optimizer: it is a step and no layer
+    for (std::size_t at = 0; any_optimizer && at + p <= s.names.size(); at += p)
+      whole &= std::find(s.optimizer.begin() + static_cast<std::ptrdiff_t>(at),
+                         s.optimizer.begin() + static_cast<std::ptrdiff_t>(at + p),
+                         true) != s.optimizer.begin() + static_cast<std::ptrdiff_t>(at + p);
+    if (!whole) continue;
+    found = p;
+    break;
+  }
+  if (found == 0) return std::nullopt;
+  Period period{{}, found, !any_optimizer};
+  for (std::size_t at = 0; at + found < s.names.size() && period.windows.size() < most_marks; at += found)
+    period.windows.push_back({fmt::format("period {}", at / found + 1), s.starts[at], s.starts[at + found]});
+  return period;
+}
+
+bool much_different(const std::vector<Window>& windows, const Measure& measure) {
+  std::int64_t least = INT64_MAX, most = 0;
+  for (const Window& window : windows) {
+    least = std::min(least, measure.kernels_in(window));
+    most = std::max(most, measure.kernels_in(window));
+  }
+  return (most - least) * 20 > most;
+}
+
+void choose(Steps& steps, const Measure& measure) {
+  std::vector<std::int64_t> counts;
+  for (const Window& window : steps.windows) counts.push_back(measure.kernels_in(window));
+  // The first step is warm-up: buffers, compilation, and a session of CUPTI loses its first kernels.
+  const std::size_t first = steps.windows.size() >= 3 ? 1 : 0;
+  std::vector<std::int64_t> sorted(counts.begin() + static_cast<std::ptrdiff_t>(first), counts.end());
+  std::ranges::nth_element(sorted, sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2));
+  const std::int64_t usual = sorted[sorted.size() / 2];
+  for (std::size_t i = first; i < counts.size(); ++i) {
+    const bool alike = std::abs(counts[i] - usual) * 20 <= usual;
+    (alike ? steps.alike : steps.odd).push_back(i);
+  }
+  std::vector<std::size_t> by_length = steps.alike;
+  std::ranges::sort(by_length, {}, [&](std::size_t i) { return steps.windows[i].end_ns - steps.windows[i].start_ns; });
+  steps.shown = by_length[(by_length.size() - 1) / 2];
+}
+
+}  // namespace
+
+std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline,
+                               const Launches& launches) {
+  std::vector<Window> windows{{"all", timeline.origin_ns, timeline.end_ns}};
+  const std::vector<Window> marks = marks_of(capture, device);
+  for (const Window& mark : marks) windows.push_back({"host:" + mark.name, mark.start_ns, mark.end_ns});
+  if (marks.empty()) return windows;
+  for (Window& window : device_windows(marks, launched_by_time(device, launches)))
+    windows.push_back({"device:" + window.name, window.start_ns, window.end_ns});
+  return windows;
+}
+
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Launches& launches,
+                 const std::vector<Class>& classes, const Measure& measure) {
+  Steps steps;
+  const std::vector<Launched> launched = launched_by_time(device, launches);
+  if (launched.empty() && !device.steps.empty()) {  // marked on the GPU itself
+    steps.windows = device.steps;
+    steps.how = "ProfilerStep";
+  } else if (const std::vector<Window> marks = marks_of(capture, device); !marks.empty()) {
+    steps.windows = device_windows(marks, launched);
+    steps.how = capture.format == "Nsight Systems" ? "NVTX ranges" : "ProfilerStep";
+  }
+  if (steps.windows.empty()) {
+    steps.windows = device_windows(recurring_annotations(capture, device, timeline), launched);
+    steps.how = "annotations that recur";
+  }
+  const bool doubtful = steps.windows.size() < 2 || much_different(steps.windows, measure);
+  if (doubtful) {
+    const auto period = find_period(main_sequence(device, timeline, classes));
+    const bool better = period && period->windows.size() >= 2 && (steps.windows.empty() || !period->no_optimizer);
+    if (better) {
+      steps.windows = period->windows;
+      steps.no_optimizer = period->no_optimizer;
+      steps.how = fmt::format("the kernels, which repeat after {}", period->kernels);
+    }
+  }
+  std::erase_if(steps.windows, [](const Window& w) { return w.end_ns <= w.start_ns; });
+  if (steps.windows.empty()) {
+    steps.how.clear();
+    return steps;
+  }
+  choose(steps, measure);
+  return steps;
+}
+
+}  // namespace harness::traces

@@ -1,0 +1,148 @@
+#include "traces/timeline.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+namespace harness::traces {
+namespace {
+
+std::uint32_t main_stream_of(const Device& device, const std::vector<Class>& classes) {
+  std::map<std::uint32_t, std::int64_t> computed_ns;
+  for (const GpuEvent& event : device.events) {
+    if (is_kernel(event) && !is_communication(classes[event.name]))
+      computed_ns[event.stream] += event.end_ns - event.start_ns;
+  }
+  const auto most = std::ranges::max_element(computed_ns, {}, [](const auto& entry) { return entry.second; });
+  return most == computed_ns.end() ? 0 : most->first;
+}
+
+std::vector<std::pair<std::string, double>> largest(const std::unordered_map<std::uint32_t, std::int64_t>& ns_of,
+                                                    const Names& names, std::size_t most) {
+  std::vector<std::pair<std::int64_t, std::uint32_t>> all;
+  for (const auto& [name, ns] : ns_of) all.emplace_back(ns, name);
+  const std::size_t n = std::min(most, all.size());
+  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(n), [](const auto& a, const auto& b) {
+    return std::tuple(-a.first, a.second) < std::tuple(-b.first, b.second);
+  });
+  std::vector<std::pair<std::string, double>> result;
+  for (std::size_t i = 0; i < n; ++i)
+    result.emplace_back(names[all[i].second], static_cast<double>(all[i].first) * 1e-9);
+  return result;
+}
+
+// Adds an event to those that begin earlier.
+void extend(Stretches& stretches, const Stretch& by) {
+  if (!stretches.empty() && by.start_s <= stretches.back().end_s) {
+    stretches.back().end_s = std::max(stretches.back().end_s, by.end_s);
+  } else if (by.start_s < by.end_s) {
+    stretches.push_back(by);
+  }
+}
+
+}  // namespace
+
+Timeline timeline_of(const Device& device, const std::vector<Class>& classes) {
+  Timeline timeline;
+  timeline.origin_ns = device.events.front().start_ns;
+  timeline.main_stream = main_stream_of(device, classes);
+  for (const GpuEvent& event : device.events) {
+    timeline.end_ns = std::max(timeline.end_ns, event.end_ns);
+    const Stretch stretch{timeline.seconds(event.start_ns), timeline.seconds(event.end_ns)};
+    extend(timeline.busy, stretch);
+    if (event.work == Work::copy) extend(timeline.copies, stretch);
+    if (!is_kernel(event)) continue;
+    extend(timeline.kernels, stretch);
+    const bool communicates = event.work == Work::kernel && is_communication(classes[event.name]);
+    extend(communicates ? timeline.communication : timeline.computation, stretch);
+  }
+  return timeline;
+}
+
+Stretches clipped(const Stretches& stretches, double from_s, double to_s) {
+  Stretches inside;
+  auto at = std::ranges::upper_bound(stretches, from_s, {}, &Stretch::end_s);
+  for (; at != stretches.end() && at->start_s < to_s; ++at)
+    inside.push_back({std::max(at->start_s, from_s), std::min(at->end_s, to_s)});
+  return inside;
+}
+
+Measure::Measure(const Device& device, const Timeline& timeline, const std::vector<Class>& classes, const Names& names)
+    : device_(device), timeline_(timeline), names_(names) {
+  Sums sums;
+  before_.reserve(device.events.size() + 1);
+  for (const GpuEvent& event : device.events) {
+    before_.push_back(sums);
+    if (!is_kernel(event)) continue;
+    const std::int64_t ns = event.end_ns - event.start_ns;
+    ++sums.kernels;
+    sums.kernel_ns += ns;
+    if (event.work == Work::kernel && is_communication(classes[event.name])) ++sums.collectives;
+    if (event.work == Work::graph || is_unknown(classes[event.name])) sums.unknown_ns += ns;
+  }
+  before_.push_back(sums);
+}
+
+std::pair<std::size_t, std::size_t> Measure::events_in(const Window& window) const {
+  const auto at = [&](std::int64_t ns) {
+    return static_cast<std::size_t>(std::ranges::lower_bound(device_.events, ns, {}, &GpuEvent::start_ns) -
+                                    device_.events.begin());
+  };
+  if (window.name == "all") return {0, device_.events.size()};
+  return {at(window.start_ns), std::max(at(window.start_ns), at(window.end_ns))};
+}
+
+std::int64_t Measure::kernels_in(const Window& window) const {
+  const auto [first, last] = events_in(window);
+  return before_[last].kernels - before_[first].kernels;
+}
+
+// Windows may overlap as the file says: the work is bounded, and the last of too many windows have no such list.
+std::vector<std::pair<std::string, double>> Measure::top(std::size_t first, std::size_t last) {
+  looked_at_ += last - first;
+  if (looked_at_ > 8 * device_.events.size() + 100'000) return {};
+  std::unordered_map<std::uint32_t, std::int64_t> ns_of;
+  for (std::size_t i = first; i < last; ++i) {
+    const GpuEvent& event = device_.events[i];
+    if (is_kernel(event)) ns_of[event.name] += event.end_ns - event.start_ns;
+  }
+  return largest(ns_of, names_, 5);
+}
+
+Figures Measure::of(const Window& window) {
+  Figures f;
+  f.window = window.name;
+  const double from_s = timeline_.seconds(window.start_ns), to_s = timeline_.seconds(window.end_ns);
+  const auto in = [&](const Stretches& stretches) { return clipped(stretches, from_s, to_s); };
+  f.step_s = static_cast<double>(window.end_ns - window.start_ns) * 1e-9;
+  f.busy_s = length(in(timeline_.busy));
+  f.compute_s = length(in(timeline_.computation));
+  f.communication_s = length(in(timeline_.communication));
+  const double kernels_s = length(in(timeline_.kernels));
+  f.exposed_communication_s = kernels_s - f.compute_s;
+  f.overlapped_s = f.communication_s - f.exposed_communication_s;
+  f.memcpy_s = length(in(timeline_.copies));
+  f.exposed_memory_s = f.busy_s - kernels_s;
+  f.idle_s = f.step_s - f.busy_s;
+  const auto [first, last] = events_in(window);
+  const Sums &a = before_[first], &b = before_[last];
+  f.kernels = b.kernels - a.kernels;
+  f.collectives = b.collectives - a.collectives;
+  if (b.kernel_ns > a.kernel_ns)
+    f.unclassified = static_cast<double>(b.unknown_ns - a.unknown_ns) / static_cast<double>(b.kernel_ns - a.kernel_ns);
+  f.top = top(first, last);
+  return f;
+}
+
+std::vector<std::pair<std::string, double>> names_without_class(const Device& device, const std::vector<Class>& classes,
+                                                                const Names& names) {
+  std::unordered_map<std::uint32_t, std::int64_t> ns_of;
+  for (const GpuEvent& event : device.events) {
+    if (event.work == Work::graph || (event.work == Work::kernel && is_unknown(classes[event.name])))
+      ns_of[event.name] += event.end_ns - event.start_ns;
+  }
+  return largest(ns_of, names, 10);
+}
+
+}  // namespace harness::traces

@@ -1,0 +1,124 @@
+#include "traces/meetings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "traces/timed_step.h"
+
+namespace harness::traces {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::int64_t us = 1000;
+
+// All-reduces that end every 10 ms; a rank's begin as much later as its delay says.
+std::vector<std::vector<Collective>> job(const std::vector<std::int64_t>& delays_us, std::int64_t clock_us, int count) {
+  std::vector<std::vector<Collective>> ranks;
+  for (std::size_t r = 0; r < delays_us.size(); ++r) {
+    std::vector<Collective>& own = ranks.emplace_back();
+    for (int i = 0; i < count; ++i) {
+      const std::int64_t end = (10'000 * i + 9000 + static_cast<std::int64_t>(r)) * us;
+      const std::int64_t shift = r >= 2 ? clock_us * us : 0;
+      own.push_back({end - (5000 - delays_us[r]) * us + shift, end + shift, static_cast<std::uint32_t>(20 + r),
+                     class_of("ncclDevKernel_AllReduce_Sum_bf16_RING_LL")});
+    }
+  }
+  return ranks;
+}
+
+TEST(Meetings, WhoComesLastWaitsForNobody) {
+  const Meetings found = find_meetings(job({0, 1000, 3000}, 0, 5));
+  ASSERT_EQ(found.all.size(), 5u);
+  const Meeting& m = found.all[2];
+  EXPECT_EQ(m.last, 2u);
+  EXPECT_NEAR(m.transfer_s, 2e-3, 1e-9);
+  EXPECT_NEAR(m.longest_s, 5e-3, 1e-9);
+  ASSERT_EQ(m.members.size(), 3u);
+  EXPECT_NEAR(m.members[0].waiting_s, 3e-3, 1e-9);
+  EXPECT_NEAR(m.members[1].waiting_s, 2e-3, 1e-9);
+  EXPECT_EQ(m.members[2].waiting_s, 0);
+  EXPECT_NEAR(m.end_spread_s, 2e-6, 1e-9);
+}
+
+TEST(Meetings, ADifferenceOfClocksIsEstimatedFromManyAndNeverFromFew) {
+  const Meetings many = find_meetings(job({0, 1000, 3000}, 1500, 25));
+  ASSERT_EQ(many.all.size(), 25u);
+  EXPECT_THAT(many.all[7].members, ::testing::SizeIs(3));
+  EXPECT_NEAR(many.clock_s[2], 1.5e-3, 1e-5);
+  const Meetings few = find_meetings(job({0, 1000, 3000}, 1500, 5));
+  ASSERT_EQ(few.all.size(), 5u);
+  EXPECT_THAT(few.all[0].members, ::testing::SizeIs(2));  // of the first two ranks, whose clocks agree
+}
+
+TEST(Meetings, WhatDoesNotEndTogetherIsNoMeeting) {
+  std::vector<std::vector<Collective>> ranks = job({0, 1000}, 0, 30);
+  for (std::size_t i = 0; i < ranks[1].size(); ++i) {
+    ranks[1][i].start_ns += static_cast<std::int64_t>(i % 5) * 700 * us;
+    ranks[1][i].end_ns += static_cast<std::int64_t>(i % 5) * 700 * us;
+  }
+  EXPECT_THAT(find_meetings(ranks).all, IsEmpty());
+}
+
+TEST(Meetings, ACaptureMayBeginOneCollectiveLater) {
+  std::vector<std::vector<Collective>> ranks = job({0, 1000}, 0, 12);
+  ranks[1].erase(ranks[1].begin());
+  const Meetings found = find_meetings(ranks);
+  ASSERT_EQ(found.all.size(), 11u);
+  EXPECT_NEAR(found.all[0].end_spread_s, 1e-6, 1e-9);
+}
+
+// ---- the parts of a step
+
+TEST(TimedStep, PartsAddUpToTheStep) {
+  StepWork work;
+  work.step_s = 10e-3;
+  work.texts = {"", "norm", "forward", "backward"};
+  const auto add = [&](double from, double to, Part part, bool main) -> StepEvent& {
+    StepEvent& e = work.events.emplace_back();
+    e.start_s = from;
+    e.end_s = to;
+    e.part = part;
+    e.main = main;
+    return e;
+  };
+  add(1e-3, 4e-3, Part::matrix_products, true).phase = 2;
+  add(4e-3, 5e-3, Part::attention, true).phase = 2;
+  add(4.5e-3, 5.5e-3, Part::other_compute, false).kind = 1;
+  add(3e-3, 8e-3, Part::data, false).waiting_s = 3e-3;
+  add(7e-3, 9e-3, Part::other_compute, false).copies = true;
+  add(9.5e-3, 9.5e-3, Part::other_compute, true);
+  work.idle_s[static_cast<std::size_t>(Cause::loading)] = 0.5e-3;
+  const TimedStep step = time_step(work);
+  const analysis::Breakdown& b = step.breakdown;
+  EXPECT_NEAR(*b[Part::matrix_products], 3e-3, 1e-12);
+  EXPECT_NEAR(*b[Part::attention], 1e-3, 1e-12);  // on the main stream: it has the moment
+  EXPECT_NEAR(*b[Part::other_compute], 0.5e-3, 1e-12);
+  EXPECT_NEAR(*b[Part::data], 2e-3, 1e-12);
+  EXPECT_NEAR(*b[Part::waiting], 0.5e-3, 1e-12);
+  EXPECT_NEAR(b.hidden_s(Part::data), 2.5e-3, 1e-12);
+  EXPECT_NEAR(step.copies_s, 1e-3, 1e-12);
+  EXPECT_NEAR(*b[Part::loading], 0.5e-3, 1e-12);
+  EXPECT_NEAR(b.parts.sum() + step.copies_s, work.step_s, 1e-12);
+  EXPECT_FALSE(b[Part::bubble]);
+  work.events[3].waiting_s = NAN;
+  EXPECT_FALSE(time_step(work).breakdown[Part::waiting]);  // not known: absent, not zero
+}
+
+TEST(Classes, NamesOfManyMakers) {
+  const auto name = [](const char* kernel) { return class_names()[class_of(kernel)]; };
+  EXPECT_EQ(name("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)"), "comm.sendrecv");
+  EXPECT_EQ(name("ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"), "comm.generic");
+  EXPECT_EQ(name("void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90>>"), "attention");
+  EXPECT_EQ(name("Cijk_Ailk_Bljk_HHS_BH_MT256x128x32"), "matmul");
+  EXPECT_EQ(name("void rotary_embedding_kernel<float>"), "rope");
+  EXPECT_EQ(name("void fbgemm_gpu::split_embedding_backward"), "embedding");
+  EXPECT_EQ(name("bf16xmxfp4_matmul"), "matmul");
+  EXPECT_EQ(name("void my_project::odd<float>"), "unknown");
+  EXPECT_EQ(axis_of("INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP"), Part::data);
+  EXPECT_EQ(axis_of("EXPERT_MODEL_PARALLEL_GROUP"), Part::communication);
+}
+
+}  // namespace
+}  // namespace harness::traces

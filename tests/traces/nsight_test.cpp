@@ -1,0 +1,148 @@
+#include "traces/nsight.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "jobs.h"
+#include "support/errors.h"
+#include "support/temporary_folder.h"
+#ifdef HARNESS_HAS_SQLITE3
+#include <sqlite3.h>
+
+namespace harness::traces {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr std::int64_t ms = 1'000'000;
+
+// An export of Nsight Systems, as small as one can be.
+class Nsight : public ::testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& sql) {
+    const std::string path = folder_ / name;
+    sqlite3* database = nullptr;
+    EXPECT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+    char* error = nullptr;
+    EXPECT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, &error), SQLITE_OK) << error;
+    sqlite3_close(database);
+    return path;
+  }
+
+  static std::string schema() {
+    return "CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);"
+           "INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_SCHEMA_VERSION', '3.25.0'), ('EXPORT_PRODUCT_VERSION', "
+           "'2026.2');"
+           "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
+           "INSERT INTO StringIds VALUES (1, 'nvjet_tst_192x192'), (2, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL'),"
+           " (3, 'cudaLaunchKernel_v7000'), (4, 'x''); DROP TABLE StringIds; --');"
+           "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER,"
+           " correlationId INTEGER, globalPid INTEGER, demangledName INTEGER);"
+           "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER,"
+           " correlationId INTEGER, nameId INTEGER);"
+           "CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER,"
+           " textId INTEGER);";
+  }
+
+  // Steps of 10 ms: a kernel that computes for `compute` ms, then an all-reduce that ends at 9 ms on all ranks.
+  static std::string job(int process, double compute, int steps) {
+    std::string sql;
+    const auto ns = [](double at) { return static_cast<std::int64_t>(at * ms); };
+    const std::int64_t pid = static_cast<std::int64_t>(process) << 24;
+    for (int s = 0; s < steps; ++s) {
+      const double t = 100 + 10 * s;
+      const auto kernel = [&](double from, double to, int stream, int name) {
+        const int correlation = 10 * s + name;
+        sql += fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({}, {}, 0, {}, {}, {}, {});", ns(t + from),
+                           ns(t + to), stream, correlation, pid, name);
+        sql += fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES ({}, {}, {}, {}, 3);", ns(t + 0.1),
+                           ns(t + 0.11), pid + 5, correlation);
+      };
+      kernel(0.2, 0.2 + compute, 7, 1);
+      kernel(0.3 + compute, 9, 20, 2);
+      sql += fmt::format("INSERT INTO NVTX_EVENTS VALUES ({}, {}, 59, 'train.training_step_{}', {}, NULL);", ns(t),
+                         ns(t + 9.9), s, pid + 5);
+    }
+    return sql;
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(Nsight, ReadsKernelsCallsAndSteps) {
+  const Report report = read_job({write("a.sqlite", schema() + job(1, 4, 6))});
+  ASSERT_EQ(report.gpus.size(), 1u);
+  const TracedGpu& gpu = report.gpus[0];
+  EXPECT_EQ(gpu.version, "2026.2");
+  EXPECT_EQ(gpu.steps.how, "NVTX ranges");
+  ASSERT_EQ(gpu.windows.size(), 1u + 6 + 5);
+  EXPECT_EQ(gpu.windows[7].window, "device:training_step_0");
+  EXPECT_NEAR(gpu.step.breakdown.step_s, 10e-3, 1e-9);
+  EXPECT_NEAR(*gpu.step.breakdown[Part::matrix_products], 4e-3, 1e-9);
+  EXPECT_NEAR(*gpu.step.breakdown[Part::communication], 4.7e-3, 1e-9);
+  EXPECT_NEAR(gpu.step.idle_s[static_cast<std::size_t>(Cause::queued)], 0.1e-3, 1e-9);
+}
+
+TEST_F(Nsight, ProcessesOfOneFileDoNotMix) {
+  const Report report = read_job({write("a.sqlite", schema() + job(1, 4, 6) + job(2, 4.2, 6) + job(3, 6, 6))});
+  ASSERT_EQ(report.gpus.size(), 3u);
+  EXPECT_EQ(report.gpus[2].label, "0/3");
+  EXPECT_THAT(report.meetings.all, SizeIs(6));
+  EXPECT_NEAR(*report.gpus[0].step.breakdown[Part::waiting], 2e-3, 1e-9);
+  EXPECT_NEAR(*report.gpus[2].step.breakdown[Part::waiting], 0, 1e-9);
+  ASSERT_EQ(report.late.size(), 1u);
+  EXPECT_EQ(report.late[0].gpu, 2u);
+  EXPECT_GT(report.late[0].compute_share, 0.4);
+  EXPECT_THAT(problems_of(report), ::testing::Contains(HasSubstr("is late: last in 6 of 6 collectives")));
+}
+
+TEST_F(Nsight, NobodyIsLateWhereAllAreAlike) {
+  EXPECT_TRUE(read_job({write("a.sqlite", schema() + job(1, 4, 6) + job(2, 4.05, 6) + job(3, 4.1, 6))}).late.empty());
+}
+
+TEST_F(Nsight, MissingColumnsAndTablesReadAsNothing) {
+  const Report report =
+      read_job({write("a.sqlite",
+                      "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
+                      "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER);"
+                      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5, 10), ('text', x'00ff'), (9, 2), (-4, 7),"
+                      " (9e300, 9e300), (NULL, NULL);")});
+  ASSERT_EQ(report.gpus.size(), 1u);
+  EXPECT_EQ(report.gpus[0].windows.at(0).busy_s, 5e-9);
+}
+
+TEST_F(Nsight, SqlInNamesIsText) {
+  const std::string path =
+      write("a.sqlite", schema() + job(1, 4, 3) +
+                            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (110000000, 110000001, 0,"
+                            " 7, 99, 16777216, 4);"
+                            "CREATE TABLE \"NVTX_EVENTS\"\"; DROP TABLE StringIds; --\" (a INTEGER);");
+  const Report report = read_job({path});
+  EXPECT_THAT(report.gpus.at(0).unclassified.at(0).first, HasSubstr("DROP TABLE"));
+  EXPECT_NO_THROW(read_job({path}));
+}
+
+TEST_F(Nsight, OtherDatabasesAreNamed) {
+  const auto error = [&](const std::string& sql) {
+    const std::string path = folder_ / "b.sqlite";
+    std::remove(path.c_str());
+    write("b.sqlite", sql);
+    return test::error_of([&] { read_job({path}); });
+  };
+  EXPECT_THAT(error("CREATE TABLE a (b);"), HasSubstr("but no export of Nsight Systems"));
+  EXPECT_THAT(error("CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (b);"), HasSubstr("it is nvprof's"));
+  EXPECT_THAT(error(schema()), HasSubstr("no kernel ran on a GPU"));
+  // A view with a query that never ends is no table.
+  EXPECT_THAT(error("CREATE TABLE StringIds (id INTEGER, value TEXT); CREATE TABLE META_DATA_EXPORT (name, value);"
+                    "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 "
+                    "FROM c) SELECT x AS start, x AS end FROM c;"),
+              HasSubstr("no kernel ran on a GPU"));
+}
+
+}  // namespace
+}  // namespace harness::traces
+#endif

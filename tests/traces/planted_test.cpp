@@ -1,0 +1,88 @@
+// Known causes, planted in traces that are made from simulated steps: each is named, and nothing of a healthy step is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "jobs.h"
+#include "planted.h"
+
+namespace harness::traces {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Plant {
+  const char* name;
+  test::Job job;
+  config::Faults faults = {};
+  test::Host host = {};
+  const char* first_problem = "";  // "": none
+};
+
+void PrintTo(const Plant& plant, std::ostream* out) {
+  *out << plant.name;
+}
+
+Report traced(const Plant& plant) {
+  const test::TemporaryFolder folder;
+  const store::Result result = test::simulated(plant.job, plant.faults);
+  const program::Layout layout =
+      plan::divide_ranks(result.model, test::experiment_of(plant.job).baseline, plant.job.ranks()).layout;
+  return read_job(test::Profile(result, layout, plant.host).write(folder));
+}
+
+class Planted : public ::testing::TestWithParam<Plant> {};
+
+TEST_P(Planted, IsNamedFirst) {
+  const Plant& plant = GetParam();
+  const Report report = traced(plant);
+  ASSERT_EQ(report.gpus.size(), static_cast<std::size_t>(plant.job.ranks()));
+  const std::vector<std::string> problems = problems_of(report);
+  const std::string wanted = plant.first_problem;
+  if (wanted.empty()) {
+    EXPECT_THAT(problems, IsEmpty());
+    return;
+  }
+  ASSERT_FALSE(problems.empty());
+  EXPECT_THAT(problems.front(), HasSubstr(wanted)) << join(problems, "\n");
+  for (std::size_t i = 1; i < problems.size(); ++i) {
+    for (const char* other : {"is late", "as over TCP", "waits for data", "launches too slowly", "run alone"})
+      EXPECT_THAT(problems[i], ::testing::Not(HasSubstr(other)));
+  }
+}
+
+const test::Job replicas{.layout = "tensor_parallel: 1", .sequences = 32, .overlaps = true};
+const test::Job tensor{.nodes = 1, .sequences = 16};
+test::Job without_overlap() {
+  test::Job job = replicas;
+  job.sequences = 8;
+  job.overlaps = false;
+  return job;
+}
+config::Faults slow_gpu(int rank) {
+  config::Faults faults;
+  faults.slow_gpus = {{rank, 0.8}};
+  return faults;
+}
+config::Faults socket() {
+  config::Faults faults;
+  faults.socket_bytes_per_s = 2e9;
+  return faults;
+}
+
+std::string name_of_plant(const ::testing::TestParamInfo<Plant>& plant) {
+  return replaced(plant.param.name, {{' ', "_"}, {'-', "_"}});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Causes, Planted,
+    ::testing::Values(Plant{"healthy", replicas}, Plant{"slow rank", replicas, slow_gpu(3), {}, "rank 3 is late"},
+                      Plant{"slow rank among tensor ranks", tensor, slow_gpu(5), {}, "rank 5 is late"},
+                      Plant{"socket link", replicas, socket(), {}, "as over TCP"},
+                      Plant{"no overlap", without_overlap(), {}, {}, "run alone"},
+                      Plant{"launch-bound", replicas, {}, {.before_kernels_us = 400}, "launches too slowly"},
+                      Plant{"slow loader", replicas, {}, {.loading_us = 2e5}, "waits for data"}),
+    name_of_plant);
+
+}  // namespace
+}  // namespace harness::traces
