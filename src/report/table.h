@@ -27,8 +27,8 @@ struct Cell {
 /// Cells with headings. Columns of words are left-aligned, columns of numbers right-aligned.
 struct Table {
   struct Column {
-    /// The columns that arrange() looks for in a table of cases (terminal.h).
-    enum class Id : std::uint8_t { other, name, use, change, verdict };
+    /// The columns that arrange() looks for in a table of cases, or of sizes (terminal.h).
+    enum class Id : std::uint8_t { other, name, use, change, verdict, size };
     static constexpr int stays = std::numeric_limits<int>::max();
 
     std::string heading;

@@ -156,6 +156,8 @@ void arrange(Document& document, const TableView& view) {
         pieces.push_back(std::move(piece));
         if (!remarks.empty()) pieces.emplace_back(List{remarks, List::Mark::none});
       } else {
+        if (!numbers->table.columns.empty() && numbers->table.columns.front().id == Id::size)
+          select_columns(numbers->table, view.columns);
         std::string caption = std::move(numbers->caption);
         for (Table& table : narrowed(numbers->table, view.width == 0 ? numbers->table.width() : view.width)) {
           pieces.emplace_back(Numbers{std::exchange(caption, ""), std::move(table), numbers->folded});

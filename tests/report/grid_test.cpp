@@ -10,6 +10,7 @@
 #include "report/page/page.h"
 #include "report/show.h"
 #include "report/terminal.h"
+#include "support/errors.h"
 
 namespace harness::report {
 namespace {
@@ -59,6 +60,19 @@ TEST(Grid, ANarrowTerminalHasTheSizesInEveryPart) {
     tables += line.starts_with("    size B  ");
   }
   EXPECT_GE(tables, 2u);
+}
+
+TEST(Grid, ColumnsAreAskedForBySettingOrUnit) {
+  const auto headings = [](const std::string& column) {
+    const store::Result result = grid();
+    Document document = show_document(result, analysis::summarise(result));
+    arrange(document, {.columns = {column}});
+    const std::string text = write_text(document, 400);
+    return text.substr(text.find("    size B"), text.find('\n', text.find("    size B")) - text.find("    size B"));
+  };
+  EXPECT_EQ(headings("baseline"), "    size B  baseline us  baseline GB/s");
+  EXPECT_EQ(headings("change"), "    size B  halving_doubling change  out of place change");
+  EXPECT_THAT(test::error_of([&] { headings("of place changed"); }), HasSubstr("there is no such column"));
 }
 
 TEST(Grid, ContextSaysWhatIsCompared) {

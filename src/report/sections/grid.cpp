@@ -116,12 +116,12 @@ class GridTable {
   void add_size(bool in_bytes) {
     const auto point = [&](std::size_t i) { return result_.find_point(sizes_[i]->case_index); };
     if (in_bytes) {
-      add({.heading = "size B"}, [&](std::size_t i) {
+      add({.heading = "size B", .id = Table::Column::Id::size}, [&](std::size_t i) {
         return point(i) == nullptr ? Cell(result_.at(*sizes_[i]).value) : Cell(fmt::format("{:.0f}", point(i)->bytes));
       });
     } else {
       const auto sized = std::ranges::find(result_.cases, store::CaseRole::point, &store::ResultCase::role);
-      add({.heading = sized->variable, .words = true},
+      add({.heading = sized->variable, .words = true, .id = Table::Column::Id::size},
           [&](std::size_t i) { return Cell(std::string(result_.setting(result_.at(*sizes_[i]), sized->variable))); });
     }
     const bool has_uses = std::ranges::any_of(result_.points, [](const auto& row) { return !row.uses.empty(); });
