@@ -2,12 +2,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "config/settings.h"
+#include "program/folded.h"
 #include "program/memory.h"
 #include "program/program.h"
 
@@ -59,6 +62,16 @@ class Workload {
   /// The Programs of every role. The settings must be possible on the layout.
   virtual program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
                                        const program::Layout& layout) const = 0;
+  /// The Program of one of the roles.
+  virtual program::Program role_program(const config::Model& model, const config::Settings& settings,
+                                        const program::Layout& layout, int role) const {
+    return std::move(programs(model, settings, layout).roles.at(role));
+  }
+  /// The Programs of a step that is worth folding for a prediction; nothing for any other step.
+  virtual std::optional<program::FoldedStep> folded(const config::Model&, const config::Settings&,
+                                                    const program::Layout&) const {
+    return std::nullopt;
+  }
   /// Fills the Program's inputs on the rank at these coordinates.
   virtual std::unique_ptr<program::InputSource> inputs(const config::Model& model, const config::Settings& settings,
                                                        const program::Layout& layout, const program::Coordinates& at,

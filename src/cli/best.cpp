@@ -118,7 +118,7 @@ class Search {
           fmt::format("needs more memory than a rank has ({}, {})", show_bytes(memory.bytes), memory.source);
       return predicted;
     }
-    return predict_(planned);
+    return predict_(planned, surveyor_.take_step());
   }
 
   // Nothing of a combination that cannot run.

@@ -59,17 +59,27 @@ bool too_close_to_call(double change, const config::Experiment& e) {
 Predictor::Predictor(const plan::Plan& plan)
     : plan_(plan), network_(sim::network_of(plan.experiment, plan.topology.node_of)) {}
 
-PredictedCase Predictor::operator()(const plan::PlannedCase& planned) const {
+// A step that was folded and must not be is built whole.
+sim::Prediction Predictor::predict(const plan::PlannedCase& planned, plan::BuiltStep built) const {
+  const config::Experiment& e = plan_.experiment;
+  const config::Settings& settings = planned.settings;
+  if (!built.whole && !built.folded)
+    built.folded = workloads::workload_of(settings).folded(e.model, settings, planned.layout);
+  if (built.folded && sim::can_fold(*built.folded, settings, e, network_))
+    return sim::predict(sim::Simulation(std::move(*built.folded), settings, e, network_));
+  if (!built.whole) built.whole = workloads::build_programs(e.model, settings, planned.layout);
+  return sim::predict(sim::Simulation(std::move(*built.whole), settings, e, network_));
+}
+
+PredictedCase Predictor::operator()(const plan::PlannedCase& planned, plan::BuiltStep built) const {
   const config::Experiment& e = plan_.experiment;
   PredictedCase predicted;
   if (const auto name = sim::unknown_change(plan_.baseline().settings, planned.settings); !name.empty()) {
     predicted.unknown = predicted.cause = fmt::format("the prediction does not know {}", name);
     return predicted;
   }
-  const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
   try {
-    const sim::Simulation simulation(set, planned.settings, e, network_);
-    predicted.step = sim::predict(simulation);
+    predicted.step = predict(planned, std::move(built));
   } catch (const sim::NotPredicted& why) {
     predicted.unknown = why.what();
     predicted.cause = why.cause;

@@ -32,10 +32,13 @@ class Predictor {
  public:
   /// `plan` must outlive it. Throws Error where a number is not known that every prediction needs.
   explicit Predictor(const plan::Plan& plan);
-  /// Predicts a possible case of this plan, or one that plan::case_of() made for it; without its change.
-  PredictedCase operator()(const plan::PlannedCase& planned) const;
+  /// Predicts a possible case of this plan, or one that plan::case_of() made for it; without its change. `built`: its
+  /// Programs, where a survey has them.
+  PredictedCase operator()(const plan::PlannedCase& planned, plan::BuiltStep built = {}) const;
 
  private:
+  sim::Prediction predict(const plan::PlannedCase& planned, plan::BuiltStep built) const;
+
   const plan::Plan& plan_;
   sim::Network network_;
 };

@@ -18,69 +18,132 @@ std::string settings_of_programs(const PlannedCase& planned) {
   return text;
 }
 
-// The FLOP of attention, over all ranks.
-program::Flop attention_flop(const program::ProgramSet& set, bool recomputed) {
+// The FLOP of attention, over all ranks; a micro-batch that stands for others counts as often.
+program::Flop attention_flop(const BuiltStep& step, bool recomputed) {
+  const program::ProgramSet& set = step.folded ? step.folded->sample : *step.whole;
+  const int repeated = step.folded ? step.folded->micro_batches - 2 : 1;
   program::Flop sum;
   const double ranks = static_cast<double>(set.layout.ranks()) / static_cast<double>(set.roles.size());
   for (const program::Program& role : set.roles) {
     for (const program::Operation& op : role.step) {
-      if (op.label.recomputed != recomputed || program::flop_of(op.action).noncausal == 0 ||
+      const program::Flop flop = program::flop_of(op.action);
+      if (op.label.recomputed != recomputed || flop.noncausal == 0 ||
           std::holds_alternative<program::Matmul>(op.action))
         continue;
-      const program::Flop flop = program::flop_of(op.action);
-      sum.model += ranks * flop.model;
-      sum.noncausal += ranks * flop.noncausal;
+      const double times = ranks * (op.label.micro_batch == 1 ? repeated : 1);
+      sum.model += times * flop.model;
+      sum.noncausal += times * flop.noncausal;
     }
   }
   return sum;
 }
 
-// Facts that follow from the Programs alone.
-Survey survey_programs(const program::ProgramSet& set, const std::string& case_name) {
-  if (const auto problems = program::verify(set, 5); !problems.empty()) {
-    std::string text =
-        fmt::format("case {}: its program is invalid, which is a bug in the workload; please report it:", case_name);
-    for (const auto& p : problems) text += "\n  " + p.text;
-    throw Error(text);
+void require_sound(const program::ProgramSet& set, const std::string& case_name) {
+  const auto problems = program::verify(set, 5);
+  if (problems.empty()) return;
+  std::string text =
+      fmt::format("case {}: its program is invalid, which is a bug in the workload; please report it:", case_name);
+  for (const auto& p : problems) text += "\n  " + p.text;
+  throw Error(text);
+}
+
+void note_memory(Survey& s, int role, const program::Program& program) {
+  if (const program::Arena arena = program::plan_arena(program); arena.bytes > s.peak_bytes) {
+    s.peak_bytes = arena.bytes;
+    s.peak_role = role;
   }
+}
+
+// All but the memory.
+Survey counts_of(const program::ProgramSet& set) {
   Survey s;
-  s.program_hash = program::hash(set);
   s.roles = static_cast<std::int64_t>(set.roles.size());
   s.role_axes = set.role_axes;
   s.flop = program::total_flop(set);
   s.hardware_flop = s.flop.model + program::total_recomputed_flop(set);
-  for (int role = 0; role < s.roles; ++role) {
-    const program::Program& program = set.roles[role];
-    s.counts.push_back(program::count(set, program, program.step));
-    if (const program::Arena arena = program::plan_arena(program); arena.bytes > s.peak_bytes) {
-      s.peak_bytes = arena.bytes;
-      s.peak_role = role;
+  for (const program::Program& program : set.roles) s.counts.push_back(program::count(set, program, program.step));
+  return s;
+}
+
+// Adds what so many more micro-batches have.
+void add(Survey& s, const Survey& of_one, int times) {
+  s.flop.model += times * of_one.flop.model;
+  s.flop.noncausal += times * of_one.flop.noncausal;
+  s.hardware_flop += times * of_one.hardware_flop;
+  for (std::size_t role = 0; role < s.counts.size(); ++role) {
+    s.counts[role].operations += times * of_one.counts[role].operations;
+    for (const auto& [kind, more] : of_one.counts[role].traffic) {
+      program::Traffic& traffic = s.counts[role].traffic[kind];
+      traffic.messages += times * more.messages;
+      traffic.bytes += times * more.bytes;
+      traffic.sent_bytes += times * more.sent_bytes;
     }
   }
-  return s;
 }
 
 }  // namespace
 
+Survey survey_of(const program::ProgramSet& step) {
+  Survey s = counts_of(step);
+  for (int role = 0; role < s.roles; ++role) note_memory(s, role, step.roles[role]);
+  return s;
+}
+
+Survey survey_of(const program::FoldedStep& step, const std::function<program::Program(int role)>& whole) {
+  Survey s = counts_of(step.sample);
+  program::ProgramSet repeated = step.sample;
+  for (program::Program& role : repeated.roles)
+    std::erase_if(role.step, [](const program::Operation& op) { return op.label.micro_batch != 1; });
+  add(s, counts_of(repeated), step.micro_batches - 3);
+  for (const int role : step.fullest) note_memory(s, role, whole(role));
+  return s;
+}
+
 Survey survey(const config::Model& model, config::BackendKind backend, const PlannedCase& the_case) {
   return Surveyor(model, backend).survey(the_case);
+}
+
+// Equal Programs have one survey.
+const Survey& Surveyor::survey_step(const PlannedCase& the_case) {
+  const config::Settings& settings = the_case.settings;
+  const program::FusedSet fused = config::fused_for(backend_, settings);
+  built_ = {};
+  if (config::traits_of(backend_).predicts())
+    built_.folded = workloads::workload_of(settings).folded(model_, settings, the_case.layout);
+  if (!built_.folded) built_.whole = workloads::build_programs(model_, settings, the_case.layout);
+  program::ProgramSet& set = built_.folded ? built_.folded->set : *built_.whole;
+  const std::uint64_t hash = program::hash(set);
+  const auto [equal, unknown] = by_programs_.try_emplace({hash, fused});
+  set = program::lower(std::move(set), fused);
+  if (built_.folded) built_.folded->sample = program::lower(std::move(built_.folded->sample), fused);
+  Survey& s = equal->second;
+  if (!unknown) return s;
+  if (built_.folded) {
+    require_sound(built_.folded->sample, the_case.name);
+    s = survey_of(*built_.folded, [&](int role) {
+      return program::lower(workloads::workload_of(settings).role_program(model_, settings, the_case.layout, role),
+                            fused);
+    });
+  } else {
+    require_sound(set, the_case.name);
+    s = survey_of(set);
+  }
+  s.program_hash = program::hash(set);
+  return s;
 }
 
 Survey Surveyor::survey(const PlannedCase& the_case) {
   const config::Settings& settings = the_case.settings;
   const auto [alike, fresh] = by_settings_.try_emplace(settings_of_programs(the_case));
   Survey& s = alike->second;
+  built_ = {};
   if (!fresh) return s;
-  program::ProgramSet set = workloads::build_programs(model_, settings, the_case.layout);
-  const program::FusedSet fused = config::fused_for(backend_, settings);
+  s = survey_step(the_case);
   // Where ranks share a sequence, the Programs have the queries and the keys of a rank alone.
-  program::Flop of_others = attention_flop(set, false);
   const int others = settings.context() - 1;
+  program::Flop of_others = attention_flop(built_, false);
   of_others = {of_others.model * others, of_others.noncausal * others};
-  const double again = attention_flop(set, true).model * others;
-  const auto [equal, unknown] = by_programs_.try_emplace({program::hash(set), fused});
-  if (unknown) equal->second = survey_programs(program::lower(std::move(set), fused), the_case.name);
-  s = equal->second;
+  const double again = attention_flop(built_, true).model * others;
   s.flop.model += of_others.model;
   s.flop.noncausal += of_others.noncausal;
   s.hardware_flop += of_others.model + again;

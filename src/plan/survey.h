@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,9 +33,21 @@ struct Survey {
   std::int64_t peak_bytes = 0;         // of the largest role
   int peak_role = 0;
 };
-/// Builds the case's step as the backend runs it, verifies, counts and plans memory. Throws Error naming rank and
-/// operation if verification fails.
+/// The Programs of a case that a survey has built, lowered: the one or the other.
+struct BuiltStep {
+  std::optional<program::ProgramSet> whole;
+  std::optional<program::FoldedStep> folded;
+};
+/// Builds the case's step as the backend runs it, verifies, counts and plans memory. Where the backend predicts, a long
+/// step is folded: program_hash is then that of the folded set. Throws Error naming rank and operation if verification
+/// fails.
 Survey survey(const config::Model& model, config::BackendKind backend, const PlannedCase& the_case);
+
+/// What follows from lowered Programs alone.
+Survey survey_of(const program::ProgramSet& step);
+/// The same of a folded step: it has what its sample has, and more of the sample's middle micro-batch. Memory is that
+/// of the whole Programs of its fullest roles.
+Survey survey_of(const program::FoldedStep& step, const std::function<program::Program(int role)>& whole);
 
 /// Surveys the cases of an experiment, with what they have in common done once: cases that differ in no more than
 /// what a library reads from the worker's environment have the same Programs, and equal Programs the same survey.
@@ -42,12 +56,17 @@ class Surveyor {
   /// `model` must outlive it.
   Surveyor(const config::Model& model, config::BackendKind backend) : model_(model), backend_(backend) {}
   Survey survey(const PlannedCase& the_case);
+  /// What the last survey() has built for this case; nothing of one that an earlier case had the same Programs as.
+  BuiltStep take_step() { return std::exchange(built_, {}); }
 
  private:
+  const Survey& survey_step(const PlannedCase& the_case);
+
   const config::Model& model_;
   config::BackendKind backend_;
   std::map<std::string, Survey> by_settings_;
   std::map<std::pair<std::uint64_t, program::FusedSet>, Survey> by_programs_;
+  BuiltStep built_;
 };
 
 }  // namespace harness::plan

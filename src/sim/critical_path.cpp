@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "program/folded.h"
 
 namespace harness::sim {
 
@@ -45,6 +47,24 @@ std::vector<std::pair<Ticks, Ticks>> running(const OperationTimes& computation, 
   return stretches;
 }
 
+std::vector<program::Interval> intervals_of(const SimulatedStep& step, const RankClasses& classes,
+                                            std::span<const Held> held, int rank_class) {
+  const std::vector<program::Operation>& list = classes.program(rank_class).step;
+  const std::vector<OperationTimes>& times = step.times[rank_class];
+  std::vector<program::Interval> intervals;
+  intervals.reserve(times.size());
+  for (program::OperationId id = 0; std::cmp_less(id, times.size()); ++id) {
+    const program::Operation& op = list[id];
+    if (program::is_communication(op.action)) {
+      intervals.push_back({id, op.stream, seconds_of(times[id].ready), seconds_of(times[id].end)});
+      continue;
+    }
+    for (const auto& [from, to] : running(times[id], held))
+      intervals.push_back({id, op.stream, seconds_of(from), seconds_of(to)});
+  }
+  return intervals;
+}
+
 const Held* held_up(const OperationTimes& computation, std::span<const Held> held) {
   const auto after = std::ranges::upper_bound(held, computation.end, {}, &Held::to);
   if (after == held.begin()) return nullptr;
@@ -76,10 +96,22 @@ std::pair<int, OperationId> last_of(const SimulatedStep& step) {
   return {0, -1};
 }
 
+// Divides what a pass took alone as the path through it by itself is divided.
+void add_pass(CriticalPath& path, Ticks alone, const CriticalPath& through) {
+  const double share = static_cast<double>(alone) / static_cast<double>(through.length());
+  Ticks rest = alone;
+  for (const Part part : all_parts) {
+    const Ticks own = std::llround(share * static_cast<double>(through[part]));
+    path[part] += own;
+    rest -= own;
+  }
+  path.slowed += rest;
+}
+
 }  // namespace
 
 CriticalPath critical_path(const SimulatedStep& step, const RankClasses& classes, const CostOf& cost,
-                           const std::vector<std::vector<Held>>& held) {
+                           const std::vector<std::vector<Held>>& held, const PathThrough& through) {
   CriticalPath path;
   auto [c, id] = last_of(step);
   while (id >= 0) {
@@ -89,8 +121,13 @@ CriticalPath critical_path(const SimulatedStep& step, const RankClasses& classes
                               ? nullptr
                               : held_up(times, held[static_cast<std::size_t>(c)]);
     const Ticks took = times.end - (held_by != nullptr ? held_by->to : times.start);
-    const Ticks alone = std::min(took, cost(c, id).alone);
-    path[part_of(classes.set(), op)] += alone;
+    const Cost own = cost(c, id);
+    const Ticks alone = std::min(took, std::max(own.alone, own.from_input));
+    if (program::is_folded(op)) {
+      add_pass(path, alone, through(c, id));
+    } else {
+      path[part_of(classes.set(), op)] += alone;
+    }
     path.slowed += took - alone;
     if (held_by != nullptr) {
       id = held_by->by;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "base/part.h"
+#include "program/timeline.h"
 #include "sim/engine.h"
 
 namespace harness::sim {
@@ -24,6 +26,11 @@ std::vector<Held> held(const SimulatedStep& step, const RankClasses& classes, co
 /// When a computation ran: from when it was ready to its end, but for what was `held`. At least one stretch, if an
 /// empty one.
 std::vector<std::pair<Ticks, Ticks>> running(const OperationTimes& computation, std::span<const Held> held);
+
+/// Intervals of the ranks of a class, as Executable::run_profiled() gives a measured step's, but that a computation
+/// which stood still while a communication held the device has an interval before and one after.
+std::vector<program::Interval> intervals_of(const SimulatedStep& step, const RankClasses& classes,
+                                            std::span<const Held> held, int rank_class);
 
 /// The last of what was held before this computation's end, and after it was ready; nullptr: nothing was.
 const Held* held_up(const OperationTimes& computation, std::span<const Held> held);
@@ -42,10 +49,13 @@ struct CriticalPath {
   Ticks operator[](Part part) const { return parts[index_of(part)]; }
 };
 
+/// The path through a pass by itself, of an operation that stands for one.
+using PathThrough = std::function<const CriticalPath&(int rank_class, program::OperationId operation)>;
+
 /// The path of a step that was simulated with these costs; its length() is the step's. `held`, by class: a computation
-/// that was held up waited for the communication that held it.
+/// that was held up waited for the communication that held it. `through`: where the step has folded passes.
 CriticalPath critical_path(const SimulatedStep& step, const RankClasses& classes, const CostOf& cost,
-                           const std::vector<std::vector<Held>>& held = {});
+                           const std::vector<std::vector<Held>>& held = {}, const PathThrough& through = {});
 
 /// "matrix products 61.0 %, data communication 21.0 %, host 18.0 %": shares of it, the largest first; what rounds to
 /// nothing is left out.

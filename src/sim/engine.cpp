@@ -41,7 +41,7 @@ struct Unit {
   int running = 0;                  // of its operations
   Ticks issued = 0;                 // by the host, all of it
   OperationId after = -1;           // whose end was the last that it waited for
-  int next = -1;                    // on its stream
+  int before = -1, next = -1;       // on its stream
 };
 
 // One communication of all its members: one collective, or one message.
@@ -136,7 +136,7 @@ class Engine {
           op.fused_group >= 0 && before >= 0 && list[timeline.units[before].last].fused_group == op.fused_group;
       if (!joins) {
         const int number = static_cast<int>(timeline.units.size());
-        timeline.units.push_back({.first = id, .last = id, .missing = before >= 0 ? 1 : 0});
+        timeline.units.push_back({.first = id, .last = id, .missing = before >= 0 ? 1 : 0, .before = before});
         if (before >= 0) timeline.units[before].next = number;
         before = number;
       }
@@ -247,10 +247,21 @@ class Engine {
     } else if (cost.alone == 0) {
       end(c, id);
     } else {
-      timeline.work[id] = {static_cast<double>(cost.alone), 0, now_, 0};
+      timeline.work[id] = {static_cast<double>(cost.from_input > 0 ? left_of_pass(c, id) : cost.alone), 0, now_, 0};
       timeline.computing.push_back(id);
       touch(c);
     }
+  }
+
+  // The later of both ends of an operation that stands for a pass, from now on.
+  Ticks left_of_pass(int c, OperationId id) {
+    const RankTimeline& timeline = timelines_[c];
+    const Cost& cost = timeline.costs[id];
+    const int before = timeline.units[timeline.unit_of[id]].before;
+    const Ticks free = before >= 0 ? times(c, timeline.units[before].last).end : 0;
+    Ticks input = 0;
+    for (const OperationId waited : operations(c)[id].waits) input = std::max(input, times(c, waited).end);
+    return std::max(free + cost.alone, input + cost.from_input) - now_;
   }
 
   void arrive(int c, OperationId id) {
@@ -323,14 +334,20 @@ class Engine {
     RankTimeline& timeline = timelines_[c];
     double left = 1;  // of the device, for computations
     for (const OperationId id : timeline.arrived) left *= 1 - timeline.costs[id].takes;
-    left /= static_cast<double>(std::max<std::size_t>(timeline.computing.size(), 1));
-    for (const OperationId id : timeline.computing)
-      set_rate(timeline.work[id], left, {0, Event::Kind::computed, c, id, 0});
+    double computing = 0;  // as many at once, on average
+    for (const OperationId id : timeline.computing) computing += timeline.costs[id].computing;
+    for (const OperationId id : timeline.computing) {
+      const double own = timeline.costs[id].computing, rate = left / (1 + computing - own);
+      set_rate(timeline.work[id], own < 1 ? 1 / (own / rate + 1 - own) : rate, {0, Event::Kind::computed, c, id, 0});
+    }
     for (const int number : timeline.communicating) {
       CollectiveInstance& instance = instances_[number];
-      const bool disturbed = std::ranges::any_of(
-          instance.members, [&](const auto& member) { return !timelines_[member.first].computing.empty(); });
-      set_rate(instance.work, disturbed ? instance.keeps : 1, {0, Event::Kind::met, number, 0, 0});
+      double undisturbed = 1;  // share of the time
+      for (const auto& [member, operation] : instance.members) {
+        for (const OperationId id : timelines_[member].computing)
+          undisturbed *= 1 - timelines_[member].costs[id].computing;
+      }
+      set_rate(instance.work, (1 - undisturbed) * instance.keeps + undisturbed, {0, Event::Kind::met, number, 0, 0});
     }
   }
 

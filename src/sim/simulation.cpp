@@ -52,9 +52,9 @@ Network network_of(const config::Experiment& experiment, std::vector<int> node_o
   return network_of(hardware_of(experiment), experiment.fabric, std::move(node_of));
 }
 
-Simulation::Simulation(const program::ProgramSet& programs, const config::Settings& settings,
+Simulation::Simulation(program::ProgramSet programs, const config::Settings& settings,
                        const config::Experiment& experiment, const Network& network, const Slowdown& slowdown)
-    : set_(program::lower(programs, config::fused_for(experiment, settings))),
+    : set_(program::lower(std::move(programs), config::fused_for(experiment, settings))),
       network_(with_faults(network, faults_of(experiment, settings))),
       condition_(condition_of(faults_of(experiment, settings), hardware_of(experiment), network_)),
       classes_(set_, marks_of(set_, network_, condition_)) {
@@ -69,8 +69,31 @@ Simulation::Simulation(const program::ProgramSet& programs, const config::Settin
     }
     return of_operation;
   };
-  step_ = simulate(classes_, cost);
+  run(cost, calibration);
   largest_message_bytes_ = costs.largest_message_bytes();
+}
+
+Simulation::Simulation(program::FoldedStep step, const config::Settings& settings, const config::Experiment& experiment,
+                       const Network& network)
+    : set_(program::lower(std::move(step.set), config::fused_for(experiment, settings))),
+      sample_(program::lower(std::move(step.sample), config::fused_for(experiment, settings))),
+      network_(network),
+      classes_(set_, marks_of(set_, network_, condition_)) {
+  const config::Calibration& calibration = *experiment.calibration;
+  const Device device = device_of(hardware_of(experiment), settings.precision, calibration);
+  sample_classes_.emplace(sample_, marks_of(sample_, network_, condition_));
+  Costs of_sample(*sample_classes_, device, network_, calibration, settings, condition_);
+  Costs costs(classes_, device, network_, calibration, settings, condition_);
+  passes_.emplace(*sample_classes_, classes_, [&](int c, program::OperationId id) { return of_sample(c, id); });
+  const CostOf cost = [&](int c, program::OperationId id) {
+    return program::is_folded(classes_.program(c).step[id]) ? (*passes_)(c, id) : costs(c, id);
+  };
+  run(cost, calibration);
+  largest_message_bytes_ = costs.largest_message_bytes();
+}
+
+void Simulation::run(const CostOf& cost, const config::Calibration& calibration) {
+  step_ = simulate(classes_, cost);
   // Jitter and fabric: published steps of equal work on one GPU grow this much, whatever the group
   // (docs/simulation.md).
   constexpr double least_gpus = 8;
@@ -78,43 +101,58 @@ Simulation::Simulation(const program::ProgramSet& programs, const config::Settin
   const double before_s = seconds_of(step_.length) + calibration.software.step_s;
   step_s_ = before_s * (1 + calibration.software.growth * doublings);
   for (int c = 0; std::cmp_less(c, classes_.list().size()); ++c) held_.push_back(held(step_, classes_, cost, c));
-  critical_path_ = sim::critical_path(step_, classes_, cost, held_);
+  const auto through = [&](int c, program::OperationId id) -> const CriticalPath& {
+    return passes_->shares(c, id).path;
+  };
+  critical_path_ = sim::critical_path(step_, classes_, cost, held_, through);
   critical_path_.host += ticks_of(step_s_) - step_.length;
 }
 
 std::vector<program::Interval> Simulation::intervals(int rank_class) const {
-  const program::Program& program = classes_.program(rank_class);
-  const std::vector<OperationTimes>& times = step_.times[rank_class];
-  std::vector<program::Interval> intervals;
-  intervals.reserve(times.size());
-  for (program::OperationId id = 0; std::cmp_less(id, times.size()); ++id) {
-    const program::Operation& op = program.step[id];
-    if (program::is_communication(op.action)) {
-      intervals.push_back({id, op.stream, seconds_of(times[id].ready), seconds_of(times[id].end)});
-      continue;
-    }
-    for (const auto& [from, to] : running(times[id], held_[rank_class]))
-      intervals.push_back({id, op.stream, seconds_of(from), seconds_of(to)});
+  return intervals_of(step_, classes_, held_[rank_class], rank_class);
+}
+
+program::StepSplit Simulation::split(int rank_class) const {
+  const std::vector<program::Operation>& list = classes_.program(rank_class).step;
+  const auto communicates = [&](program::OperationId id) { return program::is_communication(list[id].action); };
+  const std::vector<program::Interval> all = intervals(rank_class);
+  program::StepSplit split = program::split_step(all, communicates, step_s_);
+  if (!passes_) return split;
+  for (const program::Interval& interval : all) {
+    if (!program::is_folded(list[interval.operation])) continue;
+    const PassShares& shares = passes_->shares(rank_class, interval.operation);
+    const double took_s = interval.end_s - interval.start_s;
+    split.compute_s -= (1 - shares.computing) * took_s;
+    split.exposed_s += shares.exposed * took_s;
+    split.idle_s += (1 - shares.computing - shares.exposed) * took_s;
+    split.overlapped_s += shares.overlapped * took_s;
   }
-  return intervals;
+  split.communication_s = split.exposed_s + split.overlapped_s;
+  return split;
 }
 
-namespace {
-
-program::StepSplit split_of(const Simulation& simulation, int rank_class) {
-  const program::Program& program = simulation.classes().program(rank_class);
-  const auto communicates = [&](program::OperationId id) { return program::is_communication(program.step[id].action); };
-  return program::split_step(simulation.intervals(rank_class), communicates, simulation.step_s());
+bool can_fold(const program::FoldedStep& step, const config::Settings& settings, const config::Experiment& experiment,
+              const Network& network) {
+  const config::Software& software = experiment.calibration->software;
+  if (software.host_s > 0 && !host_paces(step.set.layout, settings, software)) return false;
+  if (faults_of(experiment, settings).any()) return false;
+  const RankClasses classes(step.sample, marks_of(step.sample, network, {}));
+  const std::vector<program::Group>& groups = step.sample.groups;
+  for (int c = 0; std::cmp_less(c, classes.list().size()); ++c) {
+    for (program::GroupId g = 0; std::cmp_less(g, groups.size()); ++g) {
+      const bool of_layer = groups[g].axes == program::AxisSet::of({program::Axis::tensor});
+      if (of_layer && classes.in_group(c, g).size() > 1) return false;
+    }
+  }
+  return true;
 }
-
-}  // namespace
 
 Prediction predict(const Simulation& simulation) {
   Prediction prediction;
   prediction.step_s = prediction.split.step_s = simulation.step_s();
   const std::vector<RankClass>& classes = simulation.classes().list();
   for (int c = 0; std::cmp_less(c, classes.size()); ++c) {
-    const program::StepSplit of_class = split_of(simulation, c);
+    const program::StepSplit of_class = simulation.split(c);
     const double share = static_cast<double>(classes[c].ranks) / simulation.set().layout.ranks();
     prediction.split.compute_s += share * of_class.compute_s;
     prediction.split.communication_s += share * of_class.communication_s;

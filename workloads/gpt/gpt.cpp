@@ -1,7 +1,9 @@
 #include "workloads/gpt/gpt.h"
 
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "workloads/gpt/buckets.h"
@@ -80,8 +82,14 @@ class Messages {
   std::map<Key, program::View> arrived_;
 };
 
-void emit_passes(const std::vector<TimedPass>& passes, program::ProgramBuilder& builder, Stage& stage,
-                 Parameters& parameters, Buckets& buckets) {
+/// The passes that are folded: those of all micro-batches but the first and the last.
+struct Folding {
+  int micro_batches = 0;  // 0: none is folded
+  bool folds(const Pass& pass) const { return pass.micro_batch > 0 && pass.micro_batch + 1 < micro_batches; }
+};
+
+void emit_passes(const std::vector<TimedPass>& passes, const Folding& folding, program::ProgramBuilder& builder,
+                 Stage& stage, Parameters& parameters, Buckets& buckets) {
   Messages messages(builder, stage, passes);
   const auto backward = [&](const Pass& pass) -> program::View {
     parameters.begin_backward();
@@ -91,6 +99,7 @@ void emit_passes(const std::vector<TimedPass>& passes, program::ProgramBuilder& 
     return result;
   };
   const auto run = [&](const Pass& pass) -> program::View {
+    if (folding.folds(pass)) return stage.folded(pass, messages.take(pass));
     if (pass.kind != Pass::Kind::forward) return backward(pass);
     return stage.forward(pass, messages.take(pass));
   };
@@ -101,7 +110,7 @@ void emit_passes(const std::vector<TimedPass>& passes, program::ProgramBuilder& 
 }
 
 program::Program program(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
-                         int pipeline_stage, const std::vector<TimedPass>& passes) {
+                         int pipeline_stage, const std::vector<TimedPass>& passes, const Folding& folding = {}) {
   program::ProgramBuilder builder =
       workloads::step_builder(shards_of(settings, layout) > 1, shards_are_of_node(settings, layout));
   workloads::StepFrame frame(builder, world_group, "loss");
@@ -113,15 +122,14 @@ program::Program program(const config::Model& model, const config::Settings& set
   frame.begin_step();
   frame.set_share(0, gathers.begin_step());
   parameters.begin_step();
-  emit_passes(passes, builder, stage, parameters, buckets);
+  emit_passes(passes, folding, builder, stage, parameters, buckets);
   buckets.finish();
   frame.end_step();
   return builder.take();
 }
 
-}  // namespace
-
-program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
+// Without its roles.
+program::ProgramSet frame_of(const config::Model& model, const config::Settings& settings,
                              const program::Layout& layout) {
   const int stages = layout[program::Axis::pipeline];
   const bool of_node = shards_are_of_node(settings, layout);
@@ -137,10 +145,49 @@ program::ProgramSet programs(const config::Model& model, const config::Settings&
   if (shards_of(settings, layout) > 1) set.groups.push_back({"gather", data, {}, replicas});
   if (of_node) set.groups.push_back({"nodes", data, {}, program::Replicas::across_nodes});
   set.role_axes = program::AxisSet::of({program::Axis::pipeline});
-  const auto passes = timetable(settings.pipeline_schedule, {stages, settings.chunks_of_stage(),
-                                                             dimensions(model, settings, layout).micro_batches});
-  for (int s = 0; s < stages; ++s) set.roles.push_back(program(model, settings, layout, s, passes[s]));
   return set;
+}
+
+Pipeline pipeline_of(const config::Model& model, const config::Settings& settings, const program::Layout& layout) {
+  return {layout[program::Axis::pipeline], settings.chunks_of_stage(),
+          dimensions(model, settings, layout).micro_batches};
+}
+
+}  // namespace
+
+program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
+                             const program::Layout& layout) {
+  program::ProgramSet set = frame_of(model, settings, layout);
+  const auto passes = timetable(settings.pipeline_schedule, pipeline_of(model, settings, layout));
+  for (int s = 0; std::cmp_less(s, passes.size()); ++s)
+    set.roles.push_back(program(model, settings, layout, s, passes[s]));
+  return set;
+}
+
+program::Program program_of_stage(const config::Model& model, const config::Settings& settings,
+                                  const program::Layout& layout, int stage) {
+  const auto passes = timetable(settings.pipeline_schedule, pipeline_of(model, settings, layout));
+  return program(model, settings, layout, stage, passes[stage]);
+}
+
+program::FoldedStep folded(const config::Model& model, const config::Settings& settings,
+                           const program::Layout& layout) {
+  const Pipeline whole = pipeline_of(model, settings, layout);
+  Pipeline short_one = whole;
+  short_one.micro_batches = 3;
+  program::FoldedStep step{whole.micro_batches, frame_of(model, settings, layout), {}, {}};
+  step.sample = step.set;
+  const auto all = timetable(settings.pipeline_schedule, whole);
+  const auto sample = timetable(std::vector<Passes>(whole.stages, chunk_by_chunk(short_one)));
+  std::set<std::vector<std::tuple<int, bool, bool>>> shapes;  // of stages: the first of a shape has the most in flight
+  for (int s = 0; s < whole.stages; ++s) {
+    step.set.roles.push_back(program(model, settings, layout, s, all[s], {whole.micro_batches}));
+    step.sample.roles.push_back(program(model, settings, layout, s, sample[s]));
+    std::vector<std::tuple<int, bool, bool>> shape;
+    for (const Chunk& c : chunks_of(model, settings, layout, s)) shape.emplace_back(c.layers, c.first, c.last);
+    if (shapes.insert(std::move(shape)).second) step.fullest.push_back(s);
+  }
+  return step;
 }
 
 }  // namespace harness::gpt

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "config/settings.h"
-#include "program/program.h"
+#include "program/folded.h"
 #include "workloads/step.h"
 
 namespace harness::gpt {
@@ -31,6 +31,13 @@ int replicas(const config::Settings& settings, const program::Layout& layout);
 
 program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
                              const program::Layout& layout);
+
+/// The Program of one of its roles.
+program::Program program_of_stage(const config::Model& model, const config::Settings& settings,
+                                  const program::Layout& layout, int stage);
+/// The step of programs() with its repeated passes folded. It has 3 micro-batches or more, and no rank reduces its
+/// gradients after every backward pass (sharding up to `optimizer`).
+program::FoldedStep folded(const config::Model& model, const config::Settings& settings, const program::Layout& layout);
 
 // Names of buffers that others look up.
 inline constexpr const char* tokens_buffer = "tokens";                // [micro_batches * rows] i32

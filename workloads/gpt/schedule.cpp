@@ -80,6 +80,17 @@ Passes passes_of(config::PipelineSchedule schedule, const Pipeline& of, int stag
   fail("there is no such pipeline schedule");
 }
 
+Passes chunk_by_chunk(const Pipeline& of) {
+  Passes passes;
+  for (const Kind kind : {Kind::forward, Kind::backward}) {
+    for (int k = 0; k < of.chunks; ++k) {
+      const int chunk = kind == Kind::forward ? k : of.chunks - 1 - k;
+      for (int m = 0; m < of.micro_batches; ++m) passes.push_back({kind, m, chunk});
+    }
+  }
+  return with_ends_marked(std::move(passes));
+}
+
 std::vector<std::vector<TimedPass>> timetable(const std::vector<Passes>& of_stages) {
   const int stages = static_cast<int>(of_stages.size());
   int chunks = 0, micro_batches = 0;

@@ -37,6 +37,10 @@ using Passes = std::vector<Pass>;
 ///   through the next. micro_batches is a multiple of p.
 Passes passes_of(config::PipelineSchedule schedule, const Pipeline& pipeline, int stage);
 
+/// The passes of any stage, one micro-batch after the other through each chunk: no schedule, but the order in which the
+/// passes of a chunk stand side by side.
+Passes chunk_by_chunk(const Pipeline& pipeline);
+
 /// A pass in a step in which messages take no time and all chunks are equally long: a forward pass takes one tick, the
 /// gradients of inputs and those of weights in a backward pass one tick each.
 struct TimedPass {

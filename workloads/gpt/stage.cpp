@@ -85,8 +85,29 @@ program::View Stage::activation(std::string name) {
   return scratch(std::move(name), d_.type, d_.own_rows * d_.hidden);
 }
 
+program::View Stage::folded(const Pass& pass, const program::View& in) {
+  const bool forward = pass.kind == Pass::Kind::forward;
+  const program::Phase phase = forward ? program::Phase::forward : program::Phase::backward;
+  folded_ = {program::folded_pass, phase, pass.micro_batch, pass.chunk};
+  folded_result_ = activation("folded");
+  if (!forward && in.present() && d_.recompute != config::Recompute::none) {
+    b_.emit(workloads::compute_stream, program::Fill{folded_result_, 0},
+            {program::folded_beginning, phase, pass.micro_batch, pass.chunk});
+  }
+  const program::Action action =
+      in.present() ? program::Action(program::Convert{in, folded_result_}) : program::Fill{folded_result_, 0};
+  b_.emit(workloads::compute_stream, action, folded_);
+  const Chunk& chunk = chunks_[pass.chunk];
+  return (forward ? chunk.last : chunk.first) ? program::View{} : folded_result_;
+}
+
 void Stage::enter(const Pass& pass) {
   const bool forward = pass.kind == Pass::Kind::forward;
+  if (folded_result_.present() && d_.tensor > 1) {
+    folded_.what = program::folded_end;
+    b_.emit(workloads::tensor_stream, program::Convert{folded_result_, activation("folded")}, folded_);
+  }
+  folded_result_ = {};
   pass_ = pass;
   at_ = {"", forward ? program::Phase::forward : program::Phase::backward, pass.micro_batch};
 }

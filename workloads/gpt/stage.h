@@ -82,6 +82,9 @@ class Stage {
   program::View backward(const Pass& pass, const program::View& gradient,
                          const std::function<void(ParameterId)>& on_final);
 
+  /// One operation in the place of a pass, or two of a pass that begins before its input is there.
+  program::View folded(const Pass& pass, const program::View& in);
+
   program::View activation(std::string name);  // a fresh [own_rows, hidden]
 
  private:
@@ -180,8 +183,10 @@ class Stage {
   program::AttentionShape shape_;
   program::View tokens_, labels_;
   std::vector<Chunk> chunks_;
-  Pass pass_;                       // that is being emitted
-  program::Label at_;               // and its micro-batch, layer and phase
+  Pass pass_;              // that is being emitted
+  program::Label at_;      // and its micro-batch, layer and phase
+  program::Label folded_;  // of the pass before, and its result; absent: it was not folded
+  program::View folded_result_;
   std::vector<ParameterId> wrote_;  // whose final gradients on_final() does not know yet
 };
 

@@ -206,6 +206,19 @@ class GptWorkload : public Workload {
     return gpt::programs(model, settings, layout);
   }
 
+  program::Program role_program(const config::Model& model, const config::Settings& settings,
+                                const program::Layout& layout, int role) const override {
+    return gpt::program_of_stage(model, settings, layout, role);
+  }
+  std::optional<program::FoldedStep> folded(const config::Model& model, const config::Settings& settings,
+                                            const program::Layout& layout) const override {
+    constexpr std::int64_t least_micro_batches = 8, least_passes = 512;  // of layers; else it saves little
+    const std::int64_t share = micro_batches(settings, layout);
+    if (share < least_micro_batches || share * model.layers < least_passes) return std::nullopt;
+    if (settings.sharding > config::Sharding::optimizer && gpt::shards_of(settings, layout) > 1) return std::nullopt;
+    return gpt::folded(model, settings, layout);
+  }
+
   std::unique_ptr<program::InputSource> inputs(const config::Model& model, const config::Settings& settings,
                                                const program::Layout& layout, const program::Coordinates& at,
                                                std::uint64_t seed) const override {

@@ -1,0 +1,103 @@
+// A step whose passes are folded takes as long as the same step with all operations.
+#include "sim/passes.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/simulation.h"
+#include "support/drawn_steps.h"
+#include "workloads/gpt/gpt.h"
+
+namespace harness::sim {
+namespace {
+
+config::Experiment experiment(const std::string& calibration, const std::string& hardware) {
+  config::Experiment e;
+  e.backend = config::BackendKind::sim;
+  e.hardware = config::hardware_named(hardware);
+  e.calibration = config::calibration_named(calibration);
+  return e;
+}
+
+struct Both {
+  Prediction whole, folded;
+  double error() const { return std::abs(folded.step_s / whole.step_s - 1); }
+};
+
+// Nothing where the host may be late.
+std::optional<Both> both_ways(const test::DrawnStep& step, const config::Experiment& e) {
+  std::vector<int> nodes;
+  for (int rank = 0; rank < step.layout.ranks(); ++rank) nodes.push_back(rank / 4);
+  const Network network = network_of(e, nodes);
+  Both both;
+  both.whole = predict(Simulation(gpt::programs(step.model, step.settings, step.layout), step.settings, e, network));
+  program::FoldedStep folded = gpt::folded(step.model, step.settings, step.layout);
+  if (!can_fold(folded, step.settings, e, network)) return {};
+  both.folded = predict(Simulation(std::move(folded), step.settings, e, network));
+  return both;
+}
+
+TEST(FoldedPasses, TakeAsLongAsTheirOperations) {
+  const std::vector<config::Experiment> experiments{experiment("megatron-2025", "dgx-h100"),
+                                                    experiment("megatron-2022", "dgx-a100"),
+                                                    experiment("harness", "gb200-nvl72")};
+  test::StepDraw draw(1);
+  int folded = 0;
+  for (int i = 0; i < 220; ++i) {
+    const test::DrawnStep step = draw.next();
+    const auto both = both_ways(step, experiments[i % experiments.size()]);
+    if (!both) continue;
+    ++folded;
+    // Rates of what runs beside are rounded to picoseconds, once for each operation.
+    EXPECT_LE(both->error(), step.layout[program::Axis::tensor] > 1 ? 0.002 : 1e-8) << step.text();
+    EXPECT_NEAR(both->folded.split.compute_s, both->whole.split.compute_s, 0.005 * both->whole.step_s) << step.text();
+    EXPECT_NEAR(both->folded.split.exposed_s, both->whole.split.exposed_s, 0.005 * both->whole.step_s) << step.text();
+    EXPECT_EQ(both->folded.largest_message_bytes, both->whole.largest_message_bytes) << step.text();
+    EXPECT_NEAR(seconds_of(both->folded.critical_path.length()), both->folded.step_s, 1e-11) << step.text();
+  }
+  EXPECT_GE(folded, 200);
+}
+
+TEST(FoldedPasses, AreExactWhereNothingRunsBeside) {
+  config::Experiment e = experiment("megatron-2025", "dgx-h100");
+  e.calibration->taken_by_communication = 0;
+  e.calibration->kept_by_communication = 1;
+  test::StepDraw draw(2);
+  for (int i = 0; i < 100; ++i) {
+    test::DrawnStep step = draw.next();
+    step.settings.overlap_optimizer = false;
+    const auto both = both_ways(step, e);
+    ASSERT_TRUE(both);
+    if (step.settings.sequence_parallel) continue;
+    EXPECT_LE(both->error(), 1e-9) << step.text();
+  }
+}
+
+// What differs between ranks that share a layer, and a host that is late, need all operations.
+TEST(FoldedPasses, AreLeftWhereTheyWouldNotHold) {
+  const config::Experiment e = experiment("megatron-2025", "dgx-h100");
+  test::StepDraw draw(3);
+  test::DrawnStep step = draw.next();
+  while (step.layout[program::Axis::tensor] != 4) step = draw.next();
+  const program::FoldedStep folded = gpt::folded(step.model, step.settings, step.layout);
+  const auto on = [&](const config::Experiment& x, int per_node) {
+    std::vector<int> nodes;
+    for (int rank = 0; rank < step.layout.ranks(); ++rank) nodes.push_back(rank / per_node);
+    return can_fold(folded, step.settings, x, network_of(x, nodes));
+  };
+  EXPECT_TRUE(on(e, 4));
+  config::Experiment slow = e, late = e;
+  slow.faults.slow_gpus = {{.rank = 1, .speed = 0.5}};
+  EXPECT_FALSE(on(slow, 4));
+  late.calibration->software.host_s = 1e-6;
+  late.calibration->software.host_power = 0;
+  EXPECT_FALSE(on(late, 4));
+}
+
+}  // namespace
+}  // namespace harness::sim
