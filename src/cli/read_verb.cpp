@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -6,9 +7,11 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/option_value.h"
+#include "cli/output_file.h"
 #include "cli/verbs.h"
 #include "config/hardware.h"
 #include "evidence/read.h"
+#include "evidence/training_job.h"
 #include "report/clean_text.h"
 #include "traces/answer.h"
 
@@ -21,7 +24,25 @@ constexpr std::size_t screen_width = 80, most_evidence = 10;
 
 evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
   evidence::Gaps gaps;
-  static const std::vector<std::string> keys = {"ranks", "global_batch_size", "hardware"};
+  static const std::vector<std::string> keys = {"ranks",
+                                                "global_batch_size",
+                                                "hardware",
+                                                "layers",
+                                                "hidden",
+                                                "heads",
+                                                "kv_heads",
+                                                "ffn",
+                                                "vocab",
+                                                "sequence",
+                                                "micro_batch_size",
+                                                "precision",
+                                                "tensor_parallel",
+                                                "pipeline_parallel",
+                                                "context_parallel",
+                                                "sharding",
+                                                "recompute",
+                                                "ranks_per_node",
+                                                "framework_version"};
   const auto number = [](std::string_view text) {
     const std::int64_t value = parse_integer(text);
     if (value < 1 || value > (1 << 20)) fail("found {}; allowed: 1 to 1048576", value);
@@ -40,6 +61,8 @@ evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
       gaps.hardware = option_value("--set hardware", value, [](std::string_view name) {
                         return config::hardware_named(std::string(name));
                       }).file;
+    } else if (const std::string name = evidence::name_of_gap(key); !name.empty()) {
+      gaps.others.emplace_back(name, value);
     } else {
       fail("--set {}: there is no such key of `read`; allowed: {}{}", quote(key), join(keys, ", "),
            did_you_mean(nearest(key, keys)));
@@ -70,7 +93,7 @@ void print(const evidence::Answer& answer, std::ostream& out) {
     for (const std::string& line : lines) out << report::wrapped(mark + line, screen_width, 2);
   };
   list("! ", answer.problems);
-  list("cannot be expressed: ", answer.cannot);
+  list("limit: ", answer.cannot);
   list("not read: ", answer.refused);
   list("- ", answer.notes);
   if (!answer.next.empty()) out << "\nNext:\n";
@@ -96,6 +119,20 @@ Json json_of(const evidence::Answer& answer) {
             {"next", answer.next}};
   if (!answer.members.empty()) json.update(Json::parse(answer.members));
   return json;
+}
+
+// Writes the job of these answers as a configuration, and says on stderr what in it is not as in the job.
+void write_configuration(const std::vector<evidence::Answer>& answers, const ReadOptions& options) {
+  const auto job = std::ranges::find_if(answers, [](const auto& answer) { return !answer.configuration.empty(); });
+  if (job == answers.end()) {
+    const auto script = std::ranges::find(answers, "job", &evidence::Answer::object);
+    std::string why = "no file describes a job: give its launch script or configuration";
+    if (script != answers.end()) why = script->notes.empty() ? script->headline : script->notes.back();
+    fail("-o {}: {}", quote(options.output), why);
+  }
+  write_output(options.output, job->configuration, options.force);
+  for (const std::string& text : job->cannot) std::cerr << report::wrapped("limit: " + text, screen_width, 2);
+  for (const std::string& text : job->refused) std::cerr << report::wrapped("not read: " + text, screen_width, 2);
 }
 
 // The first answer's keys stand at the top; `also` has the others.
@@ -126,6 +163,7 @@ std::vector<evidence::Answer> answers_of(const ReadOptions& options) {
 
 int read(const ReadOptions& options, std::ostream& out) {
   const std::vector<evidence::Answer> answers = answers_of(options);
+  if (!options.output.empty()) write_configuration(answers, options);
   if (options.format == "json") {
     out << json_text(answers) << "\n";
     return 0;

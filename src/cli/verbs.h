@@ -93,7 +93,9 @@ struct TraceOptions {
 struct ReadOptions {
   std::vector<std::string> files;  // "-": the standard input
   std::vector<std::string> fill;   // --set: ranks=16, global_batch_size=64, hardware=h100-sxm
-  std::string format = "text";     // or json
+  std::string output;              // -o: takes the job as a configuration; "": none
+  bool force = false;
+  std::string format = "text";  // or json
 };
 
 struct ReportOptions {

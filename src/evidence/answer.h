@@ -35,6 +35,7 @@ struct Answer {
   std::vector<std::string> next;                              // commands to paste
   std::vector<Series> series;
   std::string members = {};  // further members of its JSON object, as the text of an object; "": none
+  std::string configuration;  // of harness, whose baseline is this job; "": none
 
   /// Adds "text: remedy" to the problems, of which ten are kept. Where there is no headline yet, `text` is it.
   void problem(const std::string& text, const std::string& remedy) {
@@ -47,7 +48,8 @@ struct Answer {
 /// Gaps that the person fills: --set ranks=16. 0 and "": not given.
 struct Gaps {
   std::int64_t ranks = 0, global_batch_size = 0;
-  std::string hardware = {};  // a hardware file's name
+  std::string hardware = {};                                     // a hardware file's name
+  std::vector<std::pair<std::string, std::string>> others = {};  // of a job, by the names of configurations
 };
 
 }  // namespace harness::evidence

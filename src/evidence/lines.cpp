@@ -106,6 +106,14 @@ Line without_prefixes(std::string_view text, std::int64_t number) {
   return {c.rest, number, rank};
 }
 
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+std::string file_name(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
 std::optional<double> as_number(std::string_view text) {
   text = trim(text);
   if (text.starts_with('+')) text.remove_prefix(1);

@@ -25,6 +25,11 @@ std::optional<std::int64_t> integer_after(std::string_view text, std::string_vie
 /// The text is one number and nothing else, but for blanks around it.
 std::optional<double> as_number(std::string_view text);
 
+/// Whether the part stands in the text.
+bool contains(std::string_view text, std::string_view part);
+/// "train.sh" of "/home/x/train.sh".
+std::string file_name(std::string_view path);
+
 /// The parts between blanks and tabs, at most `most`.
 std::vector<std::string_view> words_of(std::string_view text, std::size_t most = 64);
 

@@ -11,6 +11,7 @@
 #include "evidence/input.h"
 #include "evidence/json_input.h"
 #include "evidence/nccl_use.h"
+#include "evidence/training_job.h"
 #include "evidence/training_log.h"
 
 namespace harness::evidence {
@@ -21,9 +22,10 @@ constexpr std::string_view what_is_read =
     "Hugging "
     "Face Trainer, nanoGPT, MaxText), an output of nccl-tests, rccl-tests or OSU micro-benchmarks, a log of NCCL, "
     "NCCL's "
-    "topology or graph XML, `nvidia-smi topo -m`, NCCL Inspector or Flight Recorder JSON, a hostfile, files of traces "
-    "of "
-    "the PyTorch profiler or of Nsight Systems (`nsys export --type sqlite`)";
+    "topology or graph XML, `nvidia-smi topo -m`, NCCL Inspector or Flight Recorder JSON, a hostfile, a launch script "
+    "(bash), a configuration of Megatron-LM, Megatron-Bridge, NeMo, torchtitan, DeepSpeed, Hugging Face, accelerate, "
+    "llm-foundry, nanoGPT, MaxText or llmb, files of traces of the PyTorch profiler or of Nsight Systems (`nsys export "
+    "--type sqlite`)";
 
 enum class Kind : std::uint8_t {
   log,  // training, NCCL, nccl-tests and OSU: any of them in one text
@@ -34,11 +36,8 @@ enum class Kind : std::uint8_t {
   nccl_topology,
   nccl_graphs,
   hostfile,
+  job,
 };
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 // Names kinds of files that are not read, with what to do.
 void refuse(const std::string& name, std::string_view head) {
@@ -82,6 +81,7 @@ Kind recognise(std::string_view head) {
   if (contains(beginning, "GPU0") && contains(beginning, " X ") && contains(beginning, "Legend"))
     return Kind::topology_matrix;
   if (head.size() < Input::head_bytes && is_hostfile(head)) return Kind::hostfile;
+  if (JobReader::recognises(head)) return Kind::job;
   return Kind::log;
 }
 
@@ -106,6 +106,8 @@ class Reading {
   std::vector<std::string> nccl_files_, inspector_files_, recorder_files_;
   InspectorReader inspector_;
   FlightRecorder recorder_;
+  JobReader job_;
+  std::optional<TrainingLog> log_;  // the one that says most of its job
 };
 
 void Reading::bandwidths(std::vector<Bandwidths> runs, const std::string& path) {
@@ -150,6 +152,7 @@ void Reading::log(Input& input, const std::string& path) {
   if (any_nccl) nccl_files_.push_back(path);
   const TrainingLog log = training.finish();
   if (!log.framework.empty()) {
+    if (!log_ || log_->sizes.size() < log.sizes.size()) log_ = log;
     steps_.push_back(answer_of(log, gaps_));
     steps_.back().files.push_back(path);
     found = true;
@@ -167,7 +170,7 @@ void Reading::file(const std::string& path) {
   if (head.empty()) fail("{}: it is empty", quote(name));
   refuse(name, head);
   const Kind kind = recognise(head);
-  constexpr std::size_t longest_text = 16u << 20;
+  constexpr std::size_t longest_text = 16u << 20, longest_configuration = 4u << 20;
   try {
     switch (kind) {
       case Kind::log:
@@ -186,6 +189,15 @@ void Reading::file(const std::string& path) {
         return add(nccl_graphs(whole_text(input, longest_text)), name);
       case Kind::hostfile:
         return add(hostfile(whole_text(input, longest_text)), name);
+      case Kind::job: {
+        std::string text;  // without colours and control bytes
+        Lines lines(input);
+        for (std::string_view line; lines.next(line);) {
+          if (text.size() > longest_configuration) fail("it is longer than what a script or a configuration may be");
+          text.append(line) += '\n';
+        }
+        return job_.file(name, std::move(text));
+      }
       case Kind::flight_recorder:
         recorder_.file(whole_text(input, longest_json), name);
         recorder_files_.push_back(name);
@@ -206,6 +218,11 @@ void Reading::file(const std::string& path) {
 
 std::vector<Answer> Reading::finish() {
   std::vector<Answer> all = std::move(steps_);
+  if (job_.any()) {
+    all.push_back(answer_of(job_.finish(gaps_, log_ ? &*log_ : nullptr)));
+  } else if (log_ && log_->size("layers") > 0 && log_->size("hidden") > 0) {
+    all.front().configuration = answer_of(job_.finish(gaps_, &*log_)).configuration;
+  }
   if (runs_.size() == 2 && bandwidths_.size() == 2) {
     const auto lines = compared(runs_[0], runs_[1]);
     constexpr std::size_t most = 6;

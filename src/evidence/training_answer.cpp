@@ -7,31 +7,25 @@
 #include "base/units.h"
 #include "config/hardware.h"
 #include "evidence/step_times.h"
-#include "evidence/training_log.h"
+#include "evidence/training_job.h"
 
 namespace harness::evidence {
 namespace {
 
-// FLOP of a token, forward and backward: 2 per weight of a matrix product in each of three passes (the head counted,
-// the embedding's look-up not), and scores and values of attention. causal: at half the square, as docs/method.md
-// counts.
-struct FlopPerToken {
-  double causal = 0, noncausal = 0;
-};
-
-std::optional<FlopPerToken> flop_per_token(const TrainingLog& log) {
-  const auto size = [&](const char* name) { return static_cast<double>(log.size(name)); };
-  const double layers = size("layers"), hidden = size("hidden"), heads = size("heads"), sequence = size("sequence");
-  const double vocab = size("vocab"), kv_heads = size("kv_heads") > 0 ? size("kv_heads") : heads;
+// Nothing where the log does not say the model's sizes.
+std::optional<ModelFlop> flop_of(const TrainingLog& log) {
   const auto activation = log.words.find("activation");
-  if (layers * hidden * heads * sequence * vocab <= 0 || activation == log.words.end()) return std::nullopt;
-  if (log.size("experts") > 0) return std::nullopt;
-  const double ffn = size("ffn") > 0 ? size("ffn") : 4 * hidden;
-  const double matrices = activation->second == "swiglu" ? 3 : 2;
-  const double weights =
-      layers * (2 * hidden * hidden + 2 * hidden * hidden * kv_heads / heads + matrices * hidden * ffn) +
-      hidden * vocab;
-  return FlopPerToken{6 * weights + 6 * layers * sequence * hidden, 6 * weights + 12 * layers * sequence * hidden};
+  if (log.size("sequence") == 0 || activation == log.words.end() || log.size("experts") > 0) return std::nullopt;
+  config::Model model{.name = "",
+                      .layers = log.size("layers"),
+                      .hidden = log.size("hidden"),
+                      .heads = log.size("heads"),
+                      .vocab = log.size("vocab"),
+                      .sequence = log.size("sequence"),
+                      .kv_heads = log.size("kv_heads"),
+                      .ffn = log.size("ffn")};
+  if (activation->second == "swiglu") model.activation = config::Activation::swiglu;
+  return flop_per_token(model);
 }
 
 std::string grouped(double value) {
@@ -85,7 +79,7 @@ struct Writer {
   void job(std::int64_t global_batch, std::int64_t ranks);
   void steadiness(const StepTimes& steps, bool seconds);
   void throughput(double seconds, std::int64_t global_batch, std::int64_t ranks);
-  void own_count(const FlopPerToken& flop, double causal);
+  void own_count(const ModelFlop& flop, double causal);
   void failures();
 };
 
@@ -176,7 +170,7 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
 }
 
 // The log's own count beside ours, and the convention that explains the difference.
-void Writer::own_count(const FlopPerToken& flop, double causal) {
+void Writer::own_count(const ModelFlop& flop, double causal) {
   if (log.own_tflops <= 0) return;
   const double ratio = log.own_tflops / causal;
   constexpr double near = 0.02;
@@ -194,7 +188,7 @@ void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t 
   if (tokens <= 0 || ranks == 0) return;
   fact("tokens_per_s_per_gpu", tokens);
   out.headline += fmt::format(", {} tokens/s per GPU", grouped(tokens));
-  const auto flop = flop_per_token(log);
+  const auto flop = flop_of(log);
   if (!flop) {
     if (log.own_mfu > 0)
       out.notes.push_back(fmt::format("the log's own MFU, {}, is not ours: attention in full, and its peak is its own",

@@ -68,6 +68,7 @@ bool TrainingLogReader::argument(Text text) {
 
 void TrainingLogReader::conclude_arguments() {
   if (arguments_.empty()) return;
+  log_.arguments = arguments_;
   const auto flag = [&](const char* name) { return value_of(arguments_, name) == "True"; };
   for (const Size& row : megatron_sizes) {
     const auto value = as_number(value_of(arguments_, row.theirs));

@@ -25,7 +25,8 @@ struct TrainingLog {
   std::string gpu;                            // "H100 80GB HBM3"; "": not said
   std::map<std::string, std::int64_t> sizes;  // layers, hidden, …, ranks, tp, pp, cp, dp, micro_batch, global_batch
   std::map<std::string, std::string> words;   // activation, precision, sharding, recompute, overlap_grad_reduce, …
-  std::vector<Interval> intervals;            // those of the longest run without a restart or a new batch size
+  std::map<std::string, std::string> arguments;  // Megatron-LM's dump of its arguments, all defaults resolved
+  std::vector<Interval> intervals;               // those of the longest run without a restart or a new batch size
   std::int64_t restarts = 0, batch_changes = 0;  // where runs were cut
   bool neighbours_share = false;                 // each value is a mean over a sliding window
   bool whole_run = false;                        // only the whole run's time is known: `steps` in `run_seconds`

@@ -57,13 +57,16 @@ std::vector<std::string> missing(const std::string& expectations, const evidence
   for (const std::string& text : answer.notes) said += " " + text;
   for (const auto& [key, value] : answer.facts) said += " " + text_of_value(value);
   for (const auto& [label, text] : answer.evidence) said += " " + text;
+  for (const auto& list : {answer.cannot, answer.refused}) {
+    for (const std::string& text : list) said += " " + text;
+  }
   const std::vector<std::string> words = bare_words(said);
   for (const std::string& line : split_text(expectations, "\n")) {
     const std::size_t colon = line.find(": ");
     if (colon == std::string::npos) continue;
     const std::string key = line.substr(0, colon), value = line.substr(colon + 2);
     if (key == "note") continue;
-    if (key == "headline" || key == "problem") {
+    if (key == "cannot" || key == "headline" || key == "problem" || key == "refuse") {
       for (const std::string& word : bare_words(value)) {
         const auto fits = [&](const std::string& w) { return w == word || same_number(word, w); };
         if (word.find_first_of("0123456789") != std::string::npos && std::ranges::none_of(words, fits))

@@ -1,0 +1,386 @@
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "config/environment.h"
+#include "config/experiment.h"
+#include "config/yaml_tree.h"
+#include "evidence/lines.h"
+#include "evidence/training_job.h"
+
+namespace harness::evidence {
+namespace {
+
+struct JobFact {
+  const char *key, *name;
+  bool always = false;  // "unknown" where it is not there
+};
+constexpr std::array<JobFact, 37> job_facts{{
+    {"model", "model_name"},
+    {"layers", "model.layers", true},
+    {"hidden", "model.hidden", true},
+    {"heads", "model.heads", true},
+    {"kv_heads", "model.kv_heads", true},
+    {"ffn", "model.ffn", true},
+    {"activation", "model.activation"},
+    {"norm", "model.norm"},
+    {"positions", "model.positions"},
+    {"rope_theta", "model.rope_theta"},
+    {"tied_embeddings", "model.tied_embeddings"},
+    {"biases", "model.biases"},
+    {"vocab", "model.vocab", true},
+    {"sequence", "model.sequence", true},
+    {"precision", "precision"},
+    {"tp", "layout.tensor_parallel"},
+    {"pp", "layout.pipeline_parallel"},
+    {"vpp", "virtual_pipeline"},
+    {"pipeline_schedule", "pipeline_schedule"},
+    {"overlap_p2p", "overlap_p2p"},
+    {"cp", "layout.context_parallel"},
+    {"ep", "expert_parallel"},
+    {"dp", "data_parallel"},
+    {"ranks", "ranks", true},
+    {"micro_batch", "micro_batch_size", true},
+    {"global_batch", "global_batch_size", true},
+    {"gradient_accumulation", "gradient_accumulation"},
+    {"sharding", "sharding"},
+    {"sharding_group", "sharding_group"},
+    {"recompute", "recompute"},
+    {"sequence_parallel", "sequence_parallel"},
+    {"overlap_grad_reduce", "overlap_grad_reduce"},
+    {"overlap_param_gather", "overlap_param_gather"},
+    {"grad_reduce_precision", "grad_reduce_precision"},
+    {"bucket_elements", "bucket_elements"},
+    {"tp_overlap", "tp_overlap"},
+    {"gpu", "hardware", true},
+}};
+
+// Settings that a configuration's baseline may have, in its order.
+constexpr std::array<const char*, 20> baseline_names{
+    "precision",          "global_batch_size",   "micro_batch_size",     "pipeline_schedule", "virtual_pipeline",
+    "embedding_as_layer", "rank_order",          "sequence_parallel",    "tp_overlap",        "sharding",
+    "sharding_group",     "overlap_grad_reduce", "overlap_param_gather", "prefetch_layers",   "grad_reduce_precision",
+    "bucket_size",        "recompute",           "recompute_layers",     "attention",         "cuda_graph"};
+
+Value typed(const std::string& text) {
+  if (text == "true" || text == "false") return text == "true";
+  if (const auto integer = number_in<std::int64_t>(text)) return *integer;
+  return text;
+}
+
+std::string shown(const TrainingJob& job, std::string_view name) {
+  const auto found = job.values.find(name);
+  if (found == job.values.end()) return "";
+  return found->second.shown.empty() ? found->second.value : found->second.shown;
+}
+
+std::string sized(double parameters) {
+  constexpr double billion = 1e9;
+  return parameters >= billion ? fmt::format("{:.1f} B parameters", parameters / billion)
+                               : fmt::format("{:.0f} M parameters", parameters / 1e6);
+}
+
+// "vocab 0" stands for a number that is not known.
+std::string replaced_zeros(std::string text) {
+  for (const char* name : {"vocab 0", "sequence 0"}) {
+    const std::size_t at = text.find(name);
+    const std::size_t end = at == std::string::npos ? 0 : at + std::string_view(name).size();
+    if (end > 0 && (end == text.size() || text[end] == ',')) text.replace(end - 1, 1, "unknown");
+  }
+  return text;
+}
+
+std::string shape_of(const TrainingJob& job) {
+  std::string text;
+  if (const auto flop = flop_per_token(model_of(job))) text = sized(flop->parameters);
+  if (const auto ranks = job.number("ranks")) {
+    const auto each = job.number("ranks_per_node");
+    text += fmt::format("{}{} ranks", text.empty() ? "" : " on ", *ranks);
+    if (each && *each > 0 && *ranks > *each && *ranks % *each == 0)
+      text += fmt::format(" ({} x {})", *ranks / *each, *each);
+  }
+  std::string layout;
+  for (const auto& [name, key] : {std::pair("TP", "layout.tensor_parallel"),
+                                  {"PP", "layout.pipeline_parallel"},
+                                  {"CP", "layout.context_parallel"},
+                                  {"EP", "expert_parallel"}}) {
+    const auto n = job.number(key);
+    if (n && (*n > 1 || name[0] == 'T' || name[0] == 'P'))
+      layout += fmt::format("{}{} {}", layout.empty() ? "" : " ", name, *n);
+  }
+  if (const std::string replicas = shown(job, "data_parallel"); !replicas.empty())
+    layout += fmt::format(" x DP {}", replicas);
+  if (!layout.empty()) text += (text.empty() ? "" : ": ") + layout;
+  return text;
+}
+
+std::string batch_text(const TrainingJob& job) {
+  const std::string global = shown(job, "global_batch_size"), micro = shown(job, "micro_batch_size");
+  std::string text = global.empty() ? "" : fmt::format("{} sequences", global);
+  if (const auto sequence = job.number("model.sequence"))
+    text += fmt::format("{} of {} tokens", text.empty() ? "sequences" : "", *sequence);
+  if (!micro.empty()) text += fmt::format("{}micro {}", text.empty() ? "" : "; ", micro);
+  if (const std::string accumulated = shown(job, "gradient_accumulation"); !accumulated.empty())
+    text += fmt::format("; {} accumulated", accumulated);
+  return text;
+}
+
+std::string zero_headline(const TrainingJob& job) {
+  static constexpr std::array<std::string_view, 4> stages{"none", "optimizer", "gradients", "parameters"};
+  const auto stage = std::ranges::find(stages, std::string_view(job.text("sharding"))) - stages.begin();
+  std::string text = fmt::format("ZeRO {}, {}", stage < 4 ? std::to_string(stage) : "?", job.text("precision"));
+  if (const auto micro = job.number("micro_batch_size")) text += fmt::format(", {} sequences per GPU", *micro);
+  if (const auto accumulated = job.number("gradient_accumulation"))
+    text += fmt::format(", {} accumulated", *accumulated);
+  return text + "; the model is not in this file: add its config.json";
+}
+
+/// Writes a configuration whose lines say where their values are from.
+class ConfigurationText {
+ public:
+  explicit ConfigurationText(const TrainingJob& job) : job_(job) {}
+
+  // "" and `why` where the job is not known well enough.
+  std::string text(std::string& why) {
+    const std::vector<std::string> gaps = missing();
+    const bool predicted =
+        std::ranges::any_of(job_.cannot, [](const std::string& text) { return contains(text, "only predicted"); });
+    if (!gaps.empty()) {
+      why = fmt::format("no configuration yet: {} not known ({})",
+                        gaps.size() == 1 ? gaps.front() + " is" : and_list(gaps) + " are", join(hints_, " "));
+      return "";
+    }
+    if (predicted && !job_.has("hardware")) {
+      why = "no configuration yet: it can only be predicted, and that needs the GPU (--set hardware=h100-sxm)";
+      return "";
+    }
+    out_ = fmt::format("# Written by `harness read` from {}. Each line says where its value is from.\n",
+                       escaped(join_first(job_.files, 3)));
+    for (const auto& [title, lines] : {std::pair("Not as in the job:", &job_.cannot),
+                                       {"Wrong with the job:", &job_.problems},
+                                       {"Not read:", &job_.refused}}) {
+      if (!lines->empty()) out_ += fmt::format("# {}\n", title);
+      for (const std::string& line : *lines) out_ += fmt::format("#   {}\n", escaped(line));
+    }
+    out_ += fmt::format("name: job\nbackend: {}\nmodel:\n", predicted ? "sim" : "cuda");
+    config::each_key(model_,
+                     [&](const config::ModelKey& key, auto&) { line(key.name, fmt::format("model.{}", key.name)); });
+    if (job_.has("hardware")) {
+      entry("", "hardware", job_.text("hardware"), job_.values.find("hardware")->second.origin);
+    } else {
+      entry("", "hardware", "none", "the GPU is not said: name its file in configs/hardware, such as h100-sxm");
+    }
+    out_ += "baseline:\n";
+    layout();
+    for (const char* name : baseline_names) {
+      if (std::string_view(name) == "virtual_pipeline" && job_.number_or(name, 1) < 2) continue;
+      if (std::string_view(name) == "pipeline_schedule" && job_.number_or("layout.pipeline_parallel", 1) < 2) continue;
+      line(name, name);
+    }
+    if (!job_.has("cuda_graph") && !predicted)
+      entry("  ", "cuda_graph", "false", "frameworks launch each operation by default");
+    environment();
+    try {
+      config::load_recorded(out_, "job.yaml", {});
+    } catch (const Error& error) {
+      why = fmt::format("no configuration: {}", error.what());
+      return "";
+    }
+    return out_;
+  }
+
+ private:
+  std::vector<std::string> missing() {
+    std::vector<std::string> gaps;
+    for (const char* name : {"layers", "hidden", "heads", "vocab", "sequence"}) {
+      if (!job_.number(fmt::format("model.{}", name))) gaps.emplace_back(name);
+    }
+    if (!job_.number("micro_batch_size")) gaps.emplace_back("micro_batch_size");
+    if (!job_.number("global_batch_size"))
+      gaps.emplace_back(job_.has("global_batch_size") && !job_.number("ranks") ? "ranks" : "global_batch_size");
+    for (const std::string& gap : gaps) hints_.push_back(fmt::format("--set {}=N", gap));
+    if (job_.has("sharding") && !job_.values.find("sharding")->second.known) gaps.emplace_back("sharding");
+    return gaps;
+  }
+  void entry(const char* indent, std::string_view key, const std::string& value, const std::string& origin) {
+    const bool plain = std::ranges::all_of(value, [](unsigned char c) {
+      return std::isalnum(c) != 0 || std::string_view("_-+. ").find(static_cast<char>(c)) != std::string_view::npos;
+    });
+    const std::string text = fmt::format("{}{}: {}", indent, key, plain ? value : config::yaml_word(value));
+    out_ += fmt::format("{:<40} # {}\n", text, escaped(origin));
+  }
+  void line(std::string_view key, std::string_view name) {
+    const auto found = job_.values.find(name);
+    if (found == job_.values.end()) return;
+    const bool known = found->second.known && !found->second.value.empty();
+    if (known)
+      entry("  ", key, found->second.value, found->second.origin);
+    else
+      out_ += fmt::format("  # {}: not known: {}\n", key, escaped(found->second.origin));
+  }
+  void layout() {
+    NameValues degrees;
+    std::string origin;
+    for (const char* axis : {"tensor_parallel", "pipeline_parallel", "context_parallel"}) {
+      const std::string name = fmt::format("layout.{}", axis);
+      const std::int64_t n = job_.number_or(name, 1);
+      if (n == 1 && axis[0] != 't') continue;
+      degrees.emplace_back(axis, std::to_string(n));
+      const auto found = job_.values.find(name);
+      if (found != job_.values.end() && !contains(origin, found->second.origin))
+        origin += (origin.empty() ? "" : "; ") + found->second.origin;
+    }
+    out_ += fmt::format("{:<40} # {}\n", fmt::format("  layout: {}", print_map(degrees)),
+                        escaped(origin.empty() ? "default" : origin));
+  }
+  void environment() {
+    std::string rest;
+    for (const auto& [name, value] : job_.environment) {
+      if (name.starts_with("MASTER_") || config::belongs_to_launcher(name)) continue;
+      try {
+        const auto variable = std::ranges::find(config::registry(), name, &config::Variable::environment_name);
+        if (variable != config::registry().end()) {
+          config::Settings settings;
+          variable->parse(settings, value);
+          entry("  ", variable->name, config::yaml_value(variable->print(settings)), name);
+        } else {
+          config::check_env_entry(name, value);
+          rest += fmt::format("    {}: {}\n", name, config::yaml_word(value));
+        }
+      } catch (const Error&) {  // harness or its launcher sets it
+        out_ += fmt::format("  # {}={} is left to harness\n", escaped(name), escaped(value));
+      }
+    }
+    if (!rest.empty()) out_ += "  env:\n" + rest;
+  }
+
+  const TrainingJob& job_;
+  config::Model model_;
+  std::string out_;
+  std::vector<std::string> hints_;
+};
+
+}  // namespace
+
+config::Model model_of(const TrainingJob& job) {
+  config::Model model;
+  config::each_key(model, [&](const config::ModelKey& key, auto& value) {
+    using Type = std::remove_cvref_t<decltype(value)>;
+    const std::string name = fmt::format("model.{}", key.name), text = job.text(name);
+    if (text.empty()) return;
+    if constexpr (std::is_same_v<Type, std::int64_t>)
+      value = job.number_or(name, 0);
+    else if constexpr (std::is_same_v<Type, double>)
+      value = as_number(text).value_or(0);
+    else if constexpr (std::is_same_v<Type, bool>)
+      value = text == "true";
+    else
+      value = config::parse_choice(text, config::words_for(value));
+  });
+  return model;
+}
+
+// Forward and backward: 2 FLOP per weight of a matrix product in each of three passes (the head counted, the
+// embedding's look-up not), and scores and values of attention, causal at half the square as docs/method.md counts.
+std::optional<ModelFlop> flop_per_token(const config::Model& model) {
+  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+  if (model.layers <= 0 || model.hidden <= 0 || model.heads <= 0 || model.vocab <= 0) return std::nullopt;
+  const double layers = real(model.layers), hidden = real(model.hidden), table = hidden * real(model.vocab);
+  const double attention = 2 * hidden * hidden * (1 + real(model.key_heads()) / real(model.heads));
+  const double mlp = hidden * (real(model.fc1_outputs()) + real(model.mlp_width()));
+  const double weights = layers * (attention + mlp) + table;
+  const double scores = layers * hidden * real(model.sequence);
+  return ModelFlop{6 * weights + 6 * scores, 6 * weights + 12 * scores, weights + (model.tied_embeddings ? 0 : table)};
+}
+
+std::string name_of_gap(std::string_view key) {
+  std::string found;
+  config::Model model;
+  config::each_key(model, [&](const config::ModelKey& row, auto&) {
+    if (key == row.name) found = fmt::format("model.{}", row.name);
+  });
+  for (const char* axis : {"tensor_parallel", "pipeline_parallel", "context_parallel"}) {
+    if (key == axis) found = fmt::format("layout.{}", axis);
+  }
+  if (key == "ranks_per_node" || key == "framework_version" ||
+      std::ranges::find(baseline_names, key) != baseline_names.end())
+    found = key;
+  return found;
+}
+
+Answer answer_of(const TrainingJob& job) {
+  Answer out;
+  out.object = "job";
+  out.kind = job.kind;
+  out.files = job.files;
+  out.problems = job.problems;
+  out.cannot = job.cannot;
+  out.refused = job.refused;
+  out.notes = job.notes;
+  out.facts = {{"kind", job.kind}, {"framework", job.framework.empty() ? "unknown" : job.framework}};
+  if (!job.launcher.empty()) out.facts.emplace_back("launcher", job.launcher);
+  for (const JobFact& fact : job_facts) {
+    const std::string text = shown(job, fact.name);
+    if (!text.empty() || fact.always) out.facts.emplace_back(fact.key, text.empty() ? Value("unknown") : typed(text));
+  }
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : job.environment) variables.push_back(fmt::format("{}={}", name, value));
+  if (!variables.empty()) out.facts.emplace_back("env", join(variables, "; "));
+
+  const std::string shape = shape_of(job);
+  out.headline = job.headline;
+  if (out.headline.empty() && !job.problems.empty()) out.headline = job.problems.front();
+  if (out.headline.empty() && job.framework == "deepspeed" && !job.has("model.layers"))
+    out.headline = zero_headline(job);
+  if (out.headline.empty()) out.headline = shape;
+  if (out.headline.empty()) out.headline = fmt::format("{}, of which no shape is known", job.kind);
+  const auto row = [&](const char* label, std::string text) {
+    if (!text.empty() && text != out.headline) out.evidence.emplace_back(label, std::move(text));
+  };
+  row("framework", job.launcher.empty() || job.framework.empty()
+                       ? job.framework
+                       : fmt::format("{}, started by {}", job.framework, job.launcher));
+  const config::Model model = model_of(job);
+  if (model.layers > 0 && model.hidden > 0 && model.heads > 0) row("model", replaced_zeros(config::in_words(model)));
+  row("job", shape);
+  row("batch", batch_text(job));
+  std::string settings;
+  for (const char* name : {"precision", "sharding", "sharding_group", "recompute", "pipeline_schedule"}) {
+    if (const std::string text = shown(job, name);
+        !text.empty() &&
+        !(std::string_view(name) == "pipeline_schedule" && job.number_or("layout.pipeline_parallel", 1) == 1))
+      settings += fmt::format("{}{} {}", settings.empty() ? "" : "  ", name, text);
+  }
+  for (const char* name : {"sequence_parallel", "overlap_grad_reduce", "overlap_param_gather", "tp_overlap"}) {
+    if (job.text(name) == "true") settings += fmt::format("{}{}", settings.empty() ? "" : "  ", name);
+  }
+  row("settings", settings);
+  if (const auto flop = flop_per_token(model); flop && model.sequence > 0) {
+    constexpr double giga = 1e9;
+    row("FLOP",
+        fmt::format("{:.2f} GFLOP per token, forward and backward, causal attention at half", flop->causal / giga));
+    out.facts.emplace_back("gflop_per_token", flop->causal / giga);
+  }
+  row("environment", join_first(variables, 4));
+
+  std::string why;
+  try {
+    out.configuration = ConfigurationText(job).text(why);
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  if (!why.empty()) out.notes.push_back(why);
+  std::vector<std::string> files;
+  for (const std::string& file : job.files) files.push_back(shell_word(file));
+  if (!out.configuration.empty()) {
+    const auto ranks = job.number("ranks");
+    out.next.push_back(fmt::format("./harness read {} -o job.yaml", join(files, " ")));
+    out.next.push_back(fmt::format("./harness plan job.yaml --ranks {}", ranks ? std::to_string(*ranks) : "N"));
+  } else {
+    out.next.push_back(fmt::format("./harness read {} --set KEY=VALUE -o job.yaml", join(files, " ")));
+  }
+  return out;
+}
+
+}  // namespace harness::evidence

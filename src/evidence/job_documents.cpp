@@ -1,0 +1,372 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "config/yaml_tree.h"
+#include "evidence/json_input.h"
+#include "evidence/lines.h"
+#include "evidence/shell.h"
+#include "evidence/training_job.h"
+
+// Configurations in JSON, TOML, YAML and plain assignments of Python, as flat lists of keys and values.
+
+namespace harness::evidence {
+namespace {
+
+using Text = std::string_view;
+using Settings = std::vector<ForeignSetting>;
+
+bool means_nothing(Text value) {
+  return value == "null" || value == "None" || value == "~" || value.empty();
+}
+
+// A line that begins like this, blanks before it aside.
+bool has_line(Text text, std::initializer_list<Text> beginnings) {
+  for (Text line : split(text, '\n')) {
+    line = trim(line);
+    if (std::ranges::any_of(beginnings, [&](Text beginning) { return line.starts_with(beginning); })) return true;
+  }
+  return false;
+}
+
+bool is_script(Text text) {
+  const Text first = text.substr(0, text.find('\n'));
+  if (first.starts_with("#!")) return contains(first, "sh");
+  if (has_line(text, {"#SBATCH ", "#PBS ", "#BSUB "})) return true;
+  static constexpr std::array<Text, 10> starters{"torchrun ",   "srun ",     "mpirun ", "mpiexec ", "deepspeed ",
+                                                 "accelerate ", "composer ", "python ", "python3 ", "exec "};
+  for (Text line : split(text, '\n')) {
+    line = trim(line);
+    if (line.empty() || line.starts_with('#')) continue;
+    // The first command says what the text is.
+    const Text word = line.substr(0, line.find_first_of(" \t"));
+    const bool shell = word == "export" || word == "set" || word == "cd" || word == "source" ||
+                       (contains(word, "=") && word.find_first_of(":.(<[{\"'") > word.find('='));
+    const bool launches = starts_with_any(line, starters);
+    const bool any = launches || std::ranges::any_of(starters, [&](Text starter) { return contains(text, starter); });
+    return (shell || launches) && any && (contains(text, ".py") || contains(text, " -m "));
+  }
+  return false;
+}
+
+constexpr std::array<Text, 12> nanogpt_names{"batch_size", "block_size",   "n_layer",   "n_head",
+                                             "n_embd",     "max_iters",    "wandb_log", "gradient_accumulation_steps",
+                                             "eval_iters", "weight_decay", "init_from", "lr_decay_iters"};
+
+bool is_assignments(Text text) {
+  int known = 0;
+  for (Text line : split(text, '\n')) {
+    line = trim(line);
+    if (line.empty() || line.starts_with('#')) continue;
+    const Text word = line.substr(0, line.find_first_of(" =\t("));
+    if (word == "import" || word == "def" || word == "class" || word == "from" || !contains(line, "=")) return false;
+    known += std::ranges::find(nanogpt_names, word) != nanogpt_names.end() ? 1 : 0;
+  }
+  return known > 0;
+}
+
+Text unquoted(Text value) {
+  value = trim(value);
+  for (const char quote : {'"', '\''}) {
+    if (value.size() >= 2 && value.front() == quote && value.back() == quote) return value.substr(1, value.size() - 2);
+  }
+  return value;
+}
+
+// Up to a comment, which quotes hide.
+Text without_comment(Text line) {
+  char quote = '\0';
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (quote == '\0' && line[i] == '#') return trim(line.substr(0, i));
+    if (quote == '\0' && (line[i] == '"' || line[i] == '\'')) {
+      quote = line[i];
+    } else if (line[i] == quote) {
+      quote = '\0';
+    }
+  }
+  return trim(line);
+}
+
+void add(Settings& to, std::string key, Text value, const std::string& origin) {
+  constexpr std::size_t most = 20'000, longest = 1000;
+  if (means_nothing(value)) return;
+  if (to.size() >= most) fail("it has more than {} values", most);
+  std::string text(value.substr(0, longest));
+  if (text.find_first_not_of("0123456789_") == Text::npos) std::erase(text, '_');  // "32_000"
+  to.push_back({std::move(key), std::move(text), origin});
+}
+
+// "[a, b]" is "a, b", of quoted words too.
+std::string list_text(Text value) {
+  if (!value.starts_with('[') || !value.ends_with(']')) return std::string(unquoted(value));
+  std::vector<std::string> items;
+  for (Text item : split(value.substr(1, value.size() - 2), ',')) {
+    if (!trim(item).empty()) items.emplace_back(unquoted(item));
+  }
+  return join(items, ", ");
+}
+
+Settings toml(const std::string& name, Text text) {
+  Settings found;
+  std::string section, open;  // open: a list that goes on in the next line
+  std::string key;
+  std::int64_t number = 0;
+  for (Text whole : split(text, '\n')) {
+    ++number;
+    const Text line = without_comment(whole);
+    if (line.empty()) continue;
+    const std::string origin = fmt::format("{}:{}", name, number);
+    if (!open.empty()) {
+      open += line;
+    } else if (line.starts_with('[')) {
+      section = std::string(trim(replaced(line, {{'[', ""}, {']', ""}, {'"', ""}})));
+      continue;
+    } else {
+      const std::size_t equals = line.find('=');
+      if (equals == Text::npos) continue;  // within a text of several lines
+      key = std::string(unquoted(line.substr(0, equals)));
+      open = std::string(trim(line.substr(equals + 1)));
+    }
+    constexpr std::size_t longest = 65536;
+    if (open.starts_with('[') && !open.ends_with(']') && open.size() < longest) continue;
+    add(found, section.empty() ? key : section + "." + key, list_text(open), origin);
+    open.clear();
+  }
+  return found;
+}
+
+void flatten(const Json& value, const std::string& path, const std::string& origin, Settings& to) {
+  if (value.is_object()) {
+    for (const auto& [key, inside] : value.items()) flatten(inside, path.empty() ? key : path + "." + key, origin, to);
+  } else if (value.is_array()) {
+    std::vector<std::string> items;
+    for (const Json& item : value) {
+      if (item.is_primitive() && items.size() < 64)
+        items.push_back(item.is_string() ? item.get<std::string>() : item.dump());
+    }
+    add(to, path, join(items, ", "), origin);
+  } else if (value.is_string()) {
+    add(to, path, value.get_ref<const std::string&>(), origin);
+  } else if (value.is_number_float() && std::abs(value.get<double>()) < 1e15 &&
+             value.get<double>() == std::floor(value.get<double>())) {  // 5e8
+    add(to, path, std::to_string(static_cast<std::int64_t>(value.get<double>())), origin);
+  } else {
+    add(to, path, value.dump(), origin);
+  }
+}
+
+void flatten(const config::YamlNode& node, const std::string& path, const std::string& name, Settings& to) {
+  using Kind = config::YamlNode::Kind;
+  const std::string origin = fmt::format("{}:{}", name, node.place.line);
+  if (node.kind == Kind::map) {
+    for (const config::YamlNode& child : node.children)
+      flatten(child, path.empty() ? child.key : path + "." + child.key, name, to);
+  } else if (node.kind == Kind::sequence) {
+    std::vector<std::string> items;
+    for (const config::YamlNode& child : node.children) {
+      if (child.kind == Kind::scalar && items.size() < 64) items.push_back(child.scalar);
+    }
+    add(to, path, join(items, ", "), origin);
+  } else {
+    add(to, path, node.scalar, origin);
+  }
+}
+
+// Tags and anchors say how Python made the file; harness has no use for them.
+std::string without_tags(Text text) {
+  std::string out;
+  for (Text line : split(text, '\n')) {
+    const std::size_t begin = line.find_first_not_of(" -");
+    for (std::size_t at = begin == Text::npos ? line.size() : begin; at < line.size();) {
+      const std::size_t space = at == begin ? at : line.find(' ', at);
+      if (space >= line.size()) break;
+      const std::size_t word = at == begin ? at : space + 1;
+      if (word < line.size() && (line[word] == '!' || line[word] == '&' || line[word] == '*')) {
+        const std::size_t end = std::min(line.find(' ', word), line.size());
+        out.append(line.substr(0, word));
+        line.remove_prefix(end);
+        at = 0;
+        if (line.empty()) break;
+        continue;
+      }
+      break;
+    }
+    for (std::size_t at = line.find(": "); at != Text::npos; at = Text::npos) {
+      const std::size_t word = line.find_first_not_of(' ', at + 1);
+      if (word == Text::npos || (line[word] != '!' && line[word] != '&' && line[word] != '*')) break;
+      out.append(line.substr(0, word));
+      line.remove_prefix(std::min(line.find(' ', word), line.size()));
+    }
+    out.append(line) += '\n';
+  }
+  return out;
+}
+
+// OmegaConf's "${variables.x}" and "${.x}".
+void interpolate(Settings& settings) {
+  std::map<std::string, std::string, std::less<>> values;
+  for (const ForeignSetting& setting : settings) values[setting.key] = setting.value;
+  for (ForeignSetting& setting : settings) {
+    std::string path = setting.key;
+    constexpr int deepest = 8;
+    for (int i = 0; i < deepest && setting.value.starts_with("${") && setting.value.ends_with("}"); ++i) {
+      std::string name = setting.value.substr(2, setting.value.size() - 3);
+      if (name.starts_with('.')) name = path.substr(0, path.rfind('.') + 1) + name.substr(1);
+      const auto found = values.find(name);
+      if (found == values.end()) break;
+      setting.value = found->second;
+      path = name;
+    }
+    if (contains(setting.value, "${"))
+      setting.why_unknown = fmt::format("{}: {} is an expression", setting.origin, setting.key);
+  }
+}
+
+Settings yaml(const std::string& name, const std::string& text) {
+  config::Problems problems;
+  const auto tree = config::parse_yaml(without_tags(text), problems.add_file(name), problems);
+  if (!tree) problems.throw_if_any();
+  Settings found;
+  if (tree) flatten(*tree, "", name, found);
+  interpolate(found);
+  return found;
+}
+
+Settings assignments(const std::string& name, Text text) {
+  Settings found;
+  std::int64_t number = 0;
+  for (Text whole : split(text, '\n')) {
+    ++number;
+    const Text line = without_comment(whole);
+    const std::size_t equals = line.find('=');
+    if (line.empty() || equals == Text::npos) continue;
+    const std::string key(trim(line.substr(0, equals)));
+    const Text value = trim(line.substr(equals + 1));
+    const auto integer = integer_expression(value);
+    const bool literal = integer || as_number(value) || value == "True" || value == "False" || value == "None" ||
+                         unquoted(value).size() + 2 == value.size();
+    const bool plain = key.find_first_of(" .[(") == std::string::npos;
+    const std::string origin = fmt::format("{}:{}", name, number);
+    const std::size_t before = found.size();
+    add(found, key, integer ? std::to_string(*integer) : std::string(unquoted(value)), origin);
+    if (found.size() == before) continue;  // None
+    if (!literal || !plain) found.back().why_unknown = fmt::format("line {}: {} is computed", number, key);
+    found.back().framework = "nanogpt";
+  }
+  return found;
+}
+
+struct Mark {
+  Text framework, key;  // with a point at its end a section
+};
+constexpr std::array<Mark, 38> marks{{
+    {"deepspeed", "zero_optimization."},
+    {"deepspeed", "train_micro_batch_size_per_gpu"},
+    {"deepspeed", "train_batch_size"},
+    {"llmb", "workload_info."},
+    {"accelerate", "distributed_type"},
+    {"torchtitan", "model.flavor"},
+    {"torchtitan", "parallelism."},
+    {"torchtitan", "training.seq_len"},
+    {"torchtitan", "training.local_batch_size"},
+    {"megatron-lm", "language_model."},
+    {"megatron-lm", "model_parallel."},
+    {"nemo", "trainer.devices"},
+    {"nemo", "model.encoder_seq_length"},
+    {"llm-foundry", "max_duration"},
+    {"llm-foundry", "model.d_model"},
+    {"llm-foundry", "device_train_microbatch_size"},
+    {"maxtext", "per_device_batch_size"},
+    {"maxtext", "base_emb_dim"},
+    {"maxtext", "ici_fsdp_parallelism"},
+    {"maxtext", "ici_tensor_parallelism"},
+    {"megatron-bridge", "ddp."},
+    {"megatron-bridge", "comm_overlap."},
+    {"megatron-bridge", "model.num_layers"},
+    {"megatron-bridge", "model.tensor_model_parallel_size"},
+    {"megatron-bridge", "dist."},
+    {"hugging face trainer", "per_device_train_batch_size"},
+    {"hugging face trainer", "gradient_accumulation_steps"},
+    {"hugging face trainer", "micro_batch_size"},
+    {"hugging face model", "model_type"},
+    {"hugging face model", "architectures"},
+    {"hugging face model", "num_hidden_layers"},
+    {"hugging face model", "n_layer"},
+    {"deepspeed", "bf16.enabled"},
+    {"deepspeed", "fp16.enabled"},
+    {"llm-foundry", "fsdp_config."},
+    {"megatron-lm", "num_layers"},
+    {"megatron-lm", "hidden_size"},
+    {"megatron-lm", "tensor_model_parallel_size"},
+}};
+
+}  // namespace
+
+std::string framework_of_document(const Settings& settings) {
+  if (!settings.empty() && settings.front().framework == "nanogpt") return "nanogpt";
+  for (const Mark& mark : marks) {
+    const bool section = mark.key.ends_with('.');
+    const auto found = std::ranges::find_if(settings, [&](const ForeignSetting& setting) {
+      return section ? setting.key.starts_with(mark.key) : setting.key == mark.key;
+    });
+    if (found != settings.end()) return std::string(mark.framework);
+  }
+  return "";
+}
+
+Settings settings_of_document(const std::string& name, const std::string& text) {
+  const Text first = Text(text).substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  Settings found;
+  if (first.starts_with('{')) {
+    flatten(parse_json(text), "", name, found);
+  } else if (is_assignments(text)) {
+    return assignments(name, text);
+  } else if (has_line(text, {"["})) {
+    found = toml(name, text);
+  } else {
+    found = yaml(name, text);
+  }
+  const std::string framework = framework_of_document(found);
+  for (ForeignSetting& setting : found) setting.framework = framework;
+  return found;
+}
+
+bool is_launch_script(std::string_view text) {
+  return is_script(text);
+}
+
+bool JobReader::recognises(std::string_view head) {
+  constexpr std::size_t most = 65536;
+  const Text text = head.substr(0, most);
+  if (is_script(text)) return true;
+  const Text first = text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  const auto is_mark = [](Text key) {
+    return std::ranges::any_of(marks, [&](const Mark& mark) {
+      const Text known = mark.key.substr(0, mark.key.size() - (mark.key.ends_with('.') ? 1 : 0));
+      const std::size_t dot = known.rfind('.');
+      return key != "enabled" && key == known.substr(dot == Text::npos ? 0 : dot + 1);
+    });
+  };
+  if (first.starts_with('{')) {
+    const std::vector<Text> parts = split(text, '"');
+    return std::ranges::any_of(parts, is_mark);
+  }
+  if (is_assignments(text)) return true;
+  if (has_line(text, {"[training]", "[model]", "[parallelism]", "[job]"}))
+    return contains(text, "flavor") || contains(text, "seq_len") || contains(text, "_degree");
+  // YAML: every line at the margin is a key or an item, and a key is one that is known.
+  bool known = false;
+  for (Text line : split(text.substr(0, text.size() == most ? text.rfind('\n') : text.size()), '\n')) {
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const std::size_t colon = line.find(':');
+    const bool is_key = colon != Text::npos && (colon + 1 == line.size() || line[colon + 1] == ' ');
+    const Text key = trim(line.substr(0, colon));
+    const bool margin = !line.empty() && std::string_view(" #-}]").find(line[0]) == Text::npos;
+    if (margin && (!is_key || key.find_first_of(" [(|/") != Text::npos)) return false;
+    known = known || (is_key && is_mark(key));
+  }
+  return known;
+}
+
+}  // namespace harness::evidence

@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "base/error.h"
+#include "config/frameworks/framework.h"
+#include "evidence/foreign_keys.h"
+#include "evidence/lines.h"
+#include "evidence/training_job.h"
+
+namespace harness::evidence {
+namespace {
+
+using Text = std::string_view;
+
+struct Table {
+  Text framework;
+  std::span<const KeyRow> rows;
+  std::span<const CannotRow> cannot;
+  std::optional<config::Framework> shared;
+};
+const std::array<Table, 11> tables{{
+    {"megatron-lm", megatron_keys, megatron_cannot, config::Framework::megatron},
+    {"deepspeed", deepspeed_keys, deepspeed_cannot, config::Framework::deepspeed},
+    {"torchtitan", torchtitan_keys, torchtitan_cannot, config::Framework::torchtitan},
+    {"hugging face model", hf_model, hf_model_cannot, std::nullopt},
+    {"hugging face trainer", hf_trainer, hf_trainer_cannot, std::nullopt},
+    {"accelerate", accelerate_keys, accelerate_cannot, std::nullopt},
+    {"llm-foundry", foundry_keys, foundry_cannot, std::nullopt},
+    {"nanogpt", nanogpt_keys, {}, std::nullopt},
+    {"maxtext", maxtext_keys, maxtext_cannot, std::nullopt},
+    {"bridge options", bridge_options, {}, std::nullopt},
+    {"llmb", llmb_keys, {}, std::nullopt},
+}};
+
+// Ours for theirs; "" where it says nothing of the step.
+std::optional<std::string> mapped(Text values, Text theirs) {
+  if (values.empty()) return std::string(theirs);
+  for (Text pair : split(values, '|')) {
+    const std::size_t equals = pair.find('=');
+    if (pair.substr(0, equals) == theirs) return std::string(pair.substr(equals + 1));
+  }
+  return std::nullopt;
+}
+
+// `as_switch`: our value where the key alone says it, whatever follows.
+void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optional<std::string> ours,
+          std::optional<std::string> as_switch) {
+  const std::string origin = fmt::format("{}, {}", setting.key, setting.origin);
+  if (!setting.why_unknown.empty() && as_switch) {
+    job.set(here, *as_switch, origin);
+  } else if (!setting.why_unknown.empty()) {
+    job.set_unknown(here, "unknown", setting.why_unknown);
+    if (std::ranges::find(job.refused, setting.why_unknown) == job.refused.end())
+      job.refused.push_back(setting.why_unknown);
+  } else if (setting.value == "auto" && !ours) {
+    job.set_unknown(here, "unknown", origin + ": auto");
+  } else if (ours) {
+    job.set(here, *ours, origin);
+  }
+}
+
+void translate(TrainingJob& job, const ForeignSetting& setting, const Table& table, bool& known) {
+  for (const CannotRow& row : table.cannot) {
+    if (row.key != setting.key) continue;
+    known = true;
+    const std::vector<Text> harmless = split(row.harmless, '|');
+    if (std::ranges::find(harmless, Text(setting.value)) != harmless.end() &&
+        !(row.harmless.empty() && setting.value.empty()))
+      continue;
+    std::string text(row.text);
+    if (const std::size_t at = text.find("{}"); at != std::string::npos)
+      text.replace(at, 2, setting.why_unknown.empty() ? setting.value : "some");
+    job.cannot.push_back(std::move(text));
+  }
+  for (const KeyRow& row : table.rows) {
+    if (row.key != setting.key) continue;
+    if (!row.here.empty())
+      keep(job, setting, row.here,
+           setting.value == "auto" && row.values.empty() ? std::nullopt : mapped(row.values, setting.value),
+           row.values.empty() ? std::nullopt : mapped(row.values, ""));
+    known = true;
+    return;
+  }
+  if (!table.shared) return;
+  for (const config::FrameworkRow& row : config::rows_of(*table.shared)) {
+    if (row.key.empty() || row.key != setting.key) continue;
+    known = true;
+    const std::string here = row.here.substr(0, row.here.find(':'));
+    try {
+      const auto as_switch = std::ranges::find(row.values, "", &std::pair<std::string, std::string>::first);
+      keep(job, setting, here,
+           setting.value == "auto" || !setting.why_unknown.empty() ? std::nullopt
+                                                                   : config::parse_theirs(row, setting.value),
+           as_switch == row.values.end() ? std::nullopt : std::optional(as_switch->second));
+    } catch (const Error&) {  // a value without an equivalent: the framework's default, or a rule says more
+    }
+  }
+}
+
+// Flags of Megatron-LM, by how they begin, that change nothing of a step's time that is counted here.
+bool says_nothing(Text flag) {
+  static constexpr std::array<Text, 52> beginnings{"--lr",
+                                                   "--min-lr",
+                                                   "--weight-decay",
+                                                   "--adam",
+                                                   "--clip-grad",
+                                                   "--train-",
+                                                   "--eval-",
+                                                   "--save",
+                                                   "--load",
+                                                   "--data-",
+                                                   "--split",
+                                                   "--log-",
+                                                   "--tensorboard",
+                                                   "--wandb",
+                                                   "--init-method",
+                                                   "--seed",
+                                                   "--tokenizer-",
+                                                   "--vocab-",
+                                                   "--merge-file",
+                                                   "--num-workers",
+                                                   "--distributed-",
+                                                   "--exit-",
+                                                   "--no-load-",
+                                                   "--no-save-",
+                                                   "--ckpt-",
+                                                   "--dist-ckpt",
+                                                   "--async-save",
+                                                   "--mock-data",
+                                                   "--timing-",
+                                                   "--profile",
+                                                   "--attention-",
+                                                   "--hidden-",
+                                                   "--no-",
+                                                   "--use-mcore",
+                                                   "--transformer-impl",
+                                                   "--moe-",
+                                                   "--fp8-",
+                                                   "--fp4-",
+                                                   "--decoupled-",
+                                                   "--manual-gc",
+                                                   "--finetune",
+                                                   "--override-",
+                                                   "--override_",
+                                                   "--local",
+                                                   "--optimizer",
+                                                   "--bias-",
+                                                   "--make-vocab",
+                                                   "--kv-channels",
+                                                   "--calculate-",
+                                                   "--init-model",
+                                                   "--rampup-",
+                                                   "--context-parallel"};
+  return starts_with_any(flag, beginnings);
+}
+
+// Megatron-LM's command line takes the beginning of a name for the name, if it is the only one.
+std::string whole_flag(const std::string& flag) {
+  std::vector<std::string> known;
+  for (const KeyRow& row : megatron_keys) known.emplace_back(row.key);
+  for (const CannotRow& row : megatron_cannot) known.emplace_back(row.key);
+  for (const config::FrameworkRow& row : config::rows_of(config::Framework::megatron)) known.push_back(row.key);
+  std::vector<std::string> fitting;
+  for (const std::string& name : known) {
+    if (name == flag) return flag;
+    if (name.starts_with(flag) && std::ranges::find(fitting, name) == fitting.end()) fitting.push_back(name);
+  }
+  constexpr std::size_t shortest = 8;  // "--num-la"; shorter ones are more likely another flag's
+  return fitting.size() == 1 && flag.size() >= shortest ? fitting.front() : flag;
+}
+
+}  // namespace
+
+void translate(TrainingJob& job) {
+  std::vector<std::string> unknown;
+  for (ForeignSetting& setting : job.settings) {
+    const Text framework = setting.framework.empty() ? Text(job.framework) : Text(setting.framework);
+    if (framework == "hugging face trainer" && setting.key.starts_with("--"))
+      setting.key = replaced(setting.key.substr(2), {{'-', "_"}});
+    if ((framework == "torchtitan" || framework == "nanogpt" || framework == "maxtext") &&
+        setting.key.starts_with("--"))
+      setting.key = setting.key.substr(2);
+    if (framework == "bridge options") {
+      for (const auto& [name, option] : bridge_long_names) {
+        if (name == replaced(setting.key, {{'-', "_"}}) ||
+            "--" + replaced(setting.key.substr(std::min<std::size_t>(2, setting.key.size())), {{'-', "_"}}) == name)
+          setting.key = option;
+      }
+    }
+    if (framework.starts_with("megatron-lm") && setting.key.starts_with("--")) {
+      std::string whole = whole_flag(setting.key);
+      if (whole != setting.key) job.note(fmt::format("{} is taken for {}", setting.key, whole));
+      setting.key = std::move(whole);
+    }
+    const Text name = framework == "megatron-deepspeed" ? Text("megatron-lm") : framework;
+    bool known = false;
+    for (const Table& table : tables) {
+      if (table.framework == name) translate(job, setting, table, known);
+    }
+    if (!known && job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--") &&
+        !says_nothing(setting.key))
+      unknown.push_back(setting.key);
+  }
+  if (!unknown.empty()) job.note(fmt::format("flags that are not known here: {}", join_first(unknown, 8)));
+}
+
+std::string TrainingJob::text(std::string_view name) const {
+  const auto found = values.find(name);
+  return found == values.end() || !found->second.known ? "" : found->second.value;
+}
+
+std::optional<std::int64_t> TrainingJob::number(std::string_view name) const {
+  const auto value = as_number(text(name));
+  constexpr double most = 1e15;
+  if (!value || *value < 0 || *value > most || *value != static_cast<double>(static_cast<std::int64_t>(*value)))
+    return std::nullopt;
+  return static_cast<std::int64_t>(*value);
+}
+
+const ForeignSetting* TrainingJob::find(std::string_view key) const {
+  const auto found = std::find_if(settings.rbegin(), settings.rend(), [&](const auto& s) { return s.key == key; });
+  return found == settings.rend() ? nullptr : &*found;
+}
+
+std::string TrainingJob::theirs(std::string_view key) const {
+  const ForeignSetting* setting = find(key);
+  return setting == nullptr ? "" : setting->value;
+}
+
+bool TrainingJob::is_on(std::string_view key) const {
+  const ForeignSetting* setting = find(key);
+  return setting != nullptr && setting->value != "false" && setting->value != "False";
+}
+
+void TrainingJob::note(std::string text) {
+  if (std::ranges::find(notes, text) == notes.end()) notes.push_back(std::move(text));
+}
+
+}  // namespace harness::evidence

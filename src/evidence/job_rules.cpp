@@ -1,0 +1,357 @@
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "config/model.h"
+#include "evidence/lines.h"
+#include "evidence/training_job.h"
+
+// Defaults and dependences of the frameworks other than Megatron-LM.
+
+namespace harness::evidence {
+namespace {
+
+using Text = std::string_view;
+
+std::optional<std::int64_t> their_number(const TrainingJob& job, Text key) {
+  return number_in<std::int64_t>(job.theirs(key));
+}
+
+void torchtitan(TrainingJob& job) {
+  std::string flavor = job.theirs("model.flavor"), from = "model.flavor " + flavor;
+  std::string name = job.theirs("model.name");
+  if (flavor.empty()) {
+    flavor = job.theirs("config");
+    name = job.theirs("module");
+    from = "the configuration's name";
+  }
+  if (name.empty()) name = "llama3";
+  const bool by_name = job.find("config") != nullptr;
+  if (by_name) job.note("configurations are Python since February 2026: they are known by name only");
+  if (by_name) flavor = flavor.substr(flavor.rfind('_') + 1);
+  const std::int64_t context = job.number_or("model.sequence", by_name ? 8192 : 2048);
+  job.otherwise("model.sequence", std::to_string(context), by_name ? from : "default of torchtitan");
+  if (!take_model(job, name + "-" + lower(flavor), from) && !flavor.empty()) {
+    job.cannot.push_back(fmt::format("the sizes of {} {} are not known here: --set layers=N and so on", name, flavor));
+  }
+  const auto tokens = their_number(job, "training.num_tokens_per_microbatch_per_dp_rank");
+  if (tokens && *tokens >= context) {
+    job.set("micro_batch_size", std::to_string(*tokens / context), "tokens of a micro-batch / context");
+    job.note(fmt::format("{} tokens per micro-batch / context {} = {} sequences", *tokens, context, *tokens / context));
+  }
+  const auto step_tokens = their_number(job, "training.num_tokens_per_train_step");
+  if (step_tokens && *step_tokens >= context)
+    job.set("global_batch_size", std::to_string(*step_tokens / context), "tokens of a step / context");
+  job.otherwise("micro_batch_size", "8", "default of torchtitan");
+  if (job.theirs("training.global_batch_size").starts_with('-')) job.values.erase("global_batch_size");
+  const std::int64_t stages = std::clamp<std::int64_t>(job.number_or("layout.pipeline_parallel", 1), 1, 1 << 20);
+  const std::int64_t local = job.number_or("micro_batch_size", 1);
+  if (stages > 1) {
+    const auto micro = their_number(job, "parallelism.pipeline_parallel_microbatch_size").value_or(1);
+    job.set("local_batch", std::to_string(local), job.values["micro_batch_size"].origin);
+    job.set("micro_batch_size", std::to_string(std::max<std::int64_t>(1, micro)),
+            "parallelism.pipeline_parallel_microbatch_size");
+    job.note(fmt::format(
+        "local_batch_size {} is per data-parallel rank and is what the pipeline cuts: {} micro-batches of {}", local,
+        local / std::max<std::int64_t>(1, micro), micro));
+  }
+  std::string schedule = job.theirs("parallelism.pipeline_parallel_schedule");
+  if (schedule.empty()) schedule = job.theirs("experimental.pipeline_parallel_schedule");
+  const auto layers = job.number("model.layers");
+  const auto of_stage = their_number(job, "parallelism.pipeline_parallel_layers_per_stage");
+  const bool looped = contains(schedule, "Interleaved") || contains(schedule, "ZBV") || contains(schedule, "DualPipe");
+  std::int64_t chunks = looped ? 2 : 1;
+  if (of_stage && *of_stage > 0 && layers && stages > 0)
+    chunks = std::max<std::int64_t>(1, (*layers + 2 + *of_stage - 1) / *of_stage / stages);
+  if (stages == 1) chunks = 1;
+  job.set("virtual_pipeline", std::to_string(chunks), "parallelism.pipeline_parallel_schedule");
+  const bool exact = schedule.empty() || schedule == "1F1B" || schedule == "GPipe" || schedule == "Interleaved1F1B";
+  if (!exact)
+    job.cannot.push_back(fmt::format("schedule {} (nearest: {})", schedule, chunks > 1 ? "interleaved" : "1f1b"));
+  const char* interleaved = chunks > 1 ? "interleaved" : "1f1b";
+  job.set("pipeline_schedule", schedule == "GPipe" ? "gpipe" : interleaved, "parallelism.pipeline_parallel_schedule");
+  if (layers && *layers % (stages * chunks) != 0 && (*layers + 2) % (stages * chunks) == 0) {
+    job.set("embedding_as_layer", "true", "first and last stage have a layer less");
+    job.note(
+        fmt::format("{} layers do not divide by {} x {}: torchtitan places first and last stage with one layer less",
+                    *layers, stages, chunks));
+  }
+  const std::string mode = job.theirs("activation_checkpoint.mode"),
+                    option = job.theirs("activation_checkpoint.selective_ac_option");
+  if (mode == "full" || mode == "none") {
+    job.set("recompute", mode, "activation_checkpoint.mode");
+  } else if (option == "op" || by_name) {
+    job.set("recompute", "none", "activation_checkpoint", "by operation (nearest: none)");
+    job.note("selective checkpoints by operation keep the products, which recompute: selective does not");
+  } else {
+    const auto every = number_in<std::int64_t>(option).value_or(2);
+    job.set("recompute", "full", "activation_checkpoint", fmt::format("every {} layers", every));
+    if (layers && every > 0)
+      job.set("recompute_layers", std::to_string(std::max<std::int64_t>(1, *layers / every / (stages * chunks))),
+              "activation_checkpoint");
+  }
+  const std::string quantized = job.theirs("model.converters");
+  if (contains(quantized, "float8") || job.is_on("float8.enable_float8_linear")) {
+    job.set("precision", "fp8", "model.converters");
+  } else if (contains(quantized, "mx")) {
+    job.set("precision", "mxfp8", "model.converters");
+  }
+  job.otherwise("precision", "bf16", "default of torchtitan");
+  job.otherwise("sequence_parallel", job.number_or("layout.tensor_parallel", 1) > 1 ? "true" : "false", "with TP");
+  for (const char* on : {"overlap_grad_reduce", "overlap_param_gather"}) job.set(on, "true", "always in torchtitan");
+  job.otherwise("prefetch_layers", "1", "default of FSDP");
+
+  const std::string shard_text = job.theirs("parallelism.data_parallel_shard_degree");
+  std::optional<std::int64_t> shard = job.number("data_parallel_shard");
+  const std::int64_t replicate = job.number_or("data_parallel_replicate", 1);
+  const std::int64_t others =
+      job.number_or("layout.tensor_parallel", 1) * stages * job.number_or("layout.context_parallel", 1);
+  const auto ranks = job.number("ranks");
+  if (!ranks && shard && *shard > 0 && replicate * *shard <= (1 << 20))
+    job.set("ranks", std::to_string(replicate * *shard * others),
+            fmt::format("{} x {} x {}", replicate, *shard, others));
+  if (!shard && ranks && replicate * others > 0) shard = *ranks / (replicate * others);
+  const bool whole = shard && *shard == 1;
+  const std::string reshard = job.theirs("parallelism.fsdp_reshard_after_forward");
+  const char* divided = reshard == "never" ? "gradients" : "parameters";
+  job.set("sharding", whole ? "none" : divided, "parallelism.data_parallel_shard_degree");
+  if (stages > 1 && reshard != "always" && !whole)
+    job.note(
+        "with pipeline stages, FSDP keeps weights after the forward pass by default: sharding gradients is nearer");
+  if (replicate > 1 && !whole && shard) {
+    const bool node = job.number("ranks_per_node") == shard || (!job.number("ranks_per_node") && *shard == 8);
+    job.set("sharding_group", node ? "node" : "data", "parallelism.data_parallel_replicate_degree",
+            fmt::format("HSDP: {} shard, {} replicate", *shard, replicate));
+    if (!node)
+      job.cannot.push_back(
+          fmt::format("sharding among {} of {} replicas (nearest: among all)", *shard, *shard * replicate));
+  }
+}
+
+void hugging_face_model(TrainingJob& job) {
+  const std::string type = job.theirs("model_type");
+  const bool gpt2 =
+      type == "gpt2" || type == "opt" || type == "gpt_bigcode" || type == "gpt_neo" || job.find("n_embd") != nullptr;
+  static constexpr std::array<Text, 8> like_llama{"llama", "mistral", "qwen2", "qwen3",
+                                                  "gemma", "gemma2",  "phi3",  "olmo2"};
+  const std::string from = fmt::format("default of {}", type.empty() ? "its class" : type);
+  if (!gpt2 && std::ranges::find(like_llama, Text(type)) == like_llama.end())
+    job.note(fmt::format("model_type {} is not known here: its keys are read as Llama's", quote(type)));
+  job.otherwise("model.norm", gpt2 ? "layer_norm" : "rms_norm", from);
+  job.otherwise("model.positions", gpt2 ? "learned" : "rotary", from);
+  job.otherwise("model.activation", gpt2 ? "gelu" : "swiglu", from);
+  job.otherwise("model.tied_embeddings", gpt2 || type.starts_with("gemma") ? "true" : "false", from);
+  const bool biased = job.theirs("attention_bias") == "true" || job.theirs("mlp_bias") == "true";
+  job.otherwise("model.biases", gpt2 || biased ? "true" : "false", from);
+  if (!gpt2) job.otherwise("model.rope_theta", "10000", from);
+  if (type == "qwen2") job.cannot.emplace_back("biases of queries, keys and values alone (nearest: none)");
+  const auto hidden = job.number("model.hidden"), heads = job.number("model.heads"), width = job.number("head_dim");
+  if (hidden && heads && *heads > 0 && width && *width != *hidden / *heads)
+    job.cannot.push_back(fmt::format("heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads));
+  if (hidden) job.otherwise("model.ffn", std::to_string(4 * *hidden), "4 x hidden");
+  if (job.find("max_position_embeddings") != nullptr || job.find("n_positions") != nullptr)
+    job.note("max_position_embeddings is a limit, not the length that is trained: --set sequence=N");
+  job.note("torch_dtype is how weights are stored, not what is computed in");
+}
+
+void deepspeed(TrainingJob& job) {
+  const bool alone = job.framework == "deepspeed";  // else the program's own arguments decide as well
+  if (alone) job.otherwise("precision", "fp32", "default of DeepSpeed");
+  job.otherwise("sharding", "none", "default of DeepSpeed");
+  const bool parameters = job.text("sharding") == "parameters";
+  job.otherwise("overlap_grad_reduce", parameters ? "true" : "false",
+                "default of DeepSpeed: true at stage 3, else false");
+  job.otherwise("bucket_elements", "500000000", "default of DeepSpeed");
+  if (alone && !job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of DeepSpeed");
+  const std::string precision = job.text("precision");
+  job.otherwise("grad_reduce_precision", precision == "fp32" ? "fp32" : "bf16",
+                "communication_data_type: that of the computation");
+  if (const auto shards = their_number(job, "zero_optimization.mics_shard_size"); shards && *shards > 0)
+    job.set("sharding_group", "node", "zero_optimization.mics_shard_size");
+  if (const auto elements = job.number("bucket_elements"))
+    job.otherwise("bucket_size", print_bytes_exact(4 * *elements), job.values["bucket_elements"].origin);
+}
+
+void accelerate(TrainingJob& job) {
+  const bool fsdp = job.theirs("distributed_type") == "FSDP", deepspeed = job.theirs("distributed_type") == "DEEPSPEED";
+  std::string strategy = job.theirs("fsdp_config.fsdp_sharding_strategy");
+  if (strategy.empty()) strategy = job.theirs("fsdp_config.fsdp_reshard_after_forward");
+  job.otherwise("sharding", fsdp ? "parameters" : "none", "default of accelerate");
+  if (strategy.starts_with("HYBRID") || strategy == "4" || strategy == "5")
+    job.set("sharding_group", "node", "fsdp_config.fsdp_sharding_strategy");
+  const auto ranks = job.number("ranks"), machines = their_number(job, "num_machines");
+  if (ranks && machines && *machines > 0) {
+    job.otherwise("ranks_per_node", std::to_string(*ranks / *machines), "num_processes / num_machines");
+    job.note(fmt::format("num_processes is of all machines together, {} per machine here", *ranks / *machines));
+  }
+  job.otherwise("recompute", "none", "default of accelerate");
+  if (!deepspeed) job.otherwise("overlap_grad_reduce", "true", "always in FSDP and DistributedDataParallel");
+}
+
+void trainer(TrainingJob& job) {
+  job.otherwise("micro_batch_size", "8", "default of the Trainer");
+  if (!job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of the Trainer");
+  job.otherwise("precision", "fp32", "default of the Trainer");
+  job.otherwise("recompute", "none", "default of the Trainer");
+  const std::string fsdp = job.theirs("fsdp");
+  if (!fsdp.empty() && fsdp != "false") {
+    const bool gradients = contains(fsdp, "shard_grad_op") || contains(fsdp, "zero2");
+    const char* sharding = gradients ? "gradients" : "parameters";
+    job.set("sharding", contains(fsdp, "no_shard") ? "none" : sharding, "fsdp");
+    if (contains(fsdp, "hybrid")) job.set("sharding_group", "node", "fsdp");
+    if (contains(fsdp, "offload")) job.cannot.emplace_back("parameters on the host: their copies are not predicted");
+  }
+  job.otherwise("overlap_grad_reduce", "true", "always in DistributedDataParallel");
+  job.otherwise("sharding", "none", "DistributedDataParallel");
+  if (const std::string name = job.text("model_name"); !name.empty() && !job.has("model.layers")) {
+    if (!take_model(job, name, "model_name_or_path " + name))
+      job.note(fmt::format("the sizes of {} are not known here: give its config.json as well", quote(name)));
+    if (!job.has("sequence_given")) job.note("the sequence is the model's usual one where no flag says it");
+  }
+}
+
+void foundry(TrainingJob& job) {
+  const std::string from = "default of llm-foundry", name = job.text("model_name");
+  if (!name.empty() && take_model(job, name, "model.pretrained_model_name_or_path")) {
+  } else {
+    for (const auto& [key, value] : {std::pair("hidden", "2048"),
+                                     {"heads", "16"},
+                                     {"layers", "24"},
+                                     {"vocab", "50368"},
+                                     {"activation", "gelu"},
+                                     {"positions", "learned"},
+                                     {"norm", "layer_norm"},
+                                     {"tied_embeddings", "true"},
+                                     {"biases", "true"}})
+      job.otherwise(std::string("model.") + key, value, from);
+    const auto ratio = as_number(job.theirs("model.expansion_ratio")).value_or(4);
+    if (const auto hidden = job.number("model.hidden"))
+      job.otherwise("model.ffn", fmt::format("{:.0f}", ratio * static_cast<double>(*hidden)),
+                    "expansion_ratio x d_model");
+    if (job.theirs("model.attn_config.attn_type") == "multiquery_attention")
+      job.set("model.kv_heads", "1", "attn_type");
+  }
+  std::string strategy = job.theirs("fsdp_config.sharding_strategy");
+  if (strategy.empty() && job.find("fsdp_config.activation_checkpointing") != nullptr) strategy = "FULL_SHARD";
+  const bool whole = strategy == "FULL_SHARD" || strategy == "HYBRID_SHARD";
+  const char* divided = whole ? "parameters" : "gradients";
+  job.set("sharding", strategy.empty() || strategy == "NO_SHARD" ? "none" : divided, "fsdp_config.sharding_strategy");
+  if (strategy.starts_with("HYBRID") || strategy.starts_with("_HYBRID"))
+    job.set("sharding_group", "node", "fsdp_config.sharding_strategy");
+  job.set("recompute", job.is_on("fsdp_config.activation_checkpointing") ? "full" : "none",
+          "fsdp_config.activation_checkpointing");
+  const bool pure = job.theirs("fsdp_config.mixed_precision") != "DEFAULT" && job.text("precision") == "bf16";
+  job.set("grad_reduce_precision", pure ? "bf16" : "fp32", "fsdp_config.mixed_precision");
+  if (pure) job.note("mixed_precision PURE: gradients are reduced in bf16");
+  job.otherwise("overlap_grad_reduce", "true", "always in FSDP");
+}
+
+void nanogpt(TrainingJob& job) {
+  const std::string from = "default of nanoGPT's train.py";
+  for (const auto& [key, value] : {std::pair("layers", "12"),
+                                   {"hidden", "768"},
+                                   {"heads", "12"},
+                                   {"sequence", "1024"},
+                                   {"vocab", "50304"},
+                                   {"activation", "gelu"},
+                                   {"norm", "layer_norm"},
+                                   {"positions", "learned"},
+                                   {"tied_embeddings", "true"},
+                                   {"biases", "false"}})
+    job.otherwise(std::string("model.") + key, value, from);
+  if (const auto hidden = job.number("model.hidden"))
+    job.otherwise("model.ffn", std::to_string(4 * *hidden), "4 x hidden");
+  job.otherwise("precision", "bf16", from);
+  job.otherwise("sharding", "none", "DistributedDataParallel");
+  job.otherwise("recompute", "none", from);
+  job.otherwise("overlap_grad_reduce", "true", "always in DistributedDataParallel");
+  job.otherwise("micro_batch_size", "12", from);
+  const auto all = their_number(job, "gradient_accumulation_steps").value_or(40);
+  const auto micro = job.number("micro_batch_size"), ranks = job.number("ranks");
+  if (micro && all > 0)
+    job.set("global_batch_size", std::to_string(*micro * all), "batch_size x gradient_accumulation_steps");
+  if (!ranks)
+    job.set_unknown("gradient_accumulation", fmt::format("{} / ranks", all),
+                    "gradient_accumulation_steps of all ranks");
+  job.note(
+      "gradient_accumulation_steps counts all ranks together (since March 2023); what is not named is a default of "
+      "train.py");
+}
+
+void maxtext(TrainingJob& job) {
+  if (const std::string name = job.text("model_name"); !name.empty() && name != "default")
+    take_model(job, name, "model_name " + name);
+  const auto axis = [&](const char* name) {
+    const auto ici = their_number(job, fmt::format("ici_{}_parallelism", name)).value_or(1);
+    const auto dcn = their_number(job, fmt::format("dcn_{}_parallelism", name)).value_or(1);
+    return std::pair(ici > 0 && dcn > 0 && ici < (1 << 20) && dcn < (1 << 20) ? ici * dcn : 1,
+                     ici < 0 || dcn < 0 || ici * dcn > 1);
+  };
+  const auto [tensor, any_tensor] = axis("tensor");
+  const auto [stages, any_stages] = axis("pipeline");
+  const auto [shards, any_shards] = axis("fsdp");
+  job.set("layout.tensor_parallel", std::to_string(tensor), "ici_tensor_parallelism x dcn_tensor_parallelism");
+  job.set("layout.pipeline_parallel", std::to_string(stages), "ici_pipeline_parallelism x dcn_pipeline_parallelism");
+  job.set("sharding", any_shards || job.find("ici_fsdp_parallelism") == nullptr ? "parameters" : "none",
+          "ici_fsdp_parallelism x dcn_fsdp_parallelism");
+  if (shards > 1)
+    job.note(fmt::format("ici x dcn of fsdp: {} shards; data parallelism takes what remains, so ranks are a multiple",
+                         shards));
+  job.otherwise("recompute", "full", "default of MaxText");
+  job.otherwise("precision", "bf16", "default of MaxText");
+  job.otherwise("overlap_grad_reduce", "true", "XLA overlaps");
+  if (const std::string policy = job.theirs("remat_policy"); !policy.empty() && !job.has("recompute"))
+    job.cannot.push_back(fmt::format("remat_policy {} (nearest: full)", policy));
+  const auto each = as_number(job.theirs("per_device_batch_size"));
+  const auto ranks = job.number("ranks");
+  if (each && *each >= 1) job.set("micro_batch_size", fmt::format("{:.0f}", *each), "per_device_batch_size");
+  if (each && ranks)
+    job.set("global_batch_size", fmt::format("{:.0f}", *each * static_cast<double>(*ranks)),
+            "per_device_batch_size x ranks");
+  if (each && !ranks)
+    job.set_unknown("global_batch_size", fmt::format("{} x ranks", job.theirs("per_device_batch_size")),
+                    "per_device_batch_size");
+}
+
+void recipe(TrainingJob& job) {  // Megatron-Bridge's command line, and llmb
+  std::string name = job.text("model_name");
+  if (job.framework.starts_with("llmb")) {
+    name = job.theirs("model_info.model_name") + "-" + job.theirs("model_info.model_size");
+    job.set("model_name", name, "model_info");
+    for (const ForeignSetting& setting : job.settings) {
+      constexpr Text section = "job_config.env_overrides.";
+      if (setting.key.starts_with(section) && is_of_interest(setting.key.substr(section.size())))
+        job.environment.emplace_back(setting.key.substr(section.size()), setting.value);
+    }
+  }
+  if (name.find_first_of("0123456789") != std::string::npos && !take_model(job, name, "the recipe's name"))
+    job.cannot.push_back(fmt::format("the sizes of {} are not known here: --set layers=N and so on", quote(name)));
+  job.otherwise("precision", "bf16", "default of the recipes");
+  job.note(
+      "model sizes are known from the recipe's name; what a recipe sets besides these options depends on its version "
+      "and is not in this file");
+}
+
+}  // namespace
+
+void conclude_framework(TrainingJob& job) {
+  const auto uses = [&](Text framework) {
+    return job.framework == framework ||
+           std::ranges::any_of(job.settings, [&](const ForeignSetting& s) { return s.framework == framework; });
+  };
+  if (uses("hugging face model")) hugging_face_model(job);
+  if (uses("deepspeed") || job.framework == "megatron-deepspeed") deepspeed(job);
+  if (uses("accelerate")) accelerate(job);
+  if (job.framework == "torchtitan") torchtitan(job);
+  if (job.framework == "llm-foundry") foundry(job);
+  if (job.framework == "nanogpt") nanogpt(job);
+  if (job.framework == "maxtext") maxtext(job);
+  if (uses("bridge options") || job.framework.starts_with("llmb")) recipe(job);
+  if (job.framework == "hugging face trainer") trainer(job);
+  const bool megatron = job.framework.starts_with("megatron") || job.framework == "nemo";
+  if (megatron && !uses("bridge options")) conclude_megatron(job);
+}
+
+}  // namespace harness::evidence

@@ -1,0 +1,260 @@
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "evidence/lines.h"
+#include "evidence/training_job.h"
+
+// From files to a job: which framework they are of, and how ranks, replicas and batches follow from each other.
+
+namespace harness::evidence {
+namespace {
+
+using Text = std::string_view;
+
+// The framework whose command line it is.
+std::string framework_of_program(const TrainingJob& job) {
+  const std::string program = job.theirs("program"), name = file_name(program);
+  const auto any = [&](std::initializer_list<Text> keys) {
+    return std::ranges::any_of(keys, [&](Text key) { return job.find(key) != nullptr; });
+  };
+  const auto begins = [&](Text beginning) {
+    return std::ranges::any_of(
+        job.settings, [&](const ForeignSetting& s) { return s.framework.empty() && s.key.starts_with(beginning); });
+  };
+  if (contains(program, "scripts/performance") || (any({"-ng"}) && any({"-m", "-mr"})) || any({"--model_recipe_name"}))
+    return "megatron-bridge";
+  if (any({"--num-layers", "--num-layer", "--tensor-model-parallel-size", "--micro-batch-size", "--hidden-size",
+           "--yaml-cfg"})) {
+    const bool deepspeed = any({"--deepspeed", "--deepspeed_config", "--deepspeed-config", "--zero-stage"});
+    return deepspeed ? "megatron-deepspeed" : "megatron-lm";
+  }
+  if (contains(program, "torchtitan") || begins("--training.") || begins("--parallelism.") || begins("--job.config"))
+    return "torchtitan";
+  if (contains(lower(program), "maxtext")) return "maxtext";
+  if (job.launcher == "composer" || contains(program, "llmfoundry")) return "llm-foundry";
+  if (name == "train.py" &&
+      (any({"--batch_size", "--block_size", "--n_layer"}) || contains(job.theirs("argument"), "config/")))
+    return "nanogpt";
+  if (begins("--per_device") || begins("--per-device") ||
+      any({"--model_name_or_path", "--fsdp", "--bf16", "--gradient_accumulation_steps"}))
+    return "hugging face trainer";
+  if (name.starts_with("pretrain_")) return "megatron-lm";
+  return "";
+}
+
+// Files that the script names and that were not given.
+void ask_for_files(TrainingJob& job, const NameValues& given) {
+  for (const ForeignSetting& setting : job.settings) {
+    const std::string name = file_name(setting.value);
+    const bool file =
+        name.ends_with(".json") || name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".toml");
+    const bool configures =
+        contains(lower(setting.key), "config") || contains(setting.key, "deepspeed") || setting.key == "argument";
+    const bool python = job.framework == "nanogpt" && setting.key == "argument" && name.ends_with(".py");
+    if (!(file && configures) && !python) continue;
+    if (!setting.framework.empty() && setting.framework != "bridge options") continue;
+    if (std::ranges::any_of(given, [&](const auto& entry) { return file_name(entry.first) == name; })) continue;
+    job.refused.push_back(fmt::format("{} is named at {}: give it as well", name, setting.origin));
+  }
+}
+
+void fill(TrainingJob& job, const Gaps& gaps) {
+  const auto set = [&](Text name, const std::string& value) { job.set(name, value, "--set"); };
+  if (gaps.ranks > 0) set("ranks", std::to_string(gaps.ranks));
+  if (gaps.global_batch_size > 0) set("global_batch_size", std::to_string(gaps.global_batch_size));
+  if (!gaps.hardware.empty()) set("hardware", gaps.hardware);
+  for (const auto& [key, value] : gaps.others) set(key, value);
+}
+
+// The log says what ran, and wins over the files.
+void take_log(TrainingJob& job, const TrainingLog& log) {
+  static constexpr std::array<std::pair<const char*, const char*>, 14> sizes{{{"layers", "model.layers"},
+                                                                              {"hidden", "model.hidden"},
+                                                                              {"heads", "model.heads"},
+                                                                              {"kv_heads", "model.kv_heads"},
+                                                                              {"ffn", "model.ffn"},
+                                                                              {"vocab", "model.vocab"},
+                                                                              {"sequence", "model.sequence"},
+                                                                              {"tp", "layout.tensor_parallel"},
+                                                                              {"pp", "layout.pipeline_parallel"},
+                                                                              {"cp", "layout.context_parallel"},
+                                                                              {"ranks", "ranks"},
+                                                                              {"micro_batch", "micro_batch_size"},
+                                                                              {"global_batch", "global_batch_size"},
+                                                                              {"vpp", "virtual_pipeline"}}};
+  for (const auto& [key, name] : sizes) {
+    const std::int64_t said = log.size(key);
+    if (said <= 0) continue;
+    const auto written = job.number(name);
+    if (written && *written != said)
+      job.problems.push_back(
+          fmt::format("{} is {} in the files and {} in the log: the log counts, it is what ran", key, *written, said));
+    job.set(name, std::to_string(said), "the log");
+  }
+}
+
+// A hardware file for what people call a GPU.
+void name_hardware(TrainingJob& job) {
+  const std::string gpu = lower(job.text("hardware"));
+  if (gpu == "h100" || gpu == "h200") job.set("hardware", gpu + "-sxm", job.values["hardware"].origin);
+  if (gpu == "a100") job.set("hardware", "a100-sxm-80gb", job.values["hardware"].origin);
+}
+
+}  // namespace
+
+TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
+  TrainingJob job;
+  NameValues documents;
+  std::vector<std::string> read_along;
+  for (const auto& [name, text] : files_) {
+    job.files.push_back(name);
+    if (!is_launch_script(text)) {
+      documents.emplace_back(name, text);
+    } else if (std::ranges::find(read_along, file_name(name)) == read_along.end()) {
+      for (std::string& other : read_script(name, text, files_, job, documents)) read_along.push_back(std::move(other));
+    }
+  }
+  job.framework = framework_of_program(job);
+  if (job.framework == "megatron-bridge") {
+    for (ForeignSetting& setting : job.settings) setting.framework = "bridge options";
+  }
+  std::vector<ForeignSetting> configured, resolved;
+  std::string of_documents;
+  for (const auto& [name, text] : documents) {
+    std::vector<ForeignSetting> found;
+    try {
+      found = settings_of_document(file_name(name), text);
+    } catch (const Error& error) {
+      job.refused.push_back(fmt::format("{}: {}", file_name(name), error.what()));
+      continue;
+    }
+    const std::string framework = framework_of_document(found);
+    if (framework.empty()) continue;
+    for (const ForeignSetting& setting : found) {
+      if (!setting.why_unknown.empty() && framework == "nanogpt") job.refused.push_back(setting.why_unknown);
+    }
+    if (of_documents.empty() || of_documents == "hugging face model") of_documents = framework;
+    auto& to = framework == "megatron-bridge" ? resolved : configured;
+    std::ranges::move(found, std::back_inserter(to));
+  }
+  if (log != nullptr && !log->arguments.empty()) {
+    for (const auto& [name, value] : log->arguments) {
+      if (value != "None" && value != "False") resolved.push_back({name, value, dumped_arguments, "", "megatron-lm"});
+    }
+  }
+  if (job.framework.empty()) job.framework = of_documents;
+  if (job.framework.empty() && log != nullptr) job.framework = log->framework;
+  if (job.framework == "llmb") job.framework = "llmb (dgxc-benchmarking)";
+  if (log == nullptr && job.framework.empty() && job.settings.empty() && job.problems.empty() && job.refused.empty())
+    fail("{}: not a configuration of a framework that harness knows", quote(job.files.front()));
+  job.settings.insert(job.settings.begin(), configured.begin(), configured.end());
+  job.settings.insert(job.settings.end(), resolved.begin(), resolved.end());
+  ask_for_files(job, documents);
+  prepare_settings(job);
+  translate(job);
+  if (log != nullptr) take_log(job, *log);
+  fill(job, gaps);
+  conclude_framework(job);
+  fill(job, gaps);
+  name_hardware(job);
+  conclude_shape(job);
+  return job;
+}
+
+void conclude_shape(TrainingJob& job) {
+  const bool model_alone = job.framework == "hugging face model";
+  const bool recipe = job.framework.starts_with("llmb");
+  if (!model_alone && !recipe && job.framework != "deepspeed") {
+    for (const char* axis :
+         {"layout.tensor_parallel", "layout.pipeline_parallel", "layout.context_parallel", "expert_parallel"})
+      job.otherwise(axis, "1", "default");
+  }
+  const auto size = [&](Text name) { return std::max<std::int64_t>(1, job.number(name).value_or(1)); };
+  const std::int64_t tensor = size("layout.tensor_parallel"), stages = size("layout.pipeline_parallel"),
+                     context = size("layout.context_parallel");
+  constexpr std::int64_t most = 1 << 20;
+  if (tensor > most || stages > most || context > most) fail("degrees of parallelism above {} are not possible", most);
+  const std::int64_t replica = std::min(tensor * stages, most) * context;
+  const auto ranks = job.number("ranks");
+  if (ranks && *ranks % replica != 0) {
+    job.set_unknown("data_parallel", "none", "ranks / (TP x PP x CP)");
+    const std::string shape = context > 1 ? fmt::format("TP {} x PP {} x CP {}", tensor, stages, context)
+                                          : fmt::format("TP {} x PP {}", tensor, stages);
+    job.problems.push_back(
+        fmt::format("{} ranks cannot hold {} = {} ranks: give the launcher more ranks, or the model fewer stages",
+                    *ranks, shape, replica));
+  } else if (ranks) {
+    job.set("data_parallel", std::to_string(*ranks / replica), fmt::format("{} ranks / {}", *ranks, replica));
+  } else if (!model_alone && !recipe) {
+    job.set_unknown("data_parallel", replica == 1 ? "ranks" : fmt::format("ranks / {}", replica),
+                    "ranks are not known");
+  }
+
+  const auto replicas = job.number("data_parallel"), micro = job.number("micro_batch_size");
+  auto global = job.number("global_batch_size");
+  const auto accumulation = job.number("gradient_accumulation");
+  const std::int64_t local = job.number("local_batch").value_or(micro.value_or(0));  // of a replica at once
+  if (!global && !job.has("global_batch_size") && micro) {
+    const std::int64_t each = local * accumulation.value_or(1);
+    if (replicas) {
+      global = each * *replicas;
+      job.set("global_batch_size", std::to_string(*global), accumulation ? "micro x accumulated x DP" : "micro x DP");
+    } else if (job.has("data_parallel") && job.text("data_parallel").empty() && !ranks) {
+      job.set_unknown("global_batch_size", fmt::format("{} x dp", each), "the replicas are not known");
+    }
+  }
+  if (global && !micro && accumulation && replicas && !job.has("micro_batch_size") && *accumulation * *replicas > 0)
+    job.set("micro_batch_size", std::to_string(*global / (*accumulation * *replicas)), "global / (accumulated x DP)");
+  if (global && micro && *micro > 0 && replicas && *replicas > 0) {
+    if (*global % (*micro * *replicas) != 0) {
+      job.problems.push_back(
+          fmt::format("{} sequences do not divide among {} replicas of {}: change the batch or the ranks", *global,
+                      *replicas, *micro));
+    } else {
+      job.set("gradient_accumulation", std::to_string(*global / (*micro * *replicas)), "global / (micro x DP)");
+    }
+  } else if (global && micro && *micro > 0 && !replicas && !job.has("gradient_accumulation") &&
+             job.text("data_parallel").empty() && !ranks) {
+    job.set_unknown("gradient_accumulation", fmt::format("{} / dp", *global / *micro), "the replicas are not known");
+  }
+
+  if (job.number("model.heads")) job.otherwise("model.kv_heads", job.text("model.heads"), "as many as heads");
+  const auto layers = job.number("model.layers"), heads = job.number("model.heads"),
+             kv_heads = job.number("model.kv_heads");
+  const std::int64_t chunks = size("virtual_pipeline");
+  const auto problem = [&](std::string text) { job.problems.push_back(std::move(text)); };
+  const std::int64_t counted = layers.value_or(0) + (job.text("embedding_as_layer") == "true" ? 2 : 0);
+  if (layers && counted % (stages * std::min(chunks, most)) != 0)
+    problem(fmt::format("{} layers do not divide into {} stages of {} chunks", *layers, stages, chunks));
+  if (heads && *heads % tensor != 0) problem(fmt::format("{} heads do not divide among TP {}", *heads, tensor));
+  if (kv_heads && tensor > *kv_heads)
+    job.note(fmt::format("TP {} is more than {} heads of keys and values: they are copied", tensor, *kv_heads));
+  const auto per_node = job.number("ranks_per_node");
+  if (per_node && *per_node > 0 && tensor > *per_node)
+    problem(fmt::format("TP {} spans nodes of {} ranks: every layer waits for the network", tensor, *per_node));
+
+  for (const char* key : {"--num-experts", "--num-moe-experts", "num_experts", "num_local_experts", "n_routed_experts",
+                          "model.ffn_config.moe_num_experts"}) {
+    const auto experts = number_in<std::int64_t>(job.theirs(key));
+    if (!experts || *experts < 2) continue;
+    std::string each;
+    for (const char* of_token : {"--moe-router-topk", "num_experts_per_tok", "model.ffn_config.moe_top_k"}) {
+      if (job.find(of_token) != nullptr) each = fmt::format(", {} of them per token", job.theirs(of_token));
+    }
+    job.cannot.push_back(
+        fmt::format("{} experts{}: the FLOP and the traffic of one dense MLP are counted", *experts, each));
+  }
+
+  // A prediction can do what a sweep cannot run.
+  const std::string precision = job.text("precision");
+  if (precision == "fp16") job.cannot.emplace_back("fp16 is only predicted (backend sim)");
+  if (precision == "fp8" || precision == "mxfp8" || precision == "nvfp4")
+    job.cannot.push_back(
+        fmt::format("{} is only predicted (backend sim); what a sweep can run is nearest with bf16", precision));
+  if (context > 1) job.cannot.push_back(fmt::format("context parallelism {} is only predicted (backend sim)", context));
+  if (job.text("tp_overlap") == "true")
+    job.cannot.emplace_back("overlap of tensor-parallel collectives is only predicted (backend sim)");
+}
+
+}  // namespace harness::evidence

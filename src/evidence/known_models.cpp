@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "evidence/training_job.h"
+
+namespace harness::evidence {
+namespace {
+
+struct KnownModel {
+  std::string_view name;
+  std::int64_t layers, hidden, heads, kv_heads, ffn, vocab, sequence;
+  bool gpt2 = false, tied = false;
+};
+constexpr std::array<KnownModel, 10> known_models{{
+    {"llama2-7b", 32, 4096, 32, 32, 11008, 32000, 4096},
+    {"llama2-13b", 40, 5120, 40, 40, 13824, 32000, 4096},
+    {"llama2-70b", 80, 8192, 64, 8, 28672, 32000, 4096},
+    {"llama3-1b", 16, 2048, 32, 8, 8192, 128256, 8192, false, true},
+    {"llama3-3b", 28, 3072, 24, 8, 8192, 128256, 8192, false, true},
+    {"mistral-7b", 32, 4096, 32, 8, 14336, 32000, 8192},
+    {"gpt2", 12, 768, 12, 12, 3072, 50257, 1024, true, true},
+    {"gpt2-medium", 24, 1024, 16, 16, 4096, 50257, 1024, true, true},
+    {"gpt2-large", 36, 1280, 20, 20, 5120, 50257, 1024, true, true},
+    {"gpt2-xl", 48, 1600, 25, 25, 6400, 50257, 1024, true, true},
+}};
+
+// "meta-llama/Llama-3.1-8B" is "llama3-8b": of one family, sizes differ and versions do not.
+std::string plain_model_name(std::string_view name) {
+  const std::string words = lower(replaced(name.substr(name.rfind('/') + 1), {{'_', "-"}, {' ', "-"}}));
+  std::string family;
+  for (std::string_view word : split(words, '-')) {
+    const bool size = word.size() > 1 && word.ends_with('b') && std::isdigit(static_cast<unsigned char>(word[0])) != 0;
+    for (const auto& [begins, plain] : {std::pair<std::string_view, std::string_view>("llama3", "llama3-"),
+                                        {"llama2", "llama2-"},
+                                        {"metallama3", "llama3-"},
+                                        {"metallama2", "llama2-"},
+                                        {"mistral", "mistral-"},
+                                        {"gpt3", "gpt3-"}}) {
+      if (size && family.starts_with(begins)) return std::string(plain) + std::string(word);
+    }
+    family += replaced(word, {{'.', ""}});
+  }
+  return words;
+}
+
+void take(TrainingJob& job, const config::Model& model, const std::string& origin) {
+  for (const auto& [key, value] : config::texts_of(model.resolved())) {
+    if (key != "rope_theta" || model.positions == config::Positions::rotary)
+      job.otherwise("model." + key, value, origin);
+  }
+}
+
+}  // namespace
+
+bool take_model(TrainingJob& job, const std::string& name, const std::string& origin) {
+  const std::string plain = plain_model_name(name);
+  if (const auto preset = config::model_preset(plain)) {
+    take(job, *preset, origin);
+    return true;
+  }
+  const auto found = std::ranges::find(known_models, std::string_view(plain), &KnownModel::name);
+  if (found == known_models.end()) return false;
+  config::Model model{.name = "",
+                      .layers = found->layers,
+                      .hidden = found->hidden,
+                      .heads = found->heads,
+                      .vocab = found->vocab,
+                      .sequence = found->sequence,
+                      .kv_heads = found->kv_heads,
+                      .ffn = found->ffn};
+  model.tied_embeddings = found->tied;
+  model.biases = found->gpt2;
+  if (!found->gpt2) {
+    model.activation = config::Activation::swiglu;
+    model.norm = config::NormKind::rms_norm;
+    model.positions = config::Positions::rotary;
+    model.rope_theta = plain.starts_with("llama3") ? 500000 : 10000;
+  }
+  take(job, model, origin);
+  return true;
+}
+
+}  // namespace harness::evidence

@@ -1,0 +1,375 @@
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/error.h"
+#include "evidence/launcher_options.h"
+#include "evidence/lines.h"
+#include "evidence/shell.h"
+#include "evidence/training_job.h"
+
+// From a script to the program that it starts on every rank: torchrun, srun, mpirun and their kin.
+
+namespace harness::evidence {
+namespace {
+
+using Words = std::vector<std::string>;
+
+bool is_python(std::string_view name) {
+  return name.starts_with("python") && name.find_first_not_of("0123456789.", 6) == std::string_view::npos;
+}
+
+bool is_program(const std::string& word) {
+  static constexpr std::array<std::string_view, 19> known{
+      "torchrun", "bash", "sh",        "env",    "nsys",     "ncu",     "numactl", "singularity", "apptainer", "enroot",
+      "srun",     "exec", "deepspeed", "mpirun", "composer", "taskset", "timeout", "accelerate",  "mpiexec"};
+  const std::string name = file_name(word);
+  return is_python(name) || name.ends_with(".py") || std::ranges::find(known, name) != known.end();
+}
+
+class Launch {
+ public:
+  Launch(const std::string& file, Shell& shell, TrainingJob& job, std::map<std::string, std::string> batch)
+      : file_(file), shell_(shell), job_(job), batch_(std::move(batch)) {}
+
+  // Peels launchers and wrappers off until the training program is found; false: there is none.
+  bool read(const ShellLaunch& launch) {
+    environment_ = launch.environment;
+    line_ = launch.line;
+    Words words = launch.words;
+    constexpr int most = 32;
+    for (int i = 0; i < most && !words.empty(); ++i) {
+      if (const auto program = step(words)) return settle(*program);
+    }
+    return false;
+  }
+
+  Words arguments;  // of the program, its name first
+  std::int64_t line() const { return line_; }
+  bool by_launcher() const { return !launcher_.empty(); }
+
+  void keep() {
+    job_.launcher = launcher_;
+    if (ranks_) {
+      job_.set("ranks", std::to_string(*ranks_), fmt::format("{}, {}:{}", launcher_, file_, line_));
+    } else if (!ranks_why_.empty()) {
+      job_.set_unknown("ranks", "unknown", ranks_why_);
+      for (const std::string& why : unknown_)
+        if (std::ranges::find(job_.refused, why) == job_.refused.end()) job_.refused.push_back(why);
+    }
+    if (per_node_) job_.set("ranks_per_node", std::to_string(*per_node_), fmt::format("{}:{}", file_, line_));
+    for (const auto& [name, value] : environment_) {
+      if (!is_of_interest(name)) continue;
+      if (is_unknown(value)) continue;
+      std::erase_if(job_.environment, [&, &n = name](const auto& entry) { return entry.first == n; });
+      job_.environment.emplace_back(name, value);
+    }
+    for (std::string& text : notes_) job_.note(std::move(text));
+    if (lost_.empty()) return;
+    const char* them = lost_.size() == 1 ? "it" : "them";
+    const std::string why =
+        launcher_ == "srun" ? "srun --export leaves the rest out" : fmt::format("mpirun has no -x for {}", them);
+    job_.problems.push_back(fmt::format("{} {} exported here but {}: ranks on other nodes do not get {}",
+                                        and_list(lost_), lost_.size() == 1 ? "is" : "are", why, them));
+    job_.headline = fmt::format("{} of {} NCCL settings of this script reach only the first node", lost_.size(),
+                                lost_.size() + kept_);
+  }
+
+ private:
+  // One layer off `words`; the program's words once it is found.
+  std::optional<Words> step(Words& words) {
+    const std::string name = file_name(words.front());
+    if (name.ends_with(".py")) return words;
+    if (name == "bash" || name == "sh") return shell_text(words);
+    if (is_python(name)) return python(words);
+    std::size_t program = 1;
+    const bool takes_modules = name == "torchrun" || name == "accelerate" || name == "deepspeed" || name == "composer";
+    while (program < words.size() && !is_program(words[program]) &&
+           !(takes_modules && (words[program] == "-m" || words[program] == "--module")))
+      ++program;
+    Words before(words.begin() + 1, words.begin() + static_cast<std::ptrdiff_t>(program));
+    words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(program));
+    const bool module = takes_modules && !words.empty() && words.front().starts_with('-');
+    if (module) words.erase(words.begin());
+    const LauncherOptions options(before);
+    if (name == "torchrun") torchrun(options);
+    if (name == "srun") srun(options);
+    if (name == "mpirun" || name == "mpiexec" || name == "orterun") mpirun(options, before);
+    if (name == "deepspeed") deepspeed(options);
+    if (name == "accelerate" || name == "composer") processes(name, options);
+    if (name == "env") {
+      for (const std::string& word : before) {
+        if (const std::size_t equals = word.find('='); equals != std::string::npos && !word.starts_with('-'))
+          environment_.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+      }
+    }
+    if (module && !words.empty()) return words;
+    return std::nullopt;
+  }
+
+  std::optional<Words> python(Words& words) {
+    std::size_t i = 1;
+    while (i < words.size() && words[i].starts_with('-') && words[i] != "-m" && words[i] != "-") {
+      i += words[i] == "-W" || words[i] == "-X" ? 2 : 1;
+    }
+    const bool module = i < words.size() && words[i] == "-m";
+    words.erase(words.begin(),
+                words.begin() + static_cast<std::ptrdiff_t>(std::min(i + (module ? 1 : 0), words.size())));
+    if (words.empty() || words.front() == "-" || words.front() == "-c") {
+      words.clear();
+      return std::nullopt;
+    }
+    static const std::map<std::string, std::string> launchers{{"torch.distributed.run", "torchrun"},
+                                                              {"torch.distributed.launch", "torchrun"},
+                                                              {"deepspeed.launcher.runner", "deepspeed"},
+                                                              {"accelerate.commands.launch", "accelerate"}};
+    const auto launcher = launchers.find(words.front());
+    if (!module || launcher == launchers.end()) return words;
+    words.front() = launcher->second;
+    return std::nullopt;
+  }
+
+  // bash -c "…": a script of its own.
+  std::optional<Words> shell_text(Words& words) {
+    const auto option = std::ranges::find_if(words, [](std::string_view word) {
+      return word.size() > 1 && word[0] == '-' && word[1] != '-' && word.ends_with('c');
+    });
+    const std::size_t before = shell_.launches().size();
+    const std::int64_t line = line_;
+    if (option != words.end() && option + 1 != words.end()) {
+      shell_.run(*(option + 1));
+    } else if (words.size() > 1 && !is_unknown(words[1])) {
+      job_.note(fmt::format("{} is started by this script: give it as well", file_name(words[1])));
+    }
+    words.clear();
+    if (shell_.launches().size() > before) words = shell_.launches().back().words;
+    line_ = line;
+    return std::nullopt;
+  }
+
+  void ranks(std::string launcher, std::optional<std::int64_t> total, std::optional<std::int64_t> per_node,
+             const std::string& why) {
+    launcher_ = std::move(launcher);
+    ranks_ = total && *total <= (1 << 20) ? total : std::nullopt;
+    per_node_ = per_node;
+    ranks_why_ = ranks_ ? "" : why;
+  }
+  std::string unknown_or(const std::optional<std::string>& text, std::string otherwise) {
+    if (!text || !is_unknown(*text)) return otherwise;
+    unknown_.push_back(shell_.why_unknown(*text));
+    return unknown_.back();
+  }
+
+  void torchrun(const LauncherOptions& o) {
+    const auto nodes = o.value({"--nnodes"}), each = o.value({"--nproc-per-node"});
+    const auto n = nodes ? count_of(nodes) : 1, m = each ? count_of(each) : 1;
+    std::string why = unknown_or(each, "");
+    const std::string of_nodes = unknown_or(nodes, "");
+    if (why.empty()) why = of_nodes;
+    if (nodes && nodes->find(':') != std::string::npos && !is_unknown(*nodes)) {
+      why = fmt::format("--nnodes {}: elastic", *nodes);
+      notes_.push_back(fmt::format("elastic ({} nodes): give --set ranks=N", replaced(*nodes, {{':', " to "}})));
+    }
+    if (each && !m && why.empty()) why = fmt::format("--nproc-per-node {}", *each);
+    if (each && !m && !is_unknown(*each))
+      notes_.push_back(
+          fmt::format("--nproc-per-node {}: all GPUs of a node, whose number is not said: give --set ranks=N", *each));
+    ranks("torchrun", n && m ? std::optional(*n * *m) : std::nullopt, m, why);
+  }
+
+  void srun(const LauncherOptions& o) {
+    const auto in_batch = [&](const char* key) {
+      return count_of(batch_.contains(key) ? std::optional(batch_.at(key)) : std::nullopt);
+    };
+    auto nodes = count_of(o.value({"-N", "--nodes"})), each = count_of(o.value({"--ntasks-per-node"}));
+    const auto total = count_of(o.value({"-n", "--ntasks"}));
+    if (!nodes) nodes = in_batch("SLURM_NNODES");
+    if (!each) each = in_batch("SLURM_NTASKS_PER_NODE");
+    auto ranks_of_job = total;
+    if (!ranks_of_job) ranks_of_job = nodes && each ? std::optional(*nodes * *each) : in_batch("SLURM_NTASKS");
+    if (!ranks_of_job && nodes) ranks_of_job = nodes;  // a task on each node
+    if (!each && ranks_of_job && nodes) each = *ranks_of_job / *nodes;
+    ranks("srun", ranks_of_job, each, "srun takes them from the job");
+    const auto passed = o.value({"--export"});
+    if (passed && *passed != "ALL" && !passed->starts_with("ALL,"))
+      only([&](const std::string& name) { return ("," + *passed + ",").find("," + name + ",") != std::string::npos; },
+           *passed);
+  }
+
+  void mpirun(const LauncherOptions& o, const Words& before) {
+    const bool hydra = o.has("-ppn") || o.has("-genv") || o.has("-genvall") || o.has("-genvnone") || o.has("-genvlist");
+    const auto total = count_of(o.value({"-np", "--np", "-n", "-c", "--n"}));
+    auto each = count_of(o.value({"-N", "--npernode", "-npernode", "-ppn", "--ppn"}));
+    std::int64_t hosts = 0;
+    if (const auto list = o.value({"-H", "--host", "-host", "-hosts"})) {
+      for (std::string_view host : split(*list, ',')) {
+        ++hosts;
+        const std::size_t colon = host.find(':');
+        if (const auto slots = number_in<std::int64_t>(host.substr(colon + 1)); !each && colon != host.npos)
+          each = slots;
+      }
+    }
+    if (const auto by = o.value({"--map-by", "-map-by"}); by && by->starts_with("ppr:"))
+      each = count_of(by->substr(4, by->find(':', 4) - 4));
+    const auto of_hosts = each && hosts > 0 ? std::optional(*each * hosts) : std::nullopt;
+    ranks(hydra ? "mpich" : "open mpi", total ? total : of_hosts, each,
+          unknown_or(o.value({"-np", "-n"}), "mpirun takes them from its hostfile"));
+    if (hydra) {
+      for (std::size_t i = 0; i + 2 < before.size(); ++i) {
+        if (before[i] == "-genv" || before[i] == "-env") environment_.emplace_back(before[i + 1], before[i + 2]);
+      }
+      return;
+    }
+    Words forwarded;
+    for (const std::string& word : o.all("-x")) {
+      const std::size_t equals = word.find('=');
+      forwarded.push_back(word.substr(0, equals));
+      if (equals == std::string::npos) continue;
+      std::erase_if(environment_, [&](const auto& entry) { return entry.first == forwarded.back(); });
+      environment_.emplace_back(forwarded.back(), word.substr(equals + 1));
+    }
+    const bool several =
+        hosts > 1 || o.value({"--hostfile", "-hostfile", "-machinefile", "--machinefile"}) || (total && *total > 8);
+    if (several)
+      only(
+          [&](const std::string& name) {
+            return std::ranges::find(forwarded, name) != forwarded.end() || name.starts_with("OMPI_");
+          },
+          "");
+  }
+
+  // Leaves of the environment only what `passes`; what is lost of NCCL's is kept for people.
+  template <class Passes>
+  void only(const Passes& passes, const std::string& assignments) {
+    NameValues left;
+    for (auto& entry : environment_) {
+      const bool nccl = entry.first.starts_with("NCCL_") || entry.first.starts_with("RCCL_");
+      if (passes(entry.first)) {
+        kept_ += nccl ? 1 : 0;
+        left.push_back(std::move(entry));
+      } else if (nccl) {
+        lost_.push_back(entry.first);
+      }
+    }
+    for (std::string_view item : split(assignments, ',')) {
+      if (const std::size_t equals = item.find('='); equals != item.npos)
+        left.emplace_back(item.substr(0, equals), item.substr(equals + 1));
+    }
+    environment_ = std::move(left);
+  }
+
+  void deepspeed(const LauncherOptions& o) {
+    const auto nodes = o.value({"--num-nodes"}), each = o.value({"--num-gpus"});
+    const bool alone = !nodes && !o.value({"--hostfile", "-H"}) && !o.value({"--include", "-i"});
+    const auto n = alone ? 1 : count_of(nodes), m = count_of(each);
+    std::string why = unknown_or(each, "the deepspeed launcher takes them from its hostfile: give it as well");
+    ranks("deepspeed", n && m ? std::optional(*n * *m) : std::nullopt, m, unknown_or(nodes, why));
+    if (ranks_ && nodes) notes_.emplace_back("the deepspeed launcher passes NCCL* on by itself");
+  }
+
+  void processes(const std::string& name, const LauncherOptions& o) {
+    const auto total = o.value({"--num-processes", "-n", "--world-size", "--nproc"});
+    const auto machines = count_of(o.value({"--num-machines"}));
+    const auto n = count_of(total);
+    if (const auto file = o.value({"--config-file"}); file && !is_unknown(*file))
+      job_.settings.push_back({"--config_file", *file, origin()});
+    ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt,
+          unknown_or(total, "its configuration says them: give it as well"));
+    if (!total) ranks_why_.clear();  // a configuration that is read later may say it
+  }
+
+  std::string origin() const { return fmt::format("{}:{}", file_, line_); }
+  bool settle(const Words& program) {
+    arguments = program;
+    return true;
+  }
+
+  const std::string& file_;
+  Shell& shell_;
+  TrainingJob& job_;
+  std::map<std::string, std::string> batch_;
+  std::string launcher_;
+  std::optional<std::int64_t> ranks_, per_node_;
+  std::string ranks_why_;
+  NameValues environment_;
+  Words lost_, unknown_;
+  std::vector<std::string> notes_;
+  std::size_t kept_ = 0;
+  std::int64_t line_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> read_script(const std::string& name, const std::string& text, const NameValues& files,
+                                     TrainingJob& job, NameValues& documents) {
+  std::map<std::string, std::string> others;
+  for (const auto& [other, its_text] : files) {
+    if (other != name) others.emplace(file_name(other), its_text);
+  }
+  Shell shell(std::move(others));
+  const auto batch = variables_of_batch(text);
+  for (const auto& [variable, value] : batch) shell.set(variable, value, false);
+  shell.run(text);
+  const std::vector<ShellLaunch> launches = shell.launches();
+  std::optional<Launch> best;
+  int programs = 0;
+  for (const ShellLaunch& launch : launches) {
+    Launch one(name, shell, job, batch);
+    if (!one.read(launch)) continue;
+    if (best && best->by_launcher() && !one.by_launcher()) continue;
+    programs = best && best->by_launcher() == one.by_launcher() ? programs + 1 : 1;
+    best.emplace(std::move(one));
+  }
+  for (const auto& [document, its_text] : shell.documents()) documents.emplace_back(document, its_text);
+  const std::size_t before = job.refused.size();
+  for (const std::string& what : shell.refused()) job.refused.push_back(what);
+  if (!best) {
+    job.problems.push_back(
+        fmt::format("{}: no training program is started here that harness can find: give the script "
+                    "that starts one",
+                    file_name(name)));
+    return shell.read_along();
+  }
+  best->keep();
+  if (programs > 1) job.note(fmt::format("{} launches: this answers the last, of line {}", programs, best->line()));
+  job.kind = "launch script";
+  const std::string origin = fmt::format("{}:{}", file_name(name), best->line());
+  job.settings.push_back({"program", best->arguments.front(), origin});
+  const Words& words = best->arguments;
+  const auto is_key = [](std::string_view word) {
+    return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0 &&
+           word[1] != '.';
+  };
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (!is_key(words[i])) {  // a file, or key=value
+      const std::size_t equals = words[i].find('=');
+      if (is_unknown(words[i])) {
+        job.note(fmt::format("{}: what it adds is not known", shell.why_unknown(words[i])));
+      } else if (equals != std::string::npos) {
+        job.settings.push_back({words[i].substr(0, equals), words[i].substr(equals + 1), origin});
+      } else {
+        job.settings.push_back({"argument", words[i], origin});
+      }
+      continue;
+    }
+    ForeignSetting setting{words[i], "", origin};
+    const std::size_t equals = words[i].find('=');
+    if (equals != std::string::npos) {
+      setting.key = words[i].substr(0, equals);
+      setting.value = words[i].substr(equals + 1);
+    }
+    if (words[i].find(' ') != std::string::npos && equals == std::string::npos)
+      job.problems.push_back(
+          fmt::format("{} is one word here, which its program refuses: take the quotes away", quote(words[i])));
+    for (; equals == std::string::npos && i + 1 < words.size() && !is_key(words[i + 1]); ++i)
+      setting.value += (setting.value.empty() ? "" : " ") + words[i + 1];
+    setting.why_unknown = shell.why_unknown(setting.value);
+    job.settings.push_back(std::move(setting));
+  }
+  // In the order of lines; values that stay unknown and are needed follow with their keys.
+  std::ranges::stable_sort(job.refused.begin() + static_cast<std::ptrdiff_t>(before), job.refused.end(), {},
+                           [](const std::string& what) { return integer_after(what, "line ").value_or(0); });
+  return shell.read_along();
+}
+
+}  // namespace harness::evidence

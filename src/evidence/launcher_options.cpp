@@ -1,0 +1,83 @@
+#include "evidence/launcher_options.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "evidence/lines.h"
+
+namespace harness::evidence {
+namespace {
+
+// "--nproc_per_node" is "--nproc-per-node"; values keep their bytes.
+std::string option_name(std::string_view word) {
+  return replaced(word.substr(0, word.find('=')), {{'_', "-"}});
+}
+
+}  // namespace
+
+std::optional<std::string> LauncherOptions::value(std::initializer_list<std::string_view> names) const {
+  std::optional<std::string> found;
+  for (std::size_t i = 0; i < words_.size(); ++i) {
+    const std::string& word = words_[i];
+    if (std::ranges::find(names, option_name(word)) == names.end()) continue;
+    const std::size_t equals = word.find('=');
+    if (equals != std::string::npos) {
+      found = word.substr(equals + 1);
+    } else if (i + 1 < words_.size()) {
+      found = words_[i + 1];
+    }
+  }
+  return found;
+}
+
+bool LauncherOptions::has(std::string_view name) const {
+  return std::ranges::find(words_, name) != words_.end();
+}
+
+std::vector<std::string> LauncherOptions::all(std::string_view name) const {
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i + 1 < words_.size(); ++i) {
+    if (words_[i] == name) found.push_back(words_[i + 1]);
+  }
+  return found;
+}
+
+std::optional<std::int64_t> count_of(const std::optional<std::string>& text) {
+  const auto number = text ? number_in<std::int64_t>(*text) : std::nullopt;
+  return number && *number > 0 && *number <= (1 << 20) ? number : std::nullopt;
+}
+
+std::map<std::string, std::string> variables_of_batch(std::string_view text) {
+  std::map<std::string, std::string> found;
+  std::vector<std::string> words;
+  for (std::string_view line : split(text, '\n')) {
+    if (!line.starts_with("#SBATCH")) continue;
+    for (std::string_view word : words_of(line.substr(7), 16)) {
+      if (word.starts_with('#')) break;
+      const bool joined = word.size() > 2 && (word.starts_with("-N") || word.starts_with("-n"));
+      if (joined) words.emplace_back(word.substr(0, 2));
+      words.emplace_back(word.substr(joined ? 2 : 0));
+    }
+  }
+  const LauncherOptions options(words);
+  const auto set = [&](std::string_view name, const std::optional<std::int64_t>& n) {
+    if (n) found[std::string(name)] = std::to_string(*n);
+  };
+  const auto nodes = count_of(options.value({"-N", "--nodes"})), each = count_of(options.value({"--ntasks-per-node"}));
+  auto gpus = count_of(options.value({"--gpus-per-node"}));
+  for (const char* name : {"--gres", "--gpus-per-node"}) {
+    const auto resource = options.value({name});
+    if (!gpus && resource) gpus = count_of(resource->substr(resource->rfind(':') + 1));
+  }
+  auto total = count_of(options.value({"-n", "--ntasks"}));
+  if (!total && nodes && each) total = *nodes * *each;
+  for (const char* name : {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}) set(name, nodes);
+  set("SLURM_NTASKS_PER_NODE", each);
+  set("SLURM_NTASKS", total);
+  set("SLURM_NPROCS", total);
+  set("SLURM_GPUS_ON_NODE", gpus);
+  set("SLURM_GPUS_PER_NODE", gpus);
+  return found;
+}
+
+}  // namespace harness::evidence

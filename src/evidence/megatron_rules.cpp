@@ -1,0 +1,307 @@
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "evidence/lines.h"
+#include "evidence/training_job.h"
+
+// Defaults and dependences of Megatron-LM's arguments (megatron/training/arguments.py of core 0.4 to 0.19, and of 2022
+// and 2023 before it). Megatron-Bridge and NeMo 1 name the same fields in YAML.
+
+namespace harness::evidence {
+namespace {
+
+using Text = std::string_view;
+
+constexpr const char* by_default = "default of Megatron-LM";
+
+std::optional<std::int64_t> flag_number(const TrainingJob& job, Text flag) {
+  return number_in<std::int64_t>(job.theirs(flag));
+}
+std::string origin_of(const TrainingJob& job, Text flag) {
+  const ForeignSetting* setting = job.find(flag);
+  return setting == nullptr ? by_default : fmt::format("{}, {}", flag, setting->origin);
+}
+// "0.16" is 16; 0: not said.
+std::int64_t core_version(const TrainingJob& job) {
+  const std::string version = job.text("framework_version");
+  return version.starts_with("0.") ? number_in<std::int64_t>(Text(version).substr(2)).value_or(0) : 0;
+}
+
+void model(TrainingJob& job) {
+  job.otherwise("model.activation", "gelu", by_default);
+  job.otherwise("model.norm", "layer_norm", by_default);
+  job.otherwise("model.positions", "learned", by_default);
+  job.otherwise("model.tied_embeddings", "true", by_default);
+  job.otherwise("model.biases", "true", by_default);
+  if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", by_default);
+  const auto hidden = job.number("model.hidden"), heads = job.number("model.heads");
+  if (job.is_on("--group-query-attention")) {
+    job.set("model.kv_heads", std::to_string(flag_number(job, "--num-query-groups").value_or(1)),
+            origin_of(job, "--num-query-groups"));
+  } else if (heads) {
+    job.set("model.kv_heads", std::to_string(*heads), "as many as heads");
+    if (job.find("--num-query-groups") != nullptr && !job.has("model.kv_heads_given"))
+      job.note("--num-query-groups does nothing without --group-query-attention");
+  }
+  if (hidden && job.text("model.activation") == "swiglu" && !job.has("model.ffn")) {
+    const std::int64_t width = *hidden * 4 * 2 / 3 / 64 * 64;
+    job.set("model.ffn", std::to_string(width), fmt::format("default with --swiglu: int(4*{}*2/3/64)*64", *hidden));
+    job.note(
+        fmt::format("ffn is the default with --swiglu, int(4*{}*2/3/64)*64 = {}: Llama's own widths differ, and "
+                    "--ffn-hidden-size sets them",
+                    *hidden, width));
+  } else if (hidden) {
+    job.otherwise("model.ffn", std::to_string(4 * *hidden), "default of Megatron-LM: 4 x hidden");
+  }
+  const auto width = flag_number(job, "--kv-channels");
+  if (width && hidden && heads && *heads > 0 && *width != *hidden / *heads)
+    job.cannot.push_back(fmt::format("heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads));
+  if (const std::string type = job.theirs("--position-embedding-type"); type == "none" || type == "relative")
+    job.cannot.push_back(fmt::format("positions {} (nearest: rotary)", type));
+}
+
+// Megatron-LM pads the vocabulary so that it divides among tensor-parallel ranks.
+void vocabulary(TrainingJob& job) {
+  if (job.has("model.vocab")) return;
+  const std::string tokenizer = job.theirs("--tokenizer-type");
+  auto size = flag_number(job, "--vocab-size");
+  const bool null = tokenizer == "NullTokenizer";
+  if (!size && tokenizer == "GPT2BPETokenizer") size = 50257;
+  if (!size && tokenizer == "Llama2Tokenizer") size = 32000;
+  if (!size && tokenizer == "Llama3Tokenizer") size = 128256;
+  if (!size || *size <= 0 || *size > (1 << 30)) {
+    job.set_unknown("model.vocab", "unknown", "the tokenizer's files say it: --set vocab=N");
+    return;
+  }
+  const std::int64_t divisor = flag_number(job, "--make-vocab-size-divisible-by").value_or(128);
+  const std::int64_t of = std::clamp<std::int64_t>(divisor, 1, 1 << 20) * job.number_or("layout.tensor_parallel", 1);
+  const auto padded = [&](std::int64_t n) { return (n + of - 1) / of * of; };
+  const std::int64_t now = padded(*size), before = padded(*size + (null ? 1 : 0));
+  const std::int64_t version = core_version(job);
+  const bool newer = version >= 18;
+  const std::string origin = fmt::format("{} padded to a multiple of {}", *size, of);
+  const std::string both = now == before || version > 0 ? "" : fmt::format("{} ({} from core 0.18 on)", before, now);
+  job.set("model.vocab", std::to_string(newer ? now : before), origin, both);
+  if (null)
+    job.note(fmt::format("NullTokenizer adds an end token up to core 0.17: {} padded to a multiple of {}{}", *size + 1,
+                         of, now == before ? ": the same either way" : ""));
+  else
+    job.note(fmt::format("vocab {} padded to a multiple of {} x TP = {}", *size, divisor, of));
+}
+
+void precision(TrainingJob& job) {
+  std::string name = "fp32", from = by_default;
+  const auto take = [&](const char* flag, const char* ours) {
+    if (!job.is_on(flag)) return;
+    name = ours;
+    from = origin_of(job, flag);
+  };
+  take("--fp16", "fp16");
+  take("--bf16", "bf16");
+  for (const char* flag : {"--fp8-format", "--fp8-hybrid", "--fp8-e4m3", "--fp8"}) {
+    if (job.theirs(flag) != "None") take(flag, "fp8");
+  }
+  if (name == "fp8" && job.theirs("--fp8-recipe") == "mxfp8") name = "mxfp8";
+  if (job.theirs("--fp4-format") != "None") take("--fp4-format", "nvfp4");
+  const ForeignSetting* mixed = job.find("mixed_precision");
+  if (mixed == nullptr) mixed = job.find("trainer.precision");
+  if (mixed != nullptr) {
+    const std::string word = lower(mixed->value);
+    for (const auto& [part, ours] : {std::pair<Text, Text>("16", "fp16"),
+                                     {"bf16", "bf16"},
+                                     {"fp8", "fp8"},
+                                     {"mxfp8", "mxfp8"},
+                                     {"nvfp4", "nvfp4"}}) {
+      if (contains(word, part)) name = ours;
+    }
+    from = fmt::format("{}, {}", mixed->key, mixed->origin);
+  }
+  if (!job.has("precision")) job.set("precision", name, from);
+}
+
+void pipeline(TrainingJob& job) {
+  const std::int64_t stages = job.number_or("layout.pipeline_parallel", 1);
+  const auto layers = job.number("model.layers");
+  const auto of_stage = flag_number(job, "--num-virtual-stages-per-pipeline-rank");
+  const auto of_chunk = flag_number(job, "--num-layers-per-virtual-pipeline-stage");
+  std::int64_t chunks = 1;
+  std::string from = by_default;
+  if (of_stage && *of_stage > 0) {
+    chunks = *of_stage;
+    from = origin_of(job, "--num-virtual-stages-per-pipeline-rank");
+  } else if (of_chunk && *of_chunk > 0 && layers && stages > 0) {
+    from = origin_of(job, "--num-layers-per-virtual-pipeline-stage");
+    chunks = std::max<std::int64_t>(1, *layers / stages / *of_chunk);
+    job.note(fmt::format("vpp = {} / {} / {} = {} {} per stage{}", *layers, stages, *of_chunk, chunks,
+                         chunks == 1 ? "chunk" : "chunks",
+                         chunks == 1 ? ": Megatron-LM drops the interleaved schedule" : ""));
+  }
+  if (stages == 1) chunks = 1;
+  if (!job.has("virtual_pipeline")) job.set("virtual_pipeline", std::to_string(chunks), from);
+  const bool interleaved = job.number_or("virtual_pipeline", 1) > 1;
+  job.set("pipeline_schedule", interleaved ? "interleaved" : "1f1b", from);
+  const bool old = job.find("--DDP-impl") != nullptr;
+  const bool overlaps =
+      interleaved && !job.is_on("--no-overlap-p2p-communication") && (!old || job.is_on("--overlap-p2p-communication"));
+  job.set("overlap_p2p", overlaps ? "true" : "false", from);
+  if (job.is_on("--account-for-embedding-in-pipeline-split") && job.is_on("--account-for-loss-in-pipeline-split"))
+    job.set("embedding_as_layer", "true", origin_of(job, "--account-for-embedding-in-pipeline-split"));
+}
+
+void replicas(TrainingJob& job) {
+  const bool fsdp = job.is_on("--use-megatron-fsdp") || job.is_on("--use-custom-fsdp");
+  const std::string flag = job.is_on("--use-custom-fsdp") ? "--use-custom-fsdp" : "--use-megatron-fsdp";
+  const std::string strategy = job.theirs("--data-parallel-sharding-strategy");
+  static constexpr std::array<std::pair<Text, Text>, 4> strategies{{{"no_shard", "none"},
+                                                                    {"optim", "optimizer"},
+                                                                    {"optim_grads", "gradients"},
+                                                                    {"optim_grads_params", "parameters"}}};
+  const auto named = std::ranges::find(strategies, Text(strategy), &std::pair<Text, Text>::first);
+  if (fsdp && named != strategies.end()) {
+    job.set("sharding", std::string(named->second), origin_of(job, "--data-parallel-sharding-strategy"));
+  } else if (fsdp) {
+    const std::int64_t version = core_version(job);
+    const bool older = (version > 0 && version < 18) || flag == "--use-custom-fsdp";
+    job.set("sharding", older ? "none" : "parameters", origin_of(job, flag),
+            version == 0 && !older ? "parameters (core 0.18 on), none before" : "");
+    job.note(
+        "--data-parallel-sharding-strategy is not given: its default was no_shard in core 0.12 to 0.17 and is "
+        "optim_grads_params since 0.18: --set framework_version=0.17 says which");
+  } else if (job.is_on("--use-torch-fsdp2")) {
+    job.set("sharding", "parameters", origin_of(job, "--use-torch-fsdp2"));
+  } else if (!job.has("sharding")) {
+    const bool divides = job.is_on("--use-distributed-optimizer");
+    job.set("sharding", divides ? "optimizer" : "none", origin_of(job, "--use-distributed-optimizer"));
+  }
+  job.otherwise("overlap_grad_reduce", "false", by_default);
+  job.otherwise("overlap_param_gather", "false", by_default);
+  if (flag_number(job, "--num-distributed-optimizer-instances").value_or(1) > 1)
+    job.set("sharding_group", "node", origin_of(job, "--num-distributed-optimizer-instances"));
+}
+
+void computation(TrainingJob& job) {
+  job.otherwise("recompute", "none", by_default);
+  const auto layers = flag_number(job, "--recompute-num-layers");
+  if (job.text("recompute") == "full" && layers) {
+    if (job.theirs("--recompute-method") == "block") {
+      job.set("recompute_layers", std::to_string(*layers), origin_of(job, "--recompute-num-layers"));
+    } else if (*layers > 1) {
+      job.cannot.push_back(fmt::format("inputs of every {} layers are kept (nearest: of each layer)", *layers));
+    }
+  }
+  const bool local = job.theirs("--transformer-impl") == "local" && !job.is_on("--use-flash-attn");
+  job.otherwise("attention", local ? "unfused" : "fused", by_default);
+  if (job.text("recompute") == "selective" && job.text("attention") == "fused")
+    job.note("recompute selective changes nothing with fused attention");
+  const bool divided = job.number_or("layout.tensor_parallel", 1) > 1;
+  const bool asked = job.is_on("--sequence-parallel");
+  job.set("sequence_parallel", asked && divided ? "true" : "false", origin_of(job, "--sequence-parallel"));
+  if (asked && !divided) job.note("--sequence-parallel is switched off by Megatron-LM at TP 1");
+  if (const std::string dropout = job.theirs("--hidden-dropout"); as_number(dropout).value_or(0.1) > 0)
+    job.note("dropout is not in harness's step: it takes 1 to 3 % of the time");
+}
+
+void batch(TrainingJob& job) {
+  if (const std::string ramp = job.theirs("--rampup-batch-size"); !ramp.empty()) {
+    const auto parts = words_of(ramp);
+    if (parts.size() == 3)
+      job.note(fmt::format("batch ramp {} + {} every {} samples: the final size counts", parts[0], parts[1], parts[2]));
+  }
+  if (job.find("--step-batch-size-schedule") != nullptr && job.find("--global-batch-size") != nullptr)
+    job.problems.emplace_back(
+        "--step-batch-size-schedule and --global-batch-size exclude each other: Megatron-LM stops");
+}
+
+void age(TrainingJob& job) {
+  std::vector<std::string> old;
+  for (const char* flag : {"--checkpoint-activations", "--DDP-impl", "--layernorm-epsilon"}) {
+    if (job.find(flag) != nullptr) old.emplace_back(flag);
+  }
+  if (!old.empty() && job.framework == "megatron-lm") {
+    job.problems.push_back(fmt::format("{} {} of 2022: later versions of Megatron-LM stop at {}", and_list(old),
+                                       old.size() == 1 ? "is" : "are", old.size() == 1 ? "it" : "them"));
+    job.note("--DDP-impl and the like exist until core 0.3, where pipeline messages did not overlap by default");
+  }
+  if (job.find("--delay-grad-reduce") != nullptr) job.note("--delay-grad-reduce exists from core 0.4 to 0.8");
+  if (job.find("--use-custom-fsdp") != nullptr) job.note("--use-custom-fsdp exists in core 0.12 and 0.13");
+}
+
+// Fields of NeMo 1 and Megatron-Bridge by Megatron-LM's flags.
+void as_megatron_flags(TrainingJob& job) {
+  struct Renamed {
+    Text key, flag, when;  // when: the value that sets the switch; "": the flag has a value
+  };
+  static constexpr std::array<Renamed, 18> names{
+      {{"gated_linear_unit", "--swiglu", "true"},
+       {"share_embeddings_and_output_weights", "--untie-embeddings-and-output-weights", "false"},
+       {"add_bias_linear", "--disable-bias-linear", "false"},
+       {"bias", "--disable-bias-linear", "false"},
+       {"grad_reduce_in_fp32", "--grad-reduce-in-bf16", "false"},
+       {"vocab_size", "--padded-vocab-size", ""},
+       {"encoder_seq_length", "--seq-length", ""},
+       {"activation", "--swiglu", "fast-swiglu"},
+       {"activation_func", "--swiglu", "swiglu"},
+       {"activations_checkpoint_granularity", "--recompute-granularity", ""},
+       {"activations_checkpoint_method", "--recompute-method", ""},
+       {"activations_checkpoint_num_layers", "--recompute-num-layers", ""},
+       {"virtual_pipeline_model_parallel_size", "--num-virtual-stages-per-pipeline-rank", ""},
+       {"ub_tp_comm_overlap", "--tp-comm-overlap", "true"},
+       {"overlap_grad_sync", "--overlap-grad-reduce", "true"},
+       {"overlap_param_sync", "--overlap-param-gather", "true"},
+       {"name", "--use-distributed-optimizer", "distributed_fused_adam"},
+       {"bucket_size", "--ddp-bucket-size", ""}}};
+  std::vector<ForeignSetting> more;
+  for (ForeignSetting& setting : job.settings) {
+    const bool fields = setting.framework == "megatron-bridge" || setting.framework == "nemo" ||
+                        setting.framework == "megatron-lm" ||
+                        (setting.framework.empty() && !setting.key.starts_with('-'));
+    if (!fields || setting.key == "program" || setting.key == "argument" || setting.key == "mixed_precision" ||
+        setting.key.starts_with("trainer.") || contains(setting.key, "checkpoint."))
+      continue;
+    const std::string word = setting.key.substr(setting.key.rfind('.') + 1);
+    setting.framework = "megatron-lm";
+    const auto renamed = std::ranges::find(names, Text(word), &Renamed::key);
+    if (renamed != names.end()) {
+      const bool on = renamed->when.empty() || renamed->when == setting.value;
+      setting.key = on ? std::string(renamed->flag) : "";
+      if (!renamed->when.empty()) setting.value.clear();
+      continue;
+    }
+    if (word == "num_query_groups" && setting.origin != dumped_arguments)
+      more.push_back({"--group-query-attention", "", setting.origin, "", "megatron-lm"});
+    setting.key = "--" + replaced(word, {{'_', "-"}});
+    if (setting.value == "true" || setting.value == "True") setting.value.clear();
+  }
+  job.settings.insert(job.settings.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+void conclude_megatron(TrainingJob& job) {
+  model(job);
+  vocabulary(job);
+  precision(job);
+  pipeline(job);
+  replicas(job);
+  computation(job);
+  batch(job);
+  age(job);
+  const bool divides =
+      job.number_or("layout.tensor_parallel", 1) > 1 || job.number_or("layout.context_parallel", 1) > 1;
+  if (divides && job.kind == "launch script" && value_of(job.environment, "CUDA_DEVICE_MAX_CONNECTIONS").empty())
+    job.note(
+        "CUDA_DEVICE_MAX_CONNECTIONS=1 is not exported here: before Blackwell, Megatron-LM wants it with TP or CP");
+}
+
+void prepare_settings(TrainingJob& job) {
+  if (job.framework == "megatron-bridge" || job.framework == "nemo" || job.framework == "megatron-lm")
+    as_megatron_flags(job);
+  if (const auto devices = flag_number(job, "trainer.devices")) {
+    const std::int64_t nodes = flag_number(job, "trainer.num_nodes").value_or(1);
+    if (*devices > 0 && nodes > 0 && *devices <= 1024 && nodes <= 1024)
+      job.otherwise("ranks", std::to_string(*devices * nodes), "trainer.devices x trainer.num_nodes");
+  }
+}
+
+}  // namespace harness::evidence

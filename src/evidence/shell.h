@@ -1,0 +1,128 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+#include "evidence/shell_syntax.h"
+
+namespace harness::evidence {
+
+/// A text of a script where parts may be unknown, such as what a command would print. Such a part stands as a mark in
+/// it, which survives joining and splitting.
+bool is_unknown(std::string_view word);
+
+/// A command of a script that starts a program: words as the shell would pass them.
+struct ShellLaunch {
+  std::int64_t line = 0;
+  std::vector<std::string> words;
+  NameValues environment;  // exported variables, and those before the command
+};
+
+/// Follows what a script would do, as far as its text says it. Nothing of it is run, no file is opened, and the
+/// reader's own environment does not count.
+class Shell {
+ public:
+  struct Variable {
+    std::vector<std::string> items;
+    bool array = false, exported = false;
+    std::int64_t order = 0;  // of its last assignment
+  };
+  struct State {
+    std::map<std::string, Variable, std::less<>> variables;
+    std::optional<std::vector<std::string>> arguments;  // $1, …; nothing: as the person gave them, unknown
+    bool ended = false;                                 // by exit or return
+  };
+  enum class Status : std::uint8_t { yes, no, unknown };
+  static Status inverse(Status status) {
+    if (status == Status::unknown) return status;
+    return status == Status::yes ? Status::no : Status::yes;
+  }
+  static Status status_of(bool holds) { return holds ? Status::yes : Status::no; }
+
+  /// `others`: further files by name, which `source` and the like may read.
+  explicit Shell(std::map<std::string, std::string> others = {}) : others_(std::move(others)) {}
+
+  /// Follows a script. Throws Error for one that is nested too deep or whose texts grow beyond all bounds.
+  void run(std::string_view script);
+  void set(const std::string& name, const std::string& value, bool exported);
+
+  /// Commands that may start a program, in order.
+  const std::vector<ShellLaunch>& launches() const { return launches_; }
+  /// Here-documents that are written into files, by name.
+  const std::map<std::string, std::string>& documents() const { return documents_; }
+  /// Parts that were not followed, each with its line.
+  const std::vector<std::string>& refused() const { return refused_; }
+  /// Other files that it names and that were read along.
+  const std::vector<std::string>& read_along() const { return read_along_; }
+  /// Why a word is unknown; "" where it is known.
+  std::string why_unknown(std::string_view word) const;
+
+ private:
+  friend class ShellExpansion;
+  std::string unknown(const std::string& why);
+  const Variable* find(std::string_view name) const;
+  void spend(std::size_t bytes);
+
+  // shell_words.cpp
+  std::vector<std::string> words_of(const std::vector<std::string>& raw, std::size_t first = 0);
+  std::string text_of(std::string_view raw);
+  std::string document_of(std::string_view raw);
+  std::string unknown_of(std::string_view raw);
+  std::optional<std::int64_t> arithmetic(std::string_view text);
+
+  // shell.cpp
+  Status test(std::vector<std::string> words, bool double_brackets);
+  Status run(const ShellCommand& command);
+  Status run_simple(const ShellCommand& command);
+  Status run_choice(const ShellCommand& command, std::size_t part);
+  Status run_cases(const ShellCommand& command);
+  void run_each(const ShellCommand& command);
+  void run_repetition(const ShellCommand& command);
+  Status run_builtin(const ShellCommand& command, const std::vector<std::string>& words, bool& known);
+  Status run_file(const std::string& name, const std::vector<std::string>& words, std::size_t first);
+  bool assign(std::string_view word, bool exported);
+  void keep_document(const ShellCommand& command, const std::vector<std::string>& words);
+  void merge(const State& other, std::int64_t line);
+  void refuse(std::int64_t line, const std::string& what);
+
+  std::map<std::string, std::string> others_;
+  State state_;
+  std::map<std::string, const ShellCommand*, std::less<>> functions_;
+  std::vector<std::unique_ptr<ShellCommand>> scripts_;
+  std::vector<std::string> reasons_;
+  std::vector<ShellLaunch> launches_;
+  std::map<std::string, std::string> documents_;
+  std::vector<std::string> refused_, read_along_;
+  std::int64_t line_ = 0, assignments_ = 0;
+  std::string assigning_;  // the variable whose value is being read
+  std::size_t spent_ = 0;
+  int depth_ = 0, nesting_ = 0;  // of functions and files, of expansions
+};
+
+/// Whether a command with these words may start a program on other ranks or in Python.
+bool may_start(const std::vector<std::string>& words);
+/// How much of the beginning of a text is a variable's name.
+std::size_t name_length(std::string_view text);
+/// The text that $'…' stands for.
+std::string ansi_text(std::string_view text);
+/// ${x,}, ${x^^}: `op` is the character.
+std::string in_case(std::string text, char op, bool all);
+/// ${x%pattern}, ${x##pattern}: without the shortest or longest end or beginning that matches.
+std::string without_end(const std::string& text, std::string_view pattern, bool from_end, bool longest);
+/// The integer that "5 * 8" or "2**20" is; nothing for any other text.
+std::optional<std::int64_t> integer_expression(std::string_view expression);
+/// Whether a text matches a pattern of * ? and [ ].
+bool matches_pattern(std::string_view text, std::string_view pattern);
+
+inline bool is_name(std::string_view text) {
+  return !text.empty() && name_length(text) == text.size();
+}
+
+}  // namespace harness::evidence

@@ -1,0 +1,204 @@
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "evidence/shell.h"
+
+// Arithmetic and tests of a script.
+
+namespace harness::evidence {
+namespace {
+
+/// Integers as a shell computes them; nothing where a part is unknown, not understood or too large.
+class Arithmetic {
+ public:
+  using Number = std::optional<std::int64_t>;
+  using Lookup = std::function<Number(std::string_view)>;
+  Arithmetic(std::string_view text, Lookup lookup) : rest_(text), lookup_(std::move(lookup)) {}
+
+  Number value() {
+    const Number found = ternary();
+    blank();
+    return rest_.empty() ? found : std::nullopt;
+  }
+
+ private:
+  struct Operator {
+    std::string_view text;
+    int level;
+  };
+  void blank() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n"), rest_.size())); }
+  Number ternary() {
+    const Number condition = binary(0);
+    blank();
+    if (!rest_.starts_with('?')) return condition;
+    rest_.remove_prefix(1);
+    const Number yes = guarded([this] { return ternary(); });
+    blank();
+    if (!rest_.starts_with(':')) return std::nullopt;
+    rest_.remove_prefix(1);
+    const Number no = guarded([this] { return ternary(); });
+    if (!condition) return std::nullopt;
+    return *condition != 0 ? yes : no;
+  }
+  const Operator* next() {
+    static constexpr std::array<Operator, 15> all{{{"||", 0},
+                                                   {"&&", 1},
+                                                   {"==", 2},
+                                                   {"!=", 2},
+                                                   {"<=", 3},
+                                                   {">=", 3},
+                                                   {"<<", 4},
+                                                   {">>", 4},
+                                                   {"**", 7},
+                                                   {"<", 3},
+                                                   {">", 3},
+                                                   {"+", 5},
+                                                   {"-", 5},
+                                                   {"*", 6},
+                                                   {"/", 6}}};
+    static constexpr Operator rest_of{"%", 6};
+    blank();
+    for (const Operator& one : all) {
+      if (rest_.starts_with(one.text)) return &one;
+    }
+    return rest_.starts_with('%') ? &rest_of : nullptr;
+  }
+  Number binary(int level) {
+    Number left = unary();
+    for (const Operator* op = next(); op != nullptr && op->level >= level; op = next()) {
+      rest_.remove_prefix(op->text.size());
+      const Number right = guarded([&] { return binary(op->level + 1); });
+      left = left && right ? apply(op->text, *left, *right) : std::nullopt;
+    }
+    return left;
+  }
+  static Number apply(std::string_view op, std::int64_t a, std::int64_t b) {
+    std::int64_t out = 0;
+    if (op == "+") return __builtin_add_overflow(a, b, &out) ? std::nullopt : Number(out);
+    if (op == "-") return __builtin_sub_overflow(a, b, &out) ? std::nullopt : Number(out);
+    if (op == "*") return __builtin_mul_overflow(a, b, &out) ? std::nullopt : Number(out);
+    if (op == "/" || op == "%") {
+      if (b == 0) return std::nullopt;
+      if (b == -1) return op == "%" ? Number(0) : apply("-", 0, a);
+      return op == "/" ? a / b : a % b;
+    }
+    if (op == "**" || op == "<<" || op == ">>") {
+      constexpr std::int64_t most = 62;
+      if (b < 0 || b > most || a < 0) return std::nullopt;
+      if (op == ">>") return a >> b;
+      Number power = op == "<<" ? a : 1;
+      for (std::int64_t i = 0; i < b && power; ++i) power = apply("*", *power, op == "<<" ? 2 : a);
+      return power;
+    }
+    if (op == "==") return a == b ? 1 : 0;
+    if (op == "!=") return a != b ? 1 : 0;
+    if (op == "<=") return a <= b ? 1 : 0;
+    if (op == ">=") return a >= b ? 1 : 0;
+    if (op == "<") return a < b ? 1 : 0;
+    if (op == ">") return a > b ? 1 : 0;
+    const bool holds = op == "&&" ? a != 0 && b != 0 : a != 0 || b != 0;
+    return holds ? 1 : 0;
+  }
+  Number unary() {
+    blank();
+    if (rest_.empty()) return std::nullopt;
+    const char c = rest_[0];
+    if (c == '(' || c == '-' || c == '+' || c == '!') {
+      rest_.remove_prefix(1);
+      const Number inside = guarded([&] { return c == '(' ? ternary() : unary(); });
+      if (c == '(') {
+        blank();
+        if (!rest_.starts_with(')')) return std::nullopt;
+        rest_.remove_prefix(1);
+        return inside;
+      }
+      if (!inside || c == '+') return inside;
+      if (c == '-') return apply("-", 0, *inside);
+      return *inside == 0 ? 1 : 0;
+    }
+    const auto end = static_cast<std::size_t>(std::ranges::find_if_not(rest_, is_name_character) - rest_.begin());
+    const std::string_view word = rest_.substr(0, end);
+    rest_.remove_prefix(end);
+    if (word.empty()) return std::nullopt;
+    return name_length(word) > 0 ? lookup_(word) : number_in<std::int64_t>(word);
+  }
+  Number guarded(const std::function<Number()>& inner) {
+    constexpr int deepest = 64;
+    if (++depth_ > deepest) fail("its arithmetic is nested more than {} deep", deepest);
+    const Number found = inner();
+    --depth_;
+    return found;
+  }
+
+  std::string_view rest_;
+  Lookup lookup_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+std::optional<std::int64_t> integer_expression(std::string_view expression) {
+  return Arithmetic(expression, [](std::string_view) { return std::optional<std::int64_t>(); }).value();
+}
+
+std::optional<std::int64_t> Shell::arithmetic(std::string_view raw) {
+  const std::string text = document_of(raw);
+  if (is_unknown(text)) return std::nullopt;
+  constexpr int deepest = 16;
+  return Arithmetic(text,
+                    [this](std::string_view name) -> std::optional<std::int64_t> {
+                      const Variable* found = find(name);
+                      if (found == nullptr || found->items.empty() || depth_ > deepest) return std::nullopt;
+                      const std::string value = found->items.front();
+                      if (is_unknown(value)) return std::nullopt;
+                      ++depth_;
+                      const auto number = trim(value).empty() ? std::optional<std::int64_t>(0) : arithmetic(value);
+                      --depth_;
+                      return number;
+                    })
+      .value();
+}
+
+// test, [ ] and [[ ]]: files are never looked at.
+Shell::Status Shell::test(std::vector<std::string> words, bool double_brackets) {
+  constexpr std::size_t most = 64;
+  if (words.empty()) return Shell::Status::no;
+  if (words.size() > most) return Shell::Status::unknown;
+  for (const auto& [either, both] : {std::pair<std::string_view, std::string_view>("||", "-o"),
+                                     std::pair<std::string_view, std::string_view>("&&", "-a")}) {
+    const auto at = std::find_if(words.begin(), words.end(), [&, &e = either, &b = both](const std::string& word) {
+      return double_brackets ? word == e : word == b && &word != &words.front();
+    });
+    if (at == words.end()) continue;
+    const Shell::Status left = test({words.begin(), at}, double_brackets),
+                        right = test({at + 1, words.end()}, double_brackets);
+    const Shell::Status decides = either == "||" ? Shell::Status::yes : Shell::Status::no;
+    if (left == decides || right == decides) return decides;
+    return left == Shell::Status::unknown || right == Shell::Status::unknown ? Shell::Status::unknown
+                                                                             : inverse(decides);
+  }
+  if (words.front() == "!") return inverse(test({words.begin() + 1, words.end()}, double_brackets));
+  if (words.front() == "(" && words.back() == ")" && words.size() > 2)
+    return test({words.begin() + 1, words.end() - 1}, double_brackets);
+  if (std::ranges::any_of(words, is_unknown)) return Shell::Status::unknown;
+  if (words.size() == 1) return status_of(!words.front().empty());
+  if (words.size() == 2 && words[0] == "-n") return status_of(!words[1].empty());
+  if (words.size() == 2 && words[0] == "-z") return status_of(words[1].empty());
+  if (words.size() != 3) return Shell::Status::unknown;
+  const std::string& op = words[1];
+  if (op == "=" || op == "==" || op == "!=") {
+    const bool same = double_brackets ? matches_pattern(words[0], words[2]) : words[0] == words[2];
+    return status_of(same == (op != "!="));
+  }
+  const auto a = number_in<std::int64_t>(words[0]), b = number_in<std::int64_t>(words[2]);
+  if (!a || !b) return Shell::Status::unknown;
+  if (op == "-eq") return status_of(*a == *b);
+  if (op == "-ne") return status_of(*a != *b);
+  if (op == "-lt" || op == "<") return status_of(*a < *b);
+  if (op == "-le") return status_of(*a <= *b);
+  if (op == "-gt" || op == ">") return status_of(*a > *b);
+  return op == "-ge" ? status_of(*a >= *b) : Shell::Status::unknown;
+}
+
+}  // namespace harness::evidence

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+#include "config/model.h"
+#include "evidence/answer.h"
+#include "evidence/training_log.h"
+
+namespace harness::evidence {
+
+/// A key of a framework with its value, as a file or a command line has it.
+struct ForeignSetting {
+  std::string key;               // "--num-layers", "parallelism.tensor_parallel_degree"
+  std::string value;             // "" for a switch
+  std::string origin;            // where it stands: "train.sh:17"
+  std::string why_unknown = {};  // "" where the value is known
+  std::string framework = {};    // whose key it is; "": that of the job
+};
+
+/// The origin of settings that a log's dump of all arguments says.
+inline constexpr const char* dumped_arguments = "the log's arguments";
+
+/// A value of a job by our name, with where it is from.
+struct Given {
+  std::string value;       // as a configuration has it, or for people where it is no plain value ("2 x dp")
+  std::string origin;      // "--num-layers, train.sh:17", "default of Megatron-LM", "64 ranks / (TP 4 x PP 4)"
+  bool known = true;       // false: `value` is no value of a configuration
+  std::string shown = {};  // for people where it says more than `value`; "": the value
+};
+
+/// A training job as launch scripts and configurations describe it.
+struct TrainingJob {
+  std::string framework, kind = "config", launcher;
+  std::vector<std::string> files;
+  std::vector<ForeignSetting> settings;              // in order: the last one of a key counts
+  std::map<std::string, Given, std::less<>> values;  // by the names of configurations: "model.layers", "sharding"
+  NameValues environment;                            // that reaches the ranks
+  std::vector<std::string> problems, cannot, refused, notes;
+  std::string headline = {};  // what is most telling; "": the shape of the job
+
+  void set(std::string_view name, std::string value, std::string origin, std::string shown = "") {
+    values[std::string(name)] = {std::move(value), std::move(origin), true, std::move(shown)};
+  }
+  /// Sets what is not there yet.
+  void otherwise(std::string_view name, std::string value, std::string origin) {
+    if (!has(name)) set(name, std::move(value), std::move(origin));
+  }
+  void set_unknown(std::string_view name, std::string text, std::string origin) {
+    values[std::string(name)] = {std::move(text), std::move(origin), false, ""};
+  }
+  bool has(std::string_view name) const { return values.contains(name); }
+  /// "" where it is not known.
+  std::string text(std::string_view name) const;
+  std::optional<std::int64_t> number(std::string_view name) const;
+  std::int64_t number_or(std::string_view name, std::int64_t otherwise) const {
+    return number(name).value_or(otherwise);
+  }
+  /// The last setting of this key; nullptr if there is none.
+  const ForeignSetting* find(std::string_view key) const;
+  std::string theirs(std::string_view key) const;
+  bool is_on(std::string_view key) const;
+  void note(std::string text);
+};
+
+/// Takes files of one job: scripts, configurations of frameworks and models, here-documents in scripts.
+class JobReader {
+ public:
+  /// Whether a text, of which `head` is the beginning, is one.
+  static bool recognises(std::string_view head);
+  void file(std::string name, std::string text) { files_.emplace_back(std::move(name), std::move(text)); }
+  bool any() const { return !files_.empty(); }
+  /// The job that these files and a training log (nullptr: none) describe together. Where they differ, the log is
+  /// right: it is what ran. Throws Error for files that cannot be followed.
+  TrainingJob finish(const Gaps& gaps, const TrainingLog* log);
+
+ private:
+  NameValues files_;
+};
+
+// ---- its steps, each in a file of its own
+
+/// Whether a text is a shell script that starts something.
+bool is_launch_script(std::string_view text);
+/// Follows a script to the program that it starts: ranks, environment, and the program's settings (launch.cpp).
+/// `documents`: takes texts that the script writes into files. Returns the other files that it was followed into.
+std::vector<std::string> read_script(const std::string& name, const std::string& text, const NameValues& files,
+                                     TrainingJob& job, NameValues& documents);
+/// The settings of a configuration in TOML, JSON, YAML or assignments of Python, flat: "training.seq_len"
+/// (job_documents.cpp).
+/// Throws Error for a text that is none.
+std::vector<ForeignSetting> settings_of_document(const std::string& name, const std::string& text);
+/// The framework whose keys these are; "": none that is known.
+std::string framework_of_document(const std::vector<ForeignSetting>& settings);
+/// Writes the settings of frameworks that name Megatron-LM's fields as its flags.
+void prepare_settings(TrainingJob& job);
+/// Says in our names what the settings say (job_keys.cpp).
+void translate(TrainingJob& job);
+/// Adds what follows by a framework's own rules and defaults (job_rules.cpp, megatron_rules.cpp).
+void conclude_framework(TrainingJob& job);
+void conclude_megatron(TrainingJob& job);
+/// Sizes of a model that is known by its name; false: it is not.
+bool take_model(TrainingJob& job, const std::string& name, const std::string& origin);
+/// Replicas, batch and accumulation, which follow from each other, and what does not go together (job_shape.cpp).
+void conclude_shape(TrainingJob& job);
+/// The answer; its configuration is one of harness where the job is known well enough (job_answer.cpp).
+Answer answer_of(const TrainingJob& job);
+/// The model as far as it is known: 0 for what is not.
+config::Model model_of(const TrainingJob& job);
+
+/// The FLOP of a model for one token and all passes, and its weights.
+struct ModelFlop {
+  double causal = 0, noncausal = 0;  // attention at half the square, and in full
+  double parameters = 0;             // without norms, biases and positions
+};
+/// Nothing where a size is not known.
+std::optional<ModelFlop> flop_per_token(const config::Model& model);
+/// The name among a job's values of a key that `--set` takes ("layers" is "model.layers"); "": there is no such key.
+std::string name_of_gap(std::string_view key);
+
+}  // namespace harness::evidence

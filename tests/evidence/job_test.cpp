@@ -1,0 +1,124 @@
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "base/text.h"
+#include "config/experiment.h"
+#include "evidence/read.h"
+#include "evidence/training_job.h"
+#include "support/errors.h"
+#include "support/files.h"
+#include "support/paths.h"
+#include "support/temporary_folder.h"
+
+namespace harness::test {
+namespace {
+
+using evidence::Answer;
+using testing::Contains;
+using testing::HasSubstr;
+
+std::string job_sample(const std::string& name) {
+  return source_dir() + "/tests/evidence/samples/" + name;
+}
+
+Answer job_of(const std::vector<std::string>& paths, const evidence::Gaps& gaps = {}) {
+  return evidence::read_files(paths, gaps).front();
+}
+
+TEST(Job, BecomesAConfigurationThatIsAccepted) {
+  for (const auto& [name, gaps] :
+       std::vector<std::pair<std::string, evidence::Gaps>>{{"megatron-array.sh", {}},
+                                                           {"slurm.sbatch", {.hardware = "a100-sxm-80gb"}},
+                                                           {"mpirun.sh", {}},
+                                                           {"hybrid.toml", {}},
+                                                           {"composer.yaml", {.others = {{"micro_batch_size", "4"}}}},
+                                                           {"nemo-1.yaml", {.others = {{"model.vocab", "50304"}}}},
+                                                           {"nanogpt.py", {.ranks = 8, .hardware = "h100-sxm"}},
+                                                           {"maxtext.yml", {.ranks = 16}}}) {
+    const Answer answer = job_of({job_sample(name)}, gaps);
+    ASSERT_NE(answer.configuration, "") << name << ": " << join(answer.notes, "; ");
+    const config::Experiment experiment = config::load_recorded(answer.configuration, "job.yaml", {});
+    EXPECT_GT(experiment.model.layers, 0) << name;
+  }
+}
+
+TEST(Job, SaysOfEachLineWhereItIsFrom) {
+  const Answer answer = job_of({job_sample("megatron-array.sh")});
+  EXPECT_THAT(answer.configuration,
+              HasSubstr("layers: 24                             # --num-layers, megatron-array.sh:23"));
+  EXPECT_THAT(answer.configuration, HasSubstr("# default of Megatron-LM"));
+  EXPECT_THAT(answer.notes, Contains(HasSubstr("--some-flag-of-a-fork")));
+}
+
+TEST(Job, SaysWhatIsMissing) {
+  const Answer answer = job_of({job_sample("composer.yaml")});
+  EXPECT_EQ(answer.configuration, "");
+  EXPECT_THAT(answer.notes, Contains(HasSubstr("micro_batch_size is not known (--set micro_batch_size=N)")));
+}
+
+TEST(Job, JoinsAScriptAndTheFilesThatItNames) {
+  const TemporaryFolder scratch;
+  const std::string script = scratch.write(
+      "go.sh",
+      "deepspeed --num_nodes 2 --num_gpus 8 --hostfile h train.py --deepspeed ds.json --block_size 2048 --bf16\n");
+  EXPECT_THAT(job_of({script}).refused, Contains(HasSubstr("ds.json is named")));
+  const std::string zero =
+      scratch.write("ds.json", R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": "auto",
+      "zero_optimization": {"stage": 3}})");
+  const Answer both = job_of({script, zero, job_sample("mixture.json")});
+  EXPECT_THAT(both.refused, testing::IsEmpty());
+  const auto fact = [&](const std::string& key) {
+    for (const auto& [name, value] : both.facts) {
+      if (name == key) return value;
+    }
+    return evidence::Value("none");
+  };
+  EXPECT_EQ(fact("sharding"), evidence::Value("parameters"));
+  EXPECT_EQ(fact("layers"), evidence::Value(std::int64_t{4}));
+  EXPECT_EQ(fact("ranks"), evidence::Value(std::int64_t{16}));
+  EXPECT_EQ(fact("global_batch"), evidence::Value(std::int64_t{64}));
+}
+
+TEST(Job, TakesWhatTheLogSays) {
+  const TemporaryFolder scratch;
+  std::string log = text_of(job_sample("megatron-arguments.log"));
+  const auto answers = evidence::read_files({scratch.write("x.log", log), job_sample("megatron-array.sh")}, {});
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].kind, "training log");
+  EXPECT_THAT(answers[1].problems, Contains(HasSubstr("in the log: the log counts")));
+}
+
+// Counted by hand from the published shapes (GFLOP per token, causal attention at half).
+TEST(Job, CountsTheFlopOfKnownModels) {
+  for (const auto& [name, sequence, gflop] : {std::tuple("llama3-8b", 8192, 51.47),
+                                              {"llama3-70b", 8192, 449.22},
+                                              {"llama3-405b", 8192, 2523.96},
+                                              {"gpt2", 1024, 0.798}}) {
+    evidence::TrainingJob job;
+    ASSERT_TRUE(evidence::take_model(job, name, "test"));
+    config::Model model = evidence::model_of(job);
+    model.sequence = sequence;
+    EXPECT_NEAR(evidence::flop_per_token(model)->causal / 1e9 / gflop, 1, 1e-3) << name;
+  }
+}
+
+TEST(Job, IsRecognisedByItsNamesElsewhere) {
+  for (const char* name : {"meta-llama/Meta-Llama-3-8B", "llama3_8b", "llama31_8b", "Llama-3.1-8B-Instruct"}) {
+    evidence::TrainingJob job;
+    EXPECT_TRUE(evidence::take_model(job, name, "test")) << name;
+    EXPECT_EQ(job.number("model.ffn"), 14336) << name;
+  }
+  evidence::TrainingJob job;
+  EXPECT_FALSE(evidence::take_model(job, "someone/else-9b", "test"));
+}
+
+TEST(Job, IsNoLogThatHoldsAConfiguration) {
+  const TemporaryFolder scratch;
+  const std::string text = "max_duration: 10ba\n" + text_of(job_sample("composer.log"));
+  EXPECT_EQ(job_of({scratch.write("x.log", text)}).kind, "training log");
+}
+
+}  // namespace
+}  // namespace harness::test

@@ -1,0 +1,101 @@
+#include "evidence/shell.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "support/errors.h"
+
+namespace harness::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// The words of the launch in a script, without "torchrun".
+std::vector<std::string> words(const std::string& script, std::map<std::string, std::string> others = {}) {
+  evidence::Shell shell(std::move(others));
+  shell.run(script);
+  if (shell.launches().empty()) return {"none"};
+  std::vector<std::string> found = shell.launches().back().words;
+  for (std::string& word : found) {
+    if (evidence::is_unknown(word)) word = "? " + shell.why_unknown(word);
+  }
+  found.erase(found.begin());
+  return found;
+}
+
+TEST(Shell, SplitsWordsAsBashDoes) {
+  EXPECT_THAT(words("A='x y'; torchrun $A \"$A\" '$A' \\$A a\"b c\"d"),
+              ElementsAre("x", "y", "x y", "$A", "$A", "ab cd"));
+  EXPECT_THAT(words("A=(\"--f hybrid\" b); torchrun ${A[@]} \"${A[@]}\" \"${A[*]}\" ${#A[@]} ${A[1]}"),
+              ElementsAre("--f", "hybrid", "b", "--f hybrid", "b", "--f hybrid b", "2", "b"));
+  EXPECT_THAT(words("A=\"--split '99,1'\"; torchrun $A"), ElementsAre("--split", "'99,1'"));
+  EXPECT_THAT(words("A=(a # it's a comment\n b\n); A+=(c); torchrun \"${A[@]}\" x\\\n y"),
+              ElementsAre("a", "b", "c", "x", "y"));
+  EXPECT_THAT(words("E=\"\"; torchrun $E \"$E\" z"), ElementsAre("", "z"));
+}
+
+TEST(Shell, ExpandsParametersAndArithmetic) {
+  EXPECT_THAT(words("X=abc.txt; torchrun ${X%.txt} ${X##*.} ${X/b/B} ${X^^} ${X:1:2} ${#X} ${Y:-d} ${X:+s} ${Z:=q} $Z"),
+              ElementsAre("abc", "txt", "aBc.txt", "ABC.TXT", "bc", "7", "d", "s", "q", "q"));
+  EXPECT_THAT(words("N=3; let M=N*2; torchrun $((N*$M+2)) $((2**5%7)) $(( (1+2)*3 > 8 ? 1 : 0 ))"),
+              ElementsAre("20", "4", "1"));
+  EXPECT_THAT(words("A=1; A+=2; torchrun $A $'a\\tb'"), ElementsAre("12", "a\tb"));
+}
+
+TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
+  EXPECT_THAT(words("A=\"-a\"; if [ -f x ]; then A=\"$A -b\"; fi; torchrun $A"),
+              ElementsAre("-a", "? line 1 decides A"));
+  EXPECT_THAT(words("A=(a); B=1\nif [[ -d x ]]; then A+=(b); B=1; else B=1; fi\ntorchrun ${A[@]} $B"),
+              ElementsAre("a", "? line 2 decides A", "1"));
+  EXPECT_THAT(words("if [ ! -f x ]; then echo no; exit 1; fi; torchrun a"), ElementsAre("a"));
+  EXPECT_THAT(words("D=bf16; [[ $D == b* && -z \"$E\" || $D != x ]] && K=1 || K=2; torchrun $K"), ElementsAre("1"));
+  EXPECT_THAT(words("case 8b in 70b) L=80;; 8b|9b) L=32;; *) L=1;; esac; torchrun $L"), ElementsAre("32"));
+  EXPECT_THAT(words("for s in a b; do torchrun $s; done"), ElementsAre("? line 1: a loop changes s"));
+  EXPECT_THAT(words("while [[ $# -gt 0 ]]; do X=$1; shift; done; X=${X:-8}; torchrun $X"), ElementsAre("8"));
+}
+
+TEST(Shell, RunsNothingAndOpensNothing) {
+  const std::string mark = testing::TempDir() + "harness_shell_ran";
+  std::filesystem::remove(mark);
+  for (const std::string& how :
+       std::vector<std::string>{"$(touch " + mark + ")", "`touch " + mark + "`", "; touch " + mark,
+                                "<(touch " + mark + ")", "; eval touch " + mark, "$(rm -rf " + mark + ")", "> " + mark,
+                                "| tee " + mark, "; source /etc/profile; . /etc/profile"})
+    words("torchrun a " + how + "\n");
+  EXPECT_FALSE(std::filesystem::exists(mark));
+  EXPECT_THAT(words("A=$(nvidia-smi -L | wc -l); torchrun $A"), ElementsAre("? line 1: A is a command's output"));
+  EXPECT_THAT(words("torchrun $HOME"), ElementsAre("? line 1: HOME is not set in this script"));
+}
+
+TEST(Shell, FollowsFilesThatWereGiven) {
+  EXPECT_THAT(words("source ./env.sh; torchrun $N", {{"env.sh", "export N=4"}}), ElementsAre("4"));
+  evidence::Shell shell;
+  shell.run("N=4\ncat > c.json <<EOF\n{\"a\": $N}\nEOF\ncat <<'EOF' > d.json\n$N\nEOF\n");
+  EXPECT_EQ(shell.documents().at("c.json"), "{\"a\": 4}\n");
+  EXPECT_EQ(shell.documents().at("d.json"), "$N\n");
+}
+
+TEST(Shell, EndsWhateverItIsGiven) {
+  const auto said = [](const std::string& script) { return error_of([&] { evidence::Shell().run(script); }); };
+  std::string deep, quoted, doubling = "A=aaaaaaaa\n", chain = "true", tests = "[ ";
+  for (int i = 0; i < 100'000; ++i) {
+    deep += "if a; then ";
+    quoted += "\"${A:-";
+    chain += " && true";
+    tests += "! ";
+  }
+  for (int i = 0; i < 64; ++i) doubling += "A=$A$A\n";
+  EXPECT_THAT(said(deep), HasSubstr("nested more than 64"));
+  EXPECT_THAT(said("x=" + quoted), HasSubstr("nested more than 32"));
+  EXPECT_THAT(said(doubling), HasSubstr("its texts grow"));
+  EXPECT_EQ(said(chain), "");
+  EXPECT_EQ(said(tests + "]"), "");
+  EXPECT_THAT(said("f() { f; f; }; f"), "");
+  EXPECT_THAT(said("x=$((" + std::string(100'000, '(') + "))"), HasSubstr("nested more than"));
+  EXPECT_EQ(said(std::string(1 << 20, '`') + std::string(1 << 20, '{') + "\\"), "");
+}
+
+}  // namespace
+}  // namespace harness::test
