@@ -120,8 +120,8 @@ Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
       row.resize(table.columns.size() - 1);
       note(planned.impossible);
     }
-    if (has(noted_heading))
-      row.emplace_back(planned.is_possible() ? marks.substr(marks.empty() ? 0 : 1) : "skipped" + marks);
+    if (!planned.is_possible()) marks.insert(0, "skipped");
+    if (has(noted_heading)) row.emplace_back(marks.substr(marks.starts_with(' ') ? 1 : 0));
   }
   return table;
 }
