@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "cli/option_value.h"
 #include "cli/output_file.h"
+#include "cli/read_prediction.h"
 #include "cli/verbs.h"
 #include "config/hardware.h"
 #include "evidence/read.h"
@@ -145,7 +146,8 @@ std::string json_text(const std::vector<evidence::Answer>& answers) {
 }  // namespace
 
 int read(const ReadOptions& options, std::ostream& out) {
-  const std::vector<evidence::Answer> answers = evidence::read_files(options.files, gaps_of(options.fill));
+  std::vector<evidence::Answer> answers = evidence::read_files(options.files, gaps_of(options.fill));
+  add_prediction(answers);
   if (!options.output.empty()) write_configuration(answers, options);
   if (options.format == "json") {
     out << json_text(answers) << "\n";
