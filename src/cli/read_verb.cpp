@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "cli/option_value.h"
 #include "cli/output_file.h"
+#include "cli/read_prediction.h"
 #include "cli/verbs.h"
 #include "config/hardware.h"
 #include "evidence/read.h"
@@ -162,7 +163,8 @@ std::vector<evidence::Answer> answers_of(const ReadOptions& options) {
 }  // namespace
 
 int read(const ReadOptions& options, std::ostream& out) {
-  const std::vector<evidence::Answer> answers = answers_of(options);
+  std::vector<evidence::Answer> answers = answers_of(options);
+  add_prediction(answers);
   if (!options.output.empty()) write_configuration(answers, options);
   if (options.format == "json") {
     out << json_text(answers) << "\n";

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "config/hardware.h"
 #include "evidence/bandwidths.h"
+#include "evidence/published.h"
 
 namespace harness::evidence {
 namespace {
@@ -223,6 +224,11 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
 
   out.evidence.emplace_back("peak", fmt::format("{} {} at {}", rate_text(by(peak)), word, size_text(peak.bytes)));
   if (has_bus) add_limit(measured, peak, hardware, out);
+  if (has_bus && hardware && !measured.hosts.empty()) {
+    const std::string published =
+        published_busbw(hardware->gpu_file(), std::ssize(measured.hosts), collective, peak.bytes, peak.busbw());
+    if (!published.empty()) out.evidence.emplace_back("published", published);
+  }
   const auto half = std::ranges::find_if(measured.rows, [&](const SizeRow& row) { return by(row) >= by(peak) / 2; });
   out.evidence.emplace_back("half of it", "from " + size_text(half->bytes) + " on");
   out.evidence.emplace_back("latency",

@@ -7,6 +7,7 @@
 #include "config/experiment.h"
 #include "config/yaml_tree.h"
 #include "evidence/lines.h"
+#include "evidence/published.h"
 #include "evidence/training_job.h"
 
 namespace harness::evidence {
@@ -16,7 +17,7 @@ struct JobFact {
   const char *key, *name;
   bool always = false;  // "unknown" where it is not there
 };
-constexpr std::array<JobFact, 37> job_facts{{
+constexpr std::array<JobFact, 38> job_facts{{
     {"model", "model_name"},
     {"layers", "model.layers", true},
     {"hidden", "model.hidden", true},
@@ -41,6 +42,7 @@ constexpr std::array<JobFact, 37> job_facts{{
     {"ep", "expert_parallel"},
     {"dp", "data_parallel"},
     {"ranks", "ranks", true},
+    {"ranks_per_node", "ranks_per_node"},
     {"micro_batch", "micro_batch_size", true},
     {"global_batch", "global_batch_size", true},
     {"gradient_accumulation", "gradient_accumulation"},
@@ -363,6 +365,7 @@ Answer answer_of(const TrainingJob& job) {
     out.facts.emplace_back("gflop_per_token", flop->causal / giga);
   }
   row("environment", join_first(variables, 4));
+  row("published", published_steps({model, job.text("hardware"), job.text("precision"), job.number_or("ranks", 0)}));
 
   std::string why;
   try {

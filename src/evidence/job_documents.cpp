@@ -338,7 +338,7 @@ bool is_launch_script(std::string_view text) {
 
 bool JobReader::recognises(std::string_view head) {
   constexpr std::size_t most = 65536;
-  const Text text = head.substr(0, most);
+  const Text text = head.substr(0, head.size() > most ? head.rfind('\n', most) : most);
   if (is_script(text)) return true;
   const Text first = text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
   const auto is_mark = [](Text key) {
@@ -357,7 +357,7 @@ bool JobReader::recognises(std::string_view head) {
     return contains(text, "flavor") || contains(text, "seq_len") || contains(text, "_degree");
   // YAML: every line at the margin is a key or an item, and a key is one that is known.
   bool known = false;
-  for (Text line : split(text.substr(0, text.size() == most ? text.rfind('\n') : text.size()), '\n')) {
+  for (Text line : split(text, '\n')) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     const std::size_t colon = line.find(':');
     const bool is_key = colon != Text::npos && (colon + 1 == line.size() || line[colon + 1] == ' ');

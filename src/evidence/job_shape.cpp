@@ -2,6 +2,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "config/hardware.h"
 #include "evidence/lines.h"
 #include "evidence/training_job.h"
 
@@ -67,23 +68,24 @@ void fill(TrainingJob& job, const Gaps& gaps) {
   for (const auto& [key, value] : gaps.others) set(key, value);
 }
 
+constexpr std::array<std::pair<const char*, const char*>, 14> sizes_of_log{{{"layers", "model.layers"},
+                                                                            {"hidden", "model.hidden"},
+                                                                            {"heads", "model.heads"},
+                                                                            {"kv_heads", "model.kv_heads"},
+                                                                            {"ffn", "model.ffn"},
+                                                                            {"vocab", "model.vocab"},
+                                                                            {"sequence", "model.sequence"},
+                                                                            {"tp", "layout.tensor_parallel"},
+                                                                            {"pp", "layout.pipeline_parallel"},
+                                                                            {"cp", "layout.context_parallel"},
+                                                                            {"ranks", "ranks"},
+                                                                            {"micro_batch", "micro_batch_size"},
+                                                                            {"global_batch", "global_batch_size"},
+                                                                            {"vpp", "virtual_pipeline"}}};
+
 // The log says what ran, and wins over the files.
 void take_log(TrainingJob& job, const TrainingLog& log) {
-  static constexpr std::array<std::pair<const char*, const char*>, 14> sizes{{{"layers", "model.layers"},
-                                                                              {"hidden", "model.hidden"},
-                                                                              {"heads", "model.heads"},
-                                                                              {"kv_heads", "model.kv_heads"},
-                                                                              {"ffn", "model.ffn"},
-                                                                              {"vocab", "model.vocab"},
-                                                                              {"sequence", "model.sequence"},
-                                                                              {"tp", "layout.tensor_parallel"},
-                                                                              {"pp", "layout.pipeline_parallel"},
-                                                                              {"cp", "layout.context_parallel"},
-                                                                              {"ranks", "ranks"},
-                                                                              {"micro_batch", "micro_batch_size"},
-                                                                              {"global_batch", "global_batch_size"},
-                                                                              {"vpp", "virtual_pipeline"}}};
-  for (const auto& [key, name] : sizes) {
+  for (const auto& [key, name] : sizes_of_log) {
     const std::int64_t said = log.size(key);
     if (said <= 0) continue;
     const auto written = job.number(name);
@@ -91,6 +93,12 @@ void take_log(TrainingJob& job, const TrainingLog& log) {
       job.problems.push_back(
           fmt::format("{} is {} in the files and {} in the log: the log counts, it is what ran", key, *written, said));
     job.set(name, std::to_string(said), "the log");
+  }
+  if (log.gpu.empty() || job.has("hardware")) return;
+  try {
+    if (const auto hardware = config::find_hardware_for_device("NVIDIA " + log.gpu, ""))
+      job.set("hardware", hardware->file, "the log: " + log.gpu);
+  } catch (const Error&) {  // two files have this name
   }
 }
 
@@ -103,6 +111,16 @@ void name_hardware(TrainingJob& job) {
 
 }  // namespace
 
+void complete(TrainingLog& log, const TrainingJob& job) {
+  for (const auto& [key, name] : sizes_of_log) {
+    if (const auto said = job.number(name); said && *said > 0 && log.size(key) == 0) log.sizes[key] = *said;
+  }
+  if (const auto replicas = job.number("data_parallel"); replicas && log.size("dp") == 0) log.sizes["dp"] = *replicas;
+  for (const auto& [key, name] : {std::pair("activation", "model.activation"), {"precision", "precision"}}) {
+    if (const std::string said = job.text(name); !said.empty()) log.words.try_emplace(key, said);
+  }
+}
+
 TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
   TrainingJob job;
   NameValues documents;
@@ -112,7 +130,12 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
     if (!is_launch_script(text)) {
       documents.emplace_back(name, text);
     } else if (std::ranges::find(read_along, file_name(name)) == read_along.end()) {
-      for (std::string& other : read_script(name, text, files_, job, documents)) read_along.push_back(std::move(other));
+      try {
+        for (std::string& other : read_script(name, text, files_, job, documents))
+          read_along.push_back(std::move(other));
+      } catch (const Error& error) {
+        fail("{}: {}", quote(name), error.what());
+      }
     }
   }
   job.framework = framework_of_program(job);
@@ -126,6 +149,7 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
     try {
       found = settings_of_document(file_name(name), text);
     } catch (const Error& error) {
+      if (files_.size() == 1) fail("{}: {}", quote(name), error.what());
       job.refused.push_back(fmt::format("{}: {}", file_name(name), error.what()));
       continue;
     }

@@ -302,6 +302,7 @@ class Launch {
 
 std::vector<std::string> read_script(const std::string& name, const std::string& text, const NameValues& files,
                                      TrainingJob& job, NameValues& documents) {
+  job.kind = "launch script";
   std::map<std::string, std::string> others;
   for (const auto& [other, its_text] : files) {
     if (other != name) others.emplace(file_name(other), its_text);
@@ -332,7 +333,6 @@ std::vector<std::string> read_script(const std::string& name, const std::string&
   }
   best->keep();
   if (programs > 1) job.note(fmt::format("{} launches: this answers the last, of line {}", programs, best->line()));
-  job.kind = "launch script";
   const std::string origin = fmt::format("{}:{}", file_name(name), best->line());
   job.settings.push_back({"program", best->arguments.front(), origin});
   const Words& words = best->arguments;

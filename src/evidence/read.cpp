@@ -89,9 +89,10 @@ class Reading {
  public:
   explicit Reading(const Gaps& gaps) : gaps_(gaps) {}
   void file(const std::string& path);
-  std::vector<Answer> finish();
+  std::vector<Answer> finish(std::vector<std::string>& refused);
 
  private:
+  std::vector<Answer> about_the_job(std::vector<std::string>& refused);
   void log(Input& input, const std::string& path);
   void add(Answer answer, const std::string& path) {
     answer.files.push_back(path);
@@ -100,14 +101,14 @@ class Reading {
   void bandwidths(std::vector<Bandwidths> runs, const std::string& path);
 
   const Gaps& gaps_;
-  std::vector<Answer> steps_, bandwidths_, single_;
+  std::vector<Answer> bandwidths_, single_;
   std::vector<Bandwidths> runs_;  // with an answer each, for comparisons
   NcclUseReader nccl_;
   std::vector<std::string> nccl_files_, inspector_files_, recorder_files_;
   InspectorReader inspector_;
   FlightRecorder recorder_;
   JobReader job_;
-  std::optional<TrainingLog> log_;  // the one that says most of its job
+  std::vector<std::pair<TrainingLog, std::string>> logs_;  // and their files
 };
 
 void Reading::bandwidths(std::vector<Bandwidths> runs, const std::string& path) {
@@ -152,9 +153,7 @@ void Reading::log(Input& input, const std::string& path) {
   if (any_nccl) nccl_files_.push_back(path);
   const TrainingLog log = training.finish();
   if (!log.framework.empty()) {
-    if (!log_ || log_->sizes.size() < log.sizes.size()) log_ = log;
-    steps_.push_back(answer_of(log, gaps_));
-    steps_.back().files.push_back(path);
+    logs_.emplace_back(log, path);
     found = true;
   }
   const std::size_t before = bandwidths_.size();
@@ -216,13 +215,38 @@ void Reading::file(const std::string& path) {
   }
 }
 
-std::vector<Answer> Reading::finish() {
-  std::vector<Answer> all = std::move(steps_);
-  if (job_.any()) {
-    all.push_back(answer_of(job_.finish(gaps_, log_ ? &*log_ : nullptr)));
-  } else if (log_ && log_->size("layers") > 0 && log_->size("hidden") > 0) {
-    all.front().configuration = answer_of(job_.finish(gaps_, &*log_)).configuration;
+// The steps of logs, and the job: each says what the other does not.
+std::vector<Answer> Reading::about_the_job(std::vector<std::string>& refused) {
+  const auto says_most = std::ranges::max_element(logs_, {}, [](const auto& log) { return log.first.sizes.size(); });
+  const TrainingLog* log = logs_.empty() ? nullptr : &says_most->first;
+  std::optional<TrainingJob> job;
+  if (job_.any() || (log != nullptr && log->size("layers") > 0)) {
+    try {
+      job = job_.finish(gaps_, log);
+    } catch (const Error& error) {
+      refused.emplace_back(error.what());
+    }
   }
+  std::vector<Answer> all;
+  Gaps gaps = gaps_;
+  if (job && gaps.hardware.empty()) gaps.hardware = job->text("hardware");
+  for (auto& [steps, path] : logs_) {
+    if (job) complete(steps, *job);
+    all.push_back(answer_of(steps, gaps));
+    all.back().files.push_back(path);
+  }
+  if (!job) return all;
+  Answer answer = answer_of(*job);
+  if (job_.any()) {
+    all.push_back(std::move(answer));
+  } else {
+    all.front().configuration = std::move(answer.configuration);
+  }
+  return all;
+}
+
+std::vector<Answer> Reading::finish(std::vector<std::string>& refused) {
+  std::vector<Answer> all = about_the_job(refused);
   if (runs_.size() == 2 && bandwidths_.size() == 2) {
     const auto lines = compared(runs_[0], runs_[1]);
     constexpr std::size_t most = 6;
@@ -263,7 +287,7 @@ std::vector<Answer> read_files(const std::vector<std::string>& paths, const Gaps
       refused.emplace_back(error.what());
     }
   }
-  std::vector<Answer> answers = reading.finish();
+  std::vector<Answer> answers = reading.finish(refused);
   if (answers.empty()) fail("{}", join(refused, "\n"));
   std::ranges::move(refused, std::back_inserter(answers.front().refused));
   return answers;

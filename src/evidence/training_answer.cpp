@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/hardware.h"
+#include "evidence/published.h"
 #include "evidence/step_times.h"
 #include "evidence/training_job.h"
 
@@ -13,7 +14,7 @@ namespace harness::evidence {
 namespace {
 
 // Nothing where the log does not say the model's sizes.
-std::optional<ModelFlop> flop_of(const TrainingLog& log) {
+std::optional<config::Model> model_of(const TrainingLog& log) {
   const auto activation = log.words.find("activation");
   if (log.size("sequence") == 0 || activation == log.words.end() || log.size("experts") > 0) return std::nullopt;
   config::Model model{.name = "",
@@ -25,7 +26,7 @@ std::optional<ModelFlop> flop_of(const TrainingLog& log) {
                       .kv_heads = log.size("kv_heads"),
                       .ffn = log.size("ffn")};
   if (activation->second == "swiglu") model.activation = config::Activation::swiglu;
-  return flop_per_token(model);
+  return model;
 }
 
 std::string grouped(double value) {
@@ -188,7 +189,8 @@ void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t 
   if (tokens <= 0 || ranks == 0) return;
   fact("tokens_per_s_per_gpu", tokens);
   out.headline += fmt::format(", {} tokens/s per GPU", grouped(tokens));
-  const auto flop = flop_of(log);
+  const auto model = model_of(log);
+  const auto flop = model ? flop_per_token(*model) : std::nullopt;
   if (!flop) {
     if (log.own_mfu > 0)
       out.notes.push_back(fmt::format("the log's own MFU, {}, is not ours: attention in full, and its peak is its own",
@@ -206,6 +208,9 @@ void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t 
     out.notes.emplace_back("the GPU is not in the log: MFU needs it (--set hardware=h100-sxm)");
     return;
   }
+  if (const std::string published = published_steps({*model, hardware->gpu_file(), precision->second, ranks, causal});
+      !published.empty())
+    out.evidence.emplace_back("published", published);
   const double peak = precision->second == "bf16" ? hardware->peak_flops(config::Precision::bf16) : 0;
   if (peak <= 0) return;
   fact("mfu", causal * tera / peak);

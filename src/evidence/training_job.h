@@ -97,6 +97,8 @@ std::vector<std::string> read_script(const std::string& name, const std::string&
 std::vector<ForeignSetting> settings_of_document(const std::string& name, const std::string& text);
 /// The framework whose keys these are; "": none that is known.
 std::string framework_of_document(const std::vector<ForeignSetting>& settings);
+/// Sets in a log what it does not say of its job: sizes, precision.
+void complete(TrainingLog& log, const TrainingJob& job);
 /// Writes the settings of frameworks that name Megatron-LM's fields as its flags.
 void prepare_settings(TrainingJob& job);
 /// Says in our names what the settings say (job_keys.cpp).

@@ -48,6 +48,42 @@ TEST_F(Readers, ReadWritesJsonByTheKeysOfTheEvidence) {
     EXPECT_TRUE(json[list].is_array()) << list;
 }
 
+// A job of two nodes, its log with steps of `seconds`, and what NCCL said.
+TEST_F(Readers, ReadSetsAMeasuredStepBesideThePredictedOne) {
+  const std::string script = folder_.write(
+      "train.sh",
+      "torchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --ffn-hidden-size "
+      "14336 "
+      "--num-attention-heads 32 --group-query-attention --num-query-groups 8 --seq-length 8192 --swiglu "
+      "--max-position-embeddings 8192 --padded-vocab-size 128256 --micro-batch-size 1 --global-batch-size 128 --bf16 "
+      "--untie-embeddings-and-output-weights --use-distributed-optimizer --overlap-grad-reduce\n");
+  const auto log = [&](double seconds) {
+    std::string text;
+    for (int i = 1; i < 30; ++i)
+      text += fmt::format(
+          " iteration {:8}/ 60 | consumed samples: {} | elapsed time per iteration (ms): {:.1f} | "
+          "learning rate: 3.0E-04 | global batch size:   128 | lm loss: 1.03E+01 |\n",
+          i, 128 * i, 1e3 * seconds + i % 7);
+    return folder_.write(fmt::format("{}.log", seconds), text);
+  };
+  const auto predicted = nlohmann::json::parse(
+      say({"read", script, "--set", "hardware=h100-sxm", "--format", "json"}).out)["job"]["predicted_step_s"];
+  ASSERT_TRUE(predicted.is_number());
+  const double seconds = predicted;
+  EXPECT_THAT(say({"read", script, log(1.05 * seconds), "--set", "hardware=h100-sxm"}).out, HasSubstr("normal"));
+  const Said slow = say({"read", script, log(7 * seconds), sample("nccl-sockets.log"), "--set", "hardware=h100-sxm"});
+  EXPECT_THAT(report::one_line(slow.out), AllOf(HasSubstr("7.0 times the predicted"), HasSubstr("sockets")));
+}
+
+TEST_F(Readers, ReadWritesAJobAsAConfiguration) {
+  const std::string job = folder_.path() + "/job.yaml";
+  const Said said = say({"read", sample("slurm.sbatch"), "--set", "hardware=a100-sxm-80gb", "-o", job});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(say({"plan", job, "--ranks", "32"}).code, 0);
+  EXPECT_THAT(say({"read", sample("slurm.sbatch"), "-o", job}).err, HasSubstr("needs the GPU"));
+  EXPECT_THAT(say({"read", sample("hostfile"), "-o", job}).err, HasSubstr("no file describes a job"));
+}
+
 TEST_F(Readers, ReadEscapesWhatAFileSays) {
   const std::string path = folder_.write("log",
                                          "\xc2\x9b"

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "config/model.h"
+
+namespace harness::evidence {
+
+/// A training step to be compared with published ones.
+struct StepOfJob {
+  config::Model model;
+  std::string gpu, precision;  // gpu: a hardware file's name
+  std::int64_t gpus = 0;
+  double tflops = 0;  // per GPU, by our count; 0: not measured
+};
+
+/// What others reached with steps like this one (configs/published/steps.csv), and how this one compares: a line for
+/// people; "" where the step is not known well enough or the table is not there. Alike are steps of the same GPU and
+/// precision whose distance |log2 FLOP per token| + |log2 sequence| / 2 + |log2 GPUs| / 4 is at most 1, or 2 where
+/// there are fewer than three.
+std::string published_steps(const StepOfJob& step);
+/// The same of a collective (configs/published/busbw.csv): of this GPU, at most twice or half as many nodes, 1 GiB and
+/// more. `busbw`: in bytes per second.
+std::string published_busbw(const std::string& gpu, std::int64_t nodes, const std::string& collective,
+                            std::int64_t bytes, double busbw);
+
+}  // namespace harness::evidence
