@@ -9,6 +9,7 @@
 #include "backends/backends.h"
 #include "cli/cli.h"
 #include "cli/verbs.h"
+#include "selftest/reference.h"
 #include "support/errors.h"
 #include "support/files.h"
 #include "support/paths.h"
@@ -125,6 +126,12 @@ TEST(CheckVerb, ReferenceAndEqualityOnTheCpu) {
   EXPECT_THAT(r.out, HasSubstr("reference: gradients bf16"));
   EXPECT_THAT(r.out, HasSubstr("equality: overlap_optimizer off and on, bf16"));
   EXPECT_THAT(r.out, HasSubstr("equality: the loss falls on a repeated batch, bf16"));
+}
+
+TEST(CheckVerb, ReferenceIsFoundBesideTheProgram) {
+  EXPECT_EQ(find_reference(test::source_dir() + "/build/release/bin/harness"), test::source_dir() + "/tests/reference");
+  EXPECT_EQ(find_reference("/nowhere/bin/harness"), "");
+  EXPECT_THROW(load_reference("/nowhere", config::Precision::fp32), Error);
 }
 
 TEST(CheckVerb, ReferenceFindsAWrongStep) {

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
 #include <string_view>
 
 #include "config/registry.h"
@@ -93,21 +92,6 @@ TEST(Layouts, Bf16TrainsAlikeWithinItsPrecision) {
   expect_equal(train(s, {}), reference, 2e-2, "one rank");
   expect_equal(train(s, test::layout_of(2, 2, 1)), reference, 2e-2, "TP2 PP2");
   expect_equal(train(s, test::layout_of(1, 2, 2)), reference, 2e-2, "PP2 DP2");
-}
-
-TEST(Layouts, LossFallsOnARepeatedBatch) {
-  config::Settings s;
-  s.global_batch_size = 8;
-  s.micro_batch_size = 2;
-  for (const config::Precision p : {config::Precision::fp32, config::Precision::bf16}) {
-    s.precision = p;
-    LocalJob job(tiny, s, test::layout_of(1, 1, 2));
-    job.repeat_batch();
-    job.run(emulated ? 12 : 40);
-    const auto losses = job.losses(0);
-    EXPECT_NEAR(losses.front(), std::log(128.0), 0.3);
-    EXPECT_LT(losses.back(), losses.front() - (emulated ? 0.3 : 1.0));
-  }
 }
 
 }  // namespace

@@ -91,10 +91,6 @@ class LocalJob {
   int messages() const {
     return messages_;
   }
-  /// From now on every step trains on the batch of step 0.
-  void repeat_batch() {
-    for (auto& inputs : inputs_) inputs = std::make_unique<program::RepeatedBatch>(std::move(inputs));
-  }
   /// Ends the job; its connections serve another one.
   KeptConnections release() {
     KeptConnections kept;

@@ -144,21 +144,6 @@ TEST(Integers, AreNotConverted) {
   EXPECT_THROW(cuda::run(nullptr, (backend::Bound<program::Gelu>{in, in})), Error);
 }
 
-TEST(Record, WritesTheRingAndCounts) {
-  Buffer value(program::DType::f32, 1), ring(program::DType::f32, 3), counter(program::DType::i32, 1);
-  counter.set(0, 0);
-  for (int step = 0; step < 5; ++step) {
-    value.set(0, 10 + step);
-    cuda::run(nullptr, backend::Bound<program::Record>{value, ring, counter});
-    EXPECT_EQ(counter[0], step + 1);
-    EXPECT_EQ(ring[step % 3], 10 + step);
-    if (step == 0) {
-      EXPECT_TRUE(std::isnan(ring[1]) && std::isnan(ring[2]));
-    }
-  }
-  EXPECT_EQ(ring[2], 12);
-}
-
 TEST(Spin, TakesItsTime) {
   cuda::spin(nullptr, 0);
   cuda::spin(nullptr, 1e-4);
