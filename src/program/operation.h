@@ -25,9 +25,9 @@ namespace harness::program {
 
 using Action = std::variant<Fill, Initialize, Convert, Record, Embedding, EmbeddingBackward, ResidualAdd, LayerNorm,
                             LayerNormBackward, RmsNorm, RmsNormBackward, Matmul, Gelu, GeluBackward, SwiGlu,
-                            SwiGluBackward, BiasAdd, ColumnSum, Rope, Attention, AttentionBackward, CrossEntropy,
-                            CrossEntropyMaximum, CrossEntropySums, CrossEntropyGradient, AdamW, AllReduce, AllGather,
-                            ReduceScatter, AllToAll, Send, Receive>;
+                            SwiGluBackward, BiasAdd, ColumnSum, Rope, Attention, AttentionMerge, AttentionBackward,
+                            CrossEntropy, CrossEntropyMaximum, CrossEntropySums, CrossEntropyGradient, AdamW, AllReduce,
+                            AllGather, ReduceScatter, AllToAll, Send, Receive>;
 
 enum class Phase : std::uint8_t { setup, forward, backward, gradient_sync, optimizer, finish };
 const char* name_of(Phase phase);

@@ -95,6 +95,10 @@ class Shapes {
     is(a.stats, queries(a.shape), DType::f32, "stats");
     size(a.probabilities, queries(a.shape) * a.shape.key_length, "probabilities");
   }
+  void of(const AttentionMerge& a) {
+    for (const View& v : {a.out, a.part_out}) size(v, queries(a.shape) * a.shape.head_dim, "out and part_out");
+    for (const View& v : {a.stats, a.part_stats}) size(v, queries(a.shape), "stats and part_stats");
+  }
   void of(const AttentionBackward& a) {
     attention(a.shape, {a.q, a.dq}, {a.k, a.v, a.dk, a.dv});
     for (const View& v : {a.out, a.dout}) size(v, queries(a.shape) * a.shape.head_dim, "out and dout");

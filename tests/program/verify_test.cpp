@@ -49,7 +49,7 @@ ProgramSet ring_attention(int context) {
       const View part = b.buffer("part", DType::f32, length * width),
                  part_stats = b.buffer("part_stats", DType::f32, length * heads);
       b.emit(compute, Attention{q, k, v, part, part_stats, shape}, {"passing block"});
-      b.emit(compute, ResidualAdd{part, {}, out, out, length, width}, {"joined"});
+      b.emit(compute, AttentionMerge{part, part_stats, out, stats, shape}, {});
     }
     now = next;
   }

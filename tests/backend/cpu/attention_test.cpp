@@ -190,5 +190,32 @@ TEST_P(Attentions, BackwardTakesTheProbabilitiesThatItIsGiven) {
   }
 }
 
+// Keys split in two: the attention over each half, merged, is the whole.
+TEST_P(Attentions, MergeJoinsDisjointKeys) {
+  const program::AttentionShape whole{1, 2, 16, 40, 60, 32, 32, false};
+  const auto q = random_values(40 * 32, 1), k = random_values(60 * 32, 2), v = random_values(60 * 32, 3);
+  program::AttentionShape half = whole;
+  half.key_length = 30;
+  std::vector<double> outs[2], stats[2];
+  Oracle oracle{whole, {}, {}, {}, std::vector<double>(q.size()), {}, {}, {}, {}, {}};
+  for (const std::int64_t i : {0, 1}) {
+    Rig rig(GetParam());
+    const program::View qv = rig.tensor(q), kv = rig.tensor(k), vv = rig.tensor(v), out = rig.output(40 * 32),
+                        st = rig.output_f32(80);
+    rig.run(program::Attention{qv, kv.part(i * 30 * 32, 30 * 32), vv.part(i * 30 * 32, 30 * 32), out, st, half});
+    outs[i] = rig.get(out);
+    stats[i] = rig.get(st);
+    oracle.q = rig.rounded(qv);
+    oracle.k = rig.rounded(kv);
+    oracle.v = rig.rounded(vv);
+  }
+  Rig rig(GetParam());
+  const program::View a = rig.tensor(outs[0]), sa = rig.f32(stats[0]), b = rig.tensor(outs[1]), sb = rig.f32(stats[1]);
+  rig.run(program::AttentionMerge{a, sa, b, sb, whole});
+  oracle.run();
+  EXPECT_LT(error(rig.get(b), oracle.out), rig.tolerance() * 2);
+  EXPECT_LT(error(rig.get(sb), oracle.stats), 2e-6);
+}
+
 }  // namespace
 }  // namespace harness::test

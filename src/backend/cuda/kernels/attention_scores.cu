@@ -110,30 +110,6 @@ struct SoftmaxBackwardOf {
   }
 };
 
-constexpr int delta_threads = 256;
-
-// A few neighbouring threads of one warp, `lanes` of them, a power of two, take a head's elements of a row.
-template <class T, int n>
-__global__ void __launch_bounds__(delta_threads)
-    delta_heads(const T* out, const T* dout, float* delta, std::int64_t rows, std::int64_t heads,
-                std::int64_t query_length, std::int64_t head_dim, int lanes) {
-  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * delta_threads + threadIdx.x;
-  const std::int64_t item = thread / lanes, row = item / heads, head = item % heads;
-  const int lane = static_cast<int>(thread % lanes);
-  float total = 0;
-  if (row < rows) {
-    for (std::int64_t c = lane * n; c < head_dim; c += lanes * n) {
-      float v[n], d[n];
-      load(out + item * head_dim + c, v);
-      load(dout + item * head_dim + c, d);
-#pragma unroll
-      for (int k = 0; k < n; ++k) total += v[k] * d[k];
-    }
-  }
-  total = group_sum(total, lanes);
-  if (row < rows && lane == 0) delta[(row / query_length * heads + head) * query_length + row % query_length] = total;
-}
-
 }  // namespace
 
 void attention_softmax(Stream stream, backend::Tensor scores, backend::Tensor stats, std::int64_t matrices,
@@ -157,22 +133,6 @@ void attention_probabilities(Stream stream, backend::Tensor scores, backend::Ten
     const ProbabilitiesOf<T> operation{scores.as<T>(), stats.f32(), query_length, key_length, static_cast<float>(scale),
                                        causal};
     launch_rows("attention_probabilities", stream, operation, matrices * query_length, key_length);
-  });
-}
-
-void attention_delta(Stream stream, backend::Tensor out, backend::Tensor dout, backend::Tensor delta,
-                     const program::AttentionShape& s) {
-  backend::with_type(out.type, [&](auto tag) {
-    using T = decltype(tag);
-    const auto start = [&](auto kernel, int n) {
-      const std::int64_t rows = s.batch * s.query_length;
-      int lanes = 1;
-      while (lanes < 32 && lanes * n < s.head_dim) lanes *= 2;
-      launch("attention_delta", kernel, {ceil_div(rows * s.heads * lanes, delta_threads), delta_threads}, stream,
-             out.as<const T>(), dout.as<const T>(), delta.f32(), rows, s.heads, s.query_length, s.head_dim, lanes);
-    };
-    constexpr int n = lanes_of<T>;
-    s.head_dim % n == 0 ? start(delta_heads<T, n>, n) : start(delta_heads<T, 1>, 1);
   });
 }
 
