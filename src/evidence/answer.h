@@ -35,6 +35,7 @@ struct Answer {
   std::vector<std::string> next;                              // commands to paste
   std::vector<Series> series;
   std::string configuration;  // of harness, whose baseline is this job; "": none
+  std::string calibration;    // that fits predictions of it; "": none in particular
 
   /// Adds "text: remedy" to the problems, of which ten are kept. Where there is no headline yet, `text` is it.
   void problem(const std::string& text, const std::string& remedy) {

@@ -100,7 +100,7 @@ void translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
 
 // Flags of Megatron-LM, by how they begin, that change nothing of a step's time that is counted here.
 bool says_nothing(Text flag) {
-  static constexpr std::array<Text, 52> beginnings{"--lr",
+  static constexpr std::array<Text, 65> beginnings{"--lr",
                                                    "--min-lr",
                                                    "--weight-decay",
                                                    "--adam",
@@ -150,6 +150,19 @@ bool says_nothing(Text flag) {
                                                    "--kv-channels",
                                                    "--calculate-",
                                                    "--init-model",
+                                                   "--overlap-p2p",
+                                                   "--DDP-impl",
+                                                   "--use-contiguous",
+                                                   "--apply-layernorm",
+                                                   "--rotary-",
+                                                   "--num-experts",
+                                                   "--num-moe",
+                                                   "--use-custom",
+                                                   "--recompute-modules",
+                                                   "--cross-entropy",
+                                                   "--enable-exp",
+                                                   "--use-distributed",
+                                                   "--account-for",
                                                    "--rampup-",
                                                    "--context-parallel"};
   return starts_with_any(flag, beginnings);

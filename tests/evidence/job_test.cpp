@@ -34,7 +34,7 @@ TEST(Job, BecomesAConfigurationThatIsAccepted) {
                                                            {"mpirun.sh", {}},
                                                            {"hybrid.toml", {}},
                                                            {"composer.yaml", {.others = {{"micro_batch_size", "4"}}}},
-                                                           {"nemo-1.yaml", {.others = {{"model.vocab", "50304"}}}},
+                                                           {"nemo-1.yaml", {.hardware = "h100-sxm"}},
                                                            {"nanogpt.py", {.ranks = 8, .hardware = "h100-sxm"}},
                                                            {"maxtext.yml", {.ranks = 16}}}) {
     const Answer answer = job_of({job_sample(name)}, gaps);
