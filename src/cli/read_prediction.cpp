@@ -23,7 +23,7 @@ std::optional<Type> fact_of(const Answer& answer, std::string_view key) {
   return std::nullopt;
 }
 
-// What a part of the step takes, for people.
+// The shares of the step, for people.
 std::string parts_text(const program::StepSplit& split) {
   return fmt::format("{} computation, {} communication that nothing covers, {} neither", seconds_text(split.compute_s),
                      seconds_text(split.exposed_s), seconds_text(split.idle_s));

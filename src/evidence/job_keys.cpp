@@ -225,7 +225,7 @@ std::string TrainingJob::text(std::string_view name) const {
 
 std::optional<std::int64_t> TrainingJob::number(std::string_view name) const {
   const auto value = as_number(text(name));
-  constexpr double most = 1e15;
+  constexpr double most = 3e9;  // products of two fit in 64 bits
   if (!value || *value < 0 || *value > most || *value != static_cast<double>(static_cast<std::int64_t>(*value)))
     return std::nullopt;
   return static_cast<std::int64_t>(*value);

@@ -31,7 +31,7 @@ void torchtitan(TrainingJob& job) {
   const bool by_name = job.find("config") != nullptr;
   if (by_name) job.note("configurations are Python since February 2026: they are known by name only");
   if (by_name) flavor = flavor.substr(flavor.rfind('_') + 1);
-  const std::int64_t context = job.number_or("model.sequence", by_name ? 8192 : 2048);
+  const std::int64_t context = std::max<std::int64_t>(1, job.number_or("model.sequence", by_name ? 8192 : 2048));
   job.otherwise("model.sequence", std::to_string(context), by_name ? from : "default of torchtitan");
   if (!take_model(job, name + "-" + lower(flavor), from) && !flavor.empty()) {
     job.cannot.push_back(fmt::format("the sizes of {} {} are not known here: --set layers=N and so on", name, flavor));
@@ -68,7 +68,7 @@ void torchtitan(TrainingJob& job) {
   std::int64_t chunks = looped ? 2 : 1;
   if (of_stage && *of_stage > 0 && layers && stages > 0)
     chunks = std::max<std::int64_t>(1, (*layers + 2 + *of_stage - 1) / *of_stage / stages);
-  if (stages == 1) chunks = 1;
+  chunks = stages == 1 ? 1 : std::min<std::int64_t>(chunks, 1 << 20);
   job.set("virtual_pipeline", std::to_string(chunks), "parallelism.pipeline_parallel_schedule");
   const bool exact = schedule.empty() || schedule == "1F1B" || schedule == "GPipe" || schedule == "Interleaved1F1B";
   if (!exact)
