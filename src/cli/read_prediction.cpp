@@ -23,7 +23,7 @@ std::optional<Type> fact_of(const Answer& answer, std::string_view key) {
   return std::nullopt;
 }
 
-// What a part of the step takes, for people.
+// The shares of the step, for people.
 std::string parts_text(const program::StepSplit& split) {
   return fmt::format("{} computation, {} communication that nothing covers, {} neither", seconds_text(split.compute_s),
                      seconds_text(split.exposed_s), seconds_text(split.idle_s));
@@ -55,7 +55,7 @@ void judge(Answer& log, const std::vector<Answer>& answers, double measured, con
                         fmt::format("the step is {:.1f} times the predicted one, and the NCCL log names a cause: {}",
                                     ratio, cause->problems.front()));
     log.headline += ": " + cause->headline;
-    log.next.insert(log.next.begin(), cause->next.begin(), cause->next.end());
+    if (!cause->next.empty()) log.next = cause->next;
   } else {
     log.problems.push_back(fmt::format(
         "the step is {:.1f} times the predicted one: an NCCL log (NCCL_DEBUG=INFO) beside it may name the cause",
@@ -75,8 +75,9 @@ void add_prediction(std::vector<Answer>& answers) {
   const auto measured = log == answers.end() ? std::nullopt : fact_of<double>(*log, "step_time_s");
   Answer& to = measured ? *log : *job;
   try {
-    const config::Experiment experiment =
-        config::load_recorded(job->configuration, "job.yaml", {"backend=sim", "memory_cap=1000 %"});
+    std::vector<std::string> overrides{"backend=sim", "memory_cap=1000 %"};
+    if (!job->calibration.empty()) overrides.push_back("calibration=" + job->calibration);
+    const config::Experiment experiment = config::load_recorded(job->configuration, "job.yaml", overrides);
     if (!experiment.hardware) {
       to.notes.emplace_back("what the step should take needs the GPU: --set hardware=h100-sxm");
       return;

@@ -36,6 +36,7 @@ struct Answer {
   std::vector<Series> series;
   std::string members = {};  // further members of its JSON object, as the text of an object; "": none
   std::string configuration;  // of harness, whose baseline is this job; "": none
+  std::string calibration;    // that fits predictions of it; "": none in particular
 
   /// Adds "text: remedy" to the problems, of which ten are kept. Where there is no headline yet, `text` is it.
   void problem(const std::string& text, const std::string& remedy) {

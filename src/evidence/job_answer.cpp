@@ -131,7 +131,8 @@ std::string batch_text(const TrainingJob& job) {
 std::string zero_headline(const TrainingJob& job) {
   static constexpr std::array<std::string_view, 4> stages{"none", "optimizer", "gradients", "parameters"};
   const auto stage = std::ranges::find(stages, std::string_view(job.text("sharding"))) - stages.begin();
-  std::string text = fmt::format("ZeRO {}, {}", stage < 4 ? std::to_string(stage) : "?", job.text("precision"));
+  std::string text = fmt::format("ZeRO {}, {}", stage < 4 ? std::to_string(stage) : "?",
+                                 job.text("precision").empty() ? "precision not said" : job.text("precision"));
   if (const auto micro = job.number("micro_batch_size")) text += fmt::format(", {} sequences per GPU", *micro);
   if (const auto accumulated = job.number("gradient_accumulation"))
     text += fmt::format(", {} accumulated", *accumulated);
@@ -165,7 +166,10 @@ class ConfigurationText {
       if (!lines->empty()) out_ += fmt::format("# {}\n", title);
       for (const std::string& line : *lines) out_ += fmt::format("#   {}\n", escaped(line));
     }
-    out_ += fmt::format("name: job\nbackend: {}\nmodel:\n", predicted ? "sim" : "cuda");
+    out_ += fmt::format("name: job\nbackend: {}\n", predicted ? "sim" : "cuda");
+    if (const std::string calibration = calibration_of(job_); predicted && !calibration.empty())
+      entry("", "calibration", calibration, "fitted to steps of " + job_.framework);
+    out_ += "model:\n";
     config::each_key(model_,
                      [&](const config::ModelKey& key, auto&) { line(key.name, fmt::format("model.{}", key.name)); });
     if (job_.has("hardware")) {
@@ -265,37 +269,6 @@ class ConfigurationText {
 
 }  // namespace
 
-config::Model model_of(const TrainingJob& job) {
-  config::Model model;
-  config::each_key(model, [&](const config::ModelKey& key, auto& value) {
-    using Type = std::remove_cvref_t<decltype(value)>;
-    const std::string name = fmt::format("model.{}", key.name), text = job.text(name);
-    if (text.empty()) return;
-    if constexpr (std::is_same_v<Type, std::int64_t>)
-      value = job.number_or(name, 0);
-    else if constexpr (std::is_same_v<Type, double>)
-      value = as_number(text).value_or(0);
-    else if constexpr (std::is_same_v<Type, bool>)
-      value = text == "true";
-    else
-      value = config::parse_choice(text, config::words_for(value));
-  });
-  return model;
-}
-
-// Forward and backward: 2 FLOP per weight of a matrix product in each of three passes (the head counted, the
-// embedding's look-up not), and scores and values of attention, causal at half the square as docs/method.md counts.
-std::optional<ModelFlop> flop_per_token(const config::Model& model) {
-  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
-  if (model.layers <= 0 || model.hidden <= 0 || model.heads <= 0 || model.vocab <= 0) return std::nullopt;
-  const double layers = real(model.layers), hidden = real(model.hidden), table = hidden * real(model.vocab);
-  const double attention = 2 * hidden * hidden * (1 + real(model.key_heads()) / real(model.heads));
-  const double mlp = hidden * (real(model.fc1_outputs()) + real(model.mlp_width()));
-  const double weights = layers * (attention + mlp) + table;
-  const double scores = layers * hidden * real(model.sequence);
-  return ModelFlop{6 * weights + 6 * scores, 6 * weights + 12 * scores, weights + (model.tied_embeddings ? 0 : table)};
-}
-
 std::string name_of_gap(std::string_view key) {
   std::string found;
   config::Model model;
@@ -314,6 +287,7 @@ std::string name_of_gap(std::string_view key) {
 Answer answer_of(const TrainingJob& job) {
   Answer out;
   out.object = "job";
+  out.calibration = calibration_of(job);
   out.kind = job.kind;
   out.files = job.files;
   out.problems = job.problems;

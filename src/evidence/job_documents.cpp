@@ -94,6 +94,7 @@ void add(Settings& to, std::string key, Text value, const std::string& origin) {
   if (to.size() >= most) fail("it has more than {} values", most);
   std::string text(value.substr(0, longest));
   if (text.find_first_not_of("0123456789_") == Text::npos) std::erase(text, '_');  // "32_000"
+  if (text == "True" || text == "False") text = lower(text);
   to.push_back({std::move(key), std::move(text), origin});
 }
 

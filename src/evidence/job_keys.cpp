@@ -100,7 +100,7 @@ void translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
 
 // Flags of Megatron-LM, by how they begin, that change nothing of a step's time that is counted here.
 bool says_nothing(Text flag) {
-  static constexpr std::array<Text, 52> beginnings{"--lr",
+  static constexpr std::array<Text, 65> beginnings{"--lr",
                                                    "--min-lr",
                                                    "--weight-decay",
                                                    "--adam",
@@ -150,6 +150,19 @@ bool says_nothing(Text flag) {
                                                    "--kv-channels",
                                                    "--calculate-",
                                                    "--init-model",
+                                                   "--overlap-p2p",
+                                                   "--DDP-impl",
+                                                   "--use-contiguous",
+                                                   "--apply-layernorm",
+                                                   "--rotary-",
+                                                   "--num-experts",
+                                                   "--num-moe",
+                                                   "--use-custom",
+                                                   "--recompute-modules",
+                                                   "--cross-entropy",
+                                                   "--enable-exp",
+                                                   "--use-distributed",
+                                                   "--account-for",
                                                    "--rampup-",
                                                    "--context-parallel"};
   return starts_with_any(flag, beginnings);
@@ -212,7 +225,7 @@ std::string TrainingJob::text(std::string_view name) const {
 
 std::optional<std::int64_t> TrainingJob::number(std::string_view name) const {
   const auto value = as_number(text(name));
-  constexpr double most = 1e15;
+  constexpr double most = 3e9;  // products of two fit in 64 bits
   if (!value || *value < 0 || *value > most || *value != static_cast<double>(static_cast<std::int64_t>(*value)))
     return std::nullopt;
   return static_cast<std::int64_t>(*value);

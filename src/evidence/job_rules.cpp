@@ -31,7 +31,7 @@ void torchtitan(TrainingJob& job) {
   const bool by_name = job.find("config") != nullptr;
   if (by_name) job.note("configurations are Python since February 2026: they are known by name only");
   if (by_name) flavor = flavor.substr(flavor.rfind('_') + 1);
-  const std::int64_t context = job.number_or("model.sequence", by_name ? 8192 : 2048);
+  const std::int64_t context = std::max<std::int64_t>(1, job.number_or("model.sequence", by_name ? 8192 : 2048));
   job.otherwise("model.sequence", std::to_string(context), by_name ? from : "default of torchtitan");
   if (!take_model(job, name + "-" + lower(flavor), from) && !flavor.empty()) {
     job.cannot.push_back(fmt::format("the sizes of {} {} are not known here: --set layers=N and so on", name, flavor));
@@ -49,7 +49,10 @@ void torchtitan(TrainingJob& job) {
   const std::int64_t stages = std::clamp<std::int64_t>(job.number_or("layout.pipeline_parallel", 1), 1, 1 << 20);
   const std::int64_t local = job.number_or("micro_batch_size", 1);
   if (stages > 1) {
-    const auto micro = their_number(job, "parallelism.pipeline_parallel_microbatch_size").value_or(1);
+    auto micro = their_number(job, "parallelism.pipeline_parallel_microbatch_size").value_or(1);
+    if (job.find("experimental.pipeline_parallel_degree") != nullptr)  // until April 2025: as many as stages
+      micro = local / std::max<std::int64_t>(
+                          1, their_number(job, "experimental.pipeline_parallel_microbatches").value_or(stages));
     job.set("local_batch", std::to_string(local), job.values["micro_batch_size"].origin);
     job.set("micro_batch_size", std::to_string(std::max<std::int64_t>(1, micro)),
             "parallelism.pipeline_parallel_microbatch_size");
@@ -65,7 +68,7 @@ void torchtitan(TrainingJob& job) {
   std::int64_t chunks = looped ? 2 : 1;
   if (of_stage && *of_stage > 0 && layers && stages > 0)
     chunks = std::max<std::int64_t>(1, (*layers + 2 + *of_stage - 1) / *of_stage / stages);
-  if (stages == 1) chunks = 1;
+  chunks = stages == 1 ? 1 : std::min<std::int64_t>(chunks, 1 << 20);
   job.set("virtual_pipeline", std::to_string(chunks), "parallelism.pipeline_parallel_schedule");
   const bool exact = schedule.empty() || schedule == "1F1B" || schedule == "GPipe" || schedule == "Interleaved1F1B";
   if (!exact)
@@ -87,7 +90,8 @@ void torchtitan(TrainingJob& job) {
     job.note("selective checkpoints by operation keep the products, which recompute: selective does not");
   } else {
     const auto every = number_in<std::int64_t>(option).value_or(2);
-    job.set("recompute", "full", "activation_checkpoint", fmt::format("every {} layers", every));
+    job.set("recompute", "full", "activation_checkpoint",
+            fmt::format("every {}{} layer", every, every == 2 ? "nd" : "th"));
     if (layers && every > 0)
       job.set("recompute_layers", std::to_string(std::max<std::int64_t>(1, *layers / every / (stages * chunks))),
               "activation_checkpoint");
@@ -166,8 +170,9 @@ void deepspeed(TrainingJob& job) {
   job.otherwise("bucket_elements", "500000000", "default of DeepSpeed");
   if (alone && !job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of DeepSpeed");
   const std::string precision = job.text("precision");
-  job.otherwise("grad_reduce_precision", precision == "fp32" ? "fp32" : "bf16",
-                "communication_data_type: that of the computation");
+  if (!precision.empty())
+    job.otherwise("grad_reduce_precision", precision == "fp32" ? "fp32" : "bf16",
+                  "communication_data_type: that of the computation");
   if (const auto shards = their_number(job, "zero_optimization.mics_shard_size"); shards && *shards > 0)
     job.set("sharding_group", "node", "zero_optimization.mics_shard_size");
   if (const auto elements = job.number("bucket_elements"))

@@ -2,6 +2,8 @@
 #include <array>
 #include <cctype>
 
+#include "base/error.h"
+#include "evidence/lines.h"
 #include "evidence/training_job.h"
 
 namespace harness::evidence {
@@ -79,6 +81,45 @@ bool take_model(TrainingJob& job, const std::string& name, const std::string& or
   }
   take(job, model, origin);
   return true;
+}
+
+config::Model model_of(const TrainingJob& job) {
+  config::Model model;
+  config::each_key(model, [&](const config::ModelKey& key, auto& value) {
+    using Type = std::remove_cvref_t<decltype(value)>;
+    const std::string name = fmt::format("model.{}", key.name), text = job.text(name);
+    if (text.empty()) return;
+    if constexpr (std::is_same_v<Type, std::int64_t>)
+      value = job.number_or(name, 0);
+    else if constexpr (std::is_same_v<Type, double>)
+      value = as_number(text).value_or(0);
+    else if constexpr (std::is_same_v<Type, bool>)
+      value = text == "true";
+    else
+      value = config::parse_choice(text, config::words_for(value));
+  });
+  return model;
+}
+
+// Forward and backward: 2 FLOP per weight of a matrix product in each of three passes (the head counted, the
+// embedding's look-up not), and scores and values of attention, causal at half the square as docs/method.md counts.
+std::optional<ModelFlop> flop_per_token(const config::Model& model) {
+  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+  if (model.layers <= 0 || model.hidden <= 0 || model.heads <= 0 || model.vocab <= 0) return std::nullopt;
+  const double layers = real(model.layers), hidden = real(model.hidden), table = hidden * real(model.vocab);
+  const double attention = 2 * hidden * hidden * (1 + real(model.key_heads()) / real(model.heads));
+  const double mlp = hidden * (real(model.fc1_outputs()) + real(model.mlp_width()));
+  const double weights = layers * (attention + mlp) + table;
+  const double scores = layers * hidden * real(model.sequence);
+  return ModelFlop{6 * weights + 6 * scores, 6 * weights + 12 * scores, weights + (model.tied_embeddings ? 0 : table)};
+}
+
+// Its software and GPU decide which measured steps a prediction is fitted to; "": any.
+std::string calibration_of(const TrainingJob& job) {
+  if (job.text("hardware").starts_with("a100") || job.text("hardware").starts_with("v100")) return "megatron-2022";
+  const bool torch = job.framework == "torchtitan" || job.framework == "llm-foundry" || job.framework == "accelerate";
+  if (torch) return "torch-fsdp";
+  return job.framework.starts_with("megatron") || job.framework == "nemo" ? "megatron-2025" : "";
 }
 
 }  // namespace harness::evidence

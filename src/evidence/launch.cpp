@@ -137,7 +137,7 @@ class Launch {
     const std::size_t before = shell_.launches().size();
     const std::int64_t line = line_;
     if (option != words.end() && option + 1 != words.end()) {
-      shell_.run(*(option + 1));
+      shell_.run(*(option + 1), line);
     } else if (words.size() > 1 && !is_unknown(words[1])) {
       job_.note(fmt::format("{} is started by this script: give it as well", file_name(words[1])));
     }
@@ -261,10 +261,24 @@ class Launch {
   void deepspeed(const LauncherOptions& o) {
     const auto nodes = o.value({"--num-nodes"}), each = o.value({"--num-gpus"});
     const bool alone = !nodes && !o.value({"--hostfile", "-H"}) && !o.value({"--include", "-i"});
+    if (const auto listed = o.value({"--include", "-i"}); listed && !is_unknown(*listed)) return included(*listed);
     const auto n = alone ? 1 : count_of(nodes), m = count_of(each);
     std::string why = unknown_or(each, "the deepspeed launcher takes them from its hostfile: give it as well");
     ranks("deepspeed", n && m ? std::optional(*n * *m) : std::nullopt, m, unknown_or(nodes, why));
     if (ranks_ && nodes) notes_.emplace_back("the deepspeed launcher passes NCCL* on by itself");
+  }
+
+  // "host1@host2:0,1": hosts with their GPUs.
+  void included(const std::string& hosts) {
+    std::int64_t total = 0;
+    bool counted = true;
+    for (std::string_view host : split(hosts, '@')) {
+      const std::size_t colon = host.find(':');
+      counted = counted && colon != std::string_view::npos;
+      total += std::ssize(split(host, ','));
+    }
+    ranks("deepspeed", counted ? std::optional(total) : std::nullopt, std::nullopt,
+          "--include names hosts, and their hostfile the GPUs: give it as well");
   }
 
   void processes(const std::string& name, const LauncherOptions& o) {

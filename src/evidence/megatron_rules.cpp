@@ -99,11 +99,6 @@ void precision(TrainingJob& job) {
   };
   take("--fp16", "fp16");
   take("--bf16", "bf16");
-  for (const char* flag : {"--fp8-format", "--fp8-hybrid", "--fp8-e4m3", "--fp8"}) {
-    if (job.theirs(flag) != "None") take(flag, "fp8");
-  }
-  if (name == "fp8" && job.theirs("--fp8-recipe") == "mxfp8") name = "mxfp8";
-  if (job.theirs("--fp4-format") != "None") take("--fp4-format", "nvfp4");
   const ForeignSetting* mixed = job.find("mixed_precision");
   if (mixed == nullptr) mixed = job.find("trainer.precision");
   if (mixed != nullptr) {
@@ -117,6 +112,11 @@ void precision(TrainingJob& job) {
     }
     from = fmt::format("{}, {}", mixed->key, mixed->origin);
   }
+  for (const char* flag : {"--fp8-format", "--fp8-hybrid", "--fp8-e4m3", "--fp8"}) {
+    if (job.theirs(flag) != "None") take(flag, "fp8");
+  }
+  if (name == "fp8" && job.theirs("--fp8-recipe") == "mxfp8") name = "mxfp8";
+  if (job.theirs("--fp4-format") != "None") take("--fp4-format", "nvfp4");
   if (!job.has("precision")) job.set("precision", name, from);
 }
 
@@ -266,6 +266,10 @@ void as_megatron_flags(TrainingJob& job) {
       const bool on = renamed->when.empty() || renamed->when == setting.value;
       setting.key = on ? std::string(renamed->flag) : "";
       if (!renamed->when.empty()) setting.value.clear();
+      continue;
+    }
+    if (setting.key.ends_with("tokenizer.type")) {
+      setting.key = "--tokenizer-type";
       continue;
     }
     if (word == "num_query_groups" && setting.origin != dumped_arguments)

@@ -241,6 +241,7 @@ std::vector<Answer> Reading::about_the_job(std::vector<std::string>& refused) {
     all.push_back(std::move(answer));
   } else {
     all.front().configuration = std::move(answer.configuration);
+    all.front().calibration = std::move(answer.calibration);
   }
   return all;
 }

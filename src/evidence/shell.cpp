@@ -60,9 +60,8 @@ void Shell::set(const std::string& name, const std::string& value, bool exported
   variable.exported = variable.exported || exported;
 }
 
-void Shell::run(Text script) {
-  // Slurm reads its options from the head of the script.
-  scripts_.push_back(std::make_unique<ShellCommand>(parse_shell(script)));
+void Shell::run(Text script, std::int64_t first_line) {
+  scripts_.push_back(std::make_unique<ShellCommand>(parse_shell(script, first_line)));
   run(*scripts_.back());
   state_.ended = false;
 }

@@ -50,7 +50,7 @@ class Shell {
   explicit Shell(std::map<std::string, std::string> others = {}) : others_(std::move(others)) {}
 
   /// Follows a script. Throws Error for one that is nested too deep or whose texts grow beyond all bounds.
-  void run(std::string_view script);
+  void run(std::string_view script, std::int64_t first_line = 1);
   void set(const std::string& name, const std::string& value, bool exported);
 
   /// Commands that may start a program, in order.

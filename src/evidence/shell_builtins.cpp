@@ -121,8 +121,13 @@ Status Shell::run_builtin(const ShellCommand& command, const std::vector<std::st
     return Status::unknown;
   }
   if (name == "eval") {
-    refuse(command.line, "eval");
-    return Status::unknown;
+    refuse(command.line, "eval: its text is followed as far as it is known");
+    constexpr int deepest = 16;
+    if (depth_ >= deepest) return Status::unknown;
+    ++depth_;
+    run(join(std::vector(words.begin() + 1, words.end()), " "), command.line);
+    --depth_;
+    return Status::yes;
   }
   if (name == "read" || name == "mapfile" || name == "readarray") {
     for (std::size_t i = 1; i < words.size(); ++i) {

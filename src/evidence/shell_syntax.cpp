@@ -26,7 +26,7 @@ bool begins_assignment(std::string_view word) {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit Parser(std::string_view text, std::int64_t first_line = 1) : text_(text), lines_(first_line) {}
 
   ShellCommand script() {
     ShellCommand all = sequence();
@@ -366,7 +366,7 @@ class Parser {
  private:
   std::string_view text_;
   std::size_t at_ = 0, counted_ = 0;
-  std::int64_t lines_ = 1;
+  std::int64_t lines_;
   int depth_ = 0;
   std::vector<std::string> documents_;
   std::vector<std::pair<std::size_t, std::string>> awaited_;  // until the line ends
@@ -374,8 +374,8 @@ class Parser {
 
 }  // namespace
 
-ShellCommand parse_shell(std::string_view script) {
-  Parser parser(script);
+ShellCommand parse_shell(std::string_view script, std::int64_t first_line) {
+  Parser parser(script, first_line);
   ShellCommand all = parser.script();
   parser.give_documents(all);
   return all;

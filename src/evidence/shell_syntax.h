@@ -46,7 +46,7 @@ inline bool is_name_character(char c) {
 
 /// Parses what bash reads. A text that is none gives what could be understood of it. Linear in the text's length.
 /// Throws Error for commands that are nested more than 64 deep.
-ShellCommand parse_shell(std::string_view script);
+ShellCommand parse_shell(std::string_view script, std::int64_t first_line = 1);
 /// The words of a list between parentheses: "A=( … )".
 std::vector<std::string> shell_list(std::string_view text);
 /// How many bytes a quoted text, a substitution or a parenthesis takes that begins at `at`; the rest where it does not

@@ -112,6 +112,8 @@ bool take_model(TrainingJob& job, const std::string& name, const std::string& or
 void conclude_shape(TrainingJob& job);
 /// The answer; its configuration is one of harness where the job is known well enough (job_answer.cpp).
 Answer answer_of(const TrainingJob& job);
+/// The calibration whose predictions are of this job's kind; "": none in particular.
+std::string calibration_of(const TrainingJob& job);
 /// The model as far as it is known: 0 for what is not.
 config::Model model_of(const TrainingJob& job);
 

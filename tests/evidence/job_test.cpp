@@ -34,7 +34,7 @@ TEST(Job, BecomesAConfigurationThatIsAccepted) {
                                                            {"mpirun.sh", {}},
                                                            {"hybrid.toml", {}},
                                                            {"composer.yaml", {.others = {{"micro_batch_size", "4"}}}},
-                                                           {"nemo-1.yaml", {.others = {{"model.vocab", "50304"}}}},
+                                                           {"nemo-1.yaml", {.hardware = "h100-sxm"}},
                                                            {"nanogpt.py", {.ranks = 8, .hardware = "h100-sxm"}},
                                                            {"maxtext.yml", {.ranks = 16}}}) {
     const Answer answer = job_of({job_sample(name)}, gaps);
@@ -112,6 +112,31 @@ TEST(Job, IsRecognisedByItsNamesElsewhere) {
   }
   evidence::TrainingJob job;
   EXPECT_FALSE(evidence::take_model(job, "someone/else-9b", "test"));
+}
+
+TEST(Job, TakesNumbersOfAnySize) {
+  const TemporaryFolder scratch;
+  for (const char* n : {"0", "1", "-1", "2147483648", "4294967296", "999999999999999999", "1e300", "x"}) {
+    const std::string titan = fmt::format(
+        "[model]\nflavor = \"8B\"\n[training]\nseq_len = {0}\nlocal_batch_size = {0}\nglobal_batch_size = {0}\n"
+        "num_tokens_per_microbatch_per_dp_rank = {0}\n[parallelism]\npipeline_parallel_degree = {0}\n"
+        "tensor_parallel_degree = {0}\ndata_parallel_shard_degree = {0}\npipeline_parallel_layers_per_stage = {0}\n",
+        n);
+    const std::string megatron = fmt::format(
+        "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers {0} --hidden-size {0} --num-attention-heads {0} "
+        "--vocab-size {0} --kv-channels {0} --micro-batch-size {0} --global-batch-size {0} --seq-length {0} --swiglu "
+        "--pipeline-model-parallel-size {0} --num-layers-per-virtual-pipeline-stage {0} "
+        "--make-vocab-size-divisible-by {0} --recompute-num-layers {0}\n",
+        n);
+    const std::string zero = fmt::format(
+        R"({{"train_batch_size": "{0}", "gradient_accumulation_steps": "{0}", "zero_optimization": {{"stage": "{0}",
+            "reduce_bucket_size": "{0}"}}, "num_hidden_layers": "{0}", "num_attention_heads": "{0}"}})",
+        n);
+    for (const std::string& text : {titan, megatron, zero}) {
+      const std::string path = scratch.write("x", text);
+      error_of([&] { job_of({path}, {.ranks = 1 << 20, .hardware = "h100-sxm"}); });
+    }
+  }
 }
 
 TEST(Job, IsNoLogThatHoldsAConfiguration) {

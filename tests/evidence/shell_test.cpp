@@ -59,10 +59,10 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
 TEST(Shell, RunsNothingAndOpensNothing) {
   const std::string mark = testing::TempDir() + "harness_shell_ran";
   std::filesystem::remove(mark);
-  for (const std::string& how :
-       std::vector<std::string>{"$(touch " + mark + ")", "`touch " + mark + "`", "; touch " + mark,
-                                "<(touch " + mark + ")", "; eval touch " + mark, "$(rm -rf " + mark + ")", "> " + mark,
-                                "| tee " + mark, "; source /etc/profile; . /etc/profile"})
+  for (const std::string& how : std::vector<std::string>{
+           "$(touch " + mark + ")", "`touch " + mark + "`", "; touch " + mark, "<(touch " + mark + ")",
+           "; eval touch " + mark, "; eval \"touch " + mark + "\"", "$(rm -rf " + mark + ")", "> " + mark,
+           "| tee " + mark, "; source /etc/profile; . /etc/profile"})
     words("torchrun a " + how + "\n");
   EXPECT_FALSE(std::filesystem::exists(mark));
   EXPECT_THAT(words("A=$(nvidia-smi -L | wc -l); torchrun $A"), ElementsAre("? line 1: A is a command's output"));
