@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "config/usual_calibration.h"
 #include "plan/fit.h"
 #include "report/table.h"
 
@@ -88,10 +89,14 @@ std::string what_became_of_them(const Best& best) {
   return text;
 }
 
-std::string overrides_of(const RankedCombination& first) {
+// With the calibration of the others, where the first alone would get another.
+std::string overrides_of(const config::Experiment& experiment, const RankedCombination& first) {
   if (first.settings.empty()) return "";
   std::string text = "the first, as overrides:\n ";
   for (const auto& [variable, value] : first.settings) text += fmt::format(" --set 'baseline.{}={}'", variable, value);
+  const std::string& calibration = experiment.calibration->file;
+  if (!experiment.names_calibration && calibration != config::usual_calibration(first.planned.settings).file)
+    text += fmt::format(" --set 'calibration={}'", calibration);
   return text + "\n";
 }
 
@@ -102,7 +107,7 @@ std::string best_text(const plan::Plan& p, const Best& best) {
   text += "behind the first: by how much the step is longer, per token.\n";
   text += fmt::format("not told apart from the first: {} of the {} predicted, too close to call\n", best.close - 1,
                       best.predicted - 1);
-  text += what_became_of_them(best) + overrides_of(best.fastest.front());
+  text += what_became_of_them(best) + overrides_of(p.experiment, best.fastest.front());
   std::vector<PredictedCase> shown;
   for (const RankedCombination& c : best.fastest) shown.push_back(c.predicted);
   return text + errors_text(p.experiment, shown);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "config/backend.h"
+#include "config/usual_calibration.h"
 #include "plan/fit.h"
 
 namespace harness::cli {
@@ -60,6 +61,7 @@ Json head_of(const plan::Plan& plan, const char* schema) {
   if (config::traits_of(e.backend).predicts()) {
     out["calibration"] = {
         {"file", e.calibration->file}, {"name", e.calibration->name}, {"source", e.calibration->source}};
+    if (!e.names_calibration) out["calibration"]["chosen_for"] = config::usual_calibration(e.baseline).why;
     out["hardware"] = e.hardware->name;
   }
   return out;

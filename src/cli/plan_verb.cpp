@@ -129,7 +129,9 @@ std::string time_by_prediction(const plan::Plan& p, const PlanOptions& options, 
   overrides.emplace_back("backend=sim");
   StepTimes steps;
   try {
-    const config::Experiment experiment = config::load_experiment(options.config, overrides);
+    config::Experiment experiment = config::load_experiment(options.config, overrides);
+    // The steps of this program: no other software's.
+    if (!experiment.names_calibration) experiment.calibration = config::calibration_named("harness");
     const plan::Plan simulated = plan::prepare(experiment, p.ranks, options.only, plan::Processes::as_needed,
                                                planned_topology(experiment, p.ranks, per_node));
     const std::vector<PredictedCase> predicted = predict_cases(simulated);

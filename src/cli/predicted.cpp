@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "config/usual_calibration.h"
 #include "plan/prepare.h"
 #include "report/table.h"
 #include "sim/link_time.h"
@@ -120,8 +121,16 @@ void leave_out_unpredicted(plan::Plan& plan) {
 
 std::string predicted_heading(const plan::Plan& p) {
   const config::Calibration& calibration = *p.experiment.calibration;
-  return fmt::format("predicted, not measured: {} ({}), {} on {}", calibration.name, calibration.source,
-                     plural(p.ranks, "rank"), plural(p.topology.nodes(), "node"));
+  const config::UsualCalibration usual = config::usual_calibration(p.experiment.baseline);
+  std::string text = fmt::format("predicted, not measured: {} ({}), {} on {}", calibration.name, calibration.source,
+                                 plural(p.ranks, "rank"), plural(p.topology.nodes(), "node"));
+  if (!p.experiment.names_calibration) {
+    text += fmt::format("\ncalibration {} is chosen for {}; `calibration` in the configuration names another",
+                        calibration.file, usual.why);
+  } else if (calibration.file != usual.file) {
+    text += fmt::format("\ncalibration {} is named; {} is the one for {}", calibration.file, usual.file, usual.why);
+  }
+  return text;
 }
 
 std::string errors_text(const config::Experiment& experiment, const std::vector<PredictedCase>& predicted) {

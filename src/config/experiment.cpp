@@ -11,6 +11,7 @@
 #include "config/fields.h"
 #include "config/files.h"
 #include "config/sections.h"
+#include "config/usual_calibration.h"
 
 namespace harness::config {
 namespace {
@@ -108,7 +109,7 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
                      "bandwidth in one direction: rank in a node, node between nodes"),
       Field::other("calibration", Takes::value, calibration,
                    "of predictions: what a software gets of what the hardware promises",
-                   "a file's name in calibration/, or a path", "harness"),
+                   "a file's name in calibration/, or a path", "the one that fits the layout"),
       faults_field(e.faults, problems),
       Field::other("baseline", Takes::values, {}, "one value per variable", "", "each variable's default").required(),
       Field::other("sweep", Takes::lists, {}, "the values to try; each is one case"),
@@ -153,8 +154,6 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   Cost cost;
   if (!read_map(problems, root, "", experiment_fields(root, e, cost, problems), nested_keys())) return;
   if (cost.per_gpu_hour > 0 && cost.run_tokens > 0) e.cost = cost;
-  if (traits_of(e.backend).predicts() && !e.calibration && !problems.concern("calibration"))
-    e.calibration = read_calibration("harness", root.place, e.path, problems);
   const YamlNode* baseline = root.find("baseline");
   if (baseline != nullptr) {
     const YamlNode* layout = baseline->find("layout");
@@ -171,6 +170,9 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
         "(baseline: {precision: bf16})");
   }
   read_variables(root, e, problems);
+  e.names_calibration = e.calibration.has_value();
+  if (traits_of(e.backend).predicts() && !e.calibration && !problems.concern("calibration"))
+    e.calibration = read_calibration(usual_calibration(e.baseline).file, root.place, e.path, problems);
   check_faults(root, e, problems);
 }
 

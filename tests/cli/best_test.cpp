@@ -24,6 +24,7 @@ using ::testing::Not;
 
 constexpr const char* three_variables = R"(name: three
 backend: sim
+calibration: harness
 hardware: h100-sxm
 model: {layers: 2, hidden: 768, heads: 12, vocab: 50304, sequence: 2048}
 baseline: {precision: bf16, micro_batch_size: 1, global_batch_size: 64, layout: {tensor_parallel: 1, pipeline_parallel: 1}}
@@ -32,6 +33,12 @@ sweep:
   layout: [{tensor_parallel: 2}, {pipeline_parallel: 2}]
   overlap_grad_reduce: [false]
 )";
+
+std::string without_calibration() {
+  std::string text = three_variables;
+  const std::string line = "calibration: harness\n";
+  return text.erase(text.find(line), line.size());
+}
 
 class BestTest : public ::testing::Test {
  protected:
@@ -65,6 +72,15 @@ std::vector<std::string> overrides_of(const RankedCombination& combination) {
   for (const auto& [variable, value] : combination.settings)
     overrides.push_back(fmt::format("baseline.{}={}", variable, value));
   return overrides;
+}
+
+// A calibration that was chosen for the baseline is not what the first alone would get.
+TEST_F(BestTest, NamesTheCalibrationThatTheOverridesNeed) {
+  config_ = folder_.write("two.yaml", without_calibration());
+  const std::string text = said({"--best", "1", "--set", "baseline.layout={pipeline_parallel: 2}", "--set",
+                                 "sweep={layout: [{pipeline_parallel: 1}]}"});
+  EXPECT_NE(text.find("calibration megatron-2025 is chosen for pipeline_parallel 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("--set 'calibration=megatron-2025'"), std::string::npos) << text;
 }
 
 // Against `plan` of each of the 18, one after another.

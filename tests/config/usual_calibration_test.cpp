@@ -1,0 +1,46 @@
+#include "config/usual_calibration.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "config/experiment.h"
+#include "support/temporary_folder.h"
+
+namespace harness::config {
+namespace {
+
+Experiment loaded(const std::string& head, const std::string& baseline) {
+  const test::TemporaryFolder folder;
+  return load_experiment(folder.write(
+      "a.yaml", "backend: sim\nhardware: h100-sxm\nmodel: llama3-8b\n" + head + "baseline: {" + baseline + "}\n"));
+}
+
+TEST(UsualCalibration, IsOfTheSoftwareThatDividesAModelSo) {
+  const auto of = [](const std::string& baseline) { return loaded("", baseline).calibration->file; };
+  EXPECT_EQ(of("precision: bf16"), "harness");
+  EXPECT_EQ(of("layout: {tensor_parallel: 2}"), "megatron-2025");
+  EXPECT_EQ(of("layout: {pipeline_parallel: 2}"), "megatron-2025");
+  EXPECT_EQ(of("layout: {context_parallel: 2}"), "megatron-2025");
+  EXPECT_EQ(of("sharding: optimizer"), "megatron-2025");
+  EXPECT_EQ(of("sharding: parameters"), "torch-fsdp");
+  EXPECT_EQ(of("sharding: parameters, layout: {tensor_parallel: 2}"), "megatron-2025");
+  EXPECT_EQ(of("precision: fp16, attention: unfused, layout: {tensor_parallel: 2}"), "megatron-2022");
+}
+
+TEST(UsualCalibration, GivesWayToOneThatIsNamed) {
+  EXPECT_FALSE(loaded("", "layout: {tensor_parallel: 2}").names_calibration);
+  const Experiment named = loaded("calibration: harness\n", "layout: {tensor_parallel: 2}");
+  EXPECT_EQ(named.calibration->file, "harness");
+  EXPECT_TRUE(named.names_calibration);
+}
+
+TEST(UsualCalibration, SaysWhy) {
+  Settings s;
+  EXPECT_EQ(usual_calibration(s).why, "a layout that divides nothing but the batch");
+  s.layout[program::Axis::tensor] = 8;
+  EXPECT_EQ(usual_calibration(s).why, "tensor_parallel 8");
+}
+
+}  // namespace
+}  // namespace harness::config
