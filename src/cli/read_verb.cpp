@@ -7,10 +7,12 @@
 #include "base/units.h"
 #include "cli/option_value.h"
 #include "cli/verbs.h"
+#include "config/experiment.h"
 #include "config/hardware.h"
 #include "evidence/read.h"
 #include "report/clean_text.h"
 #include "traces/answer.h"
+#include "traces/prediction.h"
 
 namespace harness::cli {
 namespace {
@@ -108,16 +110,30 @@ std::string json_text(const std::vector<evidence::Answer>& answers) {
   return json.dump(2, ' ', true, Json::error_handler_t::replace);
 }
 
-// Traces make one answer together, which comes first.
+bool is_configuration(const std::string& path) {
+  return path.ends_with(".yaml") || path.ends_with(".yml");
+}
+
+// Traces make one answer together, which comes first. A configuration beside them says what their step should take.
 std::vector<evidence::Answer> answers_of(const ReadOptions& options) {
   const evidence::Gaps gaps = gaps_of(options.fill);
-  std::vector<std::string> traces, others;
-  for (const std::string& path : options.files)
-    (path != "-" && traces::is_trace_file(path) ? traces : others).push_back(path);
-  if (traces.empty()) return evidence::read_files(others, gaps);
+  std::vector<std::string> traces, configurations, others;
+  for (const std::string& path : options.files) {
+    std::vector<std::string>& kind = is_configuration(path) ? configurations : others;
+    (path != "-" && traces::is_trace_file(path) ? traces : kind).push_back(path);
+  }
+  if (traces.empty()) return evidence::read_files(options.files, gaps);
   const std::vector<traces::Report> reports = traces::read_traces(traces);
   std::vector<evidence::Answer> answers{traces::answer_of(reports)};
   answers.front().members = traces::json_of(reports);
+  for (const std::string& path : configurations) {
+    try {
+      answers.push_back(traces::answer_of(
+          traces::beside_prediction(reports.back(), config::load_experiment(path, {"backend=sim"})), path));
+    } catch (const Error& error) {
+      answers.front().refused.push_back(error.what());
+    }
+  }
   if (!others.empty()) std::ranges::move(evidence::read_files(others, gaps), std::back_inserter(answers));
   return answers;
 }
