@@ -263,7 +263,9 @@ void Parser::add_read(ReadOptions& o) {
   read->add_option(
           "files", o.files,
           "training logs, NCCL_DEBUG=INFO logs, outputs of nccl-tests, NCCL topology and graph XML, nvidia-smi "
-          "topo -m, Inspector and Flight Recorder JSON, hostfiles; also .gz; - for the standard input")
+          "topo -m, Inspector and Flight Recorder JSON, hostfiles, traces of the PyTorch profiler and of Nsight "
+          "Systems, "
+          "with a configuration: beside its prediction; also .gz; - for the standard input")
       ->required();
   read->add_option("--set", o.fill, "what the files do not say: ranks=16, global_batch_size=64, hardware=h100-sxm")
       ->type_name("KEY=VALUE")

@@ -51,6 +51,7 @@ std::vector<PartBeside> parts_beside(const TimedStep& measured, const Breakdown&
     sum.predicted_s += predicted[part].value_or(0);
   }
   if (measured.copies_s > 0) row("copies").measured_s += measured.copies_s;
+  std::erase_if(rows, [](const PartBeside& r) { return r.measured_s <= 0 && r.predicted_s <= 0; });
   std::ranges::stable_sort(rows, std::greater(), &PartBeside::excess_s);
   return rows;
 }
@@ -140,6 +141,12 @@ Beside beside_prediction(const Report& report, config::Experiment experiment) {
   }
   beside.parts = parts_beside(report.mean, predicted);
   constexpr std::int64_t most_diagnosed = 4096;
+  const bool other_job = beside.measured_mfu.value_or(0) > 1 || beside.measured_s < 0.5 * beside.predicted_s;
+  if (other_job) {
+    beside.causes.emplace_back(
+        "The step is much shorter than predicted: the configuration describes another model or batch, or another GPU.");
+    return beside;
+  }
   if (const std::string overlap = overlap_cause(report.mean.breakdown, predicted); !overlap.empty()) {
     beside.causes.push_back(overlap);
   } else if (std::ssize(report.gpus) == beside.ranks && beside.ranks <= most_diagnosed) {
@@ -149,7 +156,7 @@ Beside beside_prediction(const Report& report, config::Experiment experiment) {
       beside.causes.push_back(words + fmt::format(". It explains {} of the difference.", percent(cause.explains, 0)));
     }
   }
-  if (beside.causes.empty()) simple_causes(beside);
+  if (beside.causes.empty() && beside.measured_s > beside.predicted_s) simple_causes(beside);
   return beside;
 }
 
