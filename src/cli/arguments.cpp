@@ -261,11 +261,13 @@ void Parser::add_readers(Arguments& a) {
 
 void Parser::add_read(ReadOptions& o) {
   read = app.add_subcommand("read",
-                            "what is wrong, from what you have: read pretrain.sh train.log nccl.log all_reduce.txt");
-  read->add_option("files", o.files,
-                   "launch scripts, configurations of frameworks, training logs, NCCL_DEBUG=INFO logs, outputs of "
-                   "nccl-tests, NCCL topology and graph XML, nvidia-smi "
-                   "topo -m, Inspector and Flight Recorder JSON, hostfiles; also .gz; - for the standard input")
+                            "what is wrong, from what you have: read pretrain.sh train.log nccl.log rank0.json.gz");
+  read->add_option(
+          "files", o.files,
+          "launch scripts, configurations of frameworks, training logs, NCCL_DEBUG=INFO logs, outputs of nccl-tests, "
+          "NCCL topology and graph XML, nvidia-smi topo -m, Inspector and Flight Recorder JSON, hostfiles, traces of "
+          "the PyTorch profiler and of Nsight Systems, with a configuration of harness: beside its prediction; also "
+          ".gz; - for the standard input")
       ->required();
   read->add_option("--set", o.fill, "what the files do not say: ranks=16, global_batch_size=64, hardware=h100-sxm")
       ->type_name("KEY=VALUE")

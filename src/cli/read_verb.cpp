@@ -10,11 +10,14 @@
 #include "cli/output_file.h"
 #include "cli/read_prediction.h"
 #include "cli/verbs.h"
+#include "config/experiment.h"
 #include "config/hardware.h"
+#include "evidence/input.h"
 #include "evidence/read.h"
 #include "evidence/training_job.h"
 #include "report/clean_text.h"
 #include "traces/answer.h"
+#include "traces/prediction.h"
 
 namespace harness::cli {
 namespace {
@@ -146,17 +149,46 @@ std::string json_text(const std::vector<evidence::Answer>& answers) {
   return json.dump(2, ' ', true, Json::error_handler_t::replace);
 }
 
-// Traces make one answer together, which comes first.
+// Whether it is a configuration of harness, and not of a framework.
+bool is_configuration(const std::string& path) {
+  if (!path.ends_with(".yaml") && !path.ends_with(".yml")) return false;
+  evidence::Input input(path);
+  return !evidence::JobReader::recognises(input.head());
+}
+
+// Traces make one answer together, which comes first. A configuration, or a script that makes one, says what their step
+// should take.
 std::vector<evidence::Answer> answers_of(const ReadOptions& options) {
   const evidence::Gaps gaps = gaps_of(options.fill);
-  std::vector<std::string> traces, others;
-  for (const std::string& path : options.files)
-    (path != "-" && traces::is_trace_file(path) ? traces : others).push_back(path);
+  std::vector<std::string> traces, configurations, others;
+  for (const std::string& path : options.files) {
+    const bool is_trace = path != "-" && traces::is_trace_file(path);
+    (is_trace ? traces : others).push_back(path);
+  }
   if (traces.empty()) return evidence::read_files(others, gaps);
+  std::ranges::copy_if(others, std::back_inserter(configurations), is_configuration);
+  std::erase_if(others, is_configuration);
   const std::vector<traces::Report> reports = traces::read_traces(traces);
   std::vector<evidence::Answer> answers{traces::answer_of(reports)};
   answers.front().members = traces::json_of(reports);
-  if (!others.empty()) std::ranges::move(evidence::read_files(others, gaps), std::back_inserter(answers));
+  const auto set_beside = [&](const std::string& path, const auto& load) {
+    try {
+      answers.push_back(traces::answer_of(traces::beside_prediction(reports.back(), load()), path));
+    } catch (const Error& error) {
+      answers.front().refused.push_back(error.what());
+    }
+  };
+  const std::vector<std::string> simulated{"backend=sim"};
+  for (const std::string& path : configurations)
+    set_beside(path, [&] { return config::load_experiment(path, simulated); });
+  if (others.empty()) return answers;
+  for (evidence::Answer& answer : evidence::read_files(others, gaps)) {
+    if (!answer.configuration.empty()) {
+      set_beside(join(answer.files, ", "),
+                 [&] { return config::load_recorded(answer.configuration, "job.yaml", simulated); });
+    }
+    answers.push_back(std::move(answer));
+  }
   return answers;
 }
 

@@ -58,14 +58,39 @@ std::size_t drop_wrong_clock(Device& device, const std::vector<HostCall>& calls)
   });
 }
 
+// On ROCm a late completion stamp can add seconds to a kernel: where it outlasts the start of the next kernel of its
+// stream by much, it ends there.
+std::size_t cut_overlong(Device& device) {
+  constexpr std::int64_t tolerance_ns = 10'000;
+  if (lower(device.gpu).find("amd") == std::string::npos) return 0;
+  std::size_t cut = 0;
+  std::unordered_map<std::uint32_t, GpuEvent*> last;  // of each stream
+  for (GpuEvent& event : device.events) {
+    if (event.work != Work::kernel) continue;
+    GpuEvent*& before = last[event.stream];
+    if (before != nullptr) {
+      const std::int64_t beyond_ns = before->end_ns - event.start_ns;
+      if (beyond_ns > tolerance_ns && beyond_ns * 10 > before->end_ns - before->start_ns) {
+        before->end_ns = event.start_ns;
+        ++cut;
+      }
+    }
+    before = &event;
+  }
+  return cut;
+}
+
 }  // namespace
 
 void finish(Capture& capture) {
-  std::size_t dropped = 0;
+  std::size_t dropped = 0, cut = 0;
   for (Device& device : capture.devices) {
     dropped += drop_wrong_clock(device, capture.calls);
     std::ranges::stable_sort(device.events, {}, &GpuEvent::start_ns);
+    cut += cut_overlong(device);
   }
+  if (cut > 0)
+    capture.notes.push_back(fmt::format("{} kernels outlast the next one of their stream and were cut there.", cut));
   if (dropped > 0) {
     capture.notes.push_back(
         fmt::format("{} GPU events lie more than 10 s outside of all host calls and were left out.", dropped));

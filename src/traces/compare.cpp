@@ -68,8 +68,8 @@ std::string kernel_text(Part part, const Report& before, const Report& after) {
   const double most_s = std::abs(all.front().by_s());
   if (gone != all.end() && come != all.end() && std::min(gone->before_s, come->after_s) > 0.2 * most_s) {
     const std::string from = brief(gone->name), to = brief(come->name);
-    return fmt::format("{} ({}) became {} ({})", from == to ? short_name(gone->name) : from, ms(gone->before_s),
-                       from == to ? short_name(come->name) : to, ms(come->after_s));
+    return fmt::format("{} ({}) became {} ({})", from, ms(gone->before_s), from == to ? "another of that name" : to,
+                       ms(come->after_s));
   }
   return fmt::format("{}: {} to {}", brief(all.front().name), ms(all.front().before_s), ms(all.front().after_s));
 }
@@ -103,7 +103,7 @@ std::vector<std::pair<std::string, std::string>> differences_of(const Report& be
   for (const Part part : all_parts)
     rows.push_back({part, before.mean.breakdown[part].value_or(0), after.mean.breakdown[part].value_or(0)});
   std::ranges::stable_sort(rows, std::greater(), [](const Row& r) { return std::abs(r.after_s - r.before_s); });
-  constexpr std::size_t most = 5;
+  constexpr std::size_t most = 4;
   constexpr double least_share = 0.01;
   std::vector<std::pair<std::string, std::string>> texts;
   for (const Row& row : rows) {

@@ -139,6 +139,14 @@ void add_idle(const StepWork& work, const Pieces& pieces, const analysis::Occupa
   b.parts.add(Part::idle, -loading_s);
 }
 
+// Whether one event stands for both: an equal kind of work that goes on without a gap. It bounds memory where millions
+// of events begin at once.
+bool joins(const StepEvent& before, const StepEvent& e) {
+  if (e.collective || before.collective || !is_computation(e.part) || e.start_s > before.end_s) return false;
+  return e.part == before.part && e.kind == before.kind && e.phase == before.phase && e.main == before.main &&
+         e.copies == before.copies && e.recomputed == before.recomputed;
+}
+
 }  // namespace
 
 Part axis_of(std::string_view description) {
@@ -180,7 +188,11 @@ StepWork work_in(const Window& window, const Capture& capture, const Device& dev
     e.main = event.stream == timeline.main_stream;
     if (communicates) e.collective = collective;
     describer.describe(event, e);
-    work.events.push_back(e);
+    if (!work.events.empty() && joins(work.events.back(), e)) {
+      work.events.back().end_s = std::max(work.events.back().end_s, e.end_s);
+    } else {
+      work.events.push_back(e);
+    }
   }
   return work;
 }
@@ -208,12 +220,16 @@ TimedStep time_step(const StepWork& work) {
     const std::string& kind = work.texts[e.kind];
     if (part == Part::other_compute) other[kind] += owned_s;
     if (occupancy.hidden_s[i] > 0) overlapped[e.part] += occupancy.hidden_s[i];
-    if (part == Part::waiting || part == Part::bubble) continue;
+    const double takes_s = std::max(0.0, pieces.occupants[i].end_s - pieces.occupants[i].start_s);
+    if (part == Part::waiting || part == Part::bubble) {
+      step.waits_s += takes_s;
+      continue;
+    }
     analysis::KindTime& sum = kinds[{e.kind, e.group, e.recomputed}];
     sum.kind = kind;
     sum.recomputed = e.recomputed;
     sum.group = work.texts[e.group];
-    sum.takes_s += std::max(0.0, pieces.occupants[i].end_s - pieces.occupants[i].start_s);
+    sum.takes_s += takes_s;
     sum.owns_s += owned_s;
   }
   b.other_compute = largest_first(other);
@@ -230,6 +246,7 @@ TimedStep mean_of(const std::vector<TimedStep>& steps) {
   for (const TimedStep& step : steps) {
     breakdowns.push_back(step.breakdown);
     mean.copies_s += share * step.copies_s;
+    mean.waits_s += share * step.waits_s;
     for (std::size_t i = 0; i < cause_count; ++i) mean.idle_s[i] += share * step.idle_s[i];
   }
   mean.breakdown = analysis::mean_of(breakdowns);

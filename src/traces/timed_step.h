@@ -46,6 +46,7 @@ StepWork work_in(const Window& window, const Capture& capture, const Device& dev
 struct TimedStep {
   analysis::Breakdown breakdown;
   double copies_s = 0;  // copies and memsets while no kernel ran
+  double waits_s = 0;   // in communication, for later ranks and other stages, hidden or not
   std::array<double, cause_count> idle_s{};
 };
 

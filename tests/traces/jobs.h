@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,6 +16,24 @@ inline Report read_job(const std::vector<std::string>& paths) {
   std::vector<Report> reports = read_traces(paths);
   EXPECT_EQ(reports.size(), 1u);
   return std::move(reports.back());
+}
+
+// ---- files of the PyTorch profiler
+
+inline std::string event(const std::string& category, const std::string& name, const std::string& start,
+                         const std::string& duration, const std::string& args = "") {
+  return fmt::format(R"(  {{
+    "ph": "X", "cat": "{}", "name": "{}", "pid": 0, "tid": 7, "ts": {}, "dur": {}, "args": {{ {} }}
+  }})",
+                     category, name, start, duration, args);
+}
+
+inline std::string kernel(const std::string& start, const std::string& duration, const std::string& name = "nvjet_a") {
+  return event("kernel", name, start, duration, R"("device": 0, "stream": 7, "correlation": 5)");
+}
+
+inline std::string trace(const std::string& events, const std::string& before = "") {
+  return "{\n" + before + "\"traceEvents\": [\n" + events + "\n]\n}\n";
 }
 
 }  // namespace harness::traces

@@ -16,22 +16,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-std::string event(const std::string& category, const std::string& name, const std::string& start,
-                  const std::string& duration, const std::string& args = "") {
-  return fmt::format(R"(  {{
-    "ph": "X", "cat": "{}", "name": "{}", "pid": 0, "tid": 7, "ts": {}, "dur": {}, "args": {{ {} }}
-  }})",
-                     category, name, start, duration, args);
-}
-
-std::string kernel(const std::string& start, const std::string& duration, const std::string& name = "nvjet_a") {
-  return event("kernel", name, start, duration, R"("device": 0, "stream": 7, "correlation": 5)");
-}
-
-std::string trace(const std::string& events, const std::string& before = "") {
-  return "{\n" + before + "\"traceEvents\": [\n" + events + "\n]\n}\n";
-}
-
 class Kineto : public ::testing::Test {
  protected:
   Capture read(const std::string& text) {

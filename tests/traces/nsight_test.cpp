@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+#include <random>
+
 #include "jobs.h"
 #include "support/errors.h"
 #include "support/temporary_folder.h"
@@ -141,6 +145,34 @@ TEST_F(Nsight, OtherDatabasesAreNamed) {
                     "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 "
                     "FROM c) SELECT x AS start, x AS end FROM c;"),
               HasSubstr("no kernel ran on a GPU"));
+}
+
+TEST_F(Nsight, AGraphThatIsOneEventIsNoIdleTime) {
+  const Report report =
+      read_job({write("g.sqlite", schema() + job(1, 4, 3) +
+                                      "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER,"
+                                      " end INTEGER, deviceId INTEGER, streamId INTEGER,"
+                                      " correlationId INTEGER, globalPid INTEGER, graphExecId INTEGER);"
+                                      "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES"
+                                      " (130000000, 150000000, 0, 7, 900, 16777216, 3);")});
+  const Figures& all = report.gpus.at(0).windows.at(0);
+  EXPECT_NEAR(all.busy_s, 3 * 8.7e-3 + 20e-3, 1e-9);
+  EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr("--cuda-graph-trace=node")));
+}
+
+TEST_F(Nsight, DamagedDatabasesAreReadOrRefusedInOneLine) {
+  const std::string path = write("d.sqlite", schema() + job(1, 4, 20) + job(2, 4.2, 20));
+  std::ifstream file(path, std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(file)), {});
+  std::mt19937 random(3);
+  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
+  for (int round = 0; round < 100; ++round) {
+    std::string text = whole;
+    if (round % 2 == 0) text.resize(100 + below(text.size() - 100));
+    for (int flips = 0; flips < round % 20; ++flips) text[16 + below(text.size() - 16)] = static_cast<char>(below(256));
+    const std::string said = test::error_of([&] { read_job({folder_.write("m.sqlite", text)}); });
+    EXPECT_THAT(said, Not(HasSubstr("\n"))) << round;
+  }
 }
 
 }  // namespace

@@ -134,7 +134,9 @@ inline std::string Profile::of_rank(int rank) const {
       const double start_us =
           begin_us + host_.loading_us + 1e6 * x.start_s + host_.before_kernels_us * static_cast<double>(delays);
       const double duration_us = 1e6 * (x.end_s - x.start_s);
-      const int stream = streams.emplace(x.track, 13 + 4 * static_cast<int>(streams.size())).first->second;
+      const bool directed = x.row->kind == "send" || x.row->kind == "receive";
+      const std::string name = x.row->stream + (directed ? x.row->kind : "");
+      const int stream = streams.emplace(name, 13 + 4 * static_cast<int>(streams.size())).first->second;
       const bool late = host_.before_kernels_us > 0 || (host_.loading_us > 0 && x.start_s * 1e6 < 400);
       const double launch_us = late ? start_us - 5 : start_us - 300;
       host("cuda_runtime", "cudaLaunchKernel", launch_us, launch_us + 3, ++correlation);

@@ -4,6 +4,7 @@
 
 #include "jobs.h"
 #include "planted.h"
+#include "traces/prediction.h"
 
 namespace harness::traces {
 namespace {
@@ -17,6 +18,7 @@ struct Plant {
   config::Faults faults = {};
   test::Host host = {};
   const char* first_problem = "";  // "": none
+  const char* cause = "";          // beside the prediction of the job, with overlap; "": none
 };
 
 void PrintTo(const Plant& plant, std::ostream* out) {
@@ -51,6 +53,28 @@ TEST_P(Planted, IsNamedFirst) {
   }
 }
 
+TEST_P(Planted, IsNamedBesideThePrediction) {
+  const Plant& plant = GetParam();
+  test::Job job = plant.job;
+  job.overlaps = true;
+  const Beside beside = beside_prediction(traced(plant), test::experiment_of(job));
+  double measured_s = 0, predicted_s = 0;
+  for (const PartBeside& part : beside.parts) {
+    measured_s += part.measured_s;
+    predicted_s += part.predicted_s;
+  }
+  EXPECT_NEAR(measured_s, beside.measured_s, 1e-3 * beside.measured_s);
+  EXPECT_NEAR(predicted_s, beside.predicted_s, 1e-3 * beside.predicted_s);
+  const std::string wanted = plant.cause;
+  if (wanted.empty()) {
+    EXPECT_THAT(beside.causes, IsEmpty()) << join(beside.causes, "\n");
+    EXPECT_NEAR(beside.measured_s, beside.predicted_s, 0.01 * beside.predicted_s);
+    return;
+  }
+  ASSERT_FALSE(beside.causes.empty());
+  EXPECT_THAT(beside.causes.front(), HasSubstr(wanted)) << join(beside.causes, "\n");
+}
+
 const test::Job replicas{.layout = "tensor_parallel: 1", .sequences = 32, .overlaps = true};
 const test::Job tensor{.nodes = 1, .sequences = 16};
 test::Job without_overlap() {
@@ -76,12 +100,14 @@ std::string name_of_plant(const ::testing::TestParamInfo<Plant>& plant) {
 
 INSTANTIATE_TEST_SUITE_P(
     Causes, Planted,
-    ::testing::Values(Plant{"healthy", replicas}, Plant{"slow rank", replicas, slow_gpu(3), {}, "rank 3 is late"},
-                      Plant{"slow rank among tensor ranks", tensor, slow_gpu(5), {}, "rank 5 is late"},
-                      Plant{"socket link", replicas, socket(), {}, "as over TCP"},
-                      Plant{"no overlap", without_overlap(), {}, {}, "run alone"},
-                      Plant{"launch-bound", replicas, {}, {.before_kernels_us = 400}, "launches too slowly"},
-                      Plant{"slow loader", replicas, {}, {.loading_us = 2e5}, "waits for data"}),
+    ::testing::Values(
+        Plant{"healthy", replicas},
+        Plant{"slow rank", replicas, slow_gpu(3), {}, "rank 3 is late", "the GPU of rank 3"},
+        Plant{"slow rank among tensor ranks", tensor, slow_gpu(5), {}, "rank 5 is late", "the GPU of rank 5"},
+        Plant{"socket link", replicas, socket(), {}, "as over TCP", "NCCL sends over TCP"},
+        Plant{"no overlap", without_overlap(), {}, {}, "run alone", "overlap is off"},
+        Plant{"launch-bound", replicas, {}, {.before_kernels_us = 400}, "launches too slowly", "idle"},
+        Plant{"slow loader", replicas, {}, {.loading_us = 2e5}, "waits for data", "idle"}),
     name_of_plant);
 
 }  // namespace

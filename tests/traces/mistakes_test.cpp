@@ -1,0 +1,162 @@
+// Mistakes that other tools made with such traces, and files that mean harm.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "jobs.h"
+#include "support/errors.h"
+#include "support/paths.h"
+#include "support/temporary_folder.h"
+#include "traces/compare.h"
+#include "traces/kineto.h"
+
+namespace harness::traces {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Mistakes : public ::testing::Test {
+ protected:
+  Report read(const std::string& events, const std::string& before = "") {
+    return read_job({folder_.write("t.json", trace(events, before))});
+  }
+  test::TemporaryFolder folder_;
+};
+
+std::string launched(const std::string& category, const std::string& call, double at_us, double start_us,
+                     const std::string& correlation, const std::string& stream = "7") {
+  return event(category, call, std::to_string(at_us), "2", "\"correlation\": " + correlation) + ",\n" +
+         event("kernel", "nvjet_a", std::to_string(start_us), "10",
+               fmt::format("\"device\": 0, \"stream\": {}, \"correlation\": {}", stream, correlation)) +
+         ",\n";
+}
+
+TEST_F(Mistakes, CallsOfTheDriverAreLaunches) {
+  std::string events = launched("cuda_runtime", "cudaLaunchKernel", 1, 10, "5");
+  events += launched("cuda_driver", "cuLaunchKernelEx", 40, 50, "6") + kernel("1", "1");
+  const Report report = read(events);
+  const auto& idle = report.gpus.at(0).idle_s;
+  EXPECT_NEAR(idle[static_cast<std::size_t>(Cause::launch)], 10e-6, 1e-9);
+  EXPECT_NEAR(idle[static_cast<std::size_t>(Cause::host)], 20e-6, 1e-9);
+}
+
+TEST_F(Mistakes, LargeStreamsAndCorrelationsAreNumbersLikeOthers) {
+  const Report report =
+      read(launched("cuda_runtime", "cudaLaunchKernel", 1, 10, "4294967301", "70000") +
+           launched("cuda_runtime", "cudaLaunchKernel", 2, 30, "4294967302", "70001") + kernel("1", "1"));
+  EXPECT_NEAR(report.gpus.at(0).idle_s[static_cast<std::size_t>(Cause::queued)], 18e-6, 1e-9);
+}
+
+TEST_F(Mistakes, WaitsAndAnnotationsOnTheGpuAreNoWork) {
+  const Report report =
+      read(event("cuda_sync", "Stream Sync", "5", "1000", "\"device\": 0, \"stream\": 7") + ",\n" +
+           event("gpu_user_annotation", "ProfilerStep#1", "5", "2000", "\"device\": 0, \"stream\": 7") + ",\n" +
+           kernel("10", "20"));
+  EXPECT_NEAR(report.gpus.at(0).windows.at(0).busy_s, 20e-6, 1e-12);
+  EXPECT_NEAR(report.gpus[0].windows[0].step_s, 20e-6, 1e-12);
+}
+
+TEST_F(Mistakes, IdleTimeIsThatOfTheGpuAndNotOfItsStreams) {
+  std::string events;
+  for (int stream = 0; stream < 4; ++stream)
+    events += event("kernel", "nvjet_a", std::to_string(10 + 10 * stream), "10",
+                    fmt::format("\"device\": 0, \"stream\": {}", stream)) +
+              ",\n";
+  const Report report = read(events + kernel("60", "10"));
+  EXPECT_NEAR(report.gpus.at(0).windows.at(0).idle_s, 10e-6, 1e-12);
+}
+
+TEST_F(Mistakes, OverlongKernelsOfRocmAreCut) {
+  const std::string gpu = R"("deviceProperties": [{"id": 0, "name": "AMD Instinct MI300X"}],)";
+  const Report report = read(kernel("10", "5000000") + "," + kernel("30", "10") + "," + kernel("50", "10"), gpu);
+  EXPECT_NEAR(report.gpus.at(0).windows.at(0).busy_s, 40e-6, 1e-12);
+  EXPECT_THAT(report.notes, Contains(HasSubstr("1 kernels outlast")));
+}
+
+TEST(Parts, AddUpOnRandomIntervals) {
+  std::mt19937 random(5);
+  const auto share = [&] { return std::uniform_real_distribution<>(0, 1)(random); };
+  for (int round = 0; round < 200; ++round) {
+    StepWork work;
+    work.step_s = 1;
+    work.texts = {"", "norm"};
+    double longest_s = 0;
+    for (int i = 0; i < 40; ++i) {
+      StepEvent& e = work.events.emplace_back();
+      e.start_s = 1.2 * share() - 0.1;
+      e.end_s = e.start_s + 0.2 * share() * share();
+      e.part = all_parts[static_cast<std::size_t>(share() * 10)];
+      e.main = share() < 0.5;
+      e.copies = share() < 0.1;
+      if (is_exposed_communication(e.part) && share() < 0.5) e.waiting_s = 0.1 * share();
+      longest_s = std::max(longest_s, e.end_s);
+    }
+    const TimedStep step = time_step(work);
+    EXPECT_NEAR(step.breakdown.parts.sum() + step.copies_s, 1, 1e-9);
+    for (const Part part : all_parts) EXPECT_LE(step.breakdown[part].value_or(0), 1);
+  }
+}
+
+// ---- before and after
+
+TEST_F(Mistakes, TwoTracesOfARankAreComparedPartByPart) {
+  const auto of = [&](const std::string& name, const char* attention, int duration) {
+    std::string events;
+    for (int i = 0; i < 10; ++i)
+      events += kernel(std::to_string(1000 * i + 10), "300") + "," +
+                kernel(std::to_string(1000 * i + 350), std::to_string(duration), attention) + ",\n";
+    return folder_.write(name, trace(events + kernel("20000", "1"), "\"distributedInfo\": {\"rank\": 0},\n"));
+  };
+  const std::vector<Report> reports =
+      read_traces({of("a.json", "flash_fwd_sm90", 100), of("b.json", "void fmha_old<float>(int)", 400)});
+  ASSERT_EQ(reports.size(), 2u);
+  const auto rows = differences_of(reports[0], reports[1]);
+  ASSERT_FALSE(rows.empty());
+  EXPECT_EQ(rows[0].first, "attention");
+  EXPECT_THAT(rows[0].second,
+              HasSubstr("+3.00 ms: 1.00 ms to 4.00 ms; flash_fwd_sm90 (1.00 ms) became fmha_old (4.00 ms)"));
+  EXPECT_THAT(answer_of(reports).headline, HasSubstr("before"));
+}
+
+// ---- files that mean harm
+
+TEST_F(Mistakes, AScreenHasFifteenLinesOfWhateverIsInTheFile) {
+  std::string events;
+  for (int i = 0; i < 50; ++i)
+    events += kernel(std::to_string(1000 * i + 10), "300", fmt::format("k{}{}", i, std::string(3000, 'x'))) + ",\n";
+  const evidence::Answer answer = answer_of({read(events + kernel("99000", "1"))});
+  EXPECT_LE(answer.evidence.size() + answer.problems.size() + answer.notes.size(), 12u);
+  for (const std::string& problem : answer.problems) EXPECT_LT(problem.size(), 400u);
+}
+
+TEST_F(Mistakes, DamagedAnywhereAFileIsReadOrRefusedInOneLine) {
+  std::ifstream file(test::source_dir() + "/tests/traces/data/made_ddp_rank1.json.gz", std::ios::binary);
+  const std::string packed((std::istreambuf_iterator<char>(file)), {});
+  evidence::Input input(test::source_dir() + "/tests/traces/data/made_ddp_rank1.json.gz");
+  const std::string plain = evidence::whole_text(input, 1 << 26);
+  std::mt19937 random(7);
+  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
+  for (int round = 0; round < 300; ++round) {
+    std::string text = round % 3 == 0 ? packed : plain;
+    if (round % 2 == 0) text.resize(below(text.size()));
+    for (int flips = round % 5; flips > 0 && !text.empty(); --flips)
+      text[below(text.size())] = static_cast<char>(below(256));
+    const std::string said = test::error_of([&] { answer_of({read_job({folder_.write("m.json", text)})}); });
+    EXPECT_THAT(said, Not(HasSubstr("\n"))) << round;
+  }
+}
+
+TEST_F(Mistakes, OneBadFileAmongGoodOnesIsNamed) {
+  const std::string good = folder_.write("g.json", trace(kernel("10", "5")));
+  const Report report = read_job({folder_.write("b.json", "{\"traceEvents\": [}"), good});
+  EXPECT_THAT(report.refused, ::testing::ElementsAre(HasSubstr("b.json")));
+  EXPECT_EQ(report.gpus.size(), 1u);
+}
+
+}  // namespace
+}  // namespace harness::traces
