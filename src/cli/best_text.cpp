@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "config/usual_calibration.h"
 #include "plan/fit.h"
 #include "report/table.h"
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "config/backend.h"
-#include "config/usual_calibration.h"
 #include "plan/fit.h"
 
 namespace harness::cli {

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "config/usual_calibration.h"
 #include "plan/prepare.h"
 #include "report/table.h"
 #include "sim/link_time.h"

@@ -14,6 +14,7 @@
 #include "config/choice.h"
 #include "config/fields.h"
 #include "config/files.h"
+#include "config/settings.h"
 
 namespace harness::config {
 namespace {
@@ -348,6 +349,20 @@ Calibration calibration_named(const std::string& name) {
   const auto calibration = read_calibration(name, {}, "", problems);
   problems.throw_if_any();
   return *calibration;
+}
+
+UsualCalibration usual_calibration(const Settings& s) {
+  const char* today = "megatron-2025";
+  const int tensor = s.layout[program::Axis::tensor], stages = s.layout[program::Axis::pipeline];
+  if (s.workload != training_workload) return {"harness", "one operation of this program"};
+  if (s.precision == Precision::fp16 && s.attention == AttentionKind::unfused)
+    return {"megatron-2022", "precision fp16 with attention unfused"};
+  if (tensor > 1) return {today, fmt::format("tensor_parallel {}", tensor)};
+  if (stages > 1) return {today, fmt::format("pipeline_parallel {}", stages)};
+  if (s.context() > 1) return {today, fmt::format("context_parallel {}", s.context())};
+  if (s.sharding == Sharding::parameters) return {"torch-fsdp", "sharding parameters alone"};
+  if (s.sharding != Sharding::none) return {today, "a sharded optimizer"};
+  return {"harness", "a layout that divides nothing but the batch"};
 }
 
 std::optional<Calibration> read_calibration(const std::string& text, const Place& place, const std::string& config_path,

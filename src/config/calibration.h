@@ -17,6 +17,8 @@
 
 namespace harness::config {
 
+struct Settings;
+
 /// A measured time of one kind of operation, over its size (FLOP or bytes).
 struct CurvePoint {
   double size = 0, seconds = 0;
@@ -149,6 +151,14 @@ struct Calibration {
 
 /// The calibration that comes with the program under this name. Throws Error.
 Calibration calibration_named(const std::string& name);
+
+/// The calibration whose software a step is most like, and the reason for a person: "tensor_parallel 8".
+struct UsualCalibration {
+  const char* file;
+  std::string why;
+};
+/// For a configuration that names no calibration. The software decides, never the GPU (docs/simulation.md).
+UsualCalibration usual_calibration(const Settings& baseline);
 
 /// The file that `text` names, found as hardware files are.
 std::optional<Calibration> read_calibration(const std::string& text, const Place& place, const std::string& config_path,

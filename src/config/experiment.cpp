@@ -11,7 +11,6 @@
 #include "config/fields.h"
 #include "config/files.h"
 #include "config/sections.h"
-#include "config/usual_calibration.h"
 
 namespace harness::config {
 namespace {

@@ -81,7 +81,7 @@ struct Experiment {
   double peak_flops = 0;                   // per rank, given in the file; 0: take the hardware's or measure it
   Fabric fabric;                           // given in the file, over the hardware's
   std::optional<Calibration> calibration;  // of predictions
-  bool names_calibration = false;          // else it is the one that fits the baseline (config/usual_calibration.h)
+  bool names_calibration = false;          // else it is the one that fits the baseline (usual_calibration())
   Faults faults;                           // of predictions, in the cluster as it was found
   std::string text;                        // the file, verbatim
   std::string path;

@@ -1,9 +1,8 @@
-#include "config/usual_calibration.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "config/calibration.h"
 #include "config/experiment.h"
 #include "support/temporary_folder.h"
 
