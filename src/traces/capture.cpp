@@ -95,10 +95,6 @@ void finish(Capture& capture) {
     capture.notes.push_back(
         fmt::format("{} GPU events lie more than 10 s outside of all host calls and were left out.", dropped));
   }
-  std::erase_if(capture.devices, [](const Device& device) {
-    return std::ranges::none_of(device.events,
-                                [](const GpuEvent& e) { return e.work == Work::kernel || e.work == Work::graph; });
-  });
   std::ranges::sort(capture.devices, {}, [](const Device& d) { return std::pair(d.id, d.process); });
   for (Device& device : capture.devices) std::ranges::sort(device.steps, {}, &Window::start_ns);
   for (Device& device : capture.devices) {
@@ -106,8 +102,12 @@ void finish(Capture& capture) {
     if (std::ranges::count(capture.devices, device.id, &Device::id) > 1)
       device.label += fmt::format("/{}", device.process & 0xffffff);
   }
+  std::erase_if(capture.devices, [](const Device& device) {
+    return std::ranges::none_of(device.events,
+                                [](const GpuEvent& e) { return e.work == Work::kernel || e.work == Work::graph; });
+  });
   std::ranges::stable_sort(capture.calls, {}, &HostCall::start_ns);
-  std::ranges::stable_sort(capture.ranges, {}, &HostRange::start_ns);
+  std::ranges::stable_sort(capture.ranges, {}, [](const HostRange& r) { return std::pair(r.start_ns, -r.end_ns); });
 }
 
 Launches::Launches(const Capture& capture) : capture_(capture) {

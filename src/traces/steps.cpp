@@ -18,27 +18,30 @@ namespace {
 
 constexpr std::size_t most_marks = 1000;
 
-// "ProfilerStep#4", or with Nsight Systems also "training_step_4", "iteration 4" within a longer name; "": no mark.
+// "ProfilerStep#4", or with Nsight Systems also "training_step_4", "iteration 4": the first that stands in a name; "":
+// none does.
 std::string mark_in(const std::string& name, bool any_word) {
   static constexpr std::array<std::string_view, 6> words{"profilerstep", "training_step", "train_step",
                                                          "iteration",    "iter",          "step"};
   const std::string low = lower(name);
+  std::size_t first = std::string::npos;
+  std::string mark;
   for (const std::string_view word : words) {
     const bool profiler = word == words[0];
     if (!profiler && !any_word) continue;
-    for (std::size_t at = low.find(word); at != std::string::npos; at = low.find(word, at + 1)) {
+    for (std::size_t at = low.find(word); at < first; at = low.find(word, at + 1)) {
       std::size_t end = at + word.size();
       if (profiler && low.substr(end, 1) == " ") ++end;
       if (profiler && low.substr(end, 1) != "#") continue;
       end = std::min(low.find_first_not_of(profiler ? "#" : " _#:", end), low.size());
       const std::size_t digits = std::min(low.find_first_not_of("0123456789", end), low.size());
       if (digits == end) continue;
-      std::string mark = name.substr(at, digits - at);
-      std::erase(mark, ' ');
-      return mark;
+      first = at;
+      mark = name.substr(at, digits - at);
     }
   }
-  return "";
+  std::erase(mark, ' ');
+  return mark;
 }
 
 std::vector<Window> marks_of(const Capture& capture, const Device& device) {
