@@ -98,6 +98,11 @@ void add(Settings& to, std::string key, Text value, const std::string& origin) {
   to.push_back({std::move(key), std::move(text), origin});
 }
 
+// The name of a key within a section; "": at the top.
+std::string below(const std::string& section, const std::string& key) {
+  return section.empty() ? key : fmt::format("{}.{}", section, key);
+}
+
 // "[a, b]" is "a, b", of quoted words too.
 std::string list_text(Text value) {
   if (!value.starts_with('[') || !value.ends_with(']')) return std::string(unquoted(value));
@@ -131,7 +136,7 @@ Settings toml(const std::string& name, Text text) {
     }
     constexpr std::size_t longest = 65536;
     if (open.starts_with('[') && !open.ends_with(']') && open.size() < longest) continue;
-    add(found, section.empty() ? key : section + "." + key, list_text(open), origin);
+    add(found, below(section, key), list_text(open), origin);
     open.clear();
   }
   return found;
@@ -139,7 +144,7 @@ Settings toml(const std::string& name, Text text) {
 
 void flatten(const Json& value, const std::string& path, const std::string& origin, Settings& to) {
   if (value.is_object()) {
-    for (const auto& [key, inside] : value.items()) flatten(inside, path.empty() ? key : path + "." + key, origin, to);
+    for (const auto& [key, inside] : value.items()) flatten(inside, below(path, key), origin, to);
   } else if (value.is_array()) {
     std::vector<std::string> items;
     for (const Json& item : value) {
@@ -162,7 +167,7 @@ void flatten(const config::YamlNode& node, const std::string& path, const std::s
   const std::string origin = fmt::format("{}:{}", name, node.place.line);
   if (node.kind == Kind::map) {
     for (const config::YamlNode& child : node.children)
-      flatten(child, path.empty() ? child.key : path + "." + child.key, name, to);
+      flatten(child, below(path, child.key), name, to);
   } else if (node.kind == Kind::sequence) {
     std::vector<std::string> items;
     for (const config::YamlNode& child : node.children) {

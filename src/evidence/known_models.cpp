@@ -29,7 +29,7 @@ constexpr std::array<KnownModel, 10> known_models{{
 
 // "meta-llama/Llama-3.1-8B" is "llama3-8b": of one family, sizes differ and versions do not.
 std::string plain_model_name(std::string_view name) {
-  const std::string words = lower(replaced(name.substr(name.rfind('/') + 1), {{'_', "-"}, {' ', "-"}}));
+  std::string words = lower(replaced(name.substr(name.rfind('/') + 1), {{'_', "-"}, {' ', "-"}}));
   std::string family;
   for (std::string_view word : split(words, '-')) {
     const bool size = word.size() > 1 && word.ends_with('b') && std::isdigit(static_cast<unsigned char>(word[0])) != 0;

@@ -111,7 +111,6 @@ Beside beside_prediction(const Report& report, config::Experiment experiment) {
   if (!experiment.hardware || !experiment.calibration)
     fail("nothing can be predicted: the configuration names no GPU; add `hardware: h100-sxm`, say");
   experiment.changes.clear();
-  experiment.ladder.clear();
   experiment.faults = {};
   Beside beside;
   beside.hardware = experiment.hardware->name;
