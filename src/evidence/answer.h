@@ -34,7 +34,7 @@ struct Answer {
   std::vector<std::string> notes;                             // how to read the numbers
   std::vector<std::string> next;                              // commands to paste
   std::vector<Series> series;
-  std::string members = {};  // further members of its JSON object, as the text of an object; "": none
+  std::string members = {};   // further members of its JSON object, as the text of an object; "": none
   std::string configuration;  // of harness, whose baseline is this job; "": none
   std::string calibration;    // that fits predictions of it; "": none in particular
 

@@ -166,8 +166,7 @@ void flatten(const config::YamlNode& node, const std::string& path, const std::s
   using Kind = config::YamlNode::Kind;
   const std::string origin = fmt::format("{}:{}", name, node.place.line);
   if (node.kind == Kind::map) {
-    for (const config::YamlNode& child : node.children)
-      flatten(child, below(path, child.key), name, to);
+    for (const config::YamlNode& child : node.children) flatten(child, below(path, child.key), name, to);
   } else if (node.kind == Kind::sequence) {
     std::vector<std::string> items;
     for (const config::YamlNode& child : node.children) {

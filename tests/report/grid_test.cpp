@@ -71,7 +71,7 @@ TEST(Grid, ColumnsAreAskedForBySettingOrUnit) {
     return text.substr(text.find("    size B"), text.find('\n', text.find("    size B")) - text.find("    size B"));
   };
   EXPECT_EQ(headings("baseline"), "    size B  baseline us  baseline GB/s");
-  EXPECT_EQ(headings("change"), "    size B  halving_doubling change  out of place change");
+  EXPECT_EQ(headings("change"), "    size B            halving_doubling change          out of place change");
   EXPECT_THAT(test::error_of([&] { headings("of place changed"); }), HasSubstr("there is no such column"));
 }
 
