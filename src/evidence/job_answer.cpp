@@ -181,6 +181,8 @@ class ConfigurationText {
     layout();
     for (const char* name : baseline_names) {
       if (std::string_view(name) == "virtual_pipeline" && job_.number_or(name, 1) < 2) continue;
+      if (std::string_view(name) == "tp_overlap" && job_.text(name) != "true")
+        continue;  // cuda does not take it at all
       if (std::string_view(name) == "pipeline_schedule" && job_.number_or("layout.pipeline_parallel", 1) < 2) continue;
       line(name, name);
     }
