@@ -14,7 +14,7 @@ namespace {
 
 using plan::Choice;
 
-// Of so many times `limit`, which can run is found out first. Of more, that alone would take too long.
+// For up to so many times `limit`, what can run is found out first. Of more, that alone would take too long.
 constexpr double looked_through = 16;
 
 struct Timed {

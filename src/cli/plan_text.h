@@ -8,7 +8,7 @@
 
 namespace harness::cli {
 
-/// What is planned, how large a step is, and the peak and the memory that it is held against: a line each.
+/// Says what is planned, how large a step is, and the peak and the memory that it is held against: a line each.
 std::string head_text(const plan::Plan& plan);
 
 /// Which cases run, on what memory and with what traffic; why the others do not; warnings; head_text().

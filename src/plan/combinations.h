@@ -26,7 +26,7 @@ class Combinations {
   /// `plan` must outlive it.
   explicit Combinations(const Plan& plan);
 
-  /// Those that change the Program first, so that neighbours in the order of next() have it in common.
+  /// The ones that change the Program come first, so that neighbours in the order of next() have it in common.
   const std::vector<Values>& variables() const { return variables_; }
   const std::vector<std::string>& left_out() const { return left_out_; }
   /// How many there are, the baseline among them, as far as a double counts.

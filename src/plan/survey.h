@@ -43,7 +43,7 @@ struct BuiltStep {
 /// fails.
 Survey survey(const config::Model& model, config::BackendKind backend, const PlannedCase& the_case);
 
-/// What follows from lowered Programs alone.
+/// Facts that follow from lowered Programs alone.
 Survey survey_of(const program::ProgramSet& step);
 /// The same of a folded step: it has what its sample has, and more of the sample's middle micro-batch. Memory is that
 /// of the whole Programs of its fullest roles.
@@ -56,7 +56,8 @@ class Surveyor {
   /// `model` must outlive it.
   Surveyor(const config::Model& model, config::BackendKind backend) : model_(model), backend_(backend) {}
   Survey survey(const PlannedCase& the_case);
-  /// What the last survey() has built for this case; nothing of one that an earlier case had the same Programs as.
+  /// The Programs that the last survey() built for this case; nothing of one that an earlier case had the same Programs
+  /// as.
   BuiltStep take_step() { return std::exchange(built_, {}); }
 
  private:

@@ -10,7 +10,7 @@ namespace harness::program {
 /// Label::what of a computation that stands for a whole pass of a micro-batch through a chunk of its stage: phase says
 /// in which direction, layer is the number of the chunk. Its action reads the input of the pass and writes its result.
 inline constexpr std::string_view folded_pass = "folded pass";
-/// The same of the part of a pass that needs no input, which stands right before the rest: recomputation.
+/// Stands for the part of a pass that needs no input, which stands right before the rest: recomputation.
 inline constexpr std::string_view folded_beginning = "beginning of a folded pass";
 /// The same of the end of a pass on a stream that folded passes have no operation on: what is written out behind it
 /// waits for it there. It takes no time.
@@ -25,7 +25,7 @@ struct FoldedStep {
   int micro_batches = 0;  // 3 or more
   /// The step. The passes of the first and the last micro-batch are written out; every other pass is one operation.
   ProgramSet set;
-  /// The same step with three micro-batches, all written out. Every chunk has all its forward passes one after the
+  /// This step with three micro-batches, all written out. Every chunk has all its forward passes one after the
   /// other, and all its backward passes. What the step has more of, it has more of micro-batch 1.
   ProgramSet sample;
   /// Roles: of those whose passes are alike, the one that has the most of them in flight, and so needs the most memory.

@@ -18,7 +18,7 @@ std::vector<std::string> short_context(const store::Result& result, const analys
 
 /// The quantity that changes are changes of: "step time", "time per byte on the bus" …
 std::string what_changes(const store::Result& result);
-/// The same behind "12 % slower": " per byte on the bus"; "" where it is the step time.
+/// Its words behind "12 % slower": " per byte on the bus"; "" where it is the step time.
 std::string per_what(const store::Result& result);
 /// The measured thing in a word or two: the model's name, or the workload's.
 std::string subject_of(const store::Result& result);

@@ -192,7 +192,7 @@ class NextSweep {
     return settled;
   }
 
-  // What a combination that was measured sets otherwise than the baseline.
+  // Settings of a measured combination that differ from the baseline.
   Values values_of(const analysis::CaseSummary& row) const {
     Values values;
     for (const std::string& variable : result_.variables) {

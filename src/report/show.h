@@ -14,9 +14,9 @@ namespace harness::report {
 
 enum class Format { text, md, csv, json };
 
-/// What `show` prints. First line: what moved and how sure we are. Then one row per case with its change against the
-/// baseline and the verdict, notes, warnings, and what is common to all cases. `cost`: what a training run takes and
-/// costs, in a section of its own (not in csv).
+/// The text that `show` prints. First line: what moved and how sure we are. Then one row per case with its change
+/// against the baseline and the verdict, notes, warnings, and what is common to all cases. `cost`: what a training run
+/// takes and costs, in a section of its own (not in csv).
 std::string show(const store::Result& result, const analysis::Summary& summary, Format format,
                  const std::optional<analysis::CostEstimate>& cost = {}, Detail detail = Detail::brief);
 Document show_document(const store::Result& result, const analysis::Summary& summary,
@@ -28,7 +28,7 @@ struct ShownSteps {
   std::vector<std::string> cases = {};
   Detail detail = Detail::brief;
 };
-/// The same with where the profiled steps went. Throws Error for a case that is not there.
+/// That text, and where the profiled steps went. Throws Error for a case that is not there.
 Document breakdown_document(const store::Result& result, analysis::Findings findings, const ShownSteps& shown = {});
 
 /// One line per case, full precision, empty where there is no value.

@@ -47,7 +47,7 @@ struct Table {
   std::size_t width() const;
 
   void remove_column(std::size_t column);
-  /// Of the columns that have one.
+  /// The legends of the columns that have one.
   std::vector<std::string> legends() const;
 };
 

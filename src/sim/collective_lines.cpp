@@ -24,7 +24,7 @@ class Least {
   double seconds_ = std::numeric_limits<double>::infinity();
 };
 
-// What ranks of one node do: `passes` over NVLink, of (n - 1) / n of the bytes.
+// Ranks of one node do `passes` over NVLink, of (n - 1) / n of the bytes.
 struct Inside {
   double n, passes, links;  // links: bytes per second of a rank's NVLinks, one direction
   double per_byte(double share) const { return passes * (n - 1) / n / (links * share); }

@@ -210,7 +210,7 @@ Cost Costs::collective_cost(int rank_class, const program::Operation& op, progra
   const CollectiveTime& time = known->second;
   Cost cost;
   double seconds = time.seconds(bytes);
-  // What is hidden still takes its share of the device (Transformer Engine's userbuffers).
+  // Hidden communication still takes its share of the device (Transformer Engine's userbuffers).
   const bool divided = kind == program::Collective::all_gather || kind == program::Collective::reduce_scatter;
   if (settings_.tp_overlap && divided && where.nodes == 1 && over_tensor) {
     const double hidden = calibration_.tensor_hidden;

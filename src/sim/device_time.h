@@ -19,7 +19,7 @@ struct Device {
   double attention_flops = 0;  // the peak, of which attention has a share; 0: `flops` is it
   int compute_capability = 0;
 
-  /// The same at other clocks.
+  /// This time at other clocks.
   Device at_clock(double share) const {
     Device d = *this;
     d.flops *= share;

@@ -170,7 +170,7 @@ PassCosts::Pass& PassCosts::pass_of(int rank_class, const Operation& folded) con
   return *passes_[rank_class].at({folded.label.phase, folded.label.layer});
 }
 
-// Of a pass that is written out, one through the same chunk stands for it.
+// A pass through the same chunk stands for one that is written out.
 const PassCosts::Pass* PassCosts::pass_before(int rank_class, const Operation& before, const Operation& folded) const {
   if (program::is_folded(before)) return &pass_of(rank_class, before);
   const auto found = passes_[rank_class].find({before.label.phase, folded.label.layer});

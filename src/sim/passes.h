@@ -13,7 +13,7 @@
 
 namespace harness::sim {
 
-/// What becomes of the time of a pass.
+/// Where the time of a pass goes.
 struct PassShares {
   double computing = 1, exposed = 0, overlapped = 0;  // as in program::StepSplit
   CriticalPath path;                                  // through the pass by itself

@@ -26,7 +26,7 @@ std::string words_of(const config::Errors& errors, const char* what, std::string
                      tier);
 }
 
-// What a tier is, for a person.
+// Says what a tier is.
 const char* meaning_of(Tier tier) {
   switch (tier) {
     case Tier::none:
@@ -46,7 +46,7 @@ const char* meaning_of(Tier tier) {
 // Judged once on 229 published steps that no number was fitted to, by source (docs/simulation.md).
 constexpr config::Errors held_back{0.05, 0.11};      // of the labs whose other steps were fitted
 constexpr config::Errors of_other_labs{0.13, 0.38};  // 56 of the 67 took longer than predicted
-// Of the fitted steps, with their GPU or their software left out of the fit; and an unknown cluster beside it.
+// Errors of the fitted steps, with their GPU or their software left out of the fit; and an unknown cluster beside it.
 constexpr config::Errors of_other_gpu{0.17, 0.42};
 constexpr config::Errors of_other_software{0.26, 0.36};
 constexpr config::Errors of_nvfp4{0.19, 0.41};

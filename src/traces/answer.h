@@ -8,11 +8,11 @@
 
 namespace harness::traces {
 
-/// What one job's traces say, or those of before and after a change, for people: at most fifteen lines of 80 columns.
-/// Texts hold names of the file as they are: the writer escapes them.
+/// Says what one job's traces hold, or those of before and after a change, for people: at most fifteen lines of 80
+/// columns. Texts hold names of the file as they are: the writer escapes them.
 evidence::Answer answer_of(const std::vector<Report>& reports);
 
-/// What is wrong in a report, the most telling first, each with what to do.
+/// Names what is wrong in a report, the most telling first, each with what to do.
 std::vector<std::string> problems_of(const Report& report);
 
 /// The reports as a JSON object: `traces` with the windows of docs/read.md, `mean`, `waiting`, `late`, `bandwidths`

@@ -23,7 +23,7 @@ Class class_of(std::string_view kernel);
 /// The classes of all names of a capture, by number.
 std::vector<Class> classes_of(const Names& names);
 
-/// What a class is called for people: "all-reduce", "matrix products".
+/// The name of a class for people: "all-reduce", "matrix products".
 std::string_view title_of(Class kernel_class);
 
 }  // namespace harness::traces

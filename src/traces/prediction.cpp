@@ -62,7 +62,7 @@ std::string own_kind(std::string_view title) {
   return kind == "send and receive" ? "send" : kind;
 }
 
-// What diagnoses compare, of a trace of every rank.
+// The times that diagnoses compare, from traces of all ranks.
 explain::Picture picture_of(const Report& report) {
   explain::Picture picture{report.mean.breakdown.step_s, {}, report.mean.breakdown.kinds};
   for (analysis::KindTime& kind : picture.kinds) kind.kind = own_kind(kind.kind);
@@ -87,7 +87,7 @@ std::string overlap_cause(const Breakdown& measured, const Breakdown& predicted)
       ms(expected_s - hidden_s));
 }
 
-// What a part's excess alone says.
+// Names the cause that a part's excess alone shows.
 void simple_causes(Beside& beside) {
   constexpr double notable = 0.02;
   for (const PartBeside& part : beside.parts) {

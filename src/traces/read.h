@@ -22,7 +22,7 @@ struct NamedKernel {
   double seconds = 0;  // the sum of their durations: work, not time of the step
 };
 
-/// What a trace says of one GPU. Its events are gone.
+/// The summary of one GPU's trace. Its events are gone.
 struct TracedGpu {
   std::string file, format, version, label, gpu;  // as of Capture and Device
   std::optional<std::int64_t> rank, world;

@@ -124,7 +124,7 @@ bool has_fewer_rounds(const analysis::CaseSummary& row, int planned) {
   return row.effect && row.effect->rounds < planned;
 }
 
-// Of how many rounds a verdict is, if not of all, and how many would settle it: "12/20 ~43".
+// The number of rounds behind a verdict, if not all, and how many would settle it: "12/20 ~43".
 std::string rounds_of(const analysis::CaseSummary& row, int planned) {
   std::vector<std::string> words;
   if (has_fewer_rounds(row, planned)) words.push_back(fmt::format("{}/{}", row.effect->rounds, planned));

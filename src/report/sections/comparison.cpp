@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t most_rows = 8;
 
-// What a side's value and its interval rest on: runs, or blocks of one run.
+// A side's value and its interval rest on: runs, or blocks of one run.
 const std::vector<double>& sample_of(const analysis::Comparison& comparison, const analysis::MeasuredCase& side) {
   return comparison.between_runs ? side.run_seconds : side.block_seconds;
 }
@@ -116,7 +116,7 @@ std::string difference(double seconds, const Scale& scale) {
   return digits;
 }
 
-// Of the baseline and of cases that moved: in a long sweep the others would bury them. JSON has them all.
+// The baseline and the cases that moved: in a long sweep the others would bury them. JSON has them all.
 Numbers part_rows(const analysis::Comparison& comparison, bool whole) {
   std::vector<PartOfBoth> parts;
   for (const analysis::CaseComparison& row : comparison.cases) {
