@@ -66,6 +66,8 @@ evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
                         return config::hardware_named(std::string(name));
                       }).file;
     } else if (const std::string name = evidence::name_of_gap(key); !name.empty()) {
+      static const std::vector<std::string> words{"precision", "sharding", "recompute", "framework_version"};
+      if (std::ranges::find(words, key) == words.end()) option_value("--set " + key, value, number);
       gaps.others.emplace_back(name, value);
     } else {
       fail("--set {}: there is no such key of `read`; allowed: {}{}", quote(key), join(keys, ", "),
@@ -149,11 +151,8 @@ std::string json_text(const std::vector<evidence::Answer>& answers) {
   return json.dump(2, ' ', true, Json::error_handler_t::replace);
 }
 
-// Whether it is a configuration of harness, and not of a framework.
 bool is_configuration(const std::string& path) {
-  if (!path.ends_with(".yaml") && !path.ends_with(".yml")) return false;
-  evidence::Input input(path);
-  return !evidence::JobReader::recognises(input.head());
+  return path != "-" && evidence::is_own_configuration(evidence::Input(path).head());
 }
 
 // Traces make one answer together, which comes first. A configuration, or a script that makes one, says what their step

@@ -341,10 +341,16 @@ bool is_launch_script(std::string_view text) {
   return is_script(text);
 }
 
+bool is_own_configuration(std::string_view text) {
+  const std::string lines = "\n" + std::string(text);
+  return contains(lines, "\nbackend:") && contains(lines, "\nbaseline:");
+}
+
 bool JobReader::recognises(std::string_view head) {
   constexpr std::size_t most = 65536;
   const Text text = head.substr(0, head.size() > most ? head.rfind('\n', most) : most);
   if (is_script(text)) return true;
+  if (is_own_configuration(text)) return false;
   const Text first = text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
   const auto is_mark = [](Text key) {
     return std::ranges::any_of(marks, [&](const Mark& mark) {

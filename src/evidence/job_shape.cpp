@@ -109,6 +109,25 @@ void name_hardware(TrainingJob& job) {
   if (gpu == "a100") job.set("hardware", "a100-sxm-80gb", job.values["hardware"].origin);
 }
 
+// Values that are to be whole numbers and are none, or larger than any job has.
+void refuse_numbers(TrainingJob& job) {
+  std::vector<std::string> counts{"ranks", "micro_batch_size", "global_batch_size"};
+  config::Model model;
+  config::each_key(model, [&](const config::ModelKey& key, auto& value) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, std::int64_t>)
+      counts.push_back(fmt::format("model.{}", key.name));
+  });
+  for (const char* axis : {"tensor_parallel", "pipeline_parallel", "context_parallel"})
+    counts.push_back(fmt::format("layout.{}", axis));
+  for (const std::string& name : counts) {
+    const std::string text = job.text(name);
+    if (text.empty() || job.number(name)) continue;
+    const std::string origin = job.values[name].origin;
+    job.problems.push_back(fmt::format("{} ({}): a whole number is expected", quote(text), origin));
+    job.set_unknown(name, "unknown", origin);
+  }
+}
+
 }  // namespace
 
 void complete(TrainingLog& log, const TrainingJob& job) {
@@ -177,6 +196,7 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
   ask_for_files(job, documents);
   prepare_settings(job);
   translate(job);
+  refuse_numbers(job);
   if (log != nullptr) take_log(job, *log);
   fill(job, gaps);
   conclude_framework(job);

@@ -168,6 +168,8 @@ void Reading::file(const std::string& path) {
   const std::string_view head = input.head();
   if (head.empty()) fail("{}: it is empty", quote(name));
   refuse(name, head);
+  if (is_own_configuration(head))
+    fail("{}: it is a configuration of harness: ./harness plan FILE, or give it beside a trace", quote(name));
   const Kind kind = recognise(head);
   constexpr std::size_t longest_text = 16u << 20, longest_configuration = 4u << 20;
   try {

@@ -35,6 +35,39 @@ TEST_F(Readers, ReadFitsEightyColumns) {
   }
 }
 
+TEST_F(Readers, ReadSetsATraceBesideWhatAConfigurationOrAScriptPredicts) {
+  const std::string trace = test::source_dir() + "/tests/traces/data/h200_gpt350m.json.gz";
+  const std::string model = "model: gpt3-350m\nhardware: h200-sxm\n";
+  const std::string ours = folder_.write("own.txt", "name: x\nbackend: cuda\n" + model +
+                                                        "baseline: {precision: bf16, global_batch_size: 8, "
+                                                        "micro_batch_size: 8}\n");
+  const std::string script = folder_.write(
+      "one.sh",
+      "torchrun --nproc_per_node 1 pretrain_gpt.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16 "
+      "--seq-length 2048 --max-position-embeddings 2048 --padded-vocab-size 50304 --micro-batch-size 8 "
+      "--global-batch-size 8 --bf16\n");
+  const Said alone = say({"read", ours});
+  EXPECT_EQ(alone.code, 1);
+  EXPECT_THAT(alone.err + alone.out, HasSubstr("it is a configuration of harness"));
+  for (const std::string& job : {ours, script}) {
+    const Said said = say({"read", trace, job, "--set", "hardware=h200-sxm", "--format", "json"});
+    ASSERT_EQ(said.code, 0) << said.err;
+    const auto json = nlohmann::json::parse(said.out);
+    EXPECT_EQ(json["kind"], "profiler trace");
+    EXPECT_TRUE(json["refused"].empty()) << json["refused"];
+    ASSERT_FALSE(json["also"].empty());
+    EXPECT_TRUE(json["also"][0].contains("prediction")) << job;
+  }
+}
+
+TEST_F(Readers, ReadTakesNoNonsenseToFillGaps) {
+  for (const char* gap : {"layers=-1", "hidden=x", "vocab=0", "tensor_parallel=9999999999", "nonsense=1", "ranks"}) {
+    const Said said = say({"read", sample("mpirun.sh"), "--set", gap});
+    EXPECT_EQ(said.code, 1) << gap;
+    EXPECT_THAT(said.err, HasSubstr("--set")) << gap;
+  }
+}
+
 TEST_F(Readers, ReadWritesJsonByTheKeysOfTheEvidence) {
   const Said said = say({"read", sample("nccl-tests-hole.txt"), sample("megatron-jump.log"), "--format", "json"});
   const auto json = nlohmann::json::parse(said.out);

@@ -139,6 +139,18 @@ TEST(Job, TakesNumbersOfAnySize) {
   }
 }
 
+TEST(Job, NamesWhatIsNoWholeNumber) {
+  const TemporaryFolder scratch;
+  for (const char* value : {"abc", "-4", "1.5", "99999999999999999999"}) {
+    for (const char* flag : {"--num-layers", "--hidden-size", "--micro-batch-size", "--pipeline-model-parallel-size"}) {
+      const std::string path =
+          scratch.write("x.sh", fmt::format("torchrun --nproc_per_node 8 pretrain_gpt.py {} {}\n", flag, value));
+      const Answer answer = job_of({path});
+      EXPECT_THAT(answer.problems, Contains(testing::AllOf(HasSubstr(value), HasSubstr(flag)))) << flag;
+    }
+  }
+}
+
 TEST(Job, IsNoLogThatHoldsAConfiguration) {
   const TemporaryFolder scratch;
   const std::string text = "max_duration: 10ba\n" + text_of(job_sample("composer.log"));
