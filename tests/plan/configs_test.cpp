@@ -14,6 +14,7 @@
 #include "program/lower.h"
 #include "support/files.h"
 #include "support/paths.h"
+#include "support/soak.h"
 #include "workloads/workload.h"
 
 namespace harness::plan {
@@ -59,6 +60,7 @@ TEST(Configs, EachLoadsAndEveryCaseIsPossible) {
 // A hash tells at --resume and between two files whether a case still runs the same step: a change of the code that
 // should leave the steps alone leaves this list alone. HARNESS_UPDATE_GOLDEN=1 writes it.
 TEST(Configs, StepsAreThoseThatAreWrittenDown) {
+  if (test::sanitized) GTEST_SKIP() << "its steps of 128 ranks take minutes, and others build the like";
   std::string lines;
   for (const auto& [name, ranks] : ranks_of) {
     const Plan plan = prepare(config::load_experiment((configs / name).string()), ranks, {});

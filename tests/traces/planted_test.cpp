@@ -35,12 +35,8 @@ Report traced(const Plant& plant) {
 
 class Planted : public ::testing::TestWithParam<Plant> {};
 
-TEST_P(Planted, IsNamedFirst) {
-  const Plant& plant = GetParam();
-  const Report report = traced(plant);
-  ASSERT_EQ(report.gpus.size(), static_cast<std::size_t>(plant.job.ranks()));
+void expect_named_first(const Report& report, const std::string& wanted) {
   const std::vector<std::string> problems = problems_of(report);
-  const std::string wanted = plant.first_problem;
   if (wanted.empty()) {
     EXPECT_THAT(problems, IsEmpty());
     return;
@@ -53,11 +49,7 @@ TEST_P(Planted, IsNamedFirst) {
   }
 }
 
-TEST_P(Planted, IsNamedBesideThePrediction) {
-  const Plant& plant = GetParam();
-  test::Job job = plant.job;
-  job.overlaps = true;
-  const Beside beside = beside_prediction(traced(plant), test::experiment_of(job));
+void expect_named_beside(const Beside& beside, const std::string& wanted) {
   double measured_s = 0, predicted_s = 0;
   for (const PartBeside& part : beside.parts) {
     measured_s += part.measured_s;
@@ -65,7 +57,6 @@ TEST_P(Planted, IsNamedBesideThePrediction) {
   }
   EXPECT_NEAR(measured_s, beside.measured_s, 1e-3 * beside.measured_s);
   EXPECT_NEAR(predicted_s, beside.predicted_s, 1e-3 * beside.predicted_s);
-  const std::string wanted = plant.cause;
   if (wanted.empty()) {
     EXPECT_THAT(beside.causes, IsEmpty()) << join(beside.causes, "\n");
     EXPECT_NEAR(beside.measured_s, beside.predicted_s, 0.01 * beside.predicted_s);
@@ -73,6 +64,16 @@ TEST_P(Planted, IsNamedBesideThePrediction) {
   }
   ASSERT_FALSE(beside.causes.empty());
   EXPECT_THAT(beside.causes.front(), HasSubstr(wanted)) << join(beside.causes, "\n");
+}
+
+TEST_P(Planted, IsNamedFirstAndBesideThePrediction) {
+  const Plant& plant = GetParam();
+  const Report report = traced(plant);
+  ASSERT_EQ(report.gpus.size(), static_cast<std::size_t>(plant.job.ranks()));
+  expect_named_first(report, plant.first_problem);
+  test::Job job = plant.job;
+  job.overlaps = true;
+  expect_named_beside(beside_prediction(report, test::experiment_of(job)), plant.cause);
 }
 
 const test::Job replicas{.layout = "tensor_parallel: 1", .sequences = 32, .overlaps = true};

@@ -188,6 +188,7 @@ TEST(Alike, ALeverTrainsAsWithoutIt) {
   for (const Row& row : rows) {
     const auto has = [&](Flags flag) { return (row.flags & flag) != 0; };
     if (test::emulated && !has(on_emulated)) continue;
+    if (test::sanitized && (&row - rows.data()) % 3 != 0) continue;  // every row runs at -O2
     for (const auto& [tp, pp, dp] : row.layouts) {
       if ((test::emulated || test::sanitized) && std::array{tp, pp, dp} != row.layouts.front()) continue;
       Layout layout = test::layout_of(tp, pp, dp);
