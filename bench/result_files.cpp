@@ -239,7 +239,7 @@ void measure(benchmark::State& state, const std::function<void(const std::string
 void report_file(benchmark::State& state) {
   measure(state, [](const std::string& path, std::ostream& out) {
     cli::ReportOptions options;
-    options.file = path;
+    options.files = {path};
     options.output = path + ".html";
     options.force = true;
     cli::report(options, out);

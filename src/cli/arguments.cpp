@@ -278,9 +278,10 @@ void Parser::add_read(ReadOptions& o) {
 }
 
 void Parser::add_report(ReportOptions& o) {
-  report = app.add_subcommand("report", "write a report on a result file, for a browser or for print");
-  report->add_option("file", o.file, "a result file")->required();
-  report->add_option("-o,--output", o.output, "the page (default: beside the result file; - for the terminal)");
+  report = app.add_subcommand("report",
+                              "write a report on a result file or on the traces of a job, for a browser or for print");
+  report->add_option("files", o.files, "a result file, or traces as `read` takes them")->required();
+  report->add_option("-o,--output", o.output, "the page (default: beside the file; - for the terminal)");
   report->add_option("--format", o.format, "html or md")->check(CLI::IsMember({"html", "md"}));
   report->add_flag("--force", o.force, "overwrite the page if it exists");
   add_cost(*report, o.cost);

@@ -99,8 +99,8 @@ struct ReadOptions {
 };
 
 struct ReportOptions {
-  std::string file;
-  std::string output;  // -o; "" for the result file's name with another ending, "-" for `out`
+  std::vector<std::string> files;  // a result, or the traces of a job
+  std::string output;              // -o; "" for the first file's name with another ending, "-" for `out`
   std::string format = "html";
   CostOptions cost;
   bool force = false;

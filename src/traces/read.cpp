@@ -11,6 +11,7 @@
 #include "base/median.h"
 #include "base/text.h"
 #include "evidence/input.h"
+#include "report/page/lanes.h"
 #include "traces/kineto.h"
 #include "traces/nsight.h"
 
@@ -286,9 +287,11 @@ Report report_of(std::vector<TracedFile> files) {
   for (TracedGpu& gpu : report.gpus) {
     gpu.step = time_step(gpu.work);
     gpu.step.breakdown.rank = static_cast<std::int32_t>(gpu.rank.value_or(std::ssize(steps)));
-    gpu.work.events.clear();
-    gpu.work.events.shrink_to_fit();
     steps.push_back(gpu.step);
+  }
+  const std::vector<std::size_t> drawn = page::evenly_chosen(report.gpus.size());
+  for (std::size_t i = 0; i < report.gpus.size(); ++i) {
+    if (!std::ranges::binary_search(drawn, i)) report.gpus[i].work.events = {};
   }
   report.mean = mean_of(steps);
   find_late(report);

@@ -4,6 +4,8 @@
 
 #include "jobs.h"
 #include "planted.h"
+#include "report/page/page.h"
+#include "traces/page.h"
 #include "traces/prediction.h"
 
 namespace harness::traces {
@@ -93,6 +95,33 @@ config::Faults socket() {
   config::Faults faults;
   faults.socket_bytes_per_s = 2e9;
   return faults;
+}
+
+// The page names the late rank, draws every rank of eight, and holds the parts of the step with their sum.
+TEST(Page, ShowsTheStepItsRanksAndWhoIsLate) {
+  const Plant plant{"slow rank", tensor, slow_gpu(5)};
+  const Report report = traced(plant);
+  const report::Document document = make_report({report});
+  ASSERT_FALSE(document.notices.empty());
+  EXPECT_THAT(document.notices.front().text, HasSubstr("rank 5 is late"));
+  std::map<std::string, const report::Figure*> figures;
+  for (const report::Section& section : document.sections) {
+    for (const report::Piece& piece : section.pieces) {
+      if (const auto* figure = std::get_if<report::Figure>(&piece)) figures[figure->id] = figure;
+    }
+  }
+  ASSERT_TRUE(figures.contains("parts") && figures.contains("timeline") && figures.contains("ranks"));
+  EXPECT_EQ(figures["ranks"]->numbers.rows.size(), 8u);
+  double sum = 0;
+  for (const auto& row : figures["parts"]->numbers.rows) sum += std::stod(row[2].text);
+  EXPECT_NEAR(sum, 100, 0.5);
+  EXPECT_THAT(figures["timeline"]->caption, HasSubstr("share a clock"));
+  std::set<std::string> ranks;
+  for (const auto& row : figures["timeline"]->numbers.rows) ranks.insert(row[0].text);
+  EXPECT_EQ(ranks.size(), 8u);
+  const std::string page = page::page(document);
+  EXPECT_LT(page.size(), 300'000u);
+  EXPECT_THAT(page, ::testing::Not(HasSubstr("<script")));
 }
 
 std::string name_of_plant(const ::testing::TestParamInfo<Plant>& plant) {

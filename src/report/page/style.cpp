@@ -95,7 +95,7 @@ svg .more { font-size: 11px; fill: var(--ink); }
 .w-total { --mark: var(--ink); } .w-total .label, .w-total .value { font-weight: 600; } .w-other { --mark: var(--world); }
 .k-matmul { --mark: var(--matmul); } .k-attention { --mark: var(--attention); } .k-compute { --mark: var(--compute); }
 .k-optimizer { --mark: var(--optimizer); } .k-tensor { --mark: var(--tensor); } .k-data { --mark: var(--data); }
-.k-pipeline { --mark: var(--pipeline); } .k-world { --mark: var(--world); } .k-everyone { --mark: var(--data); } .k-waiting { --mark: var(--waiting); }
+.k-pipeline { --mark: var(--pipeline); } .k-world { --mark: var(--world); } .k-everyone { --mark: var(--data); } .k-waiting { --mark: var(--waiting); } .k-copy { --mark: var(--same); }
 path[class^="k-"], .legend rect { fill: var(--mark); }
 .h0 { fill: var(--h0); --mark: var(--h0); } .h1 { fill: var(--h1); --mark: var(--h1); } .h2 { fill: var(--h2); --mark: var(--h2); }
 .h3 { fill: var(--h3); --mark: var(--h3); } .h4 { fill: var(--h4); --mark: var(--h4); } .h5 { fill: var(--h5); --mark: var(--h5); }
