@@ -10,12 +10,21 @@
 namespace harness {
 namespace {
 
+char lower(char c) {
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
+
+// Where `text` has the word, case-insensitive; npos: nowhere.
+std::size_t place_of(std::string_view word, std::string_view text) {
+  const auto found = std::ranges::search(text, word, {}, lower, lower);
+  return found.empty() ? std::string::npos : static_cast<std::size_t>(found.begin() - text.begin());
+}
+
 // Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours, case-insensitive.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
   for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
-  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
   for (std::size_t i = 1; i <= a.size(); ++i) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const bool same = lower(a[i - 1]) == lower(b[j - 1]);
@@ -45,14 +54,18 @@ bool has_typos_alone(std::string_view word, std::string_view candidate) {
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
   std::string best;
-  std::size_t best_distance = std::string::npos;
+  std::pair<std::size_t, std::size_t> best_rank(std::string::npos, 0);
   word = word.substr(0, 64);
   for (const auto& candidate : candidates) {
-    const bool contains = word.size() >= 3 && candidate.find(word) != std::string::npos;
-    if (!contains && !has_typos_alone(word, candidate)) continue;
-    const std::size_t distance = contains ? 1 : edit_distance(word, candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
+    const std::size_t at = word.size() >= 3 ? place_of(word, candidate) : std::string::npos;
+    if (at == std::string::npos && !has_typos_alone(word, candidate)) continue;
+    // A name that begins with the word is nearer than one with a typo; of several such names the shortest.
+    std::pair<std::size_t, std::size_t> rank(at == 0                   ? 0
+                                             : at == std::string::npos ? edit_distance(word, candidate)
+                                                                       : 1,
+                                             at == 0 ? candidate.size() : 0);
+    if (rank < best_rank) {
+      best_rank = rank;
       best = candidate;
     }
   }

@@ -15,7 +15,7 @@
 
 namespace harness {
 
-/// The candidate nearest to `word` by edit distance; "" where none has only typos, for a wrong hint is worse than none.
+/// The shortest candidate that begins with `word`, else the nearest by edit distance; "" where more than typos differ.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
 /// "; did you mean X?", or "" for an empty candidate: the end of a message about something unknown.

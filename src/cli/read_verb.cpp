@@ -29,8 +29,10 @@ constexpr std::size_t screen_width = 80, most_evidence = 10;
 evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
   evidence::Gaps gaps;
   static const std::vector<std::string> keys = {"ranks",
+                                                "nodes",
                                                 "global_batch_size",
                                                 "hardware",
+                                                "gpu",
                                                 "layers",
                                                 "hidden",
                                                 "heads",
@@ -52,6 +54,7 @@ evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
     if (value < 1 || value > (1 << 20)) fail("found {}; allowed: 1 to 1048576", value);
     return value;
   };
+  std::int64_t nodes = 0, per_node = 0;
   for (const std::string& entry : fill) {
     const std::size_t equals = entry.find('=');
     const std::string key = entry.substr(0, equals);
@@ -59,21 +62,27 @@ evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
     if (value.empty()) fail("--set {}: expected KEY=VALUE, such as ranks=16", quote(entry));
     if (key == "ranks") {
       gaps.ranks = option_value("--set ranks", value, number);
+    } else if (key == "nodes") {
+      nodes = option_value("--set nodes", value, number);
     } else if (key == "global_batch_size") {
       gaps.global_batch_size = option_value("--set global_batch_size", value, number);
-    } else if (key == "hardware") {
-      gaps.hardware = option_value("--set hardware", value, [](std::string_view name) {
-                        return config::hardware_named(std::string(name));
-                      }).file;
+    } else if (key == "hardware" || key == "gpu") {
+      const config::Hardware hardware = option_value(
+          "--set " + key, value, [](std::string_view name) { return config::hardware_named(std::string(name)); });
+      gaps.hardware = hardware.file;
+      if (per_node == 0) per_node = hardware.gpus_of_node;
     } else if (const std::string name = evidence::name_of_gap(key); !name.empty()) {
       static const std::vector<std::string> words{"precision", "sharding", "recompute", "framework_version"};
       if (std::ranges::find(words, key) == words.end()) option_value("--set " + key, value, number);
+      if (key == "ranks_per_node") per_node = parse_integer(value);
       gaps.others.emplace_back(name, value);
     } else {
       fail("--set {}: there is no such key of `read`; allowed: {}{}", quote(key), join(keys, ", "),
            did_you_mean(nearest(key, keys)));
     }
   }
+  constexpr std::int64_t usual_node = 8;
+  if (nodes > 0 && gaps.ranks == 0) gaps.ranks = nodes * (per_node > 0 ? per_node : usual_node);
   return gaps;
 }
 

@@ -113,6 +113,10 @@ TEST_F(Readers, ReadWritesAJobAsAConfiguration) {
   const Said said = say({"read", sample("slurm.sbatch"), "--set", "hardware=a100-sxm-80gb", "-o", job});
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(say({"plan", job, "--ranks", "32"}).code, 0);
+  const std::string known =
+      say({"read", sample("slurm.sbatch"), "--set", "ranks=16", "--set", "gpu=a100-sxm-80gb"}).out;
+  EXPECT_EQ(say({"read", sample("slurm.sbatch"), "--set", "nodes=2", "--set", "gpu=a100-sxm-80gb"}).out, known);
+  EXPECT_THAT(say({"read", sample("slurm.sbatch"), "--set", "gpu=H100"}).err, HasSubstr("did you mean h100-sxm?"));
   EXPECT_THAT(say({"read", sample("slurm.sbatch"), "-o", job}).err, HasSubstr("needs the GPU"));
   EXPECT_THAT(say({"read", sample("hostfile"), "-o", job}).err, HasSubstr("no file describes a job"));
 }
