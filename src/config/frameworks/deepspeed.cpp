@@ -23,9 +23,8 @@ std::vector<FrameworkRow> batch_rows() {
       {.key = "bf16.enabled",
        .here = "precision",
        .values = {{"true", "bf16"}, {"false", "fp32"}},
-       .fallback = "false",
        .unwritten = high_precision},
-      {.key = "fp16.enabled", .here = "precision", .values = {{"true", "fp16"}}, .fallback = "false"},
+      {.key = "fp16.enabled", .here = "precision", .values = {{"true", "fp16"}}},
       {.key = "train_batch_size", .here = "global_batch_size"},
       {.key = "train_micro_batch_size_per_gpu", .here = "micro_batch_size"},
       {.key = "gradient_accumulation_steps",
@@ -34,8 +33,7 @@ std::vector<FrameworkRow> batch_rows() {
          if (s.gradient_accumulation == 0) return std::nullopt;
          return std::to_string(s.gradient_accumulation);
        },
-       .parse = [](std::string_view theirs) { return std::string(theirs); },
-       .fallback = "1",
+       .parse = same_number,
        .unwritten = "train_batch_size decides"},
       {.here = "ranks", .unwritten = started_by("deepspeed --num_nodes, --num_gpus")},
   };
@@ -49,7 +47,6 @@ std::vector<FrameworkRow> layout_rows() {
          return std::to_string(s.layout[program::Axis::tensor]);
        },
        .parse = [](std::string_view theirs) { return std::string(theirs == "0" ? "1" : theirs); },
-       .fallback = "0",
        .note = [](const Settings& s) -> std::string {
          const int stages = s.layout[program::Axis::pipeline];
          if (stages == 1) return "";
@@ -77,15 +74,11 @@ std::vector<FrameworkRow> layout_rows() {
 
 std::vector<FrameworkRow> replica_rows() {
   return {
-      {.key = "zero_optimization.overlap_comm",
-       .here = "overlap_grad_reduce",
-       .fallback = "true at stage 3, else false",
-       .note = only_with_zero},
+      {.key = "zero_optimization.overlap_comm", .here = "overlap_grad_reduce", .note = only_with_zero},
       {.key = "zero_optimization.reduce_bucket_size",
        .here = "bucket_size",
        .print = elements_of_bucket,
        .parse = bucket_of_elements,
-       .fallback = "5e8",
        .note =
            [](const Settings& s) {
              const std::string more = only_with_zero(s);
@@ -94,17 +87,12 @@ std::vector<FrameworkRow> replica_rows() {
            }},
       {.key = "zero_optimization.stage",
        .here = "sharding",
-       .values = {{"0", "none"}, {"1", "optimizer"}, {"2", "gradients"}, {"3", "parameters"}},
-       .fallback = "0"},
-      {.key = "zero_optimization.mics_shard_size", .here = "sharding_group: node", .fallback = "-1", .read_only = true},
-      {.key = "zero_optimization.zero_hpz_partition_size",
-       .here = "sharding_group: node",
-       .fallback = "1",
-       .read_only = true},
+       .values = {{"0", "none"}, {"1", "optimizer"}, {"2", "gradients"}, {"3", "parameters"}}},
+      known_row("zero_optimization.mics_shard_size", "sharding_group: node"),
+      known_row("zero_optimization.zero_hpz_partition_size", "sharding_group: node"),
       {.here = "sharding_group", .unwritten = group_note},
       {.key = "zero_optimization.stage3_prefetch_bucket_size",
        .here = "prefetch_layers",
-       .fallback = "5e7",
        .unwritten =
            [](const Settings& s) {
              if (s.sharding != Sharding::parameters) return std::string("only with zero_optimization.stage 3");
@@ -114,8 +102,7 @@ std::vector<FrameworkRow> replica_rows() {
        .read_only = true},
       {.key = "communication_data_type",
        .here = "grad_reduce_precision",
-       .values = {{"\"fp32\"", "fp32"}, {"\"bf16\"", "bf16"}},
-       .fallback = "that of the computation"},
+       .values = {{"\"fp32\"", "fp32"}, {"\"bf16\"", "bf16"}}},
   };
 }
 

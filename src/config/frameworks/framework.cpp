@@ -181,12 +181,11 @@ FrameworkRow switch_row(std::string key, std::string here, std::string ours, Not
           .unwritten = std::move(unwritten)};
 }
 
-FrameworkRow axis_row(std::string key, program::Axis axis, std::string fallback, Note note) {
+FrameworkRow axis_row(std::string key, program::Axis axis, Note note) {
   return {.key = std::move(key),
           .here = fmt::format("layout.{}", program::row_of(axis).key),
           .print = [axis](const Settings& s) { return std::optional(std::to_string(s.layout[axis])); },
           .parse = same_number,
-          .fallback = std::move(fallback),
           .note = std::move(note)};
 }
 

@@ -62,10 +62,9 @@ struct FrameworkRow {
   std::function<std::optional<std::string>(const Model&)> print_model = {};  // the same for "model.…"
   /// Our value for one of theirs; instead of `values`. Throws Error for a value that has no equivalent.
   std::function<std::string(std::string_view theirs)> parse = {};
-  std::string fallback = {};  // their default, as they write it; "" where it depends on other keys
-  Note note = {};             // what to know where the key is written and the two are not quite the same
-  Note unwritten = {};        // what to do where no key of the variable is written
-  bool read_only = false;     // `export` never writes it
+  Note note = {};          // what to know where the key is written and the two are not quite the same
+  Note unwritten = {};     // what to do where no key of the variable is written
+  bool read_only = false;  // `export` never writes it
 };
 
 std::span<const FrameworkRow> rows_of(Framework framework);
@@ -109,7 +108,7 @@ std::vector<FrameworkRow> joined(const std::vector<std::vector<FrameworkRow>>& f
 FrameworkRow switch_row(std::string key, std::string here, std::string ours, Note unwritten = {}, Note note = {});
 FrameworkRow known_row(std::string key, std::string here);
 /// The number of ranks along an axis of the layout.
-FrameworkRow axis_row(std::string key, program::Axis axis, std::string fallback, Note note = {});
+FrameworkRow axis_row(std::string key, program::Axis axis, Note note = {});
 /// For `parse`, where both sides write a number alike but only one of them always has it.
 std::string same_number(std::string_view theirs);
 /// A variable's value as the registry prints it.

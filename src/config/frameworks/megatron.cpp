@@ -23,27 +23,23 @@ std::vector<FrameworkRow> model_rows() {
        .print_model = [](const Model& m) { return written_if(m.kv_heads != m.heads); }},
       {.key = "--num-query-groups",
        .here = "model.kv_heads",
-       .print_model = [](const Model& m) { return written_if(m.kv_heads != m.heads, std::to_string(m.kv_heads)); },
-       .fallback = "1"},
+       .print_model = [](const Model& m) { return written_if(m.kv_heads != m.heads, std::to_string(m.kv_heads)); }},
       {.key = "--seq-length", .here = "model.sequence"},
       {.key = "--max-position-embeddings", .here = "model.sequence"},
       switch_row("--swiglu", "model.activation", "swiglu"),
       {.key = "--normalization",
        .here = "model.norm",
-       .values = {{"LayerNorm", "layer_norm"}, {"RMSNorm", "rms_norm"}},
-       .fallback = "LayerNorm"},
+       .values = {{"LayerNorm", "layer_norm"}, {"RMSNorm", "rms_norm"}}},
       {.key = "--position-embedding-type",
        .here = "model.positions",
-       .values = {{"learned_absolute", "learned"}, {"rope", "rotary"}},
-       .fallback = "learned_absolute"},
+       .values = {{"learned_absolute", "learned"}, {"rope", "rotary"}}},
       {.key = "--rotary-base",
        .here = "model.rope_theta",
        .print_model =
            [](const Model& m) {
              return written_if(m.positions == Positions::rotary,
                                std::to_string(static_cast<std::int64_t>(m.rope_theta)));
-           },
-       .fallback = "10000"},
+           }},
       switch_row("--untie-embeddings-and-output-weights", "model.tied_embeddings", "false"),
       switch_row("--disable-bias-linear", "model.biases", "false"),
       known_row("--padded-vocab-size", "model.vocab"),
@@ -88,8 +84,8 @@ std::string schedule_note(const Settings& s) {
 std::vector<FrameworkRow> layout_rows() {
   constexpr const char* remaining = "the remaining ranks are data-parallel";
   return {
-      axis_row("--tensor-model-parallel-size", program::Axis::tensor, "1", remaining),
-      axis_row("--pipeline-model-parallel-size", program::Axis::pipeline, "1", remaining),
+      axis_row("--tensor-model-parallel-size", program::Axis::tensor, remaining),
+      axis_row("--pipeline-model-parallel-size", program::Axis::pipeline, remaining),
       switch_row("--use-tp-pp-dp-mapping", "rank_order", "tp-pp-dp",
                  [](const Settings& s) {
                    const std::string order = printed("rank_order", s);
@@ -193,13 +189,11 @@ std::vector<FrameworkRow> computation_rows() {
       {.key = "--attention-backend",
        .here = "attention",
        .values = {{"fused", "fused"}, {"unfused", "unfused"}},
-       .fallback = "auto",
        .note = "of Transformer Engine; fused is cuDNN's kernel, as it was measured"},
       {.key = "--use-flash-attn", .here = "attention", .values = {{"", "fused"}}, .read_only = true},
       {.key = "--cuda-graph-impl",
        .here = "cuda_graph",
        .values = {{"none", "false"}, {"full_iteration", "true"}},
-       .fallback = "none",
        .note = {&Settings::cuda_graph,
                 "measured with the whole step in one graph; Megatron's graph excludes the "
                 "optimizer",

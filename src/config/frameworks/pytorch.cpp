@@ -27,7 +27,6 @@ std::vector<FrameworkRow> batch_rows() {
       {.key = "matmul.precision",
        .here = "precision",
        .values = {{"\"high\"", "tf32"}, {"\"highest\"", "fp32"}},
-       .fallback = "\"highest\"",
        .note = "torch.set_float32_matmul_precision(**matmul_options), without autocast"},
       {.here = "global_batch_size",
        .unwritten =
@@ -37,7 +36,6 @@ std::vector<FrameworkRow> batch_rows() {
            }},
       {.key = "loader.batch_size",
        .here = "micro_batch_size",
-       .fallback = "1",
        .note = "accumulate gradients under no_sync() up to the global batch"},
       {.here = "gradient_accumulation",
        .unwritten =
@@ -125,7 +123,6 @@ std::vector<FrameworkRow> replica_rows() {
            [](std::string_view theirs) {
              return print_bytes_exact(static_cast<std::int64_t>(parse_real(theirs) * 1048576));
            },
-       .fallback = "25",
        .note =
            [](const Settings& s) {
              return fmt::format("in MiB: {} of gradients; bf16 parameters have gradients of half the size",
