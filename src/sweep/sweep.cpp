@@ -52,7 +52,7 @@ void measure_peaks_again(job::Job& job, const plan::Plan& plan, Peaks& peaks, Re
 // Everything that is not timed, once. Returns whether it was interrupted.
 bool prepare_blocks(job::Job& job, const plan::Plan& plan, const Machine& machine, Recorder& recorder,
                     BlockDefaults& defaults, ProgressLine& progress) {
-  TuningOutcome tuned = tune(job, plan, machine, progress);
+  TuningOutcome tuned = tune(job, plan, progress);
   recorder.warn(tuned.warnings);
   recorder.draft().tuning = tuned.tuning;
   defaults.tuning = std::move(tuned.tuning);

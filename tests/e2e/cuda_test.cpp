@@ -25,7 +25,7 @@ using ::testing::Not;
 std::string job(const TemporaryFolder& folder, const std::string& arguments) {
   std::filesystem::create_directories(folder / "root/proc/driver/nvidia/gpus/0000:1b:00.0");
   std::ofstream(folder / "root/proc/driver/nvidia/gpus/0000:1b:00.0/information") << "Model: NVIDIA Fake\n";
-  return "HARNESS_TEST_GPU_ROOT=" + (folder / "root") + " XDG_CACHE_HOME=" + (folder / "cache") +
+  return "HARNESS_TEST_GPU_ROOT=" + (folder / "root") +
          " HARNESS_TEST_TUNING_S=4" +  // on the emulated GPU any choice is as good
          " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 " + test::emulated_program_path() +
          " " + arguments;
