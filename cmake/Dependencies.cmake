@@ -16,9 +16,10 @@ else()
   add_library(dep::fmt ALIAS fmt::fmt)
 endif()
 
-find_package(yaml-cpp QUIET)
+# Before 0.7 a configuration that nests deep enough ends the program.
+find_package(yaml-cpp 0.7 QUIET)
 if(NOT yaml-cpp_FOUND)
-  dependency_missing("yaml-cpp (>= 0.6)" "libyaml-cpp-dev" "module load yaml-cpp, or a user prefix")
+  dependency_missing("yaml-cpp (>= 0.7)" "libyaml-cpp-dev" "module load yaml-cpp, or a user prefix")
 endif()
 add_library(dep_yaml INTERFACE)
 if(TARGET yaml-cpp::yaml-cpp)

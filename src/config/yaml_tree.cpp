@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -42,32 +43,6 @@ class Lines {
   std::optional<Place> directive() const {
     for (std::size_t i = 0; i < lines_.size(); ++i) {
       if (lines_[i].starts_with('%')) return Place{source_, static_cast<int>(i) + 1, 1};
-    }
-    return std::nullopt;
-  }
-
-  // yaml-cpp parses what nests by recursion and has no limit before version 0.7. This finds the seventeenth level of a
-  // nesting so deep that it could end the program: of brackets, or of dashes at the beginning of a line.
-  std::optional<Place> too_deep_to_parse() const {
-    constexpr std::size_t far_too_deep = 100, far_too_wide = 200;
-    std::size_t brackets = 0;
-    std::optional<Place> found;
-    for (std::size_t i = 0; i < lines_.size(); ++i) {
-      const std::string_view line = lines_[i];
-      const std::size_t indent = std::min(line.find_first_not_of(" -?"), line.size());
-      std::size_t dashes = 0;
-      for (std::size_t at = 0; at < line.size() && line[at] != '#'; ++at) {
-        const char c = line[at];
-        const bool bracket = c == '[' || c == '{';
-        const bool dash = at < indent && c != ' ' && (at + 1 == line.size() || line[at + 1] == ' ');
-        if (bracket) ++brackets;
-        if (dash) ++dashes;
-        if ((c == ']' || c == '}') && brackets > 0) --brackets;
-        if ((bracket || dash) && brackets + dashes == max_depth)
-          found = Place{source_, static_cast<int>(i) + 1, static_cast<int>(at) + 1};
-        if (brackets + dashes > far_too_deep || (dashes > 0 && at < indent && at > far_too_wide))
-          return found ? found : Place{source_, static_cast<int>(i) + 1, static_cast<int>(at) + 1};
-      }
     }
     return std::nullopt;
   }
@@ -211,7 +186,6 @@ std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems
   try {
     if (const auto place = lines.directive())
       walk.stop(*place, "found a YAML directive (a line that begins with %); remove it, or the %");
-    if (const auto place = lines.too_deep_to_parse()) walk.stop(*place, too_deep);
     const std::vector<YAML::Node> documents = YAML::LoadAll(bare);
     if (documents.empty()) walk.stop({source, 1, 1}, "found nothing but blanks and comments; expected a configuration");
     YamlNode root = walk.tree_of(documents[0], "", 0);
@@ -219,6 +193,8 @@ std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems
       walk.stop(lines.second_document(documents[1].Mark()), "found a second document (after ---); expected one");
     return root;
   } catch (const Stop&) {
+  } catch (const YAML::DeepRecursion& e) {  // far deeper, which yaml-cpp itself does not parse
+    problems.add(lines.place(e.mark), "", too_deep);
   } catch (const YAML::Exception& e) {
     problems.add(lines.place(e.mark), "", fmt::format("not YAML: {}", e.msg));
   }

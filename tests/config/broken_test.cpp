@@ -12,7 +12,6 @@ namespace harness::config {
 namespace {
 
 using test::complaint;
-using test::issue_example;
 using test::TemporaryFolder;
 using ::testing::HasSubstr;
 
@@ -183,9 +182,9 @@ std::vector<Broken> broken_configs() {
        "merge keys are not supported"},
       {"MapAsKey", with("name: laptop", "{a: b}: laptop"), "1:1", "found a map where a key should be"},
       {"DeepNesting", "model: " + nested(40) + "\n", "1:23", "nesting deeper than 16"},
-      {"VeryDeepNesting", "model: " + nested(400000) + "\n", "1:23", "nesting deeper than 16"},
+      {"VeryDeepNesting", "model: " + nested(400000) + "\n", "", "nesting deeper than 16"},
       {"DeepDashes", "model:\n" + dashes(40) + "a\n", "2:31", "nesting deeper than 16"},
-      {"VeryDeepDashes", "model:\n" + dashes(400000) + "a\n", "2:31", "nesting deeper than 16"},
+      {"VeryDeepDashes", "model:\n" + dashes(400000) + "a\n", "", "nesting deeper than 16"},
       {"TooManyValues",
        with(
            "[2, 4]", "[" +
