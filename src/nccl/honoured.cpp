@@ -68,6 +68,15 @@ class Judge {
     compliance.not_confirmed.push_back(fmt::format("{}={}: {}", name_, value_, why));
   }
   std::vector<std::string> values(std::string_view fact) const { return split_text(seen_.fact(fact), fact_separator); }
+  // Channels for collectives, by communicator.
+  std::vector<std::int64_t> channel_counts() const {
+    std::vector<std::int64_t> counts;
+    for (const std::string& channels : values("channels")) {
+      std::int64_t count = 0;
+      if (Cursor cursor{channels}; cursor.integer(count)) counts.push_back(count);
+    }
+    return counts;
+  }
   bool has_transport(std::string_view part) const {
     return std::ranges::any_of(seen_.facts, [&](const auto& f) {
       return f.first.starts_with("transport ") && f.first.find(part) != std::string::npos;
@@ -111,6 +120,8 @@ void Judge::judge(const Request& request) {
   name_ = request.name;
   value_ = request.value;
   environment_name_ = request.environment_name;
+  if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty())
+    return violated(refused);
   const auto rule = rules().find(environment_name_);
   try {
     (this->*(rule == rules().end() ? &Judge::echo : rule->second))();
@@ -157,8 +168,6 @@ void Judge::choices(const Choices& allowed, std::string_view what, bool algorith
 void Judge::max_ctas() {
   const auto max_channels = number(value_);
   if (!max_channels) return echo();
-  if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty())
-    return violated(refused);
   bool known = false;
   for (const Call& call : seen_.calls) {
     if (call.first_channel < 0 || call.last_channel < call.first_channel) continue;
@@ -169,9 +178,7 @@ void Judge::max_ctas() {
           fmt::format("NCCL ran {} of {} on {} channels", call.function, print_bytes_exact(call.bytes), used));
     }
   }
-  for (const std::string& channels : values("channels")) {
-    std::int64_t count = 0;
-    if (Cursor cursor{channels}; !cursor.integer(count)) continue;
+  for (const std::int64_t count : channel_counts()) {
     known = true;
     if (count > *max_channels) return violated(fmt::format("a communicator has {} channels for collectives", count));
   }
@@ -182,26 +189,17 @@ void Judge::max_ctas() {
 void Judge::min_ctas() {
   const auto min_channels = number(value_);
   if (!min_channels) return echo();
-  if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty())
-    return violated(refused);
-  bool known = false;
-  for (const std::string& channels : values("channels")) {
-    std::int64_t count = 0;
-    if (Cursor cursor{channels}; !cursor.integer(count)) continue;
-    known = true;
+  const std::vector<std::int64_t> counts = channel_counts();
+  for (const std::int64_t count : counts) {
     if (count < *min_channels) return violated(fmt::format("a communicator has {} channels for collectives", count));
   }
-  if (!known) unconfirmed("NCCL's log does not say how many channels its communicators have");
+  if (counts.empty()) unconfirmed("NCCL's log does not say how many channels its communicators have");
 }
 
 // ---- what NCCL says it was told -------------------------------------------------------------------------------------
 
 // Whether the environment variable arrived as `wanted`; says so if not.
 bool Judge::echoed(const std::string& wanted) {
-  if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty()) {
-    violated(refused);
-    return false;
-  }
   const auto echoes = values(environment_name_);
   for (const std::string& value : echoes) {
     const auto asked = number(wanted), got = number(value);

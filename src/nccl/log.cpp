@@ -4,11 +4,12 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
+#include <span>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "nccl/values.h"
 
 // Formats: printf strings of NCCL 2.18 to 2.30 (src/enqueue.cc, src/init.cc, src/transport/*.cc, src/misc/param.cc,
 // src/graph/paths.cc, src/debug.cc). What changed in between is noted where it is read.
@@ -32,31 +33,16 @@ std::string plain(Text text) {
   return out;
 }
 
-// A word of the log in the spelling of NCCL_ALGO and NCCL_PROTO; one that is none of NCCL's stays as it is.
-template <std::size_t N>
-std::string numbered(std::string_view word, const std::array<std::string_view, N>& names) {
-  std::size_t number = N;
-  Cursor cursor{word};
-  if (cursor.integer(number) && cursor.rest.empty() && number < N) return std::string(names[number]);
-  return std::string(word);
-}
-
-// Numbers until 2.23 (src/include/nccl_common.h), capitals from 2.24 (ncclAlgoToString).
-std::string algorithm_name(std::string_view word) {
-  static constexpr std::array<std::string_view, 7> names = {"Tree",     "Ring", "CollNetDirect", "CollNetChain", "NVLS",
-                                                            "NVLSTree", "PAT"};
-  static const std::map<std::string_view, std::string_view> capitals = {{"TREE", "Tree"},
-                                                                        {"RING", "Ring"},
-                                                                        {"COLLNET_DIRECT", "CollNetDirect"},
-                                                                        {"COLLNET_CHAIN", "CollNetChain"},
-                                                                        {"NVLS_TREE", "NVLSTree"}};
-  const auto found = capitals.find(word);
-  return found == capitals.end() ? numbered(word, names) : std::string(found->second);
-}
-
-std::string protocol_name(std::string_view word) {
-  static constexpr std::array<std::string_view, 3> names = {"LL", "LL128", "Simple"};
-  return word == "SIMPLE" ? "Simple" : numbered(word, names);
+// A word of the log in the spelling of NCCL_ALGO and NCCL_PROTO: the log has numbers until 2.23
+// (src/include/nccl_common.h), and capitals such as NVLS_TREE from 2.24 (ncclAlgoToString). A word that is none of
+// NCCL's stays as it is.
+std::string spelled(Text word, std::span<const Text> names) {
+  std::size_t number = names.size();
+  if (Cursor cursor{word}; cursor.integer(number) && cursor.rest.empty() && number < names.size())
+    return std::string(names[number]);
+  const std::string joined = replaced(word, {{'_', ""}});
+  const auto found = std::ranges::find_if(names, [&](Text name) { return same_word(name, joined); });
+  return std::string(found == names.end() ? word : *found);
 }
 
 bool is_name(std::string_view text) {
@@ -123,9 +109,9 @@ bool LogReader::call(Text message) {
     algorithm = "CopyEngine";
   } else {
     if (!cursor.literal("Algo ")) return true;
-    algorithm = algorithm_name(cursor.word());
+    algorithm = spelled(cursor.word(), algorithm_names);
     if (!cursor.literal(" proto ")) return true;
-    protocol = protocol_name(cursor.word());
+    protocol = spelled(cursor.word(), protocol_names);
     if (!is_name(algorithm) || !is_name(protocol)) return true;
     if (cursor.literal(" channel{Lo..Hi}={")) {
       if (!cursor.integer(first) || !cursor.literal("..") || !cursor.integer(last) || !cursor.literal("}")) return true;
@@ -204,8 +190,6 @@ bool LogReader::connection(Text message) {
     if (path.starts_with("NET/") && through_peer) ++through_peers_;
   } else if (path.starts_with("P2P/") || path.starts_with("SHM/")) {
     kind = path;
-  } else if (path.starts_with("direct shared memory")) {  // until 2.12
-    kind = "SHM";
   } else {
     return true;
   }

@@ -73,6 +73,7 @@ constexpr std::array<std::string_view, 47> texts{{
     "TUNER_PLUGIN",
 }};
 // clang-format on
+static_assert(std::ranges::is_sorted(integers) && std::ranges::is_sorted(texts));
 
 bool has(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::binary_search(names, name);

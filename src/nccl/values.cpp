@@ -22,9 +22,9 @@ struct Grammar {
   Words elements;
   std::string example;
 };
-const Grammar algorithms{{"Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"},
+const Grammar algorithms{{algorithm_names.begin(), algorithm_names.end()},
                          "'Ring' or 'AllReduce:Tree,Ring;AllGather:Ring'"};
-const Grammar protocols{{"LL", "LL128", "Simple"}, "'Simple' or 'AllReduce:LL128,Simple'"};
+const Grammar protocols{{protocol_names.begin(), protocol_names.end()}, "'Simple' or 'AllReduce:LL128,Simple'"};
 
 struct Entry {
   std::string function;  // "": all

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,6 +14,11 @@ namespace harness::nccl {
 // begin with `canonical` throw Error with what was found and what is allowed. They refuse what NCCL reads differently
 // from what is written: it ignores words that it does not know, and reads an integer with strtoll(text, NULL, 0)
 // (src/misc/param.cc), so "4M" silently becomes 4 and "on" becomes 0.
+
+/// NCCL's algorithms and protocols by their numbers, as NCCL_ALGO and NCCL_PROTO spell them.
+inline constexpr std::array<std::string_view, 7> algorithm_names{
+    "Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"};
+inline constexpr std::array<std::string_view, 3> protocol_names{"LL", "LL128", "Simple"};
 
 /// NCCL_ALGO and NCCL_PROTO in the grammar of NCCL 2.24 and later (parseList in its src/graph/tuning.cc):
 ///   value := entry (';' entry)*    entry := [function ':'] ['^'] element (',' element)*

@@ -1,8 +1,8 @@
 #include "sim/nccl_time.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <span>
 
@@ -13,10 +13,6 @@ namespace harness::sim {
 namespace {
 
 using program::Collective;
-
-constexpr std::array<const char*, 7> algorithm_names{"Tree",     "Ring", "CollNetDirect", "CollNetChain", "NVLS",
-                                                     "NVLSTree", "PAT"};
-constexpr std::array<const char*, 3> protocol_names{"LL", "LL128", "Simple"};
 
 using ByProtocol = std::array<double, 3>;
 constexpr std::array<ByProtocol, 7> base_us{
@@ -137,11 +133,11 @@ class NcclCommunicator {
  private:
   // GB/s of all channels together, over each link.
   double ring_bus() const {
-    const double inside = channels_of_links() * channel_speed(generation_, within_, channels_of_links());
+    const int channels = ring_channels(generation_);
+    const double inside = channels * channel_speed(generation_, within_, channels);
     if (nodes_ == 1) return inside;
     return on_node_ == 1 ? between_ : std::min(between_, inside);
   }
-  int channels_of_links() const { return ring_channels(generation_); }
 
   double bus(Collective kind, NcclAlgorithm a, NcclProtocol p) const {
     const bool all_reduce = kind == Collective::all_reduce;
@@ -247,16 +243,19 @@ struct Allowed {
   bool collnet() const { return std::ranges::any_of(algorithms, is_collnet); }
 };
 
+// The numbers of `names` among `all`.
+template <class Value>
+std::vector<Value> numbered(const std::vector<std::string>& names, std::span<const std::string_view> all) {
+  std::vector<Value> values;
+  for (const std::string& name : names)
+    values.push_back(static_cast<Value>(std::ranges::find(all, name) - all.begin()));
+  return values;
+}
+
 Allowed allowed_for(Collective kind, const std::string& algorithms, const std::string& protocols) {
-  const auto named = [](const std::vector<std::string>& names) {
-    return [&names](auto value) { return std::ranges::find(names, name_of(value)) != names.end(); };
-  };
-  const std::vector<std::string> a = nccl::algo_choices(algorithms).at(function_of(kind)),
-                                 p = nccl::proto_choices(protocols).at(function_of(kind));
-  Allowed allowed;
-  std::ranges::copy_if(nccl_algorithms, std::back_inserter(allowed.algorithms), named(a));
-  std::ranges::copy_if(nccl_protocols, std::back_inserter(allowed.protocols), named(p));
-  return allowed;
+  const char* function = function_of(kind);
+  return {numbered<NcclAlgorithm>(nccl::algo_choices(algorithms).at(function), nccl::algorithm_names),
+          numbered<NcclProtocol>(nccl::proto_choices(protocols).at(function), nccl::protocol_names)};
 }
 
 // The settings turn on and off what the switches do.
@@ -281,14 +280,6 @@ Choice choose(Collective kind, double bytes, const NcclCommunicator& communicato
 }
 
 }  // namespace
-
-const char* name_of(NcclAlgorithm algorithm) {
-  return algorithm_names[static_cast<std::size_t>(algorithm)];
-}
-
-const char* name_of(NcclProtocol protocol) {
-  return protocol_names[static_cast<std::size_t>(protocol)];
-}
 
 double least_step_seconds(bool between_nodes) {
   const auto quickest = [](const std::array<ByProtocol, 7>& table) {

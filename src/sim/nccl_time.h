@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -22,22 +21,11 @@ struct NotPredicted : Error {
 // NCCL's own model of a collective, by which it chooses algorithm and protocol: ncclTopoTuneModel() and
 // ncclTopoGetAlgoTime() of src/graph/tuning.cc in NCCL 2.28.9 (BSD-3-Clause), whose latencies in microseconds and
 // bandwidths per channel are in nccl_time.cpp. It knows CollNet where the switches between nodes add up (SHARP). Here
-// it says what a choice that settings force is to NCCL's own, whose time is known (collective_lines.h).
+// it says what a choice that settings force is to NCCL's own, whose time is known (link_time.h).
 
+/// In the order of NCCL's numbers (nccl/values.h), in which the first of equals is chosen.
 enum class NcclAlgorithm : std::uint8_t { tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat };
 enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
-/// In NCCL's order, in which the first of equals is chosen.
-inline constexpr std::array nccl_algorithms{NcclAlgorithm::tree,
-                                            NcclAlgorithm::ring,
-                                            NcclAlgorithm::collnet_direct,
-                                            NcclAlgorithm::collnet_chain,
-                                            NcclAlgorithm::nvls,
-                                            NcclAlgorithm::nvls_tree,
-                                            NcclAlgorithm::pat};
-inline constexpr std::array nccl_protocols{NcclProtocol::ll, NcclProtocol::ll128, NcclProtocol::simple};
-/// As nccl_algo and nccl_proto spell them.
-const char* name_of(NcclAlgorithm algorithm);
-const char* name_of(NcclProtocol protocol);
 
 /// A communicator, and the links that it has for itself.
 struct NcclGroup {

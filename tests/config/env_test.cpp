@@ -3,7 +3,6 @@
 
 #include "config/environment.h"
 #include "config_files.h"
-#include "nccl/names.h"
 #include "support/errors.h"
 #include "support/temporary_folder.h"
 
@@ -89,20 +88,6 @@ TEST(Env, IntegersOfNcclAreIntegers) {
   EXPECT_EQ(refusal("NCCL_TOPO_FILE", "/etc/topology.xml"), "");
   EXPECT_EQ(refusal("OTHER", "4M"), "");
   EXPECT_THAT(refusal("OTHER", "a\nb"), HasSubstr("control characters"));
-}
-
-// binary_search needs it.
-TEST(Env, KnownNamesAreFound) {
-  for (const char* name : {"NCCL_AGG_CHANNEL_SIZE", "NCCL_WORK_FIFO_DEPTH", "NCCL_P2P_DISABLE", "NCCL_LL128_BUFFSIZE",
-                           "NCCL_IB_SPLIT_DATA_ON_QPS"}) {
-    EXPECT_TRUE(nccl::reads_integer(name)) << name;
-  }
-  for (const char* name : {"NCCL_ALGO", "NCCL_TUNER_PLUGIN", "NCCL_CHECKS_DISABLE", "NCCL_TREE_THRESHOLD"}) {
-    EXPECT_TRUE(nccl::knows(name)) << name;
-    EXPECT_FALSE(nccl::reads_integer(name)) << name;
-  }
-  EXPECT_FALSE(nccl::knows("NCCL_NONSENSE"));
-  EXPECT_FALSE(nccl::knows("UCX_TLS"));
 }
 
 TEST(Env, TextComesBackAsItWas) {

@@ -1,6 +1,7 @@
 #include "nccl/log.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <random>
 
 #include "log_files.h"
+#include "support/temporary_folder.h"
 
 namespace harness::nccl {
 namespace {
@@ -50,11 +52,6 @@ TEST(NcclLog, TwoNodesOverInfiniBand) {
   EXPECT_EQ(seen.fact("NCCL_IB_HCA"), "mlx5_0,mlx5_1");
   EXPECT_EQ(seen.fact("NCCL_P2P_LEVEL"), "NVL");
   EXPECT_TRUE(seen.warnings.empty());
-}
-
-TEST(NcclLog, SharedMemoryHadAnotherNameUntil212) {
-  const Observed seen = parse_log("h:1:2 [0] NCCL INFO Channel 00 : 0[1b000] -> 1[1c000] via direct shared memory\n");
-  EXPECT_EQ(seen.fact("transport SHM"), "1");
 }
 
 TEST(NcclLog, KeepsNoMoreThanItIsGivenRoomFor) {
@@ -189,6 +186,27 @@ TEST(LogFile, IsGoneOnceItWasTaken) {
   EXPECT_EQ(log.take(9), "host:1:1 ");
   EXPECT_FALSE(std::filesystem::exists(path));
   EXPECT_EQ(log.take(9), "");
+}
+
+// Under a name that others foresee, they could put a file of theirs, which would be read as NCCL's.
+TEST(LogFile, IsWhereNobodyElseMayLookAndIsGoneAfterwards) {
+  const test::TemporaryFolder folder;
+  ::setenv("TMPDIR", folder.path().c_str(), 1);
+  {
+    const LogFile first, second;
+    const std::filesystem::path path = std::getenv("NCCL_DEBUG_FILE");
+    struct stat status {};
+    ASSERT_EQ(::stat(path.parent_path().c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0700u);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 2);
+    std::ofstream(path) << "NCCL INFO";
+    EXPECT_EQ(second.take(4), "NCCL");
+    std::ofstream(path) << "more";
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  ::setenv("TMPDIR", "/proc/self", 1);
+  EXPECT_EQ(LogFile().take(4), "") << "without a place for it there is no log";
+  ::unsetenv("TMPDIR");
 }
 
 }  // namespace
