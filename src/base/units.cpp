@@ -140,12 +140,9 @@ std::int64_t parse_integer(std::string_view text) {
 }
 
 double parse_real(std::string_view text) {
-  const std::string_view whole = trim(text);
-  double value = 0;
-  const auto [end, error] = std::from_chars(whole.data(), whole.data() + whole.size(), value);
-  if (error != std::errc() || end != whole.data() + whole.size() || !std::isfinite(value))
-    fail("found {}; expected a number, such as 0.5", quote(whole));
-  return value;
+  const auto value = number_in<double>(trim(text));
+  if (!value || !std::isfinite(*value)) fail("found {}; expected a number, such as 0.5", quote(trim(text)));
+  return *value;
 }
 
 bool parse_bool(std::string_view text) {
@@ -158,12 +155,10 @@ bool parse_bool(std::string_view text) {
 
 std::int64_t parse_bytes(std::string_view text) {
   const Quantity q = parse_quantity(text, byte_units, 1, "a size is a number with a unit, such as 25 MiB");
-  std::int64_t whole = 0;
-  const auto [end, error] = std::from_chars(q.number.data(), q.number.data() + q.number.size(), whole);
-  if (error == std::errc() && end == q.number.data() + q.number.size()) {  // exact beyond 2^53
-    if (whole < 0) fail("found {}; a size is not negative", quote(trim(text)));
+  if (const auto whole = number_in<std::int64_t>(q.number)) {  // exact beyond 2^53
+    if (*whole < 0) fail("found {}; a size is not negative", quote(trim(text)));
     std::int64_t bytes = 0;
-    if (__builtin_mul_overflow(whole, static_cast<std::int64_t>(q.factor), &bytes)) {
+    if (__builtin_mul_overflow(*whole, static_cast<std::int64_t>(q.factor), &bytes)) {
       fail("found {}; that is too large", quote(trim(text)));
     }
     return bytes;

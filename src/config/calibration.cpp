@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -38,11 +38,8 @@ Field::Parse seconds(double& into) {
 
 Field::Parse number(double& into) {
   return [&into](std::string_view text) {
-    const std::string copy(text);
-    char* end = nullptr;
-    into = std::strtod(copy.c_str(), &end);
-    if (copy.empty() || *end != '\0' || !(into >= 0 && into <= 1e6))
-      fail("found {}; allowed: a number from 0 to 1000000", quote(text));
+    into = parse_real(text);
+    if (!(into >= 0 && into <= 1e6)) fail("found {}; allowed: a number from 0 to 1000000", quote(text));
   };
 }
 
@@ -57,15 +54,11 @@ constexpr program::FusedSet fused_elementwise = program::Fused::matmul_bias | pr
 
 // "backend": what that runs as it stands.
 void parse_fused(program::FusedSet& into, BackendKind backend, std::string_view text) {
-  if (text == "backend") {
-    into = traits_of(backend).fused;
-  } else if (text == "elementwise") {
-    into = fused_elementwise;
-  } else if (text == "all" || text == "none") {
-    into = text == "all" ? program::all_fused : 0;
-  } else {
-    fail("found {}; allowed: all, elementwise, none, backend", quote(text));
-  }
+  const std::array<Choice<program::FusedSet>, 4> sets{{{"all", program::all_fused},
+                                                       {"elementwise", fused_elementwise},
+                                                       {"none", 0},
+                                                       {"backend", traits_of(backend).fused}}};
+  into = parse_choice(text, sets);
 }
 
 constexpr int most_counted = 1'000'000;  // ranks, steps, changes
@@ -76,10 +69,7 @@ constexpr std::array<Choice<AttentionKernel>, 5> kernels{{{"fa1", AttentionKerne
                                                           {"fa4", AttentionKernel::fa4},
                                                           {"cudnn", AttentionKernel::cudnn}}};
 
-void parse_share_of(bool& of_sustained, std::string_view text) {
-  if (text != "peak" && text != "sustained") fail("found {}; allowed: peak, sustained", quote(text));
-  of_sustained = text == "sustained";
-}
+constexpr std::array<Choice<bool>, 2> of_sustained{{{"peak", false}, {"sustained", true}}};
 
 // "{gb200: 88 %}", by hardware file.
 Field shares_by_gpu(std::map<std::string, double>& into, Problems& problems) {
@@ -97,23 +87,6 @@ Field::Parse error_into(double& into) {
     if (!(size >= 0 && size <= 100)) fail("found {}; allowed: an error such as -3.2 %", quote(text));
     into = below ? -size : size;
   };
-}
-
-// A list of "{id: …, gpu: h100-sxm, group: …, lab: NVIDIA, error: -3.2 %}".
-void read_errors(const YamlNode& node, const std::string& key, std::vector<StepError>& into, Problems& problems) {
-  if (node.kind != YamlNode::Kind::sequence) {
-    problems.add(node.place, key, "expected a list of steps, such as [{id: …, gpu: …, group: …, lab: …, error: 2 %}]");
-    return;
-  }
-  for (const YamlNode& child : node.children) {
-    StepError step;
-    const std::vector<Field> fields{
-        Field::scalar("id", line_into(step.id)).required(), Field::scalar("gpu", line_into(step.gpu)).required(),
-        Field::scalar("group", line_into(step.group)).required(), Field::scalar("lab", line_into(step.lab)).required(),
-        Field::scalar("error", error_into(step.error)).required()};
-    if (!read_map(problems, child, key, fields)) return;
-    into.push_back(std::move(step));
-  }
 }
 
 // "2 to 512".
@@ -247,6 +220,7 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
   if (!root) return c;
   Software& s = c.software;
   WithinNode within;
+  StepError step;  // of `errors`, as it is read
   const auto kernel = [&](auto text) { c.attention_kernel = parse_choice(text, kernels); };
   const YamlNode* attention = root->find("attention");
   const bool names_kernel = attention != nullptr && attention->find("kernel") != nullptr;
@@ -254,9 +228,10 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
       needed("name", line_into(c.name)),
       needed("source", line_into(c.source)),
       Field::scalar("backend", [&](auto text) { parse_whose(c.backend, text); }),
-      Field::section("products", {needed("share", share_into(c.product_share)), needed("ramp", number(c.product_ramp)),
-                                  Field::scalar("of", [&](auto text) { parse_share_of(c.share_of_sustained, text); }),
-                                  shares_by_gpu(c.share_on, problems)})
+      Field::section("products",
+                     {needed("share", share_into(c.product_share)), needed("ramp", number(c.product_ramp)),
+                      Field::scalar("of", [&](auto text) { c.share_of_sustained = parse_choice(text, of_sustained); }),
+                      shares_by_gpu(c.share_on, problems)})
           .required(),
       Field::section("memory", {needed("share", share_into(c.memory_share))}).required(),
       Field::section("attention", {Field::scalar("kernel", kernel),
@@ -279,8 +254,11 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
       Field::section("software", software_fields(s, c.backend, problems)).required(),
       Field::section("changes", {needed("error", share_into(c.change.median)),
                                  needed("error_90", share_into(c.change.nine_of_ten))}),
-      Field::other("errors", Takes::maps,
-                   [&](const YamlNode& node, const std::string& key) { read_errors(node, key, c.errors, problems); }),
+      Field::sections(
+          "errors",
+          {needed("id", line_into(step.id)), needed("gpu", line_into(step.gpu)), needed("group", line_into(step.group)),
+           needed("lab", line_into(step.lab)), needed("error", error_into(step.error))},
+          "", [&](const auto&...) { c.errors.push_back(std::exchange(step, {})); }),
       Field::section("calibrated",
                      {Field::list(
                           "gpus", [&](auto text) { c.gpus.emplace_back(text); },

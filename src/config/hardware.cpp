@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <filesystem>
 
@@ -34,11 +33,11 @@ void parse_clock(double& into, std::string_view text) {
 
 // "9.0" is 90, as nvcc's sm_90.
 void parse_capability(int& into, std::string_view text) {
-  const std::size_t dot = text.find('.');
-  const bool digits = dot != std::string_view::npos && dot > 0 && dot + 2 == text.size() && dot < 4 &&
-                      std::isdigit(static_cast<unsigned char>(text.back())) != 0;
-  if (!digits) fail("found {}; expected a compute capability such as 9.0", quote(text));
-  into = static_cast<int>(parse_within(text.substr(0, dot), 1, 999)) * 10 + (text.back() - '0');
+  int major = 0, minor = 0;
+  Cursor cursor{text};
+  const bool reads = cursor.integer(major) && cursor.literal(".") && cursor.rest.size() == 1 && cursor.integer(minor);
+  if (!reads || major < 1 || major > 999) fail("found {}; expected a compute capability such as 9.0", quote(text));
+  into = 10 * major + minor;
 }
 
 // `of_machine`: the file of a machine names this one as its GPU.
