@@ -18,7 +18,6 @@ namespace {
 using program::GroupId;
 using program::Operation;
 using program::OperationId;
-using program::Peer;
 
 // Work that goes on at a rate which changes: what is left, in ticks at full speed.
 struct Work {
@@ -69,7 +68,7 @@ struct RankTimeline {  // of a class
   std::vector<OperationId> arrived;         // communications that have arrived and not ended
   std::map<std::pair<int, bool>, int> met;  // by communicator, and whether it sends: how often
   std::map<GroupId, int> communicator_of_group;
-  std::map<std::tuple<program::Axis, int, bool>, int> communicator_of_peer;
+  std::vector<int> communicator;  // by operation, its number; -1: a computation
   bool touched = false;
 };
 
@@ -150,41 +149,26 @@ class Engine {
         timeline.dependants[waited].push_back(before);
         ++unit.missing;
       }
-      if (program::is_communication(op.action)) join_communicator(c, op.action);
+      timeline.communicator.push_back(program::is_communication(op.action) ? communicator_of(c, op.action) : -1);
     }
   }
 
-  // Whether a unit's members stand next to each other in the list follows from Operation::fused_group.
-  void join_communicator(int c, const program::Action& action) {
-    RankTimeline& timeline = timelines_[c];
-    if (const GroupId group = program::group_of(action); group >= 0) {
-      if (timeline.communicator_of_group.contains(group)) return;
+  int communicator_of(int c, const program::Action& action) {
+    const GroupId group = program::group_of(action);
+    if (group < 0) return communicator_of(c, action, classes_.at_peer(c, *program::peer_of(action)), 2);
+    const auto [known, fresh] = timelines_[c].communicator_of_group.try_emplace(group);
+    if (fresh) {
       const std::vector<int> members = classes_.in_group(c, group);
-      timeline.communicator_of_group[group] =
-          communicator(communicator_of(action, c, members.front()), std::ssize(members));
-      return;
+      known->second = communicator_of(c, action, members.front(), std::ssize(members));
     }
-    const Peer& peer = *program::peer_of(action);
-    const bool sends = std::holds_alternative<program::Send>(action);
-    timeline.communicator_of_peer[{peer.axis, peer.offset, sends}] =
-        communicator(communicator_of(action, c, classes_.at_peer(c, peer)), 2);
+    return known->second;
   }
 
-  program::Communicator communicator_of(const program::Action& action, int c, int partner) const {
-    return program::communicator_of(classes_.set().layout, action, c, partner);
-  }
-
-  int communicator(const program::Communicator& communicator, std::ptrdiff_t members) {
-    const auto [it, fresh] = communicator_number_.try_emplace(communicator, static_cast<int>(communicators_.size()));
+  int communicator_of(int c, const program::Action& action, int partner, std::ptrdiff_t members) {
+    const auto [known, fresh] = communicator_number_.try_emplace(
+        program::communicator_of(classes_.set().layout, action, c, partner), static_cast<int>(communicators_.size()));
     if (fresh) communicators_.push_back({static_cast<int>(members), {}});
-    return it->second;
-  }
-
-  int communicator_of_action(int c, const program::Action& action, bool sends) const {
-    const RankTimeline& timeline = timelines_[c];
-    if (const GroupId group = program::group_of(action); group >= 0) return timeline.communicator_of_group.at(group);
-    const Peer& peer = *program::peer_of(action);
-    return timeline.communicator_of_peer.at({peer.axis, peer.offset, sends});
+    return known->second;
   }
 
   // All that a unit waits for has ended: it starts when the host has issued it.
@@ -266,9 +250,8 @@ class Engine {
 
   void arrive(int c, OperationId id) {
     RankTimeline& timeline = timelines_[c];
-    const program::Action& action = operations(c)[id].action;
-    const bool sends = std::holds_alternative<program::Send>(action);
-    const int number = communicator_of_action(c, action, sends);
+    const bool sends = std::holds_alternative<program::Send>(operations(c)[id].action);
+    const int number = timeline.communicator[id];
     Communicator& communicator = communicators_[number];
     const int before = timeline.met[{number, sends}]++;
     while (std::ssize(communicator.instances) <= before) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <set>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -53,28 +54,34 @@ std::vector<int> sorted_once(std::vector<int> numbers) {
   return numbers;
 }
 
+// Makes each rank's number finer by what key_of(rank) says of it. Returns how many numbers there are now.
+template <class KeyOf>
+std::size_t refine(std::vector<int>& marks, KeyOf key_of) {
+  std::map<std::pair<int, std::invoke_result_t<KeyOf, int>>, int> numbers;
+  std::vector<int> finer;
+  for (int rank = 0; std::cmp_less(rank, marks.size()); ++rank) {
+    const auto known = numbers.try_emplace({marks[rank], key_of(rank)}, static_cast<int>(numbers.size())).first;
+    finer.push_back(known->second);
+  }
+  marks = std::move(finer);
+  return numbers.size();
+}
+
 class Refinement {
  public:
   Refinement(const program::ProgramSet& set, std::span<const int> marks) : set_(set) {
     for (const program::Program& program : set.roles) partners_.push_back(partners_of(program));
     for (const program::Group& group : set.groups) instances_.push_back(instances_of(set, group));
-    std::map<std::pair<int, int>, int> numbers;
-    for (int rank = 0; rank < set.layout.ranks(); ++rank) {
-      role_of_.push_back(set.role_of(set.layout.coordinates(rank)));
-      const std::pair key{role_of_.back(), marks.empty() ? 0 : marks[rank]};
-      colours_.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
-    }
-    for (std::size_t classes = numbers.size();;) {
-      const std::size_t finer = refine();
-      if (finer == classes) break;
-      classes = finer;
-    }
+    for (int rank = 0; rank < set.layout.ranks(); ++rank) role_of_.push_back(set.role_of(set.layout.coordinates(rank)));
+    colours_ = role_of_;
+    std::size_t classes = refine(colours_, [&](int rank) { return marks.empty() ? 0 : marks[rank]; });
+    for (std::size_t finer = by_partners(); finer != classes; finer = by_partners()) classes = finer;
   }
   std::vector<int> take() { return std::move(colours_); }
 
  private:
   // Divides each class by whom its ranks meet. Returns how many classes there are now.
-  std::size_t refine() {
+  std::size_t by_partners() {
     std::vector<std::vector<std::vector<int>>> met(instances_.size());  // by group and instance: colours
     for (std::size_t g = 0; g < instances_.size(); ++g) {
       for (const std::vector<int>& members : instances_[g].members) {
@@ -83,11 +90,9 @@ class Refinement {
         met[g].push_back(sorted_once(std::move(colours)));
       }
     }
-    std::map<std::vector<int>, int> numbers;
-    std::vector<int> fresh;
-    for (int rank = 0; rank < set_.layout.ranks(); ++rank) {
+    return refine(colours_, [&](int rank) {
       const Partners& partners = partners_[role_of_[rank]];
-      std::vector<int> key{colours_[rank]};
+      std::vector<int> key;
       for (const GroupId group : partners.groups) {
         const std::vector<int>& colours = met[group][instances_[group].of_rank[rank]];
         key.push_back(-1);
@@ -95,10 +100,8 @@ class Refinement {
       }
       for (const auto& [axis, offset] : partners.peers)
         key.push_back(colours_[set_.layout.neighbour(rank, axis, offset)]);
-      fresh.push_back(numbers.try_emplace(std::move(key), static_cast<int>(numbers.size())).first->second);
-    }
-    colours_ = std::move(fresh);
-    return numbers.size();
+      return key;
+    });
   }
 
   const program::ProgramSet& set_;
@@ -132,20 +135,6 @@ int RankClasses::at_peer(int number, const Peer& peer) const {
   return class_of_[set_.layout.neighbour(list_[number].first_rank, peer.axis, peer.offset)];
 }
 
-namespace {
-
-// Makes each rank's number finer by what `key_of` says of it.
-template <class Key, class KeyOf>
-void refine(std::vector<int>& marks, KeyOf key_of) {
-  std::map<std::pair<int, Key>, int> numbers;
-  for (int rank = 0; std::cmp_less(rank, marks.size()); ++rank) {
-    const std::pair<int, Key> key{marks[rank], key_of(rank)};
-    marks[rank] = numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second;
-  }
-}
-
-}  // namespace
-
 std::set<std::pair<program::Axis, int>> directions_of(const program::ProgramSet& set) {
   std::set<std::pair<program::Axis, int>> directions;
   for (const program::Program& program : set.roles) {
@@ -160,21 +149,20 @@ std::set<std::pair<program::Axis, int>> directions_of(const program::ProgramSet&
 std::vector<int> marks_of(const program::ProgramSet& set, const Network& network, const Condition& condition) {
   const program::Layout& layout = set.layout;
   std::vector<int> marks(layout.ranks(), 0);
-  refine<std::pair<double, double>>(
-      marks, [&](int rank) { return std::pair(condition.clock_of(rank), condition.network_of(rank)); });
+  refine(marks, [&](int rank) { return std::pair(condition.clock_of(rank), condition.network_of(rank)); });
   for (const program::Group& group : set.groups) {
     const Instances instances = instances_of(set, group);
     std::vector<program::Spread> spreads;
     for (const std::vector<int>& members : instances.members)
       spreads.push_back(program::spread_of(group, layout, members.front(), network.node_of));
-    refine<program::Spread>(marks, [&](int rank) {
+    refine(marks, [&](int rank) {
       const int instance = instances.of_rank[rank];
       return instance < 0 ? program::Spread{} : spreads[instance];
     });
   }
   for (const auto& [axis, offset] : directions_of(set)) {
     const Senders senders({axis, offset}, layout, network);
-    refine<int>(marks, [&](int rank) { return senders.beside(rank); });
+    refine(marks, [&](int rank) { return senders.beside(rank); });
   }
   return marks;
 }

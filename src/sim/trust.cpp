@@ -26,22 +26,15 @@ std::string words_of(const config::Errors& errors, const char* what, std::string
                      tier);
 }
 
-// Says what a tier is.
-const char* meaning_of(Tier tier) {
-  switch (tier) {
-    case Tier::none:
-      return "";
-    case Tier::own_cluster:
-      return "this cluster has a step among those that the calibration was compared with";
-    case Tier::other_cluster:
-      return "this software and GPU, on a cluster that was not measured";
-    case Tier::other_gpu:
-      return "a GPU on which no step was measured";
-    case Tier::other_software:
-      return "software of which no step was measured";
-  }
-  return "";
-}
+struct TierRow {
+  const char *letter, *meaning;
+};
+constexpr std::array<TierRow, 5> tiers{
+    {{"", ""},
+     {"A", "this cluster has a step among those that the calibration was compared with"},
+     {"B", "this software and GPU, on a cluster that was not measured"},
+     {"C", "a GPU on which no step was measured"},
+     {"D", "software of which no step was measured"}}};  // in the order of Tier
 
 // Judged once on 229 published steps that no number was fitted to, by source (docs/simulation.md).
 constexpr config::Errors held_back{0.05, 0.11};      // of the labs whose other steps were fitted
@@ -94,11 +87,6 @@ std::vector<std::string> unknown_between(const config::Settings& a, const config
 
 }  // namespace
 
-std::string_view letter_of(Tier tier) {
-  static constexpr std::array<std::string_view, 5> letters{"", "A", "B", "C", "D"};
-  return letters[static_cast<std::size_t>(tier)];
-}
-
 ExpectedErrors expected_errors(const config::Calibration& calibration, const config::Hardware& hardware) {
   if (calibration.errors.empty()) {
     // A calibration of the machine at hand states no step that it was compared with.
@@ -122,9 +110,10 @@ std::string words_of(const ExpectedErrors& errors, const config::Calibration& ca
                : fmt::format("not known: no step was compared with calibration {}, which was measured on {}",
                              calibration.file, join(calibration.gpus, ", "));
   }
-  const std::string tier = beyond ? fmt::format("; tier E: outside of what was measured, half as much again as tier {}",
-                                                letter_of(errors.tier))
-                                  : fmt::format("; tier {}: {}", letter_of(errors.tier), meaning_of(errors.tier));
+  const TierRow& row = tiers[static_cast<std::size_t>(errors.tier)];
+  const std::string tier =
+      beyond ? fmt::format("; tier E: outside of what was measured, half as much again as tier {}", row.letter)
+             : fmt::format("; tier {}: {}", row.letter, row.meaning);
   const std::string text = words_of(*errors.step, "step", tier);
   return text + (errors.change ? ", " + words_of(*errors.change, "change", "") : "; of a change not known");
 }

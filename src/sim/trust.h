@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "config/calibration.h"
@@ -18,8 +17,6 @@ namespace harness::sim {
 /// How near a question is to the steps that its calibration was compared with (docs/simulation.md). none: nothing is
 /// known of the error.
 enum class Tier : std::uint8_t { none, own_cluster, other_cluster, other_gpu, other_software };
-/// "A" to "D"; "" for none.
-std::string_view letter_of(Tier tier);
 
 /// How far predictions with a calibration are from measured steps, by the tier of the question. nullopt: not known.
 struct ExpectedErrors {
