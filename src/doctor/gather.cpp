@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "job/environment.h"
 #include "machine/cpus.h"
-#include "machine/numa.h"
 #include "machine/tree.h"
 
 namespace harness::doctor {

@@ -6,7 +6,6 @@
 #include "config/registry.h"
 #include "job/environment.h"
 #include "machine/cpus.h"
-#include "machine/numa.h"
 #include "nccl/log.h"
 #include "worker/tasks.h"
 #include "worker/test_fault.h"

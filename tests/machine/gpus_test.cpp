@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
+#include "machine/nvml.h"
 #include "support/temporary_folder.h"
 
 namespace harness::machine {
@@ -72,6 +74,18 @@ TEST_F(Gpus, TheEnvironmentLimitsThemAsCudaDoes) {
   EXPECT_EQ(seen({true, "GPU-8f1c,MIG-77", ""}).names, (Names{"GPU-8f1c", "MIG-77"}));
   EXPECT_EQ(seen({true, "0", "3"}).names, (Names{"0 of task 3"}));
   EXPECT_EQ(seen({true, "0,1", "3"}).names, (Names{"0", "1"}));
+}
+
+// With a driver or without: it may not throw, and what is missing is said.
+TEST(GpuMonitor, AnAddressWithoutAGpuIsSaid) {
+  GpuMonitor monitor("ffff:ff:1f.7");
+  EXPECT_FALSE(monitor.unavailable().empty());
+  monitor.start();
+  const GpuStatistics statistics = monitor.stop();
+  EXPECT_EQ(statistics.samples, 0);
+  EXPECT_TRUE(std::isnan(statistics.mean_power_w));
+  EXPECT_TRUE(std::isnan(statistics.energy_j));
+  EXPECT_TRUE(std::isnan(statistics.max_possible_sm_clock_hz));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "machine/numa.h"
+#include "machine/cpus.h"
 #include "support/temporary_folder.h"
 
 namespace harness::machine {

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "machine/cpus.h"
-#include "machine/numa.h"
 
 namespace harness::cuda {
 namespace {

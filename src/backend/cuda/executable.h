@@ -13,7 +13,7 @@
 #include "backend/cuda/compile.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/ranges.h"
-#include "machine/gpu_monitor.h"
+#include "machine/nvml.h"
 
 namespace harness::cuda {
 

@@ -12,7 +12,6 @@
 #include "job/mpi/launcher.h"
 #include "job/wire.h"
 #include "machine/cpus.h"
-#include "machine/numa.h"
 #include "machine/tree.h"
 
 namespace harness::mpi {

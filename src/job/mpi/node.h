@@ -15,7 +15,6 @@
 #include "machine/conditions.h"
 #include "machine/cpus.h"
 #include "machine/gpus.h"
-#include "machine/numa.h"
 
 namespace harness::mpi {
 

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "machine/numa.h"
+#include "machine/cpus.h"
 #include "machine/tree.h"
 #include "support/no_inputs.h"
 #include "worker/tasks.h"

@@ -1,4 +1,4 @@
-#include "machine/gpu_monitor.h"
+#include "machine/nvml.h"
 
 #include <gtest/gtest.h>
 
