@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <string_view>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -162,13 +162,7 @@ TEST(Held, CutsAComputationWhereItStoodStill) {
 // The closed case: one stream of computations beside the gradient's products, and sums over tensor ranks that hold the
 // device. The step is the sum of all, computing is the sum of the computations, and the rest is exposed.
 TEST(Held, LeavesOfAStepItsComputationsAndItsCommunication) {
-  const config::Model model{"custom", 2, 16, 4, 32, 8};
-  config::Settings settings;
-  settings.micro_batch_size = 1;
-  settings.global_batch_size = 2;
-  const program::Layout layout{{Axis::tensor, 2}};
-  settings.layout = layout;
-  const program::ProgramSet set = gpt::programs(model, settings, layout);
+  const program::ProgramSet set = training({{Axis::tensor, 2}}, 2, false);
   const RankClasses classes(set);
   ASSERT_EQ(classes.list().size(), 1U);
   constexpr Ticks compute = 1'000'000, communicate = 3'000'000;
@@ -179,23 +173,15 @@ TEST(Held, LeavesOfAStepItsComputationsAndItsCommunication) {
   const SimulatedStep step = simulate(classes, cost);
   const std::vector<Held> held_up = held(step, classes, cost, 0);
   const std::vector<program::Operation>& list = set.roles[0].step;
-  std::vector<program::Interval> intervals;
-  Ticks computing = 0;
-  for (OperationId id = 0; std::cmp_less(id, list.size()); ++id) {
-    const OperationTimes& times = step.times[0][id];
-    if (program::is_communication(list[id].action)) {
-      intervals.push_back({id, list[id].stream, seconds_of(times.ready), seconds_of(times.end)});
-      continue;
-    }
-    computing += compute;
-    for (const auto& [from, to] : running(times, held_up))
-      intervals.push_back({id, list[id].stream, seconds_of(from), seconds_of(to)});
-  }
+  const auto computations =
+      std::ranges::count_if(list, [](const program::Operation& op) { return !program::is_communication(op.action); });
+  const double computing_s = seconds_of(compute * computations);
   const auto communicates = [&](OperationId id) { return program::is_communication(list[id].action); };
-  const program::StepSplit split = program::split_step(intervals, communicates, seconds_of(step.length));
+  const program::StepSplit split =
+      program::split_step(intervals_of(step, classes, held_up, 0), communicates, seconds_of(step.length));
   // Beside a communication a computation goes on at a ten thousandth of its speed.
-  EXPECT_NEAR(split.compute_s, seconds_of(computing), 1e-3 * split.step_s);
-  EXPECT_NEAR(split.exposed_s, seconds_of(step.length - computing), 1e-3 * split.step_s);
+  EXPECT_NEAR(split.compute_s, computing_s, 1e-3 * split.step_s);
+  EXPECT_NEAR(split.exposed_s, seconds_of(step.length) - computing_s, 1e-3 * split.step_s);
   EXPECT_EQ(split.overlapped_s, 0);
 }
 

@@ -2,12 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <string_view>
 #include <vector>
 
-#include "base/random.h"
-#include "program/expand.h"
 #include "program/verify.h"
 #include "workloads/gpt/gpt.h"
 
@@ -76,79 +73,8 @@ TEST(Simulate, EachScheduleTakesWhatItsFormulaSays) {
   }
 }
 
-// A cost that differs from operation to operation, with everything that can slow another down; equal for all members
-// of a communication.
-Cost random_cost(const program::ProgramSet& set, int role, OperationId id) {
-  const program::Operation& op = set.roles[role].step[id];
-  const bool communicates = program::is_communication(op.action);
-  const auto number = static_cast<std::uint64_t>(communicates ? 0 : id * 16 + role);
-  const double share = static_cast<double>(philox(3, number, 5)[0]) / 0x1p32;
-  if (!communicates) return {.alone = static_cast<Ticks>(1e6 * (0.2 + share)), .host = 100'000};
-  return {.alone = 700'000, .host = 50'000, .takes = 0.13, .keeps = 0.8};
-}
-
-struct Shape {
-  int tensor, data, pipeline;
-};
-
-// Whoever simulates one rank of each role must find what he would have found with all of them.
-void expect_classes_agree_with_ranks(const program::ProgramSet& set, const std::vector<int>& marks,
-                                     std::size_t classes_wanted) {
-  const auto cost_of = [&](const program::ProgramSet& of, const RankClasses& classes) {
-    return [&](int c, OperationId id) {
-      const int rank = classes.list()[c].first_rank;
-      const int role = set.role_of(set.layout.coordinates(rank));
-      Cost cost = random_cost(set, role, id);
-      const bool communicates = program::is_communication(of.roles[classes.list()[c].role].step[id].action);
-      if (!marks.empty() && marks[rank] != 0 && !communicates) cost.alone = cost.alone * 3 / 2;
-      return cost;
-    };
-  };
-  const RankClasses classes(set, marks);
-  EXPECT_EQ(classes.list().size(), classes_wanted);
-  const SimulatedStep by_class = simulate(classes, cost_of(set, classes));
-
-  const program::ProgramSet all = program::expand(set);
-  const RankClasses ranks(all, marks);
-  ASSERT_EQ(std::ssize(ranks.list()), set.layout.ranks());
-  const SimulatedStep by_rank = simulate(ranks, cost_of(all, ranks));
-  EXPECT_EQ(by_class.length, by_rank.length);
-  for (int rank = 0; rank < set.layout.ranks(); ++rank) {
-    const auto& of_class = by_class.times[classes.class_of(rank)];
-    const auto& of_rank = by_rank.times[ranks.class_of(rank)];
-    for (std::size_t id = 0; id < of_class.size(); ++id) {
-      ASSERT_EQ(of_class[id].ready, of_rank[id].ready) << "rank " << rank << ", operation " << id;
-      ASSERT_EQ(of_class[id].start, of_rank[id].start) << "rank " << rank << ", operation " << id;
-      ASSERT_EQ(of_class[id].end, of_rank[id].end) << "rank " << rank << ", operation " << id;
-    }
-  }
-}
-
-program::ProgramSet training_of(const Shape& shape) {
-  config::Settings settings = settings_of(2 * shape.pipeline, shape.data);
-  settings.sequence_parallel = shape.tensor > 1;
-  settings.overlap_optimizer = true;
-  settings.bucket_size_bytes = 4096;
-  return programs_of(2 * shape.pipeline, settings,
-                     {{Axis::tensor, shape.tensor}, {Axis::data, shape.data}, {Axis::pipeline, shape.pipeline}});
-}
-
-TEST(Simulate, OneRankOfEachRoleAgreesWithAllOfThemToTheTick) {
-  expect_classes_agree_with_ranks(training_of({4, 4, 4}), {}, 4);
-  expect_classes_agree_with_ranks(training_of({1, 8, 2}), {}, 2);
-  expect_classes_agree_with_ranks(training_of({2, 2, 1}), {}, 1);
-}
-
-// A slow rank is a class of its own; so are those that it meets, by how they meet it: the ranks of its tensor group,
-// its replica's other stages, and the other replicas' ranks that add up gradients with these.
-TEST(Simulate, ARankThatDiffersDividesOnlyWhatMeetsIt) {
-  std::vector<int> marks(64, 0);
-  marks[21] = 1;
-  expect_classes_agree_with_ranks(training_of({4, 4, 4}), marks, 16);
-}
-
 TEST(Simulate, ASlowRankHoldsUpWhoWaitsForIt) {
-  const program::ProgramSet set = training_of({1, 2, 1});
+  const program::ProgramSet set = programs_of(2, settings_of(2, 2), {{Axis::data, 2}});
   const auto length = [&](const std::vector<int>& marks) {
     const RankClasses classes(set, marks);
     const SimulatedStep step = simulate(classes, [&](int c, OperationId id) {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <utility>
+#include <tuple>
 
 #include "program/expand.h"
 #include "program/verify.h"
@@ -62,7 +62,7 @@ program::ProgramSet step_of(const program::Layout& layout) {
   return gpt::programs(model, settings, layout);
 }
 
-// Every rank's times, from one rank of each class and from all ranks.
+// Whoever simulates one rank of each class finds what he would have found with all ranks: every rank's times.
 void expect_all_ranks_agree(const program::Layout& layout, const config::Faults& faults, std::size_t most_classes,
                             int per_node = 8) {
   const program::ProgramSet set = step_of(layout), all = program::expand(set);
@@ -84,7 +84,8 @@ void expect_all_ranks_agree(const program::Layout& layout, const config::Faults&
   for (int rank = 0; rank < layout.ranks(); ++rank) {
     const auto &one = by_class.times[classes.class_of(rank)], &other = by_rank.times[ranks.class_of(rank)];
     for (std::size_t id = 0; id < one.size(); ++id) {
-      ASSERT_EQ(std::pair(one[id].ready, one[id].end), std::pair(other[id].ready, other[id].end))
+      ASSERT_EQ(std::tuple(one[id].ready, one[id].start, one[id].end),
+                std::tuple(other[id].ready, other[id].start, other[id].end))
           << "rank " << rank << ", operation " << id;
     }
   }
@@ -109,6 +110,11 @@ TEST(Exactness, SoItIsWhereSomethingIsWrong) {
   const program::Layout layout{{Axis::tensor, 4}, {Axis::data, data}, {Axis::pipeline, 4}};
   const int ranks = layout.ranks();
   expect_all_ranks_agree(layout, one_of_each(ranks - 1), 64);
+  // A slow rank is a class of its own; so are those that it meets, by how they meet it: the ranks of its tensor group,
+  // its replica's other stages, and the other replicas' ranks that add up gradients with these.
+  config::Faults one_slow;
+  one_slow.slow_gpus = {{.rank = 21, .speed = 0.8}};
+  expect_all_ranks_agree(layout, one_slow, 16);
   config::Faults everywhere;
   everywhere.socket_bytes_per_s = 4e9;
   everywhere.tensor_across_nodes = true;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "sim/device_time.h"
 #include "sim/link_time.h"
 #include "sim/nccl_time.h"
+#include "support/paths.h"
 
 namespace harness::sim {
 namespace {
@@ -95,7 +98,8 @@ TEST(CollectiveTime, NeverFallsWithTheSize) {
   std::mt19937 random(1);
   const config::Calibration calibration = config::calibration_named("harness");
   int tried = 0;
-  for (const char* hardware : {"dgx-a100", "dgx-h100", "hgx-b200", "p4d", "p5", "h20", "b300"}) {
+  for (const char* hardware :
+       {"dgx-a100", "dgx-h100", "hgx-b200", "gb200-nvl72", "gb300-nvl72", "p4d", "p5", "h20", "b300"}) {
     for (const auto& [ranks, per_node] : std::vector<std::pair<int, int>>{
              {2, 8}, {4, 8}, {8, 8}, {2, 1}, {16, 8}, {12, 4}, {24, 8}, {16, 1}, {128, 8}, {1024, 8}}) {
       const Network network = machines(hardware, ranks, per_node);
@@ -138,6 +142,77 @@ TEST(CollectiveTime, OfMeasuredCurvesRisesToo) {
   EXPECT_DOUBLE_EQ(rising.seconds_at(1024), 10e-6);
   EXPECT_DOUBLE_EQ(rising.seconds_at(4096), 10e-6);
   EXPECT_DOUBLE_EQ(rising.seconds_at(65536), 20e-6);
+}
+
+double us(const std::string& hardware, Collective kind, double bytes, int ranks, int per_node, double share = 0) {
+  static const config::Calibration calibration = config::calibration_named("harness");
+  Network network = machines(hardware, ranks, per_node);
+  if (share > 0) network.network_share = share;
+  const Spread spread{ranks, (ranks + per_node - 1) / per_node, std::min(ranks, per_node), 1};
+  return 1e6 * lines_seconds(kind, bytes, spread, network, calibration);
+}
+
+// Measured, in microseconds: 8 H100 (NVIDIA, dgxc-benchmarking), 72 GPUs of a rack (NVIDIA/nccl-tests#43), 8 bytes on
+// 2, 4 and 8 A100.
+TEST(Lines, AreNearWhatWasMeasured) {
+  const auto near = [](double law, double measured, double share) { EXPECT_NEAR(law, measured, share * measured); };
+  const double kib = 1024, mib = 1024 * kib, gib = 1024 * mib;
+  near(us("dgx-h100", Collective::all_reduce, 32 * kib, 8, 8), 18.7, 0.3);
+  near(us("dgx-h100", Collective::all_reduce, 512 * kib, 8, 8), 20.4, 0.3);
+  near(us("dgx-h100", Collective::all_reduce, mib, 8, 8), 27.8, 0.1);
+  near(us("dgx-h100", Collective::all_reduce, 16 * mib, 8, 8), 121, 0.1);
+  near(us("dgx-h100", Collective::all_reduce, gib, 8, 8), 4060, 0.05);
+  near(us("gb200-nvl72", Collective::all_reduce, gib, 72, 72), 3110, 0.1);
+  near(us("dgx-a100", Collective::all_reduce, 8, 2, 8), 9, 0.1);
+  near(us("dgx-a100", Collective::all_reduce, 8, 4, 8), 14, 0.1);
+  near(us("dgx-a100", Collective::all_reduce, 8, 8, 8), 24, 0.1);
+}
+
+// "a,\"b, c\",d" in three.
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      fields.emplace_back();
+    } else {
+      fields.back() += c;
+    }
+  }
+  return fields;
+}
+
+// Published bus bandwidths of NCCL's own choice, and of NVLS, on networks whose cards are known.
+TEST(Lines, AreWithinFifteenPercentOfMostPublishedBandwidths) {
+  const std::map<std::string, std::string> machine{{"b200", "hgx-b200"},     {"gb200", "gb200-nvl72"},
+                                                   {"gb300", "gb300-nvl72"}, {"h100-sxm", "dgx-h100"},
+                                                   {"h200-sxm", "h200-sxm"}, {"a100-sxm-80gb", "dgx-a100"}};
+  std::ifstream file(test::source_dir() + "/configs/published/busbw.csv");
+  std::string line;
+  std::getline(file, line);
+  const std::vector<std::string> names = fields_of(line);
+  int rows = 0, near = 0;
+  while (std::getline(file, line)) {
+    const std::vector<std::string> fields = fields_of(line);
+    std::map<std::string, std::string> row;
+    for (std::size_t i = 0; i < fields.size(); ++i) row[names.at(i)] = fields[i];
+    const std::string &algorithm = row["algorithm"], &network = row["network"];
+    const auto has = [&](const char* word) { return network.find(word) != std::string::npos; };
+    if (row["collective"] != "all_reduce" || (algorithm != "auto" && algorithm != "NVLS")) continue;
+    if (has("TCPXO") || row["size_gib"].empty() || row["note"].find("HCA down") != std::string::npos) continue;
+    const int ranks = std::stoi(row["gpus"]), rack = ranks <= 72 ? 72 : 64;
+    const bool racks = row["gpu"].starts_with("gb") && !has("off");
+    const int per_node = std::min(ranks, racks ? rack : std::stoi(row["per_node"]));
+    const double bytes = std::stod(row["size_gib"]) * 0x1p30, share = has("EFA") || has("RoCE") ? 0.9 : 0;
+    const double seconds = 1e-6 * us(machine.at(row["gpu"]), Collective::all_reduce, bytes, ranks, per_node, share);
+    const double bus = 2.0 * (ranks - 1) / ranks * bytes / seconds / 1e9;
+    ++rows;
+    near += std::abs(bus / std::stod(row["busbw_gb_s"]) - 1) < 0.15 ? 1 : 0;
+  }
+  EXPECT_GE(rows, 35);
+  EXPECT_GE(near, 0.85 * rows) << near << " of " << rows;
 }
 
 }  // namespace
