@@ -9,8 +9,6 @@
 namespace harness::config {
 namespace {
 
-using test::complaint;
-using test::issue_example;
 using test::TemporaryFolder;
 using ::testing::HasSubstr;
 

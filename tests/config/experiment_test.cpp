@@ -12,10 +12,8 @@ namespace harness::config {
 namespace {
 
 using test::complaint;
-using test::issue_example;
 using test::TemporaryFolder;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 TEST(Experiment, TheExampleLoads) {
   const Experiment e = test::loaded(test::issue_example());

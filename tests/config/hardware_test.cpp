@@ -152,19 +152,17 @@ TEST(HardwareFile, AnUnknownGpuIsToldWhatToDo) {
 }
 
 TEST(HardwareFile, NoneIsAChoice) {
-  const TemporaryFolder folder;
-  const auto none = load_experiment(folder.write("a.yaml", "hardware: none" + body));
+  const Experiment none = test::loaded("hardware: none" + body);
   EXPECT_TRUE(none.without_hardware);
   EXPECT_FALSE(none.hardware);
-  EXPECT_FALSE(load_experiment(folder.write("b.yaml", "name: b" + body)).without_hardware);
+  EXPECT_FALSE(test::loaded("name: b" + body).without_hardware);
 }
 
 TEST(ShareGpus, IsWarnedOf) {
-  const TemporaryFolder folder;
-  const auto shared = load_experiment(folder.write("a.yaml", "measure: {share_gpus: true}" + body));
+  const Experiment shared = test::loaded("measure: {share_gpus: true}" + body);
   EXPECT_TRUE(shared.measure.share_gpus);
   EXPECT_THAT(shared.warnings, Contains(HasSubstr("share_gpus")));
-  const auto plain = load_experiment(folder.write("b.yaml", "name: b" + body));
+  const Experiment plain = test::loaded("name: b" + body);
   EXPECT_FALSE(plain.measure.share_gpus);
   EXPECT_THAT(plain.warnings, Not(Contains(HasSubstr("share_gpus"))));
 }

@@ -15,7 +15,6 @@ namespace harness::config {
 namespace {
 
 using test::TemporaryFolder;
-using ::testing::HasSubstr;
 
 TEST(BrokenFile, NotThere) {
   const TemporaryFolder folder;

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
+
+#include "base/median.h"
+#include "base/part.h"
 
 namespace harness {
 namespace {
@@ -52,6 +56,27 @@ TEST(Philox, KeyCounterAndStreamAllMatter) {
   EXPECT_NE(base, philox(1, 3, 3));
   EXPECT_NE(base, philox(1, 2, 4));
   EXPECT_NE(base, philox(1, 2 + (std::uint64_t{1} << 32), 3));
+}
+
+TEST(Median, OddEvenOneAndNone) {
+  EXPECT_EQ(median(std::vector<double>{3, 1, 2}), 2);
+  EXPECT_EQ(median(std::vector<double>{4, 1, 3, 2}), 2.5);
+  EXPECT_EQ(median(std::vector<double>{7}), 7);
+  EXPECT_TRUE(std::isnan(median(std::vector<double>{})));
+}
+
+TEST(Stretches, UnionMergesWhatTouchesAndDropsWhatIsEmpty) {
+  EXPECT_EQ(united({{3, 4}, {0, 1}, {1, 2}, {0.5, 1.5}, {5, 5}, {7, 6}}), (Stretches{{0, 2}, {3, 4}}));
+  EXPECT_EQ(united({}), Stretches{});
+  EXPECT_EQ(united({{0, 10}, {1, 2}}), (Stretches{{0, 10}}));
+}
+
+TEST(Stretches, DifferenceCutsHoles) {
+  EXPECT_EQ(without({{0, 10}}, {{1, 2}, {3, 4}}), (Stretches{{0, 1}, {2, 3}, {4, 10}}));
+  EXPECT_EQ(without({{0, 2}, {3, 5}}, {{1, 4}}), (Stretches{{0, 1}, {4, 5}}));
+  EXPECT_EQ(without({{0, 2}}, {{0, 2}}), Stretches{});
+  EXPECT_EQ(without({{0, 2}}, {}), (Stretches{{0, 2}}));
+  EXPECT_EQ(without({}, {{0, 2}}), Stretches{});
 }
 
 }  // namespace
