@@ -60,10 +60,8 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
     const std::size_t at = word.size() >= 3 ? place_of(word, candidate) : std::string::npos;
     if (at == std::string::npos && !has_typos_alone(word, candidate)) continue;
     // A name that begins with the word is nearer than one with a typo; of several such names the shortest.
-    std::pair<std::size_t, std::size_t> rank(at == 0                   ? 0
-                                             : at == std::string::npos ? edit_distance(word, candidate)
-                                                                       : 1,
-                                             at == 0 ? candidate.size() : 0);
+    std::pair<std::size_t, std::size_t> rank(0, candidate.size());
+    if (at > 0) rank = {at == std::string::npos ? edit_distance(word, candidate) : 1, 0};
     if (rank < best_rank) {
       best_rank = rank;
       best = candidate;

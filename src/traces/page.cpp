@@ -113,10 +113,10 @@ report::Figure timeline(const Report& report) {
       std::string track = x.main ? "compute" : "other streams";
       if (is_exposed_communication(x.part) && !x.copies) track = name_of(x.part);
       const bool optimizer = gpu.work.texts[x.kind].starts_with("adam") || gpu.work.texts[x.kind] == "optimizer";
-      const OperationKind kind = x.copies    ? OperationKind::copy
-                                 : optimizer ? OperationKind::optimizer
-                                             : looks[index_of(x.part)].kind;
-      const double waited_s = std::isfinite(x.waiting_s) ? x.waiting_s + (x.bubble_s > 0 ? x.bubble_s : 0) : x.bubble_s;
+      OperationKind kind = optimizer ? OperationKind::optimizer : looks[index_of(x.part)].kind;
+      if (x.copies) kind = OperationKind::copy;
+      double waited_s = std::isfinite(x.waiting_s) ? x.waiting_s : 0;
+      if (x.bubble_s > 0) waited_s += x.bubble_s;
       operations.push_back({gpu.rank.value_or(static_cast<std::int64_t>(i)), track, kind, begun_s + x.start_s,
                             begun_s + x.end_s, waited_s});
       length_s = std::max(length_s, begun_s + x.end_s);

@@ -173,8 +173,8 @@ class DamagedResult : public Readers {
   // As many as there is time for.
   std::vector<test::Damage> drawn(std::vector<test::Damage> damages, std::size_t usual, std::size_t with_sanitizers) {
     std::ranges::shuffle(damages, draw_);
-    const std::size_t wanted = test::soaking() ? 2000 : test::sanitized ? with_sanitizers : usual;
-    damages.resize(std::min(damages.size(), wanted));
+    if (test::soaking()) usual = with_sanitizers = 2000;
+    damages.resize(std::min(damages.size(), test::sanitized ? with_sanitizers : usual));
     return damages;
   }
 
