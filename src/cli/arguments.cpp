@@ -168,7 +168,7 @@ Parser::Parser(Arguments& a) {
   plan->add_option("--ranks-per-node", a.plan.ranks_per_node,
                    "ranks that share a node, which are numbered node by node: says how many nodes each group spans")
       ->check(CLI::Range(1, 1 << 20));
-  plan->add_option("--format", a.plan.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  plan->add_option("--format", a.plan.format, "text, md or json")->check(CLI::IsMember({"text", "md", "json"}));
   add_view(*plan, a.plan.view);
   plan->add_option(
           "--best", a.plan.best,

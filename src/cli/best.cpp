@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/plan_document.h"
 #include "plan/fit.h"
 #include "plan/survey.h"
 
@@ -221,6 +223,117 @@ Best find_best(const plan::Plan& plan, std::size_t wanted, std::size_t limit,
   if (plan.experiment.baseline.workload != config::training_workload)
     fail("--best ranks training steps; workload {} repeats one operation", plan.experiment.baseline.workload);
   return Search(plan, limit, say).fastest(wanted);
+}
+
+namespace {
+
+std::string in_words(const RankedCombination& combination) {
+  std::vector<std::string> parts;
+  for (const auto& [variable, value] : combination.settings) parts.push_back(fmt::format("{}={}", variable, value));
+  return parts.empty() ? "baseline" : join(parts, " + ");
+}
+
+std::vector<report::Cell> row_of(const plan::Plan& p, const std::string& place, const RankedCombination& c) {
+  const std::string distance = fmt::format("{:+.1f} %{}", 100 * c.distance, c.is_told_apart ? "" : ", not told apart");
+  return {place,
+          in_words(c),
+          show_seconds(c.predicted.step->step_s),
+          c.predicted.mfu ? percent(*c.predicted.mfu) : "",
+          c.distance > 0 ? distance : "",
+          show_bytes(plan::planned_memory_bytes(p.experiment.backend, c.planned))};
+}
+
+report::Numbers table_of(const plan::Plan& p, const Best& best) {
+  report::Table table;
+  table.columns = {{"place", true}, {"settings", true},   {"predicted step"},
+                   {"MFU"},         {"behind the first"}, {"memory/rank"}};
+  table.columns[4].legend = fmt::format(
+      "behind the first: by how much the step is longer, per token; not told apart from the first: {} of the {} "
+      "predicted, too close to call",
+      best.close - 1, best.predicted - 1);
+  for (std::size_t i = 0; i < best.fastest.size(); ++i)
+    table.rows.push_back(row_of(p, std::to_string(i + 1), best.fastest[i]));
+  const auto is_baseline = [](const RankedCombination& c) { return c.settings.empty(); };
+  if (best.baseline && std::ranges::none_of(best.fastest, is_baseline))
+    table.rows.push_back(row_of(p, "", *best.baseline));
+  return {"", std::move(table)};
+}
+
+// The reasons that refuse most, each with its number.
+report::List reasons(const Best& best) {
+  constexpr std::size_t most_shown = 6;
+  std::vector<std::pair<std::size_t, std::string>> by_number;
+  for (const auto& [reason, number] : best.refused) by_number.emplace_back(number, reason);
+  std::ranges::stable_sort(by_number, std::greater<>(), &std::pair<std::size_t, std::string>::first);
+  report::List list;
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < by_number.size(); ++i) {
+    if (i < most_shown) {
+      list.items.push_back(fmt::format("{}: {}", by_number[i].first, by_number[i].second));
+    } else {
+      others += by_number[i].first;
+    }
+  }
+  if (others > 0) list.items.push_back(fmt::format("{}: for other reasons (--format json has all)", others));
+  return list;
+}
+
+void add_outcomes(const Best& best, report::Section& section) {
+  std::vector<std::string> names;
+  for (const plan::Values& v : best.variables)
+    names.push_back(fmt::format("{} ({})", v.variable->name, v.values.size()));
+  std::size_t refused = 0;
+  for (const auto& [reason, number] : best.refused) refused += number;
+  report::List list{{}, report::List::Mark::none};
+  list.items.push_back(fmt::format("{:.0f} combinations of the values of {}", best.combinations, join(names, ", ")));
+  if (!best.all) {
+    list.items.push_back(fmt::format(
+        "too many to predict each: a search went from the baseline and from each single change on, one value at a "
+        "time, as long as that was faster. It looked at {}; a faster combination may exist.",
+        best.alike + refused + best.predicted));
+  }
+  list.items.push_back(
+      fmt::format("predicted: {}; another one's step, for a value in it has no effect: {}; refused: {}", best.predicted,
+                  best.alike, refused));
+  section.add(std::move(list));
+  section.add(reasons(best));
+  report::List rest{{}, report::List::Mark::none};
+  if (best.same_time > 0) {
+    rest.items.push_back(
+        fmt::format("not listed: {}, whose step is exactly that of one with fewer changes", best.same_time));
+  }
+  if (!best.left_out.empty()) {
+    rest.items.push_back(fmt::format("as in the baseline: {} (no value of it makes the same training faster)",
+                                     join(best.left_out, ", ")));
+  }
+  section.add(std::move(rest));
+}
+
+// With the calibration of the others, where the first alone would get another; "" where the first is the baseline.
+std::string overrides_of(const config::Experiment& experiment, const RankedCombination& first) {
+  std::vector<std::string> words;
+  for (const auto& [variable, value] : first.settings)
+    words.push_back(fmt::format("--set 'baseline.{}={}'", variable, value));
+  const std::string& calibration = experiment.calibration->file;
+  const bool is_chosen = experiment.names_calibration || words.empty() ||
+                         calibration == config::usual_calibration(first.planned.settings).file;
+  if (!is_chosen) words.push_back(fmt::format("--set 'calibration={}'", calibration));
+  return join(words, " ");
+}
+
+}  // namespace
+
+report::Section best_section(const plan::Plan& p, const Best& best) {
+  report::Section section{"best", "", {}};
+  section.add(prediction_lines(p));
+  section.add(table_of(p, best));
+  add_outcomes(best, section);
+  if (const std::string overrides = overrides_of(p.experiment, best.fastest.front()); !overrides.empty())
+    section.add(report::Listing{"the first, as overrides:", overrides, false});
+  std::vector<PredictedCase> shown;
+  for (const RankedCombination& c : best.fastest) shown.push_back(c.predicted);
+  add_trust(p.experiment, shown, section);
+  return section;
 }
 
 }  // namespace harness::cli

@@ -46,10 +46,11 @@ class LoadedFiles {
 };
 
 void print(const report::CompareReport& report, const CompareOptions& options, std::ostream& out) {
-  if (options.format == "text") {
-    out << view(report::compare_document(report, options.verbose), options.view, out);
+  if (options.format == "json") {
+    out << report::compare_json(report);
   } else {
-    out << report::show(report, options.format == "json" ? report::Format::json : report::Format::md);
+    print(report::compare_document(report, options.verbose || options.format == "md"), options.format, options.view,
+          out);
   }
 }
 

@@ -20,8 +20,8 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
 /// The findings as one JSON object (docs/json.md).
 std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<doctor::Changes>& changes = {});
 
-/// `doctor --list`: the table of all checks as text, md or json for `out`. docs/doctor.md has the Markdown.
-std::string doctor_list(const std::string& format, const std::ostream& out);
+/// `doctor --list`: the table of all checks as text, md or json. docs/doctor.md has the Markdown.
+void print_checks(const std::string& format, std::ostream& out);
 
 /// The question of `doctor --allreduce`. within_s 0: not asked; ranks 0: as many as there are.
 struct AllReduce {

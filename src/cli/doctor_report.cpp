@@ -146,7 +146,7 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
   return document;
 }
 
-std::string doctor_list(const std::string& format, const std::ostream& out) {
+void print_checks(const std::string& format, std::ostream& out) {
   if (format == "json") {
     nlohmann::ordered_json checks = nlohmann::ordered_json::array();
     for (const doctor::About& about : doctor::all_checks()) {
@@ -156,17 +156,16 @@ std::string doctor_list(const std::string& format, const std::ostream& out) {
                         {"at_worst", name_of(about.at_worst)},
                         {"docs", about.docs}});
     }
-    return checks.dump(2) + "\n";
+    out << checks.dump(2) << "\n";
+    return;
   }
   report::Table table{{{"check", true}, {"question", true}, {"read from", true}, {"at worst", true}, {"more", true}},
                       {}};
   for (const doctor::About& about : doctor::all_checks())
     table.rows.push_back({about.id, about.question, about.reads, std::string(name_of(about.at_worst)), about.docs});
-  report::Section section{"checks", "", {}};
-  section.add(report::Numbers{"", std::move(table)});
   report::Document document;
-  document.sections.push_back(std::move(section));
-  return format == "md" ? report::write_markdown(document) : view(std::move(document), under_a_launcher, out).text;
+  document.sections.emplace_back().add(report::Numbers{"", std::move(table)});
+  print(std::move(document), format, under_a_launcher, out);
 }
 
 std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<doctor::Changes>& changes) {

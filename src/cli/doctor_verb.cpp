@@ -81,8 +81,7 @@ int print(const doctor::Diagnosis& diagnosis, const doctor::RecordedFacts& seen,
     out << doctor_json(diagnosis, changes);
   } else {
     const std::string since = changes ? options.against[0] : "";
-    const report::Document document = doctor_document(diagnosis, options.all, changes, since);
-    out << (options.format == "md" ? report::write_markdown(document) : view(document, under_a_launcher, out).text);
+    print(doctor_document(diagnosis, options.all, changes, since), options.format, under_a_launcher, out);
   }
   return doctor::exit_code(diagnosis, options.strict);
 }
@@ -110,7 +109,7 @@ int doctor_alone(const DoctorOptions& options, std::ostream& out) {
     return 0;
   }
   if (options.list) {
-    out << doctor_list(options.format, out);
+    print_checks(options.format, out);
     return 0;
   }
   if (options.against.size() == 2) {

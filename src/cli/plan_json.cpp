@@ -1,8 +1,7 @@
-#include "cli/plan_json.h"
-
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/plan_document.h"
 #include "config/backend.h"
 #include "plan/fit.h"
 

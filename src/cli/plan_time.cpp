@@ -19,6 +19,7 @@
 #include "cli/option_value.h"
 #include "config/model.h"
 #include "plan/prepare.h"
+#include "report/case_label.h"
 #include "store/result_file.h"
 #include "sweep/decide.h"
 #include "sweep/planned_result.h"
@@ -67,12 +68,13 @@ std::string budget_text(const plan::Plan& plan) {
                      hours_name(plan), plural(plan.ranks, "rank"));
 }
 
-std::string unknown_time(const plan::Plan& plan) {
+constexpr const char* say_more = "an earlier result says more (--like RESULT.h5), or an MFU (--assume-mfu 40%)";
+
+std::vector<std::string> unknown_time(const plan::Plan& plan) {
   const bool bounded = plan.experiment.measure.time_budget_s > 0;
-  return fmt::format(
-      "\ntime: {} before the first sweep\n"
-      "  --like RESULT.h5 estimates it from an earlier result, --assume-mfu 40% from an MFU\n",
-      bounded ? fmt::format("at most {}; nothing closer is known", budget_text(plan)) : "unknown");
+  return {fmt::format("time: {} before the first sweep",
+                      bounded ? fmt::format("at most {}; nothing closer is known", budget_text(plan)) : "unknown"),
+          say_more};
 }
 
 // The cost of a case's block.
@@ -169,19 +171,20 @@ class Estimate {
           show_seconds(round_ends_s_[std::min(least, measure_.rounds) - 1]), std::min(least, measure_.rounds),
           sweep::selections_that_fit(costs_, measure_.time_budget_s, least));
     }
-    return {fit, text(std::max(fit, 1))};
+    return {fit, lines(std::max(fit, 1))};
   }
 
-  std::string in_one_line() const {
+  std::vector<std::string> in_brief() const {
     const sweep::CaseCost& first = costs_.front();
     const double total_s = round_ends_s_.back();
     const int fit = rounds_that_fit();
     const std::string limit = fit < measure_.rounds ? fmt::format("; {} is enough for {} of {} rounds",
                                                                   budget_text(plan_), fit, measure_.rounds)
                                                     : "";
-    return fmt::format("\ntime: a block {}, the sweep {} ({:.3g} {}), {} ({} {}){}; --like or --assume-mfu say more\n",
-                       show_seconds(first.block_s), show_seconds(total_s), total_s * plan_.ranks / 3600,
-                       hours_name(plan_), source_, first.name, show_seconds(step_s_.at(first.name)), limit);
+    return {fmt::format("time: a block {}, the sweep {} ({:.3g} {}), {} ({} {}){}", show_seconds(first.block_s),
+                        show_seconds(total_s), total_s * plan_.ranks / 3600, hours_name(plan_), source_, first.name,
+                        show_seconds(step_s_.at(first.name)), limit),
+            say_more};
   }
 
  private:
@@ -209,27 +212,39 @@ class Estimate {
         std::ranges::count_if(round_ends_s_, [&](double s) { return s <= measure_.time_budget_s; }));
   }
 
-  std::string text(int rounds) const {
+  std::vector<std::string> lines(int rounds) const {
     const double total_s = round_ends_s_[rounds - 1];
     const double hours = total_s * plan_.ranks / 3600;
-    std::string text = fmt::format(
-        "\ntime: {}{}, {}{}\n", show_seconds(total_s),
-        rounds < measure_.rounds ? fmt::format(" for {} of {} rounds", rounds, measure_.rounds) : "", source_,
-        unknown_ > 0 ? fmt::format("; without {} blocks of cases that are not known", unknown_) : "");
-    text += fmt::format("  {:.3g} {}", hours, hours_name(plan_));
-    if (plan_.experiment.cost && plan_.experiment.cost->per_gpu_hour > 0) {
-      text += fmt::format(", {:.0f} {}", hours * plan_.experiment.cost->per_gpu_hour, plan_.experiment.cost->currency);
-    }
-    text += fmt::format("; under Slurm, ask for --time={}\n", slurm_time(total_s));
-    if (measure_.auto_steps) text += fmt::format("  steps: auto gives {} timed steps per block\n", steps_);
+    const auto& cost = plan_.experiment.cost;
+    const std::string price =
+        cost && cost->per_gpu_hour > 0 ? fmt::format(", {:.0f} {}", hours * cost->per_gpu_hour, cost->currency) : "";
+    std::vector<std::string> lines{
+        fmt::format("time: {}{}, {}{}", show_seconds(total_s),
+                    rounds < measure_.rounds ? fmt::format(" for {} of {} rounds", rounds, measure_.rounds) : "",
+                    source_,
+                    unknown_ > 0 ? fmt::format("; without {} blocks of cases that are not known", unknown_) : ""),
+        fmt::format("{:.3g} {}{}; under Slurm, ask for --time={}", hours, hours_name(plan_), price,
+                    slurm_time(total_s))};
+    if (measure_.auto_steps) lines.push_back(fmt::format("steps: auto gives {} timed steps per block", steps_));
     const double share = total_s > 0 ? timed_s_[rounds - 1] / total_s : 0;
-    text +=
-        fmt::format("  {:.0f} % of them are timed steps, {:.0f} % preparation, {:.0f} % set-up and warm-up of blocks\n",
-                    100 * share, 100 * preparation_s_ / total_s, 100 * (1 - share - preparation_s_ / total_s));
-    text += fmt::format("  preparation {} (for each case profiled steps{}), a round {}\n", show_seconds(preparation_s_),
-                        has_gpus(plan_) ? ", what NCCL does, and tuning, which takes longer the first time" : "",
-                        show_seconds((total_s - preparation_s_) / rounds));
-    return text + longest_cases(rounds) + limits();
+    lines.push_back(
+        fmt::format("{:.0f} % of them are timed steps, {:.0f} % preparation, {:.0f} % set-up and warm-up of blocks",
+                    100 * share, 100 * preparation_s_ / total_s, 100 * (1 - share - preparation_s_ / total_s)));
+    lines.push_back(
+        fmt::format("preparation {} (for each case profiled steps{}), a round {}", show_seconds(preparation_s_),
+                    has_gpus(plan_) ? ", what NCCL does, and tuning, which takes longer the first time" : "",
+                    show_seconds((total_s - preparation_s_) / rounds)));
+    lines.push_back(longest_cases(rounds));
+    // Reasons to end the sweep before its last round.
+    if (measure_.time_budget_s > 0) {
+      lines.push_back(
+          fmt::format("{} is enough for {} of {} rounds", budget_text(plan_), rounds_that_fit(), measure_.rounds));
+    }
+    if (!measure_.looks.empty()) {
+      lines.push_back(fmt::format("{} if everything is settled by the first look",
+                                  show_seconds(round_ends_s_[measure_.looks.front() - 1])));
+    }
+    return lines;
   }
 
   std::string longest_cases(int rounds) const {
@@ -237,23 +252,11 @@ class Estimate {
     for (const sweep::CaseCost& c : costs_) cases.emplace_back(rounds * c.block_s, c.name);
     std::ranges::sort(cases, std::greater<>());
     constexpr std::size_t max_shown = 4;
-    std::string text = "  longest:";
-    for (std::size_t i = 0; i < std::min(cases.size(), max_shown); ++i)
-      text += fmt::format("{} {} {}", i > 0 ? ";" : "", cases[i].second, show_seconds(cases[i].first));
-    return cases.empty() ? "" : text + " (all its blocks)\n";
-  }
-
-  // Reasons to end the sweep before its last round.
-  std::string limits() const {
-    std::string text;
-    if (measure_.time_budget_s > 0)
-      text +=
-          fmt::format("  {} is enough for {} of {} rounds\n", budget_text(plan_), rounds_that_fit(), measure_.rounds);
-    if (!measure_.looks.empty()) {
-      text += fmt::format("  {} if everything is settled by the first look\n",
-                          show_seconds(round_ends_s_[measure_.looks.front() - 1]));
-    }
-    return text;
+    cases.resize(std::min(cases.size(), max_shown));
+    std::vector<std::string> words;
+    for (const auto& [seconds, name] : cases)
+      words.push_back(fmt::format("{} {}", report::short_name(name), show_seconds(seconds)));
+    return fmt::format("longest: {} (all its blocks)", join(words, "; "));
   }
 
   const plan::Plan& plan_;
@@ -272,14 +275,14 @@ constexpr double usual_set_up_s = 30;
 
 }  // namespace
 
-std::string expected_time(const plan::Plan& plan, const StepTimes& predicted) {
+std::vector<std::string> expected_time(const plan::Plan& plan, const StepTimes& predicted) {
   Costs costs;
   for (const plan::PlannedCase& planned : plan.cases) {
     const auto known = predicted.find(planned.name);
     if (known != predicted.end()) costs[planned.name] = {usual_set_up_s, known->second};
   }
-  if (!costs.contains(plan.baseline().name)) return "";
-  return Estimate(plan, costs, "if a step takes what sim expects").in_one_line();
+  if (!costs.contains(plan.baseline().name)) return {};
+  return Estimate(plan, costs, "if a step takes what sim expects").in_brief();
 }
 
 PlannedTime planned_time(const plan::Plan& plan, const TimeOptions& options) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "plan/plan.h"
 
@@ -15,8 +16,8 @@ struct TimeOptions {
 };
 
 struct PlannedTime {
-  int rounds = 0;    // that the time budget allows; all, where there is none or no times are known
-  std::string text;  // how long these take, in GPU hours and money too where those are known
+  int rounds = 0;                  // that the time budget allows; all, where there is none or no times are known
+  std::vector<std::string> lines;  // how long these take, in GPU hours and money too where those are known
 };
 /// Throws Error if the result file tells nothing of this plan (another backend, workload, model or number of ranks), if
 /// an assumption cannot be used, or if the time budget allows too few rounds for any verdict.
@@ -24,7 +25,7 @@ PlannedTime planned_time(const plan::Plan& plan, const TimeOptions& options);
 
 /// Seconds of a step by the name of its case.
 using StepTimes = std::map<std::string, double>;
-/// How long a block and the sweep take if steps take what was predicted, in one line; "" where that says nothing.
-std::string expected_time(const plan::Plan& plan, const StepTimes& predicted);
+/// How long a block and the sweep take if steps take what was predicted; nothing where that says nothing.
+std::vector<std::string> expected_time(const plan::Plan& plan, const StepTimes& predicted);
 
 }  // namespace harness::cli

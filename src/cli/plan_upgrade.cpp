@@ -1,5 +1,3 @@
-#include "cli/plan_upgrade.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -10,8 +8,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/plan_document.h"
+#include "cli/view.h"
 #include "explain/upgrade.h"
-#include "report/table.h"
+#include "report/case_label.h"
 #include "store/result_file.h"
 
 namespace harness::cli {
@@ -38,20 +38,19 @@ std::string hardware_of(const PlanOptions& options) {
   return hardware;
 }
 
-std::string speed_up(const CaseMoved& c) {
-  return fmt::format("{:.2f}", c.measured_s / c.forecast_s);
-}
-
 std::string mfu_text(const std::optional<double>& mfu) {
   return mfu ? percent(*mfu) : "";
 }
 
-std::string cases_table(const Upgrade& upgrade, const store::Result& result) {
+const char* subject_of(const Upgrade& upgrade) {
+  return upgrade.of_prediction ? "predicted" : "measured";
+}
+
+// What a case points to goes to `notes`, once.
+report::Table cases_table(const Upgrade& upgrade, const store::Result& result, std::vector<std::string>& notes) {
   report::Table table;
-  table.columns = {
-      {"case", true},  {upgrade.of_prediction ? "predicted" : "measured"}, {"MFU"}, {"forecast"}, {"MFU"}, {"speed-up"},
-      {"as predicted"}};
-  std::vector<std::string> notes;
+  table.columns = {{"case", true}, {subject_of(upgrade)}, {"MFU"},         {"forecast"},
+                   {"MFU"},        {"speed-up"},          {"as predicted"}};
   const auto mark = [&](const std::string& note) {
     const auto known = std::ranges::find(notes, note);
     const auto number = known - notes.begin() + 1;
@@ -59,32 +58,29 @@ std::string cases_table(const Upgrade& upgrade, const store::Result& result) {
     return fmt::format(" [{}]", number);
   };
   for (const CaseMoved& c : upgrade.cases) {
-    std::string name = result.at(c).name;
+    const std::string name = report::short_name(result.at(c).name);
     if (!c.why_none.empty()) {
       table.rows.push_back({name + mark(c.why_none), "", "", "?", "", "", ""});
       continue;
     }
-    if (!c.too_large.empty()) name += mark(c.too_large);
-    table.rows.push_back({name, show_seconds(c.measured_s), mfu_text(c.measured_mfu), show_seconds(c.forecast_s),
-                          mfu_text(c.forecast_mfu), speed_up(c), show_seconds(c.healthy_s)});
+    table.rows.push_back({c.too_large.empty() ? name : name + mark(c.too_large), show_seconds(c.measured_s),
+                          mfu_text(c.measured_mfu), show_seconds(c.forecast_s), mfu_text(c.forecast_mfu),
+                          fmt::format("{:.2f}", c.measured_s / c.forecast_s), show_seconds(c.healthy_s)});
   }
-  std::string text = table.text();
-  for (std::size_t i = 0; i < notes.size(); ++i) text += fmt::format("  [{}] {}\n", i + 1, notes[i]);
-  return text;
+  return table;
 }
 
-std::string parts_table(const Upgrade& upgrade, const CaseMoved& c, const std::string& name) {
+void add_parts(const Upgrade& upgrade, const CaseMoved& c, const std::string& name, report::Section& section) {
   report::Table table;
-  table.columns = {
-      {"part", true}, {upgrade.of_prediction ? "predicted" : "measured"}, {"efficiency kept"}, {"forecast"}};
+  table.columns = {{"part", true}, {subject_of(upgrade)}, {"efficiency kept"}, {"forecast"}};
   for (const PartMoved& part : c.parts)
     table.rows.push_back({name_of(part.part), show_seconds(part.measured_s),
                           part.efficiency ? percent(*part.efficiency) : "", show_seconds(part.forecast_s)});
-  std::string text = fmt::format("\n{}, mean over the ranks of its profiled step:\n{}", name, table.text());
-  if (c.network < 1)
-    text +=
-        fmt::format("The network between nodes is taken to have {} of its rate, there as here.\n", percent(c.network));
-  return text;
+  section.add(report::Numbers{fmt::format("{}, mean over the ranks of its profiled step:", name), std::move(table)});
+  if (c.network < 1) {
+    section.add(report::Paragraph{
+        fmt::format("The network between nodes is taken to have {} of its rate, there as here.", percent(c.network))});
+  }
 }
 
 // The cases that were asked for by name, else the baseline or the first one that has a forecast.
@@ -95,23 +91,32 @@ std::vector<const CaseMoved*> shown_whole(const Upgrade& upgrade, const std::vec
   return shown;
 }
 
-std::string text_of(const Upgrade& upgrade, const store::Result& result, const PlanOptions& options) {
-  const char* word = upgrade.of_prediction ? "predicted" : "measured";
-  std::string text =
-      fmt::format("{}: {} on {}; predicted, not measured: the same steps on {} (calibration {})\n\n{}", result.name,
-                  word, upgrade.from, upgrade.to, upgrade.calibration, cases_table(upgrade, result));
+report::Document document_of(const Upgrade& upgrade, const store::Result& result, const PlanOptions& options) {
+  report::Document document;
+  document.headline = fmt::format("{}: {} on {}; predicted, not measured: the same steps on {} (calibration {})",
+                                  result.name, subject_of(upgrade), upgrade.from, upgrade.to, upgrade.calibration);
+  report::Section section{"upgrade", "", {}};
+  std::vector<std::string> notes;
+  section.add(report::Numbers{"", cases_table(upgrade, result, notes)});
+  section.add(report::List{std::move(notes), report::List::Mark::number});
   const std::vector<const CaseMoved*> shown = shown_whole(upgrade, options.only);
-  for (const CaseMoved* c : shown) text += parts_table(upgrade, *c, result.at(*c).name);
-  text += fmt::format(
-      "\nforecast: the prediction for {}, with each kind of operation as much slower than predicted as it was.\n"
-      "efficiency kept: what the operations are predicted to take on {}, all being well, over what they took.\n"
-      "as predicted: what {} is predicted to take, all being well.\n"
-      "What host and disk take stays; waiting for slower ranks grows and shrinks with computation.\n",
-      upgrade.to, upgrade.from, upgrade.to);
-  if (shown.size() < upgrade.cases.size()) text += "--only CASE shows the parts of other cases.\n";
-  text += fmt::format("expected error: {}.\n", upgrade.trust.error_words);
-  for (const std::string& warning : upgrade.warnings) text += fmt::format("warning: {}\n", warning);
-  return text;
+  for (const CaseMoved* c : shown) add_parts(upgrade, *c, result.at(*c).name, section);
+  report::List lines{
+      {fmt::format("forecast: the prediction for {}, with each kind of operation as much slower than predicted as it "
+                   "was.",
+                   upgrade.to),
+       fmt::format("efficiency kept: what the operations are predicted to take on {}, all being well, over what they "
+                   "took.",
+                   upgrade.from),
+       fmt::format("as predicted: what {} is predicted to take, all being well.", upgrade.to),
+       "What host and disk take stays; waiting for slower ranks grows and shrinks with computation."},
+      report::List::Mark::none};
+  if (shown.size() < upgrade.cases.size()) lines.items.emplace_back("--only CASE shows the parts of other cases.");
+  lines.items.push_back(fmt::format("expected error: {}.", upgrade.trust.error_words));
+  section.add(std::move(lines));
+  section.add(report::List{upgrade.warnings, report::List::Mark::warning});
+  document.sections.push_back(std::move(section));
+  return document;
 }
 
 using Json = nlohmann::ordered_json;
@@ -156,10 +161,6 @@ std::string json_text(const Upgrade& upgrade, const store::Result& result) {
 
 }  // namespace
 
-bool plans_a_result(const PlanOptions& options) {
-  return options.config.ends_with(".h5");
-}
-
 int plan_upgrade(const PlanOptions& options, std::ostream& out) {
   const std::string hardware = hardware_of(options);
   const store::Result result = store::read_result(options.config);
@@ -170,8 +171,11 @@ int plan_upgrade(const PlanOptions& options, std::ostream& out) {
     fail("{}: {}", options.config, why.what());
   }
   if (upgrade.cases.empty()) fail("--only {}: no case of this name has a profiled step", join(options.only, ", "));
-  // The file may be anybody's.
-  out << (options.format == "json" ? json_text(upgrade, result) : escaped_lines(text_of(upgrade, result, options)));
+  if (options.format == "json") {
+    out << json_text(upgrade, result);
+  } else {
+    print(document_of(upgrade, result, options), options.format, options.view, out);
+  }
   return 0;
 }
 

@@ -12,11 +12,8 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/best.h"
-#include "cli/best_text.h"
-#include "cli/plan_json.h"
-#include "cli/plan_text.h"
+#include "cli/plan_document.h"
 #include "cli/plan_time.h"
-#include "cli/plan_upgrade.h"
 #include "cli/predicted.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
@@ -34,31 +31,6 @@
 
 namespace harness::cli {
 namespace {
-
-constexpr double min_shown_s = 1e-6;  // a single number filled or copied
-
-std::string operation_text(const plan::BudgetLine& line) {
-  const std::string name = line.what.empty() ? line.kind : fmt::format("{} {}", line.kind, line.what);
-  return fmt::format("{}, {}{}", name, program::name_of(line.phase), line.recomputed ? ", recomputed" : "");
-}
-
-std::string budget_text(const plan::Budget& budget, const std::string& hardware) {
-  std::string text = fmt::format("budget of one step of one rank{}, computation only, on {} ({}, {:.3g} TB/s)\n",
-                                 budget.roles > 1 ? fmt::format(" of pipeline stage {}", budget.role) : "", hardware,
-                                 show_flops(budget.rates.flops), budget.rates.memory_bytes_per_s / 1e12);
-  report::Table table;
-  table.columns = {{"operation", true}, {"number"}, {"TFLOP"}, {"GB"}, {"limit", true}, {"least time"}};
-  for (const plan::BudgetLine& line : budget.lines) {
-    if (line.least_s < min_shown_s) continue;
-    table.rows.push_back({operation_text(line), std::to_string(line.operations),
-                          line.flop > 0 ? fmt::format("{:.1f}", line.flop / 1e12) : "",
-                          fmt::format("{:.2f}", line.bytes / 1e9), program::name_of(line.bound),
-                          show_seconds(line.least_s)});
-  }
-  return text + table.text() +
-         fmt::format("least time: {}, which is an MFU of {} at most\n", show_seconds(budget.least_s),
-                     percent(budget.mfu(budget.least_s)));
-}
 
 std::int64_t ranks_named(const config::Settings& s) {
   return std::max<std::int64_t>(s.replica_ranks(), s.ranks);
@@ -96,16 +68,14 @@ PlannedRanks planned_ranks(const PlanOptions& options) {
   return planned;
 }
 
-std::string budget_of(const plan::Plan& p, const PlanOptions& options) {
+// The case that --budget names.
+const plan::PlannedCase& budgeted_case(const plan::Plan& p, const PlanOptions& options) {
   const auto found = std::ranges::find(p.cases, options.budget, &plan::PlannedCase::name);
   if (found == p.cases.end())
     fail("--budget: there is no case {}; `plan` without --budget lists the cases", options.budget);
-  const plan::PlannedCase& the_case = *found;
   if (!p.experiment.hardware)
     fail("--budget needs the rates of the hardware; add `hardware: FILE` to the configuration");
-  const config::Hardware& hardware = *p.experiment.hardware;
-  return "\n" + the_case.name + ": " +
-         budget_text(plan::budget(p.experiment.model, p.experiment.backend, the_case, hardware), hardware.name);
+  return *found;
 }
 
 int name_best(const plan::Plan& p, const PlanOptions& options, std::ostream& out, std::ostream* progress) {
@@ -118,13 +88,17 @@ int name_best(const plan::Plan& p, const PlanOptions& options, std::ostream& out
     out << best_json(p, best);
     return 0;
   }
-  out << head_text(p) << best_text(p, best);
-  for (const std::string& w : plan::warnings_of(p)) out << "warning: " << w << "\n";
+  report::Document document;
+  report::Section& head = document.sections.emplace_back();
+  head.add(report::List{head_lines(p), report::List::Mark::none});
+  head.add(report::List{plan::warnings_of(p), report::List::Mark::warning});
+  document.sections.push_back(best_section(p, best));
+  print(std::move(document), options.format, options.view, out);
   return 0;
 }
 
-// How long it takes by what sim expects of a step; "" where a prediction is not possible.
-std::string time_by_prediction(const plan::Plan& p, const PlanOptions& options, int per_node) {
+// How long it takes by what sim expects of a step; nothing where a prediction is not possible.
+std::vector<std::string> time_by_prediction(const plan::Plan& p, const PlanOptions& options, int per_node) {
   std::vector<std::string> overrides = options.overrides;
   overrides.emplace_back("backend=sim");
   StepTimes steps;
@@ -139,7 +113,7 @@ std::string time_by_prediction(const plan::Plan& p, const PlanOptions& options, 
       if (predicted[i].step) steps[simulated.cases[i].name] = predicted[i].step->step_s;
     }
   } catch (const Error&) {  // it says what a prediction lacks, which nobody has asked for
-    return "";
+    return {};
   }
   return expected_time(p, steps);
 }
@@ -147,7 +121,7 @@ std::string time_by_prediction(const plan::Plan& p, const PlanOptions& options, 
 }  // namespace
 
 int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) {
-  if (plans_a_result(options)) return plan_upgrade(options, out);
+  if (options.config.ends_with(".h5")) return plan_upgrade(options, out);
   config::Experiment experiment = config::load_experiment(options.config, options.overrides);
   const auto [ranks, per_node] = planned_ranks(options);
   const std::string hint = ranks > 0 ? "" : planned_for_one(experiment);
@@ -166,24 +140,28 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
     out << plan_json(p, predicted);
     return 0;
   }
-  const std::string budget = options.budget.empty() ? "" : budget_of(p, options);
-  const std::int64_t result_bytes = sweep::needed_space(p);
-  PlannedTime time = planned_time(p, {options.like, options.assume_mfu, options.assume_setup});
-  if (predicted.empty() && options.like.empty() && options.assume_mfu.empty()) {
-    if (std::string expected = time_by_prediction(p, options, per_node); !expected.empty())
-      time.text = std::move(expected);
-  }
-  if (!hint.empty()) out << hint << "\n\n";
-  out << view(plan_document(p), options.view, out);
+  report::Document document = plan_document(p);
+  if (!hint.empty()) document.notices.push_back({hint});
   if (!predicted.empty()) {  // there is nothing to measure
-    out << predictions_text(p, predicted);
+    document.sections.push_back(predictions_section(p, predicted));
   } else {
-    out << view(schedule_document(p, time.rounds, result_bytes), options.view, out) << time.text;
-    if (options.gpu_hours > 0)
-      out << fmt::format("to spend no more: mpirun -np {} {} sweep {} --time-budget {:.0f}s\n", planned_for, called(),
-                         shell_word(options.config), experiment.measure.time_budget_s);
+    PlannedTime time = planned_time(p, {options.like, options.assume_mfu, options.assume_setup});
+    if (options.like.empty() && options.assume_mfu.empty()) {
+      if (auto expected = time_by_prediction(p, options, per_node); !expected.empty()) time.lines = std::move(expected);
+    }
+    document.sections.push_back(schedule_section(p, time.rounds));
+    report::Section& section = document.sections.emplace_back();
+    section.add(report::Paragraph{time.lines.front()});
+    section.add(report::List{{time.lines.begin() + 1, time.lines.end()}});
+    if (options.gpu_hours > 0) {
+      section.add(report::Listing{"To spend no more:",
+                                  fmt::format("mpirun -np {} {} sweep {} --time-budget {:.0f}s", planned_for, called(),
+                                              shell_word(options.config), experiment.measure.time_budget_s),
+                                  false});
+    }
   }
-  out << budget;
+  if (!options.budget.empty()) document.sections.push_back(budget_section(p, budgeted_case(p, options)));
+  print(std::move(document), options.format, options.view, out);
   return 0;
 }
 

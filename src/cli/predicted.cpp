@@ -10,18 +10,13 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/prepare.h"
-#include "report/table.h"
+#include "report/sections.h"
 #include "sim/link_time.h"
 #include "sim/trust.h"
 #include "workloads/workload.h"
 
 namespace harness::cli {
 namespace {
-
-// A change in words: a tone would say more than is known.
-std::string change_text(const PredictedCase& predicted) {
-  return fmt::format("{:+.1f} %{}", 100 * *predicted.change, predicted.too_close_to_call ? ", too close to call" : "");
-}
 
 // Another size of one operation takes longer, and is not slower.
 bool do_as_much(const plan::PlannedCase& a, const plan::PlannedCase& b) {
@@ -118,21 +113,84 @@ void leave_out_unpredicted(plan::Plan& plan) {
   plan::schedule_blocks(plan);
 }
 
-std::string predicted_heading(const plan::Plan& p) {
-  const config::Calibration& calibration = *p.experiment.calibration;
-  const config::UsualCalibration usual = config::usual_calibration(p.experiment.baseline);
-  std::string text = fmt::format("predicted, not measured: {} ({}), {} on {}", calibration.name, calibration.source,
-                                 plural(p.ranks, "rank"), plural(p.topology.nodes(), "node"));
-  if (!p.experiment.names_calibration) {
-    text += fmt::format("\ncalibration {} is chosen for {}; `calibration` in the configuration names another",
-                        calibration.file, usual.why);
-  } else if (calibration.file != usual.file) {
-    text += fmt::format("\ncalibration {} is named; {} is the one for {}", calibration.file, usual.file, usual.why);
-  }
-  return text;
+namespace {
+
+using report::List;
+using report::Table;
+
+// A change in words: a tone would say more than is known.
+std::string change_text(const PredictedCase& predicted) {
+  return fmt::format("{:+.1f} %{}", 100 * *predicted.change, predicted.too_close_to_call ? ", too close to call" : "");
 }
 
-std::string errors_text(const config::Experiment& experiment, const std::vector<PredictedCase>& predicted) {
+// One operation of a step that repeats it, as nccl-tests and `show` have it.
+std::vector<report::Cell> operation_cells(const plan::PlannedCase& planned, const PredictedCase& predicted) {
+  const workloads::Rate& rate = planned.survey.rate;
+  const double seconds = predicted.step->step_s / static_cast<double>(rate.repetitions);
+  const std::string share = predicted.mfu ? percent(*predicted.mfu) : "";
+  return {fmt::format("{:.4g}", 1e6 * seconds), fmt::format("{:.4g}", rate.bytes / seconds / 1e9),
+          rate.bus_factor > 0 ? fmt::format("{:.4g}", rate.bytes * rate.bus_factor / seconds / 1e9) : share,
+          predicted.change ? change_text(predicted) : ""};
+}
+
+std::vector<report::Cell> step_cells(const PredictedCase& predicted) {
+  const sim::Prediction& x = *predicted.step;
+  const auto share = [&](double seconds) { return percent(seconds / x.step_s); };
+  return {show_seconds(x.step_s),
+          predicted.change ? change_text(predicted) : "",
+          predicted.mfu ? percent(*predicted.mfu) : "",
+          share(x.split.compute_s),
+          share(x.split.exposed_s),
+          share(x.split.idle_s)};
+}
+
+// Without rows: how each case is predicted, an operation of it where its step repeats one.
+Table prediction_columns(const workloads::Rate& rate) {
+  const bool collective = rate.bus_factor > 0;
+  Table table;
+  table.columns = {report::case_column()};
+  if (rate.repetitions > 0) {
+    table.columns.insert(
+        table.columns.end(),
+        {{"time us"}, {collective ? "algbw GB/s" : "GB/s"}, {collective ? "busbw GB/s" : "of peak"}, {"change"}});
+    table.columns.back().legend = fmt::format(
+        "time: of one operation, a step / {} repetitions{}. change: against the baseline at the same size, of cases "
+        "that do as much.",
+        rate.repetitions, collective ? "; algbw and busbw as in nccl-tests" : "");
+    return table;
+  }
+  table.columns.insert(table.columns.end(), {{.heading = "predicted step"},
+                                             {.heading = "change"},
+                                             {.heading = "MFU"},
+                                             {.heading = "computing", .worth = 30},
+                                             {.heading = "exposed", .worth = 40},
+                                             {.heading = "idle", .worth = 20}});
+  table.columns.back().legend =
+      "computing, exposed, idle: shares of the step, mean over the ranks. exposed: communication and no computation.";
+  return table;
+}
+
+}  // namespace
+
+report::List prediction_lines(const plan::Plan& p) {
+  const config::Calibration& calibration = *p.experiment.calibration;
+  const config::UsualCalibration usual = config::usual_calibration(p.experiment.baseline);
+  List lines{{}, List::Mark::none};
+  lines.items.push_back(fmt::format("predicted, not measured: {} ({}), {} on {}", calibration.name, calibration.source,
+                                    plural(p.ranks, "rank"), plural(p.topology.nodes(), "node")));
+  if (!p.experiment.names_calibration) {
+    lines.items.push_back(
+        fmt::format("calibration {} is chosen for {}; `calibration` in the configuration names another",
+                    calibration.file, usual.why));
+  } else if (calibration.file != usual.file) {
+    lines.items.push_back(
+        fmt::format("calibration {} is named; {} is the one for {}", calibration.file, usual.file, usual.why));
+  }
+  return lines;
+}
+
+void add_trust(const config::Experiment& experiment, const std::vector<PredictedCase>& predicted,
+               report::Section& section) {
   std::vector<std::pair<std::string, int>> warnings;  // each once, with the number of its cases
   int cases = 0;
   const sim::Trust* trust = nullptr;
@@ -141,99 +199,49 @@ std::string errors_text(const config::Experiment& experiment, const std::vector<
     ++cases;
     trust = &p.trust;
     for (const std::string& w : p.trust.warnings) {
-      const auto known = std::ranges::find(warnings, w, &std::pair<std::string, int>::first);
-      if (known == warnings.end()) {
-        warnings.emplace_back(w, 1);
-      } else {
-        ++known->second;
-      }
+      auto known = std::ranges::find(warnings, w, &std::pair<std::string, int>::first);
+      if (known == warnings.end()) known = warnings.insert(warnings.end(), {w, 0});
+      ++known->second;
     }
   }
-  if (trust == nullptr) return "";
-  std::string text = fmt::format("expected error: {}.\n", trust->error_words);
-  text += fmt::format("A change {} is too close to call.\n",
-                      analysis::within_threshold_words(sim::smallest_effect(experiment)));
+  if (trust == nullptr) return;
+  section.add(List{{fmt::format("expected error: {}.", trust->error_words),
+                    fmt::format("A change {} is too close to call.",
+                                analysis::within_threshold_words(sim::smallest_effect(experiment)))},
+                   List::Mark::none});
+  List list{{}, List::Mark::warning};
   for (const auto& [warning, count] : warnings)
-    text += count == cases ? fmt::format("warning: {}\n", warning)
-                           : fmt::format("warning, {} of {} cases: {}\n", count, cases, warning);
-  return text;
+    list.items.push_back(count == cases ? warning : fmt::format("{} of {} cases: {}", count, cases, warning));
+  section.add(std::move(list));
 }
 
-namespace {
-
-// One operation of a step that repeats it, as nccl-tests and `show` have it.
-std::vector<report::Cell> operation_cells(const plan::PlannedCase& planned, const PredictedCase& predicted) {
-  const workloads::Rate& rate = planned.survey.rate;
-  const double seconds = predicted.step->step_s / static_cast<double>(rate.repetitions);
-  std::vector<report::Cell> cells{planned.name, fmt::format("{:.4g}", 1e6 * seconds),
-                                  fmt::format("{:.4g}", rate.bytes / seconds / 1e9)};
-  if (rate.bus_factor > 0) {
-    cells.emplace_back(fmt::format("{:.4g}", rate.bytes * rate.bus_factor / seconds / 1e9));
-  } else {
-    cells.emplace_back(predicted.mfu ? percent(*predicted.mfu) : "");
-  }
-  cells.emplace_back(predicted.change ? change_text(predicted) : "");
-  return cells;
-}
-
-std::string operations_text(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
+report::Section predictions_section(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
+  const workloads::Rate& rate = p.baseline().survey.rate;
   std::set<std::string> unknown;
-  report::Table table;
-  const bool collective = p.baseline().survey.rate.bus_factor > 0;
-  table.columns = {{"case", true},
-                   {"time us"},
-                   {collective ? "algbw GB/s" : "GB/s"},
-                   {collective ? "busbw GB/s" : "of peak"},
-                   {"change"}};
+  Table table = prediction_columns(rate);
   for (std::size_t i = 0; i < p.cases.size(); ++i) {
     if (!p.cases[i].is_possible()) continue;
-    if (predicted[i].step) {
-      table.rows.push_back(operation_cells(p.cases[i], predicted[i]));
-    } else {
-      table.rows.push_back({p.cases[i].name, "?"});
-      table.rows.back().resize(table.columns.size());
-      unknown.insert(predicted[i].unknown);
-    }
-  }
-  std::string text = fmt::format("\n{}\n{}", predicted_heading(p), table.text());
-  text += fmt::format(
-      "time: of one operation, a step / {} repetitions{}. change: against the baseline at the same size, of cases that "
-      "do as much.\n",
-      p.baseline().survey.rate.repetitions, collective ? "; algbw and busbw as in nccl-tests" : "");
-  text += errors_text(p.experiment, predicted);
-  for (const std::string& reason : unknown) text += "?: " + reason + "\n";
-  return text;
-}
-
-}  // namespace
-
-std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
-  if (p.baseline().survey.rate.repetitions > 0) return operations_text(p, predicted);
-  std::set<std::string> unknown;
-  report::Table table;
-  table.columns = {{"case", true}, {"predicted step"}, {"change"}, {"MFU"}, {"computing"}, {"exposed"}, {"idle"}};
-  for (std::size_t i = 0; i < p.cases.size(); ++i) {
-    if (!p.cases[i].is_possible()) continue;
+    std::vector<report::Cell>& row = table.rows.emplace_back();
+    row.push_back(report::case_cell(p.cases[i].name));
     if (!predicted[i].step) {
-      table.rows.push_back({p.cases[i].name, "?"});
-      table.rows.back().resize(table.columns.size());
-      unknown.insert(predicted[i].unknown);
-      continue;
+      row.emplace_back("?");
+      unknown.insert("?: " + predicted[i].unknown);
+    } else {
+      const auto cells = rate.repetitions > 0 ? operation_cells(p.cases[i], predicted[i]) : step_cells(predicted[i]);
+      row.insert(row.end(), cells.begin(), cells.end());
     }
-    const sim::Prediction& x = *predicted[i].step;
-    const auto share = [&](double seconds) { return percent(seconds / x.step_s); };
-    table.rows.push_back({p.cases[i].name, show_seconds(x.step_s), predicted[i].change ? change_text(predicted[i]) : "",
-                          predicted[i].mfu ? percent(*predicted[i].mfu) : "", share(x.split.compute_s),
-                          share(x.split.exposed_s), share(x.split.idle_s)});
+    row.resize(table.columns.size());
   }
-  std::string text = fmt::format("\n{}\n{}", predicted_heading(p), table.text());
-  text +=
-      "computing, exposed, idle: shares of the step, mean over the ranks. exposed: communication and no computation.\n";
-  if (predicted[0].step)
-    text += fmt::format("critical path of the baseline: {}\n", in_words(predicted[0].step->critical_path));
-  text += errors_text(p.experiment, predicted);
-  for (const std::string& reason : unknown) text += "?: " + reason + "\n";
-  return text;
+  report::Section section{"predictions", "", {}};
+  section.add(prediction_lines(p));
+  section.add(report::Numbers{"", std::move(table)});
+  if (rate.repetitions == 0 && predicted[0].step) {
+    section.add(report::Paragraph{
+        fmt::format("critical path of the baseline: {}", in_words(predicted[0].step->critical_path))});
+  }
+  add_trust(p.experiment, predicted, section);
+  section.add(List{{unknown.begin(), unknown.end()}, List::Mark::none});
+  return section;
 }
 
 }  // namespace harness::cli

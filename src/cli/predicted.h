@@ -6,6 +6,7 @@
 
 #include "machine/topology.h"
 #include "plan/plan.h"
+#include "report/document.h"
 #include "sim/link_time.h"
 #include "sim/trust.h"
 
@@ -55,12 +56,14 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan);
 /// Takes out of a plan, as impossible, the cases of which there is no prediction. Throws Error as predict_cases() does,
 /// and if the baseline is one of them.
 void leave_out_unpredicted(plan::Plan& plan);
+
 /// "predicted, not measured: ", by which calibration, and of how many ranks.
-std::string predicted_heading(const plan::Plan& plan);
-/// How far these predictions may be relied on, for a person: the expected errors, what is too close to call, and each
-/// warning once.
-std::string errors_text(const config::Experiment& experiment, const std::vector<PredictedCase>& predicted);
-/// A table of what was predicted, for a person.
-std::string predictions_text(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
+report::List prediction_lines(const plan::Plan& plan);
+/// Adds how far these predictions may be relied on: the expected errors, what is too close to call, and each warning
+/// once.
+void add_trust(const config::Experiment& experiment, const std::vector<PredictedCase>& predicted,
+               report::Section& section);
+/// A row for each predicted case, and why the others have no prediction. `predicted`: by the number of the case.
+report::Section predictions_section(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
 
 }  // namespace harness::cli

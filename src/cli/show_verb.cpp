@@ -1,5 +1,4 @@
 #include <chrono>
-#include <map>
 #include <ostream>
 #include <thread>
 
@@ -15,15 +14,6 @@
 
 namespace harness::cli {
 
-namespace {
-
-const std::map<std::string, report::Format> formats{{"text", report::Format::text},
-                                                    {"md", report::Format::md},
-                                                    {"csv", report::Format::csv},
-                                                    {"json", report::Format::json}};
-
-}  // namespace
-
 int show_once(const ShowOptions& options, std::ostream& out) {
   if (options.breakdown && options.format != "text" && options.format != "md" && options.format != "json") {
     fail("--breakdown prints text, md or json, not {}; the file itself holds the numbers (docs/file-format.md)",
@@ -34,12 +24,14 @@ int show_once(const ShowOptions& options, std::ostream& out) {
   if (!options.breakdown) {
     const analysis::Summary summary = analysis::summarise(result);
     const auto cost = cost_estimate(options.cost, result, summary);
-    if (options.format == "text") {
-      out << view(report::show_document(result, summary, cost, detail), options.view, out);
+    if (options.format == "csv") {
+      out << report::show_csv(result, summary);
     } else if (options.format == "long-csv") {
       out << report::show_long_csv(result, summary);
+    } else if (options.format == "json") {
+      out << report::show_json(result, summary, cost);
     } else {
-      out << report::show(result, summary, formats.at(options.format), cost, detail);
+      print(report::show_document(result, summary, cost, detail), options.format, options.view, out);
     }
     return analysis::exit_code(summary);
   }
@@ -50,12 +42,7 @@ int show_once(const ShowOptions& options, std::ostream& out) {
     out << report::show_json(result, findings.summary, findings.cost, &*findings.explanation);
     return analysis::exit_code(findings.summary);
   }
-  const report::Document document = report::breakdown_document(result, findings, {options.cases, detail});
-  if (options.format == "text") {
-    out << view(document, options.view, out);
-  } else {
-    out << report::write(document, formats.at(options.format));
-  }
+  print(report::breakdown_document(result, findings, {options.cases, detail}), options.format, options.view, out);
   return analysis::exit_code(findings.summary);
 }
 

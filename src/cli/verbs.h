@@ -35,15 +35,15 @@ struct ViewOptions {
 };
 
 struct PlanOptions {
-  std::string config;
-  std::vector<std::string> overrides;
-  std::vector<std::string> only;
+  std::string config = {};
+  std::vector<std::string> overrides = {};
+  std::vector<std::string> only = {};
   int ranks = 0;                                   // 0: not given; then as many as the launcher started, or 1
   int ranks_per_node = 0;                          // 0: not given; then as the launcher says, or not known
-  std::string like;                                // a result file to take times from
+  std::string like = {};                           // a result file to take times from
   std::string assume_mfu = {}, assume_setup = {};  // what to assume where there is none
-  std::string budget;                              // the case whose budget to print; "" for none
-  std::string format = "text";                     // or json
+  std::string budget = {};                         // the case whose budget to print; "" for none
+  std::string format = "text";                     // md or json
   int best = 0;                                    // how many of the fastest combinations to name instead; 0: none
   double gpu_hours = 0;  // of all ranks together, instead of measure.time_budget; 0: not given
   ViewOptions view = {};

@@ -80,6 +80,14 @@ TerminalText view(report::Document document, const ViewOptions& options, const s
                              in_color(options.color, out))};
 }
 
+void print(report::Document document, std::string_view format, const ViewOptions& options, std::ostream& out) {
+  if (format == "md") {
+    out << report::write_markdown(document);
+  } else {
+    out << view(std::move(document), options, out);
+  }
+}
+
 std::vector<std::string> labels_of(const std::vector<std::string>& paths) {
   std::vector<std::string> names;
   for (const auto& path : paths) names.push_back(std::filesystem::path(path).filename().string());

@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/clean_stream.h"
@@ -26,6 +27,8 @@ inline const ViewOptions under_a_launcher{.columns = {}, .sort = "order", .color
 /// says, or without limit; verdicts in colour on a terminal, unless NO_COLOR is set, or as the options say.
 /// Throws Error for a column that no table has.
 TerminalText view(report::Document document, const ViewOptions& options, const std::ostream& out);
+/// Prints it so, or for `format` "md" as Markdown.
+void print(report::Document document, std::string_view format, const ViewOptions& options, std::ostream& out);
 
 /// Names of files in tables: their own names where these tell them apart, else the paths as they were given.
 std::vector<std::string> labels_of(const std::vector<std::string>& paths);

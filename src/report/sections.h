@@ -51,6 +51,8 @@ inline constexpr const char* uses_heading = "in the step";
 
 /// The columns that the tables of cases have in common; the first is first, the last is last (terminal.h).
 Table::Column case_column();
+/// The name of a case; its short name where space is short.
+Cell case_cell(const std::string& name);
 /// `unit`: "/byte" where changes are of the time per byte.
 Table::Column change_column(const std::string& unit = "");
 Table::Column interval_column(double confidence);

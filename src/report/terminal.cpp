@@ -51,19 +51,39 @@ std::vector<std::string> all_headings() {
   return headings;
 }
 
-void select_columns(Table& table, const std::vector<std::string>& wanted) {
-  if (wanted.empty()) return;
+// Whether its columns can be asked for.
+bool has_selection(const Table& table) {
+  return is_case_table(table) || (!table.columns.empty() && table.columns.front().id == Id::size);
+}
+
+// Throws Error for a column that no table of the document has.
+void check_columns(const Document& document, const std::vector<std::string>& wanted) {
   std::vector<std::string> headings;
-  for (const Table::Column& column : table.columns) headings.push_back(column.heading);
+  for (const Section& section : document.sections) {
+    for (const Piece& piece : section.pieces) {
+      const auto* numbers = std::get_if<Numbers>(&piece);
+      if (numbers == nullptr || !has_selection(numbers->table)) continue;
+      for (const Table::Column& column : numbers->table.columns) {
+        if (std::ranges::find(headings, column.heading) == headings.end()) headings.push_back(column.heading);
+      }
+    }
+  }
+  if (headings.empty()) return;
   for (const std::string& name : wanted) {
     const auto has_the_name = [&](const std::string& heading) { return is_called(heading, name); };
     if (std::ranges::none_of(headings, has_the_name) && std::ranges::none_of(all_headings(), has_the_name))
       fail("--columns {}: there is no such column; allowed: {}", quote(name), join(headings, ", "));
   }
+}
+
+// A table that has none of them stays whole.
+void select_columns(Table& table, const std::vector<std::string>& wanted) {
+  const auto is_wanted = [&](const Table::Column& column) {
+    return std::ranges::any_of(wanted, [&](const std::string& name) { return is_called(column.heading, name); });
+  };
+  if (std::ranges::none_of(table.columns, is_wanted)) return;
   for (std::size_t c = table.columns.size(); c-- > 1;) {
-    const bool keep =
-        std::ranges::any_of(wanted, [&](const std::string& name) { return is_called(table.columns[c].heading, name); });
-    if (!keep) table.remove_column(c);
+    if (!is_wanted(table.columns[c])) table.remove_column(c);
   }
 }
 
@@ -143,6 +163,7 @@ std::vector<std::string> fit(Table& table, std::size_t width, bool keeps_columns
 }  // namespace
 
 void arrange(Document& document, const TableView& view) {
+  check_columns(document, view.columns);
   for (Section& section : document.sections) {
     std::vector<Piece> pieces;
     for (Piece& piece : section.pieces) {
@@ -156,8 +177,7 @@ void arrange(Document& document, const TableView& view) {
         pieces.push_back(std::move(piece));
         if (!remarks.empty()) pieces.emplace_back(List{remarks, List::Mark::none});
       } else {
-        if (!numbers->table.columns.empty() && numbers->table.columns.front().id == Id::size)
-          select_columns(numbers->table, view.columns);
+        if (has_selection(numbers->table)) select_columns(numbers->table, view.columns);
         std::string caption = std::move(numbers->caption);
         for (Table& table : narrowed(numbers->table, view.width == 0 ? numbers->table.width() : view.width)) {
           pieces.emplace_back(Numbers{std::exchange(caption, ""), std::move(table), numbers->folded});

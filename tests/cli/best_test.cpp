@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "cli/cli.h"
 #include "plan/prepare.h"
+#include "said.h"
 #include "support/errors.h"
 #include "support/paths.h"
 #include "support/temporary_folder.h"
@@ -55,12 +53,8 @@ class BestTest : public ::testing::Test {
         plan::prepare(e, ranks, {"baseline"}, plan::Processes::as_needed, planned_topology(e, ranks, 0));
     return predict_cases(p)[0].step->step_s;
   }
-  std::string said(std::vector<std::string> more) const {
-    std::vector<std::string> arguments{"plan", config_, "--ranks", "16"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    std::ostringstream out, err;
-    run_cli(arguments, out, err);
-    return out.str() + err.str();
+  std::string said(const std::vector<std::string>& more) const {
+    return unwrapped(say({"plan", config_, "--ranks", "16"}, more).all());
   }
 
   test::TemporaryFolder folder_;
@@ -165,7 +159,7 @@ TEST_F(BestTest, TextAndJsonHaveTheSame) {
   EXPECT_THAT(text, AllOf(HasSubstr("predicted, not measured: "), HasSubstr("18 combinations of the values of"),
                           HasSubstr("predicted: 18"), HasSubstr("not told apart from the first: "),
                           HasSubstr("the first, as overrides:"), HasSubstr("expected error: ")));
-  const auto json = nlohmann::json::parse(said({"--best", "3", "--format", "json"}));
+  const auto json = say({"plan", config_, "--ranks", "16", "--best", "3", "--format", "json"}).json();
   EXPECT_EQ(json["schema"], "harness-plan-best");
   EXPECT_EQ(json["combinations"], 18);
   ASSERT_EQ(json["fastest"].size(), 3);
@@ -181,9 +175,8 @@ TEST_F(BestTest, RefusesWhatHasNoPrediction) {
       folder_.write("gemm.yaml",
                     "name: g\nbackend: sim\nhardware: h100-sxm\nworkload: gemm\nbaseline: {precision: bf16}\n"
                     "sweep: {gemm: [{m: 512, n: 512, k: 512}]}\n");
-  std::ostringstream out, err;
-  run_cli({"plan", operation, "--best", "2"}, out, err);
-  EXPECT_THAT(err.str(), HasSubstr("--best ranks training steps; workload gemm repeats one operation"));
+  EXPECT_THAT(say({"plan", operation, "--best", "2"}).err,
+              HasSubstr("--best ranks training steps; workload gemm repeats one operation"));
 }
 
 }  // namespace

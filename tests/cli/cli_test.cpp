@@ -41,7 +41,7 @@ TEST(CommandLine, AWrongValueIsNamedWithItsOptionAndWhatIsAllowed) {
            {{"plan", laptop, "--assume-mfu", "x"}, "--assume-mfu: found 'x'; a share is written like"},
            {{"plan", laptop, "--ranks", "0"}, "--ranks: found '0'; allowed: 1 to 1048576"},
            {{"plan", laptop, "--ranks", "x"}, "--ranks: found 'x'; allowed: 1 to 1048576"},
-           {{"plan", laptop, "--format", "x"}, "--format: found 'x'; allowed: text, json"},
+           {{"plan", laptop, "--format", "x"}, "--format: found 'x'; allowed: text, md, json"},
            {{"selftest", "x"}, "suites: found 'x'; allowed: operations, reference, equality, all"},
            {{"selftest", "--seed", "x"}, "--seed: found 'x'; expected a number"},
            {{"plan", laptop, "--set"}, "--set needs a value"}}) {

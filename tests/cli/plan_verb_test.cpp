@@ -7,10 +7,10 @@
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/units.h"
-#include "cli/cli.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "plan/prepare.h"
+#include "said.h"
 #include "support/errors.h"
 #include "support/paths.h"
 
@@ -23,14 +23,16 @@ using ::testing::HasSubstr;
 
 const std::string config = test::source_dir() + "/configs/16node.yaml";
 
+std::string planned_text(const PlanOptions& options) {
+  std::ostringstream out;
+  plan(options, out);
+  return unwrapped(out.str());
+}
+
 // As nccl-tests takes them.
 TEST(Plan, SizesOfACollectiveAreGivenByTheirEnds) {
-  const auto said = [](std::vector<std::string> more) {
-    std::vector<std::string> arguments{"plan", test::source_dir() + "/configs/collectives.yaml", "--ranks", "2"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    std::ostringstream out, err;
-    run_cli(arguments, out, err);
-    return out.str() + err.str();
+  const auto said = [](const std::vector<std::string>& more) {
+    return unwrapped(say({"plan", test::source_dir() + "/configs/collectives.yaml", "--ranks", "2"}, more).all());
   };
   const std::string sizes = said({"-b", "8", "-e", "8G", "-f", "2"});
   for (const char* size : {"message_size=8 B", "message_size=1 KiB", "message_size=8 GiB"})
@@ -50,10 +52,7 @@ TEST(Plan, SizesOfACollectiveAreGivenByTheirEnds) {
 
 TEST(Plan, SaysWhereThePeakComesFrom) {
   const auto head = [](const std::string& override_text) {
-    std::ostringstream out;
-    plan({.config = config, .overrides = {override_text}, .only = {"baseline"}, .ranks = 128, .like = "", .budget = ""},
-         out);
-    return out.str();
+    return planned_text({.config = config, .overrides = {override_text}, .only = {"baseline"}, .ranks = 128});
   };
   EXPECT_THAT(head("hardware=h100-sxm"), HasSubstr("peak: 989 TFLOP/s per rank"));
   EXPECT_THAT(head("hardware=none"), HasSubstr("peak: none (hardware: none)"));
@@ -61,17 +60,12 @@ TEST(Plan, SaysWhereThePeakComesFrom) {
 
 TEST(Plan, NamesTheNodesThatEachGroupSpans) {
   const auto planned = [](int ranks_per_node) {
-    std::ostringstream out;
-    plan({.config = config,
-          .overrides = {"model.layers=2", "global_batch_size=32",
-                        "sweep={layout: [{tensor_parallel: 8}, {pipeline_parallel: 2}]}"},
-          .only = {"layout", "combine"},
-          .ranks = 16,
-          .ranks_per_node = ranks_per_node,
-          .like = "",
-          .budget = ""},
-         out);
-    return out.str();
+    return planned_text({.config = config,
+                         .overrides = {"model.layers=2", "global_batch_size=32",
+                                       "sweep={layout: [{tensor_parallel: 8}, {pipeline_parallel: 2}]}"},
+                         .only = {"layout", "combine"},
+                         .ranks = 16,
+                         .ranks_per_node = ranks_per_node});
   };
   const std::string known = planned(8);
   const auto line_of = [&](const std::string& name) {
@@ -92,15 +86,10 @@ TEST(Plan, NamesTheNodesThatEachGroupSpans) {
 TEST(Plan, PromisesWhatTheSweepDetects) {
   const std::string laptop = test::source_dir() + "/configs/laptop.yaml";
   const auto promise = [&](int rounds) {
-    std::ostringstream out;
-    plan({.config = laptop,
-          .overrides = {fmt::format("measure.rounds={}", rounds)},
-          .only = {"baseline", "baseline_again", "micro_batch_size=4"},
-          .ranks = 2,
-          .like = "",
-          .budget = ""},
-         out);
-    return out.str();
+    return planned_text({.config = laptop,
+                         .overrides = {fmt::format("measure.rounds={}", rounds)},
+                         .only = {"baseline", "baseline_again", "micro_batch_size=4"},
+                         .ranks = 2});
   };
   const config::Measure m = config::load_experiment(laptop, {"measure.rounds=12"}).measure;
   EXPECT_THAT(promise(12), HasSubstr(fmt::format("{:.2f} % (1.0 %)", 100 * analysis::resolvable_effect(
@@ -112,31 +101,21 @@ TEST(Plan, PromisesWhatTheSweepDetects) {
 
 TEST(Plan, SaysOneOfWhatIsOne) {
   const std::string laptop = test::source_dir() + "/configs/laptop.yaml";
-  std::ostringstream out;
-  plan({.config = laptop,
-        .overrides = {"measure.rounds=5", "measure.until=settled"},
-        .only = {"baseline"},
-        .ranks = 2,
-        .like = "",
-        .budget = ""},
-       out);
-  EXPECT_THAT(out.str(), HasSubstr("after round 5: "));
-  EXPECT_THAT(out.str(), ::testing::Not(HasSubstr("unresolved")));  // nothing is compared
+  const std::string text = planned_text(
+      {.config = laptop, .overrides = {"measure.rounds=5", "measure.until=settled"}, .only = {"baseline"}, .ranks = 2});
+  EXPECT_THAT(text, HasSubstr("after round 5: "));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("unresolved")));  // nothing is compared
 }
 
 // The times of two ranks of a small model on a CPU say nothing about 128 GPUs.
 TEST(Plan, TakesTimesFromALikeResultOnly) {
   const std::string example = test::source_dir() + "/results/example.h5";
   const auto planned = [&](const std::string& file, const std::vector<std::string>& overrides, int ranks) {
-    std::ostringstream out;
-    plan({.config = test::source_dir() + "/configs/" + file,
-          .overrides = overrides,
-          .only = {"baseline"},
-          .ranks = ranks,
-          .like = example,
-          .budget = ""},
-         out);
-    return out.str();
+    return planned_text({.config = test::source_dir() + "/configs/" + file,
+                         .overrides = overrides,
+                         .only = {"baseline"},
+                         .ranks = ranks,
+                         .like = example});
   };
   EXPECT_THAT(planned("laptop.yaml", {}, 2), HasSubstr("estimated from " + example));
   const auto complaint = [&](const std::string& file, const std::vector<std::string>& overrides, int ranks) {
@@ -154,17 +133,12 @@ TEST(Plan, TakesTimesFromALikeResultOnly) {
 TEST(Plan, TakesTimesFromAnAssumedMfu) {
   const auto planned = [&](const std::vector<std::string>& overrides, const std::string& mfu,
                            const std::string& setup) {
-    std::ostringstream out;
-    plan({.config = config,
-          .overrides = overrides,
-          .only = {"baseline", "baseline_again"},
-          .ranks = 128,
-          .like = "",
-          .assume_mfu = mfu,
-          .assume_setup = setup,
-          .budget = ""},
-         out);
-    return out.str();
+    return planned_text({.config = config,
+                         .overrides = overrides,
+                         .only = {"baseline", "baseline_again"},
+                         .ranks = 128,
+                         .assume_mfu = mfu,
+                         .assume_setup = setup});
   };
   const std::vector<std::string> overrides{"hardware=h100-sxm", "measure.until=rounds", "measure.rounds=10",
                                            "measure.time_budget=25 min",
@@ -198,12 +172,8 @@ TEST(Plan, TimesThatNobodyKnowsAreNotPrinted) {
     const std::string refused = test::error_of([&] {
       plan({.config = test::source_dir() + "/configs/" + name + ".yaml",
             .overrides = {"peak_flops=1e12", "measure.time_budget=24 h"},
-            .only = {},
             .ranks = 8,
-            .like = "",
-            .assume_mfu = "40%",
-            .assume_setup = "",
-            .budget = ""},
+            .assume_mfu = "40%"},
            out);
     });
     EXPECT_THAT(out.str() + refused, ::testing::Not(::testing::ContainsRegex("[ -]nan|[ -]inf |time: 0"))) << name;
@@ -215,24 +185,18 @@ TEST(Plan, TimesThatNobodyKnowsAreNotPrinted) {
 // A budget that allows no verdict is refused, with what would fit in it; one that allows fewer rounds gets their power.
 TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
   const auto planned = [&](const std::string& budget, double gpu_hours) {
-    std::ostringstream out;
     // A part of the sweep that is quickly planned: seven layouts and one variable.
     std::vector<std::string> overrides{
         "measure.until=rounds", "measure.rounds=12", "model.layers=8",
         "sweep={layout: [{tensor_parallel: 2}, {tensor_parallel: 4}, {tensor_parallel: 8}, {tensor_parallel: 16}, "
         "{pipeline_parallel: 2}, {pipeline_parallel: 4}, {pipeline_parallel: 8}], overlap_grad_reduce: [false]}"};
     if (!budget.empty()) overrides.push_back("measure.time_budget=" + budget);
-    plan({.config = config,
-          .overrides = overrides,
-          .only = {},
-          .ranks = 128,
-          .like = "",
-          .assume_mfu = "40%",
-          .assume_setup = "30 s",
-          .budget = "",
-          .gpu_hours = gpu_hours},
-         out);
-    return out.str();
+    return planned_text({.config = config,
+                         .overrides = overrides,
+                         .ranks = 128,
+                         .assume_mfu = "40%",
+                         .assume_setup = "30 s",
+                         .gpu_hours = gpu_hours});
   };
   const std::string refused = test::error_of([&] { planned("24 min", 0); });
   EXPECT_THAT(refused, HasSubstr("the time budget of 24 min (51.2 GPU hours on 128 ranks) is enough for"));
@@ -251,21 +215,15 @@ TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
 // Nobody states a time: where a prediction is possible, it is what sim expects, in one line.
 TEST(Plan, WithoutATimeItSaysWhatSimExpects) {
   const auto said = [](const char* config, int ranks, const std::string& assume_mfu) {
-    std::ostringstream out;
-    plan({.config = test::source_dir() + "/configs/" + config,
-          .overrides = {},
-          .only = {"micro_batch_size"},
-          .ranks = ranks,
-          .like = "",
-          .assume_mfu = assume_mfu,
-          .budget = ""},
-         out);
-    return out.str();
+    return planned_text({.config = test::source_dir() + "/configs/" + config,
+                         .only = {"micro_batch_size"},
+                         .ranks = ranks,
+                         .assume_mfu = assume_mfu});
   };
   EXPECT_THAT(
       said("job.yaml", 128, ""),
       ::testing::ContainsRegex("\ntime: a block [0-9.]+ s, the sweep [0-9.]+ (min|h) .[0-9.e+]+ GPU hours., if a "
-                               "step takes what sim expects .baseline [0-9.]+ m?s.; --like or "));
+                               "step takes what sim expects .baseline [0-9.]+ m?s.\n- an earlier result says more "));
   EXPECT_THAT(said("job.yaml", 128, "40%"), ::testing::Not(HasSubstr("what sim expects")));
   EXPECT_THAT(said("laptop.yaml", 2, ""), HasSubstr("nothing closer is known before the first sweep"));
 }
@@ -273,17 +231,14 @@ TEST(Plan, WithoutATimeItSaysWhatSimExpects) {
 // A plan for one rank skips every layout of a cluster: it says so instead of leaving it to the footnotes.
 TEST(Plan, WithoutRanksSaysWhatNeedsMore) {
   const auto text = [](const std::string& path, const std::vector<std::string>& overrides, int ranks) {
-    std::ostringstream out;
-    plan({.config = path, .overrides = overrides, .only = {}, .ranks = ranks, .like = "", .budget = ""}, out);
-    return out.str();
+    return planned_text({.config = path, .overrides = overrides, .ranks = ranks});
   };
   const std::string laptop = test::source_dir() + "/configs/laptop.yaml";
-  EXPECT_THAT(text(laptop, {}, 0), ::testing::StartsWith("planned for 1 rank, but layout={tensor_parallel: 2, "
-                                                         "pipeline_parallel: 1} needs 2; give --ranks N"));
+  EXPECT_THAT(text(laptop, {}, 0), HasSubstr("\n! planned for 1 rank, but layout={tensor_parallel: 2, "
+                                             "pipeline_parallel: 1} needs 2; give --ranks N"));
   EXPECT_THAT(text(laptop, {"sweep={ranks: [2, 64]}"}, 0), HasSubstr("but ranks=64 needs 64;"));
   EXPECT_THAT(text(laptop, {}, 1), ::testing::Not(HasSubstr("planned for")));
-  EXPECT_THAT(text(laptop, {"sweep={micro_batch_size: [2]}"}, 0),
-              ::testing::StartsWith("planned for 1 rank; give --ranks N"));
+  EXPECT_THAT(text(laptop, {"sweep={micro_batch_size: [2]}"}, 0), HasSubstr("\n! planned for 1 rank; give --ranks N"));
   EXPECT_THAT(test::error_of([&] { text(laptop, {"layout={tensor_parallel: 2}"}, 0); }),
               HasSubstr("planned for 1 rank, but the baseline needs 2; give --ranks N"));
 }

@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/cli.h"
+#include "said.h"
+#include "support/files.h"
 #include "support/paths.h"
 #include "support/temporary_folder.h"
 
@@ -21,38 +19,25 @@ using ::testing::Not;
 
 const std::string cluster = test::source_dir() + "/configs/16node.yaml";
 
-struct PlanSaid {
-  int exit_code = 0;
-  std::string out, err;
-};
-
-PlanSaid what_is_said(std::vector<std::string> arguments) {
-  std::ostringstream out, err;
-  const int exit_code = run_cli(arguments, out, err);
-  return {exit_code, out.str(), err.str()};
-}
-
-PlanSaid predicted(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments{"plan", cluster, "--backend", "sim", "--ranks", "128"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return what_is_said(arguments);
+Said predicted(const std::vector<std::string>& more) {
+  return say({"plan", cluster, "--backend", "sim", "--ranks", "128"}, more);
 }
 
 TEST(Predicted, EveryCaseThatChangesTheStepHasAPredictedTime) {
-  const PlanSaid plan = predicted({"--set", "sweep.nccl_buffsize=[8 MiB]"});
-  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  const Said plan = predicted({"--set", "sweep.nccl_buffsize=[8 MiB]"});
+  ASSERT_EQ(plan.code, 0) << plan.err;
   EXPECT_THAT(plan.out,
               AllOf(HasSubstr("predicted, not measured: harness on CUDA"), HasSubstr("128 ranks on 16 nodes"),
                     HasSubstr("?: the prediction does not know nccl_buffsize"), HasSubstr("too close to call"),
-                    HasSubstr("expected error: "), HasSubstr("warning: uncalibrated: calibration harness")));
+                    HasSubstr("expected error: "), HasSubstr("\n! uncalibrated: calibration harness")));
   EXPECT_THAT(plan.out, AllOf(Not(HasSubstr("blocks in")), Not(HasSubstr("time:"))));  // nothing will be measured
 }
 
 TEST(Predicted, ProgramsReadTheSameInJson) {
-  const PlanSaid plan =
+  const Said plan =
       predicted({"--format", "json", "--set", "calibration=megatron-2022", "--set", "sweep.nccl_buffsize=[8 MiB]"});
-  ASSERT_EQ(plan.exit_code, 0) << plan.err;
-  const auto json = nlohmann::json::parse(plan.out);
+  ASSERT_EQ(plan.code, 0) << plan.err;
+  const auto json = plan.json();
   EXPECT_EQ(json["schema"], "harness-plan");
   EXPECT_EQ(json["calibration"]["file"], "megatron-2022");
   double baseline_s = 0;
@@ -103,13 +88,11 @@ TEST(Predicted, OfOneOperationIsItsTimeAndItsBandwidth) {
       "MiB, "
       "precision: fp32, in_place: false}\nsweep: {message_size: [1 KiB, 1 GiB], nccl_algo: [AllReduce:Ring]}\n");
   const std::vector<std::string> plan{"plan", file, "--backend", "sim", "--ranks", "16"};
-  const PlanSaid said = what_is_said(plan);
-  ASSERT_EQ(said.exit_code, 0) << said.err;
+  const Said said = say(plan);
+  ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out, AllOf(HasSubstr("time us  algbw GB/s  busbw GB/s"), Not(HasSubstr("predicted step")),
                               Not(HasSubstr("MFU")), Not(HasSubstr("exposed"))));
-  std::vector<std::string> as_json = plan;
-  as_json.insert(as_json.end(), {"--format", "json"});
-  const auto json = nlohmann::json::parse(what_is_said(as_json).out);
+  const auto json = say(plan, {"--format", "json"}).json();
   std::istringstream lines(said.out.substr(said.out.find("time us")));
   std::size_t found = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -132,15 +115,15 @@ TEST(Predicted, OfOneOperationIsItsTimeAndItsBandwidth) {
 // The error of another calibration is nobody's: no step of this program was compared.
 TEST(Predicted, TheDefaultIsSoftwareOfWhichNoStepWasMeasured) {
   for (const char* hardware : {"dgx-a100", "dgx-h100", "hgx-b200", "gb200-nvl72", "p4d"}) {
-    const PlanSaid plan = predicted({"--only", "micro_batch_size=2", "--set", std::string("hardware=") + hardware});
-    ASSERT_EQ(plan.exit_code, 0) << plan.err;
-    EXPECT_THAT(plan.out,
+    const Said plan = predicted({"--only", "micro_batch_size=2", "--set", std::string("hardware=") + hardware});
+    ASSERT_EQ(plan.code, 0) << plan.err;
+    EXPECT_THAT(unwrapped(plan.out),
                 AllOf(HasSubstr("expected error: 26.0 % of a step (9 of 10 within 36.0 %; tier D: software of which no "
                                 "step was measured); of a change not known."),
                       HasSubstr("A change between -19.4 % and +24 % is too close to call.")));
-    const auto json = nlohmann::json::parse(
+    const auto json =
         predicted({"--format", "json", "--only", "micro_batch_size=2", "--set", std::string("hardware=") + hardware})
-            .out);
+            .json();
     for (const auto& row : json["cases"]) {
       EXPECT_EQ(row["expected_error"].get<double>(), 0.26);
       EXPECT_FALSE(row.contains("expected_change_error"));
@@ -172,23 +155,21 @@ TEST(Predicted, RunsThatExistFit) {
                         "global_batch_size: 32, micro_batch_size: 1, sequence_parallel: true, pipeline_schedule: "
                         "interleaved, virtual_pipeline: 5, layout: {tensor_parallel: 4, pipeline_parallel: 4}"));
   const auto plan = [](const std::string& file, const std::string& ranks, const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{"plan", file, "--backend", "sim", "--ranks", ranks};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return what_is_said(arguments);
+    return say({"plan", file, "--backend", "sim", "--ranks", ranks}, more);
   };
   for (const auto& [file, ranks] : {std::pair(of_8, "8"), std::pair(of_32, "32")}) {
-    const PlanSaid said = plan(file, ranks, {});
-    EXPECT_EQ(said.exit_code, 0) << said.err;
+    const Said said = plan(file, ranks, {});
+    EXPECT_EQ(said.code, 0) << said.err;
     EXPECT_THAT(said.out, AllOf(HasSubstr("expected error"), Not(HasSubstr("hypothetical"))));
   }
   // This one ran, though more memory is planned for it than there is.
   EXPECT_THAT(plan(of_16, "16", {}).err, HasSubstr("more than 79.1 GiB (hardware file DGX H100); to predict it "
                                                    "nevertheless: memory_cap: 105 %"));
-  const PlanSaid said = plan(of_16, "16", {"--set", "baseline.memory_cap=105 %"});
-  EXPECT_EQ(said.exit_code, 0) << said.err;
+  const Said said = plan(of_16, "16", {"--set", "baseline.memory_cap=105 %"});
+  EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out, AllOf(HasSubstr("hypothetical: it needs "), HasSubstr("expected error")));
-  const PlanSaid measured = what_is_said({"plan", of_8, "--ranks", "4", "--set", "baseline.memory_cap=300 %"});
-  EXPECT_EQ(measured.exit_code, 1);
+  const Said measured = say({"plan", of_8, "--ranks", "4", "--set", "baseline.memory_cap=300 %"});
+  EXPECT_EQ(measured.code, 1);
   EXPECT_THAT(measured.err, HasSubstr("only a prediction (backend: sim) may assume more memory"));
 }
 
@@ -196,40 +177,40 @@ TEST(Predicted, WhatLeavesTheMeasuredRangeIsSaid) {
   const auto warnings = [](std::vector<std::string> changes) {
     std::vector<std::string> more{"--only", "baseline", "--set", "calibration=megatron-2022"};
     for (const std::string& change : changes) more.insert(more.end(), {"--set", change});
-    const PlanSaid plan = predicted(more);
-    EXPECT_EQ(plan.exit_code, 0) << plan.err;
-    return plan.out.substr(std::min(plan.out.size(), plan.out.find("expected error")));
+    const Said plan = predicted(more);
+    EXPECT_EQ(plan.code, 0) << plan.err;
+    return unwrapped(plan.out.substr(std::min(plan.out.size(), plan.out.find("expected error"))));
   };
-  EXPECT_THAT(warnings({}), Not(HasSubstr("warning")));
-  EXPECT_THAT(warnings({"hardware=p5"}), Not(HasSubstr("warning")));  // a machine around a GPU that was measured
+  EXPECT_THAT(warnings({}), Not(HasSubstr("! ")));
+  EXPECT_THAT(warnings({"hardware=p5"}), Not(HasSubstr("! ")));  // a machine around a GPU that was measured
   EXPECT_THAT(warnings({"hardware=hgx-b200"}), HasSubstr("uncalibrated: no step was measured on HGX B200"));
   EXPECT_THAT(warnings({"model.sequence=4096"}), HasSubstr("sequence length 4096 lies outside of what was measured"));
   EXPECT_THAT(warnings({"baseline.nccl_buffsize=8 MiB"}), HasSubstr("it takes no account of nccl_buffsize"));
 }
 
 TEST(Predicted, SettingsWithWhichNcclEndsHaveNoPrediction) {
-  const PlanSaid plan = predicted({"--set", "sweep.nccl_algo=[AllReduce:PAT]"});
-  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  const Said plan = predicted({"--set", "sweep.nccl_algo=[AllReduce:PAT]"});
+  ASSERT_EQ(plan.code, 0) << plan.err;
   EXPECT_THAT(plan.out, HasSubstr("?: NCCL ends with an error: nccl_algo AllReduce:PAT"));
 }
 
 TEST(Predicted, Fp16RunsAtTheRateOfBf16) {
   const auto seconds = [](const std::string& precision) {
-    const PlanSaid plan = predicted({"--format", "json", "--only", "baseline", "--set", "precision=" + precision});
-    EXPECT_EQ(plan.exit_code, 0) << plan.err;
-    return nlohmann::json::parse(plan.out)["cases"][0]["predicted_step_seconds"].get<double>();
+    const Said plan = predicted({"--format", "json", "--only", "baseline", "--set", "precision=" + precision});
+    EXPECT_EQ(plan.code, 0) << plan.err;
+    return plan.json()["cases"][0]["predicted_step_seconds"].get<double>();
   };
   EXPECT_EQ(seconds("fp16"), seconds("bf16"));
-  EXPECT_THAT(what_is_said({"plan", cluster, "--ranks", "128", "--set", "precision=fp16"}).err,
+  EXPECT_THAT(say({"plan", cluster, "--ranks", "128", "--set", "precision=fp16"}).err,
               HasSubstr("backend cuda has no fp16"));
 }
 
 double baseline_seconds(std::vector<std::string> changes) {
   std::vector<std::string> more{"--format", "json", "--only", "baseline"};
   for (const std::string& change : changes) more.insert(more.end(), {"--set", change});
-  const PlanSaid plan = predicted(more);
-  EXPECT_EQ(plan.exit_code, 0) << plan.err;
-  return nlohmann::json::parse(plan.out)["cases"][0]["predicted_step_seconds"];
+  const Said plan = predicted(more);
+  EXPECT_EQ(plan.code, 0) << plan.err;
+  return plan.json()["cases"][0]["predicted_step_seconds"];
 }
 
 TEST(Predicted, SeparateKernelsTakeLonger) {
@@ -245,9 +226,9 @@ TEST(Predicted, GradientsAreHalvedOnce) {
 }
 
 TEST(Predicted, AMeasuredPlanIsJsonWithoutPredictions) {
-  const PlanSaid plan = what_is_said({"plan", cluster, "--ranks", "128", "--format", "json"});
-  ASSERT_EQ(plan.exit_code, 0) << plan.err;
-  const auto json = nlohmann::json::parse(plan.out);
+  const Said plan = say({"plan", cluster, "--ranks", "128", "--format", "json"});
+  ASSERT_EQ(plan.code, 0) << plan.err;
+  const auto json = plan.json();
   EXPECT_EQ(json["cases"][0]["name"], "baseline");
   EXPECT_GT(json["cases"][0]["memory_bytes"].get<double>(), 1e9);
   EXPECT_FALSE(json["cases"][0].contains("predicted_step_seconds"));
@@ -272,14 +253,9 @@ TEST(Predicted, ACalibrationThatIsWrongNamesItsPlace) {
               AllOf(HasSubstr("mine.yaml:3:"), HasSubstr("up to 100 %"), HasSubstr("matmul"), HasSubstr("memory")));
 }
 
-std::string file_text(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 TEST(Predicted, WhatACalibrationWasComparedWithIsReadWithItsPlaces) {
   const test::TemporaryFolder folder;
-  const std::string theirs = file_text(test::source_dir() + "/configs/calibration/megatron-2022.yaml");
+  const std::string theirs = test::text_of(test::source_dir() + "/configs/calibration/megatron-2022.yaml");
   const std::size_t renewed = theirs.find("# Written by `make accuracy`");
   ASSERT_NE(renewed, std::string::npos);
   const auto error = [&](const std::string& end) {
@@ -299,10 +275,10 @@ TEST(Predicted, WhatACalibrationWasComparedWithIsReadWithItsPlaces) {
 
 // The table and the calibration are written by one command.
 TEST(Predicted, TheErrorOfAChangeIsThatOfTheTable) {
-  std::string table = file_text(test::source_dir() + "/docs/accuracy.md");
+  std::string table = test::text_of(test::source_dir() + "/docs/accuracy.md");
   table = table.substr(table.find("## megatron-2022"));
-  const auto json = nlohmann::json::parse(
-      predicted({"--format", "json", "--only", "micro_batch_size=2", "--set", "calibration=megatron-2022"}).out);
+  const auto json =
+      predicted({"--format", "json", "--only", "micro_batch_size=2", "--set", "calibration=megatron-2022"}).json();
   const auto& row = json["cases"].back();
   std::istringstream line(table.substr(table.find("| all |", table.find("Pairs of steps"))));
   std::string cell;

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/cli.h"
+#include "said.h"
 #include "support/paths.h"
 
 namespace harness::cli {
@@ -15,20 +15,16 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::StartsWith;
 
-std::string plan_of(const std::string& config, const std::vector<std::string>& more) {
-  std::vector<std::string> arguments{"plan", test::source_dir() + "/configs/" + config, "--backend", "sim", "--ranks",
-                                     "128"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  std::ostringstream out, err;
-  const int code = run_cli(arguments, out, err);
-  EXPECT_EQ(code, 0) << err.str();
-  return out.str();
+Said plan_of(const std::string& config, const std::vector<std::string>& more) {
+  const Said said =
+      say({"plan", test::source_dir() + "/configs/" + config, "--backend", "sim", "--ranks", "128"}, more);
+  EXPECT_EQ(said.code, 0) << said.err;
+  return said;
 }
 
-nlohmann::json cases_of(const std::string& config, const std::vector<std::string>& more = {}) {
-  std::vector<std::string> arguments{"--format", "json"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return nlohmann::json::parse(plan_of(config, arguments))["cases"];
+nlohmann::json cases_of(const std::string& config, std::vector<std::string> more = {}) {
+  more.insert(more.end(), {"--format", "json"});
+  return plan_of(config, more).json()["cases"];
 }
 
 TEST(Scenario, IsBroughtUpOneFixAtATime) {
@@ -89,7 +85,8 @@ TEST(Scenario, EachFaultCostsAndMendedItDoesNot) {
 
 std::string path_with(const std::string& fault) {
   const std::string out = plan_of("16node.yaml", {"--only", "baseline", "--set", "faults=" + fault, "--set",
-                                                  "baseline.layout={tensor_parallel: 2}"});
+                                                  "baseline.layout={tensor_parallel: 2}"})
+                              .out;
   constexpr std::string_view heading = "critical path of the baseline: ";
   const std::size_t at = out.find(heading);
   EXPECT_NE(at, std::string::npos);
@@ -106,7 +103,7 @@ TEST(Scenario, RanksThatWereDealtOutSpanTheNodesThatTheyStandOn) {
   const std::vector<std::string> faulty{
       "--set", "faults={tensor_across_nodes: true}",   "--set",  "sweep={mended: [tensor_across_nodes]}",
       "--set", "baseline.layout={tensor_parallel: 4}", "--only", "mended"};
-  const std::string out = plan_of("16node.yaml", faulty);
+  const std::string out = plan_of("16node.yaml", faulty).out;
   EXPECT_THAT(out, ContainsRegex("baseline +TP4 PP1 DP32 .* tensor 4, data 4"));
   EXPECT_THAT(out, ContainsRegex("mended=tensor_across_nodes +TP4 PP1 DP32 .* tensor 1, data 16"));
 }

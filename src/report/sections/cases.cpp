@@ -220,6 +220,12 @@ std::vector<std::string> case_notes(const analysis::CaseSummary& row, const anal
   return notes;
 }
 
+Cell case_cell(const std::string& name) {
+  Cell cell(name);
+  cell.brief = short_name(name);
+  return cell;
+}
+
 Table::Column case_column() {
   return {.heading = "case", .words = true, .id = Table::Column::Id::name};
 }

@@ -1,4 +1,4 @@
-#include "cli/plan_text.h"
+#include "cli/plan_document.h"
 
 #include <algorithm>
 #include <array>
@@ -17,10 +17,10 @@
 #include "config/experiment.h"
 #include "config/model.h"
 #include "machine/topology.h"
+#include "plan/budget.h"
 #include "plan/fit.h"
 #include "plan/prepare.h"
 #include "program/placement.h"
-#include "report/case_label.h"
 #include "report/sections.h"
 #include "report/table.h"
 #include "sweep/planned_result.h"
@@ -28,6 +28,7 @@
 namespace harness::cli {
 namespace {
 
+using report::List;
 using report::Table;
 
 constexpr const char *nodes_heading = "nodes spanned", *noted_heading = "notes";
@@ -71,7 +72,7 @@ Table columns_of(const plan::Plan& p) {
   const bool named = std::ranges::any_of(p.cases, [](const plan::PlannedCase& c) { return !c.uses.empty(); });
   Table table;
   table.columns = {
-      {.heading = "case", .words = true, .id = Id::name},
+      report::case_column(),
       {.heading = "layout", .words = true},
       {.heading = "micro-batches", .worth = 40},
       {.heading = "memory/rank",
@@ -99,10 +100,8 @@ Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
     return std::ranges::find(table.columns, heading, &Table::Column::heading) != table.columns.end();
   };
   for (const plan::PlannedCase& planned : p.cases) {
-    report::Cell name(planned.name);
-    name.brief = report::short_name(planned.name);
     std::vector<report::Cell>& row = table.rows.emplace_back();
-    row.push_back(std::move(name));
+    row.push_back(report::case_cell(planned.name));
     std::string marks;
     const auto note = [&](const std::string& text) {
       notes.push_back(text);
@@ -188,57 +187,83 @@ std::string power_text(const plan::Plan& p, int rounds) {
 
 }  // namespace
 
-std::string head_text(const plan::Plan& p) {
+std::vector<std::string> head_lines(const plan::Plan& p) {
   const config::Experiment& e = p.experiment;
   const plan::Survey& s = p.baseline().survey;
   if (const workloads::Rate& rate = s.rate; rate.repetitions > 0) {
-    return fmt::format("{}: backend {}, {}, workload {}\none step: {} times {} of {}{}\n", e.name,
-                       config::name_of(e.backend), plural(p.ranks, "rank"), e.baseline.workload, rate.repetitions,
-                       rate.operation, show_bytes(rate.bytes),
-                       s.flop.model > 0 ? fmt::format(", {:.4g} TFLOP", s.flop.model / 1e12) : "");
+    return {fmt::format("{}: backend {}, {}, workload {}", e.name, config::name_of(e.backend), plural(p.ranks, "rank"),
+                        e.baseline.workload),
+            fmt::format("one step: {} times {} of {}{}", rate.repetitions, rate.operation, show_bytes(rate.bytes),
+                        s.flop.model > 0 ? fmt::format(", {:.4g} TFLOP", s.flop.model / 1e12) : "")};
   }
-  std::string out = fmt::format("{}: backend {}, {}, {}: {}\n", e.name, config::name_of(e.backend),
-                                plural(p.ranks, "rank"), e.model.name, config::in_words(e.model));
-  out += fmt::format("one step: {} tokens, {:.3f} GFLOP per token ({:.3f} non-causal), {:.4g} PFLOP\n",
-                     static_cast<std::int64_t>(s.tokens_per_step), s.flop.model / s.tokens_per_step / 1e9,
-                     s.flop.noncausal / s.tokens_per_step / 1e9, s.flop.model / 1e15);
+  std::vector<std::string> lines{
+      fmt::format("{}: backend {}, {}, {}: {}", e.name, config::name_of(e.backend), plural(p.ranks, "rank"),
+                  e.model.name, config::in_words(e.model)),
+      fmt::format("one step: {} tokens, {:.3f} GFLOP per token ({:.3f} non-causal), {:.4g} PFLOP",
+                  static_cast<std::int64_t>(s.tokens_per_step), s.flop.model / s.tokens_per_step / 1e9,
+                  s.flop.noncausal / s.tokens_per_step / 1e9, s.flop.model / 1e15)};
   const plan::Peak peak = plan::configured_peak(e, e.baseline.precision);
   if (peak.flops > 0) {
-    out += fmt::format("peak: {} per rank ({})\n", show_flops(peak.flops), peak.source);
+    lines.push_back(fmt::format("peak: {} per rank ({})", show_flops(peak.flops), peak.source));
   } else if (e.without_hardware || e.hardware) {
-    out += (e.hardware ? fmt::format("peak: not in the hardware file {} for precision {}; there will be no MFU\n",
-                                     e.hardware->name, config::find_variable("precision")->print(e.baseline))
-                       : std::string("peak: none (hardware: none); there will be no MFU\n"));
+    lines.push_back(e.hardware ? fmt::format("peak: not in the hardware file {} for precision {}; there will be no MFU",
+                                             e.hardware->name, config::find_variable("precision")->print(e.baseline))
+                               : "peak: none (hardware: none); there will be no MFU");
   } else if (config::traits_of(e.backend).ranks_are_gpus) {
-    out += "peak: from the hardware file of the GPU that the sweep finds\n";
+    lines.emplace_back("peak: from the hardware file of the GPU that the sweep finds");
   } else {
-    out += "peak: measured before the first block (a matrix product on all ranks at once)\n";
+    lines.emplace_back("peak: measured before the first block (a matrix product on all ranks at once)");
   }
   const double memory = e.hardware ? e.hardware->memory_bytes : 0;
-  if (memory > 0) out += fmt::format("memory: {} per rank ({})\n", show_bytes(memory), e.hardware->name);
-  return out;
+  if (memory > 0) lines.push_back(fmt::format("memory: {} per rank ({})", show_bytes(memory), e.hardware->name));
+  return lines;
 }
 
 report::Document plan_document(const plan::Plan& p) {
-  std::vector<std::string> notes, head = split_text(head_text(p), "\n");
-  std::erase(head, "");
+  std::vector<std::string> notes;
   report::Document document;
   document.headline = headline(p);
   report::Section& section = document.sections.emplace_back();
   section.add(report::Numbers{"", cases_table(p, notes)});
-  section.add(report::List{std::move(notes), report::List::Mark::number});
-  section.add(report::List{plan::warnings_of(p), report::List::Mark::warning});
-  section.add(report::List{std::move(head), report::List::Mark::none});
+  section.add(List{std::move(notes), List::Mark::number});
+  section.add(List{plan::warnings_of(p), List::Mark::warning});
+  section.add(List{head_lines(p), List::Mark::none});
   return document;
 }
 
-report::Document schedule_document(const plan::Plan& p, int rounds, std::int64_t result_bytes) {
-  std::vector<std::string> lines{blocks_text(p)};
-  if (std::string power = power_text(p, rounds); !power.empty()) lines.push_back(std::move(power));
-  lines.push_back(fmt::format("The result file takes at most {}.", show_bytes(static_cast<double>(result_bytes))));
-  report::Document document;
-  document.sections.emplace_back().add(report::List{std::move(lines), report::List::Mark::none});
-  return document;
+report::Section schedule_section(const plan::Plan& p, int rounds) {
+  List lines{{blocks_text(p)}, List::Mark::none};
+  if (std::string power = power_text(p, rounds); !power.empty()) lines.items.push_back(std::move(power));
+  const auto bytes = static_cast<double>(sweep::needed_space(p));
+  lines.items.push_back(fmt::format("The result file takes at most {}.", show_bytes(bytes)));
+  report::Section section{"schedule", "", {}};
+  section.add(std::move(lines));
+  return section;
+}
+
+report::Section budget_section(const plan::Plan& p, const plan::PlannedCase& planned) {
+  constexpr double min_shown_s = 1e-6;  // a single number filled or copied
+  const config::Hardware& hardware = *p.experiment.hardware;
+  const plan::Budget budget = plan::budget(p.experiment.model, p.experiment.backend, planned, hardware);
+  Table table;
+  table.columns = {{"operation", true}, {"number"}, {"TFLOP"}, {"GB"}, {"limit", true}, {"least time"}};
+  for (const plan::BudgetLine& line : budget.lines) {
+    if (line.least_s < min_shown_s) continue;
+    table.rows.push_back({fmt::format("{}{}, {}{}", line.kind, line.what.empty() ? "" : " " + line.what,
+                                      program::name_of(line.phase), line.recomputed ? ", recomputed" : ""),
+                          std::to_string(line.operations), line.flop > 0 ? fmt::format("{:.1f}", line.flop / 1e12) : "",
+                          fmt::format("{:.2f}", line.bytes / 1e9), program::name_of(line.bound),
+                          show_seconds(line.least_s)});
+  }
+  table.columns.back().legend = fmt::format("least time: {}, which is an MFU of {} at most",
+                                            show_seconds(budget.least_s), percent(budget.mfu(budget.least_s)));
+  report::Section section{"budget", "", {}};
+  section.add(report::Numbers{
+      fmt::format("{}: budget of one step of one rank{}, computation only, on {} ({}, {:.3g} TB/s)", planned.name,
+                  budget.roles > 1 ? fmt::format(" of pipeline stage {}", budget.role) : "", hardware.name,
+                  show_flops(budget.rates.flops), budget.rates.memory_bytes_per_s / 1e12),
+      std::move(table)});
+  return section;
 }
 
 }  // namespace harness::cli

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/cli.h"
+
+namespace harness::cli {
+
+/// The outcome of a command: its exit code and what it printed.
+struct Said {
+  int code = -1;
+  std::string out, err;
+
+  std::string all() const { return out + err; }
+  nlohmann::json json() const { return nlohmann::json::parse(out); }
+};
+
+/// Runs a command in this process, with `more` at its end.
+inline Said say(std::vector<std::string> arguments, const std::vector<std::string>& more = {}) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  std::ostringstream out, err;
+  const int code = run_cli(arguments, out, err);
+  return {code, out.str(), err.str()};
+}
+
+/// The text with its paragraphs in one line each, whatever they are wrapped to.
+inline std::string unwrapped(std::string text) {
+  for (std::size_t at; (at = text.find("\n  ")) != std::string::npos;) text.replace(at, 3, " ");
+  return text;
+}
+
+}  // namespace harness::cli
