@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/nccl_tests.h"
-#include "cli/option_value.h"
+#include "cli/output.h"
 #include "config/backend.h"
 
 namespace harness::cli {

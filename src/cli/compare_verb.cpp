@@ -9,8 +9,8 @@
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
-#include "cli/view.h"
 #include "report/compare.h"
 #include "store/result_file.h"
 

@@ -42,7 +42,7 @@ Machines machines_of(const std::vector<doctor::Node>& nodes);
 /// Throws Error if the hardware file does not say how many GPUs a machine has.
 Machines machines_of(const std::string& hardware_name);
 
-/// Prints the least time and the predicted one, in text or as JSON; ranks are placed densely. Returns 2 where `within`
+/// Prints the least time and the predicted one, as text, md or json; ranks are placed densely. Returns 2 where `within`
 /// is impossible, else 0. Throws Error where nothing is known that limits it.
 int print_all_reduce(const AllReduce& asked, const Machines& machines, const std::string& format, std::ostream& out);
 

@@ -10,8 +10,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/doctor.h"
-#include "cli/option_value.h"
-#include "cli/view.h"
+#include "cli/output.h"
 #include "machine/tree.h"
 #include "sim/link_time.h"
 
@@ -108,19 +107,24 @@ int print_all_reduce(const AllReduce& asked, const Machines& machines, const std
     out << whole.dump(2) << "\n";
     return impossible ? 2 : 0;
   }
-  out << fmt::format("An all-reduce of {} over {} on {} takes at least {}",
-                     asked.bytes >= 1e9 ? fmt::format("{:.4g} GB", asked.bytes / 1e9) : show_bytes(asked.bytes),
-                     plural(ranks, "rank"), plural(nodes, "node"), show_seconds(least_s));
-  if (sharp_s < least_s) out << fmt::format(", {} where the network's switches add up (SHARP)", show_seconds(sharp_s));
-  if (predicted_s > 0) out << fmt::format("; {} are predicted", show_seconds(predicted_s));
-  if (asks) out << fmt::format(". Within {}: ", show_seconds(asked.within_s));
-  if (asks && !impossible) out << "possible" << (asked.within_s < least_s ? " with SHARP alone" : "");
-  out << (impossible ? "impossible" : "")
-      << fmt::format(
-             ".\nLinks in one direction: {} between the GPUs of a node, {} between nodes. The least time is that of "
-             "any algorithm "
-             "(docs/method.md, \"The limit\"), the prediction that of `plan --backend sim`.\n",
-             doctor::rate_text(within_node), doctor::rate_text(between_nodes));
+  std::string text =
+      fmt::format("An all-reduce of {} over {} on {} takes at least {}",
+                  asked.bytes >= 1e9 ? fmt::format("{:.4g} GB", asked.bytes / 1e9) : show_bytes(asked.bytes),
+                  plural(ranks, "rank"), plural(nodes, "node"), show_seconds(least_s));
+  if (sharp_s < least_s) text += fmt::format(", {} where the network's switches add up (SHARP)", show_seconds(sharp_s));
+  if (predicted_s > 0) text += fmt::format("; {} are predicted", show_seconds(predicted_s));
+  if (asks) {
+    const char* possible = asked.within_s < least_s ? "possible with SHARP alone" : "possible";
+    text += fmt::format(". Within {}: {}", show_seconds(asked.within_s), impossible ? "impossible" : possible);
+  }
+  report::Document document;
+  document.headline = text + ".";
+  document.sections.emplace_back().add(
+      report::Paragraph{fmt::format("Links in one direction: {} between the GPUs of a node, {} between nodes. The "
+                                    "least time is that of any algorithm "
+                                    "(docs/method.md, \"The limit\"), the prediction that of `plan --backend sim`.",
+                                    doctor::rate_text(within_node), doctor::rate_text(between_nodes))});
+  print(std::move(document), format, under_a_launcher, out);
   return impossible ? 2 : 0;
 }
 

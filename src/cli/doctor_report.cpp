@@ -6,7 +6,7 @@
 #include "base/identity.h"
 #include "base/text.h"
 #include "cli/doctor.h"
-#include "cli/view.h"
+#include "cli/output.h"
 
 namespace harness::cli {
 namespace {

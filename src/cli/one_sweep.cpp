@@ -1,15 +1,24 @@
 #include "cli/one_sweep.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <ctime>
 #include <filesystem>
+#include <set>
+#include <vector>
 
 #include "analysis/blocks.h"
 #include "backend/backend.h"
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/option_value.h"
+#include "cli/output.h"
 #include "cli/predicted.h"
+#include "config/backend.h"
+#include "config/environment.h"
+#include "doctor/examine.h"
+#include "doctor/record.h"
 #include "job/sim/simulated_job.h"
 #include "plan/prepare.h"
 #include "store/atomic_file.h"
@@ -20,6 +29,77 @@
 #include "sweep/resume.h"
 
 namespace harness::cli {
+namespace {
+
+doctor::SweepToJudge sweep_of(const plan::Plan& plan) {
+  doctor::SweepToJudge sweep;
+  sweep.uses_gpus = config::traits_of(plan.experiment.backend).ranks_are_gpus;
+  sweep.shares_gpus = plan.experiment.measure.share_gpus;
+  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
+    if (plan.cases[i].is_possible())
+      sweep.cases.emplace_back(static_cast<std::int32_t>(i), config::environment_of(plan.cases[i].settings));
+  }
+  return sweep;
+}
+
+}  // namespace
+
+store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const DoctorInSweep& how,
+                                  sweep::ProgressLine& progress) {
+  if (config::traits_of(plan.experiment.backend).predicts()) return {};
+  store::DoctorRecord record;
+  try {
+    const doctor::SweepToJudge sweep = sweep_of(plan);
+    const double limit_s = how.require_healthy ? doctor::node_limit_s : doctor::limit_in_a_sweep_s;
+    record = doctor::record_of(doctor::examine(job, {how.sysroot, limit_s, sweep.uses_gpus}), sweep);
+  } catch (const job::PeersLost&) {
+    throw;
+  } catch (const Error& error) {
+    if (how.require_healthy) throw;
+    progress.say(fmt::format("doctor could not look at the nodes: {}", error.what()));
+    return {};
+  }
+  if (const std::string unproven = doctor::not_healthy_in_words(record); how.require_healthy && !unproven.empty()) {
+    constexpr int unhealthy = 2;  // as of `harness doctor`
+    throw Error(fmt::format("nothing was measured: --require healthy, and doctor finds that\n{}repair it, leave the "
+                            "node out, or measure without --require",
+                            unproven),
+                unhealthy);
+  }
+  const std::string failures = doctor::failures_in_words(record);
+  if (failures.empty()) return record;
+  progress.say("doctor: " + failures.substr(0, failures.size() - 1));
+  return record;
+}
+
+namespace {
+
+bool is_own(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && status.st_uid == ::geteuid();
+}
+
+}  // namespace
+
+std::string foreign_code_in(const plan::Plan& plan, const std::string& path, bool trusted) {
+  constexpr std::size_t most_shown = 5;
+  std::set<std::string> found;
+  for (const plan::PlannedCase& c : plan.cases) {
+    for (const auto& [name, value] : c.settings.env) {
+      if (config::runs_foreign_code(name)) found.insert(fmt::format("{}={}", name, value));
+    }
+  }
+  if (found.empty()) return "";
+  const std::string names = join_first(std::vector<std::string>(found.begin(), found.end()), most_shown);
+  if (!trusted && !is_own(path)) {
+    fail(
+        "{} belongs to another user, and its env makes the workers run code that lies elsewhere ({}): look at it, then "
+        "give --trust-file",
+        path, names);
+  }
+  return fmt::format("the env of {} makes the workers run code that lies elsewhere: {}", path, names);
+}
+
 namespace {
 
 std::string replace(std::string text, const std::string& what, const std::string& with) {

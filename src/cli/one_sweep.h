@@ -4,14 +4,32 @@
 #include <string>
 #include <vector>
 
-#include "cli/sweep_doctor.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
+#include "job/job.h"
 #include "plan/plan.h"
+#include "store/result.h"
 #include "sweep/progress.h"
 #include "sweep/sweep.h"
 
 namespace harness::cli {
+
+/// How a sweep looks at its nodes before it begins.
+struct DoctorInSweep {
+  std::string sysroot = "/";     // replaces "/", as in `harness doctor`
+  bool require_healthy = false;  // a failure ends the sweep before it begins
+};
+
+/// What doctor finds on the nodes of this plan's sweep, in at most two seconds; empty for a prediction. Nothing of it
+/// stops a sweep, but with require_healthy: then a node has as long as in `harness doctor`, and Error with exit code 2
+/// says the failures, and which nodes did not tell all.
+store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const DoctorInSweep& how,
+                                  sweep::ProgressLine& progress);
+
+/// For `--resume FILE`, which takes `env` from the file: "" if none of it makes the workers run code that lies
+/// elsewhere, else a line that says which variables do. Throws Error if there are any, the file is another user's, and
+/// the person did not say that the file is to be trusted.
+std::string foreign_code_in(const plan::Plan& plan, const std::string& path, bool trusted);
 
 /// Where the result goes: `given` or the experiment's template, with {name} and {date} filled in.
 std::string output_path(const config::Experiment& experiment, const std::string& given);

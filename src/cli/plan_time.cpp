@@ -1,4 +1,4 @@
-#include "cli/plan_time.h"
+#include "cli/plan_document.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/option_value.h"
+#include "cli/output.h"
 #include "config/model.h"
 #include "plan/prepare.h"
 #include "report/case_label.h"

@@ -1,6 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <ostream>
 #include <random>
 #include <thread>
@@ -8,17 +12,93 @@
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/identity.h"
-#include "cli/option_value.h"
-#include "cli/selftest_report.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
 #include "report/clean_text.h"
-#include "report/table.h"
+#include "report/document.h"
 #include "selftest/operation_check.h"
 #include "selftest/reference.h"
 #include "selftest/step_checks.h"
 
 namespace harness::cli {
 namespace {
+
+constexpr std::size_t max_shown_failures = 8;  // of one line; the rest is counted
+
+using Json = nlohmann::ordered_json;
+
+Json number(double x) {
+  return std::isfinite(x) ? Json(x) : Json(nullptr);
+}
+std::string dump(const Json& j, int indent) {
+  return j.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// The table, then one sentence for each failure and note.
+std::string check_table(const std::vector<selftest::CheckLine>& lines) {
+  constexpr std::size_t width = 118;  // columns
+  report::Table table;
+  table.columns = {{"check", true}, {"cases"}, {"worst error"}, {"allowed"}, {"verdict", true}};
+  struct Note {  // said once, however many lines have it
+    std::string text, check;
+    int others;
+  };
+  std::vector<Note> notes;
+  report::List below{{}, report::List::Mark::none};
+  for (const selftest::CheckLine& l : lines) {
+    const bool measured = l.tolerance > 0 && l.cases > 0 && l.outcome != selftest::Outcome::not_run;
+    table.rows.push_back({l.check, l.cases > 0 ? std::to_string(l.cases) : "",
+                          measured ? fmt::format("{:.1e}", l.error) : "",
+                          measured ? fmt::format("{:.0e}", l.tolerance) : "", selftest::name_of(l.outcome)});
+    for (std::size_t i = 0; i < std::min(l.failures.size(), max_shown_failures); ++i)
+      below.items.push_back(fmt::format("FAILED {}: {}", l.check, l.failures[i]));
+    if (l.failures.size() > max_shown_failures)
+      below.items.push_back(fmt::format("FAILED {}: and {} more", l.check, l.failures.size() - max_shown_failures));
+    for (const std::string& note : l.notes) {
+      const auto it = std::ranges::find(notes, note, &Note::text);
+      if (it == notes.end()) {
+        notes.push_back({note, l.check, 0});
+      } else {
+        ++it->others;
+      }
+    }
+  }
+  for (const Note& n : notes) {
+    const std::string others = n.others > 0 ? fmt::format(" and {} more", n.others) : "";
+    below.items.push_back(fmt::format("note: {} ({}{})", n.text, n.check, others));
+  }
+  report::Document document;
+  report::Section& section = document.sections.emplace_back();
+  section.add(report::Numbers{"", std::move(table)});
+  section.add(std::move(below));
+  return report::write_text(document, width);
+}
+
+// One check as it ends: "operations: gelu fp32: passed (6 cases, worst error 1.2e-05 of 1e-04)".
+std::string check_sentence(const selftest::CheckLine& l) {
+  std::string text = fmt::format("{}: {}", l.check, selftest::name_of(l.outcome));
+  if (l.outcome != selftest::Outcome::not_run && l.tolerance > 0) {
+    text += fmt::format(" ({} cases, worst error {:.1e} of {:.0e})", l.cases, l.error, l.tolerance);
+  }
+  if (!l.failures.empty()) text += ": " + report::one_line(l.failures.front());
+  return text + "\n";
+}
+
+// One JSON object per line, for other programs.
+std::string check_json_lines(const std::vector<selftest::CheckLine>& lines) {
+  std::string text;
+  for (const selftest::CheckLine& l : lines) {
+    const Json line{{"check", l.check},
+                    {"cases", l.cases},
+                    {"error", std::isfinite(l.error) ? Json(l.error) : Json(nullptr)},
+                    {"tolerance", l.tolerance},
+                    {"verdict", selftest::name_of(l.outcome)},
+                    {"failures", l.failures},
+                    {"notes", l.notes}};
+    text += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+  return text;
+}
 
 constexpr int nothing_ran = 3;  // the exit code of exit_code(lines) for it too
 

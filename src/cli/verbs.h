@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <string>
 #include <vector>
@@ -159,6 +160,13 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
 /// `progress`: where a long search says how far it is, in a line that is rewritten; nullptr: nowhere.
 int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress = nullptr);
 int show(const ShowOptions& options, std::ostream& out, std::ostream& err);
+/// `show --follow`: prints the table and how far the sweep is, again after each finished round, until the file says
+/// that the sweep is complete or was stopped; then the exit code of show(). `wait` passes the time between two looks at
+/// the file. `redraw`: `out` is a terminal, whose screen shows the table of now alone. Throws Error if the file cannot
+/// be read. A line on `err` says whether the sweep runs or was killed, where this machine can know it
+/// (store::standing_of), and it goes on looking. Elsewhere, a line says after five minutes that no block came.
+int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, const std::function<void()>& wait,
+           bool redraw = false);
 /// 0: every file was understood, whatever it says.
 int read(const ReadOptions& options, std::ostream& out);
 /// 0: the report was written, whatever its findings.
@@ -168,6 +176,9 @@ int compare(const CompareOptions& options, std::ostream& out);
 int export_settings(const ExportOptions& options, std::ostream& out);
 int trace(const TraceOptions& options, std::ostream& out, std::ostream& err);
 int variables(const VariablesOptions& options, std::ostream& out);
+/// A JSON Schema (draft 7) of the configuration, for editors: every key with its help, and nothing else allowed. Values
+/// are checked as far as they are words; sizes, times and numbers are left to the program.
+std::string configuration_schema();
 /// 0: everything that ran passed; 1: something failed; 3: nothing could be run, with a message in one line.
 int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& err);
 int selftest(const SelftestOptions& options, const backend::Backend& subject, const backend::Backend& oracle,

@@ -1,5 +1,5 @@
 // What a verb prints reaches the terminal without a control character, whoever named the files and wrote their texts.
-#include "cli/clean_stream.h"
+#include "cli/output.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

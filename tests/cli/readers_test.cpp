@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "cli/cli.h"
-#include "cli/follow.h"
+#include "cli/verbs.h"
 #include "readers_fixture.h"
 #include "support/files.h"
 #include "support/sample_timeline.h"

@@ -1,5 +1,5 @@
 // What `--resume FILE` of a file from elsewhere may make this program run.
-#include "cli/recorded_environment.h"
+#include "cli/one_sweep.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The schema for editors tells good configurations from bad ones.
-#include "cli/schema.h"
+#include "cli/verbs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What a sweep has of doctor before its first round.
-#include "cli/sweep_doctor.h"
+#include "cli/one_sweep.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,22 +1,69 @@
-#include "cli/view.h"
+#include "cli/output.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <set>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "job/mpi/launcher.h"
 #include "report/terminal.h"
+#include "store/atomic_file.h"
 
 namespace harness::cli {
+
+bool CleanStream::Buffer::hand_on(std::size_t bytes) {
+  to_ << escaped_lines(std::string_view(waiting_).substr(0, bytes));
+  waiting_.erase(0, bytes);
+  return static_cast<bool>(to_);
+}
+
+void CleanStream::Buffer::pass(const std::string& text) {
+  hand_on(waiting_.size());
+  to_ << text;
+}
+
+CleanStream::Buffer::int_type CleanStream::Buffer::overflow(int_type character) {
+  if (traits_type::eq_int_type(character, traits_type::eof())) return traits_type::not_eof(character);
+  const char byte = traits_type::to_char_type(character);
+  return xsputn(&byte, 1) == 1 ? character : traits_type::eof();
+}
+
+std::streamsize CleanStream::Buffer::xsputn(const char* text, std::streamsize bytes) {
+  waiting_.append(text, static_cast<std::size_t>(bytes));
+  const std::size_t end = waiting_.rfind('\n');
+  if (end != std::string::npos && !hand_on(end + 1)) return 0;
+  return bytes;
+}
+
+int CleanStream::Buffer::sync() {
+  return hand_on(waiting_.size()) && to_.flush() ? 0 : -1;
+}
+
+std::ostream& operator<<(std::ostream& out, const TerminalText& text) {
+  auto* const clean = dynamic_cast<CleanStream*>(&out);
+  if (clean == nullptr) return out << text.text;
+  clean->buffer_.pass(text.text);
+  return out;
+}
+
+const std::ostream& behind(const std::ostream& out) {
+  const auto* const clean = dynamic_cast<const CleanStream*>(&out);
+  return clean == nullptr ? out : clean->buffer_.to();
+}
+
 namespace {
 
 std::string environment(const char* name) {
@@ -93,6 +140,23 @@ std::vector<std::string> labels_of(const std::vector<std::string>& paths) {
   for (const auto& path : paths) names.push_back(std::filesystem::path(path).filename().string());
   const std::set<std::string> unique(names.begin(), names.end()), unique_paths(paths.begin(), paths.end());
   return unique.size() == unique_paths.size() ? names : paths;
+}
+
+void write_output(const std::string& path, const std::string& text, bool overwrite) {
+  store::AtomicFile file(path, overwrite);
+  {
+    errno = 0;
+    std::ofstream out(file.temporary_path(), std::ios::binary);
+    file.protect();
+    out << text << std::flush;
+    const int error = errno;
+    if (!out) fail("cannot write {}: {}", path, error != 0 ? std::strerror(error) : "the disk may be full");
+  }
+  file.put_in_place();
+}
+
+void check_output(const std::string& path, bool overwrite) {
+  const store::AtomicFile unused(path, overwrite);
 }
 
 }  // namespace harness::cli

@@ -1,0 +1,306 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <thread>
+#include <utility>
+
+#include "analysis/blocks.h"
+#include "analysis/findings.h"
+#include "analysis/summary.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "config/experiment.h"
+#include "explain/explain.h"
+#include "report/case_label.h"
+#include "report/export.h"
+#include "report/page/page.h"
+#include "report/show.h"
+#include "report/trace.h"
+#include "store/lock.h"
+#include "store/result_file.h"
+#include "traces/page.h"
+
+namespace harness::cli {
+namespace {
+
+std::optional<config::Cost> cost_of(const CostOptions& options, const store::Result& result) {
+  auto cost = config::cost_of_text(result.config_text, result.overrides);
+  if (options.per_gpu_hour.empty() && options.run_tokens.empty()) {
+    if (cost && !options.currency.empty()) cost->currency = options.currency;
+    return cost;
+  }
+  if (!cost && (options.per_gpu_hour.empty() || options.run_tokens.empty())) {
+    fail("--cost and --run-tokens need each other: --cost 2.50 --run-tokens 300e9");
+  }
+  if (!cost) cost.emplace();
+  const auto take = [](const char* option, const std::string& text, auto parse, double& into) {
+    if (text.empty()) return;
+    try {
+      into = parse(text);
+    } catch (const Error& error) {
+      fail("{}: {}", option, error.what());
+    }
+  };
+  take("--cost", options.per_gpu_hour, config::parse_price, cost->per_gpu_hour);
+  take("--run-tokens", options.run_tokens, config::parse_tokens, cost->run_tokens);
+  if (!options.currency.empty()) cost->currency = options.currency;
+  return cost;
+}
+
+// Nothing if neither the command line nor the file's configuration gives a price and a number of tokens.
+std::optional<analysis::CostEstimate> cost_estimate(const CostOptions& options, const store::Result& result,
+                                                    const analysis::Summary& summary) {
+  const auto cost = cost_of(options, result);
+  return cost ? analysis::estimate_cost(result, summary, *cost) : std::nullopt;
+}
+
+// Prints the file as it is now. Returns the exit code of show().
+int show_once(const ShowOptions& options, std::ostream& out) {
+  if (options.breakdown && options.format != "text" && options.format != "md" && options.format != "json") {
+    fail("--breakdown prints text, md or json, not {}; the file itself holds the numbers (docs/file-format.md)",
+         options.format);
+  }
+  const store::Result result = store::read_result(options.files.at(0), {.timeline = options.breakdown});
+  const report::Detail detail = options.verbose ? report::Detail::full : report::Detail::brief;
+  if (!options.breakdown) {
+    const analysis::Summary summary = analysis::summarise(result);
+    const auto cost = cost_estimate(options.cost, result, summary);
+    if (options.format == "csv") {
+      out << report::show_csv(result, summary);
+    } else if (options.format == "long-csv") {
+      out << report::show_long_csv(result, summary);
+    } else if (options.format == "json") {
+      out << report::show_json(result, summary, cost);
+    } else {
+      print(report::show_document(result, summary, cost, detail), options.format, options.view, out);
+    }
+    return analysis::exit_code(summary);
+  }
+  analysis::Findings findings = analysis::find_all(result);
+  findings.cost = cost_estimate(options.cost, result, findings.summary);
+  findings.explanation = explain::explain(result);
+  if (options.format == "json") {
+    out << report::show_json(result, findings.summary, findings.cost, &*findings.explanation);
+    return analysis::exit_code(findings.summary);
+  }
+  print(report::breakdown_document(result, findings, {options.cases, detail}), options.format, options.view, out);
+  return analysis::exit_code(findings.summary);
+}
+
+}  // namespace
+
+int show(const ShowOptions& options, std::ostream& out, std::ostream& err) {
+  if (options.files.size() > 1)
+    fail(
+        "show takes one result file, but {} were given; `harness compare` says what differs between two, and what "
+        "three or more runs of one configuration prove together",
+        options.files.size());
+  if (!options.follow) return show_once(options, out);
+  if (options.format != "text") fail("--follow prints text, not {}", options.format);
+  constexpr std::chrono::seconds between_looks{2};
+  return follow(
+      options, out, err, [&] { std::this_thread::sleep_for(between_looks); }, is_terminal(out));
+}
+
+namespace {
+
+const TerminalText clear_screen{"\x1b[H\x1b[2J"};
+constexpr int looks_without_news = 150;  // at two seconds each, five minutes
+
+std::optional<std::filesystem::file_time_type> modified(const std::string& path) {
+  std::error_code error;
+  const auto time = std::filesystem::last_write_time(path, error);
+  return error ? std::nullopt : std::optional(time);
+}
+
+const char* state_word(const store::Result& result, store::Process writer) {
+  if (result.state == store::RunState::complete) return "Complete";
+  if (result.state == store::RunState::partial) return "Stopped";
+  if (writer == store::Process::runs) return "Running";
+  return writer == store::Process::gone ? "Killed" : "Unfinished";
+}
+
+std::string progress_line(const store::Result& result, const analysis::HowFar& far, store::Process writer) {
+  std::string line = fmt::format("{}: {} of {} rounds, {} of {} blocks", state_word(result, writer), far.rounds_done,
+                                 far.rounds, far.blocks_done, far.blocks);
+  if (result.state == store::RunState::running && writer != store::Process::gone && far.remaining_s) {
+    line += fmt::format("; about {} left", show_seconds(*far.remaining_s));
+  }
+  return line + ".";
+}
+
+void say_standing(const store::Standing& standing, std::ostream& err) {
+  if (standing.writer == store::Process::runs) err << standing.text << "\n" << std::flush;
+  if (standing.writer != store::Process::gone) return;
+  err << standing.text << "; `harness sweep --resume` continues the file. Ctrl-C ends this.\n" << std::flush;
+}
+
+}  // namespace
+
+int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, const std::function<void()>& wait,
+           bool redraw) {
+  std::optional<std::filesystem::file_time_type> known;
+  int rounds_shown = -1, quiet = 0;
+  store::Process writer = store::Process::unknown;
+  for (;; wait()) {
+    const store::Standing standing = store::standing_of(options.files.at(0));
+    const bool is_news = std::exchange(writer, standing.writer) != standing.writer;
+    const auto now = modified(options.files.at(0));
+    if (now && known && *now == *known) {
+      if (is_news) say_standing(standing, err);
+      if (++quiet == looks_without_news && writer == store::Process::unknown) {
+        err << "no new block for five minutes: the sweep may have been killed; " << standing.text
+            << ". Ctrl-C ends this.\n"
+            << std::flush;
+      }
+      continue;
+    }
+    quiet = 0;
+    known = now;
+    const store::Result result = store::read_result(options.files.at(0), {.timeline = false});
+    const analysis::HowFar far = analysis::how_far(result);
+    const bool running = result.state == store::RunState::running;
+    if (is_news && running) say_standing(standing, err);
+    if (running && far.rounds_done == rounds_shown) continue;
+    if (redraw) {
+      out << clear_screen;
+    } else if (rounds_shown >= 0) {
+      out << "\n";
+    }
+    rounds_shown = far.rounds_done;
+    out << progress_line(result, far, writer) << "\n";
+    const int code = show_once(options, out);
+    out << std::flush;
+    if (!running || !out) return code;
+  }
+}
+
+namespace {
+
+// Beside the file: results/x.h5 becomes results/x.html, rank0.json.gz rank0.html.
+std::string default_output(const ReportOptions& options) {
+  std::filesystem::path path(options.files.front());
+  if (path.extension() == ".gz") path.replace_extension();
+  path.replace_extension(options.format);
+  return path.string();
+}
+
+report::Document report_on_result(const ReportOptions& options) {
+  if (options.files.size() > 1)
+    fail(
+        "report writes a page on one result file, or on the traces of one job; {} is no trace; `harness compare` "
+        "takes several results",
+        quote(options.files.front()));
+  const store::Result result = store::read_result(options.files.front());
+  analysis::Findings findings = analysis::find_all(result);
+  findings.cost = cost_estimate(options.cost, result, findings.summary);
+  findings.explanation = explain::explain(result);
+  return page::make_report(result, findings);
+}
+
+}  // namespace
+
+int report(const ReportOptions& options, std::ostream& out) {
+  const std::string path = options.output.empty() ? default_output(options) : options.output;
+  for (const std::string& file : options.files) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(path, file, ignored))
+      fail("the report would overwrite {} itself: name another file with -o", quote(file));
+  }
+  if (path != "-") check_output(path, options.force);  // a name that is taken shows before the work, not after it
+  const bool traces = std::ranges::any_of(options.files, traces::is_trace_file);
+  const report::Document document =
+      traces ? traces::make_report(traces::read_traces(options.files)) : report_on_result(options);
+  const std::string text = options.format == "md" ? report::write_markdown(document) : page::page(document);
+  if (path == "-") {
+    out << text;
+    return 0;
+  }
+  write_output(path, text, options.force);
+  out << "report: " << path << "\n";
+  return 0;
+}
+
+int trace(const TraceOptions& options, std::ostream& out, std::ostream& err) {
+  std::string path = options.output;
+  if (path.empty()) path = std::filesystem::path(options.file).replace_extension(".trace.json").string();
+  std::error_code ignored;
+  if (std::filesystem::equivalent(options.file, path, ignored)) {
+    fail("-o {} is the result file itself; name another file for the trace", quote(path));
+  }
+  const bool to_terminal = path == "-";
+  if (!to_terminal) check_output(path, options.force);
+  const store::Result result = store::read_result(options.file, {.rank_seconds = false, .timeline = true});
+  const std::string text = report::trace_json(result, options.case_name);
+  if (to_terminal) {
+    out << text;
+    return 0;
+  }
+  write_output(path, text, options.force);
+  err << fmt::format("wrote {}: open it in ui.perfetto.dev or chrome://tracing\n", quote(path));
+  return 0;
+}
+
+namespace {
+
+// A case of a configuration, of which nothing is known but that it is planned.
+report::PlannedSettings planned_case(const std::string& path, const std::string& case_name) {
+  const config::Experiment experiment = config::load_experiment(path, {});
+  report::PlannedSettings planned{.name = "baseline", .settings = experiment.baseline};
+  if (!case_name.empty() && case_name != planned.name) {
+    std::vector<std::string> names{planned.name};
+    for (const config::Change& change : experiment.changes) {
+      names.push_back(config::case_name(change));
+      if (names.back() != case_name && report::short_name(names.back()) != case_name) continue;
+      planned.name = names.back();
+      planned.settings = change.settings;
+    }
+    if (planned.name == "baseline")
+      fail("{}: there is no case {}{}", path, quote(case_name), did_you_mean(nearest(case_name, names)));
+  }
+  if (experiment.baseline.workload == "gpt") planned.model = experiment.model;
+  planned.about = {fmt::format("All settings of {} in {}: planned, not measured.", planned.name, path)};
+  return planned;
+}
+
+}  // namespace
+
+int export_settings(const ExportOptions& options, std::ostream& out) {
+  static const std::map<std::string, report::ExportFormat> formats{{"env", report::ExportFormat::env},
+                                                                   {"megatron", report::ExportFormat::megatron},
+                                                                   {"deepspeed", report::ExportFormat::deepspeed},
+                                                                   {"torchtitan", report::ExportFormat::torchtitan},
+                                                                   {"pytorch", report::ExportFormat::pytorch}};
+  const bool is_next = options.format == "harness";
+  if (options.file.ends_with(".yaml") || options.file.ends_with(".yml")) {
+    if (is_next)
+      fail("{} is a configuration already; --format says for which framework its settings are", options.file);
+    out << report::export_text(planned_case(options.file, options.case_name), formats.at(options.format));
+    return 0;
+  }
+  const store::Result result = store::read_result(options.file, {.rank_seconds = false, .timeline = false});
+  const analysis::Summary summary = analysis::summarise(result);
+  const std::string name = std::filesystem::path(options.file).filename().string();
+  if (!is_next && !options.case_name.empty()) {
+    out << report::export_text(report::planned_settings(result, summary, options.case_name, name),
+                               formats.at(options.format));
+    return 0;
+  }
+  const report::Proven proven = report::find_proven(result, summary, options.case_name, name);
+  if (is_next) {
+    out << report::next_configuration(result, summary, proven, options.case_name, name);
+  } else {
+    out << report::export_text(result, proven, name, formats.at(options.format));
+  }
+  return 0;
+}
+
+}  // namespace harness::cli
