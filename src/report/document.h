@@ -41,12 +41,12 @@ struct Numbers {
   bool folded = false;
 };
 
-/// A drawing on a page; in text and Markdown its numbers.
+/// A drawing on a page; in text and Markdown its numbers, or nothing where a table of the document has them.
 struct Figure {
   std::string id, title, caption;
   std::string drawing;                                      // HTML, escaped by what made it
   std::vector<std::pair<std::string, std::string>> legend;  // class of the swatch, text
-  Table numbers;                                            // what is drawn
+  Table numbers = {};                                       // what is drawn
 };
 
 /// Verbatim text.

@@ -31,6 +31,7 @@ class MarkdownWriter {
     (*this)(List{piece.table.legends()});
   }
   void operator()(const Figure& piece) {
+    if (piece.numbers.rows.empty()) return;
     out += fmt::format("**{}** {}\n\n", inline_markdown(piece.title), inline_markdown(piece.caption));
     table(piece.numbers, "");
   }

@@ -173,26 +173,6 @@ bool has_limit(const Curves& curves) {
   });
 }
 
-report::Table numbers_of(const Curves& curves, const char* lines) {
-  std::vector<double> seconds;
-  for (const auto& [operation, curve] : curves) {
-    for (const analysis::CaseSummary* row : curve) seconds.push_back(row->rates->operation_seconds);
-  }
-  const report::Scale scale = report::scale_of_seconds(seconds);
-  report::Table table;
-  table.columns = {{lines, true},  {"size"},       {"time " + scale.unit}, {"algbw GB/s"},
-                   {"busbw GB/s"}, {"limit GB/s"}, {"case", true}};
-  for (const auto& [operation, curve] : curves) {
-    for (const analysis::CaseSummary* row : curve) {
-      const analysis::Rates& rates = *row->rates;
-      table.rows.push_back({operation, show_bytes(rates.bytes), scale.print(rates.operation_seconds),
-                            in_gigabytes(rates.algorithm_bytes_per_s), in_gigabytes(*rates.bus_bytes_per_s),
-                            rates.limit_bytes_per_s ? in_gigabytes(*rates.limit_bytes_per_s) : "", row->name});
-    }
-  }
-  return table;
-}
-
 }  // namespace
 
 std::optional<report::Figure> bandwidth_chart(const store::Result& result, const analysis::Summary& summary) {
@@ -215,7 +195,6 @@ std::optional<report::Figure> bandwidth_chart(const store::Result& result, const
   figure.drawing = drawing_of(curves, x).figure(
       "bandwidth-drawing", panels.size() * (panel_height + 16 + between_panels) + 10, figure.title,
       fmt::format("At most {} GB/s; all numbers are in the table below.", in_gigabytes(highest_rate(curves))));
-  figure.numbers = numbers_of(curves, analysis::is_grid(result) ? "setting" : "collective");
   return figure;
 }
 

@@ -77,9 +77,13 @@ class Writer {
       }
       out += "</ul>";
     }
-    out += "</figcaption>\n" + piece.drawing + "\n<details><summary>The numbers as a table</summary>";
-    table(piece.numbers, "");
-    out += "</details></figure>\n";
+    out += "</figcaption>\n" + piece.drawing + "\n";
+    if (!piece.numbers.rows.empty()) {
+      out += "<details><summary>The numbers as a table</summary>";
+      table(piece.numbers, "");
+      out += "</details>";
+    }
+    out += "</figure>\n";
   }
   void operator()(const report::Listing& piece) {
     if (piece.folded) {

@@ -68,30 +68,6 @@ Svg bar(const Axis& axis, const analysis::CaseSummary& row) {
   return svg;
 }
 
-std::string rounds_needed(const analysis::Effect& effect) {
-  if (effect.rounds_needed == 0) return "";
-  if (effect.rounds_needed < analysis::max_rounds) return std::to_string(effect.rounds_needed);
-  return fmt::format("{} or more", analysis::max_rounds);
-}
-
-report::Table numbers(const std::vector<const analysis::CaseSummary*>& cases, double confidence, bool predicted) {
-  report::Table table;
-  if (predicted) {
-    table.columns = {{"case", true}, {"change"}, {"prediction", true}};
-    for (const analysis::CaseSummary* row : cases)
-      table.rows.push_back({row->name, report::change_of(row->effect), analysis::name_of(row->judgement)});
-    return table;
-  }
-  table.columns = {{"case", true},    {"change"}, {report::interval_heading(confidence)},
-                   {"verdict", true}, {"rounds"}, {"rounds needed"}};
-  for (const analysis::CaseSummary* row : cases) {
-    table.rows.push_back({row->name, report::change_of(row->effect), report::interval_of(row->effect),
-                          analysis::name_of(row->judgement), std::to_string(row->effect->rounds),
-                          rounds_needed(*row->effect)});
-  }
-  return table;
-}
-
 // Whether part of its bar or interval lies beyond the drawing.
 bool is_cut(const Axis& axis, const analysis::Effect& effect) {
   if (!axis.contains(effect.ratio - 1)) return true;
@@ -180,7 +156,6 @@ std::optional<report::Figure> tornado(const store::Result& result, const analysi
   chart.draw(figure, fmt::format("{} cases from {} ({}) to {} ({}); all numbers are in the table below.", cases.size(),
                                  cases.front()->name, report::change_of(cases.front()->effect), cases.back()->name,
                                  report::change_of(cases.back()->effect)));
-  figure.numbers = numbers(cases, result.confidence, predicted);
   return figure;
 }
 

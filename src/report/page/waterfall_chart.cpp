@@ -39,8 +39,6 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
   const Axis& axis = chart.axis;
   report::Figure figure;
   figure.id = id;
-  figure.numbers.columns = {
-      {"part", true}, {"points of MFU"}, {"time " + scale.unit}, {"at its limit " + scale.unit}, {"limit", true}};
   Svg whole;
   whole.rectangle("bar", axis.at(0), axis.at(1), -7, 7);
   chart.rows.push_back({"peak", "100 %", whole, "w-total"});
@@ -50,13 +48,12 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
     Svg svg;
     svg.line("link", axis.at(level), -14, axis.at(level), 7);
     svg.rectangle("bar", axis.at(std::min(level, next)), axis.at(std::max(level, next)), -7, 7);
-    const std::string limit =
-        bar.roof_s && *bar.roof_s > 0 ? fmt::format(", limit {} {}", scale.print(*bar.roof_s), scale.unit) : "";
+    const std::string limit = bar.roof_s && *bar.roof_s > 0
+                                  ? fmt::format(", limit {} {} ({})", scale.print(*bar.roof_s), scale.unit, bar.roof)
+                                  : "";
     const std::string name = bar.part && bar.points < 0 ? bar.name + " (above the peak)" : bar.name;
     chart.rows.push_back({name, in_points(bar.points), svg, bar.part ? part_classes[index_of(*bar.part)] : "w-other",
                           bar.part ? scale.print(bar.seconds) + " " + scale.unit + limit : ""});
-    figure.numbers.rows.push_back({bar.name, fmt::format("{:.2f}", -100 * bar.points), scale.print(bar.seconds),
-                                   bar.roof_s ? scale.print(*bar.roof_s) : "", bar.roof});
     level = next;
   }
   Svg rest;
@@ -66,13 +63,13 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
   figure.title = fmt::format("Where the MFU of {} goes.", case_name);
   figure.caption = fmt::format(
       "From the peak of the hardware to the measured MFU; the bars add up exactly. The parts are those of one profiled "
-      "step, means over ranks. Beside each part: its time and, where it is known, the time at the limit of the machine "
-      "(the table names the limit).{}",
+      "step, means over ranks. Beside each part: its time and, where it is known, the time at the limit of the "
+      "machine, and what limits it.{}",
       waterfall.gpu_utilisation
           ? fmt::format(" NVML reported GPU utilisation of {} meanwhile: a busy GPU need not do useful work.",
                         percent(*waterfall.gpu_utilisation, 0))
           : "");
-  chart.draw(figure, fmt::format("{} parts between 100 % and {}; all numbers are in the table below.",
+  chart.draw(figure, fmt::format("{} parts between 100 % and {}; all numbers are in the table above.",
                                  waterfall.bars.size(), percent(waterfall.mfu)));
   return figure;
 }
