@@ -19,7 +19,7 @@
 #include "cli/output.h"
 #include "config/model.h"
 #include "plan/prepare.h"
-#include "report/case_label.h"
+#include "report/words.h"
 #include "store/result_file.h"
 #include "sweep/decide.h"
 #include "sweep/planned_result.h"

@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/plan_document.h"
 #include "explain/upgrade.h"
-#include "report/case_label.h"
+#include "report/words.h"
 #include "store/result_file.h"
 
 namespace harness::cli {

@@ -19,7 +19,7 @@
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "explain/explain.h"
-#include "report/case_label.h"
+#include "report/words.h"
 #include "report/export.h"
 #include "report/page/page.h"
 #include "report/show.h"

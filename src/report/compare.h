@@ -36,9 +36,6 @@ struct CompareReport {
 Document compare_document(const CompareReport& report, bool whole);
 /// docs/json.md describes it.
 std::string compare_json(const CompareReport& report);
-/// In a format, with all rows. Throws Error for csv.
-std::string show(const CompareReport& report, Format format);
-
 /// What there is to say of a pooled case besides numbers, a sentence each: runs that differ, that failed, that do not
 /// count.
 std::vector<std::string> pooled_remarks(const std::vector<analysis::ComparedFile>& files,

@@ -13,8 +13,8 @@
 #include "base/text.h"
 #include "config/model.h"
 #include "config/registry.h"
-#include "report/effect_words.h"
 #include "report/metrics.h"
+#include "report/words.h"
 
 namespace harness::report {
 

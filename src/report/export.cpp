@@ -12,9 +12,9 @@
 #include "config/environment.h"
 #include "config/frameworks/framework.h"
 #include "config/registry.h"
-#include "report/case_label.h"
 #include "report/clean_text.h"
 #include "report/table.h"
+#include "report/words.h"
 
 namespace harness::report {
 namespace {

@@ -13,12 +13,10 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/registry.h"
-#include "report/case_label.h"
 #include "report/context.h"
-#include "report/effect_words.h"
 #include "report/metrics.h"
-#include "report/scale.h"
 #include "report/sections.h"
+#include "report/words.h"
 #include "store/result.h"
 
 namespace harness::report {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "analysis/summary.h"
-#include "report/scale.h"
 #include "report/table.h"
+#include "report/words.h"
 #include "store/result.h"
 
 namespace harness::report {

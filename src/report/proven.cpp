@@ -12,8 +12,7 @@
 #include "config/experiment.h"
 #include "config/registry.h"
 #include "report/clean_text.h"
-#include "report/effect_words.h"
-#include "report/scale.h"
+#include "report/words.h"
 
 namespace harness::report {
 namespace {

@@ -6,10 +6,9 @@
 #include <set>
 #include <string>
 
-#include "base/error.h"
 #include "base/text.h"
-#include "report/case_label.h"
 #include "report/sections.h"
+#include "report/words.h"
 
 namespace harness::report {
 namespace {
@@ -35,19 +34,6 @@ std::vector<std::string> leave_out_steps(const store::Result& result, const Show
 
 }  // namespace
 
-std::string write(const Document& document, Format format) {
-  switch (format) {
-    case Format::text:
-      return write_text(document);
-    case Format::md:
-      return write_markdown(document);
-    case Format::csv:
-    case Format::json:
-      break;
-  }
-  fail("allowed formats: text, md");
-}
-
 Document show_document(const store::Result& result, const analysis::Summary& summary,
                        const std::optional<analysis::CostEstimate>& cost, Detail detail) {
   Document document;
@@ -55,13 +41,6 @@ Document show_document(const store::Result& result, const analysis::Summary& sum
   document.sections.push_back(overview_section(result, summary, detail));
   if (cost) document.sections.push_back(cost_section(*cost));
   return document;
-}
-
-std::string show(const store::Result& result, const analysis::Summary& summary, Format format,
-                 const std::optional<analysis::CostEstimate>& cost, Detail detail) {
-  if (format == Format::csv) return show_csv(result, summary);
-  if (format == Format::json) return show_json(result, summary, cost);
-  return write(show_document(result, summary, cost, detail), format);
 }
 
 Document breakdown_document(const store::Result& result, analysis::Findings findings, const ShownSteps& shown) {

@@ -12,13 +12,9 @@
 
 namespace harness::report {
 
-enum class Format { text, md, csv, json };
-
-/// The text that `show` prints. First line: what moved and how sure we are. Then one row per case with its change
-/// against the baseline and the verdict, notes, warnings, and what is common to all cases. `cost`: what a training run
-/// takes and costs, in a section of its own (not in csv).
-std::string show(const store::Result& result, const analysis::Summary& summary, Format format,
-                 const std::optional<analysis::CostEstimate>& cost = {}, Detail detail = Detail::brief);
+/// What `show` says. First line: what moved and how sure we are. Then one row per case with its change against the
+/// baseline and the verdict, notes, warnings, and what is common to all cases. `cost`: what a training run takes and
+/// costs, in a section of its own.
 Document show_document(const store::Result& result, const analysis::Summary& summary,
                        const std::optional<analysis::CostEstimate>& cost = {}, Detail detail = Detail::brief);
 
@@ -42,9 +38,6 @@ std::string show_long_csv(const store::Result& result, const analysis::Summary& 
 std::string show_json(const store::Result& result, const analysis::Summary& summary,
                       const std::optional<analysis::CostEstimate>& cost = {},
                       const analysis::Explanation* explanation = nullptr);
-
-/// A document as text or Markdown. Throws Error for csv and json.
-std::string write(const Document& document, Format format);
 
 /// The result and how sure it is, in one sentence.
 std::string headline(const store::Result& result, const analysis::Summary& summary);

@@ -79,7 +79,7 @@ std::string Table::text(bool colored) const {
 namespace {
 
 constexpr std::size_t gap = 2;          // between two columns
-constexpr std::size_t short_name = 24;  // of what a row is about: not broken below that
+constexpr std::size_t shortest_name = 24;  // of what a row is about: not broken below that
 
 // The columns that say what a row is about: words, before the first number.
 std::size_t keys_of(const Table& table) {
@@ -102,7 +102,7 @@ std::vector<std::size_t> widths_within(const Table& table, std::size_t width) {
   for (std::size_t c = 0; c < count; ++c) {
     sum += widths[c];
     if (!table.columns[c].words) continue;
-    least[c] = std::max(columns_of(table.columns[c].heading), c == 0 ? std::min(short_name, widths[c]) : 0);
+    least[c] = std::max(columns_of(table.columns[c].heading), c == 0 ? std::min(shortest_name, widths[c]) : 0);
     for (const auto& row : table.rows) least[c] = std::max(least[c], longest_word(row[c].text));
   }
   for (; sum > width; --sum) {

@@ -10,10 +10,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "report/effect_words.h"
 #include "report/metrics.h"
 #include "report/sections.h"
 #include "report/table.h"
+#include "report/words.h"
 #include "store/result.h"
 
 namespace harness::report {

@@ -9,9 +9,9 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "report/page/drawing.h"
 #include "report/page/lanes.h"
-#include "report/page/row_chart.h"
-#include "report/scale.h"
+#include "report/words.h"
 #include "traces/answer.h"
 #include "traces/words.h"
 

@@ -1,4 +1,4 @@
-#include "explanation.h"
+#include "full_result.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "full_result.h"
 #include "golden.h"
 #include "report/sections.h"
 #include "report/show.h"

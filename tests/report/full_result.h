@@ -1,6 +1,32 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "analysis/explanation.h"
 #include "support/sample_results.h"
+
+namespace harness::test {
+
+/// A sweep of single operations: steps of ten operations of 0.125 s times the ratio.
+inline store::Result operations(const std::vector<std::string>& changes, const std::vector<double>& ratios,
+                                double bus_factor) {
+  store::Result result = test::samples::sweep(changes, ratios);
+  result.variables.emplace_back(bus_factor > 0 ? "message_size" : "gemm");
+  for (std::size_t c = 0; c < result.cases.size(); ++c) {
+    store::ResultCase& row = result.cases[c];
+    const store::ResultCase& point = result.case_at(row.reference);
+    row.settings.push_back(point.variable == result.variables.back() ? point.value : "1 kB");
+    row.tokens_per_step = 0;
+    if (bus_factor > 0) row.model_flop_per_step = 0;
+    const double bytes = row.settings.back() == "1 kB" ? 1e3 : 1e9;
+    result.points.push_back(
+        {static_cast<int>(c), bus_factor > 0 ? "all_reduce" : "gemm", 10, bytes, bus_factor, 0, ""});
+  }
+  return result;
+}
+
+}  // namespace harness::test
 
 namespace harness::test::samples {
 
@@ -90,6 +116,33 @@ inline store::Result full(const std::string& name = "node7") {
     result.conditions.push_back({busy ? 9.0 : 1.0, 0.001, busy ? 7.5 : 0.25, 3e9, name});
   }
   return result;
+}
+
+/// Of the baseline of a result: a slow link that could be a narrow PCIe link. `name` stands wherever a text comes from
+/// the file.
+inline analysis::Explanation explanation(const std::string& name = "node5") {
+  analysis::CaseCompared compared;
+  compared.measured_s = 0.4;
+  compared.predicted_s = 0.3;
+  compared.kinds = {{"all_reduce", "data", false, 0.24, 0.12, 0.2, 0.1},
+                    {"matmul", "", false, 0.15, 0.15, 0.15, 0.15},
+                    {"matmul", "", true, 0.03, 0.03, 0.03, 0.03},
+                    {"embedding", "", false, 1e-6, 1e-6, 1e-6, 1e-6}};
+  compared.parts = {{Part::waiting, 0.02, 0.02}, {Part::idle, 0, 0}};
+  analysis::Cause cause;
+  cause.fault = "slow_link";
+  cause.words = name + " has 50 % of its network";
+  cause.or_else = {{"pcie_downgraded", "the PCIe links of " + name + " carry 40 % of what they should"}};
+  cause.checks = {"load.pairs", "pcie.width"};
+  cause.with_s = 0.39;
+  cause.explains = 0.97;
+  analysis::Explanation explained;
+  explained.hardware = "DGX H100";
+  explained.calibration = "harness on CUDA";
+  explained.cases.push_back(compared);
+  explained.diagnosis = analysis::Diagnosis{0, 0.4, 0.3, 0.39, 1, 0.056, true, {cause}};
+  explained.not_predicted = {{1, "a prediction does not know " + name}};
+  return explained;
 }
 
 }  // namespace harness::test::samples

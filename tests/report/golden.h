@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "report/compare.h"
+#include "report/show.h"
 #include "support/files.h"
 #include "support/paths.h"
 
@@ -24,3 +26,24 @@ inline void expect_golden(const std::string& name, const std::string& text) {
 }
 
 }  // namespace harness::test
+
+namespace harness::report {
+
+enum class Format { text, md, csv, json };
+
+inline std::string write(const Document& document, Format format) {
+  return format == Format::md ? write_markdown(document) : write_text(document);
+}
+
+inline std::string show(const store::Result& result, const analysis::Summary& summary, Format format,
+                        const std::optional<analysis::CostEstimate>& cost = {}, Detail detail = Detail::brief) {
+  if (format == Format::csv) return show_csv(result, summary);
+  if (format == Format::json) return show_json(result, summary, cost);
+  return write(show_document(result, summary, cost, detail), format);
+}
+
+inline std::string show(const CompareReport& report, Format format) {
+  return format == Format::json ? compare_json(report) : write(compare_document(report, true), format);
+}
+
+}  // namespace harness::report

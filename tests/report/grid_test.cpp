@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "analysis/summary.h"
-#include "operations.h"
+#include "full_result.h"
 #include "report/page/page.h"
 #include "report/show.h"
 #include "report/terminal.h"

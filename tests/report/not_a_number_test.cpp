@@ -7,6 +7,7 @@
 
 #include "analysis/findings.h"
 #include "full_result.h"
+#include "golden.h"
 #include "report/page/page.h"
 #include "report/show.h"
 #include "support/sample_results.h"

@@ -13,8 +13,8 @@
 #include "full_result.h"
 #include "golden.h"
 #include "report/clean_text.h"
-#include "report/page/axis.h"
 #include "report/page/charts.h"
+#include "report/page/drawing.h"
 #include "report/page/page.h"
 
 namespace harness::page {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "full_result.h"
 #include "golden.h"
-#include "operations.h"
 #include "support/sample_results.h"
 
 namespace harness::report {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "golden.h"
 #include "report/show.h"
 #include "support/sample_results.h"
 

@@ -11,10 +11,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "report/case_label.h"
-#include "report/page/axis.h"
-#include "report/page/svg.h"
-#include "report/scale.h"
+#include "report/page/drawing.h"
+#include "report/words.h"
 
 namespace harness::page {
 namespace {

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "base/median.h"
-#include "report/page/svg.h"
-#include "report/scale.h"
+#include "report/page/drawing.h"
+#include "report/words.h"
 
 namespace harness::page {
 namespace {

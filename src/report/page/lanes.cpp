@@ -8,8 +8,8 @@
 #include <set>
 
 #include "base/text.h"
-#include "report/page/row_chart.h"
-#include "report/scale.h"
+#include "report/page/drawing.h"
+#include "report/words.h"
 
 namespace harness::page {
 namespace {

@@ -1,16 +1,131 @@
-#include "report/page/page.h"
-
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "analysis/breakdown.h"
+#include "analysis/summary.h"
 #include "base/text.h"
 #include "config/backend.h"
 #include "report/context.h"
-#include "report/page/sections.h"
+#include "report/metrics.h"
+#include "report/page/charts.h"
+#include "report/page/page.h"
 #include "report/sections.h"
 #include "report/show.h"
 
 namespace harness::page {
 namespace {
+
+// The changes that have no bar, and why.
+report::List not_compared(const analysis::Summary& summary) {
+  report::List list;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change) continue;
+    const bool honoured = row.judgement.reason != analysis::Reason::not_honoured;
+    const bool has_bar = row.effect && std::isfinite(row.effect->ratio) && honoured;
+    if (has_bar && row.status != store::CaseStatus::failed) continue;
+    std::string why = row.reason;  // shows by itself that a request was not honoured
+    if (honoured && !why.empty()) why.insert(0, ": ");
+    if (honoured) why.insert(0, analysis::name_of(row.judgement));
+    list.items.push_back(fmt::format("{}: {}", row.name, why));
+  }
+  return list;
+}
+
+void add_waterfall(const analysis::StepFindings& step, const analysis::CaseSummary& row, report::Section& section) {
+  if (!step.waterfall) return;
+  const char* id = store::is_reference(row.role) ? "waterfall-baseline" : "waterfall-best";
+  section.add(waterfall_chart(*step.waterfall, id, row.name));
+}
+
+void add_comparisons(const store::Result& result, const analysis::Summary& summary, report::Section& section) {
+  section.add(tornado(result, summary));
+  if (section.pieces.empty()) section.add(report::Paragraph{"No change has been compared with the baseline."});
+  report::List list = not_compared(summary);
+  if (list.items.empty()) return;
+  section.add(report::Paragraph{"Without a verdict:", true});
+  section.add(std::move(list));
+}
+
+report::Section changes_section(const store::Result& result, const analysis::Findings& findings) {
+  const bool compares = !analysis::sweeps_sizes_alone(result);  // of sizes none is better
+  report::Section section{"changes", compares ? "What each change does" : "All sizes", {}};
+  if (compares) add_comparisons(result, findings.summary, section);
+  report::CaseTable cases = report::case_table(result, findings.summary, report::Detail::full);
+  section.add(report::Numbers{compares ? "All cases" : "", std::move(cases.table), compares});
+  if (!cases.notes.empty()) section.add(report::List{std::move(cases.notes), report::List::Mark::number});
+  return section;
+}
+
+report::Section bandwidth_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section{"bandwidth-section", "Bandwidth", {}};
+  section.add(bandwidth_chart(result, findings.summary));
+  return section;
+}
+
+report::Section scaling_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section{"scaling-section", "Scaling", {}};
+  if (auto found = scaling(result, findings)) {
+    section.add(std::move(found->curve));
+    section.add(std::move(found->what_grew));
+  }
+  return section;
+}
+
+report::Section losses_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section{"losses", "Where the time goes", {}};
+  // The step repeats one operation: its rates say what there is to say.
+  if (report::measured_by(result) != report::Measured::training) return section;
+  const analysis::StepFindings* baseline = nullptr;
+  for (const analysis::CaseSummary* row : findings.before_and_after()) {
+    const analysis::StepFindings* step = findings.step_of(*row);
+    if (step == nullptr) continue;
+    report::add_step(result, findings, *step, baseline, section);
+    add_waterfall(*step, *row, section);
+    if (store::is_reference(row->role)) baseline = step;
+  }
+  const auto peak_known = [](const store::ResultCase& result_case) { return result_case.peak_flops_per_rank > 0; };
+  if (std::ranges::none_of(result.cases, peak_known)) {
+    section.add(report::Paragraph{
+        "There is no MFU and no waterfall: the peak of the hardware is unknown. State it with a hardware file "
+        "or peak_flops in the configuration."});
+  } else if (section.pieces.empty()) {
+    section.add(report::Paragraph{fmt::format("The file has no {} of the baseline.", analysis::step_in_parts(result))});
+  }
+  if (!findings.rules.empty()) {
+    section.add(report::Subheading{"The sweep as a whole"});
+    section.add(report::List{findings.rules});
+  }
+  return section;
+}
+
+report::Section timeline_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section{"timeline", "One step", {}};
+  double length = 0;
+  for (const analysis::CaseSummary* row : findings.before_and_after()) {
+    length = std::max(length, timeline_length(result, row->case_index));
+  }
+  for (const analysis::CaseSummary* row : findings.before_and_after()) {
+    const char* id = store::is_reference(row->role) ? "timeline-baseline" : "timeline-best";
+    if (length <= 0) continue;
+    section.add(timeline_chart(result, row->case_index, id, length));
+  }
+  if (section.pieces.empty())
+    section.add(report::Paragraph{fmt::format("The file has no {} of the baseline.", analysis::step_in_parts(result))});
+  return section;
+}
+
+report::Section lateness_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section = report::stragglers_section(result, findings);
+  const auto& heat = findings.stragglers.heat;
+  if (!heat || heat->seconds.empty()) return section;
+  std::string where = "Timed steps of the block with the largest excess";
+  if (result.has_case(heat->case_index)) where += ", of " + result.at(*heat).name;
+  section.add(heat_map(*heat, where + "."));
+  return section;
+}
 
 void add_notices(const store::Result& result, const analysis::Findings& findings, report::Document& document) {
   if (findings.explanation) {

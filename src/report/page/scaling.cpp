@@ -8,9 +8,8 @@
 #include "analysis/breakdown.h"
 #include "base/text.h"
 #include "config/registry.h"
-#include "report/page/axis.h"
-#include "report/page/svg.h"
-#include "report/scale.h"
+#include "report/page/drawing.h"
+#include "report/words.h"
 
 namespace harness::page {
 namespace {

@@ -6,11 +6,9 @@
 #include <cmath>
 
 #include "analysis/estimator.h"
-#include "report/case_label.h"
 #include "report/context.h"
-#include "report/effect_words.h"
-#include "report/page/row_chart.h"
-#include "report/scale.h"
+#include "report/page/drawing.h"
+#include "report/words.h"
 
 namespace harness::page {
 namespace {

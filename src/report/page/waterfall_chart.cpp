@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "report/page/row_chart.h"
-#include "report/scale.h"
+#include "report/page/drawing.h"
+#include "report/words.h"
 
 namespace harness::page {
 namespace {

@@ -7,11 +7,9 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/backend.h"
-#include "report/case_label.h"
-#include "report/effect_words.h"
 #include "report/metrics.h"
-#include "report/scale.h"
 #include "report/sections.h"
+#include "report/words.h"
 
 namespace harness::report {
 namespace {

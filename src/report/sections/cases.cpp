@@ -7,12 +7,10 @@
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/text.h"
-#include "report/case_label.h"
 #include "report/context.h"
-#include "report/effect_words.h"
 #include "report/metrics.h"
-#include "report/scale.h"
 #include "report/sections.h"
+#include "report/words.h"
 
 namespace harness::report {
 namespace {

@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/backend.h"
-#include "report/scale.h"
 #include "report/sections.h"
+#include "report/words.h"
 
 namespace harness::report {
 namespace {

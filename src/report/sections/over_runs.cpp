@@ -9,9 +9,8 @@
 #include "config/registry.h"
 #include "report/compare.h"
 #include "report/context.h"
-#include "report/effect_words.h"
-#include "report/scale.h"
 #include "report/sections.h"
+#include "report/words.h"
 
 namespace harness::report {
 namespace {

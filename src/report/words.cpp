@@ -1,15 +1,87 @@
-#include "report/effect_words.h"
+#include "report/words.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <vector>
 
 #include "analysis/statistics.h"
+#include "base/error.h"
 #include "base/text.h"
-#include "report/scale.h"
+#include "config/experiment.h"
+#include "config/registry.h"
 
 namespace harness::report {
+namespace {
+
+// The settings of a change of this variable; nothing for one of another, or of a file that another version wrote.
+std::optional<config::Settings> settings_of(std::string_view change, std::string_view variable) {
+  if (!change.starts_with(variable) || change.substr(variable.size(), 1) != "=") return std::nullopt;
+  config::Settings settings;
+  try {
+    config::find_variable(variable)->parse(settings, change.substr(variable.size() + 1));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return settings;
+}
+
+std::string short_change(const std::string& change) {
+  if (std::string layout = short_layout(change); !layout.empty()) return layout;
+  if (const auto settings = settings_of(change, "env")) {
+    std::vector<std::string> entries;
+    for (const auto& [name, value] : settings->env) entries.push_back(fmt::format("{}={}", name, value));
+    return join(entries, " ");
+  }
+  const std::size_t equals = change.find('=');
+  const std::string value = equals == std::string::npos ? "" : change.substr(equals + 1);
+  if (value != "true" && value != "false") return change;
+  return change.substr(0, equals) + (value == "true" ? " on" : " off");
+}
+
+}  // namespace
+
+std::string short_layout(std::string_view name) {
+  const auto settings = settings_of(name, "layout");
+  return settings ? program::label_of(settings->layout) : "";
+}
+
+std::string short_name(const std::string& name) {
+  constexpr std::string_view between = " + ";
+  std::vector<std::string> changes;
+  std::size_t begin = 0;
+  for (std::size_t at; (at = name.find(between, begin)) != std::string::npos; begin = at + between.size())
+    changes.push_back(short_change(name.substr(begin, at - begin)));
+  changes.push_back(short_change(name.substr(begin)));
+  return join(changes, std::string(between));
+}
+
+std::int32_t find_case(const store::Result& result, const std::string& name) {
+  std::vector<std::string> names;
+  for (std::int32_t i = 0; i < result.case_count(); ++i) {
+    names.push_back(result.case_at(i).name);
+    if (names.back() == name || short_name(names.back()) == name) return i;
+  }
+  fail("there is no case {}{}", quote(name), did_you_mean(nearest(name, names)));
+}
+
+bool is_of_a_size(std::string_view case_name) {
+  const std::size_t equals = case_name.find('=');
+  return equals != std::string_view::npos && config::purpose_of(case_name.substr(0, equals)) == config::Purpose::size;
+}
+
+std::string setting_of(const store::Result& result, const analysis::CaseSummary& row) {
+  const store::ResultCase& of = result.at(row);
+  return config::case_name({of.variable, of.value, {}, ""});
+}
+
+std::string label_of(const store::Result& result, const analysis::CaseSummary& row) {
+  const store::ResultPoint* point = result.find_point(row.case_index);
+  return point != nullptr && !point->uses.empty() && is_of_a_size(row.name) ? point->uses : row.name;
+}
+
 namespace {
 
 constexpr double max_share = 10, min_share = -0.9;
@@ -135,6 +207,41 @@ std::string what_moved(const std::vector<KnownChange>& changes, const Asked& ask
   return fmt::format("Nothing is proven to move beyond {}: of {} changes {} unresolved{}.", threshold, asked.changes,
                      open == 1 ? "1 is" : fmt::format("{} are", open),
                      alike > 0 ? fmt::format(", {} the same", alike) : "");
+}
+
+namespace {
+
+// The largest unit in which the smallest value is at least 1.
+Scale choose(std::span<const double> values, std::initializer_list<Scale> from_largest) {
+  double smallest = INFINITY;
+  for (const double value : values) {
+    if (value > 0 && value < smallest) smallest = value;
+  }
+  Scale chosen = *std::prev(from_largest.end());
+  if (!std::isfinite(smallest)) return chosen;
+  for (const Scale& scale : from_largest) {
+    if (smallest >= scale.factor) return scale;
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::string Scale::print(double value) const {
+  if (!std::isfinite(value)) return "";
+  const double scaled = value / factor;
+  const int whole_digits = scaled >= 1 ? static_cast<int>(std::floor(std::log10(scaled))) + 1 : 1;
+  return fmt::format("{:.{}f}", scaled, std::clamp(4 - whole_digits, 0, 3));
+}
+
+Scale scale_of_seconds(std::span<const double> values) {
+  return choose(values, {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}});
+}
+Scale scale_of_flops(std::span<const double> values) {
+  return choose(values, {{"PFLOP/s", 1e15}, {"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}, {"MFLOP/s", 1e6}});
+}
+Scale scale_of_bytes(std::span<const double> values) {
+  return choose(values, {{"GiB", 1073741824.0}, {"MiB", 1048576.0}, {"KiB", 1024.0}});
 }
 
 }  // namespace harness::report

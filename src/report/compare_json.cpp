@@ -1,6 +1,5 @@
 #include "report/compare.h"
-
-#include "report/json/parts.h"
+#include "report/json.h"
 
 namespace harness::report {
 namespace {

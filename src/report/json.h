@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "analysis/differences.h"
-#include "analysis/explanation.h"
-#include "report/metrics.h"
+#include "analysis/findings.h"
 
 namespace harness::report {
 
@@ -20,17 +19,10 @@ using Json = nlohmann::ordered_json;
 Json json_number(double value);
 Json json_number(const std::optional<double>& value);
 
-/// Writes a metric's value into the JSON object `out`, null where there is none. "effect.ratio" becomes the key "ratio"
-/// of the object "effect", which is made if it is missing; where "effect" is null already, nothing is written.
-void put_metric(const Metric& metric, const std::optional<double>& value, Json& out);
-
 /// `label`, `run_uuid` and `created` of each file.
 Json files_json(std::span<const analysis::ComparedFile> files);
 /// `group`, `name` and `values` of each difference.
 Json differences_json(const std::vector<analysis::Difference>& differences);
-
-/// Measured steps beside predicted ones.
-Json explanation_json(const store::Result& result, const analysis::Explanation& explanation);
 
 /// The text of a document. It is ASCII, so that the text of a hostile file cannot control a terminal; what is not UTF-8
 /// there (host names, stderr of workers) must not lose the rest.

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/document.h"
+
+namespace harness::page {
+
+/// The inside of an <svg> that is as wide as its place: x and widths are shares of the width, 0 to 1, y and heights are
+/// pixels, so that a drawing fits a phone while its letters keep their size. Colours come from the classes.
+class Svg {
+ public:
+  enum class Anchor { start, middle, end };
+
+  void rectangle(const char* kind, double x0, double x1, double y0, double y1);
+  void line(const char* kind, double x0, double y0, double x1, double y1);
+  void circle(const char* kind, double x, double y, double radius);
+  void text(const char* kind, double x, double y, Anchor anchor, std::string_view words);
+  /// As near to x as the edges allow.
+  void text_within(const char* kind, double x, double y, std::string_view words);
+  /// Paths in units of their own, stretched to x0 … x1 and `height` pixels from y.
+  void stretched(double x0, double x1, double y, double height, double units_wide, double units_high,
+                 const std::string& paths);
+  void append(const Svg& other) { body_ += other.body_; }
+
+  const std::string& body() const { return body_; }
+
+  /// A drawing of its own, with a name and a description for those who do not see it.
+  std::string figure(const std::string& id, double height, std::string_view title, std::string_view description) const;
+
+ private:
+  std::string body_;
+};
+
+/// Where values stand along a drawing's width, 0 to 1, and which of them are marked.
+struct Axis {
+  double low = 0, high = 1;
+  double margin = 0.02;  // share left free at either end
+  bool logarithmic = false;
+  std::vector<double> ticks;
+  std::function<std::string(double)> label;
+
+  double at(double value) const;  // beyond the ends: at the edge
+  bool contains(double value) const { return value >= low && value <= high; }
+};
+
+/// From low to high with about `count` ticks at 1, 2 or 5 times a power of ten.
+Axis linear_axis(double low, double high, int count, std::function<std::string(double)> label);
+/// Widens both ends to ticks.
+Axis round_axis(double low, double high, int count, std::function<std::string(double)> label);
+/// Ticks at the values themselves (numbers of ranks), equal factors equally far apart.
+Axis logarithmic_axis(const std::vector<double>& values, std::function<std::string(double)> label);
+
+/// Over these positive values, equal factors equally far apart, with ticks at the powers of ten; at 1, 2 and 5 times
+/// them where they are few. Of more than ten powers only every other or third has one.
+Axis decade_axis(const std::vector<double>& values, std::function<std::string(double)> label);
+
+/// The distance of such ticks.
+double tick_distance(double range, int count);
+/// Enough decimals to tell ticks apart that are so far from one another.
+int tick_decimals(double distance);
+
+/// Words on the left, a drawing in the middle, a value on the right, row by row over one axis; on a narrow page words
+/// and value stand above their drawing. Rows draw around y = 0, the middle of the row.
+struct RowChart {
+  struct Row {
+    std::string label, value;
+    Svg drawing;
+    std::string kind;       // a class for the row
+    std::string note = "";  // beside the value, smaller
+  };
+  Axis axis;
+  std::string axis_title;
+  Svg behind;  // in every row, over its whole height: a rectangle from y -1000 to 1000, say
+  std::vector<Row> rows;
+  std::string kind;  // a class for the chart: "thin"
+
+  /// Becomes the drawing of the figure. `description`: for those who do not see it, as the figure's title is.
+  void draw(report::Figure& figure, const std::string& description) const;
+};
+
+}  // namespace harness::page
