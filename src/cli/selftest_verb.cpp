@@ -27,13 +27,6 @@ constexpr std::size_t max_shown_failures = 8;  // of one line; the rest is count
 
 using Json = nlohmann::ordered_json;
 
-Json number(double x) {
-  return std::isfinite(x) ? Json(x) : Json(nullptr);
-}
-std::string dump(const Json& j, int indent) {
-  return j.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 // The table, then one sentence for each failure and note.
 std::string check_table(const std::vector<selftest::CheckLine>& lines) {
   constexpr std::size_t width = 118;  // columns
