@@ -62,12 +62,14 @@ TEST_F(PrintedByVerbs, NothingHasACharacterThatMovesTheCursor) {
   const std::string first = write(hostile + ".h5", test::samples::full(hostile)),
                     second = write("b" + hostile + ".h5", test::samples::full(hostile), 1.25);
   const std::string page = folder_ / (hostile + ".html"), trace = folder_ / (hostile + ".json");
-  std::vector<std::vector<std::string>> all{
-      {"show", first, "--breakdown"}, {"report", first, "-o", "-", "--format", "md"},
-      {"report", first, "-o", page},  {"compare", first, second},
-      {"trace", first, "-o", "-"},    {"trace", first, "-o", trace}};
+  std::vector<std::vector<std::string>> all{{"show", first, "--breakdown"},
+                                            {"report", first, "-o", "-", "--format", "md"},
+                                            {"report", first, "-o", page},
+                                            {"trace", first, "-o", "-"},
+                                            {"trace", first, "-o", trace}};
   for (const char* format : {"text", "md", "csv", "long-csv", "json"})
     all.push_back({"show", first, "--format", format});
+  for (const char* format : {"text", "md", "json"}) all.push_back({"compare", first, second, "--format", format});
   for (const char* format : {"harness", "env", "megatron", "deepspeed", "torchtitan", "pytorch"})
     all.push_back({"export", first, "--format", format});
   for (const auto& arguments : all) {

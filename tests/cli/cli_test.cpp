@@ -1,10 +1,9 @@
 // Mistakes in the command line, as a person meets them.
-#include "cli/cli.h"
+#include "said.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -22,10 +21,10 @@ struct Wrong {
 };
 
 std::string error_of_command(const std::vector<std::string>& arguments) {
-  std::ostringstream out, err;
-  EXPECT_EQ(run_cli(arguments, out, err), 1);
-  EXPECT_EQ(out.str(), "");
-  return err.str();
+  const Said said = say(arguments);
+  EXPECT_EQ(said.code, 1);
+  EXPECT_EQ(said.out, "");
+  return said.err;
 }
 
 TEST(CommandLine, AWrongValueIsNamedWithItsOptionAndWhatIsAllowed) {
@@ -57,13 +56,12 @@ TEST(CommandLine, EveryErrorBeginsWithTheNameOfTheProgram) {
                                              {"shwo"},
                                              {"show", "none.h5"},
                                              {"compare", "a", "--format", "pdf"}}) {
-    std::ostringstream out, err;
-    EXPECT_NE(run_cli(wrong, out, err), 0);
-    EXPECT_THAT(err.str(), StartsWith("harness: "));
+    const Said said = say(wrong);
+    EXPECT_NE(said.code, 0);
+    EXPECT_THAT(said.err, StartsWith("harness: "));
   }
-  std::ostringstream out, err;
-  EXPECT_EQ(run_cli({"plan", "--help"}, out, err), 0);
-  EXPECT_EQ(err.str(), "");
+  EXPECT_EQ(say({"plan", "--help"}).code, 0);
+  EXPECT_EQ(say({"plan", "--help"}).err, "");
 }
 
 }  // namespace

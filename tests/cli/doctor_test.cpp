@@ -6,11 +6,11 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "cli/cli.h"
 #include "cli/verbs.h"
 #include "doctor/answering_job.h"
 #include "doctor/node_fixture.h"
 #include "doctor/record.h"
+#include "said.h"
 #include "sim/link_time.h"
 #include "support/files.h"
 #include "support/paths.h"
@@ -157,13 +157,12 @@ TEST(Doctor, SaysFirstWhatHasChangedSinceASweep) {
 
   // Two result files, on any machine and without a job.
   write_record(tuesday, tree);
-  std::ostringstream out, err;
-  EXPECT_EQ(run_cli({"doctor", "--against", monday, tuesday}, out, err), 2) << err.str();
-  EXPECT_THAT(out.str(), AllOf(HasSubstr("What has changed since 20"), HasSubstr("1 node, 2 ranks, 8 NVIDIA GPUs"),
-                               HasSubstr("new: fail pcie.width on dgx01: adapter")));
-  std::ostringstream same;
-  EXPECT_EQ(run_cli({"doctor", "--against", tuesday, tuesday}, same, err), 2) << err.str();
-  EXPECT_THAT(same.str(), HasSubstr("nothing, of what does not change at every look"));
+  const Said two = say({"doctor", "--against", monday, tuesday});
+  EXPECT_EQ(two.code, 2) << two.err;
+  EXPECT_THAT(two.out, AllOf(HasSubstr("What has changed since 20"), HasSubstr("1 node, 2 ranks, 8 NVIDIA GPUs"),
+                             HasSubstr("new: fail pcie.width on dgx01: adapter")));
+  EXPECT_THAT(say({"doctor", "--against", tuesday, tuesday}).out,
+              HasSubstr("nothing, of what does not change at every look"));
 }
 
 TEST(Doctor, AFileWithoutARecordIsOneLine) {
@@ -171,24 +170,22 @@ TEST(Doctor, AFileWithoutARecordIsOneLine) {
   test::samples::write_result(folder / "r.h5", test::samples::everything());
   write_record(folder / "good.h5", test::NodeTree("laptop"));
   folder.write("x.h5", "[[[");
-  std::ostringstream out, err;
-  for (const char* file : {"r.h5", "x.h5", "none.h5", "."})
-    EXPECT_EQ(run_cli({"doctor", "--against", folder / file, folder / "good.h5"}, out, err), 3) << file;
-  const std::string lines = err.str();
+  std::string lines;
+  for (const char* file : {"r.h5", "x.h5", "none.h5", "."}) {
+    const Said said = say({"doctor", "--against", folder / file, folder / "good.h5"});
+    EXPECT_EQ(said.code, 3) << file;
+    EXPECT_EQ(said.out, "");
+    lines += said.err;
+  }
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4) << lines;
   EXPECT_THAT(lines, HasSubstr("r.h5 holds no facts of doctor's"));
-  EXPECT_EQ(run_cli({"doctor", folder / "good.h5"}, out, err), 3);
-  EXPECT_EQ(run_cli({"doctor", "--against", folder / "good.h5", folder / "good.h5", "--stages", "static"}, out, err),
-            3);
-  EXPECT_EQ(out.str(), "");
+  EXPECT_EQ(say({"doctor", folder / "good.h5"}).code, 3);
+  EXPECT_EQ(say({"doctor", "--against", folder / "good.h5", folder / "good.h5", "--stages", "static"}).code, 3);
 }
 
-Told asked(std::vector<std::string> more, const std::string& size = "14GB") {
-  std::ostringstream out, err;
-  std::vector<std::string> all{"doctor", "--allreduce", size};
-  all.insert(all.end(), more.begin(), more.end());
-  const int code = run_cli(all, out, err);
-  return {code, out.str() + err.str()};
+Told asked(const std::vector<std::string>& more, const std::string& size = "14GB") {
+  const Said said = say({"doctor", "--allreduce", size}, more);
+  return {said.code, unwrapped(said.all())};
 }
 
 // 14 GB in 2 ms on 16 machines with 8 x 400 Gbit/s is often asked for: 2 (m - 1) / m x size / 400 GB/s with m = 16, and
@@ -266,25 +263,23 @@ TEST(Doctor, AnAllReduceThatNothingIsKnownOfIsRefused) {
               HasSubstr("found '14'; expected a number above 0 with a unit, such as 14GB"));
   EXPECT_THAT(asked({"--hardware", "h100-sxm"}, "fast").text,
               HasSubstr("found 'fast'; a size is a number with a unit"));
-  std::ostringstream out, err;
-  EXPECT_EQ(run_cli({"doctor", "--hardware", "h100-sxm"}, out, err), 3);
+  EXPECT_EQ(say({"doctor", "--hardware", "h100-sxm"}).code, 3);
 }
 
 // `doctor --list --format md` prints the table of docs/doctor.md.
 TEST(Doctor, ThePageListsEveryCheck) {
-  std::ostringstream page, out, err;
-  EXPECT_EQ(run_cli({"doctor", "--list", "--format", "md"}, page, err), 0) << err.str();
-  EXPECT_NE(test::text_of(test::source_dir() + "/docs/doctor.md").find(page.str()), std::string::npos) << page.str();
-  EXPECT_EQ(run_cli({"doctor", "--list"}, out, err), 0);
+  const std::string page = say({"doctor", "--list", "--format", "md"}).out;
+  EXPECT_NE(test::text_of(test::source_dir() + "/docs/doctor.md").find(page), std::string::npos) << page;
+  const Said list = say({"doctor", "--list"});
+  EXPECT_EQ(list.code, 0);
   for (const char* id : {"gpu.count", "same.driver", "nccl.network", "load.pairs"})
-    EXPECT_THAT(out.str(), HasSubstr(id));
+    EXPECT_THAT(list.out, HasSubstr(id));
 }
 
 TEST(Doctor, ExplainsAVariableWithoutAJob) {
-  std::ostringstream out, err;
-  EXPECT_EQ(run_cli({"doctor", "--explain", "NCCL_SHARP_ENABLE"}, out, err), 0);
-  EXPECT_THAT(out.str(), AllOf(HasSubstr("NCCL has never had it"), HasSubstr("NCCL_COLLNET_ENABLE=1"),
-                               HasSubstr("NCCL_NVLS_ENABLE")));
+  EXPECT_THAT(
+      say({"doctor", "--explain", "NCCL_SHARP_ENABLE"}).out,
+      AllOf(HasSubstr("NCCL has never had it"), HasSubstr("NCCL_COLLNET_ENABLE=1"), HasSubstr("NCCL_NVLS_ENABLE")));
 }
 
 // Settings that people copy from one another, and the right ones.
@@ -299,11 +294,10 @@ TEST(Doctor, TheSeedsOfTroubleGetTheRightAnswer) {
 }
 
 TEST(Doctor, AMistakeInTheCommandLineIsExitCodeThree) {
-  std::ostringstream out, err;
-  EXPECT_EQ(run_cli({"doctor", "--explain", "PATH"}, out, err), 3);
-  EXPECT_EQ(run_cli({"doctor", "--explain"}, out, err), 3);
-  EXPECT_EQ(run_cli({"doctor", "--explain", "NCCL_ALGO", "--sysrot", "/"}, out, err), 3);
-  EXPECT_EQ(run_cli({"doctor", "--help"}, out, err), 0);
+  EXPECT_EQ(say({"doctor", "--explain", "PATH"}).code, 3);
+  EXPECT_EQ(say({"doctor", "--explain"}).code, 3);
+  EXPECT_EQ(say({"doctor", "--explain", "NCCL_ALGO", "--sysrot", "/"}).code, 3);
+  EXPECT_EQ(say({"doctor", "--help"}).code, 0);
 }
 
 }  // namespace

@@ -8,11 +8,11 @@
 #include "analysis/cases.h"
 #include "analysis/summary.h"
 #include "base/error.h"
-#include "cli/cli.h"
 #include "cli/predicted.h"
 #include "cli/verbs.h"
 #include "job/sim/simulated_job.h"
 #include "plan/prepare.h"
+#include "said.h"
 #include "store/result_file.h"
 #include "support/errors.h"
 #include "support/files.h"
@@ -71,10 +71,10 @@ class PredictedSweep : public ::testing::Test {
     options.overrides = {"calibration=" + folder_.write("known.yaml", text)};
     return options;
   }
-  std::string said(std::vector<std::string> arguments) {
-    std::ostringstream out, err;
-    exit_code_ = run_cli(arguments, out, err);
-    return out.str() + err.str();
+  std::string said(const std::vector<std::string>& arguments) {
+    const Said said = say(arguments);
+    exit_code_ = said.code;
+    return said.all();
   }
 
   test::TemporaryFolder folder_;

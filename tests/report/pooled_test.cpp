@@ -72,35 +72,6 @@ TEST(Pooled, Golden) {
   test::expect_golden("pooled.json", show(runs.report, Format::json));
 }
 
-TEST(Pooled, TheVerdictComesFirstThenTheTableThenTheDifferences) {
-  const std::string text = show(three_runs().report, Format::text);
-  EXPECT_THAT(
-      text,
-      StartsWith("3 runs of one configuration, which disagree on overlap_grad_reduce=false. Fastest proven change: "
-                 "micro_batch_size=2,\n  9.8 % less time ["));
-  EXPECT_LT(text.find("step ms"), text.find("What differs besides the times:"));
-  EXPECT_LT(text.find("What differs besides the times:"), text.find("Runs: 1 is a.h5"));
-  EXPECT_THAT(text, HasSubstr("identity, driver: 570 (a.h5, b.h5); 580 (c.h5)"));
-  EXPECT_THAT(text, HasSubstr("hold for all 4\n  comparisons together; a verdict must"));
-}
-
-TEST(Pooled, RunsThatDifferAreMarkedAndNamed) {
-  const std::string text = show(three_runs().report, Format::text);
-  EXPECT_THAT(text, HasSubstr("overlap_grad_reduce=false: runs differ more than their rounds explain: -5.0 % in a.h5 to"
-                              " +5.0 % in c.h5 (p "));
-  EXPECT_THAT(text, Not(HasSubstr("baseline_again: runs differ")));
-  EXPECT_THAT(text, Not(HasSubstr("micro_batch_size=2: runs differ")));  // they do, by less than matters
-}
-
-TEST(Pooled, TheTableSaysOfHowManyRuns) {
-  const Runs runs = three_runs();
-  const std::string text = show(runs.report, Format::text);
-  const std::string row = text.substr(text.find("layout={tensor_parallel: 2}"));
-  EXPECT_THAT(row.substr(0, row.find('\n')), HasSubstr("2 of 3"));
-  EXPECT_THAT(row.substr(0, row.find('\n')), HasSubstr("too few runs"));
-  EXPECT_THAT(text, HasSubstr("precision=bf16: rank 2 on node7: worker killed by signal 9 (b.h5)"));
-}
-
 TEST(Pooled, AMovedControlComesFirst) {
   Runs runs;
   for (int run = 0; run < 3; ++run) runs.add(test::samples::sweep({"precision=bf16"}, {1, 1.06 + 0.001 * run, 0.9}));
@@ -145,26 +116,6 @@ TEST(Pooled, FitsTheTerminal) {
   EXPECT_THAT(write_text(document, 400, true),
               AllOf(HasSubstr(", MFU, runs, step, 95 % interval (--columns"), HasSubstr("\x1b[32mfaster\x1b[0m\n"),
                     HasSubstr("\x1b[33munresolved [1]\x1b[0m\n")));
-}
-
-TEST(Pooled, NoTextOfAFileReachesTheTerminalAsACommand) {
-  Runs runs;
-  for (int run = 0; run < 3; ++run) {
-    store::Result hostile = test::samples::sweep({"precision=bf16"}, {1, 1, 0.9});
-    hostile.cases[2].name =
-        "a\x1b[2J\xc2\x9b"
-        "1m\n=<b>|\xff";
-    hostile.cases[2].reason = fmt::format("x{}\x1b]0;t\x07", run);
-    hostile.tool_version = hostile.cases[2].reason;
-    runs.add(std::move(hostile));
-    runs.report.files.back().label += "\x1b[31m";
-  }
-  runs.pool();
-  for (const Format format : {Format::text, Format::md, Format::json}) {
-    const std::string text = show(runs.report, format);
-    for (const char* never : {"\x1b", "\x07", "\xc2\x9b", "\xff"}) EXPECT_THAT(text, Not(HasSubstr(never)));
-    EXPECT_TRUE(format != Format::md || text.find("<b>") == std::string::npos);
-  }
 }
 
 }  // namespace
