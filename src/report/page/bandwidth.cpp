@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -66,15 +65,14 @@ std::string in_gigabytes(double bytes_per_s) {
   return fmt::format("{:.4g}", bytes_per_s / 1e9);
 }
 
-// One of the two panels: what it shows of a case, over the size. Both axes are logarithmic, so that where latency
-// rules a time is level and a bandwidth rises with the size, and where the links rule it is the other way round.
-struct Panel {
+// What one of the two panels shows of a case, over the size. Both axes are logarithmic, so that where latency rules a
+// time is level and a bandwidth rises with the size, and where the links rule it is the other way round.
+struct Shown {
   const char* title;
   double (*value)(const analysis::Rates&);
   std::optional<double> (*limit)(const analysis::Rates&);
   std::string (*label)(double);
 };
-constexpr double panel_height = 236, panel_top = 34, between_panels = 18;
 
 double bandwidth_of(const analysis::Rates& rates) {
   return *rates.bus_bytes_per_s;
@@ -91,70 +89,32 @@ std::optional<double> least_time_of(const analysis::Rates& rates) {
   return rates.operation_seconds * *rates.bus_bytes_per_s / *rates.limit_bytes_per_s;
 }
 
-constexpr std::array<Panel, 2> panels{
+constexpr std::array<Shown, 2> both{
     {{"bus bandwidth, GB/s", bandwidth_of, limit_of, in_gigabytes},
      {"time of one operation", time_of, least_time_of, [](double seconds) { return show_seconds(seconds); }}}};
 
-std::vector<double> values_of(const Curves& curves, const Panel& panel) {
+LinePanel panel_of(const Curves& curves, const Shown& shown) {
+  constexpr double height = 236;
+  LinePanel panel{.title = shown.title, .up = {}, .height = height, .lines = {}};
   std::vector<double> values;
-  for (const auto& [operation, curve] : curves) {
-    for (const analysis::CaseSummary* row : curve) {
-      values.push_back(panel.value(*row->rates));
-      if (const auto limit = panel.limit(*row->rates)) values.push_back(*limit);
-    }
-  }
-  return values;
-}
-
-// A line through the cases of a curve; where a case has no value, it is broken.
-void draw_line(Svg& svg, const char* kind, const Curve& curve, const Axis& x,
-               const std::function<std::optional<double>(const analysis::Rates&)>& height_of) {
-  for (std::size_t i = 1; i < curve.size(); ++i) {
-    const analysis::Rates &before = *curve[i - 1]->rates, &now = *curve[i]->rates;
-    const auto from = height_of(before), to = height_of(now);
-    if (from && to) svg.line(kind, x.at(before.bytes), *from, x.at(now.bytes), *to);
-  }
-}
-
-void draw_panel(Svg& svg, const Panel& panel, const Curves& curves, const Axis& x, double top) {
-  const double bottom = top + panel_height;
-  const Axis up = decade_axis(values_of(curves, panel), panel.label);
-  const auto y = [&](double value) { return bottom - (bottom - top - panel_top) * up.at(value); };
-  svg.text("panel", 0, top + 10, Svg::Anchor::start, panel.title);
-  for (const double tick : up.ticks) {
-    svg.line("grid", 0, y(tick), 1, y(tick));
-    svg.text("tick", 0, y(tick) - 4, Svg::Anchor::start, up.label(tick));
-  }
-  for (const double tick : x.ticks) {
-    svg.line("grid", x.at(tick), top + panel_top, x.at(tick), bottom);
-    svg.text_within("tick", x.at(tick), bottom + 16, x.label(tick));
-  }
   std::size_t next = 0;
   std::set<std::string> limits;  // of the largest message, each said once
   for (const auto& [operation, curve] : curves) {
     const std::string swatch = swatches[next++ % swatches.size()];
-    if (const auto limit = panel.limit(*curve.back()->rates); limit && limits.insert(panel.label(*limit)).second)
-      svg.text("note", 1, y(*limit) - 4, Svg::Anchor::end, "limit " + panel.label(*limit));
-    draw_line(svg, "reference", curve, x, [&](const analysis::Rates& rates) -> std::optional<double> {
-      const auto limit = panel.limit(rates);
-      return limit ? std::optional(y(*limit)) : std::nullopt;
-    });
-    draw_line(svg, ("curve " + swatch).c_str(), curve, x,
-              [&](const analysis::Rates& rates) { return y(panel.value(rates)); });
-    for (const analysis::CaseSummary* row : curve)
-      svg.circle(("mark " + swatch).c_str(), x.at(row->rates->bytes), y(panel.value(*row->rates)), 4);
+    LinePanel::Line limit{"reference", {}}, line{"curve " + swatch, {}, "mark " + swatch};
+    for (const analysis::CaseSummary* row : curve) {
+      const analysis::Rates& rates = *row->rates;
+      line.points.emplace_back(rates.bytes, shown.value(rates));
+      limit.points.emplace_back(rates.bytes, shown.limit(rates));
+      values.push_back(shown.value(rates));
+      if (const auto& known = limit.points.back().second) values.push_back(*known);
+    }
+    if (const auto& known = limit.points.back().second; known && limits.insert(shown.label(*known)).second)
+      panel.notes.emplace_back(*known, "limit " + shown.label(*known));
+    panel.lines.insert(panel.lines.end(), {std::move(limit), std::move(line)});
   }
-}
-
-Svg drawing_of(const Curves& curves, const Axis& x) {
-  Svg svg;
-  double top = 0;
-  for (const Panel& panel : panels) {
-    draw_panel(svg, panel, curves, x, top);
-    top += panel_height + 16 + between_panels;
-  }
-  svg.text("axis", 0.5, top + 4, Svg::Anchor::middle, "size of the message");
-  return svg;
+  panel.up = decade_axis(values, shown.label);
+  return panel;
 }
 
 double highest_rate(const Curves& curves) {
@@ -190,8 +150,12 @@ std::optional<report::Figure> bandwidth_chart(const store::Result& result, const
   for (const auto& [operation, curve] : curves) {
     figure.legend.emplace_back(swatches[next++ % swatches.size()], operation);
   }
-  figure.drawing = drawing_of(curves, x).figure(
-      "bandwidth-drawing", panels.size() * (panel_height + 16 + between_panels) + 10, figure.title,
+  std::vector<LinePanel> panels;
+  for (const Shown& shown : both) panels.push_back(panel_of(curves, shown));
+  Svg svg;
+  const double height = draw_panels(svg, x, panels, "size of the message");
+  figure.drawing = svg.figure(
+      "bandwidth-drawing", height, figure.title,
       fmt::format("At most {} GB/s; all numbers are in the table below.", in_gigabytes(highest_rate(curves))));
   return figure;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "report/clean_text.h"
@@ -191,6 +192,46 @@ void RowChart::draw(report::Figure& figure, const std::string& description) cons
   out += fmt::format(R"(<div class="row ends"><div class="label"></div>{}<div class="value"></div></div></div>)",
                      ends.figure(figure.id + "-drawing", axis_title.empty() ? 24 : 42, figure.title, description));
   figure.drawing = std::move(out);
+}
+
+namespace {
+
+void draw_line(Svg& svg, const LinePanel::Line& line, const Axis& x, const std::function<double(double)>& y) {
+  for (std::size_t i = 1; i < line.points.size(); ++i) {
+    const auto& [x0, from] = line.points[i - 1];
+    const auto& [x1, to] = line.points[i];
+    if (from && to) svg.line(line.kind.c_str(), x.at(x0), y(*from), x.at(x1), y(*to));
+  }
+  for (std::size_t i = 0; i < line.points.size() && !line.mark.empty(); ++i) {
+    const auto& [at, value] = line.points[i];
+    if (value) svg.circle(line.mark.c_str(), x.at(at), y(*value), 4);
+    if (value && i < line.notes.size()) svg.text_within("note", x.at(at), y(*value) - 10, line.notes[i]);
+  }
+}
+
+}  // namespace
+
+double draw_panels(Svg& svg, const Axis& x, const std::vector<LinePanel>& panels, std::string_view x_title) {
+  constexpr double head = 34, foot = 34;
+  double top = 0;
+  for (const LinePanel& panel : panels) {
+    const double bottom = top + panel.height;
+    const auto y = [&](double value) { return bottom - (panel.height - head) * panel.up.at(value); };
+    svg.text("panel", 0, top + 10, Svg::Anchor::start, panel.title);
+    for (const double tick : panel.up.ticks) {
+      svg.line("grid", 0, y(tick), 1, y(tick));
+      svg.text("tick", 0, y(tick) - 4, Svg::Anchor::start, panel.up.label(tick));
+    }
+    for (const double tick : x.ticks) {
+      svg.line("grid", x.at(tick), top + head, x.at(tick), bottom);
+      svg.text_within("tick", x.at(tick), bottom + 16, x.label(tick));
+    }
+    for (const auto& [value, words] : panel.notes) svg.text("note", 1, y(value) - 4, Svg::Anchor::end, words);
+    for (const LinePanel::Line& line : panel.lines) draw_line(svg, line, x, y);
+    top = bottom + foot;
+  }
+  svg.text("axis", 0.5, top + 4, Svg::Anchor::middle, x_title);
+  return top + 10;
 }
 
 }  // namespace harness::page

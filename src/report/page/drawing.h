@@ -1,8 +1,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "report/document.h"
@@ -81,5 +83,23 @@ struct RowChart {
   /// Becomes the drawing of the figure. `description`: for those who do not see it, as the figure's title is.
   void draw(report::Figure& figure, const std::string& description) const;
 };
+
+/// Lines over an axis that a drawing's panels share.
+struct LinePanel {
+  struct Line {
+    std::string kind;                                              // its class
+    std::vector<std::pair<double, std::optional<double>>> points;  // it is broken where a value is missing
+    std::string mark = {};                                         // the class of a dot at each point; "": none
+    std::vector<std::string> notes = {};                           // above each dot
+  };
+  std::string title;
+  Axis up;
+  double height = 0;  // pixels
+  std::vector<Line> lines;
+  std::vector<std::pair<double, std::string>> notes = {};  // at the right edge: value and words
+};
+
+/// Draws the panels one below the other. Returns the height of the drawing.
+double draw_panels(Svg& svg, const Axis& x, const std::vector<LinePanel>& panels, std::string_view x_title);
 
 }  // namespace harness::page

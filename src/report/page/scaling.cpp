@@ -36,61 +36,26 @@ std::vector<Point> points_of(const store::Result& result, const analysis::Summar
   return points;
 }
 
-// Left to right over `top` … `bottom`, one line per neighbouring pair, a dot and its words at each point.
-struct ScalingPanel {
-  const Axis& x;
-  double top, bottom, low, high;
-  bool logarithmic;
-
-  double y(double value) const {
-    const auto place = [&](double v) { return logarithmic ? std::log(v) : v; };
-    return bottom - (bottom - top) * (place(value) - place(low)) / (place(high) - place(low));
-  }
-  template <class Value, class Words>
-  void draw(Svg& svg, const std::vector<Point>& points, const char* kind, Value value, Words words) const {
-    for (std::size_t i = 1; i < points.size(); ++i) {
-      svg.line(kind, x.at(points[i - 1].ranks), y(value(points[i - 1])), x.at(points[i].ranks), y(value(points[i])));
-    }
-    for (const Point& point : points) {
-      const std::string text = words(point);
-      if (text.empty()) continue;
-      svg.circle("mark", x.at(point.ranks), y(value(point)), 4);
-      svg.text_within("note", x.at(point.ranks), y(value(point)) - 10, text);
-    }
-  }
-};
-
-Svg curves(const std::vector<Point>& points, const Axis& x) {
-  Svg svg;
-  const double ideal_last = points[0].rate * points.back().ranks / points[0].ranks;
-  double low = points[0].rate, high = ideal_last, max_efficiency = 1;
+std::vector<LinePanel> panels_of(const std::vector<Point>& points) {
+  const double first = points.front().ranks, last = points.back().ranks;
+  const double ideal_last = points[0].rate * last / first;
+  LinePanel rate{.title = "tokens/s (log scale)", .up = {}, .height = 220, .lines = {}};
+  LinePanel efficiency{.title = "efficiency per rank", .up = {}, .height = 140, .lines = {}};
+  rate.lines = {{"reference", {{first, points[0].rate}, {last, ideal_last}}}, {"curve", {}, "mark"}};
+  efficiency.lines = {{"reference", {{first, 1}, {last, 1}}}, {"curve", {}, "mark"}};
+  rate.up = {.low = points[0].rate, .high = ideal_last, .margin = 0.02, .logarithmic = true, .ticks = {}, .label = {}};
+  efficiency.up = {.low = 0, .high = 1, .margin = 0, .logarithmic = false, .ticks = {0, 0.5, 1}, .label = {}};
+  efficiency.up.label = [](double share) { return percent(share, 0); };
   for (const Point& point : points) {
-    low = std::min(low, point.rate);
-    high = std::max(high, point.rate);
-    max_efficiency = std::max(max_efficiency, point.efficiency);
+    rate.up.low = std::min(rate.up.low, point.rate / 1.15);
+    rate.up.high = std::max(rate.up.high, point.rate * 1.05);
+    efficiency.up.high = std::max(efficiency.up.high, point.efficiency);
+    rate.lines[1].points.emplace_back(point.ranks, point.rate);
+    rate.lines[1].notes.push_back(report::Scale{}.print(point.rate));
+    efficiency.lines[1].points.emplace_back(point.ranks, point.efficiency);
+    efficiency.lines[1].notes.push_back(percent(point.efficiency, 0));
   }
-  const ScalingPanel rate{x, 40, 220, low / 1.15, high * 1.05, true};
-  const ScalingPanel efficiency{x, 292, 392, 0, max_efficiency, false};
-  for (const double tick : x.ticks) {
-    svg.line("grid", x.at(tick), 30, x.at(tick), 226);
-    svg.line("grid", x.at(tick), 286, x.at(tick), 398);
-    svg.text_within("tick", x.at(tick), 414, x.label(tick));
-  }
-  for (const double share : {0.0, 0.5, 1.0}) {
-    svg.line(share == 1 ? "reference" : "grid", 0, efficiency.y(share), 1, efficiency.y(share));
-    if (share < 1) svg.text("tick", 0, efficiency.y(share) - 4, Svg::Anchor::start, percent(share, 0));
-  }
-  svg.text("panel", 0, 14, Svg::Anchor::start, "tokens/s (log scale)");
-  svg.text("panel", 0, 256, Svg::Anchor::start, "efficiency per rank");
-  svg.line("reference", x.at(points[0].ranks), rate.y(points[0].rate), x.at(points.back().ranks), rate.y(ideal_last));
-  rate.draw(
-      svg, points, "curve", [](const Point& p) { return p.rate; },
-      [](const Point& p) { return report::Scale{}.print(p.rate); });
-  efficiency.draw(
-      svg, points, "curve", [](const Point& p) { return p.efficiency; },
-      [](const Point& p) { return percent(p.efficiency, 0); });
-  svg.text("axis", 0.5, 432, Svg::Anchor::middle, "ranks");
-  return svg;
+  return {std::move(rate), std::move(efficiency)};
 }
 
 std::optional<report::Numbers> grown(const store::Result& result, const std::vector<Point>& points,
@@ -152,10 +117,11 @@ std::optional<Scaling> scaling(const store::Result& result, const analysis::Find
           ? ""
           : fmt::format(" On the {} backend ranks share cores, so fewer ranks do not mean less hardware.",
                         result.step_backend()));
-  out.curve.drawing =
-      curves(points, x).figure("scaling-drawing", 438, out.curve.title,
-                               fmt::format("Efficiency at {:.0f} ranks: {}; all numbers are in the table below.",
-                                           points.back().ranks, percent(points.back().efficiency)));
+  Svg svg;
+  const double height = draw_panels(svg, x, panels_of(points), "ranks");
+  out.curve.drawing = svg.figure("scaling-drawing", height, out.curve.title,
+                                 fmt::format("Efficiency at {:.0f} ranks: {}; all numbers are in the table below.",
+                                             points.back().ranks, percent(points.back().efficiency)));
   out.curve.numbers.columns = {{"ranks", true},       {"case", true}, {"tokens/s"},
                                {"tokens/s per rank"}, {"efficiency"}, {"MFU"}};
   for (const Point& point : points) {
