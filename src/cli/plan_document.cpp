@@ -31,8 +31,6 @@ namespace {
 using report::List;
 using report::Table;
 
-constexpr const char *nodes_heading = "nodes spanned", *noted_heading = "notes";
-
 struct Sent {
   std::int64_t messages = 0;
   double bytes = 0;
@@ -66,10 +64,9 @@ std::string nodes_legend(const plan::Plan& p) {
       p.experiment.faults.tensor_across_nodes ? ", or dealt out to them until tensor_across_nodes is mended" : "");
 }
 
-// Without the columns that say nothing about this plan.
-Table columns_of(const plan::Plan& p) {
+// A row per case; what its last column points to goes to `notes`.
+Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
   using Id = Table::Column::Id;
-  const bool named = std::ranges::any_of(p.cases, [](const plan::PlannedCase& c) { return !c.uses.empty(); });
   Table table;
   table.columns = {
       report::case_column(),
@@ -82,46 +79,32 @@ Table columns_of(const plan::Plan& p) {
        .worth = 50,
        .legend = "sent/rank: over n ranks, 2 (n - 1) / n of an all-reduce, (n - 1) / n of a reduce-scatter or an "
                  "all-gather."},
-      {.heading = nodes_heading, .words = true, .worth = 30, .legend = nodes_legend(p)},
+      {.heading = "nodes spanned", .words = true, .worth = 30, .legend = nodes_legend(p)},
       {.heading = report::uses_heading, .words = true, .worth = 10, .id = Id::use},
-      {.heading = noted_heading, .words = true, .id = Id::verdict}};
-  const bool noted =
-      std::ranges::any_of(p.cases, [](const plan::PlannedCase& c) { return !c.notes.empty() || !c.is_possible(); });
-  if (!noted) table.columns.pop_back();
-  if (!named) table.remove_column(7);
-  if (!p.topology.is_known()) table.remove_column(6);
-  return table;
-}
-
-// A row per case; what its last column points to goes to `notes`.
-Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
-  Table table = columns_of(p);
-  const auto has = [&](std::string_view heading) {
-    return std::ranges::find(table.columns, heading, &Table::Column::heading) != table.columns.end();
-  };
+      {.heading = "notes", .words = true, .id = Id::verdict}};
   for (const plan::PlannedCase& planned : p.cases) {
-    std::vector<report::Cell>& row = table.rows.emplace_back();
-    row.push_back(report::case_cell(planned.name));
+    std::vector<report::Cell> row{report::case_cell(planned.name)};
     std::string marks;
     const auto note = [&](const std::string& text) {
       notes.push_back(text);
-      marks += fmt::format(" [{}]", notes.size());
+      marks += fmt::format("{}[{}]", marks.empty() ? "" : " ", notes.size());
     };
     if (planned.is_possible()) {
       const Sent sent = sent_by_largest(planned.survey);
-      row.insert(row.end(), {program::text_of(planned.layout), std::to_string(planned.micro_batches),
-                             show_bytes(plan::planned_memory_bytes(p.experiment.backend, planned)),
-                             std::to_string(sent.messages), show_bytes(sent.bytes)});
-      if (has(nodes_heading)) row.emplace_back(nodes_spanned(p, planned));
-      if (has(report::uses_heading)) row.emplace_back(planned.is_copy ? "" : join(planned.uses, "; "));
+      row.insert(row.end(),
+                 {program::text_of(planned.layout), std::to_string(planned.micro_batches),
+                  show_bytes(plan::planned_memory_bytes(p.experiment.backend, planned)), std::to_string(sent.messages),
+                  show_bytes(sent.bytes), nodes_spanned(p, planned), planned.is_copy ? "" : join(planned.uses, "; ")});
       for (const std::string& text : planned.notes) note(text);
     } else {
       row.resize(table.columns.size() - 1);
+      marks = "skipped";
       note(planned.impossible);
     }
-    if (!planned.is_possible()) marks.insert(0, "skipped");
-    if (has(noted_heading)) row.emplace_back(marks.substr(marks.starts_with(' ') ? 1 : 0));
+    row.emplace_back(marks);
+    table.rows.push_back(std::move(row));
   }
+  table.remove_empty_columns();
   return table;
 }
 

@@ -50,6 +50,13 @@ void Table::remove_column(std::size_t column) {
   for (auto& row : rows) row.erase(row.begin() + offset);
 }
 
+void Table::remove_empty_columns() {
+  if (rows.empty()) return;
+  for (std::size_t c = columns.size(); c-- > 1;) {
+    if (std::ranges::all_of(rows, [&](const auto& row) { return row[c].text.empty(); })) remove_column(c);
+  }
+}
+
 std::vector<std::string> Table::legends() const {
   std::vector<std::string> legends;
   for (const Column& column : columns) {

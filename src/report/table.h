@@ -47,6 +47,8 @@ struct Table {
   std::size_t width() const;
 
   void remove_column(std::size_t column);
+  /// Takes out the columns that no row has anything in, but never the first.
+  void remove_empty_columns();
   /// The legends of the columns that have one.
   std::vector<std::string> legends() const;
 };

@@ -48,40 +48,37 @@ class StepTable {
     if (step.waterfall) add({.name = "(peak)", .now = {}, .before = {}, .points = percent(1)});
     for (const Part part : all_parts) add(part);
     add_step_lines();
+    table_.remove_empty_columns();
   }
   Table take() { return std::move(table_); }
 
  private:
   void add_columns() {
-    const auto heading = [&](const std::string& text, bool wanted = true) {
-      if (wanted) table_.columns.push_back({text, false});
-    };
-    table_.columns.push_back({fmt::format("part of the {}", step_words_), true});
-    heading("baseline " + scale_.unit, baseline_ != nullptr);
-    heading(scale_.unit);
-    heading("change", baseline_ != nullptr);
-    heading("share");
-    heading("MFU", step_.waterfall.has_value());
-    heading("roof " + scale_.unit, step_.waterfall.has_value());
-    for (const analysis::Breakdown& rank : step_.breakdown.ranks)
-      heading(fmt::format("rank {}", rank.rank), shows_ranks_);
+    table_.columns = {{fmt::format("part of the {}", step_words_), true},
+                      {"baseline " + scale_.unit},
+                      {scale_.unit},
+                      {"change"},
+                      {"share"},
+                      {"MFU"},
+                      {"roof " + scale_.unit}};
+    for (const analysis::Breakdown& rank : step_.breakdown.ranks) {
+      if (shows_ranks_) table_.columns.push_back({fmt::format("rank {}", rank.rank)});
+    }
   }
 
   void add(const Line& line) {
-    std::vector<Cell>& cells = table_.rows.emplace_back();
-    const auto put = [&](std::string text, bool wanted = true) {
-      if (wanted) cells.push_back(std::move(text));
-    };
-    put(line.name);
-    put(cell(line.before, scale_), baseline_ != nullptr);
-    put(cell(line.now, scale_));
-    put(difference(line.now, line.before, scale_), baseline_ != nullptr);
-    put(line.share);
-    put(line.points, step_.waterfall.has_value());
-    put(cell(line.roof, scale_), step_.waterfall.has_value());
-    for (std::size_t i = 0; i < step_.breakdown.ranks.size(); ++i) {
-      put(i < line.of_ranks.size() ? cell(line.of_ranks[i], scale_) : "", shows_ranks_);
+    std::vector<Cell> cells{line.name,
+                            cell(line.before, scale_),
+                            cell(line.now, scale_),
+                            baseline_ == nullptr ? "" : difference(line.now, line.before, scale_),
+                            line.share,
+                            line.points,
+                            cell(line.roof, scale_)};
+    for (const std::optional<double>& seconds : line.of_ranks) {
+      if (shows_ranks_) cells.emplace_back(cell(seconds, scale_));
     }
+    cells.resize(table_.columns.size());
+    table_.rows.push_back(std::move(cells));
   }
 
   void add(Part part) {

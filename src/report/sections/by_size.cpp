@@ -74,14 +74,12 @@ bool is_listed_by_size(const store::Result& result) {
 CaseTable size_table(const store::Result& result, const analysis::Summary& summary, Detail detail) {
   CaseTable out;
   const std::vector<const analysis::CaseSummary*> rows = analysis::by_size(result, summary);
-  out.table.rows.resize(rows.size());
-  for (const auto& [column, text_of] : columns()) {
-    std::vector<std::string> texts;
-    for (const analysis::CaseSummary* row : rows) texts.push_back(text_of(result, *row));
-    if (std::ranges::all_of(texts, &std::string::empty)) continue;
-    out.table.columns.push_back(column);
-    for (std::size_t i = 0; i < rows.size(); ++i) out.table.rows[i].emplace_back(texts[i]);
+  for (const auto& [column, text_of] : columns()) out.table.columns.push_back(column);
+  for (const analysis::CaseSummary* row : rows) {
+    std::vector<Cell>& cells = out.table.rows.emplace_back();
+    for (const auto& [column, text_of] : columns()) cells.emplace_back(text_of(result, *row));
   }
+  out.table.remove_empty_columns();
   const auto legend = [&](std::string_view heading, std::string text) {
     const auto at = std::ranges::find(out.table.columns, heading, &Table::Column::heading);
     if (at != out.table.columns.end()) at->legend = std::move(text);

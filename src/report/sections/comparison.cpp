@@ -120,11 +120,9 @@ Cell compared_change(const analysis::CaseComparison& row) {
 
 Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
   std::vector<double> seconds;
-  bool any_mfu = false;
   for (const analysis::CaseComparison& row : comparison.cases) {
     for (const analysis::MeasuredCase* side : {&row.first, &row.second}) {
       if (std::isfinite(side->step_seconds)) seconds.push_back(side->step_seconds);
-      any_mfu = any_mfu || side->mfu;
     }
   }
   const Scale scale = scale_of_seconds(seconds);
@@ -135,9 +133,10 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
                                      interval_column(comparison.confidence),
                                      {.heading = "n", .worth = 50},
                                      {.heading = "A tokens/s", .worth = 20},
-                                     {.heading = "B tokens/s", .worth = 20}};
-  if (any_mfu) columns.insert(columns.end(), {{.heading = "A MFU", .worth = 30}, {.heading = "B MFU", .worth = 30}});
-  columns.push_back(verdict_column());
+                                     {.heading = "B tokens/s", .worth = 20},
+                                     {.heading = "A MFU", .worth = 30},
+                                     {.heading = "B MFU", .worth = 30},
+                                     verdict_column()};
   std::vector<WeighedRow> rows;
   for (const analysis::CaseComparison& row : comparison.cases) {
     const std::array<const analysis::MeasuredCase*, 2> sides{&row.first, &row.second};
@@ -149,9 +148,7 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
                                                          sample_of(comparison, row.second).size())
                                            : "");
     for (const analysis::MeasuredCase* side : sides) cells.push_back(Scale{}.print(side->tokens_per_second));
-    for (const analysis::MeasuredCase* side : sides) {
-      if (any_mfu) cells.push_back(side->mfu ? percent(*side->mfu) : "");
-    }
+    for (const analysis::MeasuredCase* side : sides) cells.emplace_back(side->mfu ? percent(*side->mfu) : "");
     cells.push_back(verdict_of(row));
     rows.emplace_back(weight_of(row, row.role), std::move(cells));
   }
@@ -307,6 +304,7 @@ Numbers table_of(std::string caption, std::vector<Table::Column> columns, std::v
     if (row.first < least || (row.first == least && alike-- <= 0)) continue;
     numbers.table.rows.push_back(std::move(row.second));
   }
+  numbers.table.remove_empty_columns();
   if (const std::size_t more = rows.size() - numbers.table.rows.size(); more > 0) {
     const std::string words = fmt::format("{} that moved less or not: -v shows them.", plural(more, "more row"));
     numbers.caption += numbers.caption.empty() ? "The rows that moved most; " + words : " " + words;

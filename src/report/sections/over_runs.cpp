@@ -180,28 +180,30 @@ AnswerText text_of(const analysis::Pool& pool, const CompareReport& report, bool
   text.headline = headline_of(pool, report);
   text.how_to_read = how_to_read(pool, report);
   std::vector<double> seconds;
-  bool any_mfu = false;
   for (const analysis::PooledCase& row : pool.cases) {
     if (std::isfinite(row.measured.step_seconds)) seconds.push_back(row.measured.step_seconds);
-    any_mfu = any_mfu || row.measured.mfu;
   }
   const Scale scale = scale_of_seconds(seconds);
-  std::vector<Table::Column> columns{
-      case_column(), {.heading = "step " + scale.unit, .worth = 70}, {.heading = "tokens/s", .worth = 20}};
-  if (any_mfu) columns.push_back({.heading = "MFU", .worth = 30});
-  columns.insert(columns.end(), {change_column(), interval_column(pool.confidence), {.heading = "runs", .worth = 60}});
+  std::vector<Table::Column> columns{case_column(),
+                                     {.heading = "step " + scale.unit, .worth = 70},
+                                     {.heading = "tokens/s", .worth = 20},
+                                     {.heading = "MFU", .worth = 30},
+                                     change_column(),
+                                     interval_column(pool.confidence),
+                                     {.heading = "runs", .worth = 60}};
   for (std::size_t i = 0; i < report.files.size(); ++i)
     columns.push_back({.heading = fmt::format("run {}", i + 1), .worth = 10});
   columns.push_back(verdict_column());
   std::vector<WeighedRow> rows;
   for (const analysis::PooledCase& row : pool.cases) {
     const bool all = row.n == static_cast<int>(report.files.size());
-    std::vector<Cell> cells{row.name, scale.print(row.measured.step_seconds),
-                            Scale{}.print(row.measured.tokens_per_second)};
-    if (any_mfu) cells.push_back(row.measured.mfu ? percent(*row.measured.mfu) : "");
-    cells.push_back(change_cell(row.ratio));
-    cells.push_back(interval_words(row.low, row.high));
-    cells.push_back(all ? std::to_string(row.n) : fmt::format("{} of {}", row.n, report.files.size()));
+    std::vector<Cell> cells{row.name,
+                            scale.print(row.measured.step_seconds),
+                            Scale{}.print(row.measured.tokens_per_second),
+                            row.measured.mfu ? percent(*row.measured.mfu) : "",
+                            change_cell(row.ratio),
+                            interval_words(row.low, row.high),
+                            all ? std::to_string(row.n) : fmt::format("{} of {}", row.n, report.files.size())};
     const std::size_t first_run = cells.size();
     cells.resize(first_run + report.files.size());
     for (const analysis::RunOfCase& run : row.runs) cells[first_run + run.file] = change_words(run.ratio);
