@@ -12,17 +12,6 @@
 
 namespace harness::cli {
 
-/// The output of `harness doctor`: in one sentence how things stand, what has changed since the result file `since` was
-/// written, a line for each distinct finding, worst first, and what to do. `all`: also what passed and what does not
-/// apply.
-report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
-                                 const std::optional<doctor::Changes>& changes = {}, const std::string& since = "");
-/// The findings as one JSON object (docs/json.md).
-std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<doctor::Changes>& changes = {});
-
-/// `doctor --list`: the table of all checks as text, md or json. docs/doctor.md has the Markdown.
-void print_checks(const std::string& format, std::ostream& out);
-
 /// The question of `doctor --allreduce`. within_s 0: not asked; ranks 0: as many as there are.
 struct AllReduce {
   double bytes = 0, within_s = 0;

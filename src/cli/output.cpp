@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "job/mpi/launcher.h"
-#include "report/terminal.h"
+#include "report/document.h"
 #include "store/atomic_file.h"
 
 namespace harness::cli {

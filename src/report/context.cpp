@@ -1,4 +1,4 @@
-#include "report/context.h"
+#include "report/sections.h"
 
 #include <fmt/format.h>
 

@@ -3,11 +3,41 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "report/proven.h"
+#include "analysis/summary.h"
+#include "config/settings.h"
+#include "store/result.h"
 
 namespace harness::report {
+
+/// A setting that a sweep proved faster than its baseline, read back from the file and checked like a configuration's.
+struct ProvenSetting {
+  std::string name;                                              // of the case: variable=value
+  std::string variable, value;                                   // the value in canonical form
+  config::Settings settings;                                     // with this one value, everything else at its default
+  std::vector<std::pair<std::string, std::string>> environment;  // what it becomes in a process's environment
+  std::string evidence;                                          // change, interval, rounds, file, commit; one line
+  double ratio = 1;                                              // its time over the baseline's
+};
+
+struct Proven {
+  std::vector<ProvenSetting> settings;  // the fastest value of each variable, in the registry's order
+  std::vector<std::string> left_out;    // a line each: what was not proven and why; what a faster value outdid
+};
+
+/// What the sweep says of a case: "unresolved, time -1.6 % [-13.1 %, +11.4 %] in 12 rounds", "failed", "not measured".
+std::string outcome_of(const analysis::CaseSummary& row);
+
+/// Why a faster case may be believed, on one line: change, interval, rounds, `file` and commit. It has an effect.
+std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
+                         const std::string& file);
+
+/// case_name: this case alone ("" all). Throws Error when it is not there or not proven, and (exit code 4) when the
+/// sweep is unreliable and proves nothing. A value that the registry does not know as it stands is left out.
+Proven find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
+                   const std::string& file);
 
 enum class ExportFormat { env, megatron, deepspeed, torchtitan, pytorch };
 
@@ -44,5 +74,14 @@ std::string script_word(std::string_view text);
 /// Throws Error if the file holds no configuration that can be read.
 std::string next_configuration(const store::Result& result, const analysis::Summary& summary, const Proven& proven,
                                const std::string& case_name, const std::string& file);
+
+/// The profiled step of a case as Chrome's trace events (a JSON object with traceEvents, for ui.perfetto.dev and
+/// chrome://tracing): a process per rank, a thread per track of analysis::drawn_step(), a complete event per operation,
+/// in microseconds on the clock that all ranks share. The events are those of the PyTorch profiler (Kineto), so that
+/// its tools and `harness read` take them: operations are of category "kernel", the step of a rank is a
+/// gpu_user_annotation "ProfilerStep#0", and "loading" is the filling of its inputs. Their arguments say what the
+/// breakdown of the step needs. One rank of each role is there. Throws Error when there is no such case or no timeline
+/// of it.
+std::string trace_json(const store::Result& result, const std::string& case_name);
 
 }  // namespace harness::report

@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/registry.h"
-#include "report/context.h"
 #include "report/metrics.h"
 #include "report/sections.h"
 #include "report/words.h"

@@ -1,4 +1,4 @@
-#include "report/terminal.h"
+#include "report/document.h"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "golden.h"
 #include "report/clean_text.h"
-#include "report/terminal.h"
+#include "report/document.h"
 #include "support/sample_files.h"
 #include "support/sample_timeline.h"
 

@@ -7,9 +7,9 @@
 
 #include "analysis/summary.h"
 #include "full_result.h"
+#include "report/document.h"
 #include "report/page/page.h"
 #include "report/show.h"
-#include "report/terminal.h"
 #include "support/errors.h"
 
 namespace harness::report {

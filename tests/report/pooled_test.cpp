@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "golden.h"
-#include "report/terminal.h"
+#include "report/document.h"
 #include "support/sample_files.h"
 #include "support/sample_results.h"
 

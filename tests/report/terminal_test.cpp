@@ -6,11 +6,11 @@
 
 #include "base/error.h"
 #include "report/clean_text.h"
+#include "report/document.h"
 #include "report/metrics.h"
 #include "report/sections.h"
 #include "report/show.h"
 #include "report/table.h"
-#include "report/terminal.h"
 #include "report/words.h"
 #include "support/errors.h"
 #include "support/sample_results.h"

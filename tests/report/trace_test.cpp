@@ -1,4 +1,4 @@
-#include "report/trace.h"
+#include "report/export.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

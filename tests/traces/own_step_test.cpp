@@ -8,7 +8,7 @@
 #include "analysis/breakdown.h"
 #include "explain/diagnosed.h"
 #include "jobs.h"
-#include "report/trace.h"
+#include "report/export.h"
 #include "support/sample_timeline.h"
 #include "support/temporary_folder.h"
 

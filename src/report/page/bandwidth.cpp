@@ -1,4 +1,4 @@
-#include "report/page/charts.h"
+#include "report/page/page.h"
 
 #include <fmt/format.h>
 
