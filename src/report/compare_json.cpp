@@ -35,84 +35,80 @@ Json case_json(const std::string& name, const analysis::Change& change, const Js
 void put(const std::monostate&, const CompareReport&, Json&) {}
 
 void put(const analysis::Comparison& comparison, const CompareReport&, Json& out) {
-  Json& to = out["comparison"] = {{"a", comparison.first},
-                                  {"b", comparison.second},
-                                  {"between_runs", comparison.between_runs},
-                                  {"same_run_on_both_sides", comparison.same_run},
-                                  {"comparisons", comparison.comparisons},
-                                  {"confidence", comparison.confidence},
-                                  {"smallest_effect", comparison.smallest_effect},
-                                  {"cases", Json::array()},
-                                  {"not_aligned", comparison.not_aligned},
-                                  {"machines_differ", comparison.machines_differ}};
-  for (const analysis::CaseComparison& row : comparison.cases) {
-    to["cases"].push_back(
-        case_json(row.name, row,
-                  {{"a", measured_json(row.first)}, {"b", measured_json(row.second)}, {"per_token", row.per_token}}));
-  }
+  const auto row_json = [](const analysis::CaseComparison& row) {
+    return case_json(row.name, row,
+                     {{"a", measured_json(row.first)}, {"b", measured_json(row.second)}, {"per_token", row.per_token}});
+  };
+  out["comparison"] = {{"a", comparison.first},
+                       {"b", comparison.second},
+                       {"between_runs", comparison.between_runs},
+                       {"same_run_on_both_sides", comparison.same_run},
+                       {"comparisons", comparison.comparisons},
+                       {"confidence", comparison.confidence},
+                       {"smallest_effect", comparison.smallest_effect},
+                       {"cases", json_list(comparison.cases, row_json)},
+                       {"not_aligned", comparison.not_aligned},
+                       {"machines_differ", comparison.machines_differ}};
 }
 
 void put(const analysis::Reproduction& reproduction, const CompareReport&, Json& out) {
-  Json& to = out["reproduction"] = {{"a", reproduction.first},
-                                    {"b", reproduction.second},
-                                    {"a_confidence", reproduction.first_confidence},
-                                    {"b_confidence", reproduction.second_confidence},
-                                    {"changes", Json::array()},
-                                    {"only_in_one", reproduction.only_in_one}};
-  for (const analysis::ChangeReproduction& row : reproduction.changes) {
-    to["changes"].push_back({{"name", row.name},
-                             {"reproduced", analysis::name_of(row.reproduced)},
-                             {"a", change_json(row.first)},
-                             {"b", change_json(row.second)}});
-  }
+  const auto row_json = [](const analysis::ChangeReproduction& row) -> Json {
+    return {{"name", row.name},
+            {"reproduced", analysis::name_of(row.reproduced)},
+            {"a", change_json(row.first)},
+            {"b", change_json(row.second)}};
+  };
+  out["reproduction"] = {{"a", reproduction.first},
+                         {"b", reproduction.second},
+                         {"a_confidence", reproduction.first_confidence},
+                         {"b_confidence", reproduction.second_confidence},
+                         {"changes", json_list(reproduction.changes, row_json)},
+                         {"only_in_one", reproduction.only_in_one}};
 }
 
 void put(const analysis::Pool& pool, const CompareReport& report, Json& out) {
-  Json& to = out["pool"] = {{"control_moved", pool.unreliable},
-                            {"comparisons", pool.comparisons},
-                            {"confidence", pool.confidence},
-                            {"smallest_effect", pool.smallest_effect},
-                            {"cases", Json::array()}};
-  for (const analysis::PooledCase& row : pool.cases) {
-    Json runs = Json::array();
-    for (const analysis::RunOfCase& run : row.runs) {
-      const auto& effect = run.row->effect;
-      runs.push_back({{"label", report.files[run.file].label},
-                      {"ratio", json_number(run.ratio)},
-                      {"low", effect ? json_number(effect->low) : Json(nullptr)},
-                      {"high", effect ? json_number(effect->high) : Json(nullptr)},
-                      {"step_seconds", json_number(run.row->step_seconds)}});
-    }
-    to["cases"].push_back(case_json(row.name, row,
-                                    {{"judgement", pooled_verdict(row)},
-                                     {"runs_differ", row.runs_differ},
-                                     {"runs_differ_p", json_number(row.runs_differ_p)},
-                                     {"measured", measured_json(row.measured)},
-                                     {"runs", std::move(runs)},
-                                     {"remarks", pooled_remarks(report.files, row)}}));
-  }
+  const auto run_json = [&](const analysis::RunOfCase& run) -> Json {
+    const auto& effect = run.row->effect;
+    return {{"label", report.files[run.file].label},
+            {"ratio", json_number(run.ratio)},
+            {"low", effect ? json_number(effect->low) : Json(nullptr)},
+            {"high", effect ? json_number(effect->high) : Json(nullptr)},
+            {"step_seconds", json_number(run.row->step_seconds)}};
+  };
+  const auto row_json = [&](const analysis::PooledCase& row) {
+    return case_json(row.name, row,
+                     {{"judgement", pooled_verdict(row)},
+                      {"runs_differ", row.runs_differ},
+                      {"runs_differ_p", json_number(row.runs_differ_p)},
+                      {"measured", measured_json(row.measured)},
+                      {"runs", json_list(row.runs, run_json)},
+                      {"remarks", pooled_remarks(report.files, row)}});
+  };
+  out["pool"] = {{"control_moved", pool.unreliable},
+                 {"comparisons", pool.comparisons},
+                 {"confidence", pool.confidence},
+                 {"smallest_effect", pool.smallest_effect},
+                 {"cases", json_list(pool.cases, row_json)}};
 }
 
 void put(const analysis::History& history, const CompareReport&, Json& out) {
-  Json& to = out["history"] = {{"min_runs", analysis::min_history_runs},
-                               {"smallest_effect", history.smallest_effect},
-                               {"confidence", history.confidence},
-                               {"runs", files_json(history.files)},
-                               {"cases", Json::array()}};
-  for (const analysis::CaseHistory& row : history.cases) {
-    Json seconds = Json::array();
-    for (const double value : row.seconds) seconds.push_back(json_number(value));
+  const auto row_json = [](const analysis::CaseHistory& row) -> Json {
     Json change = nullptr;
     if (row.largest) {
       change = {{"first_run_after", row.largest->run},
                 {"ratio", json_number(row.largest->ratio)},
                 {"p", json_number(row.largest->p)}};
     }
-    to["cases"].push_back({{"name", row.name},
-                           {"step_seconds", std::move(seconds)},
-                           {"verdict", analysis::name_of(row.verdict)},
-                           {"change", std::move(change)}});
-  }
+    return {{"name", row.name},
+            {"step_seconds", json_list(row.seconds, [](double value) { return json_number(value); })},
+            {"verdict", analysis::name_of(row.verdict)},
+            {"change", std::move(change)}};
+  };
+  out["history"] = {{"min_runs", analysis::min_history_runs},
+                    {"smallest_effect", history.smallest_effect},
+                    {"confidence", history.confidence},
+                    {"runs", files_json(history.files)},
+                    {"cases", json_list(history.cases, row_json)}};
 }
 
 }  // namespace

@@ -22,19 +22,15 @@ Json json_number(const std::optional<double>& value) {
 }
 
 Json files_json(std::span<const analysis::ComparedFile> files) {
-  Json out = Json::array();
-  for (const analysis::ComparedFile& file : files) {
-    out.push_back({{"label", file.label}, {"run_uuid", file.result->run_uuid}, {"created", file.result->created}});
-  }
-  return out;
+  return json_list(files, [](const analysis::ComparedFile& file) -> Json {
+    return {{"label", file.label}, {"run_uuid", file.result->run_uuid}, {"created", file.result->created}};
+  });
 }
 
 Json differences_json(const std::vector<analysis::Difference>& differences) {
-  Json out = Json::array();
-  for (const analysis::Difference& difference : differences) {
-    out.push_back({{"group", difference.group}, {"name", difference.name}, {"values", difference.values}});
-  }
-  return out;
+  return json_list(differences, [](const analysis::Difference& difference) -> Json {
+    return {{"group", difference.group}, {"name", difference.name}, {"values", difference.values}};
+  });
 }
 
 std::string json_text(const Json& document) {
@@ -60,68 +56,64 @@ void put_metric(const Metric& metric, const std::optional<double>& value, Json& 
   if (out[object].is_object()) out[object][key.substr(dot + 1)] = json;
 }
 
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json() : Json(text);
+}
+
 Json cause_json(const analysis::Cause& cause) {
-  Json out = {{"fault", cause.fault},
-              {"words", cause.words},
-              {"or_else", Json::array()},
-              {"checks", cause.checks},
-              {"confirmed_by", cause.confirmed_by.empty() ? Json() : Json(cause.confirmed_by)},
-              {"with_s", cause.with_s},
-              {"explains", cause.explains}};
-  for (const auto& [fault, words] : cause.or_else) out["or_else"].push_back({{"fault", fault}, {"words", words}});
-  return out;
+  return {{"fault", cause.fault},
+          {"words", cause.words},
+          {"or_else", json_list(cause.or_else,
+                                [](const auto& row) -> Json {
+                                  return {{"fault", row.first}, {"words", row.second}};
+                                })},
+          {"checks", cause.checks},
+          {"confirmed_by", text_or_null(cause.confirmed_by)},
+          {"with_s", cause.with_s},
+          {"explains", cause.explains}};
 }
 
 Json diagnosis_json(const store::Result& result, const analysis::Explanation& explanation) {
   if (!explanation.diagnosis) return nullptr;
   const analysis::Diagnosis& d = *explanation.diagnosis;
-  Json out = {{"case", result.at(d).name}, {"text", diagnosis_words(explanation)}, {"measured_s", d.measured_s},
-              {"healthy_s", d.healthy_s},  {"explained_s", d.explained_s},         {"compute_factor", d.compute_factor},
-              {"margin", d.margin},        {"error_is_known", d.error_is_known},   {"causes", Json::array()}};
-  for (const analysis::Cause& cause : d.causes) out["causes"].push_back(cause_json(cause));
-  return out;
+  return {
+      {"case", result.at(d).name}, {"text", diagnosis_words(explanation)}, {"measured_s", d.measured_s},
+      {"healthy_s", d.healthy_s},  {"explained_s", d.explained_s},         {"compute_factor", d.compute_factor},
+      {"margin", d.margin},        {"error_is_known", d.error_is_known},   {"causes", json_list(d.causes, cause_json)}};
 }
 
 Json compared_json(const store::Result& result, const analysis::CaseCompared& compared) {
-  Json out = {{"name", result.at(compared).name},
-              {"measured_s", compared.measured_s},
-              {"predicted_s", compared.predicted_s},
-              {"kinds", Json::array()},
-              {"parts", Json::array()}};
-  for (const analysis::KindCompared& row : compared.kinds) {
-    out["kinds"].push_back({{"kind", row.kind},
-                            {"group", row.group},
-                            {"recomputed", row.recomputed},
-                            {"measured_takes_s", row.measured_takes_s},
-                            {"predicted_takes_s", row.predicted_takes_s},
-                            {"measured_owns_s", row.measured_owns_s},
-                            {"predicted_owns_s", row.predicted_owns_s}});
-  }
-  for (const analysis::PartCompared& row : compared.parts)
-    out["parts"].push_back(
-        {{"part", key_of(row.part)}, {"measured_s", row.measured_s}, {"predicted_s", row.predicted_s}});
-  return out;
-}
-
-Json text_or_null(const std::string& text) {
-  return text.empty() ? Json() : Json(text);
+  const auto kind_json = [](const analysis::KindCompared& row) -> Json {
+    return {{"kind", row.kind},
+            {"group", row.group},
+            {"recomputed", row.recomputed},
+            {"measured_takes_s", row.measured_takes_s},
+            {"predicted_takes_s", row.predicted_takes_s},
+            {"measured_owns_s", row.measured_owns_s},
+            {"predicted_owns_s", row.predicted_owns_s}};
+  };
+  const auto part_json = [](const analysis::PartCompared& row) -> Json {
+    return {{"part", key_of(row.part)}, {"measured_s", row.measured_s}, {"predicted_s", row.predicted_s}};
+  };
+  return {{"name", result.at(compared).name},
+          {"measured_s", compared.measured_s},
+          {"predicted_s", compared.predicted_s},
+          {"kinds", json_list(compared.kinds, kind_json)},
+          {"parts", json_list(compared.parts, part_json)}};
 }
 
 // Measured steps beside predicted ones.
 Json explanation_json(const store::Result& result, const analysis::Explanation& explanation) {
-  Json out = {{"why_none", text_or_null(explanation.why_none)},
-              {"hardware", explanation.hardware},
-              {"calibration", explanation.calibration},
-              {"of_prediction", explanation.of_prediction},
-              {"diagnosis", diagnosis_json(result, explanation)},
-              {"why_no_diagnosis", text_or_null(explanation.why_no_diagnosis)},
-              {"cases", Json::array()},
-              {"not_predicted", Json::array()}};
-  for (const analysis::CaseCompared& compared : explanation.cases)
-    out["cases"].push_back(compared_json(result, compared));
-  for (const analysis::CaseNotPredicted& row : explanation.not_predicted)
-    out["not_predicted"].push_back({{"name", result.at(row).name}, {"why", row.why}});
-  return out;
+  return {{"why_none", text_or_null(explanation.why_none)},
+          {"hardware", explanation.hardware},
+          {"calibration", explanation.calibration},
+          {"of_prediction", explanation.of_prediction},
+          {"diagnosis", diagnosis_json(result, explanation)},
+          {"why_no_diagnosis", text_or_null(explanation.why_no_diagnosis)},
+          {"cases", json_list(explanation.cases, [&](const auto& row) { return compared_json(result, row); })},
+          {"not_predicted", json_list(explanation.not_predicted, [&](const auto& row) -> Json {
+             return {{"name", result.at(row).name}, {"why", row.why}};
+           })}};
 }
 
 Json model_json(const config::Model& model) {
@@ -189,39 +181,41 @@ Json cost_of_case(const analysis::CaseCost& cost) {
           {"price", json_number(cost.price)}};
 }
 
+Json saving_json(const analysis::CaseSaving& saving) {
+  Json row = cost_of_case(saving.after);
+  row["gpus_recovered"] = {json_number(saving.gpus_low), json_number(saving.gpus_recovered),
+                           json_number(saving.gpus_high)};
+  row["saved_share"] = {json_number(saving.saved_share_low), json_number(saving.saved_share),
+                        json_number(saving.saved_share_high)};
+  row["saved_run"] = json_number(saving.saved_run);
+  row["saved_yearly"] = json_number(saving.saved_yearly);
+  return row;
+}
+
 Json cost_json(const analysis::CostEstimate& e) {
-  Json out = {{"priced", e.ranks_are_gpus ? "GPU" : "rank"},
-              {"per_gpu_hour", e.cost.per_gpu_hour},
-              {"currency", e.cost.currency},
-              {"run_tokens", e.cost.run_tokens},
-              {"measured_steps", e.steps},
-              {"rests_on", "measured tokens/s; says nothing about convergence"},
-              {"before", cost_of_case(e.before)},
-              {"after", Json::array()}};
-  for (const analysis::CaseSaving& saving : e.after) {
-    Json row = cost_of_case(saving.after);
-    row["gpus_recovered"] = {json_number(saving.gpus_low), json_number(saving.gpus_recovered),
-                             json_number(saving.gpus_high)};
-    row["saved_share"] = {json_number(saving.saved_share_low), json_number(saving.saved_share),
-                          json_number(saving.saved_share_high)};
-    row["saved_run"] = json_number(saving.saved_run);
-    row["saved_yearly"] = json_number(saving.saved_yearly);
-    out["after"].push_back(std::move(row));
-  }
-  return out;
+  return {{"priced", e.ranks_are_gpus ? "GPU" : "rank"},
+          {"per_gpu_hour", e.cost.per_gpu_hour},
+          {"currency", e.cost.currency},
+          {"run_tokens", e.cost.run_tokens},
+          {"measured_steps", e.steps},
+          {"rests_on", "measured tokens/s; says nothing about convergence"},
+          {"before", cost_of_case(e.before)},
+          {"after", json_list(e.after, saving_json)}};
 }
 
 Json level_json(const store::Result& result, const analysis::LevelFindings& level) {
-  Json out = {{"reference", result.case_at(level.reference).name},     {"block_deviation", level.block_deviation},
-              {"time_constant_s", json_number(level.time_constant_s)}, {"carry_over", nullptr},
-              {"serial_correlation", level.serial_correlation},        {"widening", level.widening},
-              {"control_is_reference", !level.baseline_left},          {"set_aside", Json::array()}};
-  if (level.carry_over != analysis::no_case) out["carry_over"] = result.case_at(level.carry_over).name;
-  for (const auto& row : level.set_aside) {
-    out["set_aside"].push_back(
-        {{"case", result.case_at(row.case_index).name}, {"set_aside", row.set_aside}, {"blocks", row.blocks}});
-  }
-  return out;
+  const bool carries_over = level.carry_over != analysis::no_case;
+  const auto aside_json = [&](const auto& row) -> Json {
+    return {{"case", result.case_at(row.case_index).name}, {"set_aside", row.set_aside}, {"blocks", row.blocks}};
+  };
+  return {{"reference", result.case_at(level.reference).name},
+          {"block_deviation", level.block_deviation},
+          {"time_constant_s", json_number(level.time_constant_s)},
+          {"carry_over", carries_over ? Json(result.case_at(level.carry_over).name) : Json()},
+          {"serial_correlation", level.serial_correlation},
+          {"widening", level.widening},
+          {"control_is_reference", !level.baseline_left},
+          {"set_aside", json_list(level.set_aside, aside_json)}};
 }
 
 Json block_json(const store::Result& result, const analysis::CourseBlock& block) {
@@ -243,28 +237,19 @@ Json block_json(const store::Result& result, const analysis::CourseBlock& block)
   return out;
 }
 
-// One for each size of an operation.
-Json levels_json(const store::Result& result, const analysis::Summary& summary) {
-  Json out = Json::array();
-  for (const analysis::LevelFindings& level : summary.levels) out.push_back(level_json(result, level));
-  return out;
-}
-
 // The course of the machine's level and what else the machine did, block by block; null without a level.
 Json machine_json(const store::Result& result) {
   const analysis::LevelCourse course = analysis::level_course(result);
   if (course.blocks.empty()) return nullptr;
-  Json out = {{"drift", json_number(std::expm1(analysis::level_drift(course)))},
-              {"jumps", Json::array()},
-              {"blocks", Json::array()}};
-  for (const analysis::LevelJump& jump : course.jumps) {
-    out["jumps"].push_back({{"first_block", course.blocks[jump.first].index},
-                            {"time_unix_s", course.blocks[jump.first].time_unix_s},
-                            {"change", std::expm1(jump.log_change)},
-                            {"standard_error", jump.standard_error}});
-  }
-  for (const analysis::CourseBlock& block : course.blocks) out["blocks"].push_back(block_json(result, block));
-  return out;
+  const auto jump_json = [&](const analysis::LevelJump& jump) -> Json {
+    return {{"first_block", course.blocks[jump.first].index},
+            {"time_unix_s", course.blocks[jump.first].time_unix_s},
+            {"change", std::expm1(jump.log_change)},
+            {"standard_error", jump.standard_error}};
+  };
+  return {{"drift", json_number(std::expm1(analysis::level_drift(course)))},
+          {"jumps", json_list(course.jumps, jump_json)},
+          {"blocks", json_list(course.blocks, [&](const auto& block) { return block_json(result, block); })}};
 }
 
 Json processes_json(const store::Result& result) {
@@ -282,14 +267,6 @@ Json block_time_json(const store::Result& result) {
           {"end_s", time->end},         {"between_s", time->between}};
 }
 
-Json lost_json(const store::Result& result, const analysis::Summary& summary) {
-  Json out = Json::array();
-  for (const analysis::LostBlock& lost : summary.lost) {
-    out.push_back({{"case", result.at(lost).name}, {"round", lost.round}, {"reason", lost.reason}});
-  }
-  return out;
-}
-
 Json looks_json(const analysis::Summary& summary) {
   Json out = Json::array();
   for (const analysis::Look& look : summary.looks) {
@@ -299,19 +276,11 @@ Json looks_json(const analysis::Summary& summary) {
   return out;
 }
 
-Json doctor_json(const store::Result& result) {
-  Json out = Json::array();
-  for (const store::ResultFinding& row : result.doctor.findings) {
-    out.push_back({{"verdict", row.verdict},
-                   {"check", row.check},
-                   {"case", row.is_of_nodes() ? Json() : Json(result.at(row).name)},
-                   {"where", row.where},
-                   {"nodes", row.nodes},
-                   {"evidence", row.evidence},
-                   {"remedy", row.remedy},
-                   {"docs", row.docs}});
-  }
-  return out;
+Json finding_json(const store::Result& result, const store::ResultFinding& row) {
+  return {
+      {"verdict", row.verdict}, {"check", row.check}, {"case", row.is_of_nodes() ? Json() : Json(result.at(row).name)},
+      {"where", row.where},     {"nodes", row.nodes}, {"evidence", row.evidence},
+      {"remedy", row.remedy},   {"docs", row.docs}};
 }
 
 }  // namespace
@@ -328,11 +297,15 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"run_uuid", result.run_uuid},
               {"tool_version", result.tool_version},
               {"state", store::name_of(result.state)},
-              {"standing", result.standing.empty() ? Json() : Json(result.standing)},
+              {"standing", text_or_null(result.standing)},
               {"partial", summary.partial},
               {"unreliable", summary.unreliable},
               {"failed_cases", summary.failed_cases},
-              {"lost_blocks", lost_json(result, summary)},
+              {"lost_blocks",
+               json_list(summary.lost,
+                         [&](const analysis::LostBlock& lost) -> Json {
+                           return {{"case", result.at(lost).name}, {"round", lost.round}, {"reason", lost.reason}};
+                         })},
               {"ranks", result.ranks},
               {"nodes", result.nodes},
               {"sessions", result.sessions},
@@ -349,16 +322,17 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"peak_source", result.peak_source},
               {"control", effect_json(summary.control)},
               {"noise", json_number(summary.noise)},
-              {"levels", levels_json(result, summary)},
+              // One for each size of an operation.
+              {"levels", json_list(summary.levels, [&](const auto& level) { return level_json(result, level); })},
               {"machine", machine_json(result)},
               {"processes", processes_json(result)},
               {"block_time", block_time_json(result)},
-              {"cases", Json::array()},
+              {"cases", json_list(summary.cases, [&](const auto& row) { return case_json(result, row); })},
               {"warnings", summary.warnings}};
   if (!result.points.empty())
     out["average_bus_bytes_per_s"] = json_number(analysis::average_bus_bandwidth(result, summary));
-  if (!result.doctor.findings.empty()) out["doctor"] = doctor_json(result);
-  for (const analysis::CaseSummary& row : summary.cases) out["cases"].push_back(case_json(result, row));
+  if (!result.doctor.findings.empty())
+    out["doctor"] = json_list(result.doctor.findings, [&](const auto& row) { return finding_json(result, row); });
   if (cost) out["cost"] = cost_json(*cost);
   if (explanation != nullptr) out["prediction"] = explanation_json(result, *explanation);
   return json_text(out);

@@ -19,6 +19,14 @@ using Json = nlohmann::ordered_json;
 Json json_number(double value);
 Json json_number(const std::optional<double>& value);
 
+/// An array with what `make` makes of each row.
+template <class Rows, class Make>
+Json json_list(const Rows& rows, Make make) {
+  Json out = Json::array();
+  for (const auto& row : rows) out.push_back(make(row));
+  return out;
+}
+
 /// `label`, `run_uuid` and `created` of each file.
 Json files_json(std::span<const analysis::ComparedFile> files);
 /// `group`, `name` and `values` of each difference.
