@@ -13,7 +13,7 @@
 
 namespace harness::cli {
 
-/// What is planned, how large a step is, and the peak and the memory that it is held against: a line each.
+/// Says what is planned, how large a step is, and the peak and the memory that it is held against: a line each.
 std::vector<std::string> head_lines(const plan::Plan& plan);
 /// Which cases run, on what memory and with what traffic; why the others do not; warnings; head_lines().
 report::Document plan_document(const plan::Plan& plan);

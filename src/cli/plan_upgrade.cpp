@@ -46,7 +46,7 @@ const char* subject_of(const Upgrade& upgrade) {
   return upgrade.of_prediction ? "predicted" : "measured";
 }
 
-// What a case points to goes to `notes`, once.
+// The notes that cases point to go to `notes`, each once.
 report::Table cases_table(const Upgrade& upgrade, const store::Result& result, std::vector<std::string>& notes) {
   report::Table table;
   table.columns = {{"case", true}, {subject_of(upgrade)}, {"MFU"},         {"forecast"},

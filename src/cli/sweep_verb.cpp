@@ -17,7 +17,7 @@
 namespace harness::cli {
 namespace {
 
-// What the sweep that made a file was told, for --resume without a configuration. The file's cases are the selection.
+// The orders of the sweep that made a file, for --resume without a configuration. The file's cases are the selection.
 config::Experiment take_recorded(const SweepOptions& options, int ranks, std::vector<std::string>& only) {
   const std::string& path = options.output;
   if (!options.overrides.empty() || !options.only.empty())

@@ -16,8 +16,8 @@ namespace harness::report {
 
 /// All that `compare` says.
 struct CompareReport {
-  /// What the differences are between, in the order of their values: all files, or of a history the two around its
-  /// clearest change.
+  /// The files that the differences are between, in the order of their values: all files, or of a history the two
+  /// around its clearest change.
   std::vector<analysis::ComparedFile> files;
   std::vector<analysis::Difference> differences;
   std::vector<std::string> incomparable;  // why not; with `anyway` the numbers follow nevertheless
@@ -36,7 +36,7 @@ struct CompareReport {
 Document compare_document(const CompareReport& report, bool whole);
 /// docs/json.md describes it.
 std::string compare_json(const CompareReport& report);
-/// What there is to say of a pooled case besides numbers, a sentence each: runs that differ, that failed, that do not
+/// Remarks on a pooled case besides its numbers, a sentence each: runs that differ, that failed, that do not
 /// count.
 std::vector<std::string> pooled_remarks(const std::vector<analysis::ComparedFile>& files,
                                         const analysis::PooledCase& row);

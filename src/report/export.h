@@ -27,7 +27,8 @@ struct Proven {
   std::vector<std::string> left_out;    // a line each: what was not proven and why; what a faster value outdid
 };
 
-/// What the sweep says of a case: "unresolved, time -1.6 % [-13.1 %, +11.4 %] in 12 rounds", "failed", "not measured".
+/// The verdict of the sweep on a case: "unresolved, time -1.6 % [-13.1 %, +11.4 %] in 12 rounds", "failed", "not
+/// measured".
 std::string outcome_of(const analysis::CaseSummary& row);
 
 /// Why a faster case may be believed, on one line: change, interval, rounds, `file` and commit. It has an effect.
@@ -58,7 +59,7 @@ struct PlannedSettings {
 /// its settings. `file`: what the lines on top call the result file.
 PlannedSettings planned_settings(const store::Result& result, const analysis::Summary& summary,
                                  const std::string& case_name, const std::string& file);
-/// The same file as of what is proven, with every setting that the framework has a word for, and the model.
+/// Writes the same file as for proven settings, with every setting that the framework has a word for, and the model.
 std::string export_text(const PlannedSettings& planned, ExportFormat format);
 
 /// The text as a word of a script for any POSIX shell. Throws Error for control characters, line breaks included.

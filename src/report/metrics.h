@@ -14,7 +14,7 @@
 
 namespace harness::report {
 
-// What there is to know of a case in numbers, each metric once. CSV and JSON have all of them; the table of cases and
+// All numbers of a case, each metric once. CSV and JSON have all of them; the table of cases and
 // the table before/after take their columns and lines from here, in this order. docs/json.md describes every key.
 
 enum class Unit : std::uint8_t {

@@ -14,7 +14,7 @@
 namespace harness::report {
 
 // The sections that text, Markdown and the page share. One without data says so in a line, or has no pieces and is left
-// out. report/page/sections.h has those that draw.
+// out. report/page/report.cpp has those that draw.
 
 /// How much is said: what a first look needs, or everything.
 enum class Detail : std::uint8_t { brief, full };
@@ -51,7 +51,7 @@ Section differences_section(std::span<const analysis::ComparedFile> files,
 /// The column that names what a single operation is in a training step.
 inline constexpr const char* uses_heading = "in the step";
 
-/// The columns that the tables of cases have in common; the first is first, the last is last (terminal.h).
+/// The columns that the tables of cases have in common; the first is first, the last is last (arrange()).
 Table::Column case_column();
 /// The name of a case; its short name where space is short.
 Cell case_cell(const std::string& name);
@@ -85,11 +85,11 @@ CaseTable grid_table(const store::Result& result, const analysis::Summary& summa
 void add_step(const store::Result& result, const analysis::Findings& findings, const analysis::StepFindings& step,
               const analysis::StepFindings* baseline, Section& section);
 
-/// What holds for the whole table of cases: backend, model, common settings, the formulas and where the peak comes
+/// The facts of the whole table of cases: backend, model, common settings, the formulas and where the peak comes
 /// from. A paragraph each.
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary);
 
-/// The same for a first look, in one paragraph: what was measured, on what, by how much a verdict must clear the
+/// context() for a first look, in one paragraph: what was measured, on what, by how much a verdict must clear the
 /// baseline, and of a prediction how far it can be trusted.
 std::vector<std::string> short_context(const store::Result& result, const analysis::Summary& summary);
 

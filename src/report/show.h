@@ -12,9 +12,9 @@
 
 namespace harness::report {
 
-/// What `show` says. First line: what moved and how sure we are. Then one row per case with its change against the
-/// baseline and the verdict, notes, warnings, and what is common to all cases. `cost`: what a training run takes and
-/// costs, in a section of its own.
+/// The document of `show`. First line: what moved and how sure we are. Then one row per case with its change against
+/// the baseline and the verdict, notes, warnings, and what is common to all cases. `cost`: what a training run takes
+/// and costs, in a section of its own.
 Document show_document(const store::Result& result, const analysis::Summary& summary,
                        const std::optional<analysis::CostEstimate>& cost = {}, Detail detail = Detail::brief);
 

@@ -85,7 +85,7 @@ std::string Table::text(bool colored) const {
 
 namespace {
 
-constexpr std::size_t gap = 2;          // between two columns
+constexpr std::size_t gap = 2;             // between two columns
 constexpr std::size_t shortest_name = 24;  // of what a row is about: not broken below that
 
 // The columns that say what a row is about: words, before the first number.

@@ -27,7 +27,7 @@ struct Cell {
 /// Cells with headings. Columns of words are left-aligned, columns of numbers right-aligned.
 struct Table {
   struct Column {
-    /// The columns that arrange() looks for in a table of cases, or of sizes (terminal.h).
+    /// The columns that arrange() looks for in a table of cases, or of sizes.
     enum class Id : std::uint8_t { other, name, use, change, verdict, size };
     static constexpr int stays = std::numeric_limits<int>::max();
 

@@ -78,8 +78,8 @@ struct Asked {
   int changes = 0;  // that could have got a verdict
   std::string per;  // as per_what() has it
 };
-/// What moved, in a sentence, by the changes that have a verdict: the fastest proven one and how the others came out,
-/// or that none is proven. "" where no change has a verdict.
+/// Says what moved, in a sentence, by the changes that have a verdict: the fastest proven one and how the others came
+/// out, or that none is proven. "" where no change has a verdict.
 std::string what_moved(const std::vector<KnownChange>& changes, const Asked& asked);
 
 /// A unit that suits these values, and how to print one in it with four digits.

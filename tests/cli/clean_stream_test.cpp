@@ -1,4 +1,4 @@
-// What a verb prints reaches the terminal without a control character, whoever named the files and wrote their texts.
+// The output of a verb reaches the terminal without a control character, whoever named the files and wrote their texts.
 #include "cli/output.h"
 
 #include <gmock/gmock.h>

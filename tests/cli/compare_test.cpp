@@ -42,8 +42,8 @@ TEST_F(Readers, TheGateOfNonInferiorityWantsAProof) {
   EXPECT_THAT(say({"compare", a, a, "--fail-on", "not-proven-within"}).err, HasSubstr("not-proven-within:2%"));
 }
 
-// What neither side could run has become no slower: a gate can pass in spite of it. What one side failed to measure
-// proves nothing.
+// A case that neither side could run is no slower: a gate can pass in spite of it. A case that one side failed to
+// measure proves nothing.
 TEST_F(Readers, TheGateLeavesOutWhatIsImpossibleOnBothSides) {
   const auto with = [&](const std::string& name, store::CaseStatus status, double factor) {
     store::Result result = test::samples::nothing_moved();
@@ -138,7 +138,7 @@ TEST_F(Readers, HistoryNamesWhereACaseChanged) {
   const Said text = say(arguments);
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("Over 10 runs the step time changed: baseline +10.0 % between n6.h5 and n7.h5"));
-  // What else changed there, and nothing of the other nights.
+  // The other changes there, and nothing of the other nights.
   EXPECT_THAT(text.out, HasSubstr("- identity, driver: 570 (n6.h5); 580 (n7.h5)\n"));
   EXPECT_THAT(text.out, Not(HasSubstr("night:")));
   const auto with = [&](std::vector<std::string> more) {
@@ -214,7 +214,7 @@ TEST_F(Readers, ThreeRunsOfOneConfigurationHaveAVerdictTogether) {
     EXPECT_THAT(refused.err, HasSubstr(option[0] + " is about two sides, but these 3 files"));
   }
   EXPECT_THAT(say({"show", arguments[1], arguments[2]}).err, HasSubstr("show takes one result file, but 2 were given"));
-  // What does not repeat the others, or repeats too well, is refused in a line.
+  // A run that does not repeat the others, or repeats too well, is refused in a line.
   store::Result ranks = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.9});
   ranks.ranks = 8;
   const Said unlike = with({write("ranks.h5", ranks)});

@@ -16,7 +16,8 @@
 #include "support/paths.h"
 #include "support/temporary_folder.h"
 
-// What a sweep has of doctor before its first round, and what `--resume FILE` of a file from elsewhere may make it run.
+// A sweep before its first round: the findings of doctor, and the code that `--resume FILE` of a file from elsewhere
+// may make it run.
 
 namespace harness::cli {
 namespace {

@@ -82,7 +82,7 @@ TEST_F(PlanUpgrade, AHealthyStepIsWhatIsPredictedThere) {
       EXPECT_NEAR(row["as_predicted_step_seconds"].get<double>(), expected, 1e-6 * expected);
       EXPECT_GT(row["predicted_mfu"].get<double>(), 0.05);
       for (const auto& [name, part] : row["parts"].items()) {
-        // What is no operation has none.
+        // A part that is no operation has none.
         EXPECT_EQ(part.contains("efficiency"), !timeless.contains(name)) << name << row;
         if (part.contains("efficiency")) {
           EXPECT_NEAR(part["efficiency"].get<double>(), 1, 2e-3) << row;
@@ -101,7 +101,7 @@ TEST_F(PlanUpgrade, WhatIsWrongMovesAlong) {
     const std::vector<std::string> faults{fmt::format("faults={{{}}}", fault)};
     measure(faults);
     for (const std::string hardware : {"hgx-b200", "dgx-a100"}) {
-      // What is left over TCP is a rate, and no share of a network that has half of the other's.
+      // TCP leaves a rate, and no share of a network that has half of the other's.
       if (hardware == "dgx-a100" && fault == "socket_fallback: true") continue;
       SCOPED_TRACE(fmt::format("{} {}", hardware, fault));
       const std::map<std::string, double> truth = truth_on(hardware, faults);

@@ -229,7 +229,7 @@ TEST_F(PredictedSweep, WhatIsWrongIsNamed) {
   EXPECT_EQ(json["prediction"]["cases"].size(), 6U);
 }
 
-// The same job, its ranks dealt to the nodes one by one or node by node: all that the file says of nodes follows.
+// One job, its ranks dealt to the nodes one by one or node by node: all that the file says of nodes follows.
 TEST_F(PredictedSweep, SaysOfNodesWhatAFaultMakesOfThem) {
   SweepOptions options = on(16);
   options.overrides = {"baseline.layout={tensor_parallel: 2}", "faults={tensor_across_nodes: true}",

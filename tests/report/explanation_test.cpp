@@ -77,7 +77,7 @@ TEST(Explanation, SaysWhatHasNoPredictionAndWhyThereIsNoDiagnosis) {
   EXPECT_THAT(text_of_section(explained), Not(HasSubstr(name(1))));
 }
 
-// Of a step that is predicted to take 0.3 s, with an error of 5.6 %.
+// A step that is predicted to take 0.3 s, with an error of 5.6 %.
 class WithoutACause : public ::testing::Test {
  protected:
   WithoutACause() { diagnosis_.causes.clear(); }
@@ -123,7 +123,7 @@ TEST_F(WithoutACause, SlowComputingExplainsAllOrAPart) {
   EXPECT_THAT(words(0.305, 0.3, 1.3), HasSubstr("as fast as predicted"));
 }
 
-// What costs the step most beside its prediction, not what takes longest.
+// The kind that costs the step most beside its prediction, not what takes longest.
 TEST_F(WithoutACause, NamesTheKindByItsExcess) {
   kinds_[2].measured_takes_s = kinds_[2].measured_owns_s = 0.04;
   kinds_[1].measured_takes_s = 0.2;  // most of it hidden

@@ -118,8 +118,8 @@ inline store::Result full(const std::string& name = "node7") {
   return result;
 }
 
-/// Of the baseline of a result: a slow link that could be a narrow PCIe link. `name` stands wherever a text comes from
-/// the file.
+/// Explains the baseline of a result: a slow link that could be a narrow PCIe link. `name` stands wherever a text comes
+/// from the file.
 inline analysis::Explanation explanation(const std::string& name = "node5") {
   analysis::CaseCompared compared;
   compared.measured_s = 0.4;

@@ -19,8 +19,8 @@
 #include "support/paths.h"
 #include "support/sample_files.h"
 
-// What programs read. docs/json.md describes every key that the program prints, and every metric in the words of its
-// help; cells of CSV are clean, one cell each, and no formula of somebody else's.
+// The output for programs. docs/json.md describes every key that the program prints, and every metric in the words of
+// its help; cells of CSV are clean, one cell each, and no formula of somebody else's.
 
 namespace harness::report {
 namespace {

@@ -127,7 +127,7 @@ TEST(Show, TheCpuBackendSaysSoAlsoInBrief) {
               HasSubstr("backend cpu: nothing here is about a "));
 }
 
-// What another variable decides is not said of all cases.
+// A setting that another variable decides is not said of all cases.
 TEST(Show, ABatchThatFollowsIsNotCalledWhatWasConfigured) {
   store::Result result = test::samples::sweep({"precision=bf16"}, {1, 1, 1});
   result.variables = {"precision", "global_batch_size", "gradient_accumulation"};

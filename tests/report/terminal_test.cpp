@@ -177,7 +177,7 @@ TEST(Terminal, ProductsAreCalledWhatTheyAre) {
 TEST(Terminal, ColumnsAreAskedForWithoutUnits) {
   const std::string text = arranged({.columns = {"step", "interval", "verdict"}});
   EXPECT_THAT(table_in(text).front(), ::testing::MatchesRegex("case +step ms +95 % interval +verdict"));
-  // What is asked for stays, however narrow the terminal.
+  // A column that is asked for stays, however narrow the terminal.
   const std::string narrow = arranged({.width = 20, .columns = {"step", "interval", "verdict"}});
   EXPECT_THAT(table_in(narrow).front(), ::testing::MatchesRegex("case +step ms +95 % interval +verdict"));
   EXPECT_THAT(narrow, Not(HasSubstr("Left out to fit")));
@@ -300,7 +300,7 @@ TEST(Narrow, ColumnsThatDoNotFitFollowWithTheFirst) {
             "idle, host      30\n\n");
 }
 
-// Of all tables of a report with everything in it, at many widths: no line too long, no word lost.
+// All tables of a report with everything in it, at many widths: no line too long, no word lost.
 TEST(Narrow, ABreakdownFitsEightyColumnsWhole) {
   const store::Result result = test::samples::everything();
   const analysis::Findings findings = analysis::find_all(result);

@@ -65,7 +65,7 @@ std::string in_gigabytes(double bytes_per_s) {
   return fmt::format("{:.4g}", bytes_per_s / 1e9);
 }
 
-// What one of the two panels shows of a case, over the size. Both axes are logarithmic, so that where latency rules a
+// One of the two panels: its number of a case, over the size. Both axes are logarithmic, so that where latency rules a
 // time is level and a bandwidth rises with the size, and where the links rule it is the other way round.
 struct Shown {
   const char* title;

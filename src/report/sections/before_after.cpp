@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/experiment.h"
-#include "report/sections.h"
 #include "report/metrics.h"
+#include "report/sections.h"
 #include "report/words.h"
 
 namespace harness::report {

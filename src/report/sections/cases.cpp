@@ -7,8 +7,8 @@
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/text.h"
-#include "report/sections.h"
 #include "report/metrics.h"
+#include "report/sections.h"
 #include "report/words.h"
 
 namespace harness::report {

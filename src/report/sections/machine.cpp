@@ -9,11 +9,11 @@
 #include "base/units.h"
 #include "config/backend.h"
 #include "report/clean_text.h"
-#include "report/sections.h"
 #include "report/export.h"
+#include "report/sections.h"
 #include "report/words.h"
 
-// What was measured, where and in what time: environment, nodes, NCCL, blocks.
+// Sections on what was measured, where and in what time: environment, nodes, NCCL, blocks.
 
 namespace harness::report {
 namespace {
