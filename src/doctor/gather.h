@@ -52,8 +52,6 @@ machine::Reading acs_control(const machine::Reading& configuration);
 double largest_bar_bytes(const std::string& resource);
 /// Where the dynamic linker looks, in order: LD_LIBRARY_PATH (`search_path`), the folders of /etc/ld.so.conf, its own.
 std::vector<std::string> library_folders(const machine::Tree& tree, std::string_view search_path);
-/// The CPUs that the interrupts of a PCI device go to, of its folder in /sys; absent: it has none of its own.
-machine::Reading interrupt_cpus(const machine::Tree& tree, const std::string& folder);
 /// The events of a kernel log that matter here: ("xid/79", "sxid_fatal/20034", "link_down") where and how often.
 Facts kernel_events(const std::string& log);
 

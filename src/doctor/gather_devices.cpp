@@ -124,7 +124,6 @@ void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Re
   facts.set(key + "/vendor", tree.line(folder + "/device/vendor"));
   facts.set(key + "/verbs", verbs);
   add_device(tree, facts, key, folder + "/device");
-  facts.set(key + "/interrupt_cpus", interrupt_cpus(tree, folder + "/device"));
   const machine::Listing nets = tree.names(folder + "/device/net");
   if (!nets.names.empty()) facts.set(key + "/mtu", tree.line("sys/class/net/" + nets.names.front() + "/mtu"));
   const machine::Listing ports = tree.names(folder + "/ports");
@@ -163,19 +162,6 @@ Reading acs_control(const Reading& configuration) {
     at = word_at(bytes, at + 2) >> 4;
   }
   return {Access::read, "none", {}};
-}
-
-Reading interrupt_cpus(const Tree& tree, const std::string& folder) {
-  constexpr std::size_t most_interrupts = 512;
-  const machine::Listing interrupts = tree.names(folder + "/msi_irqs");
-  if (interrupts.access != Access::read) return {interrupts.access, {}, interrupts.why};
-  machine::CpuSet cpus;
-  for (std::size_t i = 0; i < std::min(interrupts.names.size(), most_interrupts); ++i) {
-    Reading list = tree.line(fmt::format("proc/irq/{}/effective_affinity_list", interrupts.names[i]));
-    if (list.access == Access::unreadable) return list;
-    cpus |= machine::cpus_in(list.text);
-  }
-  return cpus.none() ? Reading{} : Reading{Access::read, machine::list_of(cpus), {}};
 }
 
 double largest_bar_bytes(const std::string& resource) {

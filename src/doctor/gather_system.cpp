@@ -73,28 +73,6 @@ void add_memory(const Tree& tree, Facts& facts) {
   add_line(tree, facts, "memory/numa_nodes", "sys/devices/system/node/online");
 }
 
-// The CPUs of each NUMA node, and how many pages it has given, since the start, to processes on its own CPUs and to
-// those on others'.
-void add_numa(const Tree& tree, Facts& facts) {
-  constexpr std::size_t most = 256;
-  std::size_t seen = 0;
-  for (const std::string& name : tree.names("sys/devices/system/node").names) {
-    if (!name.starts_with("node") || !machine::number(name.substr(4)) || ++seen > most) continue;
-    const std::string folder = "sys/devices/system/node/" + name, key = "numa/" + name.substr(4);
-    facts.set(key + "/cpus", tree.line(folder + "/cpulist"));
-    const Reading pages = tree.bytes(folder + "/numastat");
-    if (pages.access == Access::unreadable) facts.set(key + "/local_pages", pages);
-    std::string_view rest = pages.text;
-    while (!rest.empty()) {
-      std::string_view line = machine::take_line(rest);
-      const std::string_view kind = machine::take_word(line);
-      const auto count = machine::number(machine::take_word(line));
-      if (count && kind == "local_node") facts.set(key + "/local_pages", fmt::format("{:.0f}", *count));
-      if (count && kind == "other_node") facts.set(key + "/other_pages", fmt::format("{:.0f}", *count));
-    }
-  }
-}
-
 void add_quota(const Tree& tree, Facts& facts) {
   const machine::GroupLimit quota = machine::cpu_quota(tree);
   if (quota.value > 0) {
@@ -167,7 +145,6 @@ void gather_system(const Tree& tree, Facts& facts) {
   add_processor(tree, facts);
   add_container(tree, facts);
   add_memory(tree, facts);
-  add_numa(tree, facts);
   add_quota(tree, facts);
   add_steal(tree, facts);
   const std::string cpus = "sys/devices/system/cpu/";

@@ -247,22 +247,6 @@ void look::gdr_module(const Node& node, const Cluster&, Findings& out) {
            "`modprobe nvidia_peermem`, or the open kernel modules of the driver with a kernel from 5.12 on");
 }
 
-void look::gdr_dmabuf(const Node& node, const Cluster&, Findings& out) {
-  if (no_gpu_direct(node, out)) return;
-  std::string why;
-  switch (dmabuf(node.facts, why)) {
-    case Known::yes:
-      return out.pass("the open driver and the kernel have it");
-    case Known::unknown:
-      return out.unknown("whether there is dma-buf", why);
-    case Known::no:
-      break;
-  }
-  if (!node.facts.has("driver/peermem")) return out.skip("no: see gdr.module");
-  out.info("GPUDirect RDMA goes by nvidia_peermem and not by dma-buf, which NVIDIA recommends: " + why,
-           "the open kernel modules of the driver, with a kernel from 5.12 on");
-}
-
 void look::gdr_gdrcopy(const Node& node, const Cluster&, Findings& out) {
   if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
   const machine::Reading& reading = node.facts["driver/gdrcopy"];

@@ -71,16 +71,6 @@ machine::CpuSet may_use(const Rank& rank) {
   return bound | machine::cpus_in(rank.facts.text("bound/allowed"));
 }
 
-// The share of memory, since the node was started, that lay on another NUMA node than the CPU that asked for it.
-std::optional<double> remote_share(const Facts& node) {
-  double local = 0, remote = 0;
-  for (const std::string& numa : node.under("numa")) {
-    local += node.number("numa/" + numa + "/local_pages").value_or(0);
-    remote += node.number("numa/" + numa + "/other_pages").value_or(0);
-  }
-  return local + remote > 0 ? std::optional(remote / (local + remote)) : std::nullopt;
-}
-
 // The switch that is off has the remedy: each driver of the CPUs' clock has its own.
 void judge_turbo(const Facts& facts, Findings& out) {
   const std::string evidence = "the CPUs may not raise their clock (turbo is off)";
@@ -144,25 +134,6 @@ void look::rank_shm(const Node& node, const Cluster&, Findings& out) {
           "start the container with --shm-size=1g or more, or with the host's /dev/shm");
 }
 
-void look::rank_binding(const Node& node, const Cluster&, Findings& out) {
-  std::map<std::size_t, int> ranks_with;  // by number of CPUs
-  for (const Rank& rank : node.ranks) {
-    const machine::Reading& reading = rank.facts["bound/cpus"];
-    if (reading.access == machine::Access::unreadable) return out.unknown("the CPUs of a rank", reading.why);
-    if (reading.ok()) ++ranks_with[machine::cpus_in(reading.text).count()];
-  }
-  if (ranks_with.empty()) return out.unknown("the CPUs of the ranks", "no rank told them");
-  const auto [fewest, ranks] = *ranks_with.begin();
-  const std::size_t all = machine::cpus_in(node.facts.text("cpu/online")).count();
-  constexpr std::size_t enough = 4;
-  if (fewest >= enough || fewest == all) return out.pass(plural(static_cast<std::int64_t>(fewest), "CPU"));
-  out.info(fmt::format("{} bound to {}: sweeps spread their workers over the node, but the threads of other programs "
-                       "would share it",
-                       ranks == 1 ? "a rank is" : plural(ranks, "rank") + " are",
-                       plural(static_cast<std::int64_t>(fewest), "CPU")),
-           "mpirun --bind-to none, or --map-by with at least four CPUs for each rank");
-}
-
 // Sweeps bind their workers themselves, to all that the job may use. So what no rank may use matters to them; what a
 // rank is bound to, to other programs.
 void look::rank_near_gpu(const Node& node, const Cluster&, Findings& out) {
@@ -204,54 +175,6 @@ void look::rank_near_gpu(const Node& node, const Cluster&, Findings& out) {
              "mpirun --map-by ppr:N:numa --bind-to numa, or srun --gpu-bind=closest with --cpu-bind");
   }
   if (out.empty()) out.pass("near");
-}
-
-// `host_binding` decides where a worker's threads and memory are. Whether that is worth anything, a sweep says.
-void look::rank_host_binding(const Node& node, const Cluster&, Findings& out) {
-  std::map<std::string, machine::CpuSet> numa;  // by NUMA node
-  for (const std::string& name : node.facts.under("numa")) {
-    const machine::Reading& cpus = node.facts["numa/" + name + "/cpus"];
-    if (!cpus.ok()) return out.unknown("the CPUs of NUMA node " + name, cpus.why);
-    if (const machine::CpuSet set = machine::cpus_in(cpus.text); set.any()) numa[name] = set;
-  }
-  if (numa.empty()) return out.skip("/sys tells of no NUMA node");
-  if (numa.size() == 1) return out.pass("one NUMA node");
-  const std::vector<Rank>& ranks = node.ranks;
-  std::map<std::string, std::int64_t> ranks_on;  // by NUMA node
-  std::int64_t across = 0;
-  for (const Rank& rank : ranks) {
-    const machine::Reading& bound = rank.facts["bound/cpus"];
-    if (!bound.ok()) return out.unknown("the CPUs of a rank", bound.why.empty() ? "it did not tell" : bound.why);
-    std::vector<std::string> touched;
-    for (const auto& [name, cpus] : numa) {
-      if ((cpus & machine::cpus_in(bound.text)).any()) touched.push_back(name);
-    }
-    if (touched.size() == 1) {
-      ++ranks_on[touched.front()];
-    } else {
-      ++across;
-    }
-  }
-  std::vector<std::string> parts;
-  std::int64_t fewest = std::ssize(ranks), most = 0;
-  for (const auto& [name, cpus] : numa) {
-    const std::int64_t here = ranks_on[name];
-    fewest = std::min(fewest, here);
-    most = std::max(most, here);
-    if (here > 0) parts.push_back(fmt::format("{} on NUMA node {}", plural(here, "rank"), name));
-  }
-  if (across > 0) parts.push_back(fmt::format("{} across several", plural(across, "rank")));
-  const auto remote = remote_share(node.facts);
-  const std::string now =
-      fmt::format("{}; {}", parts.empty() ? "no rank" : join(parts, ", "),
-                  remote ? fmt::format("since the start, {} of memory came from another NUMA node", percent(*remote))
-                         : "how much memory is remote is not known");
-  constexpr double little = 0.05;
-  const bool even = across == 0 && most - fewest <= 1;
-  if (even && remote.value_or(0) <= little) return out.pass(now);
-  out.info(now,
-           "host_binding decides where a sweep's workers and their memory are, whatever the launcher does: try `sweep: "
-           "{host_binding: [auto, numa, core]}`");
 }
 
 void look::rank_memory_policy(const Node& node, const Cluster&, Findings& out) {

@@ -272,9 +272,7 @@ const std::vector<NodeCheck>& node_checks() {
 }
 
 const About version_check{"nccl.version", "do all ranks load the same NCCL", "NCCL version …", Verdict::fail,
-                          nccl_page},
-    channels_check{"nccl.channels", "how many channels does NCCL make", "… coll channels, … nvls channels, …",
-                   Verdict::info, nccl_page};
+                          nccl_page};
 
 void judge_versions(const std::vector<NodeLog>& nodes, std::vector<StageFinding>& out) {
   std::map<std::string, std::size_t> count;
@@ -298,13 +296,6 @@ void judge_versions(const std::vector<NodeLog>& nodes, std::vector<StageFinding>
   }
 }
 
-void judge_channels(const std::vector<NodeLog>& nodes, std::vector<StageFinding>& out) {
-  Words all;
-  for (const NodeLog& log : nodes) all.insert(log.channels.begin(), log.channels.end());
-  if (all.empty()) return;
-  out.push_back({channels_check.id, {Verdict::info, text_of(all), ""}, ""});
-}
-
 }  // namespace
 
 std::vector<StageFinding> judge_nccl(const std::vector<Node>& nodes, const std::vector<RankLog>& logs) {
@@ -324,7 +315,6 @@ std::vector<StageFinding> judge_nccl(const std::vector<Node>& nodes, const std::
     }
   }
   judge_versions(all, said);
-  judge_channels(all, said);
   return said;
 }
 
@@ -332,8 +322,6 @@ std::vector<About> nccl_checks() {
   std::vector<About> all;
   for (const NodeCheck& check : node_checks()) all.push_back(check.about);
   all.push_back(version_check);
-  all.push_back(channels_check);
-  all.push_back(topology_check());
   return all;
 }
 

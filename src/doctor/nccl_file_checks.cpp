@@ -71,13 +71,6 @@ std::vector<std::string> parts_of(std::string_view list) {
   return parts;
 }
 
-// Whether a list that allows, and does not forbid, has none of these words.
-bool leaves_out_all(const std::string& list, const std::set<std::string>& words) {
-  const std::vector<std::string> parts = parts_of(list);
-  if (parts.empty() || list.starts_with('^')) return false;
-  return std::ranges::none_of(parts, [&](const std::string& part) { return words.contains(part); });
-}
-
 constexpr std::array<const char*, 5> names{"OMPI_MCA_pml", "OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_include", "UCX_TLS",
                                            "UCX_NET_DEVICES"};
 
@@ -157,27 +150,6 @@ void look::nccl_sharp(const Node& node, const Cluster&, Findings& out) {
     return out.unknown("the linker's folders", folders.why);
   out.warn("NCCL_COLLNET_ENABLE=1 asks for SHARP, but NCCL finds no plugin for it (libnccl-net.so)",
            "use HPC-X, whose nccl_rdma_sharp_plugin has it, or unset NCCL_COLLNET_ENABLE");
-}
-
-void look::mpi_transports(const Node& node, const Cluster&, Findings& out) {
-  if (nothing_for_mpi(node, out)) return;
-  static const std::set<std::string> in_open_mpi{"sm", "vader"};
-  static const std::set<std::string> in_ucx{"all", "sm", "shm", "mm", "posix", "sysv", "cma", "knem", "xpmem"};
-  for (const auto& [name, within] : {std::pair{"OMPI_MCA_btl", &in_open_mpi}, {"UCX_TLS", &in_ucx}}) {
-    const std::string list = setting_of(node, name);
-    if (!leaves_out_all(list, *within)) continue;
-    out.info(fmt::format("{}={} leaves out shared memory: ranks of a node talk over the network", name, list),
-             fmt::format("unset {}", name));
-  }
-  // ob1 has the transports of "btl", and unless one is named, none of RDMA is among them.
-  static const std::set<std::string> of_rdma{"openib", "uct", "ofi"};
-  const std::string btl = setting_of(node, "OMPI_MCA_btl");
-  const bool by_rdma = !btl.empty() && !btl.starts_with('^') && !leaves_out_all(btl, of_rdma);
-  if (same_word(setting_of(node, "OMPI_MCA_pml"), "ob1") && !by_rdma && !active_ports(node.facts).empty()) {
-    out.info("OMPI_MCA_pml=ob1: MPI goes over TCP between nodes, although they have RDMA",
-             "unset OMPI_MCA_pml; what NCCL uses does not depend on it");
-  }
-  if (out.empty()) out.pass("shared memory within a node");
 }
 
 void look::mpi_devices(const Node& node, const Cluster&, Findings& out) {

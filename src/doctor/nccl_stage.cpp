@@ -25,23 +25,6 @@ StageFinding of_job(Verdict verdict, std::string evidence) {
   return {nccl_check, {verdict, std::move(evidence), ""}, ""};
 }
 
-// Where rank 0's worker, which is on the same node, has NCCL write it.
-class TopologyFile {
- public:
-  TopologyFile()
-      : folder_("harness-topology"), path_(folder_.path().empty() ? "/dev/null" : folder_.path() + "/topology.xml") {}
-
-  const std::string& path() const { return path_; }
-  std::string text() const {
-    constexpr std::size_t most_bytes = 4 << 20;
-    return try_read_file(path_, most_bytes, TooLong::cut).text;
-  }
-
- private:
-  PrivateFolder folder_;
-  std::string path_;
-};
-
 // "transport NET/IB/3/GDRDMA": device 3.
 void read_transports(const nccl::Observed& seen, NodeLog& out) {
   for (const auto& [name, value] : seen.facts) {
@@ -66,10 +49,8 @@ std::vector<StageFinding> run_nccl_stage(const Bench& bench, double limit_s) {
   settings.in_place = false;
   settings.repetitions = 1;
   const int logs = std::min(bench.job.size(), max_logs);
-  job::BlockRequest request =
+  const job::BlockRequest request =
       stage_block(bench, "nccl", settings, {{program::Axis::data, bench.job.size()}}, job::Observe{logs}, limit);
-  const TopologyFile topology;
-  request.environment = {{"NCCL_TOPO_DUMP_FILE", topology.path()}};
   const job::BlockOutcome outcome = bench.job.run_alone(request);
   if (!outcome.ok) {
     StageFinding failed = failed_block(bench, nccl_check, "an all-reduce over all ranks", outcome);
@@ -82,10 +63,6 @@ std::vector<StageFinding> run_nccl_stage(const Bench& bench, double limit_s) {
     if (!text.empty()) read.push_back({rank, nccl::parse_log(text)});
   }
   std::vector<StageFinding> said = judge_nccl(bench.nodes, read);
-  Findings found;
-  judge_topology(parse_topology(topology.text()), found);
-  const std::string host = bench.nodes.at(nodes_of_ranks(bench.nodes).at(0)).host;
-  for (const Finding& finding : found.list()) said.push_back({topology_check().id, finding, host});
   if (const auto idle = idle_gpus(bench)) said.push_back({nccl_check, *idle, ""});
   said.push_back(of_job(Verdict::pass, fmt::format("took {}", show_seconds(limit.used_s()))));
   return said;
@@ -118,7 +95,6 @@ NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_n
   out.interfaces = values_of(out.logs, "bootstrap_interface");
   out.versions = values_of(out.logs, "version");
   out.nvls = values_of(out.logs, "nvls");
-  out.channels = values_of(out.logs, "channels");
   out.direct = values_of(out.logs, "gpu_direct");
   out.direct_sends = values_of(out.logs, "gpu_direct_send");
   out.direct_receives = values_of(out.logs, "gpu_direct_receive");

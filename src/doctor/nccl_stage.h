@@ -37,7 +37,7 @@ struct NodeLog {
   const Node& node;
   bool several_nodes = false;  // the job has others
   std::vector<const RankLog*> logs = {};
-  Words networks = {}, interfaces = {}, versions = {}, nvls = {}, channels = {}, warnings = {}, mtus = {};
+  Words networks = {}, interfaces = {}, versions = {}, nvls = {}, warnings = {}, mtus = {};
   Words direct = {}, direct_sends = {}, direct_receives = {};  // GPUDirect RDMA: of both ends of connections, of each
   std::size_t with_dma_buf = 0;                                // logs that say so
   std::vector<std::string> devices = {};                       // as NCCL numbers them
@@ -55,30 +55,5 @@ NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_n
 /// All values of a fact (nccl/log.h) in the logs.
 Words values_of(const std::vector<const RankLog*>& logs, std::string_view fact);
 std::string text_of(const Words& words);
-
-/// NCCL's picture of a node, as it writes it to NCCL_TOPO_DUMP_FILE: XML of nested PCI devices. NCCL decides by it, not
-/// by /sys: with NCCL_TOPO_FILE, and in a virtual machine with its cloud's file.
-struct NcclTopology {
-  struct Link {
-    std::string address;    // of the bridge or the device that it leads to
-    double bits_per_s = 0;  // in one direction; 0: the file does not say
-  };
-  struct Device {
-    std::string name;         // a GPU's address, an adapter's "mlx5_0"
-    bool gpu_direct = false;  // it can take part in GPUDirect RDMA
-    double bits_per_s = 0;    // of an adapter's port
-    int system = 0, cpu = 0;  // the host and the NUMA node that it hangs on, by their place in the file
-    std::vector<Link> path;   // from the NUMA node down to the device
-  };
-  std::vector<Device> gpus, adapters;
-};
-
-/// Reads at most a few thousand elements of any text. What is no such file has no devices.
-NcclTopology parse_topology(std::string_view text);
-
-About topology_check();
-/// Whether each GPU has an adapter below a switch with it, and what on the way between them is slower than the
-/// adapter's port.
-void judge_topology(const NcclTopology& topology, Findings& out);
 
 }  // namespace harness::doctor

@@ -239,25 +239,6 @@ void look::ib_pcie(const Node& node, const Cluster&, Findings& out) {
   out.conclude(any, "enough", "the links of the adapters are hidden, as in virtual machines");
 }
 
-// Sockets and the launcher's traffic feel it; RDMA asks its queues instead of waiting for interrupts.
-void look::ib_interrupts(const Node& node, const Cluster&, Findings& out) {
-  if (no_ports(node, out)) return;
-  const Facts& facts = node.facts;
-  bool any = false;
-  for (const std::string& hca : facts.under("hca")) {
-    const machine::Reading& served = facts["hca/" + hca + "/interrupt_cpus"];
-    if (served.access == machine::Access::unreadable) return out.unknown("the interrupts of " + hca, served.why);
-    const machine::CpuSet near = machine::cpus_in(facts.text("hca/" + hca + "/cpus"));
-    if (!served.ok() || near.none()) continue;
-    any = true;
-    if ((machine::cpus_in(served.text) & near).any()) continue;
-    out.info(fmt::format("the interrupts of {} go to CPUs {}, the adapter is near {}", hca, served.text,
-                         facts.text("hca/" + hca + "/cpus")),
-             "start irqbalance, or the adapter's set_irq_affinity script, on this node");
-  }
-  out.conclude(any, "near", "the adapters have no interrupts of their own here");
-}
-
 void look::ib_flaps(const Node& node, const Cluster&, Findings& out) {
   if (no_ports(node, out)) return;
   if (const auto& log = node.facts["log"]; !log.ok()) {

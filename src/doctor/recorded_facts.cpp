@@ -175,9 +175,9 @@ bool ends_with_any(std::string_view name, std::span<const std::string_view> ends
 
 // Another one at every look.
 bool is_volatile_fact(std::string_view name) {
-  static constexpr std::array<std::string_view, 11> ends{
-      "cpu/load", "/swap_free_kb", "/temperature_c",     "/slowed_by",   "/processes",  "unfinished",
-      "silent",   "cpu/steal",     "/steal_since_start", "/local_pages", "/other_pages"};
+  static constexpr std::array<std::string_view, 9> ends{"cpu/load",   "/swap_free_kb", "/temperature_c",
+                                                        "/slowed_by", "/processes",    "unfinished",
+                                                        "silent",     "cpu/steal",     "/steal_since_start"};
   const bool of_idle_link = name.ends_with("/speed") && !name.starts_with("hca/");
   return ends_with_any(name, ends) || of_idle_link || name.starts_with("log") || name.starts_with("env/SLURM_");
 }

@@ -86,13 +86,10 @@ std::optional<Finding> idle_gpus(const Bench& bench) {
     ranks += node.ranks;
   }
   if (all <= static_cast<std::size_t>(ranks)) return std::nullopt;
-  return Finding{
-      Verdict::info,
-      fmt::format("of {}, {} took part: a rank starts one worker, on one GPU",
-                  plural(static_cast<std::int64_t>(all), "GPU"), ranks),
-      fmt::format("start one rank for each GPU, or one on each node, which starts the others: mpirun --map-by "
-                  "ppr:{}:node or ppr:1:node {} doctor",
-                  most, called())};
+  return Finding{Verdict::info,
+                 fmt::format("of {}, {} took part: a rank starts one worker, on one GPU",
+                             plural(static_cast<std::int64_t>(all), "GPU"), ranks),
+                 fmt::format("start one rank for each GPU: mpirun --map-by ppr:{}:node {} doctor", most, called())};
 }
 
 job::BlockRequest stage_block(const Bench& bench, const std::string& name, const config::Settings& settings,

@@ -69,7 +69,7 @@ const std::vector<std::string_view>& checks_of(config::Fault fault) {
       {slow_link, {"load.pairs", "ib.rate", "ib.state", "nccl.rails", "same.rate", "same.ports", "ib.flaps"}},
       {pcie_downgraded, {"pcie.width", "pcie.speed", "ib.pcie", "load.pcie", "load.host_copies"}},
       {socket_fallback, {"nccl.network", "nccl.plugin", "nccl.plugin_file", "ib.verbs", "env.devices"}},
-      {no_gpudirect, {"nccl.gpu_direct", "gdr.module", "gdr.dmabuf"}},
+      {no_gpudirect, {"nccl.gpu_direct", "gdr.module"}},
       {acs_on, {"pcie.acs"}},
       {tensor_across_nodes, {}}};
   return checks.at(fault);

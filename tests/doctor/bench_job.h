@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <set>
 #include <string>
@@ -48,7 +47,6 @@ class BenchJob : public AnsweringJob {
   std::vector<std::string> devices;              // by rank
   std::function<std::string(int)> log;           // NCCL's, by rank
   std::function<std::string(const job::BlockRequest&)> fails;  // the reason; "": it does not
-  std::string topology;                                        // what NCCL writes of the first rank's node
   machine::Conditions conditions;
   int culprit = 3;
   double block_s = 1;  // on the clock, or what its deadlines allow
@@ -74,8 +72,6 @@ class BenchJob : public AnsweringJob {
     sets.push_back(block.set.ranks);
     begun_s.push_back(clock_.now_s);
     clock_.now_s += std::min(block_s, request.deadlines.start_s + request.deadlines.step_s);
-    const std::string file = value_of(request.environment, "NCCL_TOPO_DUMP_FILE");
-    if (!file.empty() && !topology.empty()) std::ofstream(file) << topology;
     job::BlockOutcome outcome;
     if (fails) outcome.reason = fails(request);
     outcome.ok = outcome.reason.empty();

@@ -76,11 +76,6 @@ inline void roce(Node& node) {
   }
 }
 inline const NodeChange virtual_machine = both(set("os/virtual", "yes"), set("driver/relaxed_ordering", "1"));
-inline void half_on_each_numa_node(Node& node) {
-  node.facts.set("numa/0/cpus", "0-3");
-  node.facts.set("numa/1/cpus", "4-7");
-  for (Rank& rank : node.ranks) rank.facts.set("bound/cpus", rank.rank < 4 ? "0-3" : "4-7");
-}
 inline void in_domain(Node& node) {
   for (const std::string& one : node.facts.under("nvml")) {
     node.facts.set("nvml/" + one + "/fabric_cluster", "0f4c11e9-0000-0000-0000-00000000007a");
@@ -117,7 +112,6 @@ inline const std::vector<Row>& rows() {
        in_domain, Verdict::pass},
       {"gdr.module", both(unset("driver/peermem"), set("driver/open", "no")), Verdict::fail,
        both(unset("driver/peermem"), hide("driver/open"))},
-      {"gdr.dmabuf", set("driver/open", "no"), Verdict::info, hide("driver/open")},
       {"gdr.gdrcopy", set("driver/gdrcopy", "no device"), Verdict::warn, hide("driver/gdrcopy"), Verdict::unknown,
        both(set_in_ranks("env/NCCL_GDRCOPY_ENABLE", "1"), set("driver/gdrcopy", "yes"))},
       {"gdr.relaxed", set("driver/relaxed_ordering", "0"), Verdict::warn, hide("driver/relaxed_ordering"),
@@ -135,7 +129,6 @@ inline const std::vector<Row>& rows() {
       {"ib.errors", set(first_port + "counter/link_downed", "3"), Verdict::info, hide("hcas")},
       {"ib.verbs", set("hca/mlx5_0/verbs", "no"), Verdict::fail, hide("hca/mlx5_0/verbs")},
       {"ib.pcie", set("hca/mlx5_0/width", "4"), Verdict::fail, nothing, Verdict::pass},
-      {"ib.interrupts", set("hca/mlx5_0/interrupt_cpus", "4-7"), Verdict::info, hide("hca/mlx5_0/interrupt_cpus")},
       {"ib.flaps", set("log/link_down", "0000:14:00.0 (3 times)"), Verdict::warn, hide("log")},
       {"pcie.width", set("hca/mlx5_0/width", "8"), Verdict::fail, hide("hca/mlx5_0/width")},
       {"pcie.speed", set("hca/mlx5_0/speed", "16.0 GT/s PCIe"), Verdict::fail, hide("hca/mlx5_0/speed")},
@@ -155,10 +148,7 @@ inline const std::vector<Row>& rows() {
       {"rank.memlock", set_in_ranks("limit/memlock", "65536"), Verdict::fail, hide_in_ranks("limit/memlock")},
       {"rank.nofile", set_in_ranks("limit/nofile", "1024"), Verdict::warn, hide_in_ranks("limit/nofile")},
       {"rank.shm", set_in_ranks("shm/bytes", "67108864"), Verdict::warn, hide_in_ranks("shm/bytes")},
-      {"rank.binding", set_in_ranks("bound/cpus", "3"), Verdict::info, hide_in_ranks("bound/cpus")},
       {"rank.near_gpu", set_in_ranks("bound/cpus", "6"), Verdict::warn, hide_in_ranks("bound/cpus")},
-      {"rank.host_binding", set_in_ranks("bound/cpus", "0-7"), Verdict::info, hide_in_ranks("bound/cpus"),
-       Verdict::unknown, half_on_each_numa_node},
       {"rank.memory_policy",
        [](Node& node) {
          for (Rank& rank : node.ranks) rank.facts.set_unreadable("bound/memory_policy", "operation not permitted");
@@ -180,8 +170,6 @@ inline const std::vector<Row>& rows() {
        both(unset("library/libnccl-net.so"), hide("library")), Verdict::unknown,
        both(set_in_ranks("env/NCCL_COLLNET_ENABLE", "1"),
             set("library/libnccl-net.so", "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so"))},
-      {"mpi.transports", set_in_ranks("env/OMPI_MCA_btl", "tcp,self"), Verdict::info, nothing, Verdict::pass,
-       set_in_ranks("env/OMPI_MCA_btl", "self,vader,tcp")},
       {"mpi.devices", set_in_ranks("env/UCX_NET_DEVICES", "mlx5_0:1,mlx5_9:1"), Verdict::warn, hide("net"),
        Verdict::unknown, set_in_ranks("env/UCX_NET_DEVICES", "mlx5_0:1,eth0")},
       {"env.names", set_in_ranks("env/NCCL_SHARP_ENABLE", "1"), Verdict::warn, hide("nccl_conf"), Verdict::unknown,

@@ -78,19 +78,6 @@ TEST(Gather, TheLinkersFoldersAreSearchedInItsOrder) {
   EXPECT_FALSE(facts.has("library/libnccl-net.so"));
 }
 
-TEST(Gather, InterruptsGoToTheCpusOfAllOfThem) {
-  test::NodeTree tree("node");
-  for (const auto& [number, cpus] : {std::pair{"41", "0-1"}, {"42", "6"}}) {
-    tree.write(fmt::format("sys/devices/a/msi_irqs/{}", number), "msix");
-    tree.write(fmt::format("proc/irq/{}/effective_affinity_list", number), cpus);
-  }
-  const machine::Tree root(tree.path());
-  EXPECT_EQ(interrupt_cpus(root, "sys/devices/a").text, "0-1,6");
-  EXPECT_EQ(interrupt_cpus(root, "sys/devices/b").access, machine::Access::absent);
-  tree.make_unreadable("proc/irq/42/effective_affinity_list");
-  EXPECT_EQ(interrupt_cpus(root, "sys/devices/a").access, machine::Access::unreadable);
-}
-
 TEST(Gather, ARankTellsWhatItIsBoundTo) {
   const Facts facts = gather_rank("/");
   EXPECT_EQ(facts.text("bound/cpus"), machine::list_of(machine::bound_cpus()));

@@ -78,7 +78,6 @@ inline RankText on_infiniband(int adapters = 2) {
 /// As a sound rank logs: each has the adapter beside its GPU.
 inline RankText sound(int rank) {
   RankText text = on_infiniband().multicast(true).dma_buf().connects(5);
-  text.info("16 coll channels, 0 collnet channels, 16 nvls channels, 32 p2p channels, 2 p2p channels per peer");
   return text.sends(fmt::format("NET/IB/{}/GDRDMA", rank % 2)).peers("P2P/CUMEM");
 }
 

@@ -25,7 +25,6 @@ TEST(NcclStage, ASoundJobPasses) {
                             "nccl.nvls", "nccl.dma_buf", "nccl.mtu", "nccl.warnings"})
     EXPECT_EQ(job.verdict(check, "node1"), Verdict::pass) << check;
   EXPECT_EQ(job.verdict("nccl.version", ""), Verdict::pass);
-  EXPECT_EQ(job.verdict("nccl.channels", ""), Verdict::info);
 }
 
 TEST(NcclStage, SmallPacketsAreNamed) {
@@ -266,7 +265,7 @@ TEST(NcclStage, ANodeWithoutALogIsUnknown) {
     EXPECT_EQ(said.finding.verdict, Verdict::unknown) << said.check;
     ++unknown;
   }
-  EXPECT_EQ(unknown, nccl_checks().size() - 3);  // version and channels are the job's, the topology is a file
+  EXPECT_EQ(unknown, nccl_checks().size() - 1);  // the version is the job's
   job.texts.assign(4, RankText());               // and one that says nothing neither passes nor fails
   for (const char* check : {"nccl.network", "nccl.interface", "nccl.gpu_direct"})
     EXPECT_EQ(job.verdict(check, "node0"), Verdict::unknown) << check;

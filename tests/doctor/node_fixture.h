@@ -124,9 +124,6 @@ class NodeTree {
     add_pci(path, "0x15b3", "0x020700", 16, "32.0 GT/s PCIe");
     const std::string name = fmt::format("mlx5_{}", number), folder = "sys/devices/" + path + "/";
     write(folder + "iommu_group/type", "identity");
-    const int interrupt = 100 + number;
-    write(fmt::format("{}msi_irqs/{}", folder, interrupt), "msix");
-    write(fmt::format("proc/irq/{}/effective_affinity_list", interrupt), fmt::format("{}", number % 4));
     const std::string own = folder + "infiniband/" + name + "/";
     link("sys/class/infiniband/" + name, fmt::format("../../devices/{}/infiniband/{}", path, name));
     link(own + "device", "../..");

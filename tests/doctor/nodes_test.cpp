@@ -71,10 +71,6 @@ TEST(Nodes, EachFaultIsFoundAndNothingElse) {
        },
        {"unknown pcie.acs: ACS of the PCIe switches cannot be read: the kernel shows it to root only"}},
       {"InfiniBand",
-       [](auto& tree) { tree.add_driver(false); },
-       {"info gdr.dmabuf: GPUDirect RDMA goes by nvidia_peermem and not by dma-buf, which NVIDIA recommends: NVIDIA's "
-        "closed kernel modules have none"}},
-      {"InfiniBand",
        [&](auto& tree) {
          without_peermem(tree);
          tree.add_driver(false);
@@ -328,25 +324,6 @@ TEST(Nodes, GpusWhoseCpusTheJobMayNotUse) {
   EXPECT_EQ(test::worth_reading(diagnose({node})),
             Lines{"info rank.near_gpu: ranks bound to CPUs that are not near their GPU: 6 (GPU 0000:43:00.0), 7 (GPU "
                   "0000:45:00.0); sweeps bind their workers themselves, other programs would be slow"});
-}
-
-TEST(Nodes, MpiThatIsToldToUseTcp) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
-  const machine::GpuReport gpus = test::healthy_gpus();
-  const auto lines = [&](const std::vector<std::pair<std::string, std::string>>& settings) {
-    Node node = tree.node(8, &gpus);
-    for (Rank& rank : node.ranks) {
-      for (const auto& [name, value] : settings) rank.facts.set("env/" + name, value);
-    }
-    return test::worth_reading(diagnose({node}));
-  };
-  const Lines tcp{"info mpi.transports: OMPI_MCA_pml=ob1: MPI goes over TCP between nodes, although they have RDMA"};
-  EXPECT_EQ(lines({{"OMPI_MCA_pml", "ob1"}}), tcp);
-  EXPECT_EQ(lines({{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,vader,tcp"}}), tcp);
-  EXPECT_EQ(lines({{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "^openib"}}), tcp);
-  EXPECT_EQ(lines({{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,vader,openib"}}), Lines{});
-  EXPECT_EQ(lines({{"OMPI_MCA_pml", "ucx"}, {"UCX_TLS", "rc,sm"}, {"UCX_NET_DEVICES", "mlx5_0:1"}}), Lines{});
 }
 
 TEST(Nodes, ADegradedNvlinkFabric) {

@@ -10,22 +10,6 @@ namespace {
 
 using namespace check_rows;
 
-TEST(Checks, HostBindingIsSaidWithWhatIsBoundNow) {
-  Node node = test::healthy_node();
-  half_on_each_numa_node(node);
-  EXPECT_EQ(found("rank.host_binding", node).front().evidence,
-            "4 ranks on NUMA node 0, 4 ranks on NUMA node 1; since the start, 1.0 % of memory came from another NUMA "
-            "node");
-  node.facts.set("numa/1/other_pages", "990");
-  EXPECT_EQ(worst(found("rank.host_binding", node)), Verdict::info);
-  set_in_ranks("bound/cpus", "0-1")(node);
-  const Finding all_on_one = found("rank.host_binding", node).front();
-  EXPECT_EQ(all_on_one.evidence.find("8 ranks on NUMA node 0; since"), 0u) << all_on_one.evidence;
-  EXPECT_NE(all_on_one.remedy.find("host_binding: [auto, numa, core]"), std::string::npos);
-  node.facts.set_unreadable("numa/0/cpus", "permission denied");
-  EXPECT_EQ(worst(found("rank.host_binding", node)), Verdict::unknown);
-}
-
 TEST(Checks, AFabricManagerOutsideOfTheContainerIsNotMissed) {
   Node node = test::healthy_node();
   both(unset("daemon/fabric_manager"), set("os/container", "yes"))(node);

@@ -29,12 +29,12 @@ TEST(Stages, WhatTheySayTakesItsPlaceAmongTheRest) {
   diagnosis.lines = {{"ib.rate", {Verdict::fail, "slow", "replace"}, "", {"node1"}},
                      {"cpu.load", {Verdict::warn, "busy", "wait"}, "", {"node1"}}};
   const Finding sockets{Verdict::fail, "sockets", "look"};
-  add(diagnosis, {{"nccl.channels", {Verdict::info, "16", ""}, ""},
+  add(diagnosis, {{"stage.nccl", {Verdict::info, "16", ""}, ""},
                   {"nccl.network", sockets, "node1"},
                   {"nccl.network", sockets, "node2"}});
   std::vector<std::string> order;
   for (const Line& line : diagnosis.lines) order.push_back(line.check);
-  EXPECT_THAT(order, ElementsAre("ib.rate", "nccl.network", "cpu.load", "nccl.channels"));
+  EXPECT_THAT(order, ElementsAre("ib.rate", "nccl.network", "cpu.load", "stage.nccl"));
   EXPECT_THAT(diagnosis.lines[1].nodes, ElementsAre("node1", "node2"));
   EXPECT_THAT(diagnosis.lines[3].nodes, ElementsAre());
   EXPECT_EQ(exit_code(diagnosis, false), 2);
