@@ -14,17 +14,19 @@ namespace harness::program {
 /// Rotary positions (Su et al. 2021, arXiv 2104.09864), in place: in each of `heads` heads that lie side by side from
 /// the start of a row, elements i and i + head_dim / 2 are a vector that turns by (row mod sequence) * theta^(-2 i /
 /// head_dim); by the negative angle when `backward`, which is the gradient. Rows begin `stride` elements apart; what
-/// follows the heads in a row stays as it is.
+/// follows the heads in a row stays as it is. position_ids [rows] i32 (optional): they stand for row mod sequence.
 template <class T>
 struct RopeOf {
   T data = {};
   std::int64_t rows = 0, stride = 0, heads = 0, head_dim = 0, sequence = 0;
   double theta = 10000;
   bool backward = false;
+  T position_ids = {};
   static constexpr std::string_view name = "rope";
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(updates(op.data),
-                          parameters(op.rows, op.stride, op.heads, op.head_dim, op.sequence, op.theta, op.backward));
+                          parameters(op.rows, op.stride, op.heads, op.head_dim, op.sequence, op.theta, op.backward),
+                          optional_reads(op.position_ids));
   }
 };
 using Rope = RopeOf<View>;
@@ -51,14 +53,21 @@ struct AttentionShape {
 /// query_length] f32 = log of the sum of exponentials of the scaled scores. probabilities [batch, heads, query_length,
 /// key_length] (optional): the softmax itself, 0 where a key is not seen. With it the attention is unfused: two batched
 /// products and a softmax between them, through memory.
+///
+/// position_ids [batch * query_length] i32 (optional; of causal attention with as many keys as queries): several
+/// documents lie one behind the other in a sequence, and position i has number position_ids[i] of its document, whose
+/// keys alone it sees: i - position_ids[i] to i. unseen: the share of the causal half of the square that is then not
+/// seen, in the mean over the steps; by it the FLOP are counted.
 template <class T>
 struct AttentionOf {
   T q = {}, k = {}, v = {}, out = {}, stats = {};
   AttentionShape shape = {};
-  T probabilities = {};
+  T probabilities = {}, position_ids = {};
+  double unseen = 0;
   static constexpr std::string_view name = "attention";
   static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.q, op.k, op.v), writes(op.out, op.stats, op.probabilities), parameters(op.shape));
+    return std::tuple_cat(reads(op.q, op.k, op.v), writes(op.out, op.stats, op.probabilities), parameters(op.shape),
+                          optional_reads(op.position_ids), optional_parameter(op.unseen));
   }
   static constexpr auto one_type(auto& op) { return std::tie(op.q, op.k, op.v, op.out, op.probabilities); }
 };
@@ -79,17 +88,19 @@ using AttentionMerge = AttentionMergeOf<View>;
 
 /// dq, dk, dv in the strides of q, k, v; added to when `accumulate`. stats and out may be those of a larger attention
 /// of which k, v are a part of the keys. probabilities (optional): as the forward pass kept them; without, they are
-/// computed again from stats.
+/// computed again from stats. position_ids and unseen as in Attention.
 template <class T>
 struct AttentionBackwardOf {
   T q = {}, k = {}, v = {}, out = {}, stats = {}, dout = {}, dq = {}, dk = {}, dv = {};
   AttentionShape shape = {};
   bool accumulate = false;
-  T probabilities = {};
+  T probabilities = {}, position_ids = {};
+  double unseen = 0;
   static constexpr std::string_view name = "attention_backward";
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.q, op.k, op.v, op.out, op.stats, op.dout, op.probabilities),
-                          results(op.accumulate, op.dq, op.dk, op.dv), parameters(op.accumulate, op.shape));
+                          results(op.accumulate, op.dq, op.dk, op.dv), parameters(op.accumulate, op.shape),
+                          optional_reads(op.position_ids), optional_parameter(op.unseen));
   }
   static constexpr auto one_type(auto& op) {
     return std::tie(op.q, op.k, op.v, op.out, op.dout, op.dq, op.dk, op.dv, op.probabilities);

@@ -61,34 +61,38 @@ using Record = RecordOf<View>;
 
 /// out[t] = words[tokens[t] - first] (0 if another rank holds that row) + positions[t mod sequence] (optional; on
 /// coordinate 0 of the shard's axis only, so that the sum over the axis is the embedding).
-/// tokens [rows], words [shard.rows, width], positions [sequence, width], out [rows, width].
+/// tokens [rows], words [shard.rows, width], positions [sequence, width], out [rows, width]. position_ids [rows] i32
+/// (optional): they stand for t mod sequence, and are less than sequence.
 template <class T>
 struct EmbeddingOf {
   T tokens = {}, words = {}, positions = {}, out = {};
   std::int64_t rows = 0, width = 0, sequence = 0;
   Shard shard = {};
+  T position_ids = {};
   static constexpr std::string_view name = "embedding";
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.tokens, op.words, op.positions), writes(op.out),
-                          parameters(op.rows, op.width, op.sequence, op.shard));
+                          parameters(op.rows, op.width, op.sequence, op.shard), optional_reads(op.position_ids));
   }
   static constexpr auto one_type(auto& op) { return std::tie(op.words, op.positions, op.out); }
 };
 using Embedding = EmbeddingOf<View>;
 
 /// dwords[tokens[t] - first] += dout[t] for the rows this rank holds; dpositions[t mod sequence] (+)= dout[t].
-/// dwords is always added to; dpositions (optional) is added to when accumulate_positions, else replaced.
+/// dwords is always added to; dpositions (optional) is added to when accumulate_positions, else replaced. position_ids
+/// as in Embedding.
 template <class T>
 struct EmbeddingBackwardOf {
   T tokens = {}, dout = {}, dwords = {}, dpositions = {};
   std::int64_t rows = 0, width = 0, sequence = 0;
   Shard shard = {};
   bool accumulate_positions = false;
+  T position_ids = {};
   static constexpr std::string_view name = "embedding_backward";
   static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.tokens, op.dout), updates(op.dwords),
-                          results(op.accumulate_positions, op.dpositions),
-                          parameters(op.rows, op.width, op.sequence, op.shard, op.accumulate_positions));
+    return std::tuple_cat(
+        reads(op.tokens, op.dout), updates(op.dwords), results(op.accumulate_positions, op.dpositions),
+        parameters(op.rows, op.width, op.sequence, op.shard, op.accumulate_positions), optional_reads(op.position_ids));
   }
 };
 using EmbeddingBackward = EmbeddingBackwardOf<View>;
@@ -297,16 +301,18 @@ using AdamW = AdamWOf<View>;
 // ----------------------------------------------------------
 
 /// Softmax cross-entropy with its gradient in place: loss[0] += loss_scale * sum over rows of -log p(label);
-/// logits = gradient_scale * (softmax - onehot). logits [rows, vocab]; labels [rows] i32; loss [1] f32.
+/// logits = gradient_scale * (softmax - onehot). logits [rows, vocab]; labels [rows] i32; loss [1] f32. scale [1] f32
+/// (optional) is a factor of both scales; with it, a row whose label is negative has no loss, and zeros as gradient.
 template <class T>
 struct CrossEntropyOf {
   T logits = {}, labels = {}, loss = {};
   std::int64_t rows = 0, vocab = 0;
   double loss_scale = 1, gradient_scale = 1;
+  T scale = {};
   static constexpr std::string_view name = "cross_entropy";
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.labels), updates(op.logits, op.loss),
-                          parameters(op.rows, op.vocab, op.loss_scale, op.gradient_scale));
+                          parameters(op.rows, op.vocab, op.loss_scale, op.gradient_scale), optional_reads(op.scale));
   }
 };
 using CrossEntropy = CrossEntropyOf<View>;
@@ -339,17 +345,20 @@ struct CrossEntropySumsOf {
 };
 using CrossEntropySums = CrossEntropySumsOf<View>;
 
-/// loss[0] += loss_scale * sum over rows of (log sum - target); logits = gradient_scale * (softmax - onehot).
+/// loss[0] += loss_scale * sum over rows of (log sum - target); logits = gradient_scale * (softmax - onehot). scale as
+/// in CrossEntropy.
 template <class T>
 struct CrossEntropyGradientOf {
   T logits = {}, labels = {}, maximum = {}, target = {}, sum = {}, loss = {};
   std::int64_t rows = 0, vocab = 0;
   Shard shard = {};
   double loss_scale = 1, gradient_scale = 1;
+  T scale = {};
   static constexpr std::string_view name = "cross_entropy_gradient";
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.labels, op.maximum, op.target, op.sum), updates(op.logits, op.loss),
-                          parameters(op.rows, op.vocab, op.shard, op.loss_scale, op.gradient_scale));
+                          parameters(op.rows, op.vocab, op.shard, op.loss_scale, op.gradient_scale),
+                          optional_reads(op.scale));
   }
 };
 using CrossEntropyGradient = CrossEntropyGradientOf<View>;

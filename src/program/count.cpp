@@ -9,10 +9,12 @@ namespace harness::program {
 namespace {
 
 // Multiply-adds of a causal attention product over the whole square are `full`; the mathematics needs the half below
-// the diagonal. For a square of s x s the convention is s * s / 2 (Megatron-LM), not s * (s + 1) / 2.
-Flop attention_flop(const AttentionShape& s, double products) {
+// the diagonal. For a square of s x s the convention is s * s / 2 (Megatron-LM), not s * (s + 1) / 2. Of several
+// documents in a sequence, each has a square of its own.
+Flop attention_flop(const auto& attention, double products) {
+  const AttentionShape& s = attention.shape;
   const double full = products * 2.0 * static_cast<double>(s.batch * s.heads * s.head_dim) *
-                      static_cast<double>(s.query_length) * static_cast<double>(s.key_length);
+                      static_cast<double>(s.query_length) * static_cast<double>(s.key_length) * (1 - attention.unseen);
   return {s.causal ? full / 2 : full, full};
 }
 
@@ -39,8 +41,8 @@ Flop flop_of(const Action& action) {
   }
   // Forward: scores and their product with v. Backward: dv, dp, dq, dk; the recomputed scores are the kernel's choice
   // and not counted, as is the custom.
-  if (const auto* a = std::get_if<Attention>(&action)) return attention_flop(a->shape, 2);
-  if (const auto* a = std::get_if<AttentionBackward>(&action)) return attention_flop(a->shape, 4);
+  if (const auto* a = std::get_if<Attention>(&action)) return attention_flop(*a, 2);
+  if (const auto* a = std::get_if<AttentionBackward>(&action)) return attention_flop(*a, 4);
   return {};
 }
 

@@ -26,6 +26,19 @@ template <class T>
 struct Parameter {
   T& value;
 };
+/// An operand or a parameter that joined an operation later. Absent, or T{}, it leaves no trace in listings and hashes,
+/// so a Program without it keeps the hash that it had before.
+template <class T>
+struct OptionalOperand {
+  static constexpr Access access = Access::read;
+  T& data;
+  bool stands() const { return data.present(); }
+};
+template <class T>
+struct OptionalParameter {
+  T& value;
+  bool stands() const { return value != T{}; }
+};
 
 template <class... T>
 constexpr auto operands(Access access, T&... data) {
@@ -51,6 +64,14 @@ constexpr auto results(bool accumulate, T&... data) {
 template <class... T>
 constexpr auto parameters(T&... value) {
   return std::tuple<Parameter<T>...>{Parameter<T>{value}...};
+}
+template <class... T>
+constexpr auto optional_reads(T&... data) {
+  return std::tuple<OptionalOperand<T>...>{OptionalOperand<T>{data}...};
+}
+template <class T>
+constexpr auto optional_parameter(T& value) {
+  return std::tuple<OptionalParameter<T>>{OptionalParameter<T>{value}};
 }
 
 // A parameter that is a struct of several values has members(): all of them, once.
@@ -82,10 +103,13 @@ void each_member(const T& value, Visit&& visit) {
   std::apply([&](const auto&... member) { (visit(member), ...); }, members);
 }
 
-/// Calls on_operand(access, data) and on_parameter(value) for every field, in the order of the list.
+/// Calls on_operand(access, data) and on_parameter(value) for every field that stands, in the order of the list.
 template <class Op, class OnOperand, class OnParameter>
 void each_field(Op& op, OnOperand&& on_operand, OnParameter&& on_parameter) {
   const auto visit = [&]<class Field>(const Field& field) {
+    if constexpr (requires { field.stands(); }) {
+      if (!field.stands()) return;
+    }
     if constexpr (requires { field.access; }) {
       on_operand(field.access, field.data);
     } else {

@@ -88,9 +88,11 @@ class Shapes {
     if (a.head_dim % 2 != 0) note(fmt::format("a head of {} elements has no pairs that turn", a.head_dim));
     if (a.heads * a.head_dim > a.stride) note("the heads of a row reach into the next one");
     if (a.sequence <= 0) note("a sequence has no length");
+    is(a.position_ids, a.rows, DType::i32, "position_ids");
   }
   void of(const Attention& a) {
     attention(a.shape, {a.q}, {a.k, a.v});
+    documents(a);
     size(a.out, queries(a.shape) * a.shape.head_dim, "out");
     is(a.stats, queries(a.shape), DType::f32, "stats");
     size(a.probabilities, queries(a.shape) * a.shape.key_length, "probabilities");
@@ -101,6 +103,7 @@ class Shapes {
   }
   void of(const AttentionBackward& a) {
     attention(a.shape, {a.q, a.dq}, {a.k, a.v, a.dk, a.dv});
+    documents(a);
     for (const View& v : {a.out, a.dout}) size(v, queries(a.shape) * a.shape.head_dim, "out and dout");
     size(a.stats, queries(a.shape), "stats");
     size(a.probabilities, queries(a.shape) * a.shape.key_length, "probabilities");
@@ -200,11 +203,15 @@ class Shapes {
     size(words, a.shard.rows * a.width, "the table");
     size(positions, a.sequence * a.width, "the positions");
     is(a.tokens, a.rows, DType::i32, "tokens");
+    is(a.position_ids, a.rows, DType::i32, "position_ids");
   }
   void logits(const auto& a) {
     size(a.logits, a.rows * a.vocab, "logits");
     is(a.labels, a.rows, DType::i32, "labels");
-    if constexpr (requires { a.loss; }) is(a.loss, 1, DType::f32, "loss");
+    if constexpr (requires { a.loss; }) {
+      is(a.loss, 1, DType::f32, "loss");
+      is(a.scale, 1, DType::f32, "scale");
+    }
     if constexpr (requires { a.target; }) {
       for (const View& v : {a.maximum, a.target, a.sum}) size(v, a.rows, "maximum, target and sum");
     }
@@ -213,6 +220,12 @@ class Shapes {
   // The elements a strided operand spans from its first to its last.
   static std::int64_t span(std::int64_t rows, std::int64_t stride, std::int64_t width) {
     return (rows - 1) * stride + width;
+  }
+  void documents(const auto& a) {
+    const AttentionShape& s = a.shape;
+    is(a.position_ids, s.batch * s.query_length, DType::i32, "position_ids");
+    if (a.position_ids.present() && (!s.causal || s.query_length != s.key_length))
+      note("position_ids go with causal attention, with as many keys as queries");
   }
   void attention(const AttentionShape& s, std::initializer_list<View> q, std::initializer_list<View> kv) {
     if (s.group < 1 || s.heads % s.group != 0)

@@ -58,11 +58,16 @@ std::int64_t padded(std::int64_t n) {
 
 }  // namespace
 
-// Rows [first, first + rows) of the queries, which see keys [0, keys).
+// Rows [first, first + rows) of the queries, which see keys [from, from + keys).
 struct AttentionKernel::Block {
-  std::int64_t first, rows, keys, stride;  // stride: between rows of scores
-  Product scores, values;                  // forward: q k^T, p v
-  std::vector<Product> gradients;          // backward: dout v^T, p^T dout, ds k, ds^T q
+  std::int64_t first, rows, from, keys, stride;  // stride: between rows of scores
+  Product scores, values;                        // forward: q k^T, p v
+  std::vector<Product> gradients;                // backward: dout v^T, p^T dout, ds k, ds^T q
+};
+
+// The keys that a row of a block sees, counted from the block's first.
+struct AttentionKernel::Seen {
+  std::int64_t low, high;
 };
 
 // Heads of keys and values, from key_head on as many as are taken together, each with one member of its group.
@@ -85,6 +90,7 @@ struct AttentionKernel::Worker {
 AttentionKernel::AttentionKernel(const Form& form, int threads)
     : shape_(form.shape),
       type_(form.type),
+      has_documents_(form.has_documents),
       scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(form.shape.head_dim)))) {
   const program::AttentionShape& s = shape_;
   const program::DType type = form.type;
@@ -106,9 +112,10 @@ AttentionKernel::AttentionKernel(const Form& form, int threads)
     const MatrixForm q{type, s.query_stride, 1, s.group * d}, k{type, s.key_stride, 1, d},
         k_t{type, 1, s.key_stride, d};
     const MatrixForm dout{type, s.heads * d, 1, s.group * d};
-    for (std::int64_t first = 0; first < s.query_length; first += block_rows_) {
+    // Of documents, as many blocks for the same rows as there are beginnings, the latest first.
+    const auto add_block = [&](std::int64_t first, std::int64_t from) {
       const std::int64_t rows = std::min(block_rows_, s.query_length - first);
-      const std::int64_t keys = s.causal ? std::min(s.key_length, first + rows) : s.key_length;
+      const std::int64_t keys = (s.causal ? std::min(s.key_length, first + rows) : s.key_length) - from;
       const std::int64_t stride = padded(keys) + 16;  // not a power of two: rows fall into different cache sets
       const MatrixForm score{program::DType::f32, stride, 1, rows * stride}, ds{type, stride, 1, rows * stride};
       const MatrixForm p =
@@ -120,6 +127,7 @@ AttentionKernel::AttentionKernel(const Form& form, int threads)
       const MatrixForm row{program::DType::f32, d, 1, rows * d}, key{program::DType::f32, d, 1, s.key_length * d};
       Block b{first,
               rows,
+              from,
               keys,
               stride,
               Product({.batch = h, .m = rows, .n = keys, .k = d, .a = q, .b = k_t, .out = score}, w->workspace),
@@ -134,6 +142,10 @@ AttentionKernel::AttentionKernel(const Form& form, int threads)
         for (const ProductForm& f : forms) b.gradients.emplace_back(f, w->workspace);
       }
       w->blocks.push_back(std::move(b));
+    };
+    blocks_ = 0;
+    for (std::int64_t first = 0; first < s.query_length; first += block_rows_, ++blocks_) {
+      for (std::int64_t from = has_documents_ ? first : 0; from >= 0; from -= block_rows_) add_block(first, from);
     }
     const std::size_t scores = h * block_rows_ * (padded(s.key_length) + 16);
     w->scores.resize(scores);
@@ -153,6 +165,26 @@ AttentionKernel::AttentionKernel(const Form& form, int threads)
 
 AttentionKernel::~AttentionKernel() = default;
 
+const std::int32_t* AttentionKernel::ids_of(const backend::Tensor& position_ids, const Unit& unit) const {
+  return has_documents_ ? position_ids.i32() + unit.sequence * shape_.query_length : nullptr;
+}
+
+// The block of this number that begins with the keys of its first row's document: later rows see none before them.
+AttentionKernel::Block& AttentionKernel::block_of(Worker& w, std::int64_t number,
+                                                  const std::int32_t* position_ids) const {
+  if (position_ids == nullptr) return w.blocks[number];
+  const std::int64_t first = number * block_rows_;
+  const std::int64_t begins = std::clamp<std::int64_t>(first - position_ids[first], 0, first) / block_rows_;
+  return w.blocks[number * (number + 1) / 2 + number - begins];
+}
+
+AttentionKernel::Seen AttentionKernel::seen_by(const Block& b, std::int64_t row,
+                                               const std::int32_t* position_ids) const {
+  const std::int64_t at = b.first + row;
+  if (position_ids == nullptr) return {0, shape_.causal ? std::min(b.keys, at + 1) : b.keys};
+  return {std::clamp(at - position_ids[at], b.from, at) - b.from, at + 1 - b.from};
+}
+
 template <class T>
 struct AttentionKernel::Scores {
   T* first;
@@ -167,7 +199,7 @@ AttentionKernel::Scores<T> AttentionKernel::probabilities(Worker& w, const Block
   const program::AttentionShape& s = shape_;
   if (kept.present()) {
     const std::int64_t row = (unit.sequence * s.heads + unit.query_head(s, 0)) * s.query_length + b.first;
-    return {kept.as<T>() + row * s.key_length, s.key_length, s.group * s.query_length * s.key_length};
+    return {kept.as<T>() + row * s.key_length + b.from, s.key_length, s.group * s.query_length * s.key_length};
   }
   if constexpr (std::is_same_v<T, float>) {
     return {w.scores.data(), b.stride, b.rows * b.stride};
@@ -196,25 +228,33 @@ void AttentionKernel::forward_unit(Worker& w, const Unit& unit, const backend::B
   const T* keys = t.k.as<const T>() + sequence * s.key_length * s.key_stride + unit.key_head * d;
   const T* values = t.v.as<const T>() + sequence * s.key_length * s.key_stride + unit.key_head * d;
   const bool keep = t.probabilities.present();
-  for (Block& b : w.blocks) {
+  const std::int32_t* ids = ids_of(t.position_ids, unit);
+  for (std::int64_t number = 0; number < blocks_; ++number) {
+    Block& b = block_of(w, number, ids);
     const Scores<T> p = probabilities<T>(w, b, t.probabilities, unit);
     const std::int64_t row0 = sequence * s.query_length + b.first;
-    b.scores(t.q.as<const T>() + row0 * s.query_stride + head * d, keys, w.scores.data());
+    b.scores(t.q.as<const T>() + row0 * s.query_stride + head * d, keys + b.from * s.key_stride, w.scores.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
-      const std::int64_t seen = s.causal ? std::min(b.keys, b.first + r + 1) : b.keys;
-      float* const score = w.scores.data() + hr * b.stride;
+      const Seen seen = seen_by(b, r, ids);
+      const std::int64_t count = seen.high - seen.low;
+      float* const score = w.scores.data() + hr * b.stride + seen.low;
       T* const p_row = p.row(h, r);
-      const auto [sum, maximum] =
-          keep ? exponentials(score, score, seen, seen, scale_) : exponentials(score, p_row, seen, b.keys, scale_);
+      const auto [sum, maximum] = keep ? exponentials(score, score, count, count, scale_)
+                                       : exponentials(score, p_row + seen.low, count, b.keys - seen.low, scale_);
       t.stats.f32()[(sequence * s.heads + unit.query_head(s, h)) * s.query_length + b.first + r] =
           maximum + std::log(sum);
       w.dots[hr] = keep ? 1 : 1 / sum;
-      if (!keep) continue;
-      scaled_row(p_row, score, 1 / sum, seen, false);
-      std::fill(p_row + seen, p_row + s.key_length, T{});
+      if (!keep) {
+        std::fill(p_row, p_row + seen.low, T{});
+        continue;
+      }
+      T* const whole_row = p_row - b.from;
+      scaled_row(p_row + seen.low, score, 1 / sum, count, false);
+      std::fill(whole_row, p_row + seen.low, T{});
+      std::fill(p_row + seen.high, whole_row + s.key_length, T{});
     }
-    b.values(p.first, values, w.rows.data());
+    b.values(p.first, values + b.from * s.key_stride, w.rows.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
       T* to = t.out.as<T>() + ((row0 + r) * s.heads + unit.query_head(s, h)) * d;
@@ -250,34 +290,41 @@ void AttentionKernel::backward_unit(Worker& w, const Unit& unit,
     std::fill(w.dkeys.begin(), w.dkeys.end(), 0.0f);
     std::fill(w.dvalues.begin(), w.dvalues.end(), 0.0f);
   }
-  for (Block& b : w.blocks) {
+  const std::int32_t* ids = ids_of(t.position_ids, unit);
+  for (std::int64_t number = 0; number < blocks_; ++number) {
+    Block& b = block_of(w, number, ids);
+    const T *block_keys = keys + b.from * s.key_stride, *block_values = values + b.from * s.key_stride;
     const std::int64_t row0 = sequence * s.query_length + b.first;
     const T* queries = t.q.as<const T>() + row0 * s.query_stride + head * d;
     const T* dout = t.dout.as<const T>() + row0 * s.heads * d + head * d;
     const T* out = t.out.as<const T>() + row0 * s.heads * d + head * d;
     const Scores<T> p = probabilities<T>(w, b, t.probabilities, unit);
-    if (!kept) b.scores(queries, keys, w.scores.data());
-    b.gradients[0](dout, values, w.dscores.data());
+    if (!kept) b.scores(queries, block_keys, w.scores.data());
+    b.gradients[0](dout, block_values, w.dscores.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
-      const std::int64_t seen = s.causal ? std::min(b.keys, b.first + r + 1) : b.keys;
+      const Seen seen = seen_by(b, r, ids);
       const float stat = t.stats.f32()[(sequence * s.heads + unit.query_head(s, h)) * s.query_length + b.first + r];
       const std::int64_t at = (r * s.heads + h * s.group) * d;
       const float delta = dot(dout + at, out + at, d);
       const float *score = w.scores.data() + hr * b.stride, *dp = w.dscores.data() + hr * b.stride;
       T *p_row = p.row(h, r), *ds_row = ds + hr * b.stride;
-      over(0, seen, [&](std::int64_t i, std::int64_t n) {
+      over(seen.low, seen.high, [&](std::int64_t i, std::int64_t n) {
         const Vec e = kept ? get(p_row + i, n) : simd::exp(cpu::simd::get(score + i, n) * scale_ - stat);
         const Vec g = e * (cpu::simd::get(dp + i, n) - delta) * scale_;
         if (!kept) put(p_row + i, e, n);
         put(ds_row + i, g, n);
       });
-      if (!kept) std::fill(p_row + seen, p_row + b.keys, T{});
-      std::fill(ds_row + seen, ds_row + b.keys, T{});
+      const auto hide = [&](T* row) {
+        std::fill(row, row + seen.low, T{});
+        std::fill(row + seen.high, row + b.keys, T{});
+      };
+      if (!kept) hide(p_row);
+      hide(ds_row);
     }
-    b.gradients[1](p.first, dout, w.dvalues.data());
-    b.gradients[2](ds, keys, w.rows.data());
-    b.gradients[3](ds, queries, w.dkeys.data());
+    b.gradients[1](p.first, dout, w.dvalues.data() + b.from * d);
+    b.gradients[2](ds, block_keys, w.rows.data());
+    b.gradients[3](ds, queries, w.dkeys.data() + b.from * d);
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
       scaled_row(t.dq.as<T>() + (row0 + r) * s.query_stride + unit.query_head(s, h) * d, w.rows.data() + hr * d, 1, d,

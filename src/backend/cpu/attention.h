@@ -12,7 +12,8 @@ namespace harness::cpu {
 /// last row sees, so that a causal attention costs little more than half of the square. Scores of one block live in the
 /// cache and are never written to memory (cf. Dao et al. 2022, "FlashAttention"; here a block sees all of its keys at
 /// once, which fits at training lengths and needs no rescaling). Heads are handled several at a time. Where the
-/// operation keeps its probabilities, they are written to memory, and the products read them from there.
+/// operation keeps its probabilities, they are written to memory, and the products read them from there. Where a
+/// sequence holds several documents, a block begins at the block of keys where its first row's document does.
 ///
 /// One object serves all operations of its shape and type on one rank: threads work on different (sequence, heads of
 /// keys) units, each with its own products and scratch. Where a group of query heads shares a head of keys, its members
@@ -24,7 +25,7 @@ class AttentionKernel {
   struct Form {
     program::AttentionShape shape;
     program::DType type;
-    bool backward, keeps_probabilities;
+    bool backward, keeps_probabilities, has_documents;
     auto operator<=>(const Form&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
   };
   AttentionKernel(const Form& form, int threads);
@@ -37,6 +38,10 @@ class AttentionKernel {
   struct Block;
   struct Unit;
   struct Worker;
+  struct Seen;
+  Block& block_of(Worker& w, std::int64_t number, const std::int32_t* position_ids) const;
+  Seen seen_by(const Block& block, std::int64_t row, const std::int32_t* position_ids) const;
+  const std::int32_t* ids_of(const backend::Tensor& position_ids, const Unit& unit) const;
   template <class T>
   void forward_unit(Worker& w, const Unit& unit, const backend::Bound<program::Attention>& t) const;
   template <class T>
@@ -50,7 +55,8 @@ class AttentionKernel {
 
   program::AttentionShape shape_;
   program::DType type_;
-  std::int64_t block_rows_ = 0;
+  bool has_documents_;
+  std::int64_t block_rows_ = 0, blocks_ = 0;
   std::int64_t heads_together_ = 1;
   float scale_ = 1;
   std::vector<std::unique_ptr<Worker>> workers_;

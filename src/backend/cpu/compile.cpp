@@ -62,11 +62,15 @@ Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op) {
 }
 
 Compiler::Run Compiler::prepare(const backend::Bound<program::Attention>& op) {
-  return [kernel = attention({op.shape, op.q.type, false, op.probabilities.present()}), op] { kernel->forward(op); };
+  return [kernel = attention({op.shape, op.q.type, false, op.probabilities.present(), op.position_ids.present()}), op] {
+    kernel->forward(op);
+  };
 }
 
 Compiler::Run Compiler::prepare(const backend::Bound<program::AttentionBackward>& op) {
-  return [kernel = attention({op.shape, op.q.type, true, op.probabilities.present()}), op] { kernel->backward(op); };
+  return [kernel = attention({op.shape, op.q.type, true, op.probabilities.present(), op.position_ids.present()}), op] {
+    kernel->backward(op);
+  };
 }
 
 std::shared_ptr<AttentionKernel> Compiler::attention(const AttentionKernel::Form& form) {

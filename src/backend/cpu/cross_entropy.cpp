@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "backend/cpu/kernels.h"
@@ -53,6 +54,15 @@ void write_gradient(T* x, std::int64_t n, std::int64_t label, float maximum, flo
   if (here) simd::store_one(x + label, at_label);
 }
 
+// A factor of the scales of loss and gradient.
+float scale_of(const auto& op) {
+  return op.scale ? op.scale.f32()[0] : 1.0f;
+}
+// Whether the row's label stands for no token, as that of padding does.
+bool is_left_out(const auto& op, std::int64_t row) {
+  return op.scale && op.labels.i32()[row] < 0;
+}
+
 }  // namespace
 
 std::int64_t scratch_floats(const program::CrossEntropy& op, int /*threads*/) {
@@ -62,24 +72,30 @@ std::int64_t scratch_floats(const program::CrossEntropy& op, int /*threads*/) {
 void run(const backend::Bound<program::CrossEntropy>& op, const backend::KernelContext& context) {
   const std::int32_t* label = op.labels.i32();
   float* row_losses = context.scratch;
+  const float scale = scale_of(op), gradient_scale = static_cast<float>(op.gradient_scale) * scale;
   backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.rows, row_grain(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {
         T* x = op.logits.as<T>() + r * op.vocab;
+        if (is_left_out(op, r)) {
+          row_losses[r] = 0;
+          std::fill_n(x, op.vocab, T{});
+          continue;
+        }
         const float maximum = row_maximum(x, op.vocab);
         const float sum = sum_of_exponentials(x, op.vocab, maximum);
         const std::int64_t l = label[r];
         // A label that is no token has no probability: the loss shows it.
         const float target = l >= 0 && l < op.vocab ? to_float(x[l]) - maximum : NAN;
         row_losses[r] = std::log(sum) - target;
-        write_gradient(x, op.vocab, l, maximum, sum, static_cast<float>(op.gradient_scale));
+        write_gradient(x, op.vocab, l, maximum, sum, gradient_scale);
       }
     });
   });
   double total = 0;
   for (std::int64_t r = 0; r < op.rows; ++r) total += row_losses[r];
-  op.loss.f32()[0] += static_cast<float>(op.loss_scale * total);
+  op.loss.f32()[0] += static_cast<float>(op.loss_scale * total) * scale;
 }
 
 void run(const backend::Bound<program::CrossEntropyMaximum>& op, const backend::KernelContext&) {
@@ -111,20 +127,27 @@ void run(const backend::Bound<program::CrossEntropySums>& op, const backend::Ker
 
 void run(const backend::Bound<program::CrossEntropyGradient>& op, const backend::KernelContext& context) {
   const std::int64_t first_here = backend::first_row(op.shard, context.at);
+  const float scale = scale_of(op), gradient_scale = static_cast<float>(op.gradient_scale) * scale;
   backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.rows, row_grain(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {
-        write_gradient(op.logits.as<T>() + r * op.vocab, op.vocab, op.labels.i32()[r] - first_here, op.maximum.f32()[r],
-                       op.sum.f32()[r], static_cast<float>(op.gradient_scale));
+        T* x = op.logits.as<T>() + r * op.vocab;
+        if (is_left_out(op, r)) {
+          std::fill_n(x, op.vocab, T{});
+          continue;
+        }
+        write_gradient(x, op.vocab, op.labels.i32()[r] - first_here, op.maximum.f32()[r], op.sum.f32()[r],
+                       gradient_scale);
       }
     });
   });
   double total = 0;
   for (std::int64_t r = 0; r < op.rows; ++r) {
+    if (is_left_out(op, r)) continue;
     total += static_cast<double>(std::log(op.sum.f32()[r])) - static_cast<double>(op.target.f32()[r]);
   }
-  op.loss.f32()[0] += static_cast<float>(op.loss_scale * total);
+  op.loss.f32()[0] += static_cast<float>(op.loss_scale * total) * scale;
 }
 
 }  // namespace harness::cpu

@@ -226,11 +226,12 @@ std::int64_t scratch_floats(const program::Rope& op, int threads) {
 }
 
 // Angles and their functions are f32 whatever the data are: bf16 would not tell one late position from the next. Each
-// is used for that position of all sequences and heads.
+// is used for that position of all sequences and heads; where rows say their positions, of one row.
 void run(const backend::Bound<program::Rope>& op, const backend::KernelContext& context) {
-  const std::int64_t half = op.head_dim / 2, positions = std::min(op.sequence, op.rows);
+  const std::int64_t half = op.head_dim / 2, every = op.position_ids ? op.rows : op.sequence;
+  const std::int64_t positions = std::min(every, op.rows);
   const double step = -2 * std::log(op.theta) / static_cast<double>(op.head_dim);
-  const std::int64_t of_position = (op.rows + op.sequence - 1) / op.sequence * op.heads * op.head_dim;
+  const std::int64_t of_position = (op.rows + every - 1) / every * op.heads * op.head_dim;
   backend::with_type(op.data.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(positions, row_grain(of_position), [&](std::int64_t first, std::int64_t last, int thread) {
@@ -238,11 +239,11 @@ void run(const backend::Bound<program::Rope>& op, const backend::KernelContext& 
       for (std::int64_t p = first; p < last; ++p) {
         for (std::int64_t i = 0; i < half; ++i) {
           const auto frequency = static_cast<float>(std::exp(step * static_cast<double>(i)));
-          const float angle = static_cast<float>(p) * frequency;
+          const float angle = static_cast<float>(op.position_ids ? op.position_ids.i32()[p] : p) * frequency;
           cosine[i] = std::cos(angle);
           sine[i] = op.backward ? -std::sin(angle) : std::sin(angle);
         }
-        for (std::int64_t row = p; row < op.rows; row += op.sequence) {
+        for (std::int64_t row = p; row < op.rows; row += every) {
           T* heads = op.data.as<T>() + row * op.stride;
           for (std::int64_t h = 0; h < op.heads; ++h) turn_head(heads + h * op.head_dim, cosine, sine, half);
         }

@@ -14,6 +14,10 @@ HARNESS_INLINE void add_row(float* to, const T* from, std::int64_t width) {
   for (; i < width; ++i) to[i] += to_float(from[i]);
 }
 
+std::int64_t position_of(const auto& op, std::int64_t row) {
+  return op.position_ids ? op.position_ids.i32()[row] : row % op.sequence;
+}
+
 }  // namespace
 
 void run(const backend::Bound<program::Embedding>& op, const backend::KernelContext& context) {
@@ -29,7 +33,7 @@ void run(const backend::Bound<program::Embedding>& op, const backend::KernelCont
                         const std::int64_t local = token[t] - first;
                         const bool here = local >= 0 && local < op.shard.rows;
                         const T* word = here ? op.words.as<const T>() + local * width : nullptr;
-                        const T* place = positions ? positions.as<const T>() + t % op.sequence * width : nullptr;
+                        const T* place = positions ? positions.as<const T>() + position_of(op, t) * width : nullptr;
                         T* to = op.out.as<T>() + t * width;
                         std::int64_t i = 0;
                         for (; i + simd::lanes <= width; i += simd::lanes) {
@@ -61,6 +65,16 @@ void run(const backend::Bound<program::EmbeddingBackward>& op, const backend::Ke
       }
     });
     if (!op.dpositions) return;
+    if (op.position_ids) {  // a position may occur in any row, too
+      parallel_ranges(width, 64, [&](std::int64_t begin, std::int64_t end, int) {
+        float* to = op.dpositions.f32() + begin;
+        for (std::int64_t p = 0; p < op.sequence && !op.accumulate_positions; ++p)
+          std::fill_n(to + p * width, end - begin, 0.0f);
+        for (std::int64_t t = 0; t < op.rows; ++t)
+          add_row(to + position_of(op, t) * width, from + t * width + begin, end - begin);
+      });
+      return;
+    }
     parallel_ranges(op.sequence, std::max<std::int64_t>(1, elementwise_grain / width),
                     [&](std::int64_t begin, std::int64_t end, int) {
                       for (std::int64_t p = begin; p < end; ++p) {

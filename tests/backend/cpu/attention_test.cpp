@@ -13,6 +13,7 @@ struct Oracle {
   program::AttentionShape s;
   std::vector<double> q, k, v, dout;  // buffers with their strides
   std::vector<double> out, stats, dq, dk, dv;
+  std::vector<double> ids = {};  // by sequence and position, the position within its document; none: one document
 
   static double& in(std::vector<double>& t, std::int64_t at) { return t[at]; }
   std::int64_t query(std::int64_t b, std::int64_t i, std::int64_t h) const {
@@ -41,16 +42,17 @@ struct Oracle {
 
   void row(std::int64_t b, std::int64_t h, std::int64_t i, double scale) {
     const std::int64_t seen = s.causal ? std::min(s.key_length, i + 1) : s.key_length;
+    const std::int64_t first = ids.empty() ? 0 : i - static_cast<std::int64_t>(in(ids, b * s.query_length + i));
     std::vector<double> p(seen), dp(p.size());
     double sum = 0, delta = 0;
-    for (std::int64_t j = 0; j < seen; ++j) {
+    for (std::int64_t j = first; j < seen; ++j) {
       double dot = 0;
       for (std::int64_t d = 0; d < s.head_dim; ++d) dot += in(q, query(b, i, h) + d) * in(k, key(b, j, h) + d);
       in(p, j) = std::exp(dot * scale);
       sum += in(p, j);
     }
     in(stats, (b * s.heads + h) * s.query_length + i) = std::log(sum);
-    for (std::int64_t j = 0; j < seen; ++j) {
+    for (std::int64_t j = first; j < seen; ++j) {
       in(p, j) /= sum;
       for (std::int64_t d = 0; d < s.head_dim; ++d) {
         in(out, result(b, i, h) + d) += in(p, j) * in(v, key(b, j, h) + d);
@@ -58,7 +60,7 @@ struct Oracle {
       }
       delta += in(p, j) * in(dp, j);
     }
-    for (std::int64_t j = 0; j < seen; ++j) {
+    for (std::int64_t j = first; j < seen; ++j) {
       const double ds = scale * in(p, j) * (in(dp, j) - delta);
       for (std::int64_t d = 0; d < s.head_dim; ++d) {
         in(dq, query(b, i, h) + d) += ds * in(k, key(b, j, h) + d);
@@ -89,7 +91,8 @@ void expect_rows_of_a_softmax(const std::vector<double>& p, const program::Atten
   }
 }
 
-void check(program::DType type, const program::AttentionShape& s, bool accumulate, int threads, bool unfused = false) {
+void check(program::DType type, const program::AttentionShape& s, bool accumulate, int threads, bool unfused = false,
+           const std::vector<double>& ids = {}) {
   const std::int64_t width = s.heads * s.head_dim, rows = s.batch * s.query_length;
   const std::int64_t stride = s.query_stride, of_keys = s.kv_heads() * s.head_dim;
   const std::array first{std::int64_t{0}, width, width + of_keys}, wide{width, of_keys, of_keys};
@@ -98,7 +101,8 @@ void check(program::DType type, const program::AttentionShape& s, bool accumulat
   const auto cut = [&](const std::vector<double>& v, std::int64_t i) {
     return std::vector<double>(v.begin() + first.at(i), v.begin() + first.at(i) + span(i));
   };
-  Oracle oracle{s, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  Oracle oracle{s, {}, {}, {}, {}, {}, {}, {}, {}, {}, ids};
+  const auto ids_in = [&](Rig& rig) { return ids.empty() ? program::View{} : rig.i32(ids); };
   program::View out, stats;
   std::vector<double> qkv_values, kept;
   const std::int64_t scores = unfused ? s.batch * s.heads * s.query_length * s.key_length : 0;
@@ -108,7 +112,7 @@ void check(program::DType type, const program::AttentionShape& s, bool accumulat
     out = rig.output(rows * width);
     stats = rig.output_f32(s.batch * s.heads * s.query_length);
     const program::View p = unfused ? rig.output(scores) : program::View{};
-    rig.run(program::Attention{part(qkv, 0), part(qkv, 1), part(qkv, 2), out, stats, s, p});
+    rig.run(program::Attention{part(qkv, 0), part(qkv, 1), part(qkv, 2), out, stats, s, p, ids_in(rig)});
     if (unfused) {
       kept = rig.get(p);
       expect_rows_of_a_softmax(kept, s, type == program::DType::bf16 ? 1e-2 : 1e-5);
@@ -128,7 +132,7 @@ void check(program::DType type, const program::AttentionShape& s, bool accumulat
   const program::View dqkv = accumulate ? rig.tensor(random_values(rows * stride, 9)) : rig.output(rows * stride);
   const program::View p = unfused ? rig.tensor(kept) : program::View{};
   rig.run(program::AttentionBackward{part(qkv, 0), part(qkv, 1), part(qkv, 2), o, st, dout, part(dqkv, 0),
-                                     part(dqkv, 1), part(dqkv, 2), s, accumulate, p});
+                                     part(dqkv, 1), part(dqkv, 2), s, accumulate, p, ids_in(rig)});
   oracle.dout = rig.rounded(dout);
   oracle.run();
   const auto got = rig.get(dqkv);
@@ -174,6 +178,43 @@ TEST_P(Attentions, GroupsOfQueriesShareKeysAndValues) {
   check(GetParam(), packed(1, 6, 20, 67, true, 3), true, 5);
   check(GetParam(), packed(2, 4, 16, 70, false, 4), true, 2);
   check(GetParam(), packed(2, 4, 16, 150, true, 2), true, 2, true);
+}
+
+// Positions within documents of these lengths, which lie one behind the other.
+std::vector<double> positions_of(const std::vector<int>& lengths) {
+  std::vector<double> ids;
+  for (const int length : lengths) {
+    for (int i = 0; i < length; ++i) ids.push_back(i);
+  }
+  return ids;
+}
+
+TEST_P(Attentions, DocumentsInASequenceSeeThemselvesAlone) {
+  // Sequences of 200 positions, in blocks of 64 rows; the documents end within a block, at its end and past the next.
+  const std::vector<double> ids = positions_of({30, 34, 100, 1, 1, 34, 64, 136});
+  check(GetParam(), packed(2, 4, 16, 200, true), false, 2, false, ids);
+  check(GetParam(), packed(2, 4, 16, 200, true, 2), true, 3, false, ids);
+  check(GetParam(), packed(2, 2, 16, 200, true), false, 2, true, ids);
+}
+
+TEST_P(Attentions, NoGradientCrossesTheBorderOfADocument) {
+  constexpr std::int64_t length = 150, border = 70, width = 32;
+  const program::AttentionShape s{1, 2, 16, length, length, width, width, true};
+  Rig rig(GetParam());
+  const auto normal = [&](std::uint64_t seed) { return rig.tensor(random_values(length * width, seed)); };
+  const program::View q = normal(1), k = normal(2), v = normal(3), out = normal(4);
+  std::vector<double> of_second = random_values(length * width, 5);
+  std::fill_n(of_second.begin(), border * width, 0.0);
+  const program::View dout = rig.tensor(of_second), stats = rig.f32(random_values(2 * length, 6));
+  const program::View dq = rig.output(length * width), dk = rig.output(length * width), dv = rig.output(length * width);
+  const program::View ids = rig.i32(positions_of({border, length - border}));
+  rig.run(program::AttentionBackward{q, k, v, out, stats, dout, dq, dk, dv, s, false, {}, ids});
+  for (const program::View& gradient : {dq, dk, dv}) {
+    const std::vector<double> values = rig.get(gradient);
+    EXPECT_EQ(std::vector<double>(values.begin(), values.begin() + border * width),
+              std::vector<double>(border * width));
+    EXPECT_NE(values.back(), 0);
+  }
 }
 
 // Gradients that follow from nothing else are 0 where all probabilities are.

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "rig.h"
 
 namespace harness::test {
@@ -45,6 +47,59 @@ TEST_P(Losses, CrossEntropyWithItsGradient) {
     const Exact want = exact(rig.rounded(logits), label_values, vocab, 0.01, 3.0);
     EXPECT_NEAR(rig.get(loss)[0], want.loss + 0.25, 1e-6 * (want.loss + 0.25));
     EXPECT_LT(error(rig.get(logits), want.gradient), rig.tolerance());
+  }
+}
+
+// Two rows of four are padding. Whole, and as one shard of the vocabulary.
+TEST_P(Losses, ARowWithoutALabelHasNoLossAndNoGradient) {
+  constexpr std::int64_t vocab = 100;
+  const std::vector<double> labels_here{3, -1, 99, -1}, both{3, 99};
+  const auto values = random_values(4 * vocab, 2, 4);
+  std::vector<double> with_label;
+  for (const int row : {0, 2}) {
+    with_label.insert(with_label.end(), values.begin() + row * vocab, values.begin() + (row + 1) * vocab);
+  }
+  for (const bool sharded : {false, true}) {
+    Rig rig(GetParam());
+    const program::View logits = rig.tensor(values), labels = rig.i32(labels_here), loss = rig.f32({0.25});
+    const program::View scale = rig.f32({0.5});
+    if (sharded) {
+      std::vector<double> maximum, target, sum;
+      const std::vector<double> x = rig.rounded(logits);
+      for (std::int64_t r = 0; r < 4; ++r) {
+        maximum.push_back(*std::max_element(x.begin() + r * vocab, x.begin() + (r + 1) * vocab));
+        target.push_back(labels_here[r] < 0 ? 0 : x[r * vocab + labels_here[r]] - maximum[r]);
+        sum.push_back(0);
+        for (std::int64_t i = 0; i < vocab; ++i) sum[r] += std::exp(x[r * vocab + i] - maximum[r]);
+      }
+      rig.run(program::CrossEntropyGradient{logits,
+                                            labels,
+                                            rig.f32(maximum),
+                                            rig.f32(target),
+                                            rig.f32(sum),
+                                            loss,
+                                            4,
+                                            vocab,
+                                            {program::Axis::tensor, vocab},
+                                            0.2,
+                                            6.0,
+                                            scale});
+    } else {
+      rig.run(program::CrossEntropy{logits, labels, loss, 4, vocab, 0.2, 6.0, scale});
+    }
+    Rig rounds(GetParam());
+    const Exact want = exact(rounds.rounded(rounds.tensor(with_label)), both, vocab, 0.1, 3.0);
+    EXPECT_NEAR(rig.get(loss)[0], want.loss + 0.25, 2e-6 * (want.loss + 0.25));
+    const std::vector<double> got = rig.get(logits);
+    std::vector<double> of_labels;
+    for (std::int64_t i = 0; i < 4 * vocab; ++i) {
+      if (labels_here[i / vocab] >= 0) {
+        of_labels.push_back(got[i]);
+      } else {
+        EXPECT_EQ(got[i], 0) << i;
+      }
+    }
+    EXPECT_LT(error(of_labels, want.gradient), rig.tolerance());
   }
 }
 
