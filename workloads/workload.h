@@ -43,6 +43,12 @@ struct Rate {
   std::int64_t count = 0;
 };
 
+/// The shares of what a step's Programs compute that are about tokens, and not about padding.
+struct Filling {
+  double tokens = 1;     // tokens per position
+  double attention = 1;  // of the FLOP of attention that the Programs count
+};
+
 /// A kind of step: a training step (gpt), or one operation again and again on the stream that a training step has it
 /// on. Either way a StepFrame (workloads/step.h) begins and ends it. Stateless; all functions are pure. A model, where
 /// the workload has no use for one, may be empty. To add a workload: docs/architecture.md.
@@ -94,6 +100,8 @@ class Workload {
   virtual std::int64_t tokens_per_step(const config::Model&, const config::Settings&, const program::Layout&) const {
     return 0;
   }
+  /// In the mean over many steps.
+  virtual Filling filling(const config::Model&, const config::Settings&, const program::Layout&) const { return {}; }
   /// Per data-parallel replica and step; 0 where there are none.
   virtual std::int64_t micro_batches(const config::Settings&, const program::Layout&) const { return 0; }
   /// How a step's FLOPs are counted, for a person.

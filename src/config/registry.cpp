@@ -12,8 +12,9 @@ namespace {
 std::vector<Variable> make_registry() {
   const auto others = [] { return std::vector<Variable>{env_variable(), mended_variable()}; };
   std::vector<Variable> rows;
-  for (std::vector<Variable> (*family)() : {&batch_variables, &layout_variables, &step_variables, &sharding_variables,
-                                            &execution_variables, &nccl_variables, +others, &workload_variables}) {
+  for (std::vector<Variable> (*family)() :
+       {&batch_variables, &sequence_variables, &layout_variables, &step_variables, &sharding_variables,
+        &execution_variables, &nccl_variables, +others, &workload_variables}) {
     for (Variable& row : family()) rows.push_back(std::move(row));
   }
   for (Variable& row : rows) {

@@ -15,6 +15,7 @@ namespace harness::config {
 // in the order in which tables show them.
 
 std::vector<Variable> batch_variables();      // precision and batches
+std::vector<Variable> sequence_variables();   // how long documents are, and how they lie in a batch
 std::vector<Variable> layout_variables();     // how ranks divide the model, and the order of the passes of stages
 std::vector<Variable> step_variables();       // what a step overlaps, fuses, keeps and computes again
 std::vector<Variable> sharding_variables();   // what replicas divide, and how they exchange it

@@ -10,6 +10,7 @@
 #include "config/faults.h"
 #include "config/model.h"
 #include "config/precision.h"
+#include "config/sequences.h"
 #include "program/layout.h"
 #include "program/links.h"
 
@@ -77,6 +78,8 @@ struct Settings {
   std::int64_t global_batch_size = 16;  // sequences per step, over all ranks
   std::int64_t micro_batch_size = 1;    // sequences per forward pass of one rank
   int gradient_accumulation = 0;        // micro-batches of a replica in a step; 0: they follow from the global batch
+  Sequences sequences;                  // how long their documents are
+  Batching batching = Batching::padded;
   /// Of one replica: 1 along the data axis, which takes what remains of the ranks. Ranks along the context axis, which
   /// is predicted only, share a sequence; in the layout of a case they stand side by side along its data axis.
   program::Layout layout;
@@ -123,6 +126,9 @@ struct Settings {
     if (virtual_pipeline > 0) return virtual_pipeline;
     return pipeline_schedule == PipelineSchedule::interleaved ? 2 : 1;
   }
+  /// Whether sequences hold documents that are shorter than they, and whether several of them.
+  bool has_documents() const { return sequences.lengths != DocumentLengths::full; }
+  bool packs() const { return has_documents() && batching == Batching::packed; }
   /// Ranks that share a sequence.
   int context() const { return layout[program::Axis::context]; }
   /// Ranks that hold the model once, and those that share sequences with them. It may be more than an int holds: any

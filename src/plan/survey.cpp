@@ -38,6 +38,19 @@ program::Flop attention_flop(const BuiltStep& step, bool recomputed) {
   return sum;
 }
 
+// Takes from the FLOP what the Programs compute of padding. `attention` is a part of them; `again`, of attention too,
+// is recomputed.
+void count_tokens_alone(Survey& s, const workloads::Filling& filling, const program::Flop& attention, double again) {
+  if (filling.tokens == 1) return;
+  s.goodput = filling.tokens;
+  const auto of_tokens = [&](double all, double attention_alone) {
+    return (all - attention_alone) * filling.tokens + attention_alone * filling.attention;
+  };
+  const double recomputed = of_tokens(s.hardware_flop - s.flop.model, again);
+  s.flop = {of_tokens(s.flop.model, attention.model), of_tokens(s.flop.noncausal, attention.noncausal)};
+  s.hardware_flop = s.flop.model + recomputed;
+}
+
 void require_sound(const program::ProgramSet& set, const std::string& case_name) {
   const auto problems = program::verify(set, 5);
   if (problems.empty()) return;
@@ -148,6 +161,8 @@ Survey Surveyor::survey(const PlannedCase& the_case) {
   s.flop.noncausal += of_others.noncausal;
   s.hardware_flop += of_others.model + again;
   const workloads::Workload& workload = workloads::workload_of(settings);
+  count_tokens_alone(s, workload.filling(model_, settings, the_case.layout), attention_flop(built_, false),
+                     attention_flop(built_, true).model);
   s.tokens_per_step = static_cast<double>(workload.tokens_per_step(model_, settings, the_case.layout));
   s.rate = workload.rate(settings, the_case.layout);
   return s;

@@ -20,7 +20,7 @@ namespace harness::plan {
 struct PlannedCase;
 
 /// Facts about a case before it runs. FLOPs are sums over all ranks for one step. roles is 0 where nothing is
-/// known: the case is impossible, or was not surveyed.
+/// known: the case is impossible, or was not surveyed. Tokens and FLOP leave padding out.
 struct Survey {
   std::uint64_t program_hash = 0;
   std::int64_t roles = 0;
@@ -29,6 +29,7 @@ struct Survey {
   workloads::Rate rate;        // of one operation again and again
   program::Flop flop;
   double hardware_flop = 0;            // with recomputation, attention causal
+  double goodput = 1;                  // tokens per position that a step computes
   std::vector<program::Count> counts;  // per role, of one step of one rank
   std::int64_t peak_bytes = 0;         // of the largest role
   int peak_role = 0;

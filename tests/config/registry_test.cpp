@@ -39,6 +39,9 @@ TEST(Registry, EveryVariableKeepsItsValues) {
 
 TEST(Registry, ValuesHaveOneSpelling) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> spellings{
+      {"sequences",
+       {"{distribution: lognormal, median: 512, sigma: 0.8}", "{distribution: uniform, min: 8, max: 9}",
+        "{distribution: file, file: data/lengths.txt}"}},
       {"layout", {"{tensor_parallel: 8, pipeline_parallel: 4}"}},
       {"bucket_size", {"1 MiB", "1536 B"}},
       {"memory_cap", {"90 %", "100 %"}},

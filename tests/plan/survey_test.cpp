@@ -50,6 +50,34 @@ TEST(Survey, RanksThatShareASequenceDoTheSameWork) {
             alone.counts[0].traffic.at({"data", "all_reduce"}).bytes);
 }
 
+// Half of each row is padding: of products the model needs a half, of attention a quarter.
+TEST(Survey, PaddingIsNoneOfTheModelsWork) {
+  const auto with = [](const char* sequences, config::Batching batching) {
+    config::Experiment e = test::small_experiment();
+    PlannedCase c;
+    c.settings = e.baseline;
+    config::find_variable("sequences")->parse(c.settings, sequences);
+    c.settings.batching = batching;
+    c.layout = divide_ranks(e.model, c.settings, 2).layout;
+    return survey(e.model, e.backend, c);
+  };
+  constexpr const char* halves = "{distribution: uniform, min: 64, max: 64}";
+  const Survey full = with("full", config::Batching::packed), padded = with(halves, config::Batching::padded),
+               packed = with(halves, config::Batching::packed);
+  const double attention = full.flop.noncausal - full.flop.model, products = full.flop.model - attention;
+  EXPECT_EQ(full.goodput, 1);
+  EXPECT_EQ(padded.goodput, 0.5);
+  EXPECT_EQ(packed.goodput, 1);
+  EXPECT_EQ(padded.tokens_per_step, full.tokens_per_step / 2);
+  EXPECT_EQ(packed.tokens_per_step, full.tokens_per_step);
+  EXPECT_NEAR(padded.flop.model, products / 2 + attention / 4, 1e-9 * products);
+  EXPECT_NEAR(padded.flop.noncausal, products / 2 + attention / 2, 1e-9 * products);
+  EXPECT_NEAR(packed.flop.model, products + attention / 2, 1e-9 * products);
+  EXPECT_EQ(padded.hardware_flop, padded.flop.model);
+  EXPECT_EQ(full.program_hash, with("full", config::Batching::padded).program_hash);
+  EXPECT_NE(packed.program_hash, padded.program_hash);
+}
+
 TEST(Survey, WhatCasesShareIsWhatEachOfThemHas) {
   config::Experiment e = test::small_experiment();
   e.backend = config::BackendKind::cuda;

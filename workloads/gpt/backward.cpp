@@ -52,7 +52,9 @@ program::View Stage::attention_backward(const LayerActivations& a, const program
                                   .dk = keys(dqkv),
                                   .dv = values(dqkv),
                                   .shape = shape_,
-                                  .probabilities = a.probabilities});
+                                  .probabilities = a.probabilities,
+                                  .position_ids = of_micro_batch(position_ids_),
+                                  .unseen = d_.unseen});
   rotate(dqkv, true);
   return dqkv;
 }
@@ -127,7 +129,8 @@ void Stage::embed_backward(const program::View& dy) {
                                   .width = d_.hidden,
                                   .sequence = d_.positions_in_sequence,
                                   .shard = vocabulary(),
-                                  .accumulate_positions = adds()});
+                                  .accumulate_positions = adds(),
+                                  .position_ids = of_micro_batch(position_ids_)});
   wrote({if_any(position_embeddings), of_layer(word_embeddings)});
 }
 

@@ -24,7 +24,7 @@ void Stage::rotate(const program::View& qkv, bool backward) {
   if (d_.positions != config::Positions::rotary) return;
   const std::int64_t heads = d_.heads + d_.kv_heads;  // queries and keys side by side
   emit(program::Rope{columns_of(qkv, 0, heads * d_.head_dim), d_.rows, d_.qkv_width(), heads, d_.head_dim, d_.sequence,
-                     d_.rope_theta, backward});
+                     d_.rope_theta, backward, of_micro_batch(position_ids_)});
 }
 
 program::View Stage::attention(LayerActivations& a) {
@@ -33,7 +33,8 @@ program::View Stage::attention(LayerActivations& a) {
   if (d_.attention == config::AttentionKind::unfused) {
     a.probabilities = scratch("attention_probabilities", d_.type, d_.rows * d_.heads * d_.sequence);
   }
-  emit(program::Attention{queries(a.qkv), keys(a.qkv), values(a.qkv), a.attention, a.stats, shape_, a.probabilities});
+  emit(program::Attention{queries(a.qkv), keys(a.qkv), values(a.qkv), a.attention, a.stats, shape_, a.probabilities,
+                          of_micro_batch(position_ids_), d_.unseen});
   return a.attention;
 }
 
@@ -106,7 +107,8 @@ program::View Stage::embed() {
                           .rows = d_.rows,
                           .width = d_.hidden,
                           .sequence = d_.positions_in_sequence,
-                          .shard = vocabulary()});
+                          .shard = vocabulary(),
+                          .position_ids = of_micro_batch(position_ids_)});
   return scatter_rows(out, "embedding");
 }
 
@@ -173,7 +175,8 @@ void Stage::loss(MicroBatch& mb) {
   const std::int64_t rows = d_.rows, vocab = d_.local_vocab;
   const program::View labels = of_micro_batch(labels_);
   if (d_.tensor == 1) {
-    emit(program::CrossEntropy{mb.logits, labels, frame_.value(), rows, vocab, 1 / d_.tokens, 1 / d_.tokens});
+    emit(program::CrossEntropy{mb.logits, labels, frame_.value(), rows, vocab, 1 / d_.tokens, 1 / d_.tokens,
+                               loss_scale_});
     return;
   }
   // Vocabulary-parallel (Shoeybi et al. 2019): three all-reduces of a number per row. Every tensor rank ends with the
@@ -186,7 +189,7 @@ void Stage::loss(MicroBatch& mb) {
   reduce_values(target, "loss target", program::Reduction::sum);
   reduce_values(sum, "loss sum", program::Reduction::sum);
   emit(program::CrossEntropyGradient{mb.logits, labels, maximum, target, sum, frame_.value(), rows, vocab, vocabulary(),
-                                     1 / (d_.tokens * d_.tensor), 1 / d_.tokens});
+                                     1 / (d_.tokens * d_.tensor), 1 / d_.tokens, loss_scale_});
 }
 
 // Memory follows from this alone: what no backward pass reads is given back after its last forward use.

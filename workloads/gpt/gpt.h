@@ -42,6 +42,8 @@ program::FoldedStep folded(const config::Model& model, const config::Settings& s
 // Names of buffers that others look up.
 inline constexpr const char* tokens_buffer = "tokens";                // [micro_batches * rows] i32
 inline constexpr const char* labels_buffer = "labels";                // [micro_batches * rows] i32
+inline constexpr const char* position_ids_buffer = "position_ids";    // [micro_batches * rows] i32, of packed documents
+inline constexpr const char* loss_scale_buffer = "loss_scale";        // [1] f32, 1 / tokens of the step's documents
 inline constexpr const char* learning_rate_buffer = "learning_rate";  // [1] f32
 inline constexpr const char* gradient_buffer = "gradient";            // of all parameters, f32, left by a step
 

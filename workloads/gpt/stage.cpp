@@ -1,6 +1,9 @@
 #include "workloads/gpt/stage.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "workloads/gpt/documents.h"
 
 namespace harness::gpt {
 
@@ -34,7 +37,11 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   d.local_vocab = model.vocab / d.tensor;
   const std::int64_t batch = global_batch(settings, layout);
   d.micro_batches = static_cast<int>(batch / (settings.micro_batch_size * replicas(settings, layout)));
-  d.tokens = static_cast<double>(batch * model.sequence);
+  d.has_documents = settings.has_documents();
+  d.packs = settings.packs();
+  d.tokens = d.has_documents ? 1 : static_cast<double>(batch * model.sequence);
+  // In ten-thousandths: processors differ in the last bits of an exponential, and all ranks have one Program.
+  if (d.packs) d.unseen = std::round(1e4 * (1 - filled_by(settings, model.sequence, batch).squares)) / 1e4;
   d.type = config::storage_of(settings.precision);
   const config::Model whole = model.resolved();
   d.activation = whole.activation;
@@ -72,6 +79,9 @@ Stage::Stage(program::ProgramBuilder& builder, const Parameters& parameters, Gat
   if (chunks_.front().first)
     tokens_ = b_.buffer(tokens_buffer, program::DType::i32, tokens, program::BufferKind::input);
   if (chunks_.back().last) labels_ = b_.buffer(labels_buffer, program::DType::i32, tokens, program::BufferKind::input);
+  if (d_.has_documents && chunks_.back().last)
+    loss_scale_ = b_.buffer(loss_scale_buffer, program::DType::f32, 1, program::BufferKind::input);
+  if (d_.packs) position_ids_ = b_.buffer(position_ids_buffer, program::DType::i32, tokens, program::BufferKind::input);
   const std::int64_t stride = d_.qkv_width();
   shape_ = {d_.micro_batch_size,   d_.heads, d_.head_dim, d_.sequence, d_.sequence, stride, stride, true,
             d_.heads / d_.kv_heads};

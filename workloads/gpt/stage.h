@@ -26,7 +26,9 @@ struct Dimensions {
   std::int64_t local_hidden = 0, local_ffn = 0, local_vocab = 0;  // this tensor rank's share, as of heads and kv_heads
   std::int64_t fc1_outputs = 0;                                   // of this rank, too
   int micro_batches = 0;
-  double tokens = 0;  // of the global batch
+  double tokens = 0;  // of the global batch, which divide the loss; 1 where the number is an input of the step
+  bool has_documents = false, packs = false;  // as of Settings
+  double unseen = 0;                          // of Attention
   int tensor = 1;
   program::DType type = program::DType::f32;  // of weights and activations in the products
   config::Activation activation = config::Activation::gelu;
@@ -123,8 +125,9 @@ class Stage {
   void emit(const program::Action& action, const char* what = "") {
     b_.emit(workloads::compute_stream, action, label(what));
   }
-  // The micro-batch's share of an input.
+  // The micro-batch's share of an input; absent if that is.
   program::View of_micro_batch(const program::View& input) const {
+    if (!input.present()) return {};
     return input.part(pass_.micro_batch * d_.rows, d_.rows);
   }
   // Operations emitted from now on read weights of the bucket that has this parameter.
@@ -182,6 +185,7 @@ class Stage {
   Linear qkv_, projection_, fc1_, fc2_, head_;
   program::AttentionShape shape_;
   program::View tokens_, labels_;
+  program::View position_ids_, loss_scale_;  // absent where each sequence is one document
   std::vector<Chunk> chunks_;
   Pass pass_;              // that is being emitted
   program::Label at_;      // and its micro-batch, layer and phase

@@ -1,6 +1,7 @@
 #include "workloads/workload.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "config/model.h"
 #include "config/registry.h"
 #include "workloads/gpt/chunk.h"
+#include "workloads/gpt/documents.h"
 #include "workloads/gpt/gpt.h"
 #include "workloads/gpt/parameters.h"
 #include "workloads/operations.h"
@@ -15,7 +17,8 @@
 namespace harness::workloads {
 namespace {
 
-// Random tokens. Sample number g of the run, position t: the same on every rank and in every layout.
+// Random tokens. Sample number g of the run, position t: the same on every rank and in every layout. With documents,
+// number g of them instead.
 class TokenSource : public program::InputSource {
  public:
   TokenSource(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
@@ -24,30 +27,58 @@ class TokenSource : public program::InputSource {
         batch_(gpt::global_batch(settings, layout)),
         local_(batch_ / layout[program::Axis::data]),
         first_(local_ * at[program::Axis::data]),
-        seed_(seed) {}
+        seed_(seed) {
+    if (settings.has_documents()) documents_.emplace(settings, model.sequence, batch_, seed);
+  }
 
   void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
     if (buffer == gpt::learning_rate_buffer) {
       *reinterpret_cast<float*>(to.data()) = learning_rate;
       return;
     }
+    if (documents_) return fill_documents(buffer, step, to);
     const std::int64_t shift = buffer == gpt::labels_buffer ? 1 : 0;
     auto* out = reinterpret_cast<std::int32_t*>(to.data());
     for (std::int64_t sample = 0; sample < local_; ++sample) {
       const std::int64_t number = (step * batch_ + first_ + sample) * (model_.sequence + 1);
-      for (std::int64_t t = 0; t < model_.sequence; ++t) {
-        const std::uint64_t bits = philox(seed_, static_cast<std::uint64_t>(number + t + shift), token_stream)[0];
-        *out++ = static_cast<std::int32_t>(bits * static_cast<std::uint64_t>(model_.vocab) >> 32);
-      }
+      for (std::int64_t t = 0; t < model_.sequence; ++t) *out++ = token(number + t + shift);
     }
   }
 
  private:
+  std::int32_t token(std::int64_t index) const {
+    const std::uint64_t bits = philox(seed_, static_cast<std::uint64_t>(index), token_stream)[0];
+    return static_cast<std::int32_t>(bits * static_cast<std::uint64_t>(model_.vocab) >> 32);
+  }
+
+  // Padding is token 0 without a label, each position a document of its own.
+  void fill_documents(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const {
+    const std::vector<gpt::Document> documents = documents_->of_step(step);
+    if (buffer == gpt::loss_scale_buffer) {
+      double tokens = 0;
+      for (const gpt::Document& document : documents) tokens += static_cast<double>(document.length);
+      *reinterpret_cast<float*>(to.data()) = static_cast<float>(1 / tokens);
+      return;
+    }
+    const bool labels = buffer == gpt::labels_buffer, positions = buffer == gpt::position_ids_buffer;
+    const std::int64_t shift = labels ? 1 : 0;
+    auto* out = reinterpret_cast<std::int32_t*>(to.data());
+    std::fill_n(out, local_ * model_.sequence, labels ? -1 : 0);
+    for (const gpt::Document& document : documents) {
+      if (document.row < first_ || document.row >= first_ + local_) continue;
+      std::int32_t* here = out + (document.row - first_) * model_.sequence + document.first;
+      const std::int64_t number = (step * batch_ * model_.sequence + document.number) * (model_.sequence + 1);
+      for (std::int64_t t = 0; t < document.length; ++t)
+        here[t] = positions ? static_cast<std::int32_t>(t) : token(number + t + shift);
+    }
+  }
+
   static constexpr float learning_rate = 1e-3F;
   static constexpr std::uint64_t token_stream = 1;  // stream 0 numbers the parameters
   config::Model model_;
   std::int64_t batch_, local_, first_;
   std::uint64_t seed_;
+  std::optional<gpt::Documents> documents_;
 };
 
 // A pass is one layer's work on one micro-batch: some thirty operations, 30 KiB and 40 us of planning. Their memory
@@ -246,7 +277,13 @@ class GptWorkload : public Workload {
 
   std::int64_t tokens_per_step(const config::Model& model, const config::Settings& settings,
                                const program::Layout& layout) const override {
-    return gpt::global_batch(settings, layout) * model.sequence;
+    const std::int64_t positions = gpt::global_batch(settings, layout) * model.sequence;
+    return std::llround(static_cast<double>(positions) * filling(model, settings, layout).tokens);
+  }
+  Filling filling(const config::Model& model, const config::Settings& settings,
+                  const program::Layout& layout) const override {
+    const gpt::Filled filled = gpt::filled_by(settings, model.sequence, gpt::global_batch(settings, layout));
+    return {filled.positions, settings.packs() ? 1 : filled.squares};
   }
   std::int64_t micro_batches(const config::Settings& settings, const program::Layout& layout) const override {
     return gpt::global_batch(settings, layout) / gpt::replicas(settings, layout) / settings.micro_batch_size;

@@ -66,6 +66,10 @@ std::vector<FrameworkRow> batch_rows() {
              return fmt::format("no flag: --global-batch-size is {} x --micro-batch-size x data-parallel ranks",
                                 s.gradient_accumulation);
            }},
+      switch_row("--reset-attention-mask", "batching", "packed",
+                 "omit --reset-attention-mask and --reset-position-ids"),
+      switch_row("--reset-position-ids", "batching", "packed"),
+      {.here = "sequences", .unwritten = "no flag: the documents of --data-path have the lengths that they have"},
       {.here = "ranks", .unwritten = started_by("torchrun --nnodes, --nproc-per-node")},
   };
 }

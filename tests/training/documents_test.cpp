@@ -1,0 +1,87 @@
+// Documents that are shorter than a sequence: packed they train as padded, in every layout.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "config/registry.h"
+#include "trained.h"
+#include "workloads/gpt/documents.h"
+
+namespace harness::documents {
+namespace {
+
+using config::Settings;
+using program::Layout;
+using test::layout_of;
+
+// Blocks of attention have 64 positions. The second model has rotary positions, and groups of queries.
+const config::Model gpt{"tiny", 3, 64, 4, 128, 160};
+const config::Model llama = [] {
+  config::Model m{"llama", 2, 64, 4, 128, 160};
+  m.kv_heads = 2;
+  m.ffn = 96;
+  m.activation = config::Activation::swiglu;
+  m.norm = config::NormKind::rms_norm;
+  m.positions = config::Positions::rotary;
+  m.tied_embeddings = m.biases = false;
+  return m;
+}();
+
+Settings packed_settings(const Layout& layout, std::int64_t rows, std::int64_t micro_batches) {
+  Settings s;
+  config::find_variable("sequences")->parse(s, "{distribution: lognormal, median: 40, sigma: 0.8}");
+  s.batching = config::Batching::packed;
+  s.layout = {{program::Axis::tensor, layout[program::Axis::tensor]},
+              {program::Axis::pipeline, layout[program::Axis::pipeline]}};
+  s.global_batch_size = rows;
+  s.micro_batch_size = rows / layout[program::Axis::data] / micro_batches;
+  s.bucket_size_bytes = 64 << 10;
+  return s;
+}
+
+// A position attends to its own document, has its number within it, and is counted once, wherever it lies.
+TEST(Documents, PackedTrainsAsPadded) {
+  if (test::emulated) return;
+  for (const config::Model& model : {gpt, llama}) {
+    const Settings packed = packed_settings({}, 4, 2);
+    Settings padded = packed;
+    padded.batching = config::Batching::padded;
+    padded.global_batch_size = std::ssize(gpt::Documents(packed, model.sequence, 4, 1).of_step(0));
+    ASSERT_GE(padded.global_batch_size, 8);
+    padded.micro_batch_size = 1;
+    const test::Trained ours = test::train(model, packed, {}, 1), theirs = test::train(model, padded, {}, 1);
+    EXPECT_NEAR(ours.losses[0] / theirs.losses[0], 1, 1e-5) << model.name;
+    test::expect_equal(ours.gradients, theirs.gradients, 1e-5, model.name);
+  }
+}
+
+TEST(Documents, EveryLayoutAndLeverTrainsAsOneRank) {
+  if (test::emulated) return;
+  constexpr std::int64_t rows = 8;
+  constexpr int steps = 2;
+  for (const config::Batching batching : {config::Batching::packed, config::Batching::padded}) {
+    Settings one = packed_settings({}, rows, 1);
+    one.batching = batching;
+    const test::Trained whole = test::train(gpt, one, {}, steps);
+    const auto expect_the_same = [&](const Layout& layout, std::string_view variable, const char* value) {
+      Settings s = packed_settings(layout, rows, 2);
+      s.batching = batching;
+      if (!variable.empty()) config::find_variable(variable)->parse(s, value);
+      const std::string what = fmt::format("{} {} {}", program::text_of(layout), variable, value);
+      const test::Trained ours = test::train(gpt, s, layout, steps);
+      for (int step = 0; step < steps; ++step) EXPECT_NEAR(ours.losses[step] / whole.losses[step], 1, 1e-5) << what;
+      test::expect_equal(ours.gradients, whole.gradients, 1e-4, what);
+    };
+    expect_the_same(layout_of(2, 1, 1), "", "");
+    expect_the_same(layout_of(2, 1, 1), "sequence_parallel", "true");
+    expect_the_same(layout_of(1, 2, 1), "", "");
+    expect_the_same(layout_of(1, 1, 2), "sharding", "optimizer");
+    expect_the_same(layout_of(1, 1, 1), "recompute", "full");
+    expect_the_same(layout_of(1, 1, 1), "attention", "unfused");
+    expect_the_same(layout_of(2, 2, 2), "recompute", "full");
+  }
+}
+
+}  // namespace
+}  // namespace harness::documents

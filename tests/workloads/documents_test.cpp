@@ -1,0 +1,122 @@
+#include "workloads/gpt/documents.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "config/registry.h"
+#include "gpt_jobs.h"
+#include "support/temporary_folder.h"
+
+namespace harness::workloads {
+namespace {
+
+using gpt::Document;
+using gpt::Documents;
+using ::testing::HasSubstr;
+
+config::Settings settings_of(const std::string& sequences, config::Batching batching = config::Batching::packed) {
+  config::Settings s;
+  config::find_variable("sequences")->parse(s, sequences);
+  s.batching = batching;
+  return s;
+}
+
+const std::string usual = "{distribution: lognormal, median: 100, sigma: 1}";
+
+TEST(Documents, PackedLieInTheirRowsAndPaddedAreTheFirstOfThem) {
+  constexpr std::int64_t sequence = 512, rows = 40;
+  const Documents packing(settings_of(usual), sequence, rows, 3);
+  const Documents padding(settings_of(usual, config::Batching::padded), sequence, rows, 3);
+  for (const std::int64_t step : {0, 7}) {
+    const std::vector<Document> packed = packing.of_step(step), padded = padding.of_step(step);
+    std::vector<std::vector<bool>> taken(rows, std::vector<bool>(sequence));
+    for (const Document& d : packed) {
+      ASSERT_LE(d.first + d.length, sequence);
+      for (std::int64_t t = d.first; t < d.first + d.length; ++t) {
+        ASSERT_FALSE(taken[d.row][t]) << "row " << d.row << ", position " << t;
+        taken[d.row][t] = true;
+      }
+    }
+    ASSERT_EQ(padded.size(), rows);
+    ASSERT_GT(packed.size(), 2 * padded.size());
+    for (std::int64_t i = 0; i < rows; ++i) {
+      EXPECT_EQ(padded[i].length, packed[i].length);
+      EXPECT_EQ(std::pair(padded[i].row, padded[i].first), std::pair(i, std::int64_t{0}));
+    }
+  }
+  EXPECT_NE(packing.of_step(0)[0].length, packing.of_step(1)[0].length);
+}
+
+TEST(Documents, LengthsFollowTheDistribution) {
+  const auto lengths = [](const std::string& sequences) {
+    std::vector<std::int64_t> all;
+    const Documents documents(settings_of(sequences, config::Batching::padded), 4096, 2000, 1);
+    for (const Document& d : documents.of_step(0)) all.push_back(d.length);
+    std::ranges::sort(all);
+    return all;
+  };
+  const std::vector<std::int64_t> lognormal = lengths("{distribution: lognormal, median: 200, sigma: 0.5}");
+  EXPECT_NEAR(static_cast<double>(lognormal[1000]), 200, 10);
+  EXPECT_NEAR(static_cast<double>(lognormal[1683]), 200 * std::exp(0.5), 20);  // one sigma above
+  const std::vector<std::int64_t> uniform = lengths("{distribution: uniform, min: 11, max: 20}");
+  EXPECT_EQ(std::set(uniform.begin(), uniform.end()), (std::set<std::int64_t>{11, 12, 13, 14, 15, 16, 17, 18, 19, 20}));
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("lengths.txt", "5, 9\n9999\n");
+  const std::vector<std::int64_t> of_file = lengths("{distribution: file, file: \"" + path + "\"}");
+  EXPECT_EQ(std::set(of_file.begin(), of_file.end()), (std::set<std::int64_t>{5, 9, 4096}));
+}
+
+TEST(Documents, FirstFitLeavesLittlePadding) {
+  const gpt::Filled packed = gpt::filled_by(settings_of(usual), 1024, 64);
+  const gpt::Filled padded = gpt::filled_by(settings_of(usual, config::Batching::padded), 1024, 64);
+  EXPECT_GT(packed.positions, 0.95);
+  EXPECT_LT(packed.positions, 1);
+  EXPECT_NEAR(padded.positions, 0.157, 0.01);  // exp(1/2) * 100 / 1024, less what is cut
+  const gpt::Filled halves = gpt::filled_by(settings_of("{distribution: uniform, min: 512, max: 512}"), 1024, 8);
+  EXPECT_EQ(std::pair(halves.positions, halves.squares), std::pair(1.0, 0.5));
+}
+
+TEST(Documents, ProgramsAreSoundAndHaveInputsForThem) {
+  for (const config::Batching batching : {config::Batching::padded, config::Batching::packed}) {
+    Job j = small_job(2, 2, 2);
+    config::find_variable("sequences")->parse(j.settings, "{distribution: uniform, min: 16, max: 16}");
+    j.settings.batching = batching;
+    const program::ProgramSet set = build(j);
+    EXPECT_EQ(texts(program::verify(set)), "");
+    const auto names = [&](int stage) {
+      std::set<std::string> inputs;
+      for (const program::Buffer& b : set.roles[stage].buffers) {
+        if (b.kind == program::BufferKind::input) inputs.insert(b.name);
+      }
+      return inputs;
+    };
+    std::set<std::string> first{"learning_rate", "tokens"}, last{"learning_rate", "labels", "loss_scale"};
+    if (batching == config::Batching::packed) {
+      first.insert("position_ids");
+      last.insert("position_ids");
+    }
+    EXPECT_EQ(names(0), first);
+    EXPECT_EQ(names(1), last);
+    const auto attention = std::ranges::find_if(set.roles[0].step, [](const program::Operation& op) {
+      return std::holds_alternative<program::Attention>(op.action);
+    });
+    // Two documents of half a sequence see half of what one sees.
+    const program::AttentionShape& shape = std::get<program::Attention>(attention->action).shape;
+    const double dense = 2.0 * static_cast<double>(shape.batch * shape.heads * shape.head_dim * 32 * 32);
+    EXPECT_EQ(program::flop_of(attention->action).model, batching == config::Batching::packed ? dense / 2 : dense);
+  }
+}
+
+TEST(Documents, OfSequencesThatRanksShareAreRefused) {
+  config::Settings s = settings_of(usual);
+  const config::Variable& row = *config::find_variable("sequences");
+  EXPECT_EQ(row.conflict(s), "");
+  s.layout[program::Axis::context] = 2;
+  EXPECT_THAT(row.conflict(s), HasSubstr("context_parallel 2 do not go together"));
+}
+
+}  // namespace
+}  // namespace harness::workloads

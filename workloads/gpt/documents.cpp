@@ -1,0 +1,89 @@
+#include "workloads/gpt/documents.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.h"
+
+namespace harness::gpt {
+
+Documents::Documents(const config::Settings& settings, std::int64_t sequence, std::int64_t rows, std::uint64_t seed)
+    : sequences_(settings.sequences), packs_(settings.packs()), sequence_(sequence), rows_(rows), seed_(seed) {
+  if (sequences_.lengths == config::DocumentLengths::file) lengths_ = config::read_document_lengths(sequences_.file);
+}
+
+std::int64_t Documents::length(std::int64_t step, std::int64_t number) const {
+  constexpr std::uint64_t length_stream = 2;                        // 0 numbers the parameters, 1 the tokens
+  const auto most = static_cast<std::uint64_t>(rows_ * sequence_);  // documents of a step
+  const std::uint64_t index = static_cast<std::uint64_t>(step) * most + static_cast<std::uint64_t>(number);
+  const auto below = [&](std::int64_t n) {
+    const std::uint64_t bits = philox(seed_, index, length_stream)[0];
+    return static_cast<std::int64_t>(bits * static_cast<std::uint64_t>(n) >> 32);
+  };
+  std::int64_t drawn = sequence_;
+  switch (sequences_.lengths) {
+    case config::DocumentLengths::full:
+      break;
+    case config::DocumentLengths::lognormal: {
+      const double exponent = sequences_.sigma * philox_normal(seed_, index, length_stream);
+      const double length = static_cast<double>(sequences_.median) * std::exp(exponent);
+      drawn = static_cast<std::int64_t>(std::min(length + 0.5, static_cast<double>(sequence_)));
+      break;
+    }
+    case config::DocumentLengths::uniform:
+      drawn = sequences_.min + below(sequences_.max - sequences_.min + 1);
+      break;
+    case config::DocumentLengths::file:
+      drawn = lengths_[static_cast<std::size_t>(below(static_cast<std::int64_t>(lengths_.size())))];
+      break;
+  }
+  return std::clamp<std::int64_t>(drawn, 1, sequence_);
+}
+
+std::vector<Document> Documents::of_step(std::int64_t step) const {
+  std::vector<Document> documents;
+  if (!packs_) {
+    for (std::int64_t row = 0; row < rows_; ++row) documents.push_back({row, row, 0, length(step, row)});
+    return documents;
+  }
+  struct Open {
+    std::int64_t row, used;
+  };
+  constexpr std::size_t most_open = 16;
+  std::vector<Open> open;
+  std::int64_t begun = 0;
+  for (std::int64_t number = 0;; ++number) {
+    const std::int64_t needed = length(step, number);
+    auto place = std::ranges::find_if(open, [&](const Open& row) { return row.used + needed <= sequence_; });
+    if (place == open.end()) {
+      if (begun == rows_) return documents;
+      if (open.size() == most_open) open.erase(open.begin());
+      place = open.insert(open.end(), {begun++, 0});
+    }
+    documents.push_back({number, place->row, place->used, needed});
+    place->used += needed;
+    if (place->used == sequence_) open.erase(place);
+  }
+}
+
+Filled filled_by(const config::Settings& settings, std::int64_t sequence, std::int64_t rows) {
+  if (!settings.has_documents()) return {};
+  constexpr std::int64_t enough_documents = 8192, enough_rows = 512;
+  rows = std::min(rows, enough_rows);
+  const Documents documents(settings, sequence, rows, 0);
+  const auto whole = static_cast<double>(sequence);
+  double tokens = 0, squares = 0;
+  std::int64_t drawn = 0, step = 0;
+  for (; drawn < enough_documents; ++step) {
+    for (const Document& document : documents.of_step(step)) {
+      const double share = static_cast<double>(document.length) / whole;
+      tokens += share;
+      squares += share * share;
+      ++drawn;
+    }
+  }
+  const double all = static_cast<double>(rows) * static_cast<double>(step);
+  return {tokens / all, squares / all};
+}
+
+}  // namespace harness::gpt

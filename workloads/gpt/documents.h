@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "config/settings.h"
+
+namespace harness::gpt {
+
+/// A document of a step: `length` positions of a row of the global batch, from `first` on. Each predicts the token that
+/// follows it; after the last that is the document's end.
+struct Document {
+  std::int64_t number = 0;  // in the step
+  std::int64_t row = 0, first = 0, length = 0;
+};
+
+/// The documents of each step. They follow from the seed, the step and their number in it alone: all ranks agree on
+/// them, and those of a padded step are the first ones of a packed one.
+class Documents {
+ public:
+  /// Reads the file of lengths, where they come from one: throws Error. `rows`: sequences of the global batch.
+  Documents(const config::Settings& settings, std::int64_t sequence, std::int64_t rows, std::uint64_t seed);
+
+  /// In the order of their numbers. Packed, each goes into the first of at most 16 rows that are open and has room for
+  /// it (first fit), and the first that has no row ends the step; so neighbouring rows are about equally full, whoever
+  /// has them.
+  std::vector<Document> of_step(std::int64_t step) const;
+
+ private:
+  std::int64_t length(std::int64_t step, std::int64_t number) const;
+
+  config::Sequences sequences_;
+  bool packs_;
+  std::int64_t sequence_, rows_;
+  std::uint64_t seed_;
+  std::vector<std::int64_t> lengths_;  // of the file
+};
+
+/// What documents fill of the sequences of a batch, in the mean over many steps; 1 where there are none.
+struct Filled {
+  double positions = 1;
+  double squares = 1;  // sum of length^2 over the documents of a row / sequence^2
+};
+Filled filled_by(const config::Settings& settings, std::int64_t sequence, std::int64_t rows);
+
+}  // namespace harness::gpt
