@@ -185,6 +185,7 @@ std::vector<std::string> head_lines(const plan::Plan& p) {
       fmt::format("one step: {} tokens, {:.3f} GFLOP per token ({:.3f} non-causal), {:.4g} PFLOP",
                   static_cast<std::int64_t>(s.tokens_per_step), s.flop.model / s.tokens_per_step / 1e9,
                   s.flop.noncausal / s.tokens_per_step / 1e9, s.flop.model / 1e15)};
+  if (s.goodput < 1) lines.push_back(fmt::format("goodput: {} of the positions are tokens", percent(s.goodput)));
   const plan::Peak peak = plan::configured_peak(e, e.baseline.precision);
   if (peak.flops > 0) {
     lines.push_back(fmt::format("peak: {} per rank ({})", show_flops(peak.flops), peak.source));

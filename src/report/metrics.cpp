@@ -50,6 +50,11 @@ Value speedup_of(const store::Result& result, const analysis::CaseSummary& row) 
   return row.effect && row.effect->ratio > 0 ? finite(1 / row.effect->ratio) : std::nullopt;
 }
 
+Value goodput_of(const store::Result& result, const analysis::CaseSummary& row) {
+  const bool pads = std::ranges::any_of(result.cases, [](const store::ResultCase& c) { return c.goodput < 1; });
+  return pads ? Value(result.at(row).goodput) : std::nullopt;
+}
+
 // Short names for the parameters of the functions below.
 using R = store::Result;
 using C = analysis::CaseSummary;
@@ -173,6 +178,13 @@ const std::vector<Metric>& table() {
             [](const R& r, const C& c) { return of_flop(r, c, c.mfu_noncausal); }),
       plain("hfu", share, "the same with recomputation counted",
             [](const R& r, const C& c) { return of_flop(r, c, c.hfu); }),
+      {.key = "goodput",
+       .column = {"goodput", 61},
+       .name = "tokens per position",
+       .unit = share,
+       .shown_for = {training},
+       .value = [](const R& r, const C& c) { return goodput_of(r, c); },
+       .help = "tokens / positions that a step computes, of which the others are padding; null where no case has any"},
       {.key = "gpu_utilisation",
        .column = {"GPU busy", 18},
        .name = "GPU utilisation (NVML)",

@@ -1,6 +1,7 @@
 #include "sim/costs.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "program/count.h"
@@ -102,10 +103,13 @@ double Costs::computation_seconds(const Program& program, const program::Operati
   const double bytes = program::needed_bytes(program, op.action) * software.cost_of(op).bytes;
   if (const auto* product = std::get_if<program::Matmul>(&op.action))
     return linear_seconds(program, op, *product, bytes, device);
-  const auto attention = [&](const program::AttentionShape& s, bool backward, bool unfused) {
-    if (!unfused) {
+  const auto attention = [&](const auto& of, bool backward) {
+    const program::AttentionShape& s = of.shape;
+    if (!of.probabilities.present()) {
       // Where ranks share a sequence, each has its part of the queries, and meets all keys one part after the other.
-      const double alone_s = attention_seconds(settings_.context() * program::flop_of(op.action).model, s.key_length,
+      // Documents of a sequence are as efficient as sequences of their length.
+      const auto keys = std::max<std::int64_t>(1, std::llround((1 - of.unseen) * static_cast<double>(s.key_length)));
+      const double alone_s = attention_seconds(settings_.context() * program::flop_of(op.action).model, keys,
                                                s.head_dim, backward, device, calibration_);
       return settings_.context() > 1 ? ring_seconds(s, backward, alone_s, device) : alone_s;
     }
@@ -121,10 +125,8 @@ double Costs::computation_seconds(const Program& program, const program::Operati
     const double result = 2 * static_cast<double>(s.batch * s.heads * s.query_length * s.head_dim);
     return (backward ? 2 : 1) * pair_s + memory_seconds(each * count_of(s) + copied * result, device, calibration_);
   };
-  if (const auto* a = std::get_if<program::Attention>(&op.action))
-    return attention(a->shape, false, a->probabilities.present());
-  if (const auto* a = std::get_if<program::AttentionBackward>(&op.action))
-    return attention(a->shape, true, a->probabilities.present());
+  if (const auto* a = std::get_if<program::Attention>(&op.action)) return attention(*a, false);
+  if (const auto* a = std::get_if<program::AttentionBackward>(&op.action)) return attention(*a, true);
   return memory_seconds(bytes, device, calibration_);
 }
 

@@ -124,6 +124,7 @@ Columns<ResultCase> case_columns(const std::vector<std::string>& variables) {
   c.number("model_flop_per_step", &R::model_flop_per_step, amount);
   c.number("noncausal_flop_per_step", &R::noncausal_flop_per_step, amount);
   c.number("hardware_flop_per_step", &R::hardware_flop_per_step, amount);
+  c.number("goodput", &R::goodput, between(0, 1)).came_later();
   c.number("peak_flops_per_rank", &R::peak_flops_per_rank, amount);
   c.number("planned_memory_bytes", &R::planned_memory_bytes, amount);
   c.number("profiled_steps", &R::profiled_steps, between(0, 4096)).came_later();

@@ -61,6 +61,7 @@ struct ResultCase {
   std::int64_t micro_batches = 0;
   double tokens_per_step = 0;
   double model_flop_per_step = 0, noncausal_flop_per_step = 0, hardware_flop_per_step = 0;  // all ranks
+  double goodput = 1;               // tokens per position that a step computes: less than 1 with padding
   double peak_flops_per_rank = 0;   // 0: unknown, then there is no MFU
   double planned_memory_bytes = 0;  // of the largest rank
   std::string program_hash;         // hexadecimal

@@ -33,6 +33,7 @@ store::ResultCase case_row(config::BackendKind backend, const plan::PlannedCase&
   row.model_flop_per_step = s.flop.model;
   row.noncausal_flop_per_step = s.flop.noncausal;
   row.hardware_flop_per_step = s.hardware_flop;
+  row.goodput = s.goodput;
   row.planned_memory_bytes = plan::planned_memory_bytes(backend, planned);
   row.program_hash = fmt::format("{:016x}", s.program_hash);
   return row;

@@ -125,7 +125,7 @@ TEST(Terminal, WhatGoesFirst) {
   EXPECT_THAT(headings,
               ::testing::ElementsAre("p95", "p99", "memory {}", "SM MHz", "tokens/J", "GPU busy", "TFLOP/s/GPU",
                                      "{}/rank", "tokens/s/GPU", "tokens/s", "algbw GB/s", "limit GB/s", "of limit",
-                                     "efficiency", "speed-up", "MFU", "busbw GB/s", "step {}", "time {}"));
+                                     "efficiency", "speed-up", "goodput", "MFU", "busbw GB/s", "step {}", "time {}"));
 }
 
 TEST(Terminal, AShortNameSaysHowAVariableWasSwitched) {

@@ -252,6 +252,13 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
   if (measured != Measured::collective) {
     for (std::string& remark : remarks_on_mfu(step)) remarks.push_back(std::move(remark));
   }
+  if (const double goodput = result.at(step).goodput; goodput < 1) {
+    remarks.push_back(
+        fmt::format("Padding: {} of the positions hold no token; matrix products and other computation take as long "
+                    "for them as for "
+                    "tokens.",
+                    percent(1 - goodput)));
+  }
   if (!mean.other_compute.empty()) {
     remarks.push_back(fmt::format("Other computation: {}.", listed(mean.other_compute, 5)));
   }
