@@ -208,6 +208,16 @@ Parser::Parser(Arguments& a) {
   variables->add_option("--format", a.variables.format, "text or md (docs/variables.md)")
       ->check(CLI::IsMember({"text", "md"}));
   variables->add_flag("--schema", a.variables.schema, "a JSON Schema of configurations, for editors");
+  make_tokens = app.add_subcommand("make-tokens", "write a file of synthetic tokens for data_file");
+  make_tokens->add_option("file", a.make_tokens.file, "the file to write")->required();
+  make_tokens->add_option("--tokens", a.make_tokens.tokens, "how many")
+      ->required()
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 48));
+  make_tokens->add_option("--vocabulary", a.make_tokens.vocabulary, "tokens are below it: the model's vocab")
+      ->required()
+      ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 31));
+  make_tokens->add_option("--seed", a.make_tokens.seed, "with measure.seed, the tokens of a sweep without a file");
+  make_tokens->add_flag("--force", a.make_tokens.force, "replace the file if it is there");
   init = app.add_subcommand("init", "write a first configuration for this machine");
   init->add_option("--ranks", a.init.ranks, "number of ranks (default: one per GPU, or by the cores)")
       ->check(CLI::Range(1, 1 << 20));

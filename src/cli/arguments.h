@@ -20,6 +20,7 @@ struct Arguments {
   CompareOptions compare;
   ExportOptions export_settings;
   TraceOptions trace;
+  MakeTokensOptions make_tokens;
   VariablesOptions variables;
   InitOptions init;
   SelftestOptions selftest;
@@ -39,8 +40,8 @@ struct Parser {
       "Finds out why a GPU training cluster is slow: runs real GPT training steps, changes one setting at a time, "
       "and reports the effect of each with its confidence interval.",
       "harness"};
-  CLI::App *sweep, *plan, *show, *read, *report, *selftest, *compare, *export_settings, *trace, *variables, *init,
-      *doctor, *calibrate;
+  CLI::App *sweep, *plan, *show, *read, *report, *selftest, *compare, *export_settings, *trace, *make_tokens,
+      *variables, *init, *doctor, *calibrate;
 
   /// Its values go to `a`, which outlives it.
   explicit Parser(Arguments& a);

@@ -80,6 +80,7 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   if (parser.trace->parsed()) return trace(a.trace, out, err);
   if (parser.init->parsed()) return init(a.init, out);
   if (parser.doctor->parsed()) return doctor_alone(a.doctor, out);
+  if (parser.make_tokens->parsed()) return make_tokens(a.make_tokens, out);
   if (parser.variables->parsed()) return variables(a.variables, out);
   std::ostream* terminal = isatty(STDERR_FILENO) != 0 ? &err : nullptr;
   return parser.plan->parsed() ? plan(a.plan, out, terminal) : show(a.show, out, err);

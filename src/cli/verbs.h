@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <iosfwd>
 #include <string>
@@ -113,6 +114,13 @@ struct VariablesOptions {
   bool schema = false;
 };
 
+struct MakeTokensOptions {
+  std::string file;
+  std::int64_t tokens = 0, vocabulary = 0;
+  std::uint64_t seed = 1;  // measure.seed's default: then they are the tokens that a sweep without a file makes up
+  bool force = false;      // the file may replace another
+};
+
 struct SelftestOptions {
   std::vector<std::string> suites;  // operations, reference, equality; none or "all": every one
   std::string backend = "cuda", oracle = "cpu";
@@ -175,6 +183,8 @@ int report(const ReportOptions& options, std::ostream& out);
 int compare(const CompareOptions& options, std::ostream& out);
 int export_settings(const ExportOptions& options, std::ostream& out);
 int trace(const TraceOptions& options, std::ostream& out, std::ostream& err);
+/// Writes a file of synthetic tokens (data/token_file.h).
+int make_tokens(const MakeTokensOptions& options, std::ostream& out);
 int variables(const VariablesOptions& options, std::ostream& out);
 /// A JSON Schema (draft 7) of the configuration, for editors: every key with its help, and nothing else allowed. Values
 /// are checked as far as they are words; sizes, times and numbers are left to the program.

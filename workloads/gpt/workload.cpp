@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "config/model.h"
 #include "config/registry.h"
+#include "data/token_file.h"
 #include "workloads/gpt/chunk.h"
 #include "workloads/gpt/documents.h"
 #include "workloads/gpt/gpt.h"
@@ -47,8 +47,7 @@ class TokenSource : public program::InputSource {
 
  private:
   std::int32_t token(std::int64_t index) const {
-    const std::uint64_t bits = philox(seed_, static_cast<std::uint64_t>(index), token_stream)[0];
-    return static_cast<std::int32_t>(bits * static_cast<std::uint64_t>(model_.vocab) >> 32);
+    return data::synthetic_token(seed_, static_cast<std::uint64_t>(index), model_.vocab);
   }
 
   // Padding is token 0 without a label, each position a document of its own.
@@ -74,7 +73,6 @@ class TokenSource : public program::InputSource {
   }
 
   static constexpr float learning_rate = 1e-3F;
-  static constexpr std::uint64_t token_stream = 1;  // stream 0 numbers the parameters
   config::Model model_;
   std::int64_t batch_, local_, first_;
   std::uint64_t seed_;
