@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <utility>
@@ -126,6 +127,19 @@ std::string show_scaled(double value, double step, std::span<const char* const> 
   return *units[i] == '\0' ? number : number + " " + units[i];
 }
 
+// In the first of the units, from large to small, in which it has few digits, is 1 or more and is read back as the very
+// same value; else in the base unit.
+std::string print_exact(double value, std::string_view base, std::initializer_list<std::string_view> units,
+                        double (*parse)(std::string_view)) {
+  for (const std::string_view unit : units) {
+    const double in_unit = value / parse(fmt::format("1 {}", unit));
+    const std::string number = fmt::format("{:.9g}", in_unit);
+    const std::string text = fmt::format("{} {}", number, unit);
+    if (in_unit >= 1 && parse(text) == value) return text;
+  }
+  return fmt::format("{} {}", value, base);
+}
+
 }  // namespace
 
 std::int64_t parse_integer(std::string_view text) {
@@ -212,6 +226,14 @@ std::string print_share_exact(double share) {
     if (parse_share(text) == share) return text;
   }
   return fmt::format("{}", share);
+}
+
+std::string print_bandwidth_exact(double bytes_per_s) {
+  return print_exact(bytes_per_s, "B/s", {"TB/s", "GB/s", "MB/s", "kB/s"}, parse_bandwidth);
+}
+
+std::string print_seconds_exact(double seconds) {
+  return print_exact(seconds, "s", {"s", "ms", "us", "ns"}, parse_seconds);
 }
 
 std::string show_bytes(double bytes) {

@@ -27,6 +27,8 @@ bool parse_bool(std::string_view text);
 std::string print_bytes_exact(std::int64_t bytes);
 /// As exact, with as many digits as it takes: "90 %", "33.333333 %".
 std::string print_share_exact(double share);
+std::string print_bandwidth_exact(double bytes_per_s);  // "100 MB/s"
+std::string print_seconds_exact(double seconds);        // "50 us"
 /// Rounded to three digits for reading: "1.25 GiB", "34.1 ms", "1.23 TFLOP/s".
 std::string show_bytes(double bytes);
 std::string show_seconds(double seconds);

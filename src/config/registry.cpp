@@ -14,7 +14,7 @@ std::vector<Variable> make_registry() {
   std::vector<Variable> rows;
   for (std::vector<Variable> (*family)() :
        {&batch_variables, &sequence_variables, &layout_variables, &step_variables, &sharding_variables,
-        &execution_variables, &nccl_variables, +others, &workload_variables}) {
+        &execution_variables, &data_variables, &nccl_variables, +others, &workload_variables}) {
     for (Variable& row : family()) rows.push_back(std::move(row));
   }
   for (Variable& row : rows) {

@@ -20,6 +20,7 @@ std::vector<Variable> layout_variables();     // how ranks divide the model, and
 std::vector<Variable> step_variables();       // what a step overlaps, fuses, keeps and computes again
 std::vector<Variable> sharding_variables();   // what replicas divide, and how they exchange it
 std::vector<Variable> execution_variables();  // how a backend runs it: threads, attention, graphs
+std::vector<Variable> data_variables();       // what is trained on, and how a rank loads it
 std::vector<Variable> nccl_variables();       // what NCCL reads from the environment
 Variable env_variable();                      // the rest of the environment
 Variable mended_variable();                   // what a prediction leaves out of the faults that are stated

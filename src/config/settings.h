@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -107,6 +108,11 @@ struct Settings {
   bool cuda_graph = true;     // the step is captured once and launched as one
   int threads = 0;            // 0: cores / ranks on the node
   HostBinding host_binding = HostBinding::automatic;
+  std::string data_file;          // the tokens of the training (data/token_file.h); "": made up
+  int loader_workers = 2;         // threads of a rank that load batches of it ahead; 0: the step loads its own
+  int loader_prefetch = 4;        // batches that are loaded ahead, by all of them together
+  double loader_bytes_per_s = 0;  // of the file, that a rank's storage delivers; 0: as fast as it is
+  double loader_cost_s = 0;       // of a worker's core, added to each token
   std::map<std::string, std::string> nccl;  // by variable name (nccl_algo); absent: left to NCCL
   std::set<Fault> mended;                   // of a prediction's faults
   std::map<std::string, std::string> env;   // the variable `env`: any other environment variable, by its own name
@@ -129,6 +135,10 @@ struct Settings {
   /// Whether sequences hold documents that are shorter than they, and whether several of them.
   bool has_documents() const { return sequences.lengths != DocumentLengths::full; }
   bool packs() const { return has_documents() && batching == Batching::packed; }
+  /// Threads of a rank that load data, beside those that compute.
+  int loader_threads() const { return data_file.empty() || workload != training_workload ? 0 : loader_workers; }
+  /// Threads of a rank that compute on the cpu backend, where the rank has so many cores.
+  int compute_threads(int cores) const { return threads > 0 ? threads : std::max(1, cores - loader_threads()); }
   /// Ranks that share a sequence.
   int context() const { return layout[program::Axis::context]; }
   /// Ranks that hold the model once, and those that share sequences with them. It may be more than an int holds: any

@@ -108,8 +108,8 @@ void TokenFile::read(std::int64_t first, std::span<std::int32_t> to) const {
   const std::int64_t offset = first_byte_ + first * token_bytes_;
   const std::size_t there = read_at(path_, file_.number(), offset, bytes);
   if (there < bytes.size()) {
-    fail("data_file {} ends at byte {} now, but had {} tokens when it was opened: it was cut short while it was read",
-         path_, offset + static_cast<std::int64_t>(there), tokens_);
+    fail("data_file {}: token {} cannot be read: the file had {} tokens when it was opened, and was cut short since",
+         path_, first + static_cast<std::int64_t>(there) / token_bytes_, tokens_);
   }
   token_bytes_ == 2 ? widen<std::uint16_t>(bytes, to) : widen<std::uint32_t>(bytes, to);
   for (std::size_t i = 0; i < to.size(); ++i) {

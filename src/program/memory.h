@@ -22,6 +22,9 @@ class InputSource {
   virtual ~InputSource() = default;
   /// `buffer` is the name of an input buffer; `to` is its whole extent.
   virtual void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const = 0;
+  /// Whether waiting for fill() counts as time of the step, as it does for a data loader. A backend then fills no
+  /// step's inputs before it times that step or one before it.
+  virtual bool is_part_of_step() const { return false; }
 };
 
 /// Trains every step on the batch of step 0, so that the loss must fall.

@@ -44,6 +44,14 @@ int Peaks::default_threads(const job::RankPlace& place, int ranks) const {
 
 PeakSetup Peaks::setup_of(const plan::PlannedCase& planned) const {
   PeakSetup setup{planned.layout.ranks(), planned.settings.threads, planned.settings.precision};
+  if (planned.settings.loader_threads() > 0) {
+    setup.threads = 0;  // the fewest of any node
+    for (const job::RankPlace& place : places_) {
+      if (place.rank >= setup.ranks) continue;
+      const int threads = planned.settings.compute_threads(default_threads(place, setup.ranks));
+      setup.threads = setup.threads == 0 ? threads : std::min(setup.threads, threads);
+    }
+  }
   const bool by_default = std::ranges::all_of(places_, [&](const job::RankPlace& place) {
     return place.rank >= setup.ranks || setup.threads == default_threads(place, setup.ranks);
   });

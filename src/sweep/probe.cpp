@@ -168,9 +168,8 @@ void require_equal_identities(const std::vector<job::RankPlace>& places, const j
       fmt::join(differences, "\n  ")));
 }
 
-store::ResultRank rank_row(const Machine& machine, const job::RankPlace& place, int baseline_threads) {
-  const int threads =
-      baseline_threads > 0 ? baseline_threads : std::max(1, place.cores / std::max(1, place.local_ranks));
+store::ResultRank rank_row(const Machine& machine, const job::RankPlace& place, const config::Settings& baseline) {
+  const int threads = baseline.compute_threads(place.cores / std::max(1, place.local_ranks));
   const std::string& device = machine.device.empty() ? place.device : machine.device;
   return {place.rank, place.local_rank, place.node, place.host, device, place.cores, threads, place.memory_bytes};
 }
@@ -200,6 +199,7 @@ Machine probe(job::Job& job, const plan::Plan& plan) {
   // All cores of the nodes, whatever share of them the baseline uses: what they reach, each case gets its part of.
   job::BlockRequest whole_node = block_request(e, plan.baseline(), job::Probe{}, {});
   whole_node.settings.threads = 0;
+  whole_node.settings.data_file.clear();  // nor what its data loader takes
   const job::BlockOutcome outcome = run_untimed(job, whole_node, [&](const job::BlockOutcome& failed) {
     machine.warnings.push_back("the first workers of the job failed and were started again: " + failed.reason);
   });
@@ -224,8 +224,7 @@ Machine probe(job::Job& job, const plan::Plan& plan) {
     machine.warnings.insert(machine.warnings.end(), s.warnings.begin(), s.warnings.end());
   machine.peaks = Peaks(machine.places);
   machine.peaks.add({whole_node.layout.ranks(), 0, whole_node.settings.precision}, outcome.samples);
-  for (const job::RankPlace& place : machine.places)
-    machine.ranks.push_back(rank_row(machine, place, e.baseline.threads));
+  for (const job::RankPlace& place : machine.places) machine.ranks.push_back(rank_row(machine, place, e.baseline));
   return machine;
 }
 

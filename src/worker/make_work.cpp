@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/identity.h"
 #include "config/registry.h"
+#include "data/loader.h"
 #include "job/environment.h"
 #include "machine/cpus.h"
 #include "nccl/log.h"
@@ -126,7 +127,8 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
   wanted.connections = std::move(connections);
   work.executable = with.create(wanted);
   work.program = std::move(program);
-  work.inputs = workload.inputs(request.model, request.settings, request.layout, at, request.seed);
+  work.inputs = data::with_loader(workload.inputs(request.model, request.settings, request.layout, at, request.seed),
+                                  *work.program, request.settings, request.model.vocab);
   work.check = workload.output_check(request.settings, request.layout, at, *work.program);
   return work;
 }

@@ -170,7 +170,7 @@ void live(WorkerChannel& channel, const WorkFactory& make, job::WorkerOrder& ord
       forget_peak_resident();
     } else if (!config::traits_of(order.request.backend).ranks_are_gpus) {
       // A driver maps far more than it uses; what fits on a device is not the host's limit.
-      limit_memory(order.memory_limit_bytes, order.threads);
+      limit_memory(order.memory_limit_bytes, order.threads + order.request.settings.loader_threads());
     }
     run_block(channel, make, order, std::move(connections), born);
     frame = channel.receive();

@@ -109,6 +109,19 @@ TEST(Units, WholeNumbersAndWords) {
   EXPECT_NE(message_of(parse_real, "nan"), "");
 }
 
+TEST(Units, PrintedExactlyReadBackAsTheSameValue) {
+  EXPECT_EQ(print_bandwidth_exact(100e6), "100 MB/s");
+  EXPECT_EQ(print_bandwidth_exact(1500), "1.5 kB/s");
+  EXPECT_EQ(print_bandwidth_exact(12), "12 B/s");
+  EXPECT_EQ(print_seconds_exact(parse_seconds("50 us")), "50 us");
+  EXPECT_EQ(print_seconds_exact(1), "1 s");
+  EXPECT_EQ(print_seconds_exact(0), "0 s");
+  for (const double value : {1.0 / 3, 1e-30, 3.141592653589793e9, 7e22, 0.1, 2e-7}) {
+    EXPECT_EQ(parse_bandwidth(print_bandwidth_exact(value)), value);
+    EXPECT_EQ(parse_seconds(print_seconds_exact(value)), value);
+  }
+}
+
 TEST(Units, ShownToThreeDigits) {
   EXPECT_EQ(show_bytes(512), "512 B");
   EXPECT_EQ(show_bytes(1.25 * 1073741824), "1.25 GiB");

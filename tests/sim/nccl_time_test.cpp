@@ -203,8 +203,9 @@ TEST(Known, IsWhatTheProgramShowsAndWhatNcclsModelHas) {
   all.cuda_graph = false;
   all.threads = 2;
   all.allreduce_algorithm = config::AllReduceAlgorithm::halving_doubling;
+  all.data_file = "tokens.bin";
   EXPECT_THAT(disregarded(all), ::testing::UnorderedElementsAre("attention_engine", "cuda_graph", "threads",
-                                                                "allreduce_algorithm", "env"));
+                                                                "allreduce_algorithm", "env", "data_file"));
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ inline std::vector<std::string> words_of_allowed(const config::Variable& row) {
 /// the words that it allows, that it takes. A new row needs no mention here unless it takes none of them.
 inline std::vector<std::string> values_of(const config::Variable& row) {
   std::vector<std::string> offered = words_of_allowed(row);
-  for (const char* usual : {"true", "false", "0", "2", "1", "3", "4", "50 %", "64 KiB", "1 GiB", "1 KiB"}) {
+  for (const char* usual : {"true", "false", "0", "2", "1", "3", "4", "50 %", "64 KiB", "1 GiB", "1 KiB", "5 MB/s"}) {
     offered.emplace_back(usual);
   }
   if (!row.parts.empty()) {
@@ -87,7 +87,7 @@ inline std::string random_text(const config::Variable& row, std::mt19937_64& ran
     return text + (random() % 8 == 0 ? one_of(std::array{"e-1", "e-3", "e2"}) : "");
   };
   const auto word = [&] {
-    const std::array units{"", "", " %", "%", " B", " KiB", " MiB", " kB", " GB"};
+    const std::array units{"", "", " %", "%", " B", " KiB", " MiB", " kB", " GB", " MB/s"};
     return random() % 2 == 0 ? one_of(words) : number() + one_of(units);
   };
   const auto list = [&](const auto& item) {

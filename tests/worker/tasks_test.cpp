@@ -36,8 +36,9 @@ class ScriptedExecutable final : public backend::Executable {
     if (drop_one) completions.pop_back();
     return completions;
   }
-  std::vector<program::Interval> run_profiled(std::int64_t step, const program::InputSource&) override {
+  std::vector<program::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) override {
     calls.emplace_back(step, -1);
+    if (fills) inputs.fill("x", step, {});
     return {{0, 0, 0.0, 0.25}, {2, 1, 0.125, 0.5}, {1, 0, 0.25, 1.0}};
   }
   void read(const program::View& view, std::span<std::byte> to) override {
@@ -50,7 +51,7 @@ class ScriptedExecutable final : public backend::Executable {
 
   std::vector<std::pair<std::int64_t, int>> calls;
   std::vector<float> ring = std::vector<float>(16, -1.0f);
-  bool drop_one = false;
+  bool drop_one = false, fills = false;
 };
 
 program::Program small_program() {
@@ -80,6 +81,31 @@ TEST(Tasks, TimedStepsFollowTheWarmUpAndBringTheirLosses) {
   for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(samples.step_s[i], 1e-3 * static_cast<double>(i + 1), 1e-9);
   EXPECT_EQ(samples.losses, (std::vector<float>{100, 101, 102, 103, 104}));
   EXPECT_NEAR(rig.steps.first_step_s(), 1e-3, 1e-9);
+}
+
+class WaitingInputs final : public program::InputSource {
+ public:
+  explicit WaitingInputs(bool is_part) : is_part_(is_part) {}
+  void fill(const std::string&, std::int64_t, std::span<std::byte>) const override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  bool is_part_of_step() const override { return is_part_; }
+
+ private:
+  bool is_part_;
+};
+
+// A device's own clock starts with its first operation.
+TEST(Tasks, AProfiledStepBeginsWithItsWaitForData) {
+  for (const bool is_part : {false, true}) {
+    Rig rig;
+    rig.executable.fills = true;
+    const WaitingInputs inputs(is_part);
+    const Steps::Profiled profiled = Steps(rig.executable, rig.program, inputs).run_profiled();
+    EXPECT_GE(profiled.loading_s, 2e-3);
+    EXPECT_DOUBLE_EQ(profiled.intervals[0].start_s, is_part ? profiled.loading_s : 0);
+    EXPECT_DOUBLE_EQ(profiled.intervals[2].end_s, is_part ? 1 + profiled.loading_s : 1);
+  }
 }
 
 // A Program that fills no inputs gives a planted fault no other occasion.

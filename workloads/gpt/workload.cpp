@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -17,8 +19,8 @@
 namespace harness::workloads {
 namespace {
 
-// Random tokens. Sample number g of the run, position t: the same on every rank and in every layout. With documents,
-// number g of them instead.
+// Random tokens, or those of data_file. Sample number g of the run, position t: the same on every rank and in every
+// layout. With documents, number g of them instead.
 class TokenSource : public program::InputSource {
  public:
   TokenSource(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
@@ -29,6 +31,12 @@ class TokenSource : public program::InputSource {
         first_(local_ * at[program::Axis::data]),
         seed_(seed) {
     if (settings.has_documents()) documents_.emplace(settings, model.sequence, batch_, seed);
+    if (settings.data_file.empty() || !holds_tokens(layout, at)) return;
+    file_.emplace(settings.data_file, model.vocab);
+    const std::int64_t needed = batch_ * (model.sequence + 1);
+    if (file_->tokens() < needed)
+      fail("data_file {} has {} tokens; a step needs {}, global_batch_size {} x (sequence {} + 1)", file_->path(),
+           file_->tokens(), needed, batch_, model.sequence);
   }
 
   void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
@@ -40,14 +48,20 @@ class TokenSource : public program::InputSource {
     const std::int64_t shift = buffer == gpt::labels_buffer ? 1 : 0;
     auto* out = reinterpret_cast<std::int32_t*>(to.data());
     for (std::int64_t sample = 0; sample < local_; ++sample) {
-      const std::int64_t number = (step * batch_ + first_ + sample) * (model_.sequence + 1);
-      for (std::int64_t t = 0; t < model_.sequence; ++t) *out++ = token(number + t + shift);
+      read_sample(step * batch_ + first_ + sample, shift, {out, static_cast<std::size_t>(model_.sequence)});
+      out += model_.sequence;
     }
   }
 
  private:
-  std::int32_t token(std::int64_t index) const {
-    return data::synthetic_token(seed_, static_cast<std::uint64_t>(index), model_.vocab);
+  // Tokens of a sample, from number `shift` on; of a file, after its last sample the first again.
+  void read_sample(std::int64_t sample, std::int64_t shift, std::span<std::int32_t> out) const {
+    const std::int64_t length = model_.sequence + 1;
+    if (file_) return file_->read(sample % (file_->tokens() / length) * length + shift, out);
+    for (std::size_t t = 0; t < out.size(); ++t) {
+      const std::int64_t number = sample * length + shift + static_cast<std::int64_t>(t);
+      out[t] = data::synthetic_token(seed_, static_cast<std::uint64_t>(number), model_.vocab);
+    }
   }
 
   // Padding is token 0 without a label, each position a document of its own.
@@ -66,14 +80,24 @@ class TokenSource : public program::InputSource {
     for (const gpt::Document& document : documents) {
       if (document.row < first_ || document.row >= first_ + local_) continue;
       std::int32_t* here = out + (document.row - first_) * model_.sequence + document.first;
-      const std::int64_t number = (step * batch_ * model_.sequence + document.number) * (model_.sequence + 1);
-      for (std::int64_t t = 0; t < document.length; ++t)
-        here[t] = positions ? static_cast<std::int32_t>(t) : token(number + t + shift);
+      if (positions) {
+        std::iota(here, here + document.length, 0);
+      } else {
+        read_sample(step * batch_ * model_.sequence + document.number, shift,
+                    {here, static_cast<std::size_t>(document.length)});
+      }
     }
   }
 
   static constexpr float learning_rate = 1e-3F;
+  // The first stage of a pipeline has the tokens, the last the labels.
+  static bool holds_tokens(const program::Layout& layout, const program::Coordinates& at) {
+    const int stage = at[program::Axis::pipeline];
+    return stage == 0 || stage == layout[program::Axis::pipeline] - 1;
+  }
+
   config::Model model_;
+  std::optional<data::TokenFile> file_;
   std::int64_t batch_, local_, first_;
   std::uint64_t seed_;
   std::optional<gpt::Documents> documents_;

@@ -188,8 +188,10 @@ std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, cons
   std::vector<OwnedEvent> ends;  // [i]: of step i - 1
   for (int i = 0; i <= steps; ++i) ends.emplace_back(OwnedEvent::Timing::on);
   try {
-    // The host's work before the first steps is no part of them, as it is no part of those that follow.
-    for (int i = 0; i < std::min(steps, Staging::slots); ++i) s.staging->fill(first_step + i, inputs);
+    // The host's work before the first steps is no part of them, as it is no part of those that follow, unless it waits
+    // for data.
+    const int filled = inputs.is_part_of_step() ? 0 : std::min(steps, Staging::slots);
+    for (int i = 0; i < filled; ++i) s.staging->fill(first_step + i, inputs);
     ends[0].record(origin);
     await(ends[0], "the work before a step");
     std::vector<double> times{system_clock().seconds()};
@@ -206,7 +208,7 @@ std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, cons
       while (i - static_cast<int>(finished) >= Staging::slots) take_time();
       const std::int64_t number = first_step + i;
       steps_begun_ = number;
-      if (i >= Staging::slots) s.staging->fill(number, inputs);
+      if (i >= filled) s.staging->fill(number, inputs);
       s.staging->copy(number, origin);
       launch_step();
       ends[i + 1].record(origin);

@@ -202,6 +202,13 @@ std::vector<FrameworkRow> computation_rows() {
                 "measured with the whole step in one graph; Megatron's graph excludes the "
                 "optimizer",
                 ""}},
+      {.key = "--num-workers",
+       .here = "loader_workers",
+       .print = [](const Settings& s) { return written_if(!s.data_file.empty(), std::to_string(s.loader_workers)); },
+       .parse = same_number,
+       .fallback = "2",
+       .note = "each prefetches 2 batches"},
+      known_row("--data-path", "data_file, the .bin of it"),
       {.here = "host_binding", .unwritten = bound_by_launcher},
   };
 }

@@ -37,6 +37,14 @@ std::vector<FrameworkRow> batch_rows() {
       {.key = "loader.batch_size",
        .here = "micro_batch_size",
        .note = "accumulate gradients under no_sync() up to the global batch"},
+      {.key = "loader.num_workers",
+       .here = "loader_workers",
+       .print =
+           [](const Settings& s) {
+             return s.data_file.empty() ? std::nullopt : std::optional(std::to_string(s.loader_workers));
+           },
+       .parse = same_number,
+       .fallback = "0"},
       {.here = "gradient_accumulation",
        .unwritten =
            [](const Settings& s) {

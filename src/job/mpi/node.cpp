@@ -193,8 +193,7 @@ Share share_of(const Site& site, const Members& members, const job::BlockRequest
     ++taking_part;
   }
   share.local_ranks = std::max(1, taking_part);
-  const int threads = request.settings.threads;
-  share.threads = threads > 0 ? threads : std::max(1, site.usable_cores / share.local_ranks);
+  share.threads = request.settings.compute_threads(site.usable_cores / share.local_ranks);
   share.memory_limit_bytes = request.memory_limit_bytes;
   if (config::traits_of(request.backend).ranks_are_gpus) {
     take(site, all_cores(site), share);

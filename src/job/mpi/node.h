@@ -69,11 +69,11 @@ struct Share {
   double memory_limit_bytes = 0;
   std::vector<std::string> warnings;  // of what was asked for and cannot be; each with a remedy
 };
-/// For a rank that takes part. `threads` auto: the node's cores over its ranks; no memory limit: 90 % of the node's
-/// memory over its ranks. Where ranks are GPUs a share has all CPUs and no memory limit of its own: the worker binds
-/// itself when it knows its GPU, and what fits on a device is not the host's limit. Elsewhere `host_binding` says which
-/// CPUs. With auto, ranks get neighbouring cores of their own if there are enough for their threads; otherwise they
-/// share all.
+/// For a rank that takes part. `threads` auto: the node's cores over its ranks, less those of its data loader; no
+/// memory limit: 90 % of the node's memory over its ranks. Where ranks are GPUs a share has all CPUs and no memory
+/// limit of its own: the worker binds itself when it knows its GPU, and what fits on a device is not the host's limit.
+/// Elsewhere `host_binding` says which CPUs. With auto, ranks get neighbouring cores of their own if there are enough
+/// for their threads; otherwise they share all.
 Share share_of(const Site& site, const Members& members, const job::BlockRequest& request);
 
 /// As long as it lives, the calling thread has the CPUs and takes the memory of a share, and so has what it starts.

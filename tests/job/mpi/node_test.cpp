@@ -59,6 +59,17 @@ TEST(Share, CoresAndMemoryAreDividedAmongTheRanksThatTakePart) {
   EXPECT_EQ(half.memory_limit_bytes, 5e9);
 }
 
+TEST(Share, DataLoadersTakeTheirThreadsFromThoseThatCompute) {
+  job::BlockRequest request = usual;
+  request.settings.data_file = "tokens.bin";
+  request.settings.loader_workers = 3;
+  EXPECT_EQ(share_of(node(8, 2, 0), Members(1000), request).threads, 1);
+  EXPECT_EQ(share_of(node(8, 1, 0), Members(1000), request).threads, 5);
+  EXPECT_EQ(share_of(node(2, 2, 0), Members(1000), request).threads, 1);
+  request.settings.threads = 4;
+  EXPECT_EQ(share_of(node(8, 1, 0), Members(1000), request).threads, 4);
+}
+
 TEST(Share, TooManyThreadsShareAllCores) {
   const Share share = share_of(node(2, 4, 3), Members(1000), usual);
   EXPECT_EQ(share.threads, 1);
