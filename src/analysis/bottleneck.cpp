@@ -230,14 +230,37 @@ std::string link_roof(const Waterfall* waterfall, const Breakdown& mean) {
       unknown.empty() ? "" : fmt::format(" Not known, so that all of it counts: {}.", join(unknown, ", ")));
 }
 
-std::string evidence_of(const CaseBreakdown& breakdown, const Bottleneck& found, const std::map<Part, double>& lost,
-                        const Stragglers& stragglers, const Waterfall* waterfall) {
+// Says what to change so that data is there in time. A result of before there were data files has the defaults.
+std::string loading_remedy(const config::Settings& s) {
+  if (s.data_file.empty()) return "";
+  std::vector<std::string> why;
+  if (s.loader_bytes_per_s > 0) {
+    why.push_back(fmt::format("loader_throughput limits the storage to {}, whatever loads from it",
+                              print_bandwidth_exact(s.loader_bytes_per_s)));
+  }
+  if (s.loader_cost_s > 0)
+    why.push_back(fmt::format("loader_cost adds {} to each token", print_seconds_exact(s.loader_cost_s)));
+  const std::string planted = why.empty() ? "" : fmt::format(" ({})", join(why, "; "));
+  if (s.loader_workers == 0) {
+    return fmt::format(
+        " Its loader_workers are 0, so that it loads each batch itself: 1 or more load the next ones behind it{}.",
+        planted);
+  }
+  return fmt::format(
+      " Its {} with loader_prefetch {} do not keep up: more of them help if a batch takes long to prepare, a data_file "
+      "on faster storage if it takes long to read{}.",
+      plural(s.loader_workers, "loader worker"), s.loader_prefetch, planted);
+}
+
+std::string evidence_of(const store::Result& result, const CaseBreakdown& breakdown, const Bottleneck& found,
+                        const std::map<Part, double>& lost, const Stragglers& stragglers, const Waterfall* waterfall) {
   const Breakdown& mean = breakdown.mean;
   const std::string parts = parts_in_words(breakdown, found.kind, lost);
   const std::string share = percent(found.share);
   switch (found.kind) {
     case Kind::loading:
-      return fmt::format("The step spends {} of its time waiting for its input buffers to be filled.", share);
+      return fmt::format("The step spends {} of its time waiting for its input buffers to be filled.", share) +
+             loading_remedy(settings_of(result, result.at(breakdown)));
     case Kind::communication:
       return fmt::format(
                  "Exposed communication costs {} of the step: {}. Another {} of the step runs behind computation.",
@@ -366,7 +389,7 @@ Bottleneck find_bottleneck(const store::Result& result, const CaseBreakdown& bre
   if (found.losses.empty() || found.losses.front().second <= 0) return found;
   found.kind = found.losses.front().first;
   found.share = found.losses.front().second;
-  found.evidence = evidence_of(breakdown, found, lost, stragglers, waterfall);
+  found.evidence = evidence_of(result, breakdown, found, lost, stragglers, waterfall);
   found.levers = levers_for(result, breakdown, waterfall, lost);
   return found;
 }

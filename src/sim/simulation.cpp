@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/loader.h"
 #include "program/lower.h"
 #include "sim/costs.h"
 #include "sim/rank_classes.h"
@@ -69,7 +70,7 @@ Simulation::Simulation(program::ProgramSet programs, const config::Settings& set
     }
     return of_operation;
   };
-  run(cost, calibration);
+  run(cost, experiment, settings);
   largest_message_bytes_ = costs.largest_message_bytes();
 }
 
@@ -88,18 +89,22 @@ Simulation::Simulation(program::FoldedStep step, const config::Settings& setting
   const CostOf cost = [&](int c, program::OperationId id) {
     return program::is_folded(classes_.program(c).step[id]) ? (*passes_)(c, id) : costs(c, id);
   };
-  run(cost, calibration);
+  run(cost, experiment, settings);
   largest_message_bytes_ = costs.largest_message_bytes();
 }
 
-void Simulation::run(const CostOf& cost, const config::Calibration& calibration) {
+void Simulation::run(const CostOf& cost, const config::Experiment& experiment, const config::Settings& settings) {
+  const config::Software& software = experiment.calibration->software;
   step_ = simulate(classes_, cost);
   // Jitter and fabric: published steps of equal work on one GPU grow this much, whatever the group
   // (docs/simulation.md).
   constexpr double least_gpus = 8;
   const double doublings = std::log2(std::max(1.0, set_.layout.ranks() / least_gpus));
-  const double before_s = seconds_of(step_.length) + calibration.software.step_s;
-  step_s_ = before_s * (1 + calibration.software.growth * doublings);
+  const double before_s = seconds_of(step_.length) + software.step_s;
+  step_s_ = before_s * (1 + software.growth * doublings);
+  const double tokens = data::tokens_of(experiment.model, settings, set_.layout);
+  loading_s_ = data::loading_of(settings, tokens, experiment.model.vocab).exposed_s(step_s_);
+  step_s_ += loading_s_;
   for (int c = 0; std::cmp_less(c, classes_.list().size()); ++c) held_.push_back(held(step_, classes_, cost, c));
   const auto through = [&](int c, program::OperationId id) -> const CriticalPath& {
     return passes_->shares(c, id).path;

@@ -43,8 +43,10 @@ class Simulation {
 
   const program::ProgramSet& set() const { return set_; }  // lowered; of a folded step, with passes folded
   const RankClasses& classes() const { return classes_; }
-  /// With what the software adds to every step.
+  /// With what the software adds to every step, and the time that is spent waiting for data.
   double step_s() const { return step_s_; }
+  /// The latter, before the first operation: data::Loading::exposed_s() of the step without it.
+  double loading_s() const { return loading_s_; }
   /// The size of the largest collective; 0: there is none.
   double largest_message_bytes() const { return largest_message_bytes_; }
   /// As long as the step.
@@ -55,7 +57,7 @@ class Simulation {
   program::StepSplit split(int rank_class) const;
 
  private:
-  void run(const CostOf& cost, const config::Calibration& calibration);
+  void run(const CostOf& cost, const config::Experiment& experiment, const config::Settings& settings);
 
   program::ProgramSet set_;
   program::ProgramSet sample_;  // of a folded step
@@ -67,7 +69,7 @@ class Simulation {
   SimulatedStep step_;
   std::vector<std::vector<Held>> held_;  // by class
   CriticalPath critical_path_;
-  double step_s_ = 0, largest_message_bytes_ = 0;
+  double step_s_ = 0, loading_s_ = 0, largest_message_bytes_ = 0;
 };
 
 /// Whether a step may be predicted with its passes folded: nothing is wrong with its hardware, the host issues

@@ -58,11 +58,16 @@ std::vector<job::Samples> profiled_samples(const sim::Simulation& simulation, co
   const int ranks = set.layout.ranks();
   std::vector<job::Samples> samples(ranks);
   for (int c = 0; std::cmp_less(c, simulation.classes().list().size()); ++c) {
-    const std::vector<program::Interval> intervals = simulation.intervals(c);
+    std::vector<program::Interval> intervals = simulation.intervals(c);
+    for (program::Interval& interval : intervals) {  // a step begins with its inputs
+      interval.start_s += simulation.loading_s();
+      interval.end_s += simulation.loading_s();
+    }
     job::TimelineSamples summed{job::sum_up(simulation.classes().program(c), intervals, ranks), {}, {}, {}};
     // The software overhead of a step belongs to no operation, so it counts as idle.
     summed.split.idle_s += simulation.step_s() - summed.split.step_s;
     summed.step_s = summed.split.step_s = simulation.step_s();
+    summed.loading_s = simulation.loading_s();
     for (int rank = 0; rank < ranks; ++rank) {
       if (simulation.classes().class_of(rank) != c) continue;
       job::TimelineSamples of_rank = summed;
