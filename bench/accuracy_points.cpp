@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "config/experiment.h"
 #include "machine/topology.h"
-#include "plan/why_impossible.h"
+#include "plan/plan.h"
 #include "sim/simulation.h"
 #include "workloads/workload.h"
 
@@ -81,7 +81,7 @@ config::Experiment experiment_of(const Row& row, const std::string& configs, std
   return config::load_recorded(configuration(row, batch), fmt::format("{}/{}.yaml", configs, row.at("id")), {});
 }
 
-// What a setting is called in which two rows differ; "" for what follows from others or is no setting.
+// Names the setting in which two rows differ; "" for what follows from others or is no setting.
 std::string setting_of(const std::string& column) {
   constexpr std::array<const char*, 5> axes{"tensor_parallel", "pipeline_parallel", "virtual_pipeline",
                                             "context_parallel", "embedding_as_layer"};

@@ -8,8 +8,8 @@
 #include <map>
 #include <set>
 
+#include "analysis/estimator.h"
 #include "analysis/level_model.h"
-#include "analysis/questions.h"
 #include "analysis/statistics.h"
 #include "base/median.h"
 

@@ -1,15 +1,20 @@
-#include "analysis/estimator.h"
-
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
+#include <vector>
 
+#include "analysis/estimator.h"
 #include "analysis/level_model.h"
+#include "analysis/statistics.h"
 #include "analysis/verdict.h"
+#include "base/median.h"
 
 namespace harness::analysis {
+
 namespace {
 
 // The fit of a sweep, and what the guards made of it.
@@ -134,6 +139,152 @@ SweepEstimate estimate_level(const SweepBlocks& sweep, std::span<const Question>
   out.level = fit->findings();
   if (control_moved) out.level->baseline_left = control.log_ratio.center;
   return out;
+}
+
+namespace {
+
+// Whether there is anything to explain.
+bool scatters(double squares, double n) {
+  return squares > n * time_resolution * time_resolution;
+}
+
+constexpr int of_no_kind = -1;
+
+// kinds, values: of each block. Without the freedom that the groups' locations took.
+KindEffect analysis_of_variance(std::span<const int> kinds, std::span<const double> values, std::size_t groups) {
+  struct Members {
+    int blocks = 0;
+    double sum = 0;
+    double mean() const { return sum / blocks; }
+  };
+  std::map<int, Members> of_kind;
+  Members all;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i] == of_no_kind) continue;
+    for (Members* members : {&of_kind[kinds[i]], &all}) {
+      ++members->blocks;
+      members->sum += values[i];
+    }
+  }
+  double between = 0, total = 0;
+  KindEffect out;
+  double slowest = -std::numeric_limits<double>::infinity();
+  for (const auto& [kind, members] : of_kind) {
+    between += members.blocks * std::pow(members.mean() - all.mean(), 2);
+    if (members.mean() <= slowest) continue;
+    slowest = members.mean();
+    out.slowest = kind;
+  }
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i] != of_no_kind) total += std::pow(values[i] - all.mean(), 2);
+  }
+  if (of_kind.size() < 2 || !scatters(total, all.blocks)) return out;
+  const double numerator = static_cast<double>(of_kind.size()) - 1;
+  const double denominator = std::max(all.blocks - static_cast<double>(groups) - numerator, 1.0);
+  const double within = std::max(total - between, 0.0);
+  out.p_value = within > 0 ? f_upper_tail(between / numerator / (within / denominator), numerator, denominator) : 0;
+  return out;
+}
+
+}  // namespace
+
+KindEffect find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fit) {
+  std::vector<int> before(blocks.size(), of_no_kind);
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    if (blocks[i].session == blocks[i - 1].session) before[i] = blocks[i - 1].group;
+  }
+  return analysis_of_variance(before, fit.influence, fit.groups.size());
+}
+
+SerialCorrelation find_serial_correlation(std::span<const LevelBlock> blocks, const LevelFit& fit) {
+  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, double> by_place;  // session, case, round
+  std::map<std::int32_t, int> by_case;
+  double squares = 0;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    by_place[{blocks[i].session, blocks[i].case_index, blocks[i].round}] = fit.influence[i];
+    ++by_case[blocks[i].case_index];
+    squares += fit.influence[i] * fit.influence[i];
+  }
+  SerialCorrelation out;
+  double products = 0;
+  for (const auto& [place, influence] : by_place) {
+    const auto& [session, case_index, round] = place;
+    const auto next = by_place.find({session, case_index, round + 1});
+    if (next == by_place.end()) continue;
+    products += influence * next->second;
+    ++out.pairs;
+  }
+  const auto n = static_cast<double>(blocks.size());
+  if (out.pairs == 0 || !scatters(squares, n)) return out;
+  // Taking out a mean of m values leaves a correlation of -1 / m between any two.
+  out.correlation = products / out.pairs / (squares / n) + static_cast<double>(by_case.size()) / n;
+  return out;
+}
+
+double SerialCorrelation::widening() const {
+  constexpr double most = 0.9;
+  if (!found()) return 1;
+  const double r = std::min(correlation, most);
+  return std::sqrt((1 + r) / (1 - r));
+}
+
+std::vector<BlocksApart> find_blocks_apart(std::span<const LevelBlock> blocks, const LevelFit& fit) {
+  constexpr double apart = 3;  // scales: 0.3 % of blocks that scatter normally
+  std::vector<BlocksApart> out(fit.groups.size());
+  std::vector<std::vector<double>> below(out.size()), above(out.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const auto group = static_cast<std::size_t>(blocks[i].group);
+    const double beyond_reference = blocks[i].log_seconds - fit.level[i];
+    const double off = beyond_reference - (fit.groups[group].location - fit.groups[0].location);
+    ++out[group].blocks;
+    if (std::abs(off) > apart * fit.groups[group].scale) (off < 0 ? below : above)[group].push_back(off);
+  }
+  for (std::size_t group = 0; group < out.size(); ++group) {
+    out[group].below = static_cast<int>(below[group].size());
+    out[group].above = static_cast<int>(above[group].size());
+    if (!below[group].empty()) out[group].below_off = median(below[group]);
+    if (!above[group].empty()) out[group].above_off = median(above[group]);
+  }
+  return out;
+}
+
+Reach reach_to_apart(std::span<const BlocksApart> groups, std::span<const GroupWeight> contrast, double alpha) {
+  int blocks = 0, apart = 0;
+  for (const BlocksApart& group : groups) {
+    blocks += group.blocks;
+    apart += group.below + group.above;
+  }
+  // One more of each kind than was seen: that none was seen does not mean that there is none.
+  const double share = std::min((apart + 1.0) / (blocks + 2.0), 0.5);
+  Reach reach;
+  for (const GroupWeight& term : contrast) {
+    const BlocksApart& group = groups[static_cast<std::size_t>(term.group)];
+    const auto add = [&](int count, double off) {
+      if (count == 0 || binomial_upper_tail(group.blocks, group.blocks - count, share) <= alpha / 2) return;
+      const double shift = term.weight * off;
+      (shift < 0 ? reach.low : reach.high) += shift;
+    };
+    add(group.below, group.below_off);
+    add(group.above, group.above_off);
+  }
+  return reach;
+}
+
+int rounds_to_tell_apart(std::span<const BlocksApart> groups, std::span<const GroupWeight> contrast, double alpha,
+                         int rounds) {
+  for (int wanted = rounds + 1; wanted < max_rounds; ++wanted) {
+    const auto then = [&](int count) {
+      return static_cast<int>(std::lround(static_cast<double>(count) * wanted / rounds));
+    };
+    std::vector<BlocksApart> grown(groups.begin(), groups.end());
+    for (BlocksApart& group : grown) {
+      group.blocks = then(group.blocks);
+      group.below = then(group.below);
+      group.above = then(group.above);
+    }
+    if (!reach_to_apart(grown, contrast, alpha).any()) return wanted;
+  }
+  return max_rounds;
 }
 
 }  // namespace harness::analysis

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "analysis/questions.h"
+#include "analysis/estimator.h"
 #include "analysis/verdict.h"
 #include "base/error.h"
 #include "base/text.h"

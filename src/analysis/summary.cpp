@@ -8,7 +8,6 @@
 #include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "analysis/looks.h"
-#include "analysis/questions.h"
 #include "analysis/warnings.h"
 #include "base/median.h"
 

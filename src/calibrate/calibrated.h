@@ -33,4 +33,12 @@ struct Calibrated {
 /// Throws Error if no product was measured, or nothing that moves memory.
 Calibrated calibrated_by(const Measured& measured);
 
+/// The text of a hardware file: the device and the links as they were measured. What nobody told of the device is left
+/// out.
+std::string hardware_text(const Measured& measured, const Calibrated& found);
+
+/// The text of a calibration that names that file, `hardware`, with its layer's sizes as the range that was measured.
+std::string calibration_text(const Measured& measured, const Calibrated& found, const Wanted& wanted,
+                             const std::string& hardware);
+
 }  // namespace harness::calibrate

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/plan_document.h"
-#include "plan/fit.h"
+#include "plan/prepare.h"
 #include "plan/survey.h"
 
 namespace harness::cli {

@@ -7,7 +7,7 @@
 #include "base/identity.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "calibrate/files.h"
+#include "calibrate/calibrated.h"
 #include "cli/one_sweep.h"
 #include "cli/output.h"
 #include "cli/verbs.h"

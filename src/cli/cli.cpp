@@ -20,8 +20,7 @@
 #include "cli/init_verb.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "doctor/examine.h"
-#include "job/mpi/launcher.h"
+#include "doctor/gather.h"
 #include "job/mpi/mpi_job.h"
 #include "worker/worker.h"
 

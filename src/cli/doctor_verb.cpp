@@ -13,7 +13,7 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "doctor/diagnosis.h"
-#include "doctor/examine.h"
+#include "doctor/gather.h"
 #include "doctor/load_stage.h"
 #include "doctor/nccl_stage.h"
 #include "store/result_file.h"

@@ -12,7 +12,6 @@
 #include "cli/output.h"
 #include "config/experiment.h"
 #include "machine/cpus.h"
-#include "plan/fit.h"
 #include "plan/prepare.h"
 
 namespace harness::cli {

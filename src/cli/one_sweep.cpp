@@ -17,7 +17,7 @@
 #include "cli/predicted.h"
 #include "config/backend.h"
 #include "config/environment.h"
-#include "doctor/examine.h"
+#include "doctor/gather.h"
 #include "doctor/record.h"
 #include "job/sim/simulated_job.h"
 #include "plan/prepare.h"

@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "job/mpi/launcher.h"
+#include "job/mpi/mpi_job.h"
 #include "report/document.h"
 #include "store/atomic_file.h"
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "analysis/estimator.h"
-#include "analysis/questions.h"
 #include "backend/backend.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -18,7 +17,6 @@
 #include "config/model.h"
 #include "machine/topology.h"
 #include "plan/budget.h"
-#include "plan/fit.h"
 #include "plan/prepare.h"
 #include "program/placement.h"
 #include "report/sections.h"

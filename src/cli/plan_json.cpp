@@ -3,7 +3,7 @@
 
 #include "cli/plan_document.h"
 #include "config/backend.h"
-#include "plan/fit.h"
+#include "plan/prepare.h"
 
 namespace harness::cli {
 namespace {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "analysis/estimator.h"
-#include "analysis/questions.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -21,9 +20,8 @@
 #include "plan/prepare.h"
 #include "report/words.h"
 #include "store/result_file.h"
-#include "sweep/decide.h"
 #include "sweep/planned_result.h"
-#include "sweep/timelines.h"
+#include "sweep/untimed.h"
 
 namespace harness::cli {
 namespace {

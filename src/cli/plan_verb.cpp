@@ -5,7 +5,6 @@
 #include <string>
 
 #include "analysis/estimator.h"
-#include "analysis/questions.h"
 #include "backend/backend.h"
 #include "base/error.h"
 #include "base/identity.h"
@@ -18,10 +17,9 @@
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "config/model.h"
-#include "job/mpi/launcher.h"
+#include "job/mpi/mpi_job.h"
 #include "machine/topology.h"
 #include "plan/budget.h"
-#include "plan/fit.h"
 #include "plan/prepare.h"
 #include "program/placement.h"
 #include "report/sections.h"

@@ -15,7 +15,6 @@
 #include "evidence/lines.h"
 #include "evidence/read.h"
 #include "evidence/training_job.h"
-#include "plan/fit.h"
 #include "plan/prepare.h"
 #include "report/clean_text.h"
 #include "traces/answer.h"

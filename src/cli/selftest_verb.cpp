@@ -16,9 +16,9 @@
 #include "cli/verbs.h"
 #include "report/clean_text.h"
 #include "report/document.h"
+#include "selftest/checks.h"
 #include "selftest/operation_check.h"
 #include "selftest/reference.h"
-#include "selftest/step_checks.h"
 
 namespace harness::cli {
 namespace {

@@ -1,5 +1,5 @@
 // The table of all checks of a node: what each asks, where from, how bad it is, and where to read on.
-#include "doctor/look.h"
+#include "doctor/check.h"
 
 namespace harness::doctor {
 namespace {

@@ -6,17 +6,22 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "job/environment.h"
+#include "job/wire.h"
 #include "machine/cpus.h"
+#include "machine/nvml.h"
 #include "machine/tree.h"
 
 namespace harness::doctor {
+
 namespace {
 
 // The facts that a thread has found so far. It may outlive whoever waits for it, so it owns all that it uses.
@@ -137,6 +142,143 @@ std::string host_below(const std::string& root) {
   if (tree.is_own_machine()) return machine::host_name();
   const machine::Reading name = tree.line("proc/sys/kernel/hostname");
   return name.ok() && !name.text.empty() ? name.text : root;
+}
+
+namespace {
+
+constexpr std::string_view rank_placeholder = "{rank}";
+
+struct Question {
+  std::string sysroot;
+  double limit_s = node_limit_s;
+  std::vector<std::int32_t> of_nodes;  // the ranks that tell their node's facts, ascending
+  bool of_ranks = true;                // each tells its own
+  bool asks_nvml = true;
+};
+
+struct Told {
+  std::string host;
+  std::vector<std::pair<std::string, std::pair<std::int32_t, std::string>>> rank, node;  // name, access, text or reason
+};
+
+template <job::MessageOf<Question> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.sysroot, m.limit_s, m.of_nodes, m.of_ranks, m.asks_nvml);
+}
+
+template <job::MessageOf<Told> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.host, m.rank, m.node);
+}
+
+auto packed(const Facts& facts) {
+  decltype(Told::node) entries;
+  for (const auto& [name, reading] : facts) {
+    entries.emplace_back(
+        name, std::pair{static_cast<std::int32_t>(reading.access), reading.ok() ? reading.text : reading.why});
+  }
+  return entries;
+}
+
+Facts unpacked(const decltype(Told::node)& entries) {
+  Facts facts;
+  for (const auto& [name, value] : entries) {
+    if (value.first == static_cast<std::int32_t>(machine::Access::read)) {
+      facts.set(name, value.second);
+    } else {
+      facts.set_unreadable(name, value.second);
+    }
+  }
+  return facts;
+}
+
+std::string root_of(const std::string& sysroot, int rank) {
+  std::string root = sysroot;
+  for (std::size_t at = root.find(rank_placeholder); at != std::string::npos; at = root.find(rank_placeholder)) {
+    root.replace(at, rank_placeholder.size(), std::to_string(rank));
+  }
+  return root;
+}
+
+// Asks the lowest rank of each node.
+void add_node_facts(job::Job& job, Question question, std::vector<Node>& nodes) {
+  question.of_ranks = false;
+  for (const Node& node : nodes) question.of_nodes.push_back(node.ranks.front().rank);
+  const std::vector<std::string> answers = job.ask(job::encode_fields(question));
+  for (Node& node : nodes) {
+    const int rank = node.ranks.front().rank;
+    const std::string& bytes = answers[static_cast<std::size_t>(rank)];
+    if (bytes.empty()) {
+      node.facts.set("silent", fmt::format("rank {}", rank));
+    } else {
+      node.facts.merge(unpacked(job::decode_fields<Told>(bytes).node));
+    }
+  }
+}
+
+// Nodes that could not be read must not pass for healthy: a folder that is misspelt or empty, a container without
+// /proc.
+void refuse_if_all_are_dark(const std::vector<Node>& nodes, const std::string& sysroot) {
+  constexpr int could_not_run = 3;
+  if (!std::ranges::all_of(nodes, [](const Node& node) { return told_nothing(node.facts); })) return;
+  throw Error(
+      fmt::format("nothing could be checked: below {} no file of a node can be read ({}); expected a folder with "
+                  "a node's /proc and /sys",
+                  quote(sysroot), nodes.empty() ? "no rank answered" : why_nothing(nodes.front().facts)),
+      could_not_run);
+}
+
+machine::GpuReport ask_nvml() {
+  return machine::Nvml::get().report();
+}
+
+}  // namespace
+
+std::string answer(int rank, const std::string& bytes) try {
+  const auto question = job::decode_fields<Question>(bytes);
+  const std::string root = root_of(question.sysroot, rank);
+  Told told{host_below(root), {}, {}};
+  if (question.of_ranks) told.rank = packed(gather_rank(root));
+  if (std::ranges::binary_search(question.of_nodes, rank)) {
+    const bool asks = question.asks_nvml && root == "/";
+    told.node = packed(gather_node(root, asks ? AskGpus(ask_nvml) : AskGpus(), question.limit_s));
+  }
+  return job::encode_fields(told);
+} catch (const std::exception&) {
+  return "";  // rank 0 says that there was no answer
+}
+
+std::vector<Node> examine(job::Job& job, const HowToExamine& how) {
+  const std::vector<job::RankPlace>& places = job.places();
+  Question question{how.sysroot, how.limit_s, {}, true, how.asks_nvml};
+  // With a folder for each rank, which ranks share a node is known when they have told their names.
+  const bool by_rank = how.sysroot.find(rank_placeholder) != std::string::npos;
+  for (const job::RankPlace& place : places) {
+    if (place.local_rank == 0 && !by_rank) question.of_nodes.push_back(place.rank);
+  }
+  const std::vector<std::string> answers = job.ask(job::encode_fields(question));
+  std::vector<Node> nodes;
+  std::vector<std::pair<int, std::string>> names;  // of nodes: as MPI numbers them, and what they call themselves
+  for (std::size_t rank = 0; rank < answers.size(); ++rank) {
+    Told told{places[rank].host, {}, {}};
+    const bool silent = answers[rank].empty();
+    if (!silent) told = job::decode_fields<Told>(answers[rank]);
+    const auto is_its_node = [&](const std::pair<int, std::string>& name) {
+      return name.first == places[rank].node && (silent || name.second == told.host);
+    };
+    auto at = std::ranges::find_if(names, is_its_node);
+    if (at == names.end()) {
+      names.emplace_back(places[rank].node, told.host);
+      nodes.push_back({told.host, {}, unpacked(told.node)});
+      at = names.end() - 1;
+    }
+    Node& node = nodes[static_cast<std::size_t>(at - names.begin())];
+    node.ranks.push_back({static_cast<int>(rank), unpacked(told.rank)});
+    if (silent) node.facts.set("silent", fmt::format("rank {}", rank));
+  }
+  if (by_rank) add_node_facts(job, question, nodes);
+  refuse_if_all_are_dark(nodes, how.sysroot);
+  return nodes;
 }
 
 }  // namespace harness::doctor

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cctype>
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <thread>
 
@@ -12,6 +15,7 @@
 #include "machine/tree.h"
 
 namespace harness::doctor {
+
 namespace {
 
 using machine::Access;
@@ -157,6 +161,212 @@ void gather_system(const Tree& tree, Facts& facts) {
   facts.set("cpu/boost_headroom", boost_headroom(tree, listed));
   add_line(tree, facts, "cpu/online", cpus + "online");
   add_line(tree, facts, "cpu/load", "proc/loadavg");
+}
+
+namespace {
+
+using machine::Access;
+using machine::Reading;
+using machine::Tree;
+
+constexpr std::size_t most_devices = 256;  // of one kind that are looked at
+
+// The PCI Express capabilities' links lie beyond the first 256 bytes, each with the place of the next.
+constexpr std::size_t extended = 0x100, all_of_it = 4096;
+constexpr unsigned acs_capability = 0x000d;
+
+unsigned word_at(const std::string& bytes, std::size_t at) {
+  return static_cast<unsigned char>(bytes[at]) | static_cast<unsigned>(static_cast<unsigned char>(bytes[at + 1])) << 8;
+}
+
+void add_link(const Tree& tree, Facts& facts, const std::string& key, const std::string& folder) {
+  facts.set(key + "/width", tree.line(folder + "/current_link_width"));
+  facts.set(key + "/max_width", tree.line(folder + "/max_link_width"));
+  facts.set(key + "/speed", tree.line(folder + "/current_link_speed"));
+  facts.set(key + "/max_speed", tree.line(folder + "/max_link_speed"));
+}
+
+// The sum of fatal errors: its last line is "TOTAL_ERR_FATAL 0".
+void add_errors(const Tree& tree, Facts& facts, const std::string& key, const std::string& folder) {
+  for (const auto& [name, file] :
+       {std::pair{"/aer_fatal", "aer_dev_fatal"}, {"/aer_correctable", "aer_dev_correctable"}}) {
+    const Reading counts = tree.bytes(folder + "/" + file);
+    const std::size_t total = counts.text.rfind("TOTAL_ERR_");
+    if (!counts.ok() || total == std::string::npos) continue;
+    std::string_view rest = std::string_view(counts.text).substr(total);
+    rest = rest.substr(0, rest.find('\n'));
+    machine::take_word(rest);
+    if (const auto count = machine::number(machine::take_word(rest)))
+      facts.set(key + name, fmt::format("{:.0f}", *count));
+  }
+}
+
+void add_device(const Tree& tree, Facts& facts, const std::string& key, const std::string& folder) {
+  add_link(tree, facts, key, folder);
+  add_errors(tree, facts, key, folder);
+  facts.set(key + "/path", tree.resolved(folder));
+  facts.set(key + "/numa", tree.line(folder + "/numa_node"));
+  facts.set(key + "/cpus", tree.line(folder + "/local_cpulist"));
+  facts.set(key + "/iommu", tree.line(folder + "/iommu_group/type"));
+  const Reading driver = tree.resolved(folder + "/driver");
+  if (driver.ok()) facts.set(key + "/driver", driver.text.substr(driver.text.rfind('/') + 1));
+}
+
+// Adds the bridges that /sys shows above the devices, each once.
+void add_bridges(const Tree& tree, Facts& facts, const std::vector<std::string>& devices) {
+  std::set<std::string> done;
+  for (const std::string& device : devices) {
+    const std::vector<std::string> path = pci_path(facts, device);
+    for (std::size_t i = 0; i + 1 < path.size() && done.size() < most_devices; ++i) {
+      if (!done.insert(path[i]).second) continue;
+      const std::string key = "bridge/" + path[i], folder = "sys/bus/pci/devices/" + path[i];
+      add_link(tree, facts, key, folder);
+      add_errors(tree, facts, key, folder);
+      facts.set(key + "/acs", acs_control(tree.bytes(folder + "/config")));
+      facts.set(key + "/above", i == 0 ? "host" : path[i - 1]);
+    }
+  }
+}
+
+const std::vector<std::string> counted_events{"link_downed",     "link_error_recovery",
+                                              "symbol_error",    "local_link_integrity_errors",
+                                              "port_rcv_errors", "excessive_buffer_overrun_errors"};
+
+// Counted by the adapter itself: messages sent again because the other side did not answer, or had no room.
+const std::vector<std::string> counted_by_hardware{"local_ack_timeout_err", "rnr_nak_retry_err"};
+
+// Which places of the port's table of addresses are RoCE v2 with an IPv4 address: "3, 5". An empty place cannot be
+// read.
+Reading roce_addresses(const Tree& tree, const std::string& folder) {
+  const machine::Listing places = tree.names(folder + "/gids");
+  if (places.access != Access::read) return {places.access, {}, places.why};
+  std::vector<int> found;
+  for (const std::string& place : places.names) {
+    const auto index = machine::number(place);
+    if (!index || *index > 255) continue;
+    const Reading address = tree.line(fmt::format("{}/gids/{}", folder, place));
+    if (!address.ok() || !address.text.starts_with("0000:0000:0000:0000:0000:ffff:")) continue;
+    const Reading type = tree.line(fmt::format("{}/gid_attrs/types/{}", folder, place));
+    if (type.text == "RoCE v2") found.push_back(static_cast<int>(*index));
+  }
+  std::ranges::sort(found);
+  return {Access::read, fmt::format("{}", fmt::join(found, ", ")), {}};
+}
+
+void add_port(const Tree& tree, Facts& facts, const std::string& key, const std::string& folder) {
+  for (const char* file : {"state", "phys_state"}) {
+    Reading state = tree.line(folder + "/" + file);
+    state.text = machine::port_state_in(state.text);
+    facts.set(key + file, state);
+  }
+  for (const char* file : {"rate", "link_layer", "lid", "sm_lid"})
+    facts.set(key + file, tree.line(folder + "/" + file));
+  facts.set(key + "pkey", tree.line(folder + "/pkeys/0"));
+  for (const std::string& name : counted_events)
+    facts.set(fmt::format("{}counter/{}", key, name), tree.line(fmt::format("{}/counters/{}", folder, name)));
+  for (const std::string& name : counted_by_hardware)
+    facts.set(fmt::format("{}counter/{}", key, name), tree.line(fmt::format("{}/hw_counters/{}", folder, name)));
+  if (facts.text(key + "link_layer") == "Ethernet") facts.set(key + "roce_addresses", roce_addresses(tree, folder));
+}
+
+void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Reading& verbs) {
+  const std::string folder = "sys/class/infiniband/" + device, key = "hca/" + device;
+  facts.set(key + "/firmware", tree.line(folder + "/fw_ver"));
+  facts.set(key + "/board", tree.line(folder + "/board_id"));
+  facts.set(key + "/vendor", tree.line(folder + "/device/vendor"));
+  facts.set(key + "/verbs", verbs);
+  add_device(tree, facts, key, folder + "/device");
+  const machine::Listing nets = tree.names(folder + "/device/net");
+  if (!nets.names.empty()) facts.set(key + "/mtu", tree.line("sys/class/net/" + nets.names.front() + "/mtu"));
+  const machine::Listing ports = tree.names(folder + "/ports");
+  if (ports.access == Access::unreadable) facts.set_unreadable(key + "/ports", ports.why);
+  for (const std::string& port : ports.names) {
+    if (machine::number(port))
+      add_port(tree, facts, fmt::format("port/{}/{}/", device, port), fmt::format("{}/ports/{}", folder, port));
+  }
+}
+
+// By adapter, whether there is a device that a process can open, as NCCL does.
+std::map<std::string, Reading> verbs_devices(const Tree& tree, const std::vector<std::string>& adapters) {
+  const machine::Listing names = tree.names("sys/class/infiniband_verbs");
+  const bool hidden = names.access == Access::unreadable;
+  std::map<std::string, Reading> found;
+  for (const std::string& adapter : adapters)
+    found[adapter] = hidden ? Reading{names.access, {}, names.why} : Reading{Access::read, "no", {}};
+  for (const std::string& name : names.names) {
+    if (name.starts_with("uverbs"))
+      found[tree.line("sys/class/infiniband_verbs/" + name + "/ibdev").text] =
+          device_in(tree, "dev/infiniband/" + name);
+  }
+  return found;
+}
+
+}  // namespace
+
+Reading acs_control(const Reading& configuration) {
+  if (!configuration.ok()) return configuration;
+  const std::string& bytes = configuration.text;
+  if (bytes.size() <= extended) return {Access::unreadable, {}, "the kernel shows it to root only"};
+  std::size_t at = extended;
+  for (std::size_t seen = 0; seen < all_of_it / 8 && at >= extended && at + 8 <= bytes.size(); ++seen) {
+    if (word_at(bytes, at) == acs_capability)
+      return {Access::read, fmt::format("0x{:04x}", word_at(bytes, at + 6)), {}};
+    at = word_at(bytes, at + 2) >> 4;
+  }
+  return {Access::read, "none", {}};
+}
+
+double largest_bar_bytes(const std::string& resource) {
+  constexpr unsigned long long prefetchable = 0x2000;
+  double largest = 0;
+  std::string_view rest = resource;
+  while (!rest.empty()) {
+    std::string_view line = machine::take_line(rest);
+    const auto value = [&] { return std::strtoull(std::string(machine::take_word(line)).c_str(), nullptr, 16); };
+    const unsigned long long start = value(), end = value(), flags = value();
+    if ((flags & prefetchable) == 0 || end <= start) continue;
+    largest = std::max(largest, static_cast<double>(end - start) + 1);
+  }
+  return largest;
+}
+
+void gather_pci(const Tree& tree, Facts& facts) {
+  const machine::Listing all = tree.names("sys/bus/pci/devices");
+  if (all.access == Access::unreadable) facts.set_unreadable("pci", all.why);
+  std::vector<std::string> devices;
+  for (const std::string& address : all.names) {
+    const std::string folder = "sys/bus/pci/devices/" + address;
+    const Reading kind = tree.line(folder + "/class");
+    if (kind.access == Access::unreadable) facts.set("pci", kind);
+    const bool display = kind.text.starts_with("0x0300") || kind.text.starts_with("0x0302");
+    if (!display || tree.line(folder + "/vendor").text != "0x10de" || devices.size() == most_devices) continue;
+    const std::string key = "gpu/" + address;
+    devices.push_back(key);
+    facts.set(key + "/device", tree.line(folder + "/device"));
+    add_device(tree, facts, key, folder);
+    if (const Reading resource = tree.bytes(folder + "/resource"); resource.ok()) {
+      facts.set(key + "/bar_bytes", fmt::format("{:.0f}", largest_bar_bytes(resource.text)));
+    }
+  }
+  add_bridges(tree, facts, devices);
+}
+
+void gather_ports(const Tree& tree, Facts& facts) {
+  const machine::Listing hcas = tree.names("sys/class/infiniband");
+  if (hcas.access == Access::unreadable) facts.set_unreadable("hcas", hcas.why);
+  std::map<std::string, Reading> verbs = verbs_devices(tree, hcas.names);
+  std::vector<std::string> devices;
+  for (const std::string& device : hcas.names) {
+    if (devices.size() == most_devices) break;
+    devices.push_back("hca/" + device);
+    add_hca(tree, facts, device, verbs[device]);
+  }
+  add_bridges(tree, facts, devices);
+  const machine::Listing nets = tree.names("sys/class/net");
+  if (nets.access == Access::unreadable) facts.set_unreadable("net", nets.why);
+  for (std::size_t i = 0; i < std::min(nets.names.size(), most_devices); ++i) {
+    facts.set("net/" + nets.names[i] + "/state", tree.line("sys/class/net/" + nets.names[i] + "/operstate"));
+  }
 }
 
 }  // namespace harness::doctor

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doctor/look.h"
+#include "doctor/check.h"
 
 namespace harness::doctor {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "doctor/look.h"
+#include "doctor/check.h"
 #include "machine/cpus.h"
 
 namespace harness::doctor {

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "doctor/load_stage.h"
-#include "doctor/outliers.h"
 
 namespace harness::doctor {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doctor/look.h"
+#include "doctor/check.h"
 #include "machine/cpus.h"
 #include "machine/tree.h"
 #include "nccl/values.h"

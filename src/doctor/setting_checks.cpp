@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/registry.h"
-#include "doctor/look.h"
+#include "doctor/check.h"
 #include "nccl/names.h"
 #include "nccl/values.h"
 

@@ -5,15 +5,213 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "analysis/breakdown.h"
 #include "base/error.h"
-#include "explain/diagnose.h"
-#include "explain/picture.h"
-#include "explain/reference.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "explain/hypothesis.h"
+#include "sim/trust.h"
 
 namespace harness::explain {
+
 namespace {
+
+// "node 5 (gpu-005)", "one of nodes 0 to 15", "one of ranks 5, 13, 21, …"
+std::string place_words(const Hypothesis& h, const store::Result& result) {
+  const char* what = h.of_node ? "node" : "rank";
+  if (h.places.size() > 1) {
+    const bool in_a_row = h.places.back() - h.places.front() + 1 == std::ssize(h.places);
+    if (in_a_row && h.places.size() > 2)
+      return fmt::format("one of the {}s {} to {}", what, h.places.front(), h.places.back());
+    constexpr std::size_t most_named = 4;
+    std::vector<std::string> names;
+    for (const int place : h.places) names.push_back(std::to_string(place));
+    return fmt::format("one of the {}s {}", what, join_first(names, most_named));
+  }
+  const int place = h.places.front();
+  const auto is_it = [&](const store::ResultRank& row) { return (h.of_node ? row.node : row.rank) == place; };
+  const auto row = std::ranges::find_if(result.rank_table, is_it);
+  const std::string host = row == result.rank_table.end() || row->host.empty() ? "" : fmt::format(" ({})", row->host);
+  return fmt::format("{} {}{}", what, place, host);
+}
+
+// "node 5 has 50 % of its network".
+std::string in_words(const Hypothesis& h, const store::Result& result) {
+  switch (h.fault) {
+    case config::Fault::slow_gpu:
+      return fmt::format("the GPU of {} computes at {} of its clock", place_words(h, result), percent(h.left, 0));
+    case config::Fault::slow_link:
+      return fmt::format("{} has {} of its network", place_words(h, result), percent(h.left, 0));
+    case config::Fault::pcie_downgraded:
+      return fmt::format("the PCIe links of {} carry {} of what they should", place_words(h, result),
+                         percent(h.left, 0));
+    case config::Fault::socket_fallback:
+      return fmt::format("NCCL sends over TCP, {:.2g} GB/s a node", h.left / 1e9);
+    case config::Fault::no_gpudirect:
+      return "what leaves a node is copied through its memory, without GPUDirect";
+    case config::Fault::acs_on:
+      return "PCIe's access control sends what leaves a node through the CPU";
+    case config::Fault::tensor_across_nodes:
+      return "the ranks are dealt to the nodes one by one, so that neighbours stand on different nodes";
+  }
+  return "";
+}
+
+// The checks of `harness doctor` that detect a fault, the most specific first.
+const std::vector<std::string_view>& checks_of(config::Fault fault) {
+  using enum config::Fault;
+  static const std::map<config::Fault, std::vector<std::string_view>> checks{
+      {slow_gpu, {"load.products", "load.clocks", "gpu.slowed", "gpu.temperature", "gpu.power"}},
+      {slow_link, {"load.pairs", "ib.rate", "ib.state", "nccl.rails", "same.rate", "same.ports", "ib.flaps"}},
+      {pcie_downgraded, {"pcie.width", "pcie.speed", "ib.pcie", "load.pcie", "load.host_copies"}},
+      {socket_fallback, {"nccl.network", "nccl.plugin", "nccl.plugin_file", "ib.verbs", "env.devices"}},
+      {no_gpudirect, {"nccl.gpu_direct", "gdr.module"}},
+      {acs_on, {"pcie.acs"}},
+      {tensor_across_nodes, {}}};
+  return checks.at(fault);
+}
+
+// Shares of the unexplained time, as distance() measures it between pictures:
+constexpr double must_explain = 0.25;  // a cause, at least
+constexpr double as_good = 0.1;        // two causes that differ by less are both named
+constexpr double unusual = 0.05;      // handicap of a cause with an unusual share left: the simpler one is the likelier
+constexpr double confirmed = 0.2;     // bonus of a cause that doctor has found
+constexpr double least_error = 0.03;  // of predicted steps, where the calibration states less
+constexpr double unknown_error = 0.05;  // where it states none: chosen, so that faults that matter are still named
+constexpr std::size_t most_causes = 4;
+
+// Where the hypothesis is, or may be.
+std::set<std::string> hosts_of(const Hypothesis& h, const store::Result& result) {
+  std::set<std::string> hosts;
+  for (const store::ResultRank& row : result.rank_table) {
+    const int place = h.of_node ? row.node : row.rank;
+    if (h.places.empty() || std::ranges::find(h.places, place) != h.places.end()) hosts.insert(row.host);
+  }
+  return hosts;
+}
+
+// A finding of many nodes names the first of them: of the rest it is not known.
+bool is_on(const store::ResultFinding& finding, const std::set<std::string>& hosts, std::int32_t all_nodes) {
+  if (finding.nodes == 0 || finding.nodes == all_nodes) return true;
+  constexpr std::string_view comma = ", ";
+  for (std::size_t at = 0; at < finding.where.size();) {
+    const std::size_t end = std::min(finding.where.find(comma, at), finding.where.size());
+    if (hosts.contains(finding.where.substr(at, end - at))) return true;
+    at = end + comma.size();
+  }
+  return false;
+}
+
+// The check of doctor's that failed or warned of this, there; "": none.
+std::string confirmation(const Hypothesis& h, const store::Result& result) {
+  const std::set<std::string> hosts = hosts_of(h, result);
+  for (const std::string_view check : checks_of(h.fault)) {
+    const auto found = std::ranges::find_if(result.doctor.findings, [&](const store::ResultFinding& finding) {
+      return finding.is_of_nodes() && finding.check == check && (finding.is_failure() || finding.is_warning()) &&
+             is_on(finding, hosts, result.nodes);
+    });
+    if (found != result.doctor.findings.end()) return std::string(check);
+  }
+  return "";
+}
+
+struct Judged {
+  Hypothesis hypothesis;
+  double distance_s = 0, score_s = 0;
+  double step_s = 0;
+  std::string confirmed_by;
+};
+
+class Search {
+ public:
+  Search(const CaseModel& model, const Picture& measured, const store::Result& result)
+      : measured_(measured), result_(result), suspects_(model, measured) {
+    found_.measured_s = measured.step_s;
+    found_.healthy_s = suspects_.predicted({}, 1).step_s;
+    const config::Experiment& reference = model.reference().experiment;
+    // Most of the error on another cluster is what is looked for here: links and hosts that are not as they should be.
+    const sim::ExpectedErrors errors = sim::expected_errors(*reference.calibration, *reference.hardware);
+    found_.error_is_known = !reference.calibration->errors.empty();
+    const bool of_own = errors.tier == sim::Tier::own_cluster;
+    found_.margin = of_own ? std::max(least_error, errors.step->median) : unknown_error;
+  }
+
+  analysis::Diagnosis run() {
+    config::Faults known;
+    while (found_.causes.size() < most_causes) {
+      const std::vector<Judged> judged = judge(known);
+      if (judged.empty()) break;
+      found_.causes.push_back(cause_of(judged, known));
+      known = judged.front().hypothesis.faults;
+    }
+    found_.compute_factor = suspects_.slowness(known);
+    found_.explained_s = suspects_.fitted(known).step_s;
+    return found_;
+  }
+
+ private:
+  // The causes that could be named beside the known ones, the best first; none if the best could not.
+  std::vector<Judged> judge(const config::Faults& known) {
+    const double unexplained_s = distance(measured_, suspects_.fitted(known));
+    const double now_s = suspects_.fitted(known).step_s;
+    std::vector<Judged> judged;
+    // Where the step is as long as it should be, nothing is to be explained.
+    if (!(measured_.step_s - now_s > found_.margin * found_.healthy_s)) return judged;
+    for (Hypothesis& h : suspects_.beside(known)) {
+      Judged j{.hypothesis = std::move(h), .confirmed_by = {}};
+      const Picture& picture = suspects_.fitted(j.hypothesis.faults);
+      j.distance_s = distance(measured_, picture);
+      j.step_s = picture.step_s;
+      j.confirmed_by = confirmation(j.hypothesis, result_);
+      j.score_s = j.distance_s +
+                  unexplained_s * ((j.hypothesis.usual ? 0 : unusual) - (j.confirmed_by.empty() ? 0 : confirmed));
+      // How one rank differs from its like needs no calibration; how fast a network is does.
+      const bool among_like = j.hypothesis.fault == config::Fault::slow_gpu;
+      const double least_s = found_.margin * (among_like ? found_.healthy_s : now_s);
+      if (j.step_s - now_s > least_s && j.distance_s < (1 - must_explain) * unexplained_s)
+        judged.push_back(std::move(j));
+    }
+    std::ranges::stable_sort(judged, {}, &Judged::score_s);
+    return judged;
+  }
+
+  analysis::Cause cause_of(const std::vector<Judged>& judged, const config::Faults& known) {
+    const double unexplained_s = distance(measured_, suspects_.fitted(known));
+    const Judged& best = judged.front();
+    analysis::Cause cause;
+    cause.fault = config::name_of(best.hypothesis.fault);
+    cause.words = in_words(best.hypothesis, result_);
+    cause.confirmed_by = best.confirmed_by;
+    cause.with_s = best.step_s;
+    cause.explains = 1 - best.distance_s / unexplained_s;
+    add_check(best.hypothesis.fault, cause);
+    for (const Judged& other : std::span(judged).subspan(1)) {
+      if (other.score_s > best.score_s + as_good * unexplained_s) continue;
+      cause.or_else.push_back({config::name_of(other.hypothesis.fault), in_words(other.hypothesis, result_)});
+      add_check(other.hypothesis.fault, cause);
+    }
+    return cause;
+  }
+
+  static void add_check(config::Fault fault, analysis::Cause& cause) {
+    if (checks_of(fault).empty()) return;
+    const std::string check(checks_of(fault).front());
+    if (std::ranges::find(cause.checks, check) == cause.checks.end()) cause.checks.push_back(check);
+  }
+
+  const Picture& measured_;
+  const store::Result& result_;
+  Suspects suspects_;
+  analysis::Diagnosis found_;
+};
 
 analysis::KindCompared& row_of(const analysis::KindTime& time, std::vector<analysis::KindCompared>& rows) {
   const auto known = std::ranges::find_if(rows, [&](const analysis::KindCompared& row) {
@@ -24,6 +222,10 @@ analysis::KindCompared& row_of(const analysis::KindTime& time, std::vector<analy
 }
 
 }  // namespace
+
+analysis::Diagnosis diagnose(const CaseModel& model, const Picture& measured, const store::Result& result) {
+  return Search(model, measured, result).run();
+}
 
 analysis::CaseCompared compare_with_prediction(const analysis::Breakdown& measured,
                                                const analysis::Breakdown& predicted) {

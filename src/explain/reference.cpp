@@ -7,12 +7,12 @@
 #include "base/error.h"
 #include "config/yaml_tree.h"
 #include "job/sim/simulated_job.h"
+#include "plan/plan.h"
 #include "plan/prepare.h"
-#include "plan/why_impossible.h"
 #include "program/links.h"
 #include "sim/simulation.h"
 #include "sim/trust.h"
-#include "sweep/timelines.h"
+#include "sweep/untimed.h"
 #include "workloads/workload.h"
 
 namespace harness::explain {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -89,5 +90,19 @@ machine::Topology under_faults(const config::Experiment& experiment, const confi
 /// ones; and an Error if the baseline is not possible.
 void schedule_blocks(Plan& plan);
 void require_baseline(const Plan& plan);
+
+/// Why these settings cannot run together, or not on this hardware as far as its file says; "" if they can. Each value
+/// on its own is valid. Only what is certain is refused: what may work is left to be tried.
+std::string why_impossible(const config::Settings& settings, const std::optional<config::Hardware>& hardware);
+
+/// How a case divides the ranks of a job.
+struct Division {
+  program::Layout layout;      // of the ranks it uses; meaningless when impossible
+  std::string why_impossible;  // "" if there is a layout
+};
+/// Asks the workload, too, why its step cannot run with these settings or on this layout. `topology`: of the case,
+/// as far as it is known.
+Division divide_ranks(const config::Model& model, const config::Settings& settings, int ranks,
+                      const machine::Topology& topology = {});
 
 }  // namespace harness::plan

@@ -1,13 +1,15 @@
 #include "plan/prepare.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
-#include "plan/fit.h"
-#include "plan/from_model.h"
-#include "plan/why_impossible.h"
+#include "base/units.h"
+#include "plan/plan.h"
+#include "workloads/workload.h"
 
 namespace harness::plan {
+
 Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only, Processes processes,
              const machine::Topology& topology) {
   Plan plan = make_plan(with_model_values(experiment, ranks, topology), ranks, only, processes, topology);
@@ -55,6 +57,119 @@ Plan plan_for_device(Plan plan, const std::string& device) {
   if (!as_planned) return prepare(plan.experiment, plan.ranks, plan.only, plan.processes, plan.topology);
   refuse_what_does_not_fit(plan, [&](const PlannedCase&) { return configured_memory(plan.experiment); });
   return plan;
+}
+
+namespace {
+
+// A training step of the configured model with the baseline's settings.
+struct TrainingStep {
+  std::string why_impossible;
+  program::ProgramSet programs;  // of a possible one
+};
+
+TrainingStep training_step(const config::Experiment& e, int ranks, const machine::Topology& topology) {
+  config::Settings training = e.baseline;
+  training.workload = config::training_workload;
+  const Division division = divide_ranks(e.model, training, ranks, under_faults(e, training, topology));
+  if (!division.why_impossible.empty()) return {division.why_impossible, {}};
+  return {"", workloads::build_programs(e.model, training, division.layout)};
+}
+
+// The values of the size of e's workload that the model's training step has.
+std::vector<std::string> values_of(const config::Experiment& e, int ranks, const machine::Topology& topology) {
+  const TrainingStep step = training_step(e, ranks, topology);
+  if (!step.why_impossible.empty()) {
+    fail("the model's training step cannot run on {} ranks: {}", ranks, step.why_impossible);
+  }
+  return workloads::workload_of(e.baseline).values_from_model(step.programs, e.baseline);
+}
+
+}  // namespace
+
+config::Experiment with_model_values(const config::Experiment& experiment, int ranks,
+                                     const machine::Topology& topology) {
+  config::Experiment e = experiment;
+  e.changes.clear();
+  for (const config::Change& change : experiment.changes) {
+    if (change.from_model.empty()) {
+      e.changes.push_back(change);
+      continue;
+    }
+    const config::Variable& variable = *config::find_variable(change.variable);
+    try {
+      for (const std::string& value : values_of(experiment, ranks, topology)) {
+        if (value == variable.print(experiment.baseline)) continue;
+        config::Settings settings = experiment.baseline;
+        variable.parse(settings, value);
+        e.changes.push_back({variable.name, value, std::move(settings), ""});
+      }
+    } catch (const Error& error) {
+      fail("{}: from_model: {}", change.from_model, error.what());
+    }
+  }
+  return e;
+}
+
+void name_uses(Plan& plan) {
+  const config::Experiment& e = plan.experiment;
+  if (e.model.layers == 0 || e.baseline.workload == config::training_workload) return;
+  const TrainingStep step = training_step(e, plan.ranks, plan.topology);
+  if (!step.why_impossible.empty()) return;
+  const workloads::Workload& workload = workloads::workload_of(e.baseline);
+  for (PlannedCase& planned : plan.cases) {
+    if (planned.is_possible()) planned.uses = workload.uses_in_model(step.programs, planned.settings);
+  }
+}
+
+double planned_memory_bytes(config::BackendKind backend, const PlannedCase& planned) {
+  if (planned.survey.roles == 0) return 0;
+  return static_cast<double>(planned.survey.peak_bytes) + config::traits_of(backend).worker_bytes;
+}
+
+DeviceMemory configured_memory(const config::Experiment& experiment) {
+  if (config::traits_of(experiment.backend).ranks_are_gpus) {
+    if (!experiment.hardware) return {};
+    return {experiment.hardware->memory_bytes, "hardware file " + experiment.hardware->name};
+  }
+  return {experiment.measure.memory_limit_bytes, "measure.memory_limit"};
+}
+
+std::string why_too_large(const PlannedCase& planned, double bytes, const DeviceMemory& device, const char* used) {
+  const double share = planned.settings.memory_cap;
+  if (!(device.bytes > 0) || bytes <= share * device.bytes) return "";
+  const std::string cap = share != 1 ? fmt::format("{:.4g} % (memory_cap) of ", 100 * share) : "";
+  return fmt::format("{} {} of memory per rank, more than {}{} ({})", used, show_bytes(bytes), cap,
+                     show_bytes(device.bytes), device.source);
+}
+
+namespace {
+
+// In percent, in steps of five.
+double cap_for(double bytes, const DeviceMemory& device) {
+  constexpr double step = 5;
+  return step * std::ceil(100 * bytes / device.bytes / step);
+}
+
+}  // namespace
+
+void refuse_what_does_not_fit(Plan& plan, const std::function<DeviceMemory(const PlannedCase&)>& memory_of) {
+  bool refused = false;
+  for (PlannedCase& planned : plan.cases) {
+    if (!planned.is_possible()) continue;
+    const double bytes = planned_memory_bytes(plan.experiment.backend, planned);
+    const DeviceMemory device = memory_of(planned);
+    planned.impossible = why_too_large(planned, bytes, device, "needs");
+    if (!planned.is_possible() && config::traits_of(plan.experiment.backend).predicts())
+      planned.impossible += fmt::format("; to predict it nevertheless: memory_cap: {:.0f} %", cap_for(bytes, device));
+    refused = refused || !planned.is_possible();
+    if (planned.is_possible() && device.bytes > 0 && bytes > device.bytes) {
+      planned.notes.push_back(fmt::format("hypothetical: it needs {} of memory per rank, and there are {} ({})",
+                                          show_bytes(bytes), show_bytes(device.bytes), device.source));
+    }
+  }
+  if (!refused) return;
+  require_baseline(plan);
+  schedule_blocks(plan);
 }
 
 }  // namespace harness::plan

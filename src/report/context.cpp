@@ -7,7 +7,7 @@
 #include <span>
 
 #include "analysis/blocks.h"
-#include "analysis/questions.h"
+#include "analysis/estimator.h"
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "base/text.h"

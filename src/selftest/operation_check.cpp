@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/bf16.h"
-#include "selftest/parallel.h"
+#include "selftest/operation_cases.h"
 
 namespace harness::selftest {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "selftest/check_line.h"
+#include "selftest/checks.h"
 #include "selftest/operation_cases.h"
 
 namespace harness::selftest {

@@ -8,8 +8,8 @@
 
 #include "base/text.h"
 #include "plan/prepare.h"
-#include "sweep/blocks.h"
 #include "sweep/probe.h"
+#include "sweep/rounds.h"
 #include "workloads/operations.h"
 
 namespace harness::sweep {

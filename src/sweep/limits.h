@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "job/job.h"
-#include "plan/fit.h"
 #include "plan/plan.h"
+#include "plan/prepare.h"
 #include "program/links.h"
 #include "store/result.h"
 #include "sweep/recorder.h"

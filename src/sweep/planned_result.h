@@ -1,9 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
+#include "config/experiment.h"
 #include "plan/plan.h"
 #include "store/result.h"
+#include "sweep/recorder.h"
 
 namespace harness::sweep {
 
@@ -20,5 +24,29 @@ store::ResultBlock pending_block(const plan::Slot& slot);
 /// with as many steps as `steps: auto` may choose, and with the whole timelines of every case. Throws Error if
 /// `timeline: all` would keep more intervals than a reader can hold.
 std::int64_t needed_space(const plan::Plan& plan);
+
+// Called before the first block, so that no result can influence the decision.
+
+/// The timed steps of a block with `steps: auto`, where a block takes `set_up_s` and a step `step_s`.
+int auto_steps(double set_up_s, double step_s, int warmup_steps);
+/// With `steps: auto`: as many timed steps as take three quarters of the time that a block of the baseline spends on
+/// its set-up and warm-up. Shorter blocks waste the machine on set-up, longer ones leave too few of them to follow its
+/// drift (docs/method.md, "How long a block is").
+void decide_steps(Recorder& recorder, config::Measure& measure);
+inline constexpr int most_auto_steps = 1000;
+/// Reduces the rounds to what the time budget leaves after `spent_s` of preparation. A sweep that ends when all is
+/// settled keeps its rounds: the clock ends it. Throws Error if too few rounds are left for any verdict.
+void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s);
+
+/// The cost of one case of a sweep, in seconds.
+struct CaseCost {
+  std::string name;
+  std::string variable;  // "": the baseline or its copy, which every selection keeps
+  double preparation_s = 0, block_s = 0;
+};
+
+/// Suggests values of `--only` with which `rounds` rounds, preparation included, fit into `budget_s`: as many variables
+/// as fit together, cheapest first, then each that fits alone. Says so where none fits.
+std::string selections_that_fit(const std::vector<CaseCost>& cases, double budget_s, int rounds);
 
 }  // namespace harness::sweep

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "job/environment.h"
 #include "job/job.h"
-#include "sweep/blocks.h"
+#include "sweep/rounds.h"
 
 namespace harness::sweep {
 namespace {

@@ -1,15 +1,48 @@
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 
+#include "base/text.h"
 #include "config/experiment.h"
 #include "job/job.h"
 #include "plan/plan.h"
-#include "sweep/blocks.h"
 #include "sweep/progress.h"
 #include "sweep/recorder.h"
 
 namespace harness::sweep {
+
+/// Settings that all blocks of a sweep have in common, in every phase.
+struct BlockDefaults {
+  NameValues tuning;  // what tuning workers found
+  std::string wrap;   // the command that timed workers are started under
+};
+
+/// One block of a case, ready to run.
+job::BlockRequest block_request(const config::Experiment& experiment, const plan::PlannedCase& planned,
+                                const job::Task& task, const BlockDefaults& defaults);
+
+/// Runs an untimed block, again after a failure: a second try tells a passing fault from a lasting one, which fails in
+/// the same way. A block that fails in a new way each time is run three times. `failed`: called for every failure
+/// but the last.
+job::BlockOutcome run_untimed(job::Job& job, const job::BlockRequest& request,
+                              const std::function<void(const job::BlockOutcome&)>& failed = {});
+
+/// Whether a user asked to stop, during this block or before: no further block should start.
+bool stop_wanted(const job::Job& job, const job::BlockOutcome& outcome);
+
+struct WarmUp {
+  job::BlockOutcome last;  // of the last untimed block; where this failed, the set starts anew
+  bool settled = true;
+};
+
+/// Rank 0: the blocks, not timed, with which the processes of a set begin. One: the first block of a process pays for
+/// what all others find ready. Where ranks are GPUs, more, of about a second each, until every GPU's mean clock is
+/// within 1 % of the block before, and its mean power within 3 %, or for ten seconds in all; none where they do not
+/// tell. `request`: of a case of the set; its task is
+/// replaced.
+WarmUp warm_up(job::Job& job, const job::WorkerSet& set, job::BlockRequest request);
 
 /// Runs every block that is still to be measured, in order, and shows the progress. After a
 /// declared look, settled cases are left out. No round starts that would not end by `end_s` of the job's clock. Returns

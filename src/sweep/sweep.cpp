@@ -6,14 +6,12 @@
 #include "base/error.h"
 #include "base/identity.h"
 #include "plan/prepare.h"
-#include "sweep/decide.h"
 #include "sweep/limits.h"
 #include "sweep/planned_result.h"
 #include "sweep/probe.h"
 #include "sweep/progress.h"
 #include "sweep/rounds.h"
-#include "sweep/timelines.h"
-#include "sweep/tune.h"
+#include "sweep/untimed.h"
 
 namespace harness::sweep {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "explain/diagnose.h"
+#include "explain/explain.h"
 #include "explain/reference.h"
 #include "plan/prepare.h"
 #include "sweep/planned_result.h"

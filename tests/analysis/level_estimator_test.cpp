@@ -88,14 +88,6 @@ TEST(LevelEstimator, AControlThatMovedIsNoReference) {
   EXPECT_NEAR(estimate.answers[2].log_ratio.center, 0, 0.003);
 }
 
-TEST(LevelEstimator, TheControlIsTestedAlone) {
-  const SweepBlocks blocks = sweep(12, [](int, int i) { return noise(i); });
-  std::vector<Question> many = questions();
-  for (std::size_t i = 1; i < many.size(); ++i) many[i].alpha = family_alpha(20, 0.95);
-  EXPECT_EQ(estimate_level(blocks, many).answers[0].log_ratio.high,
-            estimate_level(blocks, questions()).answers[0].log_ratio.high);
-}
-
 TEST(LevelEstimator, FewRoundsArePairedWithBothBaselines) {
   const SweepBlocks blocks = sweep(4, [](int which, int i) { return (which == 2 ? 0.3 : 0.0) + noise(i); });
   const SweepEstimate estimate = estimate_level(blocks, questions());
@@ -138,16 +130,6 @@ TEST(LevelEstimator, ACaseThatAffectsTheNextBlockIsNamed) {
   const SweepEstimate estimate = estimate_level(sweep(12, carrying), questions());
   EXPECT_EQ(estimate.level->carry_over, 4);
   EXPECT_EQ(estimate_level(sweep(12, [](int, int i) { return noise(i); }), questions()).level->carry_over, no_case);
-}
-
-TEST(LevelEstimator, ACaseThatDriftsByItselfWidensAllIntervals) {
-  const auto own = [](int which, int i) { return (which % 2 == 1 ? 0.02 * std::sin(i / 25.0) : 0.0) + noise(i); };
-  const SweepBlocks blocks = sweep(12, own);
-  const SweepEstimate estimate = estimate_level(blocks, questions());
-  EXPECT_GT(estimate.level->serial_correlation, 0.3);
-  const double r = std::min(estimate.level->serial_correlation, 0.9);
-  EXPECT_DOUBLE_EQ(estimate.level->widening, std::sqrt((1 + r) / (1 - r)));
-  EXPECT_EQ(estimate_level(sweep(12, [](int, int i) { return noise(i); }), questions()).level->widening, 1);
 }
 
 TEST(LevelEstimator, ADisturbedBlockIsSetAsideAndCounted) {
@@ -197,19 +179,6 @@ TEST(LevelEstimator, BlocksApartReachAsFarAsTheyLie) {
   EXPECT_LT(rounds, 20);
 }
 
-TEST(LevelEstimator, SessionsHaveLevelsOfTheirOwn) {
-  const auto jump = [](int, int i) { return (i >= 30 ? 0.5 : 0.0) + noise(i); };
-  SweepBlocks blocks = sweep(12, jump);
-  const double joined = half_width(estimate_level(blocks, questions()).answers[1]);
-  for (FinishedBlock& block : blocks.blocks) block.session = block.round >= 6 ? 1 : 0;
-  const SweepEstimate apart = estimate_level(blocks, questions());
-  EXPECT_LT(half_width(apart.answers[1]), joined);
-  EXPECT_EQ(apart.level->blocks, 60);
-  // A block alone in its session has nothing to be held against.
-  blocks.blocks.back().session = 2;
-  EXPECT_EQ(estimate_level(blocks, questions()).level->blocks, 59);
-}
-
 TEST(LevelEstimator, PausesAndMissingClocksDoNoHarm) {
   SweepBlocks blocks = sweep(12, [](int, int i) { return -1 + noise(i); });
   const double usual = half_width(estimate_level(blocks, questions()).answers[1]);
@@ -246,17 +215,6 @@ TEST(LevelEstimator, RoundsNeededBringTheHalfWidthThere) {
   };
   EXPECT_LT(half_width_of(needed), distance);
   EXPECT_GE(half_width_of(needed - 1), distance);
-}
-
-// Values of scipy.stats.f.sf.
-TEST(FisherF, AgreesWithTables) {
-  EXPECT_NEAR(f_upper_tail(1, 1, 1), 0.5, 1e-12);
-  EXPECT_NEAR(f_upper_tail(4.9646027437307145, 1, 10), 0.05, 1e-12);
-  EXPECT_NEAR(f_upper_tail(3, 4, 20), 0.04320099833421409, 1e-12);
-  EXPECT_NEAR(f_upper_tail(0.5, 12, 130), 0.9115572633152005, 1e-12);
-  EXPECT_NEAR(f_upper_tail(25, 3, 40), 2.823715181551329e-09, 1e-17);
-  EXPECT_EQ(f_upper_tail(0, 3, 5), 1);
-  EXPECT_EQ(f_upper_tail(-1, 3, 5), 1);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/error.h"
-#include "paired_effect.h"
 #include "summary_fixture.h"
 
 namespace harness::analysis {
@@ -235,27 +234,6 @@ TEST_F(SummaryTest, TheLastLossIsTheMeanOverBlocks) {
   result.losses[0].back() = 2.5f;
   result.losses[result.cases.size()].back() = 3.5f;
   EXPECT_DOUBLE_EQ(summarise(result).cases[0].last_loss, 3);
-}
-
-TEST_F(SummaryTest, ACaseThatTrainsDifferentlyIsReported) {
-  const auto with = [&](const std::string& precision, float loss_of_case_2) {
-    store::Result result = ordinary();
-    result.variables = {"precision"};
-    for (auto& row : result.cases) row.settings = {precision};
-    for (std::size_t i = 0; i < result.blocks.size(); ++i) {
-      if (result.blocks[i].case_index == 2) result.losses[i].back() = loss_of_case_2;
-    }
-    return result;
-  };
-  const std::string warning = "micro_batch_size=2 trains differently";
-  EXPECT_TRUE(warns(summarise(with("fp32", 2.003f)), warning));
-  EXPECT_TRUE(warns(summarise(with("fp32", 1.997f)), warning));
-  EXPECT_FALSE(warns(summarise(with("fp32", 2.001f)), "trains differently"));
-  EXPECT_FALSE(warns(summarise(with("bf16", 2.03f)), "trains differently"));
-  EXPECT_TRUE(warns(summarise(with("bf16", 2.05f)), warning));
-  EXPECT_TRUE(warns(summarise(with("tf32", 2.05f)), warning));
-  // What is no number has its own warning.
-  EXPECT_FALSE(warns(summarise(with("fp32", std::nanf(""))), "trains differently"));
 }
 
 TEST_F(SummaryTest, ARequestThatNcclDidNotFollowHasNoVerdict) {

@@ -6,7 +6,6 @@
 #include "backend/backend.h"
 #include "cli/init_verb.h"
 #include "config/experiment.h"
-#include "plan/fit.h"
 #include "plan/prepare.h"
 #include "support/errors.h"
 #include "support/files.h"
@@ -26,7 +25,7 @@ FirstMachine node(const std::string& gpu, double memory_bytes, int gpus) {
 }
 const FirstMachine laptop{.gpus = {}, .cores = 2, .cpu = "a CPU"};
 
-// What init writes loads without a warning and every case of it can run.
+// The file that init writes loads without a warning and every case of it can run.
 plan::Plan plan_of(const FirstConfiguration& first) {
   const config::Experiment e = config::load_recorded(first.text, "harness.yaml", {});
   EXPECT_TRUE(e.warnings.empty()) << e.warnings.front();

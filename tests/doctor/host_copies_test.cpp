@@ -102,18 +102,6 @@ TEST(HostCopies, ASlowRankIsNamedWithItsGpu) {
                   "GB/s)"));
 }
 
-TEST(HostCopies, ASlowHalfIsNamed) {
-  test::BenchJob job(4, 2);
-  give_gpus(job, 2);
-  for (const std::size_t rank : {4, 5, 6, 7}) job.host_copies[rank] = share_of(job.host_copies[rank], 0.5);
-  EXPECT_EQ(told(said_by(job)).size(), 4u);
-  const auto named = told(said_with(job, nodes_with_links(job)));
-  ASSERT_EQ(named.size(), 4u);
-  EXPECT_THAT(named[0],
-              HasSubstr("fail load.host_copies host2: rank 4 with GPU 0000:1a:00.0 copies 27.5 GB/s to the GPU "
-                        "(the fast ones 55 GB/s; 44 % of what its links carry)"));
-}
-
 TEST(HostCopies, ThatAreSlowEverywhereAreOneWarning) {
   test::BenchJob job(4, 2);
   give_gpus(job, 2);

@@ -30,13 +30,6 @@ Lines told(const NameValues& settings, const std::string& layer = "InfiniBand") 
   return test::worth_reading(diagnose({node}));
 }
 
-TEST(Lint, NamesThatNcclHasNeverHad) {
-  EXPECT_EQ(told({{"NCCL_SHARP_ENABLE", "1"}}),
-            Lines{"warn env.names: NCCL_SHARP_ENABLE=1: NCCL does not know this name and ignores it"});
-  EXPECT_EQ(told({{"NCCL_IB_HCAS", "mlx5"}}),
-            Lines{"warn env.names: NCCL_IB_HCAS=mlx5: NCCL does not know this name and ignores it"});
-}
-
 // Container images, build systems, PyTorch and plug-ins set or read them: nothing that a strict gate stops.
 TEST(Lint, NamesThatOthersReadAreNoFinding) {
   NameValues all;

@@ -58,24 +58,6 @@ TEST(LoadStage, ARankWithSlowProductsIsNamed) {
   EXPECT_THAT(told(said_by(job)), ElementsAre(HasSubstr("fail load.products host2: rank 5 reaches 916 TFLOP/s")));
 }
 
-TEST(LoadStage, OfTwoRanksTheSlowerIsNamed) {
-  test::BenchJob job(1, 2);
-  job.product_s[0] = 0.02;
-  job.product_s[1] = 0.005;
-  EXPECT_THAT(told(said_by(job, config::BackendKind::cpu)),
-              ElementsAre(HasSubstr("warn load.products host0: rank 0 reaches 13.4 GFLOP/s")));
-  job.product_s[0] = 0.008;  // on CPUs that others use, this is nothing
-  EXPECT_EQ(told(said_by(job, config::BackendKind::cpu)), Lines{});
-}
-
-// A rate that all ranks share is not slow, however far one lies from the median of the others.
-TEST(LoadStage, ARankWithinTheUsualScatterIsNotNamed) {
-  test::BenchJob job(4, 2);
-  give_gpus(job, 2);
-  for (std::size_t rank = 0; rank < 8; ++rank) job.product_s[rank] = 1e-3 * (1 + 0.015 * static_cast<double>(rank));
-  EXPECT_EQ(told(said_by(job)), Lines{});
-}
-
 TEST(LoadStage, GpusThatAreAllSlowAreSlow) {
   test::BenchJob job(2, 2);
   give_gpus(job, 2);

@@ -149,16 +149,6 @@ TEST(Nodes, AGpuThatFellOffTheBus) {
                                         "warn gpu.xid: Xid 79 since the start: 0000:35:00 (1 time)"}));
 }
 
-TEST(Nodes, ANodeWithFewerGpusThanRanks) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
-  tree.remove("sys/bus/pci/devices/" + test::gpu_address(5));
-  tree.remove("proc/driver/nvidia/gpus/" + test::gpu_address(5));
-  machine::GpuReport gpus = test::healthy_gpus();
-  gpus.gpus.erase(gpus.gpus.begin() + 5);
-  EXPECT_EQ(told(tree, 8, gpus), Lines{"fail rank.gpus: 8 ranks and 7 GPUs"});
-}
-
 // A hypervisor hides widths, speeds and NUMA nodes, and needs ACS: nothing of it is a fault.
 TEST(Nodes, AVirtualMachine) {
   test::NodeTree tree("vm01");

@@ -1,5 +1,5 @@
 // Who is slow among rates that should be alike: one, half, all but one; and that healthy ones are left in peace.
-#include "doctor/outliers.h"
+#include "doctor/load_stage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

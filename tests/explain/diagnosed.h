@@ -11,11 +11,11 @@
 #include "explain/explain.h"
 #include "explain/reference.h"
 #include "job/task.h"
-#include "plan/why_impossible.h"
+#include "plan/plan.h"
 #include "sim/costs.h"
 #include "sim/simulation.h"
 #include "support/paths.h"
-#include "sweep/timelines.h"
+#include "sweep/untimed.h"
 #include "workloads/workload.h"
 
 namespace harness::test {
@@ -91,7 +91,7 @@ inline void place(store::Result& result, const config::Faults& faults) {
   }
 }
 
-/// The same as it would be with these faults, all computations `slower` times as long.
+/// As it would be with these faults, all computations `slower` times as long.
 inline store::Result measured(const Job& job, const config::Faults& faults, double slower = 1) {
   store::Result result = unmeasured(job, experiment_of(job));
   place(result, faults);

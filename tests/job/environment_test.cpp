@@ -1,12 +1,15 @@
-#include "job/environment.h"
-#include "config/environment.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include "base/error.h"
+#include "config/environment.h"
 #include "config/registry.h"
+#include "job/environment.h"
 
 namespace harness::job {
+
 namespace {
 
 using ::testing::HasSubstr;
@@ -107,5 +110,109 @@ TEST(Environment, ContradictionsCompareWhatTheLibraryReads) {
   EXPECT_THAT(lines[0], HasSubstr("nccl_collnet: false"));
 }
 
+using ::testing::HasSubstr;
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+struct Expectation {
+  std::string environment_name;
+  Pairs given;    // as written in a configuration, and what the worker's environment then holds
+  Pairs refused;  // and what the message must say
+};
+
+const std::map<std::string, Expectation> table{
+    {"nccl_algo",
+     {"NCCL_ALGO",
+      {{"ring", "Ring"}, {"allreduce:tree,ring;allgather:ring", "AllReduce:Tree,Ring;AllGather:Ring"}},
+      {{"Rign", "did you mean Ring?"}, {"1", "allowed, besides default:"}, {"Ring;Tree", "only the first entry"}}}},
+    {"nccl_proto",
+     {"NCCL_PROTO",
+      {{"simple", "Simple"}, {"^LL128", "^LL128"}},
+      {{"LL182", "did you mean LL128?"}, {"2", "allowed, besides default:"}}}},
+    {"nccl_min_ctas",
+     {"NCCL_MIN_CTAS",
+      {{"8", "8"}, {"0x10", "16"}},
+      {{"0", "1 to 64"},
+       {"65", "1 to 64"},
+       {"8x", "read this as 8"},
+       {"010", "read this as 8"},
+       {"on", "read this as 0"}}}},
+    {"nccl_max_ctas",
+     {"NCCL_MAX_CTAS", {{"64", "64"}}, {{"128", "1 to 64"}, {"4M", "read this as 4"}, {"all", "as 0"}}}},
+    {"nccl_buffsize",
+     {"NCCL_BUFFSIZE",
+      {{"4 MiB", "4194304"}, {"8388608", "8388608"}, {"64 KiB", "65536"}},
+      {{"4M", "read this as 4"},
+       {"4 MB", "not a power of two"},
+       {"1000000", "not a power of two"},
+       {"1 KiB", "from 64 KiB"},
+       {"2 GiB", "to 1 GiB"},
+       {"big", "read this as 0"}}}},
+    {"nccl_nvls",
+     {"NCCL_NVLS_ENABLE", {{"0", "0"}, {"1", "1"}, {"2", "2"}}, {{"3", "0 to 2"}, {"on", "read this as 0"}}}},
+    {"nccl_collnet", {"NCCL_COLLNET_ENABLE", {{"true", "1"}, {"0", "0"}, {"on", "1"}}, {{"2", "true, false"}}}},
+    {"nccl_p2p_level",
+     {"NCCL_P2P_LEVEL",
+      {{"NVL", "NVL"}, {"sys", "SYS"}, {"p2c", "P2C"}},
+      {{"PBX", "silently ignore"}, {"PHBB", "did you mean PHB?"}, {"5", "older scale"}, {"NVLINK", "ignore"}}}},
+    {"nccl_net_gdr_level",
+     {"NCCL_NET_GDR_LEVEL", {{"pxb", "PXB"}, {"LOC", "LOC"}}, {{"on", "ignore"}, {"3", "older scale"}}}}};
+
+TEST(NcclVariables, TheTableHasEveryRow) {
+  for (const config::Variable& v : config::registry()) {
+    EXPECT_EQ(table.contains(v.name), v.name.starts_with("nccl_")) << v.name;
+  }
+}
+
+TEST(NcclVariables, TheWorkersEnvironmentGetsWhatWasAsked) {
+  for (const auto& [name, expected] : table) {
+    const config::Variable* v = config::find_variable(name);
+    ASSERT_NE(v, nullptr) << name;
+    EXPECT_EQ(v->backends, (std::vector<config::BackendKind>{config::BackendKind::cuda})) << name;
+    for (const auto& [written, text] : expected.given) {
+      config::Settings s;
+      v->parse(s, written);
+      const NameValues wanted = config::environment_of(s);
+      EXPECT_EQ(wanted, (NameValues{{expected.environment_name, text}})) << name << ": " << written;
+      // Nothing of the supervisor's own environment comes through beside it.
+      const NameValues own{{expected.environment_name, "inherited"}};
+      EXPECT_EQ(worker_environment(own, own, {}, wanted), wanted) << name;
+      v->parse(s, "Default");
+      EXPECT_TRUE(config::environment_of(s).empty()) << name;
+    }
+  }
+}
+
+TEST(NcclVariables, WhatNcclWouldMisreadIsRefused) {
+  for (const auto& [name, expected] : table) {
+    for (const auto& [written, reason] : expected.refused) {
+      config::Settings s;
+      try {
+        config::find_variable(name)->parse(s, written);
+        ADD_FAILURE() << name << " took " << written << " as " << config::find_variable(name)->print(s);
+      } catch (const Error& e) {
+        EXPECT_THAT(std::string(e.what()), HasSubstr(reason)) << name << ": " << written << ": " << e.what();
+      }
+      EXPECT_EQ(s, config::Settings()) << name << ": " << written;
+    }
+  }
+}
+
+TEST(NcclVariables, SayWhenTheyHaveNoEffect) {
+  const auto idle = [](const std::string& name, const std::map<std::string, std::string>& settings) {
+    config::Settings s;
+    s.ranks = 8;
+    for (const auto& [other, value] : settings) config::find_variable(other)->parse(s, value);
+    return config::find_variable(name)->without_effect(s);
+  };
+  for (const auto& [name, expected] : table) {
+    EXPECT_EQ(idle(name, {}), "") << name;
+    EXPECT_NE(idle(name, {{"ranks", "1"}}), "") << name;
+  }
+  EXPECT_NE(idle("nccl_net_gdr_level", {{"env", "{NCCL_NET: Socket}"}}), "");
+  EXPECT_EQ(idle("nccl_net_gdr_level", {{"env", "{NCCL_NET: IB}"}}), "");
+  EXPECT_NE(idle("nccl_p2p_level", {{"env", "{NCCL_P2P_DISABLE: 1}"}}), "");
+}
+
 }  // namespace
+
 }  // namespace harness::job

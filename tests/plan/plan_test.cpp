@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "plan/why_impossible.h"
 #include "small_experiment.h"
 #include "support/errors.h"
 #include "support/paths.h"
@@ -299,7 +298,8 @@ TEST(Schedule, DependsOnTheSeedAlone) {
   EXPECT_NE(order_of(plan_of(6, 12, 1)), order_of(plan_of(6, 12, 2)));
   const auto order = order_of(plan_of(6, 12, 1));
   EXPECT_NE(std::vector(order.begin(), order.begin() + 36), std::vector(order.begin() + 36, order.end()));
-  // The same on every machine and with every standard library: a result that is resumed elsewhere keeps its order.
+  // It is the same on every machine and with every standard library: a result that is resumed elsewhere keeps its
+  // order.
   EXPECT_EQ(order_of(plan_of(4, 2, 1)), (std::vector<std::size_t>{0, 3, 2, 1, 1, 2, 3, 0}));
 }
 

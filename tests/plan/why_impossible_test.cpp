@@ -1,4 +1,4 @@
-#include "plan/why_impossible.h"
+#include "plan/plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 #include "backends/backends.h"
 #include "program/verify.h"
 #include "selftest/case_builder.h"
-#include "selftest/parallel.h"
+#include "selftest/operation_cases.h"
 #include "wrong_backend.h"
 
 namespace harness::selftest {
@@ -217,7 +217,7 @@ TEST(OperationCheck, ThreadsChangeNothing) {
                     together = compare(wide, before, subject, oracle, 3);
   EXPECT_GT(alone.error, 0);
   EXPECT_EQ(alone.error, together.error);
-  // Of several failures the first is told.
+  // The first of several failures is told.
   for (const std::int64_t at : {3 * chunk_elements, 2 * chunk_elements, chunk_elements}) {
     std::fill_n(subject[1].begin() + (wide.buffers[1].view.offset + at) * size, size, std::byte{0xff});
   }

@@ -1,5 +1,3 @@
-#include "sweep/planned_result.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,8 +9,10 @@
 #include "store/result_file.h"
 #include "support/errors.h"
 #include "support/paths.h"
+#include "sweep/planned_result.h"
 
 namespace harness::sweep {
+
 namespace {
 
 TEST(AddRecord, WhatConcernsACaseIsANoteOnIt) {
@@ -61,5 +61,126 @@ TEST(NeededSpace, RefusesMoreTimelinesThanAReaderHolds) {
               ::testing::HasSubstr("measure.timeline: all would keep up to "));
 }
 
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// Two cases, ten rounds of one warm-up and nine timed steps.
+Recorder recorder() {
+  store::Result planned;
+  planned.rounds = 10;
+  planned.warmup_steps = 1;
+  planned.steps = 9;
+  for (const char* name : {"baseline", "ranks=2"}) {
+    planned.cases.emplace_back().name = name;
+  }
+  for (int round = 0; round < planned.rounds; ++round) {
+    for (int which = 0; which < 2; ++which) {
+      store::ResultBlock& block = planned.blocks.emplace_back();
+      block.round = round;
+      block.case_index = which;
+    }
+  }
+  return Recorder(std::move(planned));
+}
+
+config::Measure measure(double budget_s) {
+  config::Measure m;
+  m.rounds = 10;
+  m.warmup_steps = 1;
+  m.steps = 9;
+  m.time_budget_s = budget_s;
+  return m;
+}
+
+// A block of the baseline takes 30 + 10 s, one of the other case 30 + 20 s: a round takes 90 s.
+void know_times(Recorder& r) {
+  r.state(0).set_up_s = r.state(1).set_up_s = 30;
+  r.state(0).step_s = 1;
+  r.state(1).step_s = 2;
+}
+
+TEST(DecideRounds, SetUpIsCountedOnceAndThePreparationIsPartOfTheBudget) {
+  Recorder r = recorder();
+  know_times(r);
+  decide_rounds(r, measure(100 + 4 * 90 + 10), 100);
+  EXPECT_EQ(r.result().rounds, 4);
+  EXPECT_EQ(r.result().blocks.size(), 8u);
+  ASSERT_EQ(r.result().warnings.size(), 1u);
+  EXPECT_THAT(r.result().warnings[0], HasSubstr("10 rounds were reduced to 4"));
+}
+
+TEST(DecideRounds, AllStayWhereTheyFit) {
+  Recorder enough = recorder();
+  know_times(enough);
+  decide_rounds(enough, measure(1000), 100);
+  EXPECT_EQ(enough.result().rounds, 10);
+  EXPECT_TRUE(enough.result().warnings.empty());
+}
+
+TEST(DecideRounds, TooFewForAnyVerdictAreRefused) {
+  Recorder little = recorder();
+  know_times(little);
+  const std::string refused = test::error_of([&] { decide_rounds(little, measure(100 + 3 * 90 + 10), 100); });
+  EXPECT_THAT(refused, HasSubstr("ends after 3 of 10 rounds, and no verdict is possible before 4"));
+  EXPECT_THAT(refused, HasSubstr("no single variable fits"));
+}
+
+TEST(TimeBudget, NamesTheSelectionsThatFit) {
+  const std::vector<CaseCost> costs{{"baseline", "", 10, 10}, {"baseline_again", "", 0, 10}, {"a=1", "a", 10, 10},
+                                    {"a=2", "a", 10, 10},     {"b=1", "b", 10, 20},          {"c=1", "c", 10, 90}};
+  // For four rounds the baselines take 90 s, a 100 s, b 90 s, c 370 s.
+  EXPECT_EQ(selections_that_fit(costs, 285, 4),
+            "`--only b --only a` fits (4 rounds in 4.67 min); each of these fits alone: b (3 min), a (3.17 min)");
+  EXPECT_THAT(selections_that_fit(costs, 200, 4), StartsWith("`--only b` fits (4 rounds in 3 min);"));
+  EXPECT_EQ(selections_that_fit(costs, 100, 4), "no single variable fits: 4 rounds of the baselines alone take 90 s");
+}
+
+TEST(DecideRounds, ADroppedCaseTakesNoTime) {
+  Recorder r = recorder();
+  know_times(r);
+  r.draft().cases[1].status = store::CaseStatus::failed;
+  decide_rounds(r, measure(4 * 40 + 10), 0);
+  EXPECT_EQ(r.result().rounds, 4);
+}
+
+TEST(DecideRounds, ASweepThatEndsWhenAllIsSettledKeepsItsRounds) {
+  Recorder r = recorder();
+  know_times(r);
+  config::Measure m = measure(5 * 90 + 10);
+  m.looks = {5, 10};
+  decide_rounds(r, m, 0);
+  EXPECT_EQ(r.result().rounds, 10);
+}
+
+TEST(DecideSteps, TakeThreeQuartersOfSetUpAndWarmUp) {
+  Recorder r = recorder();
+  know_times(r);
+  config::Measure m = measure(0);
+  decide_steps(r, m);
+  EXPECT_EQ(m.steps, 9);  // as configured
+  m.auto_steps = true;
+  decide_steps(r, m);
+  EXPECT_EQ(m.steps, 23);  // 0.75 · (30 s + 1 s) / 1 s
+  EXPECT_EQ(r.result().steps, 23);
+  r.state(0).set_up_s = 0.1;
+  decide_steps(r, m);
+  EXPECT_EQ(m.steps, 3);
+}
+
+// docs/method.md, "How long a block is".
+TEST(DecideSteps, FollowThePageAndItsBounds) {
+  for (const double set_up_s : {0.3, 2.1, 7.7, 45.0, 800.0}) {
+    for (const double step_s : {0.4, 0.031}) {
+      for (const int warmup_steps : {1, 5}) {
+        const double three_quarters_s = 0.75 * (set_up_s + warmup_steps * step_s);
+        int steps = 3;
+        while (steps < 1000 && (steps + 0.5) * step_s <= three_quarters_s) ++steps;
+        EXPECT_EQ(auto_steps(set_up_s, step_s, warmup_steps), steps);
+      }
+    }
+  }
+}
+
 }  // namespace
+
 }  // namespace harness::sweep

@@ -7,7 +7,7 @@
 #include "plan/prepare.h"
 #include "support/errors.h"
 #include "support/played_job.h"
-#include "sweep/blocks.h"
+#include "sweep/rounds.h"
 
 namespace harness::sweep {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/why_impossible.h"
+#include "plan/plan.h"
 #include "support/drawn.h"
 #include "support/row_values.h"
 #include "trained.h"

@@ -1,8 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "job/job.h"
+#include "machine/gpus.h"
 
 namespace harness::mpi {
 
@@ -13,5 +18,30 @@ namespace harness::mpi {
 /// Throws Error with advice for the usual launch mistake: many processes that each take themselves for rank 0 of 1. The
 /// message is empty in all of these processes but the first, so that it is printed once.
 std::unique_ptr<job::Job> join(job::Answer answer = {});
+
+/// Looks up a name in the environment; nothing if it is unset.
+using Lookup = std::function<std::optional<std::string>(const char* name)>;
+/// Looks up a name in this process's own environment.
+std::optional<std::string> own_environment(const char* name);
+
+/// The launcher's statement about this process, read from the environment before MPI starts.
+struct LauncherClaim {
+  std::string variable;  // the variable that states the size
+  int size = 1, rank = 0;
+  int ranks_per_node = 0;  // 0: it does not say
+};
+/// Returns nothing if no launcher started this process.
+std::optional<LauncherClaim> launcher_claim(const Lookup& lookup);
+
+/// The launcher's statement about this process's GPUs.
+machine::GpuEnvironment gpu_environment(const Lookup& lookup);
+
+/// Throws Error if the launcher started many processes but MPI reports that this is the only one: then the launcher
+/// does not match the MPI library, and each process would take itself for rank 0 of 1. The message is empty in all
+/// processes but the first, so that it is printed once.
+void check_launch(const std::optional<LauncherClaim>& claim, int mpi_size, const std::string& mpi_library);
+
+/// Seconds between a launcher's SIGTERM and its SIGKILL; 0 if it sends no SIGKILL.
+double seconds_until_sigkill(const Lookup& lookup);
 
 }  // namespace harness::mpi

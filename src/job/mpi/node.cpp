@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/identity.h"
 #include "job/mpi/fault.h"
-#include "job/mpi/launcher.h"
+#include "job/mpi/mpi_job.h"
 #include "job/wire.h"
 #include "machine/cpus.h"
 #include "machine/tree.h"

@@ -3,12 +3,16 @@
 #include <signal.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "launched.h"
+#include "support/temporary_folder.h"
 #include "support/wait.h"
 
 namespace harness::mpi {
+
 namespace {
 
 using test::Launched;
@@ -144,5 +148,129 @@ TEST(Signals, MpirunInterruptedLeavesTimeForAWord) {
   EXPECT_THAT(job.output(), HasSubstr("end stop 2"));
 }
 
+using test::Launched;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Frozen : public ::testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Frozen, ::testing::Range(0, 3), ::testing::PrintToStringParamName());
+
+std::string missed(int rank) {
+  return "rank " + std::to_string(rank) + " on ";
+}
+
+void expect_ended(Launched& job, int rank) {
+  ASSERT_TRUE(job.wait()) << job.output();  // and nothing is left, the frozen process neither
+  EXPECT_NE(job.exit_code(), 0);
+  EXPECT_THAT(job.output(), HasSubstr("harness: " + missed(rank)));
+  EXPECT_THAT(job.output(),
+              HasSubstr(" has not answered for 15 s: its process is frozen, or its node or network is down"));
+}
+
+TEST_P(Frozen, IsMissedDuringABlock) {
+  Launched job(3, "steps=100000 step=1000");
+  ASSERT_TRUE(job.says("begin 0")) << job.output();
+  ASSERT_TRUE(test::wait_until([&] { return job.processes("worker").size() == 3; }));
+  ::kill(job.supervisor(GetParam()), SIGSTOP);
+  expect_ended(job, GetParam());
+}
+
+// The others wait for the orders of rank 0, which does something of its own.
+TEST_P(Frozen, IsMissedBetweenBlocks) {
+  Launched job(3, "blocks=2 steps=1 pause=20");
+  ASSERT_TRUE(job.says("pause 0")) << job.output();
+  ::kill(job.supervisor(GetParam()), SIGSTOP);
+  expect_ended(job, GetParam());
+}
+
+TEST(Frozen, ASecondSignalNeedsNobodyElse) {
+  Launched job(2, "steps=100000 step=1000");
+  ASSERT_TRUE(job.says("begin 0")) << job.output();
+  ASSERT_TRUE(test::wait_until([&] { return job.processes("worker").size() == 2; }));
+  ::kill(job.supervisor(1), SIGSTOP);
+  for (int times = 0; times < 2; ++times) {
+    ::kill(job.supervisor(0), SIGINT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  }
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_NE(job.exit_code(), 0);
+  EXPECT_THAT(job.output(), HasSubstr("stopped by a signal, though other ranks of the job do not answer"));
+}
+
+TEST(Frozen, ARankThatIsBusyIsNot) {
+  Launched job(3, "blocks=2 steps=1 pause=25");
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_EQ(job.exit_code(), 0) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 1 ok true"));
+}
+
+// Ctrl-Z, a batch system that suspends jobs, a laptop that sleeps.
+TEST(Frozen, AJobThatIsSuspendedAsAWholeGoesOn) {
+  Launched job(3, "blocks=2 steps=300 step=1000");
+  ASSERT_TRUE(job.says("begin 0")) << job.output();
+  ASSERT_TRUE(test::wait_until([&] { return job.processes("worker").size() == 3; }));
+  const std::vector<pid_t> all = job.processes("");
+  for (const pid_t pid : all) ::kill(pid, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(25));
+  for (const pid_t pid : all) ::kill(pid, SIGCONT);
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_EQ(job.exit_code(), 0) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 1 ok true"));
+}
+
+using test::Launched;
+using ::testing::HasSubstr;
+
+class Wrap : public ::testing::Test {
+ protected:
+  /// A script as the command, which finds its worker's command line in "$@".
+  std::string around(const std::string& script) {
+    const std::string path = folder_ / "wrap.sh";
+    std::ofstream(path) << script;
+    return "LAUNCH_TEST_WRAP='sh " + path + "'";
+  }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(Wrap, MayPrintOnStdoutFirst) {
+  Launched job(2, "blocks=2", around("echo profiling starts\n\"$@\"\necho profiling ends\n"));
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
+  EXPECT_THAT(job.output(), HasSubstr("block 1 ok true"));
+}
+
+TEST_F(Wrap, MayFloodStdout) {
+  Launched job(2, "blocks=1", around("head -c 100000000 /dev/zero\n\"$@\"\n"));
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
+}
+
+TEST_F(Wrap, IsWaitedForWhileItWritesItsReport) {
+  const std::string report = folder_ / "report";
+  Launched job(2, "blocks=1", around("\"$@\"\nsleep 4\necho done >> " + report + "\n"));
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
+  EXPECT_EQ(std::filesystem::exists(report) ? std::filesystem::file_size(report) : 0, 10u);  // both ranks'
+}
+
+// Deadlines are for what is silent; this is wrong at once.
+TEST_F(Wrap, WhatIsNoMessageIsBlamedAtOnce) {
+  const auto began = std::chrono::steady_clock::now();
+  Launched job(2, "blocks=1 start=60", around("exec cat /dev/zero >/proc/self/fd/199\n"));
+  ASSERT_TRUE(job.wait(50)) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("sent its supervisor what is no message of harness"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(40));
+}
+
+TEST_F(Wrap, ThatClosesThePipesIsTold) {
+  Launched job(1, "blocks=1", around("exec bash -c 'exec 198<&- 199>&-; exec \"$@\"' x \"$@\"\n"));
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok false"));
+  EXPECT_THAT(job.output(), HasSubstr("got no pipe to its supervisor"));
+}
+
 }  // namespace
+
 }  // namespace harness::mpi

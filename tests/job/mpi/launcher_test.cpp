@@ -1,4 +1,4 @@
-#include "job/mpi/launcher.h"
+#include "job/mpi/mpi_job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

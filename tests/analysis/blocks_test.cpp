@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <random>
 
 #include "analysis/blocks.h"
@@ -12,6 +13,7 @@
 #include "support/sample_results.h"
 
 namespace harness::analysis {
+
 namespace {
 
 // A sweep that was left at any moment. Of the baseline every block is measured or still to come.
@@ -141,5 +143,112 @@ TEST(OpenBlocks, OnlyTooFewRoundsAreAnsweredWithMoreRounds) {
   EXPECT_GT(answered, 50);
 }
 
+// Two blocks of `steps` timed steps, one twice as slow as the other. A step takes 1 s, every tenth of a block 1.5 s and
+// its last 3 s, times the block's pace.
+store::Result two_blocks(int steps) {
+  store::Result result;
+  result.warmup_steps = 1;
+  result.steps = steps;
+  result.cases.resize(1);
+  result.cases[0].name = "baseline";
+  result.cases[0].status = store::CaseStatus::ok;
+  for (const float pace : {1.0F, 2.0F}) {
+    store::ResultBlock block;
+    block.status = store::BlockStatus::ok;
+    block.session = 0;
+    result.blocks.push_back(block);
+    std::vector<float> seconds{100};  // the warm-up counts nothing
+    for (int i = 1; i < steps; ++i) seconds.push_back(pace * (i % 10 == 0 ? 1.5F : 1.0F));
+    seconds.push_back(3 * pace);
+    result.step_seconds.push_back(seconds);
+  }
+  return result;
+}
+
+// 120 steps: 2 of 3, 10 of 1.5, 108 of 1. p95 is the 114th smallest, p99 the 119th.
+TEST(Tails, AreOverTheMedianOfTheBlock) {
+  const auto tails = tails_of(two_blocks(60), 0);
+  ASSERT_TRUE(tails);
+  EXPECT_FLOAT_EQ(tails->p95, 1.5);
+  EXPECT_FLOAT_EQ(tails->p99, 3);
+  EXPECT_FLOAT_EQ(summarise(two_blocks(60)).cases[0].tails->p99, 3);
+}
+
+TEST(Tails, AreNoneBelowAHundredSteps) {
+  EXPECT_FALSE(tails_of(two_blocks(49), 0));
+  EXPECT_TRUE(tails_of(two_blocks(50), 0));
+  store::Result failed = two_blocks(60);
+  failed.blocks[0].status = store::BlockStatus::failed;
+  EXPECT_FALSE(tails_of(failed, 0));
+}
+
+// Rounds whose blocks share a process. `effect`: of a process, in log seconds; `noise`: of a block.
+store::Result shared(int rounds, double effect, double noise) {
+  store::Result result = test::samples::sweep({"message_size=1 kB", "message_size=2 kB"}, {1, 1, 2, 3}, rounds);
+  for (std::size_t i = 0; i < result.blocks.size(); ++i) {
+    store::ResultBlock& block = result.blocks[i];
+    block.process = 4 * block.round;
+    const double of_process = effect * std::sin(1.7 * block.round) * std::numbers::sqrt2;
+    const double of_block = noise * std::sin(2.9 * static_cast<double>(i)) * std::numbers::sqrt2;
+    const double seconds = 0.1 * (1 + block.case_index) * std::exp(of_process + of_block);
+    for (float& step : result.step_seconds[i]) step = static_cast<float>(seconds);
+  }
+  return result;
+}
+
+TEST(Processes, AreCountedWithWhatOneDoesToItsBlocks) {
+  const auto found = find_processes(shared(40, 0.05, 0.01));
+  ASSERT_TRUE(found && found->deviation);
+  EXPECT_EQ(found->processes, 40);
+  EXPECT_EQ(found->shared, 40);
+  EXPECT_NEAR(*found->deviation, 0.05, 0.005);
+  // The scatter of blocks is no effect of a process.
+  EXPECT_LT(find_processes(shared(40, 0, 0.05))->deviation.value(), 0.02);
+  EXPECT_FALSE(find_processes(shared(2, 0.05, 0.01))->deviation);
+}
+
+TEST(Processes, OneForEachBlockAreNotSpokenOf) {
+  store::Result result = shared(6, 0.05, 0.01);
+  for (std::size_t i = 0; i < result.blocks.size(); ++i) result.blocks[i].process = static_cast<std::int32_t>(i);
+  EXPECT_FALSE(find_processes(result));
+  // A block that was repeated alone.
+  result = shared(6, 0.05, 0.01);
+  result.blocks[5].process = 5;
+  EXPECT_EQ(find_processes(result)->processes, 7);
+  EXPECT_EQ(find_processes(result)->shared, 6);
+}
+
+TEST(BlockTime, PartsAddUpToTheTimeFromBlockToBlock) {
+  store::Result result = shared(3, 0, 0);
+  EXPECT_FALSE(time_of_blocks(result));  // a file that does not say
+  double whole = 0;
+  for (std::size_t i = 0; i < result.blocks.size(); ++i) {
+    store::ResultBlock& block = result.blocks[i];
+    block.start_unix_s = 1000 + 10.0 * static_cast<double>(i);
+    block.setup_s = 1;
+    block.build_s = 0.25;
+    block.connect_s = 0.125;
+    block.initialize_s = 0.5;
+    block.total_s = 9;
+    whole += i + 1 == result.blocks.size() ? 9 : 10;
+  }
+  const auto time = time_of_blocks(result);
+  ASSERT_TRUE(time);
+  EXPECT_EQ(time->blocks, 12);
+  EXPECT_NEAR(time->start, 12 * 0.125, 1e-9);
+  EXPECT_NEAR(time->connect, 12 * 0.125, 1e-9);
+  EXPECT_NEAR(time->steps, 3 * 6 * 0.1 * (1 + 2 + 3 + 4), 1e-3);
+  EXPECT_NEAR(time->between, 11, 1e-9);
+  double sum = 0;
+  for (const BlockTimePart& part : block_time_parts) sum += (*time).*part.seconds;
+  EXPECT_NEAR(sum, whole, 1e-6);
+  // A failed block has no parts; a new session begins when somebody starts it.
+  result.blocks[11].session = 1;
+  result.blocks[3].status = store::BlockStatus::failed;
+  EXPECT_EQ(time_of_blocks(result)->blocks, 11);
+  EXPECT_NEAR(time_of_blocks(result)->between, 9, 1e-9);
+}
+
 }  // namespace
+
 }  // namespace harness::analysis

@@ -1,5 +1,3 @@
-#include "sweep/timelines.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,9 +12,11 @@
 #include "support/played_job.h"
 #include "support/temporary_folder.h"
 #include "sweep/planned_result.h"
+#include "sweep/untimed.h"
 #include "workloads/workload.h"
 
 namespace harness::sweep {
+
 namespace {
 
 // Every block succeeds, and each of its ranks says that it used so much memory.
@@ -246,4 +246,5 @@ TEST(TimelineRows, NamesFitTheirColumns) {
 }
 
 }  // namespace
+
 }  // namespace harness::sweep

@@ -1,16 +1,18 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "job/job.h"
 #include "plan/plan.h"
 #include "program/links.h"
 #include "program/program.h"
 #include "store/result.h"
-#include "sweep/blocks.h"
 #include "sweep/probe.h"
 #include "sweep/progress.h"
 #include "sweep/recorder.h"
+#include "sweep/rounds.h"
 
 namespace harness::sweep {
 
@@ -36,5 +38,14 @@ struct NcclObservation {
 };
 /// One untimed worker per case that communicates, with NCCL's log. Nothing on other backends.
 NcclObservation observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, ProgressLine& progress);
+
+/// The choices that untimed workers made by timing the alternatives of the backend (on GPUs: algorithms of matrix
+/// products). All blocks use them.
+struct TuningOutcome {
+  NameValues tuning;
+  std::vector<std::string> warnings;
+  bool interrupted = false;
+};
+TuningOutcome tune(job::Job& job, const plan::Plan& plan, ProgressLine& progress);
 
 }  // namespace harness::sweep
