@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cells.h"
 #include "result_file_fixture.h"
 
 namespace harness::store {
