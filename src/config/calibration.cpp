@@ -324,9 +324,10 @@ KindCost Software::cost_of(const program::Operation& operation) const {
 
 Calibration calibration_named(const std::string& name) {
   Problems problems;
-  const auto calibration = read_calibration(name, {}, "", problems);
+  Calibration calibration = calibration_in(find_data_file("calibration", name, ""), problems);
   problems.throw_if_any();
-  return *calibration;
+  calibration.file = name;
+  return calibration;
 }
 
 UsualCalibration usual_calibration(const Settings& s) {
