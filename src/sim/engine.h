@@ -25,10 +25,10 @@ struct Cost {
   double takes = 0;
   /// Fraction of its speed that a communication keeps while one of its members computes, in (0, 1].
   double keeps = 1;
-  /// Of a computation, the share of its time in which the device computes. An operation that stands for a whole pass
+  /// Share of a computation's time in which the device computes. An operation that stands for a whole pass
   /// (program/folded.h) also waits for communications of its own.
   double computing = 1;
-  /// Of such an operation, from the end of the last that it waits for to its own; `alone` is then from the end of what
+  /// For such an operation, from the end of the last that it waits for to its own; `alone` is then from the end of what
   /// its stream ran before. It ends when both are over. 0: it has one time.
   Ticks from_input = 0;
 

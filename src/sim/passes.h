@@ -27,7 +27,7 @@ class PassCosts {
   /// `cost`: of the operations of the sample. Throws Error if they are not divided alike.
   PassCosts(const RankClasses& sample, const RankClasses& folded, const CostOf& cost);
 
-  /// Of an operation of the folded set for which is_folded() holds.
+  /// The cost of an operation of the folded set for which is_folded() holds.
   Cost operator()(int rank_class, program::OperationId id);
   const PassShares& shares(int rank_class, program::OperationId id) const;
 

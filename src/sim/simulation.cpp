@@ -14,7 +14,7 @@ namespace harness::sim {
 namespace {
 
 Device device_of(const config::Hardware& hardware, config::Precision precision, const config::Calibration& c) {
-  // Of a layer's products in fewer bits, all else is bf16.
+  // Where a layer's products have fewer bits, all else is bf16.
   const config::Precision other = config::is_low(precision) ? config::Precision::bf16 : precision;
   const auto on = c.share_on.find(hardware.gpu_file());
   const double own = on == c.share_on.end() ? 1 : on->second;

@@ -28,12 +28,12 @@ using Slowdown = std::function<double(const program::ProgramSet& set, const prog
 class Simulation {
  public:
   /// `programs`: not yet lowered. `network`: of the job's ranks, which are these or more, without the experiment's
-  /// faults; those that the settings do not mend are added here. Throws Error if the hardware or the network lacks a
+  /// faults; those that the settings do not fix are added here. Throws Error if the hardware or the network lacks a
   /// number that the step needs, or has nothing that a fault is about, and
   /// NotPredicted (sim/nccl_time.h) for settings with which it would not run.
   Simulation(program::ProgramSet programs, const config::Settings& settings, const config::Experiment& experiment,
              const Network& network, const Slowdown& slowdown = {});
-  /// Of a step that can_fold(). Its passes are simulated once each and then stand as one operation; the step is as long
+  /// A step that can_fold(). Its passes are simulated once each and then stand as one operation; the step is as long
   /// to 1e-9 where no rank divides a layer with others, else to 0.2 %.
   Simulation(program::FoldedStep step, const config::Settings& settings, const config::Experiment& experiment,
              const Network& network);
@@ -51,7 +51,7 @@ class Simulation {
   double largest_message_bytes() const { return largest_message_bytes_; }
   /// As long as the step.
   const CriticalPath& critical_path() const { return critical_path_; }
-  /// Of a class, as intervals_of() (sim/critical_path.h).
+  /// The intervals of a class, as intervals_of() (sim/critical_path.h) gives them.
   std::vector<program::Interval> intervals(int rank_class) const;
   /// Where the step of the ranks of a class goes.
   program::StepSplit split(int rank_class) const;

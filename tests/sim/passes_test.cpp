@@ -78,7 +78,7 @@ TEST(FoldedPasses, AreExactWhereNothingRunsBeside) {
   }
 }
 
-// What differs between ranks that share a layer, and a host that is late, need all operations.
+// Differences between ranks that share a layer, and a host that is late, need all operations.
 TEST(FoldedPasses, AreLeftWhereTheyWouldNotHold) {
   const config::Experiment e = experiment("megatron-2025", "dgx-h100");
   test::StepDraw draw(3);
