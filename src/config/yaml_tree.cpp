@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <yaml-cpp/depthguard.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <sstream>
 #include <tuple>
 #include <vector>
 
@@ -179,6 +181,36 @@ std::string describe(const YamlNode& node) {
   return "";
 }
 
+namespace {
+
+// Where the documents of a text begin; at most two are looked for. YAML::LoadAll() finds documents without end behind
+// "{a: 1},".
+class Beginnings : public YAML::EventHandler {
+ public:
+  explicit Beginnings(const std::string& text) {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    for (int i = 0; i < 2 && parser.HandleNextDocument(*this);) ++i;
+  }
+  std::vector<YAML::Mark> marks;
+
+ private:
+  void OnDocumentStart(const YAML::Mark& mark) override { marks.push_back(mark); }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                       YAML::EmitterStyle::value /*style*/) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapEnd() override {}
+};
+
+}  // namespace
+
 std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems& problems) {
   const std::string bare = text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
   const Lines lines(bare, source);
@@ -186,11 +218,11 @@ std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems
   try {
     if (const auto place = lines.directive())
       walk.stop(*place, "found a YAML directive (a line that begins with %); remove it, or the %");
-    const std::vector<YAML::Node> documents = YAML::LoadAll(bare);
+    const std::vector<YAML::Mark> documents = Beginnings(bare).marks;
     if (documents.empty()) walk.stop({source, 1, 1}, "found nothing but blanks and comments; expected a configuration");
-    YamlNode root = walk.tree_of(documents[0], "", 0);
+    YamlNode root = walk.tree_of(YAML::Load(bare), "", 0);
     if (documents.size() > 1)
-      walk.stop(lines.second_document(documents[1].Mark()), "found a second document (after ---); expected one");
+      walk.stop(lines.second_document(documents[1]), "found a second document (after ---); expected one");
     return root;
   } catch (const Stop&) {
   } catch (const YAML::DeepRecursion& e) {  // far deeper, which yaml-cpp itself does not parse

@@ -167,6 +167,7 @@ std::vector<Broken> broken_configs() {
       {"JustAWord", "laptop\n", "1:1", "found 'laptop'; expected a map"},
       {"TwoDocuments", test::issue_example() + "---\nname: b\n", "20:1", "second document"},
       {"ASecondDocumentOfNothing", test::issue_example() + "---\n", "20:1", "second document"},
+      {"ACommaBehindTheMap", "{name: a},\n", "1:10", "second document"},
       {"ADocumentAfterTheEnd", test::issue_example() + "...\nname: b\n", "21:1", "second document"},
       {"NotClosed", with("time_budget: 10 min}", "time_budget: 10 min"), "", "not YAML"},
       {"QuoteNotClosed", with("name: laptop", "name: 'laptop"), "1:7", "quote that is not closed"},
