@@ -124,27 +124,11 @@ constexpr std::size_t screen_width = 80, most_evidence = 10;
 
 evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
   evidence::Gaps gaps;
-  static const std::vector<std::string> keys = {"ranks",
-                                                "nodes",
-                                                "global_batch_size",
-                                                "hardware",
-                                                "gpu",
-                                                "layers",
-                                                "hidden",
-                                                "heads",
-                                                "kv_heads",
-                                                "ffn",
-                                                "vocab",
-                                                "sequence",
-                                                "micro_batch_size",
-                                                "precision",
-                                                "tensor_parallel",
-                                                "pipeline_parallel",
-                                                "context_parallel",
-                                                "sharding",
-                                                "recompute",
-                                                "ranks_per_node",
-                                                "framework_version"};
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> all{"ranks", "nodes", "global_batch_size", "hardware", "gpu"};
+    for (const evidence::GapKey& of_job : evidence::gap_keys()) all.push_back(of_job.key);
+    return all;
+  }();
   const auto number = [](std::string_view text) {
     const std::int64_t value = parse_integer(text);
     if (value < 1 || value > (1 << 20)) fail("found {}; allowed: 1 to 1048576", value);
@@ -167,11 +151,11 @@ evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
           "--set " + key, value, [](std::string_view name) { return config::hardware_named(std::string(name)); });
       gaps.hardware = hardware.file;
       if (per_node == 0) per_node = hardware.gpus_of_node;
-    } else if (const std::string name = evidence::name_of_gap(key); !name.empty()) {
-      static const std::vector<std::string> words{"precision", "sharding", "recompute", "framework_version"};
-      if (std::ranges::find(words, key) == words.end()) option_value("--set " + key, value, number);
+    } else if (const auto of_job = std::ranges::find(evidence::gap_keys(), key, &evidence::GapKey::key);
+               of_job != evidence::gap_keys().end()) {
+      if (of_job->number) option_value("--set " + key, value, number);
       if (key == "ranks_per_node") per_node = parse_integer(value);
-      gaps.others.emplace_back(name, value);
+      gaps.others.emplace_back(of_job->name, value);
     } else {
       fail("--set {}: there is no such key of `read`; allowed: {}{}", quote(key), join(keys, ", "),
            did_you_mean(nearest(key, keys)));

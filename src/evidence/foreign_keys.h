@@ -22,7 +22,7 @@ struct CannotRow {
   std::string_view text;      // {} is the value
 };
 
-inline constexpr std::array<KeyRow, 30> megatron_keys{{
+inline constexpr std::array<KeyRow, 35> megatron_keys{{
     {"--max-position-embeddings", ""},
     {"--group-query-attention", ""},
     {"--num-query-groups", ""},
@@ -39,10 +39,12 @@ inline constexpr std::array<KeyRow, 30> megatron_keys{{
     {"--num-virtual-stages-per-pipeline-rank", ""},
     {"--num-layers-per-virtual-pipeline-stage", ""},
     {"--rotary-base", "model.rope_theta"},
-    {"--normalization", "model.norm", "LayerNorm=layer_norm|layernorm=layer_norm|RMSNorm=rms_norm|rmsnorm=rms_norm"},
+    {"--normalization", "model.norm",
+     "LayerNorm=layer_norm|layernorm=layer_norm|layernorm1p=layer_norm|RMSNorm=rms_norm|rmsnorm=rms_norm"},
     {"--use-rotary-position-embeddings", "model.positions", "=rotary"},
     {"--position-embedding-type", "model.positions",
-     "learned_absolute=learned|rope=rotary|mrope=rotary|yarn=rotary|none=rotary|relative=rotary"},
+     "learned_absolute=learned|learned=learned|rope=rotary|rotary=rotary|mrope=rotary|yarn=rotary|none=rotary|"
+     "relative=rotary|alibi=learned"},
     {"--context-parallel-size", "layout.context_parallel"},
     {"--expert-model-parallel-size", "expert_parallel"},
     {"--tp-comm-overlap", "tp_overlap", "=true|true=true"},
@@ -50,12 +52,17 @@ inline constexpr std::array<KeyRow, 30> megatron_keys{{
     {"--recompute-method", ""},
     {"--recompute-num-layers", ""},
     {"--checkpoint-activations", "recompute", "=full"},
+    {"--activations-checkpoint-method", "recompute", "uniform=full|block=full"},
+    {"--pad-vocab-size-to", "model.vocab"},
+    {"--intermediate-size", "model.ffn"},
+    {"--decoder-seq-length", ""},
+    {"--quick-geglu", "model.activation", "=swiglu"},
     {"--enable-cuda-graph", "cuda_graph", "=true"},
     {"--cuda-graph-impl", "cuda_graph", "none=false|local=true|transformer_engine=true|full_iteration=true"},
     {"--attention-backend", "attention", "auto=fused|flash=fused|fused=fused|unfused=unfused|local=unfused"},
     {"--zero-stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
 }};
-inline constexpr std::array<CannotRow, 19> megatron_cannot{{
+inline constexpr std::array<CannotRow, 22> megatron_cannot{{
     {"--expert-model-parallel-size", "1|0", "expert parallelism {} is left out: its all-to-all is not predicted"},
     {"--multi-latent-attention", "false", "multi-latent attention: its products and its cache differ"},
     {"--mtp-num-layers", "0|None", "{} layers of multi-token prediction are left out"},
@@ -66,6 +73,9 @@ inline constexpr std::array<CannotRow, 19> megatron_cannot{{
     {"--cpu-offloading", "false", "offloading to the host: its copies are not predicted"},
     {"--optimizer-cpu-offload", "false", "the optimizer on the host: its copies are not predicted"},
     {"--window-size", "None", "sliding-window attention ({}): it is counted in full"},
+    {"--quick-geglu", "false", "quick GEGLU (nearest: swiglu, with the same FLOP of products)"},
+    {"--vision-model-type", "None", "a vision model ({}) is left out: only the language model is counted"},
+    {"--gpt-j-residual", "false", "attention beside the MLP: they are counted one after the other"},
     {"--squared-relu", "false", "squared ReLU (nearest: gelu, with the same FLOP of products)"},
     {"--add-qkv-bias", "false", "biases of queries, keys and values alone (nearest: none)"},
     {"--qk-layernorm", "false", "norms of queries and keys are left out"},
@@ -138,7 +148,7 @@ inline constexpr std::array<CannotRow, 3> torchtitan_cannot{{
     {"lora.rank", "0", "LoRA ({}): all weights are counted as trained"},
 }};
 
-inline constexpr std::array<KeyRow, 27> hf_model{{
+inline constexpr std::array<KeyRow, 28> hf_model{{
     {"num_hidden_layers", "model.layers"},
     {"n_layer", "model.layers"},
     {"n_layers", "model.layers"},
@@ -149,6 +159,7 @@ inline constexpr std::array<KeyRow, 27> hf_model{{
     {"num_attention_heads", "model.heads"},
     {"n_head", "model.heads"},
     {"n_heads", "model.heads"},
+    {"num_heads", "model.heads"},
     {"num_key_value_heads", "model.kv_heads"},
     {"num_kv_heads", "model.kv_heads"},
     {"intermediate_size", "model.ffn"},
@@ -175,20 +186,29 @@ inline constexpr std::array<CannotRow, 2> hf_model_cannot{{
 }};
 
 // Flags of the Trainer, with and without dashes, and of programs around it.
-inline constexpr std::array<KeyRow, 26> hf_trainer{{
+inline constexpr std::array<KeyRow, 34> hf_trainer{{
     {"per_device_train_batch_size", "micro_batch_size"},
     {"micro_batch_size", "micro_batch_size"},
+    {"train_batch_size", "micro_batch_size"},
     {"gradient_accumulation_steps", "gradient_accumulation"},
-    {"bf16", "precision", "=bf16|true=bf16|True=bf16|auto=bf16"},
-    {"fp16", "precision", "=fp16|true=fp16|True=fp16"},
+    {"bf16", "precision", "=bf16|true=bf16|True=bf16|1=bf16|auto=bf16"},
+    {"fp16", "precision", "=fp16|true=fp16|True=fp16|1=fp16"},
     {"gradient_checkpointing", "recompute", "=full|true=full|True=full|false=none|False=none"},
     {"block_size", "model.sequence"},
     {"max_seq_length", "model.sequence"},
+    {"max_seq_len", "model.sequence"},
+    {"max_context_width", "model.sequence"},
     {"max_length", "model.sequence"},
     {"model_max_length", "model.sequence"},
     {"cutoff_len", "model.sequence"},
     {"sequence_len", "model.sequence"},
     {"fsdp", ""},
+    {"zero_stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
+    {"sharding_strategy", "sharding",
+     "full=parameters|FULL_SHARD=parameters|hybrid=parameters|HYBRID_SHARD=parameters|SHARD_GRAD_OP=gradients|"
+     "NO_SHARD=none|no=none"},
+    {"dtype", "precision", "bf16=bf16|bfloat16=bf16|fp16=fp16|float16=fp16|fp32=fp32|float32=fp32"},
+    {"hidden_width", "model.hidden"},
     {"deepspeed", ""},
     {"ddp_bucket_cap_mb", ""},
     {"torch_compile", ""},
@@ -214,7 +234,7 @@ inline constexpr std::array<CannotRow, 8> hf_trainer_cannot{{
     {"load_in_8bit", "false|False", "weights of 8 bits: they are counted as bf16"},
 }};
 
-inline constexpr std::array<KeyRow, 15> accelerate_keys{{
+inline constexpr std::array<KeyRow, 17> accelerate_keys{{
     {"num_processes", "ranks"},
     {"num_machines", ""},
     {"mixed_precision", "precision", "no=fp32|fp16=fp16|bf16=bf16|fp8=fp8"},
@@ -226,9 +246,11 @@ inline constexpr std::array<KeyRow, 15> accelerate_keys{{
      "true=parameters|false=gradients|FULL_SHARD=parameters|SHARD_GRAD_OP=gradients|NO_SHARD=none|"
      "HYBRID_SHARD=parameters|HYBRID_SHARD_ZERO2=gradients"},
     {"fsdp_config.fsdp_activation_checkpointing", "recompute", "true=full|false=none"},
-    {"fsdp_config.fsdp_backward_prefetch", "prefetch_layers", "BACKWARD_PRE=1"},
+    {"fsdp_config.fsdp_backward_prefetch", "prefetch_layers", "BACKWARD_PRE=1|BACKWARD_POST=0|NO_PREFETCH=0"},
     {"parallelism_config.parallelism_config_tp_size", "layout.tensor_parallel"},
     {"parallelism_config.parallelism_config_cp_size", "layout.context_parallel"},
+    {"parallelism_config.parallelism_config_dp_shard_size", "data_parallel_shard"},
+    {"parallelism_config.parallelism_config_dp_replicate_size", "data_parallel_replicate"},
     {"deepspeed_config.zero_stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
     {"deepspeed_config.gradient_accumulation_steps", "gradient_accumulation"},
     {"gradient_accumulation_steps", "gradient_accumulation"},
@@ -269,18 +291,19 @@ inline constexpr std::array<CannotRow, 2> foundry_cannot{{
     {"peft_config.peft_type", "", "{}: all weights are counted as trained"},
 }};
 
-inline constexpr std::array<KeyRow, 8> nanogpt_keys{{
+inline constexpr std::array<KeyRow, 9> nanogpt_keys{{
     {"n_layer", "model.layers"},
     {"n_embd", "model.hidden"},
     {"n_head", "model.heads"},
     {"block_size", "model.sequence"},
     {"vocab_size", "model.vocab"},
     {"batch_size", "micro_batch_size"},
+    {"init_from", ""},
     {"bias", "model.biases", "True=true|False=false|true=true|false=false"},
     {"dtype", "precision", "bfloat16=bf16|float16=fp16|float32=fp32"},
 }};
 
-inline constexpr std::array<KeyRow, 16> maxtext_keys{{
+inline constexpr std::array<KeyRow, 18> maxtext_keys{{
     {"base_emb_dim", "model.hidden"},
     {"base_num_query_heads", "model.heads"},
     {"base_num_kv_heads", "model.kv_heads"},
@@ -292,15 +315,16 @@ inline constexpr std::array<KeyRow, 16> maxtext_keys{{
     {"model_name", "model_name"},
     {"dtype", "precision", "bfloat16=bf16|float32=fp32"},
     {"quantization", "precision", "fp8=fp8|nanoo_fp8=fp8|te_fp8_delayedscaling=fp8|te_mxfp8=mxfp8"},
-    {"remat_policy", "recompute", "full=full|minimal=none|none=none"},
+    {"remat_policy", "recompute", "full=full|minimal=none|minimal_with_context=none|minimal_flash=none|none=none"},
     {"attention", "attention",
      "cudnn_flash_te=fused|cudnn_flash_jax=fused|flash=fused|dot_product=unfused|autoselected=fused"},
     {"rope_max_timescale", "model.rope_theta"},
+    {"mlp_activations", "model.activation", "silu, linear=swiglu|gelu, linear=swiglu|gelu=gelu|relu=gelu"},
+    {"logits_via_embedding", "model.tied_embeddings", "true=true|false=false"},
     {"per_device_batch_size", ""},
     {"gradient_accumulation_steps", "gradient_accumulation"},
 }};
-inline constexpr std::array<CannotRow, 2> maxtext_cannot{{
-    {"quantization", "fp8|nanoo_fp8|te_fp8_delayedscaling|te_mxfp8", "quantization {} (nearest: bf16)"},
+inline constexpr std::array<CannotRow, 1> maxtext_cannot{{
     {"optimizer_memory_host_offload", "false", "the optimizer on the host: its copies are not predicted"},
 }};
 
@@ -321,7 +345,7 @@ inline constexpr std::array<KeyRow, 14> bridge_options{{
     {"-c", "precision", "bf16=bf16|fp8_cs=fp8|fp8_ds=fp8|fp8_sc=fp8|fp8=fp8|fp8_mx=mxfp8|mxfp8=mxfp8|nvfp4=nvfp4"},
     {"-rl", "recompute_layers"},
 }};
-inline constexpr std::array<std::pair<std::string_view, std::string_view>, 14> bridge_long_names{{
+inline constexpr std::array<std::pair<std::string_view, std::string_view>, 15> bridge_long_names{{
     {"--tensor_model_parallel_size", "-tp"},
     {"--pipeline_model_parallel_size", "-pp"},
     {"--context_parallel_size", "-cp"},
@@ -334,6 +358,7 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, 14> b
     {"--gpus_per_node", "-gn"},
     {"--gpu", "-g"},
     {"--model_recipe_name", "-mr"},
+    {"--recipe", "-mr"},
     {"--compute_dtype", "-c"},
     {"--recompute_num_layers", "-rl"},
 }};

@@ -93,12 +93,17 @@ std::string replaced_zeros(std::string text) {
   return text;
 }
 
+// Nothing where it is not known whether the MLP is gated.
+std::optional<ModelFlop> flop_of(const TrainingJob& job) {
+  return job.has("model.activation") ? flop_per_token(model_of(job)) : std::nullopt;
+}
+
 std::string shape_of(const TrainingJob& job) {
   std::string text;
-  if (const auto flop = flop_per_token(model_of(job))) text = sized(flop->parameters);
+  if (const auto flop = flop_of(job)) text = sized(flop->parameters);
   if (const auto ranks = job.number("ranks")) {
     const auto each = job.number("ranks_per_node");
-    text += fmt::format("{}{} ranks", text.empty() ? "" : " on ", *ranks);
+    text += fmt::format("{}{} {}", text.empty() ? "" : " on ", *ranks, *ranks == 1 ? "rank" : "ranks");
     if (each && *each > 0 && *ranks > *each && *ranks % *each == 0)
       text += fmt::format(" ({} x {})", *ranks / *each, *each);
   }
@@ -108,11 +113,12 @@ std::string shape_of(const TrainingJob& job) {
                                   {"CP", "layout.context_parallel"},
                                   {"EP", "expert_parallel"}}) {
     const auto n = job.number(key);
+    if (!n && job.has(key)) layout += fmt::format("{}{} unknown", layout.empty() ? "" : " ", name);
     if (n && (*n > 1 || name[0] == 'T' || name[0] == 'P'))
       layout += fmt::format("{}{} {}", layout.empty() ? "" : " ", name, *n);
   }
   if (const std::string replicas = shown(job, "data_parallel"); !replicas.empty())
-    layout += fmt::format(" x DP {}", replicas);
+    layout += fmt::format("{}DP {}", layout.empty() ? "" : " x ", replicas);
   if (!layout.empty()) text += (text.empty() ? "" : ": ") + layout;
   return text;
 }
@@ -208,7 +214,14 @@ class ConfigurationText {
     if (!job_.number("global_batch_size"))
       gaps.emplace_back(job_.has("global_batch_size") && !job_.number("ranks") ? "ranks" : "global_batch_size");
     for (const std::string& gap : gaps) hints_.push_back(fmt::format("--set {}=N", gap));
-    if (job_.has("sharding") && !job_.values.find("sharding")->second.known) gaps.emplace_back("sharding");
+    const auto choose = [&](const char* name, const char* example) {
+      gaps.emplace_back(name);
+      hints_.push_back(fmt::format("--set {}={}", name, example));
+    };
+    for (const auto& [name, example] : {std::pair("sharding", "none"), {"precision", "bf16"}}) {
+      if (job_.has(name) && !job_.values.find(name)->second.known) choose(name, example);
+    }
+    if (job_.has("model.layers") && !job_.has("model.activation")) choose("activation", "swiglu");
     return gaps;
   }
   void entry(const char* indent, std::string_view key, const std::string& value, const std::string& origin) {
@@ -271,19 +284,22 @@ class ConfigurationText {
 
 }  // namespace
 
-std::string name_of_gap(std::string_view key) {
-  std::string found;
-  config::Model model;
-  config::each_key(model, [&](const config::ModelKey& row, auto&) {
-    if (key == row.name) found = fmt::format("model.{}", row.name);
-  });
-  for (const char* axis : {"tensor_parallel", "pipeline_parallel", "context_parallel"}) {
-    if (key == axis) found = fmt::format("layout.{}", axis);
-  }
-  if (key == "ranks_per_node" || key == "framework_version" ||
-      std::ranges::find(baseline_names, key) != baseline_names.end())
-    found = key;
-  return found;
+const std::vector<GapKey>& gap_keys() {
+  static const std::vector<GapKey> keys = [] {
+    std::vector<GapKey> all;
+    config::Model model;
+    config::each_key(model, [&](const config::ModelKey& row, auto& value) {
+      const bool number = std::is_same_v<std::remove_cvref_t<decltype(value)>, std::int64_t>;
+      all.push_back({std::string(row.name), fmt::format("model.{}", row.name), number});
+    });
+    for (const char* axis : {"tensor_parallel", "pipeline_parallel", "context_parallel"})
+      all.push_back({axis, fmt::format("layout.{}", axis), true});
+    for (const std::string name : {"micro_batch_size", "ranks_per_node"}) all.push_back({name, name, true});
+    for (const std::string name : {"precision", "sharding", "recompute", "framework_version"})
+      all.push_back({name, name, false});
+    return all;
+  }();
+  return keys;
 }
 
 Answer answer_of(const TrainingJob& job) {
@@ -334,7 +350,7 @@ Answer answer_of(const TrainingJob& job) {
     if (job.text(name) == "true") settings += fmt::format("{}{}", settings.empty() ? "" : "  ", name);
   }
   row("settings", settings);
-  if (const auto flop = flop_per_token(model); flop && model.sequence > 0) {
+  if (const auto flop = flop_of(job); flop && model.sequence > 0) {
     constexpr double giga = 1e9;
     row("FLOP",
         fmt::format("{:.2f} GFLOP per token, forward and backward, causal attention at half", flop->causal / giga));

@@ -17,35 +17,11 @@ namespace {
 using Text = std::string_view;
 using Settings = std::vector<ForeignSetting>;
 
-bool means_nothing(Text value) {
-  return value == "null" || value == "None" || value == "~" || value.empty();
-}
-
 // A line that begins like this, blanks before it aside.
 bool has_line(Text text, std::initializer_list<Text> beginnings) {
   for (Text line : split(text, '\n')) {
     line = trim(line);
     if (std::ranges::any_of(beginnings, [&](Text beginning) { return line.starts_with(beginning); })) return true;
-  }
-  return false;
-}
-
-bool is_script(Text text) {
-  const Text first = text.substr(0, text.find('\n'));
-  if (first.starts_with("#!")) return contains(first, "sh");
-  if (has_line(text, {"#SBATCH ", "#PBS ", "#BSUB "})) return true;
-  static constexpr std::array<Text, 10> starters{"torchrun ",   "srun ",     "mpirun ", "mpiexec ", "deepspeed ",
-                                                 "accelerate ", "composer ", "python ", "python3 ", "exec "};
-  for (Text line : split(text, '\n')) {
-    line = trim(line);
-    if (line.empty() || line.starts_with('#')) continue;
-    // The first command says what the text is.
-    const Text word = line.substr(0, line.find_first_of(" \t"));
-    const bool shell = word == "export" || word == "set" || word == "cd" || word == "source" ||
-                       (contains(word, "=") && word.find_first_of(":.(<[{\"'") > word.find('='));
-    const bool launches = starts_with_any(line, starters);
-    const bool any = launches || std::ranges::any_of(starters, [&](Text starter) { return contains(text, starter); });
-    return (shell || launches) && any && (contains(text, ".py") || contains(text, " -m "));
   }
   return false;
 }
@@ -60,7 +36,8 @@ bool is_assignments(Text text) {
     line = trim(line);
     if (line.empty() || line.starts_with('#')) continue;
     const Text word = line.substr(0, line.find_first_of(" =\t("));
-    if (word == "import" || word == "def" || word == "class" || word == "from" || !contains(line, "=")) return false;
+    if (word == "import" || word == "from") continue;
+    if (word == "def" || word == "class" || !contains(line, "=")) return false;
     known += std::ranges::find(nanogpt_names, word) != nanogpt_names.end() ? 1 : 0;
   }
   return known > 0;
@@ -88,14 +65,16 @@ Text without_comment(Text line) {
   return trim(line);
 }
 
-void add(Settings& to, std::string key, Text value, const std::string& origin) {
+// False for a value that says nothing.
+bool add(Settings& to, std::string key, Text value, const std::string& origin) {
   constexpr std::size_t most = 20'000, longest = 1000;
-  if (means_nothing(value)) return;
+  if (value == "null" || value == "None" || value == "~" || value.empty()) return false;
   if (to.size() >= most) fail("it has more than {} values", most);
   std::string text(value.substr(0, longest));
   if (text.find_first_not_of("0123456789_") == Text::npos) std::erase(text, '_');  // "32_000"
   if (text == "True" || text == "False") text = lower(text);
   to.push_back({std::move(key), std::move(text), origin});
+  return true;
 }
 
 // The name of a key within a section; "": at the top.
@@ -134,8 +113,7 @@ Settings toml(const std::string& name, Text text) {
       key = std::string(unquoted(line.substr(0, equals)));
       open = std::string(trim(line.substr(equals + 1)));
     }
-    constexpr std::size_t longest = 65536;
-    if (open.starts_with('[') && !open.ends_with(']') && open.size() < longest) continue;
+    if (open.starts_with('[') && !open.ends_with(']')) continue;
     add(found, below(section, key), list_text(open), origin);
     open.clear();
   }
@@ -208,20 +186,34 @@ std::string without_tags(Text text) {
   return out;
 }
 
-// OmegaConf's "${variables.x}" and "${.x}".
+// "12" of "multiply:4, 3".
+std::optional<std::string> product(Text expression) {
+  constexpr Text name = "multiply:";
+  if (!expression.starts_with(name)) return std::nullopt;
+  const auto value = integer_expression(replaced(expression.substr(name.size()), {{',', "*"}}));
+  return value ? std::optional(std::to_string(*value)) : std::nullopt;
+}
+
+// OmegaConf's "${variables.x}" and "${.x}", and "${multiply:4, ${.x}}".
 void interpolate(Settings& settings) {
   std::map<std::string, std::string, std::less<>> values;
   for (const ForeignSetting& setting : settings) values[setting.key] = setting.value;
   for (ForeignSetting& setting : settings) {
     std::string path = setting.key;
     constexpr int deepest = 8;
-    for (int i = 0; i < deepest && setting.value.starts_with("${") && setting.value.ends_with("}"); ++i) {
-      std::string name = setting.value.substr(2, setting.value.size() - 3);
-      if (name.starts_with('.')) name = path.substr(0, path.rfind('.') + 1) + name.substr(1);
-      const auto found = values.find(name);
-      if (found == values.end()) break;
-      setting.value = found->second;
-      path = name;
+    for (int i = 0; i < deepest && contains(setting.value, "${"); ++i) {
+      const std::size_t begin = setting.value.rfind("${"), end = setting.value.find('}', begin);
+      if (end == std::string::npos) break;
+      std::string name = setting.value.substr(begin + 2, end - begin - 2);
+      std::optional<std::string> found = product(name);
+      if (!found) {
+        if (name.starts_with('.')) name = path.substr(0, path.rfind('.') + 1) + name.substr(1);
+        const auto named = values.find(name);
+        if (named == values.end()) break;
+        found = named->second;
+        if (begin == 0) path = name;
+      }
+      setting.value.replace(begin, end + 1 - begin, found->substr(0, 1000));
     }
     if (contains(setting.value, "${"))
       setting.why_unknown = fmt::format("{}: {} is an expression", setting.origin, setting.key);
@@ -253,9 +245,7 @@ Settings assignments(const std::string& name, Text text) {
                          unquoted(value).size() + 2 == value.size();
     const bool plain = key.find_first_of(" .[(") == std::string::npos;
     const std::string origin = fmt::format("{}:{}", name, number);
-    const std::size_t before = found.size();
-    add(found, key, integer ? std::to_string(*integer) : std::string(unquoted(value)), origin);
-    if (found.size() == before) continue;  // None
+    if (!add(found, key, integer ? std::to_string(*integer) : std::string(unquoted(value)), origin)) continue;
     if (!literal || !plain) found.back().why_unknown = fmt::format("line {}: {} is computed", number, key);
     found.back().framework = "nanogpt";
   }
@@ -265,7 +255,11 @@ Settings assignments(const std::string& name, Text text) {
 struct Mark {
   Text framework, key;  // with a point at its end a section
 };
-constexpr std::array<Mark, 38> marks{{
+constexpr std::array<Mark, 42> marks{{
+    {"gpt-neox", "pipe_parallel_size"},
+    {"gpt-neox", "pipe-parallel-size"},
+    {"gpt-neox", "model_parallel_size"},
+    {"gpt-neox", "model-parallel-size"},
     {"deepspeed", "zero_optimization."},
     {"deepspeed", "train_micro_batch_size_per_gpu"},
     {"deepspeed", "train_batch_size"},
@@ -324,7 +318,12 @@ Settings settings_of_document(const std::string& name, const std::string& text) 
   const Text first = Text(text).substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
   Settings found;
   if (first.starts_with('{')) {
-    flatten(parse_json(text), "", name, found);
+    try {
+      flatten(parse_json(text), "", name, found);
+    } catch (const Error&) {  // a map of YAML, with comments
+      found = yaml(name, text);
+      if (found.empty()) throw;
+    }
   } else if (is_assignments(text)) {
     return assignments(name, text);
   } else if (has_line(text, {"["})) {
@@ -338,7 +337,24 @@ Settings settings_of_document(const std::string& name, const std::string& text) 
 }
 
 bool is_launch_script(std::string_view text) {
-  return is_script(text);
+  const Text first = text.substr(0, text.find('\n'));
+  if (first.starts_with("#!")) return contains(first, "sh");
+  if (has_line(text, {"#SBATCH ", "#PBS ", "#BSUB "})) return true;
+  static constexpr std::array<Text, 10> starters{"torchrun ",   "srun ",     "mpirun ", "mpiexec ", "deepspeed ",
+                                                 "accelerate ", "composer ", "python ", "python3 ", "exec "};
+  for (Text line : split(text, '\n')) {
+    line = trim(line);
+    if (line.empty() || line.starts_with('#')) continue;
+    // The first command says what the text is.
+    const Text word = line.substr(0, line.find_first_of(" \t"));
+    static constexpr std::array<Text, 5> plain{"export", "set", "cd", "source", "echo"};
+    const bool shell = std::ranges::find(plain, word) != plain.end() ||
+                       (contains(word, "=") && word.find_first_of(":.(<[{\"'") > word.find('='));
+    const bool launches = starts_with_any(line, starters);
+    const bool starts = std::ranges::any_of(starters, [&](Text starter) { return contains(text, starter); });
+    return (shell || launches) && starts && (contains(text, ".py") || contains(text, " -m "));
+  }
+  return false;
 }
 
 bool is_own_configuration(std::string_view text) {
@@ -349,7 +365,7 @@ bool is_own_configuration(std::string_view text) {
 bool JobReader::recognises(std::string_view head) {
   constexpr std::size_t most = 65536;
   const Text text = head.substr(0, head.size() > most ? head.rfind('\n', most) : most);
-  if (is_script(text)) return true;
+  if (is_launch_script(text)) return true;
   if (is_own_configuration(text)) return false;
   const Text first = text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
   const auto is_mark = [](Text key) {
@@ -372,8 +388,8 @@ bool JobReader::recognises(std::string_view head) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     const std::size_t colon = line.find(':');
     const bool is_key = colon != Text::npos && (colon + 1 == line.size() || line[colon + 1] == ' ');
-    const Text key = trim(line.substr(0, colon));
-    const bool margin = !line.empty() && std::string_view(" #-}]").find(line[0]) == Text::npos;
+    const Text key = unquoted(line.substr(0, colon));
+    const bool margin = !line.empty() && std::string_view(" #-{}]").find(line[0]) == Text::npos;
     if (margin && (!is_key || key.find_first_of(" [(|/") != Text::npos)) return false;
     known = known || (is_key && is_mark(key));
   }

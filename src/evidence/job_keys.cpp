@@ -49,6 +49,7 @@ void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optio
   const std::string origin = fmt::format("{}, {}", setting.key, setting.origin);
   if (!setting.why_unknown.empty() && as_switch) {
     job.set(here, *as_switch, origin);
+    job.more_arguments.push_back(setting.why_unknown);
   } else if (!setting.why_unknown.empty()) {
     job.set_unknown(here, "unknown", setting.why_unknown);
     if (std::ranges::find(job.refused, setting.why_unknown) == job.refused.end())
@@ -57,6 +58,10 @@ void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optio
     job.set_unknown(here, "unknown", origin + ": auto");
   } else if (ours) {
     job.set(here, *ours, origin);
+  } else {
+    static constexpr std::array<Text, 8> nothing{"", "false", "False", "none", "None", "no", "null", "0"};
+    if (std::ranges::find(nothing, Text(setting.value)) == nothing.end())
+      job.cannot.push_back(fmt::format("{} {}: harness has nothing like it", setting.key, setting.value));
   }
 }
 
@@ -100,7 +105,15 @@ void translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
 
 // Flags of Megatron-LM, by how they begin, that change nothing of a step's time that is counted here.
 bool says_nothing(Text flag) {
-  static constexpr std::array<Text, 65> beginnings{"--lr",
+  static constexpr std::array<Text, 73> beginnings{"--deepspeed",
+                                                   "--loss-scale",
+                                                   "--kill-switch",
+                                                   "--valid-",
+                                                   "--pp-partition",
+                                                   "--dataloader-",
+                                                   "--norm-epsilon",
+                                                   "--repeated-",
+                                                   "--lr",
                                                    "--min-lr",
                                                    "--weight-decay",
                                                    "--adam",
@@ -208,14 +221,19 @@ void translate(TrainingJob& job) {
     }
     const Text name = framework == "megatron-deepspeed" ? Text("megatron-lm") : framework;
     bool known = false;
+    if (framework.empty() && setting.key.starts_with("--"))  // a program of one's own, by the names that most take
+      setting.key = replaced(setting.key.substr(2), {{'-', "_"}});
     for (const Table& table : tables) {
-      if (table.framework == name) translate(job, setting, table, known);
+      const bool of_own = framework.empty() && table.framework.starts_with("hugging face");
+      if ((table.framework == name || of_own) && !known) translate(job, setting, table, known);
     }
-    if (!known && job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--") &&
-        !says_nothing(setting.key))
+    if (!known && job.framework.starts_with("megatron-") && job.framework != "megatron-bridge" &&
+        setting.framework.empty() && setting.key.starts_with("--") && !says_nothing(setting.key))
       unknown.push_back(setting.key);
   }
   if (!unknown.empty()) job.note(fmt::format("flags that are not known here: {}", join_first(unknown, 8)));
+  if (!job.more_arguments.empty())
+    job.note(fmt::format("arguments that are not known and may say more: {}", join_first(job.more_arguments, 4)));
 }
 
 std::string TrainingJob::text(std::string_view name) const {

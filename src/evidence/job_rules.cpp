@@ -19,7 +19,20 @@ std::optional<std::int64_t> their_number(const TrainingJob& job, Text key) {
   return number_in<std::int64_t>(job.theirs(key));
 }
 
+// Weights divided among `shard` ranks, and `replicate` such groups.
+void hybrid_sharding(TrainingJob& job, std::int64_t shard, std::int64_t replicate, const char* origin) {
+  if (replicate < 2 || shard < 2) return;
+  const bool node = job.number("ranks_per_node") == shard || (!job.number("ranks_per_node") && shard == 8);
+  job.set("sharding_group", node ? "node" : "data", origin,
+          fmt::format("HSDP: {} shard, {} replicate", shard, replicate));
+  if (!node && shard < (1 << 20) && replicate < (1 << 20))
+    job.cannot.push_back(
+        fmt::format("sharding among {} of {} replicas (nearest: among all)", shard, shard * replicate));
+}
+
 void torchtitan(TrainingJob& job) {
+  if (job.lacks_files)
+    return job.note("what is not on the command line stands in the configuration, which was not given");
   std::string flavor = job.theirs("model.flavor"), from = "model.flavor " + flavor;
   std::string name = job.theirs("model.name");
   if (flavor.empty()) {
@@ -64,17 +77,19 @@ void torchtitan(TrainingJob& job) {
   if (schedule.empty()) schedule = job.theirs("experimental.pipeline_parallel_schedule");
   const auto layers = job.number("model.layers");
   const auto of_stage = their_number(job, "parallelism.pipeline_parallel_layers_per_stage");
-  const bool looped = contains(schedule, "Interleaved") || contains(schedule, "ZBV") || contains(schedule, "DualPipe");
+  const bool looped =
+      contains(lower(schedule), "interleaved") || contains(schedule, "ZBV") || contains(schedule, "DualPipe");
   std::int64_t chunks = looped ? 2 : 1;
   if (of_stage && *of_stage > 0 && layers && stages > 0)
     chunks = std::max<std::int64_t>(1, (*layers + 2 + *of_stage - 1) / *of_stage / stages);
   chunks = stages == 1 ? 1 : std::min<std::int64_t>(chunks, 1 << 20);
   job.set("virtual_pipeline", std::to_string(chunks), "parallelism.pipeline_parallel_schedule");
-  const bool exact = schedule.empty() || schedule == "1F1B" || schedule == "GPipe" || schedule == "Interleaved1F1B";
+  const std::string plain = replaced(lower(schedule), {{'_', ""}});
+  const bool exact = plain.empty() || plain == "1f1b" || plain == "gpipe" || plain == "interleaved1f1b";
   if (!exact)
     job.cannot.push_back(fmt::format("schedule {} (nearest: {})", schedule, chunks > 1 ? "interleaved" : "1f1b"));
   const char* interleaved = chunks > 1 ? "interleaved" : "1f1b";
-  job.set("pipeline_schedule", schedule == "GPipe" ? "gpipe" : interleaved, "parallelism.pipeline_parallel_schedule");
+  job.set("pipeline_schedule", plain == "gpipe" ? "gpipe" : interleaved, "parallelism.pipeline_parallel_schedule");
   if (layers && *layers % (stages * chunks) != 0 && (*layers + 2) % (stages * chunks) == 0) {
     job.set("embedding_as_layer", "true", "first and last stage have a layer less");
     job.note(
@@ -124,14 +139,7 @@ void torchtitan(TrainingJob& job) {
   if (stages > 1 && reshard != "always" && !whole)
     job.note(
         "with pipeline stages, FSDP keeps weights after the forward pass by default: sharding gradients is nearer");
-  if (replicate > 1 && !whole && shard) {
-    const bool node = job.number("ranks_per_node") == shard || (!job.number("ranks_per_node") && *shard == 8);
-    job.set("sharding_group", node ? "node" : "data", "parallelism.data_parallel_replicate_degree",
-            fmt::format("HSDP: {} shard, {} replicate", *shard, replicate));
-    if (!node)
-      job.cannot.push_back(
-          fmt::format("sharding among {} of {} replicas (nearest: among all)", *shard, *shard * replicate));
-  }
+  if (!whole && shard) hybrid_sharding(job, *shard, replicate, "parallelism.data_parallel_replicate_degree");
 }
 
 void hugging_face_model(TrainingJob& job) {
@@ -183,7 +191,11 @@ void accelerate(TrainingJob& job) {
   const bool fsdp = job.theirs("distributed_type") == "FSDP", deepspeed = job.theirs("distributed_type") == "DEEPSPEED";
   std::string strategy = job.theirs("fsdp_config.fsdp_sharding_strategy");
   if (strategy.empty()) strategy = job.theirs("fsdp_config.fsdp_reshard_after_forward");
+  if (deepspeed && !job.has("sharding") && job.find("deepspeed_config.deepspeed_config_file") != nullptr)
+    job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it: give it as well");
   job.otherwise("sharding", fsdp ? "parameters" : "none", "default of accelerate");
+  hybrid_sharding(job, job.number_or("data_parallel_shard", 1), job.number_or("data_parallel_replicate", 1),
+                  "parallelism_config_dp_replicate_size");
   if (strategy.starts_with("HYBRID") || strategy == "4" || strategy == "5")
     job.set("sharding_group", "node", "fsdp_config.fsdp_sharding_strategy");
   const auto ranks = job.number("ranks"), machines = their_number(job, "num_machines");
@@ -198,6 +210,13 @@ void accelerate(TrainingJob& job) {
 void trainer(TrainingJob& job) {
   job.otherwise("micro_batch_size", "8", "default of the Trainer");
   if (!job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of the Trainer");
+  // A program that calls DeepSpeed itself has defaults of its own.
+  const ForeignSetting* zero = job.find("deepspeed");
+  const bool own = job.find("zero_stage") != nullptr || (zero != nullptr && zero->value.empty());
+  if (own && !job.has("precision")) job.set_unknown("precision", "unknown", "its program decides");
+  if (own || job.lacks_files) {
+    if (!job.has("sharding")) job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it");
+  }
   job.otherwise("precision", "fp32", "default of the Trainer");
   job.otherwise("recompute", "none", "default of the Trainer");
   const std::string fsdp = job.theirs("fsdp");
@@ -211,16 +230,20 @@ void trainer(TrainingJob& job) {
   job.otherwise("overlap_grad_reduce", "true", "always in DistributedDataParallel");
   job.otherwise("sharding", "none", "DistributedDataParallel");
   if (const std::string name = job.text("model_name"); !name.empty() && !job.has("model.layers")) {
+    const bool says_sequence = job.has("model.sequence");
     if (!take_model(job, name, "model_name_or_path " + name))
       job.note(fmt::format("the sizes of {} are not known here: give its config.json as well", quote(name)));
-    if (!job.has("sequence_given")) job.note("the sequence is the model's usual one where no flag says it");
+    else if (!says_sequence)
+      job.note("the sequence is the model's usual one: no flag says it");
   }
 }
 
 void foundry(TrainingJob& job) {
   const std::string from = "default of llm-foundry", name = job.text("model_name");
-  if (!name.empty() && take_model(job, name, "model.pretrained_model_name_or_path")) {
-  } else {
+  if (!name.empty()) {
+    if (!take_model(job, name, "model.pretrained_model_name_or_path"))
+      job.note(fmt::format("the sizes of {} are not known here: give its config.json as well", quote(name)));
+  } else if (!job.lacks_files) {
     for (const auto& [key, value] : {std::pair("hidden", "2048"),
                                      {"heads", "16"},
                                      {"layers", "24"},
@@ -254,7 +277,9 @@ void foundry(TrainingJob& job) {
 }
 
 void nanogpt(TrainingJob& job) {
-  const std::string from = "default of nanoGPT's train.py";
+  const std::string from = "default of nanoGPT's train.py", start = job.theirs("init_from");
+  if (start.starts_with("gpt2") && !take_model(job, start, "init_from"))
+    job.cannot.push_back(fmt::format("the sizes of {} are not known here", quote(start)));
   for (const auto& [key, value] : {std::pair("layers", "12"),
                                    {"hidden", "768"},
                                    {"heads", "12"},
@@ -286,8 +311,19 @@ void nanogpt(TrainingJob& job) {
 }
 
 void maxtext(TrainingJob& job) {
-  if (const std::string name = job.text("model_name"); !name.empty() && name != "default")
-    take_model(job, name, "model_name " + name);
+  if (const std::string name = job.text("model_name"); !name.empty() && name != "default") {
+    if (!take_model(job, name, "model_name " + name))
+      job.note(fmt::format("the sizes of {} are not known here: --set layers=N and so on", quote(name)));
+  }
+  if (job.has("model.layers")) {
+    for (const auto& [key, value] : {std::pair("activation", "swiglu"),
+                                     {"norm", "rms_norm"},
+                                     {"positions", "rotary"},
+                                     {"rope_theta", "10000"},
+                                     {"tied_embeddings", "false"},
+                                     {"biases", "false"}})
+      job.otherwise(std::string("model.") + key, value, "default of MaxText");
+  }
   const auto axis = [&](const char* name) {
     const auto ici = their_number(job, fmt::format("ici_{}_parallelism", name)).value_or(1);
     const auto dcn = their_number(job, fmt::format("dcn_{}_parallelism", name)).value_or(1);
@@ -297,7 +333,9 @@ void maxtext(TrainingJob& job) {
   const auto [tensor, any_tensor] = axis("tensor");
   const auto [stages, any_stages] = axis("pipeline");
   const auto [shards, any_shards] = axis("fsdp");
+  const auto [context, any_context] = axis("context");
   job.set("layout.tensor_parallel", std::to_string(tensor), "ici_tensor_parallelism x dcn_tensor_parallelism");
+  job.set("layout.context_parallel", std::to_string(context), "ici_context_parallelism x dcn_context_parallelism");
   job.set("layout.pipeline_parallel", std::to_string(stages), "ici_pipeline_parallelism x dcn_pipeline_parallelism");
   job.set("sharding", any_shards || job.find("ici_fsdp_parallelism") == nullptr ? "parameters" : "none",
           "ici_fsdp_parallelism x dcn_fsdp_parallelism");
@@ -307,8 +345,6 @@ void maxtext(TrainingJob& job) {
   job.otherwise("recompute", "full", "default of MaxText");
   job.otherwise("precision", "bf16", "default of MaxText");
   job.otherwise("overlap_grad_reduce", "true", "XLA overlaps");
-  if (const std::string policy = job.theirs("remat_policy"); !policy.empty() && !job.has("recompute"))
-    job.cannot.push_back(fmt::format("remat_policy {} (nearest: full)", policy));
   const auto each = as_number(job.theirs("per_device_batch_size"));
   const auto ranks = job.number("ranks");
   if (each && *each >= 1) job.set("micro_batch_size", fmt::format("{:.0f}", *each), "per_device_batch_size");
@@ -347,7 +383,7 @@ void conclude_framework(TrainingJob& job) {
            std::ranges::any_of(job.settings, [&](const ForeignSetting& s) { return s.framework == framework; });
   };
   if (uses("hugging face model")) hugging_face_model(job);
-  if (uses("deepspeed") || job.framework == "megatron-deepspeed") deepspeed(job);
+  if (uses("deepspeed") || (job.framework == "megatron-deepspeed" && !job.lacks_files)) deepspeed(job);
   if (uses("accelerate")) accelerate(job);
   if (job.framework == "torchtitan") torchtitan(job);
   if (job.framework == "llm-foundry") foundry(job);
@@ -355,7 +391,7 @@ void conclude_framework(TrainingJob& job) {
   if (job.framework == "maxtext") maxtext(job);
   if (uses("bridge options") || job.framework.starts_with("llmb")) recipe(job);
   if (job.framework == "hugging face trainer") trainer(job);
-  const bool megatron = job.framework.starts_with("megatron") || job.framework == "nemo";
+  const bool megatron = job.framework.starts_with("megatron") || job.framework == "nemo" || job.framework == "gpt-neox";
   if (megatron && !uses("bridge options")) conclude_megatron(job);
 }
 

@@ -23,8 +23,11 @@ std::string framework_of_program(const TrainingJob& job) {
     return std::ranges::any_of(
         job.settings, [&](const ForeignSetting& s) { return s.framework.empty() && s.key.starts_with(beginning); });
   };
-  if (contains(program, "scripts/performance") || (any({"-ng"}) && any({"-m", "-mr"})) || any({"--model_recipe_name"}))
+  if (contains(program, "scripts/performance") || (any({"-ng"}) && any({"-m", "-mr"})) ||
+      any({"--model_recipe_name", "train.global_batch_size", "train.micro_batch_size"}))
     return "megatron-bridge";
+  if ((begins("trainer.") && begins("model.")) || begins("training.trainer.") || begins("training.model."))
+    return "nemo";
   if (any({"--num-layers", "--num-layer", "--tensor-model-parallel-size", "--micro-batch-size", "--hidden-size",
            "--yaml-cfg"})) {
     const bool deepspeed = any({"--deepspeed", "--deepspeed_config", "--deepspeed-config", "--zero-stage"});
@@ -54,9 +57,11 @@ void ask_for_files(TrainingJob& job, const NameValues& given) {
         contains(lower(setting.key), "config") || contains(setting.key, "deepspeed") || setting.key == "argument";
     const bool python = job.framework == "nanogpt" && setting.key == "argument" && name.ends_with(".py");
     if (!(file && configures) && !python) continue;
-    if (!setting.framework.empty() && setting.framework != "bridge options") continue;
+    const bool of_script = setting.framework.empty() || setting.framework == "bridge options";
+    if (!of_script && !setting.key.ends_with("deepspeed_config_file")) continue;
     if (std::ranges::any_of(given, [&](const auto& entry) { return file_name(entry.first) == name; })) continue;
     job.refused.push_back(fmt::format("{} is named at {}: give it as well", name, setting.origin));
+    job.lacks_files = true;
   }
 }
 
@@ -159,7 +164,8 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
   }
   job.framework = framework_of_program(job);
   if (job.framework == "megatron-bridge") {
-    for (ForeignSetting& setting : job.settings) setting.framework = "bridge options";
+    for (ForeignSetting& setting : job.settings)
+      setting.framework = setting.key.find('.') == std::string::npos ? "bridge options" : "megatron-bridge";
   }
   std::vector<ForeignSetting> configured, resolved;
   std::string of_documents;
@@ -221,13 +227,26 @@ void conclude_shape(TrainingJob& job) {
   if (tensor > most || stages > most || context > most) fail("degrees of parallelism above {} are not possible", most);
   const std::int64_t replica = std::min(tensor * stages, most) * context;
   const auto ranks = job.number("ranks");
-  if (ranks && *ranks % replica != 0) {
+  const auto open = [&](Text axis) { return recipe ? !job.has(axis) : job.has(axis) && !job.number(axis); };
+  const bool divides_experts = job.framework == "megatron-lm" && size("expert_parallel") > 1;
+  const std::int64_t of_expert = number_in<std::int64_t>(job.theirs("--expert-tensor-parallel-size")).value_or(tensor);
+  const std::int64_t holds_experts = divides_experts
+                                         ? std::min(std::clamp<std::int64_t>(of_expert, 1, most) * stages, most) *
+                                               std::min(size("expert_parallel"), most)
+                                         : 1;
+  if (open("layout.tensor_parallel") || open("layout.pipeline_parallel") || open("layout.context_parallel")) {
+    job.set_unknown("data_parallel", "unknown", "the layout is not known");
+  } else if (ranks && *ranks % replica != 0) {
     job.set_unknown("data_parallel", "none", "ranks / (TP x PP x CP)");
     const std::string shape = context > 1 ? fmt::format("TP {} x PP {} x CP {}", tensor, stages, context)
                                           : fmt::format("TP {} x PP {}", tensor, stages);
     job.problems.push_back(
         fmt::format("{} ranks cannot hold {} = {} ranks: give the launcher more ranks, or the model fewer stages",
                     *ranks, shape, replica));
+  } else if (ranks && *ranks % holds_experts != 0) {
+    job.set_unknown("data_parallel", "none", "ranks / (TP x PP x EP)");
+    job.problems.push_back(fmt::format("{} ranks cannot hold PP {} and EP {}: {} ranks or a multiple", *ranks, stages,
+                                       size("expert_parallel"), holds_experts));
   } else if (ranks) {
     job.set("data_parallel", std::to_string(*ranks / replica), fmt::format("{} ranks / {}", *ranks, replica));
   } else if (!model_alone && !recipe) {
@@ -270,7 +289,8 @@ void conclude_shape(TrainingJob& job) {
   const auto problem = [&](std::string text) { job.problems.push_back(std::move(text)); };
   const std::int64_t counted = layers.value_or(0) + (job.text("embedding_as_layer") == "true" ? 2 : 0);
   if (layers && counted % (stages * std::min(chunks, most)) != 0)
-    problem(fmt::format("{} layers do not divide into {} stages of {} chunks", *layers, stages, chunks));
+    problem(fmt::format("{} layers do not divide into {} stages{}", *layers, stages,
+                        chunks > 1 ? fmt::format(" of {} chunks", chunks) : ""));
   if (heads && *heads % tensor != 0) problem(fmt::format("{} heads do not divide among TP {}", *heads, tensor));
   if (kv_heads && tensor > *kv_heads)
     job.note(fmt::format("TP {} is more than {} heads of keys and values: they are copied", tensor, *kv_heads));

@@ -9,22 +9,44 @@
 namespace harness::evidence {
 namespace {
 
+// GPT-2 has GELU, layer norms, learned positions, biases and tied embeddings; MPT has no biases; Llama has none of
+// them.
+enum class Family : std::uint8_t { llama, gpt2, mpt };
 struct KnownModel {
   std::string_view name;
   std::int64_t layers, hidden, heads, kv_heads, ffn, vocab, sequence;
-  bool gpt2 = false, tied = false;
+  Family family = Family::llama;
+  bool tied = false;
+  double rope_theta = 10000;
 };
-constexpr std::array<KnownModel, 10> known_models{{
+constexpr std::array<KnownModel, 27> known_models{{
     {"llama2-7b", 32, 4096, 32, 32, 11008, 32000, 4096},
     {"llama2-13b", 40, 5120, 40, 40, 13824, 32000, 4096},
     {"llama2-70b", 80, 8192, 64, 8, 28672, 32000, 4096},
-    {"llama3-1b", 16, 2048, 32, 8, 8192, 128256, 8192, false, true},
-    {"llama3-3b", 28, 3072, 24, 8, 8192, 128256, 8192, false, true},
+    {"llama3-1b", 16, 2048, 32, 8, 8192, 128256, 8192, Family::llama, true, 500000},
+    {"llama3-3b", 28, 3072, 24, 8, 8192, 128256, 8192, Family::llama, true, 500000},
     {"mistral-7b", 32, 4096, 32, 8, 14336, 32000, 8192},
-    {"gpt2", 12, 768, 12, 12, 3072, 50257, 1024, true, true},
-    {"gpt2-medium", 24, 1024, 16, 16, 4096, 50257, 1024, true, true},
-    {"gpt2-large", 36, 1280, 20, 20, 5120, 50257, 1024, true, true},
-    {"gpt2-xl", 48, 1600, 25, 25, 6400, 50257, 1024, true, true},
+    {"qwen2.5-0.5b", 24, 896, 14, 2, 4864, 151936, 32768, Family::llama, true, 1e6},
+    {"qwen2.5-1.5b", 28, 1536, 12, 2, 8960, 151936, 32768, Family::llama, true, 1e6},
+    {"qwen2.5-3b", 36, 2048, 16, 2, 11008, 151936, 32768, Family::llama, true, 1e6},
+    {"qwen2.5-7b", 28, 3584, 28, 4, 18944, 152064, 32768, Family::llama, false, 1e6},
+    {"qwen2.5-14b", 48, 5120, 40, 8, 13824, 152064, 32768, Family::llama, false, 1e6},
+    {"qwen2.5-32b", 64, 5120, 40, 8, 27648, 152064, 32768, Family::llama, false, 1e6},
+    {"qwen2.5-72b", 80, 8192, 64, 8, 29568, 152064, 32768, Family::llama, false, 1e6},
+    {"qwen3-8b", 36, 4096, 32, 8, 12288, 151936, 32768, Family::llama, false, 1e6},
+    {"qwen3-14b", 40, 5120, 40, 8, 17408, 151936, 32768, Family::llama, false, 1e6},
+    {"gpt2", 12, 768, 12, 12, 3072, 50257, 1024, Family::gpt2},
+    {"gpt2-medium", 24, 1024, 16, 16, 4096, 50257, 1024, Family::gpt2},
+    {"gpt2-large", 36, 1280, 20, 20, 5120, 50257, 1024, Family::gpt2},
+    {"gpt2-xl", 48, 1600, 25, 25, 6400, 50257, 1024, Family::gpt2},
+    {"opt-1.3b", 24, 2048, 32, 32, 8192, 50272, 2048, Family::gpt2},
+    {"opt-2.7b", 32, 2560, 32, 32, 10240, 50272, 2048, Family::gpt2},
+    {"opt-6.7b", 32, 4096, 32, 32, 16384, 50272, 2048, Family::gpt2},
+    {"opt-13b", 40, 5120, 40, 40, 20480, 50272, 2048, Family::gpt2},
+    {"opt-30b", 48, 7168, 56, 56, 28672, 50272, 2048, Family::gpt2},
+    {"opt-66b", 64, 9216, 72, 72, 36864, 50272, 2048, Family::gpt2},
+    {"mpt-7b", 32, 4096, 32, 32, 16384, 50432, 2048, Family::mpt},
+    {"mpt-30b", 48, 7168, 64, 64, 28672, 50432, 8192, Family::mpt},
 }};
 
 // "meta-llama/Llama-3.1-8B" is "llama3-8b": of one family, sizes differ and versions do not.
@@ -38,6 +60,10 @@ std::string plain_model_name(std::string_view name) {
                                         {"metallama3", "llama3-"},
                                         {"metallama2", "llama2-"},
                                         {"mistral", "mistral-"},
+                                        {"qwen25", "qwen2.5-"},
+                                        {"qwen3", "qwen3-"},
+                                        {"opt", "opt-"},
+                                        {"mpt", "mpt-"},
                                         {"gpt3", "gpt3-"}}) {
       if (size && family.starts_with(begins)) return std::string(plain) + std::string(word);
     }
@@ -71,13 +97,13 @@ bool take_model(TrainingJob& job, const std::string& name, const std::string& or
                       .sequence = found->sequence,
                       .kv_heads = found->kv_heads,
                       .ffn = found->ffn};
-  model.tied_embeddings = found->tied;
-  model.biases = found->gpt2;
-  if (!found->gpt2) {
+  model.tied_embeddings = found->tied || found->family != Family::llama;
+  model.biases = found->family == Family::gpt2;
+  if (found->family == Family::llama) {
     model.activation = config::Activation::swiglu;
     model.norm = config::NormKind::rms_norm;
     model.positions = config::Positions::rotary;
-    model.rope_theta = plain.starts_with("llama3") ? 500000 : 10000;
+    model.rope_theta = found->rope_theta;
   }
   take(job, model, origin);
   return true;

@@ -87,6 +87,12 @@ class Launch {
     while (program < words.size() && !is_program(words[program]) &&
            !(takes_modules && (words[program] == "-m" || words[program] == "--module")))
       ++program;
+    // A program whose name is not known stands where no option takes it as its value.
+    for (std::size_t i = 1; program == words.size() && takes_modules && i < words.size(); ++i) {
+      const bool value = words[i - 1].starts_with('-') && words[i - 1].find('=') == std::string::npos;
+      if (is_unknown(words[i]) && !words[i].starts_with('-') && !value) program = i;
+    }
+    const bool unknown = program < words.size() && is_unknown(words[program]);
     Words before(words.begin() + 1, words.begin() + static_cast<std::ptrdiff_t>(program));
     words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(program));
     const bool module = takes_modules && !words.empty() && words.front().starts_with('-');
@@ -103,7 +109,7 @@ class Launch {
           environment_.emplace_back(word.substr(0, equals), word.substr(equals + 1));
       }
     }
-    if (module && !words.empty()) return words;
+    if ((module || unknown) && !words.empty()) return words;
     return std::nullopt;
   }
 
@@ -335,9 +341,16 @@ std::vector<std::string> read_script(const std::string& name, const std::string&
     programs = best && best->by_launcher() == one.by_launcher() ? programs + 1 : 1;
     best.emplace(std::move(one));
   }
-  for (const auto& [document, its_text] : shell.documents()) documents.emplace_back(document, its_text);
+  NameValues scripts;  // that this one writes
+  for (const auto& [document, its_text] : shell.documents())
+    (is_launch_script(its_text) ? scripts : documents).emplace_back(document, its_text);
   const std::size_t before = job.refused.size();
   for (const std::string& what : shell.refused()) job.refused.push_back(what);
+  if (!best && !scripts.empty()) {
+    std::vector<std::string> along = read_script(scripts.back().first, scripts.back().second, files, job, documents);
+    std::ranges::copy(shell.read_along(), std::back_inserter(along));
+    return along;
+  }
   if (!best) {
     job.problems.push_back(
         fmt::format("{}: no training program is started here that harness can find: give the script "
@@ -349,37 +362,7 @@ std::vector<std::string> read_script(const std::string& name, const std::string&
   if (programs > 1) job.note(fmt::format("{} launches: this answers the last, of line {}", programs, best->line()));
   const std::string origin = fmt::format("{}:{}", file_name(name), best->line());
   job.settings.push_back({"program", best->arguments.front(), origin});
-  const Words& words = best->arguments;
-  const auto is_key = [](std::string_view word) {
-    return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0 &&
-           word[1] != '.';
-  };
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (!is_key(words[i])) {  // a file, or key=value
-      const std::size_t equals = words[i].find('=');
-      if (is_unknown(words[i])) {
-        job.note(fmt::format("{}: what it adds is not known", shell.why_unknown(words[i])));
-      } else if (equals != std::string::npos) {
-        job.settings.push_back({words[i].substr(0, equals), words[i].substr(equals + 1), origin});
-      } else {
-        job.settings.push_back({"argument", words[i], origin});
-      }
-      continue;
-    }
-    ForeignSetting setting{words[i], "", origin};
-    const std::size_t equals = words[i].find('=');
-    if (equals != std::string::npos) {
-      setting.key = words[i].substr(0, equals);
-      setting.value = words[i].substr(equals + 1);
-    }
-    if (words[i].find(' ') != std::string::npos && equals == std::string::npos)
-      job.problems.push_back(
-          fmt::format("{} is one word here, which its program refuses: take the quotes away", quote(words[i])));
-    for (; equals == std::string::npos && i + 1 < words.size() && !is_key(words[i + 1]); ++i)
-      setting.value += (setting.value.empty() ? "" : " ") + words[i + 1];
-    setting.why_unknown = shell.why_unknown(setting.value);
-    job.settings.push_back(std::move(setting));
-  }
+  take_arguments(best->arguments, shell, origin, job);
   // In the order of lines; values that stay unknown and are needed follow with their keys.
   std::ranges::stable_sort(job.refused.begin() + static_cast<std::ptrdiff_t>(before), job.refused.end(), {},
                            [](const std::string& what) { return integer_after(what, "line ").value_or(0); });

@@ -1,9 +1,13 @@
 #include "evidence/launcher_options.h"
 
 #include <algorithm>
+#include <cctype>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "evidence/lines.h"
+#include "evidence/shell.h"
+#include "evidence/training_job.h"
 
 namespace harness::evidence {
 namespace {
@@ -78,6 +82,46 @@ std::map<std::string, std::string> variables_of_batch(std::string_view text) {
   set("SLURM_GPUS_ON_NODE", gpus);
   set("SLURM_GPUS_PER_NODE", gpus);
   return found;
+}
+
+void take_arguments(const std::vector<std::string>& words, const Shell& shell, const std::string& origin,
+                    TrainingJob& job) {
+  const auto is_key = [](std::string_view word) {
+    return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0 &&
+           word[1] != '.';
+  };
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (!is_key(words[i])) {  // a file, or key=value
+      const std::size_t equals = words[i].find('=');
+      const bool file = !is_unknown(file_name(words[i]));
+      if (is_unknown(words[i].substr(0, equals)) && !file) {
+        job.more_arguments.push_back(shell.why_unknown(words[i]));
+      } else if (equals != std::string::npos) {
+        job.settings.push_back(
+            {words[i].substr(0, equals), words[i].substr(equals + 1), origin, shell.why_unknown(words[i])});
+      } else {
+        job.settings.push_back({"argument", words[i], origin});
+      }
+      continue;
+    }
+    ForeignSetting setting{words[i], "", origin};
+    const std::size_t equals = words[i].find('=');
+    if (equals != std::string::npos) {
+      setting.key = words[i].substr(0, equals);
+      setting.value = words[i].substr(equals + 1);
+    }
+    if (words[i].find(' ') != std::string::npos && equals == std::string::npos)
+      job.problems.push_back(
+          fmt::format("{} is one word here, which its program refuses: take the quotes away", quote(words[i])));
+    // A word that is not known at all may be a value or further arguments.
+    const auto goes_on = [&](const std::string& word) {
+      return !is_key(word) && (setting.value.empty() || !is_unknown(word));
+    };
+    for (; equals == std::string::npos && i + 1 < words.size() && goes_on(words[i + 1]); ++i)
+      setting.value += (setting.value.empty() ? "" : " ") + words[i + 1];
+    setting.why_unknown = shell.why_unknown(setting.value);
+    job.settings.push_back(std::move(setting));
+  }
 }
 
 }  // namespace harness::evidence

@@ -11,6 +11,9 @@
 
 namespace harness::evidence {
 
+class Shell;
+struct TrainingJob;
+
 /// The options of a launcher, before its program: "--nproc_per_node 8", "-np=8". - and _ in names are the same.
 class LauncherOptions {
  public:
@@ -29,5 +32,8 @@ class LauncherOptions {
 std::optional<std::int64_t> count_of(const std::optional<std::string>& text);
 /// The variables that Slurm sets in a job by the lines "#SBATCH --nodes=8" of its script.
 std::map<std::string, std::string> variables_of_batch(std::string_view script);
+/// Adds the settings of a program's command line, its name first: "--key value …", "--key=value", "key=value", files.
+void take_arguments(const std::vector<std::string>& words, const Shell& shell, const std::string& origin,
+                    TrainingJob& job);
 
 }  // namespace harness::evidence

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "base/error.h"
+#include "evidence/foreign_keys.h"
 #include "evidence/lines.h"
 #include "evidence/training_job.h"
 
@@ -29,6 +31,8 @@ std::int64_t core_version(const TrainingJob& job) {
 }
 
 void model(TrainingJob& job) {
+  if (const auto decoded = flag_number(job, "--decoder-seq-length"))
+    job.set("model.sequence", std::to_string(*decoded), origin_of(job, "--decoder-seq-length"));
   job.otherwise("model.activation", "gelu", by_default);
   job.otherwise("model.norm", "layer_norm", by_default);
   job.otherwise("model.positions", "learned", by_default);
@@ -54,11 +58,18 @@ void model(TrainingJob& job) {
   } else if (hidden) {
     job.otherwise("model.ffn", std::to_string(4 * *hidden), "default of Megatron-LM: 4 x hidden");
   }
+  if (const auto whole = job.number("model.ffn");
+      whole && job.framework == "gpt-neox" && job.text("model.activation") == "swiglu") {
+    const std::int64_t of = 2 * std::max<std::int64_t>(1, flag_number(job, "--mlp-multiple-of").value_or(256));
+    job.set("model.ffn", std::to_string((*whole * 2 / 3 + of - 1) / of * of / 2),
+            "GPT-NeoX: 2/3 of intermediate_size, in two halves");
+  }
   const auto width = flag_number(job, "--kv-channels");
   if (width && hidden && heads && *heads > 0 && *width != *hidden / *heads)
     job.cannot.push_back(fmt::format("heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads));
-  if (const std::string type = job.theirs("--position-embedding-type"); type == "none" || type == "relative")
-    job.cannot.push_back(fmt::format("positions {} (nearest: rotary)", type));
+  const std::string type = job.theirs("--position-embedding-type");
+  if (type == "none" || type == "relative" || type == "alibi")
+    job.cannot.push_back(fmt::format("positions {} (nearest: {})", type, job.text("model.positions")));
 }
 
 // Megatron-LM pads the vocabulary so that it divides among tensor-parallel ranks.
@@ -67,7 +78,9 @@ void vocabulary(TrainingJob& job) {
   const std::string tokenizer = job.theirs("--tokenizer-type");
   auto size = flag_number(job, "--vocab-size");
   const bool null = tokenizer == "NullTokenizer";
-  if (!size && tokenizer == "GPT2BPETokenizer") size = 50257;
+  // pretrain_gpt.py takes GPT-2's tokenizer where no other is named.
+  const bool gpt2 = tokenizer == "GPT2BPETokenizer" || (tokenizer.empty() && job.find("--merge-file") != nullptr);
+  if (!size && gpt2) size = 50257;
   if (!size && tokenizer == "Llama2Tokenizer") size = 32000;
   if (!size && tokenizer == "Llama3Tokenizer") size = 128256;
   if (!size || *size <= 0 || *size > (1 << 30)) {
@@ -81,8 +94,10 @@ void vocabulary(TrainingJob& job) {
   const std::int64_t version = core_version(job);
   const bool newer = version >= 18;
   const std::string origin = fmt::format("{} padded to a multiple of {}", *size, of);
-  const std::string both = now == before || version > 0 ? "" : fmt::format("{} ({} from core 0.18 on)", before, now);
-  job.set("model.vocab", std::to_string(newer ? now : before), origin, both);
+  std::string said = now == before || version > 0 ? "" : fmt::format("{} ({} from core 0.18 on)", before, now);
+  if (tokenizer.empty() && flag_number(job, "--vocab-size").value_or(0) == 0)
+    said = fmt::format("{} with GPT-2's tokenizer, unknown with another", now);
+  job.set("model.vocab", std::to_string(newer ? now : before), origin, said);
   if (null)
     job.note(fmt::format("NullTokenizer adds an end token up to core 0.17: {} padded to a multiple of {}{}", *size + 1,
                          of, now == before ? ": the same either way" : ""));
@@ -105,6 +120,7 @@ void precision(TrainingJob& job) {
     const std::string word = lower(mixed->value);
     for (const auto& [part, ours] : {std::pair<Text, Text>("16", "fp16"),
                                      {"bf16", "bf16"},
+                                     {"bfloat16", "bf16"},
                                      {"fp8", "fp8"},
                                      {"mxfp8", "mxfp8"},
                                      {"nvfp4", "nvfp4"}}) {
@@ -112,12 +128,16 @@ void precision(TrainingJob& job) {
     }
     from = fmt::format("{}, {}", mixed->key, mixed->origin);
   }
+  const bool switched_off = job.find("--fp8") != nullptr && !job.is_on("--fp8");  // then NeMo ignores the format
   for (const char* flag : {"--fp8-format", "--fp8-hybrid", "--fp8-e4m3", "--fp8"}) {
-    if (job.theirs(flag) != "None") take(flag, "fp8");
+    if (job.theirs(flag) != "None" && !switched_off) take(flag, "fp8");
   }
   if (name == "fp8" && job.theirs("--fp8-recipe") == "mxfp8") name = "mxfp8";
   if (job.theirs("--fp4-format") != "None") take("--fp4-format", "nvfp4");
-  if (!job.has("precision")) job.set("precision", name, from);
+  if (job.has("precision")) return;
+  if (from == by_default && !job.more_arguments.empty())
+    return job.set_unknown("precision", "unknown", job.more_arguments.front());
+  job.set("precision", name, from);
 }
 
 void pipeline(TrainingJob& job) {
@@ -147,6 +167,8 @@ void pipeline(TrainingJob& job) {
   job.set("overlap_p2p", overlaps ? "true" : "false", from);
   if (job.is_on("--account-for-embedding-in-pipeline-split") && job.is_on("--account-for-loss-in-pipeline-split"))
     job.set("embedding_as_layer", "true", origin_of(job, "--account-for-embedding-in-pipeline-split"));
+  if (const std::string method = job.theirs("--pp-partition-method"); contains(method, "embed") && stages > 1)
+    job.set("embedding_as_layer", "true", origin_of(job, "--pp-partition-method"));
 }
 
 void replicas(TrainingJob& job) {
@@ -170,6 +192,8 @@ void replicas(TrainingJob& job) {
         "optim_grads_params since 0.18: --set framework_version=0.17 says which");
   } else if (job.is_on("--use-torch-fsdp2")) {
     job.set("sharding", "parameters", origin_of(job, "--use-torch-fsdp2"));
+  } else if (!job.has("sharding") && job.lacks_files && job.framework == "megatron-deepspeed") {
+    job.set_unknown("sharding", "unknown", "DeepSpeed's configuration says it: give it as well");
   } else if (!job.has("sharding")) {
     const bool divides = job.is_on("--use-distributed-optimizer");
     job.set("sharding", divides ? "optimizer" : "none", origin_of(job, "--use-distributed-optimizer"));
@@ -227,12 +251,18 @@ void age(TrainingJob& job) {
   if (job.find("--use-custom-fsdp") != nullptr) job.note("--use-custom-fsdp exists in core 0.12 and 0.13");
 }
 
-// Fields of NeMo 1 and Megatron-Bridge by Megatron-LM's flags.
+// GPT-NeoX hands these on to DeepSpeed.
+bool of_deepspeed(Text key) {
+  return std::ranges::find(deepspeed_keys, key, &KeyRow::key) != deepspeed_keys.end() ||
+         std::ranges::find(deepspeed_cannot, key, &CannotRow::key) != deepspeed_cannot.end();
+}
+
+// Fields of NeMo 1, Megatron-Bridge and GPT-NeoX by Megatron-LM's flags.
 void as_megatron_flags(TrainingJob& job) {
   struct Renamed {
     Text key, flag, when;  // when: the value that sets the switch; "": the flag has a value
   };
-  static constexpr std::array<Renamed, 18> names{
+  static constexpr std::array<Renamed, 19> names{
       {{"gated_linear_unit", "--swiglu", "true"},
        {"share_embeddings_and_output_weights", "--untie-embeddings-and-output-weights", "false"},
        {"add_bias_linear", "--disable-bias-linear", "false"},
@@ -250,30 +280,52 @@ void as_megatron_flags(TrainingJob& job) {
        {"overlap_grad_sync", "--overlap-grad-reduce", "true"},
        {"overlap_param_sync", "--overlap-param-gather", "true"},
        {"name", "--use-distributed-optimizer", "distributed_fused_adam"},
+       {"name", "--use-distributed-optimizer", "mcore_distributed_optim"},
        {"bucket_size", "--ddp-bucket-size", ""}}};
+  static constexpr std::array<Renamed, 11> of_neox{
+      {{"model_parallel_size", "--tensor-model-parallel-size", ""},
+       {"pipe_parallel_size", "--pipeline-model-parallel-size", ""},
+       {"precision", "mixed_precision", ""},
+       {"intermediate_size", "--ffn-hidden-size", ""},
+       {"pos_emb", "--position-embedding-type", ""},
+       {"norm", "--normalization", ""},
+       {"no_weight_tying", "--untie-embeddings-and-output-weights", "true"},
+       {"num_kv_heads", "--num-query-groups", ""},
+       {"activation", "--swiglu", "swiglu"},
+       {"use_bias_in_mlp", "--disable-bias-linear", "false"},
+       {"use_bias_in_attn_linear", "--disable-bias-linear", "false"}}};
   std::vector<ForeignSetting> more;
   for (ForeignSetting& setting : job.settings) {
     const bool fields = setting.framework == "megatron-bridge" || setting.framework == "nemo" ||
-                        setting.framework == "megatron-lm" ||
+                        setting.framework == "megatron-lm" || setting.framework == "gpt-neox" ||
                         (setting.framework.empty() && !setting.key.starts_with('-'));
     if (!fields || setting.key == "program" || setting.key == "argument" || setting.key == "mixed_precision" ||
         setting.key.starts_with("trainer.") || contains(setting.key, "checkpoint."))
       continue;
-    const std::string word = setting.key.substr(setting.key.rfind('.') + 1);
+    if (setting.framework == "gpt-neox" && of_deepspeed(setting.key)) {
+      setting.framework = "deepspeed";
+      continue;
+    }
+    const std::string word = replaced(setting.key.substr(setting.key.rfind('.') + 1), {{'-', "_"}});
+    if ((word == "num_query_groups" || word == "num_kv_heads") && setting.origin != dumped_arguments)
+      more.push_back({"--group-query-attention", "", setting.origin, "", "megatron-lm"});
+    const bool neox = setting.framework == "gpt-neox";
+    const std::span<const Renamed> table = neox ? std::span<const Renamed>(of_neox) : std::span<const Renamed>(names);
     setting.framework = "megatron-lm";
-    const auto renamed = std::ranges::find(names, Text(word), &Renamed::key);
-    if (renamed != names.end()) {
-      const bool on = renamed->when.empty() || renamed->when == setting.value;
-      setting.key = on ? std::string(renamed->flag) : "";
-      if (!renamed->when.empty()) setting.value.clear();
+    const auto same_key = [&](const Renamed& row) { return row.key == word; };
+    const auto fits = [&](const Renamed& row) {
+      return same_key(row) && (row.when.empty() || row.when == setting.value);
+    };
+    if (std::ranges::any_of(table, same_key)) {
+      const auto renamed = std::ranges::find_if(table, fits);
+      setting.key = renamed == table.end() ? "" : std::string(renamed->flag);
+      if (renamed == table.end() || !renamed->when.empty()) setting.value.clear();
       continue;
     }
     if (setting.key.ends_with("tokenizer.type")) {
       setting.key = "--tokenizer-type";
       continue;
     }
-    if (word == "num_query_groups" && setting.origin != dumped_arguments)
-      more.push_back({"--group-query-attention", "", setting.origin, "", "megatron-lm"});
     setting.key = "--" + replaced(word, {{'_', "-"}});
     if (setting.value == "true" || setting.value == "True") setting.value.clear();
   }
@@ -283,6 +335,10 @@ void as_megatron_flags(TrainingJob& job) {
 }  // namespace
 
 void conclude_megatron(TrainingJob& job) {
+  if ((job.framework == "megatron-bridge" || job.framework == "nemo") && !job.has("model.layers"))
+    return job.note(
+        "it changes a recipe, whose other settings are not in it: give the whole configuration (of Megatron-Bridge "
+        "run_config.yaml)");
   model(job);
   vocabulary(job);
   precision(job);
@@ -299,8 +355,11 @@ void conclude_megatron(TrainingJob& job) {
 }
 
 void prepare_settings(TrainingJob& job) {
-  if (job.framework == "megatron-bridge" || job.framework == "nemo" || job.framework == "megatron-lm")
-    as_megatron_flags(job);
+  for (ForeignSetting& setting : job.settings) {  // of NeMo's launcher
+    if (job.framework == "nemo" && setting.key.starts_with("training.")) setting.key.erase(0, Text("training.").size());
+  }
+  static constexpr std::array<Text, 4> like_megatron{"megatron-bridge", "nemo", "megatron-lm", "gpt-neox"};
+  if (std::ranges::find(like_megatron, Text(job.framework)) != like_megatron.end()) as_megatron_flags(job);
   if (const auto devices = flag_number(job, "trainer.devices")) {
     const std::int64_t nodes = flag_number(job, "trainer.num_nodes").value_or(1);
     if (*devices > 0 && nodes > 0 && *devices <= 1024 && nodes <= 1024)

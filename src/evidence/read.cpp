@@ -24,7 +24,8 @@ constexpr std::string_view what_is_read =
     "NCCL's "
     "topology or graph XML, `nvidia-smi topo -m`, NCCL Inspector or Flight Recorder JSON, a hostfile, a launch script "
     "(bash), a configuration of Megatron-LM, Megatron-Bridge, NeMo, torchtitan, DeepSpeed, Hugging Face, accelerate, "
-    "llm-foundry, nanoGPT, MaxText or llmb, files of traces of the PyTorch profiler or of Nsight Systems (`nsys export "
+    "llm-foundry, GPT-NeoX, nanoGPT, MaxText or llmb, files of traces of the PyTorch profiler or of Nsight Systems "
+    "(`nsys export "
     "--type sqlite`)";
 
 enum class Kind : std::uint8_t {

@@ -66,6 +66,13 @@ void Shell::run(Text script, std::int64_t first_line) {
   state_.ended = false;
 }
 
+// A script that stops before it starts anything has checked what its user fills in: the user passes the check.
+void Shell::pass_check(std::int64_t line) {
+  if (!state_.ended || !failed_ || !launches_.empty()) return;
+  state_.ended = failed_ = false;
+  refuse(line, "it stops here unless its settings are filled in");
+}
+
 // Takes what differs from another outcome as unknown.
 void Shell::merge(const State& other, std::int64_t line) {
   if (other.ended) return;
@@ -114,6 +121,7 @@ Status Shell::run(const ShellCommand& command) {
         const Status needed = command.words[i - 1] == "&&" ? Status::yes : Status::no;
         if (status == needed) {
           status = run(command.children[i]);
+          pass_check(command.line);
         } else if (status == Status::unknown) {
           const State skipped = state_;
           for (const auto& [name, variable] : skipped.variables) spend(variable.items.size());
@@ -156,7 +164,11 @@ Status Shell::run_choice(const ShellCommand& command, std::size_t part) {
   if (part >= parts.size()) return Status::yes;
   if (part + 1 == parts.size()) return run(parts[part]);  // else
   const Status holds = run(parts[part]);
-  if (holds == Status::yes) return run(parts[part + 1]);
+  if (holds == Status::yes) {
+    const Status status = run(parts[part + 1]);
+    pass_check(parts[part].line);
+    return status;
+  }
   if (holds == Status::no) return run_choice(command, part + 2);
   State before = state_;
   for (const auto& [name, variable] : before.variables) spend(16 * variable.items.size());

@@ -55,7 +55,7 @@ class Shell {
 
   /// Commands that may start a program, in order.
   const std::vector<ShellLaunch>& launches() const { return launches_; }
-  /// Here-documents that are written into files, by name.
+  /// Here-documents that are written into files, by name, and those that another shell or batch system runs.
   const std::map<std::string, std::string>& documents() const { return documents_; }
   /// Parts that were not followed, each with its line.
   const std::vector<std::string>& refused() const { return refused_; }
@@ -90,6 +90,7 @@ class Shell {
   bool assign(std::string_view word, bool exported);
   void keep_document(const ShellCommand& command, const std::vector<std::string>& words);
   void merge(const State& other, std::int64_t line);
+  void pass_check(std::int64_t line);
   void refuse(std::int64_t line, const std::string& what);
 
   std::map<std::string, std::string> others_;
@@ -104,6 +105,7 @@ class Shell {
   std::string assigning_;  // the variable whose value is being read
   std::size_t spent_ = 0;
   int depth_ = 0, nesting_ = 0;  // of functions and files, of expansions
+  bool failed_ = false;          // it ended with a status of failure
 };
 
 /// Whether a command with these words may start a program on other ranks or in Python.

@@ -40,6 +40,11 @@ void Shell::keep_document(const ShellCommand& command, const std::vector<std::st
   }
   if (text == nullptr) return;
   const std::string program = words.empty() ? "" : file_name(words.front());
+  if (program == "sbatch" || program == "qsub" || program == "bash" || program == "sh") {
+    documents_[fmt::format("{} of line {}", program, command.line)] =
+        text->expands ? document_of(text->target) : text->target;
+    return;
+  }
   if (program != "cat" && program != "tee") {
     if (program.starts_with("python")) refuse(command.line, "a program in another language");
     return;
@@ -89,6 +94,7 @@ Status Shell::run_builtin(const ShellCommand& command, const std::vector<std::st
   if (name == "true" || name == ":" || name == "false") return status_of(name != "false");
   if (name == "exit" || name == "return") {
     state_.ended = true;
+    failed_ = name == "exit" && words.size() > 1 && words[1] != "0";
     return Status::yes;
   }
   if (name == "shift") {

@@ -24,6 +24,15 @@ bool begins_assignment(std::string_view word) {
          std::ranges::all_of(word, is_name_character);
 }
 
+// How long a placeholder is that the script's user replaces: "<PATH TO DATA>"; 0: none begins at `at`.
+std::size_t placeholder_span(std::string_view text, std::size_t at) {
+  if (at + 1 >= text.size() || text[at] != '<' || std::isalpha(static_cast<unsigned char>(text[at + 1])) == 0) return 0;
+  const std::size_t end = text.find_first_of("<>\n$&|;'\"(", at + 1);
+  if (end == std::string_view::npos || text[end] != '>' || text[end - 1] == ' ') return 0;
+  const bool closed = end + 1 >= text.size() || std::string_view(" \t\n\\/.\"'`;)").find(text[end + 1]) != text.npos;
+  return closed ? end + 1 - at : 0;
+}
+
 class Parser {
  public:
   explicit Parser(std::string_view text, std::int64_t first_line = 1) : text_(text), lines_(first_line) {}
@@ -111,6 +120,8 @@ class Parser {
         at_ += shell_span(text_, at_);
       } else if (substitution) {
         at_ += 1 + shell_span(text_, at_ + 1);
+      } else if (const std::size_t length = placeholder_span(text_, at_); length > 0) {
+        at_ += length;
       } else if (ends_of_words.find(c) != std::string_view::npos) {
         break;
       } else {
@@ -332,6 +343,7 @@ class Parser {
     if (i == at_ && text_.substr(i).starts_with("&>")) ++i;
     if (i >= text_.size() || (text_[i] != '<' && text_[i] != '>')) return false;
     if (i + 1 < text_.size() && text_[i + 1] == '(') return false;
+    if (placeholder_span(text_, i) > 0) return false;
     at_ = i;
     ShellRedirect found;
     const bool document = at("<<") && !at("<<<");

@@ -42,7 +42,9 @@ struct TrainingJob {
   std::map<std::string, Given, std::less<>> values;  // by the names of configurations: "model.layers", "sharding"
   NameValues environment;                            // that reaches the ranks
   std::vector<std::string> problems, cannot, refused, notes;
-  std::string headline = {};  // what is most telling; "": the shape of the job
+  std::string headline = {};                     // what is most telling; "": the shape of the job
+  std::vector<std::string> more_arguments = {};  // why arguments of the program are not known
+  bool lacks_files = false;                      // it names configurations that were not given
 
   void set(std::string_view name, std::string value, std::string origin, std::string shown = "") {
     values[std::string(name)] = {std::move(value), std::move(origin), true, std::move(shown)};
@@ -101,7 +103,7 @@ std::vector<ForeignSetting> settings_of_document(const std::string& name, const 
 std::string framework_of_document(const std::vector<ForeignSetting>& settings);
 /// Sets in a log what it does not say of its job: sizes, precision.
 void complete(TrainingLog& log, const TrainingJob& job);
-/// Writes the settings of frameworks that name Megatron-LM's fields as its flags.
+/// Writes the settings of frameworks that name Megatron-LM's fields as its flags (megatron_rules.cpp).
 void prepare_settings(TrainingJob& job);
 /// Says in our names what the settings say (job_keys.cpp).
 void translate(TrainingJob& job);
@@ -126,7 +128,11 @@ struct ModelFlop {
 };
 /// Nothing where a size is not known.
 std::optional<ModelFlop> flop_per_token(const config::Model& model);
-/// The name among a job's values of a key that `--set` takes ("layers" is "model.layers"); "": there is no such key.
-std::string name_of_gap(std::string_view key);
+/// A key of a job that `--set` takes.
+struct GapKey {
+  std::string key, name;  // "layers" is "model.layers" among a job's values
+  bool number = false;    // a whole number above zero
+};
+const std::vector<GapKey>& gap_keys();
 
 }  // namespace harness::evidence

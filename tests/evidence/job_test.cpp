@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 #include "config/experiment.h"
+#include "config/frameworks/framework.h"
+#include "config/registry.h"
 #include "evidence/read.h"
 #include "evidence/training_job.h"
 #include "support/errors.h"
@@ -28,15 +30,24 @@ Answer job_of(const std::vector<std::string>& paths, const evidence::Gaps& gaps 
 }
 
 TEST(Job, BecomesAConfigurationThatIsAccepted) {
-  for (const auto& [name, gaps] :
-       std::vector<std::pair<std::string, evidence::Gaps>>{{"megatron-array.sh", {}},
-                                                           {"slurm.sbatch", {.hardware = "a100-sxm-80gb"}},
-                                                           {"mpirun.sh", {}},
-                                                           {"hybrid.toml", {}},
-                                                           {"composer.yaml", {.others = {{"micro_batch_size", "4"}}}},
-                                                           {"nemo-1.yaml", {.hardware = "h100-sxm"}},
-                                                           {"nanogpt.py", {.ranks = 8, .hardware = "h100-sxm"}},
-                                                           {"maxtext.yml", {.ranks = 16}}}) {
+  for (const auto& [name, gaps] : std::vector<std::pair<std::string, evidence::Gaps>>{
+           {"megatron-array.sh", {}},
+           {"slurm.sbatch", {.hardware = "a100-sxm-80gb"}},
+           {"mpirun.sh", {}},
+           {"hybrid.toml", {}},
+           {"composer.yaml", {.others = {{"micro_batch_size", "4"}}}},
+           {"nemo-1.yaml", {.hardware = "h100-sxm"}},
+           {"nanogpt.py", {.ranks = 8, .hardware = "h100-sxm"}},
+           {"maxtext.yml", {.ranks = 16}},
+           {"bloom-like.slurm", {.hardware = "a100-sxm-80gb"}},
+           {"year-2022.slurm", {.hardware = "a100-sxm-80gb"}},
+           {"own-program.sbatch", {.others = {{"model.activation", "swiglu"}}}},
+           {"submits.sh", {}},
+           {"neox.yml", {.ranks = 16}},
+           {"nemo-launcher.yaml", {}},
+           {"foundry-opt.yaml", {.ranks = 8}},
+           {"nanogpt-start.py", {.ranks = 8}},
+           {"titan-pipeline.toml", {.ranks = 16, .hardware = "h100-sxm"}}}) {
     const Answer answer = job_of({job_sample(name)}, gaps);
     ASSERT_NE(answer.configuration, "") << name << ": " << join(answer.notes, "; ");
     const config::Experiment experiment = config::load_recorded(answer.configuration, "job.yaml", {});
@@ -50,6 +61,60 @@ TEST(Job, SaysOfEachLineWhereItIsFrom) {
               HasSubstr("layers: 24                             # --num-layers, megatron-array.sh:23"));
   EXPECT_THAT(answer.configuration, HasSubstr("# default of Megatron-LM"));
   EXPECT_THAT(answer.notes, Contains(HasSubstr("--some-flag-of-a-fork")));
+}
+
+// The job whose framework is told `words`, beside a model and a layout.
+evidence::TrainingJob told(config::Framework framework, const NameValues& words) {
+  const bool megatron = framework == config::Framework::megatron;
+  std::string script = "torchrun --nnodes 8 --nproc-per-node 8 ",
+              document = R"({"zero_optimization.contiguous_gradients": true)";
+  script += megatron ? "pretrain_gpt.py --num-layers 32 --hidden-size 1024 --num-attention-heads 16"
+                     : "torchtitan/train.py --model.flavor 8B";
+  for (const auto& [key, value] : words) {
+    script += fmt::format(" {}{} {}", megatron ? "" : "--", key, value);
+    document += fmt::format(", \"{}\": {}", key, value.starts_with('"') ? value : fmt::format("\"{}\"", value));
+  }
+  evidence::JobReader reader;
+  const bool zero = framework == config::Framework::deepspeed;
+  reader.file(zero ? "ds.json" : "go.sh", zero ? document + "}" : script);
+  return reader.finish({}, nullptr);
+}
+
+// Whatever `export` says of a variable, `read` takes for the same value.
+TEST(Job, ReadsWhatIsExported) {
+  using config::Framework;
+  int compared = 0;
+  for (const Framework framework : {Framework::megatron, Framework::deepspeed, Framework::torchtitan}) {
+    for (const config::Variable& variable : config::registry()) {
+      std::vector<std::string> values = variable.choices.words;
+      values.insert(values.end(), variable.examples.begin(), variable.examples.end());
+      for (const std::string& value : values) {
+        config::Settings settings;
+        settings.layout = {{program::Axis::tensor, 2}};  // torchtitan cuts the batch of a replica among stages
+        if (framework != Framework::torchtitan || variable.name == "pipeline_schedule")
+          settings.layout = {{program::Axis::tensor, 2}, {program::Axis::pipeline, 4}};
+        if (variable.name == "virtual_pipeline") settings.pipeline_schedule = config::PipelineSchedule::interleaved;
+        if (variable.name == "recompute_layers") settings.recompute = config::Recompute::full;
+        variable.parse(settings, value);
+        NameValues words = config::words_in(framework, variable.name, settings).flags;
+        if (words.empty()) continue;
+        for (const char* along : {"layout", "recompute"}) {
+          if (along == variable.name || framework == Framework::deepspeed) continue;
+          for (auto& word : config::words_in(framework, along, settings).flags) words.push_back(std::move(word));
+        }
+        const evidence::TrainingJob job = told(framework, words);
+        for (const config::FrameworkRow& row : config::rows_of(framework)) {
+          const std::string here = row.here.substr(0, row.here.find(':'));
+          const auto word = std::ranges::find(words, row.key, &std::pair<std::string, std::string>::first);
+          if (here != variable.name || word == words.end() || !config::parse_theirs(row, word->second)) continue;
+          EXPECT_EQ(job.text(here), variable.print(settings)) << row.key << " " << word->second;
+          ++compared;
+          break;
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 40);
 }
 
 TEST(Job, SaysWhatIsMissing) {
