@@ -252,18 +252,7 @@ bool Shell::assign(Text word, bool exported) {
   assigning_.clear();
   Variable& variable = state_.variables[std::string(name)];
   value.exported = variable.exported || exported;
-  if (left.ends_with(']') && !value.array) {  // NAME[i]=value
-    const auto at = arithmetic(left.substr(left.find('[') + 1, left.size() - left.find('[') - 2));
-    constexpr std::int64_t most = 4096;
-    variable.array = true;
-    if (!at || *at < 0 || *at > most) {
-      variable.items.push_back(value.items.front());
-    } else {
-      variable.items.resize(std::max<std::size_t>(variable.items.size(), static_cast<std::size_t>(*at) + 1));
-      variable.items[static_cast<std::size_t>(*at)] = value.items.front();
-    }
-    return true;
-  }
+  if (left.ends_with(']')) value.items = {unknown(fmt::format("line {}: {}", line_, left))};
   if (!adds) {
     variable = std::move(value);
   } else if (value.array) {

@@ -112,8 +112,6 @@ class Shell {
 bool may_start(const std::vector<std::string>& words);
 /// How much of the beginning of a text is a variable's name.
 std::size_t name_length(std::string_view text);
-/// The text that $'…' stands for.
-std::string ansi_text(std::string_view text);
 /// ${x,}, ${x^^}: `op` is the character.
 std::string in_case(std::string text, char op, bool all);
 /// ${x%pattern}, ${x##pattern}: without the shortest or longest end or beginning that matches.

@@ -110,15 +110,6 @@ Status Shell::run_builtin(const ShellCommand& command, const std::vector<std::st
     for (const std::string& word : words) state_.variables.erase(word);
     return Status::yes;
   }
-  if (name == "let") {
-    for (const std::string& word : words) {
-      const std::size_t equals = word.find('=');
-      if (equals == Text::npos || !is_name(Text(word).substr(0, equals))) continue;
-      const auto value = arithmetic(Text(word).substr(equals + 1));
-      set(word.substr(0, equals), value ? std::to_string(*value) : unknown_of(Text(word).substr(equals + 1)), false);
-    }
-    return Status::yes;
-  }
   if (name == "source" || words.front() == ".") {
     if (words.size() > 1 && run_file(words[1], words, 2) == Status::yes) return Status::yes;
     refuse(command.line, words.size() > 1 && !is_unknown(words[1])
@@ -135,10 +126,11 @@ Status Shell::run_builtin(const ShellCommand& command, const std::vector<std::st
     --depth_;
     return Status::yes;
   }
-  if (name == "read" || name == "mapfile" || name == "readarray") {
+  if (name == "read" || name == "mapfile" || name == "readarray" || name == "let") {
     for (std::size_t i = 1; i < words.size(); ++i) {
-      if (!is_name(words[i])) continue;
-      set(words[i], unknown(fmt::format("line {}: {} is read from outside the script", command.line, words[i])), false);
+      const std::string variable = words[i].substr(0, name_length(words[i]));
+      if (!variable.empty())
+        set(variable, unknown(fmt::format("line {}: {} sets {}", command.line, name, variable)), false);
     }
     return Status::unknown;
   }

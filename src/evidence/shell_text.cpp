@@ -73,20 +73,6 @@ std::size_t shell_span(std::string_view text, std::size_t at, int depth) {
   return text.size() - at;
 }
 
-std::string ansi_text(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\\' || ++i >= text.size()) {
-      if (i < text.size()) out += text[i];
-      continue;
-    }
-    constexpr std::string_view letters = "nt", characters = "\n\t";
-    const std::size_t found = letters.find(text[i]);
-    out += found == std::string_view::npos ? text[i] : characters[found];
-  }
-  return out;
-}
-
 std::string in_case(std::string text, char op, bool all) {
   for (std::size_t i = 0; i < (all ? text.size() : std::min<std::size_t>(text.size(), 1)); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);

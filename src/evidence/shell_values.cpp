@@ -17,7 +17,7 @@ class Arithmetic {
   Arithmetic(std::string_view text, Lookup lookup) : rest_(text), lookup_(std::move(lookup)) {}
 
   Number value() {
-    const Number found = ternary();
+    const Number found = binary(0);
     blank();
     return rest_.empty() ? found : std::nullopt;
   }
@@ -28,41 +28,26 @@ class Arithmetic {
     int level;
   };
   void blank() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n"), rest_.size())); }
-  Number ternary() {
-    const Number condition = binary(0);
-    blank();
-    if (!rest_.starts_with('?')) return condition;
-    rest_.remove_prefix(1);
-    const Number yes = guarded([this] { return ternary(); });
-    blank();
-    if (!rest_.starts_with(':')) return std::nullopt;
-    rest_.remove_prefix(1);
-    const Number no = guarded([this] { return ternary(); });
-    if (!condition) return std::nullopt;
-    return *condition != 0 ? yes : no;
-  }
   const Operator* next() {
-    static constexpr std::array<Operator, 15> all{{{"||", 0},
+    static constexpr std::array<Operator, 14> all{{{"||", 0},
                                                    {"&&", 1},
                                                    {"==", 2},
                                                    {"!=", 2},
                                                    {"<=", 3},
                                                    {">=", 3},
-                                                   {"<<", 4},
-                                                   {">>", 4},
                                                    {"**", 7},
                                                    {"<", 3},
                                                    {">", 3},
                                                    {"+", 5},
                                                    {"-", 5},
                                                    {"*", 6},
-                                                   {"/", 6}}};
-    static constexpr Operator rest_of{"%", 6};
+                                                   {"/", 6},
+                                                   {"%", 6}}};
     blank();
     for (const Operator& one : all) {
       if (rest_.starts_with(one.text)) return &one;
     }
-    return rest_.starts_with('%') ? &rest_of : nullptr;
+    return nullptr;
   }
   Number binary(int level) {
     Number left = unary();
@@ -83,12 +68,11 @@ class Arithmetic {
       if (b == -1) return op == "%" ? Number(0) : apply("-", 0, a);
       return op == "/" ? a / b : a % b;
     }
-    if (op == "**" || op == "<<" || op == ">>") {
+    if (op == "**") {
       constexpr std::int64_t most = 62;
       if (b < 0 || b > most || a < 0) return std::nullopt;
-      if (op == ">>") return a >> b;
-      Number power = op == "<<" ? a : 1;
-      for (std::int64_t i = 0; i < b && power; ++i) power = apply("*", *power, op == "<<" ? 2 : a);
+      Number power = 1;
+      for (std::int64_t i = 0; i < b && power; ++i) power = apply("*", *power, a);
       return power;
     }
     if (op == "==") return a == b ? 1 : 0;
@@ -106,7 +90,7 @@ class Arithmetic {
     const char c = rest_[0];
     if (c == '(' || c == '-' || c == '+' || c == '!') {
       rest_.remove_prefix(1);
-      const Number inside = guarded([&] { return c == '(' ? ternary() : unary(); });
+      const Number inside = guarded([&] { return c == '(' ? binary(0) : unary(); });
       if (c == '(') {
         blank();
         if (!rest_.starts_with(')')) return std::nullopt;
@@ -165,12 +149,9 @@ Shell::Status Shell::test(std::vector<std::string> words, bool double_brackets) 
   constexpr std::size_t most = 64;
   if (words.empty()) return Shell::Status::no;
   if (words.size() > most) return Shell::Status::unknown;
-  for (const auto& [either, both] : {std::pair<std::string_view, std::string_view>("||", "-o"),
-                                     std::pair<std::string_view, std::string_view>("&&", "-a")}) {
-    const auto at = std::find_if(words.begin(), words.end(), [&, &e = either, &b = both](const std::string& word) {
-      return double_brackets ? word == e : word == b && &word != &words.front();
-    });
-    if (at == words.end()) continue;
+  for (const std::string_view either : {"||", "&&"}) {
+    const auto at = std::ranges::find(words, either);
+    if (!double_brackets || at == words.end()) continue;
     const Shell::Status left = test({words.begin(), at}, double_brackets),
                         right = test({at + 1, words.end()}, double_brackets);
     const Shell::Status decides = either == "||" ? Shell::Status::yes : Shell::Status::no;

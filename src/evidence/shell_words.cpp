@@ -144,7 +144,7 @@ class ShellExpansion {
       return 0;
     }
     if (part.starts_with("$'")) {
-      literal(ansi_text(part.substr(2, part.size() - std::min<std::size_t>(part.size(), 3))));
+      literal(part.substr(2, part.size() - std::min<std::size_t>(part.size(), 3)));
       return 0;
     }
     if (part.starts_with("${")) {
@@ -251,29 +251,6 @@ class ShellExpansion {
       case ',':
       case '^':
         return in_case(text, op[0], twice);
-      case '/': {
-        const std::size_t slash = rest.find('/');
-        const std::string from = pattern(rest.substr(0, slash));
-        const std::string to = slash == rest.npos ? "" : pattern(rest.substr(slash + 1));
-        std::string out;
-        std::size_t at = 0;
-        for (std::size_t next = text.find(from); !from.empty() && next != text.npos; next = text.find(from, at)) {
-          out += text.substr(at, next - at) + to;
-          at = next + from.size();
-          if (!twice) break;
-        }
-        return out + text.substr(at);
-      }
-      case ':': {
-        const std::size_t colon = op.find(':', 1);
-        const auto begin = shell_.arithmetic(op.substr(1, colon - 1));
-        const auto length =
-            colon == op.npos ? std::optional<std::int64_t>(std::ssize(text)) : shell_.arithmetic(op.substr(colon + 1));
-        if (!begin || !length || *length < 0) break;
-        const std::int64_t at =
-            std::clamp<std::int64_t>(*begin < 0 ? *begin + std::ssize(text) : *begin, 0, std::ssize(text));
-        return text.substr(static_cast<std::size_t>(at), static_cast<std::size_t>(*length));
-      }
       default:
         break;
     }

@@ -37,11 +37,13 @@ TEST(Shell, SplitsWordsAsBashDoes) {
 }
 
 TEST(Shell, ExpandsParametersAndArithmetic) {
-  EXPECT_THAT(words("X=abc.txt; torchrun ${X%.txt} ${X##*.} ${X/b/B} ${X^^} ${X:1:2} ${#X} ${Y:-d} ${X:+s} ${Z:=q} $Z"),
-              ElementsAre("abc", "txt", "aBc.txt", "ABC.TXT", "bc", "7", "d", "s", "q", "q"));
-  EXPECT_THAT(words("N=3; let M=N*2; torchrun $((N*$M+2)) $((2**5%7)) $(( (1+2)*3 > 8 ? 1 : 0 ))"),
+  EXPECT_THAT(words("X=abc.txt; torchrun ${X%.txt} ${X##*.} ${X^^} ${#X} ${Y:-d} ${X:+s} ${Z:=q} $Z"),
+              ElementsAre("abc", "txt", "ABC.TXT", "7", "d", "s", "q", "q"));
+  EXPECT_THAT(words("N=3; M=6; torchrun $((N*$M+2)) $((2**5%7)) $(( (1+2)*3 > 8 && N == 3 ))"),
               ElementsAre("20", "4", "1"));
-  EXPECT_THAT(words("A=1; A+=2; torchrun $A $'a\\tb'"), ElementsAre("12", "a\tb"));
+  EXPECT_THAT(words("A=1; A+=2; torchrun $A $'ab'"), ElementsAre("12", "ab"));
+  EXPECT_THAT(words("X=abc; let N=3; A[1]=x; torchrun ${X/b/B} ${X:1:2} $((N > 2 ? 1 : 0)) ${A[0]}"),
+              ElementsAre("? line 1: ${…/b/B}", "? line 1: ${…:1:2}", "? line 1: let sets N", "? line 1: A[1]"));
 }
 
 TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
