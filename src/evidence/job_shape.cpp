@@ -140,7 +140,12 @@ void complete(TrainingLog& log, const TrainingJob& job) {
     if (const auto said = job.number(name); said && *said > 0 && log.size(key) == 0) log.sizes[key] = *said;
   }
   if (const auto replicas = job.number("data_parallel"); replicas && log.size("dp") == 0) log.sizes["dp"] = *replicas;
-  for (const auto& [key, name] : {std::pair("activation", "model.activation"), {"precision", "precision"}}) {
+  for (const auto& [key, name] : {std::pair("activation", "model.activation"),
+                                  {"precision", "precision"},
+                                  {"sharding", "sharding"},
+                                  {"recompute", "recompute"},
+                                  {"overlap_grad_reduce", "overlap_grad_reduce"},
+                                  {"overlap_param_gather", "overlap_param_gather"}}) {
     if (const std::string said = job.text(name); !said.empty()) log.words.try_emplace(key, said);
   }
 }

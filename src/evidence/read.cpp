@@ -220,6 +220,13 @@ void Reading::file(const std::string& path) {
 
 // The steps of logs, and the job: each says what the other does not.
 std::vector<Answer> Reading::about_the_job(std::vector<std::string>& refused) {
+  for (auto& [log, path] : logs_) {
+    try {
+      if (!log.arguments.empty()) complete(log, JobReader().finish({}, &log));
+    } catch (const Error& error) {
+      refused.emplace_back(error.what());
+    }
+  }
   const auto says_most = std::ranges::max_element(logs_, {}, [](const auto& log) { return log.first.sizes.size(); });
   const TrainingLog* log = logs_.empty() ? nullptr : &says_most->first;
   std::optional<TrainingJob> job;

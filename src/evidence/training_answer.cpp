@@ -16,7 +16,9 @@ namespace {
 // Nothing where the log does not say the model's sizes.
 std::optional<config::Model> model_of(const TrainingLog& log) {
   const auto activation = log.words.find("activation");
-  if (log.size("sequence") == 0 || activation == log.words.end() || log.size("experts") > 0) return std::nullopt;
+  const auto experts = log.arguments.find("num_experts");
+  const bool dense = experts == log.arguments.end() || experts->second == "None";
+  if (log.size("sequence") == 0 || activation == log.words.end() || !dense) return std::nullopt;
   config::Model model{.name = "",
                       .layers = log.size("layers"),
                       .hidden = log.size("hidden"),

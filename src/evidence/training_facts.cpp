@@ -11,35 +11,9 @@ namespace {
 
 using Text = std::string_view;
 
-Text value_of(const std::map<std::string, std::string>& arguments, const char* name) {
-  const auto found = arguments.find(name);
-  return found == arguments.end() ? Text() : Text(found->second);
-}
-
 bool has_text(Text text, Text part) {
   return text.find(part) != Text::npos;
 }
-
-struct Size {
-  const char *theirs, *ours;
-};
-// Megatron-LM's dump of its arguments, all defaults resolved.
-constexpr std::array<Size, 16> megatron_sizes{{{"num_layers", "layers"},
-                                               {"hidden_size", "hidden"},
-                                               {"num_attention_heads", "heads"},
-                                               {"ffn_hidden_size", "ffn"},
-                                               {"padded_vocab_size", "vocab"},
-                                               {"seq_length", "sequence"},
-                                               {"tensor_model_parallel_size", "tp"},
-                                               {"pipeline_model_parallel_size", "pp"},
-                                               {"context_parallel_size", "cp"},
-                                               {"data_parallel_size", "dp"},
-                                               {"world_size", "ranks"},
-                                               {"micro_batch_size", "micro_batch"},
-                                               {"global_batch_size", "global_batch"},
-                                               {"virtual_pipeline_model_parallel_size", "vpp"},
-                                               {"num_experts", "experts"},
-                                               {"log_interval", "log_interval"}}};
 
 // Ends of a job, as PyTorch, NCCL, Slurm and the NVIDIA driver word it.
 constexpr std::array<Text, 9> failures{"CUDA out of memory", "Watchdog caught collective operation timeout",
@@ -61,37 +35,9 @@ bool TrainingLogReader::argument(Text text) {
   const Text name = trim(text.substr(0, dots));
   const std::size_t value = text.find_first_not_of('.', dots + 1);
   constexpr std::size_t most = 4096;
-  if (value == Text::npos || name.empty() || name.size() > 64 || arguments_.size() >= most) return true;
-  arguments_[std::string(name)] = trim(text.substr(value, 256));
+  if (value == Text::npos || name.empty() || name.size() > 64 || log_.arguments.size() >= most) return true;
+  log_.arguments[std::string(name)] = trim(text.substr(value, 256));
   return true;
-}
-
-void TrainingLogReader::conclude_arguments() {
-  if (arguments_.empty()) return;
-  log_.arguments = arguments_;
-  const auto flag = [&](const char* name) { return value_of(arguments_, name) == "True"; };
-  for (const Size& row : megatron_sizes) {
-    const auto value = as_number(value_of(arguments_, row.theirs));
-    if (value && *value < 1e15) size(row.ours, static_cast<std::int64_t>(*value));
-  }
-  if (flag("group_query_attention")) {
-    if (const auto groups = as_number(value_of(arguments_, "num_query_groups")); groups && *groups < 1e9)
-      size("kv_heads", static_cast<std::int64_t>(*groups));
-  } else if (log_.size("heads") > 0) {
-    log_.sizes["kv_heads"] = log_.size("heads");
-  }
-  auto& words = log_.words;
-  words["activation"] = flag("swiglu") ? "swiglu" : "gelu";
-  words["precision"] = "fp32";
-  if (flag("fp16")) words["precision"] = "fp16";
-  if (flag("bf16")) words["precision"] = "bf16";
-  const Text fp8 = value_of(arguments_, "fp8");
-  if (!fp8.empty() && fp8 != "None") words["precision"] = "fp8";
-  words["sharding"] = flag("use_distributed_optimizer") ? "optimizer" : "none";
-  words["overlap_grad_reduce"] = flag("overlap_grad_reduce") ? "true" : "false";
-  words["overlap_param_gather"] = flag("overlap_param_gather") ? "true" : "false";
-  const Text recompute = value_of(arguments_, "recompute_granularity");
-  words["recompute"] = recompute.empty() || recompute == "None" ? "none" : std::string(recompute);
 }
 
 bool TrainingLogReader::description(Text text) {

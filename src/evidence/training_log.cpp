@@ -259,7 +259,8 @@ bool TrainingLogReader::others(std::string_view text) {
 
 TrainingLog TrainingLogReader::finish() {
   end_block();
-  conclude_arguments();
+  if (const auto world = log_.arguments.find("world_size"); world != log_.arguments.end())
+    size("ranks", number_in<std::int64_t>(world->second));
   if (run_.size() >= log_.intervals.size()) log_.intervals = std::move(run_);
   if (log_.intervals.empty() && !bridge_.empty()) log_.intervals = std::move(bridge_);
   if (bridge_seen_) log_.framework = "megatron-bridge";

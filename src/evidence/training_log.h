@@ -65,7 +65,6 @@ class TrainingLogReader {
   void add(const char* framework, Interval interval, std::int64_t global_batch = 0);
   void end_block();
   void size(const char* name, std::optional<std::int64_t> value);
-  void conclude_arguments();
 
   TrainingLog log_;
   std::vector<Interval> run_;     // since the last restart
@@ -73,7 +72,6 @@ class TrainingLogReader {
   std::int64_t last_iteration_ = -1, last_batch_ = 0;
   bool bridge_seen_ = false;
   bool in_arguments_ = false;
-  std::map<std::string, std::string> arguments_;
   std::map<std::string, double> block_;  // composer's
   double last_tokens_ = 0, last_batches_ = 0;
   std::int64_t bar_step_ = -1, bar_total_ = 0;
