@@ -2,75 +2,69 @@
 
 #include <array>
 #include <string_view>
-#include <utility>
 
 // Keys of frameworks and our names for them. Keys that stand in config/frameworks are read by those rows; here are keys
 // that `export` never writes, and frameworks that it does not write at all.
 
 namespace harness::evidence {
 
+/// Whether `key` is one of the names of a row.
+inline bool is_one_of(std::string_view names, std::string_view key) {
+  const std::size_t at = names.find(key);
+  if (at == names.npos || key.empty()) return false;
+  const std::size_t end = at + key.size();
+  const bool whole = (at == 0 || names[at - 1] == '|') && (end == names.size() || names[end] == '|');
+  return whole || is_one_of(names.substr(end), key);
+}
+
 /// A key that is only read.
 struct KeyRow {
-  std::string_view key;
+  std::string_view key;          // its names, between bars
   std::string_view here;         // our name; "": nothing of the step, or for the rules of its framework (job_rules.cpp)
   std::string_view values = "";  // "theirs=ours|…": a value that is not among them is none; "": both write it alike
 };
 /// A key whose value harness has no equivalent for.
 struct CannotRow {
-  std::string_view key;
+  std::string_view key;       // its names, between bars
   std::string_view harmless;  // values that ask for nothing, between bars
   std::string_view text;      // {} is the value
 };
 
-inline constexpr std::array<KeyRow, 35> megatron_keys{{
-    {"--max-position-embeddings", ""},
-    {"--group-query-attention", ""},
-    {"--num-query-groups", ""},
-    {"--vocab-size", ""},
-    {"--bf16", ""},
-    {"--fp16", ""},
-    {"--sequence-parallel", ""},
+inline constexpr std::array<KeyRow, 17> megatron_keys{{
+    {"--max-position-embeddings|--group-query-attention|--num-query-groups|--vocab-size|--bf16|--fp16|"
+     "--sequence-parallel|--use-distributed-optimizer|--use-megatron-fsdp|"
+     "--data-parallel-sharding-strategy|--num-distributed-optimizer-instances|"
+     "--num-virtual-stages-per-pipeline-rank|--num-layers-per-virtual-pipeline-stage|--recompute-method|"
+     "--recompute-num-layers|--decoder-seq-length",
+     ""},
     {"--overlap-param-gather", "overlap_param_gather", "=true|true=true|false=false"},
-    {"--use-distributed-optimizer", ""},
-    {"--use-megatron-fsdp", ""},
-    {"--data-parallel-sharding-strategy", ""},
-    {"--num-distributed-optimizer-instances", ""},
-    {"--use-tp-pp-dp-mapping", "rank_order", "=tp-pp-dp"},
-    {"--num-virtual-stages-per-pipeline-rank", ""},
-    {"--num-layers-per-virtual-pipeline-stage", ""},
-    {"--rotary-base", "model.rope_theta"},
     {"--normalization", "model.norm",
      "LayerNorm=layer_norm|layernorm=layer_norm|layernorm1p=layer_norm|RMSNorm=rms_norm|rmsnorm=rms_norm"},
     {"--use-rotary-position-embeddings", "model.positions", "=rotary"},
     {"--position-embedding-type", "model.positions",
-     "learned_absolute=learned|learned=learned|rope=rotary|rotary=rotary|mrope=rotary|yarn=rotary|none=rotary|"
-     "relative=rotary|alibi=learned"},
+     "learned_absolute=learned|learned=learned|rope=rotary|rotary=rotary|mrope=rotary|yarn=rotary|"
+     "none=rotary|relative=rotary|alibi=learned"},
     {"--context-parallel-size", "layout.context_parallel"},
     {"--expert-model-parallel-size", "expert_parallel"},
     {"--tp-comm-overlap", "tp_overlap", "=true|true=true"},
-    {"--recompute-granularity", "recompute", "selective=selective|full=full"},
-    {"--recompute-method", ""},
-    {"--recompute-num-layers", ""},
     {"--checkpoint-activations", "recompute", "=full"},
     {"--activations-checkpoint-method", "recompute", "uniform=full|block=full"},
     {"--pad-vocab-size-to", "model.vocab"},
     {"--intermediate-size", "model.ffn"},
-    {"--decoder-seq-length", ""},
     {"--quick-geglu", "model.activation", "=swiglu"},
     {"--enable-cuda-graph", "cuda_graph", "=true"},
     {"--cuda-graph-impl", "cuda_graph", "none=false|local=true|transformer_engine=true|full_iteration=true"},
     {"--attention-backend", "attention", "auto=fused|flash=fused|fused=fused|unfused=unfused|local=unfused"},
     {"--zero-stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
 }};
-inline constexpr std::array<CannotRow, 22> megatron_cannot{{
+inline constexpr std::array<CannotRow, 20> megatron_cannot{{
     {"--expert-model-parallel-size", "1|0", "expert parallelism {} is left out: its all-to-all is not predicted"},
     {"--multi-latent-attention", "false", "multi-latent attention: its products and its cache differ"},
     {"--mtp-num-layers", "0|None", "{} layers of multi-token prediction are left out"},
-    {"--hybrid-override-pattern", "None", "Mamba layers: all layers are counted as attention and MLP"},
-    {"--hybrid-layer-pattern", "None", "Mamba layers: all layers are counted as attention and MLP"},
+    {"--hybrid-override-pattern|--hybrid-layer-pattern", "None",
+     "Mamba layers: all layers are counted as attention and MLP"},
     {"--is-hybrid-model", "false", "Mamba layers: all layers are counted as attention and MLP"},
-    {"--cpu-offload", "false", "offloading to the host: its copies are not predicted"},
-    {"--cpu-offloading", "false", "offloading to the host: its copies are not predicted"},
+    {"--cpu-offload|--cpu-offloading", "false", "offloading to the host: its copies are not predicted"},
     {"--optimizer-cpu-offload", "false", "the optimizer on the host: its copies are not predicted"},
     {"--window-size", "None", "sliding-window attention ({}): it is counted in full"},
     {"--quick-geglu", "false", "quick GEGLU (nearest: swiglu, with the same FLOP of products)"},
@@ -88,23 +82,17 @@ inline constexpr std::array<CannotRow, 22> megatron_cannot{{
      "{} experts are left out: the FLOP and the traffic of one dense MLP are counted"},
 }};
 
-inline constexpr std::array<KeyRow, 16> deepspeed_keys{{
+inline constexpr std::array<KeyRow, 7> deepspeed_keys{{
     {"bf16.enabled", "precision", "true=bf16"},
     {"fp16.enabled", "precision", "true=fp16"},
     {"zero_optimization.overlap_comm", "overlap_grad_reduce", "true=true|false=false"},
-    {"zero_optimization.stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
-    {"zero_optimization.stage3_prefetch_bucket_size", ""},
-    {"zero_optimization.mics_shard_size", ""},
-    {"zero_optimization.zero_hpz_partition_size", ""},
+    {"zero_optimization.stage3_prefetch_bucket_size|zero_optimization.mics_shard_size|"
+     "zero_optimization.zero_hpz_partition_size|zero_optimization.allgather_bucket_size|"
+     "activation_checkpointing",
+     ""},
     {"communication_data_type", "grad_reduce_precision", "fp32=fp32|bf16=bf16|bfp16=bf16|fp16=bf16"},
-    {"tensor_parallel.autotp_size", "layout.tensor_parallel", "0=1"},
-    {"gradient_accumulation_steps", "gradient_accumulation"},
-    {"train_batch_size", "global_batch_size"},
-    {"train_micro_batch_size_per_gpu", "micro_batch_size"},
     {"sequence_parallel_size", "layout.context_parallel"},
     {"zero_optimization.reduce_bucket_size", "bucket_elements"},
-    {"zero_optimization.allgather_bucket_size", ""},
-    {"activation_checkpointing", ""},
 }};
 inline constexpr std::array<CannotRow, 6> deepspeed_cannot{{
     {"zero_optimization.offload_optimizer.device", "none", "the optimizer on {}: its copies are not predicted"},
@@ -115,32 +103,24 @@ inline constexpr std::array<CannotRow, 6> deepspeed_cannot{{
     {"zero_optimization.cpu_offload", "false", "the optimizer on the host: its copies are not predicted"},
 }};
 
-inline constexpr std::array<KeyRow, 25> torchtitan_keys{{
+inline constexpr std::array<KeyRow, 11> torchtitan_keys{{
     {"training.batch_size", "micro_batch_size"},
-    {"training.local_batch_size", "micro_batch_size"},
-    {"training.global_batch_size", "global_batch_size"},
-    {"training.num_tokens_per_train_step", ""},
-    {"training.num_tokens_per_microbatch_per_dp_rank", ""},
+    {"training.num_tokens_per_train_step|training.num_tokens_per_microbatch_per_dp_rank|"
+     "experimental.pipeline_parallel_schedule|parallelism.pipeline_parallel_schedule|"
+     "parallelism.fsdp_reshard_after_forward|activation_checkpoint.mode|model.name|model.flavor",
+     ""},
     {"training.max_context_length", "model.sequence"},
     {"training.tensor_parallel_degree", "layout.tensor_parallel"},
-    {"training.data_parallel_degree", "data_parallel_shard"},
-    {"training.data_parallel_shard_degree", "data_parallel_shard"},
-    {"training.data_parallel_replicate_degree", "data_parallel_replicate"},
-    {"parallelism.data_parallel_shard_degree", "data_parallel_shard"},
-    {"parallelism.data_parallel_replicate_degree", "data_parallel_replicate"},
-    {"parallelism.context_parallel_degree", "layout.context_parallel"},
+    {"training.data_parallel_degree|training.data_parallel_shard_degree|"
+     "parallelism.data_parallel_shard_degree",
+     "data_parallel_shard"},
+    {"training.data_parallel_replicate_degree|parallelism.data_parallel_replicate_degree", "data_parallel_replicate"},
+    {"parallelism.context_parallel_degree|experimental.context_parallel_degree", "layout.context_parallel"},
     {"parallelism.expert_parallel_degree", "expert_parallel"},
     {"experimental.pipeline_parallel_degree", "layout.pipeline_parallel"},
-    {"experimental.context_parallel_degree", "layout.context_parallel"},
-    {"experimental.pipeline_parallel_schedule", ""},
-    {"parallelism.pipeline_parallel_schedule", ""},
-    {"parallelism.enable_async_tensor_parallel", "tp_overlap", "true=true|false=false"},
-    {"experimental.enable_async_tensor_parallel", "tp_overlap", "true=true|false=false"},
+    {"parallelism.enable_async_tensor_parallel|experimental.enable_async_tensor_parallel", "tp_overlap",
+     "true=true|false=false"},
     {"parallelism.enable_sequence_parallel", "sequence_parallel", "true=true|false=false"},
-    {"parallelism.fsdp_reshard_after_forward", ""},
-    {"activation_checkpoint.mode", ""},
-    {"model.name", ""},
-    {"model.flavor", ""},
 }};
 inline constexpr std::array<CannotRow, 3> torchtitan_cannot{{
     {"training.enable_cpu_offload", "false", "offloading to the host: its copies are not predicted"},
@@ -148,37 +128,22 @@ inline constexpr std::array<CannotRow, 3> torchtitan_cannot{{
     {"lora.rank", "0", "LoRA ({}): all weights are counted as trained"},
 }};
 
-inline constexpr std::array<KeyRow, 28> hf_model{{
-    {"num_hidden_layers", "model.layers"},
-    {"n_layer", "model.layers"},
-    {"n_layers", "model.layers"},
-    {"num_layers", "model.layers"},
-    {"hidden_size", "model.hidden"},
-    {"n_embd", "model.hidden"},
-    {"d_model", "model.hidden"},
-    {"num_attention_heads", "model.heads"},
-    {"n_head", "model.heads"},
-    {"n_heads", "model.heads"},
-    {"num_heads", "model.heads"},
-    {"num_key_value_heads", "model.kv_heads"},
-    {"num_kv_heads", "model.kv_heads"},
-    {"intermediate_size", "model.ffn"},
-    {"n_inner", "model.ffn"},
-    {"ffn_dim", "model.ffn"},
+inline constexpr std::array<KeyRow, 13> hf_model{{
+    {"num_hidden_layers|n_layer|n_layers|num_layers", "model.layers"},
+    {"hidden_size|n_embd|d_model", "model.hidden"},
+    {"num_attention_heads|n_head|n_heads|num_heads", "model.heads"},
+    {"num_key_value_heads|num_kv_heads", "model.kv_heads"},
+    {"intermediate_size|n_inner|ffn_dim", "model.ffn"},
     {"vocab_size", "model.vocab"},
     {"hidden_act", "model.activation",
-     "silu=swiglu|swish=swiglu|swiglu=swiglu|gelu=gelu|gelu_new=gelu|"
-     "gelu_pytorch_tanh=gelu|gelu_fast=gelu|relu=gelu"},
+     "silu=swiglu|swish=swiglu|swiglu=swiglu|gelu=gelu|gelu_new=gelu|gelu_pytorch_tanh=gelu|"
+     "gelu_fast=gelu|relu=gelu"},
     {"activation_function", "model.activation", "gelu=gelu|gelu_new=gelu|relu=gelu|silu=swiglu"},
     {"tie_word_embeddings", "model.tied_embeddings", "true=true|false=false"},
-    {"rope_theta", "model.rope_theta"},
-    {"rope_parameters.rope_theta", "model.rope_theta"},
+    {"rope_theta|rope_parameters.rope_theta", "model.rope_theta"},
     {"head_dim", "head_dim"},
-    {"attention_bias", ""},
-    {"mlp_bias", ""},
+    {"attention_bias|mlp_bias|max_position_embeddings|torch_dtype", ""},
     {"use_bias", "model.biases", "true=true|false=false"},
-    {"max_position_embeddings", ""},
-    {"torch_dtype", ""},
 }};
 inline constexpr std::array<CannotRow, 2> hf_model_cannot{{
     {"kv_lora_rank", "", "multi-latent attention: its products and its cache differ"},
@@ -186,75 +151,55 @@ inline constexpr std::array<CannotRow, 2> hf_model_cannot{{
 }};
 
 // Flags of the Trainer, with and without dashes, and of programs around it.
-inline constexpr std::array<KeyRow, 34> hf_trainer{{
-    {"per_device_train_batch_size", "micro_batch_size"},
-    {"micro_batch_size", "micro_batch_size"},
-    {"train_batch_size", "micro_batch_size"},
+inline constexpr std::array<KeyRow, 15> hf_trainer{{
+    {"per_device_train_batch_size|micro_batch_size|train_batch_size", "micro_batch_size"},
     {"gradient_accumulation_steps", "gradient_accumulation"},
     {"bf16", "precision", "=bf16|true=bf16|True=bf16|1=bf16|auto=bf16"},
     {"fp16", "precision", "=fp16|true=fp16|True=fp16|1=fp16"},
     {"gradient_checkpointing", "recompute", "=full|true=full|True=full|false=none|False=none"},
-    {"block_size", "model.sequence"},
-    {"max_seq_length", "model.sequence"},
-    {"max_seq_len", "model.sequence"},
-    {"max_context_width", "model.sequence"},
-    {"max_length", "model.sequence"},
-    {"model_max_length", "model.sequence"},
-    {"cutoff_len", "model.sequence"},
-    {"sequence_len", "model.sequence"},
-    {"fsdp", ""},
+    {"block_size|max_seq_length|max_seq_len|max_context_width|max_length|model_max_length|cutoff_len|"
+     "sequence_len|seq_length",
+     "model.sequence"},
+    {"fsdp|deepspeed|ddp_bucket_cap_mb|torch_compile|n_positions|max_source_length", ""},
     {"zero_stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
     {"sharding_strategy", "sharding",
-     "full=parameters|FULL_SHARD=parameters|hybrid=parameters|HYBRID_SHARD=parameters|SHARD_GRAD_OP=gradients|"
-     "NO_SHARD=none|no=none"},
+     "full=parameters|FULL_SHARD=parameters|hybrid=parameters|HYBRID_SHARD=parameters|"
+     "SHARD_GRAD_OP=gradients|NO_SHARD=none|no=none"},
     {"dtype", "precision", "bf16=bf16|bfloat16=bf16|fp16=fp16|float16=fp16|fp32=fp32|float32=fp32"},
     {"hidden_width", "model.hidden"},
-    {"deepspeed", ""},
-    {"ddp_bucket_cap_mb", ""},
-    {"torch_compile", ""},
-    {"model_name_or_path", "model_name"},
-    {"base_model", "model_name"},
-    {"config_name", "model_name"},
-    {"n_positions", ""},
+    {"model_name_or_path|base_model|config_name", "model_name"},
     {"context_parallel_size", "layout.context_parallel"},
-    {"tensor_parallel_size", "layout.tensor_parallel"},
-    {"parallelism_config.parallelism_config_tp_size", "layout.tensor_parallel"},
-    {"seq_length", "model.sequence"},
-    {"max_source_length", ""},
+    {"tensor_parallel_size|parallelism_config.parallelism_config_tp_size", "layout.tensor_parallel"},
     {"attn_implementation", "attention", "flash_attention_2=fused|sdpa=fused|eager=unfused"},
 }};
-inline constexpr std::array<CannotRow, 8> hf_trainer_cannot{{
-    {"use_peft", "false|False", "LoRA: all weights are counted as trained"},
-    {"use_lora", "false|False", "LoRA: all weights are counted as trained"},
-    {"lora_r", "0", "LoRA of rank {}: all weights are counted as trained"},
-    {"lora_rank", "0", "LoRA of rank {}: all weights are counted as trained"},
+inline constexpr std::array<CannotRow, 6> hf_trainer_cannot{{
+    {"use_peft|use_lora", "false|False", "LoRA: all weights are counted as trained"},
+    {"lora_r|lora_rank", "0", "LoRA of rank {}: all weights are counted as trained"},
     {"adapter", "None", "{}: all weights are counted as trained"},
     {"finetuning_type", "full", "{}: all weights are counted as trained"},
     {"load_in_4bit", "false|False", "weights of 4 bits: they are counted as bf16"},
     {"load_in_8bit", "false|False", "weights of 8 bits: they are counted as bf16"},
 }};
 
-inline constexpr std::array<KeyRow, 17> accelerate_keys{{
+inline constexpr std::array<KeyRow, 14> accelerate_keys{{
     {"num_processes", "ranks"},
-    {"num_machines", ""},
+    {"num_machines|distributed_type", ""},
     {"mixed_precision", "precision", "no=fp32|fp16=fp16|bf16=bf16|fp8=fp8"},
-    {"distributed_type", ""},
     {"fsdp_config.fsdp_sharding_strategy", "sharding",
-     "FULL_SHARD=parameters|SHARD_GRAD_OP=gradients|NO_SHARD=none|HYBRID_SHARD=parameters|HYBRID_SHARD_ZERO2=gradients|"
-     "1=parameters|2=gradients|3=none|4=parameters|5=gradients"},
+     "FULL_SHARD=parameters|SHARD_GRAD_OP=gradients|NO_SHARD=none|HYBRID_SHARD=parameters|"
+     "HYBRID_SHARD_ZERO2=gradients|1=parameters|2=gradients|3=none|4=parameters|5=gradients"},
     {"fsdp_config.fsdp_reshard_after_forward", "sharding",
      "true=parameters|false=gradients|FULL_SHARD=parameters|SHARD_GRAD_OP=gradients|NO_SHARD=none|"
      "HYBRID_SHARD=parameters|HYBRID_SHARD_ZERO2=gradients"},
     {"fsdp_config.fsdp_activation_checkpointing", "recompute", "true=full|false=none"},
     {"fsdp_config.fsdp_backward_prefetch", "prefetch_layers", "BACKWARD_PRE=1|BACKWARD_POST=0|NO_PREFETCH=0"},
-    {"parallelism_config.parallelism_config_tp_size", "layout.tensor_parallel"},
+    {"parallelism_config.parallelism_config_tp_size|megatron_lm_config.megatron_lm_tp_degree",
+     "layout.tensor_parallel"},
     {"parallelism_config.parallelism_config_cp_size", "layout.context_parallel"},
     {"parallelism_config.parallelism_config_dp_shard_size", "data_parallel_shard"},
     {"parallelism_config.parallelism_config_dp_replicate_size", "data_parallel_replicate"},
     {"deepspeed_config.zero_stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
-    {"deepspeed_config.gradient_accumulation_steps", "gradient_accumulation"},
-    {"gradient_accumulation_steps", "gradient_accumulation"},
-    {"megatron_lm_config.megatron_lm_tp_degree", "layout.tensor_parallel"},
+    {"deepspeed_config.gradient_accumulation_steps|gradient_accumulation_steps", "gradient_accumulation"},
     {"megatron_lm_config.megatron_lm_pp_degree", "layout.pipeline_parallel"},
 }};
 inline constexpr std::array<CannotRow, 3> accelerate_cannot{{
@@ -263,13 +208,12 @@ inline constexpr std::array<CannotRow, 3> accelerate_cannot{{
     {"deepspeed_config.offload_param_device", "none", "parameters on {}: their copies are not predicted"},
 }};
 
-inline constexpr std::array<KeyRow, 19> foundry_keys{{
+inline constexpr std::array<KeyRow, 18> foundry_keys{{
     {"model.d_model", "model.hidden"},
     {"model.n_heads", "model.heads"},
     {"model.n_layers", "model.layers"},
     {"model.vocab_size", "model.vocab"},
-    {"model.max_seq_len", "model.sequence"},
-    {"max_seq_len", "model.sequence"},
+    {"model.max_seq_len|max_seq_len", "model.sequence"},
     {"model.attn_config.kv_n_heads", "model.kv_heads"},
     {"model.ffn_config.ffn_hidden_size", "model.ffn"},
     {"model.ffn_config.ffn_type", "model.activation", "mptmlp=gelu|mptglu=swiglu"},
@@ -330,39 +274,22 @@ inline constexpr std::array<CannotRow, 1> maxtext_cannot{{
 
 // Megatron-Bridge's scripts/performance, by short and long names.
 inline constexpr std::array<KeyRow, 14> bridge_options{{
-    {"-tp", "layout.tensor_parallel"},
-    {"-pp", "layout.pipeline_parallel"},
-    {"-cp", "layout.context_parallel"},
-    {"-vp", "virtual_pipeline"},
-    {"-ep", "expert_parallel"},
-    {"-mb", "micro_batch_size"},
-    {"-gb", "global_batch_size"},
-    {"-sl", "model.sequence"},
-    {"-ng", "ranks"},
-    {"-gn", "ranks_per_node"},
-    {"-g", "hardware"},
-    {"-mr", "model_name"},
-    {"-c", "precision", "bf16=bf16|fp8_cs=fp8|fp8_ds=fp8|fp8_sc=fp8|fp8=fp8|fp8_mx=mxfp8|mxfp8=mxfp8|nvfp4=nvfp4"},
-    {"-rl", "recompute_layers"},
+    {"-tp|--tensor_model_parallel_size", "layout.tensor_parallel"},
+    {"-pp|--pipeline_model_parallel_size", "layout.pipeline_parallel"},
+    {"-cp|--context_parallel_size", "layout.context_parallel"},
+    {"-vp|--virtual_pipeline_model_parallel_size", "virtual_pipeline"},
+    {"-ep|--expert_model_parallel_size", "expert_parallel"},
+    {"-mb|--micro_batch_size", "micro_batch_size"},
+    {"-gb|--global_batch_size", "global_batch_size"},
+    {"-sl|--seq_length", "model.sequence"},
+    {"-ng|--num_gpus", "ranks"},
+    {"-gn|--gpus_per_node", "ranks_per_node"},
+    {"-g|--gpu", "hardware"},
+    {"-mr|--model_recipe_name|--recipe", "model_name"},
+    {"-c|--compute_dtype", "precision",
+     "bf16=bf16|fp8_cs=fp8|fp8_ds=fp8|fp8_sc=fp8|fp8=fp8|fp8_mx=mxfp8|mxfp8=mxfp8|nvfp4=nvfp4"},
+    {"-rl|--recompute_num_layers", "recompute_layers"},
 }};
-inline constexpr std::array<std::pair<std::string_view, std::string_view>, 15> bridge_long_names{{
-    {"--tensor_model_parallel_size", "-tp"},
-    {"--pipeline_model_parallel_size", "-pp"},
-    {"--context_parallel_size", "-cp"},
-    {"--virtual_pipeline_model_parallel_size", "-vp"},
-    {"--expert_model_parallel_size", "-ep"},
-    {"--micro_batch_size", "-mb"},
-    {"--global_batch_size", "-gb"},
-    {"--seq_length", "-sl"},
-    {"--num_gpus", "-ng"},
-    {"--gpus_per_node", "-gn"},
-    {"--gpu", "-g"},
-    {"--model_recipe_name", "-mr"},
-    {"--recipe", "-mr"},
-    {"--compute_dtype", "-c"},
-    {"--recompute_num_layers", "-rl"},
-}};
-
 inline constexpr std::array<KeyRow, 12> llmb_keys{{
     {"model_info.model_size", ""},
     {"model_info.scale", "ranks"},

@@ -67,7 +67,7 @@ void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optio
 
 void translate(TrainingJob& job, const ForeignSetting& setting, const Table& table, bool& known) {
   for (const CannotRow& row : table.cannot) {
-    if (row.key != setting.key) continue;
+    if (!is_one_of(row.key, setting.key)) continue;
     known = true;
     const std::vector<Text> harmless = split(row.harmless, '|');
     if (std::ranges::find(harmless, Text(setting.value)) != harmless.end() &&
@@ -79,7 +79,7 @@ void translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
     job.cannot.push_back(std::move(text));
   }
   for (const KeyRow& row : table.rows) {
-    if (row.key != setting.key) continue;
+    if (!is_one_of(row.key, setting.key)) continue;
     if (!row.here.empty())
       keep(job, setting, row.here,
            setting.value == "auto" && row.values.empty() ? std::nullopt : mapped(row.values, setting.value),
@@ -105,87 +105,27 @@ void translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
 
 // Flags of Megatron-LM, by how they begin, that change nothing of a step's time that is counted here.
 bool says_nothing(Text flag) {
-  static constexpr std::array<Text, 73> beginnings{"--deepspeed",
-                                                   "--loss-scale",
-                                                   "--kill-switch",
-                                                   "--valid-",
-                                                   "--pp-partition",
-                                                   "--dataloader-",
-                                                   "--norm-epsilon",
-                                                   "--repeated-",
-                                                   "--lr",
-                                                   "--min-lr",
-                                                   "--weight-decay",
-                                                   "--adam",
-                                                   "--clip-grad",
-                                                   "--train-",
-                                                   "--eval-",
-                                                   "--save",
-                                                   "--load",
-                                                   "--data-",
-                                                   "--split",
-                                                   "--log-",
-                                                   "--tensorboard",
-                                                   "--wandb",
-                                                   "--init-method",
-                                                   "--seed",
-                                                   "--tokenizer-",
-                                                   "--vocab-",
-                                                   "--merge-file",
-                                                   "--num-workers",
-                                                   "--distributed-",
-                                                   "--exit-",
-                                                   "--no-load-",
-                                                   "--no-save-",
-                                                   "--ckpt-",
-                                                   "--dist-ckpt",
-                                                   "--async-save",
-                                                   "--mock-data",
-                                                   "--timing-",
-                                                   "--profile",
-                                                   "--attention-",
-                                                   "--hidden-",
-                                                   "--no-",
-                                                   "--use-mcore",
-                                                   "--transformer-impl",
-                                                   "--moe-",
-                                                   "--fp8-",
-                                                   "--fp4-",
-                                                   "--decoupled-",
-                                                   "--manual-gc",
-                                                   "--finetune",
-                                                   "--override-",
-                                                   "--override_",
-                                                   "--local",
-                                                   "--optimizer",
-                                                   "--bias-",
-                                                   "--make-vocab",
-                                                   "--kv-channels",
-                                                   "--calculate-",
-                                                   "--init-model",
-                                                   "--overlap-p2p",
-                                                   "--DDP-impl",
-                                                   "--use-contiguous",
-                                                   "--apply-layernorm",
-                                                   "--rotary-",
-                                                   "--num-experts",
-                                                   "--num-moe",
-                                                   "--use-custom",
-                                                   "--recompute-modules",
-                                                   "--cross-entropy",
-                                                   "--enable-exp",
-                                                   "--use-distributed",
-                                                   "--account-for",
-                                                   "--rampup-",
-                                                   "--context-parallel"};
-  return starts_with_any(flag, beginnings);
+  static const std::vector<Text> beginnings = split(
+      "--DDP-impl|--account-for|--adam|--apply-layernorm|--async-save|--attention-|--bias-|--calculate-|"
+      "--ckpt-|--clip-grad|--context-parallel|--cross-entropy|--data-|--dataloader-|--decoupled-|--deepspeed|"
+      "--dist-ckpt|--distributed-|--enable-exp|--eval-|--exit-|--finetune|--fp4-|--fp8-|--hidden-|"
+      "--init-method|--init-model|--kill-switch|--kv-channels|--load|--local|--log-|--loss-scale|--lr|"
+      "--make-vocab|--manual-gc|--merge-file|--min-lr|--mock-data|--moe-|--no-|--no-load-|--no-save-|"
+      "--norm-epsilon|--num-experts|--num-moe|--num-workers|--optimizer|--overlap-p2p|--override-|--override_|"
+      "--pp-partition|--profile|--rampup-|--recompute-modules|--repeated-|--rotary-|--save|--seed|--split|"
+      "--tensorboard|--timing-|--tokenizer-|--train-|--transformer-impl|--use-contiguous|--use-custom|"
+      "--use-distributed|--use-mcore|--valid-|--vocab-|--wandb|--weight-decay",
+      '|');
+  return std::ranges::any_of(beginnings, [&](Text beginning) { return flag.starts_with(beginning); });
 }
 
 // Megatron-LM's command line takes the beginning of a name for the name, if it is the only one.
 std::string whole_flag(const std::string& flag) {
   std::vector<std::string> known;
-  for (const KeyRow& row : megatron_keys) known.emplace_back(row.key);
-  for (const CannotRow& row : megatron_cannot) known.emplace_back(row.key);
+  for (const KeyRow& row : megatron_keys)
+    for (Text key : split(row.key, '|')) known.emplace_back(key);
+  for (const CannotRow& row : megatron_cannot)
+    for (Text key : split(row.key, '|')) known.emplace_back(key);
   for (const config::FrameworkRow& row : config::rows_of(config::Framework::megatron)) known.push_back(row.key);
   std::vector<std::string> fitting;
   for (const std::string& name : known) {
@@ -207,13 +147,8 @@ void translate(TrainingJob& job) {
     if ((framework == "torchtitan" || framework == "nanogpt" || framework == "maxtext") &&
         setting.key.starts_with("--"))
       setting.key = setting.key.substr(2);
-    if (framework == "bridge options") {
-      for (const auto& [name, option] : bridge_long_names) {
-        if (name == replaced(setting.key, {{'-', "_"}}) ||
-            "--" + replaced(setting.key.substr(std::min<std::size_t>(2, setting.key.size())), {{'-', "_"}}) == name)
-          setting.key = option;
-      }
-    }
+    if (framework == "bridge options" && setting.key.starts_with("--"))
+      setting.key = "--" + replaced(setting.key.substr(2), {{'-', "_"}});
     if (framework.starts_with("megatron-lm") && setting.key.starts_with("--")) {
       std::string whole = whole_flag(setting.key);
       if (whole != setting.key) job.note(fmt::format("{} is taken for {}", setting.key, whole));

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "config/frameworks/framework.h"
 #include "evidence/foreign_keys.h"
 #include "evidence/lines.h"
 #include "evidence/training_job.h"
@@ -253,8 +254,9 @@ void age(TrainingJob& job) {
 
 // GPT-NeoX hands these on to DeepSpeed.
 bool of_deepspeed(Text key) {
-  return std::ranges::find(deepspeed_keys, key, &KeyRow::key) != deepspeed_keys.end() ||
-         std::ranges::find(deepspeed_cannot, key, &CannotRow::key) != deepspeed_cannot.end();
+  const auto named = [&](const auto& row) { return is_one_of(row.key, key); };
+  return std::ranges::any_of(deepspeed_keys, named) || std::ranges::any_of(deepspeed_cannot, named) ||
+         std::ranges::any_of(config::rows_of(config::Framework::deepspeed), named);
 }
 
 // Fields of NeMo 1, Megatron-Bridge and GPT-NeoX by Megatron-LM's flags.

@@ -39,7 +39,8 @@ std::vector<FrameworkRow> model_rows() {
            [](const Model& m) {
              return written_if(m.positions == Positions::rotary,
                                std::to_string(static_cast<std::int64_t>(m.rope_theta)));
-           }},
+           },
+       .parse = same_number},
       switch_row("--untie-embeddings-and-output-weights", "model.tied_embeddings", "false"),
       switch_row("--disable-bias-linear", "model.biases", "false"),
       known_row("--padded-vocab-size", "model.vocab"),
