@@ -160,28 +160,18 @@ void flatten(const config::YamlNode& node, const std::string& path, const std::s
 std::string without_tags(Text text) {
   std::string out;
   for (Text line : split(text, '\n')) {
-    const std::size_t begin = line.find_first_not_of(" -");
-    for (std::size_t at = begin == Text::npos ? line.size() : begin; at < line.size();) {
-      const std::size_t space = at == begin ? at : line.find(' ', at);
-      if (space >= line.size()) break;
-      const std::size_t word = at == begin ? at : space + 1;
-      if (word < line.size() && (line[word] == '!' || line[word] == '&' || line[word] == '*')) {
-        const std::size_t end = std::min(line.find(' ', word), line.size());
-        out.append(line.substr(0, word));
-        line.remove_prefix(end);
-        at = 0;
-        if (line.empty()) break;
-        continue;
+    std::string row(line);
+    for (std::size_t at = row.find_first_of("!&*"); at != std::string::npos; at = row.find_first_of("!&*", at)) {
+      const std::size_t before = at == 0 ? std::string::npos : row.find_last_not_of(' ', at - 1);
+      const bool behind_key =
+          before != std::string::npos && before + 1 < at && (row[before] == ':' || row[before] == '-');
+      if (before == std::string::npos || behind_key) {
+        row.erase(at, row.find(' ', at) - at);
+      } else {
+        ++at;
       }
-      break;
     }
-    for (std::size_t at = line.find(": "); at != Text::npos; at = Text::npos) {
-      const std::size_t word = line.find_first_not_of(' ', at + 1);
-      if (word == Text::npos || (line[word] != '!' && line[word] != '&' && line[word] != '*')) break;
-      out.append(line.substr(0, word));
-      line.remove_prefix(std::min(line.find(' ', word), line.size()));
-    }
-    out.append(line) += '\n';
+    out += row + '\n';
   }
   return out;
 }
