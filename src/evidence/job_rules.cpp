@@ -19,6 +19,13 @@ std::optional<std::int64_t> their_number(const TrainingJob& job, Text key) {
   return number_in<std::int64_t>(job.theirs(key));
 }
 
+void model_defaults(TrainingJob& job, Text values, const std::string& from) {
+  for (Text word : words_of(values)) {
+    const std::size_t equals = word.find('=');
+    job.otherwise(fmt::format("model.{}", word.substr(0, equals)), std::string(word.substr(equals + 1)), from);
+  }
+}
+
 // Weights divided among `shard` ranks, and `replicate` such groups.
 void hybrid_sharding(TrainingJob& job, std::int64_t shard, std::int64_t replicate, const char* origin) {
   if (replicate < 2 || shard < 2) return;
@@ -151,13 +158,13 @@ void hugging_face_model(TrainingJob& job) {
   const std::string from = fmt::format("default of {}", type.empty() ? "its class" : type);
   if (!gpt2 && std::ranges::find(like_llama, Text(type)) == like_llama.end())
     job.note(fmt::format("model_type {} is not known here: its keys are read as Llama's", quote(type)));
-  job.otherwise("model.norm", gpt2 ? "layer_norm" : "rms_norm", from);
-  job.otherwise("model.positions", gpt2 ? "learned" : "rotary", from);
-  job.otherwise("model.activation", gpt2 ? "gelu" : "swiglu", from);
+  model_defaults(job,
+                 gpt2 ? "norm=layer_norm positions=learned activation=gelu"
+                      : "norm=rms_norm positions=rotary activation=swiglu rope_theta=10000",
+                 from);
   job.otherwise("model.tied_embeddings", gpt2 || type.starts_with("gemma") ? "true" : "false", from);
   const bool biased = job.theirs("attention_bias") == "true" || job.theirs("mlp_bias") == "true";
   job.otherwise("model.biases", gpt2 || biased ? "true" : "false", from);
-  if (!gpt2) job.otherwise("model.rope_theta", "10000", from);
   if (type == "qwen2") job.cannot.emplace_back("biases of queries, keys and values alone (nearest: none)");
   const auto hidden = job.number("model.hidden"), heads = job.number("model.heads"), width = job.number("head_dim");
   if (hidden && heads && *heads > 0 && width && *width != *hidden / *heads)
@@ -244,16 +251,10 @@ void foundry(TrainingJob& job) {
     if (!take_model(job, name, "model.pretrained_model_name_or_path"))
       job.note(fmt::format("the sizes of {} are not known here: give its config.json as well", quote(name)));
   } else if (!job.lacks_files) {
-    for (const auto& [key, value] : {std::pair("hidden", "2048"),
-                                     {"heads", "16"},
-                                     {"layers", "24"},
-                                     {"vocab", "50368"},
-                                     {"activation", "gelu"},
-                                     {"positions", "learned"},
-                                     {"norm", "layer_norm"},
-                                     {"tied_embeddings", "true"},
-                                     {"biases", "true"}})
-      job.otherwise(std::string("model.") + key, value, from);
+    model_defaults(job,
+                   "hidden=2048 heads=16 layers=24 vocab=50368 activation=gelu positions=learned norm=layer_norm "
+                   "tied_embeddings=true biases=true",
+                   from);
     const auto ratio = as_number(job.theirs("model.expansion_ratio")).value_or(4);
     if (const auto hidden = job.number("model.hidden"))
       job.otherwise("model.ffn", fmt::format("{:.0f}", ratio * static_cast<double>(*hidden)),
@@ -280,17 +281,10 @@ void nanogpt(TrainingJob& job) {
   const std::string from = "default of nanoGPT's train.py", start = job.theirs("init_from");
   if (start.starts_with("gpt2") && !take_model(job, start, "init_from"))
     job.cannot.push_back(fmt::format("the sizes of {} are not known here", quote(start)));
-  for (const auto& [key, value] : {std::pair("layers", "12"),
-                                   {"hidden", "768"},
-                                   {"heads", "12"},
-                                   {"sequence", "1024"},
-                                   {"vocab", "50304"},
-                                   {"activation", "gelu"},
-                                   {"norm", "layer_norm"},
-                                   {"positions", "learned"},
-                                   {"tied_embeddings", "true"},
-                                   {"biases", "false"}})
-    job.otherwise(std::string("model.") + key, value, from);
+  model_defaults(job,
+                 "layers=12 hidden=768 heads=12 sequence=1024 vocab=50304 activation=gelu norm=layer_norm "
+                 "positions=learned tied_embeddings=true biases=false",
+                 from);
   if (const auto hidden = job.number("model.hidden"))
     job.otherwise("model.ffn", std::to_string(4 * *hidden), "4 x hidden");
   job.otherwise("precision", "bf16", from);
@@ -315,15 +309,10 @@ void maxtext(TrainingJob& job) {
     if (!take_model(job, name, "model_name " + name))
       job.note(fmt::format("the sizes of {} are not known here: --set layers=N and so on", quote(name)));
   }
-  if (job.has("model.layers")) {
-    for (const auto& [key, value] : {std::pair("activation", "swiglu"),
-                                     {"norm", "rms_norm"},
-                                     {"positions", "rotary"},
-                                     {"rope_theta", "10000"},
-                                     {"tied_embeddings", "false"},
-                                     {"biases", "false"}})
-      job.otherwise(std::string("model.") + key, value, "default of MaxText");
-  }
+  if (job.has("model.layers"))
+    model_defaults(
+        job, "activation=swiglu norm=rms_norm positions=rotary rope_theta=10000 tied_embeddings=false biases=false",
+        "default of MaxText");
   const auto axis = [&](const char* name) {
     const auto ici = their_number(job, fmt::format("ici_{}_parallelism", name)).value_or(1);
     const auto dcn = their_number(job, fmt::format("dcn_{}_parallelism", name)).value_or(1);
