@@ -142,10 +142,11 @@ inline constexpr std::array<KeyRow, 13> hf_model{{
     {"tie_word_embeddings", "model.tied_embeddings", "true=true|false=false"},
     {"rope_theta|rope_parameters.rope_theta", "model.rope_theta"},
     {"head_dim", "head_dim"},
-    {"attention_bias|mlp_bias|max_position_embeddings|torch_dtype", ""},
+    {"attention_bias|mlp_bias|max_position_embeddings|torch_dtype|multi_query|new_decoder_architecture", ""},
     {"use_bias", "model.biases", "true=true|false=false"},
 }};
-inline constexpr std::array<CannotRow, 2> hf_model_cannot{{
+inline constexpr std::array<CannotRow, 3> hf_model_cannot{{
+    {"use_parallel_residual|parallel_attn", "false", "attention beside the MLP: they are counted one after the other"},
     {"kv_lora_rank", "", "multi-latent attention: its products and its cache differ"},
     {"use_sliding_window", "false", "sliding-window attention: it is counted in full"},
 }};

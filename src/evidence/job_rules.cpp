@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "config/model.h"
+#include "evidence/foreign_keys.h"
 #include "evidence/lines.h"
 #include "evidence/training_job.h"
 
@@ -149,22 +150,35 @@ void torchtitan(TrainingJob& job) {
   if (!whole && shard) hybrid_sharding(job, *shard, replicate, "parallelism.data_parallel_replicate_degree");
 }
 
+// Defaults of the classes of transformers, by model_type.
+struct ModelClass {
+  Text types, values;
+};
+constexpr Text like_llama = "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=false biases=false";
+constexpr std::array<ModelClass, 5> model_classes{{
+    {"llama|mistral|qwen2|qwen3|phi3|olmo2", like_llama},
+    {"gemma|gemma2|gemma3_text", "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=true biases=false"},
+    {"gpt2|gpt_bigcode|gpt_neo|opt|bloom",
+     "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=true"},
+    {"gpt_neox|gptj", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=false biases=true"},
+    {"falcon", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=true biases=false"},
+}};
+
 void hugging_face_model(TrainingJob& job) {
-  const std::string type = job.theirs("model_type");
-  const bool gpt2 =
-      type == "gpt2" || type == "opt" || type == "gpt_bigcode" || type == "gpt_neo" || job.find("n_embd") != nullptr;
-  static constexpr std::array<Text, 8> like_llama{"llama", "mistral", "qwen2", "qwen3",
-                                                  "gemma", "gemma2",  "phi3",  "olmo2"};
-  const std::string from = fmt::format("default of {}", type.empty() ? "its class" : type);
-  if (!gpt2 && std::ranges::find(like_llama, Text(type)) == like_llama.end())
+  std::string type = job.theirs("model_type");
+  if (type.empty() && job.find("n_embd") != nullptr) type = "gpt2";
+  const auto known =
+      std::ranges::find_if(model_classes, [&](const ModelClass& row) { return is_one_of(row.types, type); });
+  if (known == model_classes.end())
     job.note(fmt::format("model_type {} is not known here: its keys are read as Llama's", quote(type)));
-  model_defaults(job,
-                 gpt2 ? "norm=layer_norm positions=learned activation=gelu"
-                      : "norm=rms_norm positions=rotary activation=swiglu rope_theta=10000",
-                 from);
-  job.otherwise("model.tied_embeddings", gpt2 || type.starts_with("gemma") ? "true" : "false", from);
+  const std::string from = fmt::format("default of {}", type.empty() ? "its class" : type);
   const bool biased = job.theirs("attention_bias") == "true" || job.theirs("mlp_bias") == "true";
-  job.otherwise("model.biases", gpt2 || biased ? "true" : "false", from);
+  if (biased) job.otherwise("model.biases", "true", from);
+  model_defaults(job, known == model_classes.end() ? like_llama : known->values, from);
+  if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", from);
+  if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))
+    job.otherwise("model.kv_heads", "1", "multi_query");
+  if (type == "bloom") job.cannot.emplace_back("positions alibi (nearest: learned)");
   if (type == "qwen2") job.cannot.emplace_back("biases of queries, keys and values alone (nearest: none)");
   const auto hidden = job.number("model.hidden"), heads = job.number("model.heads"), width = job.number("head_dim");
   if (hidden && heads && *heads > 0 && width && *width != *hidden / *heads)

@@ -171,6 +171,26 @@ TEST(Job, CountsTheFlopOfKnownModels) {
   }
 }
 
+// Counted by hand: 6 (layers (2 h^2 + 2 h kv d + n h ffn) + h vocab) + 6 layers h s, in GFLOP per token.
+TEST(Job, CountsTheFlopOfModelFiles) {
+  const TemporaryFolder scratch;
+  for (const auto& [text, gflop] :
+       {std::pair(R"({"model_type": "bloom", "n_layer": 30, "hidden_size": 4096, "n_head": 32, "vocab_size": 250880})",
+                  43.914),
+        {R"({"model_type": "falcon", "num_hidden_layers": 32, "hidden_size": 4544, "num_attention_heads": 71,
+             "multi_query": true, "parallel_attn": true, "vocab_size": 65024})",
+         43.314},
+        {R"({"model_type": "gpt_neox", "num_hidden_layers": 16, "hidden_size": 2048, "num_attention_heads": 8,
+             "intermediate_size": 8192, "hidden_act": "gelu", "vocab_size": 50304})",
+         5.852}}) {
+    const Answer answer = job_of({scratch.write("config.json", text)}, {.others = {{"model.sequence", "2048"}}});
+    const auto fact =
+        std::ranges::find(answer.facts, "gflop_per_token", &std::pair<std::string, evidence::Value>::first);
+    ASSERT_NE(fact, answer.facts.end()) << text;
+    EXPECT_NEAR(std::get<double>(fact->second) / gflop, 1, 1e-3) << text;
+  }
+}
+
 TEST(Job, IsRecognisedByItsNamesElsewhere) {
   for (const char* name : {"meta-llama/Meta-Llama-3-8B", "llama3_8b", "llama31_8b", "Llama-3.1-8B-Instruct"}) {
     evidence::TrainingJob job;
