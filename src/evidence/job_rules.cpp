@@ -16,10 +16,6 @@ namespace {
 
 using Text = std::string_view;
 
-std::optional<std::int64_t> their_number(const TrainingJob& job, Text key) {
-  return number_in<std::int64_t>(job.theirs(key));
-}
-
 void model_defaults(TrainingJob& job, Text values, const std::string& from) {
   for (Text word : words_of(values)) {
     const std::size_t equals = word.find('=');
@@ -57,12 +53,12 @@ void torchtitan(TrainingJob& job) {
   if (!take_model(job, name + "-" + lower(flavor), from) && !flavor.empty()) {
     job.cannot.push_back(fmt::format("the sizes of {} {} are not known here: --set layers=N and so on", name, flavor));
   }
-  const auto tokens = their_number(job, "training.num_tokens_per_microbatch_per_dp_rank");
+  const auto tokens = job.their_number("training.num_tokens_per_microbatch_per_dp_rank");
   if (tokens && *tokens >= context) {
     job.set("micro_batch_size", std::to_string(*tokens / context), "tokens of a micro-batch / context");
     job.note(fmt::format("{} tokens per micro-batch / context {} = {} sequences", *tokens, context, *tokens / context));
   }
-  const auto step_tokens = their_number(job, "training.num_tokens_per_train_step");
+  const auto step_tokens = job.their_number("training.num_tokens_per_train_step");
   if (step_tokens && *step_tokens >= context)
     job.set("global_batch_size", std::to_string(*step_tokens / context), "tokens of a step / context");
   job.otherwise("micro_batch_size", "8", "default of torchtitan");
@@ -70,10 +66,10 @@ void torchtitan(TrainingJob& job) {
   const std::int64_t stages = std::clamp<std::int64_t>(job.number_or("layout.pipeline_parallel", 1), 1, 1 << 20);
   const std::int64_t local = job.number_or("micro_batch_size", 1);
   if (stages > 1) {
-    auto micro = their_number(job, "parallelism.pipeline_parallel_microbatch_size").value_or(1);
+    auto micro = job.their_number("parallelism.pipeline_parallel_microbatch_size").value_or(1);
     if (job.find("experimental.pipeline_parallel_degree") != nullptr)  // until April 2025: as many as stages
       micro = local / std::max<std::int64_t>(
-                          1, their_number(job, "experimental.pipeline_parallel_microbatches").value_or(stages));
+                          1, job.their_number("experimental.pipeline_parallel_microbatches").value_or(stages));
     job.set("local_batch", std::to_string(local), job.values["micro_batch_size"].origin);
     job.set("micro_batch_size", std::to_string(std::max<std::int64_t>(1, micro)),
             "parallelism.pipeline_parallel_microbatch_size");
@@ -84,7 +80,7 @@ void torchtitan(TrainingJob& job) {
   std::string schedule = job.theirs("parallelism.pipeline_parallel_schedule");
   if (schedule.empty()) schedule = job.theirs("experimental.pipeline_parallel_schedule");
   const auto layers = job.number("model.layers");
-  const auto of_stage = their_number(job, "parallelism.pipeline_parallel_layers_per_stage");
+  const auto of_stage = job.their_number("parallelism.pipeline_parallel_layers_per_stage");
   const bool looped =
       contains(lower(schedule), "interleaved") || contains(schedule, "ZBV") || contains(schedule, "DualPipe");
   std::int64_t chunks = looped ? 2 : 1;
@@ -202,7 +198,7 @@ void deepspeed(TrainingJob& job) {
   if (!precision.empty())
     job.otherwise("grad_reduce_precision", precision == "fp32" ? "fp32" : "bf16",
                   "communication_data_type: that of the computation");
-  if (const auto shards = their_number(job, "zero_optimization.mics_shard_size"); shards && *shards > 0)
+  if (const auto shards = job.their_number("zero_optimization.mics_shard_size"); shards && *shards > 0)
     job.set("sharding_group", "node", "zero_optimization.mics_shard_size");
   if (const auto elements = job.number("bucket_elements"))
     job.otherwise("bucket_size", print_bytes_exact(4 * *elements), job.values["bucket_elements"].origin);
@@ -219,7 +215,7 @@ void accelerate(TrainingJob& job) {
                   "parallelism_config_dp_replicate_size");
   if (strategy.starts_with("HYBRID") || strategy == "4" || strategy == "5")
     job.set("sharding_group", "node", "fsdp_config.fsdp_sharding_strategy");
-  const auto ranks = job.number("ranks"), machines = their_number(job, "num_machines");
+  const auto ranks = job.number("ranks"), machines = job.their_number("num_machines");
   if (ranks && machines && *machines > 0) {
     job.otherwise("ranks_per_node", std::to_string(*ranks / *machines), "num_processes / num_machines");
     job.note(fmt::format("num_processes is of all machines together, {} per machine here", *ranks / *machines));
@@ -306,7 +302,7 @@ void nanogpt(TrainingJob& job) {
   job.otherwise("recompute", "none", from);
   job.otherwise("overlap_grad_reduce", "true", "always in DistributedDataParallel");
   job.otherwise("micro_batch_size", "12", from);
-  const auto all = their_number(job, "gradient_accumulation_steps").value_or(40);
+  const auto all = job.their_number("gradient_accumulation_steps").value_or(40);
   const auto micro = job.number("micro_batch_size"), ranks = job.number("ranks");
   if (micro && all > 0)
     job.set("global_batch_size", std::to_string(*micro * all), "batch_size x gradient_accumulation_steps");
@@ -328,8 +324,8 @@ void maxtext(TrainingJob& job) {
         job, "activation=swiglu norm=rms_norm positions=rotary rope_theta=10000 tied_embeddings=false biases=false",
         "default of MaxText");
   const auto axis = [&](const char* name) {
-    const auto ici = their_number(job, fmt::format("ici_{}_parallelism", name)).value_or(1);
-    const auto dcn = their_number(job, fmt::format("dcn_{}_parallelism", name)).value_or(1);
+    const auto ici = job.their_number(fmt::format("ici_{}_parallelism", name)).value_or(1);
+    const auto dcn = job.their_number(fmt::format("dcn_{}_parallelism", name)).value_or(1);
     return std::pair(ici > 0 && dcn > 0 && ici < (1 << 20) && dcn < (1 << 20) ? ici * dcn : 1,
                      ici < 0 || dcn < 0 || ici * dcn > 1);
   };

@@ -234,7 +234,7 @@ void conclude_shape(TrainingJob& job) {
   const auto ranks = job.number("ranks");
   const auto open = [&](Text axis) { return recipe ? !job.has(axis) : job.has(axis) && !job.number(axis); };
   const bool divides_experts = job.framework == "megatron-lm" && size("expert_parallel") > 1;
-  const std::int64_t of_expert = number_in<std::int64_t>(job.theirs("--expert-tensor-parallel-size")).value_or(tensor);
+  const std::int64_t of_expert = job.their_number("--expert-tensor-parallel-size").value_or(tensor);
   const std::int64_t holds_experts = divides_experts
                                          ? std::min(std::clamp<std::int64_t>(of_expert, 1, most) * stages, most) *
                                                std::min(size("expert_parallel"), most)
@@ -305,7 +305,7 @@ void conclude_shape(TrainingJob& job) {
 
   for (const char* key : {"--num-experts", "--num-moe-experts", "num_experts", "num_local_experts", "n_routed_experts",
                           "model.ffn_config.moe_num_experts"}) {
-    const auto experts = number_in<std::int64_t>(job.theirs(key));
+    const auto experts = job.their_number(key);
     if (!experts || *experts < 2) continue;
     std::string each;
     for (const char* of_token : {"--moe-router-topk", "num_experts_per_tok", "model.ffn_config.moe_top_k"}) {

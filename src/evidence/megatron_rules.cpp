@@ -18,9 +18,6 @@ using Text = std::string_view;
 
 constexpr const char* by_default = "default of Megatron-LM";
 
-std::optional<std::int64_t> flag_number(const TrainingJob& job, Text flag) {
-  return number_in<std::int64_t>(job.theirs(flag));
-}
 std::string origin_of(const TrainingJob& job, Text flag) {
   const ForeignSetting* setting = job.find(flag);
   return setting == nullptr ? by_default : fmt::format("{}, {}", flag, setting->origin);
@@ -32,7 +29,7 @@ std::int64_t core_version(const TrainingJob& job) {
 }
 
 void model(TrainingJob& job) {
-  if (const auto decoded = flag_number(job, "--decoder-seq-length"))
+  if (const auto decoded = job.their_number("--decoder-seq-length"))
     job.set("model.sequence", std::to_string(*decoded), origin_of(job, "--decoder-seq-length"));
   job.otherwise("model.activation", "gelu", by_default);
   job.otherwise("model.norm", "layer_norm", by_default);
@@ -42,7 +39,7 @@ void model(TrainingJob& job) {
   if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", by_default);
   const auto hidden = job.number("model.hidden"), heads = job.number("model.heads");
   if (job.is_on("--group-query-attention")) {
-    job.set("model.kv_heads", std::to_string(flag_number(job, "--num-query-groups").value_or(1)),
+    job.set("model.kv_heads", std::to_string(job.their_number("--num-query-groups").value_or(1)),
             origin_of(job, "--num-query-groups"));
   } else if (heads) {
     job.set("model.kv_heads", std::to_string(*heads), "as many as heads");
@@ -61,11 +58,11 @@ void model(TrainingJob& job) {
   }
   if (const auto whole = job.number("model.ffn");
       whole && job.framework == "gpt-neox" && job.text("model.activation") == "swiglu") {
-    const std::int64_t of = 2 * std::max<std::int64_t>(1, flag_number(job, "--mlp-multiple-of").value_or(256));
+    const std::int64_t of = 2 * std::max<std::int64_t>(1, job.their_number("--mlp-multiple-of").value_or(256));
     job.set("model.ffn", std::to_string((*whole * 2 / 3 + of - 1) / of * of / 2),
             "GPT-NeoX: 2/3 of intermediate_size, in two halves");
   }
-  const auto width = flag_number(job, "--kv-channels");
+  const auto width = job.their_number("--kv-channels");
   if (width && hidden && heads && *heads > 0 && *width != *hidden / *heads)
     job.cannot.push_back(fmt::format("heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads));
   const std::string type = job.theirs("--position-embedding-type");
@@ -77,7 +74,7 @@ void model(TrainingJob& job) {
 void vocabulary(TrainingJob& job) {
   if (job.has("model.vocab")) return;
   const std::string tokenizer = job.theirs("--tokenizer-type");
-  auto size = flag_number(job, "--vocab-size");
+  auto size = job.their_number("--vocab-size");
   const bool null = tokenizer == "NullTokenizer";
   // pretrain_gpt.py takes GPT-2's tokenizer where no other is named.
   const bool gpt2 = tokenizer == "GPT2BPETokenizer" || (tokenizer.empty() && job.find("--merge-file") != nullptr);
@@ -88,7 +85,7 @@ void vocabulary(TrainingJob& job) {
     job.set_unknown("model.vocab", "unknown", "the tokenizer's files say it: --set vocab=N");
     return;
   }
-  const std::int64_t divisor = flag_number(job, "--make-vocab-size-divisible-by").value_or(128);
+  const std::int64_t divisor = job.their_number("--make-vocab-size-divisible-by").value_or(128);
   const std::int64_t of = std::clamp<std::int64_t>(divisor, 1, 1 << 20) * job.number_or("layout.tensor_parallel", 1);
   const auto padded = [&](std::int64_t n) { return (n + of - 1) / of * of; };
   const std::int64_t now = padded(*size), before = padded(*size + (null ? 1 : 0));
@@ -96,7 +93,7 @@ void vocabulary(TrainingJob& job) {
   const bool newer = version >= 18;
   const std::string origin = fmt::format("{} padded to a multiple of {}", *size, of);
   std::string said = now == before || version > 0 ? "" : fmt::format("{} ({} from core 0.18 on)", before, now);
-  if (tokenizer.empty() && flag_number(job, "--vocab-size").value_or(0) == 0)
+  if (tokenizer.empty() && job.their_number("--vocab-size").value_or(0) == 0)
     said = fmt::format("{} with GPT-2's tokenizer, unknown with another", now);
   job.set("model.vocab", std::to_string(newer ? now : before), origin, said);
   if (null)
@@ -144,8 +141,8 @@ void precision(TrainingJob& job) {
 void pipeline(TrainingJob& job) {
   const std::int64_t stages = job.number_or("layout.pipeline_parallel", 1);
   const auto layers = job.number("model.layers");
-  const auto of_stage = flag_number(job, "--num-virtual-stages-per-pipeline-rank");
-  const auto of_chunk = flag_number(job, "--num-layers-per-virtual-pipeline-stage");
+  const auto of_stage = job.their_number("--num-virtual-stages-per-pipeline-rank");
+  const auto of_chunk = job.their_number("--num-layers-per-virtual-pipeline-stage");
   std::int64_t chunks = 1;
   std::string from = by_default;
   if (of_stage && *of_stage > 0) {
@@ -201,13 +198,13 @@ void replicas(TrainingJob& job) {
   }
   job.otherwise("overlap_grad_reduce", "false", by_default);
   job.otherwise("overlap_param_gather", "false", by_default);
-  if (flag_number(job, "--num-distributed-optimizer-instances").value_or(1) > 1)
+  if (job.their_number("--num-distributed-optimizer-instances").value_or(1) > 1)
     job.set("sharding_group", "node", origin_of(job, "--num-distributed-optimizer-instances"));
 }
 
 void computation(TrainingJob& job) {
   job.otherwise("recompute", "none", by_default);
-  const auto layers = flag_number(job, "--recompute-num-layers");
+  const auto layers = job.their_number("--recompute-num-layers");
   if (job.text("recompute") == "full" && layers) {
     if (job.theirs("--recompute-method") == "block") {
       job.set("recompute_layers", std::to_string(*layers), origin_of(job, "--recompute-num-layers"));
@@ -362,8 +359,8 @@ void prepare_settings(TrainingJob& job) {
   }
   static constexpr std::array<Text, 4> like_megatron{"megatron-bridge", "nemo", "megatron-lm", "gpt-neox"};
   if (std::ranges::find(like_megatron, Text(job.framework)) != like_megatron.end()) as_megatron_flags(job);
-  if (const auto devices = flag_number(job, "trainer.devices")) {
-    const std::int64_t nodes = flag_number(job, "trainer.num_nodes").value_or(1);
+  if (const auto devices = job.their_number("trainer.devices")) {
+    const std::int64_t nodes = job.their_number("trainer.num_nodes").value_or(1);
     if (*devices > 0 && nodes > 0 && *devices <= 1024 && nodes <= 1024)
       job.otherwise("ranks", std::to_string(*devices * nodes), "trainer.devices x trainer.num_nodes");
   }

@@ -66,6 +66,7 @@ struct TrainingJob {
   /// The last setting of this key; nullptr if there is none.
   const ForeignSetting* find(std::string_view key) const;
   std::string theirs(std::string_view key) const;
+  std::optional<std::int64_t> their_number(std::string_view key) const { return number_in<std::int64_t>(theirs(key)); }
   bool is_on(std::string_view key) const;
   void note(std::string text);
 };
