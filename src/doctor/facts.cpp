@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "machine/tree.h"
+#include "nccl/topology.h"
 
 namespace harness::doctor {
 namespace {
@@ -170,7 +171,7 @@ std::optional<double> link_bytes_per_s(const Facts& node, const std::string& key
   if (!gigatransfers(node, key + "/max_speed") || !lanes(node, key + "/max_width")) return std::nullopt;
   const auto speed = both_ends(node, key, "/max_speed", gigatransfers),
              width = both_ends(node, key, "/max_width", lanes);
-  return pcie_bits_per_s(*speed, *width) / 8;
+  return nccl::pcie_bits_per_s(*speed, *width) / 8;
 }
 
 // Whether what a GPU copies passes a bridge, or the GPU itself.
@@ -209,11 +210,6 @@ std::optional<double> both_ends(const Facts& node, const std::string& key, const
   if (const auto other = upper.empty() ? std::nullopt : read(node, upper + name))
     most = std::min(most.value_or(*other), *other);
   return most;
-}
-
-double pcie_bits_per_s(double gt_per_s, double lanes) {
-  constexpr double giga = 1e9, old = 5, old_encoding = 0.8, encoding = 128.0 / 130;
-  return gt_per_s * giga * lanes * (gt_per_s <= old ? old_encoding : encoding);
 }
 
 std::optional<double> host_link_bytes_per_s(const Facts& node, const std::string& gpu,

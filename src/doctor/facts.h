@@ -129,10 +129,6 @@ std::string bridge_above(const Facts& node, const std::string& key);
 std::optional<double> both_ends(const Facts& node, const std::string& key, const std::string& name,
                                 std::optional<double> (*read)(const Facts&, const std::string&));
 
-/// The rate of a PCIe link in one direction, in bits/s: transfers ("32.0 GT/s PCIe": 32) times lanes, less the
-/// encoding: 8 of 10 bits up to 5 GT/s, then 128 of 130.
-double pcie_bits_per_s(double gt_per_s, double lanes);
-
 /// The rate of the links between a GPU and its host in one direction, in bytes/s, while `busy`, GPUs of the node and
 /// this one among them, all use theirs: those below one switch share the link above it. Links count with what both of
 /// their ends can do. Nothing where that is not known: /sys does not tell all links of the way, a hypervisor shows

@@ -9,6 +9,7 @@
 #include "doctor/check.h"
 #include "doctor/stage.h"
 #include "nccl/log.h"
+#include "nccl/topology.h"
 
 namespace harness::doctor {
 

@@ -9,6 +9,7 @@
 #include "doctor/check.h"
 #include "machine/cpus.h"
 #include "machine/tree.h"
+#include "nccl/topology.h"
 #include "nccl/values.h"
 
 namespace harness::doctor {
@@ -230,7 +231,7 @@ void look::ib_pcie(const Node& node, const Cluster&, Findings& out) {
   for (const auto& [device, bits] : needed) {
     const auto speed = node.facts.number("hca/" + device + "/speed"),
                width = node.facts.number("hca/" + device + "/width");
-    const double link = speed && width ? pcie_bits_per_s(*speed, *width) : 0;
+    const double link = speed && width ? nccl::pcie_bits_per_s(*speed, *width) : 0;
     any = any || (link > 0 && bits > 0);
     if (!(link > 0) || !(bits > link)) continue;
     out.fail(fmt::format("adapter {} carries {:.0f} Gb/s, its PCIe link {:.0f}", device, bits / giga, link / giga),
