@@ -207,7 +207,6 @@ std::vector<FrameworkRow> computation_rows() {
        .here = "loader_workers",
        .print = [](const Settings& s) { return written_if(!s.data_file.empty(), std::to_string(s.loader_workers)); },
        .parse = same_number,
-       .fallback = "2",
        .note = "each prefetches 2 batches"},
       known_row("--data-path", "data_file, the .bin of it"),
       {.here = "host_binding", .unwritten = bound_by_launcher},

@@ -43,8 +43,7 @@ std::vector<FrameworkRow> batch_rows() {
            [](const Settings& s) {
              return s.data_file.empty() ? std::nullopt : std::optional(std::to_string(s.loader_workers));
            },
-       .parse = same_number,
-       .fallback = "0"},
+       .parse = same_number},
       {.here = "gradient_accumulation",
        .unwritten =
            [](const Settings& s) {
