@@ -250,8 +250,7 @@ std::vector<evidence::Answer> answers_of(const ReadOptions& options) {
   const evidence::Gaps gaps = gaps_of(options.fill);
   std::vector<std::string> traces, configurations, others;
   for (const std::string& path : options.files) {
-    const bool is_trace = path != "-" && traces::is_trace_file(path);
-    (is_trace ? traces : others).push_back(path);
+    (traces::is_trace_file(path) ? traces : others).push_back(path);
   }
   if (traces.empty()) return evidence::read_files(others, gaps);
   std::ranges::copy_if(others, std::back_inserter(configurations), is_configuration);

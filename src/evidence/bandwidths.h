@@ -43,6 +43,7 @@ struct Bandwidths {
   std::vector<std::string> hosts;            // of the devices, in order, each once
   std::int64_t ranks = 0, first_ranks = 0;   // 0: not said; first_ranks: devices that call themselves rank 0
   bool devices_cut = false;                  // the list of devices ends in "..."
+  bool ranks_by_ratio = false;               // `ranks` follows from busbw / algbw of an all-reduce
   bool split = false;                        // NCCL_TESTS_SPLIT: several groups, and busbw is of one
   std::string gpu;                           // "H100 80GB HBM3"
   std::optional<double> average_busbw;       // as printed, in GB/s
@@ -51,6 +52,9 @@ struct Bandwidths {
 
   /// The collective: as said, else by the ratio of busbw to algbw; "": cannot be told.
   std::string collective() const;
+  /// Completes what the output does not list: ranks by their numbers, or by busbw / algbw, which of an all-reduce alone
+  /// exceeds 1: 2 (n - 1) / n.
+  void complete(std::int64_t largest_rank);
 };
 
 /// Takes lines of nccl-tests and rccl-tests among any others. Columns are found by the two lines that head them: their
@@ -78,8 +82,9 @@ class NcclTestsReader {
   std::size_t width_ = 0, redop_ = 0;
   std::vector<Columns> columns_;
   std::vector<Bandwidths> runs_;
-  std::set<std::string> hosts_;  // of the last run
-  bool open_ = false;            // a run has begun, and its average has not come yet
+  std::set<std::string> hosts_;              // of the last run
+  std::vector<std::int64_t> largest_ranks_;  // of each run
+  bool open_ = false;                        // a run has begun, and its average has not come yet
 };
 
 /// The OSU micro-benchmarks: a latency or a bandwidth by size.

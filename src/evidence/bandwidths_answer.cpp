@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "config/hardware.h"
 #include "evidence/bandwidths.h"
 #include "evidence/published.h"
 
@@ -35,6 +34,7 @@ std::string rate_text(double bytes_per_s) {
 // "H100" of "H100 80GB HBM3", "A100" of "A100-SXM4-80GB", "MI300X" of "AMD Instinct MI300X".
 std::string short_gpu(const std::string& gpu) {
   const std::string name = gpu.starts_with("AMD Instinct ") ? gpu.substr(13) : gpu;
+  if (name.starts_with("Graphics")) return "GPUs";  // "NVIDIA Graphics Device": the driver knows no name
   return name.substr(0, name.find_first_of(" -"));
 }
 
@@ -50,21 +50,11 @@ std::vector<const SizeRow*> holes(const Bandwidths& measured) {
   return found;
 }
 
-std::optional<config::Hardware> hardware_of(const Bandwidths& measured, const Gaps& gaps) {
-  if (!gaps.hardware.empty()) return config::hardware_named(gaps.hardware);
-  if (measured.gpu.empty() || measured.gpu.starts_with("AMD")) return std::nullopt;
-  try {
-    return config::find_hardware_for_device("NVIDIA " + measured.gpu, "");
-  } catch (const Error&) {  // a hardware file of the person's own that cannot be read says nothing here
-    return std::nullopt;
-  }
-}
-
 // On several nodes a ring cannot send faster than a node's adapters, on one not faster than a GPU's NVLinks. Trees on
 // two nodes and switches that add up (NVLS) can show more, because busbw counts the traffic of a ring.
 void add_limit(const Bandwidths& measured, const SizeRow& peak, const std::optional<config::Hardware>& hardware,
                Answer& out) {
-  if (!hardware || measured.hosts.empty()) return;
+  if (!hardware || measured.hosts.empty() || measured.ranks_by_ratio) return;
   const bool several = measured.hosts.size() > 1;
   double limit = several ? hardware->node_bytes_per_s : hardware->nvlink_bytes_per_s;
   const double used = static_cast<double>(measured.ranks) / static_cast<double>(measured.hosts.size());
@@ -198,11 +188,12 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
     for (SizeRow& row : measured.rows)
       if (factor > 0) row.out_of_place.busbw = row.out_of_place.algbw.value_or(0) * factor;
   }
-  const auto hardware = hardware_of(measured, gaps);
+  const auto hardware = hardware_of(measured.gpu, gaps);
   const bool has_bus = std::ranges::any_of(measured.rows, [](const SizeRow& row) { return row.busbw() > 0; });
   const auto by = [&](const SizeRow& row) { return has_bus ? row.busbw() : row.algbw(); };
   const SizeRow& peak = *std::ranges::max_element(measured.rows, {}, by);
-  const SizeRow& smallest = measured.rows.front();
+  const auto sized = std::ranges::find_if(measured.rows, [](const SizeRow& row) { return row.bytes > 0; });
+  const SizeRow& smallest = sized == measured.rows.end() ? measured.rows.front() : *sized;
   const std::vector<const SizeRow*> found = holes(measured);
 
   const std::string named = collective.empty() ? "unknown collective" : collective;
@@ -230,8 +221,9 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
     if (!published.empty()) out.evidence.emplace_back("published", published);
   }
   const auto half = std::ranges::find_if(measured.rows, [&](const SizeRow& row) { return by(row) >= by(peak) / 2; });
-  out.evidence.emplace_back("half of it", "from " + size_text(half->bytes) + " on");
-  out.evidence.emplace_back("latency",
+  if (half != measured.rows.begin()) out.evidence.emplace_back("half of it", "from " + size_text(half->bytes) + " on");
+  constexpr std::int64_t latency_bytes = 1 << 16;  // above it the transfer itself counts
+  out.evidence.emplace_back(smallest.bytes <= latency_bytes ? "latency" : "smallest size",
                             fmt::format("{} at {}", seconds_text(smallest.seconds()), size_text(smallest.bytes)));
   out.facts.emplace_back("latency_s", smallest.seconds());
   for (const SizeRow* row : found) {
@@ -251,12 +243,15 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
     out.problems.emplace_back("the number of ranks is unknown: --set ranks=N");
     out.next.emplace_back("./harness read FILE --set ranks=N");
   }
-  if (measured.average_busbw)
+  constexpr double nearly = 0.95;
+  if (measured.average_busbw && *measured.average_busbw * giga < nearly * peak.busbw())
     out.notes.push_back(
         fmt::format("the printed average, {:g} GB/s, is over all sizes: it says how small the smallest "
                     "size was, not how good the network is",
                     *measured.average_busbw));
   if (measured.split) out.notes.emplace_back("NCCL_TESTS_SPLIT: busbw is that of one group");
+  if (measured.ranks_by_ratio)
+    out.notes.push_back(fmt::format("{} ranks, for busbw / algbw is 2 (n - 1) / n", measured.ranks));
   if (measured.devices_cut) out.notes.emplace_back("the list of devices was cut: there may be more ranks and nodes");
   if (!measured.wrong_is_a_count)
     out.notes.emplace_back("before nccl-tests 2.13 the column `error` is the largest difference: 5e-07 is right");
@@ -272,15 +267,17 @@ Answer answer_of_single_ranks(const std::vector<Bandwidths>& runs) {
   out.headline = "nothing was measured: busbw is 0 because each process was alone";
   std::vector<std::string> ranks;
   std::set<std::string> hosts;
+  std::int64_t alone = 0;  // two that wrote into each other's output look like one run
   for (const Bandwidths& run : runs) {
     ranks.emplace_back("1");
+    alone += run.first_ranks;
     hosts.insert(run.hosts.begin(), run.hosts.end());
   }
   out.facts = {{"kind", "nccl-tests"}, {"ranks", and_list(ranks)}, {"hosts", static_cast<std::int64_t>(hosts.size())}};
   out.problems.push_back(
       fmt::format("{} tests of one rank each, not one of {}: built without MPI=1, or started without "
                   "its mpirun",
-                  runs.size() == 2 ? "two" : std::to_string(runs.size()), runs.size()));
+                  alone == 2 ? "two" : std::to_string(alone), alone));
   out.next.emplace_back("make MPI=1 MPI_HOME=/path/to/mpi NCCL_HOME=/path/to/nccl     # in nccl-tests");
   return out;
 }

@@ -16,8 +16,11 @@ namespace harness::evidence {
 
 // Small texts about the devices and processes of a job. Each function throws Error for a text that is not of its kind.
 
-/// `nvidia-smi topo -m`: how GPUs and network adapters of a node are connected.
+/// `nvidia-smi topo -m`: how GPUs and network adapters of a node are connected; `topo -p2p`: which GPUs reach each
+/// other's memory.
 Answer topology_matrix(std::string_view text);
+/// Whether the text is one, with its legend or without.
+bool is_topology_matrix(std::string_view text);
 /// NCCL_TOPO_DUMP_FILE: the PCI tree as NCCL sees it.
 Answer nccl_topology(std::string_view text);
 /// NCCL_GRAPH_DUMP_FILE: channels and rates of each algorithm.

@@ -69,6 +69,7 @@ std::size_t Input::unpacked(char* to, std::size_t most) {
     if (z.avail_in == 0) {
       z.avail_in = static_cast<uInt>(raw(unpacker_->packed.data(), unpacker_->packed.size()));
       z.next_in = reinterpret_cast<Bytef*>(unpacker_->packed.data());
+      if (z.avail_in == 0 && z.avail_out < most) break;
       if (z.avail_in == 0 && unpacker_->within) fail("{}: the gzip data breaks off", quote(name_));
       if (z.avail_in == 0) return 0;
     }
@@ -78,6 +79,7 @@ std::size_t Input::unpacked(char* to, std::size_t most) {
       ::inflateReset(&z);
       unpacker_->within = false;
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
+      if (z.avail_out < most) break;
       fail("{}: the gzip data is damaged", quote(name_));
     }
   }
@@ -105,25 +107,52 @@ Input::Input(const std::string& path)
     }
   }
   try {
-    head_.resize(gzip_mark.size());
-    head_.resize(raw(head_.data(), head_.size()));
-    if (head_ == gzip_mark) {
-      unpacker_ = std::make_unique<Unpacker>();
-#ifdef HARNESS_HAS_ZLIB
-      unpacker_->packed.replace(0, head_.size(), head_);
-      unpacker_->stream.next_in = reinterpret_cast<Bytef*>(unpacker_->packed.data());
-      unpacker_->stream.avail_in = static_cast<uInt>(head_.size());
-#endif
-      head_.clear();
-    }
+    begin();
   } catch (...) {
     if (opened_) ::close(descriptor_);
     throw;
   }
 }
 
+struct Input::Kept {
+  std::unique_ptr<Unpacker> unpacker;
+  std::string head;
+  std::size_t head_used = 0;
+  bool began = false;
+};
+
+Input::Kept& Input::kept() {
+  static Kept of_standard_input;
+  return of_standard_input;
+}
+
+void Input::begin() {
+  if (!opened_ && kept().began) {
+    unpacker_ = std::move(kept().unpacker);
+    head_ = std::move(kept().head);
+    head_used_ = kept().head_used;
+    began_ = true;
+    return;
+  }
+  head_.resize(gzip_mark.size());
+  head_.resize(raw(head_.data(), head_.size()));
+  began_ = true;
+  if (head_ != gzip_mark) return;
+  unpacker_ = std::make_unique<Unpacker>();
+#ifdef HARNESS_HAS_ZLIB
+  unpacker_->packed.replace(0, head_.size(), head_);
+  unpacker_->stream.next_in = reinterpret_cast<Bytef*>(unpacker_->packed.data());
+  unpacker_->stream.avail_in = static_cast<uInt>(head_.size());
+#endif
+  head_.clear();
+}
+
 Input::~Input() {
-  if (opened_) ::close(descriptor_);
+  if (opened_) {
+    ::close(descriptor_);
+  } else if (began_) {
+    kept() = {std::move(unpacker_), std::move(head_), head_used_, true};
+  }
 }
 
 // Fills as much as there is: pipes give their bytes in small portions.

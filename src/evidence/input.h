@@ -9,7 +9,8 @@
 namespace harness::evidence {
 
 /// The bytes of a file, or of the standard input ("-"), in order. gzip is unpacked on the way. Memory does not grow
-/// with the file.
+/// with the file. An Input of the standard input goes on where the one before it ended: what head() showed of it comes
+/// once more. There may be one at a time.
 class Input {
  public:
   /// Throws Error for a file that cannot be read and for one that is no regular file.
@@ -23,13 +24,17 @@ class Input {
   bool is_packed() const { return unpacker_ != nullptr; }
   /// The first bytes, at most 1 MiB of them. read() returns them once more. To be called before the first read().
   std::string_view head();
-  /// The next bytes, at most `most`; 0 at the end. Throws Error where the file breaks off within a gzip member.
+  /// The next bytes, at most `most`; 0 at the end. Throws Error where the file breaks off within a gzip member, behind
+  /// the last byte that could be unpacked.
   std::size_t read(char* to, std::size_t most);
 
   static constexpr std::size_t head_bytes = 1u << 20;
 
  private:
   struct Unpacker;
+  struct Kept;
+  static Kept& kept();  // of the standard input, between one Input and the next
+  void begin();
   std::size_t raw(char* to, std::size_t most);
   std::size_t unpacked(char* to, std::size_t most);
 
@@ -39,6 +44,7 @@ class Input {
   std::unique_ptr<Unpacker> unpacker_;
   std::string head_;
   std::size_t head_used_ = 0;
+  bool began_ = false;  // the first bytes were looked at
 };
 
 /// Lines of an Input as a person sees them: without ANSI escapes, control bytes and byte order mark. Line feeds and

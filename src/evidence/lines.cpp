@@ -43,6 +43,7 @@ bool take_srun(Cursor& c, int& rank) {
 // "[1,7]<stdout>:"
 bool take_mpirun(Cursor& c, int& rank) {
   Cursor at = c;
+  at.skip_blanks();
   unsigned job = 0, number = 0;
   if (!at.literal("[") || !at.integer(job) || !at.literal(",") || !at.integer(number) || !at.literal("]<std"))
     return false;
@@ -65,6 +66,7 @@ bool take_ray(Cursor& c) {
 // "2024-12-04T05:27:39.074Z ", also between bars.
 bool take_time(Cursor& c) {
   Cursor at = c;
+  at.skip_blanks();
   const bool barred = at.literal("| ");
   const std::string_view word = at.word();
   constexpr std::size_t shortest = 19;

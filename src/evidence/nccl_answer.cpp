@@ -16,8 +16,8 @@ using Hosts = std::vector<const NcclUse::Host*>;
 std::string direct_text(const Hosts& hosts) {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;
   for (const NcclUse::Host* host : hosts) {
-    if (host->sends + host->receives == 0) continue;
-    const bool sends = host->direct_sends > 0, receives = host->direct_receives > 0;
+    if (!host->on_adapters()) continue;
+    const bool sends = host->sends_directly(), receives = host->receives_directly();
     std::string does = "does neither|do neither";
     if (sends && receives) does = "sends and receives with it|send and receive with it";
     if (sends && !receives) does = "sends with it and receives without|send with it and receive without";
@@ -162,7 +162,7 @@ Answer answer_of(const NcclUse& use) {
     out.notes.emplace_back(
         "the log names no commId (NCCL 2.16 and later do): communicators of equal size count as one");
   if (use.cut) out.notes.emplace_back("the log has more hosts or connections than are kept: counts are too low");
-  const bool connected = std::ranges::any_of(hosts, [](const auto* host) { return host->sends + host->receives > 0; });
+  const bool connected = std::ranges::any_of(hosts, [](const auto* host) { return !host->adapters.empty(); });
   if (!connected && hosts.size() > 1 && use.warnings.empty())
     out.notes.emplace_back("no connection over the network: since NCCL 2.22 they are made at the first collective");
   const std::int64_t ranks = largest == nullptr ? 0 : largest->ranks;

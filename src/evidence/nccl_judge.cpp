@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "base/error.h"
@@ -28,6 +29,7 @@ struct Judge {
   void direct();
   void adapters();
   void missing_ranks();
+  void failures();
 };
 
 void Judge::warnings() {
@@ -41,6 +43,10 @@ void Judge::warnings() {
     counts[name] += warning.count;
     if (warning.kind == nullptr) {
       if (out.notes.size() < 4) out.notes.push_back("NCCL warned: " + warning.text);
+      continue;
+    }
+    if (warning.kind->headline.empty()) {
+      if (counts[name] == warning.count) out.notes.push_back(fmt::format("{}: {}", name, warning.kind->remedy));
       continue;
     }
     if (warning.kind->of_peer && !warning.peer.empty()) {
@@ -93,8 +99,7 @@ void Judge::warnings() {
 }
 
 void Judge::sockets() {
-  const std::vector<std::string> on_sockets =
-      names_of(hosts, [](const auto& host) { return host.seen.fact("network").starts_with("Socket"); });
+  const std::vector<std::string> on_sockets = names_of(hosts, [](const auto& host) { return host.on_sockets(); });
   const std::vector<std::string> odd_interfaces = names_of(hosts, [](const auto& host) {
     const std::string devices = host.seen.fact("network_devices") + " " + host.seen.fact("bootstrap_interface");
     return std::ranges::any_of(words_of(devices), [](std::string_view device) {
@@ -106,6 +111,10 @@ void Judge::sockets() {
     const bool none = use.anywhere("network_devices").find("none (IB)") != std::string::npos;
     std::string why = "no InfiniBand or RoCE adapter was found";
     std::string remedy = "ibv_devinfo on the node, /dev/infiniband in the container, libibverbs in the image";
+    const bool no_library = std::ranges::any_of(use.warnings, [](const auto& warning) {
+      return warning.kind != nullptr && warning.kind->name == "no libibverbs";
+    });
+    if (no_library) why = "libibverbs cannot be opened, so NCCL sees no InfiniBand or RoCE adapter";
     if (!hca.empty() && none) {
       why = fmt::format("NCCL_IB_HCA={} matches no adapter", hca);
       remedy = "unset it, or name the adapters that ibv_devinfo lists";
@@ -164,11 +173,13 @@ void Judge::differences() {
 }
 
 void Judge::direct() {
-  const auto without = [](const NcclUse::Host& host) {
-    return host.sends + host.receives > 0 && host.direct_sends + host.direct_receives == 0 &&
-           !host.seen.fact("network").starts_with("Socket");
+  const NcclUse::Communicator* largest = use.largest();
+  const bool one_node = hosts.size() == 1 && largest != nullptr &&
+                        (largest->nodes == 1 || largest->host_of.size() == static_cast<std::size_t>(largest->ranks));
+  const auto without = [&](const NcclUse::Host& host) {
+    return host.seen.fact("gpu_direct") == "disabled" && (host.on_adapters() || !(host.on_sockets() || one_node));
   };
-  const auto with = [](const NcclUse::Host& host) { return host.direct_sends + host.direct_receives > 0; };
+  const auto with = [](const NcclUse::Host& host) { return host.sends_directly() || host.receives_directly(); };
   const std::vector<std::string> lacking = names_of(hosts, without), having = names_of(hosts, with);
   if (lacking.empty()) return;
   std::string reason;
@@ -182,8 +193,17 @@ void Judge::direct() {
   std::string text =
       fmt::format("{} {} not use GPUDirect RDMA{}", some_of(lacking), lacking.size() == 1 ? "does" : "do", reason);
   if (!having.empty()) text += fmt::format("; {} {}", some_of(having), having.size() == 1 ? "does" : "do");
-  out.problem(text, reason.empty() ? "nvidia-peermem or DMA-BUF on these nodes; compare `nvidia-smi topo -m`"
-                                   : "compare `nvidia-smi topo -m` of the nodes; NCCL_NET_GDR_LEVEL raises the limit");
+  int major = 0, minor = 0;
+  const std::string version = use.anywhere("version");
+  Cursor c{version};
+  const bool known = c.integer(major) && c.literal(".") && c.integer(minor);
+  constexpr int sees_module = 23;
+  const bool old = known && major == 2 && minor < sees_module;
+  std::string remedy = "compare `nvidia-smi topo -m` of the nodes; NCCL_NET_GDR_LEVEL raises the limit";
+  if (reason.empty())
+    remedy = fmt::format("nvidia-peermem{} or DMA-BUF on these nodes; ACS off; compare `nvidia-smi topo -m`",
+                         old ? " (of some drivers NCCL sees it from 2.23 on)" : "");
+  out.problem(text, remedy);
 }
 
 void Judge::adapters() {
@@ -232,6 +252,37 @@ void Judge::missing_ranks() {
                                     largest->host_of.size(), largest->ranks));
 }
 
+// "bootstrap.cc:275 -> 2": NCCL hands an error upwards. Where no warning names a cause, the place tells the stage.
+void Judge::failures() {
+  const bool warned = std::ranges::any_of(
+      use.warnings, [](const auto& warning) { return warning.kind != nullptr && !warning.kind->headline.empty(); });
+  struct Stage {
+    std::string_view file, when, remedy;
+  };
+  static constexpr std::array<Stage, 6> stages{{
+      {"net_ib", "in the InfiniBand or RoCE transport",
+       "ibv_devinfo and ibstat on the node; NCCL_IB_HCA, NCCL_IB_GID_INDEX"},
+      {"p2p", "while GPUs of a node were connecting", "nvidia-smi topo -p2p r; NCCL_P2P_DISABLE=1 runs without"},
+      {"shm", "in shared memory", "/dev/shm: its size, and one IPC namespace for all ranks"},
+      {"bootstrap", "while the ranks were meeting over TCP",
+       "NCCL_SOCKET_IFNAME with an interface that all nodes share, firewall; does every rank run?"},
+      {"socket", "in a TCP connection", "NCCL_SOCKET_IFNAME with an interface that all nodes share, firewall"},
+      {"", "in an unknown stage", "NCCL_DEBUG=WARN on all ranks: the first warning names the cause"},
+  }};
+  static constexpr std::array<std::string_view, 7> results{"no error",          "a CUDA error",        "a system error",
+                                                           "an internal error", "an invalid argument", "an invalid use",
+                                                           "a lost peer"};
+  const std::vector<std::string> failed = names_of(hosts, [](const auto& host) { return host.result > 0; });
+  if (warned || failed.empty()) return;
+  const auto first = std::ranges::find_if(hosts, [](const auto* host) { return host->result > 0; });
+  const auto stage = std::ranges::find_if(
+      stages, [&](const Stage& row) { return (*first)->error_path.find(row.file) != std::string::npos; });
+  out.problem(fmt::format("{}: NCCL failed with {} {}", some_of(failed),
+                          results[static_cast<std::size_t>((*first)->result)], stage->when),
+              std::string(stage->remedy));
+  out.evidence.emplace_back("error path", (*first)->error_path);
+}
+
 }  // namespace
 
 void judge_nccl(const NcclUse& use, Answer& out) {
@@ -241,6 +292,7 @@ void judge_nccl(const NcclUse& use, Answer& out) {
   judge.differences();
   judge.direct();
   judge.adapters();
+  judge.failures();
   judge.missing_ranks();
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "evidence/bandwidths.h"
+#include "evidence/json_input.h"
 
 // Formats: nccl-tests 2.0 to 2.19 (src/common.cu), rccl-tests. Until 2.12 a row has the columns that its collective
 // needs and ends in `error`, the largest difference; since 2.13 all have `redop root` and end in `#wrong`, a count.
@@ -30,6 +31,20 @@ std::string gpu_name(std::string_view text) {
   text = trim(bracket == std::string_view::npos ? text : text.substr(bracket + 2));
   if (text.starts_with("NVIDIA ")) text.remove_prefix(7);
   return std::string(text.substr(0, 64));
+}
+
+// Numbers, "nan", and null where nothing was checked.
+std::optional<double> measured(const Json& direction, const char* key, double unit) {
+  constexpr double none = -1;
+  const double value = number_at(direction, key, none);
+  return value < 0 ? std::nullopt : std::optional<double>(value * unit);
+}
+
+Direction direction_of(const Json& direction) {
+  Direction out{measured(direction, "time", micro), measured(direction, "alg_bw", giga),
+                measured(direction, "bus_bw", giga), measured(direction, "nwrong", 1)};
+  if (!out.seconds) out.seconds = measured(direction, "cpu_time", micro);
+  return out;
 }
 
 }  // namespace
@@ -80,9 +95,28 @@ std::string Bandwidths::collective() const {
   return "";
 }
 
+void Bandwidths::complete(std::int64_t largest_rank) {
+  if (first_ranks < 2 && largest_rank >= ranks && largest_rank < (1 << 24)) {  // the list's beginning was cut off
+    ranks = largest_rank + 1;
+    hosts.clear();
+    devices_cut = true;
+  }
+  if (ranks > 0 || rows.empty() || redop.empty() || redop == "none") return;
+  const SizeRow& row = *std::ranges::max_element(rows, {}, &SizeRow::busbw);
+  const double ratio = row.algbw() > 0 ? row.busbw() / row.algbw() : 0;
+  constexpr double above_one = 1.02, digits = 0.01 * giga;  // of both bandwidths as printed
+  if (ratio < above_one || ratio >= 2) return;
+  if (test.empty()) test = "all_reduce";
+  const double n = 2 / (2 - ratio);
+  if (test != "all_reduce" || n * n / 2 * ratio * (digits / row.algbw() + digits / row.busbw()) > 1) return;
+  ranks = std::llround(n);
+  ranks_by_ratio = true;
+}
+
 void NcclTestsReader::begin() {
   if (runs_.size() >= most_runs) return;
   runs_.emplace_back();
+  largest_ranks_.push_back(-1);
   hosts_.clear();
   runs_.back().nccl = nccl_;
   runs_.back().flavour = rccl_ ? "rccl-tests" : "";
@@ -92,7 +126,11 @@ void NcclTestsReader::begin() {
 void NcclTestsReader::line(const Line& line) {
   const std::string_view text = trim(line.text);
   if (text.empty()) return;
-  if (text.starts_with('#')) {
+  // Web pages and mail take the '#' for their own.
+  const bool bare = text.starts_with("nThread ") || text.starts_with("Avg bus bandwidth") ||
+                    (text.starts_with("Rank ") && contains(text, " Pid ")) ||
+                    (text.starts_with("size ") && contains(text, " busbw "));
+  if (text.starts_with('#') || bare) {
     header(text);
   } else if (text[0] >= '0' && text[0] <= '9') {
     row(text);
@@ -164,6 +202,7 @@ void NcclTestsReader::device(std::string_view text) {
   Bandwidths& run = runs_.back();
   if (run.gpu.empty()) run.gpu = gpu_name(c.rest);
   ++run.ranks;
+  largest_ranks_.back() = std::max(largest_ranks_.back(), *rank);
   if (*rank == 0) ++run.first_ranks;
   if (integer_after(text, "Group ").value_or(0) > 0) run.split = true;
   if (run.hosts.size() < most_hosts && hosts_.insert(host).second) run.hosts.push_back(host);
@@ -192,11 +231,12 @@ void NcclTestsReader::row(std::string_view text) {
 }
 
 std::vector<Bandwidths> NcclTestsReader::finish() {
-  std::erase_if(runs_, [](const Bandwidths& run) { return run.rows.empty(); });
-  for (Bandwidths& run : runs_) {
-    run.test = named_test_.empty() ? test_in(file_) : named_test_;
-    std::ranges::stable_sort(run.rows, {}, &SizeRow::bytes);
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    runs_[i].test = named_test_.empty() ? test_in(file_) : named_test_;
+    std::ranges::stable_sort(runs_[i].rows, {}, &SizeRow::bytes);
+    runs_[i].complete(largest_ranks_[i]);
   }
+  std::erase_if(runs_, [](const Bandwidths& run) { return run.rows.empty(); });
   return std::move(runs_);
 }
 
@@ -237,6 +277,44 @@ void OsuReader::line(const Line& line) {
 std::vector<Bandwidths> OsuReader::finish() {
   std::erase_if(runs_, [](const Bandwidths& run) { return run.rows.empty(); });
   return std::move(runs_);
+}
+
+Bandwidths nccl_tests_json(const std::string& text) {
+  const Json json = parse_json(text);
+  Bandwidths out;
+  for (const Json& word : at(json, "args")) {
+    if (word.is_string() && out.test.empty()) out.test = test_in(word.get_ref<const std::string&>());
+  }
+  for (const Json& entry : at(json, "env")) {
+    if (entry.is_string() && is_of_interest(entry.get_ref<const std::string&>()))
+      out.environment.push_back(entry.get<std::string>());
+  }
+  if (const auto code = static_cast<std::int64_t>(std::clamp(number_at(json, "nccl_version"), 0.0, 1e9)); code > 0)
+    out.nccl = fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
+  std::set<std::string> seen;
+  for (const Json& device : at(json, "devices")) {
+    const std::string host = text_at(device, "hostname");
+    if (seen.insert(host).second) out.hosts.push_back(host);
+    ++out.ranks;
+    if (number_at(device, "rank") == 0) ++out.first_ranks;
+    if (number_at(device, "group") > 0) out.split = true;
+    std::string gpu = text_at(device, "device_info");
+    if (gpu.starts_with("NVIDIA ")) gpu.erase(0, 7);
+    if (out.gpu.empty()) out.gpu = gpu;
+  }
+  for (const Json& result : at(json, "results")) {
+    SizeRow row;
+    row.bytes = static_cast<std::int64_t>(std::clamp(number_at(result, "size"), 0.0, 1e18));
+    row.out_of_place = direction_of(at(result, "out_of_place"));
+    row.in_place = direction_of(at(result, "in_place"));
+    if (out.rows.empty()) out.redop = text_at(result, "redop");
+    if (row.seconds() > 0) out.rows.push_back(row);
+  }
+  const Json& average = at(json, "average_bus_bandwidth");
+  if (at(average, "bandwidth").is_number()) out.average_busbw = number_at(average, "bandwidth");
+  if (out.rows.empty()) fail("it holds no results");
+  std::ranges::stable_sort(out.rows, {}, &SizeRow::bytes);
+  return out;
 }
 
 }  // namespace harness::evidence

@@ -31,6 +31,22 @@ std::string peer_in(std::string_view message) {
   return "";
 }
 
+// "misc/socket.cc:505 -> 2 (Operation now in progress)": a place in NCCL that hands an error upwards.
+void add_error(std::string_view message, NcclUse::Host& host) {
+  Cursor c{message};
+  const std::string_view file = c.until(":");
+  int line = 0, result = 0;
+  if (!file.ends_with(".cc") && !file.ends_with(".cu") && !file.ends_with(".h")) return;
+  if (!c.literal(":") || !c.integer(line) || !c.literal(" -> ") || !c.integer(result)) return;
+  constexpr int in_progress = 7;
+  constexpr std::size_t longest = 120;
+  if (result < 1 || result >= in_progress) return;
+  if (host.result == 0) host.result = result;
+  const std::string name(file.substr(0, 60));
+  if (host.result == result && host.error_path.size() < longest && !contains(host.error_path, name))
+    host.error_path += (host.error_path.empty() ? "" : ", ") + name;
+}
+
 }  // namespace
 
 const NcclUse::Communicator* NcclUse::largest() const {
@@ -51,6 +67,26 @@ std::string NcclUse::anywhere(std::string_view fact) const {
     if (std::string value = host.seen.fact(fact); !value.empty()) return value;
   }
   return "";
+}
+
+bool NcclUse::Host::on_sockets() const {
+  const std::string network = seen.fact("network");
+  if (!network.empty()) return network.starts_with("Socket");
+  return std::ranges::any_of(seen.facts, [](const auto& row) { return row.first.starts_with("transport NET/Socket"); });
+}
+
+bool NcclUse::Host::on_adapters() const {
+  return !on_sockets() && !(seen.fact("gpu_direct_send") + seen.fact("gpu_direct_receive")).empty();
+}
+
+bool NcclUse::Host::sends_directly() const {
+  const std::string direct = seen.fact("gpu_direct_send");
+  return !direct.empty() && direct != "disabled";
+}
+
+bool NcclUse::Host::receives_directly() const {
+  const std::string direct = seen.fact("gpu_direct_receive");
+  return !direct.empty() && direct != "disabled";
 }
 
 std::size_t NcclUse::Host::devices() const {
@@ -115,6 +151,7 @@ bool NcclUseReader::line(const Line& line, const std::string& file) {
   }
   communicator(message, origin);
   connection(message, origin);
+  add_error(message, use_.hosts[host]);
   Cursor c{message};
   if (c.after("GPU Direct RDMA Disabled for ") && c.after("(distance ") && use_.hosts[host].direct_reason.empty())
     use_.hosts[host].direct_reason = std::string(c.rest.substr(0, std::min<std::size_t>(c.rest.find(')'), 60)));
@@ -153,18 +190,15 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
   }
 }
 
-// "Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0(2)/GDRDMA"
+// "Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0(2)/GDRDMA"; until 2.4 "Ring 00 : 15 -> 0 [receive] via NET/Socket/0"
 void NcclUseReader::connection(std::string_view message, const Origin& origin) {
   Cursor c{message};
   std::int64_t from = 0, to = 0;
-  if (!c.literal("Channel ") || !c.after(" : ") || !c.integer(from) || !c.after("-> ") || !c.integer(to)) return;
-  if (!c.after("] ")) return;
-  const bool receives = c.literal("[receive] ");
-  if (!c.after("via NET/")) return;
+  if (!c.literal("Channel ") && !c.literal("Ring ")) return;
+  if (!c.after(" : ") || !c.integer(from) || !c.after("-> ") || !c.integer(to)) return;
+  const bool receives = contains(c.rest, "[receive] ");
+  if (!c.after(" via NET/")) return;
   NcclUse::Host& host = use_.hosts[host_at(origin.host)];
-  const bool direct = c.rest.find("/GDRDMA") != std::string_view::npos;
-  ++(receives ? host.receives : host.sends);
-  if (direct) ++(receives ? host.direct_receives : host.direct_sends);
   int adapter = -1;
   if (!c.after("/") || !c.integer(adapter) || adapter < 0 || adapter > 4096) return;
   host.adapters.insert(adapter);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,22 +11,42 @@
 
 #include "evidence/answer.h"
 #include "evidence/lines.h"
-#include "evidence/nccl_warnings.h"
 #include "nccl/log.h"
 
 namespace harness::evidence {
 
+/// A line that NCCL logs with WARN and that people ask about.
+struct NcclWarningKind {
+  std::string_view name;     // "status=12"
+  std::string_view pattern;  // alternatives between '|', each of parts between '&' that must all be there
+  std::string_view
+      headline;  // {host} and {peer} are replaced; the cause in one clause; "": harmless, `remedy` says why
+  std::string_view remedy;
+  bool effect = false;   // something else failed before: never a cause
+  bool of_peer = false;  // the suspect is the peer that the line names, not the host that logged it
+};
+
+/// In the order in which they are tried.
+std::span<const NcclWarningKind> nccl_warning_kinds();
+/// nullptr: none of these.
+const NcclWarningKind* nccl_warning_kind(std::string_view text);
+
 /// NCCL in a job, from the logs of any of its ranks.
 struct NcclUse {
   struct Host {
-    std::string name;             // "": lines without a host
-    nccl::Observed seen = {};     // of all its ranks
-    std::set<int> adapters = {};  // by NCCL's number, of connections over the network
-    std::int64_t sends = 0, direct_sends = 0, receives = 0, direct_receives = 0;  // ends of such connections
+    std::string name;                // "": lines without a host
+    nccl::Observed seen = {};        // of all its ranks
+    std::set<int> adapters = {};     // by NCCL's number, of connections over the network
     std::string direct_reason = {};  // "8 > 5": the distance over its limit, why GPUDirect RDMA is off
     std::int64_t inner_network = 0;  // connections over the network between two ranks of this host
+    int result = 0;                  // of the first call of NCCL that failed: 1 to 6, as ncclResult_t; 0: none did
+    std::string error_path = {};     // "bootstrap.cc, init.cc": the places that handed it upwards
 
     std::size_t devices() const;  // network devices that NCCL lists; 0: it does not
+    bool on_sockets() const;
+    bool on_adapters() const;  // it has connections over the network that could use GPUDirect RDMA
+    bool sends_directly() const;
+    bool receives_directly() const;
   };
   struct Communicator {
     std::int64_t ranks = 0;

@@ -1,4 +1,4 @@
-#include "evidence/nccl_warnings.h"
+#include "evidence/nccl_use.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 namespace harness::evidence {
 namespace {
 
-constexpr std::array<NcclWarningKind, 23> kinds{{
+constexpr std::array<NcclWarningKind, 35> kinds{{
     {"status=12", "completion&status=12|completion&error 12|completion&RETRY_EXC", "{host} got no answer from {peer}",
      "look at that node's adapter, cable and switch port first; ib_write_bw between the two; on RoCE "
      "NCCL_IB_GID_INDEX, PFC "
@@ -40,6 +40,12 @@ constexpr std::array<NcclWarningKind, 23> kinds{{
      "{host}: ranks load different versions of NCCL", "LD_LIBRARY_PATH and the container of each node"},
     {"no socket interface", "no socket interface found|connecting to address with family",
      "{host}: NCCL_SOCKET_IFNAME matches no interface", "unset it, or name an interface that every node has"},
+    {"libfabric", "NET/OFI&completed with error|NET/OFI&failed|NET/OFI&Couldn't|NET/OFI&Unable",
+     "{host}: an operation of libfabric (EFA, Slingshot) failed",
+     "one release of aws-ofi-nccl and libfabric on all nodes; a security group that lets the nodes reach each other "
+     "with every protocol; FI_LOG_LEVEL=warn says more"},
+    {"no libfabric provider", "NET/OFI&eligible providers|NET/OFI&Failed to initialize",
+     "{host}: libfabric finds no adapter", "fi_info -p efa on the node; the EFA device inside the container"},
     {"connect failed",
      "Connect to&failed|connect to&Connection refused|No route to host|exceeded retries|connect to&timed out",
      "{host} cannot reach {peer}", "NCCL_SOCKET_IFNAME (docker0?), firewall; is the first rank still alive?", false,
@@ -51,7 +57,7 @@ constexpr std::array<NcclWarningKind, 23> kinds{{
      "a port scanner or a second job; NCCL 2.27 ignores strangers"},
     {"duplicate GPU", "Duplicate GPU detected|using the same GPU", "{host}: two ranks chose the same GPU",
      "cudaSetDevice(LOCAL_RANK), CUDA_VISIBLE_DEVICES, ranks per node"},
-    {"/dev/shm too small", "failed to extend /dev/shm|Error while creating shared memory segment",
+    {"/dev/shm too small", "failed to extend /dev/shm|Error while creating shared memory segment|posix_fallocate",
      "{host}: /dev/shm is too small", "docker --shm-size=1g --ulimit memlock=-1; Kubernetes: emptyDir with Memory"},
     {"shared memory not found", "Error while attaching to shared memory",
      "{host}: a shared memory segment of another rank is not visible",
@@ -68,10 +74,30 @@ constexpr std::array<NcclWarningKind, 23> kinds{{
     {"no algorithm", "no algorithm/protocol available",
      "NCCL_ALGO or NCCL_PROTO excludes all algorithms of a collective",
      "name the collective: NCCL_ALGO=allreduce:tree"},
+    {"too many peers", "peer mapping resources exhausted|Cuda failure 711",
+     "{host}: a GPU can map the memory of 8 others and no more",
+     "8 GPUs per communicator on this node, or NCCL_P2P_DISABLE=1 in processes of one GPU each"},
+    {"no peer access", "open CUDA IPC handle|peer access is not supported",
+     "{host}: two of its GPUs cannot reach each other's memory",
+     "nvidia-smi topo -p2p r; one container for all ranks; IOMMU and ACS off; NCCL_P2P_DISABLE=1 runs without"},
+    {"no such GPU", "invalid device ordinal", "{host}: a rank chose a GPU that it does not have",
+     "cudaSetDevice(LOCAL_RANK), CUDA_VISIBLE_DEVICES, ranks per node"},
+    {"too many open files", "Too many open files|Accept failed Resource", "{host}: the limit of open files is too low",
+     "ulimit -n 65536 inside what the launcher starts"},
+    {"network not found", "Error: network&not found", "{host}: the network that NCCL_NET names is not loaded",
+     "NCCL_NET, NCCL_NET_PLUGIN and LD_LIBRARY_PATH: the plug-in's library must be found"},
+    {"topology file", "Attribute&of node&not found", "{host}: NCCL cannot read a topology file",
+     "NCCL_TOPO_FILE: write the file again with this NCCL (NCCL_TOPO_DUMP_FILE)"},
     {"CUDA failure", "Cuda failure", "{host}: a CUDA call failed within NCCL",
      "the first CUDA error of that rank; Xid "
      "in the kernel log"},
     {"system call failed", "Call to&failed", "{host}: a system call of NCCL failed", "the text of the call says which"},
+    {"no libibverbs", "Failed to open libibverbs", "",
+     "without it NCCL sees no InfiniBand or RoCE; on one node it needs none"},
+    {"iommu", "Missing \"iommu=pt\"", "",
+     "the kernel's command line needs iommu=pt: without it GPUs may be slow or hang"},
+    {"NUMA balancing", "NUMA auto balancing enabled", "", "sysctl kernel.numa_balancing=0: it makes times vary"},
+    {"no path for a pattern", "Could not find a path for pattern", "", "NCCL took its simple order: slower, not wrong"},
 }};
 
 bool fits(std::string_view text, std::string_view pattern) {

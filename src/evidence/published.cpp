@@ -106,6 +106,16 @@ std::string runs_and_sources(const std::vector<Near>& rows) {
 
 }  // namespace
 
+std::optional<config::Hardware> hardware_of(const std::string& gpu, const Gaps& gaps) {
+  if (!gaps.hardware.empty()) return config::hardware_named(gaps.hardware);
+  if (gpu.empty() || gpu.starts_with("AMD")) return std::nullopt;
+  try {
+    return config::find_hardware_for_device("NVIDIA " + gpu, "");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 std::string published_steps(const StepOfJob& step) {
   const auto flop = flop_per_token(step.model);
   if (!flop || step.model.sequence <= 0 || step.gpu.empty() || step.gpus <= 0) return "";

@@ -1,11 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "config/hardware.h"
 #include "config/model.h"
+#include "evidence/answer.h"
 
 namespace harness::evidence {
+
+/// The hardware that the person names, else that of a GPU as a log or a test names it ("H100 80GB HBM3"); nothing where
+/// it is not known, or a hardware file of the person's own cannot be read.
+std::optional<config::Hardware> hardware_of(const std::string& gpu, const Gaps& gaps);
 
 /// A training step to be compared with published ones.
 struct StepOfJob {

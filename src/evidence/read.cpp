@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::string_view what_is_read =
     "a training log (Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed, NeMo, torchtitan, DeepSpeed, llm-foundry, "
-    "Hugging "
-    "Face Trainer, nanoGPT, MaxText), an output of nccl-tests, rccl-tests or OSU micro-benchmarks, a log of NCCL, "
-    "NCCL's "
-    "topology or graph XML, `nvidia-smi topo -m`, NCCL Inspector or Flight Recorder JSON, a hostfile, a launch script "
+    "GPT-NeoX, Hugging Face Trainer, nanoGPT, MaxText), an output of nccl-tests, rccl-tests or OSU micro-benchmarks, a "
+    "log of NCCL, "
+    "NCCL's topology or graph XML, `nvidia-smi topo -m`, NCCL Inspector or Flight Recorder JSON, a hostfile, a launch "
+    "script "
     "(bash), a configuration of Megatron-LM, Megatron-Bridge, NeMo, torchtitan, DeepSpeed, Hugging Face, accelerate, "
     "llm-foundry, GPT-NeoX, nanoGPT, MaxText or llmb, files of traces of the PyTorch profiler or of Nsight Systems "
     "(`nsys export "
@@ -65,6 +65,19 @@ void refuse(const std::string& name, std::string_view head) {
         quote(name));
 }
 
+// Whether a job printed the text: people paste the command above its output, which alone would be a launch script.
+bool is_output(std::string_view head) {
+  static constexpr std::array<std::string_view, 7> marks{"elapsed time per iteration (ms):",
+                                                         "elapsed time per iteration (s):",
+                                                         "train_step_timing in s:",
+                                                         "CurrSamplesPerSec=",
+                                                         "# Avg bus bandwidth    :",
+                                                         "'train_runtime':",
+                                                         "WorkNCCL(SeqNum="};
+  if (contains(head, "] NCCL INFO ") || contains(head, " NCCL WARN ")) return true;
+  return std::ranges::any_of(marks, [&](std::string_view mark) { return number_after(head, mark).has_value(); });
+}
+
 Kind recognise(std::string_view head) {
   if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   const std::string_view first = head.substr(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
@@ -79,9 +92,9 @@ Kind recognise(std::string_view head) {
     if (contains(beginning, "\"nccl_version\"") && contains(beginning, "\"config\"")) return Kind::nccl_tests_json;
     if (contains(head, "\"pg_config\"") && contains(head, "\"entries\"")) return Kind::flight_recorder;
   }
-  if (contains(beginning, "GPU0") && contains(beginning, " X ") && contains(beginning, "Legend"))
-    return Kind::topology_matrix;
+  if (is_topology_matrix(beginning)) return Kind::topology_matrix;
   if (head.size() < Input::head_bytes && is_hostfile(head)) return Kind::hostfile;
+  if (is_output(head)) return Kind::log;
   if (JobReader::recognises(head)) return Kind::job;
   return Kind::log;
 }

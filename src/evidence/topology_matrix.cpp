@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "evidence/devices.h"
 
 // `nvidia-smi topo -m`: a tab between columns. Cells: X, NV# (NVLinks), PIX, PXB, PHB, NODE, SYS, from near to far.
+// `nvidia-smi topo -p2p r`: OK, or why not: CNS, GNS, TNS, NS, DR, U.
 
 namespace harness::evidence {
 namespace {
@@ -37,7 +39,8 @@ std::vector<std::string> cells_of(std::string_view line) {
     for (const std::string_view cell : split(line, '\t')) cells.emplace_back(trim(cell));
   } else {
     for (const std::string_view cell : words_of(line, 256)) cells.emplace_back(cell);
-    cells.insert(cells.begin(), line.starts_with(' ') && !cells.empty() && is_gpu(cells[0]) ? 1 : 0, "");
+    const bool heads = !cells.empty() && is_gpu(cells[0]) && std::ranges::find(cells, "X") == cells.end();
+    cells.insert(cells.begin(), heads ? 1 : 0, "");
   }
   return cells;
 }
@@ -63,13 +66,53 @@ Matrix matrix_of(std::string_view text) {
   return out;
 }
 
+// Pairs that cannot reach each other's memory, of `topo -p2p`.
+Answer peer_access(const Matrix& matrix) {
+  Answer out;
+  out.object = "topology";
+  out.kind = "nvidia-smi topo -p2p";
+  std::map<std::string, std::vector<std::string>> refused;
+  for (std::size_t a = 0; a < matrix.names.size(); ++a) {
+    const auto row = matrix.of.find(matrix.names[a]);
+    for (std::size_t b = a + 1; row != matrix.of.end() && b < matrix.names.size(); ++b) {
+      if (row->second[b] != "OK") refused[row->second[b]].push_back(matrix.names[a] + "-" + matrix.names[b]);
+    }
+  }
+  static const std::map<std::string, std::string> reasons{
+      {"CNS", "the chipset does not support it"},  {"GNS", "the GPU does not support it"},
+      {"TNS", "the topology does not support it"}, {"NS", "it is not supported"},
+      {"DR", "a registry key disables it"},        {"U", "unknown"}};
+  for (const auto& [cell, names] : refused) {
+    const auto reason = reasons.find(cell);
+    out.problem(fmt::format("{} cannot reach each other's memory ({})", join_first(names, 4),
+                            reason == reasons.end() ? cell : reason->second),
+                "NCCL sends between them through host memory (SHM)");
+  }
+  if (out.headline.empty()) out.headline = fmt::format("{} GPUs, all reach each other's memory", matrix.names.size());
+  out.facts = {{"kind", out.kind}, {"gpus", std::ssize(matrix.names)}};
+  out.next.emplace_back("./harness doctor --stages static     # on this node: links, GPUDirect, NUMA");
+  return out;
+}
+
 }  // namespace
+
+bool is_topology_matrix(std::string_view text) {
+  if (!contains(text, "GPU0")) return false;
+  for (const std::string_view line : split(text, '\n')) {
+    const std::vector<std::string_view> words = words_of(line, 2);
+    if (words.size() == 2 && words[0] == "GPU0" && words[1] == "X") return true;
+  }
+  return false;
+}
 
 Answer topology_matrix(std::string_view text) {
   const Matrix matrix = matrix_of(text);
   std::vector<std::size_t> gpus, adapters;
   for (std::size_t i = 0; i < matrix.names.size(); ++i) (is_gpu(matrix.names[i]) ? gpus : adapters).push_back(i);
   if (gpus.empty() || matrix.of.empty()) fail("it is no matrix of `nvidia-smi topo -m`");
+  const std::vector<std::string>& first = matrix.of.begin()->second;
+  if (std::ranges::any_of(first, [](const std::string& c) { return c == "OK" || c == "NS" || c.ends_with("NS"); }))
+    return peer_access(matrix);
   Answer out;
   out.object = "topology";
   out.kind = "nvidia-smi topo";
@@ -82,11 +125,19 @@ Answer topology_matrix(std::string_view text) {
     return found == matrix.adapters.end() ? matrix.names[column] : found->second;
   };
 
-  // NVLinks of each pair, and which number is usual.
+  // NVLinks of each pair, and which number is usual. Meshes and bridges give each GPU several kinds, all alike: a fault
+  // makes GPUs differ.
   std::map<std::string, std::vector<std::string>> pairs;
+  std::set<std::vector<std::string>> nvlinks;
   for (std::size_t a = 0; a < gpus.size(); ++a) {
-    for (std::size_t b = a + 1; b < gpus.size(); ++b)
-      pairs[cell(gpus[a], gpus[b])].push_back(matrix.names[gpus[a]] + "-" + matrix.names[gpus[b]]);
+    std::vector<std::string> own;
+    for (std::size_t b = 0; b < gpus.size(); ++b) {
+      const std::string kind = cell(gpus[a], gpus[b]);
+      if (kind.starts_with("NV")) own.push_back(kind);
+      if (b > a) pairs[kind].push_back(matrix.names[gpus[a]] + "-" + matrix.names[gpus[b]]);
+    }
+    std::ranges::sort(own);
+    nvlinks.insert(own);
   }
   const auto links = [](const std::string& kind) {
     return kind.starts_with("NV") ? fmt::format("{} NVLinks", kind.substr(2)) : "no NVLink but " + kind;
@@ -94,10 +145,14 @@ Answer topology_matrix(std::string_view text) {
   std::string usual;
   if (!pairs.empty()) {
     usual = std::ranges::max_element(pairs, {}, [](const auto& row) { return row.second.size(); })->first;
-    out.evidence.emplace_back("GPU pairs", links(usual) + (pairs.size() == 1 ? " each" : " in most pairs"));
+    std::vector<std::string> kinds;
+    for (const auto& [kind, names] : pairs)
+      kinds.push_back(
+          fmt::format("{} {}", links(kind), pairs.size() == 1 ? "each" : fmt::format("in {}", names.size())));
+    out.evidence.emplace_back("GPU pairs", join(kinds, "; "));
   }
   for (const auto& [kind, names] : pairs) {
-    if (kind == usual) continue;
+    if (kind == usual || nvlinks.size() == 1) continue;
     out.problem(
         fmt::format("{} {} {} where {} other pairs have {}", join_first(names, 4), names.size() == 1 ? "has" : "have",
                     links(kind), pairs.size() == 2 ? "all" : "most", links(usual)),

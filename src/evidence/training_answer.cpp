@@ -5,10 +5,9 @@
 #include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "config/hardware.h"
 #include "evidence/published.h"
-#include "evidence/step_times.h"
 #include "evidence/training_job.h"
+#include "evidence/training_log.h"
 
 namespace harness::evidence {
 namespace {
@@ -63,16 +62,6 @@ Times times_of(const TrainingLog& log, std::int64_t global_batch) {
   return out;
 }
 
-std::optional<config::Hardware> hardware_of_log(const TrainingLog& log, const Gaps& gaps) {
-  if (!gaps.hardware.empty()) return config::hardware_named(gaps.hardware);
-  if (log.gpu.empty()) return std::nullopt;
-  try {
-    return config::find_hardware_for_device("NVIDIA " + log.gpu, "");
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
 struct Writer {
   const TrainingLog& log;
   const Gaps& gaps;
@@ -83,6 +72,7 @@ struct Writer {
   void steadiness(const StepTimes& steps, bool seconds);
   void throughput(double seconds, std::int64_t global_batch, std::int64_t ranks);
   void own_count(const ModelFlop& flop, double causal);
+  std::string timeouts();
   void failures();
 };
 
@@ -125,19 +115,22 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
     distances.push_back(static_cast<double>(log.intervals[i].iteration - log.intervals[i - 1].iteration));
   const double distance = distances.empty() ? 0 : median(distances);
   if (distance > 0) fact("log_interval", static_cast<std::int64_t>(distance));
-  fact("spread", steps.spread);
+  const std::int64_t used = steps.intervals - steps.skipped - steps.spikes;
+  if (steps.intervals > 1) fact("spread", steps.spread);
   fact("spikes", steps.spikes);
   if (steps.spikes > 0) fact("time_lost_to_spikes", percent(steps.lost));
   fact("drift", steps.drift ? signed_percent(*steps.drift) + " over the log" : "none");
   fact("jump", steps.jump ? signed_percent(steps.jump->share()) : "none");
 
-  const std::int64_t used = steps.intervals - steps.skipped - steps.spikes;
-  std::string text = fmt::format("within {} (1.4826 MAD) over {} values", percent(steps.spread), used);
-  if (seconds && steps.low > 0 && !log.neighbours_share)
-    text += fmt::format("; median {} [{}, {}]", seconds_text(steps.seconds), seconds_text(steps.low),
-                        seconds_text(steps.high));
-  out.evidence.emplace_back("steady", text);
-  out.evidence.emplace_back("left out", fmt::format("the first {}: start-up", plural(steps.skipped, "value")));
+  if (used > 1) {
+    std::string text = fmt::format("within {} (1.4826 MAD) over {} values", percent(steps.spread), used);
+    if (seconds && steps.low > 0 && !log.neighbours_share)
+      text += fmt::format("; median {} [{}, {}]", seconds_text(steps.seconds), seconds_text(steps.low),
+                          seconds_text(steps.high));
+    out.evidence.emplace_back("steady", text);
+  }
+  if (steps.skipped > 0)
+    out.evidence.emplace_back("left out", fmt::format("the first {}: start-up", plural(steps.skipped, "value")));
   const bool alone = log.framework == "deepspeed" || log.framework == "nanogpt" || log.framework.starts_with("nemo");
   if (distance > 1)
     out.notes.push_back(fmt::format(
@@ -147,16 +140,27 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
     const std::int64_t at = log.intervals[std::min(steps.jump->at, log.intervals.size() - 1)].iteration;
     fact("jump_at_iteration", at);
     fact("step_before_s", steps.jump->before);
-    out.problems.push_back(fmt::format(
-        "the step takes {} more since iteration {} ({} before): clocks, a slower node after a restart, other "
-        "jobs on the network; compare what the nodes logged at that time",
-        signed_percent(steps.jump->share()), at, seconds_text(steps.jump->before)));
+    const double share = steps.jump->share();
+    const std::string change =
+        fmt::format("the step takes {} {} since iteration {}{}", percent(std::abs(share)), share > 0 ? "more" : "less",
+                    at, seconds ? fmt::format(" ({} before)", seconds_text(steps.jump->before)) : "");
+    if (share > 0) {
+      out.problems.push_back(change +
+                             ": clocks, a slower node after a restart, other jobs on the network; compare what the "
+                             "nodes logged at that time");
+    } else {
+      out.notes.push_back(change);
+    }
   }
-  if (steps.drift)
-    out.problems.push_back(
-        fmt::format("the step time drifts by {} over the log: growing garbage collection or logging, "
-                    "fragmented memory, falling clocks, filling storage",
-                    signed_percent(*steps.drift)));
+  if (steps.drift) {
+    const std::string change = fmt::format("the step time drifts by {} over the log", signed_percent(*steps.drift));
+    if (*steps.drift > 0) {
+      out.problems.push_back(
+          change + ": growing garbage collection or logging, fragmented memory, falling clocks, filling storage");
+    } else {
+      out.notes.push_back(change);
+    }
+  }
   if (steps.spikes > 0) {
     std::string when;
     if (steps.period > 0)
@@ -166,7 +170,10 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
                                        percent(steps.lost), when));
   }
   constexpr std::int64_t few = 5;
-  if (used < few) out.notes.push_back(fmt::format("{} are too few to say that it is steady", plural(used, "value")));
+  if (used < few)
+    out.notes.push_back(fmt::format("{} {} too few to say that it is steady{}", plural(used, "value"),
+                                    used == 1 ? "is" : "are",
+                                    steps.intervals == 1 ? ", and first steps are slower than others" : ""));
   if (log.neighbours_share)
     out.notes.emplace_back(
         "each value is a mean over a sliding window: neighbours share data, so there is no interval");
@@ -204,7 +211,7 @@ void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t 
   fact("tflops_per_gpu", causal);
   out.headline += fmt::format(", {:.0f} TFLOP/s per GPU", causal);
   own_count(*flop, causal);
-  const auto hardware = hardware_of_log(log, gaps);
+  const auto hardware = hardware_of(log.gpu, gaps);
   const auto precision = log.words.find("precision");
   if (!hardware || precision == log.words.end()) {
     out.notes.emplace_back("the GPU is not in the log: MFU needs it (--set hardware=h100-sxm)");
@@ -219,6 +226,45 @@ void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t 
   out.evidence.emplace_back(
       "MFU", fmt::format("{} of {} ({}, dense {}), causal attention at half", percent(causal * tera / peak),
                          show_flops(peak), hardware->file, precision->second));
+}
+
+// The collectives that did not end. Ranks that wait in different ones show who fell behind, or a fault of the program;
+// the "" of none.
+std::string Writer::timeouts() {
+  if (log.timeouts.empty()) return "";
+  std::map<std::string, std::vector<std::string>> ranks_of;
+  std::map<std::string, std::string> described;
+  for (const auto& [rank, t] : log.timeouts) {
+    const std::string name = fmt::format("{} {}", lower(t.operation), t.sequence);
+    ranks_of[name].push_back(std::to_string(rank));
+    described.emplace(
+        name, t.values > 0 ? fmt::format("{} of {} values", name, grouped(static_cast<double>(t.values))) : name);
+  }
+  const auto usual = std::ranges::max_element(ranks_of, {}, [](const auto& row) { return row.second.size(); });
+  const auto ranks_text = [](const std::vector<std::string>& ranks) {
+    return (ranks.size() == 1 ? "rank " : "ranks ") + some_of(ranks);
+  };
+  const double waited = 1e-3 * static_cast<double>(log.timeouts.begin()->second.milliseconds);
+  const std::string all = ranks_text(usual->second);
+  fact("timed_out", described[usual->first]);
+  fact("timed_out_ranks", static_cast<std::int64_t>(log.timeouts.size()));
+  if (ranks_of.size() == 1) {
+    out.problems.push_back(
+        fmt::format("{} waited {} in {}: a rank that is not among them never came, or the network failed; see the "
+                    "Flight Recorder (TORCH_NCCL_TRACE_BUFFER_SIZE=2000) and the other ranks' last lines",
+                    all, seconds_text(waited), described[usual->first]));
+    return fmt::format("{} did not end on {}", described[usual->first], all);
+  }
+  std::vector<std::string> others;
+  for (const auto& [name, ranks] : ranks_of) {
+    if (name != usual->first && others.size() < 4) others.push_back(fmt::format("{} in {}", ranks_text(ranks), name));
+  }
+  const std::string apart = fmt::format("{} in {}, {}", all, usual->first, join(others, ", "));
+  out.problems.push_back(
+      fmt::format("ranks wait in different collectives ({}): one took another path through the program or fell behind, "
+                  "unless these are different process groups",
+                  apart));
+  return "ranks timed out in different collectives: " + apart;
 }
 
 void Writer::failures() {
@@ -245,7 +291,8 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
   const std::int64_t ranks = gaps.ranks > 0 ? gaps.ranks : log.size("ranks");
   writer.job(global_batch, ranks);
   const Times measured = times_of(log, global_batch);
-  if (measured.values.size() >= 2) {
+  const bool one_value = measured.values.size() == 1 && !log.whole_run;
+  if (measured.values.size() >= 2 || one_value) {
     const StepTimes steps = judge_steps(measured.values);
     if (measured.seconds) {
       out.headline = fmt::format("{} per step", seconds_text(steps.seconds));
@@ -289,9 +336,10 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
     out.notes.push_back(fmt::format("{} and {}: the longest run between them counts", plural(log.restarts, "restart"),
                                     plural(log.batch_changes, "new batch size")));
   if (log.too_long) out.notes.emplace_back("only the first million progress lines of a run count");
+  const std::string timed_out = writer.timeouts();
   writer.failures();
-  if (!log.failures.empty() && measured.values.size() < 2)
-    out.headline = "the job failed: " + log.failures.begin()->first;
+  if (measured.values.size() < 2 && !log.failures.empty())
+    out.headline = "the job failed: " + (timed_out.empty() ? log.failures.begin()->first : timed_out);
   out.next.emplace_back("mpirun -np RANKS --map-by ppr:8:node ./harness doctor     # is a node slow?");
   if (ranks > 0 && ranks % 8 == 0)
     out.next.back() = fmt::format("mpirun -np {} --map-by ppr:8:node ./harness doctor     # is a node slow?", ranks);

@@ -92,7 +92,59 @@ bool TrainingLogReader::description(Text text) {
   return false;
 }
 
+// The batch and how it divides, as frameworks announce it before the first step.
+bool TrainingLogReader::batch(Text text) {
+  // Megatron-LM's progress line, where the terminal or an editor has broken it.
+  if (has_text(text, "global batch size:")) {
+    if (log_.size("global_batch") == 0) size("global_batch", integer_after(text, "global batch size:"));
+    return true;
+  }
+  // The Hugging Face Trainer: "  Total train batch size (w. parallel, distributed & accumulation) = 1,024"
+  struct Row {
+    const char *theirs, *ours;
+  };
+  static constexpr std::array<Row, 3> trainer{{{"Total train batch size (", "global_batch"},
+                                               {"Instantaneous batch size per device =", "micro_batch"},
+                                               {"Gradient Accumulation steps =", "accumulation"}}};
+  for (const Row& row : trainer) {
+    if (!has_text(text, row.theirs)) continue;
+    size(row.ours, integer_after(text, "= "));
+    return true;
+  }
+  if (has_text(text, "Total optimization steps =")) {
+    announced_steps_ = integer_after(text, "steps =").value_or(0);
+    return true;
+  }
+  // DeepSpeed's dump of its configuration: "[config.py:1003:print]   train_batch_size ............. 32"
+  static constexpr std::array<Row, 3> dump{{{"train_batch_size", "global_batch"},
+                                            {"train_micro_batch_size_per_gpu", "micro_batch"},
+                                            {"gradient_accumulation_steps", "accumulation"}}};
+  Cursor c{text};
+  if (!c.after("[config.py:") || !c.after("print] ")) return false;
+  c.skip_blanks();
+  const Text name = c.word();
+  const std::size_t value = c.rest.find_first_not_of(". ");
+  for (const Row& row : dump) {
+    if (name == row.theirs && value != Text::npos) size(row.ours, integer_after(c.rest.substr(value), ""));
+  }
+  return true;
+}
+
+// "[rank3]:[E1206 …] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7753, OpType=ALLREDUCE,
+// NumelIn=5056, NumelOut=5056, Timeout(ms)=600000) ran for 600061 milliseconds before timing out."
+void TrainingLogReader::timeout(const Line& line) {
+  const auto rank = integer_after(line.text, "[Rank ");
+  const auto sequence = integer_after(line.text, "SeqNum=");
+  Cursor c{line.text};
+  constexpr std::size_t most = 1u << 16;
+  if (!rank || !sequence || !c.after("OpType=") || log_.timeouts.size() >= most) return;
+  log_.timeouts.emplace(*rank, TrainingLog::Timeout{*sequence, integer_after(line.text, "NumelIn=").value_or(0),
+                                                    integer_after(line.text, "ran for ").value_or(0),
+                                                    std::string(c.until(",) ").substr(0, 40)), line.number});
+}
+
 void TrainingLogReader::failure(const Line& line) {
+  if (has_text(line.text, "WorkNCCL(")) timeout(line);
   for (const Text& what : failures) {
     if (!has_text(line.text, what)) continue;
     TrainingLog::Failure& row = log_.failures[std::string(what)];

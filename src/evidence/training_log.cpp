@@ -36,15 +36,20 @@ void TrainingLogReader::add(const char* framework, Interval interval, std::int64
   if (interval.seconds == 0 && interval.samples_per_s <= 0 && interval.tokens_per_s_per_gpu <= 0) return;
   const bool restart = interval.iteration < last_iteration_;
   const bool repeated = interval.iteration == last_iteration_;  // several ranks or a bar that is drawn again
-  if (repeated && !run_.empty()) return;
+  if (repeated && !run_.empty()) {
+    const bool says_more = run_.back().seconds == 0 && interval.seconds > 0;  // GPT-NeoX prints DeepSpeed's line, too
+    if (!says_more) return;
+    run_.back().seconds = interval.seconds;
+    log_.framework = framework;
+    return;
+  }
   const bool other_batch = global_batch > 0 && last_batch_ > 0 && global_batch != last_batch_;
   if (restart || other_batch) {
     log_.restarts += restart ? 1 : 0;
     log_.batch_changes += other_batch ? 1 : 0;
-    if (run_.size() >= log_.intervals.size()) log_.intervals = std::move(run_);
-    run_.clear();
+    end_run();
   }
-  log_.framework = framework;
+  if (interval.seconds > 0 || log_.framework.empty()) log_.framework = framework;
   last_iteration_ = interval.iteration;
   if (global_batch > 0) last_batch_ = global_batch;
   if (run_.size() < most_intervals) {
@@ -55,11 +60,16 @@ void TrainingLogReader::add(const char* framework, Interval interval, std::int64
   if (global_batch > 0 && run_.size() >= log_.intervals.size()) size("global_batch", global_batch);
 }
 
+void TrainingLogReader::end_run() {
+  if (run_.size() >= log_.intervals.size()) log_.intervals = std::move(run_);
+  run_.clear();
+}
+
 void TrainingLogReader::line(const Line& line) {
   const std::string_view text = line.text;
   if (text.empty()) return;
   if (in_arguments_ && argument(text)) return;
-  if (!progress(text) && !description(text)) failure(line);
+  if (!progress(text) && !description(text) && !batch(text)) failure(line);
 }
 
 bool TrainingLogReader::progress(std::string_view text) {
@@ -84,11 +94,18 @@ bool TrainingLogReader::megatron(std::string_view text) {
   const auto value = number_after(text.substr(at), "):");
   if (!iteration || !value) return true;
   const bool milliseconds = text.substr(at).starts_with("elapsed time per iteration (ms)");
-  if (const auto own = number_after(text, "(TFLOP/s/GPU):")) log_.own_tflops = *own;
-  if (const auto own = number_after(text, "TFLOPs:")) log_.own_tflops = *own;
+  const double seconds = *value * (milliseconds ? 1e-3 : 1);
+  for (const char* label : {"(TFLOP/s/GPU):", "TFLOPs:", "approx flops per GPU:"}) {
+    if (const auto own = number_after(text, label)) log_.own_tflops = *own;
+  }
   const char* framework = has(text, "samples per second") ? "megatron-deepspeed" : "megatron-lm";
-  add(framework, {*iteration, *value * (milliseconds ? 1e-3 : 1), 0, 0},
-      integer_after(text, "global batch size:").value_or(0));
+  std::int64_t global_batch = integer_after(text, "global batch size:").value_or(0);
+  if (has(text, "approx flops per GPU:")) {
+    framework = "gpt-neox";
+    const double samples = number_after(text, "samples/sec:").value_or(0) * seconds;
+    if (samples > 0.5 && samples < 1e12) size("global_batch", std::llround(samples));
+  }
+  add(framework, {*iteration, seconds, 0, 0}, global_batch);
   return true;
 }
 
@@ -99,7 +116,9 @@ bool TrainingLogReader::nemo(std::string_view text) {
   if (at == std::string_view::npos) return false;
   const bool second = text.substr(at).starts_with("train_step_timing in s:");
   const auto value = number_after(text.substr(at), second ? "in s:" : "in s=");
-  const auto iteration = second ? integer_after(text, "iteration ") : integer_after(text, "global_step=");
+  auto iteration = integer_after(text, second ? "global_step:" : "global_step=");
+  if (!iteration && second) iteration = integer_after(text, "iteration ");  // it begins again with each epoch
+  if (const auto own = number_after(text, "TFLOPS_per_GPU:")) log_.own_tflops = *own;
   if (value && iteration)
     add(second ? "nemo 2" : "nemo 1", {*iteration, *value, 0, 0},
         integer_after(text, "global_batch_size:").value_or(0));
@@ -168,12 +187,23 @@ void TrainingLogReader::end_block() {
   block_.clear();
 }
 
-// "… global_step=10, RunningAvgSamplesPerSec=96.0, CurrSamplesPerSec=96.7, …"; the pipeline engine: "steps: 10
-// loss: 2.1 iter time (s): 1.234 samples/sec: 415.1".
+// "… global_step=10, RunningAvgSamplesPerSec=96.0, CurrSamplesPerSec=96.7, …", before 0.8 "… 0/10, RunningAvg…", before
+// 0.5 "… 0/10, SamplesPerSec=96.0, …", a mean since the start; the pipeline engine: "steps: 10 loss: 2.1 iter time (s):
+// 1.234 samples/sec: 415.1".
 bool TrainingLogReader::deepspeed(std::string_view text) {
-  if (const auto samples = number_after(text, "CurrSamplesPerSec=")) {
-    const auto step = integer_after(text, "global_step=");
-    if (step) add("deepspeed", {*step, 0, *samples, 0});
+  if (has(text, "SamplesPerSec=")) {
+    auto samples = number_after(text, "CurrSamplesPerSec=");
+    if (!samples) {
+      samples = number_after(text, ", SamplesPerSec=");
+      log_.neighbours_share = log_.neighbours_share || samples.has_value();
+    }
+    auto step = integer_after(text, "global_step=");
+    if (!step) {
+      Cursor c{text.substr(0, std::min(text.find(", RunningAvgSamplesPerSec="), text.find(", SamplesPerSec=")))};
+      c.rest.remove_prefix(std::min(c.rest.rfind('/'), c.rest.size()));
+      step = integer_after(c.rest, "/");
+    }
+    if (step && samples) add("deepspeed", {*step, 0, *samples, 0});
     return true;
   }
   const auto seconds = number_after(text, "iter time (s):");
@@ -188,7 +218,7 @@ bool TrainingLogReader::deepspeed(std::string_view text) {
 // "{'train_runtime': 912.4407, 'train_samples_per_second': 35.07, 'train_steps_per_second': 0.548, …}"; since
 // transformers 5 the numbers are quoted. Bars are seconds: they count where they are 50 s apart.
 bool TrainingLogReader::trainer(std::string_view text) {
-  if (has(text, "s/it]") || has(text, "it/s]")) {
+  if (has(text, "s/it]") || has(text, "it/s]") || has(text, "s/it, ") || has(text, "it/s, ")) {  // also with a loss
     bar(text);
     return true;
   }
@@ -203,16 +233,27 @@ bool TrainingLogReader::trainer(std::string_view text) {
   log_.framework = quoted ? "hugging face trainer 5" : "hugging face trainer 4";
   log_.whole_run = true;
   log_.run_seconds = *runtime;
-  log_.steps = bar_total_ > 0 ? bar_total_ : std::llround(std::min(*runtime * *steps_s, 1e15));
-  if (const auto samples_s = number_after(text, "'train_samples_per_second': "))
+  // The rates have three decimals: what is small is not known well enough.
+  constexpr double precise = 0.05;
+  log_.steps = announced_steps_ > 0 ? announced_steps_ : bar_total_;
+  constexpr double last_digit = 0.0005;
+  if (log_.steps == 0 && (*steps_s >= precise || *runtime * last_digit < 0.5))
+    log_.steps = std::llround(std::min(*runtime * *steps_s, 1e15));
+  const auto samples_s = number_after(text, "'train_samples_per_second': ");
+  if (samples_s && announced_steps_ == 0 && *steps_s >= precise)
     size("global_batch", std::llround(std::clamp(*samples_s / *steps_s, 0.0, 1e15)));
   return true;
 }
 
-// "10%|█   | 50/500 [01:31<13:40,  1.82s/it]"
+// "10%|█   | 50/500 [01:31<13:40,  1.82s/it]". Bars with a name ("Map: 10%|…") count what is no step, but for "Epoch
+// 0", "Training", "Steps". Ranks draw their own: a bar that falls back is another one.
 void TrainingLogReader::bar(std::string_view text) {
   const std::size_t bracket = text.rfind(" [");
   if (bracket == std::string_view::npos) return;
+  const std::string name = lower(text.substr(0, std::min(text.find("%|"), bracket)));
+  if (name.find_first_of("abcdefghijklmnopqrstuvwxyz") != std::string::npos && !has(name, "epoch") &&
+      !has(name, "train") && !has(name, "step") && !has(name, "iter"))
+    return;
   const std::size_t bars = text.substr(0, bracket).rfind("| ");
   if (bars == std::string_view::npos) return;
   Cursor c{trim(text.substr(bars + 2, bracket - bars - 2))};
@@ -228,6 +269,10 @@ void TrainingLogReader::bar(std::string_view text) {
   bar_total_ = total;
   constexpr double apart = 50;
   if (bar_step_ < 0 || step < bar_step_ || seconds < bar_seconds_) {
+    if (step < last_iteration_) {
+      end_run();
+      last_iteration_ = -1;
+    }
     bar_step_ = step;
     bar_seconds_ = seconds;
   } else if (step > bar_step_ && seconds - bar_seconds_ >= apart) {
@@ -239,8 +284,15 @@ void TrainingLogReader::bar(std::string_view text) {
 }
 
 // nanoGPT: "iter 10: loss 4.1234, time 248.10ms, mfu 34.11%". MaxText: "completed step: 5, seconds: 4.123,
-// TFLOP/s/device: 410.2, Tokens/s/device: 7990.1, …".
+// TFLOP/s/device: 410.2, Tokens/s/device: 7990.1, …". The FSDP example of AWS: "Batch 3 Loss: 10.9, Speed: 14.70
+// samples/sec, lr: 0.000025".
 bool TrainingLogReader::others(std::string_view text) {
+  if (has(text, "Speed: ") && has(text, " samples/sec") && has(text, " Loss: ")) {
+    const auto batch = integer_after(text, "Batch ");
+    const auto samples = number_after(text, "Speed: ");
+    if (batch && samples) add("aws fsdp example", {*batch, 0, *samples, 0});
+    return true;
+  }
   if (text.starts_with("iter ") && has(text, "ms, mfu ")) {
     const auto iteration = integer_after(text, "iter ");
     const auto milliseconds = number_after(text, "time ");
@@ -261,9 +313,10 @@ TrainingLog TrainingLogReader::finish() {
   end_block();
   if (const auto world = log_.arguments.find("world_size"); world != log_.arguments.end())
     size("ranks", number_in<std::int64_t>(world->second));
-  if (run_.size() >= log_.intervals.size()) log_.intervals = std::move(run_);
+  end_run();
   if (log_.intervals.empty() && !bridge_.empty()) log_.intervals = std::move(bridge_);
   if (bridge_seen_) log_.framework = "megatron-bridge";
+  if (log_.framework.empty() && !log_.timeouts.empty()) log_.framework = "pytorch";
   return std::move(log_);
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,7 +38,14 @@ struct TrainingLog {
     std::int64_t line = 0, count = 0;  // the first one's line
   };
   std::map<std::string, Failure> failures;  // by what happened: "CUDA out of memory"
-  bool too_long = false;                    // there were more intervals than are kept
+  /// A collective that did not end, as PyTorch's watchdog says it of one rank. The first one of each rank counts.
+  struct Timeout {
+    std::int64_t sequence = 0, values = 0, milliseconds = 0;
+    std::string operation;  // "ALLREDUCE"
+    std::int64_t line = 0;
+  };
+  std::map<std::int64_t, Timeout> timeouts;  // by rank
+  bool too_long = false;                     // there were more intervals than are kept
 
   std::int64_t size(const std::string& name) const;
 };
@@ -61,7 +69,10 @@ class TrainingLogReader {
   void bar(std::string_view text);
   bool description(std::string_view text);
   bool argument(std::string_view text);
+  bool batch(std::string_view text);
   void failure(const Line& line);
+  void timeout(const Line& line);
+  void end_run();
   void add(const char* framework, Interval interval, std::int64_t global_batch = 0);
   void end_block();
   void size(const char* name, std::optional<std::int64_t> value);
@@ -74,11 +85,38 @@ class TrainingLogReader {
   bool in_arguments_ = false;
   std::map<std::string, double> block_;  // composer's
   double last_tokens_ = 0, last_batches_ = 0;
-  std::int64_t bar_step_ = -1, bar_total_ = 0;
+  std::int64_t bar_step_ = -1, bar_total_ = 0, announced_steps_ = 0;
   double bar_seconds_ = 0;
 };
 
-/// Step time, how steady it is, and what that is in tokens and FLOP/s.
+/// How steady the steps of a log are. Seconds.
+struct StepTimes {
+  std::int64_t intervals = 0;  // values of the log, each a step or a mean over several
+  std::int64_t skipped = 0;    // of these at the beginning: warm-up
+  double seconds = 0;          // the median of the others; after a jump that of the values behind it
+  double low = 0, high = 0;    // its 95 % interval; 0: too few values
+  double spread = 0;           // 1.4826 MAD / median
+  std::int64_t spikes = 0;     // values over 1.5 times the median
+  double lost = 0;             // their excess as a share of the time of all values but warm-up
+  std::int64_t period = 0;     // values between spikes at a fixed distance; 0: there is none
+
+  struct Jump {
+    std::size_t at = 0;  // the first value after it, counted from the log's first
+    double before = 0, after = 0;
+    double share() const { return after / before - 1; }
+  };
+  std::optional<Jump> jump;
+  std::optional<double> drift;  // as a share, over the values that count
+};
+
+/// Warm-up: the first tenth, at least 1 and at most 10 values. Spikes are left out of everything else. Then, on the
+/// values that remain, at least 2 % and at least three robust deviations (1.4826 MAD) or it is not reported:
+/// a jump, the split with five values on both sides that maximises |ln(median right / median left)|; else a drift,
+/// the slope of Theil (1950) and Sen (1968) over the log. The interval of the median rests on order statistics and
+/// needs no distribution. Throws Error for no values.
+StepTimes judge_steps(std::span<const double> seconds);
+
+/// Step time, how steady it is, and what that is in tokens and FLOP/s. Of a log without steps: why the job stopped.
 Answer answer_of(const TrainingLog& log, const Gaps& gaps);
 
 }  // namespace harness::evidence

@@ -160,7 +160,8 @@ bool LogReader::refused(Text message) {
 // "CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA". Transports count senders, as each connection has one; whether a
 // GPU reads and writes directly is decided at each end.
 bool LogReader::connection(Text message) {
-  if (!message.starts_with("Channel ") && !message.starts_with("CollNet ")) return false;
+  static constexpr std::array<Text, 3> beginnings = {"Channel ", "CollNet ", "Ring "};  // "Ring " until 2.4
+  if (!starts_with_any(message, beginnings)) return false;
   Cursor cursor{message};
   if (!cursor.after(" via ")) return false;
   Text path = cursor.rest;

@@ -7,13 +7,12 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "traces/compare.h"
-#include "traces/words.h"
 
 namespace harness::traces {
 namespace {
 
 constexpr std::size_t screen_lines = 15, screen_columns = 80;
+constexpr double least_shown = 0.0005;  // less rounds to 0.0 % of the step
 
 std::string steps_text(const TracedGpu& gpu) {
   const Steps& steps = gpu.steps;
@@ -24,8 +23,9 @@ std::string steps_text(const TracedGpu& gpu) {
     least_s = std::min(least_s, s);
     most_s = std::max(most_s, s);
   }
-  std::string text =
-      fmt::format("{}, {} to {}, by {}", plural(std::ssize(steps.alike), "step"), ms(least_s), ms(most_s), steps.how);
+  std::string text = plural(std::ssize(steps.alike), "step");
+  if (steps.alike.size() > 1) text += fmt::format(", {} to {}", ms(least_s), ms(most_s));
+  text += ", by " + steps.how;
   if (!steps.odd.empty()) text += fmt::format("; {} unlike these", steps.odd.size());
   if (steps.no_optimizer) text += "; no optimizer seen";
   return text;
@@ -111,7 +111,7 @@ void add_parts(const Report& report, std::size_t most_parts, evidence::Answer& a
   const analysis::Breakdown& b = report.mean.breakdown;
   std::vector<std::pair<double, Part>> parts;  // largest first
   for (const Part part : all_parts) {
-    if (b[part] && *b[part] > 0) parts.emplace_back(*b[part], part);
+    if (b[part] && *b[part] >= least_shown * b.step_s && *b[part] > 0) parts.emplace_back(*b[part], part);
   }
   std::ranges::stable_sort(parts, std::greater(), &std::pair<double, Part>::first);
   double rest_s = report.mean.copies_s;
@@ -126,7 +126,7 @@ void add_parts(const Report& report, std::size_t most_parts, evidence::Answer& a
     }
   }
   if (report.mean.copies_s > 0) rest.push_back("copies " + ms(report.mean.copies_s));
-  if (rest.empty()) return;
+  if (rest.empty() || rest_s < least_shown * b.step_s) return;
   answer.evidence.emplace_back("the rest", row_text(rest_s, b.step_s, rest));
 }
 
@@ -161,7 +161,9 @@ evidence::Answer answer_of(const std::vector<Report>& reports) {
   const std::vector<std::string> problems = problems_of(report);
   std::size_t left = screen_lines - lines_of(join_first(answer.files, 3) + answer.kind);
   if (reports.size() == 1) {
-    answer.headline = fmt::format("{} of {}: {}", what, seconds, shares_text(report));
+    answer.headline = first.steps.no_optimizer
+                          ? fmt::format("the kernels repeat every {}: {}", seconds, shares_text(report))
+                          : fmt::format("{} of {}: {}", what, seconds, shares_text(report));
     left -= lines_of(answer.headline) + 4;  // a blank line, the trace, its steps, the rest
     std::size_t kept = 0;                   // lines for the first two problems
     for (std::size_t i = 0; i < std::min<std::size_t>(2, problems.size()); ++i)

@@ -39,7 +39,8 @@ std::optional<std::int64_t> rank_in_name(const std::string& path) {
   if (last == std::string::npos || last + 1 == stem.size() || stem[last] != '_') return std::nullopt;
   Cursor cursor{std::string_view(stem).substr(last + 1)};
   std::uint32_t number = 0;
-  if (!cursor.integer(number)) return std::nullopt;
+  constexpr std::uint32_t most_ranks = 65536;  // more is a process, a time or a job
+  if (!cursor.integer(number) || number >= most_ranks) return std::nullopt;
   return number;
 }
 

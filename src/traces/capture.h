@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/part.h"
+#include "evidence/input.h"
 
 namespace harness::traces {
 
@@ -92,6 +93,7 @@ struct Capture {
   std::string version;
   std::optional<std::int64_t> rank, world;
   bool rank_guessed = false;  // from the file's name
+  bool cut_short = false;     // the file breaks off: its last step is not whole
   Names names;
   std::vector<Device> devices;  // those that ran a kernel
   std::vector<HostCall> calls;
@@ -107,7 +109,7 @@ inline constexpr std::string_view own_format = "harness trace";
 /// More events of a file than this are refused: about 2 GB in memory.
 inline constexpr std::size_t most_events = 20'000'000;
 
-/// "rank3", "rank_3", "worker 3" or a number before the ending in a file's name.
+/// "rank3", "rank_3", "worker 3" or a number below 65536 before the ending in a file's name.
 std::optional<std::int64_t> rank_in_name(const std::string& path);
 
 /// Brings a capture into the order that the analysis expects and drops devices without kernels. GPU events more than
@@ -126,5 +128,18 @@ class Launches {
   const Capture& capture_;
   std::vector<std::uint32_t> calls_;  // by process, then correlation, then start
 };
+
+// ---- readers
+
+/// Reads a trace of the PyTorch profiler (Kineto, JSON; all versions since 2021), or of `harness trace`, as a stream. A
+/// file that was cut short gives what came before, and events that cannot be parsed are left out, both with a note.
+/// Throws Error for a file that is no such trace, for one with more than 1 % of its events damaged, and for one with
+/// more than most_events.
+Capture read_kineto(evidence::Input& input, const std::string& path);
+
+/// Reads an export of Nsight Systems (`nsys export --type sqlite`), schemas 2 and 3. The file is opened read-only; only
+/// the tables and columns that the analysis needs are read, where they exist. Throws Error for a database that is no
+/// such export, that is damaged or holds more than most_events, and where the build has no SQLite.
+Capture read_nsight(const std::string& path);
 
 }  // namespace harness::traces

@@ -1,4 +1,4 @@
-#include "traces/compare.h"
+#include "traces/answer.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "base/units.h"
-#include "traces/words.h"
 
 namespace harness::traces {
 namespace {

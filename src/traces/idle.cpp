@@ -1,4 +1,4 @@
-#include "traces/idle.h"
+#include "traces/timeline.h"
 
 #include <algorithm>
 #include <unordered_map>

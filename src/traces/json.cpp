@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "traces/answer.h"
-#include "traces/words.h"
 
 namespace harness::traces {
 namespace {

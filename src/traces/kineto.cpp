@@ -1,4 +1,4 @@
-#include "traces/kineto.h"
+#include "traces/capture.h"
 
 #include <algorithm>
 #include <cmath>
@@ -292,8 +292,8 @@ Capture read_kineto(evidence::Input& input, const std::string& path) {
   if (handler.events() == 0) fail("{}: it is no trace in JSON", quote(path));
   handler.finish();
   if (lost > 0) capture.notes.push_back(plural(lost, "damaged event") + " left out.");
-  if (json.cut_short() || (!whole && !handler.ended()))
-    capture.notes.push_back("The file is cut short: its last step is not whole.");
+  capture.cut_short = json.cut_short() || (!whole && !handler.ended());
+  if (capture.cut_short) capture.notes.emplace_back("The file is cut short: its last step is left out.");
   if (json.repairs() > 0) capture.notes.push_back(fmt::format("{} faults of its JSON were repaired.", json.repairs()));
   finish(capture);
   return capture;

@@ -13,7 +13,7 @@
 #include "explain/reference.h"
 #include "plan/prepare.h"
 #include "sweep/planned_result.h"
-#include "traces/words.h"
+#include "traces/answer.h"
 
 namespace harness::traces {
 namespace {

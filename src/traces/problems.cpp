@@ -7,13 +7,12 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "traces/answer.h"
-#include "traces/words.h"
 
 namespace harness::traces {
 namespace {
 
 // Shares of the step from which something is named.
-constexpr double of_note = 0.05, some = 0.1, much = 0.2;
+constexpr double little = 0.01, of_note = 0.05, some = 0.1, much = 0.2;
 
 void late_ranks(const Report& report, std::vector<std::string>& problems) {
   for (const LateRank& rank : report.late) {
@@ -42,13 +41,18 @@ void slow_network(const Report& report, std::vector<std::string>& problems) {
   }
 }
 
+// Whether the step updates parameters.
+bool trains(const Report& report) {
+  return std::ranges::any_of(report.mean.breakdown.other_compute, [](const auto& kind) {
+    return kind.first.starts_with("optimizer") || kind.first == "adamw";
+  });
+}
+
 // Collectives that gradients and parameters take, with nothing beside them.
 void no_overlap(const Report& report, std::vector<std::string>& problems) {
   const analysis::Breakdown& b = report.mean.breakdown;
-  const bool trains = std::ranges::any_of(
-      b.other_compute, [](const auto& kind) { return kind.first.starts_with("optimizer") || kind.first == "adamw"; });
   for (const Part part : {Part::data, Part::communication}) {
-    if (!b[part] || (part == Part::communication && !trains)) continue;
+    if (!b[part] || (part == Part::communication && !trains(report))) continue;
     const double exposed_s = *b[part], hidden_s = b.hidden_s(part);
     if (exposed_s < of_note * b.step_s || hidden_s > 0.01 * (exposed_s + hidden_s)) continue;
     problems.push_back(
@@ -134,7 +138,8 @@ std::vector<std::string> problems_of(const Report& report) {
   idle_causes(report, problems);
   std::ranges::move(analysis::fired_rules(report.mean.breakdown), std::back_inserter(problems));
   busy_with_little(report, problems);
-  if (const double unknown = unclassified_share(report); unknown > of_note) {
+  const double unknown = unclassified_share(report);
+  if (unknown > (trains(report) ? little : of_note)) {
     std::vector<std::string> names;
     for (const auto& [name, seconds] : report.gpus.front().unclassified) names.push_back(quote(short_name(name)));
     problems.push_back(fmt::format("{} of the kernels' time has no class, so the kinds of computation say little: {}.",

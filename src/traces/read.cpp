@@ -11,29 +11,14 @@
 #include "base/median.h"
 #include "base/text.h"
 #include "evidence/input.h"
+#include "evidence/lines.h"
 #include "report/page/lanes.h"
-#include "traces/kineto.h"
-#include "traces/nsight.h"
+#include "traces/capture.h"
 
 namespace harness::traces {
 namespace {
 
 constexpr std::string_view sqlite_mark = "SQLite format 3";
-
-// The first bytes, unpacked. A gzip file may break off behind them.
-std::string head_of(const std::string& path) {
-  std::string head(1u << 16, '\0');
-  std::size_t size = 0;
-  evidence::Input input(path);
-  try {
-    for (std::size_t got = 1; got > 0 && size < head.size(); size += got)
-      got = input.read(head.data() + size, head.size() - size);
-  } catch (const Error&) {
-    if (size == 0) throw;
-  }
-  head.resize(size);
-  return head;
-}
 
 bool begins_like_json(std::string_view head) {
   const std::size_t first = head.find_first_not_of(" \t\r\n");
@@ -41,11 +26,12 @@ bool begins_like_json(std::string_view head) {
 }
 
 Capture read_capture(const std::string& path) {
-  const std::string head = head_of(path);
-  if (head.empty()) fail("{}: it is empty", quote(path));
   evidence::Input input(path);
+  const std::string_view head = input.head();
+  if (head.empty()) fail("{}: it is empty", quote(input.name()));
   if (head.starts_with(sqlite_mark)) {
     if (input.is_packed()) fail("{}: it is a packed database; unpack it first: gunzip FILE", quote(path));
+    if (path == "-") fail("a database of Nsight Systems cannot be read from the standard input: give its file");
     return read_nsight(path);
   }
   if (!begins_like_json(head))
@@ -53,7 +39,7 @@ Capture read_capture(const std::string& path) {
         "{}: it is no trace; harness reads those of the PyTorch profiler (JSON) and exports of Nsight Systems (`nsys "
         "export --type sqlite FILE`)",
         quote(path));
-  return read_kineto(input, path);
+  return read_kineto(input, input.name());
 }
 
 std::vector<NamedKernel> kernels_in(const Window& window, const Device& device, const std::vector<Class>& classes,
@@ -115,8 +101,11 @@ struct TracedFile {
 
 TracedFile examine_file(const std::string& path) {
   const Capture capture = read_capture(path);
-  TracedFile file{path, {}, capture.notes, capture.format == own_format};
+  TracedFile file{capture.file, {}, capture.notes, capture.format == own_format};
   if (capture.rank_guessed) file.notes.push_back(fmt::format("Its rank, {}, is guessed from the name.", *capture.rank));
+  if (capture.devices.empty() && capture.cut_short)
+    fail("{}: it breaks off before the first kernel of a GPU: the profiler was stopped while it wrote the file",
+         quote(file.path));
   if (capture.devices.empty())
     fail(
         "{}: no kernel ran on a GPU in it; record the activities of the GPU too (ProfilerActivity.CUDA, nsys profile "
@@ -131,6 +120,15 @@ TracedFile examine_file(const std::string& path) {
 }
 
 // ---- which files belong together
+
+bool same_trace(const TracedFile& a, const TracedFile& b) {
+  const auto same = [](const TracedGpu& x, const TracedGpu& y) {
+    return x.rank == y.rank && x.start_ns == y.start_ns && x.end_ns == y.end_ns &&
+           x.windows.front().kernels == y.windows.front().kernels &&
+           x.windows.front().busy_s == y.windows.front().busy_s;
+  };
+  return std::ranges::equal(a.gpus, b.gpus, same);
+}
 
 // Whether two files show one job at two times, and are no two parts of one trace.
 bool one_after_the_other(const TracedFile& a, const TracedFile& b) {
@@ -305,15 +303,15 @@ std::string TracedGpu::name() const {
 }
 
 bool is_trace_file(const std::string& path) {
-  std::string head;
   try {
-    head = head_of(path);
+    evidence::Input input(path);
+    const std::string_view head = input.head();
+    if (head.starts_with(sqlite_mark)) return true;
+    return begins_like_json(head) &&
+           (evidence::contains(head, "\"traceEvents\"") || evidence::contains(head, "\"deviceProperties\""));
   } catch (const Error&) {
     return false;
   }
-  if (head.starts_with(sqlite_mark)) return true;
-  return begins_like_json(head) &&
-         (head.find("\"traceEvents\"") != std::string::npos || head.find("\"deviceProperties\"") != std::string::npos);
 }
 
 std::vector<Report> read_traces(const std::vector<std::string>& paths) {
@@ -321,7 +319,10 @@ std::vector<Report> read_traces(const std::vector<std::string>& paths) {
   std::vector<std::string> refused;
   for (const std::string& path : paths) {
     try {
-      files.push_back(examine_file(path));
+      TracedFile file = examine_file(path);
+      const auto twin = std::ranges::find_if(files, [&](const TracedFile& other) { return same_trace(file, other); });
+      if (twin != files.end()) fail("{} is the same trace as {}: it counts once", quote(file.path), quote(twin->path));
+      files.push_back(std::move(file));
     } catch (const Error& error) {
       refused.emplace_back(error.what());
     }

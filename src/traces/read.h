@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "traces/meetings.h"
-#include "traces/steps.h"
 #include "traces/timed_step.h"
+#include "traces/timeline.h"
 
 namespace harness::traces {
 

@@ -1,4 +1,4 @@
-#include "traces/steps.h"
+#include "traces/timeline.h"
 
 #include <fmt/format.h>
 
@@ -75,7 +75,10 @@ std::vector<Launched> launched_by_time(const Device& device, const Launches& lau
   return launched;
 }
 
-std::vector<Window> device_windows(const std::vector<Window>& marks, const std::vector<Launched>& launched) {
+// A mark's window ends where the next one's begins. The last mark has no such end, unless it is the only one of a file
+// that is whole.
+std::vector<Window> device_windows(const std::vector<Window>& marks, const std::vector<Launched>& launched,
+                                   bool cut_short) {
   std::vector<std::optional<Window>> spans;  // first start and last end of what each mark launched
   std::size_t looked_at = 0;
   for (const Window& mark : marks) {
@@ -94,7 +97,7 @@ std::vector<Window> device_windows(const std::vector<Window>& marks, const std::
     Window window = *spans[i];
     if (i + 1 < spans.size() && spans[i + 1]) {
       window.end_ns = spans[i + 1]->start_ns;
-    } else if (spans.size() > 1) {
+    } else if (spans.size() > 1 || cut_short) {
       continue;
     }
     windows.push_back(std::move(window));
@@ -242,7 +245,7 @@ std::vector<Window> windows_of(const Capture& capture, const Device& device, con
   const std::vector<Window> marks = marks_of(capture, device);
   for (const Window& mark : marks) windows.push_back({"host:" + mark.name, mark.start_ns, mark.end_ns});
   if (marks.empty()) return windows;
-  for (Window& window : device_windows(marks, launched_by_time(device, launches)))
+  for (Window& window : device_windows(marks, launched_by_time(device, launches), capture.cut_short))
     windows.push_back({"device:" + window.name, window.start_ns, window.end_ns});
   return windows;
 }
@@ -253,19 +256,22 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
   const std::vector<Launched> launched = launched_by_time(device, launches);
   if (launched.empty() && !device.steps.empty()) {  // marked on the GPU itself
     steps.windows = device.steps;
+    if (capture.cut_short) steps.windows.pop_back();
     steps.how = "ProfilerStep";
   } else if (const std::vector<Window> marks = marks_of(capture, device); !marks.empty()) {
-    steps.windows = device_windows(marks, launched);
+    steps.windows = device_windows(marks, launched, capture.cut_short);
     steps.how = capture.format == "Nsight Systems" ? "NVTX ranges" : "ProfilerStep";
   }
   if (steps.windows.empty()) {
-    steps.windows = device_windows(recurring_annotations(capture, device, timeline), launched);
+    steps.windows = device_windows(recurring_annotations(capture, device, timeline), launched, capture.cut_short);
     steps.how = "annotations that recur";
   }
   const bool doubtful = steps.windows.size() < 2 || much_different(steps.windows, measure);
   if (doubtful) {
     const auto period = find_period(main_sequence(device, timeline, classes));
-    const bool better = period && period->windows.size() >= 2 && (steps.windows.empty() || !period->no_optimizer);
+    // Without an optimizer two stretches that are alike prove nothing.
+    const bool repeats = period && period->windows.size() >= (period->no_optimizer ? 3 : 2);
+    const bool better = repeats && (steps.windows.empty() || !period->no_optimizer);
     if (better) {
       steps.windows = period->windows;
       steps.no_optimizer = period->no_optimizer;

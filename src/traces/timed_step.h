@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "analysis/breakdown.h"
-#include "traces/idle.h"
 #include "traces/timeline.h"
 
 namespace harness::traces {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -67,5 +69,58 @@ class Measure {
 /// The names of kernels without a class and the seconds that they ran, the ten largest.
 std::vector<std::pair<std::string, double>> names_without_class(const Device& device, const std::vector<Class>& classes,
                                                                 const Names& names);
+
+// ---- steps
+
+/// The windows of docs/read.md: "all", then "host:NAME" of each step that is marked, then "device:NAME": from the first
+/// GPU event that was launched inside the mark to that of the next mark. The last of several marks has none.
+std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline,
+                               const Launches& launches);
+
+/// The steps of a device.
+struct Steps {
+  std::string how;                 // how they were found, for people; "": there are none
+  std::vector<Window> windows;     // by start
+  std::vector<std::size_t> alike;  // windows to compare: without the first ones and without those that stand out
+  std::vector<std::size_t> odd;    // that have other numbers of kernels: logging, evaluation, checkpoints
+  std::size_t shown = 0;           // the one of median length among `alike`
+  bool no_optimizer = false;       // a period without optimizer kernels: a layer, or inference
+};
+
+/// By marks of the profiler, annotations that recur, or the period of the kernels on the main stream.
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Launches& launches,
+                 const std::vector<Class>& classes, const Measure& measure);
+
+// ---- idle time
+
+/// Why nothing ran on a GPU, by the event that ended the gap and the call that launched it.
+enum class Cause : std::uint8_t {
+  queued,        // it had been launched before the gap: dispatch between kernels
+  launch,        // the call itself, and its way to the GPU
+  profiler,      // overhead of the profiler
+  loading,       // the data loader was waited for
+  allocation,    // cudaMalloc, cudaFree and the like
+  module,        // code was loaded
+  synchronised,  // the host had waited for the GPU, and launched late
+  garbage,       // Python's garbage collection
+  host,          // the host was too slow to launch
+  unknown,       // the launch is not in the file
+};
+inline constexpr std::size_t cause_count = 10;
+std::string_view key_of(Cause cause);    // "synchronised"
+std::string_view title_of(Cause cause);  // "after a synchronisation"
+
+struct IdleStretch {
+  Stretch stretch;
+  Cause cause = Cause::unknown;
+};
+
+/// The gaps between the first and the last event of a device by cause, by start, in seconds of the timeline. They add
+/// up to its idle time.
+std::vector<IdleStretch> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
+                                   const Launches& launches);
+
+/// Seconds by cause between two times.
+std::array<double, cause_count> idle_between(const std::vector<IdleStretch>& idle, double from_s, double to_s);
 
 }  // namespace harness::traces

@@ -1,12 +1,15 @@
 #include "evidence/read.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <random>
 
 #include "base/text.h"
+#include "evidence/input.h"
 #include "evidence/lines.h"
 #include "support/errors.h"
 #include "support/files.h"
@@ -155,6 +158,21 @@ TEST(Lines, LosePrefixesOfLaunchersAndCollectors) {
   EXPECT_EQ(bare("node-3: # nThread 1"), "# nThread 1");
   EXPECT_EQ(bare("step: 10 loss: 3"), "step: 10 loss: 3");
   EXPECT_EQ(evidence::without_prefixes("[1,7]<stderr>:x", 1).rank, 7);
+}
+
+TEST(Input, OfTheStandardInputGoesOnAfterALook) {
+  const TemporaryFolder scratch;
+  const std::string text = text_of(sample("megatron-jump.log"));
+  const int saved = ::dup(STDIN_FILENO), file = ::open(scratch.write("in", text).c_str(), O_RDONLY | O_CLOEXEC);
+  ::dup2(file, STDIN_FILENO);
+  const std::string looked = std::string(evidence::Input("-").head().substr(0, 10));
+  evidence::Input again("-");
+  const std::string all = evidence::whole_text(again, 1u << 20);
+  ::dup2(saved, STDIN_FILENO);
+  ::close(saved);
+  ::close(file);
+  EXPECT_EQ(looked, text.substr(0, 10));
+  EXPECT_EQ(all, text);
 }
 
 // ---- hostile input

@@ -1,4 +1,4 @@
-#include "evidence/step_times.h"
+#include "evidence/training_log.h"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,8 @@
 #include "support/errors.h"
 #include "support/paths.h"
 #include "support/temporary_folder.h"
-#include "traces/compare.h"
-#include "traces/kineto.h"
+#include "traces/answer.h"
+#include "traces/capture.h"
 
 namespace harness::traces {
 namespace {
@@ -121,6 +121,47 @@ TEST_F(Mistakes, TwoTracesOfARankAreComparedPartByPart) {
   EXPECT_THAT(rows[0].second,
               HasSubstr("+3.00 ms: 1.00 ms to 4.00 ms; flash_fwd_sm90 (1.00 ms) became fmha_old (4.00 ms)"));
   EXPECT_THAT(answer_of(reports).headline, HasSubstr("before"));
+}
+
+TEST_F(Mistakes, ATraceThatIsGivenTwiceCountsOnce) {
+  const std::string text = trace(kernel("10", "300") + "," + kernel("400", "20"));
+  const Report report = read_job({folder_.write("a.json", text), folder_.write("b.json", text)});
+  EXPECT_EQ(report.gpus.size(), 1u);
+  EXPECT_THAT(report.refused, ::testing::ElementsAre(HasSubstr("the same trace")));
+}
+
+// ---- what a figure stands for
+
+TEST_F(Mistakes, TheOnlyStepOfAFileThatBreaksOffIsNone) {
+  std::string events = event("user_annotation", "ProfilerStep#1", "0", "100") + ",\n";
+  for (const int i : {5, 6, 7}) events += launched("cuda_runtime", "cudaLaunchKernel", i, 20 * i, std::to_string(i));
+  const std::string whole = trace(events + kernel("900", "1"));
+  EXPECT_EQ(read_job({folder_.write("whole.json", whole)}).gpus.at(0).steps.windows.size(), 1u);
+  const Report cut = read_job({folder_.write("cut.json", whole.substr(0, whole.rfind("nvjet_a")))});
+  EXPECT_TRUE(cut.gpus.at(0).steps.windows.empty());
+  EXPECT_THAT(cut.notes, Contains(HasSubstr("cut short")));
+}
+
+TEST_F(Mistakes, ANumberOfAProcessInTheNameIsNoRank) {
+  EXPECT_EQ(rank_in_name("run_3.json"), 3);
+  EXPECT_EQ(rank_in_name("model__1016002.json.gz"), std::nullopt);
+}
+
+TEST_F(Mistakes, APeriodWithoutAnOptimizerIsNoStep) {
+  std::string events;
+  for (int i = 0; i < 200; ++i) events += kernel(std::to_string(10 * i), "9", fmt::format("nvjet_{}", i % 25)) + ",\n";
+  const Report report = read(events + kernel("3000", "1"));
+  EXPECT_THAT(answer_of({report}).headline, HasSubstr("the kernels repeat every 0.25 ms"));
+}
+
+TEST_F(Mistakes, OfATrainingStepOnePercentWithoutAClassIsNamed) {
+  const auto problems = [&](const char* last) {
+    const Report report =
+        read(kernel("10", "900") + "," + kernel("1000", "20", "mystery") + "," + kernel("1100", "100", last));
+    return problems_of(report);
+  };
+  EXPECT_THAT(problems("multi_tensor_apply_kernel<AdamFunctor>"), Contains(HasSubstr("2.0 % of the kernels' time")));
+  EXPECT_THAT(problems("softmax"), Not(Contains(HasSubstr("no class"))));
 }
 
 // ---- files that mean harm

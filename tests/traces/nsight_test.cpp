@@ -1,4 +1,4 @@
-#include "traces/nsight.h"
+#include "traces/capture.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
