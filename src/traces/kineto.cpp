@@ -15,7 +15,6 @@
 namespace harness::traces {
 namespace {
 
-using Field = KinetoEvent::Field;
 using Category = KinetoEvent::Category;
 
 // The events that the SAX parser calls on. A handler that returns false ends the parse.
@@ -77,7 +76,7 @@ class Handler {
   std::map<std::int64_t, std::string> gpus_;
   std::set<std::string> categories_;
   KinetoEvent event_;
-  Field field_ = Field::none;
+  const KinetoEvent::Field* field_ = nullptr;  // of the value that comes next
   Section section_ = Section::other;
   std::string top_key_;
   std::int64_t gpu_id_ = -1, base_ns_ = 0, events_ = 0, timeless_ = 0, wrong_ = 0;
@@ -95,13 +94,13 @@ bool Handler::open(bool array) {
     depth_ = 2;
   }
   if (depth_ == 3 && section_ == Section::events) event_.clear();
-  if (depth_ == 4) in_args_ = field_ == Field::args && !array;
-  if (depth_ >= 3) field_ = Field::none;
+  if (depth_ == 4) in_args_ = field_ != nullptr && field_->key == "args" && !array;
+  if (depth_ >= 3) field_ = nullptr;
   return true;
 }
 
 bool Handler::key(std::string& text) {
-  field_ = Field::none;
+  field_ = nullptr;
   if (depth_ == 1) {
     section_ = Section::other;
     if (text == "traceEvents") section_ = Section::events;
@@ -109,8 +108,7 @@ bool Handler::key(std::string& text) {
     if (text == "distributedInfo") section_ = Section::distributed;
     if (text == "baseTimeNanoseconds") section_ = Section::base;
   } else if (section_ == Section::events) {
-    if (depth_ == 3) field_ = KinetoEvent::field_of(text);
-    if (depth_ == 4 && in_args_) field_ = KinetoEvent::argument_field_of(text);
+    if (depth_ == 3 || (depth_ == 4 && in_args_)) field_ = KinetoEvent::field_of(text, depth_ == 4);
   } else if (depth_ == 3 || (section_ == Section::distributed && depth_ == 2)) {
     top_key_ = text.substr(0, 32);
   }
@@ -124,16 +122,16 @@ bool Handler::number(std::int64_t value, double real, std::string_view token) {
     if (top_key_ == "rank") capture_.rank = value;
     if (top_key_ == "world_size") capture_.world = value;
   }
-  event_.take(field_, value, real, token);
-  field_ = Field::none;
+  if (field_ != nullptr) event_.take(*field_, value, real, token);
+  field_ = nullptr;
   return true;
 }
 
 bool Handler::string(std::string& value) {
   if (section_ == Section::devices && depth_ == 3 && top_key_ == "name" && gpus_.size() < 1024)
     gpus_[gpu_id_] = value.substr(0, 200);
-  event_.take(field_, value);
-  field_ = Field::none;
+  if (field_ != nullptr) event_.take(*field_, value);
+  field_ = nullptr;
   return true;
 }
 
@@ -145,14 +143,15 @@ std::int32_t Handler::operation() {
   Operation operation;
   operation.kind = names.number_of(event_.is_own() ? event_.kind : event_.collective);
   operation.group = names.number_of(event_.is_own() ? event_.group : event_.group_description);
-  operation.bytes_in = event_.elements_in * size;
-  operation.bytes_out = event_.elements_out * size;
-  operation.group_size = event_.group_size;
+  const auto count = [](std::int64_t value) { return std::clamp<std::int64_t>(value, 0, std::int64_t{1} << 50); };
+  operation.bytes_in = count(event_.elements_in) * size;
+  operation.bytes_out = count(event_.elements_out) * size;
+  operation.group_size = count(event_.group_size);
   if (event_.is_own()) {
     const bool communicates = analysis::is_communication(event_.kind);
     operation.phase = names.number_of(event_.phase);
     operation.part = communicates ? communication_part(event_.group, event_.phase == analysis::closing_phase)
-                                  : computation_part(event_.kind, event_.recomputed);
+                                  : computation_part(event_.kind, event_.recomputed != 0);
     operation.waiting_s = event_.waiting_us * 1e-6;
     operation.bubble_s = event_.bubble_us * 1e-6;
     // By its name a kernel is classed: as those of NCCL are called.
@@ -182,9 +181,10 @@ void Handler::take_gpu_event(Work work) {
   Device* const on = device();
   if (on == nullptr) return;
   const std::int32_t arguments = operation();
-  on->events.push_back({event_.ts_ns, event_.ts_ns + event_.dur_ns, event_.correlation,
+  on->events.push_back({event_.ts_ns, event_.ts_ns + event_.dur_ns, static_cast<std::uint64_t>(event_.correlation),
                         capture_.names.number_of(event_.name),
-                        static_cast<std::uint32_t>(std::max<std::int64_t>(event_.stream, 0)), arguments, work});
+                        static_cast<std::uint32_t>(std::max<std::int64_t>(event_.stream, 0) & INT32_MAX), arguments,
+                        work});
 }
 
 void Handler::range(HostRange::Kind kind) {
@@ -214,7 +214,8 @@ void Handler::take() {
   } else if (category == Category::set) {
     take_gpu_event(Work::set);
   } else if (category == Category::call) {
-    capture_.calls.push_back({event_.ts_ns, event_.ts_ns + event_.dur_ns, event_.correlation, event_.thread(), 0,
+    capture_.calls.push_back({event_.ts_ns, event_.ts_ns + event_.dur_ns,
+                              static_cast<std::uint64_t>(event_.correlation), event_.thread(), 0,
                               capture_.names.number_of(name.substr(0, 200))});
   } else if (category == Category::overhead) {
     range(HostRange::Kind::overhead);

@@ -36,47 +36,41 @@ bool parse_microseconds(std::string_view token, std::int64_t& ns) {
   return true;
 }
 
+using Event = KinetoEvent;
+constexpr std::array<Event::Field, 25> fields{{
+    {.key = "ph", .text = &Event::ph},
+    {.key = "cat", .text = &Event::cat},
+    {.key = "name", .text = &Event::name},
+    {.key = "pid"},
+    {.key = "tid"},
+    {.key = "ts", .time_ns = &Event::ts_ns},
+    {.key = "dur", .time_ns = &Event::dur_ns},
+    {.key = "args"},
+    {.key = "device", .argument = true, .whole = &Event::device},
+    {.key = "stream", .argument = true, .whole = &Event::stream},
+    {.key = "correlation", .argument = true, .whole = &Event::correlation},
+    {.key = "Collective name", .argument = true, .text = &Event::collective},
+    {.key = "In msg nelems", .argument = true, .whole = &Event::elements_in},
+    {.key = "Out msg nelems", .argument = true, .whole = &Event::elements_out},
+    {.key = "dtype", .argument = true, .text = &Event::type},
+    {.key = "Group size", .argument = true, .whole = &Event::group_size},
+    {.key = "Process Group Description", .argument = true, .text = &Event::group_description},
+    {.key = "Rank", .argument = true, .whole = &Event::rank},
+    {.key = "kind", .argument = true, .text = &Event::kind},
+    {.key = "group", .argument = true, .text = &Event::group},
+    {.key = "phase", .argument = true, .text = &Event::phase},
+    {.key = "operation", .argument = true, .whole = &Event::operation},
+    {.key = "recomputed", .argument = true, .whole = &Event::recomputed},
+    {.key = "waiting_us", .argument = true, .real = &Event::waiting_us},
+    {.key = "bubble_us", .argument = true, .real = &Event::bubble_us},
+}};
+
 }  // namespace
 
-KinetoEvent::Field KinetoEvent::field_of(std::string_view key) {
-  static constexpr std::array<std::pair<std::string_view, Field>, 8> fields{{{"ph", Field::ph},
-                                                                             {"cat", Field::cat},
-                                                                             {"name", Field::name},
-                                                                             {"pid", Field::pid},
-                                                                             {"tid", Field::tid},
-                                                                             {"ts", Field::ts},
-                                                                             {"dur", Field::dur},
-                                                                             {"args", Field::args}}};
-  for (const auto& [text, field] : fields) {
-    if (key == text) return field;
-  }
-  return Field::none;
-}
-
-KinetoEvent::Field KinetoEvent::argument_field_of(std::string_view key) {
-  static constexpr std::array<std::pair<std::string_view, Field>, 18> fields{
-      {{"device", Field::device},
-       {"stream", Field::stream},
-       {"correlation", Field::correlation},
-       {"Collective name", Field::collective},
-       {"In msg nelems", Field::elements_in},
-       {"Out msg nelems", Field::elements_out},
-       {"dtype", Field::type},
-       {"Group size", Field::group_size},
-       {"Process Group Name", Field::group_name},
-       {"Process Group Description", Field::group_description},
-       {"Rank", Field::rank},
-       {"kind", Field::kind},
-       {"group", Field::group},
-       {"phase", Field::phase},
-       {"operation", Field::operation},
-       {"recomputed", Field::recomputed},
-       {"waiting_us", Field::waiting},
-       {"bubble_us", Field::bubble}}};
-  for (const auto& [text, field] : fields) {
-    if (key == text) return field;
-  }
-  return Field::none;
+const KinetoEvent::Field* KinetoEvent::field_of(std::string_view key, bool argument) {
+  const auto found =
+      std::ranges::find_if(fields, [&](const Field& field) { return field.argument == argument && field.key == key; });
+  return found == fields.end() ? nullptr : &*found;
 }
 
 KinetoEvent::Category KinetoEvent::category() const {
@@ -112,68 +106,47 @@ std::int64_t KinetoEvent::bytes_of_element() const {
 }
 
 void KinetoEvent::clear() {
-  for (std::string* text :
-       {&ph, &cat, &name, &collective, &type, &group_name, &group_description, &kind, &group, &phase})
-    text->clear();
+  for (const Field& field : fields) {
+    if (field.text != nullptr) (this->*field.text).clear();
+  }
   ts_ns = device = pid_number = rank = operation = stream = -1;
-  dur_ns = elements_in = elements_out = group_size = 0;
-  pid = tid = correlation = 0;
+  dur_ns = elements_in = elements_out = group_size = correlation = recomputed = 0;
+  pid = tid = 0;
   waiting_us = bubble_us = NAN;
-  recomputed = wrong = false;
+  wrong = false;
 }
 
-void KinetoEvent::take(Field field, std::int64_t value, double real, std::string_view token) {
-  const auto bits = static_cast<std::uint64_t>(value);
-  const std::int64_t count = std::clamp<std::int64_t>(value, 0, std::int64_t{1} << 50);
-  if (field == Field::ts || field == Field::dur) {
-    std::int64_t& ns = field == Field::ts ? ts_ns : dur_ns;
-    if (token.empty() && std::abs(value) < latest_ns / 1000) {
-      ns = value * 1000;
-    } else if (token.empty() || !parse_microseconds(token, ns)) {  // with an exponent, or too large
-      const bool fits = std::abs(real) < static_cast<double>(latest_ns) / 1000 && !token.starts_with("-");
-      wrong |= !fits;
-      ns = fits ? static_cast<std::int64_t>(std::llround(real * 1000)) : 0;
-    }
-  }
-  if (field == Field::pid) pid_number = value;
-  if (field == Field::pid) pid = bits;
-  if (field == Field::tid) {
-    tid = bits;
+void KinetoEvent::take(const Field& field, std::int64_t value, double real, std::string_view token) {
+  if (field.whole != nullptr) this->*field.whole = value;
+  if (field.real != nullptr) this->*field.real = real;
+  if (field.key == "pid") {
+    pid_number = value;
+    pid = static_cast<std::uint64_t>(value);
+  } else if (field.key == "tid") {
+    tid = static_cast<std::uint64_t>(value);
     if (stream < 0) stream = value & INT32_MAX;  // of GPU events the stream
   }
-  if (field == Field::device) device = value;
-  if (field == Field::stream) stream = value & INT32_MAX;
-  if (field == Field::operation) operation = value;
-  if (field == Field::recomputed) recomputed = value != 0;
-  if (field == Field::waiting) waiting_us = real;
-  if (field == Field::bubble) bubble_us = real;
-  if (field == Field::correlation) correlation = bits;
-  if (field == Field::elements_in) elements_in = count;
-  if (field == Field::elements_out) elements_out = count;
-  if (field == Field::group_size) group_size = count;
-  if (field == Field::rank) rank = value;
+  if (field.time_ns == nullptr) return;
+  std::int64_t& ns = this->*field.time_ns;
+  if (token.empty() && std::abs(value) < latest_ns / 1000) {
+    ns = value * 1000;
+  } else if (token.empty() || !parse_microseconds(token, ns)) {  // with an exponent, or too large
+    const bool fits = std::abs(real) < static_cast<double>(latest_ns) / 1000 && !token.starts_with("-");
+    wrong |= !fits;
+    ns = fits ? static_cast<std::int64_t>(std::llround(real * 1000)) : 0;
+  }
 }
 
-void KinetoEvent::take(Field field, std::string& text) {
-  if (field == Field::ph) ph.swap(text);
-  if (field == Field::cat) cat.swap(text);
-  if (field == Field::name) name.swap(text);
-  if (field == Field::pid) pid = fnv1a(text);
-  if (field == Field::tid) {
+void KinetoEvent::take(const Field& field, std::string& text) {
+  if (field.key == "pid") pid = fnv1a(text);
+  if (field.key == "tid") {
     tid = fnv1a(text);
     Cursor cursor{text};
     std::int32_t number = 0;
     if (cursor.literal("stream ") && cursor.integer(number) && number >= 0) stream = number;
   }
-  if (field == Field::ts) wrong |= !parse_microseconds(text, ts_ns);
-  if (field == Field::dur) wrong |= !parse_microseconds(text, dur_ns);
-  if (field == Field::collective) collective.swap(text);
-  if (field == Field::type) type.swap(text);
-  if (field == Field::group_name) group_name.swap(text);
-  if (field == Field::group_description) group_description.swap(text);
-  if (field == Field::kind) kind.swap(text);
-  if (field == Field::group) group.swap(text);
-  if (field == Field::phase) phase.swap(text);
+  if (field.time_ns != nullptr) wrong |= !parse_microseconds(text, this->*field.time_ns);
+  if (field.text != nullptr) (this->*field.text).swap(text);
 }
 
 }  // namespace harness::traces

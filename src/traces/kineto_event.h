@@ -12,34 +12,14 @@ inline constexpr std::int64_t latest_ns = INT64_MAX / 4;
 
 /// An event of a Kineto trace while it is read. Only the members that the analysis needs are kept.
 struct KinetoEvent {
-  enum class Field : std::uint8_t {
-    none,
-    ph,
-    cat,
-    name,
-    pid,
-    tid,
-    ts,
-    dur,
-    args,
-    device,
-    stream,
-    correlation,
-    collective,
-    elements_in,
-    elements_out,
-    type,
-    group_size,
-    group_name,
-    group_description,
-    rank,
-    kind,
-    group,
-    phase,
-    operation,
-    recomputed,
-    waiting,
-    bubble
+  /// A key of the file and the member that its value fills. `pid` and `tid` may be either, and are hashed as texts.
+  struct Field {
+    std::string_view key;
+    bool argument = false;  // stands in the event's `args`
+    std::string KinetoEvent::*text = nullptr;
+    std::int64_t KinetoEvent::*whole = nullptr;
+    std::int64_t KinetoEvent::*time_ns = nullptr;  // the file has microseconds
+    double KinetoEvent::*real = nullptr;
   };
   enum class Category : std::uint8_t {
     other,
@@ -55,16 +35,15 @@ struct KinetoEvent {
     loading,  // of a trace that harness wrote
   };
 
-  std::string ph, cat, name, collective, type, group_name, group_description, kind, group, phase;
+  std::string ph, cat, name, collective, type, group_description, kind, group, phase;
   std::int64_t ts_ns = -1, dur_ns = 0, device = -1, pid_number = -1, elements_in = 0, elements_out = 0, group_size = 0,
-               rank = -1, operation = -1, stream = -1;
-  std::uint64_t pid = 0, tid = 0, correlation = 0;
+               rank = -1, operation = -1, stream = -1, correlation = 0, recomputed = 0;
+  std::uint64_t pid = 0, tid = 0;
   double waiting_us = NAN, bubble_us = NAN;
-  bool recomputed = false;
   bool wrong = false;  // a time that is none
 
-  static Field field_of(std::string_view key);           // of the event
-  static Field argument_field_of(std::string_view key);  // of its `args`
+  /// nullptr: no member takes its value.
+  static const Field* field_of(std::string_view key, bool argument);
   Category category() const;
   std::uint64_t thread() const { return tid ^ (pid << 32); }
   /// An operation of a step of harness's own, with its arguments (report/trace.h).
@@ -72,8 +51,8 @@ struct KinetoEvent {
   std::int64_t bytes_of_element() const;  // 0: a type that is not known
 
   /// `token`: the number as the file writes it, "" for a whole one.
-  void take(Field field, std::int64_t value, double real, std::string_view token);
-  void take(Field field, std::string& text);
+  void take(const Field& field, std::int64_t value, double real, std::string_view token);
+  void take(const Field& field, std::string& text);
   void clear();
 };
 
