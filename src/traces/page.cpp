@@ -13,7 +13,6 @@
 #include "report/page/lanes.h"
 #include "report/words.h"
 #include "traces/answer.h"
-#include "traces/words.h"
 
 namespace harness::traces {
 namespace {
