@@ -226,8 +226,8 @@ double draw_panels(Svg& svg, const Axis& x, const std::vector<LinePanel>& panels
       svg.line("grid", x.at(tick), top + head, x.at(tick), bottom);
       svg.text_within("tick", x.at(tick), bottom + 16, x.label(tick));
     }
-    for (const auto& [value, words] : panel.notes) svg.text("note", 1, y(value) - 4, Svg::Anchor::end, words);
     for (const LinePanel::Line& line : panel.lines) draw_line(svg, line, x, y);
+    for (const auto& [value, words] : panel.notes) svg.text("note", 1, y(value) - 4, Svg::Anchor::end, words);
     top = bottom + foot;
   }
   svg.text("axis", 0.5, top + 4, Svg::Anchor::middle, x_title);

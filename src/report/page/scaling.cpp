@@ -44,7 +44,7 @@ std::vector<LinePanel> panels_of(const std::vector<Point>& points) {
   rate.lines = {{"reference", {{first, points[0].rate}, {last, ideal_last}}}, {"curve", {}, "mark"}};
   efficiency.lines = {{"reference", {{first, 1}, {last, 1}}}, {"curve", {}, "mark"}};
   rate.up = {.low = points[0].rate, .high = ideal_last, .margin = 0.02, .logarithmic = true, .ticks = {}, .label = {}};
-  efficiency.up = {.low = 0, .high = 1, .margin = 0, .logarithmic = false, .ticks = {0, 0.5, 1}, .label = {}};
+  efficiency.up = {.low = 0, .high = 1, .margin = 0, .logarithmic = false, .ticks = {0, 0.5}, .label = {}};
   efficiency.up.label = [](double share) { return percent(share, 0); };
   for (const Point& point : points) {
     rate.up.low = std::min(rate.up.low, point.rate / 1.15);
