@@ -40,6 +40,17 @@ bool take_srun(Cursor& c, int& rank) {
   return true;
 }
 
+// "[7] " of Hydra's -prepend-rank, before what NCCL and its tests print.
+bool take_hydra(Cursor& c, int& rank) {
+  Cursor at = c;
+  int number = 0;
+  if (!at.literal("[") || !at.integer(number) || number < 0 || !at.literal("] ")) return false;
+  if (!contains(at.rest, "NCCL ") && !contains(at.rest, "#") && words_of(at.rest, 8).size() < 8) return false;
+  rank = number;
+  c = at;
+  return true;
+}
+
 // "[1,7]<stdout>:"
 bool take_mpirun(Cursor& c, int& rank) {
   Cursor at = c;
@@ -101,8 +112,8 @@ Line without_prefixes(std::string_view text, std::int64_t number) {
   int rank = -1;
   constexpr int most = 8;
   for (int i = 0; i < most; ++i) {
-    if (!(take_torchrun(c) || take_mpirun(c, rank) || take_srun(c, rank) || take_ray(c) || take_time(c) ||
-          take_host(c)))
+    if (!(take_torchrun(c) || take_mpirun(c, rank) || take_hydra(c, rank) || take_srun(c, rank) || take_ray(c) ||
+          take_time(c) || take_host(c)))
       break;
   }
   return {c.rest, number, rank};

@@ -16,7 +16,8 @@ struct Line {
 };
 
 /// Takes off, repeatedly: "[rank0]:", "[default7]:" (torchrun), "7: " (srun -l), "[1,7]<stdout>:" (mpirun
-/// --tag-output), "(Worker pid=1, ip=10.0.0.1) " (Ray), "| 2024-12-04T05:27:39.074Z | " (CloudWatch, docker).
+/// --tag-output), "[7] " (mpiexec -prepend-rank), "(Worker pid=1, ip=10.0.0.1) " (Ray), "| 2024-12-04T05:27:39.074Z | "
+/// (CloudWatch, docker).
 Line without_prefixes(std::string_view text, std::int64_t number);
 
 /// The number that stands behind the first `label` and blanks: "6,250" is 6250. nullopt: none stands there.

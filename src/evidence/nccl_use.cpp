@@ -70,9 +70,8 @@ std::string NcclUse::anywhere(std::string_view fact) const {
 }
 
 bool NcclUse::Host::on_sockets() const {
-  const std::string network = seen.fact("network");
-  if (!network.empty()) return network.starts_with("Socket");
-  return std::ranges::any_of(seen.facts, [](const auto& row) { return row.first.starts_with("transport NET/Socket"); });
+  const std::string network = seen.fact("network");  // NCCL says it since 2.7
+  return network.empty() ? sockets : network.starts_with("Socket");
 }
 
 bool NcclUse::Host::on_adapters() const {
@@ -199,6 +198,7 @@ void NcclUseReader::connection(std::string_view message, const Origin& origin) {
   const bool receives = contains(c.rest, "[receive] ");
   if (!c.after(" via NET/")) return;
   NcclUse::Host& host = use_.hosts[host_at(origin.host)];
+  host.sockets = host.sockets || c.rest.starts_with("Socket");
   int adapter = -1;
   if (!c.after("/") || !c.integer(adapter) || adapter < 0 || adapter > 4096) return;
   host.adapters.insert(adapter);

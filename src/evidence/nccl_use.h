@@ -38,6 +38,7 @@ struct NcclUse {
     nccl::Observed seen = {};        // of all its ranks
     std::set<int> adapters = {};     // by NCCL's number, of connections over the network
     std::string direct_reason = {};  // "8 > 5": the distance over its limit, why GPUDirect RDMA is off
+    bool sockets = false;            // it has connections over TCP sockets
     std::int64_t inner_network = 0;  // connections over the network between two ranks of this host
     int result = 0;                  // of the first call of NCCL that failed: 1 to 6, as ncclResult_t; 0: none did
     std::string error_path = {};     // "bootstrap.cc, init.cc": the places that handed it upwards

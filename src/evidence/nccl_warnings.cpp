@@ -11,7 +11,7 @@
 namespace harness::evidence {
 namespace {
 
-constexpr std::array<NcclWarningKind, 35> kinds{{
+constexpr std::array<NcclWarningKind, 38> kinds{{
     {"status=12", "completion&status=12|completion&error 12|completion&RETRY_EXC", "{host} got no answer from {peer}",
      "look at that node's adapter, cable and switch port first; ib_write_bw between the two; on RoCE "
      "NCCL_IB_GID_INDEX, PFC "
@@ -20,7 +20,8 @@ constexpr std::array<NcclWarningKind, 35> kinds{{
     {"status=5", "completion&status=5 |completion&error 5,|completion&error 5 |completion&WR_FLUSH",
      "{host}: a queue pair was torn down", "an effect of another error: look for the first one", true},
     {"memory access refused",
-     "completion&status=4 |completion&status=9 |completion&status=10 |completion&error 4,|completion&error 10,",
+     "completion&status=4 |completion&status=9 |completion&status=10 |completion&error 4,|completion&error 10,|"
+     "async fatal event&access",
      "{host}: an adapter may not reach the memory that it was given",
      "GPUDirect RDMA: NCCL_NET_GDR_LEVEL=LOC confirms it; then nvidia-peermem or DMA-BUF, ACS and the IOMMU"},
     {"ibv_modify_qp failed", "ibv_modify_qp", "{host}: queue pairs of two adapters cannot be connected",
@@ -46,6 +47,8 @@ constexpr std::array<NcclWarningKind, 35> kinds{{
      "with every protocol; FI_LOG_LEVEL=warn says more"},
     {"no libfabric provider", "NET/OFI&eligible providers|NET/OFI&Failed to initialize",
      "{host}: libfabric finds no adapter", "fi_info -p efa on the node; the EFA device inside the container"},
+    {"adapter cannot be opened", "Unable to open device", "{host}: an adapter is there but cannot be opened",
+     "/dev/infiniband of the container (device plug-in, cgroup), or NCCL_IB_HCA without that adapter on all nodes"},
     {"connect failed",
      "Connect to&failed|connect to&Connection refused|No route to host|exceeded retries|connect to&timed out",
      "{host} cannot reach {peer}", "NCCL_SOCKET_IFNAME (docker0?), firewall; is the first rank still alive?", false,
@@ -53,6 +56,10 @@ constexpr std::array<NcclWarningKind, 35> kinds{{
     {"connection closed", "Connection closed by remote peer|Connection reset by peer",
      "{host}: the other end has closed the connection",
      "an effect: that peer died or exited; look for the first error on it", true},
+    {"fatal error seen", "communicator encountered a fatal error", "{host}: a communicator broke",
+     "an effect of another error: look for the first one", true},
+    {"proxy failed", "[Service thread]&closing connection|[Proxy Service&Failed to execute",
+     "{host}: NCCL's proxy could not make a connection", "an effect of another error: look for the first one", true},
     {"stranger on the port", "wrong type|wrong magic|invalid magic", "{host}: something that is not this job connected",
      "a port scanner or a second job; NCCL 2.27 ignores strangers"},
     {"duplicate GPU", "Duplicate GPU detected|using the same GPU", "{host}: two ranks chose the same GPU",

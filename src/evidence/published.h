@@ -22,12 +22,12 @@ struct StepOfJob {
   double tflops = 0;  // per GPU, by our count; 0: not measured
 };
 
-/// What others reached with steps like this one (configs/published/steps.csv), and how this one compares: a line for
-/// people; "" where the step is not known well enough or the table is not there. Alike are steps of the same GPU and
-/// precision whose distance |log2 FLOP per token| + |log2 sequence| / 2 + |log2 GPUs| / 4 is at most 1, or 2 where
+/// Says what others reached with steps like this one (configs/published/steps.csv), and how this one compares: a line
+/// for people; "" where the step is not known well enough or the table is not there. Alike are steps of the same GPU
+/// and precision whose distance |log2 FLOP per token| + |log2 sequence| / 2 + |log2 GPUs| / 4 is at most 1, or 2 where
 /// there are fewer than three.
 std::string published_steps(const StepOfJob& step);
-/// The same of a collective (configs/published/busbw.csv): of this GPU, at most twice or half as many nodes, 1 GiB and
+/// Says it of a collective (configs/published/busbw.csv): of this GPU, at most twice or half as many nodes, 1 GiB and
 /// more. `busbw`: in bytes per second.
 std::string published_busbw(const std::string& gpu, std::int64_t nodes, const std::string& collective,
                             std::int64_t bytes, double busbw);

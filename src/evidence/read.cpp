@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::string_view what_is_read =
     "a training log (Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed, NeMo, torchtitan, DeepSpeed, llm-foundry, "
-    "GPT-NeoX, Hugging Face Trainer, nanoGPT, MaxText), an output of nccl-tests, rccl-tests or OSU micro-benchmarks, a "
+    "GPT-NeoX, Nanotron, Hugging Face Trainer, nanoGPT, MaxText), an output of nccl-tests, rccl-tests or OSU "
+    "micro-benchmarks, a "
     "log of NCCL, "
     "NCCL's topology or graph XML, `nvidia-smi topo -m`, NCCL Inspector or Flight Recorder JSON, a hostfile, a launch "
     "script "

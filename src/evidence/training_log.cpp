@@ -283,7 +283,8 @@ void TrainingLogReader::bar(std::string_view text) {
   }
 }
 
-// nanoGPT: "iter 10: loss 4.1234, time 248.10ms, mfu 34.11%". MaxText: "completed step: 5, seconds: 4.123,
+// nanoGPT: "iter 10: loss 4.1234, time 248.10ms, mfu 34.11%", at first without mfu. Nanotron: "iteration: 120 / 500 |
+// … | elapsed_time_per_iteration_ms: 11.5K | …". MaxText: "completed step: 5, seconds: 4.123,
 // TFLOP/s/device: 410.2, Tokens/s/device: 7990.1, …". The FSDP example of AWS: "Batch 3 Loss: 10.9, Speed: 14.70
 // samples/sec, lr: 0.000025".
 bool TrainingLogReader::others(std::string_view text) {
@@ -293,7 +294,17 @@ bool TrainingLogReader::others(std::string_view text) {
     if (batch && samples) add("aws fsdp example", {*batch, 0, *samples, 0});
     return true;
   }
-  if (text.starts_with("iter ") && has(text, "ms, mfu ")) {
+  if (const std::size_t at = text.find("elapsed_time_per_iteration_ms:"); at != std::string_view::npos) {
+    const auto iteration = integer_after(text, "iteration: ");
+    const std::string_view words = text.substr(at, text.find(" |", at) - at);
+    const auto milliseconds = number_after(words, "_ms:");
+    if (const auto own = number_after(text, "model_tflops_per_gpu:")) log_.own_tflops = *own;
+    if (iteration && milliseconds)
+      add("nanotron", {*iteration, *milliseconds * (words.ends_with('K') ? 1 : 1e-3), 0, 0},
+          integer_after(text, "global_batch_size:").value_or(0));
+    return true;
+  }
+  if (text.starts_with("iter ") && has(text, ": loss ") && has(text, ", time ")) {
     const auto iteration = integer_after(text, "iter ");
     const auto milliseconds = number_after(text, "time ");
     if (const auto mfu = number_after(text, "mfu "); mfu && *mfu > 0) log_.own_mfu = *mfu / 100;

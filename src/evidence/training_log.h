@@ -51,7 +51,7 @@ struct TrainingLog {
 };
 
 /// Takes the lines of a training log of Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed, GPT-NeoX, NeMo, torchtitan,
-/// llm-foundry (composer), DeepSpeed, the Hugging Face Trainer, nanoGPT or MaxText among any others.
+/// llm-foundry (composer), DeepSpeed, the Hugging Face Trainer, Nanotron, nanoGPT or MaxText among any others.
 class TrainingLogReader {
  public:
   void line(const Line& line);

@@ -123,6 +123,11 @@ TEST(Read, FindsALogOfNcclAndATestAndStepsInOneText) {
   EXPECT_EQ(answers[2].object, "nccl");
 }
 
+TEST(Read, BlamesNoMissingGpuDirectOfSockets) {
+  const Answer answer = read({sample("nccl-meeting.log")}).front();
+  for (const std::string& problem : answer.problems) EXPECT_THAT(problem, testing::Not(HasSubstr("GPUDirect")));
+}
+
 TEST(Read, ComparesTwoTestsSizeBySize) {
   const TemporaryFolder scratch;
   std::string better = text_of(sample("nccl-tests-hole.txt"));
@@ -157,6 +162,8 @@ TEST(Lines, LosePrefixesOfLaunchersAndCollectors) {
   EXPECT_EQ(bare("| 2024-12-04T05:27:39.074Z | 3: x"), "x");
   EXPECT_EQ(bare("node-3: # nThread 1"), "# nThread 1");
   EXPECT_EQ(bare("step: 10 loss: 3"), "step: 10 loss: 3");
+  EXPECT_EQ(bare("[3] #  Rank  1 Group  0"), "#  Rank  1 Group  0");
+  EXPECT_EQ(bare("[3] done"), "[3] done");
   EXPECT_EQ(evidence::without_prefixes("[1,7]<stderr>:x", 1).rank, 7);
 }
 
