@@ -126,14 +126,14 @@ TEST_F(Kineto, ManyEventsOfOneTimeTakeLittle) {
 }
 
 TEST_F(Kineto, ARankOccursOnceAndJobsDoNotMix) {
-  const auto of = [&](const std::string& name, int rank, int world) {
-    return folder_.write(name, trace(kernel("10", "5"), fmt::format("\"distributedInfo\": {{\"rank\": {}, "
-                                                                    "\"world_size\": {}}},\n",
-                                                                    rank, world)));
+  const auto of = [&](const std::string& name, int rank, int world, const char* start = "10") {
+    return folder_.write(name, trace(kernel(start, "5"), fmt::format("\"distributedInfo\": {{\"rank\": {}, "
+                                                                     "\"world_size\": {}}},\n",
+                                                                     rank, world)));
   };
-  const std::string a = of("a.json", 0, 8), b = of("b.json", 0, 8), c = of("c.json", 1, 4);
+  const std::string a = of("a.json", 0, 8), b = of("b.json", 0, 8, "2000"), c = of("c.json", 1, 4);
   EXPECT_EQ(read_traces({a, b}).size(), 2u);  // before and after
-  EXPECT_THAT(test::error_of([&] { read_job({a, b, a}); }), HasSubstr("are both of rank 0"));
+  EXPECT_THAT(test::error_of([&] { read_job({a, b, of("e.json", 0, 8, "4000")}); }), HasSubstr("are both of rank 0"));
   EXPECT_THAT(test::error_of([&] { read_job({a, c}); }), HasSubstr("give the traces of one job"));
   EXPECT_EQ(read_job({of("d.json", 5, 8), a}).gpus.at(0).rank, 0);
   const Report guessed = read_job({folder_.write("run_rank-3.json", trace(kernel("10", "5")))});
