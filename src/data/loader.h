@@ -52,7 +52,7 @@ class Throttle {
 /// fill() loads. One thread at a time calls fill(), with steps in ascending order; a step may be filled again before
 /// the next one, and a step out of order empties the ring. A failure of the other source is thrown by the fill() of its
 /// step. The threads start with the first fill(), so that a slow storage is not given the time before the first step,
-/// and end with the loader, whatever they are doing.
+/// and end with the loader, but for one that waits for a storage that does not answer.
 class Loader final : public program::InputSource {
  public:
   /// `program`: the inputs to be filled. `source`: its fill() is called by several threads at once.
