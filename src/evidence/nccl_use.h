@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,9 +25,7 @@ struct NcclWarningKind {
   bool of_peer = false;  // the suspect is the peer that the line names, not the host that logged it
 };
 
-/// In the order in which they are tried.
-std::span<const NcclWarningKind> nccl_warning_kinds();
-/// nullptr: none of these.
+/// The kind of a text; nullptr: none is known.
 const NcclWarningKind* nccl_warning_kind(std::string_view text);
 
 /// NCCL in a job, from the logs of any of its ranks.

@@ -116,10 +116,6 @@ bool fits(std::string_view text, std::string_view pattern) {
 
 }  // namespace
 
-std::span<const NcclWarningKind> nccl_warning_kinds() {
-  return kinds;
-}
-
 const NcclWarningKind* nccl_warning_kind(std::string_view text) {
   const auto found = std::ranges::find_if(kinds, [&](const NcclWarningKind& kind) { return fits(text, kind.pattern); });
   return found == kinds.end() ? nullptr : &*found;

@@ -11,10 +11,6 @@ namespace {
 
 using Text = std::string_view;
 
-bool has_text(Text text, Text part) {
-  return text.find(part) != Text::npos;
-}
-
 // Ends of a job, as PyTorch, NCCL, Slurm and the NVIDIA driver word it.
 constexpr std::array<Text, 9> failures{"CUDA out of memory", "Watchdog caught collective operation timeout",
                                        "NCCL error",         "ChildFailedError",
@@ -26,7 +22,7 @@ constexpr std::array<Text, 9> failures{"CUDA out of memory", "Watchdog caught co
 
 // "  hidden_size ..................................... 4096"
 bool TrainingLogReader::argument(Text text) {
-  if (has_text(text, "end of arguments")) {
+  if (contains(text, "end of arguments")) {
     in_arguments_ = false;
     return true;
   }
@@ -41,12 +37,12 @@ bool TrainingLogReader::argument(Text text) {
 }
 
 bool TrainingLogReader::description(Text text) {
-  if (has_text(text, "- arguments -")) {
+  if (contains(text, "- arguments -")) {
     in_arguments_ = true;
     return true;
   }
   // Megatron-LM: "using world size: 8, data-parallel size: 8, …, tensor-model-parallel size: 1, …"
-  if (has_text(text, "using world size:")) {
+  if (contains(text, "using world size:")) {
     size("ranks", integer_after(text, "world size:"));
     size("dp", integer_after(text, "data-parallel size:"));
     size("cp", integer_after(text, "context-parallel size:"));
@@ -55,12 +51,12 @@ bool TrainingLogReader::description(Text text) {
     return true;
   }
   // "> padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)"
-  if (has_text(text, "padded vocab (size:")) {
+  if (contains(text, "padded vocab (size:")) {
     size("vocab", integer_after(text, "new size:"));
     return true;
   }
   // torchtitan: "Building device mesh with parallelism: pp=1, dp_replicate=1, dp_shard=64, cp=1, tp=1, ep=1, etp=1"
-  if (has_text(text, "Building device mesh with parallelism:")) {
+  if (contains(text, "Building device mesh with parallelism:")) {
     const auto degree = [&](Text name) {
       return std::clamp<std::int64_t>(integer_after(text, name).value_or(1), 1, 1 << 20);
     };
@@ -76,7 +72,7 @@ bool TrainingLogReader::description(Text text) {
   }
   // torchtitan: "Training starts at step 1. with local batch size 1, global batch size 64, gradient accumulation steps
   // 1, sequence length 8192, total steps 200 (warmup 200)."
-  if (has_text(text, "Training starts at step") && has_text(text, "local batch size")) {
+  if (contains(text, "Training starts at step") && contains(text, "local batch size")) {
     size("micro_batch", integer_after(text, "local batch size"));
     size("global_batch", integer_after(text, "global batch size"));
     size("accumulation", integer_after(text, "gradient accumulation steps"));
@@ -95,7 +91,7 @@ bool TrainingLogReader::description(Text text) {
 // The batch and how it divides, as frameworks announce it before the first step.
 bool TrainingLogReader::batch(Text text) {
   // Megatron-LM's progress line, where the terminal or an editor has broken it.
-  if (has_text(text, "global batch size:")) {
+  if (contains(text, "global batch size:")) {
     if (log_.size("global_batch") == 0) size("global_batch", integer_after(text, "global batch size:"));
     return true;
   }
@@ -107,11 +103,11 @@ bool TrainingLogReader::batch(Text text) {
                                                {"Instantaneous batch size per device =", "micro_batch"},
                                                {"Gradient Accumulation steps =", "accumulation"}}};
   for (const Row& row : trainer) {
-    if (!has_text(text, row.theirs)) continue;
+    if (!contains(text, row.theirs)) continue;
     size(row.ours, integer_after(text, "= "));
     return true;
   }
-  if (has_text(text, "Total optimization steps =")) {
+  if (contains(text, "Total optimization steps =")) {
     announced_steps_ = integer_after(text, "steps =").value_or(0);
     return true;
   }
@@ -144,9 +140,9 @@ void TrainingLogReader::timeout(const Line& line) {
 }
 
 void TrainingLogReader::failure(const Line& line) {
-  if (has_text(line.text, "WorkNCCL(")) timeout(line);
+  if (contains(line.text, "WorkNCCL(")) timeout(line);
   for (const Text& what : failures) {
-    if (!has_text(line.text, what)) continue;
+    if (!contains(line.text, what)) continue;
     TrainingLog::Failure& row = log_.failures[std::string(what)];
     if (row.count++ == 0) row.line = line.number;
     return;

@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::size_t most_intervals = 1u << 20;
 
-bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 }  // namespace
 
 std::int64_t TrainingLog::size(const std::string& name) const {
@@ -80,7 +76,7 @@ bool TrainingLogReader::progress(std::string_view text) {
 // "iteration       10/     400 | consumed samples: … | elapsed time per iteration (ms): 2669.6 | …". Bridge prints
 // "Step Time : 9.34s GPU utilization: 722.7MODEL_TFLOP/s/GPU" of the same interval beside it.
 bool TrainingLogReader::megatron(std::string_view text) {
-  if (has(text, "MODEL_TFLOP/s/GPU")) {
+  if (contains(text, "MODEL_TFLOP/s/GPU")) {
     bridge_seen_ = true;
     log_.own_tflops = number_after(text, "GPU utilization:").value_or(0);
     const auto seconds = number_after(text, "Step Time :");
@@ -98,9 +94,9 @@ bool TrainingLogReader::megatron(std::string_view text) {
   for (const char* label : {"(TFLOP/s/GPU):", "TFLOPs:", "approx flops per GPU:"}) {
     if (const auto own = number_after(text, label)) log_.own_tflops = *own;
   }
-  const char* framework = has(text, "samples per second") ? "megatron-deepspeed" : "megatron-lm";
+  const char* framework = contains(text, "samples per second") ? "megatron-deepspeed" : "megatron-lm";
   std::int64_t global_batch = integer_after(text, "global batch size:").value_or(0);
-  if (has(text, "approx flops per GPU:")) {
+  if (contains(text, "approx flops per GPU:")) {
     framework = "gpt-neox";
     const double samples = number_after(text, "samples/sec:").value_or(0) * seconds;
     if (samples > 0.5 && samples < 1e12) size("global_batch", std::llround(samples));
@@ -128,7 +124,7 @@ bool TrainingLogReader::nemo(std::string_view text) {
 // "step: 10  loss: …  memory: …  tps: 6,250  tflops: 362.48  mfu: 36.65%"; `wps` until 2025.
 bool TrainingLogReader::torchtitan(std::string_view text) {
   const std::size_t step = text.find("step:");
-  if (step == std::string_view::npos || !has(text, "loss:")) return false;
+  if (step == std::string_view::npos || !contains(text, "loss:")) return false;
   auto tokens = number_after(text, "tps: ");
   if (!tokens) tokens = number_after(text, "wps: ");
   const auto iteration = integer_after(text.substr(step), "step:");
@@ -191,7 +187,7 @@ void TrainingLogReader::end_block() {
 // 0.5 "… 0/10, SamplesPerSec=96.0, …", a mean since the start; the pipeline engine: "steps: 10 loss: 2.1 iter time (s):
 // 1.234 samples/sec: 415.1".
 bool TrainingLogReader::deepspeed(std::string_view text) {
-  if (has(text, "SamplesPerSec=")) {
+  if (contains(text, "SamplesPerSec=")) {
     auto samples = number_after(text, "CurrSamplesPerSec=");
     if (!samples) {
       samples = number_after(text, ", SamplesPerSec=");
@@ -218,12 +214,13 @@ bool TrainingLogReader::deepspeed(std::string_view text) {
 // "{'train_runtime': 912.4407, 'train_samples_per_second': 35.07, 'train_steps_per_second': 0.548, …}"; since
 // transformers 5 the numbers are quoted. Bars are seconds: they count where they are 50 s apart.
 bool TrainingLogReader::trainer(std::string_view text) {
-  if (has(text, "s/it]") || has(text, "it/s]") || has(text, "s/it, ") || has(text, "it/s, ")) {  // also with a loss
+  if (contains(text, "s/it]") || contains(text, "it/s]") || contains(text, "s/it, ") ||
+      contains(text, "it/s, ")) {  // also with a loss
     bar(text);
     return true;
   }
-  const bool quoted = has(text, "'train_runtime': '") || has(text, "'loss': '");
-  if (has(text, "'loss': ") && has(text, "'learning_rate': ")) {
+  const bool quoted = contains(text, "'train_runtime': '") || contains(text, "'loss': '");
+  if (contains(text, "'loss': ") && contains(text, "'learning_rate': ")) {
     log_.framework = quoted ? "hugging face trainer 5" : "hugging face trainer 4";
     return true;
   }
@@ -251,8 +248,8 @@ void TrainingLogReader::bar(std::string_view text) {
   const std::size_t bracket = text.rfind(" [");
   if (bracket == std::string_view::npos) return;
   const std::string name = lower(text.substr(0, std::min(text.find("%|"), bracket)));
-  if (name.find_first_of("abcdefghijklmnopqrstuvwxyz") != std::string::npos && !has(name, "epoch") &&
-      !has(name, "train") && !has(name, "step") && !has(name, "iter"))
+  if (name.find_first_of("abcdefghijklmnopqrstuvwxyz") != std::string::npos && !contains(name, "epoch") &&
+      !contains(name, "train") && !contains(name, "step") && !contains(name, "iter"))
     return;
   const std::size_t bars = text.substr(0, bracket).rfind("| ");
   if (bars == std::string_view::npos) return;
@@ -288,7 +285,7 @@ void TrainingLogReader::bar(std::string_view text) {
 // TFLOP/s/device: 410.2, Tokens/s/device: 7990.1, …". The FSDP example of AWS: "Batch 3 Loss: 10.9, Speed: 14.70
 // samples/sec, lr: 0.000025".
 bool TrainingLogReader::others(std::string_view text) {
-  if (has(text, "Speed: ") && has(text, " samples/sec") && has(text, " Loss: ")) {
+  if (contains(text, "Speed: ") && contains(text, " samples/sec") && contains(text, " Loss: ")) {
     const auto batch = integer_after(text, "Batch ");
     const auto samples = number_after(text, "Speed: ");
     if (batch && samples) add("aws fsdp example", {*batch, 0, *samples, 0});
@@ -304,14 +301,14 @@ bool TrainingLogReader::others(std::string_view text) {
           integer_after(text, "global_batch_size:").value_or(0));
     return true;
   }
-  if (text.starts_with("iter ") && has(text, ": loss ") && has(text, ", time ")) {
+  if (text.starts_with("iter ") && contains(text, ": loss ") && contains(text, ", time ")) {
     const auto iteration = integer_after(text, "iter ");
     const auto milliseconds = number_after(text, "time ");
     if (const auto mfu = number_after(text, "mfu "); mfu && *mfu > 0) log_.own_mfu = *mfu / 100;
     if (iteration && milliseconds) add("nanogpt", {*iteration, *milliseconds * 1e-3, 0, 0});
     return true;
   }
-  if (!has(text, "completed step:")) return false;
+  if (!contains(text, "completed step:")) return false;
   const auto iteration = integer_after(text, "completed step:");
   const auto seconds = number_after(text, "seconds:");
   if (const auto own = number_after(text, "TFLOP/s/device:")) log_.own_tflops = *own;
