@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <sstream>
 
+#include "base/text.h"
+#include "report/clean_text.h"
 #include "said.h"
 #include "support/files.h"
 #include "support/paths.h"
@@ -77,6 +80,23 @@ TEST(Predicted, ProgramsReadTheSameInJson) {
       EXPECT_GE(change, 1);  // by its own model NCCL chooses best
     }
   }
+}
+
+// On a narrow terminal no line is longer, but for commands to paste.
+TEST(Predicted, FitsEightyColumns) {
+  setenv("COLUMNS", "80", 1);
+  const std::string text = predicted({"--only", "layout"}).out +
+                           predicted({"--only", "micro_batch_size", "--best", "3"}).out +
+                           say({"plan", cluster, "--ranks", "128", "--assume-mfu", "40%", "--only", "layout"}).out;
+  unsetenv("COLUMNS");
+  EXPECT_THAT(text, AllOf(HasSubstr("critical path"), HasSubstr("not told apart"), HasSubstr("preparation")));
+  for (const std::string& line : split_text(text, "\n")) {
+    if (!line.starts_with("  --set ")) {
+      EXPECT_LE(report::columns_of(line), 80u) << line;
+    }
+  }
+  EXPECT_THAT(predicted({"--only", "layout", "--format", "md"}).out,
+              HasSubstr("| case | predicted step | change | MFU | computing | exposed | idle |\n"));
 }
 
 // One operation is planned as it is measured: its time and bandwidth, not a step of twenty of them.
