@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <future>
 #include <map>
+#include <thread>
 #include <tuple>
 #include <unordered_map>
+#include <variant>
 
 #include "base/error.h"
 #include "base/median.h"
@@ -296,6 +301,45 @@ Report report_of(std::vector<TracedFile> files) {
   return report;
 }
 
+// A summary, or why there is none.
+using Examined = std::variant<TracedFile, std::string>;
+
+// How many files are read at once: so many that they are no more than 2 GB together, unpacked.
+std::size_t files_at_once(const std::vector<std::string>& paths) {
+  constexpr double most_bytes = 2e9, packed = 12;
+  if (std::ranges::count(paths, "-") > 1) return 1;  // one after the other would find the standard input empty
+  double largest_bytes = 1;
+  for (const std::string& path : paths) {
+    std::error_code unknown;
+    const std::uintmax_t bytes = std::filesystem::file_size(path, unknown);
+    if (!unknown)
+      largest_bytes = std::max(largest_bytes, static_cast<double>(bytes) * (path.ends_with(".gz") ? packed : 1));
+  }
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  return std::clamp<std::size_t>(static_cast<std::size_t>(most_bytes / largest_bytes), 1,
+                                 std::min(cores, paths.size()));
+}
+
+// In the order of the paths.
+std::vector<Examined> examine_files(const std::vector<std::string>& paths) {
+  std::vector<Examined> examined(paths.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < paths.size(); i = next++) {
+      try {
+        examined[i] = examine_file(paths[i]);
+      } catch (const Error& error) {
+        examined[i] = std::string(error.what());
+      }
+    }
+  };
+  std::vector<std::future<void>> others;
+  for (std::size_t i = 1; i < files_at_once(paths); ++i) others.push_back(std::async(std::launch::async, work));
+  work();
+  for (std::future<void>& other : others) other.get();
+  return examined;
+}
+
 }  // namespace
 
 std::string TracedGpu::name() const {
@@ -317,14 +361,17 @@ bool is_trace_file(const std::string& path) {
 std::vector<Report> read_traces(const std::vector<std::string>& paths) {
   std::vector<TracedFile> files;
   std::vector<std::string> refused;
-  for (const std::string& path : paths) {
-    try {
-      TracedFile file = examine_file(path);
-      const auto twin = std::ranges::find_if(files, [&](const TracedFile& other) { return same_trace(file, other); });
-      if (twin != files.end()) fail("{} is the same trace as {}: it counts once", quote(file.path), quote(twin->path));
+  for (Examined& examined : examine_files(paths)) {
+    if (auto* why = std::get_if<std::string>(&examined)) {
+      refused.push_back(std::move(*why));
+      continue;
+    }
+    TracedFile& file = std::get<TracedFile>(examined);
+    const auto twin = std::ranges::find_if(files, [&](const TracedFile& other) { return same_trace(file, other); });
+    if (twin == files.end()) {
       files.push_back(std::move(file));
-    } catch (const Error& error) {
-      refused.emplace_back(error.what());
+    } else {
+      refused.push_back(fmt::format("{} is the same trace as {}: it counts once", quote(file.path), quote(twin->path)));
     }
   }
   if (files.empty()) fail("{}", join(refused, "\n"));

@@ -76,9 +76,9 @@ bool is_trace_file(const std::string& path);
 
 /// Reads the traces of a job: of the PyTorch profiler (JSON, also gzip), one file a rank, or exports of Nsight Systems
 /// (SQLite), one or more ranks a file. Two reports, before and after, where every rank is there twice, or where two
-/// files were captured one after the other. Files are read one after the other; memory is that of the largest. A file
-/// of several that cannot be read is named in the (last) report. Throws Error if none can be read, and for files that
-/// do not belong together.
+/// files were captured one after the other. On several cores, several files are read at once, 2 GB of them at most. A
+/// file of several that cannot be read is named in the (last) report. Throws Error if none can be read, and for files
+/// that do not belong together.
 std::vector<Report> read_traces(const std::vector<std::string>& paths);
 
 }  // namespace harness::traces
