@@ -191,6 +191,8 @@ bool LogReader::connection(Text message) {
     if (path.starts_with("NET/") && through_peer) ++through_peers_;
   } else if (path.starts_with("P2P/") || path.starts_with("SHM/")) {
     kind = path;
+  } else if (path.starts_with("direct shared memory")) {  // until 2.12
+    kind = "SHM";
   } else {
     return true;
   }

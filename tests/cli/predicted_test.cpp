@@ -290,7 +290,7 @@ TEST(Predicted, WhatACalibrationWasComparedWithIsReadWithItsPlaces) {
   EXPECT_THAT(error("changes: {error: 120 %}\n"),
               AllOf(HasSubstr("changes.error: found '120 %'"), HasSubstr("changes.error_90: missing")));
   EXPECT_THAT(error("errors: [{id: a, gpu: h100-sxm, group: g, lab: l, error: much}, {id: b}]\n"),
-              AllOf(HasSubstr("errors.error: found 'much'"), HasSubstr("errors.gpu: missing")));
+              AllOf(HasSubstr("errors[0].error: found 'much'"), HasSubstr("errors[1].gpu: missing")));
 }
 
 // The table and the calibration are written by one command.
