@@ -140,6 +140,7 @@ evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
     const std::string key = entry.substr(0, equals);
     const std::string value = equals == std::string::npos ? "" : entry.substr(equals + 1);
     if (value.empty()) fail("--set {}: expected KEY=VALUE, such as ranks=16", quote(entry));
+    gaps.typed.push_back("--set " + shell_word(entry));
     if (key == "ranks") {
       gaps.ranks = option_value("--set ranks", value, number);
     } else if (key == "nodes") {

@@ -51,6 +51,7 @@ struct Gaps {
   std::int64_t ranks = 0, global_batch_size = 0;
   std::string hardware = {};                                     // a hardware file's name
   std::vector<std::pair<std::string, std::string>> others = {};  // of a job, by the names of configurations
+  std::vector<std::string> typed = {};                           // all of them, as options of `read`
 };
 
 }  // namespace harness::evidence

@@ -150,6 +150,12 @@ class ConfigurationText {
  public:
   explicit ConfigurationText(const TrainingJob& job) : job_(job) {}
 
+  // What fills the gaps that text() found, as options of `read`; "" where so much is missing that others know more.
+  std::string options() const {
+    constexpr std::size_t most = 3;
+    return hints_.size() > most ? "" : join(hints_, " ");
+  }
+
   // "" and `why` where the job is not known well enough.
   std::string text(std::string& why) {
     const std::vector<std::string> gaps = missing();
@@ -161,7 +167,8 @@ class ConfigurationText {
       return "";
     }
     if (predicted && !job_.has("hardware")) {
-      why = "no configuration yet: it can only be predicted, and that needs the GPU (--set hardware=h100-sxm)";
+      hints_.emplace_back("--set hardware=h100-sxm");
+      why = fmt::format("no configuration yet: it can only be predicted, and that needs the GPU ({})", hints_.back());
       return "";
     }
     out_ = fmt::format("# Written by `harness read` from {}. Each line says where its value is from.\n",
@@ -324,7 +331,8 @@ Answer answer_of(const TrainingJob& job) {
 
   const std::string shape = shape_of(job);
   out.headline = job.headline;
-  if (out.headline.empty() && !job.problems.empty()) out.headline = job.problems.front();
+  if (out.headline.empty() && !job.problems.empty())  // without its remedy, which stands below
+    out.headline = job.problems.front().substr(0, job.problems.front().rfind(": "));
   if (out.headline.empty() && job.framework == "deepspeed" && !job.has("model.layers"))
     out.headline = zero_headline(job);
   if (out.headline.empty()) out.headline = shape;
@@ -360,20 +368,22 @@ Answer answer_of(const TrainingJob& job) {
   row("published", published_steps({model, job.text("hardware"), job.text("precision"), job.number_or("ranks", 0)}));
 
   std::string why;
+  ConfigurationText configuration(job);
   try {
-    out.configuration = ConfigurationText(job).text(why);
+    out.configuration = configuration.text(why);
   } catch (const Error& error) {
     why = error.what();
   }
   if (!why.empty()) out.notes.push_back(why);
-  std::vector<std::string> files;
-  for (const std::string& file : job.files) files.push_back(shell_word(file));
+  std::string again = "./harness read";
+  for (const std::string& file : job.files) again += " " + shell_word(file);
+  for (const std::string& option : job.typed) again += " " + option;
   if (!out.configuration.empty()) {
     const auto ranks = job.number("ranks");
-    out.next.push_back(fmt::format("./harness read {} -o job.yaml", join(files, " ")));
+    out.next.push_back(again + " -o job.yaml");
     out.next.push_back(fmt::format("./harness plan job.yaml --ranks {}", ranks ? std::to_string(*ranks) : "N"));
-  } else {
-    out.next.push_back(fmt::format("./harness read {} --set KEY=VALUE -o job.yaml", join(files, " ")));
+  } else if (const std::string options = configuration.options(); !options.empty()) {
+    out.next.push_back(fmt::format("{} {} -o job.yaml", again, options));
   }
   return out;
 }

@@ -152,6 +152,7 @@ void complete(TrainingLog& log, const TrainingJob& job) {
 
 TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
   TrainingJob job;
+  job.typed = gaps.typed;
   NameValues documents;
   std::vector<std::string> read_along;
   for (const auto& [name, text] : files_) {
@@ -220,6 +221,7 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
 void conclude_shape(TrainingJob& job) {
   const bool model_alone = job.framework == "hugging face model";
   const bool recipe = job.framework.starts_with("llmb");
+  if (job.framework.empty() && !job.has("model.layers")) return;  // no program was found, and nobody says what it is
   if (!model_alone && !recipe && job.framework != "deepspeed") {
     for (const char* axis :
          {"layout.tensor_parallel", "layout.pipeline_parallel", "layout.context_parallel", "expert_parallel"})

@@ -45,6 +45,7 @@ struct TrainingJob {
   std::string headline = {};                     // what is most telling; "": the shape of the job
   std::vector<std::string> more_arguments = {};  // why arguments of the program are not known
   bool lacks_files = false;                      // it names configurations that were not given
+  std::vector<std::string> typed = {};           // what the person filled, as options of `read`
 
   void set(std::string_view name, std::string value, std::string origin, std::string shown = "") {
     values[std::string(name)] = {std::move(value), std::move(origin), true, std::move(shown)};

@@ -115,7 +115,10 @@ TEST_F(Readers, ReadWritesAJobAsAConfiguration) {
   EXPECT_EQ(say({"plan", job, "--ranks", "32"}).code, 0);
   const std::string known =
       say({"read", sample("slurm.sbatch"), "--set", "ranks=16", "--set", "gpu=a100-sxm-80gb"}).out;
-  EXPECT_EQ(say({"read", sample("slurm.sbatch"), "--set", "nodes=2", "--set", "gpu=a100-sxm-80gb"}).out, known);
+  const std::string of_nodes =
+      say({"read", sample("slurm.sbatch"), "--set", "nodes=2", "--set", "gpu=a100-sxm-80gb"}).out;
+  EXPECT_EQ(of_nodes.substr(0, of_nodes.find("Next:")), known.substr(0, known.find("Next:")));
+  EXPECT_THAT(known, HasSubstr("slurm.sbatch --set ranks=16 --set gpu=a100-sxm-80gb -o job.yaml\n"));
   EXPECT_THAT(say({"read", sample("slurm.sbatch"), "--set", "gpu=H100"}).err, HasSubstr("did you mean h100-sxm?"));
   EXPECT_THAT(say({"read", sample("slurm.sbatch"), "-o", job}).err, HasSubstr("needs the GPU"));
   EXPECT_THAT(say({"read", sample("hostfile"), "-o", job}).err, HasSubstr("no file describes a job"));
