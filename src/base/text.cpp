@@ -16,8 +16,9 @@ char lower(char c) {
 
 // Where `text` has the word, case-insensitive; npos: nowhere.
 std::size_t place_of(std::string_view word, std::string_view text) {
-  const auto found = std::ranges::search(text, word, {}, lower, lower);
-  return found.empty() ? std::string::npos : static_cast<std::size_t>(found.begin() - text.begin());
+  const auto found = std::search(text.begin(), text.end(), word.begin(), word.end(),
+                                 [](char a, char b) { return lower(a) == lower(b); });
+  return found == text.end() ? std::string::npos : static_cast<std::size_t>(found - text.begin());
 }
 
 // Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours, case-insensitive.

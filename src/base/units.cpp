@@ -133,8 +133,7 @@ std::string print_exact(double value, std::string_view base, std::initializer_li
                         double (*parse)(std::string_view)) {
   for (const std::string_view unit : units) {
     const double in_unit = value / parse(fmt::format("1 {}", unit));
-    const std::string number = fmt::format("{:.9g}", in_unit);
-    const std::string text = fmt::format("{} {}", number, unit);
+    std::string text = fmt::format("{:.9g} {}", in_unit, unit);
     if (in_unit >= 1 && parse(text) == value) return text;
   }
   return fmt::format("{} {}", value, base);
