@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <limits>
 #include <random>
 
@@ -136,10 +136,10 @@ TEST(Stragglers, TimedStepsSayWhoWasLast) {
 
 TEST(Stragglers, ManyRanksTakeLinearTime) {
   const store::Result r = timed(16384, 4, 10);
-  const auto began = std::chrono::steady_clock::now();
+  const std::clock_t began = std::clock();  // of this process, however busy the machine is
   EXPECT_EQ(find_stragglers(r).steps, 40);
-  // 110 times as much must take seconds; this bound only catches what is not linear.
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(), 2);
+  constexpr double most_s = 10;  // hundreds of times what it takes: only what is not linear takes longer
+  EXPECT_LT(static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC, most_s);
 }
 
 // ---- what holds the step up -----------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ TEST(DoctorAsAUser, NamesTheNodeThatDiffers) {
   }
   const auto o = test::run(test::harness_job(2, "doctor --sysroot '" + (folder / "root{rank}") + "'"));
   EXPECT_EQ(o.exit_code, 2) << o.out << o.err;
-  EXPECT_THAT(o.out, AllOf(StartsWith("2 failures (2 nodes, 2 ranks"), HasSubstr("same.driver   node1"),
+  EXPECT_THAT(o.out, AllOf(StartsWith("2 failures (2 nodes, 2 ranks"), HasSubstr("same.driver  node1"),
                            HasSubstr("570.86.11; the nodes differ")));
 }
 
