@@ -162,8 +162,11 @@ evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
            did_you_mean(nearest(key, keys)));
     }
   }
-  constexpr std::int64_t usual_node = 8;
-  if (nodes > 0 && gaps.ranks == 0) gaps.ranks = nodes * (per_node > 0 ? per_node : usual_node);
+  if (nodes > 0 && gaps.ranks == 0) {
+    if (per_node == 0)
+      fail("--set nodes={}: how many ranks has a node? add --set ranks_per_node=8, or --set ranks=N", nodes);
+    gaps.ranks = nodes * per_node;
+  }
   return gaps;
 }
 

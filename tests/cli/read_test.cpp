@@ -118,6 +118,7 @@ TEST_F(Readers, ReadWritesAJobAsAConfiguration) {
   const std::string of_nodes =
       say({"read", sample("slurm.sbatch"), "--set", "nodes=2", "--set", "gpu=a100-sxm-80gb"}).out;
   EXPECT_EQ(of_nodes.substr(0, of_nodes.find("Next:")), known.substr(0, known.find("Next:")));
+  EXPECT_THAT(say({"read", sample("slurm.sbatch"), "--set", "nodes=2"}).err, HasSubstr("add --set ranks_per_node=8"));
   EXPECT_THAT(known, HasSubstr("slurm.sbatch --set ranks=16 --set gpu=a100-sxm-80gb -o job.yaml\n"));
   EXPECT_THAT(say({"read", sample("slurm.sbatch"), "--set", "gpu=H100"}).err, HasSubstr("did you mean h100-sxm?"));
   EXPECT_THAT(say({"read", sample("slurm.sbatch"), "-o", job}).err, HasSubstr("needs the GPU"));
