@@ -22,16 +22,7 @@ using program::Layout;
 
 const config::Model five_layers{"tiny", 5, 64, 4, 128, 32};  // stages and chunks are not equally long
 // A head of its own shares a bucket with the final norm where a bucket is a layer, and the table is only added to.
-const config::Model llama = [] {
-  config::Model m{"llama", 4, 64, 4, 128, 32};
-  m.kv_heads = 2;
-  m.ffn = 96;
-  m.activation = config::Activation::swiglu;
-  m.norm = config::NormKind::rms_norm;
-  m.positions = config::Positions::rotary;
-  m.tied_embeddings = m.biases = false;
-  return m;
-}();
+const config::Model llama = test::tiny_llama(4, 32);
 
 // Sequences of all replicas together: for 2, 3 or 4 of them, or for 2 and 4 where a step takes long.
 constexpr std::int64_t sequences = test::few_cells ? 8 : 24;

@@ -17,16 +17,7 @@ using test::layout_of;
 
 // Blocks of attention have 64 positions. The second model has rotary positions, and groups of queries.
 const config::Model gpt{"tiny", 3, 64, 4, 128, 160};
-const config::Model llama = [] {
-  config::Model m{"llama", 2, 64, 4, 128, 160};
-  m.kv_heads = 2;
-  m.ffn = 96;
-  m.activation = config::Activation::swiglu;
-  m.norm = config::NormKind::rms_norm;
-  m.positions = config::Positions::rotary;
-  m.tied_embeddings = m.biases = false;
-  return m;
-}();
+const config::Model llama = test::tiny_llama(2, 160);
 
 Settings packed_settings(const Layout& layout, std::int64_t rows, std::int64_t micro_batches) {
   Settings s;

@@ -21,6 +21,18 @@
 
 namespace harness::test {
 
+/// Rotary positions, groups of two queries, and nothing that Llama leaves out.
+inline config::Model tiny_llama(std::int64_t layers, std::int64_t sequence) {
+  config::Model m{"llama", layers, 64, 4, 128, sequence};
+  m.kv_heads = 2;
+  m.ffn = 96;
+  m.activation = config::Activation::swiglu;
+  m.norm = config::NormKind::rms_norm;
+  m.positions = config::Positions::rotary;
+  m.tied_embeddings = m.biases = false;
+  return m;
+}
+
 // tests/CMakeLists.txt builds these tests once more for the cuda backend over an emulated device.
 #ifdef HARNESS_TEST_CUDA
 inline constexpr config::BackendKind tested_backend = config::BackendKind::cuda;
