@@ -149,7 +149,7 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
     out << plan_json(p, predicted);
     return 0;
   }
-  report::Document document = plan_document(p);
+  report::Document document = plan_document(p, predicted);
   if (!hint.empty()) document.notices.push_back({hint});
   if (!predicted.empty()) {  // there is nothing to measure
     document.sections.push_back(predictions_section(p, predicted));

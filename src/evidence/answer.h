@@ -2,10 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "config/hardware.h"
 
 namespace harness::evidence {
 
@@ -53,5 +56,9 @@ struct Gaps {
   std::vector<std::pair<std::string, std::string>> others = {};  // of a job, by the names of configurations
   std::vector<std::string> typed = {};                           // all of them, as options of `read`
 };
+
+/// The hardware that the person names, else that of a GPU as a log or a test names it ("H100 80GB HBM3"); nothing where
+/// it is not known, or a hardware file of the person's own cannot be read.
+std::optional<config::Hardware> hardware_of(const std::string& gpu, const Gaps& gaps);
 
 }  // namespace harness::evidence

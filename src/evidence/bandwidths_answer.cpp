@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/published.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "evidence/bandwidths.h"
-#include "evidence/published.h"
 
 namespace harness::evidence {
 namespace {
@@ -216,8 +216,8 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   out.evidence.emplace_back("peak", fmt::format("{} {} at {}", rate_text(by(peak)), word, size_text(peak.bytes)));
   if (has_bus) add_limit(measured, peak, hardware, out);
   if (has_bus && hardware && !measured.hosts.empty()) {
-    const std::string published =
-        published_busbw(hardware->gpu_file(), std::ssize(measured.hosts), collective, peak.bytes, peak.busbw());
+    const std::string published = analysis::published_busbw(hardware->gpu_file(), std::ssize(measured.hosts),
+                                                            collective, peak.bytes, peak.busbw());
     if (!published.empty()) out.evidence.emplace_back("published", published);
   }
   const auto half = std::ranges::find_if(measured.rows, [&](const SizeRow& row) { return by(row) >= by(peak) / 2; });

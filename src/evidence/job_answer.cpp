@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <array>
 
+#include "analysis/published.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "config/environment.h"
 #include "config/experiment.h"
 #include "config/yaml_tree.h"
 #include "evidence/lines.h"
-#include "evidence/published.h"
 #include "evidence/training_job.h"
 
 namespace harness::evidence {
@@ -94,8 +94,8 @@ std::string replaced_zeros(std::string text) {
 }
 
 // Nothing where it is not known whether the MLP is gated.
-std::optional<ModelFlop> flop_of(const TrainingJob& job) {
-  return job.has("model.activation") ? flop_per_token(model_of(job)) : std::nullopt;
+std::optional<analysis::ModelFlop> flop_of(const TrainingJob& job) {
+  return job.has("model.activation") ? analysis::flop_per_token(model_of(job)) : std::nullopt;
 }
 
 std::string shape_of(const TrainingJob& job) {
@@ -365,7 +365,8 @@ Answer answer_of(const TrainingJob& job) {
     out.facts.emplace_back("gflop_per_token", flop->causal / giga);
   }
   row("environment", join_first(variables, 4));
-  row("published", published_steps({model, job.text("hardware"), job.text("precision"), job.number_or("ranks", 0)}));
+  row("published",
+      analysis::published_steps({model, job.text("hardware"), job.text("precision"), job.number_or("ranks", 0)}).text);
 
   std::string why;
   ConfigurationText configuration(job);

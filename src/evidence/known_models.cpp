@@ -127,19 +127,6 @@ config::Model model_of(const TrainingJob& job) {
   return model;
 }
 
-// Forward and backward: 2 FLOP per weight of a matrix product in each of three passes (the head counted, the
-// embedding's look-up not), and scores and values of attention, causal at half the square as docs/method.md counts.
-std::optional<ModelFlop> flop_per_token(const config::Model& model) {
-  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
-  if (model.layers <= 0 || model.hidden <= 0 || model.heads <= 0 || model.vocab <= 0) return std::nullopt;
-  const double layers = real(model.layers), hidden = real(model.hidden), table = hidden * real(model.vocab);
-  const double attention = 2 * hidden * hidden * (1 + real(model.key_heads()) / real(model.heads));
-  const double mlp = hidden * (real(model.fc1_outputs()) + real(model.mlp_width()));
-  const double weights = layers * (attention + mlp) + table;
-  const double scores = layers * hidden * real(model.sequence);
-  return ModelFlop{6 * weights + 6 * scores, 6 * weights + 12 * scores, weights + (model.tied_embeddings ? 0 : table)};
-}
-
 // Its software and GPU decide which measured steps a prediction is fitted to; "": any.
 std::string calibration_of(const TrainingJob& job) {
   if (job.text("hardware").starts_with("a100") || job.text("hardware").starts_with("v100")) return "megatron-2022";

@@ -301,6 +301,16 @@ std::vector<Answer> Reading::finish(std::vector<std::string>& refused) {
 
 }  // namespace
 
+std::optional<config::Hardware> hardware_of(const std::string& gpu, const Gaps& gaps) {
+  if (!gaps.hardware.empty()) return config::hardware_named(gaps.hardware);
+  if (gpu.empty() || gpu.starts_with("AMD")) return std::nullopt;
+  try {
+    return config::find_hardware_for_device("NVIDIA " + gpu, "");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 std::vector<Answer> read_files(const std::vector<std::string>& paths, const Gaps& gaps) {
   Reading reading(gaps);
   std::vector<std::string> refused;

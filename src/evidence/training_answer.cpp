@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/published.h"
 #include "base/error.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "evidence/published.h"
 #include "evidence/training_job.h"
 #include "evidence/training_log.h"
 
@@ -71,7 +71,7 @@ struct Writer {
   void job(std::int64_t global_batch, std::int64_t ranks);
   void steadiness(const StepTimes& steps, bool seconds);
   void throughput(double seconds, std::int64_t global_batch, std::int64_t ranks);
-  void own_count(const ModelFlop& flop, double causal);
+  void own_count(const analysis::ModelFlop& flop, double causal);
   std::string timeouts();
   void failures();
 };
@@ -180,7 +180,7 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
 }
 
 // The log's own count beside ours, and the convention that explains the difference.
-void Writer::own_count(const ModelFlop& flop, double causal) {
+void Writer::own_count(const analysis::ModelFlop& flop, double causal) {
   if (log.own_tflops <= 0) return;
   const double ratio = log.own_tflops / causal;
   constexpr double near = 0.02;
@@ -199,7 +199,7 @@ void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t 
   fact("tokens_per_s_per_gpu", tokens);
   out.headline += fmt::format(", {} tokens/s per GPU", grouped(tokens));
   const auto model = model_of(log);
-  const auto flop = model ? flop_per_token(*model) : std::nullopt;
+  const auto flop = model ? analysis::flop_per_token(*model) : std::nullopt;
   if (!flop) {
     if (log.own_mfu > 0)
       out.notes.push_back(fmt::format("the log's own MFU, {}, is not ours: attention in full, and its peak is its own",
@@ -217,9 +217,10 @@ void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t 
     out.notes.emplace_back("the GPU is not in the log: MFU needs it (--set hardware=h100-sxm)");
     return;
   }
-  if (const std::string published = published_steps({*model, hardware->gpu_file(), precision->second, ranks, causal});
-      !published.empty())
-    out.evidence.emplace_back("published", published);
+  if (const auto published =
+          analysis::published_steps({*model, hardware->gpu_file(), precision->second, ranks, causal});
+      !published.text.empty())
+    out.evidence.emplace_back("published", published.text);
   const double peak = precision->second == "bf16" ? hardware->peak_flops(config::Precision::bf16) : 0;
   if (peak <= 0) return;
   fact("mfu", causal * tera / peak);

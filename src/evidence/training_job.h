@@ -123,13 +123,6 @@ std::string calibration_of(const TrainingJob& job);
 /// The model as far as it is known: 0 for what is not.
 config::Model model_of(const TrainingJob& job);
 
-/// The FLOP of a model for one token and all passes, and its weights.
-struct ModelFlop {
-  double causal = 0, noncausal = 0;  // attention at half the square, and in full
-  double parameters = 0;             // without norms, biases and positions
-};
-/// Nothing where a size is not known.
-std::optional<ModelFlop> flop_per_token(const config::Model& model);
 /// A key of a job that `--set` takes.
 struct GapKey {
   std::string key, name;  // "layers" is "model.layers" among a job's values

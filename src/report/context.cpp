@@ -8,6 +8,7 @@
 
 #include "analysis/blocks.h"
 #include "analysis/estimator.h"
+#include "analysis/published.h"
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "base/text.h"
@@ -215,6 +216,12 @@ std::string loss_line(const store::Result& result, const analysis::Summary& summ
   return "";
 }
 
+// The baseline beside published steps; "" where none is near.
+std::string published_of(const store::Result& result, const analysis::Summary& summary) {
+  const std::string line = analysis::published_line(result, summary);
+  return line.empty() ? "" : fmt::format("Baseline: {}.", line);
+}
+
 // The calibration that a prediction rests on.
 std::string calibration_line(const store::Result& result) {
   const std::string calibration = value_of(result.identity, "calibration");
@@ -258,7 +265,9 @@ std::vector<std::string> short_context(const store::Result& result, const analys
     text += fmt::format(" {}; a verdict must clear {}.", plural(result.rounds, "round"),
                         analysis::threshold_words(result.smallest_effect));
   }
-  return {text + " -v says more."};
+  std::vector<std::string> lines{text + " -v says more."};
+  if (std::string line = published_of(result, summary); !line.empty()) lines.push_back(std::move(line));
+  return lines;
 }
 
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary) {
@@ -274,6 +283,7 @@ std::vector<std::string> context(const store::Result& result, const analysis::Su
   settings_lines(result, lines);
   if (!result.points.empty()) lines.push_back(rates_line(result));
   if (measured_by(result) != Measured::collective) lines.push_back(mfu_line(result, summary));
+  if (std::string line = published_of(result, summary); !line.empty()) lines.push_back(std::move(line));
   if (!analysis::sweeps_sizes_alone(result)) lines.push_back(change_line(result, summary));
   if (std::string loss = loss_line(result, summary); !loss.empty()) lines.push_back(std::move(loss));
   return lines;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "analysis/published.h"
 #include "base/text.h"
 #include "config/experiment.h"
 #include "config/frameworks/framework.h"
@@ -167,7 +168,7 @@ TEST(Job, CountsTheFlopOfKnownModels) {
     ASSERT_TRUE(evidence::take_model(job, name, "test"));
     config::Model model = evidence::model_of(job);
     model.sequence = sequence;
-    EXPECT_NEAR(evidence::flop_per_token(model)->causal / 1e9 / gflop, 1, 1e-3) << name;
+    EXPECT_NEAR(analysis::flop_per_token(model)->causal / 1e9 / gflop, 1, 1e-3) << name;
   }
 }
 

@@ -1,18 +1,19 @@
-#include "evidence/published.h"
+#include "analysis/published.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/median.h"
+#include "base/text.h"
+#include "config/experiment.h"
 #include "config/files.h"
-#include "evidence/lines.h"
-#include "evidence/training_job.h"
 
-namespace harness::evidence {
+namespace harness::analysis {
 namespace {
 
 using Row = std::map<std::string, std::string, std::less<>>;
@@ -55,7 +56,7 @@ std::vector<Row> rows_of(const char* table) {
 
 double real_in(const Row& row, std::string_view key) {
   const auto found = row.find(key);
-  return found == row.end() ? 0 : as_number(found->second).value_or(0);
+  return found == row.end() ? 0 : number_in<double>(found->second).value_or(0);
 }
 std::string word_in(const Row& row, std::string_view key) {
   const auto found = row.find(key);
@@ -97,6 +98,18 @@ std::string beside_median(double yours, double median, double highest) {
   return fmt::format("{:.0f} % of their median: {}", 100 * share, share >= 0.85 ? "a little below" : "below");
 }
 
+// What a published step has that a step has not: "; it has 1.4 times the FLOP per token, sequences of 4096 (yours:
+// 8192)".
+std::string differences(const Row& row, const StepOfJob& step, double flop) {
+  std::vector<std::string> parts;
+  if (std::abs(flop - 1) > 0.05) parts.push_back(fmt::format("{:.2g} times the FLOP per token", flop));
+  if (count_in(row, "sequence") != step.model.sequence)
+    parts.push_back(fmt::format("sequences of {} (yours: {})", count_in(row, "sequence"), step.model.sequence));
+  if (count_in(row, "gpus") != step.gpus)
+    parts.push_back(fmt::format("{} GPUs (yours: {})", count_in(row, "gpus"), step.gpus));
+  return parts.empty() ? "" : "; it has " + join(parts, ", ");
+}
+
 std::string runs_and_sources(const std::vector<Near>& rows) {
   std::set<std::string> sources;
   for (const Near& near : rows) sources.insert(project_of(*near.row));
@@ -106,21 +119,24 @@ std::string runs_and_sources(const std::vector<Near>& rows) {
 
 }  // namespace
 
-std::optional<config::Hardware> hardware_of(const std::string& gpu, const Gaps& gaps) {
-  if (!gaps.hardware.empty()) return config::hardware_named(gaps.hardware);
-  if (gpu.empty() || gpu.starts_with("AMD")) return std::nullopt;
-  try {
-    return config::find_hardware_for_device("NVIDIA " + gpu, "");
-  } catch (const Error&) {
-    return std::nullopt;
-  }
+// Forward and backward: 2 FLOP per weight of a matrix product in each of three passes (the head counted, the
+// embedding's look-up not), and scores and values of attention, causal at half the square as docs/method.md counts.
+std::optional<ModelFlop> flop_per_token(const config::Model& model) {
+  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+  if (model.layers <= 0 || model.hidden <= 0 || model.heads <= 0 || model.vocab <= 0) return std::nullopt;
+  const double layers = real(model.layers), hidden = real(model.hidden), table = hidden * real(model.vocab);
+  const double attention = 2 * hidden * hidden * (1 + real(model.key_heads()) / real(model.heads));
+  const double mlp = hidden * (real(model.fc1_outputs()) + real(model.mlp_width()));
+  const double weights = layers * (attention + mlp) + table;
+  const double scores = layers * hidden * real(model.sequence);
+  return ModelFlop{6 * weights + 6 * scores, 6 * weights + 12 * scores, weights + (model.tied_embeddings ? 0 : table)};
 }
 
-std::string published_steps(const StepOfJob& step) {
+PublishedSteps published_steps(const StepOfJob& step) {
   const auto flop = flop_per_token(step.model);
-  if (!flop || step.model.sequence <= 0 || step.gpu.empty() || step.gpus <= 0) return "";
+  if (!flop || step.model.sequence <= 0 || step.gpu.empty() || step.gpus <= 0) return {};
   const std::vector<Row> rows = rows_of("steps.csv");
-  if (rows.empty()) return "";
+  if (rows.empty()) return {};
   std::vector<Near> near;
   bool gpu_known = false;
   for (const Row& row : rows) {
@@ -142,8 +158,8 @@ std::string published_steps(const StepOfJob& step) {
   const bool alike = within(1) >= few;
   near.resize(static_cast<std::size_t>(alike ? within(1) : within(2)));
   if (near.empty())
-    return fmt::format("nobody in configs/published has {} in {}; `harness plan` predicts it",
-                       gpu_known ? "a step like this" : "this GPU", step.precision);
+    return {0, fmt::format("nobody in configs/published has {} in {}; `harness plan` predicts it",
+                           gpu_known ? "a step like this" : "this GPU", step.precision)};
   std::vector<double> rates;
   for (const Near& row : near) rates.push_back(real_in(*row.row, "tflops_causal"));
   const auto [lowest, highest] = std::ranges::minmax(rates);
@@ -151,14 +167,41 @@ std::string published_steps(const StepOfJob& step) {
   const Row& first = *near.front().row;
   std::string text = fmt::format("{:.0f} to {:.0f} TFLOP/s per GPU, median {:.0f} ({}; {})", lowest, highest, middle,
                                  runs_and_sources(near), alike ? "like this step" : "of the kind");
-  if (step.tflops > 0 && std::ssize(near) >= few)
-    text += fmt::format("; yours is {}", beside_median(step.tflops, middle, highest));
-  if (step.tflops > 0 && std::ssize(near) < few) text += "; too few for a verdict";
+  if (step.tflops > 0) {
+    text += fmt::format(
+        "; yours{}: {:.0f}, {}", step.predicted ? ", predicted" : "", step.tflops,
+        std::ssize(near) < few ? "and they are too few for a verdict" : beside_median(step.tflops, middle, highest));
+  }
   text += fmt::format("; nearest: {} on {}, TP {} PP {} CP {}, micro {}, {:.0f} TFLOP/s, {} ({}, {})",
                       word_in(first, "model"), word_in(first, "gpus"), word_in(first, "tp"), word_in(first, "pp"),
                       word_in(first, "cp"), word_in(first, "micro"), real_in(first, "tflops_causal"),
                       word_in(first, "tuned"), project_of(first), word_in(first, "date"));
-  return text;
+  return {std::ssize(near),
+          text + differences(first, step, flop_per_token(model_of_row(first))->causal / flop->causal)};
+}
+
+std::string published_line(const StepOfJob& step) {
+  const PublishedSteps published = published_steps(step);
+  if (published.near == 0) return "";
+  return fmt::format("published for {} in {}: {}", step.gpu, step.precision, published.text);
+}
+
+std::string published_line(const store::Result& result, const Summary& summary) {
+  const store::ResultCase* baseline = result.baseline();
+  if (baseline == nullptr || !result.points.empty() || !result.ranks_are_gpus()) return "";
+  const auto row = std::ranges::find(summary.cases, store::CaseRole::baseline, &CaseSummary::role);
+  if (row == summary.cases.end() || row->blocks == 0 || !std::isfinite(row->flops_per_rank)) return "";
+  try {
+    std::optional<config::Hardware> hardware =
+        config::load_recorded(result.config_text, result.config_path, result.overrides).hardware;
+    if (!hardware && !result.rank_table.empty())
+      hardware = config::find_hardware_for_device(result.rank_table.front().device, result.config_path);
+    if (!hardware) return "";
+    return published_line({result.model, hardware->gpu_file(), std::string(result.setting(*baseline, "precision")),
+                           baseline->ranks, row->flops_per_rank / 1e12, summary.predicted});
+  } catch (const Error&) {  // its configuration is of another version, or a hardware file is gone
+    return "";
+  }
 }
 
 std::string published_busbw(const std::string& gpu, std::int64_t nodes, const std::string& collective,
@@ -189,4 +232,4 @@ std::string published_busbw(const std::string& gpu, std::int64_t nodes, const st
                      project_of(first), 100 * busbw / (real_in(first, "busbw_gb_s") * giga));
 }
 
-}  // namespace harness::evidence
+}  // namespace harness::analysis
