@@ -157,7 +157,8 @@ inline constexpr std::array<KeyRow, 15> hf_trainer{{
     {"gradient_accumulation_steps", "gradient_accumulation"},
     {"bf16", "precision", "=bf16|true=bf16|True=bf16|1=bf16|auto=bf16"},
     {"fp16", "precision", "=fp16|true=fp16|True=fp16|1=fp16"},
-    {"gradient_checkpointing", "recompute", "=full|true=full|True=full|false=none|False=none"},
+    {"gradient_checkpointing|fsdp_config.activation_checkpointing", "recompute",
+     "=full|true=full|True=full|unsloth=full|offload=full|offload_disk=full|false=none|False=none"},
     {"block_size|max_seq_length|max_seq_len|max_context_width|max_length|model_max_length|cutoff_len|"
      "sequence_len|seq_length",
      "model.sequence"},
@@ -173,7 +174,9 @@ inline constexpr std::array<KeyRow, 15> hf_trainer{{
     {"tensor_parallel_size|parallelism_config.parallelism_config_tp_size", "layout.tensor_parallel"},
     {"attn_implementation", "attention", "flash_attention_2=fused|sdpa=fused|eager=unfused"},
 }};
-inline constexpr std::array<CannotRow, 6> hf_trainer_cannot{{
+inline constexpr std::array<CannotRow, 7> hf_trainer_cannot{{
+    {"gradient_checkpointing", "|true|True|false|False",
+     "gradient_checkpointing {}: the inputs of layers go to the host, and those copies are not predicted"},
     {"use_peft|use_lora", "false|False", "LoRA: all weights are counted as trained"},
     {"lora_r|lora_rank", "0", "LoRA of rank {}: all weights are counted as trained"},
     {"adapter", "None", "{}: all weights are counted as trained"},

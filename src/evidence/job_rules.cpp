@@ -105,15 +105,18 @@ void torchtitan(TrainingJob& job) {
   if (mode == "full" || mode == "none") {
     job.set("recompute", mode, "activation_checkpoint.mode");
   } else if (option == "op" || by_name) {
-    job.set("recompute", "none", "activation_checkpoint", "by operation (nearest: none)");
-    job.note("selective checkpoints by operation keep the products, which recompute: selective does not");
+    // It keeps what attention and every other product give: wq, wv, w1 and w2.
+    const config::Model model = model_of(job);
+    const double hidden = static_cast<double>(model.hidden), mlp = static_cast<double>(model.mlp_width());
+    const double keys = model.heads > 0 ? static_cast<double>(model.key_width()) : 0;
+    checkpoint_nearest(job, "selective checkpoints by operation", "activation_checkpoint", 3 * hidden + keys + mlp,
+                       (hidden + keys + mlp) / (2 * hidden + 2 * keys + 3 * mlp));
   } else {
-    const auto every = number_in<std::int64_t>(option).value_or(2);
-    job.set("recompute", "full", "activation_checkpoint",
-            fmt::format("every {}{} layer", every, every == 2 ? "nd" : "th"));
+    const auto every = number_in<std::int64_t>(option).value_or(2);  // here the first ones: as much memory and time
+    job.set("recompute", "full", "activation_checkpoint", fmt::format("one of {} layers", every));
+    const std::int64_t of_chunk = std::max<std::int64_t>(1, layers.value_or(0) / (stages * chunks));
     if (layers && every > 0)
-      job.set("recompute_layers", std::to_string(std::max<std::int64_t>(1, *layers / every / (stages * chunks))),
-              "activation_checkpoint");
+      job.set("recompute_layers", std::to_string((of_chunk - 1) / every + 1), "activation_checkpoint");
   }
   const std::string quantized = job.theirs("model.converters");
   if (contains(quantized, "float8") || job.is_on("float8.enable_float8_linear")) {

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "evidence/lines.h"
 #include "evidence/training_job.h"
 
@@ -125,6 +127,33 @@ config::Model model_of(const TrainingJob& job) {
       value = config::parse_choice(text, config::words_for(value));
   });
   return model;
+}
+
+double kept_by_layer(const config::Model& model) {
+  return static_cast<double>(5 * model.hidden + 2 * model.key_width() + model.fc1_outputs() + model.mlp_width());
+}
+
+void checkpoint_nearest(TrainingJob& job, const std::string& what, const std::string& origin, double keeps,
+                        double again) {
+  const config::Model model = model_of(job);
+  const std::int64_t layers = job.number_or("model.layers", 0);
+  const std::int64_t pieces =
+      std::max<std::int64_t>(1, job.number_or("layout.pipeline_parallel", 1) * job.number_or("virtual_pipeline", 1));
+  if (layers < 1 || model.hidden < 1 || model.heads < 1) return job.set("recompute", "full", origin, what);
+  const std::int64_t of_piece = std::max<std::int64_t>(1, layers / pieces);
+  const double share = std::clamp(1 - keeps / kept_by_layer(model), 0.0, 1.0);
+  const auto chosen = static_cast<std::int64_t>(std::ceil(share * static_cast<double>(of_piece) - 1e-9));
+  if (chosen < 1) return job.set("recompute", "none", origin, what + " (nearest: none)");
+  const std::string nearest = fmt::format("full of {} of {} layers", std::min(layers, chosen * pieces), layers);
+  job.set("recompute", "full", origin, fmt::format("{} (nearest: {})", what, nearest));
+  job.set("recompute_layers", std::to_string(chosen), origin);
+  const double twice = static_cast<double>(chosen) / static_cast<double>(of_piece);
+  constexpr double whole_step = 3;  // a backward pass takes as long as two forward passes
+  job.cannot.push_back(
+      fmt::format("{} (nearest: recompute {}, which keeps as many activations): the job computes {} of the layers' "
+                  "forward products again and this {}, so a predicted step is about {} too long",
+                  what, nearest, percent(again, 0), percent(twice, 0),
+                  percent(std::max(0.0, twice - again) / (whole_step + again), 0)));
 }
 
 // Its software and GPU decide which measured steps a prediction is fitted to; "": any.

@@ -202,6 +202,27 @@ void replicas(TrainingJob& job) {
     job.set("sharding_group", "node", origin_of(job, "--num-distributed-optimizer-instances"));
 }
 
+// --recompute-modules of core 0.12 and later; core_attn alone before it, and by default.
+void selective(TrainingJob& job) {
+  const std::string modules = job.theirs("--recompute-modules");
+  const config::Model model = model_of(job);
+  const double hidden = static_cast<double>(model.hidden);
+  const double mlp = static_cast<double>(model.fc1_outputs() + model.mlp_width());
+  double freed = 0, again = 0;
+  for (Text module : words_of(modules)) {
+    if (model.heads > 0 && module == "layernorm") freed += 2 * hidden;
+    if (model.heads <= 0 || module != "mlp") continue;
+    freed += mlp;
+    again = mlp / (2 * hidden + 2 * static_cast<double>(model.key_width()) + mlp);
+  }
+  if (freed > 0) {
+    checkpoint_nearest(job, "selective recomputation of " + replaced(modules, {{' ', ", "}}),
+                       origin_of(job, "--recompute-modules"), kept_by_layer(model) - freed, again);
+  } else if (job.text("attention") == "fused") {
+    job.note("recompute selective changes nothing with fused attention");
+  }
+}
+
 void computation(TrainingJob& job) {
   job.otherwise("recompute", "none", by_default);
   const auto layers = job.their_number("--recompute-num-layers");
@@ -214,10 +235,9 @@ void computation(TrainingJob& job) {
   }
   const bool local = job.theirs("--transformer-impl") == "local" && !job.is_on("--use-flash-attn");
   job.otherwise("attention", local ? "unfused" : "fused", by_default);
-  if (job.text("recompute") == "selective" && job.text("attention") == "fused")
-    job.note("recompute selective changes nothing with fused attention");
   const bool divided = job.number_or("layout.tensor_parallel", 1) > 1;
   const bool asked = job.is_on("--sequence-parallel");
+  if (job.text("recompute") == "selective") selective(job);
   job.set("sequence_parallel", asked && divided ? "true" : "false", origin_of(job, "--sequence-parallel"));
   if (asked && !divided) job.note("--sequence-parallel is switched off by Megatron-LM at TP 1");
   if (const std::string dropout = job.theirs("--hidden-dropout"); as_number(dropout).value_or(0.1) > 0)

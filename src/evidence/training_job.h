@@ -123,6 +123,15 @@ std::string calibration_of(const TrainingJob& job);
 /// The model as far as it is known: 0 for what is not.
 config::Model model_of(const TrainingJob& job);
 
+/// Says checkpointing that harness does not have as the nearest that it has: full recomputation of so many layers that
+/// as many activations remain. `keeps`: elements per token that a layer of the job keeps besides its input; `again`:
+/// the share of a layer's forward products that the job computes twice.
+void checkpoint_nearest(TrainingJob& job, const std::string& what, const std::string& origin, double keeps,
+                        double again);
+/// The elements per token that a layer of harness keeps besides its input, without recomputation and with fused
+/// attention (docs/method.md, "Memory").
+double kept_by_layer(const config::Model& model);
+
 /// A key of a job that `--set` takes.
 struct GapKey {
   std::string key, name;  // "layers" is "model.layers" among a job's values
