@@ -30,12 +30,13 @@ struct CannotRow {
   std::string_view text;      // {} is the value
 };
 
-inline constexpr std::array<KeyRow, 17> megatron_keys{{
+inline constexpr std::array<KeyRow, 18> megatron_keys{{
+    {"--packed-sequence", "batching", "=packed|true=packed|false=padded"},
     {"--max-position-embeddings|--group-query-attention|--num-query-groups|--vocab-size|--bf16|--fp16|"
      "--sequence-parallel|--use-distributed-optimizer|--use-megatron-fsdp|"
      "--data-parallel-sharding-strategy|--num-distributed-optimizer-instances|"
      "--num-virtual-stages-per-pipeline-rank|--num-layers-per-virtual-pipeline-stage|--recompute-method|"
-     "--recompute-num-layers|--decoder-seq-length",
+     "--recompute-num-layers|--decoder-seq-length|--packed-sequence-size",
      ""},
     {"--overlap-param-gather", "overlap_param_gather", "=true|true=true|false=false"},
     {"--normalization", "model.norm",
@@ -152,7 +153,8 @@ inline constexpr std::array<CannotRow, 3> hf_model_cannot{{
 }};
 
 // Flags of the Trainer, with and without dashes, and of programs around it.
-inline constexpr std::array<KeyRow, 15> hf_trainer{{
+inline constexpr std::array<KeyRow, 16> hf_trainer{{
+    {"packing|sample_packing|neat_packing", "batching", "=packed|true=packed|True=packed|false=padded|False=padded"},
     {"per_device_train_batch_size|micro_batch_size|train_batch_size", "micro_batch_size"},
     {"gradient_accumulation_steps", "gradient_accumulation"},
     {"bf16", "precision", "=bf16|true=bf16|True=bf16|1=bf16|auto=bf16"},

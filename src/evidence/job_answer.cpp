@@ -17,7 +17,7 @@ struct JobFact {
   const char *key, *name;
   bool always = false;  // "unknown" where it is not there
 };
-constexpr std::array<JobFact, 38> job_facts{{
+constexpr std::array<JobFact, 39> job_facts{{
     {"model", "model_name"},
     {"layers", "model.layers", true},
     {"hidden", "model.hidden", true},
@@ -46,6 +46,7 @@ constexpr std::array<JobFact, 38> job_facts{{
     {"micro_batch", "micro_batch_size", true},
     {"global_batch", "global_batch_size", true},
     {"gradient_accumulation", "gradient_accumulation"},
+    {"batching", "batching"},
     {"sharding", "sharding"},
     {"sharding_group", "sharding_group"},
     {"recompute", "recompute"},
@@ -199,6 +200,7 @@ class ConfigurationText {
       if (std::string_view(name) == "pipeline_schedule" && job_.number_or("layout.pipeline_parallel", 1) < 2) continue;
       line(name, name);
     }
+    if (predicted && job_.text("batching") == "packed") line("batching", "batching");
     if (!job_.has("cuda_graph") && !predicted)
       entry("  ", "cuda_graph", "false", "frameworks launch each operation by default");
     environment();

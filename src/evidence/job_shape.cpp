@@ -317,6 +317,10 @@ void conclude_shape(TrainingJob& job) {
         fmt::format("{} experts{}: the FLOP and the traffic of one dense MLP are counted", *experts, each));
   }
 
+  if (job.text("batching") == "packed")
+    job.cannot.emplace_back(
+        "packed documents, whose lengths are not said: attention is counted as if each filled a row; with backend sim, "
+        "batching: packed and sequences: {distribution: lognormal, median: N, sigma: X} say otherwise");
   // A prediction can do what a sweep cannot run.
   const std::string precision = job.text("precision");
   if (precision == "fp16") job.cannot.emplace_back("fp16 is only predicted (backend sim)");

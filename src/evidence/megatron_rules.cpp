@@ -245,6 +245,10 @@ void computation(TrainingJob& job) {
 }
 
 void batch(TrainingJob& job) {
+  if (const auto packed = job.their_number("--packed-sequence-size"); packed && *packed > 0) {  // of NeMo
+    job.set("batching", "packed", origin_of(job, "--packed-sequence-size"));
+    job.set("model.sequence", std::to_string(*packed), origin_of(job, "--packed-sequence-size"));
+  }
   if (const std::string ramp = job.theirs("--rampup-batch-size"); !ramp.empty()) {
     const auto parts = words_of(ramp);
     if (parts.size() == 3)

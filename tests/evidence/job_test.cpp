@@ -152,6 +152,34 @@ TEST(Job, ExpressesSelectiveCheckpointsByTheMemoryThatTheyKeep) {
   EXPECT_THAT(megatron("").notes, Contains(HasSubstr("changes nothing with fused attention")));
 }
 
+TEST(Job, PacksDocumentsWhereThePredictionTakesIt) {
+  const TemporaryFolder scratch;
+  const auto megatron = [&](const std::string& more) {
+    return job_of({scratch.write("go.sh",
+                                 "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
+                                 "--num-attention-heads 32 --seq-length 4096 --padded-vocab-size 50304 "
+                                 "--micro-batch-size 1 --global-batch-size 8 --bf16 --reset-position-ids "
+                                 "--reset-attention-mask " +
+                                     more + "\n")},
+                  {.hardware = "h100-sxm"});
+  };
+  const auto packed = Contains(HasSubstr("packed documents, whose lengths are not said"));
+  EXPECT_THAT(megatron("--fp8-format hybrid").configuration,
+              AllOf(HasSubstr("backend: sim"), HasSubstr("  batching: packed "), HasSubstr("# --reset-")));
+  EXPECT_THAT(megatron("--fp8-format hybrid").cannot, packed);
+  EXPECT_THAT(megatron("").configuration, AllOf(HasSubstr("backend: cuda"), Not(HasSubstr("  batching: "))));
+  EXPECT_THAT(megatron("").cannot, packed);
+  const Answer trl = job_of({scratch.write("sft.yaml",
+                                           "model_name_or_path: meta-llama/Llama-3.1-8B\npacking: true\nbf16: true\n"
+                                           "per_device_train_batch_size: 1\nmax_length: 4096\n")});
+  EXPECT_THAT(trl.cannot, packed);
+  const Answer nemo = job_of({scratch.write("nemo.yaml",
+                                            "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 2048\n"
+                                            "  num_layers: 2\n  data: {train_ds: {packed_sequence: true, "
+                                            "packed_sequence_size: 8192}}\n")});
+  EXPECT_THAT(nemo.cannot, packed);
+}
+
 TEST(Job, SaysWhatIsMissing) {
   const Answer answer = job_of({job_sample("composer.yaml")});
   EXPECT_EQ(answer.configuration, "");
