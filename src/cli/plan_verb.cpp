@@ -99,7 +99,7 @@ int name_best(const plan::Plan& p, const PlanOptions& options, std::ostream& out
 // How long it takes by what sim expects of a step; nothing where a prediction is not possible.
 std::vector<std::string> time_by_prediction(const plan::Plan& p, const PlanOptions& options, int per_node) {
   std::vector<std::string> overrides = options.overrides;
-  overrides.emplace_back("backend=sim");
+  overrides.emplace_back(config::predict);
   StepTimes steps;
   try {
     config::Experiment experiment = config::load_experiment(options.config, overrides);

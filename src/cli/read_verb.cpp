@@ -87,7 +87,7 @@ void add_prediction(std::vector<Answer>& answers) {
   const auto measured = log == answers.end() ? std::nullopt : fact_of<double>(*log, "step_time_s");
   Answer& to = measured ? *log : *job;
   try {
-    std::vector<std::string> overrides{"backend=sim", "memory_cap=1000 %"};
+    std::vector<std::string> overrides{config::predict, "memory_cap=1000 %"};
     if (!job->calibration.empty()) overrides.push_back("calibration=" + job->calibration);
     const config::Experiment experiment = config::load_recorded(job->configuration, "job.yaml", overrides);
     if (!experiment.hardware) {
@@ -269,7 +269,7 @@ std::vector<evidence::Answer> answers_of(const ReadOptions& options) {
       answers.front().refused.push_back(error.what());
     }
   };
-  const std::vector<std::string> simulated{"backend=sim"};
+  const std::vector<std::string> simulated{config::predict};
   for (const std::string& path : configurations)
     set_beside(path, [&] { return config::load_experiment(path, simulated); });
   if (others.empty()) return answers;

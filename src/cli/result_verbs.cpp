@@ -192,13 +192,26 @@ std::string default_output(const ReportOptions& options) {
   return path.string();
 }
 
+store::Result result_of(const std::string& path) {
+  try {
+    return store::read_result(path);
+  } catch (const Error& error) {
+    std::error_code ignored;
+    if (path.ends_with(".h5") || !std::filesystem::is_regular_file(path, ignored)) throw;
+    fail(
+        "{}; `report` also takes traces of the PyTorch profiler (JSON) and of Nsight Systems (`nsys export --type "
+        "sqlite`)",
+        error.what());
+  }
+}
+
 report::Document report_on_result(const ReportOptions& options) {
   if (options.files.size() > 1)
     fail(
         "report writes a page on one result file, or on the traces of one job; {} is no trace; `harness compare` "
         "takes several results",
         quote(options.files.front()));
-  const store::Result result = store::read_result(options.files.front());
+  const store::Result result = result_of(options.files.front());
   analysis::Findings findings = analysis::find_all(result);
   findings.cost = cost_estimate(options.cost, result, findings.summary);
   findings.explanation = explain::explain(result);

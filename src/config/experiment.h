@@ -90,6 +90,9 @@ struct Experiment {
   std::vector<std::string> warnings;
 };
 
+/// The override with which any experiment is predicted instead of measured.
+inline constexpr const char* predict = "backend=sim";
+
 /// Reads a configuration. `overrides` are "key=value" with key a dotted path ("measure.rounds", "baseline.layout") or a
 /// variable's bare name (then under baseline). Throws Error whose message lists every problem at once, a line each:
 /// file:line:column: key: what was found, what is allowed, the nearest valid name. Reads only.

@@ -17,18 +17,6 @@
 namespace harness::evidence {
 namespace {
 
-constexpr std::string_view what_is_read =
-    "a training log (Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed, NeMo, torchtitan, DeepSpeed, llm-foundry, "
-    "GPT-NeoX, Nanotron, Hugging Face Trainer, nanoGPT, MaxText), an output of nccl-tests, rccl-tests or OSU "
-    "micro-benchmarks, a "
-    "log of NCCL, "
-    "NCCL's topology or graph XML, `nvidia-smi topo -m`, NCCL Inspector or Flight Recorder JSON, a hostfile, a launch "
-    "script "
-    "(bash), a configuration of Megatron-LM, Megatron-Bridge, NeMo, torchtitan, DeepSpeed, Hugging Face, accelerate, "
-    "llm-foundry, GPT-NeoX, nanoGPT, MaxText or llmb, files of traces of the PyTorch profiler or of Nsight Systems "
-    "(`nsys export "
-    "--type sqlite`)";
-
 enum class Kind : std::uint8_t {
   log,  // training, NCCL, nccl-tests and OSU: any of them in one text
   nccl_tests_json,
@@ -79,6 +67,18 @@ bool is_output(std::string_view head) {
   return std::ranges::any_of(marks, [&](std::string_view mark) { return number_after(head, mark).has_value(); });
 }
 
+// A text that is of no kind that is read, for people.
+std::string described(std::string_view head) {
+  if (contains(head, std::string_view("\0", 1))) return "binary data";
+  const std::string_view text = trim(head.substr(0, 4096));
+  if (text.starts_with('{') || text.starts_with('[')) return "JSON, or a text like it";
+  if (text.starts_with('<')) return "XML or HTML";
+  constexpr std::size_t shown = 40;
+  const std::string_view line = text.substr(0, text.find('\n'));
+  return fmt::format("a text that begins with {}{}", quote(line.substr(0, whole_characters(line, shown))),
+                     line.size() > shown ? " …" : "");
+}
+
 Kind recognise(std::string_view head) {
   if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   const std::string_view first = head.substr(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
@@ -108,7 +108,7 @@ class Reading {
 
  private:
   std::vector<Answer> about_the_job(std::vector<std::string>& refused);
-  void log(Input& input, const std::string& path);
+  void log(Input& input, const std::string& path, const std::string& what_it_is);
   void add(Answer answer, const std::string& path) {
     answer.files.push_back(path);
     single_.push_back(std::move(answer));
@@ -147,7 +147,7 @@ void Reading::bandwidths(std::vector<Bandwidths> runs, const std::string& path) 
 }
 
 // One pass; a job's log often holds NCCL's log, a test and the steps.
-void Reading::log(Input& input, const std::string& path) {
+void Reading::log(Input& input, const std::string& path, const std::string& what_it_is) {
   Lines lines(input);
   TrainingLogReader training;
   NcclTestsReader tests(std::filesystem::path(path).filename().string());
@@ -174,7 +174,11 @@ void Reading::log(Input& input, const std::string& path) {
   const std::size_t before = bandwidths_.size();
   bandwidths(tests.finish(), path);
   bandwidths(osu.finish(), path);
-  if (!found && bandwidths_.size() == before) fail("{}: not recognised; harness reads {}", quote(path), what_is_read);
+  if (!found && bandwidths_.size() == before)
+    fail(
+        "{}: not recognised: it is {}. `read` takes logs of training, NCCL and bandwidth tests, launch scripts, "
+        "configurations of jobs, dumps of NCCL and PyTorch, hostfiles and traces (docs/read.md)",
+        quote(path), what_it_is);
 }
 
 void Reading::file(const std::string& path) {
@@ -190,7 +194,7 @@ void Reading::file(const std::string& path) {
   try {
     switch (kind) {
       case Kind::log:
-        return log(input, name);
+        return log(input, name, described(head));
       case Kind::nccl_tests_json:
         return bandwidths({nccl_tests_json(whole_text(input, longest_json))}, name);
       case Kind::topology_matrix: {

@@ -29,7 +29,7 @@ struct Beside {
 };
 
 /// Predicts the baseline of a configuration on as many ranks as the traces say, healthy and on full nodes, and sets the
-/// traced step beside it. `experiment`: loaded with `backend=sim`. Throws Error where nothing can be predicted.
+/// traced step beside it. `experiment`: loaded with config::predict. Throws Error where nothing can be predicted.
 Beside beside_prediction(const Report& report, config::Experiment experiment);
 
 /// For people, and with all its numbers as JSON: `prediction`.

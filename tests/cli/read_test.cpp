@@ -161,8 +161,14 @@ TEST_F(Readers, ReadTakesGapsBySetAndNamesMistakes) {
   EXPECT_THAT(say({"read", osu, "--set", "hardware=nothing"}).err, HasSubstr("--set hardware: "));
   const Said none = say({"read", folder_.write("x", "hello\n")});
   EXPECT_EQ(none.code, 1);
-  EXPECT_THAT(none.err, HasSubstr("not recognised; harness reads a training log"));
+  EXPECT_THAT(unwrapped(none.err),
+              AllOf(HasSubstr("not recognised: it is a text that begins with 'hello'. `read` takes "
+                              "logs of training, NCCL and bandwidth tests"),
+                    HasSubstr("traces (docs/read.md)")));
+  EXPECT_LT(none.err.size(), 400u);
   EXPECT_THAT(say({"read"}).err, HasSubstr("files"));
+  EXPECT_THAT(unwrapped(say({"report", folder_.write("y", "hello\n")}).err),
+              HasSubstr("is not an HDF5 file, so it is not a harness result; `report` also takes traces"));
 }
 
 }  // namespace
