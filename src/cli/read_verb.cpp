@@ -13,12 +13,11 @@
 #include "config/hardware.h"
 #include "evidence/input.h"
 #include "evidence/lines.h"
-#include "evidence/read.h"
+#include "evidence/answer.h"
 #include "evidence/training_job.h"
 #include "plan/prepare.h"
 #include "report/clean_text.h"
 #include "traces/answer.h"
-#include "traces/prediction.h"
 
 namespace harness::cli {
 namespace {

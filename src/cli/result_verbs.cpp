@@ -25,7 +25,7 @@
 #include "report/words.h"
 #include "store/lock.h"
 #include "store/result_file.h"
-#include "traces/page.h"
+#include "traces/answer.h"
 
 namespace harness::cli {
 namespace {

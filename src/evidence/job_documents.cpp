@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "config/yaml_tree.h"
-#include "evidence/json_input.h"
 #include "evidence/lines.h"
 #include "evidence/shell.h"
 #include "evidence/training_job.h"

@@ -1,4 +1,4 @@
-#include "evidence/read.h"
+#include "evidence/answer.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "evidence/bandwidths.h"
 #include "evidence/devices.h"
 #include "evidence/input.h"
-#include "evidence/json_input.h"
+#include "evidence/lines.h"
 #include "evidence/nccl_use.h"
 #include "evidence/training_job.h"
 #include "evidence/training_log.h"

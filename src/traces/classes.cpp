@@ -1,4 +1,4 @@
-#include "traces/classes.h"
+#include "traces/capture.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "traces/json_bytes.h"
+#include "traces/kineto.h"
 
 #include <algorithm>
 #include <string_view>

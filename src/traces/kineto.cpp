@@ -9,8 +9,7 @@
 #include "analysis/profiled_step.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "traces/json_bytes.h"
-#include "traces/kineto_event.h"
+#include "traces/kineto.h"
 
 namespace harness::traces {
 namespace {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "traces/capture.h"
-#include "traces/classes.h"
 
 namespace harness::traces {
 

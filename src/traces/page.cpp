@@ -1,4 +1,3 @@
-#include "traces/page.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,3 @@
-#include "traces/prediction.h"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #include "config/experiment.h"
 #include "config/frameworks/framework.h"
 #include "config/registry.h"
-#include "evidence/read.h"
+#include "evidence/answer.h"
 #include "evidence/training_job.h"
 #include "support/errors.h"
 #include "support/files.h"

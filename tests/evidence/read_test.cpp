@@ -1,4 +1,4 @@
-#include "evidence/read.h"
+#include "evidence/answer.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "evidence/expectations.h"
-#include "evidence/read.h"
+#include "evidence/answer.h"
 #include "support/errors.h"
 #include "support/files.h"
 #include "support/paths.h"

@@ -5,8 +5,7 @@
 #include "jobs.h"
 #include "planted.h"
 #include "report/page/page.h"
-#include "traces/page.h"
-#include "traces/prediction.h"
+#include "traces/answer.h"
 
 namespace harness::traces {
 namespace {
