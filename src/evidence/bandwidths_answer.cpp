@@ -10,10 +10,6 @@
 namespace harness::evidence {
 namespace {
 
-std::string size_text(std::int64_t bytes) {
-  return print_bytes_exact(bytes);
-}
-
 // The OSU micro-benchmarks' name of a collective as nccl-tests has it.
 std::string osu_collective(const std::string& test) {
   if (test == "allreduce") return "all_reduce";
@@ -118,8 +114,8 @@ void add_odd_places(const Bandwidths& measured, const SizeRow& peak, Answer& out
   constexpr double falls = 0.9, apart = 0.1;
   if (last.bytes > peak.bytes && last.busbw() < falls * peak.busbw()) {
     out.problems.push_back(fmt::format("busbw falls again at the largest sizes: {} at {}, {} at {}",
-                                       rate_text(peak.busbw()), size_text(peak.bytes), rate_text(last.busbw()),
-                                       size_text(last.bytes)));
+                                       rate_text(peak.busbw()), print_bytes_exact(peak.bytes), rate_text(last.busbw()),
+                                       print_bytes_exact(last.bytes)));
   }
   const double outside = peak.out_of_place.busbw.value_or(0), inside = peak.in_place.busbw.value_or(0);
   if (outside > 0 && inside > 0 && std::abs(outside / inside - 1) > apart)
@@ -199,21 +195,22 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   const std::string named = collective.empty() ? "unknown collective" : collective;
   const char* word = has_bus ? "busbw" : "algbw";
   out.headline = fmt::format("peak {:.{}f} GB/s {} ({}, {}){}", by(peak) / giga, by(peak) < 100 * giga ? 1 : 0, word,
-                             osu ? measured.test : named, size_text(peak.bytes), place_text(measured));
+                             osu ? measured.test : named, print_bytes_exact(peak.bytes), place_text(measured));
   add_facts(measured, collective, out);
   out.facts.emplace_back(has_bus ? "peak_busbw" : "algbw", fmt::format("{} at {} B", rate_text(by(peak)), peak.bytes));
   if (measured.average_busbw) out.facts.emplace_back("avg_busbw", *measured.average_busbw);
   std::vector<std::string> dips, dip_sizes;
   for (const SizeRow* row : found) {
     dips.push_back(fmt::format("{} B: {} between two that are higher", row->bytes, rate_text(row->busbw())));
-    dip_sizes.push_back(size_text(row->bytes));
+    dip_sizes.push_back(print_bytes_exact(row->bytes));
   }
   if (has_bus) out.facts.emplace_back("dips", dips.empty() ? "none" : join(dips, "; "));
   if (!dips.empty()) out.headline += "; a hole at " + join_first(dip_sizes, 3);
   if (!measured.environment.empty()) out.facts.emplace_back("env", join(measured.environment, " "));
   add_wrong(measured, out);
 
-  out.evidence.emplace_back("peak", fmt::format("{} {} at {}", rate_text(by(peak)), word, size_text(peak.bytes)));
+  out.evidence.emplace_back("peak",
+                            fmt::format("{} {} at {}", rate_text(by(peak)), word, print_bytes_exact(peak.bytes)));
   if (has_bus) add_limit(measured, peak, hardware, out);
   if (has_bus && hardware && !measured.hosts.empty()) {
     const std::string published = analysis::published_busbw(hardware->gpu_file(), std::ssize(measured.hosts),
@@ -221,15 +218,17 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
     if (!published.empty()) out.evidence.emplace_back("published", published);
   }
   const auto half = std::ranges::find_if(measured.rows, [&](const SizeRow& row) { return by(row) >= by(peak) / 2; });
-  if (half != measured.rows.begin()) out.evidence.emplace_back("half of it", "from " + size_text(half->bytes) + " on");
+  if (half != measured.rows.begin())
+    out.evidence.emplace_back("half of it", "from " + print_bytes_exact(half->bytes) + " on");
   constexpr std::int64_t latency_bytes = 1 << 16;  // above it the transfer itself counts
-  out.evidence.emplace_back(smallest.bytes <= latency_bytes ? "latency" : "smallest size",
-                            fmt::format("{} at {}", seconds_text(smallest.seconds()), size_text(smallest.bytes)));
+  out.evidence.emplace_back(
+      smallest.bytes <= latency_bytes ? "latency" : "smallest size",
+      fmt::format("{} at {}", seconds_text(smallest.seconds()), print_bytes_exact(smallest.bytes)));
   out.facts.emplace_back("latency_s", smallest.seconds());
   for (const SizeRow* row : found) {
     if (out.evidence.size() > 6) break;
     out.evidence.emplace_back("hole", fmt::format("{} at {}, less than 85 % of the sizes around it",
-                                                  rate_text(row->busbw()), size_text(row->bytes)));
+                                                  rate_text(row->busbw()), print_bytes_exact(row->bytes)));
   }
   if (!found.empty())
     out.problems.push_back(
@@ -239,7 +238,7 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   add_odd_places(measured, peak, out);
   if (osu && measured.ranks == 0 && collective != "sendrecv") {
     out.headline = fmt::format("{} {} at {}; ranks are not in this output: busbw needs them (--set ranks=N)",
-                               rate_text(by(peak)), word, size_text(peak.bytes));
+                               rate_text(by(peak)), word, print_bytes_exact(peak.bytes));
     out.problems.emplace_back("the number of ranks is unknown: --set ranks=N");
     out.next.emplace_back("./harness read FILE --set ranks=N");
   }
@@ -290,8 +289,8 @@ std::vector<std::pair<std::string, std::string>> compared(const Bandwidths& firs
     const bool bus = a.busbw() > 0 && b->busbw() > 0;
     const double before = bus ? a.busbw() : a.algbw(), after = bus ? b->busbw() : b->algbw();
     if (before <= 0) continue;
-    lines.emplace_back(size_text(a.bytes), fmt::format("{} -> {}  {}", rate_text(before), rate_text(after),
-                                                       signed_percent(after / before - 1, 1)));
+    lines.emplace_back(print_bytes_exact(a.bytes), fmt::format("{} -> {}  {}", rate_text(before), rate_text(after),
+                                                               signed_percent(after / before - 1, 1)));
   }
   return lines;
 }

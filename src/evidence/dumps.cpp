@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::size_t most_entries = 100'000, most_groups = 10'000;
 
-std::int64_t number_of(const Json& object, const char* key) {
-  return static_cast<std::int64_t>(std::clamp(number_at(object, key, -1), -1.0, 1e15));
-}
-
 // "all_reduce" of "nccl:all_reduce".
 std::string short_name(const std::string& name) {
   return name.substr(name.rfind(':') + 1);
@@ -61,7 +57,7 @@ std::vector<std::int64_t> ranks_in(const Json& value) {
 void FlightRecorder::file(const std::string& text, const std::string& name) {
   const Json json = parse_json(text, "frames");
   if (!at(json, "entries").is_array()) fail("it holds no entries of PyTorch's Flight Recorder");
-  std::int64_t rank = number_of(json, "rank");
+  std::int64_t rank = integer_at(json, "rank");
   if (rank < 0) {  // files are named PREFIX_RANK or PREFIXRANK
     const std::size_t digits = name.find_last_not_of("0123456789");
     if (digits != std::string::npos && digits + 1 < name.size() && name.size() - digits < 9)
@@ -78,16 +74,16 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
   for (const auto& [id, status] : at(json, "pg_status").items()) {
     if (members.size() >= most_groups) break;
     Member& member = members[id];
-    member.enqueued = number_of(status, "last_enqueued_collective");
-    member.started = number_of(status, "last_started_collective");
-    member.completed = number_of(status, "last_completed_collective");
+    member.enqueued = integer_at(status, "last_enqueued_collective");
+    member.started = integer_at(status, "last_started_collective");
+    member.completed = integer_at(status, "last_completed_collective");
   }
   std::size_t entries = 0;
   for (const Json& entry : at(json, "entries")) {
     if (++entries > most_entries || at(entry, "is_p2p") == true) continue;
     const std::string id = text_at(entry, "pg_id");
-    std::int64_t number = number_of(entry, "collective_seq_id");
-    if (number < 0) number = number_of(entry, "seq_id");  // version 1
+    std::int64_t number = integer_at(entry, "collective_seq_id");
+    if (number < 0) number = integer_at(entry, "seq_id");  // version 1
     if (number < 0 || (members.size() >= most_groups && !members.contains(id))) continue;
     Member& member = members[id];
     const std::string state = text_at(entry, "state");
@@ -190,10 +186,6 @@ namespace {
 
 constexpr std::size_t longest_object = 1u << 16, most_collectives = 1u << 17, most_names = 1u << 14;
 
-std::int64_t integer_of(const Json& object, const char* key) {
-  return static_cast<std::int64_t>(std::clamp(number_at(object, key, -1), -1.0, 1e18));
-}
-
 }  // namespace
 
 void InspectorReader::line(std::string_view text) {
@@ -230,7 +222,7 @@ void InspectorReader::object(const std::string& text) {
   }
   const Json& header = at(json, "header");
   const std::string communicator = text_at(header, "id");
-  const std::int64_t rank = integer_of(header, "rank"), ranks = integer_of(header, "n_ranks");
+  const std::int64_t rank = integer_at(header, "rank"), ranks = integer_at(header, "n_ranks");
   const Json& perf = at(json, at(json, "coll_perf").is_object() ? "coll_perf" : "p2p_perf");
   const std::string prefix = at(json, "coll_perf").is_object() ? "coll" : "p2p";
   if (!perf.is_object()) return;
@@ -242,8 +234,8 @@ void InspectorReader::object(const std::string& text) {
   if (communicators_.size() < most_names || communicators_.contains(communicator))
     communicators_[communicator] = std::max(communicators_[communicator], ranks);
   if (hosts_.size() < most_names) hosts_.insert(text_at(at(json, "metadata"), "hostname"));
-  const Key key{communicator, text_at(perf, prefix.c_str()), integer_of(perf, (prefix + "_msg_size_bytes").c_str()),
-                integer_of(perf, (prefix + "_sn").c_str())};
+  const Key key{communicator, text_at(perf, prefix.c_str()), integer_at(perf, (prefix + "_msg_size_bytes").c_str()),
+                integer_at(perf, (prefix + "_sn").c_str())};
   if (collectives_.size() >= most_collectives && !collectives_.contains(key)) {
     cut_ = true;
     return;

@@ -73,26 +73,11 @@ void fill(TrainingJob& job, const Gaps& gaps) {
   for (const auto& [key, value] : gaps.others) set(key, value);
 }
 
-constexpr std::array<std::pair<const char*, const char*>, 14> sizes_of_log{{{"layers", "model.layers"},
-                                                                            {"hidden", "model.hidden"},
-                                                                            {"heads", "model.heads"},
-                                                                            {"kv_heads", "model.kv_heads"},
-                                                                            {"ffn", "model.ffn"},
-                                                                            {"vocab", "model.vocab"},
-                                                                            {"sequence", "model.sequence"},
-                                                                            {"tp", "layout.tensor_parallel"},
-                                                                            {"pp", "layout.pipeline_parallel"},
-                                                                            {"cp", "layout.context_parallel"},
-                                                                            {"ranks", "ranks"},
-                                                                            {"micro_batch", "micro_batch_size"},
-                                                                            {"global_batch", "global_batch_size"},
-                                                                            {"vpp", "virtual_pipeline"}}};
-
 // The log says what ran, and wins over the files.
 void take_log(TrainingJob& job, const TrainingLog& log) {
-  for (const auto& [key, name] : sizes_of_log) {
+  for (const auto& [key, name, always] : job_facts) {
     const std::int64_t said = log.size(key);
-    if (said <= 0) continue;
+    if (said <= 0 || std::string_view(key) == "dp") continue;  // replicas follow from the ranks
     const auto written = job.number(name);
     if (written && *written != said)
       job.problems.push_back(
@@ -136,10 +121,9 @@ void refuse_numbers(TrainingJob& job) {
 }  // namespace
 
 void complete(TrainingLog& log, const TrainingJob& job) {
-  for (const auto& [key, name] : sizes_of_log) {
+  for (const auto& [key, name, always] : job_facts) {
     if (const auto said = job.number(name); said && *said > 0 && log.size(key) == 0) log.sizes[key] = *said;
   }
-  if (const auto replicas = job.number("data_parallel"); replicas && log.size("dp") == 0) log.sizes["dp"] = *replicas;
   for (const auto& [key, name] : {std::pair("activation", "model.activation"),
                                   {"precision", "precision"},
                                   {"sharding", "sharding"},

@@ -240,6 +240,10 @@ std::string text_at(const Json& object, const char* key) {
   return value.is_number() || value.is_boolean() ? value.dump() : std::string();
 }
 
+std::int64_t integer_at(const Json& object, const char* key) {
+  return static_cast<std::int64_t>(std::clamp(number_at(object, key, -1), -1.0, 1e18));
+}
+
 double number_at(const Json& object, const char* key, double otherwise) {
   const Json& value = at(object, key);
   if (value.is_number()) return value.get<double>();

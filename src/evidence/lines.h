@@ -61,6 +61,8 @@ Json parse_json(const std::string& text, std::string_view skipped = "");
 /// A member as text or number, whatever its type; "" and `otherwise` for one that is not there or no such value.
 std::string text_at(const Json& object, const char* key);
 double number_at(const Json& object, const char* key, double otherwise = 0);
+/// -1 where there is no number, or one below zero.
+std::int64_t integer_at(const Json& object, const char* key);
 /// The member; null if `object` is no object or has none.
 const Json& at(const Json& object, const char* key);
 

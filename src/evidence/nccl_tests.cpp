@@ -21,10 +21,6 @@ constexpr std::array<std::string_view, 10> tests = {"all_reduce", "all_gather", 
                                                     "gather",     "reduce_scatter", "hypercube", "reduce",
                                                     "scatter",    "sendrecv"};
 
-double best(double a, double b) {
-  return std::max(a, b);
-}
-
 // "NVIDIA H100 80GB HBM3" of "0 [0x1b] NVIDIA H100 80GB HBM3", without the maker that every name has.
 std::string gpu_name(std::string_view text) {
   const std::size_t bracket = text.find("] ");
@@ -50,16 +46,16 @@ Direction direction_of(const Json& direction) {
 }  // namespace
 
 double SizeRow::busbw() const {
-  return best(out_of_place.busbw.value_or(0), in_place.busbw.value_or(0));
+  return std::max(out_of_place.busbw.value_or(0), in_place.busbw.value_or(0));
 }
 
 double SizeRow::algbw() const {
-  return best(out_of_place.algbw.value_or(0), in_place.algbw.value_or(0));
+  return std::max(out_of_place.algbw.value_or(0), in_place.algbw.value_or(0));
 }
 
 double SizeRow::seconds() const {
   const double out = out_of_place.seconds.value_or(0), in = in_place.seconds.value_or(0);
-  if (out <= 0 || in <= 0) return best(out, in);
+  if (out <= 0 || in <= 0) return std::max(out, in);
   return std::min(out, in);
 }
 

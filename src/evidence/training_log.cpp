@@ -282,15 +282,8 @@ void TrainingLogReader::bar(std::string_view text) {
 
 // nanoGPT: "iter 10: loss 4.1234, time 248.10ms, mfu 34.11%", at first without mfu. Nanotron: "iteration: 120 / 500 |
 // … | elapsed_time_per_iteration_ms: 11.5K | …". MaxText: "completed step: 5, seconds: 4.123,
-// TFLOP/s/device: 410.2, Tokens/s/device: 7990.1, …". The FSDP example of AWS: "Batch 3 Loss: 10.9, Speed: 14.70
-// samples/sec, lr: 0.000025".
+// TFLOP/s/device: 410.2, Tokens/s/device: 7990.1, …".
 bool TrainingLogReader::others(std::string_view text) {
-  if (contains(text, "Speed: ") && contains(text, " samples/sec") && contains(text, " Loss: ")) {
-    const auto batch = integer_after(text, "Batch ");
-    const auto samples = number_after(text, "Speed: ");
-    if (batch && samples) add("aws fsdp example", {*batch, 0, *samples, 0});
-    return true;
-  }
   if (const std::size_t at = text.find("elapsed_time_per_iteration_ms:"); at != std::string_view::npos) {
     const auto iteration = integer_after(text, "iteration: ");
     const std::string_view words = text.substr(at, text.find(" |", at) - at);

@@ -11,7 +11,7 @@
 namespace harness::traces {
 namespace {
 
-constexpr std::size_t screen_lines = 15, screen_columns = 80;
+constexpr std::size_t screen_columns = 80;
 constexpr double least_shown = 0.0005;  // less rounds to 0.0 % of the step
 
 std::string steps_text(const TracedGpu& gpu) {
@@ -107,7 +107,8 @@ std::string row_text(double seconds, double step_s, const std::vector<std::strin
 }
 
 // The largest parts, one a row, and a row for the rest.
-void add_parts(const Report& report, std::size_t most_parts, evidence::Answer& answer) {
+void add_parts(const Report& report, evidence::Answer& answer) {
+  constexpr std::size_t most_parts = 4;
   const analysis::Breakdown& b = report.mean.breakdown;
   std::vector<std::pair<double, Part>> parts;  // largest first
   for (const Part part : all_parts) {
@@ -130,22 +131,6 @@ void add_parts(const Report& report, std::size_t most_parts, evidence::Answer& a
   answer.evidence.emplace_back("the rest", row_text(rest_s, b.step_s, rest));
 }
 
-std::size_t lines_of(const std::string& text) {
-  return 1 + text.size() / (screen_columns - 2);
-}
-
-// As many sentences as the screen has lines left.
-std::vector<std::string> fit_lines(const std::vector<std::string>& texts, std::size_t& left) {
-  std::vector<std::string> fit;
-  for (const std::string& text : texts) {
-    const std::size_t lines = lines_of(text) + (fit.empty() ? 1 : 0);  // a blank line before the first
-    if (lines > left) break;
-    left -= lines;
-    fit.push_back(text);
-  }
-  return fit;
-}
-
 }  // namespace
 
 evidence::Answer answer_of(const std::vector<Report>& reports) {
@@ -158,32 +143,22 @@ evidence::Answer answer_of(const std::vector<Report>& reports) {
   answer.facts = {{"step_time_s", report.mean.breakdown.step_s}, {"gpus", std::ssize(report.gpus)}};
   const std::string what = first.steps.windows.empty() ? "trace" : "step";
   const std::string seconds = ms(report.mean.breakdown.step_s);
-  const std::vector<std::string> problems = problems_of(report);
-  std::size_t left = screen_lines - lines_of(join_first(answer.files, 3) + answer.kind);
   if (reports.size() == 1) {
     answer.headline = first.steps.no_optimizer
                           ? fmt::format("the kernels repeat every {}: {}", seconds, shares_text(report))
                           : fmt::format("{} of {}: {}", what, seconds, shares_text(report));
-    left -= lines_of(answer.headline) + 4;  // a blank line, the trace, its steps, the rest
-    std::size_t kept = 0;                   // lines for the first two problems
-    for (std::size_t i = 0; i < std::min<std::size_t>(2, problems.size()); ++i)
-      kept += lines_of(problems[i]) + (i == 0 ? 1 : 0);
     answer.evidence.emplace_back("trace", capture_text(report));
     answer.evidence.emplace_back("steps", steps_text(first));
-    const std::size_t parts = std::clamp<std::size_t>(left - std::min(left, kept), 2, 4);
-    add_parts(report, parts, answer);
-    left -= parts;
+    add_parts(report, answer);
   } else {
     const double before_s = reports.front().mean.breakdown.step_s, after_s = report.mean.breakdown.step_s;
     answer.headline = fmt::format("{} of {} before, {} after: {}", what, ms(before_s), seconds,
                                   before_s > 0 ? signed_percent(after_s / before_s - 1) : "");
     answer.evidence = differences_of(reports.front(), report);
-    left -= lines_of(answer.headline) + 1;
-    for (const auto& [label, text] : answer.evidence) left -= std::min(left, lines_of(text + std::string(24, ' ')));
   }
-  answer.refused = fit_lines(report.refused, left);
-  answer.problems = fit_lines(problems, left);
-  answer.notes = fit_lines(notes_of(report), left);
+  answer.refused = report.refused;
+  answer.problems = problems_of(report);
+  answer.notes = notes_of(report);
   return answer;
 }
 

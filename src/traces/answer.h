@@ -12,8 +12,8 @@
 
 namespace harness::traces {
 
-/// Says what one job's traces hold, or those of before and after a change, for people: at most fifteen lines of 80
-/// columns. Texts hold names of the file as they are: the writer escapes them.
+/// Says what one job's traces hold, or those of before and after a change, for people. Texts hold names of the file as
+/// they are: the writer escapes them.
 evidence::Answer answer_of(const std::vector<Report>& reports);
 
 /// Names what is wrong in a report, the most telling first, each with what to do.

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "evidence/expectations.h"
 #include "evidence/answer.h"
+#include "evidence/expectations.h"
 #include "support/errors.h"
 #include "support/files.h"
 #include "support/paths.h"
