@@ -56,6 +56,8 @@ std::optional<analysis::ModelFlop> flop_of(const TrainingJob& job) {
 std::string shape_of(const TrainingJob& job) {
   std::string text;
   if (const auto flop = flop_of(job)) text = sized(flop->parameters);
+  if (const auto experts = job.number("experts"); experts && !text.empty())
+    text += fmt::format(" with 1 of {} experts", *experts);
   if (const auto ranks = job.number("ranks")) {
     const auto each = job.number("ranks_per_node");
     text += fmt::format("{}{} {}", text.empty() ? "" : " on ", *ranks, *ranks == 1 ? "rank" : "ranks");
@@ -321,8 +323,10 @@ Answer answer_of(const TrainingJob& job) {
     out.facts.emplace_back("gflop_per_token", flop->causal / giga);
   }
   row("environment", join_first(variables, 4));
-  row("published",
-      analysis::published_steps({model, job.text("hardware"), job.text("precision"), job.number_or("ranks", 0)}).text);
+  if (!job.has("experts"))  // those are of dense models
+    row("published",
+        analysis::published_steps({model, job.text("hardware"), job.text("precision"), job.number_or("ranks", 0)})
+            .text);
 
   std::string why;
   ConfigurationText configuration(job);

@@ -293,6 +293,7 @@ void conclude_shape(TrainingJob& job) {
                           "model.ffn_config.moe_num_experts"}) {
     const auto experts = job.their_number(key);
     if (!experts || *experts < 2) continue;
+    job.set("experts", std::to_string(*experts), key);
     std::string each;
     for (const char* of_token : {"--moe-router-topk", "num_experts_per_tok", "model.ffn_config.moe_top_k"}) {
       if (job.find(of_token) != nullptr) each = fmt::format(", {} of them per token", job.theirs(of_token));

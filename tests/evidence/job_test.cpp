@@ -152,6 +152,23 @@ TEST(Job, ExpressesSelectiveCheckpointsByTheMemoryThatTheyKeep) {
   EXPECT_THAT(megatron("").notes, Contains(HasSubstr("changes nothing with fused attention")));
 }
 
+TEST(Job, SaysThatOneOfItsExpertsIsCounted) {
+  const TemporaryFolder scratch;
+  const auto megatron = [&](const std::string& more) {
+    return job_of({scratch.write("go.sh",
+                                 "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
+                                 "--num-attention-heads 32 --seq-length 4096 --padded-vocab-size 50304 "
+                                 "--micro-batch-size 1 --global-batch-size 8 --bf16 " +
+                                     more + "\n")},
+                  {.hardware = "h100-sxm"});
+  };
+  const auto published = Contains(testing::Pair("published", testing::_));
+  EXPECT_THAT(megatron("").headline, testing::StartsWith("6.6 B parameters on 8 ranks"));
+  EXPECT_THAT(megatron("").evidence, published);
+  EXPECT_THAT(megatron("--num-experts 8").headline, testing::StartsWith("6.6 B parameters with 1 of 8 experts on 8"));
+  EXPECT_THAT(megatron("--num-experts 8").evidence, Not(published));
+}
+
 TEST(Job, PacksDocumentsWhereThePredictionTakesIt) {
   const TemporaryFolder scratch;
   const auto megatron = [&](const std::string& more) {
