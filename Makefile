@@ -53,7 +53,7 @@ bench: setup
 
 accuracy: setup
 	@scripts/build.sh release accuracy
-	@build/release/bench/accuracy bench/published_steps.csv configs > build/accuracy.md
+	@build/release/bench/accuracy configs > build/accuracy.md
 	@mv build/accuracy.md docs/accuracy.md
 
 bundle: setup

@@ -1,7 +1,7 @@
 // Compares predicted with published steps: writes docs/accuracy.md, and into the calibration what may be expected of
 // its predictions: `make accuracy`. On stderr it says which values the fitted scalars should have, and each step.
 //
-// usage: accuracy published_steps.csv CONFIGS > accuracy.md
+// usage: accuracy CONFIGS > accuracy.md
 
 #include <fmt/format.h>
 
@@ -260,14 +260,15 @@ std::string family_text(const std::string& family, const std::vector<Row>& rows,
   return text;
 }
 
-int write(const std::string& csv, const std::string& configs) {
+int write(const std::string& configs) {
   std::map<std::string, std::vector<Row>> families;
-  for (const Row& row : read_rows(csv)) families[row.at("family")].push_back(row);
+  for (const Row& row : config::read_published(configs + "/published/steps.csv"))
+    families[row.at("family")].push_back(row);
   std::string text =
       "# Accuracy of predictions\n\n"
       "How far predictions are from published steps, by the family of software that ran them. `make accuracy` writes\n"
       "this page and the errors in `configs/calibration`, and prints each step. Configurations and sources:\n"
-      "`bench/published_steps.csv`. Three numbers of each calibration are fitted to its steps with `use: fit`.\n"
+      "`configs/published/steps.csv`. Three numbers of each calibration are fitted to its steps with `use: fit`.\n"
       "Where a paper has FLOP/s and no times, the time follows by its own formula (arXiv:2104.04473, equation 3),\n"
       "with the micro-batches of Megatron-LM's scripts for the table. A long step is predicted from two with fewer\n"
       "micro-batches.\n\n"
@@ -283,12 +284,12 @@ int write(const std::string& csv, const std::string& configs) {
 }  // namespace harness::accuracy
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::cerr << "usage: accuracy published_steps.csv CONFIGS\n";
+  if (argc != 2) {
+    std::cerr << "usage: accuracy CONFIGS\n";
     return 2;
   }
   try {
-    return harness::accuracy::write(argv[1], argv[2]);
+    return harness::accuracy::write(argv[1]);
   } catch (const harness::Error& e) {
     std::cerr << "accuracy: " << e.what() << "\n";
     return 1;

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "base/error.h"
 #include "config/experiment.h"
@@ -17,13 +16,6 @@
 namespace harness::accuracy {
 namespace {
 
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields;
-  std::stringstream stream(line);
-  for (std::string field; std::getline(stream, field, ',');) fields.push_back(field);
-  return fields;
-}
-
 // As somebody would configure it. Megatron-LM pads the vocabulary to a multiple of 128 on every tensor rank; without
 // overlap it reduces all gradients at once. What is published since 2023 reduces gradients in bf16.
 std::string configuration(const Row& row, std::int64_t batch) {
@@ -34,7 +26,7 @@ std::string configuration(const Row& row, std::int64_t batch) {
   const std::int64_t vocab = (std::stoll(at("vocab")) + step - 1) / step * step;
   const bool overlaps = truth("overlap_grad_reduce"), interleaves = at("virtual_pipeline") != "1";
   const bool unfused = at("attention") == "unfused", old = at("family") == "megatron-2022";
-  std::string text = fmt::format("backend: sim\nhardware: {}\ncalibration: {}\n", at("gpu"), at("family"));
+  std::string text = fmt::format("backend: sim\nhardware: {}\ncalibration: {}\n", at("hardware"), at("family"));
   if (const std::string& rate = at("fabric_per_node_gbit_s"); !rate.empty())
     text += fmt::format("fabric: {{node: {} GB/s}}\n", std::stod(rate) / 8);
   text += fmt::format(
@@ -88,27 +80,13 @@ std::string setting_of(const std::string& column) {
   for (const char* axis : axes) {
     if (column == axis) return "layout";
   }
-  const bool says_nothing = column == "id" || column == "use" || column == "step_seconds" || column == "group" ||
-                            column == "ranks_per_node" || column == "fabric_per_node_gbit_s";
-  return says_nothing ? "" : column;
+  constexpr std::array<const char*, 14> no_settings{
+      "id",       "use",     "step_seconds", "group",     "ranks_per_node", "fabric_per_node_gbit_s", "date",
+      "hardware", "network", "model",        "framework", "tuned",          "tokens_s_gpu",           "tflops_causal"};
+  return std::ranges::find(no_settings, column) != no_settings.end() ? "" : column;
 }
 
 }  // namespace
-
-std::vector<Row> read_rows(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line)) fail("{} cannot be read", path);
-  const std::vector<std::string> names = fields_of(line);
-  std::vector<Row> rows;
-  while (std::getline(file, line)) {
-    const std::vector<std::string> fields = fields_of(line);
-    if (fields.size() != names.size()) fail("{}: {} fields instead of {}: {}", path, fields.size(), names.size(), line);
-    Row& row = rows.emplace_back();
-    for (std::size_t i = 0; i < names.size(); ++i) row[names[i]] = fields[i];
-  }
-  return rows;
-}
 
 void set_eager_bytes(config::Calibration& calibration, double bytes) {
   for (auto& [kind, cost] : calibration.software.kinds) {

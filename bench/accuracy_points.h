@@ -1,18 +1,16 @@
 #pragma once
 
-#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "config/calibration.h"
+#include "config/published.h"
 
 namespace harness::accuracy {
 
-/// A published step: bench/published_steps.csv, by the names of its columns. `use` is "fit", or "judge": a step that no
-/// number is fitted to.
-using Row = std::map<std::string, std::string>;
-std::vector<Row> read_rows(const std::string& path);
+/// A published step of configs/published/steps.csv. `use` is "fit", or "judge": a step that no number is fitted to.
+using Row = config::PublishedRow;
 
 /// The calibration of a family of software, of CONFIGS/calibration.
 config::Calibration read_calibration(const std::string& family, const std::string& configs);

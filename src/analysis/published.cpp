@@ -7,51 +7,21 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "config/experiment.h"
 #include "config/files.h"
+#include "config/published.h"
 
 namespace harness::analysis {
 namespace {
 
-using Row = std::map<std::string, std::string, std::less<>>;
+using Row = config::PublishedRow;
 
-// The parts of a line of CSV; quotes hide commas.
-std::vector<std::string> parts_of_row(std::string_view line) {
-  std::vector<std::string> parts(1);
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
+// Nothing where the program has lost its folder of facts.
 std::vector<Row> rows_of(const char* table) {
-  constexpr std::size_t most = 4u << 20;
-  const auto folder = config::shipped_configs();
-  if (folder.empty()) return {};
-  const FileText file = try_read_file((folder / "published" / table).string(), most);
-  if (!file) return {};
-  std::vector<Row> rows;
-  std::vector<std::string> heading;
-  for (std::string_view line : split(file.text, '\n')) {
-    const std::vector<std::string> parts = parts_of_row(line);
-    if (heading.empty()) {
-      heading = parts;
-    } else if (parts.size() == heading.size()) {
-      Row& row = rows.emplace_back();
-      for (std::size_t i = 0; i < parts.size(); ++i) row[heading[i]] = parts[i];
-    }
-  }
-  return rows;
+  const auto folder = config::shipped_configs(), file = folder / "published" / table;
+  return folder.empty() || !std::filesystem::exists(file) ? std::vector<Row>() : config::read_published(file);
 }
 
 double real_in(const Row& row, std::string_view key) {
@@ -75,7 +45,7 @@ config::Model model_of_row(const Row& row) {
                       .sequence = count_in(row, "sequence"),
                       .kv_heads = count_in(row, "kv_heads"),
                       .ffn = count_in(row, "ffn")};
-  if (real_in(row, "gated") > 0) model.activation = config::Activation::swiglu;
+  if (word_in(row, "activation") == "swiglu") model.activation = config::Activation::swiglu;
   return model;
 }
 
@@ -173,9 +143,10 @@ PublishedSteps published_steps(const StepOfJob& step) {
         std::ssize(near) < few ? "and they are too few for a verdict" : beside_median(step.tflops, middle, highest));
   }
   text += fmt::format("; nearest: {} on {}, TP {} PP {} CP {}, micro {}, {:.0f} TFLOP/s, {} ({}, {})",
-                      word_in(first, "model"), word_in(first, "gpus"), word_in(first, "tp"), word_in(first, "pp"),
-                      word_in(first, "cp"), word_in(first, "micro"), real_in(first, "tflops_causal"),
-                      word_in(first, "tuned"), project_of(first), word_in(first, "date"));
+                      word_in(first, "model"), word_in(first, "gpus"), word_in(first, "tensor_parallel"),
+                      word_in(first, "pipeline_parallel"), word_in(first, "context_parallel"),
+                      word_in(first, "micro_batch_size"), real_in(first, "tflops_causal"), word_in(first, "tuned"),
+                      project_of(first), word_in(first, "date"));
   return {std::ssize(near),
           text + differences(first, step, flop_per_token(model_of_row(first))->causal / flop->causal)};
 }

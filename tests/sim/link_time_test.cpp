@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "config/published.h"
 #include "sim/device_time.h"
 #include "sim/link_time.h"
 #include "sim/nccl_time.h"
@@ -168,36 +168,13 @@ TEST(Lines, AreNearWhatWasMeasured) {
   near(us("dgx-a100", Collective::all_reduce, 8, 8, 8), 24, 0.1);
 }
 
-// "a,\"b, c\",d" in three.
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  return fields;
-}
-
 // Published bus bandwidths of NCCL's own choice, and of NVLS, on networks whose cards are known.
 TEST(Lines, AreWithinFifteenPercentOfMostPublishedBandwidths) {
   const std::map<std::string, std::string> machine{{"b200", "hgx-b200"},     {"gb200", "gb200-nvl72"},
                                                    {"gb300", "gb300-nvl72"}, {"h100-sxm", "dgx-h100"},
                                                    {"h200-sxm", "h200-sxm"}, {"a100-sxm-80gb", "dgx-a100"}};
-  std::ifstream file(test::source_dir() + "/configs/published/busbw.csv");
-  std::string line;
-  std::getline(file, line);
-  const std::vector<std::string> names = fields_of(line);
   int rows = 0, near = 0;
-  while (std::getline(file, line)) {
-    const std::vector<std::string> fields = fields_of(line);
-    std::map<std::string, std::string> row;
-    for (std::size_t i = 0; i < fields.size(); ++i) row[names.at(i)] = fields[i];
+  for (config::PublishedRow& row : config::read_published(test::source_dir() + "/configs/published/busbw.csv")) {
     const std::string &algorithm = row["algorithm"], &network = row["network"];
     const auto has = [&](const char* word) { return network.find(word) != std::string::npos; };
     if (row["collective"] != "all_reduce" || (algorithm != "auto" && algorithm != "NVLS")) continue;
