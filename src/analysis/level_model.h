@@ -72,7 +72,7 @@ std::vector<LevelBlock> keep_with_round(std::vector<LevelBlock> blocks);
 
 // The model of a sweep: log block median = group + level(time) + noise. The level is estimated from the other blocks
 // (NeighbourLevel), a group's location is Tukey's bisquare mean of its levelled blocks, and both are estimated in
-// turn. docs/method.md has every formula. Sources:
+// turn: docs/method.md, and every step in tests/analysis/data/make_level_sweeps.py. Sources:
 //   J. W. Tukey's bisquare: A. E. Beaton and J. W. Tukey, Technometrics 16 (1974); P. J. Huber and E. M. Ronchetti,
 //     "Robust Statistics", chapters 6 and 7, for the variance of such a mean;
 //   variances moved towards a common one: G. K. Smyth, "Linear models and empirical Bayes methods", Statistical

@@ -31,7 +31,7 @@ std::int64_t needed_space(const plan::Plan& plan);
 int auto_steps(double set_up_s, double step_s, int warmup_steps);
 /// With `steps: auto`: as many timed steps as take three quarters of the time that a block of the baseline spends on
 /// its set-up and warm-up. Shorter blocks waste the machine on set-up, longer ones leave too few of them to follow its
-/// drift (docs/method.md, "How long a block is").
+/// drift (docs/method.md, "Looks").
 void decide_steps(Recorder& recorder, config::Measure& measure);
 inline constexpr int most_auto_steps = 1000;
 /// Reduces the rounds to what the time budget leaves after `spent_s` of preparation. A sweep that ends when all is

@@ -167,7 +167,7 @@ TEST(DecideSteps, TakeThreeQuartersOfSetUpAndWarmUp) {
   EXPECT_EQ(m.steps, 3);
 }
 
-// docs/method.md, "How long a block is".
+// docs/method.md, "Looks".
 TEST(DecideSteps, FollowThePageAndItsBounds) {
   for (const double set_up_s : {0.3, 2.1, 7.7, 45.0, 800.0}) {
     for (const double step_s : {0.4, 0.031}) {

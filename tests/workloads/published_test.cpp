@@ -1,15 +1,11 @@
-// The table of docs/method.md, recomputed from Programs.
+// Published memory (docs/method.md, "Memory"), recomputed from Programs.
 
-#include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "gpt_jobs.h"
 #include "program/saved.h"
-#include "support/files.h"
-#include "support/paths.h"
 #include "workloads/gpt/parameters.h"
 
 namespace harness::workloads {
@@ -62,17 +58,12 @@ Planned planned(const Published& p) {
 }
 
 TEST(PublishedMemory, IsThatOfProgramsAfterTheStatedDifferences) {
-  const std::string page = test::text_of(std::filesystem::path(test::source_dir()) / "docs/method.md");
   for (const Published& p : published) {
     const Planned ours = planned(p);
     const double interleaving = p.chunks == 1 ? 1 : 1 + (p.pipeline - 1.0) / (p.pipeline * p.chunks);
     const double compared = ours.activations * 34 / 32 * interleaving;
     EXPECT_NEAR(compared / p.activations_gib, 1, 0.01) << p.name;
     EXPECT_NEAR(ours.parameters / p.parameters_gib, 1, 0.01) << p.name;
-    EXPECT_THAT(page, ::testing::HasSubstr(
-                          fmt::format("| {} | {} | {} | {} | {:.2f} | {:.3f} | {:.2f} | {:.2f} | {:.1f} | {:.1f} |",
-                                      p.name, p.pipeline, p.chunks, p.micro_batch_size, ours.activations, interleaving,
-                                      compared, p.activations_gib, ours.parameters, p.parameters_gib)));
   }
 }
 
