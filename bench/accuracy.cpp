@@ -52,12 +52,10 @@ Summary summary_of(std::vector<double> errors) {
   return s;
 }
 
-constexpr const char* summary_head =
-    "| {} | {} | median | mean | 9 of 10 within | bias | worst |\n|---|---|---|---|---|---|---|\n";
-std::string row_of(const std::string& name, const std::vector<double>& errors) {
+std::string row_of(const std::string& family, const std::string& name, const std::vector<double>& errors) {
   const Summary s = summary_of(errors);
-  return fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {:.1f} % | {:+.1f} % | {:+.1f} % |\n", name, s.count,
-                     100 * s.median, 100 * s.mean, 100 * s.nine_of_ten, 100 * s.bias, 100 * s.worst);
+  return fmt::format("| {} | {} | {} | {:.1f} % | {:.1f} % | {:.1f} % | {:+.1f} % | {:+.1f} % |\n", family, name,
+                     s.count, 100 * s.median, 100 * s.mean, 100 * s.nine_of_ten, 100 * s.bias, 100 * s.worst);
 }
 
 // By the value of a column, in the order of the names.
@@ -78,28 +76,27 @@ Points of_use(const std::vector<Point>& points, bool fitted) {
   return some;
 }
 
-std::string steps_text(const std::vector<Point>& points) {
-  std::string text = fmt::format(fmt::runtime(summary_head), "set", "steps");
-  text += row_of("all", errors_of(all_of(points)));
-  for (const bool fitted : {false, true}) {
-    const Points some = of_use(points, fitted);
-    if (some.empty()) continue;
-    text += row_of(fitted ? "**fitted to**" : "**not fitted to**", errors_of(some));
-    for (const auto& [source, set] : by("source", some)) text += row_of(source, errors_of(set));
-  }
-  return text;
+// A family's steps: all of them, and apart those that its calibration was fitted to.
+std::string steps_text(const std::string& family, const std::vector<Point>& points) {
+  const Points held_back = of_use(points, false);
+  if (held_back.empty()) return row_of(family, "fitted to", errors_of(all_of(points)));
+  return row_of(family, "all", errors_of(all_of(points))) + row_of(family, "not fitted to", errors_of(held_back)) +
+         row_of(family, "fitted to", errors_of(of_use(points, true)));
 }
 
-std::string changes_text(const std::vector<Pair>& pairs) {
+// All pairs, and each setting of which there are several.
+std::string changes_text(const std::string& family, const std::vector<Pair>& pairs) {
+  if (pairs.empty()) return "";
   std::map<std::string, std::vector<double>> sets;
   std::vector<double> all;
   for (const Pair& pair : pairs) {
     sets[pair.setting].push_back(pair.error());
     all.push_back(pair.error());
   }
-  std::string text = fmt::format(fmt::runtime(summary_head), "what changes", "pairs");
-  text += row_of("all", all);
-  for (const auto& [setting, errors] : sets) text += row_of(setting, errors);
+  std::string text = row_of(family, "all", all);
+  for (const auto& [setting, errors] : sets) {
+    if (errors.size() > 1) text += row_of(family, setting, errors);
+  }
   return text;
 }
 
@@ -132,9 +129,7 @@ LeftOut leave_out(const std::string& column, const Points& points, const config:
       errors.push_back(error_with(*p, calibration, values));
       out.each[p] = errors.back();
     }
-    std::string row = row_of(name, errors);
-    row.pop_back();
-    out.rows += fmt::format("{} {} |\n", row, values_text(values, calibration.file));
+    out.rows += row_of(calibration.file, name, errors);
   }
   return out;
 }
@@ -148,14 +143,6 @@ std::string each_text(const std::vector<Point>& points) {
   return text;
 }
 
-// "62 on a100-sxm-80gb, 1 on h100-sxm"
-std::string gpus_text(const Points& points) {
-  std::string text;
-  for (const auto& [gpu, set] : by("gpu", points))
-    text += fmt::format("{}{} on {}", text.empty() ? "" : ", ", set.size(), gpu);
-  return text;
-}
-
 std::string range_text(const std::vector<Point>& points, const char* column) {
   std::int64_t least = std::stoll(points.front().row.at(column)), most = least;
   for (const Point& p : points) {
@@ -165,7 +152,8 @@ std::string range_text(const std::vector<Point>& points, const char* column) {
   return fmt::format("{} to {}", least, most);
 }
 
-// Of steps of one group whose published times differ by more than 5 %, which is the shorter one.
+// "172 of 184": pairs of steps of one group, whose published times differ by more than 5 %, with the shorter one
+// predicted to be the shorter one.
 std::string order_text(const std::vector<Point>& points) {
   constexpr double differ = 0.05;
   int pairs = 0, right = 0;
@@ -181,11 +169,7 @@ std::string order_text(const std::vector<Point>& points) {
       right += (published > 1) == (predicted > 1) ? 1 : 0;
     }
   }
-  return pairs == 0 ? ""
-                    : fmt::format(
-                          "Of {} pairs of steps of one group on as many GPUs that differ by more than 5 %, "
-                          "{} are predicted in the right order.\n\n",
-                          pairs, right);
+  return fmt::format("{} of {}", right, pairs);
 }
 
 constexpr const char* renewed_from = "# Written by `make accuracy`";
@@ -227,8 +211,14 @@ void renew(const std::string& path, const std::string& expected) {
   if (!out.flush()) fail("{} cannot be written", path);
 }
 
-// The page's part about one family, and its calibration's rows.
-std::string family_text(const std::string& family, const std::vector<Row>& rows, const std::string& configs) {
+// The tables of the page, a family's rows below another's.
+struct Page {
+  std::string steps, changes, left_out;
+  std::vector<std::string> orders;
+};
+
+// Adds a family to the page, and renews its calibration's rows.
+void add_family(Page& page, const std::string& family, const std::vector<Row>& rows, const std::string& configs) {
   const config::Calibration calibration = read_calibration(family, configs);
   const std::vector<config::Calibration> calibrations = around(calibration);
   std::vector<Point> points;
@@ -239,44 +229,50 @@ std::string family_text(const std::string& family, const std::vector<Row>& rows,
   std::cerr << "accuracy: " << family << ", fitted to these steps: " << values_text(best, family) << "\n";
   std::vector<double> with_best;
   for (const Point* p : fit) with_best.push_back(error_with(*p, calibration, best));
-  std::cerr << row_of("then about", with_best) << each_text(points);
+  std::cerr << row_of(family, "then about", with_best) << each_text(points);
 
+  page.steps += steps_text(family, points);
+  page.changes += changes_text(family, pairs);
+  page.orders.push_back(fmt::format("{} ({})", order_text(points), family));
   const LeftOut groups = leave_out("group", all, calibration), gpus = leave_out("gpu", all, calibration);
-  const LeftOut sources = leave_out("lab", all, calibration);
-  std::string text = fmt::format("## {}\n\n{} steps: {}.\n\n", family, points.size(), gpus_text(all));
-  text += steps_text(points) + "\n" + order_text(points);
-  if (!pairs.empty())
-    text += "Pairs of steps that differ in one setting, by the ratio of the two:\n\n" + changes_text(pairs) + "\n";
-  text += "Each left out of the fit of the three numbers that are fitted:\n\n";
-  text +=
-      "| left out | steps | median | mean | 9 of 10 within | bias | worst | fitted to the others |\n"
-      "|---|---|---|---|---|---|---|---|\n";
-  const auto whole = [](std::string row) { return row.insert(row.size() - 1, " |"); };
-  text += whole(row_of("one group at a time", groups.all()));
-  text += whole(row_of("one GPU at a time", gpus.all())) + gpus.rows;
-  if (by("lab", all).size() > 1) text += whole(row_of("one lab at a time", sources.all())) + sources.rows;
-  text += "\n";
+  page.left_out += row_of(family, "one group at a time", groups.all());
+  if (by("lab", all).size() > 1)
+    page.left_out += row_of(family, "one lab at a time", leave_out("lab", all, calibration).all());
+  page.left_out += row_of(family, "one GPU at a time", gpus.all()) + gpus.rows;
   renew(fmt::format("{}/calibration/{}.yaml", configs, family), expected_text(points, pairs, groups));
-  return text;
+}
+
+constexpr const char* introduction =
+    "# Accuracy of predictions\n\n"
+    "How far predictions are from published steps, by calibration, which is a family of software. `make accuracy`\n"
+    "writes this page and the errors in `configs/calibration`, and prints each step. Configurations and sources:\n"
+    "`configs/published/steps.csv`. Where a paper has FLOP/s and no times, the time follows by its own formula\n"
+    "(arXiv:2104.04473, equation 3), with the micro-batches of Megatron-LM's scripts. A long step is predicted\n"
+    "from two with fewer micro-batches. An error is predicted / published - 1; below zero, the prediction is too\n"
+    "short. Median, mean and `9 of 10 within` are of its size, `bias` is the mean with signs.\n\n";
+
+std::string head_of(const char* set, const char* number) {
+  return fmt::format(
+      "| calibration | {} | {} | median | mean | 9 of 10 within | bias | worst |\n|---|---|---|---|---|---|---|---|\n",
+      set, number);
 }
 
 int write(const std::string& configs) {
   std::map<std::string, std::vector<Row>> families;
   for (const Row& row : config::read_published(configs + "/published/steps.csv"))
     families[row.at("family")].push_back(row);
-  std::string text =
-      "# Accuracy of predictions\n\n"
-      "How far predictions are from published steps, by the family of software that ran them. `make accuracy` writes\n"
-      "this page and the errors in `configs/calibration`, and prints each step. Configurations and sources:\n"
-      "`configs/published/steps.csv`. Three numbers of each calibration are fitted to its steps with `use: fit`.\n"
-      "Where a paper has FLOP/s and no times, the time follows by its own formula (arXiv:2104.04473, equation 3),\n"
-      "with the micro-batches of Megatron-LM's scripts for the table. A long step is predicted from two with fewer\n"
-      "micro-batches.\n\n"
-      "An error is predicted / published - 1; below zero, the prediction is too short. Median, mean and\n"
-      "`9 of 10 within` are of its size; `bias` is the mean with signs.\n\n";
-  for (const auto& [family, rows] : families) text += family_text(family, rows, configs);
-  text.pop_back();
-  std::cout << text;
+  Page page;
+  for (const auto& [family, rows] : families) add_family(page, family, rows, configs);
+  std::cout
+      << introduction << "## Steps\n\n"
+      << head_of("steps", "number") << page.steps
+      << "\nPairs of steps of one group on as many GPUs, more than 5 % apart, that are predicted in the right order:\n"
+      << fmt::format("{}.\n\n", fmt::join(page.orders, ", ")) << "## Changes of one setting\n\n"
+      << "Pairs of steps that differ in one setting, by the ratio of the two; settings with two pairs or more.\n\n"
+      << head_of("what changes", "pairs") << page.changes << "\n## Left out of the fit\n\n"
+      << "Three numbers of a calibration are fitted to its steps. Here each step is predicted with those that are\n"
+      << "fitted to the others: without its group, its lab, or its GPU.\n\n"
+      << head_of("left out", "steps") << page.left_out;
   return 0;
 }
 
