@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <numeric>
 
 namespace harness {
@@ -14,11 +15,23 @@ char lower(char c) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
 
-// Where `text` has the word, case-insensitive; npos: nowhere.
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// Where `text` has the word, case-insensitive, from a part of a name on: after a separator, and to the end of a part;
+// at the beginning of `text` also shorter. npos: nowhere. A word that ends amid a number is another one.
 std::size_t place_of(std::string_view word, std::string_view text) {
-  const auto found = std::search(text.begin(), text.end(), word.begin(), word.end(),
-                                 [](char a, char b) { return lower(a) == lower(b); });
-  return found == text.end() ? std::string::npos : static_cast<std::size_t>(found - text.begin());
+  const auto same = [](char a, char b) { return lower(a) == lower(b); };
+  const auto is_separator = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; };
+  for (auto at = text.begin();; ++at) {
+    at = std::search(at, text.end(), word.begin(), word.end(), same);
+    if (at == text.end()) return std::string::npos;
+    const auto end = at + std::ssize(word);
+    const bool first = at == text.begin(), amid_number = end != text.end() && is_digit(*end) && is_digit(word.back());
+    const bool whole = (first || is_separator(at[-1])) && (end == text.end() || is_separator(*end));
+    if (whole || (first && !amid_number)) return static_cast<std::size_t>(at - text.begin());
+  }
 }
 
 // Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours, case-insensitive.
@@ -43,12 +56,52 @@ std::size_t typo(std::size_t letters) {
   return std::max<std::size_t>(1, (letters + 1) / 3);
 }
 
-// Words of as many parts are alike if all of their parts are: "context_parallel" is not "tensor_parallel".
+std::vector<std::string_view> parts_of(std::string_view word) {
+  std::vector<std::string_view> parts;
+  for (const std::string_view part : split(word, '_')) {
+    for (const std::string_view inner : split(part, '-')) parts.push_back(inner);
+  }
+  return parts;
+}
+
+// Whether both have numbers, as many and with other digits: "h100" is not "h200", and "LL182" may be "LL128".
+bool has_other_numbers(std::string_view word, std::string_view candidate) {
+  struct Digits {
+    std::string sorted;
+    int numbers = 0;
+  };
+  const auto digits_of = [](std::string_view text) {
+    Digits digits;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (!is_digit(text[i])) continue;
+      digits.sorted += text[i];
+      if (i == 0 || !is_digit(text[i - 1])) ++digits.numbers;
+    }
+    std::ranges::sort(digits.sorted);
+    return digits;
+  };
+  const Digits a = digits_of(word), b = digits_of(candidate);
+  return a.numbers == b.numbers && a.sorted != b.sorted;
+}
+
+// Another first letter makes another short word: "gpu" is not "cpu", "b200" not "h200".
+bool is_part_with_typo(std::string_view part, std::string_view of) {
+  constexpr std::size_t is_short = 4;
+  const std::size_t distance = edit_distance(part, of);
+  if (distance == 0) return true;
+  const bool other_first = part.empty() || of.empty() || lower(part[0]) != lower(of[0]);
+  const bool swapped = part.size() > 1 && of.size() > 1 && lower(part[0]) == lower(of[1]);
+  return distance <= typo(part.size()) && !(other_first && !swapped && std::min(part.size(), of.size()) <= is_short);
+}
+
+// Words of as many parts are alike if all of their parts are: "context_parallel" is not "tensor_parallel". Other
+// numbers name another thing: "h100" is not "h200".
 bool has_typos_alone(std::string_view word, std::string_view candidate) {
-  const std::vector<std::string_view> parts = split(word, '_'), others = split(candidate, '_');
-  if (parts.size() != others.size()) return edit_distance(word, candidate) <= typo(word.size());
-  return std::ranges::equal(
-      parts, others, [](std::string_view a, std::string_view b) { return edit_distance(a, b) <= typo(a.size()); });
+  if (has_other_numbers(word, candidate)) return false;
+  const std::vector<std::string_view> parts = parts_of(word), others = parts_of(candidate);
+  if (parts.size() == others.size()) return std::ranges::equal(parts, others, is_part_with_typo);
+  constexpr std::size_t separators = 2;  // too few or too many of these
+  return edit_distance(word, candidate) <= std::min(separators, typo(word.size()));
 }
 
 }  // namespace
@@ -56,13 +109,21 @@ bool has_typos_alone(std::string_view word, std::string_view candidate) {
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
   std::string best;
   std::pair<std::size_t, std::size_t> best_rank(std::string::npos, 0);
-  word = word.substr(0, 64);
+  constexpr std::size_t longest = 64;
+  word = word.substr(0, longest);
   for (const auto& candidate : candidates) {
     const std::size_t at = word.size() >= 3 ? place_of(word, candidate) : std::string::npos;
     if (at == std::string::npos && !has_typos_alone(word, candidate)) continue;
-    // A name that begins with the word is nearer than one with a typo; of several such names the shortest.
-    std::pair<std::size_t, std::size_t> rank(0, candidate.size());
-    if (at > 0) rank = {at == std::string::npos ? edit_distance(word, candidate) : 1, 0};
+    // A name that begins with the word is nearer than one with a typo; of several such names one whose first parts are
+    // the word, and then the shortest.
+    std::pair<std::size_t, std::size_t> rank(edit_distance(word, candidate), 0);
+    if (at == 0) {
+      const bool amid =
+          word.size() < candidate.size() && std::isalpha(static_cast<unsigned char>(candidate[word.size()]));
+      rank = {0, candidate.size() + (amid ? longest : 0)};
+    } else if (at != std::string::npos) {
+      rank = {1, 0};
+    }
     if (rank < best_rank) {
       best_rank = rank;
       best = candidate;

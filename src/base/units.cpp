@@ -50,13 +50,15 @@ constexpr std::array<Unit, 12> flop_units{{{"FLOP/s", 1},
                                            {"EFLOPS", 1e18}}};
 
 // Links are sold by these. Case matters: a GB/s is eight Gb/s.
-constexpr std::array<Unit, 21> rate_units{{{"B/s", 1},           {"kB/s", 1e3},           {"MB/s", 1e6},
+constexpr std::array<Unit, 25> rate_units{{{"B/s", 1},           {"kB/s", 1e3},           {"MB/s", 1e6},
                                            {"GB/s", 1e9},        {"TB/s", 1e12},          {"KiB/s", 1024.0},
                                            {"MiB/s", 1048576.0}, {"GiB/s", 1073741824.0}, {"TiB/s", 1099511627776.0},
                                            {"kbit/s", 1e3 / 8},  {"Mbit/s", 1e6 / 8},     {"Gbit/s", 1e9 / 8},
                                            {"Tbit/s", 1e12 / 8}, {"kb/s", 1e3 / 8},       {"Mb/s", 1e6 / 8},
                                            {"Gb/s", 1e9 / 8},    {"Tb/s", 1e12 / 8},      {"kbps", 1e3 / 8},
-                                           {"Mbps", 1e6 / 8},    {"Gbps", 1e9 / 8},       {"Tbps", 1e12 / 8}}};
+                                           {"Mbps", 1e6 / 8},    {"Gbps", 1e9 / 8},       {"Tbps", 1e12 / 8},
+                                           {"kBps", 1e3},        {"MBps", 1e6},           {"GBps", 1e9},
+                                           {"TBps", 1e12}}};
 
 // "Gb", "Gbit", "Gbit/s": bits, where no unit of bits is known.
 bool is_of_bits(std::string_view unit) {
@@ -91,7 +93,11 @@ Quantity parse_quantity(std::string_view text, std::span<const Unit> units, doub
     fail("found {}, but {} are bits, and this is in bytes: 8 bits are one; units: {}", quote(whole), quote(unit),
          join(names, ", "));
   }
-  std::string near = nearest(unit, names);
+  std::vector<std::string> of_its_kind;  // a bit is no typo of a byte
+  std::ranges::copy_if(names, std::back_inserter(of_its_kind), [&](const std::string& name) {
+    return is_of_bits(name) == is_of_bits(unit) || same_word(name, unit);
+  });
+  std::string near = nearest(unit, of_its_kind);
   if (unit.size() == 1) {  // "4M" means MiB or MB, and never the B that is nearer by letters
     const auto begins_alike = [&](const std::string& name) { return same_word(name.substr(0, 1), unit); };
     const auto alike = std::find_if(names.rbegin(), names.rend(), begins_alike);

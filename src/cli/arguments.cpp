@@ -4,7 +4,6 @@
 
 #include <initializer_list>
 #include <ostream>
-#include <sstream>
 #include <string_view>
 
 #include "backends/backends.h"
@@ -86,11 +85,12 @@ std::string nearest_option(CLI::App& app, const CLI::ParseError& error) {
   for (const CLI::Option* option : verbs.front()->get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
-  std::istringstream words(error.what());
+  const std::vector<std::string> words = app.remaining(true);  // as typed
   std::string known, near;
-  for (std::string word; words >> word;) {
-    if (const std::string here = meaning_of_nccl_tests(word); !here.empty()) known += "; " + here;
-    if (word.starts_with("--") && near.empty()) near = did_you_mean(nearest(word, names));
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string here = meaning_of_nccl_tests(words[i], i + 1 < words.size() ? words[i + 1] : "");
+    if (!here.empty()) known += "; " + here;
+    if (here.empty() && words[i].starts_with("--") && near.empty()) near = did_you_mean(nearest(words[i], names));
   }
   return known + near;
 }

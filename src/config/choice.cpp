@@ -10,10 +10,11 @@ namespace {
 
 constexpr const char* no_experts = "mixtures of experts are not supported; a model is dense";
 
-constexpr std::array<Hint, 4> nowhere{{
+constexpr std::array<Hint, 5> nowhere{{
     {"it follows: ranks / (tensor_parallel x pipeline_parallel)",
      "data_parallel data_parallel_size data_parallel_degree data_parallel_replicate_degree dp dp_size"},
     {"it follows from the ranks, and `sharding` says what is sharded over them", "data_parallel_shard_degree"},
+    {"a step trains with AdamW; nothing chooses another optimizer", "optimizer optimizer_name optimizer_type optim"},
     {no_experts, "num_local_experts ep ep_size"},
     {"zero-bubble schedules are not supported; pipeline_schedule is 1f1b, gpipe or interleaved",
      "enable_zero_bubble zero_bubble"},

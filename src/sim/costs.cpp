@@ -255,7 +255,9 @@ void Costs::require_links(bool within_node, bool between_nodes) const {
         "GB/s}}`");
   }
   if (within_node && !(network_.rank_bytes_per_s > 0))
-    fail("ranks share a node, and nothing says how fast they are linked: add `fabric: {{rank: 450 GB/s}}`");
+    fail(
+        "ranks share a node, and nothing says how fast one of their GPUs reaches the others: add `fabric: {{rank: "
+        "RATE}}`, one direction: some 25 GB/s over PCIe 4.0, 50 GB/s over PCIe 5.0, 450 GB/s over NVLink of an H100");
 }
 
 const Spread& Costs::spread(int rank_class, program::GroupId group) {

@@ -97,5 +97,53 @@ TEST(Escape, QuotesUseIt) {
   EXPECT_EQ(quote("\u009b\u202e\n"), "'\\u009b\\u202e\\x0a'");
 }
 
+TEST(Nearest, IsATypoOrABeginning) {
+  struct Typed {
+    std::string_view word, near;
+  };
+  const std::vector<std::string> names{"h100-sxm",
+                                       "h100-pcie",
+                                       "h200-sxm",
+                                       "b200",
+                                       "rtx-4090",
+                                       "llama3-70b",
+                                       "mxfp8",
+                                       "cpu",
+                                       "cuda",
+                                       "time_budget",
+                                       "timeline",
+                                       "micro_batch_size",
+                                       "bucket_size",
+                                       "LL128",
+                                       "IB_HCA",
+                                       "COMM_BLOCKING",
+                                       "CREATE_THREAD_CONTEXT",
+                                       "tensor_parallel"};
+  for (const auto& [word, near] : std::vector<Typed>{{"h100-smx", "h100-sxm"},
+                                                     {"H100", "h100-sxm"},
+                                                     {"h1", ""},
+                                                     {"h10", ""},
+                                                     {"h100-nvl", ""},
+                                                     {"b200-sxm", ""},
+                                                     {"b100", ""},
+                                                     {"rtx-3090", ""},
+                                                     {"llama2-70b", ""},
+                                                     {"mxfp4", ""},
+                                                     {"gpu", ""},
+                                                     {"cdua", "cuda"},
+                                                     {"time", "time_budget"},
+                                                     {"timelin", "timeline"},
+                                                     {"micro_batch_sise", "micro_batch_size"},
+                                                     {"microbatch_size", "micro_batch_size"},
+                                                     {"tensor-paralel", "tensor_parallel"},
+                                                     {"context_parallel", ""},
+                                                     {"LL182", "LL128"},
+                                                     {"HCA", "IB_HCA"},
+                                                     {"EXT", ""},
+                                                     {"USE_COMM_NONBLOCKING", ""}}) {
+    EXPECT_EQ(nearest(word, names), near) << word;
+  }
+}
+
 }  // namespace
 }  // namespace harness

@@ -69,6 +69,10 @@ TEST(Units, BandwidthsOfBitsAndOfBytes) {
     EXPECT_DOUBLE_EQ(parse_bandwidth("1 " + prefix + "B/s"), factor);
   }
   EXPECT_THAT(message_of(parse_bandwidth, "400 gb/s"), HasSubstr("did you mean GB/s or Gb/s?"));
+  EXPECT_EQ(parse_bandwidth("50 GBps"), 50e9);
+  EXPECT_EQ(parse_bandwidth("400 Gbps"), 50e9);
+  EXPECT_THAT(message_of(parse_bandwidth, "400 GBPS"), HasSubstr("did you mean Gbps or GBps?"));
+  EXPECT_THAT(message_of(parse_bandwidth, "50 GBytes/s"), ::testing::Not(HasSubstr("did you mean Gb")));
   EXPECT_THAT(message_of(parse_bandwidth, "400"), HasSubstr("no unit"));
   EXPECT_THAT(message_of(parse_bandwidth, "400 GB"), HasSubstr("unknown unit 'GB'"));
   EXPECT_THAT(message_of(parse_bandwidth, "0 GB/s"), HasSubstr("above 0"));

@@ -206,6 +206,12 @@ TEST_F(Readers, HelpIsACommandAndAnUnknownOneIsNamed) {
     EXPECT_THAT(say({"plan", "a.yaml", option, "20"}).err, HasSubstr(here)) << option;
     EXPECT_THAT(say({"plan", "a.yaml", option + "20"}).err, HasSubstr(here)) << option;
   }
+  EXPECT_THAT(say({"plan", "a.yaml", "-n", "50"}).err, HasSubstr("baseline.repetitions=50"));
+  EXPECT_THAT(say({"plan", "a.yaml", "--iters=50"}).err, HasSubstr("baseline.repetitions=50"));
+  EXPECT_THAT(say({"plan", "a.yaml", "-d", "float"}).err, HasSubstr("baseline.precision=fp32"));
+  EXPECT_THAT(say({"plan", "a.yaml", "--datatype", "half"}).err, HasSubstr("baseline.precision=fp16"));
+  EXPECT_THAT(say({"plan", "a.yaml", "--stepbytes", "1M"}).err,
+              AllOf(HasSubstr("-f 2"), Not(HasSubstr("did you mean"))));
 }
 
 TEST_F(Readers, ShowIsAsWideAsColumnsSaysWhereItIsPiped) {
