@@ -131,7 +131,7 @@ TEST(TrustIn, ACalibrationFromTablesIsSoftwareOfWhichNoStepWasMeasured) {
   const Trust t = trust_in({}, model(1024, 1024), {}, 8, gpu_of("h100-sxm"), tables);
   EXPECT_EQ(t.errors.tier, Tier::other_software);
   EXPECT_FALSE(t.errors.change);
-  EXPECT_THAT(t.error_words, HasSubstr("26.0 % of a step (9 of 10 within 36.0 %; tier D"));
+  EXPECT_THAT(t.error_words, HasSubstr("26.0 % of a step (9 of 10 within 42.0 %; tier D"));
   EXPECT_THAT(t.warnings, ElementsAre(HasSubstr("uncalibrated: calibration tables rests on published tables alone")));
   tables.gpus = {"here"};  // measured here: laws, but no step
   EXPECT_EQ(expected_error_words(tables, gpu_of("here")),
