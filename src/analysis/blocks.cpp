@@ -128,10 +128,11 @@ std::optional<BlockTime> time_of_blocks(const store::Result& result) {
   BlockTime time;
   for (std::size_t i = 0; i < result.blocks.size() && i < result.step_seconds.size(); ++i) {
     const store::ResultBlock& block = result.blocks[i];
-    if (block.status != store::BlockStatus::ok || !std::isfinite(block.total_s)) continue;
+    const double build = block.build_s, connect = block.connect_s, initialize = block.initialize_s;
+    const bool said = std::isfinite(block.total_s + build + connect + initialize);
+    if (block.status != store::BlockStatus::ok || !said) continue;
     ++time.blocks;
     // Each is the slowest rank's, so together they can exceed the whole by a little.
-    const double build = known(block.build_s), connect = known(block.connect_s), initialize = known(block.initialize_s);
     const double steps = steps_of(result, i);
     time.build += build;
     time.connect += connect;

@@ -79,7 +79,7 @@ inline constexpr std::array<BlockTimePart, 7> block_time_parts{{{"starting the w
                                                                 {"check and end", &BlockTime::end},
                                                                 {"between blocks", &BlockTime::between}}};
 
-/// Nothing in files of versions that did not measure it, and without a finished block.
+/// Nothing in files that do not say each part, and without a finished block.
 std::optional<BlockTime> time_of_blocks(const store::Result& result);
 
 /// How far a sweep is, by its file.

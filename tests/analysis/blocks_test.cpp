@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <random>
 
@@ -247,6 +248,13 @@ TEST(BlockTime, PartsAddUpToTheTimeFromBlockToBlock) {
   result.blocks[3].status = store::BlockStatus::failed;
   EXPECT_EQ(time_of_blocks(result)->blocks, 11);
   EXPECT_NEAR(time_of_blocks(result)->between, 9, 1e-9);
+  // Where one part is not said, the others would stand for it.
+  for (double store::ResultBlock::*part : {&store::ResultBlock::build_s, &store::ResultBlock::connect_s,
+                                           &store::ResultBlock::initialize_s, &store::ResultBlock::total_s}) {
+    store::Result without = result;
+    for (store::ResultBlock& block : without.blocks) block.*part = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_FALSE(time_of_blocks(without));
+  }
 }
 
 }  // namespace
