@@ -27,10 +27,11 @@ struct Lever {
   std::string text() const { return row->name + ": " + value; }
 };
 
+// A loader stands outside of the Program (tests/data).
 bool is_lever(const Variable& row) {
-  return !row.fixed && !row.free_parts && row.purpose == config::Purpose::setting &&
-         row.mathematics != Mathematics::another && row.honoured_on(test::tested_backend) &&
-         row.honoured_by(config::training_workload);
+  return row.acts_on != std::vector{Part::loading} && !row.fixed && !row.free_parts &&
+         row.purpose == config::Purpose::setting && row.mathematics != Mathematics::another &&
+         row.honoured_on(test::tested_backend) && row.honoured_by(config::training_workload);
 }
 
 const std::vector<Lever>& levers() {
