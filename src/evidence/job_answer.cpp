@@ -200,7 +200,9 @@ class ConfigurationText {
     const auto found = job_.values.find(name);
     if (found == job_.values.end()) return;
     const bool known = found->second.known && !found->second.value.empty();
-    if (known)
+    if (name == "sharding" && is_sharded_pipeline(job_))
+      entry("  ", key, "optimizer", fmt::format("{}: {}", found->second.origin, found->second.value));
+    else if (known)
       entry("  ", key, found->second.value, found->second.origin);
     else
       out_ += fmt::format("  # {}: not known: {}\n", key, escaped(found->second.origin));

@@ -144,8 +144,7 @@ void torchtitan(TrainingJob& job) {
   const char* divided = reshard == "never" ? "gradients" : "parameters";
   job.set("sharding", whole ? "none" : divided, "parallelism.data_parallel_shard_degree");
   if (stages > 1 && reshard != "always" && !whole)
-    job.note(
-        "with pipeline stages, FSDP keeps weights after the forward pass by default: sharding gradients is nearer");
+    job.note("with pipeline stages, FSDP keeps weights after the forward pass by default");
   if (!whole && shard) hybrid_sharding(job, *shard, replicate, "parallelism.data_parallel_replicate_degree");
 }
 

@@ -202,6 +202,11 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
   return job;
 }
 
+bool is_sharded_pipeline(const TrainingJob& job) {
+  const std::string sharding = job.text("sharding");
+  return job.number_or("layout.pipeline_parallel", 1) > 1 && (sharding == "gradients" || sharding == "parameters");
+}
+
 void conclude_shape(TrainingJob& job) {
   const bool model_alone = job.framework == "hugging face model";
   const bool recipe = job.framework.starts_with("llmb");
@@ -306,6 +311,12 @@ void conclude_shape(TrainingJob& job) {
     job.cannot.emplace_back(
         "packed documents, whose lengths are not said: attention is counted as if each filled a row; with backend sim, "
         "batching: packed and sequences: {distribution: lognormal, median: N, sigma: X} say otherwise");
+  if (chunks > 1) job.otherwise("pipeline_schedule", "interleaved", "virtual_pipeline");
+  if (is_sharded_pipeline(job))
+    job.cannot.push_back(fmt::format(
+        "sharding of {} in a pipeline (nearest: optimizer): weights and gradients are counted whole on each "
+        "rank, and less is gathered",
+        job.text("sharding")));
   // A prediction can do what a sweep cannot run.
   const std::string precision = job.text("precision");
   if (precision == "fp16") job.cannot.emplace_back("fp16 is only predicted (backend sim)");

@@ -117,6 +117,8 @@ void conclude_megatron(TrainingJob& job);
 bool take_model(TrainingJob& job, const std::string& name, const std::string& origin);
 /// Replicas, batch and accumulation, which follow from each other, and what does not go together (job_shape.cpp).
 void conclude_shape(TrainingJob& job);
+/// Whether it divides gradients or weights among the replicas of a pipeline, which harness does not.
+bool is_sharded_pipeline(const TrainingJob& job);
 /// The answer; its configuration is one of harness where the job is known well enough (job_answer.cpp).
 Answer answer_of(const TrainingJob& job);
 /// The calibration whose predictions are of this job's kind; "": none in particular.

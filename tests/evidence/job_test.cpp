@@ -169,6 +169,14 @@ TEST(Job, SaysThatOneOfItsExpertsIsCounted) {
   EXPECT_THAT(megatron("--num-experts 8").evidence, Not(published));
 }
 
+// A pipeline whose replicas divide more than the optimizer is one that harness refuses.
+TEST(Job, SaysTheNearestToAShardedPipeline) {
+  const Answer titan = job_of({job_sample("titan-pipeline.toml")}, {.ranks = 16, .hardware = "h100-sxm"});
+  EXPECT_THAT(titan.facts, Contains(testing::Pair("sharding", evidence::Value(std::string("parameters")))));
+  EXPECT_THAT(titan.configuration, HasSubstr("  sharding: optimizer "));
+  EXPECT_THAT(titan.cannot, Contains(HasSubstr("sharding of parameters in a pipeline (nearest: optimizer)")));
+}
+
 TEST(Job, PacksDocumentsWhereThePredictionTakesIt) {
   const TemporaryFolder scratch;
   const auto megatron = [&](const std::string& more) {
