@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -73,6 +74,16 @@ void judge(Answer& log, const std::vector<Answer>& answers, double measured, con
   }
 }
 
+// The job runs, so its prediction may need more than the GPU has. What a sweep runs may not.
+void allow_memory(Answer& job, double share, const std::string& why) {
+  constexpr std::string_view predicted = "\nbackend: sim\n", baseline = "\nbaseline:\n";
+  const std::size_t at = job.configuration.find(baseline);
+  if (at == std::string::npos || job.configuration.find(predicted) == std::string::npos) return;
+  job.configuration.insert(
+      at + baseline.size(),
+      fmt::format("{:<40} # {}\n", fmt::format("  memory_cap: {:.0f} %", std::ceil(100 * share)), why));
+}
+
 // Adds to answers that describe a job the step that it should take, by simulation, and sets the measured step beside it
 // where a log has one: as predicted, or which evidence names the cause of the difference. Nothing where the job, its
 // ranks or its GPU are not known.
@@ -100,10 +111,12 @@ void add_prediction(std::vector<Answer>& answers) {
     const PredictedCase predicted = Predictor(plan)(plan.baseline());
     if (!predicted.step) fail("{}", predicted.unknown);
     const double needed = plan::planned_memory_bytes(experiment.backend, plan.baseline());
-    if (needed > experiment.hardware->memory_bytes)
+    if (needed > experiment.hardware->memory_bytes) {
       to.notes.push_back(
           fmt::format("harness's own step of this job would need {} per rank, and the GPU has {}: the job keeps less",
                       show_bytes(needed), show_bytes(experiment.hardware->memory_bytes)));
+      allow_memory(*job, needed / experiment.hardware->memory_bytes, to.notes.back());
+    }
     const double seconds = predicted.step->step_s;
     to.facts.emplace_back("predicted_step_s", seconds);
     to.evidence.emplace_back("predicted",

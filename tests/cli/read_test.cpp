@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "readers_fixture.h"
 #include "report/clean_text.h"
+#include "support/files.h"
 #include "support/paths.h"
 
 namespace harness::cli {
@@ -75,6 +76,20 @@ TEST_F(Readers, ReadWritesAJobWithSelectiveCheckpointsThatPlans) {
   const Said planned = say({"plan", job, "--ranks", "8"});
   EXPECT_EQ(planned.code, 0) << planned.err;
   EXPECT_THAT(planned.out, HasSubstr("all can run"));
+}
+
+TEST_F(Readers, ReadWritesAPredictionThatPlansWhateverMemoryItNeeds) {
+  const std::string titan = folder_.write("titan.toml",
+                                          "[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = [\"float8\"]\n"
+                                          "[training]\nlocal_batch_size = 4\nseq_len = 8192\n"
+                                          "[parallelism]\ndata_parallel_shard_degree = 8\n"
+                                          "[activation_checkpoint]\nmode = \"none\"\n");
+  const std::string job = folder_.path() + "/job.yaml";
+  const Said read = say({"read", titan, "--set", "hardware=h100-sxm", "-o", job});
+  ASSERT_EQ(read.code, 0) << read.err;
+  EXPECT_THAT(unwrapped(read.out), HasSubstr("the job keeps less"));
+  EXPECT_THAT(test::text_of(job), HasSubstr("  memory_cap: "));
+  EXPECT_EQ(say({"plan", job, "--ranks", "8"}).code, 0);
 }
 
 TEST_F(Readers, ReadTakesNoNonsenseToFillGaps) {
