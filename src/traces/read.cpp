@@ -81,9 +81,12 @@ TracedGpu examine(const Capture& capture, const Device& device, const Launches& 
   gpu.start_ns = timeline.origin_ns;
   gpu.end_ns = timeline.end_ns;
   Measure measure(device, timeline, classes, capture.names);
-  for (const Window& window : windows_of(capture, device, timeline, launches))
-    gpu.windows.push_back(measure.of(window));
-  gpu.steps = find_steps(capture, device, timeline, launches, classes, measure);
+  {
+    const std::vector<Launched> launched = launched_by_time(device, launches);
+    for (const Window& window : windows_of(capture, device, timeline, launched))
+      gpu.windows.push_back(measure.of(window));
+    gpu.steps = find_steps(capture, device, timeline, launched, classes, measure);
+  }
   gpu.shown = {"the whole trace", timeline.origin_ns, timeline.end_ns};
   if (!gpu.steps.windows.empty()) gpu.shown = gpu.steps.windows[gpu.steps.shown];
   gpu.shown_figures = measure.of(gpu.shown);

@@ -61,20 +61,6 @@ std::vector<Window> marks_of(const Capture& capture, const Device& device) {
   return marks;
 }
 
-struct Launched {
-  std::int64_t at_ns, start_ns, end_ns;  // the call, the GPU event
-};
-
-std::vector<Launched> launched_by_time(const Device& device, const Launches& launches) {
-  std::vector<Launched> launched;
-  for (const GpuEvent& event : device.events) {
-    if (const HostCall* call = launches.of(device.process, event))
-      launched.push_back({call->start_ns, event.start_ns, event.end_ns});
-  }
-  std::ranges::sort(launched, {}, &Launched::at_ns);
-  return launched;
-}
-
 // A mark's window ends where the next one's begins. The last mark has no such end, unless it is the only one of a file
 // that is whole.
 std::vector<Window> device_windows(const std::vector<Window>& marks, const std::vector<Launched>& launched,
@@ -239,21 +225,30 @@ void choose(Steps& steps, const Measure& measure) {
 
 }  // namespace
 
+std::vector<Launched> launched_by_time(const Device& device, const Launches& launches) {
+  std::vector<Launched> launched;
+  for (const GpuEvent& event : device.events) {
+    if (const HostCall* call = launches.of(device.process, event))
+      launched.push_back({call->start_ns, event.start_ns, event.end_ns});
+  }
+  std::ranges::sort(launched, {}, &Launched::at_ns);
+  return launched;
+}
+
 std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline,
-                               const Launches& launches) {
+                               const std::vector<Launched>& launched) {
   std::vector<Window> windows{{"all", timeline.origin_ns, timeline.end_ns}};
   const std::vector<Window> marks = marks_of(capture, device);
   for (const Window& mark : marks) windows.push_back({"host:" + mark.name, mark.start_ns, mark.end_ns});
   if (marks.empty()) return windows;
-  for (Window& window : device_windows(marks, launched_by_time(device, launches), capture.cut_short))
+  for (Window& window : device_windows(marks, launched, capture.cut_short))
     windows.push_back({"device:" + window.name, window.start_ns, window.end_ns});
   return windows;
 }
 
-Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Launches& launches,
-                 const std::vector<Class>& classes, const Measure& measure) {
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline,
+                 const std::vector<Launched>& launched, const std::vector<Class>& classes, const Measure& measure) {
   Steps steps;
-  const std::vector<Launched> launched = launched_by_time(device, launches);
   if (launched.empty() && !device.steps.empty()) {  // marked on the GPU itself
     steps.windows = device.steps;
     if (capture.cut_short) steps.windows.pop_back();

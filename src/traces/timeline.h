@@ -71,10 +71,17 @@ std::vector<std::pair<std::string, double>> names_without_class(const Device& de
 
 // ---- steps
 
+/// A GPU event whose launch is in the file: when it was called, and when it ran.
+struct Launched {
+  std::int64_t at_ns = 0, start_ns = 0, end_ns = 0;
+};
+/// By their calls.
+std::vector<Launched> launched_by_time(const Device& device, const Launches& launches);
+
 /// The windows of docs/read.md: "all", then "host:NAME" of each step that is marked, then "device:NAME": from the first
 /// GPU event that was launched inside the mark to that of the next mark. The last of several marks has none.
 std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline,
-                               const Launches& launches);
+                               const std::vector<Launched>& launched);
 
 /// The steps of a device.
 struct Steps {
@@ -87,8 +94,8 @@ struct Steps {
 };
 
 /// By marks of the profiler, annotations that recur, or the period of the kernels on the main stream.
-Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Launches& launches,
-                 const std::vector<Class>& classes, const Measure& measure);
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline,
+                 const std::vector<Launched>& launched, const std::vector<Class>& classes, const Measure& measure);
 
 // ---- idle time
 
