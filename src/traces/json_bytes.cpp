@@ -62,7 +62,8 @@ void JsonBytes::put_comma() {
 void JsonBytes::end_word() {
   std::string_view word = word_;
   if (word.starts_with('-')) word.remove_prefix(1);
-  if (same_word(word, "nan") || same_word(word, "inf") || same_word(word, "infinity")) {
+  const bool digits = !word.empty() && word[0] >= '0' && word[0] <= '9';  // as almost all are
+  if (!digits && (same_word(word, "nan") || same_word(word, "inf") || same_word(word, "infinity"))) {
     ++repairs_;
     out_ += "null";
   } else {
