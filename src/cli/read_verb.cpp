@@ -29,7 +29,7 @@ using evidence::seconds_text;
 template <class Type>
 std::optional<Type> fact_of(const Answer& answer, std::string_view key) {
   for (const auto& [name, value] : answer.facts) {
-    if (name == key && std::holds_alternative<Type>(value)) return std::get<Type>(value);
+    if (name == key && value.is_number()) return value.template get<Type>();
   }
   return std::nullopt;
 }
@@ -213,22 +213,14 @@ void print(const evidence::Answer& answer, std::ostream& out) {
 
 Json json_of(const evidence::Answer& answer) {
   Json facts = Json::object();
-  for (const auto& [key, value] : answer.facts)
-    std::visit([&facts, &name = key](const auto& typed) { facts[name] = typed; }, value);
-  for (const evidence::Series& series : answer.series) {
-    Json& rows = facts[series.name] = Json::array();
-    for (const std::vector<double>& row : series.rows) {
-      Json& object = rows.emplace_back(Json::object());
-      for (std::size_t i = 0; i < series.columns.size(); ++i) object[series.columns[i]] = row[i];
-    }
-  }
+  for (const auto& [key, value] : answer.facts) facts[key] = value;
   Json evidence = Json::array();
   for (const auto& [label, text] : answer.evidence) evidence.push_back({{"label", label}, {"text", text}});
   Json json{{"kind", answer.kind},     {"files", answer.files},     {"headline", answer.headline},
             {answer.object, facts},    {"evidence", evidence},      {"problems", answer.problems},
             {"cannot", answer.cannot}, {"refused", answer.refused}, {"notes", answer.notes},
             {"next", answer.next}};
-  if (!answer.members.empty()) json.update(Json::parse(answer.members));
+  if (!answer.members.empty()) json.update(answer.members);
   return json;
 }
 

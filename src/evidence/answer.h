@@ -2,25 +2,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "config/hardware.h"
 
 namespace harness::evidence {
 
-/// A value of an answer. The writers print a double with the digits that it needs.
-using Value = std::variant<std::string, double, std::int64_t, bool>;
-
-/// Numbers in rows, for JSON: bandwidth by size, step time by iteration.
-struct Series {
-  std::string name;
-  std::vector<std::string> columns;
-  std::vector<std::vector<double>> rows;
-};
+/// A value of an answer, as JSON has it.
+using Value = nlohmann::ordered_json;
 
 /// One piece of evidence, read: a file, or several files that belong together. Texts may hold bytes of the
 /// files as they are; the writers escape them.
@@ -36,10 +29,9 @@ struct Answer {
   std::vector<std::string> refused;                           // what was not read, and where it stands
   std::vector<std::string> notes;                             // how to read the numbers
   std::vector<std::string> next;                              // commands to paste
-  std::vector<Series> series;
-  std::string members = {};   // further members of its JSON object, as the text of an object; "": none
-  std::string configuration;  // of harness, whose baseline is this job; "": none
-  std::string calibration;    // that fits predictions of it; "": none in particular
+  Value members = {};                                         // further members of its JSON object
+  std::string configuration;                                  // of harness, whose baseline is this job; "": none
+  std::string calibration;                                    // that fits predictions of it; "": none in particular
 
   /// Adds "text: remedy" to the problems, of which ten are kept. Where there is no headline yet, `text` is it.
   void problem(const std::string& text, const std::string& remedy) {

@@ -145,11 +145,15 @@ void add_facts(const Bandwidths& measured, const std::string& collective, Answer
   if (!measured.gpu.empty()) fact("gpu", measured.gpu);
 }
 
-Series series_of(const Bandwidths& measured) {
-  Series series{"by_size", {"bytes", "seconds", "algbw_bytes_per_s", "busbw_bytes_per_s"}, {}};
-  for (const SizeRow& row : measured.rows)
-    series.rows.push_back({static_cast<double>(row.bytes), row.seconds(), row.algbw(), row.busbw()});
-  return series;
+Value rows_of(const Bandwidths& measured) {
+  Value rows = Value::array();
+  for (const SizeRow& row : measured.rows) {
+    rows.push_back({{"bytes", row.bytes},
+                    {"seconds", row.seconds()},
+                    {"algbw_bytes_per_s", row.algbw()},
+                    {"busbw_bytes_per_s", row.busbw()}});
+  }
+  return rows;
 }
 
 void add_next(const Bandwidths& measured, const std::vector<const SizeRow*>& found, const std::string& collective,
@@ -255,7 +259,7 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   if (!measured.wrong_is_a_count)
     out.notes.emplace_back("before nccl-tests 2.13 the column `error` is the largest difference: 5e-07 is right");
   add_next(measured, found, collective, hardware, out);
-  out.series.push_back(series_of(measured));
+  out.facts.emplace_back("by_size", rows_of(measured));
   return out;
 }
 

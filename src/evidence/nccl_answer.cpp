@@ -100,9 +100,8 @@ std::string environment_text(const NcclUse& use) {
 
 void add_facts(const NcclUse& use, const Hosts& hosts, Answer& out) {
   const auto fact = [&](const char* key, Value value, const char* label = nullptr) {
-    if (const auto* text = std::get_if<std::string>(&value); text != nullptr && text->empty()) return;
-    if (label != nullptr && std::holds_alternative<std::string>(value))
-      out.evidence.emplace_back(label, std::get<std::string>(value));
+    if (value == "") return;
+    if (label != nullptr && value.is_string()) out.evidence.emplace_back(label, value.get<std::string>());
     out.facts.emplace_back(key, std::move(value));
   };
   fact("kind", "nccl log");

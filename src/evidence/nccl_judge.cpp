@@ -126,11 +126,9 @@ void Judge::sockets() {
     out.problem(fmt::format("{} over TCP sockets: {}", all ? "NCCL runs" : some_of(on_sockets) + " run", why), remedy);
   }
   if (!odd_interfaces.empty()) {
-    out.facts.emplace_back("warn_interface", "docker0 is among the interfaces");
-    std::get<std::string>(out.facts.back().second) =
-        use.anywhere("network_devices").find("docker0") != std::string::npos
-            ? "docker0 is among the interfaces"
-            : "a loopback or virtual interface is among the interfaces";
+    out.facts.emplace_back("warn_interface", use.anywhere("network_devices").find("docker0") != std::string::npos
+                                                 ? "docker0 is among the interfaces"
+                                                 : "a loopback or virtual interface is among the interfaces");
     out.problem("an interface that reaches no other node (docker0, virbr, lo) is in use on " + some_of(odd_interfaces),
                 "NCCL_SOCKET_IFNAME=^docker0,virbr0,lo");
   }

@@ -344,11 +344,11 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
   out.next.emplace_back("mpirun -np RANKS --map-by ppr:8:node ./harness doctor     # is a node slow?");
   if (ranks > 0 && ranks % 8 == 0)
     out.next.back() = fmt::format("mpirun -np {} --map-by ppr:8:node ./harness doctor     # is a node slow?", ranks);
-  Series series{"by_iteration", {"iteration", "seconds"}, {}};
   if (measured.seconds && measured.values.size() == log.intervals.size()) {
+    Value rows = Value::array();
     for (std::size_t i = 0; i < measured.values.size() && i < 10'000; ++i)
-      series.rows.push_back({static_cast<double>(log.intervals[i].iteration), measured.values[i]});
-    out.series.push_back(std::move(series));
+      rows.push_back({{"iteration", log.intervals[i].iteration}, {"seconds", measured.values[i]}});
+    writer.fact("by_iteration", std::move(rows));
   }
   return std::move(out);
 }

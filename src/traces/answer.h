@@ -20,8 +20,8 @@ evidence::Answer answer_of(const std::vector<Report>& reports);
 std::vector<std::string> problems_of(const Report& report);
 
 /// The reports as a JSON object: `traces` with the windows of docs/read.md, `mean`, `waiting`, `late`, `bandwidths`
-/// and, of two reports, the same of the earlier one in `before`. ASCII.
-std::string json_of(const std::vector<Report>& reports);
+/// and, of two reports, the same of the earlier one in `before`.
+evidence::Value json_of(const std::vector<Report>& reports);
 
 /// The parts of a step before and after a change, the largest difference first: a label and a text, with the kernel,
 /// collective or cause that changed most. Parts that changed by less than 1 % of the step are left out.

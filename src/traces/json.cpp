@@ -10,7 +10,7 @@
 namespace harness::traces {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = evidence::Value;
 
 constexpr std::size_t longest_kernel = 80;
 
@@ -139,10 +139,10 @@ Json report_json(const Report& report) {
 
 }  // namespace
 
-std::string json_of(const std::vector<Report>& reports) {
+Json json_of(const std::vector<Report>& reports) {
   Json json = report_json(reports.back());
   if (reports.size() > 1) json["before"] = report_json(reports.front());
-  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return json;
 }
 
 }  // namespace harness::traces

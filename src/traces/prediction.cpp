@@ -173,7 +173,7 @@ evidence::Answer answer_of(const Beside& beside, const std::string& configuratio
     answer.evidence.emplace_back(
         "MFU", fmt::format("{}, predicted {}", percent(*beside.measured_mfu), percent(*beside.predicted_mfu)));
   }
-  nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+  evidence::Value parts = evidence::Value::array();
   constexpr std::size_t most = 6;
   for (const PartBeside& part : beside.parts) {
     parts.push_back({{"part", part.name},
@@ -185,7 +185,7 @@ evidence::Answer answer_of(const Beside& beside, const std::string& configuratio
                                    fmt::format("{}, predicted {}: {} ms", ms(part.measured_s), ms(part.predicted_s),
                                                signed_number(1e3 * part.excess_s(), 2)));
   }
-  answer.members = nlohmann::ordered_json{{"parts", parts}}.dump();
+  answer.members["parts"] = std::move(parts);
   constexpr std::size_t most_causes = 2;
   answer.problems = beside.causes;
   answer.problems.resize(std::min(most_causes, answer.problems.size()));

@@ -172,7 +172,7 @@ TEST(Job, SaysThatOneOfItsExpertsIsCounted) {
 // A pipeline whose replicas divide more than the optimizer is one that harness refuses.
 TEST(Job, SaysTheNearestToAShardedPipeline) {
   const Answer titan = job_of({job_sample("titan-pipeline.toml")}, {.ranks = 16, .hardware = "h100-sxm"});
-  EXPECT_THAT(titan.facts, Contains(testing::Pair("sharding", evidence::Value(std::string("parameters")))));
+  EXPECT_THAT(titan.facts, Contains(testing::Pair("sharding", evidence::Value("parameters"))));
   EXPECT_THAT(titan.configuration, HasSubstr("  sharding: optimizer "));
   EXPECT_THAT(titan.cannot, Contains(HasSubstr("sharding of parameters in a pipeline (nearest: optimizer)")));
 }
@@ -273,7 +273,7 @@ TEST(Job, CountsTheFlopOfModelFiles) {
     const auto fact =
         std::ranges::find(answer.facts, "gflop_per_token", &std::pair<std::string, evidence::Value>::first);
     ASSERT_NE(fact, answer.facts.end()) << text;
-    EXPECT_NEAR(std::get<double>(fact->second) / gflop, 1, 1e-3) << text;
+    EXPECT_NEAR(fact->second.get<double>() / gflop, 1, 1e-3) << text;
   }
 }
 

@@ -53,7 +53,7 @@ class Folder {
     std::vector<std::string> paths;
     for (const std::string& name : names) paths.push_back(usable(name));
     const Report report = read_job(paths);
-    return Json::parse(json_of({report}));
+    return Json::parse(json_of({report}).dump());
   }
 
  private:
