@@ -2,6 +2,7 @@
 
 #include "base/bf16.h"
 #include "base/error.h"
+#include "base/fp8.h"
 #include "program/operation.h"
 
 namespace harness::backend {
@@ -33,9 +34,16 @@ void with_type(program::DType type, F&& f) {
       return f(bf16{});
     case program::DType::i32:
     case program::DType::f16:
+    case program::DType::e4m3:
+    case program::DType::e5m2:
       break;
   }
-  throw Error("there is no arithmetic on i32 and f16 buffers");
+  throw Error("there is no arithmetic on i32, f16 and 8-bit buffers");
+}
+
+/// `type`: e4m3 or e5m2.
+inline const Fp8Format& fp8_format(program::DType type) {
+  return type == program::DType::e4m3 ? e4m3_format : e5m2_format;
 }
 
 // Operations whose views have become addresses: what kernels take. Bound<LayerNorm> is LayerNormOf<Tensor>.

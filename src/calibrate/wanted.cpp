@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/error.h"
 #include "program/count.h"
 #include "workloads/workload.h"
 
@@ -49,7 +50,7 @@ Wanted wanted_by(const plan::Plan& plan) {
   wanted.layer.layers = 1;
   double largest = 4;
   for (const plan::PlannedCase& planned : plan.cases) {
-    if (!planned.is_possible()) continue;
+    if (!planned.is_possible() || config::is_low(planned.settings.precision)) continue;  // workload gemm has no fp8
     add_once(wanted.precisions, planned.settings.precision);
     add_once(wanted.micro_batches, planned.settings.micro_batch_size);
     const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
@@ -62,6 +63,9 @@ Wanted wanted_by(const plan::Plan& plan) {
         }
       }
     }
+  }
+  if (wanted.precisions.empty()) {
+    fail("{}: no case is in a precision whose products calibrate measures; add --set baseline.precision=bf16", e.path);
   }
   thin_out(wanted.products, most_products);
   wanted.message_bytes = messages_up_to(largest);

@@ -12,6 +12,7 @@
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/identity.h"
+#include "base/text.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "report/clean_text.h"
@@ -130,6 +131,15 @@ class Transcript {
   std::ofstream file_;
 };
 
+// A CPU emulates them; tensor cores have them from Ada on.
+bool multiplies_fp8(const backend::Backend& subject) {
+  constexpr double ada = 8.9;
+  for (const auto& [name, value] : subject.identity({})) {
+    if (name == "compute_capability") return number_in<double>(value).value_or(0) >= ada;
+  }
+  return true;
+}
+
 class Check {
  public:
   Check(const SelftestOptions& options, const backend::Backend& subject, const backend::Backend& oracle,
@@ -193,7 +203,8 @@ class Check {
     if (options_.verbose) o.progress = [&](const std::string& name) { err_ << "selftest: " << name << std::endl; };
     o.finished = [&](const selftest::CheckLine& line) { add(line); };
     const auto found = selftest::check_operations(
-        selftest::operation_cases(config::traits_of(subject_.kind()).has_tf32), subject_, oracle_, o);
+        selftest::operation_cases(config::traits_of(subject_.kind()).has_tf32, multiplies_fp8(subject_)), subject_,
+        oracle_, o);
     if (found.empty())
       not_run("operations", fmt::format("no operation case has {} in its name", fmt::join(options_.only, " or ")));
     done("operations");

@@ -14,11 +14,11 @@ enum class Precision : std::uint8_t {
   fp32,
   bf16,
   tf32,  // fp32 storage, matrix products on tensor cores with 10-bit mantissas; cuda only
-  fp16,  // predictions only, as all that follow
+  fp16,  // predictions only
   // The four products of a layer in fewer bits, everything else as with bf16:
-  fp8,    // with one scale of a tensor (Transformer Engine: delayed or current scaling)
-  mxfp8,  // with a scale of 32 elements
-  nvfp4,  // with a scale of 16 elements
+  fp8,    // with one scale of a tensor (Transformer Engine: current scaling)
+  mxfp8,  // with a scale of 32 elements; predictions only
+  nvfp4,  // with a scale of 16 elements; predictions only
 };
 
 struct PrecisionRow {

@@ -69,6 +69,11 @@ std::string not_computed_by(const Settings& s, BackendKind kind) {
         "backend sim predicts fp16",
         backend.name);
   }
+  if (s.precision == Precision::fp8) {
+    if (s.workload == training_workload) return "";
+    return fmt::format("workload {} has no fp8: it is of the linear layers of a training step (workload: {})",
+                       s.workload, training_workload);
+  }
   if (is_low(s.precision)) {
     return fmt::format("backend {} has no {}, which needs Transformer Engine's kernels; backend sim predicts {}",
                        backend.name, name_of(s.precision), name_of(s.precision));
@@ -107,9 +112,9 @@ std::vector<Variable> batch_variables() {
       one_of(&Settings::precision, precision_choices,
              {.name = "precision",
               .help = "number format of matrix products; bf16 keeps fp32 master weights, tf32 is fp32 that a GPU's "
-                      "tensor cores multiply with 10-bit mantissas; fp16, and fp8, mxfp8 and nvfp4 of a layer's "
-                      "products, are only "
-                      "predicted",
+                      "tensor cores multiply with 10-bit mantissas; fp8 is of a layer's four products (e4m3 forward, "
+                      "e5m2 gradients, a scale for each tensor), emulated on a CPU; fp16, and mxfp8 and nvfp4 of a "
+                      "layer's products, are only predicted",
               .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline},
               .fastest = "bf16",
               .moves_peak = true,

@@ -320,7 +320,7 @@ void conclude_shape(TrainingJob& job) {
   // A prediction can do what a sweep cannot run.
   const std::string precision = job.text("precision");
   if (precision == "fp16") job.cannot.emplace_back("fp16 is only predicted (backend sim)");
-  if (precision == "fp8" || precision == "mxfp8" || precision == "nvfp4")
+  if (precision == "mxfp8" || precision == "nvfp4")
     job.cannot.push_back(
         fmt::format("{} is only predicted (backend sim); what a sweep can run is nearest with bf16", precision));
   if (context > 1) job.cannot.push_back(fmt::format("context parallelism {} is only predicted (backend sim)", context));

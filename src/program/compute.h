@@ -192,21 +192,51 @@ enum class Epilogue : std::uint8_t {
 /// transposes the stored matrix when transpose_a / transpose_b. bias and add are optional; add has out's element type,
 /// lies elsewhere than out and goes with Epilogue::none without `accumulate`. GELU is the tanh form. bias_gradient [m]
 /// f32 (optional): the row sums of op(a), as a weight gradient a = dy^T needs them; added to when `accumulate`.
+///
+/// 8-bit factors come as Quantise left them, with a_scale and b_scale [1] f32, by which they are multiplied. One is
+/// e4m3, the other e4m3 or e5m2; a is stored [m, k] and b [n, k] (not transpose_a, but transpose_b); m, n and k are
+/// multiples of fp8_multiple; there is no bias_gradient. This is the form that cuBLASLt multiplies on every GPU from
+/// Ada on (its documentation, cublasLtMatmul(), "To use FP8 kernels").
 template <class T>
 struct MatmulOf {
   T a = {}, b = {}, bias = {}, add = {}, aux = {}, out = {}, bias_gradient = {};
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false, accumulate = false;
   Epilogue epilogue = Epilogue::none;
+  T a_scale = {}, b_scale = {};
   static constexpr std::string_view name = "matmul";
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.a, op.b, op.bias, op.add),
                           operands(op.epilogue == Epilogue::gelu ? Access::write : Access::read, op.aux),
                           results(op.accumulate, op.out, op.bias_gradient),
-                          parameters(op.m, op.n, op.k, op.transpose_a, op.transpose_b, op.epilogue, op.accumulate));
+                          parameters(op.m, op.n, op.k, op.transpose_a, op.transpose_b, op.epilogue, op.accumulate),
+                          optional_reads(op.a_scale, op.b_scale));
   }
 };
 using Matmul = MatmulOf<View>;
+
+/// The rows and columns of 8-bit matrices are multiples of this: 16 bytes, which tensor cores load at once.
+inline constexpr std::int64_t fp8_multiple = 16;
+
+/// out = in / scale in 8-bit floats, rounded to nearest, and out_transposed = its transpose; scale [1] f32 = the
+/// smallest power of two that brings the largest |in| within the format (1 where all are zero). Each of the outputs is
+/// optional; both have one type, e4m3 or e5m2. in [rows, width], f32 or bf16; out [rows, width], out_transposed [width,
+/// rows]. If an element is infinite or NaN, all of the result is NaN. bias_gradient [width] f32 (optional): the column
+/// sums of `in`; added to when `accumulate`.
+template <class T>
+struct QuantiseOf {
+  T in = {}, out = {}, out_transposed = {}, scale = {}, bias_gradient = {};
+  std::int64_t rows = 0, width = 0;
+  bool accumulate = false;
+  static constexpr std::string_view name = "quantise";
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.in), writes(op.out, op.out_transposed, op.scale),
+                          results(op.accumulate, op.bias_gradient), parameters(op.rows, op.width, op.accumulate));
+  }
+  static constexpr auto one_type(auto& op) { return std::tie(op.out, op.out_transposed); }
+  const T& either() const { return out.present() ? out : out_transposed; }
+};
+using Quantise = QuantiseOf<View>;
 
 /// out = gelu(in), tanh form, elementwise.
 template <class T>

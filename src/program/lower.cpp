@@ -64,6 +64,15 @@ class Lowering {
     if (gelu_backward) emit(GeluBackward{aux, out});
   }
 
+  void replace(const Quantise& whole) {
+    Quantise q = whole;
+    if (q.bias_gradient.present() && !has(declared_, Fused::matmul_bias_gradient)) {
+      emit(ColumnSum{q.in, q.bias_gradient, q.rows, q.width, q.accumulate});
+      q.bias_gradient = {};
+    }
+    emit(q);
+  }
+
   void replace(const LayerNorm& whole) { replace_norm(whole); }
   void replace(const RmsNorm& whole) { replace_norm(whole); }
   void replace(const LayerNormBackward& whole) { replace_norm_backward(whole); }

@@ -11,7 +11,7 @@ enum class Fused : std::uint32_t {
   matmul_bias = 1,           // bias in a Matmul            else Matmul, BiasAdd
   matmul_gelu = 2,           // Epilogue::gelu              else Matmul into aux, Gelu
   matmul_gelu_backward = 4,  // Epilogue::gelu_backward     else Matmul, GeluBackward
-  matmul_bias_gradient = 8,  // bias_gradient in a Matmul   else ColumnSum, Matmul
+  matmul_bias_gradient = 8,  // bias_gradient in a Matmul   else ColumnSum, Matmul; also of a Quantise
   cross_entropy = 16,        // CrossEntropy                else its three parts
   matmul_add = 32,           // add in a Matmul             else Matmul, ResidualAdd (which takes the bias along)
   norm_residual = 64,        // residual in a norm          else ResidualAdd into sum, the norm

@@ -24,7 +24,7 @@ namespace harness::program {
 // ---- the operation --------------------------------------------------------------------------------------------------
 
 using Action = std::variant<Fill, Initialize, Convert, Record, Embedding, EmbeddingBackward, ResidualAdd, LayerNorm,
-                            LayerNormBackward, RmsNorm, RmsNormBackward, Matmul, Gelu, GeluBackward, SwiGlu,
+                            LayerNormBackward, RmsNorm, RmsNormBackward, Matmul, Quantise, Gelu, GeluBackward, SwiGlu,
                             SwiGluBackward, BiasAdd, ColumnSum, Rope, Attention, AttentionMerge, AttentionBackward,
                             CrossEntropy, CrossEntropyMaximum, CrossEntropySums, CrossEntropyGradient, AdamW, AllReduce,
                             AllGather, ReduceScatter, AllToAll, Send, Receive>;

@@ -64,6 +64,16 @@ class Shapes {
       if (buffer(a.add).type != buffer(a.out).type) note("add and out have different element types");
       if (overlap(a.add, a.out)) note("add and out overlap");
     }
+    scaled_factors(a);
+  }
+  void of(const Quantise& a) {
+    for (const View& v : {a.in, a.out, a.out_transposed}) size(v, a.rows * a.width, "in, out and out_transposed");
+    type(a.in, {DType::f32, DType::bf16}, "in");
+    for (const View& v : {a.out, a.out_transposed}) type(v, {DType::e4m3, DType::e5m2}, "out and out_transposed");
+    is(a.scale, 1, DType::f32, "scale");
+    is(a.bias_gradient, a.width, DType::f32, "bias_gradient");
+    if (!a.either().present()) note("neither out nor out_transposed is there");
+    multiples({a.rows, a.width});
   }
   void of(const Gelu& a) { size(a.out, a.in.count, "out"); }
   void of(const GeluBackward& a) { size(a.data, a.in.count, "data"); }
@@ -145,6 +155,24 @@ class Shapes {
   void of(const Receive& a) { peer(a.peer); }
 
  private:
+  void scaled_factors(const Matmul& m) {
+    const DType a = buffer(m.a).type, b = buffer(m.b).type;
+    if (is_fp8(a) != m.a_scale.present() || is_fp8(b) != m.b_scale.present() || is_fp8(a) != is_fp8(b))
+      return note("8-bit factors, both of them, go with a_scale and b_scale");
+    if (!is_fp8(a)) return;
+    is(m.a_scale, 1, DType::f32, "a_scale");
+    is(m.b_scale, 1, DType::f32, "b_scale");
+    if (a == DType::e5m2 && b == DType::e5m2) note("one 8-bit factor is e4m3");
+    if (m.transpose_a || !m.transpose_b) note("8-bit factors are stored [m, k] and [n, k]");
+    if (m.bias_gradient.present()) note("bias_gradient does not go with 8-bit factors");
+    multiples({m.m, m.n, m.k});
+  }
+  void multiples(std::initializer_list<std::int64_t> sizes) {
+    for (const std::int64_t n : sizes) {
+      if (n % fp8_multiple != 0)
+        note(fmt::format("{} is not a multiple of {}, as 8-bit matrices need", n, fp8_multiple));
+    }
+  }
   void note(const std::string& text) {
     if (wrong.empty()) wrong = text;
   }

@@ -10,7 +10,8 @@
 namespace harness::program {
 
 /// The type of a buffer's elements.
-enum class DType : std::uint8_t { f32, bf16, i32, f16 };
+/// e4m3 and e5m2: 8-bit floats (base/fp8.h), to be multiplied by the scale of their tensor.
+enum class DType : std::uint8_t { f32, bf16, i32, f16, e4m3, e5m2 };
 
 /// The facts of an element type that all users need. Each library's name for it stands beside the calls, by a
 /// switch without a default, so that a type without a word there does not compile.
@@ -20,11 +21,13 @@ struct DTypeRow {
   std::int64_t bytes;     // of one element
   int mantissa_bits;      // stored ones; 0: not a floating-point type
 };
-inline constexpr std::array<DTypeRow, 4> dtype_table{{
+inline constexpr std::array<DTypeRow, 6> dtype_table{{
     {DType::f32, "f32", 4, 23},
     {DType::bf16, "bf16", 2, 7},
     {DType::i32, "i32", 4, 0},
     {DType::f16, "f16", 2, 10},
+    {DType::e4m3, "e4m3", 1, 3},
+    {DType::e5m2, "e5m2", 1, 2},
 }};
 
 inline constexpr const DTypeRow& row_of(DType type) {
@@ -35,6 +38,9 @@ inline constexpr std::int64_t size_of(DType type) {
 }
 inline constexpr std::string_view name_of(DType type) {
   return row_of(type).name;
+}
+inline constexpr bool is_fp8(DType type) {
+  return type == DType::e4m3 || type == DType::e5m2;
 }
 
 static_assert(

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <thread>
 #include <vector>
 
 #include "base/bf16.h"
+#include "base/fp8.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "selftest/case_builder.h"
@@ -31,6 +33,10 @@ void store_number(std::vector<std::byte>& bytes, program::DType type, std::int64
       return store(bytes, index, to_bf16(static_cast<float>(value)));
     case program::DType::i32:
       return store(bytes, index, static_cast<std::int32_t>(value));
+    case program::DType::e4m3:
+      return store(bytes, index, nearest_fp8(e4m3_format, std::bit_cast<std::uint32_t>(static_cast<float>(value))));
+    case program::DType::e5m2:
+      return store(bytes, index, nearest_fp8(e5m2_format, std::bit_cast<std::uint32_t>(static_cast<float>(value))));
     case program::DType::f16:
       break;  // no backend computes in it
   }
@@ -39,6 +45,7 @@ void store_number(std::vector<std::byte>& bytes, program::DType type, std::int64
 }  // namespace
 
 std::string OperationCase::precision() const {
+  if (settings.precision == config::Precision::fp8) return "fp8";
   if (settings.precision == config::Precision::tf32) return "tf32";
   return settings.precision == config::Precision::bf16 ? "bf16" : "fp32";
 }
@@ -50,7 +57,11 @@ std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t
   std::vector<std::byte> bytes(b.bytes());
   for_each_chunk(b.count, threads, [&](std::int64_t /*chunk*/, std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
-      b.type == program::DType::bf16 ? store(bytes, i, poison_bf16) : store(bytes, i, poison_f32);
+      if (program::is_fp8(b.type)) {
+        store(bytes, i, poison_fp8);
+      } else {
+        b.type == program::DType::bf16 ? store(bytes, i, poison_bf16) : store(bytes, i, poison_f32);
+      }
     }
   });
   const Filling& f = use.filling;
@@ -115,6 +126,10 @@ CaseBuilder& CaseBuilder::attention(config::AttentionKind kind) {
   case_.settings.attention = kind;
   return *this;
 }
+CaseBuilder& CaseBuilder::fp8() {
+  case_.settings.precision = config::Precision::fp8;
+  return *this;
+}
 CaseBuilder& CaseBuilder::large() {
   case_.large = true;
   return *this;
@@ -127,18 +142,20 @@ OperationCase CaseBuilder::take(const program::Action& action, const std::string
   return std::move(case_);
 }
 
-std::vector<OperationCase> operation_cases(bool tf32) {
+std::vector<OperationCase> operation_cases(bool tf32, bool fp8) {
   Cases cases;
   for (const program::DType type : {program::DType::f32, program::DType::bf16}) {
     add_elementwise_cases(cases, type);
     add_embedding_cases(cases, type);
     add_norm_cases(cases, type);
     add_product_cases(cases, type, false);
+    add_quantise_cases(cases, type);
     add_attention_cases(cases, type, false);
     add_rope_cases(cases, type);
     add_loss_cases(cases, type);
     add_optimizer_cases(cases, type);
   }
+  if (fp8) add_fp8_product_cases(cases);
   if (tf32) {
     add_product_cases(cases, program::DType::f32, true);
     add_attention_cases(cases, program::DType::f32, true);

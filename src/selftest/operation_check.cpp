@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "backend/bound.h"
 #include "base/bf16.h"
 #include "selftest/operation_cases.h"
 
@@ -70,10 +71,13 @@ T load(const std::vector<std::byte>& bytes, std::size_t i) {
 double number(program::DType type, const std::vector<std::byte>& bytes, std::size_t i) {
   if (type == program::DType::f32) return static_cast<double>(load<float>(bytes, i));
   if (type == program::DType::bf16) return static_cast<double>(to_float(load<bf16>(bytes, i)));
+  if (program::is_fp8(type))
+    return static_cast<double>(fp8_to_float(backend::fp8_format(type), load<std::uint8_t>(bytes, i)));
   return load<std::int32_t>(bytes, i);
 }
 
 bool is_poison(program::DType type, const std::vector<std::byte>& bytes, std::size_t i) {
+  if (program::is_fp8(type)) return load<std::uint8_t>(bytes, i) == poison_fp8;
   return type == program::DType::bf16 ? load<std::uint16_t>(bytes, i) == poison_bf16
                                       : load<std::uint32_t>(bytes, i) == poison_f32;
 }

@@ -18,6 +18,12 @@ double count_of(const program::AttentionShape& s) {
          static_cast<double>(s.key_length);
 }
 
+// Weight gradients alone are f32 where factors are quantised, and alone transpose a where they are not.
+bool is_weight_gradient(const Program& program, const program::Matmul& product) {
+  if (!product.a_scale.present()) return product.transpose_a;
+  return program.buffer_of(product.out).type == program::DType::f32;
+}
+
 bool is_over_tensor(const program::Group& group) {
   return group.axes == program::AxisSet::of({program::Axis::tensor});
 }
@@ -43,6 +49,11 @@ Cost Costs::cost_of(int rank_class, program::OperationId id) {
   const program::Operation& op = program.step[id];
   const config::Software& software = calibration_.software;
   Cost cost;
+  if (std::holds_alternative<program::Quantise>(op.action)) {
+    // Calibrations have casts as a part of the products that read them: linear_seconds().
+    if (!op.waits.empty()) cost.alone = ticks_of(software.hop_s);
+    return cost;
+  }
   if (program::is_communication(op.action)) {
     cost = communication_cost(rank_class, op);
   } else {
@@ -79,7 +90,7 @@ const std::vector<Cost>& Costs::paced(int rank_class) {
 // Whether a kernel of its own adds the gradient of a weight to those of earlier micro-batches.
 bool Costs::adds_up_apart(const Program& program, const program::Operation& op) const {
   const auto* product = std::get_if<program::Matmul>(&op.action);
-  return product != nullptr && calibration_.software.accumulation_bytes > 0 && product->transpose_a &&
+  return product != nullptr && calibration_.software.accumulation_bytes > 0 && is_weight_gradient(program, *product) &&
          program.buffer_of(product->out).type == program::DType::f32;
 }
 
@@ -136,16 +147,19 @@ double Costs::linear_seconds(const Program& program, const program::Operation& o
   const config::Software& software = calibration_.software;
   const bool low = config::is_low(settings_.precision) && op.label.layer >= 0;
   const int bits = low ? config::row_of(settings_.precision).product_bits : 16;
+  // Calibrations have the bytes of bf16 factors, whatever their bits.
+  if (product.a_scale.present())
+    bytes += software.cost_of(op).bytes * static_cast<double>(product.m * product.k + product.k * product.n);
   double seconds = product_seconds(product.m, product.n, product.k, 1, bytes, device, calibration_, bits);
   if (adds_up_apart(program, op)) {
     const double parameters = static_cast<double>(product.m) * static_cast<double>(product.n);
     seconds += memory_seconds(software.accumulation_bytes * parameters, device, calibration_);
   }
-  if (!low || product.transpose_a) return seconds;
+  if (!low || is_weight_gradient(program, product)) return seconds;
   // The input of each product, and the gradient of its result: before they are gathered, where they are.
   const std::string_view what = op.label.what;
   const bool takes_stream =
-      product.transpose_b ? what == "qkv" || what == "fc1" : what.starts_with("projection") || what.starts_with("fc2");
+      what == "qkv" || what == "fc1" || what == "projection input gradient" || what == "fc2 input gradient";
   const auto own = takes_stream && settings_.sequence_parallel ? settings_.layout[program::Axis::tensor] : 1;
   const double elements = static_cast<double>(product.m) * static_cast<double>(product.k) / own;
   const auto cast = software.cast_bytes.find(settings_.precision);

@@ -33,9 +33,8 @@ TEST(Hints, WhatIsNotSupportedIsSaidSo) {
 // With a word that says who predicts them.
 TEST(Hints, WhatIsPredictedOnlyIsRefusedByABackendThatMeasures) {
   for (const auto& [setting, why] : std::vector<std::pair<std::string, std::string>>{
-           {"precision: fp8",
-            "backend cuda has no fp8, which needs Transformer Engine's kernels; backend sim predicts"},
-           {"precision: mxfp8", "backend cuda has no mxfp8"},
+           {"precision: mxfp8",
+            "backend cuda has no mxfp8, which needs Transformer Engine's kernels; backend sim predicts"},
            {"precision: nvfp4", "backend cuda has no nvfp4"},
            {"precision: fp16", "backend cuda has no fp16"},
            {"layout: {context_parallel: 2}", "backend cuda has no context_parallel, whose ranks share a sequence"},

@@ -219,6 +219,11 @@ TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {
   EXPECT_THAT(precision.refused_by(s, BackendKind::cpu), HasSubstr("backend cpu has no fp16"));
   EXPECT_THAT(precision.refused_by(s, BackendKind::cuda), HasSubstr("backend sim predicts fp16"));
   EXPECT_EQ(precision.refused_by(s, BackendKind::sim), "");
+  s.precision = Precision::fp8;
+  EXPECT_EQ(precision.refused_by(s, BackendKind::cpu), "");
+  EXPECT_EQ(precision.refused_by(s, BackendKind::cuda), "");
+  s.workload = "gemm";
+  EXPECT_THAT(precision.refused_by(s, BackendKind::cuda), HasSubstr("workload gemm has no fp8"));
 }
 
 TEST(Registry, WhatRunsAStepOnAGpuIsForGpus) {

@@ -21,6 +21,7 @@ using test::FinerBackend;
 using test::Wrong;
 using test::WrongBackend;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const backend::Backend& cpu() {
   return backends::get(config::BackendKind::cpu);
@@ -110,7 +111,7 @@ TEST(OperationCheck, AFaultThatStaysIsBlamedOnTheCaseThatMetItFirst) {
 
     const auto once = check_operations(cases(), FailingBackend(at, false), cpu(), small("gelu"));
     EXPECT_EQ(std::ranges::count(words(once).first, '\n'), 1);
-    EXPECT_EQ(words(once).second, "");
+    EXPECT_THAT(words(once).second, Not(HasSubstr("not run")));
   }
 }
 

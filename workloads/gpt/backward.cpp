@@ -4,31 +4,50 @@ namespace harness::gpt {
 
 program::View Stage::input_gradient(const program::View& dy, const Linear& layer, const program::View& before_gelu) {
   const program::View dx = scratch(layer.input_gradient, d_.type, d_.rows * layer.inputs);
-  emit(program::Matmul{.a = dy,
-                       .b = weight(layer.weight),
-                       .aux = before_gelu,
-                       .out = dx,
-                       .m = d_.rows,
-                       .n = layer.inputs,
-                       .k = layer.outputs,
-                       .epilogue = before_gelu.present() ? program::Epilogue::gelu_backward : program::Epilogue::none},
-       layer.input_gradient);
+  program::Matmul product{
+      .a = dy,
+      .b = weight(layer.weight),
+      .aux = before_gelu,
+      .out = dx,
+      .m = d_.rows,
+      .n = layer.inputs,
+      .k = layer.outputs,
+      .epilogue = before_gelu.present() ? program::Epilogue::gelu_backward : program::Epilogue::none};
+  if (in_fp8(layer)) {
+    const Quantised &gradient = quantised_gradient(dy, layer), &w = quantised_weight(layer, Wanted::transposed);
+    product.a = gradient.plain;
+    product.a_scale = gradient.scale;
+    product.b = w.transposed;
+    product.b_scale = w.scale;
+    product.transpose_b = true;
+  }
+  emit(product, layer.input_gradient);
   return dx;
 }
 
 // Yields the gradient of a layer's weight, and with it that of its bias.
 void Stage::weight_gradient(const program::View& dy, const Linear& layer, const program::View& x,
                             std::optional<ParameterId> bias) {
-  emit(program::Matmul{.a = dy,
-                       .b = x,
-                       .out = gradient(layer.weight),
-                       .bias_gradient = gradient(bias),
-                       .m = layer.outputs,
-                       .n = layer.inputs,
-                       .k = d_.rows,
-                       .transpose_a = true,
-                       .accumulate = adds()},
-       layer.weight_gradient);
+  program::Matmul product{.a = dy,
+                          .b = x,
+                          .out = gradient(layer.weight),
+                          .bias_gradient = gradient(bias),
+                          .m = layer.outputs,
+                          .n = layer.inputs,
+                          .k = d_.rows,
+                          .transpose_a = true,
+                          .accumulate = adds()};
+  if (in_fp8(layer)) {
+    const Quantised &of_y = quantised_gradient(dy, layer), &input = quantised_input(x, layer, Wanted::transposed);
+    product.a = of_y.transposed;
+    product.a_scale = of_y.scale;
+    product.b = input.transposed;
+    product.b_scale = input.scale;
+    product.bias_gradient = {};  // quantising dy made it
+    product.transpose_a = false;
+    product.transpose_b = true;
+  }
+  emit(product, layer.weight_gradient);
   wrote({of_layer(layer.weight), bias});
 }
 
@@ -95,6 +114,7 @@ program::View Stage::layer_backward(const LayerActivations& a, const program::Vi
   const program::View dfc2 = gather_rows(dy, "fc2 output gradient");
   const program::View dfc1 = mlp_backward(a, dfc2);
   weight_gradient(dfc2, fc2_, a.activated);
+  if (d_.fp8) quantised_gradient(dfc1, fc1_, if_any(fc1_bias));
   const program::View into_fc1 = gather_rows(a.norm2.out, norm2.name);
   const program::View dnorm2 = scatter_rows(input_gradient(dfc1, fc1_), fc1_.input_gradient);
   weight_gradient(dfc1, fc1_, into_fc1, if_any(fc1_bias));
@@ -104,6 +124,7 @@ program::View Stage::layer_backward(const LayerActivations& a, const program::Vi
   const program::View dattention = input_gradient(dprojection, projection_);
   weight_gradient(dprojection, projection_, a.attention);
   const program::View dqkv = attention_backward(a, dattention);
+  if (d_.fp8) quantised_gradient(dqkv, qkv_, if_any(qkv_bias));
   const program::View into_qkv = gather_rows(a.norm1.out, norm1.name);
   const program::View dnorm1 = scatter_rows(input_gradient(dqkv, qkv_), qkv_.input_gradient);
   weight_gradient(dqkv, qkv_, into_qkv, if_any(qkv_bias));

@@ -5,18 +5,31 @@ namespace harness::gpt {
 program::View Stage::linear(const program::View& x, const Linear& layer, const program::View& bias,
                             const program::View& add, const program::View& before_gelu) {
   const program::View y = scratch(layer.name, d_.type, d_.rows * layer.outputs);
-  emit(program::Matmul{.a = x,
-                       .b = weight(layer.weight),
-                       .bias = bias,
-                       .add = add,
-                       .aux = before_gelu,
-                       .out = y,
-                       .m = d_.rows,
-                       .n = layer.outputs,
-                       .k = layer.inputs,
-                       .transpose_b = true,
-                       .epilogue = before_gelu.present() ? program::Epilogue::gelu : program::Epilogue::none},
-       layer.name);
+  program::Matmul product{.bias = bias,
+                          .add = add,
+                          .aux = before_gelu,
+                          .out = y,
+                          .m = d_.rows,
+                          .n = layer.outputs,
+                          .k = layer.inputs,
+                          .transpose_b = true,
+                          .epilogue = before_gelu.present() ? program::Epilogue::gelu : program::Epilogue::none};
+  if (in_fp8(layer)) {
+    // The backward pass reads x transposed, unless it has x from a second gather or a second forward pass.
+    const bool gathered_again = d_.divides_rows() && (&layer == &qkv_ || &layer == &fc1_);
+    const bool again = gathered_again || (recomputes_layer() && !at_.recomputed);
+    const Quantised& input = quantised_input(x, layer, again ? Wanted::plain : Wanted::both);
+    const bool lasts = at_.recomputed || parameters_.whole_weights();
+    const Quantised& w = quantised_weight(layer, lasts ? Wanted::both : Wanted::plain);
+    product.a = input.plain;
+    product.a_scale = input.scale;
+    product.b = w.plain;
+    product.b_scale = w.scale;
+  } else {
+    product.a = x;
+    product.b = weight(layer.weight);
+  }
+  emit(product, layer.name);
   return y;
 }
 
@@ -154,7 +167,7 @@ program::View Stage::forward(const Pass& pass, const program::View& in) {
     use_layer(layer);
     LayerActivations a;
     x = layer_forward(a, x);
-    mb.layers.push_back(kept(a, chunk));
+    mb.layers.push_back(kept(a));
   }
   enter_layer(-1);
   if (chunk.last) {
@@ -192,12 +205,16 @@ void Stage::loss(MicroBatch& mb) {
                                      1 / (d_.tokens * d_.tensor), 1 / d_.tokens, loss_scale_});
 }
 
+bool Stage::recomputes_layer() const {
+  if (d_.recompute != config::Recompute::full) return false;
+  return d_.recompute_layers == 0 || at_.layer - chunks_[pass_.chunk].first_layer < d_.recompute_layers;
+}
+
 // Memory follows from this alone: what no backward pass reads is given back after its last forward use.
-LayerActivations Stage::kept(const LayerActivations& a, const Chunk& chunk) const {
+LayerActivations Stage::kept(const LayerActivations& a) const {
   LayerActivations some = a;
   if (d_.recompute == config::Recompute::selective) some.probabilities = {};
-  const bool again = d_.recompute_layers == 0 || at_.layer - chunk.first_layer < d_.recompute_layers;
-  if (d_.recompute != config::Recompute::full || !again) return some;
+  if (!recomputes_layer()) return some;
   // The stream as the first norm summed it up, not what it was summed from: with tensor parallelism a layer's input is
   // a sum still to be made, of two tensors and a bias.
   some = {};

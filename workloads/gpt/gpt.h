@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "config/settings.h"
 #include "program/folded.h"
@@ -26,8 +27,12 @@ bool shards_are_of_node(const config::Settings& settings, const program::Layout&
 
 /// Sequences of a step, of all replicas together.
 std::int64_t global_batch(const config::Settings& settings, const program::Layout& layout);
-/// Of the model: the ranks along the data axis, as many as Settings::context() of which share a sequence.
+/// Replicas of the model: the ranks along the data axis, as many as Settings::context() of which share a sequence.
 int replicas(const config::Settings& settings, const program::Layout& layout);
+
+/// The size that keeps `precision: fp8` from these settings (program::fp8_multiple), for a person; "" if there is none,
+/// and in any other precision.
+std::string why_not_fp8(const config::Model& model, const config::Settings& settings, const program::Layout& layout);
 
 program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
                              const program::Layout& layout);

@@ -43,6 +43,7 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   // In ten-thousandths: processors differ in the last bits of an exponential, and all ranks have one Program.
   if (d.packs) d.unseen = std::round(1e4 * (1 - filled_by(settings, model.sequence, batch).squares)) / 1e4;
   d.type = config::storage_of(settings.precision);
+  d.fp8 = settings.precision == config::Precision::fp8;
   const config::Model whole = model.resolved();
   d.activation = whole.activation;
   d.norm = whole.norm;
@@ -125,6 +126,7 @@ void Stage::enter(const Pass& pass) {
 void Stage::use_layer(int layer) {
   enter_layer(layer);
   use(of_layer(norm1_gamma));
+  if (!parameters_.whole_weights()) quantised_weights_.clear();  // gathered anew, where others may have lain
 }
 
 program::Label Stage::label(const char* what) const {

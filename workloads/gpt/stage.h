@@ -2,8 +2,10 @@
 
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "program/builder.h"
@@ -31,6 +33,7 @@ struct Dimensions {
   double unseen = 0;                          // of Attention
   int tensor = 1;
   program::DType type = program::DType::f32;  // of weights and activations in the products
+  bool fp8 = false;                           // the products of a layer take their factors in 8-bit floats
   config::Activation activation = config::Activation::gelu;
   config::NormKind norm = config::NormKind::layer_norm;
   config::Positions positions = config::Positions::learned;
@@ -59,6 +62,11 @@ struct Norm {
 inline constexpr Norm norm1{"norm1", norm1_gamma, norm1_beta};
 inline constexpr Norm norm2{"norm2", norm2_gamma, norm2_beta};
 inline constexpr Norm final_norm{"final_norm", final_norm_gamma, final_norm_beta};
+
+/// A tensor in 8-bit floats as it is stored and transposed, each present where a product reads it.
+struct Quantised {
+  program::View plain, transposed, scale;
+};
 
 /// The residual stream: x, or what a norm has still to add up, x + bias + residual.
 struct ResidualStream {
@@ -141,6 +149,16 @@ class Stage {
   // The parts of a layer, forward: each emits its operation and returns where the result is.
   program::View linear(const program::View& x, const Linear& layer, const program::View& bias = {},
                        const program::View& add = {}, const program::View& before_gelu = {});
+  // Factors of products in 8-bit floats (fp8.cpp). A tensor is quantised at most once in each orientation.
+  bool in_fp8(const Linear& layer) const { return d_.fp8 && &layer != &head_; }
+  enum class Wanted : std::uint8_t { plain, transposed, both };
+  const Quantised& quantised_input(const program::View& x, const Linear& layer, Wanted wanted);
+  const Quantised& quantised_weight(const Linear& layer, Wanted wanted);
+  // Yields the gradient of the bias, too.
+  const Quantised& quantised_gradient(const program::View& dy, const Linear& layer,
+                                      std::optional<ParameterId> bias = {});
+  const Quantised& quantise(Quantised& known, program::Quantise op, program::DType type, Wanted wanted,
+                            const char* what);
   // Turns queries and keys where the model's positions are rotary; backward, their gradients.
   void rotate(const program::View& qkv, bool backward);
   program::View attention(LayerActivations& a);
@@ -160,8 +178,10 @@ class Stage {
   program::View lasting(const program::View& weight);
   void loss(MicroBatch& mb);
 
-  // Recomputation: what is kept of a layer's forward pass, and from that what its backward pass needs.
-  LayerActivations kept(const LayerActivations& a, const Chunk& chunk) const;
+  // Recomputation: whether the layer is run once more, what is kept of its forward pass, and from that what its
+  // backward pass needs.
+  bool recomputes_layer() const;
+  LayerActivations kept(const LayerActivations& a) const;
   LayerActivations restored(const LayerActivations& kept);
 
   // Backward: `dy` is the gradient of a part's result, what is returned that of its input.
@@ -187,6 +207,8 @@ class Stage {
   program::View tokens_, labels_;
   program::View position_ids_, loss_scale_;  // absent where each sequence is one document
   std::vector<Chunk> chunks_;
+  std::map<program::BufferId, Quantised> quantised_;  // activations and their gradients
+  std::map<ParameterId, Quantised> quantised_weights_;
   Pass pass_;              // that is being emitted
   program::Label at_;      // and its micro-batch, layer and phase
   program::Label folded_;  // of the pass before, and its result; absent: it was not folded

@@ -248,6 +248,7 @@ class GptWorkload : public Workload {
           "the {} of a replica; nearest numbers: {}",
           stages, micro_batches, nearest_multiples(stages, micro_batches));
     }
+    if (std::string why = gpt::why_not_fp8(model, s, layout); !why.empty()) return why;
     if (std::string why = why_not_on_nodes(s, layout); !why.empty()) return why;
     if (std::string why = why_not_sharded(model, s, layout); !why.empty()) return why;
     if (std::string why = why_not_recomputed(model, s, layout); !why.empty()) return why;

@@ -12,6 +12,17 @@ MatrixForm matrix(program::DType type, std::int64_t columns, bool transposed) {
   return transposed ? MatrixForm{type, 1, columns, 0} : MatrixForm{type, columns, 1, 0};
 }
 
+// Elements of the factors of the largest product of 8-bit floats.
+std::array<std::int64_t, 2> fp8_elements(const program::Program& program) {
+  std::array<std::int64_t, 2> most{};
+  for (const program::Operation& operation : program.step) {
+    const auto* m = std::get_if<program::Matmul>(&operation.action);
+    if (m == nullptr || !m->a_scale.present()) continue;
+    most = {std::max(most[0], m->a.count), std::max(most[1], m->b.count)};
+  }
+  return most;
+}
+
 std::size_t scratch_for(const program::Program& program, int threads) {
   std::int64_t floats = 0;
   const auto add = [&](const auto& op) {
@@ -30,7 +41,10 @@ Compiler::Compiler(const backend::ExecutableRequest& request,
     : tensor_(std::move(tensor)),
       threads_(request.threads),
       scratch_(scratch_for(*request.program, request.threads)),
-      context_{request.layout.coordinates(request.rank), request.seed, scratch_.data()} {}
+      context_{request.layout.coordinates(request.rank), request.seed, scratch_.data()} {
+  const auto elements = fp8_elements(*request.program);
+  for (std::size_t i = 0; i < wide_.size(); ++i) wide_[i].resize(elements[i]);
+}
 Compiler::~Compiler() = default;
 
 // oneDNN computes the product with its bias and what is added; GELU and a bias gradient are kernels beside it.
@@ -40,6 +54,7 @@ Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op) {
   if (op.add && (op.accumulate || op.epilogue != program::Epilogue::none))
     fail("matmul: something to add together with a GELU or an accumulated product makes no sense");
   if (op.bias_gradient && !op.transpose_a) fail("matmul: a bias gradient needs transpose_a");
+  if (program::is_fp8(op.a.type)) return prepare_widened(op);
   const backend::Tensor to = op.epilogue == program::Epilogue::gelu ? op.aux : op.out;
   const ProductForm form{.batch = 1,
                          .m = op.m,
@@ -58,6 +73,19 @@ Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op) {
     if (op.epilogue == program::Epilogue::gelu) run(backend::Bound<program::Gelu>{op.aux, op.out});
     if (op.epilogue == program::Epilogue::gelu_backward) run(backend::Bound<program::GeluBackward>{op.aux, op.out});
     if (op.bias_gradient) run(backend::Bound<program::ColumnSum>{op.a, op.bias_gradient, op.k, op.m, op.accumulate});
+  };
+}
+
+// No CPU multiplies 8-bit floats: they become bf16, which holds each times its scale exactly.
+Compiler::Run Compiler::prepare_widened(const backend::Bound<program::Matmul>& op) {
+  backend::Bound<program::Matmul> product = op;
+  product.a = {wide_[0].data(), program::DType::bf16, op.a.count};
+  product.b = {wide_[1].data(), program::DType::bf16, op.b.count};
+  product.a_scale = product.b_scale = {};
+  return [multiply = prepare(product), op, product] {
+    widen(op.a, *op.a_scale.f32(), product.a.as<bf16>());
+    widen(op.b, *op.b_scale.f32(), product.b.as<bf16>());
+    multiply();
   };
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,6 +28,7 @@ class Compiler {
  private:
   using Run = std::function<void()>;
   Run prepare(const backend::Bound<program::Matmul>& op);
+  Run prepare_widened(const backend::Bound<program::Matmul>& op);
   Run prepare(const backend::Bound<program::Attention>& op);
   Run prepare(const backend::Bound<program::AttentionBackward>& op);
   std::shared_ptr<AttentionKernel> attention(const AttentionKernel::Form& form);
@@ -37,6 +39,7 @@ class Compiler {
   std::vector<float> scratch_;  // the largest that any operation needs: they run one after the other
   backend::KernelContext context_;
   std::map<AttentionKernel::Form, std::shared_ptr<AttentionKernel>> attention_;
+  std::array<std::vector<bf16>, 2> wide_;  // factors of the largest 8-bit product, as they are multiplied
 };
 
 }  // namespace harness::cpu

@@ -35,6 +35,7 @@ class CpuBackend : public backend::Backend {
 
   double measure_matmul_flops(config::Precision precision, const backend::ExecutableRequest& where,
                               double seconds) const override {
+    if (config::is_low(precision)) return 0;  // emulated: nothing that MFU could be a share of
     omp_set_num_threads(where.threads);
     constexpr std::int64_t n = 1024;
     const program::DType type = config::storage_of(precision);

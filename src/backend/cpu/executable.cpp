@@ -42,7 +42,7 @@ program::OperationId closing_operation(const std::vector<program::Operation>& li
 using LayerPass = std::tuple<program::Phase, int, int, bool, bool>;
 LayerPass pass_of(const program::Operation& op) {
   const auto* product = std::get_if<program::Matmul>(&op.action);
-  const bool of_weights = product != nullptr && product->transpose_a;
+  const bool of_weights = product != nullptr && (product->transpose_a || op.label.what.ends_with("weight gradient"));
   return {op.label.phase, op.label.micro_batch, op.label.layer, of_weights, op.label.recomputed};
 }
 
@@ -206,8 +206,17 @@ backend::Progress CpuExecutable::progress() const {
 
 std::vector<std::string> CpuExecutable::warnings() const {
   std::vector<std::string> out;
-  bool bf16_used = false;
-  for (const program::Buffer& b : program_.buffers) bf16_used = bf16_used || b.type == program::DType::bf16;
+  bool bf16_used = false, fp8_used = false;
+  for (const program::Buffer& b : program_.buffers) {
+    bf16_used = bf16_used || b.type == program::DType::bf16;
+    fp8_used = fp8_used || program::is_fp8(b.type);
+  }
+  if (fp8_used) {
+    out.emplace_back(
+        "fp8 products are emulated on a CPU: their factors are rounded to 8-bit floats and multiplied in bf16. Losses "
+        "are "
+        "those of fp8; times say nothing about it, so there is no MFU");
+  }
   if (bf16_used && !has_native_bf16()) {
     out.push_back(
         fmt::format("bf16 products are emulated on this CPU (oneDNN makes code for {}, bf16 needs "

@@ -29,6 +29,8 @@ memory::data_type type_of(program::DType type) {
       return memory::data_type::bf16;
     case program::DType::i32:
     case program::DType::f16:  // its other kernels have no f16
+    case program::DType::e4m3:
+    case program::DType::e5m2:  // compile.cpp makes bf16 of them
       break;
   }
   fail("the cpu backend has no matrix products of this type of elements");

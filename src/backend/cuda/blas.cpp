@@ -31,6 +31,10 @@ cudaDataType_t data_type(program::DType type) {
       return CUDA_R_16BF;
     case program::DType::f16:
       return CUDA_R_16F;
+    case program::DType::e4m3:
+      return CUDA_R_8F_E4M3;
+    case program::DType::e5m2:
+      return CUDA_R_8F_E5M2;
     case program::DType::i32:
       break;
   }
@@ -91,8 +95,10 @@ cublasLtEpilogue_t epilogue_of(const Product& p) {
   return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// The library's GELU wants rows of the auxiliary matrix in multiples of 8 elements.
+// The library's GELU wants rows of the auxiliary matrix in multiples of 8 elements. After 8-bit factors it is left to
+// our kernels.
 bool has_fused_form(const Product& p) {
+  if (program::is_fp8(p.a.type)) return !p.composite();
   return p.epilogue == program::Epilogue::none || (p.out.leading % 8 == 0 && p.alignment_bytes >= 16);
 }
 
@@ -134,6 +140,13 @@ struct Blas::Call {
     make_layout(a, p.a, p.a.transposed ? p.k : p.m, p.a.transposed ? p.m : p.k, p.batch);
     make_layout(b, p.b, p.b.transposed ? p.n : p.k, p.b.transposed ? p.k : p.n, p.batch);
     make_layout(out, p.out, p.m, p.n, p.batch);
+    if (program::is_fp8(p.a.type)) {
+      set(desc.object, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(at.b_scale.data));
+      set(desc.object, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(at.a_scale.data));
+      // Sums of fewer bits in forward products, as Transformer Engine has them.
+      const bool forward = p.a.type == program::DType::e4m3 && p.b.type == program::DType::e4m3;
+      set(desc.object, CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(forward ? 1 : 0));
+    }
     const cublasLtEpilogue_t epilogue = epilogue_of(p);
     if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return;
     set(desc.object, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);

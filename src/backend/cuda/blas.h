@@ -67,10 +67,12 @@ struct ProductChoice {
 std::string print_choice(const ProductChoice& choice);
 ProductChoice parse_choice(std::string_view text);
 
-/// Device addresses of a Product. `scratch`: n or m floats where the product says so (Blas::scratch_floats).
+/// Device addresses of a Product. `scratch`: n or m floats where the product says so (Blas::scratch_floats). a_scale
+/// and b_scale: of 8-bit factors.
 struct Operands {
   backend::Tensor a = {}, b = {}, bias = {}, add = {}, aux = {}, out = {}, bias_gradient = {};
   float* scratch = nullptr;
+  backend::Tensor a_scale = {}, b_scale = {};
 };
 
 /// Matrix products by cuBLASLt: the only class that knows the library. One workspace, so its products belong on one

@@ -38,6 +38,9 @@ ncclDataType_t type_of(const backend::Tensor& t) {
       return ncclFloat16;
     case program::DType::i32:
       return ncclInt32;
+    case program::DType::e4m3:
+    case program::DType::e5m2:
+      break;
   }
   fail("NCCL has no word for this type of elements");
 }

@@ -61,7 +61,8 @@ void Compiler::warn_once(const std::string& text) {
 
 Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op, OfStream& own) {
   const Product product = product_of(op, tf32());
-  const Operands operands{op.a, op.b, op.bias, op.add, op.aux, op.out, op.bias_gradient, own.context.scratch};
+  const Operands operands{op.a,       op.b,      op.bias, op.add, op.aux, op.out, op.bias_gradient, own.context.scratch,
+                          op.a_scale, op.b_scale};
   Blas& blas = own.products();
   if (tuning_) {
     const auto tuned = tuning_->find(key_of(product));

@@ -31,6 +31,8 @@ Product described(const program::MatmulOf<T>& op, program::DType a, program::DTy
   }
   if (op.add.present() && (op.accumulate || op.epilogue != program::Epilogue::none))
     fail("matmul: something to add together with a GELU or an accumulated product makes no sense");
+  if (program::is_fp8(a) && (op.transpose_a || !op.transpose_b))
+    fail("matmul: 8-bit factors are stored [m, k] and [n, k]");
   Product p;
   p.m = op.m;
   p.n = op.n;

@@ -16,10 +16,11 @@ namespace {
 constexpr int most_proposals = 16;  // of a form
 constexpr int max_calls = 200;      // at a time: a stream holds a limited number of launches
 
-// Relative to the norm. Where bf16 is an input, the separate form rounds once more on its way. Where tf32 is, one
+// Relative to the norm. Where bf16 is an input, the separate form rounds once more on its way. Where 8-bit floats are,
+// kernels add up with fewer bits. Where tf32 is, one
 // kernel may round inputs to 10 bits and another cut them off.
 double tolerance_of(const Product& product) {
-  if (product.a.type == program::DType::bf16) return 1e-2;
+  if (product.a.type == program::DType::bf16 || program::is_fp8(product.a.type)) return 1e-2;
   return product.tf32 ? 2e-3 : 1e-3;
 }
 
@@ -113,7 +114,8 @@ Rotation::Rotation(const NeededProduct& needed, std::int64_t at_least_bytes) {
   const std::int64_t aux = op.aux.present() ? out : 0, add = p.add ? out : 0,
                      vector = bytes(std::max(p.m, p.n), program::DType::f32);
   const std::int64_t scratch = bytes(Blas::scratch_floats(p), program::DType::f32);
-  const std::int64_t set_bytes = a + b + out + aux + add + 2 * vector + scratch;
+  const std::int64_t scales = program::is_fp8(p.a.type) ? bytes(2, program::DType::f32) : 0;
+  const std::int64_t set_bytes = a + b + out + aux + add + 2 * vector + scratch + scales;
   const std::int64_t sets = std::clamp<std::int64_t>((at_least_bytes + set_bytes - 1) / set_bytes, 1, 32);
   while (deviation_of_a_ * deviation_of_a_ * static_cast<float>(p.k) > 2) deviation_of_a_ /= 2;
   memory_ = Memory(Memory::Kind::device, sets * set_bytes, "tuning a matrix product");
@@ -135,6 +137,11 @@ Rotation::Rotation(const NeededProduct& needed, std::int64_t at_least_bytes) {
     const backend::Tensor second = take(vector, program::DType::f32, p.m);
     if (p.bias_gradient) o.bias_gradient = second;
     o.scratch = take(scratch, program::DType::f32, 0).f32();
+    if (scales > 0) {
+      const backend::Tensor both = take(scales, program::DType::f32, 2);
+      o.a_scale = {both.f32(), program::DType::f32, 1};
+      o.b_scale = {both.f32() + 1, program::DType::f32, 1};
+    }
     operands_.push_back(o);
   }
 }
@@ -145,6 +152,9 @@ void Rotation::fill(Stream stream) const {
     fill_random(stream, o.a, seed++, deviation_of_a_);
     for (const backend::Tensor& t : {o.b, o.out, o.add, o.aux, o.bias, o.bias_gradient}) {
       if (t) fill_random(stream, t, seed++);
+    }
+    for (const backend::Tensor& t : {o.a_scale, o.b_scale}) {
+      if (t) run(stream, backend::Bound<program::Fill>{t, 1});
     }
   }
 }
@@ -224,9 +234,12 @@ backend::Tuning tune_products(const program::Program& program, bool tf32, const 
 double measure_products(config::Precision precision, double seconds) {
   constexpr std::int64_t n = 8192;
   const program::DType type = config::storage_of(precision);
+  const bool fp8 = precision == config::Precision::fp8;
+  const program::DType factor = fp8 ? program::DType::e4m3 : type;
   NeededProduct needed;
   needed.operation.m = needed.operation.n = needed.operation.k = n;
-  needed.product = product_of(needed.operation, type, type, type, precision == config::Precision::tf32, 256);
+  needed.operation.transpose_b = fp8;
+  needed.product = product_of(needed.operation, factor, factor, type, precision == config::Precision::tf32, 256);
   Blas blas;
   Timer timer;
   constexpr double limit_s = 5;

@@ -18,12 +18,17 @@ std::string group_note(const Settings& s) {
 }
 
 std::vector<FrameworkRow> batch_rows() {
-  constexpr const char* high_precision = "no key: torch.set_float32_matmul_precision(\"high\") in the training script";
   return {
       {.key = "bf16.enabled",
        .here = "precision",
        .values = {{"true", "bf16"}, {"false", "fp32"}},
-       .unwritten = high_precision},
+       .unwritten =
+           [](const Settings& s) {
+             return s.precision == Precision::fp8
+                        ? "no key: transformer_engine.pytorch.fp8_autocast with Float8CurrentScaling() around its "
+                          "Linear layers"
+                        : "no key: torch.set_float32_matmul_precision(\"high\") in the training script";
+           }},
       {.key = "fp16.enabled", .here = "precision", .values = {{"true", "fp16"}}},
       {.key = "train_batch_size", .here = "global_batch_size"},
       {.key = "train_micro_batch_size_per_gpu", .here = "micro_batch_size"},

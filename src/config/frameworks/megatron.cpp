@@ -50,7 +50,16 @@ std::vector<FrameworkRow> model_rows() {
 
 std::vector<FrameworkRow> batch_rows() {
   return {
-      switch_row("--bf16", "precision", "bf16"),
+      {.key = "--bf16",
+       .here = "precision",
+       .values = {{"", "bf16"}},
+       .print =
+           [](const Settings& s) {
+             const bool on = s.precision == Precision::bf16 || s.precision == Precision::fp8;
+             return on ? std::optional<std::string>("") : std::nullopt;
+           }},
+      {.key = "--fp8-format", .here = "precision", .values = {{"hybrid", "fp8"}}},
+      {.key = "--fp8-recipe", .here = "precision", .values = {{"tensorwise", "fp8"}}},
       switch_row("--fp16", "precision", "fp16",
                  [](const Settings& s) {
                    return s.precision == Precision::fp32

@@ -22,6 +22,13 @@ std::vector<FrameworkRow> batch_rows() {
              return s.precision == Precision::bf16
                         ? "bf16 was measured with fp32 master weights, as torch.autocast keeps them"
                         : "with torch.amp.GradScaler";
+           },
+       .unwritten =
+           [](const Settings& s) {
+             return s.precision == Precision::fp8
+                        ? "no argument: transformer_engine.pytorch.fp8_autocast with Float8CurrentScaling() around its "
+                          "Linear layers"
+                        : "";
            }},
       {.key = "autocast.dtype", .here = "precision", .values = {{"torch.bfloat16", "bf16"}, {"torch.float16", "fp16"}}},
       {.key = "matmul.precision",

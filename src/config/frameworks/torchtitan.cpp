@@ -9,7 +9,13 @@ std::vector<FrameworkRow> rows() {
       {.key = "training.seq_len", .here = "model.sequence"},
       {.key = "training.mixed_precision_param",
        .here = "precision",
-       .values = {{"bfloat16", "bf16"}, {"float32", "fp32"}}},
+       .values = {{"bfloat16", "bf16"}, {"float32", "fp32"}},
+       .unwritten =
+           [](const Settings& s) {
+             return s.precision == Precision::fp8
+                        ? "bfloat16, and float8 with the recipe tensorwise in model.converters"
+                        : "";
+           }},
       {.key = "training.mixed_precision_reduce",
        .here = "grad_reduce_precision",
        .values = {{"float32", "fp32"}, {"bfloat16", "bf16"}}},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/bound.h"
 #include "backends/backends.h"
 #include "base/bf16.h"
 #include "program/builder.h"
@@ -24,6 +25,7 @@ class Rig {
 
   program::View tensor(const std::vector<double>& values) { return make(type_, values); }
   program::View f32(const std::vector<double>& values) { return make(program::DType::f32, values); }
+  program::View typed(program::DType type, const std::vector<double>& values) { return make(type, values); }
   program::View i32(const std::vector<double>& values) { return make(program::DType::i32, values); }
   /// To be written only: full of NaN.
   program::View output(std::int64_t count) { return make(type_, std::vector<double>(count, NAN)); }
@@ -47,7 +49,7 @@ class Rig {
     executable_->run(0, 1, NoInputs{});
   }
 
-  /// What the buffer holds after rounding to its type: what the operation really read.
+  /// The numbers of a buffer after rounding to its type: the operation reads these.
   std::vector<double> rounded(const program::View& view) const {
     for (const auto& [v, values] : initial_) {
       if (v == view) {
@@ -78,8 +80,12 @@ class Rig {
   double tolerance() const { return type_ == program::DType::bf16 ? 8e-3 : 2e-6; }
 
  private:
+  static std::uint8_t code(program::DType type, float x) {
+    return nearest_fp8(backend::fp8_format(type), std::bit_cast<std::uint32_t>(x));
+  }
   static double round(program::DType type, double x) {
     const auto f = static_cast<float>(x);
+    if (program::is_fp8(type)) return fp8_to_float(backend::fp8_format(type), code(type, f));
     return type == program::DType::bf16 ? static_cast<double>(to_float(to_bf16(f))) : static_cast<double>(f);
   }
   program::DType type_of(const program::View& v) const { return types_[v.buffer]; }
@@ -103,6 +109,7 @@ class Rig {
       if (type == program::DType::f32) append(static_cast<float>(x));
       if (type == program::DType::bf16) append(to_bf16(static_cast<float>(x)));
       if (type == program::DType::i32) append(static_cast<std::int32_t>(x));
+      if (program::is_fp8(type)) append(code(type, static_cast<float>(x)));
     }
     executable_->write(view, bytes);
   }

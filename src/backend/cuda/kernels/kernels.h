@@ -39,6 +39,10 @@ void run(Stream stream, const backend::Bound<program::RmsNormBackward>& op,
          const backend::KernelContext& context);  // in two stages
 std::int64_t scratch_floats(const program::RmsNormBackward& op);
 
+/// In two launches, and those of ColumnSum where there is a bias gradient.
+void run(Stream stream, const backend::Bound<program::Quantise>& op, const backend::KernelContext& context);
+std::int64_t scratch_floats(const program::Quantise& op);
+
 void run(Stream stream, const backend::Bound<program::Gelu>& op, const backend::KernelContext& context = {});
 void run(Stream stream, const backend::Bound<program::GeluBackward>& op, const backend::KernelContext& context = {});
 void run(Stream stream, const backend::Bound<program::SwiGlu>& op, const backend::KernelContext& context = {});
@@ -86,7 +90,8 @@ void attention_softmax_backward(Stream stream, backend::Tensor probabilities, ba
 
 // ---- for timing -----------------------------------------------------------------------------------------------------
 
-/// out[i] = deviation * philox_normal(seed, i) in out's type: data for timing.
+/// out[i] = deviation * philox_normal(seed, i) in out's type, f32, bf16 or 8-bit floats (then out.count is a multiple
+/// of 4): data for timing.
 void fill_random(Stream stream, backend::Tensor out, std::uint64_t seed, float deviation = 1);
 /// Keeps the device busy for at least this long, so that the host can queue work behind it.
 void spin(Stream stream, double seconds);

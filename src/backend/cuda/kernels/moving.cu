@@ -78,7 +78,9 @@ std::uint32_t pattern_of(program::DType type, double value) {
     case program::DType::bf16:
       return to_bf16(static_cast<float>(value)).bits * 0x10001u;
     case program::DType::f16:
-      throw Error("the cuda backend fills no f16 buffers");
+    case program::DType::e4m3:
+    case program::DType::e5m2:
+      throw Error("the cuda backend fills no buffers of f16 and 8-bit floats");
     case program::DType::f32:
       break;
   }

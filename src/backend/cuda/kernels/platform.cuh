@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "base/bf16.h"
+#include "base/fp8.h"
 
 namespace harness::cuda {
 
@@ -132,6 +133,24 @@ __device__ __forceinline__ std::uint32_t bf16_pair(float low, float high) {
   std::uint32_t pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
+#endif
+}
+
+/// Two 8-bit floats (base/fp8.h) of two floats, `low` in the lower half.
+template <bool is_e4m3>
+__device__ __forceinline__ std::uint16_t fp8_pair(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  std::uint16_t pair;
+  if constexpr (is_e4m3) {
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+  }
+  return pair;
+#else
+  constexpr Fp8Format format = is_e4m3 ? e4m3_format : e5m2_format;
+  return static_cast<std::uint16_t>(nearest_fp8(format, __float_as_uint(low)) |
+                                    nearest_fp8(format, __float_as_uint(high)) << 8);
 #endif
 }
 

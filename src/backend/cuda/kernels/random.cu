@@ -84,6 +84,29 @@ struct RandomMap {
   }
 };
 
+// Four 8-bit floats to a word.
+template <bool is_e4m3>
+struct RandomFp8Map {
+  std::uint32_t* out;
+  std::uint64_t seed;
+  float deviation;
+  static constexpr int lanes = 1;
+  template <int n>
+  struct In {};
+  template <int n>
+  __device__ __forceinline__ In<n> load(std::int64_t) const {
+    return {};
+  }
+  template <int n>
+  __device__ __forceinline__ void store(std::int64_t i, const In<n>&) const {
+    const auto normal = [&](int k) {
+      return deviation * quick_normal(seed, static_cast<std::uint64_t>(i) * 4 + static_cast<std::uint64_t>(k));
+    };
+    const std::uint32_t low = fp8_pair<is_e4m3>(normal(0), normal(1)), high = fp8_pair<is_e4m3>(normal(2), normal(3));
+    store_as(out + i, low | high << 16);
+  }
+};
+
 }  // namespace
 
 void run(Stream stream, const backend::Bound<program::Initialize>& op, const backend::KernelContext& context) {
@@ -99,6 +122,12 @@ void run(Stream stream, const backend::Bound<program::Initialize>& op, const bac
 }
 
 void fill_random(Stream stream, backend::Tensor out, std::uint64_t seed, float deviation) {
+  if (program::is_fp8(out.type)) {
+    auto* words = out.as<std::uint32_t>();
+    const auto start = [&](const auto& map) { launch_flat("fill_random", stream, map, out.count / 4); };
+    return out.type == program::DType::e4m3 ? start(RandomFp8Map<true>{words, seed, deviation})
+                                            : start(RandomFp8Map<false>{words, seed, deviation});
+  }
   backend::with_type(out.type, [&](auto tag) {
     using T = decltype(tag);
     launch_flat("fill_random", stream, RandomMap<T>{out.as<T>(), seed, deviation}, out.count);

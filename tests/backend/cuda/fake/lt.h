@@ -20,6 +20,9 @@ struct LtDescriptor {
   void* aux = nullptr;
   std::int64_t aux_ld = 0;
   std::int32_t bias_type = -1;
+  const float* a_scale = nullptr;  // of 8-bit matrices
+  const float* b_scale = nullptr;
+  std::int8_t fast_accumulation = 0;
 };
 
 struct LtLayout {
@@ -79,6 +82,9 @@ struct LtProblem {
 };
 
 std::size_t size_of(cudaDataType_t type);
+inline bool is_8_bit(cudaDataType_t type) {
+  return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
+}
 
 // CUBLAS_STATUS_SUCCESS, or what the library answers to such descriptors, with the reason.
 cublasStatus_t resolve(cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,

@@ -28,6 +28,9 @@ constexpr Field descriptor_fields[] = {
     HARNESS_FAKE_FIELD(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, LtDescriptor, aux),
     HARNESS_FAKE_FIELD(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, LtDescriptor, aux_ld),
     HARNESS_FAKE_FIELD(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, LtDescriptor, bias_type),
+    HARNESS_FAKE_FIELD(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, LtDescriptor, a_scale),
+    HARNESS_FAKE_FIELD(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, LtDescriptor, b_scale),
+    HARNESS_FAKE_FIELD(CUBLASLT_MATMUL_DESC_FAST_ACCUM, LtDescriptor, fast_accumulation),
 };
 constexpr Field layout_fields[] = {
     HARNESS_FAKE_FIELD(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, LtLayout, batch_count),

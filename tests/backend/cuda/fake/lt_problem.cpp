@@ -51,8 +51,22 @@ void check_shape(const LtMatrix& matrix, std::int64_t rows, std::int64_t cols, c
          fmt::format("{} is {} x {}, expected {} x {}", name, matrix.rows, matrix.cols, rows, cols));
 }
 
+// cublasLtMatmul(), "To use FP8 kernels": A transposed and B not, sizes that 16 bytes hold, and a scale of each.
+void check_8_bit(const LtProblem& problem) {
+  const LtDescriptor& descriptor = problem.descriptor;
+  if (descriptor.transpose_a != CUBLAS_OP_T || descriptor.transpose_b != CUBLAS_OP_N)
+    refuse(CUBLAS_STATUS_NOT_SUPPORTED, "8-bit matrices in another form than TN");
+  for (const std::int64_t size : {problem.m, problem.n, problem.k}) {
+    if (size % 16 != 0) refuse(CUBLAS_STATUS_NOT_SUPPORTED, fmt::format("8-bit matrices with a size of {}", size));
+  }
+  if (descriptor.a_scale == nullptr || descriptor.b_scale == nullptr)
+    refuse(CUBLAS_STATUS_INVALID_VALUE, "8-bit matrices without scales");
+  if (descriptor.epilogue != CUBLASLT_EPILOGUE_DEFAULT && descriptor.epilogue != CUBLASLT_EPILOGUE_BIAS)
+    refuse(CUBLAS_STATUS_NOT_SUPPORTED, fmt::format("epilogue {} after 8-bit matrices", descriptor.epilogue));
+}
+
 // The rows of the library's table of types for regular matrices that are done here: 32-bit accumulation of f32, and of
-// bf16 into bf16 or f32; the faster modes of f32 take f32 alone.
+// bf16 and 8-bit floats into bf16 or f32; the faster modes of f32 take f32 alone.
 void check_types(const LtProblem& problem) {
   const LtDescriptor& descriptor = problem.descriptor;
   if (descriptor.scale_type != CUDA_R_32F) {
@@ -64,7 +78,10 @@ void check_types(const LtProblem& problem) {
   }
   const cudaDataType_t a = problem.a.type, b = problem.b.type, c = problem.c.type, d = problem.d.type;
   const bool single = a == CUDA_R_32F && b == CUDA_R_32F && c == CUDA_R_32F && d == CUDA_R_32F;
-  const bool brain = plain && a == CUDA_R_16BF && b == CUDA_R_16BF && c == d && (d == CUDA_R_16BF || d == CUDA_R_32F);
+  const bool eight = is_8_bit(a) && is_8_bit(b) && (a == CUDA_R_8F_E4M3 || b == CUDA_R_8F_E4M3);
+  const bool brain =
+      plain && ((a == CUDA_R_16BF && b == CUDA_R_16BF) || eight) && c == d && (d == CUDA_R_16BF || d == CUDA_R_32F);
+  if (eight) check_8_bit(problem);
   if (!single && !brain) {
     refuse(CUBLAS_STATUS_NOT_SUPPORTED,
            fmt::format("compute type {} with types A {}, B {}, C {}, D {}", descriptor.compute_type,
@@ -126,6 +143,7 @@ void mix(std::uint64_t& hash, std::int64_t value) {
 }  // namespace
 
 std::size_t size_of(cudaDataType_t type) {
+  if (is_8_bit(type)) return 1;
   return type == CUDA_R_32F ? 4 : 2;
 }
 

@@ -10,8 +10,17 @@
 namespace harness::fake {
 namespace {
 
+float load_8_bit(std::uint8_t code, int mantissa, int bias) {
+  const int field = (code & 0x7f) >> mantissa, fraction = code & ((1 << mantissa) - 1);
+  const int whole = field > 0 ? 1 << mantissa : 0;
+  const double value = std::ldexp(whole + fraction, std::max(field, 1) - bias - mantissa);
+  return static_cast<float>(code < 0x80 ? value : -value);
+}
+
 float load(const void* data, cudaDataType_t type, std::int64_t index) {
   if (type == CUDA_R_32F) return static_cast<const float*>(data)[index];
+  if (type == CUDA_R_8F_E4M3) return load_8_bit(static_cast<const std::uint8_t*>(data)[index], 3, 7);
+  if (type == CUDA_R_8F_E5M2) return load_8_bit(static_cast<const std::uint8_t*>(data)[index], 2, 15);
   const std::uint32_t bits = std::uint32_t{static_cast<const std::uint16_t*>(data)[index]} << 16;
   float value = 0;
   std::memcpy(&value, &bits, sizeof value);
@@ -81,9 +90,11 @@ void finish(const MatmulJob& job, const double* sums, int batch) {
   const LtProblem& problem = job.problem;
   const LtDescriptor& descriptor = problem.descriptor;
   const cudaDataType_t type = problem.d.type;
+  double alpha = job.alpha;
+  if (is_8_bit(problem.a.type)) alpha *= double{*descriptor.a_scale} * double{*descriptor.b_scale};
   for (std::int64_t j = 0; j < problem.n; ++j) {
     for (std::int64_t i = 0; i < problem.m; ++i) {
-      double value = job.alpha * sums[j * problem.m + i];
+      double value = alpha * sums[j * problem.m + i];
       if (job.beta != 0)
         value += double{job.beta} * load(job.c, type, batch * problem.c.batch_step + problem.c.index(i, j));
       if (problem.adds_bias()) value += load(descriptor.bias, type, i);

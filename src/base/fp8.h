@@ -1,0 +1,71 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace harness {
+
+/// An 8-bit floating-point format of the Open Compute Project (OCP 8-bit Floating Point Specification, revision 1.0,
+/// 2023): a sign, then the exponent, then `mantissa` bits. Neither format is used with infinities here.
+struct Fp8Format {
+  int mantissa;
+  int least_exponent;          // of normal numbers
+  std::uint32_t largest_bits;  // of a float: the largest number
+  std::uint8_t largest_code;   // that number in the format
+};
+inline constexpr Fp8Format e4m3_format{3, -6, 0x43e00000, 0x7e};   // up to 448; one NaN, no infinity ("e4m3fn")
+inline constexpr Fp8Format e5m2_format{2, -14, 0x47600000, 0x7b};  // up to 57344
+
+inline constexpr std::uint8_t fp8_nan = 0x7f;  // in both formats
+
+// For code that also runs on a device, floats are given by their bits.
+
+/// The nearest number of the format, ties to even; numbers beyond the largest become the largest, NaN stays NaN. This
+/// is NVIDIA's cvt.rn.satfinite (PTX ISA, cvt).
+constexpr std::uint8_t nearest_fp8(const Fp8Format& format, std::uint32_t bits) {
+  const auto sign = static_cast<std::uint8_t>(bits >> 24 & 0x80u);
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return fp8_nan;
+  if (magnitude >= format.largest_bits) return sign | format.largest_code;
+  // The significand in units of its last bit, which subnormal numbers share with the least normal ones.
+  int exponent = static_cast<int>(magnitude >> 23) - 127, dropped = 23 - format.mantissa;
+  if (exponent < format.least_exponent) {
+    dropped += format.least_exponent - exponent;
+    exponent = format.least_exponent;
+  }
+  if (dropped > 24) return sign;  // less than half of the smallest number
+  const std::uint32_t significand = (magnitude & 0x7fffffu) | 0x800000u;
+  const std::uint32_t rounded = (significand + (1u << (dropped - 1)) - 1 + (significand >> dropped & 1u)) >> dropped;
+  const std::uint32_t code =
+      (static_cast<std::uint32_t>(exponent - format.least_exponent) << format.mantissa) + rounded;
+  return sign | static_cast<std::uint8_t>(code);
+}
+
+/// The exponent of a tensor's scale, the smallest power of two by which its largest element must be divided to lie
+/// within the format. `bits`: of that element's magnitude, finite. 0 for zero. Not below -100, so that every number of
+/// the format times the scale is a normal bf16.
+constexpr int fp8_scale_exponent(const Fp8Format& format, std::uint32_t bits) {
+  if (bits == 0) return 0;
+  const std::uint32_t mantissa_mask = 0x7fffffu;
+  const int exponent = static_cast<int>(bits >> 23) - static_cast<int>(format.largest_bits >> 23);
+  const int needed = exponent + ((bits & mantissa_mask) > (format.largest_bits & mantissa_mask) ? 1 : 0);
+  return needed < -100 ? -100 : needed;
+}
+/// The bits of the float 2^exponent, of a normal number.
+constexpr std::uint32_t power_of_two_bits(int exponent) {
+  return static_cast<std::uint32_t>(exponent + 127) << 23;
+}
+
+inline float fp8_to_float(const Fp8Format& format, std::uint8_t code) {
+  const std::uint32_t sign = (code & 0x80u) << 24, magnitude = code & 0x7fu;
+  if (magnitude > format.largest_code) return std::bit_cast<float>(sign | 0x7fc00000u);
+  const auto field = static_cast<int>(magnitude >> format.mantissa);
+  const std::uint32_t fraction = magnitude & ((1u << format.mantissa) - 1u);
+  const float unit = std::bit_cast<float>(power_of_two_bits(format.least_exponent - format.mantissa));
+  const float least = static_cast<float>(fraction) * unit;  // of subnormal numbers
+  if (field == 0) return sign != 0 ? -least : least;
+  const int exponent = format.least_exponent + field - 1;
+  return std::bit_cast<float>(sign | power_of_two_bits(exponent) | fraction << (23 - format.mantissa));
+}
+
+}  // namespace harness

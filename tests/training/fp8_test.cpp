@@ -1,0 +1,114 @@
+// Training in fp8, held against the bounds of docs/method.md ("How far fp8 may be from bf16").
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trained.h"
+
+namespace harness::fp8_training {
+namespace {
+
+using config::Settings;
+
+const config::Model gpt{"tiny", 2, 64, 4, 128, 32};
+config::Model llama() {
+  return test::tiny_llama(2, 32);
+}
+
+Settings settings_in(config::Precision precision) {
+  Settings s;
+  s.precision = precision;
+  s.global_batch_size = 8;
+  s.micro_batch_size = 2;
+  return s;
+}
+
+double gradient_bound(const config::Model& model) {
+  return 0.14 * std::sqrt(static_cast<double>(model.layers));
+}
+// In nats: of logits with deviation 0.02 sqrt(hidden) at first, and of what training then takes off.
+double loss_bound(const config::Model& model, double first_loss, double loss) {
+  const double logits = 0.02 * std::sqrt(static_cast<double>(model.hidden));
+  return 0.15 * std::sqrt(static_cast<double>(model.layers)) * logits +
+         gradient_bound(model) * std::abs(first_loss - loss);
+}
+
+void expect_within_bounds(const config::Model& model, const test::Trained& ours, const test::Trained& theirs,
+                          const std::string& what) {
+  ASSERT_EQ(ours.losses.size(), theirs.losses.size()) << what;
+  for (std::size_t i = 0; i < theirs.losses.size(); ++i) {
+    const double bound = loss_bound(model, theirs.losses.front(), theirs.losses[i]);
+    EXPECT_NEAR(ours.losses[i], theirs.losses[i], bound) << what << ", step " << i;
+  }
+  test::expect_equal(ours.gradients, theirs.gradients, gradient_bound(model), what);
+}
+
+TEST(Fp8, TrainsAsBf16WithinItsBounds) {
+  const int steps = test::emulated ? 3 : 20;
+  for (const config::Model& model : {gpt, llama()}) {
+    const auto in = [&](config::Precision p) { return test::train(model, settings_in(p), {}, steps); };
+    const test::Trained bf16 = in(config::Precision::bf16), fp8 = in(config::Precision::fp8);
+    expect_within_bounds(model, fp8, bf16, model.name);
+    // It is not bf16 by another name: a product rounds each factor by some percent.
+    EXPECT_GT(test::distance(fp8.gradients.at("layers.0.fc2.weight"), bf16.gradients.at("layers.0.fc2.weight")), 0.02)
+        << model.name;
+  }
+}
+
+struct Way {
+  const char* name;
+  int tp, pp, dp;
+  std::function<void(Settings&)> set;
+};
+
+// Each rank scales its own shards, sums are added up in another order, and layers are quantised again: no more than
+// other roundings of the same numbers.
+TEST(Fp8, TrainsOnSeveralRanksAsOnOne) {
+  const std::vector<Way> ways{{"sequence parallel", 2, 1, 1, [](Settings& s) { s.sequence_parallel = true; }},
+                              {"sequence parallel, recompute full", 2, 1, 1,
+                               [](Settings& s) {
+                                 s.sequence_parallel = true;
+                                 s.recompute = config::Recompute::full;
+                               }},
+                              {"pipeline", 1, 2, 1, [](Settings&) {}},
+                              {"sharding optimizer, gathered ahead", 1, 1, 2,
+                               [](Settings& s) {
+                                 s.sharding = config::Sharding::optimizer;
+                                 s.overlap_grad_reduce = s.overlap_param_gather = true;
+                               }},
+                              {"sharding parameters, recompute full", 1, 1, 2,
+                               [](Settings& s) {
+                                 s.sharding = config::Sharding::parameters;
+                                 s.recompute = config::Recompute::full;
+                               }},
+                              {"recompute full", 1, 1, 1, [](Settings& s) { s.recompute = config::Recompute::full; }},
+                              {"all axes", 2, 2, 2, [](Settings& s) { s.sequence_parallel = true; }}};
+  for (const config::Model& model : {gpt, llama()}) {
+    const test::Trained one = test::train(model, settings_in(config::Precision::fp8), {});
+    for (const Way& way : ways) {
+      if (test::few_cells && way.tp * way.pp * way.dp > 2) continue;
+      Settings s = settings_in(config::Precision::fp8);
+      way.set(s);
+      const test::Trained ours = test::train(model, s, test::layout_of(way.tp, way.pp, way.dp));
+      expect_within_bounds(model, ours, one, model.name + ", " + way.name);
+      // One rank does the same arithmetic in another order of operations: not a bit may differ.
+      if (way.tp * way.pp * way.dp == 1) {
+        EXPECT_EQ(ours.losses, one.losses) << model.name << ", " << way.name;
+      }
+    }
+  }
+}
+
+TEST(Fp8, SaysWhereItIsEmulated) {
+  test::LocalJob job(gpt, settings_in(config::Precision::fp8), {});
+  bool said = false;
+  for (const std::string& warning : job.warnings(0))
+    said = said || warning.find("emulated on a CPU") != std::string::npos;
+  EXPECT_EQ(said, !test::emulated);
+}
+
+}  // namespace
+}  // namespace harness::fp8_training

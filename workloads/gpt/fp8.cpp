@@ -1,0 +1,67 @@
+#include <utility>
+
+#include "base/error.h"
+#include "workloads/gpt/gpt.h"
+#include "workloads/gpt/stage.h"
+
+namespace harness::gpt {
+
+// Current scaling: a tensor's scale follows from its own largest element. Delayed scaling takes it from the steps
+// before (Micikevicius et al. 2022, arXiv 2209.05433), which saves one reading of the tensor and needs a history of
+// every tensor and an all-reduce over the ranks that share one. Here each rank scales its own shard, without a message.
+
+const Quantised& Stage::quantise(Quantised& known, program::Quantise op, program::DType type, Wanted wanted,
+                                 const char* what) {
+  const bool plain = wanted != Wanted::transposed, transposed = wanted != Wanted::plain;
+  if ((known.plain.present() || !plain) && (known.transposed.present() || !transposed)) return known;
+  known = {};
+  if (plain) known.plain = scratch("fp8", type, op.in.count);
+  if (transposed) known.transposed = scratch("fp8_transposed", type, op.in.count);
+  known.scale = floats("fp8_scale", 1);
+  op.out = known.plain;
+  op.out_transposed = known.transposed;
+  op.scale = known.scale;
+  emit(op, what);
+  return known;
+}
+
+const Quantised& Stage::quantised_input(const program::View& x, const Linear& layer, Wanted wanted) {
+  return quantise(quantised_[x.buffer], {.in = x, .rows = d_.rows, .width = layer.inputs}, program::DType::e4m3, wanted,
+                  "input");
+}
+
+// Where weights are whole, the first micro-batch of a step quantises them for all.
+const Quantised& Stage::quantised_weight(const Linear& layer, Wanted wanted) {
+  return quantise(quantised_weights_[of_layer(layer.weight)],
+                  {.in = weight(layer.weight), .rows = layer.outputs, .width = layer.inputs}, program::DType::e4m3,
+                  wanted, "weight");
+}
+
+const Quantised& Stage::quantised_gradient(const program::View& dy, const Linear& layer,
+                                           std::optional<ParameterId> bias) {
+  return quantise(quantised_[dy.buffer],
+                  {.in = dy,
+                   .bias_gradient = gradient(bias),
+                   .rows = d_.rows,
+                   .width = layer.outputs,
+                   .accumulate = bias && adds()},
+                  program::DType::e5m2, Wanted::both, "output gradient");
+}
+
+std::string why_not_fp8(const config::Model& model, const config::Settings& settings, const program::Layout& layout) {
+  if (settings.precision != config::Precision::fp8) return "";
+  const Dimensions d = dimensions(model, settings, layout);
+  const std::string share = d.tensor == 1 ? "" : fmt::format(" / tensor_parallel {}", d.tensor);
+  for (const auto& [what, size] : {std::pair<std::string, std::int64_t>{"hidden", d.hidden},
+                                   {"hidden" + share, d.local_hidden},
+                                   {"(hidden + 2 * kv_heads * head size)" + share, d.qkv_width()},
+                                   {"ffn" + share, d.local_ffn},
+                                   {"micro_batch_size * sequence", d.rows}}) {
+    if (size % program::fp8_multiple == 0) continue;
+    return fmt::format("precision fp8 multiplies matrices whose sizes are multiples of {} only, and {} is {}",
+                       program::fp8_multiple, what, size);
+  }
+  return "";
+}
+
+}  // namespace harness::gpt
