@@ -5,6 +5,7 @@
 
 #include "base/bf16.h"
 #include "base/error.h"
+#include "base/f16.h"
 #include "workloads/step.h"
 
 namespace harness::workloads {
@@ -26,6 +27,9 @@ void encode_elements(program::DType type, std::span<const float> values, std::ve
     if (type == program::DType::bf16) {
       const bf16 x = to_bf16(values[i]);
       std::memcpy(to.data() + 2 * i, &x, sizeof x);
+    } else if (type == program::DType::f16) {
+      const f16 x = to_f16(values[i]);
+      std::memcpy(to.data() + 2 * i, &x, sizeof x);
     } else {
       std::memcpy(to.data() + 4 * i, &values[i], sizeof(float));
     }
@@ -35,6 +39,11 @@ void encode_elements(program::DType type, std::span<const float> values, std::ve
 float decode_element(program::DType type, const std::byte* bytes, std::size_t i) {
   if (type == program::DType::bf16) {
     bf16 x{};
+    std::memcpy(&x, bytes + 2 * i, sizeof x);
+    return to_float(x);
+  }
+  if (type == program::DType::f16) {
+    f16 x{};
     std::memcpy(&x, bytes + 2 * i, sizeof x);
     return to_float(x);
   }

@@ -27,6 +27,8 @@ program::ProgramBuilder step_builder(bool gathers = false, bool across_nodes = f
 /// that train nothing. Whoever runs a block reads it after the steps.
 inline constexpr const char* losses_buffer = "losses";
 inline constexpr std::int64_t loss_ring = 4096;
+/// How many steps have updated the weights, [1] i32, in Programs that may skip an update.
+inline constexpr const char* updates_buffer = "updates";
 
 /// How a step begins and ends: every rank brings its share of one number, and the closing all-reduce over the group
 /// `world`, after everything else, makes the number of it that is recorded.

@@ -30,6 +30,7 @@ struct GradientPart {
   program::View view = {};  // of the rank's Program, f32
   bool sharded = false;     // over the tensor axis; else every tensor rank holds the same
   int holders = 1;          // ranks that hold the same numbers, this one among them
+  double scale = 1;         // a factor that the numbers have after the first step
 };
 
 /// The work of a step that repeats one operation, for its rate.

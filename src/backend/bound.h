@@ -2,6 +2,7 @@
 
 #include "base/bf16.h"
 #include "base/error.h"
+#include "base/f16.h"
 #include "base/fp8.h"
 #include "program/operation.h"
 
@@ -24,7 +25,7 @@ struct Tensor {
   const std::int32_t* i32() const { return as<const std::int32_t>(); }
 };
 
-/// Calls f with a float or bf16 (by value, as a tag) according to the type. No backend computes in f16 yet.
+/// Calls f with a float, bf16 or f16 (by value, as a tag) according to the type.
 template <class F>
 void with_type(program::DType type, F&& f) {
   switch (type) {
@@ -32,13 +33,14 @@ void with_type(program::DType type, F&& f) {
       return f(float{});
     case program::DType::bf16:
       return f(bf16{});
-    case program::DType::i32:
     case program::DType::f16:
+      return f(f16{});
+    case program::DType::i32:
     case program::DType::e4m3:
     case program::DType::e5m2:
       break;
   }
-  throw Error("there is no arithmetic on i32, f16 and 8-bit buffers");
+  throw Error("there is no arithmetic on i32 and 8-bit buffers");
 }
 
 /// `type`: e4m3 or e5m2.

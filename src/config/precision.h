@@ -14,7 +14,7 @@ enum class Precision : std::uint8_t {
   fp32,
   bf16,
   tf32,  // fp32 storage, matrix products on tensor cores with 10-bit mantissas; cuda only
-  fp16,  // predictions only
+  fp16,  // with dynamic loss scaling
   // The four products of a layer in fewer bits, everything else as with bf16:
   fp8,    // with one scale of a tensor (Transformer Engine: current scaling)
   mxfp8,  // with a scale of 32 elements; predictions only

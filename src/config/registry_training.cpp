@@ -52,6 +52,12 @@ std::string overlap_conflict(const Settings& s) {
   return "tp_overlap needs sequence_parallel: it divides gathers and scatters of rows, not all-reduces";
 }
 
+// Whether a gradient overflowed on any rank is known when the last one is there.
+std::string early_update_conflict(const Settings& s) {
+  if (!s.overlap_optimizer || s.precision != Precision::fp16) return "";
+  return "overlap_optimizer does not go with precision fp16: an overflow in any gradient leaves out the whole update";
+}
+
 std::string without_engine(const Settings& s) {
   return s.attention == AttentionKind::unfused ? "attention is unfused, which has no engine" : "";
 }
@@ -59,15 +65,12 @@ std::string without_engine(const Settings& s) {
 std::string not_computed_by(const Settings& s, BackendKind kind) {
   const BackendTraits& backend = traits_of(kind);
   if (s.precision == Precision::tf32 && !backend.has_tf32) {
-    return fmt::format("backend {} has no tf32, which needs the tensor cores of a GPU; allowed on {}: fp32, bf16",
+    return fmt::format("backend {} has no tf32, which needs the tensor cores of a GPU; allowed on {}: fp32, bf16, fp16",
                        backend.name, backend.name);
   }
   if (backend.predicts()) return "";
-  if (s.precision == Precision::fp16) {
-    return fmt::format(
-        "backend {} has no fp16, which needs loss scaling; bf16 runs at the same rate without it, and "
-        "backend sim predicts fp16",
-        backend.name);
+  if (s.precision == Precision::fp16 && s.workload == "collective") {
+    return "fp16 has too small a range for sums that are summed up again; bf16 has as many bytes";
   }
   if (s.precision == Precision::fp8) {
     if (s.workload == training_workload) return "";
@@ -111,10 +114,10 @@ std::vector<Variable> batch_variables() {
   return {
       one_of(&Settings::precision, precision_choices,
              {.name = "precision",
-              .help = "number format of matrix products; bf16 keeps fp32 master weights, tf32 is fp32 that a GPU's "
-                      "tensor cores multiply with 10-bit mantissas; fp8 is of a layer's four products (e4m3 forward, "
-                      "e5m2 gradients, a scale for each tensor), emulated on a CPU; fp16, and mxfp8 and nvfp4 of a "
-                      "layer's products, are only predicted",
+              .help = "number format of matrix products; bf16 and fp16 keep fp32 master weights, fp16 with dynamic "
+                      "loss scaling; tf32 is fp32 that a GPU's tensor cores multiply with 10-bit mantissas; fp8 is of "
+                      "a layer's four products (e4m3 forward, e5m2 gradients, a scale for each tensor), emulated on a "
+                      "CPU; mxfp8 and nvfp4 of a layer's products are only predicted",
               .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline},
               .fastest = "bf16",
               .moves_peak = true,
@@ -174,6 +177,7 @@ std::vector<Variable> step_variables() {
                      .help = "update the weights bucket by bucket beside the backward pass, or all of them after it",
                      .acts_on = {Part::other_compute},
                      .fastest = "true",
+                     .conflict = early_update_conflict,
                      .workloads = only_gpt}),
       {.name = "memory_cap",
        .allowed = "a share above 0 and up to 1, such as 90 %; in a prediction up to 10",

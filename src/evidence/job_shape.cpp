@@ -319,7 +319,6 @@ void conclude_shape(TrainingJob& job) {
         job.text("sharding")));
   // A prediction can do what a sweep cannot run.
   const std::string precision = job.text("precision");
-  if (precision == "fp16") job.cannot.emplace_back("fp16 is only predicted (backend sim)");
   if (precision == "mxfp8" || precision == "nvfp4")
     job.cannot.push_back(
         fmt::format("{} is only predicted (backend sim); what a sweep can run is nearest with bf16", precision));

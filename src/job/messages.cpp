@@ -230,7 +230,7 @@ void each_field(M& m, Each& each) {
 
 template <MessageOf<TimedSamples> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.step_s, m.losses, m.timed_total_s, m.gpu);
+  each(m.step_s, m.losses, m.timed_total_s, m.skipped_steps, m.gpu);
 }
 
 template <MessageOf<Samples> M, class Each>

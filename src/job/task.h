@@ -102,6 +102,7 @@ struct TimedSamples {
   std::vector<double> step_s;  // warm-up steps first, then the timed ones
   std::vector<float> losses;   // of the same steps
   double timed_total_s = 0;    // around all timed steps; must agree with their sum
+  int skipped_steps = 0;       // timed steps whose update was left out
   machine::GpuStatistics gpu;  // of this rank's device, during the timed steps
 };
 

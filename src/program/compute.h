@@ -314,15 +314,19 @@ using ColumnSum = ColumnSumOf<View>;
 // ---- optimizer ------------------------------------------------------------------------------------------------------
 
 /// AdamW (Loshchilov & Hutter 2019, as torch.optim.AdamW computes it) over flat f32 buffers; step number t = counter
-/// + 1. weights (optional) receives the new master values in its own type.
+/// + 1. weights (optional) receives the new master values in its own type. scale [1] f32 (optional) divides the
+/// gradient. skip [1] f32 (optional): unless it is 0, nothing is changed.
 template <class T>
 struct AdamWOf {
   T master = {}, moment1 = {}, moment2 = {}, gradient = {}, weights = {}, counter = {}, learning_rate = {};
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
+  T scale = {}, skip = {};
   static constexpr std::string_view name = "adamw";
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.gradient, op.counter, op.learning_rate), updates(op.master, op.moment1, op.moment2),
-                          writes(op.weights), parameters(op.beta1, op.beta2, op.epsilon, op.weight_decay));
+                          operands(op.skip.present() ? Access::update : Access::write, op.weights),
+                          parameters(op.beta1, op.beta2, op.epsilon, op.weight_decay),
+                          optional_reads(op.scale, op.skip));
   }
 };
 using AdamW = AdamWOf<View>;
@@ -333,16 +337,18 @@ using AdamW = AdamWOf<View>;
 /// Softmax cross-entropy with its gradient in place: loss[0] += loss_scale * sum over rows of -log p(label);
 /// logits = gradient_scale * (softmax - onehot). logits [rows, vocab]; labels [rows] i32; loss [1] f32. scale [1] f32
 /// (optional) is a factor of both scales; with it, a row whose label is negative has no loss, and zeros as gradient.
+/// gradient_factor [1] f32 (optional) is a factor of gradient_scale alone.
 template <class T>
 struct CrossEntropyOf {
   T logits = {}, labels = {}, loss = {};
   std::int64_t rows = 0, vocab = 0;
   double loss_scale = 1, gradient_scale = 1;
-  T scale = {};
+  T scale = {}, gradient_factor = {};
   static constexpr std::string_view name = "cross_entropy";
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.labels), updates(op.logits, op.loss),
-                          parameters(op.rows, op.vocab, op.loss_scale, op.gradient_scale), optional_reads(op.scale));
+                          parameters(op.rows, op.vocab, op.loss_scale, op.gradient_scale),
+                          optional_reads(op.scale, op.gradient_factor));
   }
 };
 using CrossEntropy = CrossEntropyOf<View>;
@@ -375,20 +381,20 @@ struct CrossEntropySumsOf {
 };
 using CrossEntropySums = CrossEntropySumsOf<View>;
 
-/// loss[0] += loss_scale * sum over rows of (log sum - target); logits = gradient_scale * (softmax - onehot). scale as
-/// in CrossEntropy.
+/// loss[0] += loss_scale * sum over rows of (log sum - target); logits = gradient_scale * (softmax - onehot). scale and
+/// gradient_factor as in CrossEntropy.
 template <class T>
 struct CrossEntropyGradientOf {
   T logits = {}, labels = {}, maximum = {}, target = {}, sum = {}, loss = {};
   std::int64_t rows = 0, vocab = 0;
   Shard shard = {};
   double loss_scale = 1, gradient_scale = 1;
-  T scale = {};
+  T scale = {}, gradient_factor = {};
   static constexpr std::string_view name = "cross_entropy_gradient";
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.labels, op.maximum, op.target, op.sum), updates(op.logits, op.loss),
                           parameters(op.rows, op.vocab, op.shard, op.loss_scale, op.gradient_scale),
-                          optional_reads(op.scale));
+                          optional_reads(op.scale, op.gradient_factor));
   }
 };
 using CrossEntropyGradient = CrossEntropyGradientOf<View>;

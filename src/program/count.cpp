@@ -74,6 +74,9 @@ double needed_bytes(const Program& program, const Action& action) {
     const double looked_up = static_cast<double>(e->rows * e->width * size_of(DType::f32));  // read and written
     return bytes(e->tokens) + bytes(e->dout) + bytes(e->dpositions) + 2 * looked_up;
   }
+  if (const auto* a = std::get_if<AdamW>(&action); a != nullptr && a->skip.present()) {
+    return bytes_touched(program, action) - bytes(a->weights);  // an update that is not skipped does not read them
+  }
   if (const auto* r = std::get_if<Record>(&action)) return 2 * bytes(r->value) + 2 * bytes(r->counter);
   return bytes_touched(program, action);
 }

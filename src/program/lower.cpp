@@ -112,7 +112,7 @@ class Lowering {
     emit(CrossEntropyMaximum{c.logits, maximum, c.rows, c.vocab});
     emit(CrossEntropySums{c.logits, c.labels, maximum, target, sum, c.rows, c.vocab, whole});
     emit(CrossEntropyGradient{c.logits, c.labels, maximum, target, sum, c.loss, c.rows, c.vocab, whole, c.loss_scale,
-                              c.gradient_scale, c.scale});
+                              c.gradient_scale, c.scale, c.gradient_factor});
   }
 
   Program& program_;

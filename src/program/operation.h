@@ -10,6 +10,7 @@
 #include "program/communication.h"
 #include "program/compute.h"
 #include "program/layout.h"
+#include "program/loss_scaling.h"
 #include "program/view.h"
 
 namespace harness::program {
@@ -26,8 +27,8 @@ namespace harness::program {
 using Action = std::variant<Fill, Initialize, Convert, Record, Embedding, EmbeddingBackward, ResidualAdd, LayerNorm,
                             LayerNormBackward, RmsNorm, RmsNormBackward, Matmul, Quantise, Gelu, GeluBackward, SwiGlu,
                             SwiGluBackward, BiasAdd, ColumnSum, Rope, Attention, AttentionMerge, AttentionBackward,
-                            CrossEntropy, CrossEntropyMaximum, CrossEntropySums, CrossEntropyGradient, AdamW, AllReduce,
-                            AllGather, ReduceScatter, AllToAll, Send, Receive>;
+                            CrossEntropy, CrossEntropyMaximum, CrossEntropySums, CrossEntropyGradient, AdamW,
+                            CheckFinite, UpdateScale, AllReduce, AllGather, ReduceScatter, AllToAll, Send, Receive>;
 
 enum class Phase : std::uint8_t { setup, forward, backward, gradient_sync, optimizer, finish };
 const char* name_of(Phase phase);

@@ -132,6 +132,15 @@ class Shapes {
       type(v, {DType::f32}, "master, moments and gradient");
     size(a.counter, 1, "counter");
     size(a.learning_rate, 1, "learning_rate");
+    for (const View& v : {a.scale, a.skip}) is(v, 1, DType::f32, "scale and skip");
+  }
+  void of(const CheckFinite& a) {
+    type(a.in, {DType::f32}, "in");
+    is(a.found_inf, 1, DType::f32, "found_inf");
+  }
+  void of(const UpdateScale& a) {
+    for (const View& v : {a.found_inf, a.scale}) is(v, 1, DType::f32, "found_inf and scale");
+    for (const View& v : {a.good_steps, a.updates}) is(v, 1, DType::i32, "good_steps and updates");
   }
   void of(const AllReduce& a) {
     type(a.data, {DType::f32, DType::bf16, DType::f16}, "data");
@@ -238,7 +247,7 @@ class Shapes {
     is(a.labels, a.rows, DType::i32, "labels");
     if constexpr (requires { a.loss; }) {
       is(a.loss, 1, DType::f32, "loss");
-      is(a.scale, 1, DType::f32, "scale");
+      for (const View& v : {a.scale, a.gradient_factor}) is(v, 1, DType::f32, "scale and gradient_factor");
     }
     if constexpr (requires { a.target; }) {
       for (const View& v : {a.maximum, a.target, a.sum}) size(v, a.rows, "maximum, target and sum");

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <limits>
 #include <tuple>
 #include <vector>
 
@@ -234,7 +235,7 @@ void add_optimizer_cases(Cases& cases, program::DType weights) {
   };
   for (const Count& c : {Count{3, 0}, Count{4099, 0}, Count{20001, 41}, Count{20'000'000, 3, true}}) {
     for (const bool separate : {true, false}) {
-      if (!separate && weights == program::DType::bf16) continue;
+      if (!separate && weights != program::DType::f32) continue;
       CaseBuilder b(weights);
       if (c.large) b.large();
       program::AdamW op;
@@ -249,6 +250,50 @@ void add_optimizer_cases(Cases& cases, program::DType weights) {
       cases.push_back(b.take(
           op, fmt::format("{} parameters, step {}{}", c.n, c.step + 1, separate ? ", weights of their own" : "")));
     }
+  }
+  for (const bool skip : {false, true}) {
+    constexpr std::int64_t n = 4099;
+    CaseBuilder b(weights);
+    program::AdamW op;
+    op.master = b.normal("master", program::DType::f32, n);
+    op.moment1 = b.normal("moment1", program::DType::f32, n);
+    op.moment2 = b.normal("moment2", program::DType::f32, n, 0.1, 1);
+    op.gradient = b.normal("gradient", program::DType::f32, n, 4096);
+    op.weights = b.normal("weights", n);
+    op.counter = b.constant("counter", program::DType::i32, 3);
+    op.learning_rate = b.constant("learning_rate", program::DType::f32, 0.1);
+    op.scale = b.constant("scale", program::DType::f32, 4096);
+    op.skip = b.constant("skip", program::DType::f32, skip ? 1 : 0);
+    cases.push_back(b.take(op, fmt::format("{} parameters, scaled{}", n, skip ? ", skipped" : "")));
+  }
+}
+
+void add_loss_scaling_cases(Cases& cases) {
+  for (const std::int64_t n : {std::int64_t{3}, std::int64_t{20001}}) {
+    using Limits = std::numeric_limits<double>;
+    for (const double planted : {0.0, Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()}) {
+      CaseBuilder b(program::DType::f32);
+      program::CheckFinite op;
+      op.in = b.normal("in", n, 1e30);
+      op.found_inf = b.constant("found_inf", program::DType::f32, 0);
+      b.prepare(program::Fill{op.in.part(n - 2, 1), planted});
+      cases.push_back(b.take(op, fmt::format("{} elements, {} among them", n, planted)));
+    }
+  }
+  struct Scale {
+    const char* name;
+    double found_inf, scale, good_steps;
+  };
+  for (const Scale& s : {Scale{"overflow", 1, 4096, 3}, Scale{"no overflow", 0, 4096, 3}, Scale{"grown", 0, 4096, 7},
+                         Scale{"at its largest", 0, 0x1p127, 7}}) {
+    CaseBuilder b(program::DType::f32);
+    program::UpdateScale op;
+    op.found_inf = b.constant("found_inf", program::DType::f32, s.found_inf);
+    op.scale = b.constant("scale", program::DType::f32, s.scale);
+    op.good_steps = b.constant("good_steps", program::DType::i32, s.good_steps);
+    op.updates = b.constant("updates", program::DType::i32, 12);
+    op.growth_interval = 8;
+    cases.push_back(b.take(op, s.name));
   }
 }
 

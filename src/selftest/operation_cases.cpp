@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bf16.h"
+#include "base/f16.h"
 #include "base/fp8.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -31,23 +32,21 @@ void store_number(std::vector<std::byte>& bytes, program::DType type, std::int64
       return store(bytes, index, static_cast<float>(value));
     case program::DType::bf16:
       return store(bytes, index, to_bf16(static_cast<float>(value)));
+    case program::DType::f16:
+      return store(bytes, index, to_f16(static_cast<float>(value)));
     case program::DType::i32:
       return store(bytes, index, static_cast<std::int32_t>(value));
     case program::DType::e4m3:
       return store(bytes, index, nearest_fp8(e4m3_format, std::bit_cast<std::uint32_t>(static_cast<float>(value))));
     case program::DType::e5m2:
       return store(bytes, index, nearest_fp8(e5m2_format, std::bit_cast<std::uint32_t>(static_cast<float>(value))));
-    case program::DType::f16:
-      break;  // no backend computes in it
   }
 }
 
 }  // namespace
 
 std::string OperationCase::precision() const {
-  if (settings.precision == config::Precision::fp8) return "fp8";
-  if (settings.precision == config::Precision::tf32) return "tf32";
-  return settings.precision == config::Precision::bf16 ? "bf16" : "fp32";
+  return config::name_of(settings.precision);
 }
 
 std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t buffer, std::uint64_t seed,
@@ -60,7 +59,7 @@ std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t
       if (program::is_fp8(b.type)) {
         store(bytes, i, poison_fp8);
       } else {
-        b.type == program::DType::bf16 ? store(bytes, i, poison_bf16) : store(bytes, i, poison_f32);
+        program::size_of(b.type) == 2 ? store(bytes, i, poison_half) : store(bytes, i, poison_f32);
       }
     }
   });
@@ -86,8 +85,9 @@ CaseBuilder::CaseBuilder(program::DType type, bool tf32) : type_(type) {
   case_.program.streams = {"compute"};
   if (tf32) case_.settings.precision = config::Precision::tf32;
   if (type == program::DType::bf16) case_.settings.precision = config::Precision::bf16;
+  if (type == program::DType::f16) case_.settings.precision = config::Precision::fp16;
   // 8 and 11 bits of mantissa; f32 leaves room for sums in another order.
-  case_.tolerance = type == program::DType::bf16 || tf32 ? 1e-2 : 1e-4;
+  case_.tolerance = type != program::DType::f32 || tf32 ? 1e-2 : 1e-4;
 }
 
 program::View CaseBuilder::add(const std::string& name, program::DType type, std::int64_t count,
@@ -144,7 +144,7 @@ OperationCase CaseBuilder::take(const program::Action& action, const std::string
 
 std::vector<OperationCase> operation_cases(bool tf32, bool fp8) {
   Cases cases;
-  for (const program::DType type : {program::DType::f32, program::DType::bf16}) {
+  for (const program::DType type : {program::DType::f32, program::DType::bf16, program::DType::f16}) {
     add_elementwise_cases(cases, type);
     add_embedding_cases(cases, type);
     add_norm_cases(cases, type);
@@ -156,6 +156,10 @@ std::vector<OperationCase> operation_cases(bool tf32, bool fp8) {
     add_optimizer_cases(cases, type);
   }
   if (fp8) add_fp8_product_cases(cases);
+  add_loss_scaling_cases(cases);
+  // Real sizes in one 16-bit type are enough: the kernels differ in their conversions alone.
+  std::erase_if(cases,
+                [](const OperationCase& c) { return c.large && c.settings.precision == config::Precision::fp16; });
   if (tf32) {
     add_product_cases(cases, program::DType::f32, true);
     add_attention_cases(cases, program::DType::f32, true);

@@ -8,6 +8,7 @@
 
 #include "backend/bound.h"
 #include "base/bf16.h"
+#include "base/f16.h"
 #include "selftest/operation_cases.h"
 
 namespace harness::selftest {
@@ -73,13 +74,14 @@ double number(program::DType type, const std::vector<std::byte>& bytes, std::siz
   if (type == program::DType::bf16) return static_cast<double>(to_float(load<bf16>(bytes, i)));
   if (program::is_fp8(type))
     return static_cast<double>(fp8_to_float(backend::fp8_format(type), load<std::uint8_t>(bytes, i)));
+  if (type == program::DType::f16) return static_cast<double>(to_float(load<f16>(bytes, i)));
   return load<std::int32_t>(bytes, i);
 }
 
 bool is_poison(program::DType type, const std::vector<std::byte>& bytes, std::size_t i) {
   if (program::is_fp8(type)) return load<std::uint8_t>(bytes, i) == poison_fp8;
-  return type == program::DType::bf16 ? load<std::uint16_t>(bytes, i) == poison_bf16
-                                      : load<std::uint32_t>(bytes, i) == poison_f32;
+  return program::size_of(type) == 2 ? load<std::uint16_t>(bytes, i) == poison_half
+                                     : load<std::uint32_t>(bytes, i) == poison_f32;
 }
 
 // Largest value and sum of squares.

@@ -144,12 +144,21 @@ void add_loss_cases(Cases& cases, program::DType type) {
     };
     const auto labels = [&](CaseBuilder& b) { return b.whole_numbers("labels", s.rows, s.vocab); };
     const double mean = 1 / static_cast<double>(s.rows);
-    if (s.shards == 1) {
+    const auto loss_case = [&](bool scaled) {
       CaseBuilder b = builder();
-      const program::View logits = b.normal("logits", n, 2), of = labels(b),
-                          loss = b.normal("loss", program::DType::f32, 1);
-      cases.push_back(b.take(program::CrossEntropy{logits, of, loss, s.rows, vocab, mean, 0.5}, name));
-    }
+      program::CrossEntropy loss;
+      loss.logits = b.normal("logits", n, 2);
+      loss.labels = labels(b);
+      loss.loss = b.normal("loss", program::DType::f32, 1);
+      loss.rows = s.rows;
+      loss.vocab = vocab;
+      loss.loss_scale = mean;
+      loss.gradient_scale = 0.5;
+      if (scaled) loss.gradient_factor = b.constant("gradient_factor", program::DType::f32, 64);
+      cases.push_back(b.take(loss, name + (scaled ? ", scaled" : "")));
+    };
+    if (s.shards == 1) loss_case(false);
+    if (s.shards == 1 && !s.large) loss_case(true);
     CaseBuilder m = builder();
     const program::View in = m.normal("logits", n, 2);
     const program::CrossEntropyMaximum maximum{in, m.output("maximum", program::DType::f32, s.rows), s.rows, vocab};
@@ -168,23 +177,28 @@ void add_loss_cases(Cases& cases, program::DType type) {
     t.prepare(program::CrossEntropyMaximum{sums.logits, sums.maximum, s.rows, vocab});
     cases.push_back(t.take(sums, name));
 
-    CaseBuilder g = builder();
-    program::CrossEntropyGradient gradient;
-    gradient.logits = g.normal("logits", n, 2);
-    gradient.labels = labels(g);
-    gradient.maximum = g.output("maximum", program::DType::f32, s.rows);
-    gradient.target = g.output("target", program::DType::f32, s.rows);
-    gradient.sum = g.output("sum", program::DType::f32, s.rows);
-    gradient.loss = g.normal("loss", program::DType::f32, 1);
-    gradient.rows = s.rows;
-    gradient.vocab = vocab;
-    gradient.shard = shard;
-    gradient.loss_scale = mean;
-    gradient.gradient_scale = 0.5;
-    g.prepare(program::CrossEntropyMaximum{gradient.logits, gradient.maximum, s.rows, vocab});
-    g.prepare(program::CrossEntropySums{gradient.logits, gradient.labels, gradient.maximum, gradient.target,
-                                        gradient.sum, s.rows, vocab, shard});
-    cases.push_back(g.take(gradient, name));
+    const auto gradient_case = [&](bool scaled) {
+      CaseBuilder g = builder();
+      program::CrossEntropyGradient gradient;
+      gradient.logits = g.normal("logits", n, 2);
+      gradient.labels = labels(g);
+      gradient.maximum = g.output("maximum", program::DType::f32, s.rows);
+      gradient.target = g.output("target", program::DType::f32, s.rows);
+      gradient.sum = g.output("sum", program::DType::f32, s.rows);
+      gradient.loss = g.normal("loss", program::DType::f32, 1);
+      gradient.rows = s.rows;
+      gradient.vocab = vocab;
+      gradient.shard = shard;
+      gradient.loss_scale = mean;
+      gradient.gradient_scale = 0.5;
+      g.prepare(program::CrossEntropyMaximum{gradient.logits, gradient.maximum, s.rows, vocab});
+      g.prepare(program::CrossEntropySums{gradient.logits, gradient.labels, gradient.maximum, gradient.target,
+                                          gradient.sum, s.rows, vocab, shard});
+      if (scaled) gradient.gradient_factor = g.constant("gradient_factor", program::DType::f32, 64);
+      cases.push_back(g.take(gradient, name + (scaled ? ", scaled" : "")));
+    };
+    gradient_case(false);
+    if (!s.large) gradient_case(true);
   }
 }
 

@@ -172,6 +172,7 @@ Columns<ResultBlock> block_columns() {
   c.number("timed_total_s", &R::timed_total_s, amount);
   c.number("peak_memory_bytes", &R::peak_memory_bytes, amount);
   c.number("peak_memory_rank", &R::peak_memory_rank, {-1, 0, &Counts::ranks});
+  c.number("skipped_steps", &R::skipped_steps, between(0, most_steps)).came_later();
   c.text("reason", &R::reason, reason_size);
   return c;
 }

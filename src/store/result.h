@@ -100,6 +100,7 @@ struct ResultBlock {
          initialize_s = std::numeric_limits<double>::quiet_NaN(), total_s = std::numeric_limits<double>::quiet_NaN();
   double peak_memory_bytes = 0;  // largest rank
   std::int32_t peak_memory_rank = -1;
+  std::int32_t skipped_steps = 0;  // timed steps whose update was left out, after an overflow in fp16
   std::string reason;
 
   /// Whether it was begun, so that the matrices can have values of it.

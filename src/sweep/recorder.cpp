@@ -55,6 +55,7 @@ BlockRows fill_block(store::ResultBlock& block, const job::BlockOutcome& outcome
   block.build_s = block.connect_s = block.initialize_s = nothing;
   block.first_step_s = 0;
   block.timed_total_s = 0;
+  block.skipped_steps = 0;
   block.peak_memory_bytes = 0;
   block.peak_memory_rank = -1;
   for (std::size_t rank = 0; outcome.ok && rank < outcome.samples.size(); ++rank) {
@@ -71,6 +72,7 @@ BlockRows fill_block(store::ResultBlock& block, const job::BlockOutcome& outcome
     block.connect_s = std::fmax(block.connect_s, s.set_up.connect_s);
     block.initialize_s = std::fmax(block.initialize_s, s.set_up.initialize_s);
     block.timed_total_s = std::max(block.timed_total_s, timed.timed_total_s);
+    block.skipped_steps = std::max(block.skipped_steps, timed.skipped_steps);
     if (static_cast<double>(s.peak_memory_bytes) > block.peak_memory_bytes) {
       block.peak_memory_bytes = static_cast<double>(s.peak_memory_bytes);
       block.peak_memory_rank = static_cast<std::int32_t>(rank);

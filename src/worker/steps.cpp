@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "workloads/operations.h"
 #include "workloads/step.h"
 
 namespace harness::worker {
@@ -80,6 +81,14 @@ std::vector<float> Steps::losses() const {
   const program::View view{static_cast<program::BufferId>(ring - program_.buffers.begin()), 0, run_};
   executable_.read(view, std::as_writable_bytes(std::span(losses)));
   return losses;
+}
+
+std::int64_t Steps::updates() const {
+  const program::View counter = workloads::find_buffer(program_, workloads::updates_buffer);
+  if (!counter.present()) return done_;
+  std::int32_t updates = 0;
+  executable_.read(counter, std::as_writable_bytes(std::span(&updates, 1)));
+  return updates;
 }
 
 }  // namespace harness::worker

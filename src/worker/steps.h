@@ -9,7 +9,7 @@
 
 namespace harness::worker {
 
-/// The steps of an initialised Executable, run one after another. All calls but losses() are collective.
+/// The steps of an initialised Executable, run one after another. All calls but losses() and updates() are collective.
 class Steps {
  public:
   /// All must outlive this. before_step: called with the number of each step before it runs, for faults that a test
@@ -29,6 +29,8 @@ class Steps {
   Profiled run_profiled();
   /// For all steps of run().
   std::vector<float> losses() const;
+  /// How many of the steps so far have updated the weights: all, unless the Program may skip an update.
+  std::int64_t updates() const;
   /// How long the first step took; 0: none was run.
   double first_step_s() const { return first_step_s_; }
   std::int64_t done() const { return done_; }

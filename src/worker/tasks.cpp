@@ -31,7 +31,7 @@ job::GradientSquares squares_of(const std::vector<workloads::GradientPart>& grad
       executable.read(part.view.part(from, std::ssize(values)), std::as_writable_bytes(std::span(values)));
       for (const float value : values) sum += static_cast<double>(value) * value;
     }
-    (part.sharded ? squares.sharded : squares.replicated) += sum / part.holders;
+    (part.sharded ? squares.sharded : squares.replicated) += sum / (part.holders * part.scale * part.scale);
   }
   return squares;
 }
@@ -44,12 +44,14 @@ job::TimedSamples time_steps(Steps& steps, int warmup_steps, int timed_steps) {
   // Warm-up and timed steps in two calls: the clock around the second checks the sum of its steps.
   samples.step_s = steps.run(warmup_steps);
   steps.executable().begin_watch();
+  const std::int64_t updates = steps.updates();
   const auto began = Clock::now();
   const std::vector<double> timed = steps.run(timed_steps);
   samples.timed_total_s = std::chrono::duration<double>(Clock::now() - began).count();
   samples.gpu = steps.executable().end_watch();
   samples.step_s.insert(samples.step_s.end(), timed.begin(), timed.end());
   samples.losses = steps.losses();
+  samples.skipped_steps = static_cast<int>(timed_steps - (steps.updates() - updates));
   return samples;
 }
 

@@ -168,6 +168,16 @@ TEST_F(SummaryTest, WarningsOnLosses) {
   EXPECT_TRUE(warns(summarise(result), "micro_batch_size=2: the loss is not a finite number in 1 of its blocks"));
 }
 
+TEST_F(SummaryTest, WarningsOnSkippedUpdates) {
+  store::Result result = ordinary();
+  EXPECT_FALSE(warns(summarise(result), "skipped by an overflow"));
+  block(result, 1, 2).skipped_steps = 2;
+  block(result, 3, 2).skipped_steps = 1;
+  const int timed = result.steps * result.rounds;
+  EXPECT_TRUE(warns(summarise(result),
+                    fmt::format("{}: 3 of {} timed steps were skipped by an overflow", result.cases[2].name, timed)));
+}
+
 TEST_F(SummaryTest, WarningsOnTimesThatDoNotAddUp) {
   store::Result result = ordinary();
   result.blocks[5].timed_total_s *= 1.1;

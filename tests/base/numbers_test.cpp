@@ -5,11 +5,37 @@
 #include <cmath>
 #include <vector>
 
+#include "base/f16.h"
 #include "base/median.h"
 #include "base/part.h"
 
 namespace harness {
 namespace {
+
+// By the definition of binary16 (IEEE 754, 3.4): all its numbers, and what lies halfway between two neighbours.
+TEST(F16, RoundsToTheNearestNumber) {
+  const auto value = [](std::uint32_t bits) {
+    const int exponent = static_cast<int>(bits >> 10 & 31u);
+    const double fraction = bits & 1023u;
+    return exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
+  };
+  for (std::uint32_t bits = 0; bits < 0x7c00u; ++bits) {  // the one beyond the last would be infinity
+    const auto x = static_cast<float>(value(bits));
+    ASSERT_EQ(to_float(f16{static_cast<std::uint16_t>(bits)}), x);
+    ASSERT_EQ(to_float(f16{static_cast<std::uint16_t>(bits | 0x8000u)}), -x);
+    ASSERT_EQ(to_f16(x).bits, bits);
+    ASSERT_EQ(to_f16(-x).bits, bits | 0x8000u);
+    const auto between = static_cast<float>((value(bits) + value(bits + 1)) / 2);
+    ASSERT_EQ(to_f16(between).bits, bits + bits % 2) << bits;  // the even one
+    ASSERT_EQ(to_f16(std::nextafter(between, 0.0f)).bits, bits);
+    ASSERT_EQ(to_f16(std::nextafter(between, 1e6f)).bits, bits + 1);
+  }
+  EXPECT_EQ(to_f16(INFINITY).bits, 0x7c00u);
+  EXPECT_EQ(to_f16(-1e30f).bits, 0xfc00u);
+  EXPECT_EQ(to_float(f16{0xfc00u}), -INFINITY);
+  EXPECT_TRUE(std::isnan(to_float(to_f16(NAN))));
+  EXPECT_TRUE(std::isnan(to_float(f16{0x7c01u})));
+}
 
 using Words = std::array<std::uint32_t, 4>;
 

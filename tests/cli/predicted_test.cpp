@@ -220,9 +220,9 @@ TEST(Predicted, Fp16RunsAtTheRateOfBf16) {
     EXPECT_EQ(plan.code, 0) << plan.err;
     return plan.json()["cases"][0]["predicted_step_seconds"].get<double>();
   };
-  EXPECT_EQ(seconds("fp16"), seconds("bf16"));
-  EXPECT_THAT(say({"plan", cluster, "--ranks", "128", "--set", "precision=fp16"}).err,
-              HasSubstr("backend cuda has no fp16"));
+  // The checks of gradients and the all-reduce of their outcome are all that it has besides.
+  EXPECT_GT(seconds("fp16"), seconds("bf16"));
+  EXPECT_NEAR(seconds("fp16") / seconds("bf16"), 1, 5e-3);
 }
 
 double baseline_seconds(std::vector<std::string> changes) {

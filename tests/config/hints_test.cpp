@@ -36,7 +36,6 @@ TEST(Hints, WhatIsPredictedOnlyIsRefusedByABackendThatMeasures) {
            {"precision: mxfp8",
             "backend cuda has no mxfp8, which needs Transformer Engine's kernels; backend sim predicts"},
            {"precision: nvfp4", "backend cuda has no nvfp4"},
-           {"precision: fp16", "backend cuda has no fp16"},
            {"layout: {context_parallel: 2}", "backend cuda has no context_parallel, whose ranks share a sequence"},
            {"tp_overlap: true", "backend cuda does not honour it; backends that do: sim"}}) {
     EXPECT_THAT(complaint_about(setting), HasSubstr(why)) << setting;

@@ -211,19 +211,33 @@ TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {
   const Variable& precision = *find_variable("precision");
   Settings s;
   s.precision = Precision::tf32;
-  EXPECT_THAT(precision.refused_by(s, BackendKind::cpu), HasSubstr("on cpu: fp32, bf16"));
+  EXPECT_THAT(precision.refused_by(s, BackendKind::cpu), HasSubstr("on cpu: fp32, bf16, fp16"));
   EXPECT_EQ(precision.refused_by(s, BackendKind::cuda), "");
   s.precision = Precision::bf16;
   EXPECT_EQ(precision.refused_by(s, BackendKind::cpu), "");
-  s.precision = Precision::fp16;  // no backend computes in it, but it can be predicted
-  EXPECT_THAT(precision.refused_by(s, BackendKind::cpu), HasSubstr("backend cpu has no fp16"));
-  EXPECT_THAT(precision.refused_by(s, BackendKind::cuda), HasSubstr("backend sim predicts fp16"));
+  s.precision = Precision::fp8;  // no backend computes in it, but it can be predicted
+  EXPECT_THAT(precision.refused_by(s, BackendKind::cpu), HasSubstr("backend cpu has no fp8"));
+  EXPECT_THAT(precision.refused_by(s, BackendKind::cuda), HasSubstr("backend sim predicts fp8"));
   EXPECT_EQ(precision.refused_by(s, BackendKind::sim), "");
   s.precision = Precision::fp8;
   EXPECT_EQ(precision.refused_by(s, BackendKind::cpu), "");
   EXPECT_EQ(precision.refused_by(s, BackendKind::cuda), "");
   s.workload = "gemm";
   EXPECT_THAT(precision.refused_by(s, BackendKind::cuda), HasSubstr("workload gemm has no fp8"));
+}
+
+TEST(Registry, Fp16ComputesEverythingButCollectives) {
+  Settings s;
+  s.precision = Precision::fp16;
+  for (const BackendKind backend : {BackendKind::cpu, BackendKind::cuda}) {
+    s.workload = "gemm";
+    EXPECT_EQ(find_variable("precision")->refused_by(s, backend), "");
+    s.workload = "collective";
+    EXPECT_THAT(find_variable("precision")->refused_by(s, backend), HasSubstr("bf16 has as many bytes"));
+  }
+  EXPECT_EQ(find_variable("overlap_optimizer")->conflict(s), "");
+  s.overlap_optimizer = true;
+  EXPECT_THAT(find_variable("overlap_optimizer")->conflict(s), HasSubstr("does not go with precision fp16"));
 }
 
 TEST(Registry, WhatRunsAStepOnAGpuIsForGpus) {

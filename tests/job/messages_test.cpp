@@ -143,13 +143,14 @@ T task_back(const Samples& samples) {
 }
 
 TEST(Messages, TimedSamplesComeBackAsTheyWere) {
-  TimedSamples s{{0.1, 0.2}, {7.5f, 7.25f}, 0.3, {}};
+  TimedSamples s{{0.1, 0.2}, {7.5f, 7.25f}, 0.3, 1, {}};
   s.gpu.samples = 7;
   s.gpu.energy_j = 1234.5;
   const auto back = task_back<TimedSamples>(samples_of(s));
   EXPECT_EQ(back.step_s, s.step_s);
   EXPECT_EQ(back.losses, s.losses);
   EXPECT_EQ(back.timed_total_s, s.timed_total_s);
+  EXPECT_EQ(back.skipped_steps, 1);
   EXPECT_EQ(back.gpu.samples, 7);
   EXPECT_EQ(back.gpu.energy_j, 1234.5);
   EXPECT_TRUE(std::isnan(back.gpu.mean_power_w));

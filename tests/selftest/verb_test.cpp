@@ -52,7 +52,7 @@ TEST(CheckVerb, PassesWithATableAndAFile) {
   const Answer r = run(o, backends::get(config::BackendKind::cpu));
   EXPECT_EQ(r.code, 0) << r.out;
   EXPECT_THAT(r.out, HasSubstr("operations: gelu fp32"));
-  EXPECT_THAT(r.out, HasSubstr("2 checks passed, 0 failed, 0 not run"));
+  EXPECT_THAT(r.out, HasSubstr("3 checks passed, 0 failed, 0 not run"));
   EXPECT_THAT(r.out, HasSubstr("seed 7"));
   EXPECT_EQ(test::text_of(o.output), r.out);
   std::ifstream lines(o.output + ".jsonl");
@@ -60,7 +60,7 @@ TEST(CheckVerb, PassesWithATableAndAFile) {
   for (std::string line; std::getline(lines, line); ++count) {
     EXPECT_EQ(nlohmann::json::parse(line).at("verdict"), "passed");
   }
-  EXPECT_EQ(count, 2);
+  EXPECT_EQ(count, 3);
 }
 
 // Ended at any moment, it has said what it found until then.
@@ -85,7 +85,7 @@ TEST(CheckVerb, SaysEachCheckWhenItEnds) {
   const Answer r = run(o, subject);
   EXPECT_THAT(subject.last_, HasSubstr("operations: gelu fp32: passed ("));
   EXPECT_THAT(subject.last_, Not(HasSubstr("verdict")));
-  EXPECT_EQ(std::count(subject.last_json_.begin(), subject.last_json_.end(), '\n'), 1);
+  EXPECT_EQ(std::count(subject.last_json_.begin(), subject.last_json_.end(), '\n'), 2);
   EXPECT_EQ(r.out.find(subject.last_), 0u);
   EXPECT_THAT(r.out, HasSubstr("verdict"));
 }
@@ -101,7 +101,7 @@ TEST(CheckVerb, FailsAndNamesOperationAndCase) {
   EXPECT_EQ(r.code, 1);
   EXPECT_THAT(r.out, HasSubstr("FAILED"));
   EXPECT_THAT(r.out, HasSubstr("gelu: 37 x 257, bf16"));
-  EXPECT_THAT(r.out, HasSubstr("2 checks passed, 4 failed"));
+  EXPECT_THAT(r.out, HasSubstr("3 checks passed, 6 failed"));
 }
 
 TEST(CheckVerb, WithoutADeviceSaysSoInOneLine) {

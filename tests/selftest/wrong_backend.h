@@ -11,6 +11,7 @@
 #include "backend/backend.h"
 #include "backends/backends.h"
 #include "base/bf16.h"
+#include "base/f16.h"
 
 namespace harness::test {
 
@@ -77,9 +78,11 @@ class WrongBackend : public backend::Backend {
     }
     void put(const program::View& v, float x) {
       const bf16 half = to_bf16(x);
+      const f16 other_half = to_f16(x);
       const auto whole = static_cast<std::int32_t>(x);
       const void* from = &x;
       if (type(v) == program::DType::bf16) from = &half;
+      if (type(v) == program::DType::f16) from = &other_half;
       if (type(v) == program::DType::i32) from = &whole;
       inner_->write(v, {static_cast<const std::byte*>(from), static_cast<std::size_t>(program::size_of(type(v)))});
     }
@@ -89,6 +92,11 @@ class WrongBackend : public backend::Backend {
       if (type(v) == program::DType::f32) std::memcpy(&x, b.data(), sizeof x);
       if (type(v) == program::DType::bf16) {
         bf16 half;
+        std::memcpy(&half, b.data(), sizeof half);
+        x = to_float(half);
+      }
+      if (type(v) == program::DType::f16) {
+        f16 half;
         std::memcpy(&half, b.data(), sizeof half);
         x = to_float(half);
       }

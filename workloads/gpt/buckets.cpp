@@ -4,10 +4,11 @@
 
 namespace harness::gpt {
 
-Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters, const workloads::StepFrame& frame,
-                 const config::Settings& settings, const program::Layout& layout)
+Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters, LossScaler& scaler,
+                 const workloads::StepFrame& frame, const config::Settings& settings, const program::Layout& layout)
     : b_(builder),
       parameters_(parameters),
+      scaler_(scaler),
       frame_(frame),
       learning_rate_(b_.buffer(learning_rate_buffer, program::DType::f32, 1, program::BufferKind::input)),
       replicated_(layout[program::Axis::data] > 1),
@@ -142,9 +143,13 @@ void Buckets::finish() {
     if (bucket.tied) update(bucket);
   }
   if (overlap_optimizer_) return;
-  for (const program::View& place : parameters_.updates()) {
-    b_.emit(workloads::compute_stream, update_of(place), {"", program::Phase::optimizer});
+  std::vector<program::AdamW> updates;
+  for (const program::View& place : parameters_.updates()) updates.push_back(update_of(place));
+  scaler_.guard(updates);
+  for (const program::AdamW& update : updates) {
+    b_.emit(workloads::compute_stream, update, {"", program::Phase::optimizer});
   }
+  scaler_.end_step();
 }
 
 }  // namespace harness::gpt

@@ -3,6 +3,7 @@
 #include <deque>
 #include <vector>
 
+#include "workloads/gpt/loss_scaler.h"
 #include "workloads/gpt/parameters.h"
 #include "workloads/step.h"
 
@@ -30,13 +31,15 @@ namespace harness::gpt {
 /// stream, where they have just been computed (as a hook of DistributedDataParallel does: on a stream of its own, this
 /// would queue behind what waits for the bucket before), and back where they are used.
 ///
+/// With loss scaling the updates also wait for all gradients of the job (loss_scaler.h), so none of them overlaps.
+///
 /// With sequence parallelism the tensor ranks first sum up the gradients of which each has a part: once per reduction,
 /// for micro-batches add up in each part.
 class Buckets {
  public:
   /// Begins before the step does.
-  Buckets(program::ProgramBuilder& builder, const Parameters& parameters, const workloads::StepFrame& frame,
-          const config::Settings& settings, const program::Layout& layout);
+  Buckets(program::ProgramBuilder& builder, const Parameters& parameters, LossScaler& scaler,
+          const workloads::StepFrame& frame, const config::Settings& settings, const program::Layout& layout);
 
   /// A parameter's gradient is written until its next reduction, and for good where the step adds no more to it; where
   /// several operations write it, each says so. If this completes a bucket, emits its reduction.
@@ -81,6 +84,7 @@ class Buckets {
 
   program::ProgramBuilder& b_;
   const Parameters& parameters_;
+  LossScaler& scaler_;
   const workloads::StepFrame& frame_;
   program::View learning_rate_;
   bool replicated_, across_nodes_, overlap_reduction_, overlap_optimizer_;

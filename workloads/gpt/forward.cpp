@@ -189,7 +189,7 @@ void Stage::loss(MicroBatch& mb) {
   const program::View labels = of_micro_batch(labels_);
   if (d_.tensor == 1) {
     emit(program::CrossEntropy{mb.logits, labels, frame_.value(), rows, vocab, 1 / d_.tokens, 1 / d_.tokens,
-                               loss_scale_});
+                               loss_scale_, scaler_.scale()});
     return;
   }
   // Vocabulary-parallel (Shoeybi et al. 2019): three all-reduces of a number per row. Every tensor rank ends with the
@@ -202,7 +202,7 @@ void Stage::loss(MicroBatch& mb) {
   reduce_values(target, "loss target", program::Reduction::sum);
   reduce_values(sum, "loss sum", program::Reduction::sum);
   emit(program::CrossEntropyGradient{mb.logits, labels, maximum, target, sum, frame_.value(), rows, vocab, vocabulary(),
-                                     1 / (d_.tokens * d_.tensor), 1 / d_.tokens, loss_scale_});
+                                     1 / (d_.tokens * d_.tensor), 1 / d_.tokens, loss_scale_, scaler_.scale()});
 }
 
 bool Stage::recomputes_layer() const {

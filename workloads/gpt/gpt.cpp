@@ -114,10 +114,11 @@ program::Program program(const config::Model& model, const config::Settings& set
   program::ProgramBuilder builder =
       workloads::step_builder(shards_of(settings, layout) > 1, shards_are_of_node(settings, layout));
   workloads::StepFrame frame(builder, world_group, "loss");
+  LossScaler scaler(builder, settings);
   Parameters parameters(builder, model, settings, layout, pipeline_stage);
   Gathers gathers(builder, parameters, settings, chunks_of(model, settings, layout, pipeline_stage), passes);
-  Stage stage(builder, parameters, gathers, frame, model, settings, layout, pipeline_stage);
-  Buckets buckets(builder, parameters, frame, settings, layout);
+  Stage stage(builder, parameters, gathers, scaler, frame, model, settings, layout, pipeline_stage);
+  Buckets buckets(builder, parameters, scaler, frame, settings, layout);
   parameters.emit_init();
   frame.begin_step();
   frame.set_share(0, gathers.begin_step());

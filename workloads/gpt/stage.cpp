@@ -55,12 +55,13 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   return d;
 }
 
-Stage::Stage(program::ProgramBuilder& builder, const Parameters& parameters, Gathers& gathers,
+Stage::Stage(program::ProgramBuilder& builder, const Parameters& parameters, Gathers& gathers, const LossScaler& scaler,
              const workloads::StepFrame& frame, const config::Model& model, const config::Settings& settings,
              const program::Layout& layout, int stage)
     : b_(builder),
       parameters_(parameters),
       gathers_(gathers),
+      scaler_(scaler),
       frame_(frame),
       d_(dimensions(model, settings, layout)),
       qkv_{"qkv", d_.hidden, d_.qkv_width(), "qkv input gradient", "qkv weight gradient", qkv_weight},

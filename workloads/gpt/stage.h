@@ -12,6 +12,7 @@
 #include "workloads/gpt/chunk.h"
 #include "workloads/gpt/gathers.h"
 #include "workloads/gpt/gpt.h"
+#include "workloads/gpt/loss_scaler.h"
 #include "workloads/gpt/parameters.h"
 #include "workloads/gpt/schedule.h"
 #include "workloads/step.h"
@@ -78,7 +79,7 @@ struct ResidualStream {
 /// and takes the views at the border.
 class Stage {
  public:
-  Stage(program::ProgramBuilder& builder, const Parameters& parameters, Gathers& gathers,
+  Stage(program::ProgramBuilder& builder, const Parameters& parameters, Gathers& gathers, const LossScaler& scaler,
         const workloads::StepFrame& frame, const config::Model& model, const config::Settings& settings,
         const program::Layout& layout, int stage);
 
@@ -200,6 +201,7 @@ class Stage {
   program::ProgramBuilder& b_;
   const Parameters& parameters_;
   Gathers& gathers_;
+  const LossScaler& scaler_;
   const workloads::StepFrame& frame_;
   Dimensions d_;
   Linear qkv_, projection_, fc1_, fc2_, head_;

@@ -13,6 +13,7 @@
 #include "workloads/gpt/chunk.h"
 #include "workloads/gpt/documents.h"
 #include "workloads/gpt/gpt.h"
+#include "workloads/gpt/loss_scaler.h"
 #include "workloads/gpt/parameters.h"
 #include "workloads/operations.h"
 
@@ -293,7 +294,8 @@ class GptWorkload : public Workload {
       const gpt::OwnRange own = gpt::own_range(p, buckets, shards, at);
       if (own.count == 0) continue;
       const int holders = replicas * (p.sharded ? 1 : layout[program::Axis::tensor]) * (p.tied ? 2 : 1);
-      parts.push_back({whole.part(all_here ? own.first : own.in_shard, own.count), p.sharded, holders});
+      parts.push_back({whole.part(all_here ? own.first : own.in_shard, own.count), p.sharded, holders,
+                       gpt::first_gradient_scale(settings)});
     }
     return parts;
   }

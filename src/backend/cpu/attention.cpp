@@ -83,8 +83,8 @@ struct AttentionKernel::Worker {
   Workspace workspace;
   std::vector<Block> blocks;
   std::vector<float> scores, dscores, rows, dkeys, dvalues;
-  std::vector<float> dots;  // a number per row: 1 / sum of exponentials; backward: dout . out
-  std::vector<bf16> p, ds;  // scores in the type of the second products, where that is not f32
+  std::vector<float> dots;           // a number per row: 1 / sum of exponentials; backward: dout . out
+  std::vector<std::uint16_t> p, ds;  // scores in the type of the second products, where that is not f32
 };
 
 AttentionKernel::AttentionKernel(const Form& form, int threads)
@@ -151,10 +151,10 @@ AttentionKernel::AttentionKernel(const Form& form, int threads)
     w->scores.resize(scores);
     w->rows.resize(h * block_rows_ * d);
     w->dots.resize(h * block_rows_);
-    if (type == program::DType::bf16) w->p.resize(scores);
+    if (type != program::DType::f32) w->p.resize(scores);
     if (backward) {
       w->dscores.resize(scores);
-      if (type == program::DType::bf16) w->ds.resize(scores);
+      if (type != program::DType::f32) w->ds.resize(scores);
       w->dkeys.resize(h * s.key_length * d);
       w->dvalues.resize(w->dkeys.size());
     }
@@ -204,7 +204,7 @@ AttentionKernel::Scores<T> AttentionKernel::probabilities(Worker& w, const Block
   if constexpr (std::is_same_v<T, float>) {
     return {w.scores.data(), b.stride, b.rows * b.stride};
   } else {
-    return {w.p.data(), b.stride, b.rows * b.stride};
+    return {reinterpret_cast<T*>(w.p.data()), b.stride, b.rows * b.stride};
   }
 }
 
@@ -283,7 +283,7 @@ void AttentionKernel::backward_unit(Worker& w, const Unit& unit,
   if constexpr (std::is_same_v<T, float>) {
     ds = w.dscores.data();
   } else {
-    ds = w.ds.data();
+    ds = reinterpret_cast<T*>(w.ds.data());
   }
   const bool kept = t.probabilities.present();
   if (unit.member == 0) {

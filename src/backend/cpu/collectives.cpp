@@ -34,10 +34,11 @@ void with_width(program::DType type, F&& f) {
   }
 }
 
-// Gloo's class template only copies elements, so it serves bf16 as well, which Gloo does not know.
+// Gloo's class template only copies elements, so it serves bf16 and f16 as well, which Gloo does not add up.
 template <class T, program::Reduction reduction>
 void add_in(T* to, const T* from, std::size_t n) {
-  const program::DType type = std::is_same_v<T, float> ? program::DType::f32 : program::DType::bf16;
+  const program::DType half = std::is_same_v<T, bf16> ? program::DType::bf16 : program::DType::f16;
+  const program::DType type = std::is_same_v<T, float> ? program::DType::f32 : half;
   reduce({to, type, static_cast<std::int64_t>(n)}, to, from, reduction);
 }
 

@@ -46,8 +46,10 @@ class CpuBackend : public backend::Backend {
       const auto number = [](std::uint32_t bits) { return static_cast<float>(uniform_open(bits) - 0.5); };
       a[i] = number(x[0]);
       b[i] = number(x[1]);
-      if (type == program::DType::bf16) {  // two of them in the place of one
-        const auto half = [&](std::uint32_t bits) { return static_cast<std::uint32_t>(to_bf16(number(bits)).bits); };
+      if (type != program::DType::f32) {  // two of them in the place of one
+        const auto half = [&](std::uint32_t bits) -> std::uint32_t {
+          return type == program::DType::bf16 ? to_bf16(number(bits)).bits : to_f16(number(bits)).bits;
+        };
         a[i] = std::bit_cast<float>(half(x[0]) | half(x[1]) << 16);
         b[i] = std::bit_cast<float>(half(x[2]) | half(x[3]) << 16);
       }

@@ -58,6 +58,10 @@ void write_gradient(T* x, std::int64_t n, std::int64_t label, float maximum, flo
 float scale_of(const auto& op) {
   return op.scale ? op.scale.f32()[0] : 1.0f;
 }
+float gradient_scale_of(const auto& op) {
+  const float factor = op.gradient_factor ? op.gradient_factor.f32()[0] : 1.0f;
+  return static_cast<float>(op.gradient_scale) * scale_of(op) * factor;
+}
 // Whether the row's label stands for no token, as that of padding does.
 bool is_left_out(const auto& op, std::int64_t row) {
   return op.scale && op.labels.i32()[row] < 0;
@@ -72,7 +76,7 @@ std::int64_t scratch_floats(const program::CrossEntropy& op, int /*threads*/) {
 void run(const backend::Bound<program::CrossEntropy>& op, const backend::KernelContext& context) {
   const std::int32_t* label = op.labels.i32();
   float* row_losses = context.scratch;
-  const float scale = scale_of(op), gradient_scale = static_cast<float>(op.gradient_scale) * scale;
+  const float scale = scale_of(op), gradient_scale = gradient_scale_of(op);
   backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.rows, row_grain(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
@@ -127,7 +131,7 @@ void run(const backend::Bound<program::CrossEntropySums>& op, const backend::Ker
 
 void run(const backend::Bound<program::CrossEntropyGradient>& op, const backend::KernelContext& context) {
   const std::int64_t first_here = backend::first_row(op.shard, context.at);
-  const float scale = scale_of(op), gradient_scale = static_cast<float>(op.gradient_scale) * scale;
+  const float scale = scale_of(op), gradient_scale = gradient_scale_of(op);
   backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.rows, row_grain(op.vocab), [&](std::int64_t first, std::int64_t last, int) {

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <utility>
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/parallel.h"
@@ -255,7 +257,7 @@ void run(const backend::Bound<program::Rope>& op, const backend::KernelContext& 
 namespace {
 
 struct Factors {
-  float decay, beta1, beta2, step_size, root_correction, epsilon;
+  float decay, beta1, beta2, step_size, root_correction, epsilon, of_gradient;
 };
 
 // One element or one vector of them; `root` is its square root.
@@ -278,14 +280,14 @@ void range(float* w, float* m, float* v, const float* g, T* weights, std::int64_
   std::int64_t i = 0;
   for (; i + simd::lanes <= n; i += simd::lanes) {
     Vec x = simd::load(w + i), a = simd::load(m + i), b = simd::load(v + i);
-    update(x, a, b, simd::load(g + i), f, root_of);
+    update(x, a, b, simd::load(g + i) * f.of_gradient, f, root_of);
     simd::store(w + i, x);
     simd::store(m + i, a);
     simd::store(v + i, b);
     if (weights) simd::store(weights + i, x);
   }
   for (; i < n; ++i) {
-    update(w[i], m[i], v[i], g[i], f, [](float x) { return std::sqrt(x); });
+    update(w[i], m[i], v[i], g[i] * f.of_gradient, f, [](float x) { return std::sqrt(x); });
     if (weights) simd::store_one(weights + i, w[i]);
   }
 }
@@ -293,6 +295,7 @@ void range(float* w, float* m, float* v, const float* g, T* weights, std::int64_
 }  // namespace
 
 void run(const backend::Bound<program::AdamW>& op, const backend::KernelContext&) {
+  if (op.skip && op.skip.f32()[0] != 0) return;
   const double step = static_cast<double>(op.counter.i32()[0]) + 1;
   const auto learning_rate = static_cast<double>(op.learning_rate.f32()[0]);
   const double correction1 = 1 - std::pow(op.beta1, step), correction2 = 1 - std::pow(op.beta2, step);
@@ -301,7 +304,8 @@ void run(const backend::Bound<program::AdamW>& op, const backend::KernelContext&
                   static_cast<float>(op.beta2),
                   static_cast<float>(learning_rate / correction1),
                   static_cast<float>(1 / std::sqrt(correction2)),
-                  static_cast<float>(op.epsilon)};
+                  static_cast<float>(op.epsilon),
+                  op.scale ? 1 / op.scale.f32()[0] : 1.0f};
   backend::with_type(op.weights ? op.weights.type : program::DType::f32, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.master.count, elementwise_grain, [&](std::int64_t a, std::int64_t b, int) {
@@ -309,6 +313,33 @@ void run(const backend::Bound<program::AdamW>& op, const backend::KernelContext&
             op.weights ? op.weights.as<T>() + a : nullptr, b - a, f);
     });
   });
+}
+
+void run(const backend::Bound<program::CheckFinite>& op, const backend::KernelContext&) {
+  const float* from = op.in.f32();
+  std::atomic<bool> finite = true;
+  parallel_ranges(op.in.count, elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
+    Vec zeros{};  // 0 times a finite number is 0, times any other NaN
+    over(first, last, [&](std::int64_t i, std::int64_t n) { zeros += get(from + i, n) * 0.0f; });
+    if (simd::sum(zeros) != 0) finite = false;
+  });
+  if (!finite) op.found_inf.f32()[0] = 1;
+}
+
+void run(const backend::Bound<program::UpdateScale>& op, const backend::KernelContext&) {
+  float& scale = op.scale.f32()[0];
+  const bool overflow = std::exchange(op.found_inf.f32()[0], 0.0f) != 0;
+  auto &good_steps = op.good_steps.as<std::int32_t>()[0], &updates = op.updates.as<std::int32_t>()[0];
+  if (overflow) {
+    scale *= static_cast<float>(op.backoff);
+    good_steps = 0;
+    return;
+  }
+  ++updates;
+  if (++good_steps < op.growth_interval) return;
+  const float grown = scale * static_cast<float>(op.growth);
+  if (std::isfinite(grown)) scale = grown;
+  good_steps = 0;
 }
 
 }  // namespace harness::cpu

@@ -3,6 +3,7 @@
 #include <omp.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <set>
@@ -13,6 +14,7 @@
 #include "backend/cpu/parallel.h"
 #include "base/clock.h"
 #include "machine/topology.h"
+#include "program/count.h"
 #include "program/placement.h"
 
 namespace harness::cpu {
@@ -206,18 +208,21 @@ backend::Progress CpuExecutable::progress() const {
 
 std::vector<std::string> CpuExecutable::warnings() const {
   std::vector<std::string> out;
-  bool bf16_used = false, fp8_used = false;
-  for (const program::Buffer& b : program_.buffers) {
-    bf16_used = bf16_used || b.type == program::DType::bf16;
-    fp8_used = fp8_used || program::is_fp8(b.type);
-  }
-  if (fp8_used) {
+  const auto uses = [&](program::DType type) {
+    return std::ranges::any_of(program_.buffers, [&](const program::Buffer& b) { return b.type == type; });
+  };
+  if (uses(program::DType::e4m3)) {
     out.emplace_back(
         "fp8 products are emulated on a CPU: their factors are rounded to 8-bit floats and multiplied in bf16. Losses "
-        "are "
-        "those of fp8; times say nothing about it, so there is no MFU");
+        "are those of fp8; times say nothing about it, so there is no MFU");
   }
-  if (bf16_used && !has_native_bf16()) {
+  const auto is_product = [](const program::Operation& op) { return program::flop_of(op.action).model > 0; };
+  if (uses(program::DType::f16) && std::ranges::any_of(program_.step, is_product)) {
+    out.emplace_back(
+        "fp16 products are computed in fp32 on the cpu backend: its times say nothing about fp16 hardware; use "
+        "precision: fp32");
+  }
+  if (uses(program::DType::bf16) && !has_native_bf16()) {
     out.push_back(
         fmt::format("bf16 products are emulated on this CPU (oneDNN makes code for {}, bf16 needs "
                     "avx512_core_bf16): its times say nothing about bf16 hardware; use precision: fp32",

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "backend/cpu/kernels.h"
 #include "base/error.h"
 
 namespace harness::cpu {
@@ -28,7 +29,7 @@ memory::data_type type_of(program::DType type) {
     case program::DType::bf16:
       return memory::data_type::bf16;
     case program::DType::i32:
-    case program::DType::f16:  // its other kernels have no f16
+    case program::DType::f16:  // WideCopy
     case program::DType::e4m3:
     case program::DType::e5m2:  // compile.cpp makes bf16 of them
       break;
@@ -68,6 +69,50 @@ dnnl::matmul::primitive_desc make(const ProductForm& f) {
   return {dnnl::matmul::desc(d.a, d.b, d.out), attributes, engine()};
 #endif
 }
+
+// An f32 copy of a matrix of f16, which oneDNN 2 does not multiply on CPUs, and oneDNN 3 on few. It lies in the
+// workspace, the contiguous elements as they are.
+class WideCopy {
+ public:
+  WideCopy() = default;
+  /// Makes `matrix` the form of the copy and `workspace_bytes` larger by it, where the matrix has f16 elements.
+  WideCopy(MatrixForm& matrix, std::int64_t batch, std::int64_t rows, std::int64_t columns,
+           std::size_t& workspace_bytes)
+      : batch_(batch), of_(matrix), offset_(workspace_bytes) {
+    if (matrix.type != program::DType::f16) return;
+    const bool by_rows = matrix.column_stride == 1;
+    lines_ = by_rows ? rows : columns;
+    length_ = by_rows ? columns : rows;
+    between_lines_ = by_rows ? matrix.row_stride : matrix.column_stride;
+    matrix = {program::DType::f32, by_rows ? length_ : 1, by_rows ? 1 : length_, lines_ * length_};
+    constexpr std::size_t alignment = 64;
+    const std::size_t bytes = batch * lines_ * length_ * sizeof(float);
+    workspace_bytes += (bytes + alignment - 1) / alignment * alignment;
+  }
+
+  /// Where the product finds the matrix or what it adds up to: the copy, or `matrix` itself.
+  void* at(void* matrix, void* workspace) const {
+    return lines_ == 0 || matrix == nullptr ? matrix : static_cast<std::byte*>(workspace) + offset_;
+  }
+  void fill(void* matrix, void* workspace) const { convert(matrix, workspace, true); }
+  void write_back(void* matrix, void* workspace) const { convert(matrix, workspace, false); }
+
+ private:
+  void convert(void* matrix, void* workspace, bool widens) const {
+    if (lines_ == 0 || matrix == nullptr) return;
+    auto* wide = static_cast<float*>(at(matrix, workspace));
+    for (std::int64_t line = 0; line < batch_ * lines_; ++line, wide += length_) {
+      auto* narrow = static_cast<f16*>(matrix) + line / lines_ * of_.batch_stride + line % lines_ * between_lines_;
+      const backend::Tensor of_copy{wide, program::DType::f32, length_}, stored{narrow, program::DType::f16, length_};
+      run(widens ? backend::Bound<program::Convert>{stored, of_copy}
+                 : backend::Bound<program::Convert>{of_copy, stored});
+    }
+  }
+
+  std::int64_t batch_ = 0, lines_ = 0, length_ = 0, between_lines_ = 0;  // lines_ 0: there is no copy
+  MatrixForm of_;
+  std::size_t offset_ = 0;
+};
 
 // Generating code takes milliseconds; equal products share it.
 struct Compiled {
@@ -115,17 +160,33 @@ struct Product::State {
   dnnl::stream stream{engine()};
   Workspace* workspace = nullptr;
   memory a, b, bias, add, out, scratch;
+  struct {
+    WideCopy a, b, bias, add, out;
+  } copies;
+  std::size_t scratch_offset = 0;  // in the workspace, behind the copies
+  bool accumulate = false;
   dnnl_exec_arg_t arguments[6]{};
   int argument_count = 0;
 
   void argument(int index, const memory& m) { arguments[argument_count++] = {index, m.get()}; }
 };
 
-Product::Product(const ProductForm& form, Workspace& workspace) : state_(new State(compiled(form))) {
+Product::Product(const ProductForm& stored, Workspace& workspace) {
+  ProductForm form = stored;
+  MatrixForm bias{form.bias_type, form.n, 1, form.n}, add = form.out;
+  std::size_t bytes = 0;
+  const WideCopy of_a(form.a, form.batch, form.m, form.k, bytes), of_b(form.b, form.batch, form.k, form.n, bytes),
+      of_bias(bias, form.bias ? 1 : 0, 1, form.n, bytes), of_add(add, form.add ? form.batch : 0, form.m, form.n, bytes),
+      of_out(form.out, form.batch, form.m, form.n, bytes);
+  form.bias_type = bias.type;
+  state_.reset(new State(compiled(form)));
   const Descriptors d = descriptors_of(form);
   const auto placeless = [](const memory::desc& desc) { return memory(desc, engine(), DNNL_MEMORY_NONE); };
   State& s = *state_;
   s.workspace = &workspace;
+  s.copies = {of_a, of_b, of_bias, of_add, of_out};
+  s.scratch_offset = bytes;
+  s.accumulate = form.accumulate;
   s.a = placeless(d.a);
   s.b = placeless(d.b);
   s.out = placeless(d.out);
@@ -141,8 +202,8 @@ Product::Product(const ProductForm& form, Workspace& workspace) : state_(new Sta
     s.argument(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, s.add);
   }
   const auto scratch = s.code.description.scratchpad_desc();
+  if (bytes + scratch.get_size() > 0) workspace.reserve(bytes + scratch.get_size());
   if (scratch.get_size() > 0) {
-    workspace.reserve(scratch.get_size());
     s.scratch = placeless(scratch);
     s.argument(DNNL_ARG_SCRATCHPAD, s.scratch);
   }
@@ -154,17 +215,22 @@ Product& Product::operator=(Product&&) noexcept = default;
 
 void Product::operator()(const void* a, const void* b, void* out, const void* bias, const void* add) {
   State& s = *state_;
-  const auto point = [](const memory& m, const void* to) {
-    if (m.get(true) != nullptr) dnnl_memory_set_data_handle(m.get(), const_cast<void*>(to));
+  void* const workspace = s.workspace->data();
+  const auto point = [&](const memory& m, const WideCopy& copy, const void* to, bool is_read = true) {
+    if (m.get(true) == nullptr) return;
+    void* const matrix = const_cast<void*>(to);
+    if (is_read) copy.fill(matrix, workspace);
+    dnnl_memory_set_data_handle(m.get(), copy.at(matrix, workspace));
   };
-  point(s.a, a);
-  point(s.b, b);
-  point(s.bias, bias);
-  point(s.add, add);
-  point(s.out, out);
-  point(s.scratch, s.workspace->data());
+  point(s.a, s.copies.a, a);
+  point(s.b, s.copies.b, b);
+  point(s.bias, s.copies.bias, bias);
+  point(s.add, s.copies.add, add);
+  point(s.out, s.copies.out, out, s.accumulate);
+  point(s.scratch, {}, static_cast<std::byte*>(workspace) + s.scratch_offset);
   const auto status = dnnl_primitive_execute(s.code.primitive.get(), s.stream.get(), s.argument_count, s.arguments);
   if (status != dnnl_success) fail("oneDNN reports error {} in a matrix product", static_cast<int>(status));
+  s.copies.out.write_back(out, workspace);
 }
 
 std::string onednn_version() {

@@ -3,11 +3,12 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__AVX512BF16__)
+#if defined(__AVX512BF16__) || defined(__F16C__)
 #include <immintrin.h>
 #endif
 
 #include "base/bf16.h"
+#include "base/f16.h"
 
 // Vectors as wide as the compiler's target has, by GCC's and Clang's vector extension. Included by kernels only.
 #pragma GCC diagnostic ignored "-Wpsabi"  // all functions here are inlined: no vector crosses an ABI
@@ -58,6 +59,29 @@ HARNESS_INLINE void store(bf16* p, Vec v) {
   std::memcpy(p, &h, sizeof h);
 #endif
 }
+HARNESS_INLINE Vec load(const f16* p) {
+#if defined(__AVX512F__)
+  const __m256i h = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  return (Vec)_mm512_maskz_cvtph_ps(0xffff, h);  // without a mask, GCC 12 warns of its own header
+#elif defined(__F16C__)
+  return (Vec)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+#else
+  Vec v;
+  for (std::int64_t i = 0; i < lanes; ++i) v[i] = to_float(p[i]);
+  return v;
+#endif
+}
+HARNESS_INLINE void store(f16* p, Vec v) {
+#if defined(__AVX512F__)
+  const __m256i h = _mm512_maskz_cvtps_ph(0xffff, (__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  std::memcpy(p, &h, sizeof h);
+#elif defined(__F16C__)
+  const __m128i h = _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  std::memcpy(p, &h, sizeof h);
+#else
+  for (std::int64_t i = 0; i < lanes; ++i) p[i] = to_f16(v[i]);
+#endif
+}
 
 /// The first n < lanes elements; the others are `other`.
 template <class T>
@@ -71,6 +95,9 @@ HARNESS_INLINE void store_one(float* p, float x) {
 }
 HARNESS_INLINE void store_one(bf16* p, float x) {
   *p = to_bf16(x);
+}
+HARNESS_INLINE void store_one(f16* p, float x) {
+  *p = to_f16(x);
 }
 template <class T>
 HARNESS_INLINE void store_tail(T* p, Vec v, std::int64_t n) {

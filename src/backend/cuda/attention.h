@@ -20,9 +20,9 @@ class AttentionKernel {
   virtual Run backward(const backend::Bound<program::AttentionBackward>& at) = 0;
 };
 
-/// cuDNN's fused kernels, which keep no scores in memory: bf16 only. `engine` is the number of the kernel among those
-/// that cuDNN proposes for the shape and direction, best guess first; -1: the first that it can build. A kernel is
-/// built when its direction is first asked for; that throws Error if cuDNN has none, or fewer.
+/// cuDNN's fused kernels, which keep no scores in memory: bf16 and f16 only. `engine` is the number of the kernel among
+/// those that cuDNN proposes for the shape and direction, best guess first; -1: the first that it can build. A kernel
+/// is built when its direction is first asked for; that throws Error if cuDNN has none, or fewer.
 std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,
                                                       int engine);
 /// Why there is no fused attention of this shape and type in this build, or with this cuDNN: "" if there is.

@@ -57,7 +57,7 @@ void check(fe::error_t status, const char* what) {
 /// The two graphs of one shape.
 class Graphs {
  public:
-  explicit Graphs(const program::AttentionShape& shape) : shape_(shape) {}
+  Graphs(const program::AttentionShape& shape, program::DType type) : shape_(shape), type_(type) {}
   fe::graph::Graph forward() const;
   fe::graph::Graph backward() const;
 
@@ -66,7 +66,7 @@ class Graphs {
 
   fe::graph::Graph new_graph() const {
     fe::graph::Graph graph;
-    graph.set_io_data_type(fe::DataType_t::BFLOAT16)
+    graph.set_io_data_type(type_ == program::DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
     return graph;
@@ -99,6 +99,7 @@ class Graphs {
   }
 
   const program::AttentionShape shape_;
+  const program::DType type_;
 };
 
 fe::graph::Graph Graphs::forward() const {
@@ -198,10 +199,12 @@ class CudnnHandle {
 
 class FusedAttention : public AttentionKernel {
  public:
-  FusedAttention(const program::AttentionShape& shape, int engine) : shape_(shape), engine_(engine) {}
+  FusedAttention(const program::AttentionShape& shape, program::DType type, int engine)
+      : shape_(shape), type_(type), engine_(engine) {}
 
   Run forward(const backend::Bound<program::Attention>& t) override {
-    if (!forward_) forward_ = std::make_unique<Plan>(handle_.get(), Graphs(shape_).forward(), engine_, "forward");
+    if (!forward_)
+      forward_ = std::make_unique<Plan>(handle_.get(), Graphs(shape_, type_).forward(), engine_, "forward");
     std::unordered_map<std::int64_t, void*> at{
         {q_id, t.q.data}, {k_id, t.k.data}, {v_id, t.v.data}, {out_id, t.out.data}, {stats_id, t.stats.data}};
     return [this, at](Stream s) mutable { forward_->run(s, at); };
@@ -209,7 +212,8 @@ class FusedAttention : public AttentionKernel {
 
   Run backward(const backend::Bound<program::AttentionBackward>& t) override {
     if (t.accumulate) fail("cuDNN's fused attention cannot add to gradients; attention: unfused can");
-    if (!backward_) backward_ = std::make_unique<Plan>(handle_.get(), Graphs(shape_).backward(), engine_, "backward");
+    if (!backward_)
+      backward_ = std::make_unique<Plan>(handle_.get(), Graphs(shape_, type_).backward(), engine_, "backward");
     std::unordered_map<std::int64_t, void*> at{{q_id, t.q.data},     {k_id, t.k.data},         {v_id, t.v.data},
                                                {out_id, t.out.data}, {stats_id, t.stats.data}, {dout_id, t.dout.data},
                                                {dq_id, t.dq.data},   {dk_id, t.dk.data},       {dv_id, t.dv.data}};
@@ -218,6 +222,7 @@ class FusedAttention : public AttentionKernel {
 
  private:
   const program::AttentionShape shape_;
+  const program::DType type_;
   const int engine_;
   const CudnnHandle handle_;  // outlives the plans
   std::unique_ptr<Plan> forward_, backward_;
@@ -226,14 +231,14 @@ class FusedAttention : public AttentionKernel {
 }  // namespace
 
 std::string fused_attention_unavailable(const program::AttentionShape& shape, program::DType type) {
-  if (type != program::DType::bf16) return "cuDNN's fused attention computes in bf16, not in fp32 or tf32";
+  if (type == program::DType::f32) return "cuDNN's fused attention computes in bf16 and fp16, not in fp32 or tf32";
   return cudnn_too_old(cudnnGetVersion(), shape);
 }
 
 std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,
                                                       int engine) {
   if (const std::string why = fused_attention_unavailable(shape, type); !why.empty()) fail("attention: fused: {}", why);
-  return std::make_unique<FusedAttention>(shape, engine);
+  return std::make_unique<FusedAttention>(shape, type, engine);
 }
 
 #else

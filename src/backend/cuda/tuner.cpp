@@ -16,11 +16,10 @@ namespace {
 constexpr int most_proposals = 16;  // of a form
 constexpr int max_calls = 200;      // at a time: a stream holds a limited number of launches
 
-// Relative to the norm. Where bf16 is an input, the separate form rounds once more on its way. Where 8-bit floats are,
-// kernels add up with fewer bits. Where tf32 is, one
-// kernel may round inputs to 10 bits and another cut them off.
+// Relative to the norm. Where an input has 16 bits, the separate form rounds once more on its way. Where it has 8,
+// kernels add up with fewer bits. Where tf32 is, one kernel may round inputs to 10 bits and another cut them off.
 double tolerance_of(const Product& product) {
-  if (product.a.type == program::DType::bf16 || program::is_fp8(product.a.type)) return 1e-2;
+  if (product.a.type != program::DType::f32) return 1e-2;
   return product.tf32 ? 2e-3 : 1e-3;
 }
 

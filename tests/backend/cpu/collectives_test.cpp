@@ -54,6 +54,9 @@ struct Collective {
     if (type == program::DType::f32) {
       const auto f = static_cast<float>(x);
       std::memcpy(&bytes[i * 4], &f, 4);
+    } else if (type == program::DType::f16) {
+      const f16 h = to_f16(static_cast<float>(x));
+      std::memcpy(&bytes[i * 2], &h, 2);
     } else {
       const bf16 h = to_bf16(static_cast<float>(x));
       std::memcpy(&bytes[i * 2], &h, 2);
@@ -65,6 +68,11 @@ struct Collective {
       std::memcpy(&f, &bytes[i * 4], 4);
       return static_cast<double>(f);
     }
+    if (type == program::DType::f16) {
+      f16 h{};
+      std::memcpy(&h, &bytes[i * 2], 2);
+      return static_cast<double>(to_float(h));
+    }
     bf16 h{};
     std::memcpy(&h, &bytes[i * 2], 2);
     return static_cast<double>(to_float(h));
@@ -72,7 +80,7 @@ struct Collective {
 };
 
 class Collectives : public PerType {};
-INSTANTIATE_TEST_SUITE_P(Types, Collectives, both_types(), type_name);
+INSTANTIATE_TEST_SUITE_P(Types, Collectives, all_types(), type_name);
 
 // All lengths and reductions one after the other over the same communicators, twice.
 TEST_P(Collectives, AllReduceByEveryAlgorithm) {

@@ -5,7 +5,7 @@ namespace harness::test {
 namespace {
 
 class Elementwise : public PerType {};
-INSTANTIATE_TEST_SUITE_P(Types, Elementwise, both_types(), type_name);
+INSTANTIATE_TEST_SUITE_P(Types, Elementwise, all_types(), type_name);
 
 double gelu_slope(double x) {
   const double c = std::sqrt(2 / M_PI), t = std::tanh(c * (x + 0.044715 * x * x * x));
@@ -22,15 +22,35 @@ TEST_P(Elementwise, FillWritesEveryElement) {
 TEST_P(Elementwise, ConvertGoesBothWays) {
   for (const bool widen : {false, true}) {
     Rig rig(GetParam());
-    const auto values = random_values(37003, 3);
+    auto values = random_values(37003, 3);
+    for (std::size_t i = 0; i < values.size(); ++i) {  // from less than f16 has to more
+      values[i] = std::ldexp(values[i], static_cast<int>(i % 45) - 28);
+    }
     const program::View in = widen ? rig.tensor(values) : rig.f32(values);
     const program::View out = widen ? rig.output_f32(37003) : rig.output(37003);
     rig.run(program::Convert{in, out});
     auto want = rig.rounded(in);
-    if (!widen && GetParam() == program::DType::bf16) {
-      for (double& x : want) x = static_cast<double>(to_float(to_bf16(static_cast<float>(x))));
-    }
+    for (double& x : want) x = Rig::round(GetParam(), x);
     EXPECT_EQ(rig.get(out), want);
+  }
+}
+
+TEST(LossScaling, OneElementThatIsNotFiniteIsFound) {
+  constexpr std::int64_t n = 40001;
+  const auto found = [](const std::vector<double>& values) {
+    Rig rig;
+    const program::View in = rig.f32(values), found_inf = rig.f32({0});
+    rig.run(program::CheckFinite{in, found_inf});
+    return rig.get(found_inf)[0];
+  };
+  const auto values = random_values(n, 3, 1e37);
+  EXPECT_EQ(found(values), 0);
+  for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
+    for (const double planted : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+      auto wrong = values;
+      wrong[at] = planted;
+      EXPECT_EQ(found(wrong), 1) << planted << " at " << at;
+    }
   }
 }
 

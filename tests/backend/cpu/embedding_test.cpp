@@ -4,7 +4,7 @@ namespace harness::test {
 namespace {
 
 class Embeddings : public PerType {};
-INSTANTIATE_TEST_SUITE_P(Types, Embeddings, both_types(), type_name);
+INSTANTIATE_TEST_SUITE_P(Types, Embeddings, all_types(), type_name);
 
 constexpr std::int64_t rows = 24, sequence = 8, width = 37, vocab = 20, shards = 2, local = vocab / shards;
 
@@ -96,7 +96,7 @@ TEST_P(Embeddings, BackwardAddsRowsOfEqualTokens) {
 }
 
 class Optimizer : public PerType {};
-INSTANTIATE_TEST_SUITE_P(Types, Optimizer, both_types(), type_name);
+INSTANTIATE_TEST_SUITE_P(Types, Optimizer, all_types(), type_name);
 
 TEST_P(Optimizer, AdamWAsInPyTorch) {
   constexpr std::int64_t n = 50021;

@@ -6,7 +6,7 @@ namespace harness::test {
 namespace {
 
 class Losses : public PerType {};
-INSTANTIATE_TEST_SUITE_P(Types, Losses, both_types(), type_name);
+INSTANTIATE_TEST_SUITE_P(Types, Losses, all_types(), type_name);
 
 struct Exact {
   double loss = 0;

@@ -4,7 +4,7 @@ namespace harness::test {
 namespace {
 
 class Matmuls : public PerType {};
-INSTANTIATE_TEST_SUITE_P(Types, Matmuls, both_types(), type_name);
+INSTANTIATE_TEST_SUITE_P(Types, Matmuls, all_types(), type_name);
 
 double element(const std::vector<double>& m, std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns,
                bool transposed) {

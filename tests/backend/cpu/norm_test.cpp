@@ -4,9 +4,9 @@ namespace harness::test {
 namespace {
 
 class LayerNorms : public PerType {};
-INSTANTIATE_TEST_SUITE_P(Types, LayerNorms, both_types(), type_name);
+INSTANTIATE_TEST_SUITE_P(Types, LayerNorms, all_types(), type_name);
 class RmsNorms : public PerType {};
-INSTANTIATE_TEST_SUITE_P(Types, RmsNorms, both_types(), type_name);
+INSTANTIATE_TEST_SUITE_P(Types, RmsNorms, all_types(), type_name);
 
 struct Shape {
   std::int64_t rows, width;

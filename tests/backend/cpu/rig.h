@@ -12,6 +12,7 @@
 #include "backend/bound.h"
 #include "backends/backends.h"
 #include "base/bf16.h"
+#include "base/f16.h"
 #include "program/builder.h"
 #include "support/no_inputs.h"
 
@@ -70,24 +71,29 @@ class Rig {
     for (std::size_t i = 0; i < n; ++i) {
       if (type == program::DType::f32) out[i] = reinterpret_cast<const float*>(bytes.data())[i];
       if (type == program::DType::bf16) out[i] = to_float(reinterpret_cast<const bf16*>(bytes.data())[i]);
+      if (type == program::DType::f16) out[i] = to_float(reinterpret_cast<const f16*>(bytes.data())[i]);
       if (type == program::DType::i32) out[i] = reinterpret_cast<const std::int32_t*>(bytes.data())[i];
     }
     return out;
   }
 
-  program::DType type() const { return type_; }
-  /// How far results in this type may lie from the exact ones, relative to the largest.
-  double tolerance() const { return type_ == program::DType::bf16 ? 8e-3 : 2e-6; }
-
- private:
   static std::uint8_t code(program::DType type, float x) {
     return nearest_fp8(backend::fp8_format(type), std::bit_cast<std::uint32_t>(x));
   }
   static double round(program::DType type, double x) {
     const auto f = static_cast<float>(x);
     if (program::is_fp8(type)) return fp8_to_float(backend::fp8_format(type), code(type, f));
+    if (type == program::DType::f16) return static_cast<double>(to_float(to_f16(f)));
     return type == program::DType::bf16 ? static_cast<double>(to_float(to_bf16(f))) : static_cast<double>(f);
   }
+  program::DType type() const { return type_; }
+  /// How far results in this type may lie from the exact ones, relative to the largest.
+  double tolerance() const {
+    if (type_ == program::DType::f32) return 2e-6;
+    return type_ == program::DType::bf16 ? 8e-3 : 1e-3;
+  }
+
+ private:
   program::DType type_of(const program::View& v) const { return types_[v.buffer]; }
 
   program::View make(program::DType type, const std::vector<double>& values) {
@@ -108,6 +114,7 @@ class Rig {
       const program::DType type = type_of(view);
       if (type == program::DType::f32) append(static_cast<float>(x));
       if (type == program::DType::bf16) append(to_bf16(static_cast<float>(x)));
+      if (type == program::DType::f16) append(to_f16(static_cast<float>(x)));
       if (type == program::DType::i32) append(static_cast<std::int32_t>(x));
       if (program::is_fp8(type)) append(code(type, static_cast<float>(x)));
     }
@@ -148,13 +155,13 @@ inline double gelu_of(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-/// Tests that run for both element types.
+/// Tests that run for all element types that products have.
 class PerType : public ::testing::TestWithParam<program::DType> {};
-inline auto both_types() {
-  return ::testing::Values(program::DType::f32, program::DType::bf16);
+inline auto all_types() {
+  return ::testing::Values(program::DType::f32, program::DType::bf16, program::DType::f16);
 }
 inline std::string type_name(const ::testing::TestParamInfo<program::DType>& info) {
-  return info.param == program::DType::f32 ? "fp32" : "bf16";
+  return std::string(program::name_of(info.param));
 }
 
 }  // namespace harness::test

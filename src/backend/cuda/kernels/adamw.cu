@@ -14,13 +14,13 @@ struct AdamWFlat {
   const float* gradient;
   T* weights;
   const std::int32_t* counter;
-  const float* learning_rate;
+  const float *learning_rate, *scale, *skip;
   std::int64_t count;
   double beta1, beta2, epsilon, weight_decay;
 };
 
 struct Factors {
-  float decay, beta1, beta2, step_size, root_correction, epsilon;
+  float decay, beta1, beta2, step_size, root_correction, epsilon, of_gradient;
 };
 
 template <class T, int n>
@@ -34,8 +34,9 @@ __device__ __forceinline__ void update(const AdamWFlat<T>& t, const Factors& f, 
   unpack(g_raw, g);
 #pragma unroll
   for (int k = 0; k < n; ++k) {
-    m[k] += (g[k] - m[k]) * (1 - f.beta1);
-    v[k] = v[k] * f.beta2 + g[k] * g[k] * (1 - f.beta2);
+    const float gradient = g[k] * f.of_gradient;
+    m[k] += (gradient - m[k]) * (1 - f.beta1);
+    v[k] = v[k] * f.beta2 + gradient * gradient * (1 - f.beta2);
     w[k] = w[k] * f.decay - f.step_size * m[k] / (sqrtf(v[k]) * f.root_correction + f.epsilon);
   }
   store(t.master + i, w);
@@ -47,6 +48,7 @@ __device__ __forceinline__ void update(const AdamWFlat<T>& t, const Factors& f, 
 template <class T>
 __global__ void __launch_bounds__(adamw_threads, resident_blocks(blocks_per_multiprocessor, adamw_threads))
     adamw_flat(AdamWFlat<T> t) {
+  if (t.skip && *t.skip != 0) return;
   HARNESS_SHARED(Factors, shared, 1);
   if (threadIdx.x == 0) {  // double precision is slow on some devices: once a block
     const double step = *t.counter + 1.0, rate = *t.learning_rate;
@@ -56,6 +58,7 @@ __global__ void __launch_bounds__(adamw_threads, resident_blocks(blocks_per_mult
     shared[0].step_size = static_cast<float>(rate / (1 - pow(t.beta1, step)));
     shared[0].root_correction = static_cast<float>(1 / sqrt(1 - pow(t.beta2, step)));
     shared[0].epsilon = static_cast<float>(t.epsilon);
+    shared[0].of_gradient = t.scale ? 1 / *t.scale : 1.0f;
   }
   __syncthreads();
   const Factors f = shared[0];
@@ -76,10 +79,20 @@ void run(Stream stream, const backend::Bound<program::AdamW>& op, const backend:
     using T = decltype(tag);
     const std::int64_t needed = ceil_div(ceil_div(op.master.count, 4), adamw_threads);
     const std::int64_t room = std::int64_t{device_limits().multiprocessors} * blocks_per_multiprocessor;
-    const AdamWFlat<T> t{
-        op.master.f32(),  op.moment1.f32(),       op.moment2.f32(), op.gradient.f32(), op.weights.as<T>(),
-        op.counter.i32(), op.learning_rate.f32(), op.master.count,  op.beta1,          op.beta2,
-        op.epsilon,       op.weight_decay};
+    const AdamWFlat<T> t{op.master.f32(),
+                         op.moment1.f32(),
+                         op.moment2.f32(),
+                         op.gradient.f32(),
+                         op.weights.as<T>(),
+                         op.counter.i32(),
+                         op.learning_rate.f32(),
+                         op.scale.f32(),
+                         op.skip.f32(),
+                         op.master.count,
+                         op.beta1,
+                         op.beta2,
+                         op.epsilon,
+                         op.weight_decay};
     launch("adamw", adamw_flat<T>, {std::min(needed, room), adamw_threads}, stream, t);
   });
 }

@@ -32,7 +32,8 @@ __device__ __forceinline__ void write_gradient(T* x, int width, std::int64_t lab
 // Three loads at a time: a vocabulary of 50304 in bf16 takes nine a thread.
 template <class T, int n>
 __global__ void __launch_bounds__(row_threads, resident_blocks(rows_at_once, row_threads))
-    cross_entropy_row(T* logits, const std::int32_t* labels, int width, float scale, float* row_losses) {
+    cross_entropy_row(T* logits, const std::int32_t* labels, int width, float scale, const float* factor,
+                      float* row_losses) {
   HARNESS_SHARED(float2, parts, max_warps);
   T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
   ExponentialSum own;
@@ -45,7 +46,7 @@ __global__ void __launch_bounds__(row_threads, resident_blocks(rows_at_once, row
   }
   const ExponentialSum all = block_join(own, parts);  // its barrier also keeps x[label] until it was read
   if (threadIdx.x == 0) row_losses[blockIdx.x] = logf(all.sum) - (at_label - all.maximum);
-  write_gradient<T, n>(x, width, label, all.maximum, all.sum, scale);
+  write_gradient<T, n>(x, width, label, all.maximum, all.sum, factor ? scale * *factor : scale);
 }
 
 template <class T, int n>
@@ -82,11 +83,12 @@ __global__ void __launch_bounds__(row_threads)
 template <class T, int n>
 __global__ void __launch_bounds__(row_threads)
     gradient_row(T* logits, const std::int32_t* labels, const float* maximum, const float* target, const float* sum,
-                 int width, std::int64_t first, float scale, float* row_losses) {
+                 int width, std::int64_t first, float scale, const float* factor, float* row_losses) {
   T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
   const float total = sum[blockIdx.x];
   if (threadIdx.x == 0) row_losses[blockIdx.x] = logf(total) - target[blockIdx.x];
-  write_gradient<T, n>(x, width, labels[blockIdx.x] - first, maximum[blockIdx.x], total, scale);
+  write_gradient<T, n>(x, width, labels[blockIdx.x] - first, maximum[blockIdx.x], total,
+                       factor ? scale * *factor : scale);
 }
 
 // loss += scale * the sum of the rows, in double precision and always in the same order. One block.
@@ -129,7 +131,7 @@ void run(Stream stream, const backend::Bound<program::CrossEntropy>& op, const b
     constexpr int n = lanes_of<T>;
     const auto kernel = op.vocab % n == 0 ? cross_entropy_row<T, n> : cross_entropy_row<T, 1>;
     launch("cross_entropy", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, op.logits.as<T>(), op.labels.i32(),
-           op.vocab, op.gradient_scale, context.scratch);
+           op.vocab, op.gradient_scale, op.gradient_factor.f32(), context.scratch);
   });
   launch_add_rows(stream, context.scratch, op.rows, op.loss_scale, op.loss);
 }
@@ -164,7 +166,7 @@ void run(Stream stream, const backend::Bound<program::CrossEntropyGradient>& op,
     const auto kernel = op.vocab % n == 0 ? gradient_row<T, n> : gradient_row<T, 1>;
     launch("cross_entropy_gradient", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, op.logits.as<T>(),
            op.labels.i32(), op.maximum.f32(), op.target.f32(), op.sum.f32(), op.vocab, first, op.gradient_scale,
-           context.scratch);
+           op.gradient_factor.f32(), context.scratch);
   });
   launch_add_rows(stream, context.scratch, op.rows, op.loss_scale, op.loss);
 }

@@ -9,10 +9,10 @@ struct CUstream_st;
 // The cuda backend's own kernels: what neither cuBLASLt nor cuDNN does. run() computes what the operation of that type
 // in program/operation.h says. It puts the work on `stream` and returns at once; it allocates nothing, reads nothing
 // back and may be captured into a graph. Tensors are device addresses, dense, aligned to 16 bytes; a tensor's type is
-// f32 or bf16 unless said otherwise; arithmetic is f32. A kernel that needs scratch has a scratch_floats() and finds
-// the memory, as aligned, in its context; it is free again when the kernel is done. A launch that the driver refuses
-// throws Error naming the kernel. Results do not depend on the order in which blocks run (no float atomics), except
-// those of EmbeddingBackward.
+// f32, bf16 or f16 unless said otherwise; arithmetic is f32. A kernel that needs scratch has a scratch_floats() and
+// finds the memory, as aligned, in its context; it is free again when the kernel is done. A launch that the driver
+// refuses throws Error naming the kernel. Results do not depend on the order in which blocks run (no float atomics),
+// except those of EmbeddingBackward.
 namespace harness::cuda {
 
 using Stream = CUstream_st*;
@@ -65,8 +65,10 @@ void run(Stream stream, const backend::Bound<program::CrossEntropySums>& op,
 void run(Stream stream, const backend::Bound<program::CrossEntropyGradient>& op, const backend::KernelContext& context);
 std::int64_t scratch_floats(const program::CrossEntropyGradient& op);
 
-/// One launch over the flat buffers; learning rate and counter are read on the device.
+/// One launch over the flat buffers; learning rate, counter, scale and skip are read on the device.
 void run(Stream stream, const backend::Bound<program::AdamW>& op, const backend::KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::CheckFinite>& op, const backend::KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::UpdateScale>& op, const backend::KernelContext& context = {});
 
 // ---- the parts of unfused attention ---------------------------------------------------------------------------------
 // `matrices` score matrices [query_length, key_length] lie one after the other. Scores are as a product left them,
@@ -99,7 +101,7 @@ void spin(Stream stream, double seconds);
 /// Pairs of floats that difference() writes at most.
 inline constexpr int max_difference_parts = 256;
 
-/// How far `a` is from `b`, both f32 or bf16 and of one size, cut into parts of neighbours of one size: parts[2 i] =
+/// How far `a` is from `b`, both of one type and size, cut into parts of neighbours of one size: parts[2 i] =
 /// the sum of (a - b)^2 over part i, parts[2 i + 1] = that of b^2, for i below what it returns. A NaN in either stays
 /// one in the sums.
 int difference(Stream stream, const backend::Tensor& a, const backend::Tensor& b, float* parts);

@@ -78,9 +78,10 @@ std::uint32_t pattern_of(program::DType type, double value) {
     case program::DType::bf16:
       return to_bf16(static_cast<float>(value)).bits * 0x10001u;
     case program::DType::f16:
+      return to_f16(static_cast<float>(value)).bits * 0x10001u;
     case program::DType::e4m3:
     case program::DType::e5m2:
-      throw Error("the cuda backend fills no buffers of f16 and 8-bit floats");
+      throw Error("the cuda backend fills no buffers of 8-bit floats");
     case program::DType::f32:
       break;
   }
@@ -98,13 +99,19 @@ void run(Stream stream, const backend::Bound<program::Convert>& op, const backen
   const backend::Tensor &in = op.in, &out = op.out;
   if (in.type == out.type) {
     launch_flat("convert", stream, Copy{in.as<const bf16>(), out.as<bf16>()}, out.bytes() / 2);
-  } else if (in.type == program::DType::f32 && out.type == program::DType::bf16) {
-    launch_flat("convert", stream, ConvertMap<float, bf16>{in.as<const float>(), out.as<bf16>()}, out.count);
-  } else if (in.type == program::DType::bf16 && out.type == program::DType::f32) {
-    launch_flat("convert", stream, ConvertMap<bf16, float>{in.as<const bf16>(), out.as<float>()}, out.count);
-  } else {
-    throw Error("the cuda backend does not convert between i32 and floating-point numbers");
+    return;
   }
+  backend::with_type(in.type, [&](auto from) {
+    backend::with_type(out.type, [&](auto to) {
+      using From = decltype(from);
+      using To = decltype(to);
+      if constexpr (std::is_same_v<From, float> != std::is_same_v<To, float>) {
+        launch_flat("convert", stream, ConvertMap<From, To>{in.as<const From>(), out.as<To>()}, out.count);
+      } else {
+        throw Error("the cuda backend does not convert between bf16 and f16");
+      }
+    });
+  });
 }
 
 void run(Stream stream, const backend::Bound<program::Record>& op, const backend::KernelContext&) {

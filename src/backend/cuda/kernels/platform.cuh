@@ -17,8 +17,10 @@
 #endif
 
 #include <cstdint>
+#include <type_traits>
 
 #include "base/bf16.h"
+#include "base/f16.h"
 #include "base/fp8.h"
 
 namespace harness::cuda {
@@ -152,6 +154,53 @@ __device__ __forceinline__ std::uint16_t fp8_pair(float low, float high) {
   return static_cast<std::uint16_t>(nearest_fp8(format, __float_as_uint(low)) |
                                     nearest_fp8(format, __float_as_uint(high)) << 8);
 #endif
+}
+
+/// Two f16 of two floats, rounded to nearest, `low` in the lower half.
+__device__ __forceinline__ std::uint32_t f16_pair(float low, float high) {
+#ifdef HARNESS_EMULATED_CUDA
+  return static_cast<std::uint32_t>(to_f16(low).bits) | static_cast<std::uint32_t>(to_f16(high).bits) << 16;
+#else
+  std::uint16_t of_low, of_high;  // both at once takes sm_80
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(of_low) : "f"(low));
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(of_high) : "f"(high));
+  return static_cast<std::uint32_t>(of_low) | static_cast<std::uint32_t>(of_high) << 16;
+#endif
+}
+__device__ __forceinline__ float float_of_f16(std::uint16_t bits) {
+#ifdef HARNESS_EMULATED_CUDA
+  return to_float(f16{bits});
+#else
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+#endif
+}
+
+/// Two T of two floats and back, `low` in the lower half. T: bf16 or f16.
+template <class T>
+__device__ __forceinline__ std::uint32_t half_pair(float low, float high) {
+  if constexpr (std::is_same_v<T, bf16>) {
+    return bf16_pair(low, high);
+  } else {
+    return f16_pair(low, high);
+  }
+}
+template <class T>
+__device__ __forceinline__ float low_half(std::uint32_t pair) {
+  if constexpr (std::is_same_v<T, bf16>) {
+    return __uint_as_float(pair << 16);
+  } else {
+    return float_of_f16(static_cast<std::uint16_t>(pair));
+  }
+}
+template <class T>
+__device__ __forceinline__ float high_half(std::uint32_t pair) {
+  if constexpr (std::is_same_v<T, bf16>) {
+    return __uint_as_float(pair & 0xffff0000u);
+  } else {
+    return float_of_f16(static_cast<std::uint16_t>(pair >> 16));
+  }
 }
 
 /// exp(x) as fast as there is, 0 where it is below 2^-126. __expf() takes twice the instructions, to scale such

@@ -17,8 +17,8 @@ struct Raw {
   static_assert(n * sizeof(T) % 4 == 0);
   std::uint32_t word[words];
 };
-template <>
-struct Raw<bf16, 1> {
+template <class T>
+requires(sizeof(T) == 2) struct Raw<T, 1> {
   std::uint16_t half;
 };
 
@@ -85,12 +85,12 @@ __device__ __forceinline__ void unpack(const Raw<T, n>& raw, float (&v)[n]) {
 #pragma unroll
     for (int k = 0; k < n; ++k) v[k] = __uint_as_float(raw.word[k]);
   } else if constexpr (n == 1) {
-    v[0] = __uint_as_float(static_cast<std::uint32_t>(raw.half) << 16);
+    v[0] = low_half<T>(raw.half);
   } else {
 #pragma unroll
     for (int k = 0; k < n / 2; ++k) {
-      v[2 * k] = __uint_as_float(raw.word[k] << 16);
-      v[2 * k + 1] = __uint_as_float(raw.word[k] & 0xffff0000u);
+      v[2 * k] = low_half<T>(raw.word[k]);
+      v[2 * k + 1] = high_half<T>(raw.word[k]);
     }
   }
 }
@@ -102,10 +102,10 @@ __device__ __forceinline__ Raw<T, n> pack(const float (&v)[n]) {
 #pragma unroll
     for (int k = 0; k < n; ++k) raw.word[k] = __float_as_uint(v[k]);
   } else if constexpr (n == 1) {
-    raw.half = static_cast<std::uint16_t>(bf16_pair(v[0], 0.0f));
+    raw.half = static_cast<std::uint16_t>(half_pair<T>(v[0], 0.0f));
   } else {
 #pragma unroll
-    for (int k = 0; k < n / 2; ++k) raw.word[k] = bf16_pair(v[2 * k], v[2 * k + 1]);
+    for (int k = 0; k < n / 2; ++k) raw.word[k] = half_pair<T>(v[2 * k], v[2 * k + 1]);
   }
   return raw;
 }

@@ -108,6 +108,10 @@ inline float atomicAdd(float* to, float value) {
   return std::atomic_ref<float>(*to).fetch_add(value);
 }
 
+inline float atomicExch(float* to, float value) {
+  return std::atomic_ref<float>(*to).exchange(value);
+}
+
 inline float __uint_as_float(std::uint32_t u) {
   return std::bit_cast<float>(u);
 }

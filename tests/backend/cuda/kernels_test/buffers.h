@@ -31,12 +31,14 @@ class Buffer {
   double operator[](std::int64_t i) const {
     if (tensor_.type == program::DType::i32) return static_cast<double>(tensor_.i32()[i]);
     if (tensor_.type == program::DType::bf16) return static_cast<double>(to_float(tensor_.as<const bf16>()[i]));
+    if (tensor_.type == program::DType::f16) return static_cast<double>(to_float(tensor_.as<const f16>()[i]));
     return static_cast<double>(tensor_.f32()[i]);
   }
   void set(std::int64_t i, double value) {
     if (tensor_.type == program::DType::i32) tensor_.as<std::int32_t>()[i] = static_cast<std::int32_t>(value);
     if (tensor_.type == program::DType::f32) tensor_.f32()[i] = static_cast<float>(value);
     if (tensor_.type == program::DType::bf16) tensor_.as<bf16>()[i] = to_bf16(static_cast<float>(value));
+    if (tensor_.type == program::DType::f16) tensor_.as<f16>()[i] = to_f16(static_cast<float>(value));
   }
 
  private:
