@@ -214,15 +214,15 @@ TEST(Predicted, SettingsWithWhichNcclEndsHaveNoPrediction) {
   EXPECT_THAT(plan.out, HasSubstr("?: NCCL ends with an error: nccl_algo AllReduce:PAT"));
 }
 
-TEST(Predicted, Fp16RunsAtTheRateOfBf16) {
+TEST(Predicted, Fp16ComputesAtTheRateOfBf16) {
   const auto seconds = [](const std::string& precision) {
     const Said plan = predicted({"--format", "json", "--only", "baseline", "--set", "precision=" + precision});
     EXPECT_EQ(plan.code, 0) << plan.err;
     return plan.json()["cases"][0]["predicted_step_seconds"].get<double>();
   };
-  // The checks of gradients and the all-reduce of their outcome are all that it has besides.
+  // The check of the gradients and the all-reduce of its outcome come on top.
   EXPECT_GT(seconds("fp16"), seconds("bf16"));
-  EXPECT_NEAR(seconds("fp16") / seconds("bf16"), 1, 5e-3);
+  EXPECT_NEAR(seconds("fp16") / seconds("bf16"), 1, 2e-2);
 }
 
 double baseline_seconds(std::vector<std::string> changes) {

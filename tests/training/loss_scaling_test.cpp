@@ -20,7 +20,7 @@ using test::LocalJob;
 
 constexpr const char* scale_buffer = "dynamic_loss_scale";
 
-// The same batch in every step, so that the loss falls and shows how many updates there were.
+// Every step trains on one batch, so that the loss falls and shows how many updates there were.
 class LossScaling : public ::testing::Test {
  protected:
   static inline const config::Model four_layers{"tiny", 4, 64, 4, 128, 32};
