@@ -67,14 +67,15 @@ struct Tolerance {
   double third_loss = 0;
   double last_loss = 0;  // steps multiply what rounding leaves
 };
-constexpr Tolerance of_fp32{1e-4, 1e-4, 1e-3}, of_half{3e-2, 2e-2, 2e-2};
+constexpr Tolerance of_fp32{1e-4, 1e-4, 1e-3}, of_half{3e-2, 2e-2, 2e-2}, of_fp8{1.5e-1, 2e-2, 2e-2};
 constexpr std::size_t third_step = 2;
 
+constexpr int half_bits = 10, fp8_bits = 3;  // of a mantissa: tf32's and fp16's, bf16 has fewer; e4m3's
+
 // A precision that this version does not know gets what fp32 gets.
-bool rounds_to_half(std::string_view precision) {
-  constexpr int half = 10;  // bits of a mantissa: tf32's, fp16's; bf16 has fewer
+int mantissa_bits(std::string_view precision) {
   const config::PrecisionRow* row = config::find_precision(precision);
-  return row != nullptr && row->product_mantissa_bits <= half;
+  return (row != nullptr ? *row : config::row_of(config::Precision::fp32)).product_mantissa_bits;
 }
 
 Tolerance tolerance(const store::Result& result, const store::ResultCase& a, const store::ResultCase& b) {
@@ -82,7 +83,9 @@ Tolerance tolerance(const store::Result& result, const store::ResultCase& a, con
     return variable.mathematics == config::Mathematics::rounded &&
            result.setting(a, variable.name) != result.setting(b, variable.name);
   });
-  return rounded || rounds_to_half(result.setting(a, "precision")) ? of_half : of_fp32;
+  const int of_a = mantissa_bits(result.setting(a, "precision")), of_b = mantissa_bits(result.setting(b, "precision"));
+  if (std::min(of_a, of_b) <= fp8_bits) return of_fp8;
+  return rounded || of_a <= half_bits ? of_half : of_fp32;
 }
 
 const store::ResultGradient* find_gradient(const store::Result& result, std::int32_t case_index) {

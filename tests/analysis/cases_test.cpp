@@ -62,6 +62,10 @@ TEST_F(Training, RoundingIsNoDeparture) {
   EXPECT_TRUE(apart("bf16", "bf16", 1.031));
   EXPECT_FALSE(apart("fp32", "bf16", 1.029)) << "the bound of the coarser one";
   EXPECT_TRUE(apart("fp32", "bf16", 1.031));
+  for (const char* of_baseline : {"bf16", "fp8"}) {
+    EXPECT_FALSE(apart(of_baseline, "fp8", 1.149)) << of_baseline;
+    EXPECT_TRUE(apart(of_baseline, "fp8", 1.151)) << of_baseline;
+  }
 }
 
 // Only the loss shows weights that are a step old.
