@@ -177,7 +177,7 @@ LookAt ib_state, ib_rate, ib_layer, ib_gid, ib_mtu, ib_errors, ib_pcie, ib_flaps
 LookAt pcie_width, pcie_speed, pcie_acs, pcie_iommu, gpu_bar1, topo_nearest;
 // host_checks.cpp
 LookAt rank_gpus, rank_memlock, rank_nofile, rank_shm, rank_near_gpu, rank_memory_policy, node_answers, cpu_governor,
-    cpu_load, cpu_steal, mem_swap;
+    cpu_load, cpu_steal, cpu_quota, mem_swap;
 // nccl_file_checks.cpp
 LookAt nccl_library, nccl_plugin_file, nccl_sharp, mpi_devices;
 // setting_checks.cpp

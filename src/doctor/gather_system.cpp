@@ -79,13 +79,10 @@ void add_memory(const Tree& tree, Facts& facts) {
 
 void add_quota(const Tree& tree, Facts& facts) {
   const machine::GroupLimit quota = machine::cpu_quota(tree);
-  if (quota.value > 0) {
-    facts.set("cpu/quota", fmt::format("{:.2f}", quota.value));
-  } else if (quota.access == Access::unreadable) {
-    facts.set_unreadable("cpu/quota", quota.why);
-  } else if (quota.access == Access::read) {
-    facts.set("cpu/quota", "none");
-  }
+  const bool hidden = quota.access == Access::unreadable, known = quota.value > 0;
+  if (hidden) facts.set_unreadable(known ? "cpu/other_quotas" : "cpu/quota", quota.why);
+  if (known || quota.access == Access::read)
+    facts.set("cpu/quota", known ? fmt::format("{:.2f}", quota.value) : "none");
 }
 
 // Whether the CPUs could raise their clock beyond the nominal one if boost were on, by their scale of performance

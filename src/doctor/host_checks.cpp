@@ -248,6 +248,32 @@ void look::cpu_steal(const Node& node, const Cluster&, Findings& out) {
   }
 }
 
+// A quota of all CPUs that the ranks may run on stops nobody, as Kubernetes sets it on a pod of a whole node.
+void look::cpu_quota(const Node& node, const Cluster&, Findings& out) {
+  if (out.nothing_in(node.facts["cpu/quota"], "the quota of CPU time", "the kernel has no control groups")) return;
+  if (node.facts.text("cpu/quota") == "none") return out.pass("none");
+  const auto quota = node.facts.number("cpu/quota");
+  if (!quota) return out.unknown("the quota of CPU time", "it is no number");
+  const machine::CpuSet all = machine::cpus_in(node.facts.text("cpu/online"));
+  machine::CpuSet usable;
+  for (const Rank& rank : node.ranks) {
+    const machine::CpuSet own = may_use(rank);
+    usable |= own.any() ? own : all;
+  }
+  if (node.ranks.empty()) usable = all;
+  if (usable.none()) return out.unknown("how many CPUs the job may use", "neither its ranks nor /sys tell it");
+  const auto cpus = static_cast<double>(usable.count());
+  if (*quota >= cpus) {
+    const machine::Reading& others = node.facts["cpu/other_quotas"];
+    if (!others.why.empty()) return out.unknown("the quota of CPU time", others.why);
+    return out.pass(fmt::format("{:.2f} CPUs, and the job may run on {:.0f}", *quota, cpus));
+  }
+  out.warn(fmt::format("a control group allows {:.2f} CPUs of the {:.0f} that the job may run on; beyond that every "
+                       "thread is stopped for a while",
+                       *quota, cpus),
+           "start the container without a CPU limit, or reserve whole CPUs");
+}
+
 void look::mem_swap(const Node& node, const Cluster&, Findings& out) {
   if (out.nothing_in(node.facts["memory/total_kb"], "the memory", "/proc does not tell the memory")) return;
   const double total = node.facts.number("memory/swap_kb").value_or(0);

@@ -200,12 +200,20 @@ std::vector<std::string> mounts_of(std::string_view controllers, const std::stri
   return {mount + "/" + std::string(controllers), mount + "/" + controller};
 }
 
+// A limit that is there and does not say what it is makes the smallest one unknown.
+void make_unknown(GroupLimit& limit, std::string why) {
+  if (limit.access == Access::read) limit = {Access::unreadable, limit.value, std::move(why)};
+}
+
 // Calls look(folder) for every folder of the process's group and its parents. Inside a container the path may name what
 // only the host sees; then the mount's root is all there is.
 template <class Look>
 GroupLimit smallest(const Tree& tree, const std::string& controller, Look&& look) {
   const Reading groups = tree.bytes("proc/self/cgroup");
   GroupLimit limit{groups.access, 0, groups.why};
+  if (groups.ok() && groups.text.find(':') == std::string::npos)
+    make_unknown(limit, "/proc/self/cgroup names no group");
+  if (!tree.exists(mount)) make_unknown(limit, fmt::format("there is no /{}", mount));
   std::string_view text = groups.text;
   while (!text.empty()) {
     const std::string_view line = take_line(text);
@@ -224,22 +232,12 @@ GroupLimit smallest(const Tree& tree, const std::string& controller, Look&& look
   return limit;
 }
 
-// The numbers in a file's first line. "max" and "-1" are no limits; a file that is there and cannot be read makes the
-// limit unknown.
-std::vector<double> numbers_in(const Tree& tree, const std::string& path, GroupLimit& limit) {
-  const Reading reading = tree.line(path);
-  if (reading.access == Access::unreadable && limit.access == Access::read) {
-    limit.access = Access::unreadable;
-    limit.why = reading.why;
-  }
-  std::vector<double> all;
-  std::string_view rest = reading.text;
-  for (std::string_view word = take_word(rest); !word.empty(); word = take_word(rest)) {
-    const auto value = number(word);
-    if (!value) return {};
-    all.push_back(*value);
-  }
-  return all;
+// The first line of a group's file; "" where the group has no such file, or one that cannot be read.
+std::string said_in(const Tree& tree, const std::string& file, GroupLimit& limit) {
+  const Reading reading = tree.line(file);
+  if (reading.access == Access::unreadable) make_unknown(limit, reading.why);
+  if (reading.ok() && reading.text.empty()) make_unknown(limit, fmt::format("/{} is empty", file));
+  return reading.text;
 }
 
 void keep_smaller(double& smallest, double value) {
@@ -250,19 +248,33 @@ void keep_smaller(double& smallest, double value) {
 
 GroupLimit cpu_quota(const Tree& tree) {
   return smallest(tree, "cpu", [&](const std::string& group, GroupLimit& limit) {
-    const std::vector<double> both = numbers_in(tree, group + "/cpu.max", limit);
-    if (both.size() == 2 && both[1] > 0) keep_smaller(limit.value, both[0] / both[1]);
-    const std::vector<double> quota = numbers_in(tree, group + "/cpu.cfs_quota_us", limit),
-                              period = numbers_in(tree, group + "/cpu.cfs_period_us", limit);
-    if (quota.size() == 1 && period.size() == 1 && period[0] > 0) keep_smaller(limit.value, quota[0] / period[0]);
+    const auto add = [&](const std::string& file, std::string_view quota, std::string_view period) {
+      const auto time_us = number(quota), period_us = number(period);
+      if (time_us > 0 && period_us > 0) {
+        keep_smaller(limit.value, *time_us / *period_us);
+      } else {
+        make_unknown(limit, fmt::format("/{} says {}, which is no time of a period", file,
+                                        quote(fmt::format("{} {}", quota, period))));
+      }
+    };
+    const std::string both = said_in(tree, group + "/cpu.max", limit);
+    std::string_view rest = both;
+    if (const std::string_view quota = take_word(rest); !quota.empty() && !(quota == "max" && number(trim(rest)) > 0))
+      add(group + "/cpu.max", quota, trim(rest));
+    const std::string quota = said_in(tree, group + "/cpu.cfs_quota_us", limit);
+    if (!quota.empty() && quota != "-1")
+      add(group + "/cpu.cfs_quota_us", quota, said_in(tree, group + "/cpu.cfs_period_us", limit));
   });
 }
 
 GroupLimit memory_limit(const Tree& tree) {
   return smallest(tree, "memory", [&](const std::string& group, GroupLimit& limit) {
-    for (const char* file : {"/memory.max", "/memory.limit_in_bytes"}) {
-      const std::vector<double> bytes = numbers_in(tree, group + file, limit);
-      if (bytes.size() == 1) keep_smaller(limit.value, bytes[0]);
+    for (const char* name : {"/memory.max", "/memory.limit_in_bytes"}) {
+      const std::string said = said_in(tree, group + name, limit);
+      const auto bytes = number(said);
+      if (bytes > 0) keep_smaller(limit.value, *bytes);
+      if (!said.empty() && said != "max" && !(bytes > 0))
+        make_unknown(limit, fmt::format("/{}{} says {}, which is no size", group, name, quote(said)));
     }
   });
 }

@@ -269,6 +269,29 @@ TEST(Checks, TurboThatIsOffHasTheRemedyOfItsDriver) {
   EXPECT_EQ(said(set("cpu/boost", "1")), "pass ");
 }
 
+// Eight CPUs, of which the job may use some, by a control group or by its ranks' bindings.
+TEST(Checks, AQuotaOfAllCpusThatAJobMayUseIsNone) {
+  const auto said = [](const std::string& quota, const NodeChange& change) {
+    Node node = test::healthy_node();
+    node.facts.set("cpu/quota", quota);
+    change(node);
+    return worst(found("cpu.quota", node));
+  };
+  const NodeChange four = set_in_ranks("bound/cpus", "0-3"), silent = hide_in_ranks("bound/cpus"),
+                   other_group = hide("cpu/other_quotas");
+  EXPECT_EQ(said("8.00", nothing), Verdict::pass);
+  EXPECT_EQ(said("128.00", nothing), Verdict::pass);
+  EXPECT_EQ(said("7.99", nothing), Verdict::warn);
+  EXPECT_EQ(said("4.00", four), Verdict::pass);
+  EXPECT_EQ(said("4.00", both(four, set_in_ranks("bound/allowed", "0-7"))), Verdict::warn);
+  EXPECT_EQ(said("8.00", unset("cpu/online")), Verdict::pass);
+  EXPECT_EQ(said("4.00", silent), Verdict::warn);
+  EXPECT_EQ(said("8.00", both(silent, unset("cpu/online"))), Verdict::unknown);
+  EXPECT_EQ(said("8.00", other_group), Verdict::unknown);
+  EXPECT_EQ(said("4.00", other_group), Verdict::warn);
+  for (const char* odd : {"", "garbage", "nan"}) EXPECT_EQ(said(odd, nothing), Verdict::unknown) << odd;
+}
+
 // How many of eight equal ports are down, for each number, with a GPU for each adapter and without GPUs.
 TEST(Checks, APortThatIsDownBesideItsEqualsIsMissed) {
   for (const bool gpus : {true, false}) {

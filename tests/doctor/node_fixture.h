@@ -59,7 +59,8 @@ class NodeTree {
     }
     write("sys/class/net/eth0/operstate", "up");
     write("sys/class/net/lo/operstate", "unknown");
-    std::filesystem::create_directories(root_ / "sys/bus/pci/devices");
+    for (const char* folder : {"sys/bus/pci/devices", "sys/fs/cgroup"})
+      std::filesystem::create_directories(root_ / folder);
   }
 
   std::string path() const { return root_.path(); }

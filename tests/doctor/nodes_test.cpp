@@ -183,7 +183,9 @@ TEST(Nodes, AContainerWithoutSys) {
   tree.write(".dockerenv", "");
   tree.remove("sys");
   tree.make_unreadable("dev/kmsg");
-  EXPECT_EQ(told(tree), Lines{"unknown gpu.xid: the kernel's log cannot be read: it is no plain file"});
+  const Lines both{"unknown gpu.xid: the kernel's log cannot be read: it is no plain file",
+                   "unknown cpu.quota: the quota of CPU time cannot be read: there is no /sys/fs/cgroup"};
+  EXPECT_EQ(told(tree), both);
 }
 
 // NVML and /proc show the two GPUs that it was given, /sys the eight of the node.
