@@ -180,7 +180,7 @@ bool no_ports(const Node& node, Findings& out) {
 
 bool no_active_ports(const Node& node, Findings& out) {
   if (no_ports(node, out)) return true;
-  if (active_ports(node.facts).empty()) out.skip("no active port");
+  if (active_ports(node.facts).empty()) out.skip("no port is known to be active: see ib.state");
   return !out.empty();
 }
 

@@ -42,13 +42,20 @@ void add_slowdown(std::uint64_t reasons, const std::string& key, Facts& facts) {
 }
 
 // The names of processes; the kernel cuts them after 15 letters. That of the first one is everybody's to read unless
-// /proc is mounted with hidepid, which hides all that are not one's own.
+// /proc is mounted with hidepid, which hides all that are not one's own; a copy of /proc may have none.
 void add_daemons(const Tree& tree, Facts& facts) {
-  if (!tree.line("proc/1/comm").ok())
+  const machine::Listing processes = tree.names("proc");
+  if (processes.access != Access::read) {
+    facts.set_unreadable("daemon", processes.why.empty() ? "there is no /proc" : processes.why);
+  } else if (std::ranges::none_of(processes.names,
+                                  [](const auto& name) { return machine::number(name).has_value(); })) {
+    facts.set_unreadable("daemon", "/proc shows no process");
+  } else if (!tree.line("proc/1/comm").ok()) {
     facts.set_unreadable("daemon", "/proc does not show the processes of others (hidepid)");
+  }
   const std::map<std::string, std::string> known{{"nv-fabricmanage", "daemon/fabric_manager"},
                                                  {"nvidia-persiste", "daemon/persistence"}};
-  for (const std::string& process : tree.names("proc").names) {
+  for (const std::string& process : processes.names) {
     if (!machine::number(process)) continue;
     const auto found = known.find(tree.line("proc/" + process + "/comm").text);
     if (found != known.end()) facts.set(found->second, "yes");

@@ -1,6 +1,7 @@
 // The links and bridges between GPUs, adapters and the processor.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include "base/error.h"
@@ -174,9 +175,10 @@ void look::gpu_bar1(const Node& node, const Cluster&, Findings& out) {
 void look::topo_nearest(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   const std::vector<std::string> gpus = gpus_of(facts);
-  std::set<std::string> adapters;
-  for (const Port& port : ports_of(facts)) {
-    if (is_active(facts, port) && !is_efa(facts, port)) adapters.insert(port.device);
+  std::set<std::string> adapters, idle;
+  for (const Port& port : active_ports(facts)) adapters.insert(port.device);
+  for (const Port& port : real_ports(facts)) {
+    if (!adapters.contains(port.device)) idle.insert(port.device);
   }
   if (gpus.empty() || adapters.empty()) return out.skip("no pairs of a GPU and an active adapter");
   if (is_arm(facts)) return out.skip("Grace's adapters are not below the GPUs' switches");
@@ -184,20 +186,28 @@ void look::topo_nearest(const Node& node, const Cluster&, Findings& out) {
   for (const std::string& hca : adapters) {
     if (!facts.has("hca/" + hca + "/path")) return out.unknown("the place of adapter " + hca, "/sys does not tell");
   }
-  std::vector<std::string> far;
+  std::vector<std::string> far, beside_idle;
+  std::set<std::string> idle_beside;
   for (const std::string& gpu : gpus) {
     if (!facts.has("gpu/" + gpu + "/path")) return out.unknown("the place of GPU " + gpu, "/sys does not tell");
-    const bool near = std::ranges::any_of(
-        adapters, [&](const std::string& hca) { return common_bridges(facts, "gpu/" + gpu, "hca/" + hca) > 0; });
-    if (!near) far.push_back(gpu);
+    const auto is_near = [&](const std::string& hca) { return common_bridges(facts, "gpu/" + gpu, "hca/" + hca) > 0; };
+    if (std::ranges::any_of(adapters, is_near)) continue;
+    (std::ranges::any_of(idle, is_near) ? beside_idle : far).push_back(gpu);
+    std::ranges::copy_if(idle, std::inserter(idle_beside, idle_beside.end()), is_near);
   }
-  if (far.empty()) return out.pass("one below the same bridge as each GPU");
-  const std::string evidence = fmt::format(
-      "no active adapter shares a PCIe bridge with {} ({}): NCCL leaves GPUDirect "
-      "RDMA off there",
-      plural(std::ssize(far), "GPU"), join_first(far, 3));
-  const std::string remedy = "if there is no other slot, measure NCCL_NET_GDR_LEVEL=PHB and SYS";
-  out.add(adapters.size() >= gpus.size() ? Verdict::warn : Verdict::info, evidence, remedy);
+  if (far.empty() && beside_idle.empty()) return out.pass("one below the same bridge as each GPU");
+  const Verdict level = adapters.size() >= gpus.size() ? Verdict::warn : Verdict::info;
+  const auto say = [&](const std::vector<std::string>& without, const std::string& why, const std::string& remedy) {
+    if (without.empty()) return;
+    out.add(level,
+            fmt::format("no active adapter shares a PCIe bridge with {} ({}): {}NCCL leaves GPUDirect RDMA off there",
+                        plural(std::ssize(without), "GPU"), join_first(without, 3), why),
+            remedy);
+  };
+  say(far, "", "if there is no other slot, measure NCCL_NET_GDR_LEVEL=PHB and SYS");
+  const std::vector<std::string> names(idle_beside.begin(), idle_beside.end());
+  say(beside_idle, fmt::format("no port of {} is active, and ", join_first(names, 3)),
+      "look at the ports of that adapter: see ib.state");
 }
 
 }  // namespace harness::doctor

@@ -58,6 +58,19 @@ bool is_lost(const Node& node, const Cluster& cluster, const Port& port, const E
   return !nobody_uses_it && setting_of(node, "NCCL_IB_HCA").empty();
 }
 
+// Whether a node was built for a fabric: several GPUs, and a card of one kind for each. Others may have cards that
+// nobody has connected.
+bool has_card_for_each_gpu(const Node& node, const std::map<std::string, EqualCards>& kinds) {
+  const std::size_t gpus = node.facts.under("gpu").size();
+  return gpus > 1 && std::ranges::any_of(kinds, [&](const auto& kind) { return kind.second.size() >= gpus; });
+}
+
+// The states of a port that the kernel knows (ib_port_state in its ib_verbs.h).
+bool is_state(std::string_view text) {
+  static const std::set<std::string_view> states{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"};
+  return states.contains(text);
+}
+
 std::optional<int> gid_index(const Node& node) {
   const auto index = number_in<int>(setting_of(node, "NCCL_IB_GID_INDEX"));
   return index && *index >= 0 ? index : std::nullopt;
@@ -68,11 +81,17 @@ std::optional<int> gid_index(const Node& node) {
 void look::ib_state(const Node& node, const Cluster& cluster, Findings& out) {
   if (no_ports(node, out)) return;
   const std::map<std::string, EqualCards> kinds = equal_cards(node.facts);
+  const auto active = active_ports(node.facts).size();
+  const auto is_known = [&](const Port& port) { return is_state(node.facts.text(port.key + "state")); };
+  const bool all_are_known = std::ranges::all_of(real_ports(node.facts), is_known);
+  const bool lost_fabric =
+      active == 0 && all_are_known && has_card_for_each_gpu(node, kinds) && setting_of(node, "NCCL_IB_HCA").empty();
   std::vector<std::string> spare;
   for (const Port& port : real_ports(node.facts)) {
     const machine::Reading& reading = node.facts[port.key + "state"];
-    if (!reading.ok()) {
-      out.unknown("the state of " + port.name(), reading.why.empty() ? "no file" : reading.why);
+    if (!is_known(port)) {
+      const std::string why = reading.ok() ? fmt::format("the file says {}", quote(reading.text)) : reading.why;
+      out.unknown("the state of " + port.name(), why.empty() ? "no file" : why);
       continue;
     }
     if (is_active(node.facts, port)) continue;
@@ -82,7 +101,7 @@ void look::ib_state(const Node& node, const Cluster& cluster, Findings& out) {
         fmt::format("port {} is {} ({})", port.name(), reading.text, cable.empty() ? "?" : cable);
     const std::string remedy = no_manager ? "its cable is up: start the subnet manager, or look why it ignores the port"
                                           : "look at its cable, its switch port and `ibstat`";
-    if (is_wanted(node, cluster, port)) {
+    if (is_wanted(node, cluster, port) || (lost_fabric && no_manager)) {
       out.fail(evidence, remedy);
     } else if (const EqualCards& cards = kinds.at(node.facts.text("hca/" + port.device + "/board"));
                is_lost(node, cluster, port, cards)) {
@@ -94,13 +113,15 @@ void look::ib_state(const Node& node, const Cluster& cluster, Findings& out) {
       spare.push_back(port.name());
     }
   }
-  if (!out.empty()) return;
-  const auto active = active_ports(node.facts).size();
-  if (active > 0) {
-    return out.pass(plural(static_cast<std::int64_t>(active), "active port") +
-                    (spare.empty() ? "" : "; not active: " + join_first(spare, 4)));
+  if (active == 0 && !spare.empty()) {
+    out.add(lost_fabric ? Verdict::fail : Verdict::warn,
+            fmt::format("no port of the RDMA adapters is {}: NCCL uses sockets; not active: {}",
+                        all_are_known ? "active" : "known to be active", join_first(spare, 4)),
+            "look at cables, switches and `ibstat`");
   }
-  out.warn("no port of the RDMA adapters is active: NCCL uses sockets", "look at cables, switches and `ibstat`");
+  if (!out.empty()) return;
+  out.pass(plural(static_cast<std::int64_t>(active), "active port") +
+           (spare.empty() ? "" : "; not active: " + join_first(spare, 4)));
 }
 
 // Ports of equal adapters must be equally fast. Another kind of adapter may be slower: it is for storage or management.

@@ -292,68 +292,6 @@ TEST(Checks, AQuotaOfAllCpusThatAJobMayUseIsNone) {
   for (const char* odd : {"", "garbage", "nan"}) EXPECT_EQ(said(odd, nothing), Verdict::unknown) << odd;
 }
 
-// How many of eight equal ports are down, for each number, with a GPU for each adapter and without GPUs.
-TEST(Checks, APortThatIsDownBesideItsEqualsIsMissed) {
-  for (const bool gpus : {true, false}) {
-    for (std::size_t down = 0; down <= 8; ++down) {
-      Node node = test::healthy_node();
-      if (!gpus) {
-        for (const auto& fact : test::healthy_node().facts) {
-          if (fact.first.starts_with("gpu/")) unset(fact.first)(node);
-        }
-      }
-      for (std::size_t i = 0; i < down; ++i) {
-        node.facts.set(fmt::format("port/mlx5_{}/1/state", i), "DOWN");
-        node.facts.set(fmt::format("port/mlx5_{}/1/phys_state", i), "Polling");
-      }
-      const auto findings = found("ib.state", node);
-      const std::string where = fmt::format("{} down, {}", down, gpus ? "GPUs" : "no GPU");
-      const bool may_be_spare = !gpus && down >= 4 && down < 8;
-      EXPECT_EQ(worst(findings), down == 0 || may_be_spare ? Verdict::pass : Verdict::warn) << where;
-      if (down == 0 || down == 8 || may_be_spare) continue;
-      EXPECT_EQ(findings.size(), down) << where;
-      EXPECT_EQ(findings.front().evidence,
-                fmt::format("port mlx5_0:1 is DOWN (Polling): {} of 8 equal adapters are active", 8 - down));
-    }
-  }
-}
-
-// Ports that nobody means to use may be down.
-TEST(Checks, APortThatIsSpareIsNotMissed) {
-  const NodeChange down = both(set("port/mlx5_3/1/state", "DOWN"), set("port/mlx5_3/1/phys_state", "Polling"));
-  const auto said = [](const Node& node, const std::vector<Node>& all) {
-    const Finding finding = judge(check_named("ib.state"), node, Cluster(all)).front();
-    return fmt::format("{}: {}", name_of(finding.verdict), finding.evidence);
-  };
-  Node node = test::healthy_node();
-  down(node);
-  EXPECT_EQ(said(node, {node}).substr(0, 4), "warn");
-  EXPECT_EQ(said(node, {node, node}), "pass: 7 active ports; not active: mlx5_3:1");  // no node uses it
-  Node healthy = test::healthy_node();
-  EXPECT_EQ(said(node, {node, healthy}).substr(0, 4), "warn");
-  EXPECT_EQ(said(node, {node, healthy, healthy}).substr(0, 4), "fail");  // most nodes use it
-  Node chosen = node;
-  set_in_ranks("env/NCCL_IB_HCA", "^mlx5_3")(chosen);
-  EXPECT_EQ(said(chosen, {chosen}).substr(0, 4), "pass");
-  set_in_ranks("env/NCCL_IB_HCA", "mlx5_3")(chosen);
-  EXPECT_EQ(said(chosen, {chosen}).substr(0, 4), "fail");
-  Node fewer_gpus = node;
-  for (const std::string& address : {test::gpu_address(6), test::gpu_address(7)}) {
-    for (const auto& fact : test::healthy_node().facts) {
-      if (fact.first.starts_with("gpu/" + address)) unset(fact.first)(fewer_gpus);
-    }
-  }
-  EXPECT_EQ(said(fewer_gpus, {fewer_gpus}).substr(0, 4), "pass");  // one for each GPU is up
-  // The second port of a card whose first one is active.
-  Node dual = node;
-  set("hca/mlx5_3/path",
-      dual.facts.text("hca/mlx5_2/path").substr(0, dual.facts.text("hca/mlx5_2/path").size() - 1) + "1")(dual);
-  EXPECT_EQ(said(dual, {dual}).substr(0, 4), "pass");
-  Node other_kind = node;
-  set("hca/mlx5_3/board", "MT_0000000359")(other_kind);
-  EXPECT_EQ(said(other_kind, {other_kind}).substr(0, 4), "pass");
-}
-
 // Slurm with ConstrainDevices: each task sees its own GPU as number 0, and the job has half of the node.
 TEST(Checks, ARankIsHeldAgainstTheGpusThatItMayUse) {
   Node node = test::healthy_node();

@@ -241,10 +241,15 @@ TEST(GatherDriver, HiddenProcessesAreNotMissingOnes) {
   test::add_dgx(tree);
   EXPECT_EQ(tree.facts()["daemon"].access, machine::Access::absent);
   tree.remove("proc/1");
+  EXPECT_EQ(tree.facts()["daemon"].why, "/proc does not show the processes of others (hidepid)");
   tree.remove("proc/812");
   const Facts facts = tree.facts();
-  EXPECT_EQ(facts["daemon"].access, machine::Access::unreadable);
+  EXPECT_EQ(facts["daemon"].why, "/proc shows no process");
   EXPECT_FALSE(facts.has("daemon/fabric_manager"));
+  tree.remove("proc");
+  EXPECT_EQ(tree.facts()["daemon"].why, "there is no /proc");
+  const test::TemporaryFolder empty;
+  EXPECT_EQ(why_nothing(gather_node(empty.path(), {}, 20)), "there is no /proc");
 }
 
 TEST(GatherDriver, TheFabricManagersVersionIsThatOfItsLastStart) {
