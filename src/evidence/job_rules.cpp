@@ -105,12 +105,18 @@ void torchtitan(TrainingJob& job) {
   if (mode == "full" || mode == "none") {
     job.set("recompute", mode, "activation_checkpoint.mode");
   } else if (option == "op" || by_name) {
-    // It keeps what attention and every other product give: wq, wv, w1 and w2.
+    // It keeps what attention and every other product give, wq, wv, w1 and w2: time and memory of neither none nor
+    // full.
+    job.set("recompute", "none", "activation_checkpoint", "by operation (nearest: none)");
     const config::Model model = model_of(job);
     const double hidden = static_cast<double>(model.hidden), mlp = static_cast<double>(model.mlp_width());
     const double keys = model.heads > 0 ? static_cast<double>(model.key_width()) : 0;
-    checkpoint_nearest(job, "selective checkpoints by operation", "activation_checkpoint", 3 * hidden + keys + mlp,
-                       (hidden + keys + mlp) / (2 * hidden + 2 * keys + 3 * mlp));
+    if (hidden > 0)
+      job.cannot.push_back(fmt::format(
+          "selective checkpoints by operation (nearest: recompute none): the job computes {} of the layers' forward "
+          "products again and keeps {} of their activations, so a prediction is shorter and needs more memory",
+          percent((hidden + keys + mlp) / (2 * hidden + 2 * keys + 3 * mlp), 0),
+          percent((3 * hidden + keys + mlp) / kept_by_layer(model), 0)));
   } else {
     const auto every = number_in<std::int64_t>(option).value_or(2);  // here the first ones: as much memory and time
     job.set("recompute", "full", "activation_checkpoint", fmt::format("one of {} layers", every));

@@ -122,8 +122,8 @@ TEST(Job, ReadsWhatIsExported) {
   EXPECT_GT(compared, 40);
 }
 
-// Of 17 h activations besides its input, a layer of Llama 3 8B keeps 7.75 h: 18.3 of 32 layers are computed again.
-TEST(Job, ExpressesSelectiveCheckpointsByTheMemoryThatTheyKeep) {
+// Of 17 h activations besides its input, a layer of Llama 3 8B keeps 6.75 h by operation.
+TEST(Job, ExpressesSelectiveCheckpointsAsTheNearestThatThereIs) {
   const TemporaryFolder scratch;
   const auto titan = [&](const std::string& checkpoints) {
     return job_of({scratch.write("titan.toml",
@@ -133,9 +133,8 @@ TEST(Job, ExpressesSelectiveCheckpointsByTheMemoryThatTheyKeep) {
                                      checkpoints)});
   };
   const Answer by_operation = titan("mode = \"selective\"\nselective_ac_option = \"op\"\n");
-  EXPECT_THAT(by_operation.configuration, AllOf(HasSubstr("recompute: full "), HasSubstr("recompute_layers: 19 ")));
-  EXPECT_THAT(by_operation.cannot, Contains(AllOf(HasSubstr("full of 19 of 32 layers"), HasSubstr("37 %"),
-                                                  HasSubstr("59 %"), HasSubstr("about 7 % too long"))));
+  EXPECT_THAT(by_operation.configuration, HasSubstr("recompute: none "));
+  EXPECT_THAT(by_operation.cannot, Contains(AllOf(HasSubstr("37 %"), HasSubstr("of their activations"))));
   EXPECT_THAT(titan("mode = \"selective\"\nselective_ac_option = \"2\"\n").configuration,
               HasSubstr("recompute_layers: 16 "));
   const auto megatron = [&](const std::string& modules) {

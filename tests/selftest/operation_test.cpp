@@ -103,7 +103,7 @@ TEST(OperationCheck, AFaultThatStaysIsBlamedOnTheCaseThatMetItFirst) {
     return std::pair{failed, not_run};
   };
   for (const int at : {1, 3, 7}) {
-    const auto lines = check_operations(cases(), FailingBackend(at, true), cpu(), small("gelu"));
+    const auto lines = check_operations(cases(), FailingBackend(at, true), cpu(), small("gelu: "));
     const auto [failed, not_run] = words(lines);
     EXPECT_EQ(std::ranges::count(failed, '\n'), 1) << failed;
     EXPECT_THAT(failed, HasSubstr("illegal memory access"));
@@ -111,7 +111,7 @@ TEST(OperationCheck, AFaultThatStaysIsBlamedOnTheCaseThatMetItFirst) {
     EXPECT_TRUE(std::ranges::any_of(lines, [](const CheckLine& l) { return l.outcome == Outcome::not_run; }));
     EXPECT_EQ(exit_code(lines), 1);
 
-    const auto once = check_operations(cases(), FailingBackend(at, false), cpu(), small("gelu"));
+    const auto once = check_operations(cases(), FailingBackend(at, false), cpu(), small("gelu: "));
     EXPECT_EQ(std::ranges::count(words(once).first, '\n'), 1);
     EXPECT_THAT(words(once).second, Not(HasSubstr("not run")));
   }
@@ -184,7 +184,7 @@ TEST(OperationCheck, AnOperationThatThrowsFailsItsCaseAlone) {
       return test::FinerBackend::create(r);
     }
   };
-  const auto lines = check_operations(cases(), Throwing(), cpu(), small("gelu"));
+  const auto lines = check_operations(cases(), Throwing(), cpu(), small("gelu: "));
   for (const CheckLine& l : lines) {
     const bool gelu = l.check.find("gelu ") != std::string::npos;
     EXPECT_EQ(l.outcome, gelu ? Outcome::failed : Outcome::passed) << l.check;

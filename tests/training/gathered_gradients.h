@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "local_job.h"
+#include "workloads/gpt/loss_scaler.h"
 #include "workloads/gpt/parameters.h"
 
 namespace harness::test {
@@ -57,12 +58,14 @@ inline std::vector<float> owned(LocalJob& job, const std::string& buffer, const 
   return values;
 }
 
-/// A flat f32 buffer, by default of the gradients that the last step left, of all stages. What several ranks hold must
+/// A flat f32 buffer, by default of the gradients that the last step left, of all stages, without the scale that fp16
+/// gives the loss at first. What several ranks hold must
 /// be the same on all of them, within `tolerance`: replicas, the tensor ranks of what is not sharded, the two ends of a
 /// tied table.
 inline Gradients gathered_gradients(LocalJob& job, const config::Model& model, const config::Settings& settings,
                                     const program::Layout& layout, double tolerance = 1e-6,
                                     const std::string& buffer = "gradient") {
+  const auto scale = static_cast<float>(buffer == "gradient" ? gpt::first_gradient_scale(settings) : 1);
   Gradients whole;
   const int shards = gpt::shards_of(settings, layout);
   for (int stage = 0; stage < layout[program::Axis::pipeline]; ++stage) {
@@ -76,7 +79,8 @@ inline Gradients gathered_gradients(LocalJob& job, const config::Model& model, c
           at[program::Axis::tensor] = shard;
           at[program::Axis::data] = replica * shards;
           at[program::Axis::pipeline] = stage;
-          const auto own = owned(job, buffer, p, buckets, shards, layout, at);
+          auto own = owned(job, buffer, p, buckets, shards, layout, at);
+          for (float& value : own) value /= scale;
           if (!p.sharded && shard > 0) {
             EXPECT_LE(distance(own, values), tolerance) << p.name << " on tensor rank " << shard;
           }
