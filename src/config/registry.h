@@ -68,6 +68,9 @@ struct Variable {
   /// "" when the backend can run this value, else why it cannot ("tf32 needs tensor cores, …"). For variables that it
   /// honours; asked of the settings after parse().
   std::function<std::string(const Settings&, BackendKind)> refused_by = no_reason;
+  /// Why these settings, which run, defeat the purpose of this value ("it sends more than it saves, …"); "": they do
+  /// not. Needs settings.ranks as without_effect does.
+  std::function<std::string(const Settings&)> caution = no_reason;
   /// Why this value cannot go with those of other variables; "" if it can. Each alone is valid.
   std::function<std::string(const Settings&)> conflict = no_reason;
   /// A feature that this value needs and that the hardware lacks, as far as its file says; "": none.

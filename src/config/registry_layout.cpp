@@ -1,6 +1,7 @@
 // Rows of how ranks divide the model, and of what replicas divide among them.
 #include <algorithm>
 
+#include "base/units.h"
 #include "config/registry_rows.h"
 
 namespace harness::config {
@@ -170,6 +171,44 @@ std::string without_group(const Settings& s) {
 
 constexpr std::array<Choice<program::DType>, 2> type_choices{
     {{"fp32", program::DType::f32}, {"bf16", program::DType::bf16}}};
+constexpr std::array<Choice<GradCompression>, 2> compression_choices{
+    {{"none", GradCompression::none}, {"topk", GradCompression::top_k}}};
+
+std::string compression_conflict(const Settings& s) {
+  if (s.grad_compression == GradCompression::none) return "";
+  if (s.sharding != Sharding::none) {
+    return fmt::format("grad_compression {} needs sharding none, not {}: each replica keeps what it did not send",
+                       print_choice(s.grad_compression, compression_choices),
+                       print_choice(s.sharding, sharding_choices));
+  }
+  if (s.grad_reduce_type == program::DType::f32) return "";
+  return fmt::format("grad_compression {} sends its values in fp32; it needs grad_reduce_precision fp32, not {}",
+                     print_choice(s.grad_compression, compression_choices),
+                     print_choice(s.grad_reduce_type, type_choices));
+}
+
+// Of n gradients, d replicas gather 8 bytes for each of ratio * n from each other: (d - 1) * 8 ratio n are sent by
+// each. A ring of an all-reduce sends 2 (d - 1) / d * 4 n.
+std::string more_than_saved(const Settings& s) {
+  if (s.grad_compression == GradCompression::none || s.ranks == 0 || has_one_replica(s)) return "";
+  const double replicas = static_cast<double>(s.ranks) / static_cast<double>(s.replica_ranks()) * s.context();
+  if (s.grad_compression_ratio < 1 / replicas) return "";
+  return fmt::format(
+      "grad_compression {} sends more than it saves: {:.6g} replicas gather the values and indices of each, which is "
+      "less than their all-reduce only with a grad_compression_ratio below {:.3g} %",
+      print_choice(s.grad_compression, compression_choices), replicas, 100 / replicas);
+}
+
+double parse_ratio(std::string_view text) {
+  const double ratio = parse_share(text);
+  if (!(ratio > 0) || ratio > 1) fail("found {}; allowed: above 0 % and at most 100 %", quote(text));
+  return ratio;
+}
+
+std::string without_compression(const Settings& s) {
+  if (s.grad_compression == GradCompression::none) return "grad_compression is none, so all gradients are sent";
+  return without_data_parallel(s);
+}
 
 std::string without_gathered_buckets(const Settings& s) {
   if (s.sharding == Sharding::none) return "sharding is none, so each replica has updated all weights itself";
@@ -275,6 +314,29 @@ std::vector<Variable> sharding_variables() {
               .mathematics = Mathematics::rounded,
               .without_effect = without_data_parallel,
               .workloads = only_gpt}),
+      one_of(&Settings::grad_compression, compression_choices,
+             {.name = "grad_compression",
+              .help = "the gradients that replicas exchange: all of them, or with topk a share of each bucket, those "
+                      "of the largest magnitude; what a replica does not send it adds to its gradients of the next "
+                      "step; measured on cpu, predicted by sim, not yet on cuda",
+              .backends = cpu_and_sim,
+              .acts_on = {Part::data},
+              .mathematics = Mathematics::another,
+              .without_effect = without_data_parallel,
+              .caution = more_than_saved,
+              .conflict = compression_conflict,
+              .workloads = only_gpt}),
+      {.name = "grad_compression_ratio",
+       .allowed = "a share above 0 and up to 1, such as 1 %",
+       .examples = {"0.1 %", "10 %"},
+       .help = "with grad_compression: topk, the share of a bucket's gradients that a replica sends, at least one",
+       .backends = cpu_and_sim,
+       .parse = [](Settings& s, auto text) { s.grad_compression_ratio = parse_ratio(text); },
+       .print = [](const Settings& s) { return print_share_exact(s.grad_compression_ratio); },
+       .acts_on = {Part::data},
+       .mathematics = Mathematics::another,
+       .without_effect = without_compression,
+       .workloads = only_gpt},
   };
 }
 

@@ -29,6 +29,7 @@ std::vector<Variable> workload_variables();   // which workload, and the operati
 inline const std::vector<BackendKind> only_cpu{BackendKind::cpu};
 inline const std::vector<BackendKind> only_cuda{BackendKind::cuda};
 inline const std::vector<BackendKind> only_sim{BackendKind::sim};
+inline const std::vector<BackendKind> cpu_and_sim{BackendKind::cpu, BackendKind::sim};
 
 inline const std::vector<std::string> only_gpt{"gpt"};
 inline const std::vector<std::string> communicating{"gpt", "collective"};

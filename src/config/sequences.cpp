@@ -17,7 +17,6 @@ constexpr std::array<Choice<Batching>, 2> batching_choices{
     {{"padded", Batching::padded}, {"packed", Batching::packed}}};
 
 const std::vector<std::string> sequence_parts{"distribution", "median", "sigma", "min", "max", "file"};
-const std::vector<BackendKind> cpu_and_sim{BackendKind::cpu, BackendKind::sim};
 
 constexpr std::int64_t longest_document = std::int64_t{1} << 31;
 constexpr double widest_sigma = 4;

@@ -40,6 +40,11 @@ enum class ShardingGroup : std::uint8_t {
   data,  // all
   node,  // those that share a node; each node has all parts
 };
+/// The gradients that replicas exchange.
+enum class GradCompression : std::uint8_t {
+  none,   // all
+  top_k,  // of each bucket the share grad_compression_ratio, those of the largest magnitude
+};
 enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling };
 /// Which CPUs of its node a worker may use, and which memory it takes first.
 enum class HostBinding : std::uint8_t {
@@ -97,6 +102,8 @@ struct Settings {
   bool overlap_param_gather = false;  // weights of shards are gathered behind the layers before; else before the first
   int prefetch_layers = 1;            // with Sharding::parameters: layers whose weights are gathered ahead of their use
   program::DType grad_reduce_type = program::DType::f32;  // of gradients on their way between replicas
+  GradCompression grad_compression = GradCompression::none;
+  double grad_compression_ratio = 0.01;
   bool overlap_grad_reduce = true;
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
   bool overlap_optimizer = false;             // AdamW bucket by bucket, beside the backward pass

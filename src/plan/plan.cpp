@@ -35,13 +35,13 @@ PlannedCase make_case(const Plan& plan, std::string name, const config::Change* 
   if (c.impossible.empty()) c.impossible = why_impossible(c.settings, experiment.hardware);
   if (!c.impossible.empty()) return c;
   c.micro_batches = workloads::workload_of(c.settings).micro_batches(c.settings, c.layout);
-  if (change == nullptr) return c;
 
   config::Settings known = c.settings;  // with the number of ranks that it stands for, and where they stand
   known.ranks = c.layout.ranks();
   known.layout.replicas_of_node = c.layout.replicas_of_node;
   for (const config::Variable& variable : config::registry()) {
-    if (!config::changes(*change, variable, experiment.baseline)) continue;
+    if (std::string caution = variable.caution(known); !caution.empty()) c.notes.push_back(std::move(caution));
+    if (change == nullptr || !config::changes(*change, variable, experiment.baseline)) continue;
     const std::string why = variable.without_effect(known);
     if (why.empty()) continue;
     // The baseline's value may do something that this one then takes away.

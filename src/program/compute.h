@@ -331,6 +331,32 @@ struct AdamWOf {
 };
 using AdamW = AdamWOf<View>;
 
+// ---- gradient compression -------------------------------------------------------------------------------------------
+
+/// Top-k sparsification with error feedback (Stich, Cordonnier and Jaggi 2018, arXiv 1809.07599): residual += gradient;
+/// the k elements of it with the largest magnitudes go to values, by ascending index, and become 0 in residual. Of
+/// equal magnitudes the lower index is chosen; NaN is larger than any number. gradient, residual [n] f32; values [k]
+/// f32 and indices [k] i32, k from 1 to n.
+template <class T>
+struct TopKOf {
+  T gradient = {}, residual = {}, values = {}, indices = {};
+  static constexpr std::string_view name = "top_k";
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.gradient), updates(op.residual), writes(op.values, op.indices));
+  }
+};
+using TopK = TopKOf<View>;
+
+/// out = 0, then out[indices[j]] += values[j] in the order of j. values f32 and indices i32 have one size; out f32. An
+/// index may occur several times, and is less than out.count.
+template <class T>
+struct ScatterAddOf {
+  T values = {}, indices = {}, out = {};
+  static constexpr std::string_view name = "scatter_add";
+  static constexpr auto fields(auto& op) { return std::tuple_cat(reads(op.values, op.indices), writes(op.out)); }
+};
+using ScatterAdd = ScatterAddOf<View>;
+
 // ---- cross-entropy, whole and over shards of the vocabulary
 // ----------------------------------------------------------
 

@@ -1,6 +1,7 @@
 #include "program/verify.h"
 
 #include <initializer_list>
+#include <limits>
 
 #include "base/error.h"
 
@@ -142,6 +143,19 @@ class Shapes {
     for (const View& v : {a.found_inf, a.scale}) is(v, 1, DType::f32, "found_inf and scale");
     for (const View& v : {a.good_steps, a.updates}) is(v, 1, DType::i32, "good_steps and updates");
   }
+  void of(const TopK& a) {
+    is(a.gradient, a.residual.count, DType::f32, "gradient");
+    type(a.residual, {DType::f32}, "residual");
+    kept(a.values, a.indices);
+    if (a.values.count > a.gradient.count)
+      note(fmt::format("{} of {} gradients are none of them", a.values.count, a.gradient.count));
+    numbered(a.gradient);
+  }
+  void of(const ScatterAdd& a) {
+    kept(a.values, a.indices);
+    type(a.out, {DType::f32}, "out");
+    numbered(a.out);
+  }
   void of(const AllReduce& a) {
     type(a.data, {DType::f32, DType::bf16, DType::f16}, "data");
     size(a.in, a.data.count, "in");
@@ -216,6 +230,15 @@ class Shapes {
   void is(const View& v, std::int64_t expected, DType wanted, const char* what) {
     size(v, expected, what);
     type(v, {wanted}, what);
+  }
+  void kept(const View& values, const View& indices) {
+    type(values, {DType::f32}, "values");
+    is(indices, values.count, DType::i32, "indices");
+  }
+  // Whether an i32 numbers its elements.
+  void numbered(const View& v) {
+    if (v.count > std::numeric_limits<std::int32_t>::max())
+      note(fmt::format("{} has {} elements, more than 32 bits number", buffer(v).name, v.count));
   }
   std::int64_t members(GroupId g) const { return set_.groups[g].size(set_.layout); }
   void peer(const Peer& p) {

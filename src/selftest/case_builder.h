@@ -55,5 +55,6 @@ void add_rope_cases(Cases& cases, program::DType type);
 void add_loss_cases(Cases& cases, program::DType type);
 void add_optimizer_cases(Cases& cases, program::DType weights);
 void add_loss_scaling_cases(Cases& cases);
+void add_compression_cases(Cases& cases);
 
 }  // namespace harness::selftest

@@ -297,4 +297,19 @@ void add_loss_scaling_cases(Cases& cases) {
   }
 }
 
+void add_compression_cases(Cases& cases) {
+  for (const auto& [n, kept] : {std::pair{1, 1}, {4099, 41}, {4099, 4099}, {100003, 1}, {100003, 25001}}) {
+    CaseBuilder b(program::DType::f32);
+    program::TopK op;
+    op.gradient = b.normal("gradient", n);
+    op.residual = b.normal("residual", n, 0.5);
+    op.values = b.output("values", kept);
+    op.indices = b.output("indices", program::DType::i32, kept);
+    cases.push_back(b.take(op, fmt::format("{} of {}", kept, n)));
+    CaseBuilder s(program::DType::f32);
+    const program::View values = s.normal("values", kept), indices = s.whole_numbers("indices", kept, n);
+    cases.push_back(s.take(program::ScatterAdd{values, indices, s.output("out", n)}, fmt::format("{} to {}", kept, n)));
+  }
+}
+
 }  // namespace harness::selftest

@@ -215,7 +215,9 @@ Cost Costs::collective_cost(int rank_class, const program::Operation& op, progra
   // Weights of fewer bits are gathered as a byte each, with bf16's type in the Program (Megatron-LM:
   // --fp8-param-gather).
   const bool over_tensor = is_over_tensor(classes_.set().groups[group]);
-  if (config::is_low(settings_.precision) && kind == program::Collective::all_gather && !over_tensor) bytes /= 2;
+  const bool of_weights =
+      kind == program::Collective::all_gather && !over_tensor && op.label.phase != program::Phase::gradient_sync;
+  if (config::is_low(settings_.precision) && of_weights) bytes /= 2;
   largest_message_bytes_ = std::max(largest_message_bytes_, bytes);
   const Spread& where = spread(rank_class, group);
   auto known = collectives_.find({kind, where});

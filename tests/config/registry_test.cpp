@@ -202,9 +202,53 @@ TEST(Registry, WhatReplicasExchangeHasAnEffectOnlyWhereThereAreSomeAndTheyDivide
   EXPECT_THAT(why_none("overlap_param_gather"), HasSubstr("prefetch_layers says how far ahead"));
   EXPECT_THAT(why_none("bucket_size"), HasSubstr("a bucket is a layer"));
   s.layout[program::Axis::tensor] = 4;
-  for (const char* name : {"sharding", "sharding_group", "prefetch_layers", "grad_reduce_precision", "bucket_size"}) {
+  for (const char* name :
+       {"sharding", "sharding_group", "prefetch_layers", "grad_reduce_precision", "bucket_size", "grad_compression"}) {
     EXPECT_THAT(why_none(name), HasSubstr("data_parallel is 1")) << name;
   }
+}
+
+TEST(Registry, CompressedGradientsGoWithFewOtherLevers) {
+  const Variable &compression = *find_variable("grad_compression"), &ratio = *find_variable("grad_compression_ratio");
+  Settings s;
+  s.ranks = 4;
+  EXPECT_THAT(ratio.without_effect(s), HasSubstr("grad_compression is none"));
+  s.sharding = Sharding::optimizer;
+  EXPECT_EQ(compression.conflict(s), "");
+  compression.parse(s, "topk");
+  EXPECT_EQ(ratio.without_effect(s), "");
+  EXPECT_THAT(compression.conflict(s), HasSubstr("needs sharding none, not optimizer"));
+  s.sharding = Sharding::none;
+  EXPECT_EQ(compression.conflict(s), "");
+  s.grad_reduce_type = program::DType::bf16;
+  EXPECT_THAT(compression.conflict(s), HasSubstr("needs grad_reduce_precision fp32, not bf16"));
+  EXPECT_FALSE(compression.honoured_on(BackendKind::cuda));
+  EXPECT_TRUE(compression.honoured_on(BackendKind::sim));
+  EXPECT_EQ(canonical("grad_compression_ratio", "0.001"), "0.1 %");
+  EXPECT_EQ(canonical("grad_compression_ratio", "1"), "100 %");
+  for (const char* wrong : {"0 %", "101 %", "nan"}) {
+    EXPECT_NE(message_of("grad_compression_ratio", wrong), "") << wrong;
+  }
+}
+
+TEST(Registry, CompressedGradientsThatSaveNothingAreCautionedAgainst) {
+  const Variable& compression = *find_variable("grad_compression");
+  Settings s;
+  const auto caution = [&](int ranks, double ratio) {
+    s.ranks = ranks;
+    s.grad_compression_ratio = ratio;
+    return compression.caution(s);
+  };
+  EXPECT_EQ(caution(4, 0.5), "");  // none
+  s.grad_compression = GradCompression::top_k;
+  EXPECT_EQ(caution(4, 0.24), "");
+  EXPECT_THAT(caution(4, 0.25), HasSubstr("only with a grad_compression_ratio below 25 %"));
+  EXPECT_THAT(caution(128, 0.01), HasSubstr("128 replicas"));
+  s.layout[program::Axis::tensor] = s.layout[program::Axis::pipeline] = 2;
+  EXPECT_THAT(caution(8, 0.5), HasSubstr("2 replicas"));
+  EXPECT_EQ(caution(4, 1), "");  // one replica
+  s.layout[program::Axis::context] = 2;
+  EXPECT_THAT(caution(16, 0.3), HasSubstr("4 replicas"));  // those that share a sequence, too
 }
 
 TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {

@@ -32,7 +32,7 @@ const std::map<std::string, int> ranks_of{
     {"first-light.yaml", 1}, {"pipeline.yaml", 8},      {"memory.yaml", 2},
     {"sharding.yaml", 2},    {"llama3-8b.yaml", 64},    {"scenarios/16node-as-found.yaml", 128},
     {"job.yaml", 128},       {"sequences.yaml", 2},     {"precision.yaml", 2},
-    {"data.yaml", 2}};
+    {"data.yaml", 2},        {"compression.yaml", 2}};
 
 Plan plan_of(const std::string& name, const std::vector<std::string>& overrides = {}) {
   return make_plan(config::load_experiment((configs / name).string(), overrides), ranks_of.at(name));

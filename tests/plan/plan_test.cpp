@@ -311,6 +311,22 @@ TEST(Schedule, EveryOrderOfTheFirstRoundIsAsLikely) {
   for (const auto& [order, n] : times) EXPECT_NEAR(n, 1000, 120);
 }
 
+TEST(Plan, NotesOfEveryCaseWhetherItsCompressionSaves) {
+  config::Experiment e = small_experiment();
+  config::find_variable("grad_compression")->parse(e.baseline, "topk");
+  add_change(e, "grad_compression_ratio", "50 %");
+  add_change(e, "grad_compression", "none");
+  const auto notes = [&](const char* name) {
+    const Plan plan = make_plan(e, 4);
+    return std::ranges::find(plan.cases, name, &PlannedCase::name)->notes;
+  };
+  EXPECT_THAT(notes("baseline"), ::testing::IsEmpty());
+  EXPECT_THAT(notes("grad_compression_ratio=50 %"), ::testing::ElementsAre(HasSubstr("sends more than it saves")));
+  EXPECT_THAT(notes("grad_compression=none"), ::testing::IsEmpty());
+  config::find_variable("grad_compression_ratio")->parse(e.baseline, "30 %");
+  EXPECT_THAT(notes("baseline"), ::testing::ElementsAre(HasSubstr("sends more than it saves")));
+}
+
 TEST(DivideRanks, WhatACollectiveNeeds) {
   config::Settings s;
   s.workload = "collective";

@@ -161,6 +161,15 @@ const std::vector<Row> rows{
     {{{2, 1, 4}}, "overlap_grad_reduce=false", "sharding=optimizer sharding_group=node", reordered, on_nodes},
     {{{2, 1, 4}}, "overlap_grad_reduce=false", "sharding=parameters sharding_group=node", reordered, on_nodes},
 
+    // Two replicas that send all of their gradients add the same two numbers.
+    {{{1, 1, 2}, {2, 1, 2}, {1, 2, 2}, {2, 2, 2}}, "", "grad_compression=topk grad_compression_ratio=1", exact, halves},
+    {{{1, 1, 2}, {2, 2, 2}}, "overlap_optimizer=true", "grad_compression=topk grad_compression_ratio=1", exact},
+    {{{2, 1, 2}},
+     "sequence_parallel=true overlap_grad_reduce=false",
+     "grad_compression=topk grad_compression_ratio=1",
+     exact},
+    {{{1, 1, 3}}, "", "grad_compression=topk grad_compression_ratio=1", reordered},
+
     {{{2, 1, 2}}, "sequence_parallel=true", "sharding=optimizer", exact},
     {{{1, 2, 2}}, "pipeline_schedule=interleaved", "sharding=optimizer", exact},
     {{{1, 1, 2}}, "recompute=full", "sharding=optimizer", exact},

@@ -17,14 +17,14 @@ namespace harness::test {
 /// By the name of the parameter, each whole: the shards of all tensor ranks together.
 using Gradients = std::map<std::string, std::vector<float>>;
 
-/// |a - b| / |b|, of the norms.
+/// |a - b| / |b|, of the norms; 0 where both are zero.
 inline double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0, norm = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {
     difference += std::pow(double{a.at(i)} - double{b[i]}, 2);
     norm += std::pow(double{b[i]}, 2);
   }
-  return std::sqrt(difference / norm);
+  return difference == 0 ? 0 : std::sqrt(difference / norm);
 }
 
 /// Copies a tensor rank's shard of a parameter to its places in the whole.

@@ -4,7 +4,9 @@
 // lever that the tests try.
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -100,13 +102,31 @@ inline void add_tensor(const Job& j, int stage, std::int64_t reductions, Traffic
 /// ZeRO (Rajbhandari et al. 2020). Gradients travel once a step, or where no rank keeps them all, once a micro-batch; a
 /// message for each bucket. Stages 1 and 2 gather the weights once a step. Stage 3 gathers them forward and backward in
 /// every micro-batch, but backward neither the last layer nor what the head reads, which are there, and a tied table at
-/// both ends of a forward pass.
+/// both ends of a forward pass. A share of compressed gradients, rounded up in each bucket, is gathered with its
+/// indices; those of parameters that tensor ranks do not divide are all-reduced whole.
 inline void add_replicas(const Job& j, int stage, std::int64_t reductions, Traffic& traffic) {
   const config::Settings& s = j.settings;
   const Elements n = elements_of(j, stage);
   const std::int64_t shards = gpt::shards_of(s, j.layout), wire = program::size_of(s.grad_reduce_type),
                      type = program::size_of(config::storage_of(s.precision)), m = micro_batches(j);
   const auto bytes = static_cast<double>(reductions * wire * n.flat);
+  if (s.grad_compression != config::GradCompression::none) {
+    std::set<int> compressed, reduced;
+    std::int64_t sent = 0, whole = 0;
+    for (const gpt::Parameter& p : gpt::parameters(j.model, s, j.layout, stage)) {
+      const bool divided = p.sharded || j.layout[Axis::tensor] == 1;
+      (divided ? compressed : reduced).insert(p.bucket);
+      whole += divided ? 0 : p.count();
+    }
+    for (const int bucket : compressed) {
+      const auto all = static_cast<double>(elements_of_bucket(j, bucket, stage));
+      sent += std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(s.grad_compression_ratio * all)));
+    }
+    traffic[{"data", "all_gather"}] = {2 * std::ssize(compressed),
+                                       static_cast<double>(8 * sent * j.layout[Axis::data])};
+    if (whole > 0) traffic[{"data", "all_reduce"}] = {std::ssize(reduced), static_cast<double>(4 * whole)};
+    return;
+  }
   if (shards == 1) {
     traffic[{"data", "all_reduce"}] = {n.buckets, bytes};
     return;
@@ -153,12 +173,14 @@ inline Traffic traffic(const Job& j, int stage) {
 
 /// Bytes of weights, gradients and the optimizer's state, n parameters among d ranks that share: bf16 2 + 4 + 12, fp32
 /// 4 + 4 + 8 for each (there the weight is its own master), of which stage 1 of ZeRO divides the last, stage 2 the last
-/// two and stage 3 all.
+/// two and stage 3 all. What compressed gradients left out is another 4.
 inline std::int64_t model_bytes(const Job& j, int stage) {
   const std::int64_t n = elements_of(j, stage).flat, d = gpt::shards_of(j.settings, j.layout),
                      weight = program::size_of(config::storage_of(j.settings.precision)), state = weight == 2 ? 12 : 8;
   const auto sharding = static_cast<int>(j.settings.sharding);
-  return n * weight / (sharding >= 3 ? d : 1) + n * 4 / (sharding >= 2 ? d : 1) + n * state / (sharding >= 1 ? d : 1);
+  const bool residual = j.settings.grad_compression != config::GradCompression::none && j.layout[Axis::data] > 1;
+  return (residual ? n * 4 : 0) + n * weight / (sharding >= 3 ? d : 1) + n * 4 / (sharding >= 2 ? d : 1) +
+         n * state / (sharding >= 1 ? d : 1);
 }
 
 /// Bytes that a layer in the middle of a stage keeps of a micro-batch, in bf16. Korthikanti et al. 2022, section 4.2.1:

@@ -129,8 +129,8 @@ inline Elements elements_of(const Job& j, int stage = 0) {
 }
 
 /// Elements of a bucket, by number: where layers are buckets, 0 is the final norm and 1 the last layer.
-inline std::int64_t elements_of_bucket(const Job& j, int bucket) {
-  const auto list = gpt::parameters(j.model, j.settings, j.layout, 0);
+inline std::int64_t elements_of_bucket(const Job& j, int bucket, int stage = 0) {
+  const auto list = gpt::parameters(j.model, j.settings, j.layout, stage);
   return gpt::bucket_places(list, gpt::shards_of(j.settings, j.layout))[bucket].count;
 }
 

@@ -33,6 +33,12 @@ TEST(Refusals, SayWhatWouldDo) {
     j.settings.recompute_layers = layers;
     return j;
   };
+  // Its table has 3 * 2^30 elements, which tensor ranks divide.
+  constexpr auto compressed = [](std::int64_t vocab, int tp) {
+    Job j = job({"m", 2, 3072, 8, vocab, 16}, tp, 1, 2, 1);
+    j.settings.grad_compression = config::GradCompression::top_k;
+    return j;
+  };
   struct Row {
     Job job;
     const char* says;  // "": it is possible
@@ -71,6 +77,8 @@ TEST(Refusals, SayWhatWouldDo) {
       {sharded_on_nodes(1, 1, 4, 1, Sharding::optimizer), "each of the 4 replicas is on a node of its own"},
       {sharded_on_nodes(1, 1, 4, program::Layout::uneven, Sharding::optimizer),
        "not every node has as many of the 4 replicas"},
+      {compressed(1 << 20, 1), "a bucket of 3221280768 gradients has more than indices of 32 bits tell apart"},
+      {compressed(1 << 20, 2), ""},
       {job(small_llama(), 4, 1, 1, 1), ""},
       {job(small_llama(), 8, 1, 1, 1), "tensor_parallel 8 does not divide kv_heads 4; nearest that does: 4"},
       {changed(job(small_llama(), 4, 1, 1, 1), [](Job& j) { j.model.ffn = 98; }),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "closed_formulas.h"
+#include "config/registry.h"
 #include "gpt_jobs.h"
 #include "program/lower.h"
 #include "support/drawn.h"
@@ -51,6 +52,11 @@ const std::vector<Lever>& levers() {
       {"one bucket", [](Job& j) { j.settings.bucket_size_bytes = 1 << 30; }},
       {"small buckets", [](Job& j) { j.settings.bucket_size_bytes = 8 << 10; }},
       {"bf16 on the wire", [](Job& j) { j.settings.grad_reduce_type = program::DType::bf16; }},
+      {"compressed gradients",
+       [](Job& j) {
+         j.settings.grad_compression = config::GradCompression::top_k;
+         j.settings.grad_compression_ratio = 0.03;
+       }},
       {"sharding optimizer", [](Job& j) { j.settings.sharding = Sharding::optimizer; }},
       {"sharding optimizer, gathered behind",
        [](Job& j) {
@@ -89,10 +95,11 @@ Job on(const std::array<int, 4>& layout) {
   return j;
 }
 
-// The levers with an interleaved schedule are refused without stages by their rows in the registry, not by the
-// workload.
+// An interleaved schedule without stages, and compressed gradients with another lever of theirs, are refused by their
+// rows in the registry, not by the workload.
 bool is_possible(const Job& j) {
   const bool stages = j.layout[Axis::pipeline] > 1;
+  if (!config::find_variable("grad_compression")->conflict(j.settings).empty()) return false;
   return refusal(j).empty() && (stages || j.settings.pipeline_schedule != PipelineSchedule::interleaved);
 }
 
@@ -138,7 +145,8 @@ TEST(Steps, VerifyAndComputeAndSendWhatClosedFormulasSay) {
       for (const auto& [key, sent] : program::count(set, role, role.step).traffic)
         counted[key] = {sent.messages, sent.bytes};
       EXPECT_EQ(counted, closed::traffic(j, stage)) << "stage " << stage;
-      EXPECT_EQ(bytes_of(role, {"master", "weights", "moment1", "moment2", "gradient"}), closed::model_bytes(j, stage));
+      EXPECT_EQ(bytes_of(role, {"master", "weights", "moment1", "moment2", "gradient", "residual"}),
+                closed::model_bytes(j, stage));
       if (j.settings.sharding < Sharding::parameters) buckets.insert(elements_of(j, stage).buckets);
     }
     ++steps;

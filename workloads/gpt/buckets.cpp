@@ -1,5 +1,8 @@
 #include "workloads/gpt/buckets.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "workloads/gpt/gpt.h"
 
 namespace harness::gpt {
@@ -11,11 +14,13 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
       scaler_(scaler),
       frame_(frame),
       learning_rate_(b_.buffer(learning_rate_buffer, program::DType::f32, 1, program::BufferKind::input)),
-      replicated_(layout[program::Axis::data] > 1),
+      replicas_(layout[program::Axis::data]),
       across_nodes_(shards_are_of_node(settings, layout)),
       overlap_reduction_(settings.overlap_grad_reduce),
       overlap_optimizer_(settings.overlap_optimizer),
-      wire_(settings.grad_reduce_type) {
+      wire_(settings.grad_reduce_type),
+      sent_share_(settings.grad_compression_ratio) {
+  const bool compresses = settings.grad_compression != config::GradCompression::none && replicated();
   const std::vector<Parameter>& list = parameters.list();
   const std::vector<program::View>& places = parameters.buckets();
   buckets_.resize(places.size());
@@ -26,19 +31,67 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
     const bool ends_bucket = i + 1 == list.size() || list[i + 1].bucket != p.bucket;
     const std::int64_t next = ends_bucket ? places[p.bucket].count : list[i + 1].view.offset - places[p.bucket].offset;
     if (next > end) bucket.gaps.push_back({end, next - end});
-    if (p.partial && i > 0 && list[i - 1].partial && list[i - 1].bucket == p.bucket) {
-      bucket.partial.back().count = end - bucket.partial.back().first;
-    } else if (p.partial) {
-      bucket.partial.push_back({first, p.view.count});
-    }
+    const auto add_to = [&](std::vector<Range>& runs, bool (*belongs)(const Parameter&)) {
+      if (!belongs(p)) return;
+      const bool goes_on = i > 0 && list[i - 1].bucket == p.bucket && belongs(list[i - 1]);
+      if (!goes_on) runs.push_back({first, 0});
+      runs.back().count = end - runs.back().first;
+    };
+    add_to(bucket.partial, [](const Parameter& q) { return q.partial; });
+    const bool alone = layout[program::Axis::tensor] == 1;  // no other rank has a copy to keep alike
+    if (!alone) add_to(bucket.whole, [](const Parameter& q) { return !q.sharded; });
+    bucket.compressed = bucket.compressed || (compresses && (p.sharded || alone));
     bucket.number = p.bucket;
     bucket.writers += p.writers;
     bucket.missing = bucket.writers;
     bucket.tied = bucket.tied || p.tied;
   }
+  if (!compresses) return;
+  residual_ = b_.buffer("residual", program::DType::f32, places.front().offset + places.front().count,
+                        program::BufferKind::persistent);
+  b_.emit(workloads::compute_stream, program::Fill{residual_, 0}, {"residual", program::Phase::setup});
 }
 
-program::View Buckets::emit_reduction(const Bucket& bucket, const std::vector<program::OperationId>& after) {
+void Buckets::copy_whole(const Bucket& bucket, const program::View& packed, program::StreamId stream, bool back) {
+  const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
+  const program::View gradients = parameters_.gradients_of(bucket.number);
+  std::int64_t at = 0;
+  for (const Range& range : bucket.whole) {
+    const program::View place = gradients.part(range.first, range.count), copy = packed.part(at, range.count);
+    b_.emit(stream, back ? program::Convert{copy, place} : program::Convert{place, copy}, label);
+    at += range.count;
+  }
+}
+
+// All replicas send as many, so that their parts of what is gathered are equally long.
+Buckets::Arrival Buckets::gather_largest(const Bucket& bucket, const std::vector<program::OperationId>& after) {
+  const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
+  const program::View gradients = parameters_.gradients_of(bucket.number);
+  const auto floats = [&](const char* name, std::int64_t count) { return b_.buffer(name, program::DType::f32, count); };
+  Arrival all;
+  std::int64_t uncompressed = 0;
+  for (const Range& range : bucket.whole) uncompressed += range.count;
+  if (uncompressed > 0) {
+    all.whole = floats("whole_gradients", uncompressed);
+    copy_whole(bucket, all.whole, workloads::compute_stream, false);
+    for (const Range& range : bucket.whole)
+      b_.emit(workloads::compute_stream, program::Fill{gradients.part(range.first, range.count), 0}, label);
+    b_.emit(workloads::data_stream, program::AllReduce{data_group, all.whole}, label, after);
+  }
+  const std::int64_t sent =
+      std::max<std::int64_t>(1, std::llround(std::ceil(sent_share_ * static_cast<double>(gradients.count))));
+  const program::View values = floats("largest_gradients", sent),
+                      indices = b_.buffer("largest_indices", program::DType::i32, sent);
+  b_.emit(workloads::compute_stream,
+          program::TopK{gradients, residual_.part(gradients.offset, gradients.count), values, indices}, label);
+  all.values = floats("gathered_gradients", replicas_ * sent);
+  all.indices = b_.buffer("gathered_indices", program::DType::i32, replicas_ * sent);
+  b_.emit(workloads::data_stream, program::AllGather{data_group, values, all.values}, label, after);
+  b_.emit(workloads::data_stream, program::AllGather{data_group, indices, all.indices}, label);
+  return all;
+}
+
+Buckets::Arrival Buckets::emit_reduction(const Bucket& bucket, const std::vector<program::OperationId>& after) {
   const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
   const program::View gradients = parameters_.gradients_of(bucket.number);
   for (const Range& gap : bucket.gaps) {
@@ -49,7 +102,8 @@ program::View Buckets::emit_reduction(const Bucket& bucket, const std::vector<pr
     b_.emit(workloads::tensor_stream, program::AllReduce{tensor_group, gradients.part(range.first, range.count)},
             {"gradients of own rows", program::Phase::gradient_sync, -1, bucket.number}, after);
   }
-  if (!replicated_) return {};
+  if (!replicated()) return {};
+  if (bucket.compressed) return gather_largest(bucket, after);
   program::View sent = gradients;
   if (wire_ != program::DType::f32) {
     sent = b_.buffer("gradients_on_wire", wire_, gradients.count);
@@ -66,7 +120,7 @@ program::View Buckets::emit_reduction(const Bucket& bucket, const std::vector<pr
   if (sharded()) reduction = program::ReduceScatter{data_group, sent, arrives};
   b_.emit(workloads::data_stream, reduction, label, after);
   if (across_nodes_) b_.emit(workloads::across_stream, program::AllReduce{across_group, arrives}, label);
-  return arrives.buffer == used.buffer ? program::View{} : arrives;
+  return arrives.buffer == used.buffer ? Arrival{} : Arrival{arrives};
 }
 
 void Buckets::reduce(Bucket& bucket, const std::vector<program::OperationId>& after, bool for_good) {
@@ -88,16 +142,22 @@ void Buckets::settle(std::size_t left) {
 }
 
 void Buckets::take(const Reduction& reduction) {
-  if (!reduction.arrives.present()) return;
+  const auto& [arrived, indices, whole] = reduction.arrives;
+  if (!arrived.present()) return;
   Bucket& bucket = *reduction.bucket;
   const program::StreamId stream =
       overlap_optimizer_ && !each_pass() ? workloads::optimizer_stream : workloads::compute_stream;
   const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
   const program::View to = parameters_.reduced(bucket.number);
-  program::View values = reduction.arrives;
+  if (indices.present()) {
+    b_.emit(stream, program::ScatterAdd{arrived, indices, to}, label);
+    copy_whole(bucket, whole, stream, true);
+    return;
+  }
+  program::View values = arrived;
   if (!bucket.has_sum || wire_ != program::DType::f32) {
     values = bucket.has_sum ? b_.buffer("reduced_gradients", program::DType::f32, to.count) : to;
-    b_.emit(stream, program::Convert{reduction.arrives, values}, label);
+    b_.emit(stream, program::Convert{arrived, values}, label);
   }
   if (bucket.has_sum) {
     b_.emit(stream,

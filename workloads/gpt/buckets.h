@@ -32,6 +32,10 @@ namespace harness::gpt {
 /// would queue behind what waits for the bucket before), and back where they are used.
 ///
 /// With loss scaling the updates also wait for all gradients of the job (loss_scaler.h), so none of them overlaps.
+/// With gradient compression each rank keeps a residual, of all gradients that it has not sent yet. Of the sum of
+/// gradients and residual, the replicas gather each other's largest elements of a bucket with their indices, and what
+/// they gathered takes the place of the gradients. Parameters that all tensor ranks hold are left out and all-reduced
+/// whole: each of these ranks would choose other elements, and their copies would part.
 ///
 /// With sequence parallelism the tensor ranks first sum up the gradients of which each has a part: once per reduction,
 /// for micro-batches add up in each part.
@@ -56,21 +60,32 @@ class Buckets {
   };
   struct Bucket {
     std::vector<Range> partial;    // runs of those of which each tensor rank has a part
+    std::vector<Range> whole;      // runs that are reduced whole where the bucket is compressed
     std::vector<Range> gaps;       // that belong to no parameter
     int writers = 0, missing = 0;  // of its gradients, and those that are still to come before the next reduction
     int number = 0;
-    bool tied = false;     // holds a gradient of which another stage has a part: not final before the exchange
+    bool tied = false;  // holds a gradient of which another stage has a part: not final before the exchange
+    bool compressed = false;
     bool has_sum = false;  // of the micro-batches before, to which the next reduction is to be added
+  };
+  // The result of a reduction where it is not yet where it is used.
+  struct Arrival {
+    program::View values = {};   // absent: it is there
+    program::View indices = {};  // of the values in the bucket; absent: it is all of them
+    program::View whole = {};    // of Bucket::whole, one run behind the other
   };
   // One that is emitted and whose result is not yet where it is used. A bucket may have two of them: of two passes.
   struct Reduction {
     Bucket* bucket = nullptr;
-    program::View arrives = {};  // absent: where it is used
+    Arrival arrives;
     bool for_good = false;
   };
   // Emits the reduction and settles those before it, as many as need not wait any longer.
   void reduce(Bucket& bucket, const std::vector<program::OperationId>& after, bool for_good);
-  program::View emit_reduction(const Bucket& bucket, const std::vector<program::OperationId>& after);
+  Arrival emit_reduction(const Bucket& bucket, const std::vector<program::OperationId>& after);
+  Arrival gather_largest(const Bucket& bucket, const std::vector<program::OperationId>& after);
+  // Copies Bucket::whole out of the gradients, or back into them.
+  void copy_whole(const Bucket& bucket, const program::View& packed, program::StreamId stream, bool back);
   // Takes and updates what is under way, oldest first, until `left` reductions are.
   void settle(std::size_t left);
   void take(const Reduction& reduction);
@@ -80,15 +95,19 @@ class Buckets {
     return parameters_.update_of(place, frame_.counter(), learning_rate_);
   }
   bool sharded() const { return parameters_.shards() > 1; }
-  bool reduces_late() const { return replicated_ && !overlap_reduction_; }
+  bool replicated() const { return replicas_ > 1; }
+  bool reduces_late() const { return replicated() && !overlap_reduction_; }
 
   program::ProgramBuilder& b_;
   const Parameters& parameters_;
   LossScaler& scaler_;
   const workloads::StepFrame& frame_;
   program::View learning_rate_;
-  bool replicated_, across_nodes_, overlap_reduction_, overlap_optimizer_;
+  int replicas_;
+  bool across_nodes_, overlap_reduction_, overlap_optimizer_;
   program::DType wire_;
+  double sent_share_;       // of gradients, where there is a residual
+  program::View residual_;  // as the gradients lie; absent: all of them are sent
   std::vector<Bucket> buckets_;
   std::deque<Reduction> under_way_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -178,6 +179,21 @@ std::string why_not_sharded(const config::Model& model, const config::Settings& 
                      model.layers - 1);
 }
 
+// Indices of what replicas gather are numbers of 32 bits.
+std::string why_not_compressed(const config::Model& model, const config::Settings& s, const program::Layout& layout) {
+  if (s.grad_compression == config::GradCompression::none || layout[program::Axis::data] == 1) return "";
+  for (int stage = 0; stage < layout[program::Axis::pipeline]; ++stage) {
+    for (const program::View& bucket : gpt::bucket_places(gpt::parameters(model, s, layout, stage), 1)) {
+      if (bucket.count <= std::numeric_limits<std::int32_t>::max()) continue;
+      return fmt::format(
+          "grad_compression: a bucket of {} gradients has more than indices of 32 bits tell apart; use more "
+          "tensor_parallel, a smaller bucket_size or grad_compression none",
+          bucket.count);
+    }
+  }
+  return "";
+}
+
 // The multiples of `step` next to `wrong`: what a batch size could be instead.
 std::string nearest_multiples(std::int64_t step, std::int64_t wrong) {
   const std::int64_t below = wrong / step * step;
@@ -253,7 +269,8 @@ class GptWorkload : public Workload {
     if (std::string why = why_not_on_nodes(s, layout); !why.empty()) return why;
     if (std::string why = why_not_sharded(model, s, layout); !why.empty()) return why;
     if (std::string why = why_not_recomputed(model, s, layout); !why.empty()) return why;
-    return why_too_long(model, s, share);
+    if (std::string why = why_too_long(model, s, share); !why.empty()) return why;
+    return why_not_compressed(model, s, layout);
   }
 
   program::ProgramSet programs(const config::Model& model, const config::Settings& settings,

@@ -51,6 +51,10 @@ void run(const backend::Bound<program::AdamW>& op, const backend::KernelContext&
 void run(const backend::Bound<program::CheckFinite>& op, const backend::KernelContext& context = {});
 void run(const backend::Bound<program::UpdateScale>& op, const backend::KernelContext& context = {});
 
+/// The result does not depend on the number of threads.
+void run(const backend::Bound<program::TopK>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::ScatterAdd>& op, const backend::KernelContext& context = {});
+
 /// to += from (sum) or to = max(to, from): what a collective's algorithm does with what it receives. One thread.
 void reduce(backend::Tensor to, const void* a, const void* b, program::Reduction reduction);
 

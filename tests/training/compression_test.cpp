@@ -1,0 +1,105 @@
+// Top-k compression of gradients: what is applied, and what each replica keeps for later.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "trained.h"
+
+namespace harness::compression {
+namespace {
+
+using config::Settings;
+using program::Layout;
+using test::layout_of;
+using test::LocalJob;
+
+const config::Model five_layers{"tiny", 5, 64, 4, 128, 32};
+
+Settings settings_on(const Layout& layout, double ratio) {
+  Settings s;
+  s.layout = {{program::Axis::tensor, layout[program::Axis::tensor]},
+              {program::Axis::pipeline, layout[program::Axis::pipeline]}};
+  s.global_batch_size = 8;
+  s.bucket_size_bytes = 64 << 10;
+  s.grad_compression = config::GradCompression::top_k;
+  s.grad_compression_ratio = ratio;
+  return s;
+}
+
+std::vector<float> flat(LocalJob& job, int rank, const char* name) {
+  const auto& buffers = job.program(rank).buffers;
+  const auto found = std::ranges::find(buffers, name, &program::Buffer::name);
+  return job.read(rank, name, 0, found->count);
+}
+
+std::int64_t not_zero(const std::vector<float>& values) {
+  return std::ranges::count_if(values, [](float x) { return x != 0; });
+}
+
+// After one step, what replicas applied and what they kept is what they would have reduced without compression.
+TEST(Compression, LosesNoGradient) {
+  if (test::emulated) return;
+  for (const Layout& layout : {layout_of(1, 1, 2), layout_of(1, 1, 4)}) {
+    for (const bool overlap : {true, false}) {
+      Settings s = settings_on(layout, 0.05);
+      s.overlap_grad_reduce = overlap;
+      LocalJob compressed(five_layers, s, layout);
+      s.grad_compression = config::GradCompression::none;
+      LocalJob whole(five_layers, s, layout);
+      compressed.run(1);
+      whole.run(1);
+      const std::vector<float> reduced = flat(whole, 0, gpt::gradient_buffer),
+                               applied = flat(compressed, 0, gpt::gradient_buffer);
+      std::vector<float> sum = applied;
+      for (int rank = 0; rank < layout.ranks(); ++rank) {
+        EXPECT_EQ(flat(compressed, rank, gpt::gradient_buffer), applied) << "rank " << rank;
+        const std::vector<float> kept = flat(compressed, rank, "residual");
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += kept[i];
+      }
+      EXPECT_LT(test::distance(sum, reduced), 1e-6);
+      EXPECT_GT(test::distance(applied, reduced), 0.05);  // there is something left
+      const auto n = static_cast<double>(applied.size());
+      EXPECT_GT(static_cast<double>(not_zero(applied)), 0.045 * n);
+      EXPECT_LE(static_cast<double>(not_zero(applied)), 0.051 * n * layout.ranks());
+    }
+  }
+}
+
+// The least there is: of each bucket one gradient of each replica.
+TEST(Compression, SendsOneGradientOfABucketAtLeast) {
+  if (test::emulated) return;
+  const Layout layout = layout_of(1, 1, 2);
+  const Settings s = settings_on(layout, 1e-9);
+  LocalJob job(five_layers, s, layout);
+  job.run(2);
+  const auto buckets = std::ssize(gpt::bucket_places(gpt::parameters(five_layers, s, layout, 0), 1));
+  ASSERT_GT(buckets, 4);
+  const std::int64_t applied = not_zero(flat(job, 0, gpt::gradient_buffer));
+  EXPECT_GE(applied, buckets);
+  EXPECT_LE(applied, 2 * buckets);
+}
+
+// Replicas stay alike, and the training goes down as that without compression does.
+TEST(Compression, TrainsInEveryLayout) {
+  if (test::emulated) return;
+  for (const Layout& layout : {layout_of(1, 1, 2), layout_of(2, 2, 2), layout_of(1, 1, 4)}) {
+    for (const bool overlap_optimizer : {false, true}) {
+      Settings s = settings_on(layout, 0.1);
+      s.overlap_optimizer = overlap_optimizer;
+      s.sequence_parallel = layout[program::Axis::tensor] > 1;
+      constexpr int steps = 8;
+      LocalJob job(five_layers, s, layout);
+      const test::Trained ours = test::train(job, five_layers, s, layout, steps);
+      test::gathered_gradients(job, five_layers, s, layout, 1e-6, "master");  // the same on all replicas
+      s.grad_compression = config::GradCompression::none;
+      const test::Trained whole = test::train(five_layers, s, layout, steps);
+      EXPECT_EQ(ours.losses[0], whole.losses[0]);  // before the first update
+      EXPECT_NE(ours.losses[2], whole.losses[2]);
+      EXPECT_NEAR(ours.losses.back() / whole.losses.back(), 1, 0.05) << program::text_of(layout);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace harness::compression
