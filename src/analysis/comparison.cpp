@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/differences.h"
 #include "analysis/statistics.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -160,8 +159,14 @@ GateOutcome judge_gate(const Gate& gate, const Comparison& comparison) {
     // NaN, where a side that could have run it has not measured it, is no proof.
     return gate.fails_on == Gate::FailsOn::slower ? row.low > limit : !(row.high <= limit);
   };
-  if (std::ranges::none_of(comparison.cases, fails)) return GateOutcome::passes;
-  return comparison.machines_differ.empty() ? GateOutcome::fails : GateOutcome::disturbed;
+  return judge_gate(gate, std::ranges::any_of(comparison.cases, fails), comparison.machines_differ);
+}
+
+GateOutcome judge_gate(const Gate& gate, bool times_fail, std::span<const MachineDifference> machines_differ) {
+  if (machines_differ.empty()) return times_fail ? GateOutcome::fails : GateOutcome::passes;
+  const bool wants_proof = gate.fails_on == Gate::FailsOn::not_proven_within;
+  const bool may_hide = std::ranges::any_of(machines_differ, &MachineDifference::first_is_worse);
+  return times_fail || wants_proof || may_hide ? GateOutcome::disturbed : GateOutcome::passes;
 }
 
 }  // namespace harness::analysis

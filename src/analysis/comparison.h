@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/differences.h"
 #include "analysis/runs.h"
 
 namespace harness::analysis {
@@ -33,9 +34,9 @@ struct Comparison {
   double confidence = 0;                   // of all intervals together: the strictest that a file declares
   double smallest_effect = 0.01;           // the first file's
   std::vector<CaseComparison> cases;
-  std::vector<std::string> not_aligned;      // a sentence each
-  std::vector<std::string> machines_differ;  // how_machines_differ()
-  std::string baselines_differ;              // "threads is 1 and 2"; "" if the compared baselines are one case
+  std::vector<std::string> not_aligned;            // a sentence each
+  std::vector<MachineDifference> machines_differ;  // how_machines_differ()
+  std::string baselines_differ;                    // "threads is 1 and 2"; "" if the compared baselines are one case
 };
 
 /// Cases are aligned by their settings: of one side's cases and the other's, those with equal values in all variables
@@ -58,10 +59,13 @@ struct Gate {
 /// Reads "slower", "slower:5", "slower:5%" or "not-proven-within:2%". Throws Error that says what is allowed.
 Gate parse_gate(const std::string& text);
 
-/// The outcome of the gate over all cases. `disturbed`: a case fails it, but the machines of the two sides differ, so
-/// that it is not known whether what was measured is slower.
+/// The outcome of the gate over all cases, the worst last. `disturbed`: the machines of the two sides differ, so that
+/// it is not known whether what was measured is slower.
 enum class GateOutcome : std::uint8_t { passes, disturbed, fails };
 /// Throws Error for a prediction, which proves nothing.
 GateOutcome judge_gate(const Gate& gate, const Comparison& comparison);
+/// What comes of times that fail the gate or not: they are not judged where the machines differ and a case is slower,
+/// may be slower (A was the slower machine), or is to be proven not to be.
+GateOutcome judge_gate(const Gate& gate, bool times_fail, std::span<const MachineDifference> machines_differ);
 
 }  // namespace harness::analysis

@@ -236,16 +236,17 @@ std::vector<std::string> why_unreliable(std::span<const ComparedFile> files) {
   return reasons;
 }
 
-std::vector<std::string> how_machines_differ(std::span<const ComparedFile> first,
-                                             std::span<const ComparedFile> second) {
-  std::vector<std::string> sentences;
+std::vector<MachineDifference> how_machines_differ(std::span<const ComparedFile> first,
+                                                   std::span<const ComparedFile> second) {
+  std::vector<MachineDifference> differences;
   const auto add = [&](const char* what, const char* unit, const std::function<Exceeded(const ComparedFile&)>& count) {
     const Exceeded a = count_over(first, count), b = count_over(second, count);
     if (a.is_news() == b.is_news()) return;
     const Exceeded &worse = b.is_news() ? b : a, &other = b.is_news() ? a : b;
-    sentences.push_back(fmt::format("{} was disturbed: {} in {} of {} {} ({}: in {} of {})", b.is_news() ? "B" : "A",
-                                    what, worse.blocks, worse.known, unit, b.is_news() ? "A" : "B", other.blocks,
-                                    other.known));
+    differences.push_back(
+        {fmt::format("{} was disturbed: {} in {} of {} {} ({}: in {} of {})", b.is_news() ? "B" : "A", what,
+                     worse.blocks, worse.known, unit, b.is_news() ? "A" : "B", other.blocks, other.known),
+         a.is_news()});
   };
   add("other processes kept cores busy", "blocks", [](const ComparedFile& file) { return foreign_use(*file.result); });
   add("the host of the virtual machine gave CPU time to others", "blocks",
@@ -255,14 +256,15 @@ std::vector<std::string> how_machines_differ(std::span<const ComparedFile> first
   });
   const std::optional<double> peak_a = measured_peak(first), peak_b = measured_peak(second);
   constexpr double alike = 1.25;  // a peak is measured once, within seconds
-  if (!peak_a || !peak_b) return sentences;
+  if (!peak_a || !peak_b) return differences;
   const auto [low, high] = std::minmax(*peak_a, *peak_b);
   if (high > alike * low) {
-    sentences.push_back(
-        fmt::format("The machine of {} was slower: its measured peak is {:.2g} times lower ({} against {})",
-                    low == *peak_b ? "B" : "A", high / low, show_flops(low), show_flops(high)));
+    differences.push_back(
+        {fmt::format("The machine of {} was slower: its measured peak is {:.2g} times lower ({} against {})",
+                     low == *peak_b ? "B" : "A", high / low, show_flops(low), show_flops(high)),
+         low == *peak_a});
   }
-  return sentences;
+  return differences;
 }
 
 }  // namespace harness::analysis

@@ -28,8 +28,14 @@ std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, b
 /// Why the verdicts about these files are worth nothing, a sentence each: a control that moved, a partial file.
 std::vector<std::string> why_unreliable(std::span<const ComparedFile> files);
 
-/// Why one side of a comparison may be slower though the same was measured, a sentence each without a full stop: its
-/// machine was disturbed where the other's was not, or reaches another measured peak. Empty: nothing says so.
-std::vector<std::string> how_machines_differ(std::span<const ComparedFile> first, std::span<const ComparedFile> second);
+/// Why one side of a comparison, A or B, may be slower though the same was measured.
+struct MachineDifference {
+  std::string sentence;         // without a full stop
+  bool first_is_worse = false;  // A is the slower side, which can hide that what B measured is slower
+};
+/// The machine of one side was disturbed where the other's was not, or reaches a lower measured peak. Empty: nothing
+/// says so.
+std::vector<MachineDifference> how_machines_differ(std::span<const ComparedFile> first,
+                                                   std::span<const ComparedFile> second);
 
 }  // namespace harness::analysis

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/differences.h"
 #include "analysis/runs.h"
 
 namespace harness::analysis {
@@ -45,6 +46,8 @@ struct CaseHistory {
   /// faster, slower or same (proven, but below the smallest effect); unresolved: no change is proven; none: too few
   /// runs
   Verdict verdict = Verdict::none;
+  /// Where a change is proven: how the machines of the runs before it, A, and after it, B, differ.
+  std::vector<MachineDifference> machines_differ;
 };
 
 struct History {

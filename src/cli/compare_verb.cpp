@@ -54,8 +54,7 @@ void print(const report::CompareReport& report, const CompareOptions& options, s
   }
 }
 
-int gate_code(const analysis::Gate& gate, const analysis::Comparison& comparison) {
-  const analysis::GateOutcome outcome = analysis::judge_gate(gate, comparison);
+int code_of(analysis::GateOutcome outcome) {
   if (outcome == analysis::GateOutcome::passes) return 0;
   return outcome == analysis::GateOutcome::fails ? slower_code : unreliable_code;
 }
@@ -86,7 +85,7 @@ int compare_files(const CompareOptions& options, const std::optional<analysis::G
   } else {
     const auto& comparison = report.answer.emplace<analysis::Comparison>(
         analysis::compare_sides(all.first(of_first), all.subspan(of_first), options.anyway));
-    if (gate && code == 0 && comparison.comparisons > 0) code = gate_code(*gate, comparison);
+    if (gate && code == 0 && comparison.comparisons > 0) code = code_of(analysis::judge_gate(*gate, comparison));
   }
   print(report, options, out);
   return report.nothing_in_common() ? incomparable_code : code;
@@ -113,13 +112,16 @@ int history(const CompareOptions& options, const std::optional<analysis::Gate>& 
     report.files = {history.files[clearest->largest->before], history.files[clearest->largest->run]};
     report.differences = analysis::find_differences(report.files);
   }
-  const bool fails = gate && std::ranges::any_of(history.cases, [&](const analysis::CaseHistory& row) {
-                       return row.verdict == analysis::Verdict::slower &&
-                              row.largest->ratio > 1 + gate->share.value_or(history.smallest_effect);
-                     });
+  analysis::GateOutcome outcome = analysis::GateOutcome::passes;
+  for (const analysis::CaseHistory& row : history.cases) {
+    if (!gate) break;
+    const bool slower = row.verdict == analysis::Verdict::slower &&
+                        row.largest->ratio > 1 + gate->share.value_or(history.smallest_effect);
+    outcome = std::max(outcome, analysis::judge_gate(*gate, slower, row.machines_differ));
+  }
   report.answer = std::move(history);
   print(report, options, out);
-  return fails ? slower_code : 0;
+  return code_of(outcome);
 }
 
 }  // namespace

@@ -41,6 +41,12 @@ bool is_failed(const Gate& gate, const Comparison& comparison) {
   return judge_gate(gate, comparison) == GateOutcome::fails;
 }
 
+std::vector<std::string> sentences_of(const Comparison& comparison) {
+  std::vector<std::string> sentences;
+  for (const MachineDifference& difference : comparison.machines_differ) sentences.push_back(difference.sentence);
+  return sentences;
+}
+
 TEST(Comparison, AFileAgainstItselfMovesNothing) {
   Files files;
   for (const store::Result& result : {two_changes(), test::samples::everything(), test::samples::nothing_moved()}) {
@@ -114,21 +120,49 @@ TEST(Gate, WhatIsSlowerOnAMachineThatWasDisturbedIsNotJudged) {
   EXPECT_EQ(outcome(good, slow, c), GateOutcome::fails);
   EXPECT_TRUE(c.machines_differ.empty());
   EXPECT_EQ(outcome(good, with_others(two_changes(1.2), 48), c), GateOutcome::disturbed);
-  EXPECT_THAT(c.machines_differ, ::testing::ElementsAre("B was disturbed: other processes kept cores busy in 48 of 48 "
-                                                        "blocks (A: in 0 of 48)"));
+  EXPECT_THAT(sentences_of(c), ::testing::ElementsAre("B was disturbed: other processes kept cores busy in 48 of 48 "
+                                                      "blocks (A: in 0 of 48)"));
   EXPECT_EQ(outcome(good, with_others(two_changes(), 48), c), GateOutcome::passes);
   EXPECT_EQ(outcome(with_others(two_changes(), 48), slow, c), GateOutcome::disturbed);
-  EXPECT_THAT(c.machines_differ, ::testing::ElementsAre(HasSubstr("A was disturbed")));
+  EXPECT_THAT(sentences_of(c), ::testing::ElementsAre(HasSubstr("A was disturbed")));
   // As busy on both sides, or hardly at all: then nothing explains a difference.
   EXPECT_EQ(outcome(with_others(two_changes(), 40), with_others(two_changes(1.2), 48), c), GateOutcome::fails);
   EXPECT_EQ(outcome(good, with_others(two_changes(1.2), 4), c), GateOutcome::fails);
   EXPECT_EQ(outcome(with_peak(good, 139e9), with_peak(slow, 66e9), c), GateOutcome::disturbed);
-  EXPECT_THAT(c.machines_differ, ::testing::ElementsAre("The machine of B was slower: its measured peak is 2.1 times "
-                                                        "lower (66 GFLOP/s against 139 GFLOP/s)"));
+  EXPECT_THAT(sentences_of(c), ::testing::ElementsAre("The machine of B was slower: its measured peak is 2.1 times "
+                                                      "lower (66 GFLOP/s against 139 GFLOP/s)"));
   EXPECT_EQ(outcome(with_peak(good, 139e9), with_peak(slow, 130e9), c), GateOutcome::fails);
   store::Result stated = with_peak(slow, 66e9), also = with_peak(good, 139e9);
   stated.peak_source = also.peak_source = "hardware file";
   EXPECT_EQ(outcome(also, stated, c), GateOutcome::fails);
+}
+
+// Whichever machine was the slower one, and in whichever way: no gate passes or fails on times that it may have made.
+TEST(Gate, EveryDifferenceOfTheMachinesIsHeldAgainstBothGates) {
+  enum Machine { quiet, busy, stolen, slow };
+  const auto on = [](Machine machine, double factor) {
+    store::Result result = with_peak(with_others(two_changes(factor), machine == busy ? 48 : 0), 139e9);
+    if (machine == slow) result = with_peak(result, 66e9);
+    for (machine::Conditions& row : result.conditions) row.steal_share = machine == stolen ? 0.1 : 0;
+    return result;
+  };
+  for (const char* text : {"slower", "slower:50", "not-proven-within:50"}) {
+    const Gate gate = parse_gate(text);
+    for (const Machine first : {quiet, busy, stolen, slow}) {
+      for (const Machine second : {quiet, busy, stolen, slow}) {
+        for (const double factor : {0.9, 1.0, 1.2, 2.0}) {
+          Files files;
+          const ComparedFile a = files.add("a", on(first, 1)), b = files.add("b", on(second, factor));
+          const Comparison c = compare_sides(std::span(&a, 1), std::span(&b, 1));
+          const bool fails = factor > 1 + gate.share.value_or(c.smallest_effect);
+          const bool wants_proof = gate.fails_on == Gate::FailsOn::not_proven_within;
+          GateOutcome expected = fails ? GateOutcome::fails : GateOutcome::passes;
+          if (first != second && (fails || wants_proof || first != quiet)) expected = GateOutcome::disturbed;
+          EXPECT_EQ(judge_gate(gate, c), expected) << text << ' ' << first << ' ' << second << ' ' << factor;
+        }
+      }
+    }
+  }
 }
 
 TEST(Gate, NotProvenWithinWantsAProofForEveryCase) {

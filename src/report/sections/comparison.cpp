@@ -72,7 +72,7 @@ Section differences_section(std::span<const analysis::ComparedFile> files,
   Section section{"differences", "", {}};
   if (differences.empty()) {
     section.add(
-        Paragraph{"No hidden differences between these files: same program, machine, settings and environment."});
+        Paragraph{"Nothing else differs between these files: same program, hardware, settings and environment."});
     return section;
   }
   section.add(Paragraph{"What differs besides the times:"});
@@ -312,14 +312,21 @@ Numbers table_of(std::string caption, std::vector<Table::Column> columns, std::v
   return numbers;
 }
 
+std::string caveat_of(const analysis::MachineDifference& difference) {
+  return difference.sentence +
+         (difference.first_is_worse
+              ? ", which can hide that B is slower. Measure again when both machines are alike: --fail-on ends with "
+                "exit code 4 here (not to be judged)."
+              : ". Measure again when both machines are alike: with --fail-on, what is slower here, or has to be "
+                "proven not to be, is exit code 4 (not to be judged), not 2.");
+}
+
 AnswerText text_of(const analysis::Comparison& comparison, const CompareReport&, bool whole) {
   AnswerText text;
   text.headline = headline_of(comparison);
   text.subjects = {fmt::format("A: {}. B: {}.", join(comparison.first, ", "), join(comparison.second, ", "))};
-  for (const std::string& why : comparison.machines_differ)
-    text.caveats.push_back(why +
-                           ". Measure again when both machines are alike: with --fail-on, what is slower here is exit "
-                           "code 4 (not to be judged), not 2.");
+  for (const analysis::MachineDifference& difference : comparison.machines_differ)
+    text.caveats.push_back(caveat_of(difference));
   if (comparison.same_run) text.caveats.emplace_back("The same run is on both sides: agreement there is no evidence.");
   if (!comparison.baselines_differ.empty()) {
     text.caveats.push_back("--anyway compares baselines with different settings: " + comparison.baselines_differ + ".");
