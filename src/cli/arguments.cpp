@@ -147,7 +147,7 @@ Parser::Parser(Arguments& a) {
       ->check(CLI::IsMember({"healthy"}));
   sweep->add_option("--sysroot", a.sweep.sysroot, "root directory that the node checks read instead of /");
   sweep->get_option("config")->required(false);
-  auto* quiet = sweep->add_flag("--quiet", a.sweep.quiet, "no progress: only the result, and errors");
+  auto* quiet = sweep->add_flag("--quiet", a.sweep.quiet, "no progress: only the result, warnings and errors");
   sweep->add_flag("-v,--verbose", a.sweep.verbose, "progress block by block; the result with settings and formulas")
       ->excludes(quiet);
   sweep

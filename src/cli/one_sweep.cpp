@@ -56,7 +56,7 @@ store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const D
     throw;
   } catch (const Error& error) {
     if (how.require_healthy) throw;
-    progress.say(fmt::format("doctor could not look at the nodes: {}", error.what()));
+    progress.warn(fmt::format("doctor could not look at the nodes: {}", error.what()));
     return {};
   }
   if (const std::string unproven = doctor::not_healthy_in_words(record); how.require_healthy && !unproven.empty()) {
@@ -68,7 +68,7 @@ store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const D
   }
   const std::string failures = doctor::failures_in_words(record);
   if (failures.empty()) return record;
-  progress.say("doctor: " + failures.substr(0, failures.size() - 1));
+  progress.warn("doctor: " + failures.substr(0, failures.size() - 1));
   return record;
 }
 
@@ -86,7 +86,7 @@ std::string foreign_code_in(const plan::Plan& plan, const std::string& path, boo
   std::set<std::string> found;
   for (const plan::PlannedCase& c : plan.cases) {
     for (const auto& [name, value] : c.settings.env) {
-      if (config::runs_foreign_code(name)) found.insert(fmt::format("{}={}", name, value));
+      if (config::runs_foreign_code(name)) found.insert(escaped(fmt::format("{}={}", name, value)));
     }
   }
   if (found.empty()) return "";
@@ -97,7 +97,7 @@ std::string foreign_code_in(const plan::Plan& plan, const std::string& path, boo
         "give --trust-file",
         path, names);
   }
-  return fmt::format("the env of {} makes the workers run code that lies elsewhere: {}", path, names);
+  return fmt::format("the env of {} makes the workers run code that lies elsewhere: {}", escaped(path), names);
 }
 
 namespace {
@@ -212,8 +212,8 @@ Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputReques
     return measured;
   } catch (const job::PeersLost& lost) {
     if (!place.has_result) throw;
-    throw job::PeersLost(fmt::format("{}; what was measured before is in {}: `{}` continues", lost.what(), output.path,
-                                     sweep::resume_command(job.size(), output.path)),
+    throw job::PeersLost(fmt::format("{}; what was measured before is in {}: `{}` continues", lost.what(),
+                                     escaped(output.path), sweep::resume_command(job.size(), output.path)),
                          exit_partial);
   }
 }

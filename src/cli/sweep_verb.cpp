@@ -6,6 +6,7 @@
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "cli/one_sweep.h"
+#include "base/text.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
@@ -67,14 +68,14 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
                              options.rounds.empty() ? 0 : experiment.measure.rounds};
 
   sweep::ProgressLine progress = progress_line(options, err);
-  if (!foreign_code.empty()) progress.say(foreign_code);
+  if (!foreign_code.empty()) progress.warn(foreign_code);
   const auto [state, result] = measure_sweep(runs, plan, output, {options.command, options.wrap, options.resume},
                                              {options.sysroot, !options.require.empty()}, progress);
   const analysis::Summary summary = analysis::summarise(result);
   progress.finish();
   const auto detail = options.verbose ? report::Detail::full : report::Detail::brief;
   out << view(report::show_document(result, summary, {}, detail), under_a_launcher, out);
-  out << fmt::format("\nresult file: {}\n", path);
+  out << fmt::format("\nresult file: {}\n", escaped(path));
   if (state == store::RunState::partial && simulated) {
     err << "harness: stopped early; run it again with --force\n";
     return exit_partial;

@@ -45,7 +45,10 @@ void ProgressLine::erase() {
 }
 
 void ProgressLine::say(const std::string& text) {
-  if (style_ == ProgressStyle::none) return;
+  if (style_ != ProgressStyle::none) warn(escaped(text));
+}
+
+void ProgressLine::warn(const std::string& text) {
   erase();
   err_ << escaped_lines(text) << "\n" << std::flush;
 }

@@ -12,7 +12,7 @@
 namespace harness::sweep {
 
 /// bar: one line with a bar, rewritten, for a terminal. rounds: a line per round, for a file. blocks: a line per block.
-/// none: nothing at all.
+/// none: warnings alone.
 enum class ProgressStyle : std::uint8_t { bar, rounds, blocks, none };
 
 /// Shows the progress of a sweep. A sweep has phases; the remaining time is estimated from the current phase alone.
@@ -24,6 +24,9 @@ class ProgressLine {
 
   /// A line that stays.
   void say(const std::string& text);
+  /// What a user must know whatever the style: the code that will run, nodes that are not healthy. It may have several
+  /// lines.
+  void warn(const std::string& text);
   /// What is being done now: on a terminal the next progress replaces it.
   void announce(const std::string& text);
   /// A phase of `total` pieces begins, of which `done` were done in an earlier session. `name`: what a file is told

@@ -74,7 +74,7 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
                           : "checking that all ranks agree, measuring the peak of matrix products");
   }
   const Machine machine = probe(job, plan);
-  if (const std::string busy = busy_machine(machine.conditions); !busy.empty()) progress.say(busy);
+  if (const std::string busy = busy_machine(machine.conditions); !busy.empty()) progress.warn(busy);
   if (!machine.device.empty()) plan = plan::plan_for_device(std::move(plan), machine.device);
   plan::refuse_what_does_not_fit(
       plan, [&](const plan::PlannedCase& planned) { return memory_of(plan.experiment, planned, machine); });
@@ -90,7 +90,7 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
   bool interrupted = false;
   if (request.resume) {
     if (recorder.resume_file(output.lock)) {
-      progress.say(
+      progress.warn(
           "warning: the library versions or the machine have changed since the file was created; rounds are compared "
           "only within a session");
     }

@@ -7,14 +7,18 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "cli/verbs.h"
 #include "config/environment.h"
 #include "config/experiment.h"
 #include "doctor/answering_job.h"
 #include "doctor/node_fixture.h"
 #include "plan/prepare.h"
+#include "store/result_file.h"
 #include "support/errors.h"
 #include "support/paths.h"
+#include "support/played_job.h"
 #include "support/temporary_folder.h"
+#include "sweep/planned_result.h"
 
 // A sweep before its first round: the findings of doctor, and the code that `--resume FILE` of a file from elsewhere
 // may make it run.
@@ -37,11 +41,12 @@ struct Examined {
   std::string said;
 };
 
+// What doctor finds is said to whom asks for no progress, too.
 Examined examined(const plan::Plan& plan, const test::NodeTree& tree, bool require_healthy, int silent = -1) {
   test::AnsweringJob job(2, 8);
   job.silent = silent;
   std::ostringstream err;
-  sweep::ProgressLine progress(err, sweep::ProgressStyle::blocks);
+  sweep::ProgressLine progress(err, sweep::ProgressStyle::none);
   store::DoctorRecord record = examine_nodes(job, plan, {tree.path(), require_healthy}, progress);
   return {std::move(record), err.str()};
 }
@@ -91,7 +96,7 @@ TEST(SweepDoctor, AFolderWithoutANodeIsNotHealthy) {
   const plan::Plan plan = planned("cuda");
   test::AnsweringJob job(2, 8);
   std::ostringstream err;
-  sweep::ProgressLine progress(err, sweep::ProgressStyle::blocks);
+  sweep::ProgressLine progress(err, sweep::ProgressStyle::none);
   EXPECT_TRUE(examine_nodes(job, plan, {"/nonexistent", false}, progress).findings.empty());
   EXPECT_THAT(err.str(), HasSubstr("doctor could not look at the nodes: nothing could be checked"));
   try {
@@ -163,6 +168,29 @@ TEST(RecordedEnvironment, OfAnotherUsersFileIsRefusedUnlessItIsTrusted) {
       test::error_of([&] { foreign_code_in(plan_with("LD_PRELOAD"), path, false); }),
       AllOf(HasSubstr(path), HasSubstr("another user"), HasSubstr("LD_PRELOAD=/tmp/x.so"), HasSubstr("--trust-file")));
   EXPECT_THAT(foreign_code_in(plan_with("LD_PRELOAD"), path, true), HasSubstr("LD_PRELOAD=/tmp/x.so"));
+}
+
+// A file's code is named before any of it runs, whatever the progress.
+TEST(RecordedEnvironment, IsSaidBeforeAnyWorkerStarts) {
+  const test::TemporaryFolder folder;
+  const config::Experiment experiment = config::load_experiment(
+      test::source_dir() + "/configs/laptop.yaml",
+      {"sweep={env: [{LD_PRELOAD: \"/tmp/x\\nharness: forged.so\"}]}", "ladder=null", "combine=null"});
+  store::Result result = sweep::planned_result(plan::prepare(experiment, 1, {}));
+  result.state = store::RunState::complete;
+  const std::string path = folder / "a\nharness: forged.h5";
+  store::ResultFile::create(path, result, {}, false)->finish(store::RunState::complete);
+  for (const bool quiet : {false, true}) {
+    test::PlayedJob job;
+    std::ostringstream out, err;
+    SweepOptions options;
+    options.output = path;
+    options.resume = true;
+    options.quiet = quiet;
+    EXPECT_THAT(test::error_of([&] { sweep(job, options, out, err); }), HasSubstr("is complete"));
+    EXPECT_THAT(err.str(), AllOf(HasSubstr("makes the workers run code that lies elsewhere: LD_PRELOAD=/tmp/x\\x0a"),
+                                 ::testing::Not(HasSubstr("\nharness"))));
+  }
 }
 
 }  // namespace

@@ -97,6 +97,21 @@ TEST_F(Progress, QuietSaysNothing) {
   EXPECT_EQ(err_.str(), "");
 }
 
+// Whoever asks for no progress is warned nevertheless.
+TEST_F(Progress, AWarningIsPrintedInEveryStyle) {
+  using enum ProgressStyle;
+  for (const ProgressStyle style : {bar, rounds, blocks, none}) {
+    std::ostringstream err;
+    ProgressLine(err, style).warn("look out:\na \x1b[2J b");
+    EXPECT_EQ(err.str(), "look out:\na \\x1b[2J b\n");
+  }
+}
+
+TEST_F(Progress, ATextOfAUserEndsNoLine) {
+  of_blocks_.say("→ a\nforged");
+  EXPECT_EQ(err_.str(), "→ a\\x0aforged\n");
+}
+
 TEST(BusyMachine, IsNamedWithNumbers) {
   machine::Conditions conditions;
   EXPECT_EQ(busy_machine(conditions), "");  // the kernel does not tell
