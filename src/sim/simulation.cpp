@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/loader.h"
+#include "program/count.h"
 #include "program/lower.h"
 #include "sim/costs.h"
 #include "sim/rank_classes.h"
@@ -13,7 +14,22 @@
 namespace harness::sim {
 namespace {
 
-Device device_of(const config::Hardware& hardware, config::Precision precision, const config::Calibration& c) {
+const config::Hardware& hardware_of(const config::Experiment& experiment) {
+  if (experiment.hardware) return *experiment.hardware;
+  fail("{}: a prediction needs the hardware: add `hardware: h100-sxm` or another file of configs/hardware",
+       experiment.path);
+}
+
+// Whether a step has products, whose time is that of the peak.
+bool multiplies(const program::ProgramSet& set) {
+  return std::ranges::any_of(set.roles, [](const program::Program& program) {
+    return std::ranges::any_of(program.step, [](const auto& op) { return program::flop_of(op.action).model > 0; });
+  });
+}
+
+Device device_of(const config::Experiment& experiment, config::Precision precision, bool multiplies) {
+  const config::Hardware& hardware = hardware_of(experiment);
+  const config::Calibration& c = *experiment.calibration;
   // Where a layer's products have fewer bits, all else is bf16.
   const config::Precision other = config::is_low(precision) ? config::Precision::bf16 : precision;
   const auto on = c.share_on.find(hardware.gpu_file());
@@ -23,19 +39,16 @@ Device device_of(const config::Hardware& hardware, config::Precision precision, 
   };
   const Device device{flops(other),     hardware.memory_bytes_per_s, hardware.sms,
                       flops(precision), hardware.peak_flops(other),  hardware.compute_capability};
-  const auto need = [&](bool there, const char* key) {
-    if (!there) fail("the hardware file {} has no {}, which a prediction needs", hardware.name, key);
+  const auto need = [&](bool there, std::string_view what) {
+    if (there) return;
+    fail("{}: the hardware file {} states no {}, which this prediction needs: name a hardware file that does",
+         experiment.path, hardware.name, what);
   };
-  need(device.flops > 0 && device.low_flops > 0, "peak_flops for this precision");
+  for (const config::Precision p : {other, precision})
+    need(!multiplies || flops(p) > 0, fmt::format("peak_flops of {}", config::name_of(p)));
   need(device.memory_bytes_per_s > 0, "memory_bandwidth");
   need(device.multiprocessors > 0 || !config::traits_of(c.backend).ranks_are_gpus, "sms");
   return device;
-}
-
-const config::Hardware& hardware_of(const config::Experiment& experiment) {
-  if (experiment.hardware) return *experiment.hardware;
-  fail("{}: a prediction needs the hardware: add `hardware: h100-sxm` or another file of configs/hardware",
-       experiment.path);
 }
 
 config::Faults faults_of(const config::Experiment& experiment, const config::Settings& settings) {
@@ -60,7 +73,7 @@ Simulation::Simulation(program::ProgramSet programs, const config::Settings& set
       condition_(condition_of(faults_of(experiment, settings), hardware_of(experiment), network_)),
       classes_(set_, marks_of(set_, network_, condition_)) {
   const config::Calibration& calibration = *experiment.calibration;
-  const Device device = device_of(hardware_of(experiment), settings.precision, calibration);
+  const Device device = device_of(experiment, settings.precision, multiplies(set_));
   Costs costs(classes_, device, network_, calibration, settings, condition_);
   const CostOf cost = [&](int rank_class, program::OperationId id) {
     Cost of_operation = costs(rank_class, id);
@@ -81,7 +94,7 @@ Simulation::Simulation(program::FoldedStep step, const config::Settings& setting
       network_(network),
       classes_(set_, marks_of(set_, network_, condition_)) {
   const config::Calibration& calibration = *experiment.calibration;
-  const Device device = device_of(hardware_of(experiment), settings.precision, calibration);
+  const Device device = device_of(experiment, settings.precision, true);
   sample_classes_.emplace(sample_, marks_of(sample_, network_, condition_));
   Costs of_sample(*sample_classes_, device, network_, calibration, settings, condition_);
   Costs costs(classes_, device, network_, calibration, settings, condition_);

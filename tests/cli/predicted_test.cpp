@@ -132,6 +132,30 @@ TEST(Predicted, OfOneOperationIsItsTimeAndItsBandwidth) {
   EXPECT_EQ(found, json["cases"].size());
 }
 
+// A data sheet without a row for a precision is no obstacle where nothing is multiplied in it.
+TEST(Predicted, OnlyProductsNeedThePeakOfTheirPrecision) {
+  const test::TemporaryFolder folder;
+  const auto plan = [&](const std::string& what, const std::string& hardware) {
+    return say({"plan", folder.write("c.yaml", fmt::format("backend: cuda\nhardware: {}\n{}\n", hardware, what)),
+                "--backend", "sim", "--ranks", "4"});
+  };
+  for (const char* hardware : {"gb300", "b300", "h100-sxm"}) {
+    for (const char* precision : {"fp32", "bf16"}) {
+      for (const char* collective : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"}) {
+        const Said said = plan(fmt::format("workload: collective\nbaseline: {{collective: {}, message_size: 64 MiB, "
+                                           "precision: {}}}",
+                                           collective, precision),
+                               hardware);
+        EXPECT_EQ(said.code, 0) << hardware << " " << precision << " " << collective << ": " << said.err;
+      }
+    }
+  }
+  const Said said = plan("workload: gemm\nbaseline: {gemm: {m: 512, n: 512, k: 512}, precision: fp32}", "gb300");
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.err, AllOf(HasSubstr("c.yaml: the hardware file GB300 states no peak_flops of fp32, which this "),
+                              HasSubstr("name a hardware file that does")));
+}
+
 // The error of another calibration is nobody's: no step of this program was compared.
 TEST(Predicted, TheDefaultIsSoftwareOfWhichNoStepWasMeasured) {
   for (const char* hardware : {"dgx-a100", "dgx-h100", "hgx-b200", "gb200-nvl72", "p4d"}) {
