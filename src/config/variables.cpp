@@ -97,7 +97,8 @@ std::vector<std::string> sizes_of_range(std::string_view text) {
   const std::int64_t factor =
       has_factor ? parse_within(trim(rest.substr(times + 1)), usual_factor, max_factor) : usual_factor;
   const std::int64_t low = parse_bytes(low_text), high = parse_bytes(trim(rest.substr(0, times)));
-  if (low < 1 || high <= low) fail("found {}, whose end is not above its beginning; {}", quote(text), example);
+  if (low < 1) fail("found {}, which begins below 1 B; {}", quote(text), example);
+  if (high <= low) fail("found {}, whose end is not above its beginning; {}", quote(text), example);
   std::vector<std::string> sizes{print_bytes_exact(low)};
   for (std::int64_t size = low; size <= high / factor; sizes.push_back(print_bytes_exact(size))) size *= factor;
   return sizes;

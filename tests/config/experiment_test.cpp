@@ -245,6 +245,9 @@ TEST(Sweep, ARangeOfSizesIsEachOfThem) {
   EXPECT_EQ(values("[8 B..8 GiB x2]").size(), 30u);
   const auto says = [&](const std::string& sizes) { return test::complaint_about(with(sizes)); };
   EXPECT_THAT(says("[1 MiB..8 B]"), HasSubstr("sweep.message_size[0]: found '1 MiB..8 B', whose end is not above"));
+  EXPECT_THAT(says("[8 B..8 B]"), HasSubstr("whose end is not above"));
+  for (const char* empty : {"[0 B..8 B x2]", "[0..8 B]", "[0 B..0 B]"})
+    EXPECT_THAT(says(empty), AllOf(HasSubstr("which begins below 1 B"), Not(HasSubstr("whose end")))) << empty;
   EXPECT_THAT(says("[8 B..1 KiB x1]"), HasSubstr("found 1; allowed: 2 to 1024"));
   EXPECT_THAT(says("[8 B..many]"), HasSubstr("sweep.message_size[0]: "));
   EXPECT_THAT(says("[8 B..32 B x2, 16 B]"), HasSubstr("16 B is in the list twice"));
