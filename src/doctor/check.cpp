@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/text.h"
 #include "machine/tree.h"
@@ -27,6 +28,13 @@ struct DeviceFacts {
   std::string key;   // how the names of its facts begin: "nvml/0000:13:00.0/"
   const Facts& facts;
 };
+
+// Decimal or, as the identifiers of ports are, hexadecimal.
+bool is_whole_number(std::string_view text) {
+  if (text.starts_with("0x")) return number_in<std::uint64_t>(text.substr(2), 16).has_value();
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return number_in<std::uint64_t>(text).has_value();
+}
 
 // Says skip or unknown where there is none.
 std::vector<DeviceFacts> devices_of(const Node& node, Devices kind, Findings& out) {
@@ -55,8 +63,7 @@ std::vector<DeviceFacts> devices_of(const Node& node, Devices kind, Findings& ou
     case Devices::infiniband:
       if (no_active_ports(node, out)) break;
       for (const Port& port : active_ports(facts)) {
-        if (facts.text(port.key + "link_layer") == "InfiniBand")
-          all.push_back({"port " + port.name(), port.key, facts});
+        if (is_infiniband(facts, port)) all.push_back({"port " + port.name(), port.key, facts});
       }
       if (all.empty()) out.skip("no InfiniBand");
       break;
@@ -69,6 +76,24 @@ std::vector<DeviceFacts> devices_of(const Node& node, Devices kind, Findings& ou
 // Whether a device of this kind may be silent about a fact.
 bool may_be_silent(Devices kind) {
   return kind == Devices::node || kind == Devices::nvml || kind == Devices::links || kind == Devices::ranks;
+}
+
+// The kinds of devices, by the names of their facts, whose equals tell the same facts. Bridges differ.
+std::vector<std::string> kinds_with_equals(Devices kind) {
+  if (kind == Devices::nvml) return {"nvml"};
+  if (kind == Devices::links) return {"gpu", "hca"};
+  return {};
+}
+
+// The devices of a kind whose equals tell what a rule is about.
+std::vector<std::string> silent_in(const Rule& rule, const Facts& facts, const std::string& kind) {
+  std::vector<std::string> silent = silent_among_equals(facts, kind, rule.fact);
+  if (rule.expected.is_by_fact()) {
+    for (const std::string& name : silent_among_equals(facts, kind, rule.expected.values.front())) {
+      if (std::ranges::find(silent, name) == silent.end()) silent.push_back(name);
+    }
+  }
+  return silent;
 }
 
 }  // namespace
@@ -99,6 +124,20 @@ bool Findings::nothing_in(const machine::Reading& reading, const std::string& wh
   if (reading.access == machine::Access::unreadable) unknown(what, reading.why);
   if (reading.access == machine::Access::absent) skip(without);
   return !reading.ok();
+}
+
+bool Expected::can_be(const std::string& value) const {
+  const bool is_named = std::ranges::find(values, value) != values.end();
+  switch (kind) {
+    case Kind::one_of:
+    case Kind::none_of:
+      return is_named || (!value.empty() && (is_whole_number(value) || !std::ranges::all_of(values, is_whole_number)));
+    case Kind::at_least_fact:
+      return machine::number(value).has_value();
+    case Kind::same_as_fact:
+      break;
+  }
+  return !value.empty();
 }
 
 bool Expected::is_missed_by(const std::string& value, const std::string& other) const {
@@ -135,6 +174,10 @@ void judge_rules(const Check& check, const Node& node, Findings& out) {
         hidden[reading.why].push_back(device.name);
       } else if (!reading.ok() && !may_be_silent(kind)) {
         hidden["there is no such file"].push_back(device.name);
+      } else if (reading.ok() && !rule.expected.can_be(reading.text)) {
+        hidden[why_silent(reading)].push_back(device.name);
+      } else if (rule.expected.is_by_fact() && other.ok() && !rule.expected.can_be(other.text)) {
+        hidden[fmt::format("{}: {}", rule.expected.values.front(), why_silent(other))].push_back(device.name);
       } else if (!reading.ok() || (rule.expected.is_by_fact() && !other.ok())) {
         told = told || kind == Devices::ranks;
       } else {
@@ -142,6 +185,10 @@ void judge_rules(const Check& check, const Node& node, Findings& out) {
         if (rule.expected.is_missed_by(reading.text, other.text))
           missed[{reading.text, other.text}].push_back(device.name);
       }
+    }
+    for (const std::string& one : devices.empty() ? std::vector<std::string>() : kinds_with_equals(kind)) {
+      for (const std::string& name : silent_in(rule, node.facts, one))
+        hidden["it does not tell it, its equals do"].push_back((one == "hca" ? "adapter " : "GPU ") + name);
     }
     for (const auto& [why, names] : hidden) {
       out.unknown(
@@ -209,10 +256,10 @@ std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& 
   const auto passes = [](const Finding& finding) { return finding.verdict == Verdict::pass; };
   if (!std::ranges::all_of(findings.list(), passes)) return findings.list();
   for (const Facts* facts : all) {
-    const std::string& name = facts->asked_in_vain();
+    const auto& [name, why] = facts->asked_in_vain();
     if (name.empty()) continue;
     Findings open;
-    open.unknown(name, facts->peek(name).why);
+    open.unknown(name, why);
     return open.list();
   }
   return findings.list();

@@ -81,6 +81,8 @@ struct Expected {
   std::vector<std::string> values;  // of a fact: its name, of the same device
 
   bool is_by_fact() const { return kind == Kind::at_least_fact || kind == Kind::same_as_fact; }
+  /// Whether a value of the kind may be so: numbers are held against numbers, and nothing against "" but itself.
+  bool can_be(const std::string& value) const;
   /// Whether a value is otherwise. `other`: that of the fact that it is held against.
   bool is_missed_by(const std::string& value, const std::string& other) const;
 };
@@ -172,9 +174,9 @@ namespace harness::doctor::look {
 LookAt gpu_count, gpu_driver, gpu_nvml, gpu_temperature, gpu_xid, gpu_nvlink, gpu_fabric_manager, gpu_nvlink_domain,
     gpu_sxid, gdr_module, gdr_gdrcopy;
 // port_checks.cpp
-LookAt ib_state, ib_rate, ib_layer, ib_gid, ib_mtu, ib_errors, ib_pcie, ib_flaps;
+LookAt ib_state, ib_rate, ib_layer, ib_gid, ib_mtu, ib_errors, ib_flaps;
 // pcie_checks.cpp
-LookAt pcie_width, pcie_speed, pcie_acs, pcie_iommu, gpu_bar1, topo_nearest;
+LookAt ib_pcie, pcie_width, pcie_speed, pcie_acs, pcie_iommu, gpu_bar1, topo_nearest;
 // host_checks.cpp
 LookAt rank_gpus, rank_memlock, rank_nofile, rank_shm, rank_near_gpu, rank_memory_policy, node_answers, cpu_governor,
     cpu_load, cpu_steal, cpu_quota, mem_swap;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -22,6 +24,10 @@ bool is_pci_address(std::string_view name) {  // 0000:1b:00.0
          digits(colon + 4, 2) && name[colon + 6] == '.' && digits(colon + 7, 1);
 }
 
+std::optional<double> first_number(std::string_view text) {
+  return machine::number(machine::take_word(text));
+}
+
 }  // namespace
 
 void Facts::set(const std::string& name, machine::Reading reading) {
@@ -34,7 +40,7 @@ void Facts::merge(const Facts& others) {
 
 const machine::Reading& Facts::operator[](const std::string& name) const {
   const machine::Reading& reading = peek(name);
-  if (reading.access == machine::Access::unreadable && asked_in_vain_.empty()) asked_in_vain_ = name;
+  if (reading.access == machine::Access::unreadable) doubt(name);
   return reading;
 }
 
@@ -45,9 +51,14 @@ const machine::Reading& Facts::peek(const std::string& name) const {
 }
 
 std::optional<double> Facts::number(const std::string& name) const {
-  const std::string& whole = (*this)[name].text;
-  std::string_view rest = whole;
-  return machine::number(machine::take_word(rest));
+  const machine::Reading& reading = (*this)[name];
+  const auto found = first_number(reading.text);
+  if (reading.ok() && !found) doubt(name);
+  return found;
+}
+
+void Facts::doubt(const std::string& name) const {
+  if (asked_in_vain_.name.empty()) asked_in_vain_ = {name, why_silent(peek(name))};
 }
 
 std::vector<std::string> Facts::under(const std::string& prefix) const {
@@ -111,6 +122,30 @@ bool is_rack_scale(const std::string& model) {
   return model.find("GB200") != std::string::npos || model.find("GB300") != std::string::npos;
 }
 
+std::vector<std::string> silent_among_equals(const Facts& node, const std::string& kind, const std::string& fact) {
+  const auto model_of = [&](const std::string& name) {
+    static const std::map<std::string_view, std::string_view> by{{"nvml", "name"}, {"gpu", "device"}, {"hca", "board"}};
+    return node.peek(fmt::format("{}/{}/{}", kind, name, by.at(kind))).text;
+  };
+  std::vector<std::string> silent = node.under(kind), told;
+  for (const std::string& name : silent) {
+    if (node.has(fmt::format("{}/{}/{}", kind, name, fact))) told.push_back(name);
+  }
+  std::erase_if(silent, [&](const std::string& name) {
+    const std::string model = model_of(name);
+    const bool is_like_all = kind == "nvml" && model.empty();
+    return node.peek(fmt::format("{}/{}/{}", kind, name, fact)).access != machine::Access::absent ||
+           std::ranges::none_of(told,
+                                [&](const std::string& other) { return is_like_all || model_of(other) == model; });
+  });
+  return silent;
+}
+
+std::string why_silent(const machine::Reading& reading) {
+  if (reading.ok()) return reading.text.empty() ? "it is empty" : "it says " + quote(reading.text);
+  return reading.why.empty() ? "nothing tells it" : reading.why;
+}
+
 std::string nvlink_domain_of(const Facts& node, const std::string& gpu) {
   const std::string cluster = node.text("nvml/" + gpu + "/fabric_cluster");
   return cluster.empty() ? "" : fmt::format("{}, clique {}", cluster, node.text("nvml/" + gpu + "/fabric_clique"));
@@ -126,8 +161,15 @@ std::vector<Port> ports_of(const Facts& node) {
   return ports;
 }
 
+// As the kernel's ib_verbs.h names them (ib_port_state).
+bool tells_state(const Facts& node, const Port& port) {
+  static const std::set<std::string_view> states{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"};
+  return states.contains(node.peek(port.key + "state").text);
+}
+
 bool is_active(const Facts& node, const Port& port) {
-  return node.text(port.key + "state") == "ACTIVE";
+  if (!tells_state(node, port)) node.doubt(port.key + "state");
+  return node.peek(port.key + "state").text == "ACTIVE";
 }
 
 bool is_efa(const Facts& node, const Port& port) {
@@ -139,8 +181,23 @@ bool has_efa(const Facts& node) {
   return std::ranges::any_of(ports, [&](const Port& port) { return is_efa(node, port); });
 }
 
+namespace {
+
+bool has_link_layer(const Facts& node, const Port& port, std::string_view wanted) {
+  if (is_efa(node, port)) return false;
+  const std::string& layer = node.peek(port.key + "link_layer").text;
+  if (layer != "InfiniBand" && layer != "Ethernet") node.doubt(port.key + "link_layer");
+  return layer == wanted;
+}
+
+}  // namespace
+
+bool is_infiniband(const Facts& node, const Port& port) {
+  return has_link_layer(node, port, "InfiniBand");
+}
+
 bool is_roce(const Facts& node, const Port& port) {
-  return node.text(port.key + "link_layer") == "Ethernet" && !is_efa(node, port);
+  return has_link_layer(node, port, "Ethernet");
 }
 
 std::vector<Port> real_ports(const Facts& node) {
@@ -183,15 +240,15 @@ bool is_on_way(const Facts& node, const std::string& gpu, const std::string& par
 }  // namespace
 
 std::optional<double> lanes(const Facts& node, const std::string& name) {
-  const auto width = node.number(name);
+  const auto width = first_number(node.peek(name).text);
   constexpr double most = 32;
   return width && *width >= 1 && *width <= most ? width : std::nullopt;
 }
 
 std::optional<double> gigatransfers(const Facts& node, const std::string& name) {
-  const auto speed = node.number(name);
-  constexpr double least = 2;
-  return speed && *speed >= least ? speed : std::nullopt;
+  const auto speed = first_number(node.peek(name).text);
+  static const std::set<double> of_pcie{2.5, 5, 8, 16, 32, 64, 128};  // 1.0 to 7.0
+  return speed && of_pcie.contains(*speed) ? speed : std::nullopt;
 }
 
 std::string bridge_above(const Facts& node, const std::string& key) {

@@ -31,12 +31,18 @@ class Facts {
   const machine::Reading& operator[](const std::string& name) const;
   /// Reads without keeping that in mind, for a fact that another one replaces.
   const machine::Reading& peek(const std::string& name) const;
-  const std::string& asked_in_vain() const { return asked_in_vain_; }
-  void forget_what_was_asked() const { asked_in_vain_.clear(); }
+  struct Doubt {
+    std::string name, why;  // "": there is none
+  };
+  const Doubt& asked_in_vain() const { return asked_in_vain_; }
+  /// Keeps in mind that a value tells nothing, as if it could not be read.
+  void doubt(const std::string& name) const;
+  void forget_what_was_asked() const { asked_in_vain_ = {}; }
   /// "" where it was not read.
   std::string text(const std::string& name) const { return (*this)[name].text; }
   bool has(const std::string& name) const { return (*this)[name].ok(); }
-  /// The number that a value begins with: 32 of "32.0 GT/s PCIe".
+  /// The number that a value begins with: 32 of "32.0 GT/s PCIe". A value without one counts as one that cannot be
+  /// read.
   std::optional<double> number(const std::string& name) const;
   /// The names between "prefix/" and the next '/', each once, sorted: the GPUs under "gpu".
   std::vector<std::string> under(const std::string& prefix) const;
@@ -49,7 +55,7 @@ class Facts {
 
  private:
   std::map<std::string, machine::Reading> readings_;
-  mutable std::string asked_in_vain_;  // the name
+  mutable Doubt asked_in_vain_;
 };
 
 struct Rank {
@@ -92,6 +98,12 @@ bool is_geforce(const std::string& model);
 /// GB200, GB300: GPUs on trays of one NVLink domain per rack.
 bool is_rack_scale(const std::string& model);
 
+/// The devices of a kind ("nvml", "gpu", "hca") that do not tell a fact which one of the same model tells. A GPU that
+/// tells NVML not even its name is like all others: it fell off the bus.
+std::vector<std::string> silent_among_equals(const Facts& node, const std::string& kind, const std::string& fact);
+/// Why a value tells nothing: there is none, it cannot be read, or it says what none of its kind can be.
+std::string why_silent(const machine::Reading& reading);
+
 /// The domain, and the part of it, in which GPUs of several nodes reach each other by NVLink; "": the GPU has none.
 std::string nvlink_domain_of(const Facts& node, const std::string& gpu);
 
@@ -102,11 +114,15 @@ struct Port {
   std::string name() const { return device + ":" + port; }
 };
 std::vector<Port> ports_of(const Facts& node);
+/// Whether its state is one that the kernel knows.
+bool tells_state(const Facts& node, const Port& port);
+/// False, and in doubt, where its state is not told; so are the next two where its link layer is not.
 bool is_active(const Facts& node, const Port& port);
+bool is_infiniband(const Facts& node, const Port& port);
+bool is_roce(const Facts& node, const Port& port);
 /// Amazon's adapter, whose driver says ACTIVE whatever happens.
 bool is_efa(const Facts& node, const Port& port);
 bool has_efa(const Facts& node);
-bool is_roce(const Facts& node, const Port& port);
 /// Ports of adapters whose driver tells the truth about them; the active ones.
 std::vector<Port> real_ports(const Facts& node);
 std::vector<Port> active_ports(const Facts& node);
@@ -114,12 +130,12 @@ std::vector<Port> active_ports(const Facts& node);
 /// Addresses of the bridges above a device, from its root port down to itself: what its place in /sys says.
 std::vector<std::string> pci_path(const Facts& node, const std::string& device_key);
 
-// PCIe links as the kernel shows them. Devices and bridges go by the names of their facts: "gpu/0000:1b:00.0",
-// "hca/mlx5_0", "bridge/0000:10:01.0".
+// PCIe links as the kernel shows them; who asks says what follows where they are not shown. Devices and bridges go by
+// the names of their facts: "gpu/0000:1b:00.0", "hca/mlx5_0", "bridge/0000:10:01.0".
 
-/// Lanes of a link; nothing where a hypervisor hides them ("", "0", "255").
+/// Lanes of a link; nothing where a hypervisor hides them ("", "0", "255"), or the device fell off the bus ("63").
 std::optional<double> lanes(const Facts& node, const std::string& name);
-/// Transfers of a lane per nanosecond: 32 of "32.0 GT/s PCIe"; nothing of "Unknown".
+/// Transfers of a lane per nanosecond: 32 of "32.0 GT/s PCIe"; nothing of "Unknown", nor of what no PCIe has.
 std::optional<double> gigatransfers(const Facts& node, const std::string& name);
 
 /// The bridge that a device hangs on; "" below the processor, or unknown.

@@ -178,9 +178,8 @@ void gather_driver(const Tree& tree, Facts& facts) {
     facts.set("driver/gpu/" + lower(gpu), machine::value_of(information.text, "Model"));
   }
   const Reading parameters = tree.bytes("proc/driver/nvidia/params");
-  if (parameters.ok()) {
-    facts.set("driver/relaxed_ordering", machine::value_of(parameters.text, "EnablePCIERelaxedOrderingMode"));
-  }
+  if (const std::string mode = machine::value_of(parameters.text, "EnablePCIERelaxedOrderingMode"); !mode.empty())
+    facts.set("driver/relaxed_ordering", mode);
   // As NCCL looks for them (src/transport/net_ib/gdr.cc).
   for (const char* path : {"sys/module/nvidia_peermem/version", "sys/kernel/mm/memory_peers/nv_mem/version",
                            "sys/kernel/mm/memory_peers/nv_mem_nc/version"}) {

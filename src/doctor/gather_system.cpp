@@ -33,6 +33,7 @@ Reading said_by_cpus(const Tree& tree, const machine::Listing& cpus, const std::
     if (!cpu.starts_with("cpu") || !machine::number(cpu.substr(3))) continue;
     Reading said = tree.line(fmt::format("sys/devices/system/cpu/{}/{}", cpu, file));
     if (said.access == Access::unreadable) return said;
+    if (said.ok() && said.text.empty()) return {Access::unreadable, {}, why_silent(said)};
     if (said.ok()) ++count[said.text];
   }
   if (count.empty()) return {};
@@ -244,6 +245,7 @@ Reading roce_addresses(const Tree& tree, const std::string& folder) {
     const Reading address = tree.line(fmt::format("{}/gids/{}", folder, place));
     if (!address.ok() || !address.text.starts_with("0000:0000:0000:0000:0000:ffff:")) continue;
     const Reading type = tree.line(fmt::format("{}/gid_attrs/types/{}", folder, place));
+    if (!type.ok() || type.text.empty()) return {Access::unreadable, {}, "the type of an address: " + why_silent(type)};
     if (type.text == "RoCE v2") found.push_back(static_cast<int>(*index));
   }
   std::ranges::sort(found);
@@ -342,7 +344,9 @@ void gather_pci(const Tree& tree, Facts& facts) {
     facts.set(key + "/device", tree.line(folder + "/device"));
     add_device(tree, facts, key, folder);
     if (const Reading resource = tree.bytes(folder + "/resource"); resource.ok()) {
-      facts.set(key + "/bar_bytes", fmt::format("{:.0f}", largest_bar_bytes(resource.text)));
+      const double bytes = largest_bar_bytes(resource.text);
+      facts.set(key + "/bar_bytes", bytes > 0 ? Reading{Access::read, fmt::format("{:.0f}", bytes), {}}
+                                              : Reading{Access::unreadable, {}, "the file names no window"});
     }
   }
   add_bridges(tree, facts, devices);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -28,11 +29,11 @@ bool is_on_switched_board(const std::string& model) {
          !is_one_of(model, {" NVL", "PCIe"}) && !is_rack_scale(model);
 }
 
-// Kernels have dma-buf for RDMA since 5.12.
-bool kernel_has_dmabuf(const std::string& release) {
+// Kernels have dma-buf for RDMA since 5.12. Nothing where it is no version.
+std::optional<bool> kernel_has_dmabuf(const std::string& release) {
   int major = 0, minor = 0;
   Cursor at{release};
-  if (!at.integer(major) || !at.literal(".") || !at.integer(minor)) return false;
+  if (!at.integer(major) || !at.literal(".") || !at.integer(minor)) return std::nullopt;
   return major > 5 || (major == 5 && minor >= 12);
 }
 
@@ -47,13 +48,14 @@ Known dmabuf(const Facts& facts, std::string& why_not) {
     return Known::unknown;
   }
   const machine::Reading &kernel = facts["os/kernel"], &option = facts.peek("kernel/dmabuf");
-  if (!kernel.ok()) {
-    why_not = kernel.why.empty() ? "the kernel does not tell its version" : kernel.why;
+  const auto is_new = kernel_has_dmabuf(kernel.text);
+  if (!is_new) {
+    why_not = "the version of the kernel: " + why_silent(kernel);
     return Known::unknown;
   }
   if (kind.text != "yes") {
     why_not = "NVIDIA's closed kernel modules have none";
-  } else if (!kernel_has_dmabuf(kernel.text)) {
+  } else if (!*is_new) {
     why_not = fmt::format("kernel {} is older than 5.12", kernel.text);
   } else if (option.text == "no") {
     why_not = "the kernel was built without CONFIG_DMA_SHARED_BUFFER";
@@ -72,6 +74,12 @@ bool no_gpu_direct(const Node& node, Findings& out) {
     out.skip("GeForce has no GPUDirect RDMA");
   }
   return !out.empty();
+}
+
+// Says unknown of GPUs that do not tell NVML what equal ones tell.
+void say_silent_gpus(const Facts& facts, const std::string& fact, const std::string& what, Findings& out) {
+  const std::vector<std::string> silent = silent_among_equals(facts, "nvml", fact);
+  if (!silent.empty()) out.unknown(fmt::format("{} of GPU {}", what, join_first(silent, 3)), "its equals tell it");
 }
 
 }  // namespace
@@ -132,7 +140,16 @@ void look::gpu_nvml(const Node& node, const Cluster&, Findings& out) {
                        "does `nvidia-smi` work on this node?");
   }
   if (!node.facts.any("nvml")) return out.unknown("the GPUs' state", "NVML lists no GPU");
-  out.pass(plural(std::ssize(node.facts.under("nvml")), "GPU"));
+  std::vector<std::string> lost = gpus_of(node.facts);
+  std::erase_if(lost, [&](const std::string& gpu) {
+    const auto may_use = [&](const Rank& rank) { return rank.facts.text("gpu/" + gpu) == "yes"; };
+    return node.facts.any("nvml/" + gpu) || std::ranges::none_of(node.ranks, may_use);
+  });
+  if (!lost.empty()) {
+    out.unknown("the state of GPU " + join_first(lost, 3), "NVML does not list it, though the job may use it",
+                "look for Xid 79 in the kernel's log");
+  }
+  out.conclude(true, plural(std::ssize(node.facts.under("nvml")), "GPU"), "");
 }
 
 void look::gpu_temperature(const Node& node, const Cluster&, Findings& out) {
@@ -151,7 +168,8 @@ void look::gpu_temperature(const Node& node, const Cluster&, Findings& out) {
     out.warn(fmt::format("GPU {} has {:.0f} °C, the median here is {:.0f}", gpu, *now, median),
              "is something running on it? else look at its cooler");
   }
-  if (out.empty()) out.pass(fmt::format("{:.0f} °C", median));
+  say_silent_gpus(node.facts, "temperature_c", "the temperature", out);
+  out.conclude(true, fmt::format("{:.0f} °C", median), "");
 }
 
 void look::gpu_xid(const Node& node, const Cluster&, Findings& out) {
@@ -190,6 +208,7 @@ void look::gpu_nvlink(const Node& node, const Cluster&, Findings& out) {
       out.info(evidence, remedy);
     }
   }
+  say_silent_gpus(node.facts, "nvlinks_active", "the NVLinks", out);
   out.conclude(told, "all active", "no NVLink");
 }
 
@@ -217,7 +236,9 @@ void look::gpu_nvlink_domain(const Node& node, const Cluster&, Findings& out) {
     if (const std::string domain = nvlink_domain_of(node.facts, gpu); !domain.empty()) gpus[domain].push_back(gpu);
   }
   if (gpus.empty()) return out.skip("no NVLink between nodes");
-  if (gpus.size() == 1) return out.pass(gpus.begin()->first);
+  say_silent_gpus(node.facts, "fabric_cluster", "the NVLink domain", out);
+  say_silent_gpus(node.facts, "fabric_clique", "the clique in its NVLink domain", out);
+  if (gpus.size() == 1) return out.conclude(true, gpus.begin()->first, "");
   std::vector<std::string> parts;
   for (const auto& [domain, members] : gpus) parts.push_back(fmt::format("{}: {}", domain, join_first(members, 4)));
   out.fail("the GPUs of the node belong to different NVLink domains: " + join(parts, "; "),

@@ -23,13 +23,23 @@ bool may_lock_anything(const Facts& rank) {
   return (number_in<std::uint64_t>(text, 16).value_or(0) & ipc_lock) != 0;
 }
 
-// The smallest limit of the node's ranks; nothing where none tells. "unlimited" is the largest.
-std::optional<double> smallest_limit(const Node& node, const std::string& name) {
+// The smallest limit of the node's ranks; says unknown where one does not tell, and gives nothing where none does.
+// "unlimited" is the largest.
+std::optional<double> smallest_limit(const Node& node, const std::string& name, const std::string& what,
+                                     Findings& out) {
   std::optional<double> smallest;
+  std::map<std::string, std::vector<std::string>> silent;  // ranks by the reason
   for (const Rank& rank : node.ranks) {
-    if (!rank.facts.has(name)) continue;
-    const double limit = rank.facts.number(name).value_or(1e300);
-    smallest = std::min(limit, smallest.value_or(limit));
+    const machine::Reading& reading = rank.facts[name];
+    const auto limit = reading.text == "unlimited" ? std::optional(1e300) : rank.facts.number(name);
+    if (limit) smallest = std::min(*limit, smallest.value_or(*limit));
+    const bool is_absent = reading.access == machine::Access::absent;
+    if (!limit) silent[is_absent ? "" : ": " + why_silent(reading)].push_back(fmt::format("{}", rank.rank));
+  }
+  if (node.ranks.empty()) out.unknown(what, "no rank told it");
+  for (const auto& [why, ranks] : silent) {
+    const bool all = ranks.size() == node.ranks.size();
+    out.unknown(what, (all ? "no rank told it" : fmt::format("rank {} did not tell it", join_first(ranks, 3))) + why);
   }
   return smallest;
 }
@@ -74,9 +84,9 @@ machine::CpuSet may_use(const Rank& rank) {
 // The switch that is off has the remedy: each driver of the CPUs' clock has its own.
 void judge_turbo(const Facts& facts, Findings& out) {
   const std::string evidence = "the CPUs may not raise their clock (turbo is off)";
-  if (facts.text("cpu/no_turbo") == "1") {
+  if (facts.number("cpu/no_turbo") == 1) {
     out.warn(evidence, "echo 0 > /sys/devices/system/cpu/intel_pstate/no_turbo, or the BIOS");
-  } else if (facts.text("cpu/boost") == "0" && facts.text("cpu/boost_headroom") != "no") {
+  } else if (facts.number("cpu/boost") == 0 && facts.text("cpu/boost_headroom") != "no") {
     out.warn(evidence, "echo 1 > /sys/devices/system/cpu/cpufreq/boost, or the BIOS");
   }
 }
@@ -102,10 +112,10 @@ void look::rank_gpus(const Node& node, const Cluster&, Findings& out) {
 
 void look::rank_memlock(const Node& node, const Cluster&, Findings& out) {
   if (!node.facts.any("hca")) return out.skip("no adapter for RDMA");
-  const auto limit = smallest_limit(node, "limit/memlock");
-  if (!limit) return out.unknown("the limit of locked memory", "no rank told it");
+  const auto limit = smallest_limit(node, "limit/memlock", "the limit of locked memory", out);
+  if (!limit) return;
   const bool free = std::ranges::all_of(node.ranks, [](const Rank& rank) { return may_lock_anything(rank.facts); });
-  if (*limit > 1e299 || free) return out.pass("unlimited");
+  if (*limit > 1e299 || free) return out.conclude(true, "unlimited", "");
   const std::string remedy =
       "set `* - memlock unlimited` in /etc/security/limits.conf and LimitMEMLOCK=infinity of the launcher's daemon "
       "(slurmd, sshd); --ulimit memlock=-1 of a container";
@@ -115,20 +125,20 @@ void look::rank_memlock(const Node& node, const Cluster&, Findings& out) {
 }
 
 void look::rank_nofile(const Node& node, const Cluster&, Findings& out) {
-  const auto limit = smallest_limit(node, "limit/nofile");
-  if (!limit) return out.unknown("the limit of open files", "no rank told it");
+  const auto limit = smallest_limit(node, "limit/nofile", "the limit of open files", out);
+  if (!limit) return;
   constexpr double enough = 65536;
-  if (*limit >= enough) return out.pass(fmt::format("{:.0f}", std::min(*limit, 1e12)));
+  if (*limit >= enough) return out.conclude(true, fmt::format("{:.0f}", std::min(*limit, 1e12)), "");
   out.add(node.facts.any("gpu") ? Verdict::warn : Verdict::info,
           fmt::format("a rank may open {:.0f} files and sockets; large jobs need {:.0f}", *limit, enough),
           "set `* - nofile 1048576` in /etc/security/limits.conf, or `ulimit -n`");
 }
 
 void look::rank_shm(const Node& node, const Cluster&, Findings& out) {
-  const auto size = smallest_limit(node, "shm/bytes");
-  if (!size) return out.unknown("/dev/shm", "no rank told its size");
+  const auto size = smallest_limit(node, "shm/bytes", "the size of /dev/shm", out);
+  if (!size) return;
   constexpr double enough = 1e9;
-  if (*size >= enough) return out.pass(show_bytes(*size));
+  if (*size >= enough) return out.conclude(true, show_bytes(*size), "");
   out.add(node.facts.any("gpu") ? Verdict::warn : Verdict::info,
           fmt::format("/dev/shm has {}; NCCL asks for 1 GB, and MPI uses it too", show_bytes(*size)),
           "start the container with --shm-size=1g or more, or with the host's /dev/shm");
@@ -143,15 +153,15 @@ void look::rank_near_gpu(const Node& node, const Cluster&, Findings& out) {
   machine::CpuSet allowed;
   for (const Rank& rank : node.ranks) {
     const machine::Reading& reading = rank.facts["bound/cpus"];
-    if (!reading.ok()) return out.unknown("the CPUs of a rank", reading.why.empty() ? "it did not tell" : reading.why);
+    if (machine::cpus_in(reading.text).none()) return out.unknown("the CPUs of a rank", why_silent(reading));
     allowed |= may_use(rank);
   }
   std::vector<std::string> out_of_reach;
   for (const std::string& gpu : gpus_of_job(node, gpus)) {
     const machine::Reading& near = facts["gpu/" + gpu + "/cpus"];
-    if (!near.ok()) return out.unknown("the CPUs near GPU " + gpu, near.why.empty() ? "/sys does not tell" : near.why);
-    if (const auto cpus = machine::cpus_in(near.text); cpus.any() && (cpus & allowed).none())
-      out_of_reach.push_back(gpu);
+    const machine::CpuSet cpus = machine::cpus_in(near.text);
+    if (cpus.none()) return out.unknown("the CPUs near GPU " + gpu, why_silent(near));
+    if ((cpus & allowed).none()) out_of_reach.push_back(gpu);
   }
   if (!out_of_reach.empty()) {
     out.warn(fmt::format("the job may use none of the CPUs near {}: {}", plural(std::ssize(out_of_reach), "GPU"),
@@ -223,9 +233,10 @@ void look::cpu_load(const Node& node, const Cluster&, Findings& out) {
   if (out.nothing_in(reading, "the load", "/proc does not tell the load")) return;
   const auto now = node.facts.number("cpu/load");
   if (!now) return out.unknown("the load", "/proc/loadavg is no number");
-  const double cpus = static_cast<double>(machine::cpus_in(node.facts.text("cpu/online")).count());
+  const auto cpus = static_cast<double>(machine::cpus_in(node.facts.text("cpu/online")).count());
   constexpr double small_share = 0.05;
   if (*now <= std::max(1.0, small_share * cpus)) return out.pass(fmt::format("{:.2f}", *now));
+  if (cpus < 1) return out.unknown("how many CPUs there are", why_silent(node.facts["cpu/online"]));
   out.warn(fmt::format("the load of the last minute is {:.1f} on {:.0f} CPUs: something else runs here", *now, cpus),
            "find it with `top`, and wait or end it");
 }
@@ -276,8 +287,9 @@ void look::cpu_quota(const Node& node, const Cluster&, Findings& out) {
 
 void look::mem_swap(const Node& node, const Cluster&, Findings& out) {
   if (out.nothing_in(node.facts["memory/total_kb"], "the memory", "/proc does not tell the memory")) return;
-  const double total = node.facts.number("memory/swap_kb").value_or(0);
-  const double used = total - node.facts.number("memory/swap_free_kb").value_or(total);
+  const auto total = node.facts.number("memory/swap_kb"), free = node.facts.number("memory/swap_free_kb");
+  if (!total || !free) return out.unknown("how much memory is swapped out", "/proc/meminfo does not tell it");
+  const double used = *total - *free;
   constexpr double little_kb = 64 * 1024;
   if (used <= little_kb) return out.pass("none in use");
   out.warn(fmt::format("{:.1f} GiB of memory are swapped out", used / (1 << 20)), "`swapoff -a`, after freeing memory");

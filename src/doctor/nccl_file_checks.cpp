@@ -103,7 +103,9 @@ void look::nccl_library(const Node& node, const Cluster&, Findings& out) {
   }
   const std::string_view taken = first_of(files.text);
   const auto version = version_of(taken);
-  for (const Need& need : needs_of(node)) {
+  const std::vector<Need> needs = needs_of(node);
+  if (!version && !needs.empty()) out.unknown("the version of NCCL", fmt::format("the name {} has none", taken));
+  for (const Need& need : needs) {
     if (version && *version < need.since)
       out.warn(fmt::format("the linker takes {}: before {}.{}.{} {}", taken, need.since[0], need.since[1],
                            need.since[2], need.what),

@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/check.h"
+#include "machine/tree.h"
+#include "nccl/topology.h"
 
 namespace harness::doctor {
 namespace {
@@ -26,18 +29,50 @@ std::string people_call(const std::string& key) {
   return "bridge " + key.substr(key.find('/') + 1);
 }
 
-std::vector<std::string> all_links(const Facts& node) {
-  std::vector<std::string> keys = end_points(node);
-  for (const std::string& bridge : node.under("bridge")) keys.push_back("bridge/" + bridge);
-  return keys;
+// What links have now and at most, and how it is read: lanes, or the rate of one.
+struct LinkFact {
+  std::string what, now, most;  // "width", "/width", "/max_width"
+  std::optional<double> (*read)(const Facts&, const std::string&);
+  std::string evidence, remedy;  // {0}: the device, {1} and {2}: what it has and could have
+};
+
+// Says unknown of the links that do not tell; `told`: those that do. A hypervisor hides those of bridges, or all of
+// a kind.
+void say_silent(const Node& node, const std::map<std::string, std::string>& reasons,
+                const std::vector<std::string>& told, const std::string& what, Findings& out) {
+  std::map<std::string, std::vector<std::string>> silent;  // by the reason
+  for (const auto& [key, why] : reasons) {
+    const std::string kind = key.substr(0, key.find('/') + 1);
+    const bool alike = std::ranges::any_of(told, [&](const std::string& other) { return other.starts_with(kind); });
+    if (!is_virtual(node.facts) || (alike && kind != "bridge/")) silent[why].push_back(people_call(key));
+  }
+  for (const auto& [why, names] : silent) out.unknown(fmt::format("the {} of {}", what, join_first(names, 3)), why);
 }
 
-// The first reading that could not be read, of one name of all links.
-const machine::Reading* unreadable(const Facts& node, const std::vector<std::string>& keys, const std::string& name) {
+void judge_links(const Node& node, const std::vector<std::string>& keys, const LinkFact& fact, Findings& out) {
+  const Facts& facts = node.facts;
+  std::vector<std::string> told;
+  std::map<std::string, std::string> silent;  // why, by the names of their facts
   for (const std::string& key : keys) {
-    if (const auto& reading = node[key + name]; reading.access == machine::Access::unreadable) return &reading;
+    auto now = fact.read(facts, key + fact.now), most = both_ends(facts, key, fact.most, fact.read);
+    const std::string by_driver = key.starts_with("gpu/") ? "nvml/" + key.substr(4) + "/pcie" : "";
+    if ((!now || !most) && !by_driver.empty()) {  // where /sys hides them, the driver still tells
+      const auto own = fact.read(facts, by_driver + "_width"), own_most = fact.read(facts, by_driver + "_max_width");
+      if (own && own_most) {
+        now = own;
+        most = own_most;
+      }
+    }
+    if (!now || !most) {
+      silent[key] = why_silent(facts.peek(key + (now ? fact.most : fact.now)));
+      continue;
+    }
+    told.push_back(key);
+    if (*now < *most) out.fail(fmt::format(fmt::runtime(fact.evidence), people_call(key), *now, *most), fact.remedy);
   }
-  return nullptr;
+  say_silent(node, silent, told, fact.what, out);
+  out.conclude(!told.empty(), fact.what == "PCIe width" ? "all lanes" : "full speed",
+               fmt::format("the hypervisor hides the {} of links", fact.what));
 }
 
 // Bits of the ACS control register that send requests between two devices up to the processor: request redirect,
@@ -54,46 +89,55 @@ std::size_t common_bridges(const Facts& node, const std::string& a, const std::s
 
 void look::pcie_width(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
-  if (end_points(facts).empty()) return out.skip("no GPU and no adapter for RDMA");
-  bool any = false;
-  for (const std::string& key : all_links(facts)) {
-    const auto now = lanes(facts, key + "/width"), most = both_ends(facts, key, "/max_width", lanes);
-    any = any || (now && most);
-    if (!now || !most || *now >= *most) continue;
-    out.fail(fmt::format("{} runs on {:.0f} of {:.0f} PCIe lanes", people_call(key), *now, *most),
-             "look again under load; then reseat the card or its riser, clean its contacts, or replace it");
+  std::vector<std::string> keys = end_points(facts);
+  for (const std::string& gpu : facts.under("nvml")) {  // /sys may show none
+    if (!facts.any("gpu/" + gpu)) keys.push_back("gpu/" + gpu);
   }
-  for (const std::string& gpu : facts.under("nvml")) {  // where /sys is hidden, the driver still tells
-    const auto now = lanes(facts, "nvml/" + gpu + "/pcie_width"),
-               most = lanes(facts, "nvml/" + gpu + "/pcie_max_width");
-    any = any || (now && most);
-    if (!now || !most || *now >= *most || lanes(facts, "gpu/" + gpu + "/width")) continue;
-    out.fail(fmt::format("GPU {} runs on {:.0f} of {:.0f} PCIe lanes", gpu, *now, *most),
-             "look again under load; then reseat the card or its riser, clean its contacts, or replace it");
-  }
-  const machine::Reading* hidden = unreadable(facts, all_links(facts), "/width");
-  if (hidden != nullptr) out.unknown("the width of a PCIe link", hidden->why);
-  out.conclude(any, "all lanes", "the links' widths are hidden, as in virtual machines");
+  if (keys.empty()) return out.skip("no GPU and no adapter for RDMA");
+  for (const std::string& bridge : facts.under("bridge")) keys.push_back("bridge/" + bridge);
+  judge_links(node, keys,
+              {"PCIe width", "/width", "/max_width", lanes, "{} runs on {:.0f} of {:.0f} PCIe lanes",
+               "look again under load; then reseat the card or its riser, clean its contacts, or replace it"},
+              out);
 }
 
 // Adapters do not slow their links down when idle; GPUs do, so that theirs say something under load only.
 void look::pcie_speed(const Node& node, const Cluster&, Findings& out) {
-  const Facts& facts = node.facts;
-  bool any = false;
   std::vector<std::string> adapters;
-  for (const std::string& hca : facts.under("hca")) adapters.push_back("hca/" + hca);
+  for (const std::string& hca : node.facts.under("hca")) adapters.push_back("hca/" + hca);
   if (adapters.empty()) return out.skip("no adapter for RDMA; the links of idle GPUs are slow on purpose");
-  for (const std::string& key : adapters) {
-    const auto now = gigatransfers(facts, key + "/speed"), most = both_ends(facts, key, "/max_speed", gigatransfers);
-    any = any || (now && most);
-    if (!now || !most || *now >= *most) continue;
-    out.fail(fmt::format("{} runs at {:.0f} of {:.0f} GT/s", people_call(key), *now, *most),
-             "reseat the card, or set the slot's speed in the BIOS");
+  judge_links(node, adapters,
+              {"PCIe speed", "/speed", "/max_speed", gigatransfers, "{} runs at {:.0f} of {:.0f} GT/s",
+               "reseat the card, or set the slot's speed in the BIOS"},
+              out);
+}
+
+void look::ib_pcie(const Node& node, const Cluster&, Findings& out) {
+  if (no_active_ports(node, out)) return;
+  const Facts& facts = node.facts;
+  std::map<std::string, double> needed;  // by adapter: what its ports carry
+  for (const Port& port : active_ports(facts))
+    needed["hca/" + port.device] += machine::port_rate_in(facts.text(port.key + "rate"));
+  constexpr double giga = 1e9;
+  std::vector<std::string> told;
+  std::map<std::string, std::string> silent;
+  for (const auto& [key, bits] : needed) {
+    const auto speed = gigatransfers(facts, key + "/speed"), width = lanes(facts, key + "/width");
+    if (!speed || !width) {
+      silent[key] = why_silent(facts.peek(key + (speed ? "/width" : "/speed")));
+      continue;
+    }
+    told.push_back(key);
+    const double link = nccl::pcie_bits_per_s(*speed, *width);
+    if (!(bits > 0)) {
+      out.unknown("what the ports of " + people_call(key) + " carry", "see ib.rate");
+    } else if (bits > link) {
+      out.fail(fmt::format("{} carries {:.0f} Gb/s, its PCIe link {:.0f}", people_call(key), bits / giga, link / giga),
+               "put it into a slot with more lanes, or see pcie.width and pcie.speed");
+    }
   }
-  if (const auto* hidden = unreadable(facts, adapters, "/speed"); hidden != nullptr) {
-    out.unknown("the speed of a PCIe link", hidden->why);
-  }
-  out.conclude(any, "full speed", "the links' speeds are hidden, as in virtual machines");
+  say_silent(node, silent, told, "PCIe link", out);
+  out.conclude(!told.empty(), "enough", "the hypervisor hides the links of the adapters");
 }
 
 void look::pcie_acs(const Node& node, const Cluster&, Findings& out) {
@@ -106,18 +150,19 @@ void look::pcie_acs(const Node& node, const Cluster&, Findings& out) {
   if (switch_ports.empty()) return out.skip("no PCIe switch above GPUs or adapters");
   const bool needed = is_virtual(facts) || is_arm(facts);
   std::vector<std::string> redirecting;
+  std::set<std::string> silent;  // the reasons
   for (const std::string& bridge : switch_ports) {
     const machine::Reading& reading = facts["bridge/" + bridge + "/acs"];
-    if (reading.access == machine::Access::unreadable) {
-      if (needed) return out.skip("virtual machines and Grace need ACS as it is set");
-      return out.unknown("ACS of the PCIe switches", reading.why, "run doctor once as root");
-    }
-    const std::string_view digits =
-        std::string_view(reading.text).substr(std::min<std::size_t>(2, reading.text.size()));
-    const unsigned control = number_in<unsigned>(digits, 16).value_or(0);
-    if (reading.ok() && (control & acs_redirects) != 0) redirecting.push_back(bridge);
+    const auto control = reading.text.starts_with("0x")
+                             ? number_in<unsigned>(std::string_view(reading.text).substr(2), 16)
+                             : std::nullopt;
+    if (control && (*control & acs_redirects) != 0) redirecting.push_back(bridge);
+    if (!control && reading.text != "none") silent.insert(why_silent(reading));
   }
-  if (redirecting.empty()) return out.pass("off");
+  if (needed && redirecting.empty() && !silent.empty())
+    return out.skip("virtual machines and Grace need ACS as it is set");
+  for (const std::string& why : silent) out.unknown("ACS of the PCIe switches", why, "run doctor once as root");
+  if (redirecting.empty()) return out.conclude(true, "off", "");
   const std::string evidence =
       fmt::format("ACS is on at {} ({})", plural(std::ssize(redirecting), "port") + " of PCIe switches",
                   join_first(redirecting, 2));
@@ -131,22 +176,30 @@ void look::pcie_iommu(const Node& node, const Cluster&, Findings& out) {
   const std::vector<std::string> keys = end_points(facts);
   if (keys.empty()) return out.skip("no GPU and no adapter for RDMA");
   if (is_virtual(facts)) return out.skip("the hypervisor decides");
-  if (const auto* hidden = unreadable(facts, keys, "/iommu"); hidden != nullptr) {
-    return out.unknown("the mode of the IOMMU", hidden->why);
-  }
+  // Without an IOMMU no device has a mode.
+  const bool any = std::ranges::any_of(keys, [&](const std::string& key) { return facts.has(key + "/iommu"); });
+  static const std::set<std::string_view> known{"identity", "DMA", "DMA-FQ", "unmanaged", "blocked"};
+  std::map<std::string, std::vector<std::string>> silent;  // by the reason
   std::set<std::string> modes;
   for (const std::string& key : keys) {
-    if (facts.has(key + "/iommu")) modes.insert(facts.text(key + "/iommu"));
+    const machine::Reading& reading = facts[key + "/iommu"];
+    if (known.contains(reading.text)) {
+      modes.insert(reading.text);
+    } else if (any || reading.access != machine::Access::absent) {
+      silent[why_silent(reading)].push_back(people_call(key));
+    }
   }
+  for (const auto& [why, names] : silent) out.unknown("the mode of the IOMMU for " + join_first(names, 3), why);
   const bool translates = std::ranges::any_of(modes, [](const std::string& mode) { return mode.starts_with("DMA"); });
   if (is_arm(facts)) {
-    if (modes.empty() || translates) return out.pass(modes.empty() ? "off" : *modes.begin());
-    return out.warn("the IOMMU passes addresses through; Grace wants it to translate them",
-                    "start the kernel without iommu.passthrough=1");
+    if (!modes.empty() && !translates)
+      out.warn("the IOMMU passes addresses through; Grace wants it to translate them",
+               "start the kernel without iommu.passthrough=1");
+  } else if (translates) {
+    out.warn("the IOMMU translates the addresses of GPUs or adapters: GPUDirect is slow or off",
+             "start the kernel with iommu=pt, or turn the IOMMU off in the BIOS");
   }
-  if (!translates) return out.pass(modes.empty() ? "off" : *modes.begin());
-  out.warn("the IOMMU translates the addresses of GPUs or adapters: GPUDirect is slow or off",
-           "start the kernel with iommu=pt, or turn the IOMMU off in the BIOS");
+  out.conclude(true, modes.empty() ? "off" : *modes.begin(), "");
 }
 
 void look::gpu_bar1(const Node& node, const Cluster&, Findings& out) {
@@ -184,12 +237,12 @@ void look::topo_nearest(const Node& node, const Cluster&, Findings& out) {
   if (is_arm(facts)) return out.skip("Grace's adapters are not below the GPUs' switches");
   if (is_virtual(facts)) return out.skip("a virtual machine hides the switches; NCCL_TOPO_FILE may tell NCCL of them");
   for (const std::string& hca : adapters) {
-    if (!facts.has("hca/" + hca + "/path")) return out.unknown("the place of adapter " + hca, "/sys does not tell");
+    if (pci_path(facts, "hca/" + hca).empty()) return out.unknown("the place of adapter " + hca, "/sys does not tell");
   }
   std::vector<std::string> far, beside_idle;
   std::set<std::string> idle_beside;
   for (const std::string& gpu : gpus) {
-    if (!facts.has("gpu/" + gpu + "/path")) return out.unknown("the place of GPU " + gpu, "/sys does not tell");
+    if (pci_path(facts, "gpu/" + gpu).empty()) return out.unknown("the place of GPU " + gpu, "/sys does not tell");
     const auto is_near = [&](const std::string& hca) { return common_bridges(facts, "gpu/" + gpu, "hca/" + hca) > 0; };
     if (std::ranges::any_of(adapters, is_near)) continue;
     (std::ranges::any_of(idle, is_near) ? beside_idle : far).push_back(gpu);

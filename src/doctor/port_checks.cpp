@@ -3,13 +3,13 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/check.h"
 #include "machine/cpus.h"
 #include "machine/tree.h"
-#include "nccl/topology.h"
 #include "nccl/values.h"
 
 namespace harness::doctor {
@@ -65,12 +65,6 @@ bool has_card_for_each_gpu(const Node& node, const std::map<std::string, EqualCa
   return gpus > 1 && std::ranges::any_of(kinds, [&](const auto& kind) { return kind.second.size() >= gpus; });
 }
 
-// The states of a port that the kernel knows (ib_port_state in its ib_verbs.h).
-bool is_state(std::string_view text) {
-  static const std::set<std::string_view> states{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"};
-  return states.contains(text);
-}
-
 std::optional<int> gid_index(const Node& node) {
   const auto index = number_in<int>(setting_of(node, "NCCL_IB_GID_INDEX"));
   return index && *index >= 0 ? index : std::nullopt;
@@ -82,7 +76,7 @@ void look::ib_state(const Node& node, const Cluster& cluster, Findings& out) {
   if (no_ports(node, out)) return;
   const std::map<std::string, EqualCards> kinds = equal_cards(node.facts);
   const auto active = active_ports(node.facts).size();
-  const auto is_known = [&](const Port& port) { return is_state(node.facts.text(port.key + "state")); };
+  const auto is_known = [&](const Port& port) { return tells_state(node.facts, port); };
   const bool all_are_known = std::ranges::all_of(real_ports(node.facts), is_known);
   const bool lost_fabric =
       active == 0 && all_are_known && has_card_for_each_gpu(node, kinds) && setting_of(node, "NCCL_IB_HCA").empty();
@@ -90,8 +84,7 @@ void look::ib_state(const Node& node, const Cluster& cluster, Findings& out) {
   for (const Port& port : real_ports(node.facts)) {
     const machine::Reading& reading = node.facts[port.key + "state"];
     if (!is_known(port)) {
-      const std::string why = reading.ok() ? fmt::format("the file says {}", quote(reading.text)) : reading.why;
-      out.unknown("the state of " + port.name(), why.empty() ? "no file" : why);
+      out.unknown("the state of " + port.name(), why_silent(reading));
       continue;
     }
     if (is_active(node.facts, port)) continue;
@@ -134,7 +127,7 @@ void look::ib_rate(const Node& node, const Cluster&, Findings& out) {
     const machine::Reading& reading = facts[port.key + "rate"];
     const double bits = machine::port_rate_in(reading.text);
     if (!reading.ok() || !(bits > 0)) {
-      out.unknown("the rate of " + port.name(), reading.why.empty() ? "it is no rate" : reading.why);
+      out.unknown("the rate of " + port.name(), why_silent(reading));
       continue;
     }
     double& best = fastest[facts.text("hca/" + port.device + "/board")];
@@ -163,12 +156,14 @@ void look::ib_layer(const Node& node, const Cluster&, Findings& out) {
   std::map<std::string, std::set<std::string>> layers;  // by kind of adapter
   for (const Port& port : active_ports(node.facts)) {
     const machine::Reading& reading = node.facts[port.key + "link_layer"];
-    if (!reading.ok())
-      return out.unknown("the link layer of " + port.name(), reading.why.empty() ? "no file" : reading.why);
+    if (reading.text != "InfiniBand" && reading.text != "Ethernet") {
+      out.unknown("the link layer of " + port.name(), why_silent(reading));
+      continue;
+    }
     layers[node.facts.text("hca/" + port.device + "/board")].insert(reading.text);
   }
   const bool mixed = std::ranges::any_of(layers, [](const auto& entry) { return entry.second.size() > 1; });
-  if (!mixed) return out.pass(*layers.begin()->second.begin());
+  if (!mixed) return out.conclude(!layers.empty(), layers.empty() ? "" : *layers.begin()->second.begin(), "");
   out.warn("adapters of one kind are set up for InfiniBand and for Ethernet", "mlxconfig -d DEVICE set LINK_TYPE_P1=1");
 }
 
@@ -214,7 +209,8 @@ void look::ib_mtu(const Node& node, const Cluster&, Findings& out) {
     const machine::Reading& reading = node.facts["hca/" + port.device + "/mtu"];
     const auto bytes = node.facts.number("hca/" + port.device + "/mtu");
     if (!bytes) {
-      out.unknown("the MTU of " + port.name(), reading.why.empty() ? "it has no interface here" : reading.why);
+      const bool none = reading.access == machine::Access::absent;
+      out.unknown("the MTU of " + port.name(), none ? "it has no interface here" : why_silent(reading));
     } else if (*bytes < enough) {
       out.warn(fmt::format("the interface of {} has an MTU of {:.0f}: RDMA sends packets of {} bytes", port.name(),
                            *bytes, packet_bytes(*bytes)),
@@ -226,39 +222,28 @@ void look::ib_mtu(const Node& node, const Cluster&, Findings& out) {
 
 void look::ib_errors(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
-  bool any = false;
+  std::set<std::pair<std::string, std::string>> told;  // boards, and what a port of theirs counts
+  std::vector<std::string> silent;
+  const auto board_of = [&](const Port& port) { return node.facts.peek("hca/" + port.device + "/board").text; };
   for (const Port& port : active_ports(node.facts)) {
     std::vector<std::string> counted;
     for (const std::string& name : node.facts.under(port.key + "counter")) {
+      told.emplace(board_of(port), name);
       const auto times = node.facts.number(port.key + "counter/" + name);
-      any = any || times;
       if (times > 0) counted.push_back(fmt::format("{} {:.0f}", name, *times));
     }
     if (counted.empty()) continue;
     out.info(fmt::format("port {} since it was set up: {}", port.name(), join_first(counted, 3)),
              "if they grow during a run, look at the cable");
   }
-  out.conclude(any, "no errors", "the ports count no errors here");
-}
-
-void look::ib_pcie(const Node& node, const Cluster&, Findings& out) {
-  if (no_active_ports(node, out)) return;
-  std::map<std::string, double> needed;  // by adapter: what its ports carry
   for (const Port& port : active_ports(node.facts)) {
-    needed[port.device] += machine::port_rate_in(node.facts.text(port.key + "rate"));
+    const auto is_missing = [&](const auto& counter) {
+      return counter.first == board_of(port) && !node.facts.has(port.key + "counter/" + counter.second);
+    };
+    if (std::ranges::any_of(told, is_missing)) silent.push_back(port.name());
   }
-  bool any = false;
-  constexpr double giga = 1e9;
-  for (const auto& [device, bits] : needed) {
-    const auto speed = node.facts.number("hca/" + device + "/speed"),
-               width = node.facts.number("hca/" + device + "/width");
-    const double link = speed && width ? nccl::pcie_bits_per_s(*speed, *width) : 0;
-    any = any || (link > 0 && bits > 0);
-    if (!(link > 0) || !(bits > link)) continue;
-    out.fail(fmt::format("adapter {} carries {:.0f} Gb/s, its PCIe link {:.0f}", device, bits / giga, link / giga),
-             "put it into a slot with more lanes, or see pcie.width and pcie.speed");
-  }
-  out.conclude(any, "enough", "the links of the adapters are hidden, as in virtual machines");
+  if (!silent.empty()) out.unknown("the errors of " + join_first(silent, 3), "equal ones count more");
+  out.conclude(!told.empty(), "no errors", "the ports count no errors here");
 }
 
 void look::ib_flaps(const Node& node, const Cluster&, Findings& out) {

@@ -192,7 +192,7 @@ void look::env_without_effect(const Node& node, const Cluster&, Findings& out) {
     if (!is_active(facts, port)) continue;
     efa = efa || is_efa(facts, port);
     roce = roce || is_roce(facts, port);
-    infiniband = infiniband || facts.text(port.key + "link_layer") == "InfiniBand";
+    infiniband = infiniband || is_infiniband(facts, port);
   }
   if (facts["hcas"].access == machine::Access::unreadable) return out.unknown("the adapters", facts["hcas"].why);
   std::set<std::string> names;

@@ -16,14 +16,12 @@ namespace {
 
 using namespace check_rows;
 
-// Checks of what is right to be absent, such as a file of settings, and of what is wrong to be, such as a daemon; and
-// those that look at many devices, of which a hypervisor hides some.
+// Checks of what is right to be absent, such as a file of settings, and of what is wrong to be, such as a daemon.
 const std::set<std::string>& absence_tells() {
   static const std::set<std::string> all{
-      "gpu.count",        "gpu.driver",         "gpu.fabric_manager", "gdr.gdrcopy", "ib.errors",
-      "pcie.width",       "pcie.speed",         "pcie.acs",           "pcie.iommu",  "nccl.plugin_file",
-      "nccl.sharp",       "mpi.devices",        "env.names",          "env.values",  "env.debugging",
-      "env.combinations", "env.without_effect", "env.devices",        "env.file"};
+      "gpu.count",        "gpu.driver",       "gpu.fabric_manager", "gdr.gdrcopy", "ib.errors",
+      "nccl.plugin_file", "nccl.sharp",       "mpi.devices",        "env.names",   "env.values",
+      "env.debugging",    "env.combinations", "env.without_effect", "env.devices", "env.file"};
   return all;
 }
 
@@ -40,16 +38,6 @@ TEST(Checks, EachHasARowHereAndAnIdOfItsOwn) {
     EXPECT_TRUE(check.look != nullptr || about.at_worst == worst_rule) << about.id;
   }
   EXPECT_EQ(tested, known);
-}
-
-// Facts of one kind on all devices: "port/*/1/rate".
-std::string kind_of(const std::string& fact) {
-  std::string kind;
-  for (const std::string_view part : split(fact, '/')) {
-    const bool is_device = part.starts_with("mlx5_") || part.starts_with("0000:");
-    kind += (kind.empty() ? "" : "/") + (is_device ? std::string("*") : std::string(part));
-  }
-  return kind;
 }
 
 // A change of one device, made on all of its kind.
@@ -140,56 +128,6 @@ TEST(Checks, SayOfEachNodeWhatIsTrueOfIt) {
         for (std::size_t i = 0; i < count; ++i) {
           expect(row, i < in_state ? state : State::healthy, judge(check_named(row.check), nodes[i], cluster),
                  fmt::format("{}, state {}, node {} of {}", row.check, static_cast<int>(state), i, count));
-        }
-      }
-    }
-  }
-}
-
-// Facts that are there or not, but are never unreadable by themselves.
-bool is_made(const std::string& fact) {
-  return fact.starts_with("nvml/") || fact.starts_with("log/") || fact.starts_with("daemon/") ||
-         fact.ends_with("/above") || fact.starts_with("driver/gpu/");
-}
-
-// Every kind of fact of a healthy node, on its first device and on all: where it cannot be read, no check accuses the
-// node; and where a check finds a fault, hiding any fact does not make it pass.
-TEST(Checks, HidingAFactNeitherAccusesNorAcquits) {
-  std::map<std::string, std::vector<std::string>> kinds;
-  for (const auto& [name, reading] : test::healthy_node().facts) {
-    if (!is_made(name)) kinds[kind_of(name)].push_back(name);
-  }
-  EXPECT_GT(kinds.size(), 50u);
-  for (const Row& row : rows()) {
-    std::vector<Node> healthy{test::healthy_node()}, ill;
-    row.prepare(healthy[0]);
-    ill = healthy;
-    row.bad(ill[0]);
-    const Check& check = check_named(row.check);
-    const Cluster of_healthy(healthy), of_ill(ill);
-    for (const auto& [kind, names] : kinds) {
-      for (std::vector<Node>* nodes : {&healthy, &ill}) {
-        const Cluster& cluster = nodes == &healthy ? of_healthy : of_ill;
-        Facts& facts = nodes->front().facts;
-        for (const bool all : {false, true}) {
-          const std::size_t count = all ? names.size() : 1;
-          std::vector<machine::Reading> before;
-          for (std::size_t i = 0; i < count; ++i) {
-            before.push_back(facts[names[i]]);
-            facts.set_unreadable(names[i], "permission denied");
-          }
-          const Finding finding = std::ranges::min(judge(check, nodes->front(), cluster), {}, &Finding::verdict);
-          for (std::size_t i = 0; i < count; ++i) {
-            facts.set(names[i], before[i]);
-            if (before[i].access == machine::Access::absent) facts = without(facts, names[i]);
-          }
-          const std::string where = fmt::format("{} with {}{} hidden: {} {}", row.check, all ? "all " : "", kind,
-                                                name_of(finding.verdict), finding.evidence);
-          if (nodes == &ill) {
-            EXPECT_NE(finding.verdict, Verdict::pass) << where;
-          } else {
-            EXPECT_GE(finding.verdict, Verdict::unknown) << where;
-          }
         }
       }
     }

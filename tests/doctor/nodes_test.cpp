@@ -112,9 +112,8 @@ TEST(Nodes, EachFaultIsFoundAndNothingElse) {
         "warn ib.mtu: the interface of mlx5_4:1 has an MTU of 1500: RDMA sends packets of 1024 bytes"}},
       {"Ethernet",
        [](auto& tree) {
-         write_ports(
-             tree, "mlx5_3",
-             {{"ports/1/hw_counters/local_ack_timeout_err", "17"}, {"ports/1/hw_counters/rnr_nak_retry_err", "0"}});
+         const std::string acks = "ports/1/hw_counters/local_ack_timeout_err";
+         for (int i = 0; i < 8; ++i) write_ports(tree, fmt::format("mlx5_{}", i), {{acks, i == 3 ? "17" : "0"}});
        },
        {"info ib.errors: port mlx5_3:1 since it was set up: local_ack_timeout_err 17"}},
       {"Ethernet",
