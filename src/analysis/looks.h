@@ -29,6 +29,8 @@ std::vector<Look> looks_of(const store::Result& result);
 
 /// The rounds after which the file looks; empty: at the end only. Throws Error if they do not ascend.
 std::vector<int> declared_looks(const store::Result& result);
+/// What --rounds takes at most.
+inline constexpr int most_declared_rounds = 10000;
 /// How many rounds the sweep may have at most.
 int declared_rounds(const store::Result& result);
 /// How many rounds are over: none of their blocks is still to be measured, and nothing after them was.

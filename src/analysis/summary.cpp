@@ -254,6 +254,11 @@ bool is_unresolved(const CaseSummary& row) {
          row.judgement.reason == Reason::interval;
 }
 
+bool needs_rounds(const CaseSummary& row) {
+  const bool has_too_few = row.role == store::CaseRole::change && row.judgement.reason == Reason::too_few_rounds;
+  return store::may_run(row.status) && (is_unresolved(row) || has_too_few);
+}
+
 bool is_proven(const CaseSummary& row) {
   return row.role == store::CaseRole::change && row.effect && row.effect->verdict == Verdict::faster;
 }

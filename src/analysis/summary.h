@@ -58,9 +58,11 @@ struct CaseSummary {
   std::string reason;
 };
 
-/// Whether more rounds could say more: a change that runs and whose verdict is open. The control is not asked about:
-/// its interval shows the noise, and a sweep takes no rounds for it.
+/// Whether the verdict about a change is open. The control is not asked about: its interval shows the noise, and a
+/// sweep takes no rounds for it.
 bool is_unresolved(const CaseSummary& row);
+/// Whether more rounds could say more: a change that runs, and that is unresolved or has had too few rounds.
+bool needs_rounds(const CaseSummary& row);
 /// Whether the sweep proves that this change makes the step faster, per unit of its work. An unreliable sweep proves
 /// nothing: ask that first.
 bool is_proven(const CaseSummary& row);

@@ -182,15 +182,34 @@ std::string proven_direction(const CaseSummary& row) {
   return "";
 }
 
+// What to type for so many rounds in all, or for as few more as the file can take. `may_extend`: for more rounds of
+// this file, not of another.
+std::string how_to_get(int rounds, const store::Result& result, bool may_extend) {
+  const int least = std::max(declared_rounds(result), rounds_over(result) + 1);
+  if (!may_extend || std::max(rounds, least) > most_declared_rounds)
+    return fmt::format("measure again with --rounds {}", rounds);
+  if (result.state == store::RunState::complete)
+    return fmt::format("`sweep --resume FILE --rounds {}` adds them to this file", std::max(rounds, least));
+  const std::string later = fmt::format("; once it is complete, `sweep --resume FILE --rounds {}` adds more", rounds);
+  return "`sweep --resume FILE` continues this file" + (rounds > declared_rounds(result) ? later : "");
+}
+
 void rounds(const store::Result& result, const Summary& summary, Warnings& warnings) {
   if (sweeps_sizes_alone(result)) return;  // their table has no verdicts
   constexpr std::size_t max_named = 6;
+  constexpr int usual_rounds = 12;
   std::vector<std::string> unresolved, unpaired, directions;
-  int needed = 0, done = 0;
+  int needed = 0, done = 0, to_have_pairs = usual_rounds;
+  bool may_extend = false;
   for (const CaseSummary& row : summary.cases) {
     if (row.blocks == 0 || store::is_reference(row.role) || timed_something_else(row.judgement)) continue;
     done = std::max(done, row.blocks);
-    if (row.judgement.reason == Reason::too_few_rounds) unpaired.push_back(row.name);
+    may_extend = may_extend || needs_rounds(row);
+    if (row.judgement.reason == Reason::too_few_rounds) {
+      unpaired.push_back(row.name);
+      const int rounds_per_block = (rounds_over(result) + row.blocks - 1) / row.blocks;  // more than 1 with a weight
+      to_have_pairs = std::max(to_have_pairs, usual_rounds * rounds_per_block);
+    }
     if (!is_unresolved(row)) continue;
     unresolved.push_back(row.name);
     needed = std::max(needed, row.effect->rounds_needed);
@@ -198,13 +217,13 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
   }
   if (!unpaired.empty()) {
     warnings.push_back(fmt::format(
-        "no verdict on {}: a verdict needs {}, and about 12 rounds to see small effects. Measure with --rounds 12, or "
-        "continue with --resume.",
+        "no verdict on {}: a verdict needs {}, and about {} rounds to see small effects: {}.",
         join_first(unpaired, max_named),
         !summary.levels.empty()
             ? fmt::format("at least {} blocks of the case", least_level_rounds)
             : fmt::format("at least {} rounds in which the case and the baseline both finished in one session",
-                          least_pairs)));
+                          least_pairs),
+        usual_rounds, how_to_get(to_have_pairs, result, may_extend)));
   }
   if (unresolved.empty()) return;
   const std::string rounds =
@@ -217,12 +236,9 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
         "machine is too noisy. Use longer blocks (measure.steps) or raise smallest_effect.",
         open, 100 * result.smallest_effect));
   } else {
-    const char* how = result.state == store::RunState::complete
-                          ? "`sweep --resume FILE --rounds {0}` adds them to this file"
-                          : "measure again with --rounds {0}";
     warnings.push_back(fmt::format("{} About {} rounds would settle {}, if scatter and effect stay as they are: {}.",
                                    open, needed, unresolved.size() == 1 ? "it" : "all of them",
-                                   fmt::format(fmt::runtime(how), needed)));
+                                   how_to_get(needed, result, may_extend)));
   }
   if (!directions.empty()) {
     warnings.push_back(fmt::format(

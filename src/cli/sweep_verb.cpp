@@ -3,10 +3,11 @@
 #include <filesystem>
 #include <ostream>
 
+#include "analysis/looks.h"
 #include "analysis/summary.h"
 #include "base/error.h"
-#include "cli/one_sweep.h"
 #include "base/text.h"
+#include "cli/one_sweep.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
@@ -58,7 +59,8 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   config::Experiment experiment = options.config.empty() ? take_recorded(options, job.size(), only)
                                                          : config::load_experiment(options.config, options.overrides);
   if (!options.rounds.empty())
-    experiment.measure.rounds = static_cast<int>(config::parse_within(options.rounds, 2, 10000));
+    experiment.measure.rounds =
+        static_cast<int>(config::parse_within(options.rounds, 2, analysis::most_declared_rounds));
   const std::string path = output_path(experiment, options.output);
   const std::unique_ptr<job::Job> simulated = simulated_job(job, experiment, options);
   job::Job& runs = simulated ? *simulated : job;

@@ -19,13 +19,19 @@ namespace {
        resume_command(ranks, path));
 }
 
+bool has_open_verdict(const store::Result& result) {
+  return std::ranges::any_of(analysis::summarise(result).cases, analysis::needs_rounds);
+}
+
 // Throws if `earlier` is not an unfinished sweep of what is planned, as far as that is known before any worker runs.
 void refuse_unlike(const store::Result& earlier, const store::Result& planned, const std::string& path) {
   if (earlier.state == store::RunState::complete) {
-    fail(
-        "{} is complete, so there is nothing to resume: `--resume {} --rounds N` adds rounds to it, up to N; -o names "
-        "another file, --force puts a new one in its place",
-        path, shell_word(path));
+    const std::string more =
+        has_open_verdict(earlier)
+            ? fmt::format("`--resume {} --rounds N` adds rounds to it, up to N; ", shell_word(path))
+            : "";
+    fail("{} is complete, so there is nothing to resume: {}-o names another file, --force puts a new one in its place",
+         path, more);
   }
   require_same_ranks(earlier, planned.ranks, path);
   if (earlier.config_text != planned.config_text)
@@ -78,8 +84,7 @@ void require_extensible(const std::string& path, const store::Result& result, co
   }
   if (!std::ranges::equal(result.cases, plan.cases, {}, &store::ResultCase::name, &plan::PlannedCase::name))
     refuse_more_rounds(path, "its cases are not those that its configuration gives on these ranks");
-  if (std::ranges::none_of(analysis::summarise(result).cases, analysis::is_unresolved))
-    refuse_more_rounds(path, "the verdict on no change in it is unresolved");
+  if (!has_open_verdict(result)) refuse_more_rounds(path, "no verdict in it is open, so they would settle nothing");
 }
 
 }  // namespace

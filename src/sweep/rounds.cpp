@@ -53,8 +53,9 @@ void leave_out(Recorder& recorder, Which&& which, const std::string& reason) {
 // "2 of 7 settled"
 std::string settled_words(const analysis::Summary& summary) {
   const auto changes = std::ranges::count(summary.cases, store::CaseRole::change, &analysis::CaseSummary::role);
-  const auto settled =
-      std::ranges::count_if(summary.cases, [](const analysis::CaseSummary& row) { return row.settled_after > 0; });
+  const auto settled = std::ranges::count_if(summary.cases, [](const analysis::CaseSummary& row) {
+    return row.role == store::CaseRole::change && row.settled_after > 0;  // the control is asked afresh at each look
+  });
   return fmt::format("{} of {} settled", settled, changes);
 }
 

@@ -1,23 +1,29 @@
 // The rounds of a sweep that loses cases and is interrupted, on a job that is played.
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <utility>
 #include <vector>
 
 #include "analysis/blocks.h"
+#include "analysis/looks.h"
 #include "analysis/summary.h"
 #include "base/random.h"
 #include "plan/prepare.h"
 #include "store/lock.h"
+#include "support/errors.h"
 #include "support/played_job.h"
 #include "support/temporary_folder.h"
 #include "sweep/planned_result.h"
+#include "sweep/resume.h"
 #include "sweep/rounds.h"
 #include "sweep/untimed.h"
 
@@ -43,8 +49,10 @@ class PlayedSweep : public test::PlayedJob {
       outcome.start_unix_s = 1e9 + static_cast<double>(measured.size());
       job::TimedSamples steps;
       for (int step = 0; step < request.warmup_steps + timed->steps; ++step) {
-        const double noise = 0.001 * philox_normal(static_cast<std::uint64_t>(block), static_cast<std::uint64_t>(step));
-        steps.step_s.push_back((step_s.contains(name) ? step_s.at(name) : 1) * std::exp(noise));
+        const double scatter =
+            0.001 * philox_normal(static_cast<std::uint64_t>(block), static_cast<std::uint64_t>(step)) +
+            (noise - 0.001) * philox_normal(static_cast<std::uint64_t>(block), 1000);
+        steps.step_s.push_back((step_s.contains(name) ? step_s.at(name) : 1) * std::exp(scatter));
       }
       samples.task = steps;
       if (fails.contains(name)) {
@@ -64,6 +72,7 @@ class PlayedSweep : public test::PlayedJob {
 
   std::map<std::string, double> step_s;
   std::set<std::string> needs_too_much, fails;
+  double noise = 0.001;           // of a block; more than a thousandth is the block's own, in all of its steps
   std::ptrdiff_t stop_after = 0;  // 0: never
   std::vector<int> measured;      // numbers of timed blocks
 };
@@ -182,6 +191,82 @@ TEST_F(Rounds, AResumedSweepBeginsWithTheInterruptedRound) {
       }
     }
   }
+}
+
+// The numbers behind these words.
+std::vector<int> numbers_after(const std::string& words, const std::string& text) {
+  std::vector<int> found;
+  const std::regex wanted(words + "([0-9]+)");
+  for (std::sregex_iterator at(text.begin(), text.end(), wanted), end; at != end; ++at)
+    found.push_back(std::stoi((*at)[1]));
+  return found;
+}
+
+// What is settled stays so: the control, which is asked afresh at each look, is not counted.
+TEST_F(Rounds, TheNumberOfSettledCasesNeverFalls) {
+  for (const double noise : {0.001, 0.004, 0.02, 0.05}) {
+    std::filesystem::remove(path_);
+    job_.noise = noise;
+    experiment_.measure.rounds = 18;
+    experiment_.measure.looks = {5, 8, 12, 18};
+    session(false);
+    const std::vector<int> settled = numbers_after("blocks, ", said_);
+    EXPECT_TRUE(std::ranges::is_sorted(settled)) << said_;
+    EXPECT_FALSE(settled.empty()) << said_;
+    for (const int count : settled) EXPECT_LE(count, 2) << said_;  // of three changes one cannot run
+  }
+}
+
+// Whatever a warning of a result tells to type for more rounds is taken by the file that has the warning.
+TEST_F(Rounds, WhatAWarningTellsToTypeWorks) {
+  struct Sweep {
+    int rounds;
+    std::vector<int> looks;
+    double weight, noise;
+    std::ptrdiff_t stop_after;
+  };
+  const std::vector<Sweep> sweeps{{3, {}, 1, 0.001, 0},     {3, {3}, 1, 0.001, 0},       {4, {4}, 1, 0.2, 0},
+                                  {12, {}, 0.25, 0.001, 0}, {12, {5, 8, 12}, 1, 0.2, 0}, {16, {}, 0.25, 0.001, 0},
+                                  {3, {}, 1, 0.001, 5},     {12, {5, 8, 12}, 1, 0.2, 9}, {6, {}, 1, 0.2, 0}};
+  int extended = 0;
+  for (const Sweep& sweep : sweeps) {
+    SCOPED_TRACE(fmt::format("{} rounds, {} looks, weight {}, noise {}, stopped after {}", sweep.rounds,
+                             sweep.looks.size(), sweep.weight, sweep.noise, sweep.stop_after));
+    std::filesystem::remove(path_);
+    job_.noise = sweep.noise;
+    job_.stop_after = sweep.stop_after;
+    experiment_.measure.rounds = sweep.rounds;
+    experiment_.measure.looks = sweep.looks;
+    experiment_.measure.weights = {{"micro_batch_size", sweep.weight}};
+    session(false);
+    job_.stop_after = 0;
+    const auto warnings = [&] { return fmt::format("{}", fmt::join(analysis::summarise(file()).warnings, "\n")); };
+    if (sweep.stop_after > 0) {
+      EXPECT_THAT(warnings(), ::testing::HasSubstr("`sweep --resume FILE` continues this file"));
+      session(true);
+      EXPECT_EQ(file().state, store::RunState::complete);
+    }
+    const std::string warned = warnings();
+    const std::vector<int> totals = numbers_after("sweep --resume FILE --rounds ", warned);
+    EXPECT_EQ(totals.size(), numbers_after("--rounds ", warned).size()) << warned;
+    if (!totals.empty()) {
+      experiment_.measure.rounds = totals.front();
+      const plan::Plan plan = plan::prepare(experiment_, 1, {});
+      EXPECT_EQ(test::error_of([&] { extend_file(path_, plan, totals.front()); }), "") << warned;
+      session(true);
+      EXPECT_EQ(file().state, store::RunState::complete);
+      EXPECT_THAT(warnings(), ::testing::Not(::testing::HasSubstr("no verdict on"))) << warned;
+      ++extended;
+    }
+    // Nor does the refusal to resume it tell what is refused.
+    const store::Result planned = planned_result(plan::prepare(experiment_, 1, {}));
+    const std::string refused = test::error_of([&] { require_resumable(path_, planned); });
+    experiment_.measure.rounds = analysis::declared_rounds(file()) + 1;
+    const plan::Plan more = plan::prepare(experiment_, 1, {});
+    const std::string why = test::error_of([&] { extend_file(path_, more, experiment_.measure.rounds); });
+    EXPECT_EQ(refused.find("adds rounds to it") != std::string::npos, why.empty()) << refused << '\n' << why;
+  }
+  EXPECT_GE(extended, 5);
 }
 
 double start_deadline(config::BackendKind backend, int ranks, const config::Measure& measure = {}) {
