@@ -202,7 +202,10 @@ double parse_bandwidth(std::string_view text) {
 
 double parse_seconds(std::string_view text) {
   const Quantity q = parse_quantity(text, second_units, 1, "a time is a number with a unit, such as 30 s or 10 min");
-  return q.value * q.factor;
+  constexpr double most_h = 1e6;  // sums of times, and times of all ranks together, stay numbers
+  const double seconds = q.value * q.factor;
+  if (!(std::fabs(seconds) <= most_h * 3600)) fail("found {}; a time is at most {:g} h", quote(trim(text)), most_h);
+  return seconds;
 }
 
 double parse_share(std::string_view text) {

@@ -13,7 +13,7 @@ namespace harness {
 std::int64_t parse_bytes(std::string_view text);
 /// "3.35 TB/s", "400 Gbit/s", "400 Gb/s" -> bytes per second; B is a byte and b a bit.
 double parse_bandwidth(std::string_view text);
-/// "30 s", "500 ms", "10 min", "2 h"; a bare number is seconds.
+/// "30 s", "500 ms", "10 min", "2 h"; a bare number is seconds. Refuses more than 1e6 h.
 double parse_seconds(std::string_view text);
 /// "1 %" -> 0.01; "0.01" -> 0.01.
 double parse_share(std::string_view text);

@@ -48,6 +48,10 @@ struct PlannedTime {
 /// an assumption cannot be used, or if the time budget allows too few rounds for any verdict.
 PlannedTime planned_time(const plan::Plan& plan, const TimeOptions& options);
 
+/// What to give for the time of this plan's blocks: "an earlier result (--like RESULT.h5) or an MFU (--assume-mfu
+/// 40%)".
+std::string sources_of_time(const plan::Plan& plan);
+
 /// Seconds of a step by the name of its case.
 using StepTimes = std::map<std::string, double>;
 /// How long a block and the sweep take if steps take what was predicted; nothing where that says nothing.

@@ -66,13 +66,29 @@ std::string budget_text(const plan::Plan& plan) {
                      hours_name(plan), plural(plan.ranks, "rank"));
 }
 
-constexpr const char* say_more = "an earlier result says more (--like RESULT.h5), or an MFU (--assume-mfu 40%)";
+bool has_flop(const plan::Plan& plan) {
+  return std::ranges::any_of(plan.cases, [](const plan::PlannedCase& c) { return c.survey.flop.model > 0; });
+}
+
+}  // namespace
+
+std::string sources_of_time(const plan::Plan& plan) {
+  const std::string like = "an earlier result (--like RESULT.h5)";
+  if (!has_flop(plan)) return like;
+  const bool has_peaks = std::ranges::all_of(plan.cases, [&](const plan::PlannedCase& c) {
+    return !c.is_possible() || plan::configured_peak(plan.experiment, c.settings.precision).flops > 0;
+  });
+  return fmt::format("{} or an MFU (--assume-mfu 40%{})", like,
+                     has_peaks ? "" : ", with `hardware: FILE` or `peak_flops` in the configuration");
+}
+
+namespace {
 
 std::vector<std::string> unknown_time(const plan::Plan& plan) {
   const bool bounded = plan.experiment.measure.time_budget_s > 0;
   return {fmt::format("time: {} before the first sweep",
                       bounded ? fmt::format("at most {}; nothing closer is known", budget_text(plan)) : "unknown"),
-          say_more};
+          sources_of_time(plan) + " says more"};
 }
 
 // The cost of a case's block.
@@ -100,11 +116,10 @@ Costs measured_costs(const store::Result& earlier) {
 
 // Throws Error where no case has model FLOP, which an MFU is a share of.
 Costs assumed_costs(const plan::Plan& plan, double mfu, double set_up_s) {
-  if (std::ranges::none_of(plan.cases, [](const plan::PlannedCase& c) { return c.survey.flop.model > 0; })) {
+  if (!has_flop(plan)) {
     fail(
         "--assume-mfu: the steps of workload {} have no FLOP, so an MFU says nothing about their time; --like "
-        "RESULT.h5 "
-        "takes it from an earlier result",
+        "RESULT.h5 takes it from an earlier result",
         quote(plan.experiment.baseline.workload));
   }
   Costs costs;
@@ -182,7 +197,7 @@ class Estimate {
     return {fmt::format("time: a block {}, the sweep {} ({:.3g} {}), {} ({} {}){}", show_seconds(first.block_s),
                         show_seconds(total_s), total_s * plan_.ranks / 3600, hours_name(plan_), source_, first.name,
                         show_seconds(step_s_.at(first.name)), limit),
-            say_more};
+            sources_of_time(plan_) + " says more"};
   }
 
  private:

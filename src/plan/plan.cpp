@@ -205,8 +205,8 @@ PlannedCase case_of(const Plan& plan, const config::Change& change) {
 void require_baseline(const Plan& plan) {
   const config::Experiment& e = plan.experiment;
   if (plan.baseline().is_possible()) return;
-  fail("{}: the baseline cannot run on {} ranks: {}", e.baseline_place.empty() ? e.path : e.baseline_place, plan.ranks,
-       plan.baseline().impossible);
+  fail("{}: the baseline cannot run on {}: {}", e.baseline_place.empty() ? e.path : e.baseline_place,
+       plural(plan.ranks, "rank"), plan.baseline().impossible);
 }
 
 machine::Topology under_faults(const config::Experiment& experiment, const config::Settings& settings,

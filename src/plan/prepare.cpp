@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "plan/plan.h"
 #include "workloads/workload.h"
@@ -79,7 +80,7 @@ TrainingStep training_step(const config::Experiment& e, int ranks, const machine
 std::vector<std::string> values_of(const config::Experiment& e, int ranks, const machine::Topology& topology) {
   const TrainingStep step = training_step(e, ranks, topology);
   if (!step.why_impossible.empty()) {
-    fail("the model's training step cannot run on {} ranks: {}", ranks, step.why_impossible);
+    fail("the model's training step cannot run on {}: {}", plural(ranks, "rank"), step.why_impossible);
   }
   return workloads::workload_of(e.baseline).values_from_model(step.programs, e.baseline);
 }

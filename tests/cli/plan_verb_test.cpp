@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <sstream>
 
 #include "analysis/estimator.h"
@@ -182,6 +183,31 @@ TEST(Plan, TimesThatNobodyKnowsAreNotPrinted) {
   }
 }
 
+// What a plan or an error names for its time is taken by that plan.
+TEST(Plan, EverySourceOfTimesThatIsNamedIsOne) {
+  for (const std::string name : {"laptop", "collectives", "gemm", "pipeline"}) {
+    for (const std::string peak : {"hardware=none", "peak_flops=1e12"}) {
+      PlanOptions options{.config = test::source_dir() + "/configs/" + name + ".yaml", .overrides = {peak}, .ranks = 8};
+      const std::string text = planned_text(options);
+      options.gpu_hours = 300;
+      const std::string refused = test::error_of([&] { planned_text(options); });
+      options.assume_mfu = "40%";
+      const bool works = test::error_of([&] { planned_text(options); }).empty();
+      for (const std::string& said : {text, refused}) {
+        SCOPED_TRACE(name + " " + peak + "\n" + said);
+        EXPECT_THAT(said, HasSubstr("an earlier result (--like RESULT.h5)"));
+        const bool with_more = said.find("--assume-mfu 40%, with") != std::string::npos;
+        EXPECT_EQ(said.find("--assume-mfu 40%") != std::string::npos && !with_more, works);
+        EXPECT_EQ(with_more, peak == "hardware=none" && name != "collectives");
+      }
+    }
+  }
+  for (const double hours : {-1.0, 2e6, HUGE_VAL, double{NAN}}) {
+    EXPECT_THAT(test::error_of([&] { planned_text({.config = config, .gpu_hours = hours}); }),
+                HasSubstr("--gpu-hours: found"));
+  }
+}
+
 // A budget that allows no verdict is refused, with what would fit in it; one that allows fewer rounds gets their power.
 TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
   const auto planned = [&](const std::string& budget, double gpu_hours) {
@@ -222,8 +248,9 @@ TEST(Plan, WithoutATimeItSaysWhatSimExpects) {
   };
   EXPECT_THAT(
       said("job.yaml", 128, ""),
-      ::testing::ContainsRegex("\ntime: a block [0-9.]+ s, the sweep [0-9.]+ (min|h) .[0-9.e+]+ GPU hours., if a "
-                               "step takes what sim expects .baseline [0-9.]+ m?s.\n- an earlier result says more "));
+      ::testing::ContainsRegex(
+          "\ntime: a block [0-9.]+ s, the sweep [0-9.]+ (min|h) .[0-9.e+]+ GPU hours., if a "
+          "step takes what sim expects .baseline [0-9.]+ m?s.\n- an earlier result .--like RESULT.h5. or an MFU "));
   EXPECT_THAT(said("job.yaml", 128, "40%"), ::testing::Not(HasSubstr("what sim expects")));
   EXPECT_THAT(said("laptop.yaml", 2, ""), HasSubstr("nothing closer is known before the first sweep"));
 }

@@ -65,7 +65,7 @@ TEST(Fit, APredictionMayAssumeMoreMemoryAndSaysSo) {
 TEST(Fit, ABaselineThatDoesNotFitIsAnError) {
   config::Experiment e = sweep_of_batches();
   e.measure.memory_limit_bytes = 32 << 20;
-  EXPECT_THAT(test::error_of([&] { prepare(e, 1, {}); }), HasSubstr("the baseline cannot run on 1 ranks: needs "));
+  EXPECT_THAT(test::error_of([&] { prepare(e, 1, {}); }), HasSubstr("the baseline cannot run on 1 rank: needs "));
 }
 
 // A GPU's memory is its hardware file's, and a worker needs more on it than the Program says.
