@@ -205,6 +205,8 @@ Answer topology_matrix(std::string_view text) {
 
 namespace {
 
+constexpr const char* cut_file = "it is cut: not every element is closed; write it again with {}";
+
 const char* algorithm_of(std::string_view id) {
   static const std::map<std::string_view, const char*> names{
       {"0", "ring"}, {"1", "tree"}, {"2", "collnet"}, {"3", "nvls"}, {"4", "collnet direct"}};
@@ -220,18 +222,22 @@ Answer nccl_graphs(std::string_view text) {
   out.kind = "nccl graph";
   std::vector<std::string> parts, adapters;
   std::string first;
-  bool in_first = false;
-  for (const nccl::Tag& tag : nccl::tags_of(text)) {
+  bool in_first = false, any_unknown = false;
+  const std::vector<nccl::Tag> tags = nccl::tags_of(text);
+  for (const nccl::Tag& tag : tags) {
     if (tag.name == "graph" && !tag.closes) {
-      const double channels = tag.number("nchannels"), speed = tag.number("speedintra");
+      const std::optional<double> channels = tag.number("nchannels"), speed = tag.number("speedintra");
       std::string part = fmt::format("{} {}: ", tag.text("id"), algorithm_of(tag.text("id")));
-      if (channels <= 0) {
+      if (!channels || (*channels > 0 && !speed)) {
+        part += "unknown";
+        any_unknown = true;
+      } else if (*channels == 0) {
         part += "none";
       } else {
         const std::string between = tag.text("typeintra");
-        part += fmt::format("{:g} channels x {:g} GB/s, {} inside, adapters at {}", channels, speed,
+        part += fmt::format("{:g} channels x {:g} GB/s, {} inside, adapters at {}", *channels, *speed,
                             between == "NVL" ? "NVLink" : between, tag.text("typeinter"));
-        if (first.empty()) first = fmt::format("{:g} channels of {:g} GB/s", channels, speed);
+        if (first.empty()) first = fmt::format("{:g} channels of {:g} GB/s", *channels, *speed);
       }
       if (parts.size() < 32) parts.push_back(part);
       in_first = parts.size() == 1 && !tag.alone;
@@ -243,12 +249,16 @@ Answer nccl_graphs(std::string_view text) {
     }
   }
   if (parts.empty()) fail("it holds no graph of NCCL");
+  if (!nccl::is_whole(tags)) fail(cut_file, "NCCL_GRAPH_DUMP_FILE");
   out.facts = {{"kind", out.kind}, {"graphs", join(parts, "; ")}};
   if (!adapters.empty())
     out.facts.emplace_back("adapters", and_list(adapters) + (adapters.size() > 1 ? ", one per channel" : ""));
   for (const std::string& part : parts) out.evidence.emplace_back("graph", part);
   if (!adapters.empty()) out.evidence.emplace_back("adapters", and_list(adapters));
-  out.headline = first.empty() ? "NCCL found no algorithm that is possible here" : "rings: " + first;
+  out.headline = "rings: " + first;
+  if (first.empty())
+    out.headline =
+        any_unknown ? "the file does not say what NCCL found" : "NCCL found no algorithm that is possible here";
   out.notes.emplace_back(
       "channels x GB/s is what NCCL plans with inside a node; none: that algorithm is impossible here");
   return out;
@@ -259,42 +269,88 @@ Answer nccl_topology(std::string_view text) {
   const std::vector<nccl::Topology::Device>&gpus = topology.gpus, &adapters = topology.adapters;
   if (!topology.any_cpu && gpus.empty() && adapters.empty()) fail("it holds no topology of NCCL");
 
+  if (!topology.whole) fail(cut_file, "NCCL_TOPO_DUMP_FILE");
   Answer out;
   out.object = "topology";
   out.kind = "nccl topology";
   constexpr double giga = 1e9, bits = 8;
   std::set<double> links;
-  for (const auto& gpu : gpus) links.insert(gpu.nvlinks);
+  for (const auto& gpu : gpus) {
+    if (gpu.nvlinks) links.insert(*gpu.nvlinks);
+  }
   std::string described = std::to_string(gpus.size());
-  if (!gpus.empty())
-    described += fmt::format(" (compute capability {:.1f}, {:g} NVLinks{})", gpus.front().compute_capability / 10,
-                             gpus.front().nvlinks, links.size() > 1 ? " on the first" : "");
+  if (!gpus.empty()) {
+    const double capability = gpus.front().compute_capability / 10;
+    const auto nvlinks = gpus.front().nvlinks;
+    described += fmt::format(
+        " (compute capability {}, {} NVLinks{})", capability > 0 ? fmt::format("{:.1f}", capability) : "unknown",
+        nvlinks ? fmt::format("{:g}", *nvlinks) : "an unknown number of", links.size() > 1 ? " on the first" : "");
+  }
   if (links.size() > 1) out.problem("GPUs differ in their number of NVLinks", "nvidia-smi nvlink -s");
   std::vector<std::string> named;
   for (const auto& adapter : adapters) {
-    std::string name = fmt::format("{} {:g} Gb/s", adapter.name, adapter.bits_per_s / giga);
+    std::string name = adapter.name + (adapter.bits_per_s > 0 ? fmt::format(" {:g} Gb/s", adapter.bits_per_s / giga)
+                                                              : " of an unknown rate");
     const auto near =
         std::ranges::find_if(gpus, [&](const auto& gpu) { return nccl::shared_bridges(gpu, adapter) > 0; });
     if (near != gpus.end()) name += fmt::format(", same switch as GPU {}", near->number);
     named.push_back(name);
     out.evidence.emplace_back("adapter", name);
   }
-  for (const auto& [adapter, link] : nccl::narrow_links(topology)) {
-    out.problem(fmt::format("{} has {:g} lanes of PCIe at {:g} GT/s (about {:.1f} GB/s) for a port of {:g} GB/s",
-                            adapter->name, link->lanes, link->gigatransfers, link->bits_per_s / bits / giga,
-                            adapter->bits_per_s / bits / giga),
-                "reseat the card, try another slot");
+  const auto is_gpu = [&](const nccl::Topology::Device& device) {
+    return std::ranges::any_of(gpus, [&](const auto& gpu) { return &gpu == &device; });
+  };
+  const auto name_of = [&](const nccl::Topology::Device& device) {
+    return is_gpu(device) && !device.path.empty() ? fmt::format("GPU {} ({})", device.number, device.name)
+                                                  : device.name;
+  };
+  const std::vector<nccl::LinkCheck> checks = nccl::check_links(topology);
+  std::vector<std::string> unknown, usual;
+  for (const nccl::LinkCheck& check : checks) {
+    const std::string name = name_of(*check.device);
+    if (check.is_usual) {
+      usual.push_back(name);
+    } else if (check.narrow != nullptr) {
+      out.problem(fmt::format("{} has {:g} lanes of PCIe at {:g} GT/s (about {:.1f} GB/s) for a port of {:g} GB/s",
+                              name, check.narrow->lanes, check.narrow->gigatransfers,
+                              check.narrow->bits_per_s / bits / giga, check.port_bits_per_s / bits / giga),
+                  "reseat the card, try another slot");
+    } else if (!check.is_known) {
+      unknown.push_back(name);
+    }
   }
+  if (!unknown.empty())
+    out.notes.push_back(
+        fmt::format("not judged, for the file has no rate of a PCIe link or of a port: {}; on the node: "
+                    "lspci -vv (LnkSta); virtual machines hide it",
+                    some_of(unknown)));
+  if (!usual.empty())
+    out.notes.push_back(
+        fmt::format("a port is faster than the 16 lanes of these GPUs, so one GPU alone cannot fill it: "
+                    "{}",
+                    some_of(usual)));
   for (const auto& adapter : adapters) {
     if (!adapter.gpu_direct) out.problem(adapter.name + " has no GPUDirect RDMA", "nvidia-peermem or DMA-BUF");
+  }
+  for (const auto& gpu : gpus) {
+    if (!gpu.gpu_direct && !adapters.empty())
+      out.problem(name_of(gpu) + " takes no part in GPUDirect RDMA", "nvidia-peermem or DMA-BUF");
   }
   if (topology.cpu_without_arch) out.problem("a <cpu> has no arch", "NCCL cannot read such a file: write it again");
   out.facts = {{"kind", out.kind}, {"gpus", described}, {"nics", named.empty() ? "none" : join(named, "; ")}};
   out.evidence.insert(out.evidence.begin(), {"GPUs", described});
   if (out.headline.empty()) {
-    out.headline = fmt::format("{} and {}: no PCIe link is narrower than a port",
-                               plural(static_cast<std::int64_t>(gpus.size()), "GPU"),
-                               plural(static_cast<std::int64_t>(adapters.size()), "adapter"));
+    std::string links_text = usual.empty() ? "no PCIe link is narrower than a port" : "their PCIe links are all alike";
+    if (!unknown.empty())
+      links_text = fmt::format(
+          "no PCIe link that the file describes is narrower than a port; it does not describe those "
+          "of {}",
+          some_of(unknown));
+    if (unknown.size() == checks.size())
+      links_text = "the file does not say whether a PCIe link is narrower than a port";
+    if (adapters.empty()) links_text = "no port to compare their PCIe links with";
+    out.headline = fmt::format("{} and {}: {}", plural(static_cast<std::int64_t>(gpus.size()), "GPU"),
+                               plural(static_cast<std::int64_t>(adapters.size()), "adapter"), links_text);
   }
   out.next.emplace_back("./harness doctor --stages static     # on this node: links, GPUDirect, NUMA");
   return out;
