@@ -6,6 +6,8 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 namespace harness {
 
@@ -20,10 +22,24 @@ class Error : public std::runtime_error {
   int exit_code_;
 };
 
+std::string escaped(std::string_view text);  // base/text.h
+
 #ifndef __CUDACC__
+/// An argument of a message. A text that came from outside (a path, a name, a line of a file) must not end the line
+/// that it stands in; what() of another Error may have several, and is a const char*.
+template <class T>
+decltype(auto) in_one_line(const T& argument) {
+  if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::string_view>) {
+    return escaped(argument);
+  } else {
+    return (argument);
+  }
+}
+
+/// Throws Error. The lines of the message are those of `format`: texts among the arguments come escaped().
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(fmt::format(format, std::forward<Args>(args)...));
+  throw Error(fmt::format(fmt::runtime(format), in_one_line(args)...));
 }
 #endif
 

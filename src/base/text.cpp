@@ -149,16 +149,18 @@ std::string shell_word(std::string_view text) {
     const bool letter_or_digit = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     return letter_or_digit || others.find(c) != std::string_view::npos;
   };
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   if (!text.empty() && std::ranges::all_of(text, is_plain)) return std::string(text);
-  if (std::ranges::none_of(text, is_control)) return "'" + replaced(text, {{'\'', "'\\''"}}) + "'";
+  if (escaped(text) == text) return "'" + replaced(text, {{'\'', "'\\''"}}) + "'";
   std::string out = "$'";
-  for (const char c : text) {
-    if (is_control(c)) {
-      out += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+  while (!text.empty()) {
+    const Character c = character_at(text, 0);
+    const std::string_view bytes = text.substr(0, std::max<std::size_t>(c.bytes, 1));
+    text.remove_prefix(bytes.size());
+    if (c.bytes == 0 || is_unprintable(c.code)) {
+      for (const char byte : bytes) out += fmt::format("\\{:03o}", static_cast<unsigned char>(byte));
     } else {
-      if (c == '\'' || c == '\\') out += '\\';
-      out += c;
+      if (c.code == '\'' || c.code == '\\') out += '\\';
+      out += bytes;
     }
   }
   return out + "'";

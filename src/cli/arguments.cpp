@@ -375,7 +375,7 @@ bool parse(Parser& parser, const std::vector<std::string>& arguments, std::ostre
     code = parser.app.exit(e, help, wrong) == 0 ? 0 : 1;
     std::string text = wrong.str();
     if (const auto at = text.find(e.what()); at != std::string::npos && code != 0) {
-      text.replace(at, std::string(e.what()).size(), in_our_words(e) + nearest_option(parser.app, e));
+      text.replace(at, std::string(e.what()).size(), escaped(in_our_words(e) + nearest_option(parser.app, e)));
     }
     out << help.str();
     err << (code == 0 ? "" : "harness: ") << escaped_lines(text);

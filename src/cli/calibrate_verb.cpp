@@ -69,7 +69,7 @@ void complete(calibrate::Device& device, const std::optional<config::Hardware>& 
     err << fmt::format(
         "harness: no hardware file lists the {}: its memory is not known, nor whether NVLink switches connect it; "
         "{} will not say it (`memory`, `node.nvswitch`), and you can add it there\n",
-        device.name, hardware_path);
+        escaped(device.name), escaped(hardware_path));
     return;
   }
   device.memory_bytes = known->memory_bytes;
@@ -122,7 +122,8 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
     table.rows.push_back({"nodes, bus bandwidth", gigabytes_per_s(found.node_bytes_per_s)});
   out << fmt::format(
       "{}\n{}\n{}\npredict with: {} sweep CONFIG --backend sim --ranks {} --hardware {} --set calibration={}\n",
-      table.text(), hardware, calibration, called(), measured.ranks, shell_word(hardware), shell_word(calibration));
+      table.text(), escaped(hardware), escaped(calibration), called(), measured.ranks, shell_word(hardware),
+      shell_word(calibration));
   return 0;
 }
 

@@ -36,7 +36,7 @@ int say(std::ostream& err, const std::exception_ptr& thrown) {
     if (*e.what() != '\0') line(e.what());  // empty: another rank says it
     return e.exit_code();
   } catch (const std::filesystem::filesystem_error& e) {
-    line(fmt::format("{}: {}", e.path1().string(), e.code().message()));
+    line(fmt::format("{}: {}", escaped(e.path1().string()), e.code().message()));
   } catch (const std::bad_alloc&) {
     line("out of memory: this needs more than the machine has or its limits allow");
   } catch (const std::exception& e) {

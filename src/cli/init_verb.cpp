@@ -193,7 +193,7 @@ int init(const InitOptions& options, std::ostream& out) {
       "  {0} plan {1} --ranks {3}\n"
       "  mpirun -np {3}{4} {0} sweep {1}\n",
       called(), shell_word(options.output), first.summary, first.ranks, first.crowded ? " --oversubscribe" : "",
-      options.output);
+      escaped(options.output));
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "cli/verbs.h"
 #include "data/token_file.h"
@@ -38,7 +39,7 @@ int make_tokens(const MakeTokensOptions& options, std::ostream& out) {
     check();
   }
   file.put_in_place();
-  out << fmt::format("wrote {}: {} tokens of a vocabulary of {}, {}\n", options.file, options.tokens,
+  out << fmt::format("wrote {}: {} tokens of a vocabulary of {}, {}\n", escaped(options.file), options.tokens,
                      options.vocabulary, show_bytes(static_cast<double>(bytes)));
   return 0;
 }

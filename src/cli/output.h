@@ -70,7 +70,7 @@ TerminalText view(report::Document document, const ViewOptions& options, const s
 /// Prints it so, or for `format` "md" as Markdown.
 void print(report::Document document, std::string_view format, const ViewOptions& options, std::ostream& out);
 
-/// Names of files in tables: their own names where these tell them apart, else the paths as they were given.
+/// Names of files in tables, escaped(): their own names where these tell them apart, else the paths as they were given.
 std::vector<std::string> labels_of(const std::vector<std::string>& paths);
 
 /// Writes a file that a reader of results makes: whole or not at all, in directories that are made if they are missing.

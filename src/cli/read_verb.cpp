@@ -109,7 +109,7 @@ void add_prediction(std::vector<Answer>& answers) {
     const plan::Plan plan = plan::prepare(experiment, count, {}, plan::Processes::as_needed,
                                           planned_topology(experiment, count, static_cast<int>(each.value_or(0))));
     const PredictedCase predicted = Predictor(plan)(plan.baseline());
-    if (!predicted.step) fail("{}", predicted.unknown);
+    if (!predicted.step) throw Error(predicted.unknown);
     const double needed = plan::planned_memory_bytes(experiment.backend, plan.baseline());
     if (needed > experiment.hardware->memory_bytes) {
       to.notes.push_back(

@@ -237,7 +237,7 @@ int report(const ReportOptions& options, std::ostream& out) {
     return 0;
   }
   write_output(path, text, options.force);
-  out << "report: " << path << "\n";
+  out << "report: " << escaped(path) << "\n";
   return 0;
 }
 

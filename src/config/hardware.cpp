@@ -188,10 +188,10 @@ std::optional<Hardware> find_hardware_for_device(std::string_view device, const 
 }
 
 std::string unknown_device_message(std::string_view device, const std::string& config_path) {
-  const fs::path directory = hardware_beside(config_path);
-  const auto names = data_file_names(directory);
-  const std::string files = names.empty() ? fmt::format("{} has no hardware file", directory.string())
-                                          : fmt::format("no file in {} lists it under devices", directory.string());
+  const auto names = data_file_names(hardware_beside(config_path));
+  const std::string directory = escaped(hardware_beside(config_path).string());
+  const std::string files = names.empty() ? fmt::format("{} has no hardware file", directory)
+                                          : fmt::format("no file in {} lists it under devices", directory);
   return fmt::format(
       "the GPU is a {} and {}, so its peak is unknown and MFU would be a guess. Any of these helps:\n"
       "  - copy a file such as configs/hardware/h100-sxm.yaml to {}/NAME.yaml and fill in, from the vendor's data "
@@ -200,7 +200,7 @@ std::string unknown_device_message(std::string_view device, const std::string& c
       "  - set `hardware: FILE` if one of the files describes this GPU under another name{}\n"
       "  - set `peak_flops: 989 TFLOP/s` in the configuration, for the precision that is measured\n"
       "  - set `hardware: none` to measure without MFU",
-      device, files, directory.string(), device, names.empty() ? "" : fmt::format(" ({})", join(names, ", ")));
+      device, files, directory, device, names.empty() ? "" : fmt::format(" ({})", join(names, ", ")));
 }
 
 }  // namespace harness::config

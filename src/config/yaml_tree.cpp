@@ -278,7 +278,7 @@ constexpr std::size_t max_lines = 50;
 }  // namespace
 
 int Problems::add_file(const std::string& path) {
-  sources_.push_back({path, true});
+  sources_.push_back({escaped(path), true});
   return static_cast<int>(sources_.size()) - 1;
 }
 
@@ -299,7 +299,7 @@ std::string Problems::where(const Place& place) const {
 
 void Problems::add(const Place& place, std::string_view key, std::string_view message) {
   std::string text = where(place);
-  if (!key.empty()) text += fmt::format(": {}", key);
+  if (!key.empty()) text += fmt::format(": {}", escaped(key));
   text += fmt::format(": {}", message);
   lines_.push_back({place, std::string(key), std::move(text)});
 }

@@ -232,7 +232,7 @@ void Reading::file(const std::string& path) {
   } catch (const Error& error) {
     const std::string said = error.what();
     if (contains(said, quote(name))) throw;
-    fail("{}: {}", quote(name), said);
+    fail("{}: {}", quote(name), error.what());
   }
 }
 
@@ -327,7 +327,7 @@ std::vector<Answer> read_files(const std::vector<std::string>& paths, const Gaps
     }
   }
   std::vector<Answer> answers = reading.finish(refused);
-  if (answers.empty()) fail("{}", join(refused, "\n"));
+  if (answers.empty()) throw Error(join(refused, "\n"));
   std::ranges::move(refused, std::back_inserter(answers.front().refused));
   return answers;
 }

@@ -377,7 +377,7 @@ std::vector<Report> read_traces(const std::vector<std::string>& paths) {
       refused.push_back(fmt::format("{} is the same trace as {}: it counts once", quote(file.path), quote(twin->path)));
     }
   }
-  if (files.empty()) fail("{}", join(refused, "\n"));
+  if (files.empty()) throw Error(join(refused, "\n"));
   auto [before, after] = before_and_after(std::move(files));
   std::vector<Report> reports;
   if (!before.empty()) reports.push_back(report_of(std::move(before)));

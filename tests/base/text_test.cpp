@@ -6,6 +6,7 @@
 #include <random>
 #include <string_view>
 
+#include "base/error.h"
 #include "support/temporary_folder.h"
 
 namespace harness {
@@ -36,8 +37,8 @@ TEST(Text, CharactersAreReplacedByTexts) {
 // Bash makes of the word what the text is, byte for byte.
 TEST(Text, AShellWordStandsForItsText) {
   std::mt19937 random(3);
-  std::vector<std::string> texts{"",   "plain", "my results/it's.h5", "$(id)", "`id`", "\\", "a\nb", "~", "#x",
-                                 "!!", "é"};
+  std::vector<std::string> texts{"",   "plain", "my results/it's.h5", "$(id)",     "`id`", "\\",      "a\nb", "~", "#x",
+                                 "!!", "é",     "a\u202eb",           "\u009b31m", "\xff", "\xe2\x80"};
   for (int i = 0; i < 200; ++i) {
     std::string& text = texts.emplace_back(random() % 6, '\0');
     for (char& c : text) c = static_cast<char>(1 + random() % 127);
@@ -91,6 +92,23 @@ TEST(Escape, WhatIsNotUtf8) {
   EXPECT_EQ(escaped("\xe0\x82\x9b"), "\\xe0\\x82\\x9b");
   EXPECT_EQ(escaped("\xe2\x80"), "\\xe2\\x80");
   EXPECT_EQ(escaped("\xed\xa0\x80"), "\\xed\\xa0\\x80");
+}
+
+// A path ends no line of a message; the lines of the message itself, and of another one in it, stay.
+TEST(Escape, WhatAMessageIsAboutStaysInItsLine) {
+  const auto said = [](const auto&... arguments) -> std::string {
+    try {
+      fail("{}: no\nsuch {}", arguments...);
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  const std::string path = "a\nharness: forged\x1b[2J\u202e";
+  const std::string shown = "a\\x0aharness: forged\\x1b[2J\\u202e: no\nsuch ";
+  EXPECT_EQ(said(path, 7), shown + "7");
+  EXPECT_EQ(said(std::string_view(path), 7), shown + "7");
+  const Error of_two_lines("one\ntwo");
+  EXPECT_EQ(said(path, of_two_lines.what()), shown + "one\ntwo");
 }
 
 TEST(Escape, QuotesUseIt) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -10,10 +11,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/verbs.h"
 #include "readers_fixture.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/sample_timeline.h"
 #include "support/temporary_folder.h"
 
@@ -31,6 +34,60 @@ TEST_F(Readers, NoMessageCarriesControls) {
   EXPECT_THAT(say({"variables", "a", "\u009b31m"}).err, HasSubstr("\\u009b31m"));
   EXPECT_THAT(say({"plan", "x.yaml", "--set"}).err, HasSubstr("--set needs a value"));
   EXPECT_THAT(say({"show", std::string(300, 'n')}).err, HasSubstr("File name too long"));
+}
+
+// No name of a file or folder makes a line of its own, or turns one around, whatever verb it is given to.
+TEST_F(Readers, APathForgesNoLine) {
+  const store::Result sample = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
+  const std::string configuration = test::text_of(test::source_dir() + "/configs/laptop.yaml");
+  for (const std::string name : {"a\nforged: line", "a\r\nforged\x1b]0;x\x07", "a\u202e\u2028b\u009b31m"}) {
+    const std::string good = write(name + ".h5", sample), bad = folder_.write(name + "-bad.h5", "no result"),
+                      yaml = folder_.write(name + ".yaml", configuration),
+                      wrong = folder_.write(name + "-wrong.yaml", "model: {\"x\\nforged: y\": 1}\nbackend: gpu\n");
+    const std::string missing = folder_ / (name + "/missing.h5"), other = write("other.h5", sample),
+                      taken = folder_.write(name + "-taken", "");
+    std::filesystem::create_directories(folder_ / (name + "-folder.h5"));
+    std::vector<std::vector<std::string>> all;
+    for (const std::string& file : {good, bad, yaml, wrong, missing, folder_ / (name + "-folder.h5")}) {
+      for (const std::vector<std::string>& verb : std::vector<std::vector<std::string>>{
+               {"show"},
+               {"show", "--breakdown"},
+               {"plan", "--ranks", "2"},
+               {"plan", "--hardware", "h100-sxm"},
+               {"plan", "--like", file, test::source_dir() + "/configs/laptop.yaml"},
+               {"plan", "--hardware", file, test::source_dir() + "/configs/laptop.yaml"},
+               {"report", "-o", "-", "--format", "md"},
+               {"report", "-o", taken},
+               {"report", "-o", file},
+               {"report", "--force", "-o", folder_ / (name + ".html")},
+               {"trace", "-o", taken},
+               {"compare", "--history"},
+               {"compare", other},
+               {"compare", "--reproduce", other},
+               {"compare", other, other + "2", "--with"},
+               {"export"},
+               {"export", "--format", "env"},
+               {"read"},
+               {"read", other},
+               {"read", "-o", taken},
+               {"init", "-o"},
+               {"make-tokens", "--tokens", "10", "--vocabulary", "10"},
+               {"variables"},
+               {"no such verb"},
+               {"show", "--" + name}}) {
+        all.push_back(verb);
+        if (std::ranges::find(verb, file) == verb.end()) all.back().push_back(file);
+      }
+    }
+    for (const auto& arguments : all) {
+      const Said said = say(arguments);
+      const std::string text = "\n" + said.all(), typed = escaped(join(arguments, " "));
+      EXPECT_EQ(text, escaped_lines(text)) << typed;
+      EXPECT_THAT(text, Not(HasSubstr("\nforged"))) << typed;
+    }
+    EXPECT_EQ(say({"show", good}).code, 0);
+    EXPECT_THAT(say({"show", missing}).err, HasSubstr(escaped(name)));
+  }
 }
 
 TEST_F(Readers, LongCsvHasALinePerNumber) {
