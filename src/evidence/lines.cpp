@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -98,8 +99,9 @@ bool take_host(Cursor& c) {
   const std::size_t first = rest.find_first_not_of(' ');
   if (first == std::string_view::npos) return false;
   constexpr std::size_t columns_of_a_row = 8;
-  if (rest[first] != '#' && !(is_digit(rest[first]) && words_of(rest, columns_of_a_row).size() == columns_of_a_row))
-    return false;
+  const std::vector<std::string_view> words = words_of(rest, columns_of_a_row);  // a row: its size, its count, …
+  const bool is_row = words.size() == columns_of_a_row && is_digit(words[0].front()) && is_digit(words[1].front());
+  if (rest[first] != '#' && !is_row) return false;
   if (words_of(rest.substr(first), 2).front().ends_with(':')) return false;
   c.rest = rest;
   return true;
@@ -154,6 +156,16 @@ std::optional<double> number_after(std::string_view text, std::string_view label
   }
   while (!digits.empty() && !is_digit(digits.back())) digits.pop_back();  // "step 1." ends a sentence
   return as_number(digits);
+}
+
+std::optional<double> measurement_after(std::string_view text, std::string_view label) {
+  if (const auto value = number_after(text, label)) return value;
+  Cursor c{text};
+  if (!c.after(label)) return std::nullopt;
+  c.rest.remove_prefix(std::min(c.rest.find_first_not_of(" \t'\"-+"), c.rest.size()));
+  const std::string word = lower(c.rest.substr(0, 3));
+  const bool is_one = word == "nan" || word == "inf" || (!word.empty() && is_digit(word.front()));
+  return is_one ? std::optional(std::numeric_limits<double>::quiet_NaN()) : std::nullopt;
 }
 
 std::optional<std::int64_t> integer_after(std::string_view text, std::string_view label) {

@@ -23,6 +23,9 @@ Line without_prefixes(std::string_view text, std::int64_t number);
 
 /// The number that stands behind the first `label` and blanks: "6,250" is 6250. nullopt: none stands there.
 std::optional<double> number_after(std::string_view text, std::string_view label);
+/// As number_after(), and NaN for what a program prints of a quantity that it could not measure: "nan", "inf", a number
+/// beyond all limits.
+std::optional<double> measurement_after(std::string_view text, std::string_view label);
 std::optional<std::int64_t> integer_after(std::string_view text, std::string_view label);
 /// The text is one number and nothing else, but for blanks around it.
 std::optional<double> as_number(std::string_view text);

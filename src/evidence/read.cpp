@@ -64,7 +64,7 @@ bool is_output(std::string_view head) {
                                                          "'train_runtime':",
                                                          "WorkNCCL(SeqNum="};
   if (contains(head, "] NCCL INFO ") || contains(head, " NCCL WARN ")) return true;
-  return std::ranges::any_of(marks, [&](std::string_view mark) { return number_after(head, mark).has_value(); });
+  return std::ranges::any_of(marks, [&](std::string_view mark) { return measurement_after(head, mark).has_value(); });
 }
 
 // A text that is of no kind that is read, for people.

@@ -329,9 +329,17 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
     writer.fact("step_time_s", seconds);
     writer.throughput(seconds, global_batch, ranks);
     out.notes.emplace_back("the whole run counts, with start-up, evaluation and saving in it");
+  } else if (log.without_time > 0) {
+    out.headline = fmt::format("no step time: {} {} one that is nan, inf or 0",
+                               plural(log.without_time, "progress line"), log.without_time == 1 ? "has" : "have");
+    writer.fact("step_time_s", "unknown");
   } else {
     out.headline = "too few steps to say how long one takes";
   }
+  if (log.without_time > 0)
+    out.problem(fmt::format("{} {} a time that is nan, inf, 0 or beyond 10,000,000 s",
+                            plural(log.without_time, "progress line"), log.without_time == 1 ? "has" : "have"),
+                "they do not count; the program's timers are wrong there");
   if (log.steps > 0) writer.fact("steps", log.steps);
   if (log.restarts + log.batch_changes > 0)
     out.notes.push_back(fmt::format("{} and {}: the longest run between them counts", plural(log.restarts, "restart"),

@@ -28,8 +28,15 @@ void TrainingLogReader::size(const char* name, std::optional<std::int64_t> value
 
 // An iteration that falls back is a restart; a new batch size (ramp-up) makes other steps. The longest run counts.
 void TrainingLogReader::add(const char* framework, Interval interval, std::int64_t global_batch) {
-  if (!(interval.seconds >= 0) || interval.seconds > 1e7) return;
-  if (interval.seconds == 0 && interval.samples_per_s <= 0 && interval.tokens_per_s_per_gpu <= 0) return;
+  constexpr double longest_s = 1e7;
+  for (double* rate : {&interval.samples_per_s, &interval.tokens_per_s_per_gpu})
+    *rate = std::isfinite(*rate) ? std::max(0.0, *rate) : 0;
+  const bool timed = interval.seconds > 0 && interval.seconds <= longest_s;
+  if (!timed && (interval.seconds != 0 || interval.samples_per_s + interval.tokens_per_s_per_gpu == 0)) {
+    ++log_.without_time;
+    if (log_.framework.empty()) log_.framework = framework;
+    return;
+  }
   const bool restart = interval.iteration < last_iteration_;
   const bool repeated = interval.iteration == last_iteration_;  // several ranks or a bar that is drawn again
   if (repeated && !run_.empty()) {
@@ -79,15 +86,16 @@ bool TrainingLogReader::megatron(std::string_view text) {
   if (contains(text, "MODEL_TFLOP/s/GPU")) {
     bridge_seen_ = true;
     log_.own_tflops = number_after(text, "GPU utilization:").value_or(0);
-    const auto seconds = number_after(text, "Step Time :");
-    if (seconds && bridge_.size() < most_intervals)
+    const auto seconds = measurement_after(text, "Step Time :");
+    log_.without_time += seconds && !(*seconds > 0) ? 1 : 0;
+    if (seconds && *seconds > 0 && bridge_.size() < most_intervals)
       bridge_.push_back({static_cast<std::int64_t>(bridge_.size()), *seconds, 0, 0});
     return true;
   }
   const std::size_t at = text.find("elapsed time per iteration (");
   if (at == std::string_view::npos) return false;
   const auto iteration = integer_after(text, "iteration ");
-  const auto value = number_after(text.substr(at), "):");
+  const auto value = measurement_after(text.substr(at), "):");
   if (!iteration || !value) return true;
   const bool milliseconds = text.substr(at).starts_with("elapsed time per iteration (ms)");
   const double seconds = *value * (milliseconds ? 1e-3 : 1);
@@ -111,7 +119,7 @@ bool TrainingLogReader::nemo(std::string_view text) {
   const std::size_t at = text.find("train_step_timing in s");
   if (at == std::string_view::npos) return false;
   const bool second = text.substr(at).starts_with("train_step_timing in s:");
-  const auto value = number_after(text.substr(at), second ? "in s:" : "in s=");
+  const auto value = measurement_after(text.substr(at), second ? "in s:" : "in s=");
   auto iteration = integer_after(text, second ? "global_step:" : "global_step=");
   if (!iteration && second) iteration = integer_after(text, "iteration ");  // it begins again with each epoch
   if (const auto own = number_after(text, "TFLOPS_per_GPU:")) log_.own_tflops = *own;
@@ -125,8 +133,8 @@ bool TrainingLogReader::nemo(std::string_view text) {
 bool TrainingLogReader::torchtitan(std::string_view text) {
   const std::size_t step = text.find("step:");
   if (step == std::string_view::npos || !contains(text, "loss:")) return false;
-  auto tokens = number_after(text, "tps: ");
-  if (!tokens) tokens = number_after(text, "wps: ");
+  auto tokens = measurement_after(text, "tps: ");
+  if (!tokens) tokens = measurement_after(text, "wps: ");
   const auto iteration = integer_after(text.substr(step), "step:");
   if (!tokens || !iteration) return false;
   if (const auto mfu = number_after(text, "mfu:")) log_.own_mfu = *mfu / 100;
@@ -147,8 +155,10 @@ bool TrainingLogReader::composer(std::string_view text) {
   const std::size_t colon = text.rfind(": ");
   if (at == std::string_view::npos || colon == std::string_view::npos || colon < at) return false;
   constexpr std::size_t most = 256;
-  const auto value = as_number(text.substr(colon + 2));
-  if (value && block_.size() < most) block_[std::string(trim(text.substr(at + 6, colon - at - 6)))] = *value;
+  const std::string name(trim(text.substr(at + 6, colon - at - 6)));
+  const auto value =
+      name.starts_with("throughput/") ? measurement_after(text.substr(colon), ": ") : as_number(text.substr(colon + 2));
+  if (value && block_.size() < most) block_[name] = *value;
   return true;
 }
 
@@ -163,7 +173,9 @@ void TrainingLogReader::end_block() {
   const auto whole = [](double x) -> std::optional<std::int64_t> {
     return x > 0.5 && x < 1e15 ? std::optional<std::int64_t>(std::llround(x)) : std::nullopt;
   };
-  if (batches_s > 0 || tokens_s > 0) {
+  if (std::isnan(batches_s) && !(tokens_s > 0)) {
+    add("llm-foundry / composer", {0, batches_s, 0, 0});
+  } else if (batches_s > 0 || tokens_s > 0) {
     if (device_s > 0) size("ranks", whole(tokens_s / device_s));
     const auto sequence = samples_s > 0 ? whole(tokens_s / samples_s) : std::nullopt;
     size("sequence", sequence);
@@ -188,9 +200,9 @@ void TrainingLogReader::end_block() {
 // 1.234 samples/sec: 415.1".
 bool TrainingLogReader::deepspeed(std::string_view text) {
   if (contains(text, "SamplesPerSec=")) {
-    auto samples = number_after(text, "CurrSamplesPerSec=");
+    auto samples = measurement_after(text, "CurrSamplesPerSec=");
     if (!samples) {
-      samples = number_after(text, ", SamplesPerSec=");
+      samples = measurement_after(text, ", SamplesPerSec=");
       log_.neighbours_share = log_.neighbours_share || samples.has_value();
     }
     auto step = integer_after(text, "global_step=");
@@ -202,11 +214,11 @@ bool TrainingLogReader::deepspeed(std::string_view text) {
     if (step && samples) add("deepspeed", {*step, 0, *samples, 0});
     return true;
   }
-  const auto seconds = number_after(text, "iter time (s):");
+  const auto seconds = measurement_after(text, "iter time (s):");
   const auto step = integer_after(text, "steps:");
   if (!seconds || !step) return false;
   const double samples = number_after(text, "samples/sec:").value_or(0);
-  if (samples > 0) size("global_batch", std::llround(std::min(samples * *seconds, 1e12)));
+  if (samples * *seconds > 0) size("global_batch", std::llround(std::min(samples * *seconds, 1e12)));
   add("deepspeed", {*step, *seconds, samples, 0});
   return true;
 }
@@ -224,10 +236,14 @@ bool TrainingLogReader::trainer(std::string_view text) {
     log_.framework = quoted ? "hugging face trainer 5" : "hugging face trainer 4";
     return true;
   }
-  const auto runtime = number_after(text, "'train_runtime': ");
-  const auto steps_s = number_after(text, "'train_steps_per_second': ");
-  if (!runtime || !steps_s || *steps_s <= 0) return false;
+  const auto runtime = measurement_after(text, "'train_runtime': ");
+  const auto steps_s = measurement_after(text, "'train_steps_per_second': ");
+  if (!runtime || !steps_s) return false;
   log_.framework = quoted ? "hugging face trainer 5" : "hugging face trainer 4";
+  if (!(*runtime > 0) || !(*steps_s > 0)) {
+    ++log_.without_time;
+    return true;
+  }
   log_.whole_run = true;
   log_.run_seconds = *runtime;
   // The rates have three decimals: what is small is not known well enough.
@@ -287,7 +303,7 @@ bool TrainingLogReader::others(std::string_view text) {
   if (const std::size_t at = text.find("elapsed_time_per_iteration_ms:"); at != std::string_view::npos) {
     const auto iteration = integer_after(text, "iteration: ");
     const std::string_view words = text.substr(at, text.find(" |", at) - at);
-    const auto milliseconds = number_after(words, "_ms:");
+    const auto milliseconds = measurement_after(words, "_ms:");
     if (const auto own = number_after(text, "model_tflops_per_gpu:")) log_.own_tflops = *own;
     if (iteration && milliseconds)
       add("nanotron", {*iteration, *milliseconds * (words.ends_with('K') ? 1 : 1e-3), 0, 0},
@@ -296,14 +312,14 @@ bool TrainingLogReader::others(std::string_view text) {
   }
   if (text.starts_with("iter ") && contains(text, ": loss ") && contains(text, ", time ")) {
     const auto iteration = integer_after(text, "iter ");
-    const auto milliseconds = number_after(text, "time ");
+    const auto milliseconds = measurement_after(text, "time ");
     if (const auto mfu = number_after(text, "mfu "); mfu && *mfu > 0) log_.own_mfu = *mfu / 100;
     if (iteration && milliseconds) add("nanogpt", {*iteration, *milliseconds * 1e-3, 0, 0});
     return true;
   }
   if (!contains(text, "completed step:")) return false;
   const auto iteration = integer_after(text, "completed step:");
-  const auto seconds = number_after(text, "seconds:");
+  const auto seconds = measurement_after(text, "seconds:");
   if (const auto own = number_after(text, "TFLOP/s/device:")) log_.own_tflops = *own;
   if (iteration && seconds)
     add("maxtext", {*iteration, *seconds, 0, number_after(text, "Tokens/s/device:").value_or(0)});

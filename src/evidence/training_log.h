@@ -29,6 +29,7 @@ struct TrainingLog {
   std::map<std::string, std::string> arguments;  // Megatron-LM's dump of its arguments, all defaults resolved
   std::vector<Interval> intervals;               // those of the longest run without a restart or a new batch size
   std::int64_t restarts = 0, batch_changes = 0;  // where runs were cut
+  std::int64_t without_time = 0;                 // progress lines whose time is no time: nan, inf, 0
   bool neighbours_share = false;                 // each value is a mean over a sliding window
   bool whole_run = false;                        // only the whole run's time is known: `steps` in `run_seconds`
   std::int64_t steps = 0;
