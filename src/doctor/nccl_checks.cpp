@@ -148,23 +148,15 @@ void judge_rails(const NodeLog& log, Findings& out) {
   out.pass(fmt::format("connections use {} of NCCL's {} adapters", log.used.size(), log.devices.size()));
 }
 
-bool is_unwanted(const std::string& interface) {
-  static constexpr std::array<std::string_view, 8> starts{"docker", "virbr", "veth",    "br-",
-                                                          "cni",    "cali",  "flannel", "lo"};
-  return std::ranges::any_of(starts, [&](std::string_view start) {
-    return start == "lo" ? interface == start : interface.starts_with(start);
-  });
-}
-
 void judge_interface(const NodeLog& log, Findings& out) {
   if (log.interfaces.empty()) return out.unknown("the interface that NCCL starts over", "its log does not name one");
   Words unwanted, carrying;
   for (const std::string& name : log.interfaces) {
-    if (is_unwanted(name)) unwanted.insert(name);
+    if (nccl::is_virtual_interface(name)) unwanted.insert(name);
   }
   if (log.on_sockets()) {
     for (const std::string& name : log.devices) {
-      if (is_unwanted(name)) carrying.insert(name);
+      if (nccl::is_virtual_interface(name)) carrying.insert(name);
     }
   }
   const std::string remedy =

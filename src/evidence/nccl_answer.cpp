@@ -13,23 +13,18 @@ namespace {
 
 using Hosts = std::vector<const NcclUse::Host*>;
 
-// "n01 sends and receives with it; n02 does neither"
+// "n01 sends and receives with it; n02: GPU 0 sends and receives with it, GPU 1 does neither"
 std::string direct_text(const Hosts& hosts) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+  std::vector<std::pair<std::string, Hosts>> groups;
   for (const NcclUse::Host* host : hosts) {
-    if (!host->on_adapters()) continue;
-    const bool sends = host->sends_directly(), receives = host->receives_directly();
-    std::string does = "does neither|do neither";
-    if (sends && receives) does = "sends and receives with it|send and receive with it";
-    if (sends && !receives) does = "sends with it and receives without|send with it and receive without";
-    if (!sends && receives) does = "receives with it and sends without|receive with it and send without";
+    const std::string does = host->direct_text();
+    if (does.empty() || host->on_sockets()) continue;
     auto group = std::ranges::find(groups, does, [](const auto& row) { return row.first; });
     if (group == groups.end()) group = groups.insert(groups.end(), {does, {}});
-    group->second.push_back(host->name);
+    group->second.push_back(host);
   }
   std::vector<std::string> parts;
-  for (const auto& [does, names] : groups)
-    parts.push_back(some_of(names) + " " + split_text(does, "|")[names.size() == 1 ? 0 : 1]);
+  for (const auto& [does, same] : groups) parts.push_back(direct_text_of(same));
   return join(parts, "; ");
 }
 
@@ -128,6 +123,14 @@ void add_facts(const NcclUse& use, const Hosts& hosts, Answer& out) {
 }
 
 }  // namespace
+
+std::string direct_text_of(const Hosts& alike) {
+  std::vector<std::string> names;
+  for (const NcclUse::Host* host : alike) names.push_back(host->name);
+  const std::string does = alike.front()->direct_text(alike.size() > 1);
+  const bool of_gpus = does != alike.front()->together().direct_text(alike.size() > 1);
+  return fmt::format("{}{} {}", some_of(names), of_gpus ? ":" : "", does);
+}
 
 std::string adapters_text(const Hosts& hosts) {
   std::map<std::string, std::vector<std::string>> groups;

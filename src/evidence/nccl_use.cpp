@@ -1,6 +1,7 @@
 #include "evidence/nccl_use.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::size_t most_names_of_hosts = 2048, most_threads = 1u << 17, most_connections = 1u << 18,
                       most_warnings = 1000;
-constexpr std::size_t bytes_of_a_host = 1u << 15;
+constexpr std::size_t bytes_of_a_host = 1u << 15, most_of_a_host = 128;
 constexpr std::int64_t most_ranks = 1 << 20;
 
 bool all_digits(std::string_view text) {
@@ -47,6 +48,41 @@ void add_error(std::string_view message, NcclUse::Host& host) {
     host.error_path += (host.error_path.empty() ? "" : ", ") + name;
 }
 
+// "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'", "GPU Direct RDMA Disabled for GPU 3 / HCA 1 (distance 7 >
+// 4)", "GPU Direct RDMA Enabled for GPU 0 / HCA 0 (distance 4 <= 5), read 1". NCCL also decides on pairs that it never
+// uses.
+void add_direct(std::string_view message, NcclUse::Host& host) {
+  Cursor c{message};
+  if (!c.after("GPU Direct RDMA ")) return;
+  const bool enabled = c.literal("Enabled for ");
+  if (!enabled && !c.literal("Disabled for ")) return;
+  host.reads_directly = host.reads_directly || (enabled && contains(c.rest, ", read 1"));
+  if (Cursor adapter = c; adapter.literal("HCA ") && adapter.after("'")) {
+    const std::string name(adapter.until("'").substr(0, 60));
+    if (host.direct_adapters.size() >= most_of_a_host && !host.direct_adapters.contains(name)) return;
+    const auto [known, fresh] = host.direct_adapters.emplace(name, enabled);
+    known->second = known->second && enabled;
+  }
+  if (!enabled && c.after("(distance ") && host.direct_reason.empty())
+    host.direct_reason = std::string(c.rest.substr(0, std::min<std::size_t>(c.rest.find(')'), 60)));
+}
+
+// "[1]" behind the number of a rank: its GPU, until 2.18 by its address on the bus.
+std::string gpu_of(std::int64_t rank, Cursor& c) {
+  if (!c.literal("[")) return fmt::format("rank {}", rank);
+  return fmt::format("GPU {}", c.until("]").substr(0, 16));
+}
+
+// "with it on 1 of 2 connections"
+std::string phrase(const NcclUse::Gpu::Ends& ends) {
+  if (ends.direct == ends.all) return "with it";
+  return ends.direct == 0 ? "without it" : fmt::format("with it on {} of {} connections", ends.direct, ends.all);
+}
+
+void take(std::string& into, const std::string& value) {
+  if (!value.empty()) into = value;
+}
+
 }  // namespace
 
 const NcclUse::Communicator* NcclUse::largest() const {
@@ -71,21 +107,55 @@ std::string NcclUse::anywhere(std::string_view fact) const {
 
 bool NcclUse::Host::on_sockets() const {
   const std::string network = seen.fact("network");  // NCCL says it since 2.7
-  return network.empty() ? sockets : network.starts_with("Socket");
+  const auto is_sockets = [](std::string_view name) { return name.starts_with("Socket"); };
+  return network.empty() ? sockets : std::ranges::all_of(split_text(network, nccl::fact_separator), is_sockets);
 }
 
-bool NcclUse::Host::on_adapters() const {
-  return !on_sockets() && !(seen.fact("gpu_direct_send") + seen.fact("gpu_direct_receive")).empty();
+bool NcclUse::Host::reaches_others() const {
+  constexpr int both = 3;
+  return std::ranges::any_of(ends, [](const auto& row) { return row.second != both; });
 }
 
-bool NcclUse::Host::sends_directly() const {
-  const std::string direct = seen.fact("gpu_direct_send");
-  return !direct.empty() && direct != "disabled";
+NcclUse::Gpu NcclUse::Host::together() const {
+  Gpu all;
+  for (const auto& [name, gpu] : gpus) {
+    all.sends = {all.sends.all + gpu.sends.all, all.sends.direct + gpu.sends.direct};
+    all.receives = {all.receives.all + gpu.receives.all, all.receives.direct + gpu.receives.direct};
+    all.networks.insert(gpu.networks.begin(), gpu.networks.end());
+    all.by_peer += gpu.by_peer;
+    all.through_memory += gpu.through_memory;
+  }
+  return all;
 }
 
-bool NcclUse::Host::receives_directly() const {
-  const std::string direct = seen.fact("gpu_direct_receive");
-  return !direct.empty() && direct != "disabled";
+std::string NcclUse::Gpu::direct_text(bool several) const {
+  const std::string s = several ? "" : "s", out = phrase(sends), in = phrase(receives);
+  if (sends.all == 0 && receives.all == 0) return "";
+  if (receives.all == 0) return fmt::format("send{} {}", s, out);
+  if (sends.all == 0) return fmt::format("receive{} {}", s, in);
+  if (sends.direct + receives.direct == 0) return several ? "do neither" : "does neither";
+  return out == in ? fmt::format("send{0} and receive{0} {1}", s, out)
+                   : fmt::format("send{0} {1} and receive{0} {2}", s, out, in);
+}
+
+std::string NcclUse::Host::direct_text(bool several) const {
+  std::set<std::string> sends, receives;
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+  for (const auto& [name, gpu] : gpus) {
+    const std::string does = gpu.direct_text();
+    if (does.empty()) continue;
+    if (gpu.sends.all > 0) sends.insert(phrase(gpu.sends));
+    if (gpu.receives.all > 0) receives.insert(phrase(gpu.receives));
+    auto group = std::ranges::find(groups, does, [](const auto& row) { return row.first; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {does, {}});
+    group->second.push_back(name);
+  }
+  // In a ring one GPU may send to other nodes, and another receive: they do not differ.
+  if (sends.size() < 2 && receives.size() < 2) return together().direct_text(several);
+  std::vector<std::string> parts;
+  for (const auto& [does, names] : groups)
+    parts.push_back(some_of(names) + " " + gpus.at(names.front()).direct_text(names.size() > 1));
+  return join(parts, ", ");
 }
 
 std::size_t NcclUse::Host::devices() const {
@@ -110,6 +180,10 @@ NcclUseReader::Origin NcclUseReader::origin_of(std::string_view prefix) {
     if (!all_digits(word.substr(process + 1, thread - process - 1))) continue;
     origin.host = word.substr(0, std::min<std::size_t>(process, 255));
     origin.thread = word.substr(0, 300);
+    origin.process = word.substr(process + 1, std::min<std::size_t>(thread - process - 1, 20));
+    Cursor c{prefix.substr(static_cast<std::size_t>(word.data() + word.size() - prefix.data()))};
+    c.skip_blanks();
+    if (c.literal("[") && c.rest.find(']') < 10) origin.gpu = c.until("]");
   }
   return origin;
 }
@@ -150,11 +224,27 @@ bool NcclUseReader::line(const Line& line, const std::string& file) {
   }
   communicator(message, origin);
   connection(message, origin);
+  process(message, origin);
   add_error(message, use_.hosts[host]);
-  Cursor c{message};
-  if (c.after("GPU Direct RDMA Disabled for ") && c.after("(distance ") && use_.hosts[host].direct_reason.empty())
-    use_.hosts[host].direct_reason = std::string(c.rest.substr(0, std::min<std::size_t>(c.rest.find(')'), 60)));
+  add_direct(message, use_.hosts[host]);
   return !origin.host.empty();
+}
+
+void NcclUseReader::process(std::string_view message, const Origin& origin) {
+  static constexpr std::array<std::string_view, 3> beginnings{"Using network ", "NET/", "NCCL version "};
+  std::vector<NcclUse::Process>& all = use_.hosts[host_at(origin.host)].processes;
+  if (origin.process.empty() || !starts_with_any(message, beginnings)) return;
+  auto own = std::ranges::find_if(
+      all, [&](const auto& process) { return process.id == origin.process && process.gpu == origin.gpu; });
+  if (own == all.end()) {
+    if (all.size() >= most_of_a_host) return;
+    own = all.insert(all.end(), {.id = origin.process, .gpu = origin.gpu});
+  }
+  const nccl::Observed seen = nccl::parse_log(fmt::format("NCCL INFO {}", message));
+  const std::string devices = seen.fact("network_devices");
+  if (!devices.starts_with("none")) take(own->devices, devices);
+  take(own->network, seen.fact("network"));
+  take(own->version, seen.fact("version"));
 }
 
 // "ncclCommInitRankConfig comm 0x5500 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0xabc - Init START"; since
@@ -194,11 +284,40 @@ void NcclUseReader::connection(std::string_view message, const Origin& origin) {
   Cursor c{message};
   std::int64_t from = 0, to = 0;
   if (!c.literal("Channel ") && !c.literal("Ring ")) return;
-  if (!c.after(" : ") || !c.integer(from) || !c.after("-> ") || !c.integer(to)) return;
+  if (!c.after(" : ") || !c.integer(from)) return;
+  const std::string sender = gpu_of(from, c);
+  if (!c.after("-> ") || !c.integer(to)) return;
+  const std::string receiver = gpu_of(to, c);
   const bool receives = contains(c.rest, "[receive] ");
-  if (!c.after(" via NET/")) return;
+  if (!c.after(" via ")) return;
   NcclUse::Host& host = use_.hosts[host_at(origin.host)];
-  host.sockets = host.sockets || c.rest.starts_with("Socket");
+  const auto gpu_named = [&](const std::string& name) -> NcclUse::Gpu* {
+    if (host.gpus.size() >= most_of_a_host && !host.gpus.contains(name)) return nullptr;
+    return &host.gpus[name];
+  };
+  const bool by_peer = c.rest.starts_with("P2P/");
+  if (by_peer || c.rest.starts_with("SHM") || c.rest.starts_with("direct shared memory")) {
+    for (const std::string& name : {sender, receiver}) {
+      if (NcclUse::Gpu* gpu = gpu_named(name); gpu != nullptr && !contains(c.rest, "MNNVL"))
+        ++(by_peer ? gpu->by_peer : gpu->through_memory);
+    }
+  }
+  if (!c.literal("NET/")) return;
+  const bool sockets = c.rest.starts_with("Socket");
+  host.sockets = host.sockets || sockets;
+  if (NcclUse::Gpu* gpu = gpu_named(receives ? receiver : sender); gpu != nullptr) {
+    constexpr std::size_t most_networks = 8;
+    if (gpu->networks.size() < most_networks)
+      gpu->networks.emplace(c.rest.substr(0, std::min<std::size_t>(c.rest.find('/'), 60)));
+    NcclUse::Gpu::Ends& ends = receives ? gpu->receives : gpu->sends;
+    ends.all += sockets ? 0 : 1;
+    ends.direct += !sockets && contains(c.rest, "/GDRDMA") ? 1 : 0;
+  }
+  if (connections_ < most_connections) {
+    const auto [known, fresh] = host.ends.emplace(std::pair{from, to}, 0);
+    known->second |= receives ? 2 : 1;
+    connections_ += fresh ? 1 : 0;
+  }
   int adapter = -1;
   if (!c.after("/") || !c.integer(adapter) || adapter < 0 || adapter > 4096) return;
   host.adapters.insert(adapter);

@@ -30,10 +30,42 @@ const NcclWarningKind* nccl_warning_kind(std::string_view text);
 
 /// NCCL in a job, from the logs of any of its ranks.
 struct NcclUse {
+  /// A GPU of a host, by its own ends of connections.
+  struct Gpu {
+    struct Ends {
+      std::int64_t all = 0, direct = 0;  // over a network that could use GPUDirect RDMA; that use it
+    };
+    Ends sends = {}, receives = {};
+    std::set<std::string> networks = {};           // "IB", "Socket"
+    std::int64_t by_peer = 0, through_memory = 0;  // ends of connections within the host: P2P; SHM
+
+    /// "sends and receives with it", of several "send and receive with it"; "" where it has no connection over such a
+    /// network.
+    std::string direct_text(bool several = false) const;
+  };
+  /// "GPU 0" before "GPU 10".
+  struct ByNumber {
+    bool operator()(const std::string& a, const std::string& b) const {
+      return a.size() != b.size() ? a.size() < b.size() : a < b;
+    }
+  };
+  /// By GPU ("GPU 0", "GPU 1b000"; until NCCL 2.4 "rank 0").
+  using Gpus = std::map<std::string, Gpu, ByNumber>;
+  /// A process of a host and one GPU that it logs of: what NCCL says there last.
+  struct Process {
+    std::string id, gpu;  // "501"; "0" of "[0]", as CUDA counts
+    std::string version = {}, network = {}, devices = {};
+  };
   struct Host {
-    std::string name;                // "": lines without a host
-    nccl::Observed seen = {};        // of all its ranks
-    std::set<int> adapters = {};     // by NCCL's number, of connections over the network
+    std::string name;                                  // "": lines without a host
+    nccl::Observed seen = {};                          // of all its ranks
+    std::set<int> adapters = {};                       // by NCCL's number, of connections over the network
+    Gpus gpus = {};                                    // the first 128
+    std::vector<Process> processes = {};               // the first 128
+    std::map<std::string, bool> direct_adapters = {};  // by adapter, whether NCCL found GPUDirect RDMA for it
+    bool reads_directly = false;                       // NCCL said that adapters read the memory of a GPU
+    /// Ends of connections over the network that are here, by sender and receiver: 1 the sender, 2 the receiver.
+    std::map<std::pair<std::int64_t, std::int64_t>, int> ends = {};
     std::string direct_reason = {};  // "8 > 5": the distance over its limit, why GPUDirect RDMA is off
     bool sockets = false;            // it has connections over TCP sockets
     std::int64_t inner_network = 0;  // connections over the network between two ranks of this host
@@ -41,10 +73,11 @@ struct NcclUse {
     std::string error_path = {};     // "bootstrap.cc, init.cc": the places that handed it upwards
 
     std::size_t devices() const;  // network devices that NCCL lists; 0: it does not
-    bool on_sockets() const;
-    bool on_adapters() const;  // it has connections over the network that could use GPUDirect RDMA
-    bool sends_directly() const;
-    bool receives_directly() const;
+    bool on_sockets() const;      // and on nothing else
+    bool reaches_others() const;  // a connection over the network has its other end elsewhere
+    /// All its GPUs as one, and "GPU 0 sends …, GPU 1 does neither" where they differ.
+    Gpu together() const;
+    std::string direct_text(bool several = false) const;
   };
   struct Communicator {
     std::int64_t ranks = 0;
@@ -85,12 +118,14 @@ class NcclUseReader {
  private:
   struct Origin {
     std::string host, thread;  // thread: "host:pid:tid"
+    std::string process, gpu;  // "pid"; "0" of "[0]"
     std::string time;
   };
   static Origin origin_of(std::string_view prefix);
   std::size_t host_at(const std::string& name);
   void communicator(std::string_view message, const Origin& origin);
   void connection(std::string_view message, const Origin& origin);
+  void process(std::string_view message, const Origin& origin);
   void warning(std::string_view message, const Origin& origin, const Line& line, const std::string& file);
 
   NcclUse use_;
@@ -101,8 +136,21 @@ class NcclUseReader {
   std::size_t connections_ = 0;
 };
 
+/// How hosts that are alike use GPUDirect RDMA: "n01 and n02 send and receive with it", "n03: GPU 0 sends …".
+std::string direct_text_of(const std::vector<const NcclUse::Host*>& alike);
 /// How many of their adapters the hosts use: "1 of 2 on each host".
 std::string adapters_text(const std::vector<const NcclUse::Host*>& hosts);
+/// The hosts of which something holds.
+template <class Which>
+std::vector<std::string> names_of(const std::vector<const NcclUse::Host*>& hosts, const Which& which) {
+  std::vector<std::string> names;
+  for (const NcclUse::Host* host : hosts) {
+    if (which(*host)) names.push_back(host->name);
+  }
+  return names;
+}
+/// The part of judge_nccl() that is about networks, GPUDirect RDMA, adapters and settings.
+void judge_network(const NcclUse& use, Answer& out);
 /// Adds faults as `problems` and `notes`, the first cause first; the first one becomes the headline.
 void judge_nccl(const NcclUse& use, Answer& out);
 /// Network, transports, algorithms, and what is wrong with them.

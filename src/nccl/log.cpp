@@ -353,6 +353,18 @@ std::string Observed::fact(std::string_view name) const {
   return row == facts.end() ? std::string() : row->second;
 }
 
+bool is_virtual_interface(std::string_view name) {
+  static constexpr std::array<Text, 31> beginnings{
+      "docker", "podman",       "virbr",     "vnet", "veth",   "lxc",     "lxd",   "incus",
+      "vmnet",  "vboxnet",      "cni",       "cali", "cilium", "flannel", "weave", "kube",
+      "antrea", "nodelocaldns", "ovn",       "ovs",  "genev",  "vxlan",   "tun",   "tap",
+      "wg",     "zt",           "tailscale", "gre",  "ipip",   "dummy",   "ifb"};
+  constexpr Text bridge = "br-";  // Docker's have a number in hexadecimal: "br-ex" and "br-bond0" are of the network
+  if (name == "lo" || starts_with_any(name, beginnings)) return true;
+  return name.starts_with(bridge) && name.size() > bridge.size() &&
+         name.find_first_not_of("0123456789abcdef", bridge.size()) == Text::npos;
+}
+
 Observed parse_log(std::string_view text) {
   LogReader reader;
   while (!text.empty()) {

@@ -96,6 +96,10 @@ class LogReader {
   std::vector<std::string> warnings_;
 };
 
+/// Whether an interface as NCCL names it ("docker0", "cni0", "lo") is one of containers, virtual machines, tunnels or
+/// the loopback: it reaches no other node, or not as fast as the network.
+bool is_virtual_interface(std::string_view name);
+
 /// Reads a whole log.
 Observed parse_log(std::string_view text);
 

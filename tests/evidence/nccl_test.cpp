@@ -116,5 +116,157 @@ TEST(NcclTopology, ACutFileIsSaidToBeCut) {
   }
 }
 
+// ---- its log
+
+// Lines of rank `gpu` of 16 on two nodes about its two channels to the other node.
+std::string channels(int gpu, int sends_directly, int receives_directly, const char* host = "nodeA") {
+  std::string text;
+  for (int channel = 0; channel < 2; ++channel) {
+    const std::string head = fmt::format("{0}:501:54{1} [{1}] NCCL INFO Channel 0{2}/0 : ", host, gpu, channel);
+    text += fmt::format(
+        "{0}{1}[{2}] -> {2}[{2}] [receive] via NET/IB/{2}{3}\n{0}{2}[{2}] -> {1}[{2}] [send] via NET/IB/{2}{4}\n", head,
+        gpu + 8, gpu, channel < receives_directly ? "/GDRDMA" : "", channel < sends_directly ? "/GDRDMA" : "");
+  }
+  return text;
+}
+
+const std::string on_infiniband =
+    "nodeA:501:540 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB ib0:10.0.0.1<0>\n"
+    "nodeA:501:540 [0] NCCL INFO Using network IB\n";
+
+TEST(NcclLog, GpuDirectIsThatOfEachGpuAndDirection) {
+  for (int drawn = 0; drawn < 81; ++drawn) {
+    const int s0 = drawn % 3, r0 = drawn / 3 % 3, s1 = drawn / 9 % 3, r1 = drawn / 27;
+    const Answer answer = answer_to(on_infiniband + channels(0, s0, r0) + channels(1, s1, r1));
+    SCOPED_TRACE(fmt::format("sends {} {}, receives {} {}: {}", s0, s1, r0, r1, said_by(answer)));
+    const int direct = s0 + r0 + s1 + r1;
+    if (direct == 0) {
+      EXPECT_THAT(answer.problems, ElementsAre(HasSubstr("nodeA does not use GPUDirect RDMA")));
+    } else if (direct == 8) {
+      EXPECT_THAT(answer.headline, HasSubstr("nothing is wrong"));
+    } else if (s0 + s1 == 0 && r0 + r1 == 4) {
+      EXPECT_THAT(answer.problems, IsEmpty());
+      EXPECT_THAT(answer.notes, Contains(HasSubstr("NCCL_NET_GDR_READ=0")));
+    } else {
+      EXPECT_THAT(answer.problems, ElementsAre(HasSubstr("GPUDirect RDMA is used in part: nodeA")));
+      if (s0 != s1 || r0 != r1) {
+        EXPECT_THAT(answer.headline, AllOf(HasSubstr("GPU 0"), HasSubstr("GPU 1")));
+      }
+    }
+  }
+}
+
+TEST(NcclLog, SendsWithoutGpuDirectAreWrongWhereNcclWasToSendWithIt) {
+  const std::string receives = on_infiniband + channels(0, 0, 2), prefix = "nodeA:501:540 [0] NCCL INFO ";
+  const auto problems = [&](const std::string& more) { return answer_to(receives + more).problems; };
+  EXPECT_THAT(problems(""), IsEmpty());
+  EXPECT_THAT(problems(prefix + "NCCL_NET_GDR_READ set by environment to 0.\n"), IsEmpty());
+  EXPECT_THAT(problems(prefix + "GPU Direct RDMA Enabled for GPU 0 / HCA 0 (distance 4 <= 5), read 0\n"), IsEmpty());
+  for (const std::string& more :
+       {prefix + "NCCL_NET_GDR_READ set by environment to 1.\n",
+        prefix + "GPU Direct RDMA Enabled for GPU 0 / HCA 0 (distance 4 <= 5), read 1\n", channels(0, 2, 2, "nodeB")})
+    EXPECT_THAT(problems(more), ElementsAre(HasSubstr("used in part: nodeA sends without it and receives with it")))
+        << more;
+}
+
+TEST(NcclLog, AnAdapterWithoutGpuDirectIsNamed) {
+  const std::string prefix = "nodeA:501:540 [0] NCCL INFO NET/IB : GPU Direct RDMA ";
+  EXPECT_THAT(
+      answer_to(on_infiniband + prefix + "Enabled for HCA 0 'mlx5_0'\n" + prefix + "Disabled for HCA 1 'mlx5_1'\n")
+          .problems,
+      ElementsAre(HasSubstr("mlx5_1 of nodeA has no GPUDirect RDMA, mlx5_0 has it")));
+}
+
+// Four ranks of a node, of which the third says something else; their GPUs are told by number or, where each process
+// sees one, by process.
+TEST(NcclLog, OneRankThatDiffersWithinItsNodeIsNamed) {
+  struct Fact {
+    const char *usual, *odd, *said;
+  };
+  const Fact facts[] = {
+      {"Using network IB", "Using network Socket", "network Socket on {}, IB on "},
+      {"NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB ib0:10.0.0.1<0>",
+       "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB ib0:10.0.0.1<0>", "adapters mlx5_0:1/IB on {}, "},
+      {"NCCL version 2.27.3+cuda12.9", "NCCL version 2.21.5+cuda12.4", "NCCL 2.21.5+cuda12.4 on {}, "}};
+  for (const Fact& fact : facts) {
+    for (const bool by_gpu : {true, false}) {
+      std::string text;
+      for (const int odd : {4, 2}) {
+        text.clear();
+        for (int rank = 0; rank < 4; ++rank)
+          text += fmt::format("n1:50{}:60{} [{}] NCCL INFO {}\n", rank, rank, by_gpu ? rank : 0,
+                              rank == odd ? fact.odd : fact.usual);
+        const auto problems = answer_to(text).problems;
+        EXPECT_EQ(problems.empty(), odd == 4) << text;
+      }
+      EXPECT_THAT(answer_to(text).problems,
+                  ElementsAre(HasSubstr("within n1: " +
+                                        fmt::format(fmt::runtime(fact.said), by_gpu ? "GPU 2" : "process 502"))))
+          << text;
+    }
+  }
+}
+
+TEST(NcclLog, OneGpuOnAnotherNetworkOrTransportIsNamed) {
+  const std::string well = on_infiniband + channels(0, 2, 2) + channels(1, 2, 2);
+  const std::string ill = well + "nodeA:501:541 [1] NCCL INFO Channel 02/0 : 1[1] -> 9[1] [send] via NET/Socket/0\n";
+  EXPECT_THAT(answer_to(ill).headline, HasSubstr("within nodeA: network Socket on GPU 1, IB on GPU 0 and GPU 1"));
+  const auto ring = [](int alone) {
+    std::string text;
+    for (int gpu = 0; gpu < 4; ++gpu) {
+      const int next = (gpu + 1) % 4;
+      text += fmt::format("n1:501:50{0} [{0}] NCCL INFO Channel 00/0 : {0}[{0}] -> {1}[{1}] via {2}\n", gpu, next,
+                          gpu == alone || next == alone ? "SHM/direct/direct" : "P2P/CUMEM");
+    }
+    return text;
+  };
+  EXPECT_THAT(answer_to(ring(-1)).problems, IsEmpty());
+  for (int alone = 0; alone < 4; ++alone) {
+    EXPECT_THAT(
+        answer_to(ring(alone)).problems,
+        ElementsAre(HasSubstr(fmt::format("GPU {} of n1 talks to others of the node through host memory", alone))));
+  }
+}
+
+std::string on_sockets(const std::string& devices, const std::string& channels) {
+  std::string text =
+      "n1:31:31 [0] NCCL INFO Bootstrap : Using eth0:10.1.0.11<0>\nn1:31:40 [0] NCCL INFO NET/IB : No device found.\n"
+      "n1:31:40 [0] NCCL INFO NET/Socket : Using " +
+      devices + "\nn1:31:40 [0] NCCL INFO Using network Socket\n";
+  for (const std::string& channel : split_text(channels, ";")) text += "n1:31:40 [0] NCCL INFO " + channel + "\n";
+  return text;
+}
+
+TEST(NcclLog, AConnectionOverTheNetworkProvesASecondNode) {
+  const std::string eth = "[0]eth0:10.1.0.11<0>";
+  for (const char* channels :
+       {"Channel 00/0 : 8[0] -> 0[0] [receive] via NET/Socket/0", "Ring 00 : 0 -> 8 [send] via NET/Socket/0",
+        "comm 0x5 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0"})
+    EXPECT_THAT(answer_to(on_sockets(eth, channels)).headline,
+                HasSubstr("NCCL runs over TCP sockets: no InfiniBand or RoCE adapter was found"))
+        << channels;
+  for (const char* channels :
+       {"Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
+        "Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0;Channel 00/0 : 0[0] -> 1[1] [receive] via NET/Socket/0",
+        "comm 0x5 rank 0 nRanks 8 nNodes 1 localRanks 8 localRank 0 MNNVL 0"})
+    EXPECT_THAT(answer_to(on_sockets(eth, channels)).headline, Not(HasSubstr("TCP sockets"))) << channels;
+}
+
+TEST(NcclLog, VirtualInterfacesAreNamed) {
+  const std::string far = "Channel 00/0 : 8[0] -> 0[0] [receive] via NET/Socket/0";
+  for (const std::string name :
+       {"docker0", "br-1a2b3c", "br-0f1e2d3c4b5a", "cni0", "tailscale0", "veth12ab", "virbr0", "flannel.1",
+        "cilium_host", "wg0", "tun0", "tap0", "tunl0", "lo", "cali0ab", "vxlan.calico", "podman1"}) {
+    const Answer answer = answer_to(on_sockets("[0]eth0:10.1.0.11<0> [1]" + name + ":172.18.0.1<0>", far));
+    EXPECT_THAT(answer.problems, Contains(AllOf(HasSubstr("NCCL uses " + name + " on n1"), HasSubstr("=^docker,lo"))))
+        << name;
+  }
+  for (const std::string name : {"eth1", "eno1", "enp1s0f0np0", "ib0", "bond0", "hsn0", "br0", "br-ex", "br-bond0",
+                                 "team0", "rdma0", "lom1", "net1"}) {
+    const Answer answer = answer_to(on_sockets("[0]eth0:10.1.0.11<0> [1]" + name + ":10.2.0.1<0>", far));
+    EXPECT_THAT(answer.problems, ElementsAre(HasSubstr("TCP sockets"))) << name;
+  }
+}
+
 }  // namespace
 }  // namespace harness::test
