@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "analysis/estimator.h"
 #include "analysis/statistics.h"
@@ -218,6 +219,7 @@ ContrastError error_of(const LevelFit& fit, std::span<const GroupWeight> contras
   double variance = 0, by_degrees = 0;
   for (const GroupWeight& term : contrast) {
     const LevelGroup& group = fit.groups[static_cast<std::size_t>(term.group)];
+    if (!(group.degrees > 0)) return {std::numeric_limits<double>::infinity(), 1};  // one block says nothing of scatter
     const double part = term.weight * term.weight * group.variance / (group.blocks * share);
     variance += part;
     by_degrees += part * part / group.degrees;

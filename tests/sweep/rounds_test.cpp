@@ -225,9 +225,10 @@ TEST_F(Rounds, WhatAWarningTellsToTypeWorks) {
     double weight, noise;
     std::ptrdiff_t stop_after;
   };
-  const std::vector<Sweep> sweeps{{3, {}, 1, 0.001, 0},     {3, {3}, 1, 0.001, 0},       {4, {4}, 1, 0.2, 0},
-                                  {12, {}, 0.25, 0.001, 0}, {12, {5, 8, 12}, 1, 0.2, 0}, {16, {}, 0.25, 0.001, 0},
-                                  {3, {}, 1, 0.001, 5},     {12, {5, 8, 12}, 1, 0.2, 9}, {6, {}, 1, 0.2, 0}};
+  const std::vector<Sweep> sweeps{{3, {}, 1, 0.001, 0},         {3, {3}, 1, 0.001, 0},       {4, {4}, 1, 0.2, 0},
+                                  {12, {}, 0.25, 0.001, 0},     {12, {5, 8, 12}, 1, 0.2, 0}, {16, {}, 0.25, 0.001, 0},
+                                  {3, {}, 1, 0.001, 5},         {12, {5, 8, 12}, 1, 0.2, 9}, {6, {}, 1, 0.2, 0},
+                                  {40, {5, 8, 40}, 0.1, 0.2, 0}};
   int extended = 0;
   for (const Sweep& sweep : sweeps) {
     SCOPED_TRACE(fmt::format("{} rounds, {} looks, weight {}, noise {}, stopped after {}", sweep.rounds,
