@@ -24,12 +24,12 @@ namespace harness::program {
 
 // ---- the operation --------------------------------------------------------------------------------------------------
 
-using Action = std::variant<Fill, Initialize, Convert, Record, Embedding, EmbeddingBackward, ResidualAdd, LayerNorm,
-                            LayerNormBackward, RmsNorm, RmsNormBackward, Matmul, Quantise, Gelu, GeluBackward, SwiGlu,
-                            SwiGluBackward, BiasAdd, ColumnSum, Rope, Attention, AttentionMerge, AttentionBackward,
-                             CrossEntropy, CrossEntropyMaximum, CrossEntropySums, CrossEntropyGradient, AdamW,
-                             CheckFinite, UpdateScale, TopK, ScatterAdd, AllReduce, AllGather, ReduceScatter, AllToAll,
-                             Send, Receive>;
+using Action =
+    std::variant<Fill, Initialize, Convert, Record, Embedding, EmbeddingBackward, ResidualAdd, LayerNorm,
+                 LayerNormBackward, RmsNorm, RmsNormBackward, Matmul, Quantise, Gelu, GeluBackward, SwiGlu,
+                 SwiGluBackward, BiasAdd, ColumnSum, Rope, Attention, AttentionMerge, AttentionBackward, CrossEntropy,
+                 CrossEntropyMaximum, CrossEntropySums, CrossEntropyGradient, AdamW, CheckFinite, UpdateScale, TopK,
+                 ScatterAdd, AllReduce, AllGather, ReduceScatter, AllToAll, Send, Receive>;
 
 enum class Phase : std::uint8_t { setup, forward, backward, gradient_sync, optimizer, finish };
 const char* name_of(Phase phase);
