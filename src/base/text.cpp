@@ -94,10 +94,15 @@ bool is_part_with_typo(std::string_view part, std::string_view of) {
   return distance <= typo(part.size()) && !(other_first && !swapped && std::min(part.size(), of.size()) <= is_short);
 }
 
+// Without a value: of "micro_batch_size=3" the first part.
+std::string_view name_of(std::string_view word) {
+  return word.substr(0, word.find('='));
+}
+
 // Words of as many parts are alike if all of their parts are: "context_parallel" is not "tensor_parallel". Other
 // numbers name another thing: "h100" is not "h200".
 bool has_typos_alone(std::string_view word, std::string_view candidate) {
-  if (has_other_numbers(word, candidate)) return false;
+  if (has_other_numbers(name_of(word), name_of(candidate))) return false;
   const std::vector<std::string_view> parts = parts_of(word), others = parts_of(candidate);
   if (parts.size() == others.size()) return std::ranges::equal(parts, others, is_part_with_typo);
   constexpr std::size_t separators = 2;  // too few or too many of these

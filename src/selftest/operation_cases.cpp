@@ -149,7 +149,7 @@ std::vector<OperationCase> operation_cases(bool tf32, bool fp8, bool compression
     add_embedding_cases(cases, type);
     add_norm_cases(cases, type);
     add_product_cases(cases, type, false);
-    add_quantise_cases(cases, type);
+    if (type != program::DType::f16) add_quantise_cases(cases, type);
     add_attention_cases(cases, type, false);
     add_rope_cases(cases, type);
     add_loss_cases(cases, type);

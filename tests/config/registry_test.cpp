@@ -259,9 +259,9 @@ TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {
   EXPECT_EQ(precision.refused_by(s, BackendKind::cuda), "");
   s.precision = Precision::bf16;
   EXPECT_EQ(precision.refused_by(s, BackendKind::cpu), "");
-  s.precision = Precision::fp8;  // no backend computes in it, but it can be predicted
-  EXPECT_THAT(precision.refused_by(s, BackendKind::cpu), HasSubstr("backend cpu has no fp8"));
-  EXPECT_THAT(precision.refused_by(s, BackendKind::cuda), HasSubstr("backend sim predicts fp8"));
+  s.precision = Precision::mxfp8;  // no backend computes in it, but it can be predicted
+  EXPECT_THAT(precision.refused_by(s, BackendKind::cpu), HasSubstr("backend cpu has no mxfp8"));
+  EXPECT_THAT(precision.refused_by(s, BackendKind::cuda), HasSubstr("backend sim predicts mxfp8"));
   EXPECT_EQ(precision.refused_by(s, BackendKind::sim), "");
   s.precision = Precision::fp8;
   EXPECT_EQ(precision.refused_by(s, BackendKind::cpu), "");
