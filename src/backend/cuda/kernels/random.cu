@@ -90,20 +90,27 @@ struct RandomFp8Map {
   std::uint32_t* out;
   std::uint64_t seed;
   float deviation;
-  static constexpr int lanes = 1;
+  static constexpr int lanes = 4;
   template <int n>
   struct In {};
   template <int n>
   __device__ __forceinline__ In<n> load(std::int64_t) const {
     return {};
   }
-  template <int n>
-  __device__ __forceinline__ void store(std::int64_t i, const In<n>&) const {
+  __device__ __forceinline__ std::uint32_t word(std::int64_t i) const {
     const auto normal = [&](int k) {
       return deviation * quick_normal(seed, static_cast<std::uint64_t>(i) * 4 + static_cast<std::uint64_t>(k));
     };
     const std::uint32_t low = fp8_pair<is_e4m3>(normal(0), normal(1)), high = fp8_pair<is_e4m3>(normal(2), normal(3));
-    store_as(out + i, low | high << 16);
+    return low | high << 16;
+  }
+  template <int n>
+  __device__ __forceinline__ void store(std::int64_t i, const In<n>&) const {
+    if constexpr (n == lanes) {
+      store_as(out + i, make_uint4(word(i), word(i + 1), word(i + 2), word(i + 3)));
+    } else {
+      store_as(out + i, word(i));
+    }
   }
 };
 
