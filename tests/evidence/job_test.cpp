@@ -188,9 +188,9 @@ TEST(Job, PacksDocumentsWhereThePredictionTakesIt) {
                   {.hardware = "h100-sxm"});
   };
   const auto packed = Contains(HasSubstr("packed documents, whose lengths are not said"));
-  EXPECT_THAT(megatron("--fp8-format hybrid").configuration,
+  EXPECT_THAT(megatron("--fp8-format hybrid --fp8-recipe mxfp8").configuration,
               AllOf(HasSubstr("backend: sim"), HasSubstr("  batching: packed "), HasSubstr("# --reset-")));
-  EXPECT_THAT(megatron("--fp8-format hybrid").cannot, packed);
+  EXPECT_THAT(megatron("--fp8-format hybrid --fp8-recipe mxfp8").cannot, packed);
   EXPECT_THAT(megatron("").configuration, AllOf(HasSubstr("backend: cuda"), Not(HasSubstr("  batching: "))));
   EXPECT_THAT(megatron("").cannot, packed);
   const Answer trl = job_of({scratch.write("sft.yaml",
