@@ -73,7 +73,7 @@ bool has_flop(const plan::Plan& plan) {
 }  // namespace
 
 std::string sources_of_time(const plan::Plan& plan) {
-  const std::string like = "an earlier result (--like RESULT.h5)";
+  std::string like = "an earlier result (--like RESULT.h5)";
   if (!has_flop(plan)) return like;
   const bool has_peaks = std::ranges::all_of(plan.cases, [&](const plan::PlannedCase& c) {
     return !c.is_possible() || plan::configured_peak(plan.experiment, c.settings.precision).flops > 0;

@@ -132,7 +132,8 @@ void precision(TrainingJob& job) {
   }
   if (name == "fp8" && job.theirs("--fp8-recipe") == "mxfp8") name = "mxfp8";
   if (job.theirs("--fp4-format") != "None") take("--fp4-format", "nvfp4");
-  if (job.has("precision")) return;
+  const bool says_more = name == "mxfp8" || name == "nvfp4";  // than one flag, which its row has read
+  if (job.has("precision") && !says_more) return;
   if (from == by_default && !job.more_arguments.empty())
     return job.set_unknown("precision", "unknown", job.more_arguments.front());
   job.set("precision", name, from);
