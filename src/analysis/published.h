@@ -43,8 +43,8 @@ std::string published_line(const store::Result& result, const Summary& summary);
 /// The same line of a step.
 std::string published_line(const StepOfJob& step);
 
-/// Says it of a collective (configs/published/busbw.csv): of this GPU, at most twice or half as many nodes, 1 GiB and
-/// more. `busbw`: in bytes per second.
+/// Says what others reached with a collective (configs/published/busbw.csv): of this GPU, at most twice or half as many
+/// nodes, 1 GiB and more. `busbw`: in bytes per second.
 std::string published_busbw(const std::string& gpu, std::int64_t nodes, const std::string& collective,
                             std::int64_t bytes, double busbw);
 

@@ -76,9 +76,10 @@ void judge(Answer& log, const std::vector<Answer>& answers, double measured, con
 
 // The job runs, so its prediction may need more than the GPU has. What a sweep runs may not.
 void allow_memory(Answer& job, double share, const std::string& why) {
-  constexpr std::string_view predicted = "\nbackend: sim\n", baseline = "\nbaseline:\n";
+  constexpr std::string_view baseline = "\nbaseline:\n";
   const std::size_t at = job.configuration.find(baseline);
-  if (at == std::string::npos || job.configuration.find(predicted) == std::string::npos) return;
+  const config::Experiment experiment = config::load_recorded(job.configuration, "job.yaml", {});
+  if (at == std::string::npos || !config::traits_of(experiment.backend).predicts()) return;
   job.configuration.insert(
       at + baseline.size(),
       fmt::format("{:<40} # {}\n", fmt::format("  memory_cap: {:.0f} %", std::ceil(100 * share)), why));

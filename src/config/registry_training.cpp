@@ -65,8 +65,9 @@ std::string without_engine(const Settings& s) {
 std::string not_computed_by(const Settings& s, BackendKind kind) {
   const BackendTraits& backend = traits_of(kind);
   if (s.precision == Precision::tf32 && !backend.has_tf32) {
-    return fmt::format("backend {} has no tf32, which needs the tensor cores of a GPU; allowed on {}: fp32, bf16, fp16",
-                       backend.name, backend.name);
+    return fmt::format(
+        "backend {} has no tf32, which needs the tensor cores of a GPU; allowed on {}: fp32, bf16, fp16, fp8",
+        backend.name, backend.name);
   }
   if (backend.predicts()) return "";
   if (s.precision == Precision::fp16 && s.workload == "collective") {

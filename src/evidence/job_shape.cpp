@@ -321,7 +321,7 @@ void conclude_shape(TrainingJob& job) {
   const std::string precision = job.text("precision");
   if (precision == "fp8")
     job.cannot.emplace_back(
-        "fp8 of backend cuda has run on no GPU yet (docs/gpu-status.md); nearest with bf16, which has");
+        "no GPU has run the fp8 of backend cuda yet (docs/gpu-status.md); nearest is bf16, which has run");
   if (precision == "mxfp8" || precision == "nvfp4")
     job.cannot.push_back(
         fmt::format("{} is only predicted (backend sim); what a sweep can run is nearest with bf16", precision));
