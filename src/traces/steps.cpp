@@ -63,18 +63,25 @@ std::vector<Window> marks_of(const Capture& capture, const Device& device) {
 
 // A mark's window ends where the next one's begins. The last mark has no such end, unless it is the only one of a file
 // that is whole.
-std::vector<Window> device_windows(const std::vector<Window>& marks, const std::vector<Launched>& launched,
+std::vector<Window> device_windows(const std::vector<Window>& marks, const Device& device, const Launches& launches,
                                    bool cut_short) {
-  std::vector<std::optional<Window>> spans;  // first start and last end of what each mark launched
+  std::vector<std::optional<Window>> spans(marks.size());  // first start and last end of what each mark launched
+  std::vector<std::int64_t> latest_ns;                     // end of a mark and of those before it
+  for (const Window& mark : marks)
+    latest_ns.push_back(latest_ns.empty() ? mark.end_ns : std::max(latest_ns.back(), mark.end_ns));
   std::size_t looked_at = 0;
-  for (const Window& mark : marks) {
-    spans.emplace_back();
-    auto at = std::ranges::lower_bound(launched, mark.start_ns, {}, &Launched::at_ns);
-    for (; at != launched.end() && at->at_ns < mark.end_ns; ++at) {
-      if (++looked_at > 8 * launched.size() + 1'000'000) return {};  // marks that overlap without end
-      if (!spans.back()) spans.back() = Window{mark.name, at->start_ns, at->end_ns};
-      spans.back()->start_ns = std::min(spans.back()->start_ns, at->start_ns);
-      spans.back()->end_ns = std::max(spans.back()->end_ns, at->end_ns);
+  for (const GpuEvent& event : device.events) {
+    const HostCall* const call = marks.empty() ? nullptr : launches.of(device.process, event);
+    if (call == nullptr) continue;
+    auto i = static_cast<std::size_t>(std::ranges::upper_bound(marks, call->start_ns, {}, &Window::start_ns) -
+                                      marks.begin());
+    for (; i > 0 && latest_ns[i - 1] > call->start_ns; --i) {
+      if (++looked_at > 8 * device.events.size() + 1'000'000) return {};  // marks that overlap without end
+      if (marks[i - 1].end_ns <= call->start_ns) continue;
+      std::optional<Window>& span = spans[i - 1];
+      if (!span) span = Window{marks[i - 1].name, event.start_ns, event.end_ns};
+      span->start_ns = std::min(span->start_ns, event.start_ns);
+      span->end_ns = std::max(span->end_ns, event.end_ns);
     }
   }
   std::vector<Window> windows;
@@ -225,40 +232,31 @@ void choose(Steps& steps, const Measure& measure) {
 
 }  // namespace
 
-std::vector<Launched> launched_by_time(const Device& device, const Launches& launches) {
-  std::vector<Launched> launched;
-  for (const GpuEvent& event : device.events) {
-    if (const HostCall* call = launches.of(device.process, event))
-      launched.push_back({call->start_ns, event.start_ns, event.end_ns});
-  }
-  std::ranges::sort(launched, {}, &Launched::at_ns);
-  return launched;
-}
-
 std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline,
-                               const std::vector<Launched>& launched) {
+                               const Launches& launches) {
   std::vector<Window> windows{{"all", timeline.origin_ns, timeline.end_ns}};
   const std::vector<Window> marks = marks_of(capture, device);
   for (const Window& mark : marks) windows.push_back({"host:" + mark.name, mark.start_ns, mark.end_ns});
-  if (marks.empty()) return windows;
-  for (Window& window : device_windows(marks, launched, capture.cut_short))
+  for (Window& window : device_windows(marks, device, launches, capture.cut_short))
     windows.push_back({"device:" + window.name, window.start_ns, window.end_ns});
   return windows;
 }
 
-Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline,
-                 const std::vector<Launched>& launched, const std::vector<Class>& classes, const Measure& measure) {
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Launches& launches,
+                 const std::vector<Class>& classes, const Measure& measure) {
   Steps steps;
-  if (launched.empty() && !device.steps.empty()) {  // marked on the GPU itself
+  const auto is_launched = [&](const GpuEvent& event) { return launches.of(device.process, event) != nullptr; };
+  if (!device.steps.empty() && std::ranges::none_of(device.events, is_launched)) {  // marked on the GPU itself
     steps.windows = device.steps;
     if (capture.cut_short) steps.windows.pop_back();
     steps.how = "ProfilerStep";
   } else if (const std::vector<Window> marks = marks_of(capture, device); !marks.empty()) {
-    steps.windows = device_windows(marks, launched, capture.cut_short);
+    steps.windows = device_windows(marks, device, launches, capture.cut_short);
     steps.how = capture.format == "Nsight Systems" ? "NVTX ranges" : "ProfilerStep";
   }
   if (steps.windows.empty()) {
-    steps.windows = device_windows(recurring_annotations(capture, device, timeline), launched, capture.cut_short);
+    steps.windows =
+        device_windows(recurring_annotations(capture, device, timeline), device, launches, capture.cut_short);
     steps.how = "annotations that recur";
   }
   const bool doubtful = steps.windows.size() < 2 || much_different(steps.windows, measure);
