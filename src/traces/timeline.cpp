@@ -1,8 +1,10 @@
 #include "traces/timeline.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cmath>
+#include <initializer_list>
 #include <map>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 
@@ -44,13 +46,28 @@ void extend(Stretches& stretches, const Stretch& by) {
   }
 }
 
-// The union of two.
-Stretches joined(const Stretches& a, const Stretches& b) {
-  Stretches both, all;
-  both.reserve(a.size() + b.size());
-  std::ranges::merge(a, b, std::back_inserter(both), {}, &Stretch::start_s, &Stretch::start_s);
-  for (const Stretch& stretch : both) extend(all, stretch);
-  return all;
+// The length of the union of several between two times. It needs no memory: there may be millions.
+double union_s(double from_s, double to_s, std::initializer_list<const Stretches*> of) {
+  std::vector<std::span<const Stretch>> rest;
+  for (const Stretches* stretches : of) {
+    const auto first = std::ranges::upper_bound(*stretches, from_s, {}, &Stretch::end_s);
+    rest.emplace_back(first, stretches->end());
+  }
+  const auto next_s = [](std::span<const Stretch> s) { return s.empty() ? INFINITY : s.front().start_s; };
+  double whole_s = 0;
+  Stretch last{from_s, from_s};
+  while (true) {
+    std::span<const Stretch>& earliest = *std::ranges::min_element(rest, {}, next_s);
+    if (next_s(earliest) >= to_s) return whole_s + (last.end_s - last.start_s);
+    const Stretch next{std::max(earliest.front().start_s, from_s), std::min(earliest.front().end_s, to_s)};
+    earliest = earliest.subspan(1);
+    if (next.start_s > last.end_s) {
+      whole_s += last.end_s - last.start_s;
+      last = next;
+    } else {
+      last.end_s = std::max(last.end_s, next.end_s);
+    }
+  }
 }
 
 }  // namespace
@@ -135,17 +152,16 @@ Figures Measure::of(const Window& window) {
   Figures f;
   f.window = window.name;
   const double from_s = timeline_.seconds(window.start_ns), to_s = timeline_.seconds(window.end_ns);
-  const auto in = [&](const Stretches& stretches) { return clipped(stretches, from_s, to_s); };
+  const Stretches &computation = timeline_.computation, &communication = timeline_.communication;
+  const auto in = [&](std::initializer_list<const Stretches*> of) { return union_s(from_s, to_s, of); };
   f.step_s = static_cast<double>(window.end_ns - window.start_ns) * 1e-9;
-  const Stretches computation = in(timeline_.computation), communication = in(timeline_.communication);
-  const Stretches copies = in(timeline_.copies), kernels = joined(computation, communication);
-  f.busy_s = length(joined(kernels, joined(copies, in(timeline_.sets))));
-  f.compute_s = length(computation);
-  f.communication_s = length(communication);
-  const double kernels_s = length(kernels);
+  f.busy_s = in({&computation, &communication, &timeline_.copies, &timeline_.sets});
+  f.compute_s = in({&computation});
+  f.communication_s = in({&communication});
+  const double kernels_s = in({&computation, &communication});
   f.exposed_communication_s = kernels_s - f.compute_s;
   f.overlapped_s = f.communication_s - f.exposed_communication_s;
-  f.memcpy_s = length(copies);
+  f.memcpy_s = in({&timeline_.copies});
   f.exposed_memory_s = f.busy_s - kernels_s;
   f.idle_s = f.step_s - f.busy_s;
   const auto [first, last] = events_in(window);
