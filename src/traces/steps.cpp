@@ -98,23 +98,44 @@ std::vector<Window> device_windows(const std::vector<Window>& marks, const Devic
   return windows;
 }
 
+std::string without_digits(std::string name) {
+  std::erase_if(name, [](unsigned char c) { return std::isdigit(c) != 0; });
+  return name;
+}
+
+// What is shorter than a tenth of the longest is no step.
+void drop_short(std::vector<Window>& windows) {
+  std::int64_t longest = 0;
+  for (const Window& w : windows) longest = std::max(longest, w.end_ns - w.start_ns);
+  std::erase_if(windows, [&](const Window& w) { return (w.end_ns - w.start_ns) * 10 < longest; });
+}
+
+// Of marks with several names those that cover most: "step 3" may be of an optimizer, within "training_step_3".
+std::vector<Window> outermost(std::vector<Window> marks) {
+  std::map<std::string, std::int64_t> covered_ns;
+  for (const Window& mark : marks) covered_ns[without_digits(mark.name)] += mark.end_ns - mark.start_ns;
+  const auto most = std::ranges::max_element(covered_ns, {}, [](const auto& entry) { return entry.second; });
+  std::erase_if(marks, [&](const Window& mark) { return without_digits(mark.name) != most->first; });
+  drop_short(marks);
+  return marks;
+}
+
 // Annotations of one name but for digits that recur on a thread without overlap and cover most of the GPU's time.
 std::vector<Window> recurring_annotations(const Capture& capture, const Device& device, const Timeline& timeline) {
   std::map<std::pair<std::uint64_t, std::string>, std::vector<Window>> groups;
   std::unordered_map<std::uint32_t, std::string> plain;
   for (const HostRange& range : capture.ranges) {
     if (range.kind != HostRange::Kind::annotation || range.process != device.process) continue;
-    const auto [entry, added] = plain.try_emplace(range.name, capture.names[range.name]);
-    if (added) std::erase_if(entry->second, [](unsigned char c) { return std::isdigit(c) != 0; });
+    const auto [entry, added] = plain.try_emplace(range.name);
+    if (added) entry->second = without_digits(capture.names[range.name]);
     if (groups.size() > 100'000) break;
     groups[{range.thread, entry->second}].push_back({capture.names[range.name], range.start_ns, range.end_ns});
   }
   std::vector<Window> best;
   std::int64_t best_ns = (timeline.end_ns - timeline.origin_ns) / 10 * 8;
   for (auto& [key, windows] : groups) {
-    std::int64_t longest = 0, covered = 0, last_end = INT64_MIN;
-    for (const Window& w : windows) longest = std::max(longest, w.end_ns - w.start_ns);
-    std::erase_if(windows, [&](const Window& w) { return (w.end_ns - w.start_ns) * 10 < longest; });
+    std::int64_t covered = 0, last_end = INT64_MIN;
+    drop_short(windows);
     bool overlap = false;
     for (const Window& w : windows) {
       overlap |= w.start_ns < last_end;
@@ -251,8 +272,9 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
     if (capture.cut_short) steps.windows.pop_back();
     steps.how = "ProfilerStep";
   } else if (const std::vector<Window> marks = marks_of(capture, device); !marks.empty()) {
-    steps.windows = device_windows(marks, device, launches, capture.cut_short);
-    steps.how = capture.format == "Nsight Systems" ? "NVTX ranges" : "ProfilerStep";
+    const bool nsight = capture.format == "Nsight Systems";
+    steps.windows = device_windows(nsight ? outermost(marks) : marks, device, launches, capture.cut_short);
+    steps.how = nsight ? "NVTX ranges" : "ProfilerStep";
   }
   if (steps.windows.empty()) {
     steps.windows =
