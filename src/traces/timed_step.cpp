@@ -59,7 +59,7 @@ void Describer::describe(const GpuEvent& event, StepEvent& e) {
     e.bubble_s = arguments->bubble_s;
     return;
   }
-  const Class kernel_class = classes_[event.name];
+  const Class kernel_class = class_of(capture_, event, classes_);
   const std::string_view name = event.work == Work::graph ? "" : class_names()[kernel_class];
   e.kind = text(event.work == Work::graph ? "CUDA graphs" : title_of(kernel_class));
   e.phase = text(phase_of(event, name));
