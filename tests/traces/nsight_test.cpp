@@ -153,12 +153,18 @@ TEST_F(Nsight, LossesThatTheProfilerReportsAreNoted) {
   EXPECT_THAT(report.notes, Not(::testing::Contains(HasSubstr("alice"))));
 }
 
-// Ranges of an optimizer's step stand within the steps of training, one of them long.
+// Ranges of an optimizer's step stand within the steps of training, each with a kernel of its own.
 TEST_F(Nsight, StepsWithinStepsAreNone) {
   std::string sql = schema() + job(1, 4, 6);
-  for (int s = 0; s < 6; ++s)
-    sql += fmt::format("INSERT INTO NVTX_EVENTS VALUES ({}, {}, 59, 'optimizer.step {}', 16777221, NULL);",
-                       (100 + 10 * s) * ms + 50'000, (100 + 10 * s) * ms + (s == 2 ? 5 : 1) * ms, s);
+  for (int s = 0; s < 6; ++s) {
+    const std::int64_t t = (100 + 10 * s) * ms;
+    sql += fmt::format(
+        "INSERT INTO NVTX_EVENTS VALUES ({}, {}, 59, 'optimizer.step {}', 16777221, NULL);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({}, {}, 0, 7, {}, 16777216, 1);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES ({}, {}, 16777221, {}, 3);",
+        t + 8 * ms, t + 95 * ms / 10, s, t + 93 * ms / 10, t + 96 * ms / 10, 10 * s + 9, t + 82 * ms / 10,
+        t + 83 * ms / 10, 10 * s + 9);
+  }
   const TracedGpu gpu = read_job({write("a.sqlite", sql)}).gpus.at(0);
   EXPECT_EQ(gpu.steps.windows.size(), 5u);
   EXPECT_NEAR(gpu.step.breakdown.step_s, 10e-3, 1e-9);
