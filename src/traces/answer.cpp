@@ -32,7 +32,7 @@ std::string steps_text(const TracedGpu& gpu) {
 }
 
 // The causes of idle time, the largest first.
-std::vector<std::string> causes_of(const std::array<double, cause_count>& idle_s) {
+std::vector<std::string> causes_of(const IdleTimes& idle_s) {
   std::vector<std::pair<double, std::size_t>> causes;
   for (std::size_t i = 0; i < cause_count; ++i) {
     if (static_cast<Cause>(i) != Cause::loading) causes.emplace_back(idle_s[i], i);

@@ -154,6 +154,10 @@ bool is_unknown(Class kernel_class);
 /// The class of a kernel by its name, mangled or not, of CUDA and ROCm. The first rule that fits decides.
 Class class_of(std::string_view kernel);
 
+/// The class of a kernel of a capture: by its name, or by its arguments where the name says only that it communicates
+/// (RCCL has one kernel for all collectives). `classes`: as classes_of() gives them.
+Class class_of(const Capture& capture, const GpuEvent& event, const std::vector<Class>& classes);
+
 /// The classes of all names of a capture, by number.
 std::vector<Class> classes_of(const Names& names);
 

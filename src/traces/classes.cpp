@@ -187,6 +187,17 @@ Class class_of(std::string_view kernel) {
   return unknown;
 }
 
+Class class_of(const Capture& capture, const GpuEvent& event, const std::vector<Class>& classes) {
+  const Class by_name = classes[event.name];
+  if (event.operation < 0 || class_names()[by_name] != "comm.generic") return by_name;
+  const std::string& kind = capture.names[capture.operations[static_cast<std::size_t>(event.operation)].kind];
+  if (kind == "send" || kind == "recv") return class_of("nccl sendrecv");
+  for (const std::string& name : {"nccl" + replaced(kind, {{'_', ""}}), "nccl_" + kind + "_"}) {
+    if (const Class by_arguments = class_of(name); is_communication(by_arguments)) return by_arguments;
+  }
+  return by_name;
+}
+
 std::vector<Class> classes_of(const Names& names) {
   std::vector<Class> classes(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) classes[i] = class_of(names[static_cast<std::uint32_t>(i)]);

@@ -49,12 +49,20 @@ struct Thread {
   Stretches loading, allocation, module, garbage;
 };
 
+struct IdleStretch {
+  Stretch stretch;
+  Cause cause = Cause::unknown;
+};
+
 class Host {
  public:
   Host(const Capture& capture, const Device& device, const Timeline& timeline);
-  void divide(std::int64_t from_ns, const HostCall& launch, std::vector<IdleStretch>& idle) const;
+  /// Divides a gap by cause, by start. `launch`: of the event that ended it; nullptr: not in the file.
+  void divide_gap(std::int64_t from_ns, std::int64_t to_ns, const HostCall* launch,
+                  std::vector<IdleStretch>& gap) const;
 
  private:
+  void divide(std::int64_t from_ns, std::int64_t to_ns, std::uint64_t thread_id, std::vector<IdleStretch>& gap) const;
   bool waited(const Thread& thread, std::int64_t gap_ns, std::int64_t launch_ns) const;
 
   const Capture& capture_;
@@ -106,18 +114,18 @@ bool Host::waited(const Thread& thread, std::int64_t gap_ns, std::int64_t launch
 }
 
 // Divides the time from the beginning of a gap to the launch that ends it.
-void Host::divide(std::int64_t from_ns, const HostCall& launch, std::vector<IdleStretch>& idle) const {
-  const double from_s = timeline_.seconds(from_ns), to_s = timeline_.seconds(launch.start_ns);
+void Host::divide(std::int64_t from_ns, std::int64_t to_ns, std::uint64_t thread_id,
+                  std::vector<IdleStretch>& gap) const {
+  const double from_s = timeline_.seconds(from_ns), to_s = timeline_.seconds(to_ns);
   static const Thread none;
-  const auto found = threads_.find(launch.thread);
+  const auto found = threads_.find(thread_id);
   const Thread& thread = found == threads_.end() ? none : found->second;
   Stretches rest{{from_s, to_s}};
-  const std::size_t first = idle.size();
   const auto claim = [&](const Stretches& by, Cause cause) {
     const Stretches inside = clipped(by, from_s, to_s);
     if (inside.empty()) return;
     const Stretches left = without(rest, inside);
-    for (const Stretch& s : without(rest, left)) idle.push_back({s, cause});
+    for (const Stretch& s : without(rest, left)) gap.push_back({s, cause});
     rest = left;
   };
   claim(overhead_, Cause::profiler);
@@ -126,11 +134,23 @@ void Host::divide(std::int64_t from_ns, const HostCall& launch, std::vector<Idle
   claim(thread.module, Cause::module);
   claim(thread.garbage, Cause::garbage);
   if (!rest.empty()) {
-    const Cause cause = waited(thread, from_ns, launch.start_ns) ? Cause::synchronised : Cause::host;
-    for (const Stretch& s : rest) idle.push_back({s, cause});
+    const Cause cause = waited(thread, from_ns, to_ns) ? Cause::synchronised : Cause::host;
+    for (const Stretch& s : rest) gap.push_back({s, cause});
   }
-  std::sort(idle.begin() + static_cast<std::ptrdiff_t>(first), idle.end(),
-            [](const IdleStretch& a, const IdleStretch& b) { return a.stretch.start_s < b.stretch.start_s; });
+  std::ranges::sort(gap, {}, [](const IdleStretch& i) { return i.stretch.start_s; });
+}
+
+void Host::divide_gap(std::int64_t from_ns, std::int64_t to_ns, const HostCall* launch,
+                      std::vector<IdleStretch>& gap) const {
+  const Stretch whole{timeline_.seconds(from_ns), timeline_.seconds(to_ns)};
+  if (launch == nullptr) {
+    gap.push_back({whole, Cause::unknown});
+  } else if (launch->start_ns <= from_ns) {
+    gap.push_back({whole, Cause::queued});
+  } else {  // the clocks of host and GPU differ by microseconds: the call may seem to begin after the event
+    divide(from_ns, std::min(launch->start_ns, to_ns), launch->thread, gap);
+    if (launch->start_ns < to_ns) gap.push_back({{timeline_.seconds(launch->start_ns), whole.end_s}, Cause::launch});
+  }
 }
 
 }  // namespace
@@ -142,44 +162,26 @@ std::string_view title_of(Cause cause) {
   return words[static_cast<std::size_t>(cause)].title;
 }
 
-std::vector<IdleStretch> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
-                                   const Launches& launches) {
+std::vector<IdleTimes> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
+                                 const Launches& launches, const Stretches& windows) {
   const Host host(capture, device, timeline);
-  std::vector<IdleStretch> idle;
+  std::vector<IdleTimes> idle(windows.size(), IdleTimes{});
+  std::vector<IdleStretch> gap;
   std::int64_t busy_until_ns = device.events.front().end_ns;
   for (const GpuEvent& event : device.events) {
-    const std::int64_t from_ns = busy_until_ns;
-    const double from_s = timeline.seconds(from_ns), to_s = timeline.seconds(event.start_ns);
-    const bool ends_gap = event.start_ns > busy_until_ns;
+    gap.clear();
+    if (event.start_ns > busy_until_ns)
+      host.divide_gap(busy_until_ns, event.start_ns, launches.of(device.process, event), gap);
     busy_until_ns = std::max(busy_until_ns, event.end_ns);
-    if (!ends_gap) continue;
-    const HostCall* launch = launches.of(device.process, event);
-    if (launch == nullptr) {
-      idle.push_back({{from_s, to_s}, Cause::unknown});
-      continue;
-    }
-    const double launch_s = timeline.seconds(launch->start_ns);
-    if (launch->start_ns <= from_ns) {
-      idle.push_back({{from_s, to_s}, Cause::queued});
-    } else if (launch->start_ns >= event.start_ns) {  // the clocks of host and GPU differ by microseconds
-      HostCall at_end = *launch;
-      at_end.start_ns = event.start_ns;
-      host.divide(from_ns, at_end, idle);
-    } else {
-      host.divide(from_ns, *launch, idle);
-      idle.push_back({{launch_s, to_s}, Cause::launch});
+    for (const auto& [stretch, cause] : gap) {
+      for (std::size_t i = 0; i < windows.size(); ++i) {
+        const double inside_s =
+            std::min(stretch.end_s, windows[i].end_s) - std::max(stretch.start_s, windows[i].start_s);
+        idle[i][static_cast<std::size_t>(cause)] += std::max(0.0, inside_s);
+      }
     }
   }
   return idle;
-}
-
-std::array<double, cause_count> idle_between(const std::vector<IdleStretch>& idle, double from_s, double to_s) {
-  std::array<double, cause_count> seconds{};
-  auto at = std::ranges::upper_bound(idle, from_s, {}, [](const IdleStretch& i) { return i.stretch.end_s; });
-  for (; at != idle.end() && at->stretch.start_s < to_s; ++at)
-    seconds[static_cast<std::size_t>(at->cause)] +=
-        std::min(at->stretch.end_s, to_s) - std::max(at->stretch.start_s, from_s);
-  return seconds;
 }
 
 }  // namespace harness::traces

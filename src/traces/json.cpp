@@ -42,7 +42,7 @@ Json figures_json(const Figures& f) {
   return json;
 }
 
-Json idle_json(const std::array<double, cause_count>& idle_s) {
+Json idle_json(const IdleTimes& idle_s) {
   Json json = Json::object();
   for (std::size_t i = 0; i < cause_count; ++i)
     json[fmt::format("idle_{}_ms", key_of(static_cast<Cause>(i)))] = rounded_ms(idle_s[i]);

@@ -99,10 +99,28 @@ KinetoEvent::Category KinetoEvent::category() const {
 }
 
 std::int64_t KinetoEvent::bytes_of_element() const {
-  if (type == "Float" || type == "Int") return 4;
-  if (type == "BFloat16" || type == "Half") return 2;
-  if (type == "Double" || type == "Long") return 8;
-  return type == "Byte" || type == "Char" || type.starts_with("Float8") ? 1 : 0;
+  static constexpr std::array<std::pair<std::string_view, std::int64_t>, 18> types{{{"Float", 4},
+                                                                                    {"Int", 4},
+                                                                                    {"UInt32", 4},
+                                                                                    {"BFloat16", 2},
+                                                                                    {"Half", 2},
+                                                                                    {"Short", 2},
+                                                                                    {"UInt16", 2},
+                                                                                    {"Double", 8},
+                                                                                    {"Long", 8},
+                                                                                    {"UInt64", 8},
+                                                                                    {"Byte", 1},
+                                                                                    {"Char", 1},
+                                                                                    {"Bool", 1},
+                                                                                    {"ComplexHalf", 4},
+                                                                                    {"QInt8", 1},
+                                                                                    {"ComplexFloat", 8},
+                                                                                    {"ComplexDouble", 16},
+                                                                                    {"QUInt8", 1}}};
+  for (const auto& [name, bytes] : types) {
+    if (type == name) return bytes;
+  }
+  return type.starts_with("Float8") ? 1 : 0;
 }
 
 void KinetoEvent::clear() {

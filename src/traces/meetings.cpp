@@ -175,7 +175,8 @@ std::vector<Collective> collectives_of(const Capture& capture, const Device& dev
   std::vector<Collective> all;
   for (const GpuEvent& event : device.events) {
     if (event.work != Work::kernel || !is_communication(classes[event.name])) continue;
-    Collective& c = all.emplace_back(Collective{event.start_ns, event.end_ns, event.stream, classes[event.name]});
+    Collective& c =
+        all.emplace_back(Collective{event.start_ns, event.end_ns, event.stream, class_of(capture, event, classes)});
     if (event.operation < 0) continue;
     const Operation& arguments = capture.operations[static_cast<std::size_t>(event.operation)];
     c.bytes = std::max(arguments.bytes_in, arguments.bytes_out);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -36,8 +37,12 @@ class Database {
   explicit Database(const std::string& path);
 
   bool has(const std::string& table) const { return tables_.contains(table); }
-  /// The tables whose names begin with this, such as NVTX_EVENTS and NVTX_EVENTS_V2.
-  std::vector<std::string> tables(const std::string& beginning) const;
+  bool has(const std::string& table, std::string_view column) const {
+    return has(table) && tables_.at(table).contains(std::string(column));
+  }
+  bool has_any(std::string_view beginning) const;
+  /// The tables of this name, with a version behind it or not: NVTX_EVENTS, NVTX_EVENTS_V2.
+  std::vector<std::string> versions_of(std::string_view name) const;
   /// A row for each row of the table; a column that it lacks reads as NULL. Names are of this file's code.
   Statement rows(const std::string& table, Columns columns, const std::string& tail = "") const;
   Statement prepare(const std::string& sql) const;
@@ -74,6 +79,14 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> handle_;
 };
 
+// The text before a version at its end: "cudaLaunchKernel" of "cudaLaunchKernel_v7000".
+std::string_view without_version(std::string_view text, std::string_view mark) {
+  const std::size_t at = text.rfind(mark);
+  const bool versioned = at != std::string_view::npos && at + mark.size() < text.size() &&
+                         text.find_first_not_of("0123456789", at + mark.size()) == std::string_view::npos;
+  return versioned ? text.substr(0, at) : text;
+}
+
 std::string sql_name(std::string_view identifier) {
   return "\"" + replaced(identifier, {{'"', "\"\""}}) + "\"";
 }
@@ -107,10 +120,14 @@ Statement Database::prepare(const std::string& sql) const {
   return {*this, statement};
 }
 
-std::vector<std::string> Database::tables(const std::string& beginning) const {
+bool Database::has_any(std::string_view beginning) const {
+  return std::ranges::any_of(tables_, [&](const auto& table) { return table.first.starts_with(beginning); });
+}
+
+std::vector<std::string> Database::versions_of(std::string_view wanted) const {
   std::vector<std::string> found;
   for (const auto& [name, columns] : tables_) {
-    if (name.starts_with(beginning)) found.push_back(name);
+    if (without_version(name, "_V") == wanted) found.push_back(name);
   }
   return found;
 }
@@ -118,8 +135,7 @@ std::vector<std::string> Database::tables(const std::string& beginning) const {
 Statement Database::rows(const std::string& table, Columns columns, const std::string& tail) const {
   std::string sql;
   for (const std::string_view column : columns) {
-    const bool exists = tables_.at(table).contains(std::string(column));
-    sql += (sql.empty() ? "SELECT " : ", ") + (exists ? sql_name(column) : "NULL");
+    sql += (sql.empty() ? "SELECT " : ", ") + (has(table, column) ? sql_name(column) : "NULL");
   }
   return prepare(sql + " FROM " + sql_name(table) + tail);
 }
@@ -131,12 +147,14 @@ class Reader {
 
  private:
   void versions();
-  void strings();
-  void gpu_events(const char* table, Work work);
+  void strings(std::string_view name, Columns columns);
+  void gpu_events(std::string_view name, Work work);
   void calls();
   void ranges();
+  void diagnostics();
   void overheads();
   void gpus();
+  void gpu_events_of(const std::string& table, Work work);
   std::uint32_t name_of(std::int64_t id);
   void count() {
     if (++kept_ > most_events)
@@ -174,30 +192,38 @@ void Reader::versions() {
     epoch_ns_ = s.integer(0) - s.integer(1);
 }
 
-// Names of kernels, calls and ranges only: other strings of the file are not kept.
 std::uint32_t Reader::name_of(std::int64_t id) {
   const auto found = name_of_id_.find(id);
   return found == name_of_id_.end() ? capture_.names.number_of("") : found->second;
 }
 
-void Reader::strings() {
-  for (Statement s = database_.rows("StringIds", {"id", "value"}); s.next();) {
-    std::string_view text = s.text(1);
-    const std::size_t version = text.rfind("_v");  // cudaLaunchKernel_v7000
-    const bool versioned = version != std::string_view::npos && version + 2 < text.size() &&
-                           text.find_first_not_of("0123456789", version + 2) == std::string_view::npos;
-    const bool call = text.starts_with("cu") || text.starts_with("hip");
-    name_of_id_[s.integer(0)] = capture_.names.number_of(call && versioned ? text.substr(0, version) : text);
+// Keeps the strings that columns of a table refer to. Others, such as paths and arguments of other programs, are not
+// read.
+void Reader::strings(std::string_view name, Columns columns) {
+  if (!database_.has("StringIds", "id")) return;
+  for (const std::string& table : database_.versions_of(name)) {
+    for (const std::string_view column : columns) {
+      if (!database_.has(table, column)) continue;
+      const std::string used = fmt::format(" WHERE id IN (SELECT {} FROM {})", sql_name(column), sql_name(table));
+      for (Statement s = database_.rows("StringIds", {"id", "value"}, used); s.next();) {
+        const std::string_view text = s.text(1);
+        const bool call = text.starts_with("cu") || text.starts_with("hip");
+        name_of_id_[s.integer(0)] = capture_.names.number_of(call ? without_version(text, "_v") : text);
+      }
+    }
   }
 }
 
-void Reader::gpu_events(const char* table, Work work) {
-  if (!database_.has(table)) return;
+void Reader::gpu_events(std::string_view name, Work work) {
+  for (const std::string& table : database_.versions_of(name)) gpu_events_of(table, work);
+}
+
+void Reader::gpu_events_of(const std::string& table, Work work) {
   const bool graph = work == Work::graph;
   const std::uint32_t fixed = capture_.names.number_of(work == Work::copy ? "Memcpy" : "Memset");
   std::map<std::int64_t, std::uint32_t> graphs;
   for (Statement s = database_.rows(table, {"start", "end", "deviceId", "streamId", "correlationId", "globalPid",
-                                            work == Work::kernel ? "demangledName" : "graphExecId"});
+                                            work == Work::kernel ? "demangledName" : "graphExecId", "shortName"});
        s.next();) {
     if (!plausible(s.integer(0), s.integer(1))) {
       ++wrong_;
@@ -212,7 +238,7 @@ void Reader::gpu_events(const char* table, Work work) {
     if (at == capture_.devices.size())
       capture_.devices.push_back({.id = key.second, .process = process, .label = {}, .gpu = {}, .events = {}});
     std::uint32_t name = fixed;
-    if (work == Work::kernel) name = name_of(s.integer(6));
+    if (work == Work::kernel) name = name_of(s.integer(s.null(6) ? 7 : 6));
     if (graph && !graphs.contains(s.integer(6)) && graphs.size() < 10'000)
       graphs[s.integer(6)] = capture_.names.number_of(fmt::format("graph {}", s.integer(6)));
     if (graph) name = graphs.contains(s.integer(6)) ? graphs[s.integer(6)] : capture_.names.number_of("graph");
@@ -225,19 +251,18 @@ void Reader::gpu_events(const char* table, Work work) {
 }
 
 void Reader::calls() {
-  if (!database_.has("CUPTI_ACTIVITY_KIND_RUNTIME")) return;
-  for (Statement s =
-           database_.rows("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId", "nameId"});
-       s.next();) {
-    if (!plausible(s.integer(0), s.integer(1))) continue;
-    count();
-    capture_.calls.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), s.bits(3), s.bits(2), s.bits(2) >> 24,
-                              name_of(s.integer(4))});
+  for (const std::string& table : database_.versions_of("CUPTI_ACTIVITY_KIND_RUNTIME")) {
+    for (Statement s = database_.rows(table, {"start", "end", "globalTid", "correlationId", "nameId"}); s.next();) {
+      if (!plausible(s.integer(0), s.integer(1))) continue;
+      count();
+      capture_.calls.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), s.bits(3), s.bits(2),
+                                s.bits(2) >> 24, name_of(s.integer(4))});
+    }
   }
 }
 
 void Reader::ranges() {
-  for (const std::string& table : database_.tables("NVTX_EVENTS")) {
+  for (const std::string& table : database_.versions_of("NVTX_EVENTS")) {
     for (Statement s = database_.rows(table, {"start", "end", "text", "textId", "globalTid", "eventType"}); s.next();) {
       constexpr std::int64_t push_pop = 59, start_end = 60;
       const bool range = s.integer(5) == push_pop || s.integer(5) == start_end;
@@ -262,6 +287,21 @@ void Reader::overheads() {
   }
 }
 
+// What the profiler itself says it lost. Its other messages are of the machine.
+void Reader::diagnostics() {
+  if (!database_.has("DIAGNOSTIC_EVENT")) return;
+  std::set<std::string> said;
+  constexpr std::size_t most = 3;
+  for (Statement s = database_.rows("DIAGNOSTIC_EVENT", {"text"}); s.next() && said.size() < most;) {
+    const std::string text(s.text(0).substr(0, whole_characters(s.text(0), 80)));
+    const std::string low = lower(text);
+    const bool loss = std::ranges::any_of(std::initializer_list<const char*>{"not all", "missing", "lost", "dropped"},
+                                          [&](const char* word) { return low.find(word) != std::string::npos; });
+    if (loss && said.insert(text).second)
+      capture_.notes.push_back(fmt::format("Nsight Systems says: {}.", quote(text)));
+  }
+}
+
 void Reader::gpus() {
   if (!database_.has("TARGET_INFO_GPU")) return;
   std::map<std::int64_t, std::string> names;
@@ -277,14 +317,16 @@ Capture Reader::read() {
   const bool nvprof = database_.has("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL");
   const bool nsight =
       database_.has("StringIds") && (database_.has("META_DATA_EXPORT") || database_.has("EXPORT_META_DATA") ||
-                                     !database_.tables("CUPTI_ACTIVITY_KIND_").empty());
+                                     database_.has_any("CUPTI_ACTIVITY_KIND_"));
   if (!nsight)
     fail("{}: it is a database of SQLite, but no export of Nsight Systems{}", quote(database_.path()),
          nvprof ? " (it is nvprof's)" : "");
   capture_.format = "Nsight Systems";
   capture_.rank = rank_in_name(database_.path());
   versions();
-  strings();
+  strings("CUPTI_ACTIVITY_KIND_KERNEL", {"demangledName", "shortName"});  // first: names have a limit
+  strings("CUPTI_ACTIVITY_KIND_RUNTIME", {"nameId"});
+  strings("NVTX_EVENTS", {"textId"});
   gpu_events("CUPTI_ACTIVITY_KIND_KERNEL", Work::kernel);
   gpu_events("CUPTI_ACTIVITY_KIND_MEMCPY", Work::copy);
   gpu_events("CUPTI_ACTIVITY_KIND_MEMSET", Work::set);
@@ -292,6 +334,7 @@ Capture Reader::read() {
   calls();
   ranges();
   overheads();
+  diagnostics();
   gpus();
   if (device_at_.size() != 1) capture_.rank.reset();
   capture_.rank_guessed = capture_.rank.has_value();

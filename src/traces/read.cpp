@@ -81,18 +81,20 @@ TracedGpu examine(const Capture& capture, const Device& device, const Launches& 
   gpu.start_ns = timeline.origin_ns;
   gpu.end_ns = timeline.end_ns;
   Measure measure(device, timeline, classes, capture.names);
-  {
-    const std::vector<Launched> launched = launched_by_time(device, launches);
-    for (const Window& window : windows_of(capture, device, timeline, launched))
-      gpu.windows.push_back(measure.of(window));
-    gpu.steps = find_steps(capture, device, timeline, launched, classes, measure);
-  }
+  for (const Window& window : windows_of(capture, device, timeline, launches))
+    gpu.windows.push_back(measure.of(window));
+  gpu.steps = find_steps(capture, device, timeline, launches, classes, measure);
   gpu.shown = {"the whole trace", timeline.origin_ns, timeline.end_ns};
   if (!gpu.steps.windows.empty()) gpu.shown = gpu.steps.windows[gpu.steps.shown];
   gpu.shown_figures = measure.of(gpu.shown);
-  const std::vector<IdleStretch> idle = find_idle(capture, device, timeline, launches);
-  gpu.idle_s = idle_between(idle, 0, timeline.seconds(timeline.end_ns));
-  gpu.work = work_in(gpu.shown, capture, device, launches, timeline, classes, idle);
+  const auto stretch = [&](std::int64_t from_ns, std::int64_t to_ns) {
+    return Stretch{timeline.seconds(from_ns), timeline.seconds(to_ns)};
+  };
+  const std::vector<IdleTimes> idle_s =
+      find_idle(capture, device, timeline, launches,
+                {stretch(timeline.origin_ns, timeline.end_ns), stretch(gpu.shown.start_ns, gpu.shown.end_ns)});
+  gpu.idle_s = idle_s[0];
+  gpu.work = work_in(gpu.shown, capture, device, launches, timeline, classes, idle_s[1]);
   gpu.kernels = kernels_in(gpu.shown, device, classes, capture.names);
   gpu.unclassified = names_without_class(device, classes, capture.names);
   gpu.collectives = collectives_of(capture, device, classes);

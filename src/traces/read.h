@@ -32,10 +32,10 @@ struct TracedGpu {
   Steps steps;
   Window shown;  // the step, or the whole capture where no steps were found
   Figures shown_figures;
-  StepWork work;                             // in it; without its events where a timeline does not draw this GPU
-  TimedStep step;                            // in it
-  std::vector<NamedKernel> kernels;          // in it, the longest first, at most a thousand
-  std::array<double, cause_count> idle_s{};  // of the whole capture
+  StepWork work;                     // in it; without its events where a timeline does not draw this GPU
+  TimedStep step;                    // in it
+  std::vector<NamedKernel> kernels;  // in it, the longest first, at most a thousand
+  IdleTimes idle_s{};                // of the whole capture
   std::vector<std::pair<std::string, double>> unclassified;
   std::vector<Collective> collectives;  // of the whole capture
 

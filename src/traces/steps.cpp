@@ -63,18 +63,25 @@ std::vector<Window> marks_of(const Capture& capture, const Device& device) {
 
 // A mark's window ends where the next one's begins. The last mark has no such end, unless it is the only one of a file
 // that is whole.
-std::vector<Window> device_windows(const std::vector<Window>& marks, const std::vector<Launched>& launched,
+std::vector<Window> device_windows(const std::vector<Window>& marks, const Device& device, const Launches& launches,
                                    bool cut_short) {
-  std::vector<std::optional<Window>> spans;  // first start and last end of what each mark launched
+  std::vector<std::optional<Window>> spans(marks.size());  // first start and last end of what each mark launched
+  std::vector<std::int64_t> latest_ns;                     // end of a mark and of those before it
+  for (const Window& mark : marks)
+    latest_ns.push_back(latest_ns.empty() ? mark.end_ns : std::max(latest_ns.back(), mark.end_ns));
   std::size_t looked_at = 0;
-  for (const Window& mark : marks) {
-    spans.emplace_back();
-    auto at = std::ranges::lower_bound(launched, mark.start_ns, {}, &Launched::at_ns);
-    for (; at != launched.end() && at->at_ns < mark.end_ns; ++at) {
-      if (++looked_at > 8 * launched.size() + 1'000'000) return {};  // marks that overlap without end
-      if (!spans.back()) spans.back() = Window{mark.name, at->start_ns, at->end_ns};
-      spans.back()->start_ns = std::min(spans.back()->start_ns, at->start_ns);
-      spans.back()->end_ns = std::max(spans.back()->end_ns, at->end_ns);
+  for (const GpuEvent& event : device.events) {
+    const HostCall* const call = marks.empty() ? nullptr : launches.of(device.process, event);
+    if (call == nullptr) continue;
+    auto i = static_cast<std::size_t>(std::ranges::upper_bound(marks, call->start_ns, {}, &Window::start_ns) -
+                                      marks.begin());
+    for (; i > 0 && latest_ns[i - 1] > call->start_ns; --i) {
+      if (++looked_at > 8 * device.events.size() + 1'000'000) return {};  // marks that overlap without end
+      if (marks[i - 1].end_ns <= call->start_ns) continue;
+      std::optional<Window>& span = spans[i - 1];
+      if (!span) span = Window{marks[i - 1].name, event.start_ns, event.end_ns};
+      span->start_ns = std::min(span->start_ns, event.start_ns);
+      span->end_ns = std::max(span->end_ns, event.end_ns);
     }
   }
   std::vector<Window> windows;
@@ -91,23 +98,44 @@ std::vector<Window> device_windows(const std::vector<Window>& marks, const std::
   return windows;
 }
 
+std::string without_digits(std::string name) {
+  std::erase_if(name, [](unsigned char c) { return std::isdigit(c) != 0; });
+  return name;
+}
+
+// What is shorter than a tenth of the longest is no step.
+void drop_short(std::vector<Window>& windows) {
+  std::int64_t longest = 0;
+  for (const Window& w : windows) longest = std::max(longest, w.end_ns - w.start_ns);
+  std::erase_if(windows, [&](const Window& w) { return (w.end_ns - w.start_ns) * 10 < longest; });
+}
+
+// Of marks with several names those that cover most: "step 3" may be of an optimizer, within "training_step_3".
+std::vector<Window> outermost(std::vector<Window> marks) {
+  std::map<std::string, std::int64_t> covered_ns;
+  for (const Window& mark : marks) covered_ns[without_digits(mark.name)] += mark.end_ns - mark.start_ns;
+  const auto most = std::ranges::max_element(covered_ns, {}, [](const auto& entry) { return entry.second; });
+  std::erase_if(marks, [&](const Window& mark) { return without_digits(mark.name) != most->first; });
+  drop_short(marks);
+  return marks;
+}
+
 // Annotations of one name but for digits that recur on a thread without overlap and cover most of the GPU's time.
 std::vector<Window> recurring_annotations(const Capture& capture, const Device& device, const Timeline& timeline) {
   std::map<std::pair<std::uint64_t, std::string>, std::vector<Window>> groups;
   std::unordered_map<std::uint32_t, std::string> plain;
   for (const HostRange& range : capture.ranges) {
     if (range.kind != HostRange::Kind::annotation || range.process != device.process) continue;
-    const auto [entry, added] = plain.try_emplace(range.name, capture.names[range.name]);
-    if (added) std::erase_if(entry->second, [](unsigned char c) { return std::isdigit(c) != 0; });
+    const auto [entry, added] = plain.try_emplace(range.name);
+    if (added) entry->second = without_digits(capture.names[range.name]);
     if (groups.size() > 100'000) break;
     groups[{range.thread, entry->second}].push_back({capture.names[range.name], range.start_ns, range.end_ns});
   }
   std::vector<Window> best;
   std::int64_t best_ns = (timeline.end_ns - timeline.origin_ns) / 10 * 8;
   for (auto& [key, windows] : groups) {
-    std::int64_t longest = 0, covered = 0, last_end = INT64_MIN;
-    for (const Window& w : windows) longest = std::max(longest, w.end_ns - w.start_ns);
-    std::erase_if(windows, [&](const Window& w) { return (w.end_ns - w.start_ns) * 10 < longest; });
+    std::int64_t covered = 0, last_end = INT64_MIN;
+    drop_short(windows);
     bool overlap = false;
     for (const Window& w : windows) {
       overlap |= w.start_ns < last_end;
@@ -225,40 +253,32 @@ void choose(Steps& steps, const Measure& measure) {
 
 }  // namespace
 
-std::vector<Launched> launched_by_time(const Device& device, const Launches& launches) {
-  std::vector<Launched> launched;
-  for (const GpuEvent& event : device.events) {
-    if (const HostCall* call = launches.of(device.process, event))
-      launched.push_back({call->start_ns, event.start_ns, event.end_ns});
-  }
-  std::ranges::sort(launched, {}, &Launched::at_ns);
-  return launched;
-}
-
 std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline,
-                               const std::vector<Launched>& launched) {
+                               const Launches& launches) {
   std::vector<Window> windows{{"all", timeline.origin_ns, timeline.end_ns}};
   const std::vector<Window> marks = marks_of(capture, device);
   for (const Window& mark : marks) windows.push_back({"host:" + mark.name, mark.start_ns, mark.end_ns});
-  if (marks.empty()) return windows;
-  for (Window& window : device_windows(marks, launched, capture.cut_short))
+  for (Window& window : device_windows(marks, device, launches, capture.cut_short))
     windows.push_back({"device:" + window.name, window.start_ns, window.end_ns});
   return windows;
 }
 
-Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline,
-                 const std::vector<Launched>& launched, const std::vector<Class>& classes, const Measure& measure) {
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Launches& launches,
+                 const std::vector<Class>& classes, const Measure& measure) {
   Steps steps;
-  if (launched.empty() && !device.steps.empty()) {  // marked on the GPU itself
+  const auto is_launched = [&](const GpuEvent& event) { return launches.of(device.process, event) != nullptr; };
+  if (!device.steps.empty() && std::ranges::none_of(device.events, is_launched)) {  // marked on the GPU itself
     steps.windows = device.steps;
     if (capture.cut_short) steps.windows.pop_back();
     steps.how = "ProfilerStep";
   } else if (const std::vector<Window> marks = marks_of(capture, device); !marks.empty()) {
-    steps.windows = device_windows(marks, launched, capture.cut_short);
-    steps.how = capture.format == "Nsight Systems" ? "NVTX ranges" : "ProfilerStep";
+    const bool nsight = capture.format == "Nsight Systems";
+    steps.windows = device_windows(nsight ? outermost(marks) : marks, device, launches, capture.cut_short);
+    steps.how = nsight ? "NVTX ranges" : "ProfilerStep";
   }
   if (steps.windows.empty()) {
-    steps.windows = device_windows(recurring_annotations(capture, device, timeline), launched, capture.cut_short);
+    steps.windows =
+        device_windows(recurring_annotations(capture, device, timeline), device, launches, capture.cut_short);
     steps.how = "annotations that recur";
   }
   const bool doubtful = steps.windows.size() < 2 || much_different(steps.windows, measure);

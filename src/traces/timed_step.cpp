@@ -59,7 +59,7 @@ void Describer::describe(const GpuEvent& event, StepEvent& e) {
     e.bubble_s = arguments->bubble_s;
     return;
   }
-  const Class kernel_class = classes_[event.name];
+  const Class kernel_class = class_of(capture_, event, classes_);
   const std::string_view name = event.work == Work::graph ? "" : class_names()[kernel_class];
   e.kind = text(event.work == Work::graph ? "CUDA graphs" : title_of(kernel_class));
   e.phase = text(phase_of(event, name));
@@ -168,12 +168,12 @@ Part axis_of(std::string_view description) {
 }
 
 StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Launches& launches,
-                 const Timeline& timeline, const std::vector<Class>& classes, const std::vector<IdleStretch>& idle) {
+                 const Timeline& timeline, const std::vector<Class>& classes, const IdleTimes& idle_s) {
   StepWork work;
   const double from_s = timeline.seconds(window.start_ns), to_s = timeline.seconds(window.end_ns);
   work.step_s = to_s - from_s;
   work.loading_s = device.loading_s;
-  work.idle_s = idle_between(idle, from_s, to_s);
+  work.idle_s = idle_s;
   Describer describer(capture, device, launches, classes, work);
   std::size_t collectives = 0;
   for (const GpuEvent& event : device.events) {

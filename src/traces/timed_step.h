@@ -32,13 +32,13 @@ struct StepWork {
   double step_s = 0;
   std::vector<std::string> texts;
   std::vector<StepEvent> events;
-  double loading_s = 0;                      // before the first event, where the trace says it itself
-  std::array<double, cause_count> idle_s{};  // of the gaps, by cause
+  double loading_s = 0;  // before the first event, where the trace says it itself
+  IdleTimes idle_s{};    // of the gaps, by cause
 };
 
-/// `idle` as find_idle() gives it, `classes` as classes_of().
+/// `idle_s`: in the window, by cause; `classes` as classes_of() gives them.
 StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Launches& launches,
-                 const Timeline& timeline, const std::vector<Class>& classes, const std::vector<IdleStretch>& idle);
+                 const Timeline& timeline, const std::vector<Class>& classes, const IdleTimes& idle_s);
 
 /// A step of a trace, taken apart as the profiled step of harness is: `breakdown` has the same parts. Copies are no
 /// part of harness's own step and stand by themselves.
@@ -46,7 +46,7 @@ struct TimedStep {
   analysis::Breakdown breakdown;
   double copies_s = 0;  // copies and memsets while no kernel ran
   double waits_s = 0;   // in communication, for later ranks and other stages, hidden or not
-  std::array<double, cause_count> idle_s{};
+  IdleTimes idle_s{};
 };
 
 /// Every moment belongs to one part: to computation (on the main stream first), then to communication or the waiting

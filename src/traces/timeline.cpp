@@ -1,12 +1,17 @@
 #include "traces/timeline.h"
 
 #include <algorithm>
+#include <cmath>
+#include <initializer_list>
 #include <map>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 
 namespace harness::traces {
 namespace {
+
+constexpr std::size_t stride = 64;  // of Measure's sums
 
 std::uint32_t main_stream_of(const Device& device, const std::vector<Class>& classes) {
   std::map<std::uint32_t, std::int64_t> computed_ns;
@@ -41,6 +46,30 @@ void extend(Stretches& stretches, const Stretch& by) {
   }
 }
 
+// The length of the union of several between two times. It needs no memory: there may be millions.
+double union_s(double from_s, double to_s, std::initializer_list<const Stretches*> of) {
+  std::vector<std::span<const Stretch>> rest;
+  for (const Stretches* stretches : of) {
+    const auto first = std::ranges::upper_bound(*stretches, from_s, {}, &Stretch::end_s);
+    rest.emplace_back(first, stretches->end());
+  }
+  const auto next_s = [](std::span<const Stretch> s) { return s.empty() ? INFINITY : s.front().start_s; };
+  double whole_s = 0;
+  Stretch last{from_s, from_s};
+  while (true) {
+    std::span<const Stretch>& earliest = *std::ranges::min_element(rest, {}, next_s);
+    if (next_s(earliest) >= to_s) return whole_s + (last.end_s - last.start_s);
+    const Stretch next{std::max(earliest.front().start_s, from_s), std::min(earliest.front().end_s, to_s)};
+    earliest = earliest.subspan(1);
+    if (next.start_s > last.end_s) {
+      whole_s += last.end_s - last.start_s;
+      last = next;
+    } else {
+      last.end_s = std::max(last.end_s, next.end_s);
+    }
+  }
+}
+
 }  // namespace
 
 Timeline timeline_of(const Device& device, const std::vector<Class>& classes) {
@@ -50,10 +79,10 @@ Timeline timeline_of(const Device& device, const std::vector<Class>& classes) {
   for (const GpuEvent& event : device.events) {
     timeline.end_ns = std::max(timeline.end_ns, event.end_ns);
     const Stretch stretch{timeline.seconds(event.start_ns), timeline.seconds(event.end_ns)};
-    extend(timeline.busy, stretch);
-    if (event.work == Work::copy) extend(timeline.copies, stretch);
-    if (!is_kernel(event)) continue;
-    extend(timeline.kernels, stretch);
+    if (!is_kernel(event)) {
+      extend(event.work == Work::copy ? timeline.copies : timeline.sets, stretch);
+      continue;
+    }
     const bool communicates = event.work == Work::kernel && is_communication(classes[event.name]);
     extend(communicates ? timeline.communication : timeline.computation, stretch);
   }
@@ -69,19 +98,28 @@ Stretches clipped(const Stretches& stretches, double from_s, double to_s) {
 }
 
 Measure::Measure(const Device& device, const Timeline& timeline, const std::vector<Class>& classes, const Names& names)
-    : device_(device), timeline_(timeline), names_(names) {
-  Sums sums;
-  before_.reserve(device.events.size() + 1);
-  for (const GpuEvent& event : device.events) {
-    before_.push_back(sums);
-    if (!is_kernel(event)) continue;
-    const std::int64_t ns = event.end_ns - event.start_ns;
-    ++sums.kernels;
-    sums.kernel_ns += ns;
-    if (event.work == Work::kernel && is_communication(classes[event.name])) ++sums.collectives;
-    if (event.work == Work::graph || is_unknown(classes[event.name])) sums.unknown_ns += ns;
+    : device_(device), timeline_(timeline), classes_(classes), names_(names) {
+  Sums sums{};
+  for (std::size_t i = 0; i < device.events.size(); ++i) {
+    if (i % stride == 0) before_.push_back(sums);
+    add(device.events[i], sums);
   }
-  before_.push_back(sums);
+  if (device.events.size() % stride == 0) before_.push_back(sums);
+}
+
+void Measure::add(const GpuEvent& event, Sums& sums) const {
+  if (!is_kernel(event)) return;
+  const std::int64_t ns = event.end_ns - event.start_ns;
+  ++sums.kernels;
+  sums.kernel_ns += ns;
+  if (event.work == Work::kernel && is_communication(classes_[event.name])) ++sums.collectives;
+  if (event.work == Work::graph || is_unknown(classes_[event.name])) sums.unknown_ns += ns;
+}
+
+Measure::Sums Measure::before(std::size_t event) const {
+  Sums sums = before_[event / stride];
+  for (std::size_t i = event / stride * stride; i < event; ++i) add(device_.events[i], sums);
+  return sums;
 }
 
 std::pair<std::size_t, std::size_t> Measure::events_in(const Window& window) const {
@@ -95,7 +133,7 @@ std::pair<std::size_t, std::size_t> Measure::events_in(const Window& window) con
 
 std::int64_t Measure::kernels_in(const Window& window) const {
   const auto [first, last] = events_in(window);
-  return before_[last].kernels - before_[first].kernels;
+  return before(last).kernels - before(first).kernels;
 }
 
 // Windows may overlap as the file says: the work is bounded, and the last of too many windows have no such list.
@@ -114,19 +152,20 @@ Figures Measure::of(const Window& window) {
   Figures f;
   f.window = window.name;
   const double from_s = timeline_.seconds(window.start_ns), to_s = timeline_.seconds(window.end_ns);
-  const auto in = [&](const Stretches& stretches) { return clipped(stretches, from_s, to_s); };
+  const Stretches &computation = timeline_.computation, &communication = timeline_.communication;
+  const auto in = [&](std::initializer_list<const Stretches*> of) { return union_s(from_s, to_s, of); };
   f.step_s = static_cast<double>(window.end_ns - window.start_ns) * 1e-9;
-  f.busy_s = length(in(timeline_.busy));
-  f.compute_s = length(in(timeline_.computation));
-  f.communication_s = length(in(timeline_.communication));
-  const double kernels_s = length(in(timeline_.kernels));
+  f.busy_s = in({&computation, &communication, &timeline_.copies, &timeline_.sets});
+  f.compute_s = in({&computation});
+  f.communication_s = in({&communication});
+  const double kernels_s = in({&computation, &communication});
   f.exposed_communication_s = kernels_s - f.compute_s;
   f.overlapped_s = f.communication_s - f.exposed_communication_s;
-  f.memcpy_s = length(in(timeline_.copies));
+  f.memcpy_s = in({&timeline_.copies});
   f.exposed_memory_s = f.busy_s - kernels_s;
   f.idle_s = f.step_s - f.busy_s;
   const auto [first, last] = events_in(window);
-  const Sums &a = before_[first], &b = before_[last];
+  const Sums a = before(first), b = before(last);
   f.kernels = b.kernels - a.kernels;
   f.collectives = b.collectives - a.collectives;
   if (b.kernel_ns > a.kernel_ns)

@@ -16,8 +16,8 @@ namespace harness::traces {
 /// The GPU events of a device as stretches of time, in seconds since its first event.
 struct Timeline {
   std::int64_t origin_ns = 0, end_ns = 0;
-  std::uint32_t main_stream = 0;                                // with most computation
-  Stretches computation, communication, copies, kernels, busy;  // kernels: computation or communication
+  std::uint32_t main_stream = 0;  // with most computation
+  Stretches computation, communication, copies, sets;
 
   double seconds(std::int64_t ns) const { return static_cast<double>(ns - origin_ns) * 1e-9; }
 };
@@ -55,13 +55,16 @@ class Measure {
   struct Sums {
     std::int64_t kernels = 0, collectives = 0, kernel_ns = 0, unknown_ns = 0;
   };
+  void add(const GpuEvent& event, Sums& sums) const;
+  Sums before(std::size_t event) const;
   std::pair<std::size_t, std::size_t> events_in(const Window& window) const;
   std::vector<std::pair<std::string, double>> top(std::size_t first, std::size_t last);
 
   const Device& device_;
   const Timeline& timeline_;
+  const std::vector<Class>& classes_;
   const Names& names_;
-  std::vector<Sums> before_;   // of the events before each
+  std::vector<Sums> before_;   // of the events before every 64th
   std::size_t looked_at_ = 0;  // by top()
 };
 
@@ -71,17 +74,10 @@ std::vector<std::pair<std::string, double>> names_without_class(const Device& de
 
 // ---- steps
 
-/// A GPU event whose launch is in the file: when it was called, and when it ran.
-struct Launched {
-  std::int64_t at_ns = 0, start_ns = 0, end_ns = 0;
-};
-/// By their calls.
-std::vector<Launched> launched_by_time(const Device& device, const Launches& launches);
-
 /// The windows of docs/read.md: "all", then "host:NAME" of each step that is marked, then "device:NAME": from the first
 /// GPU event that was launched inside the mark to that of the next mark. The last of several marks has none.
 std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline,
-                               const std::vector<Launched>& launched);
+                               const Launches& launches);
 
 /// The steps of a device.
 struct Steps {
@@ -94,8 +90,8 @@ struct Steps {
 };
 
 /// By marks of the profiler, annotations that recur, or the period of the kernels on the main stream.
-Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline,
-                 const std::vector<Launched>& launched, const std::vector<Class>& classes, const Measure& measure);
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Launches& launches,
+                 const std::vector<Class>& classes, const Measure& measure);
 
 // ---- idle time
 
@@ -116,17 +112,11 @@ inline constexpr std::size_t cause_count = 10;
 std::string_view key_of(Cause cause);    // "synchronised"
 std::string_view title_of(Cause cause);  // "after a synchronisation"
 
-struct IdleStretch {
-  Stretch stretch;
-  Cause cause = Cause::unknown;
-};
+/// Seconds by cause.
+using IdleTimes = std::array<double, cause_count>;
 
-/// The gaps between the first and the last event of a device by cause, by start, in seconds of the timeline. They add
-/// up to its idle time.
-std::vector<IdleStretch> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
-                                   const Launches& launches);
-
-/// Seconds by cause between two times.
-std::array<double, cause_count> idle_between(const std::vector<IdleStretch>& idle, double from_s, double to_s);
+/// The idle time between the first and the last event of a device by cause, in each of `windows` (of the timeline).
+std::vector<IdleTimes> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
+                                 const Launches& launches, const Stretches& windows);
 
 }  // namespace harness::traces

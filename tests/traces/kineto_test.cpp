@@ -102,6 +102,28 @@ TEST_F(Kineto, WhatIsNoTraceIsRefusedInOneLine) {
   EXPECT_THAT(error("SQLite format 3\0abc"), HasSubstr("e.json"));
 }
 
+// RCCL has one kernel for all collectives: its arguments tell which it is, and how large.
+TEST_F(Kineto, ArgumentsTellACollectiveWhoseNameDoesNot) {
+  const auto read_as = [&](const std::string& kind, const std::string& type) {
+    const std::string arguments = fmt::format(
+        R"("device": 0, "stream": 9, "Collective name": "{}", "In msg nelems": 100, "Out msg nelems": 50, "dtype": "{}", )"
+        R"("Group size": 8)",
+        kind, type);
+    const Report report = read_job({folder_.write(
+        "r.json", trace(kernel("10", "5") + "," + event("kernel", "ncclDevKernel_Generic_1", "20", "5", arguments)))});
+    const Collective& c = report.gpus.at(0).collectives.at(0);
+    return fmt::format("{} {}", class_names()[c.kernel_class], c.bytes);
+  };
+  EXPECT_EQ(read_as("allreduce", "Float"), "comm.allreduce 400");
+  EXPECT_EQ(read_as("_allgather_base", "BFloat16"), "comm.allgather 200");
+  EXPECT_EQ(read_as("reduce_scatter_tensor_coalesced", "Double"), "comm.reducescatter 800");
+  EXPECT_EQ(read_as("all_to_allv", "Float8_e4m3fn"), "comm.alltoall 100");
+  EXPECT_EQ(read_as("broadcast", "Bool"), "comm.broadcast 100");
+  EXPECT_EQ(read_as("reduce", "Short"), "comm.reduce 200");
+  EXPECT_EQ(read_as("recv", "ComplexDouble"), "comm.sendrecv 1600");
+  EXPECT_EQ(read_as("barrier", "other"), "comm.generic 0");
+}
+
 TEST_F(Kineto, NothingPrivateIsKept) {
   const std::string path =
       folder_.write("p.json", trace(kernel("10", "5") + "," +

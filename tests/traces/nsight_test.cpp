@@ -119,6 +119,57 @@ TEST_F(Nsight, MissingColumnsAndTablesReadAsNothing) {
   EXPECT_EQ(report.gpus[0].windows.at(0).busy_s, 5e-9);
 }
 
+// 40 MB of strings that stand before the kernels' names, and that only tables refer to which are not read.
+TEST_F(Nsight, StringsOfOthersAreNotKeptAndDisplaceNoKernel) {
+  const std::string path =
+      write("a.sqlite", schema() + job(1, 4, 6) +
+                            "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20000)"
+                            "INSERT INTO StringIds SELECT -x, 'secret' || x || hex(zeroblob(1000)) FROM n;");
+  EXPECT_NEAR(*read_job({path}).gpus.at(0).step.breakdown[Part::matrix_products], 4e-3, 1e-9);
+  const Capture capture = read_nsight(path);
+  for (std::uint32_t i = 0; i < capture.names.size(); ++i) EXPECT_THAT(capture.names[i], Not(HasSubstr("secret")));
+}
+
+TEST_F(Nsight, TablesWithAVersionAndShortNamesAreReadLikeOthers) {
+  const Report report = read_job(
+      {write("a.sqlite", schema() + job(1, 4, 6) +
+                             "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN demangledName TO shortName;"
+                             "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO CUPTI_ACTIVITY_KIND_KERNEL_V3;"
+                             "ALTER TABLE CUPTI_ACTIVITY_KIND_RUNTIME RENAME TO CUPTI_ACTIVITY_KIND_RUNTIME_V2;"
+                             "ALTER TABLE NVTX_EVENTS RENAME TO NVTX_EVENTS_V2;")});
+  const TracedGpu& gpu = report.gpus.at(0);
+  EXPECT_EQ(gpu.steps.how, "NVTX ranges");
+  EXPECT_NEAR(*gpu.step.breakdown[Part::matrix_products], 4e-3, 1e-9);
+  EXPECT_NEAR(gpu.step.idle_s[static_cast<std::size_t>(Cause::queued)], 0.1e-3, 1e-9);
+}
+
+TEST_F(Nsight, LossesThatTheProfilerReportsAreNoted) {
+  const Report report =
+      read_job({write("a.sqlite", schema() + job(1, 4, 6) +
+                                      "CREATE TABLE DIAGNOSTIC_EVENT (timestamp INTEGER, severity INTEGER, text TEXT);"
+                                      "INSERT INTO DIAGNOSTIC_EVENT VALUES (1, 2, 'Process 12 of alice was launched'),"
+                                      " (2, 3, 'Not all CUDA events might have been collected.');")});
+  EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr("Not all CUDA events")));
+  EXPECT_THAT(report.notes, Not(::testing::Contains(HasSubstr("alice"))));
+}
+
+// Ranges of an optimizer's step stand within the steps of training, each with a kernel of its own.
+TEST_F(Nsight, StepsWithinStepsAreNone) {
+  std::string sql = schema() + job(1, 4, 6);
+  for (int s = 0; s < 6; ++s) {
+    const std::int64_t t = (100 + 10 * s) * ms;
+    sql += fmt::format(
+        "INSERT INTO NVTX_EVENTS VALUES ({}, {}, 59, 'optimizer.step {}', 16777221, NULL);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({}, {}, 0, 7, {}, 16777216, 1);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES ({}, {}, 16777221, {}, 3);",
+        t + 8 * ms, t + 95 * ms / 10, s, t + 93 * ms / 10, t + 96 * ms / 10, 10 * s + 9, t + 82 * ms / 10,
+        t + 83 * ms / 10, 10 * s + 9);
+  }
+  const TracedGpu gpu = read_job({write("a.sqlite", sql)}).gpus.at(0);
+  EXPECT_EQ(gpu.steps.windows.size(), 5u);
+  EXPECT_NEAR(gpu.step.breakdown.step_s, 10e-3, 1e-9);
+}
+
 TEST_F(Nsight, SqlInNamesIsText) {
   const std::string path =
       write("a.sqlite", schema() + job(1, 4, 3) +
