@@ -68,7 +68,7 @@ double foreign_cores(const store::Result& result, const LevelCourse& course, std
 std::string jump_in_words(const store::Result& result, const LevelCourse& course, const LevelJump& jump) {
   constexpr std::size_t around = 8;
   const CourseBlock& first = course.blocks[jump.first];
-  std::string words = fmt::format("{} at {}", change_in_words(jump.log_change), moment(first.time_unix_s, first.round));
+  std::string words = fmt::format("{} at {}", change_in_words(jump.log_change), moment(first.steps_unix_s, first.round));
   const double before = foreign_cores(result, course, jump.first < around ? 0 : jump.first - around, jump.first);
   const double after = foreign_cores(result, course, jump.first, jump.first + around);
   if (std::abs(after - before) > 0.1)
