@@ -189,7 +189,7 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
   summary.levels = all.levels;
   summary.looks = looks;
   if (!sweeps.empty() && sweeps.front().control != no_case)
-    summary.noise = standard_deviation(log_ratios_of(pair_blocks(sweeps.front(), sweeps.front().control)));
+    summary.noise = standard_deviation(paired_log_ratios(sweeps.front(), sweeps.front().control));
   for (SweepBlocks& sweep : sweeps) {
     std::erase_if(sweep.blocks, [&](const FinishedBlock& block) {
       return std::ranges::binary_search(summary.throttled_rounds, block.round);
