@@ -245,7 +245,7 @@ Summary summarise(const store::Result& result) {
   summary.partial = result.state == store::RunState::partial || first_open_round(result) < result.rounds;
   summary.unreliable = summary.control && moved(summary.control->verdict);
   summary.warnings = result.warnings;
-  for (std::string& warning : find_warnings(result, summary)) summary.warnings.push_back(std::move(warning));
+  find_warnings(result, summary, summary.warnings);
   return summary;
 }
 
