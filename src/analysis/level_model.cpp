@@ -246,13 +246,7 @@ double half_width(const ContrastError& error, double alpha, double widening) {
 
 std::vector<LevelBlock> level_blocks(std::span<const FinishedBlock> finished) {
   std::vector<LevelBlock> blocks;
-  for (const FinishedBlock& block : finished) {
-    blocks.push_back({.log_seconds = std::log(block.seconds),
-                      .time_s = block.steps_unix_s,
-                      .case_index = block.case_index,
-                      .round = block.round,
-                      .session = block.session});
-  }
+  for (const FinishedBlock& block : finished) blocks.push_back({block, std::log(block.seconds)});
   return blocks;
 }
 

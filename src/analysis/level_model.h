@@ -18,11 +18,9 @@ namespace harness::analysis {
 // "Statistical analysis of field experiments using neighbouring plots", Biometrics 42, 1986) along the axis of time.
 
 /// A block in a model of level. Groups are numbered from 0, the reference, without gaps.
-struct LevelBlock {
+struct LevelBlock : FinishedBlock {
   double log_seconds = 0;  // of the block's median timed step
-  double time_s = 0;       // when its timed part began, from any origin
   int group = 0;
-  std::int32_t case_index = 0, round = 0, session = 0;
 };
 
 /// The weighted mean of the other blocks of the session, with weights that fall exponentially with distance in time:
