@@ -142,10 +142,9 @@ TEST(SpansOfACase, NameTheEndsOfAPipelineWhereTheyExchangedAGradient) {
 TEST(SpansOfACase, AreByTheNodesThatTheCaseSays) {
   const program::Layout layout{{program::Axis::tensor, 2}, {program::Axis::data, 2}};
   store::Result r = placed(layout, {0, 0, 1, 1}, 3);
-  for (std::int32_t rank = 0; rank < 4; ++rank) {
-    for (const auto& [case_index, node] : {std::pair(0, rank / 2), std::pair(1, rank % 2), std::pair(2, -1)})
-      r.roles.push_back({case_index, rank, 0, layout.coordinates(rank), node});
-  }
+  for (std::int32_t rank = 0; rank < 4; ++rank) r.roles.push_back({0, rank, 0, layout.coordinates(rank), rank / 2});
+  for (std::int32_t rank = 0; rank < 4; ++rank) r.roles.push_back({1, rank, 0, layout.coordinates(rank), rank % 2});
+  for (std::int32_t rank = 0; rank < 4; ++rank) r.roles.push_back({2, rank, 0, layout.coordinates(rank), -1});
   EXPECT_EQ(spans_of_case(r, 0).text(), "tensor 1, data 2");
   EXPECT_EQ(spans_of_case(r, 1).text(), "tensor 2, data 1");
   EXPECT_EQ(spans_of_case(r, 2).text(), "tensor 1, data 2") << "an older file's are those of the job";
