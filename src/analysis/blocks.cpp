@@ -12,24 +12,6 @@
 
 namespace harness::analysis {
 
-namespace {
-
-template <class Wanted>
-std::vector<FinishedBlock> collect(const store::Result& result, Wanted wanted) {
-  std::vector<FinishedBlock> finished;
-  for (std::size_t i = 0; i < result.blocks.size(); ++i) {
-    const store::ResultBlock& block = result.blocks[i];
-    if (!wanted(block)) continue;
-    if (const auto seconds = block_median(result, i)) {
-      finished.push_back(
-          {i, block.case_index, block.round, block.session, block.start_unix_s + block.setup_s, *seconds});
-    }
-  }
-  return finished;
-}
-
-}  // namespace
-
 bool shares_processes(const store::Result& result) {
   std::set<std::int32_t> processes;
   return !std::ranges::all_of(result.blocks, [&](const store::ResultBlock& block) {
@@ -49,12 +31,17 @@ std::int32_t first_open_round(const store::Result& result) {
   return first;
 }
 
-std::vector<FinishedBlock> finished_blocks(const store::Result& result) {
-  return collect(result, [](const store::ResultBlock&) { return true; });
-}
-
-std::vector<FinishedBlock> finished_blocks(const store::Result& result, std::int32_t case_index) {
-  return collect(result, [&](const store::ResultBlock& block) { return block.case_index == case_index; });
+std::vector<FinishedBlock> finished_blocks(const store::Result& result, std::optional<std::int32_t> case_index) {
+  std::vector<FinishedBlock> finished;
+  for (std::size_t i = 0; i < result.blocks.size(); ++i) {
+    const store::ResultBlock& block = result.blocks[i];
+    if (case_index && block.case_index != *case_index) continue;
+    if (const auto seconds = block_median(result, i)) {
+      finished.push_back(
+          {i, block.case_index, block.round, block.session, block.start_unix_s + block.setup_s, *seconds});
+    }
+  }
+  return finished;
 }
 
 std::optional<double> block_median(const store::Result& result, std::size_t block) {

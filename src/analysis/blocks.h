@@ -31,10 +31,8 @@ bool will_still_run(const store::Result& result, const store::ResultBlock& block
 /// The first round of which a block is still to be measured; Result::rounds if there is none.
 std::int32_t first_open_round(const store::Result& result);
 
-/// In the order of the file. Blocks without a usable sample are left out.
-std::vector<FinishedBlock> finished_blocks(const store::Result& result);
-/// The finished blocks of one case.
-std::vector<FinishedBlock> finished_blocks(const store::Result& result, std::int32_t case_index);
+/// In the order of the file, of all cases or of one. Blocks without a usable sample are left out.
+std::vector<FinishedBlock> finished_blocks(const store::Result& result, std::optional<std::int32_t> case_index = {});
 
 /// The median timed step of a finished block; nothing if the block did not finish or has no usable sample.
 std::optional<double> block_median(const store::Result& result, std::size_t block);

@@ -63,6 +63,16 @@ IdlePlace place_of(const Gap& gap, const std::vector<Piece>& pieces, const Inter
   return {before.phase == after.phase ? within_phase : between_phases, before.phase, after.phase};
 }
 
+constexpr std::string_view compute_stream = "compute";
+
+// Decides which of several running operations a moment counts for; the lowest number wins. The compute stream comes
+// first, then computations of other streams (the optimizer during the backward pass), then the communication that
+// computation waits for first: a layer's own before that of gradients.
+int priority_of(const store::ResultInterval& x, Part part) {
+  if (is_communication(x.kind)) return 2 + static_cast<int>(part);
+  return x.stream == compute_stream ? 0 : 1;
+}
+
 class CaseParts {
  public:
   CaseParts(const store::Result& result, int case_index, const Intervals& intervals)
@@ -73,16 +83,125 @@ class CaseParts {
     for (const store::ResultInterval* x : intervals) by_role_[{x->role, x->rank}].push_back(x);
   }
 
-  CaseBreakdown all() const;
+  CaseBreakdown all() const {
+    CaseBreakdown whole;
+    whole.case_index = case_index_;
+    for (const auto& [key, intervals] : by_role_) whole.ranks.push_back(of_rank(key.first, key.second, intervals));
+    whole.mean = mean_of(role_means(whole.ranks));  // every role has as many ranks
+    find_critical(whole);
+    return whole;
+  }
 
  private:
-  Part part_of(const store::ResultInterval& x) const;
-  Breakdown of_rank(int role, int rank, const Intervals& intervals) const;
-  std::vector<Breakdown> role_means(std::span<const Breakdown> ranks) const;
-  Breakdown role_mean(const Breakdown& of_rank) const;
-  void find_critical(CaseBreakdown& whole) const;
+  Part part_of(const store::ResultInterval& x) const {
+    if (!is_communication(x.kind)) return computation_part(x.kind, x.recomputed != 0);
+    return communication_part(group_of_(x), x.phase == closing_phase);
+  }
+
+  // A communication waits for the latest of its partners first, and then goes on.
   void add_occupants(const store::ResultInterval& x, std::size_t index, std::vector<Piece>& pieces,
-                     std::vector<Occupant>& occupants) const;
+                     std::vector<Occupant>& occupants) const {
+    const Part part = part_of(x);
+    const int priority = priority_of(x, part);
+    double start_s = x.start_s;
+    const auto add = [&](Part piece, double end_s) {
+      pieces.push_back({index, piece});
+      occupants.push_back({start_s, end_s, priority, !is_communication(x.kind)});
+      start_s = end_s;
+    };
+    if (is_communication(x.kind)) {
+      const auto within = [&](double seconds) {
+        return std::clamp(start_s + seconds, start_s, std::max(start_s, x.end_s));
+      };
+      const bool others = is_collective(x.kind) && ranks_.has_stage_mates();
+      if (others && std::isfinite(x.waiting_s)) add(Part::waiting, within(x.waiting_s));
+      if (ranks_.has_stages() && std::isfinite(x.bubble_s)) add(Part::bubble, within(x.bubble_s));
+    }
+    add(part, x.end_s);
+  }
+
+  Breakdown of_rank(int role, int rank, const Intervals& intervals) const {
+    Breakdown b;
+    b.case_index = case_index_;
+    b.role = role;
+    b.rank = rank;
+    const auto split = splits_.find(rank);
+    std::vector<Piece> pieces;
+    std::vector<Occupant> occupants;
+    for (std::size_t i = 0; i < intervals.size(); ++i) {
+      b.step_s = std::max(b.step_s, intervals[i]->end_s);
+      add_occupants(*intervals[i], i, pieces, occupants);
+    }
+    if (split != splits_.end() && split->second->step_s > 0) b.step_s = split->second->step_s;
+    const Occupancy time = occupy(occupants, b.step_s);
+    Lists lists;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const store::ResultInterval& x = *intervals[pieces[i].interval];
+      b.parts.add(pieces[i].part, time.owned_s[i]);
+      if (pieces[i].part == Part::other_compute) lists.other_compute[x.kind] += time.owned_s[i];
+      if (time.hidden_s[i] > 0) lists.overlapped[part_of(x)] += time.hidden_s[i];
+      if (pieces[i].part != Part::waiting && pieces[i].part != Part::bubble) {
+        const double takes_s = std::max(0.0, occupants[i].end_s - occupants[i].start_s);
+        lists.add({x.kind, group_of_(x), x.recomputed != 0, takes_s, time.owned_s[i]});
+      }
+    }
+    b.parts.add(Part::idle, 0);
+    for (const Gap& gap : time.gaps) {
+      double idle_s = gap.end_s - gap.start_s;
+      if (gap.start_s <= 0 && split != splits_.end() && std::isfinite(split->second->loading_s)) {
+        const double loading_s = std::clamp(split->second->loading_s, 0.0, idle_s);
+        b.parts.add(Part::loading, loading_s);
+        idle_s -= loading_s;
+      }
+      b.parts.add(Part::idle, idle_s);
+      if (idle_s > 0) lists.idle[place_of(gap, pieces, intervals)] += idle_s;
+    }
+    if (split != splits_.end() && split->second->loading_s > b[Part::loading].value_or(0)) {
+      lists.overlapped[Part::loading] = split->second->loading_s - b[Part::loading].value_or(0);
+    }
+    lists.write_to(b);
+    return b;
+  }
+
+  Breakdown role_mean(const Breakdown& of_rank) const {
+    std::vector<const store::ResultSplit*> splits;
+    for (const std::int32_t rank : ranks_.of_same_role(of_rank.rank)) {
+      const auto found = splits_.find(rank);
+      splits.push_back(found == splits_.end() ? nullptr : found->second);
+    }
+    return mean_of_role(of_rank, splits);
+  }
+
+  // Exact where every rank of a role has a timeline; else divided as on the one that has.
+  std::vector<Breakdown> role_means(std::span<const Breakdown> ranks) const {
+    std::vector<Breakdown> roles;
+    while (!ranks.empty()) {
+      const auto end = std::ranges::find_if(ranks, [&](const Breakdown& b) { return b.role != ranks.front().role; });
+      const auto of_role = ranks.first(static_cast<std::size_t>(end - ranks.begin()));
+      const bool complete = of_role.size() > 1 && of_role.size() == ranks_.of_same_role(of_role.front().rank).size();
+      roles.push_back(complete ? mean_of(of_role) : role_mean(of_role.front()));
+      ranks = ranks.subspan(of_role.size());
+    }
+    return roles;
+  }
+
+  // The rank with the longest step, and the entry of `ranks` that is closest to it: its own, else its role's.
+  void find_critical(CaseBreakdown& whole) const {
+    double longest = 0;
+    const auto consider = [&](std::int32_t rank, double step_s) {
+      if (!(step_s > longest)) return;
+      longest = step_s;
+      whole.critical_rank = rank;
+    };
+    for (const auto& [rank, split] : splits_) consider(rank, split->step_s);
+    if (whole.critical_rank < 0) {
+      for (const Breakdown& b : whole.ranks) consider(b.rank, b.step_s);
+    }
+    const auto same_role = [&](std::int32_t rank) { return ranks_.same_role(rank, whole.critical_rank); };
+    auto found = std::ranges::find(whole.ranks, whole.critical_rank, &Breakdown::rank);
+    if (found == whole.ranks.end()) found = std::ranges::find_if(whole.ranks, same_role, &Breakdown::rank);
+    if (found != whole.ranks.end()) whole.critical = static_cast<std::size_t>(found - whole.ranks.begin());
+  }
 
   CaseRanks ranks_;
   int case_index_;
@@ -90,135 +209,6 @@ class CaseParts {
   std::map<int, const store::ResultSplit*> splits_;
   std::map<std::pair<int, int>, Intervals> by_role_;
 };
-
-constexpr std::string_view compute_stream = "compute";
-
-Part CaseParts::part_of(const store::ResultInterval& x) const {
-  if (!is_communication(x.kind)) return computation_part(x.kind, x.recomputed != 0);
-  return communication_part(group_of_(x), x.phase == closing_phase);
-}
-
-// Decides which of several running operations a moment counts for; the lowest number wins. The compute stream comes
-// first, then computations of other streams (the optimizer during the backward pass), then the communication that
-// computation waits for first: a layer's own before that of gradients.
-int priority_of(const store::ResultInterval& x, Part part) {
-  if (is_communication(x.kind)) return 2 + static_cast<int>(part);
-  return x.stream == compute_stream ? 0 : 1;
-}
-
-// A communication waits for the latest of its partners first, and then goes on.
-void CaseParts::add_occupants(const store::ResultInterval& x, std::size_t index, std::vector<Piece>& pieces,
-                              std::vector<Occupant>& occupants) const {
-  const Part part = part_of(x);
-  const int priority = priority_of(x, part);
-  double start_s = x.start_s;
-  const auto add = [&](Part piece, double end_s) {
-    pieces.push_back({index, piece});
-    occupants.push_back({start_s, end_s, priority, !is_communication(x.kind)});
-    start_s = end_s;
-  };
-  if (is_communication(x.kind)) {
-    const auto within = [&](double seconds) {
-      return std::clamp(start_s + seconds, start_s, std::max(start_s, x.end_s));
-    };
-    const bool others = is_collective(x.kind) && ranks_.has_stage_mates();
-    if (others && std::isfinite(x.waiting_s)) add(Part::waiting, within(x.waiting_s));
-    if (ranks_.has_stages() && std::isfinite(x.bubble_s)) add(Part::bubble, within(x.bubble_s));
-  }
-  add(part, x.end_s);
-}
-
-Breakdown CaseParts::of_rank(int role, int rank, const Intervals& intervals) const {
-  Breakdown b;
-  b.case_index = case_index_;
-  b.role = role;
-  b.rank = rank;
-  const auto split = splits_.find(rank);
-  std::vector<Piece> pieces;
-  std::vector<Occupant> occupants;
-  for (std::size_t i = 0; i < intervals.size(); ++i) {
-    b.step_s = std::max(b.step_s, intervals[i]->end_s);
-    add_occupants(*intervals[i], i, pieces, occupants);
-  }
-  if (split != splits_.end() && split->second->step_s > 0) b.step_s = split->second->step_s;
-  const Occupancy time = occupy(occupants, b.step_s);
-  Lists lists;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const store::ResultInterval& x = *intervals[pieces[i].interval];
-    b.parts.add(pieces[i].part, time.owned_s[i]);
-    if (pieces[i].part == Part::other_compute) lists.other_compute[x.kind] += time.owned_s[i];
-    if (time.hidden_s[i] > 0) lists.overlapped[part_of(x)] += time.hidden_s[i];
-    if (pieces[i].part != Part::waiting && pieces[i].part != Part::bubble) {
-      const double takes_s = std::max(0.0, occupants[i].end_s - occupants[i].start_s);
-      lists.add({x.kind, group_of_(x), x.recomputed != 0, takes_s, time.owned_s[i]});
-    }
-  }
-  b.parts.add(Part::idle, 0);
-  for (const Gap& gap : time.gaps) {
-    double idle_s = gap.end_s - gap.start_s;
-    if (gap.start_s <= 0 && split != splits_.end() && std::isfinite(split->second->loading_s)) {
-      const double loading_s = std::clamp(split->second->loading_s, 0.0, idle_s);
-      b.parts.add(Part::loading, loading_s);
-      idle_s -= loading_s;
-    }
-    b.parts.add(Part::idle, idle_s);
-    if (idle_s > 0) lists.idle[place_of(gap, pieces, intervals)] += idle_s;
-  }
-  if (split != splits_.end() && split->second->loading_s > b[Part::loading].value_or(0)) {
-    lists.overlapped[Part::loading] = split->second->loading_s - b[Part::loading].value_or(0);
-  }
-  lists.write_to(b);
-  return b;
-}
-
-Breakdown CaseParts::role_mean(const Breakdown& of_rank) const {
-  std::vector<const store::ResultSplit*> splits;
-  for (const std::int32_t rank : ranks_.of_same_role(of_rank.rank)) {
-    const auto found = splits_.find(rank);
-    splits.push_back(found == splits_.end() ? nullptr : found->second);
-  }
-  return mean_of_role(of_rank, splits);
-}
-
-// Exact where every rank of a role has a timeline; else divided as on the one that has.
-std::vector<Breakdown> CaseParts::role_means(std::span<const Breakdown> ranks) const {
-  std::vector<Breakdown> roles;
-  while (!ranks.empty()) {
-    const auto end = std::ranges::find_if(ranks, [&](const Breakdown& b) { return b.role != ranks.front().role; });
-    const auto of_role = ranks.first(static_cast<std::size_t>(end - ranks.begin()));
-    const bool complete = of_role.size() > 1 && of_role.size() == ranks_.of_same_role(of_role.front().rank).size();
-    roles.push_back(complete ? mean_of(of_role) : role_mean(of_role.front()));
-    ranks = ranks.subspan(of_role.size());
-  }
-  return roles;
-}
-
-// The rank with the longest step, and the entry of `ranks` that is closest to it: its own, else its role's.
-void CaseParts::find_critical(CaseBreakdown& whole) const {
-  double longest = 0;
-  const auto consider = [&](std::int32_t rank, double step_s) {
-    if (!(step_s > longest)) return;
-    longest = step_s;
-    whole.critical_rank = rank;
-  };
-  for (const auto& [rank, split] : splits_) consider(rank, split->step_s);
-  if (whole.critical_rank < 0) {
-    for (const Breakdown& b : whole.ranks) consider(b.rank, b.step_s);
-  }
-  const auto same_role = [&](std::int32_t rank) { return ranks_.same_role(rank, whole.critical_rank); };
-  auto found = std::ranges::find(whole.ranks, whole.critical_rank, &Breakdown::rank);
-  if (found == whole.ranks.end()) found = std::ranges::find_if(whole.ranks, same_role, &Breakdown::rank);
-  if (found != whole.ranks.end()) whole.critical = static_cast<std::size_t>(found - whole.ranks.begin());
-}
-
-CaseBreakdown CaseParts::all() const {
-  CaseBreakdown whole;
-  whole.case_index = case_index_;
-  for (const auto& [key, intervals] : by_role_) whole.ranks.push_back(of_rank(key.first, key.second, intervals));
-  whole.mean = mean_of(role_means(whole.ranks));  // every role has as many ranks
-  find_critical(whole);
-  return whole;
-}
 
 }  // namespace
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <utility>
 
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
@@ -79,21 +78,14 @@ std::vector<FinishedBlock> mean_baselines(const SweepBlocks& sweep) {
 
 }  // namespace
 
-Pairs pair_blocks(const SweepBlocks& sweep, std::int32_t case_index) {
-  const auto first = blocks_of(sweep, sweep.baseline), second = blocks_of(sweep, case_index);
-  Pairs pairs;
-  for (const auto& [round, block] : first) {
+std::vector<double> paired_log_ratios(const SweepBlocks& sweep, std::int32_t case_index) {
+  const auto second = blocks_of(sweep, case_index);
+  std::vector<double> log_ratios;
+  for (const auto& [round, block] : blocks_of(sweep, sweep.baseline)) {
     const auto other = second.find(round);
     if (other == second.end() || other->second->session != block->session) continue;
-    pairs.first.push_back(block->seconds);
-    pairs.second.push_back(other->second->seconds);
+    log_ratios.push_back(std::log(other->second->seconds / block->seconds));
   }
-  return pairs;
-}
-
-std::vector<double> log_ratios_of(const Pairs& pairs) {
-  std::vector<double> log_ratios;
-  for (std::size_t i = 0; i < pairs.first.size(); ++i) log_ratios.push_back(std::log(pairs.second[i] / pairs.first[i]));
   return log_ratios;
 }
 
@@ -106,7 +98,7 @@ SweepEstimate estimate_mean_pairs(const SweepBlocks& sweep, std::span<const Ques
   SweepEstimate out;
   for (const Question& question : questions) {
     const SweepBlocks& blocks = question.case_index == sweep.control ? sweep : joint;
-    out.answers.push_back(with_mean(log_ratios_of(pair_blocks(blocks, question.case_index)), question));
+    out.answers.push_back(with_mean(paired_log_ratios(blocks, question.case_index), question));
   }
   return out;
 }
@@ -148,17 +140,20 @@ double distance_to_threshold(const ConfidenceInterval& interval, double smallest
   return std::abs(std::abs(interval.center) - std::log1p(smallest_effect));
 }
 
-int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha) {
-  const double scatter = now.standard_error * std::sqrt(now.n);
-  const auto reached = [&](int rounds) {
-    return student_t_quantile(1 - alpha / 2, rounds - 1) * scatter / std::sqrt(rounds) < distance;
-  };
-  int low = now.n, high = max_rounds;  // low does not reach it; high does, or is the answer anyway
+int fewest_rounds(int now, const std::function<bool(int)>& reached) {
+  int low = now, high = max_rounds;  // low does not reach it; high does, or is the answer anyway
   while (high - low > 1) {
     const int middle = (low + high) / 2;
     (reached(middle) ? high : low) = middle;
   }
   return high;
+}
+
+int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha) {
+  const double scatter = now.standard_error * std::sqrt(now.n);
+  return fewest_rounds(now.n, [&](int rounds) {
+    return student_t_quantile(1 - alpha / 2, rounds - 1) * scatter / std::sqrt(rounds) < distance;
+  });
 }
 
 namespace {

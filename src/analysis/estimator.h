@@ -2,9 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +17,6 @@ namespace harness::analysis {
 
 // From the blocks of a sweep to the effect of each case.
 
-/// No case.
 inline constexpr std::int32_t no_case = -1;
 
 /// The evidence of a sweep, of an operation at one of its sizes. `seconds` of the blocks are comparable between cases:
@@ -31,8 +30,7 @@ struct SweepBlocks {
 /// How a case's time compares with the baseline's.
 struct Question {
   std::int32_t case_index = 0;
-  double alpha = std::numeric_limits<double>::quiet_NaN();  // of the interval: 1 - confidence, or a share of that where
-                                                            // several comparisons are made together
+  double alpha = std::numeric_limits<double>::quiet_NaN();  // of the interval: family_alpha()
   double smallest_effect = 0.01;
 };
 
@@ -78,25 +76,17 @@ inline bool is_predicted(std::string_view declared) {
   return declared == "predicted";
 }
 
-// Comparing each case with the baseline of its round, so that whatever a round's blocks share (other jobs, temperature,
-// clocks) cancels.
-
-/// Pairs below which there is no interval. Two have a t quantile of 12.7 and three of 4.3, so such
-/// intervals are as good as their assumption that log ratios scatter normally, and chance alone makes some very narrow:
-/// two pairs that happen to agree would prove anything. With four, the interval begins to know the scatter.
+/// Pairs below which there is no interval: of two or three, chance alone makes some very narrow, and two that happen to
+/// agree would prove anything.
 inline constexpr int least_pairs = 4;
 
-/// The pairs of a case with the baseline: the blocks of both in the rounds in which both finished in one session, in
-/// order of rounds.
-struct Pairs {
-  std::vector<double> first, second;  // seconds: the baseline's, the case's
-};
-Pairs pair_blocks(const SweepBlocks& sweep, std::int32_t case_index);
-/// One for each pair: the second to the first.
-std::vector<double> log_ratios_of(const Pairs& pairs);
+/// The log ratios of a case's blocks to the baseline's in the rounds in which both finished in one session, in order of
+/// rounds.
+std::vector<double> paired_log_ratios(const SweepBlocks& sweep, std::int32_t case_index);
 
-/// Mean and t interval of the log ratios to the geometric mean of the baselines that finished in the round; of the
-/// control to the baseline. Fewer than least_pairs give the centre alone.
+/// Compares each case with the baseline of its round, so that what a round's blocks share cancels: mean and t interval
+/// of the log ratios to the geometric mean of the baselines that finished in the round; of the control to the baseline.
+/// Fewer than least_pairs give the centre alone.
 SweepEstimate estimate_mean_pairs(const SweepBlocks& sweep, std::span<const Question> questions);
 
 /// Rounds, and blocks of a case, below which the level model gives no interval.
@@ -124,10 +114,13 @@ double resolvable_effect(int rounds, int comparisons, double block_deviation, do
 /// How far the centre of a log ratio is from the nearer of the two thresholds: the half width that would settle it.
 double distance_to_threshold(const ConfidenceInterval& interval, double smallest_effect);
 
-/// The fewest rounds beyond the present ones that bring the half-width of a t interval below `distance` if centre
-/// and scatter stay what they are now. At most max_rounds, which stands for "not with this noise".
-int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha);
+/// Stands for "not with this noise".
 inline constexpr int max_rounds = 1000;
+/// The fewest rounds beyond the present ones, at most max_rounds, of which reached(rounds) says yes, as it does of all
+/// that are more.
+int fewest_rounds(int now, const std::function<bool(int)>& reached);
+/// Those that bring the half-width of a t interval below `distance` if centre and scatter stay what they are now.
+int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha);
 
 /// The finished blocks of a sweep, with times that can be compared between cases: per unit of work (token, byte on the
 /// bus, FLOP), in terms of the baseline's step, where both amounts are known. A larger batch is not slower for taking

@@ -12,24 +12,17 @@
 namespace harness::analysis {
 
 // Did a case's step time change over a series of runs, and between which two? The run is the unit: one number per run
-// and case, the median over blocks.
-//
-// For each case the best place k of one change among its n runs is where the likelihood-ratio statistic of a shift of
-// the mean of normal values is largest (Hinkley, Biometrika 57, 1970; Worsley, JASA 74, 1979), here of the logarithms
-// and as a share of their whole scatter, between 0 and 1:
+// and case, the median over blocks. Of each case the place k of one change is where the likelihood-ratio statistic of a
+// shift of the mean is largest (Hinkley, Biometrika 57, 1970; Worsley, JASA 74, 1979), of the logarithms:
 //
 //   T = max over k of  k (n - k) / n * (mean of the first k - mean of the others)^2 / sum of squares
 //
-// Its p-value comes from permutations of the runs, which need no normal distribution, and holds for all cases together
-// (Westfall and Young, "Resampling-Based Multiple Testing", 1993: the largest T of any case in each permutation; all
-// cases of a run move together). With N random permutations p = (1 + as extreme ones) / (1 + N), which never claims
-// more than it can (Phipson and Smyth, 2010). So the error of naming a change in any case where none was is at most
-// 1 - confidence, provided that without a change the order of the runs says nothing. A slow drift breaks that too: it
-// is found, and named as the step that fits it best. Of several changes only the largest is named.
-//
-// p cannot be below 2 / C(n, k). From seven runs it is above 5 % for every k, so eight is the least; a change must have
-// lasted for two runs of ten, or for three of nine. One odd run is never a change below forty runs.
+// Its p-value is by permutations of the runs, for all cases together (Westfall and Young, "Resampling-Based Multiple
+// Testing", 1993; p = (1 + as extreme ones) / (1 + permutations), Phipson and Smyth, 2010). It holds if the order of
+// the runs says nothing without a change: a slow drift is named as the step that fits it best. Of several changes only
+// the largest is named. docs/method.md says which changes so many runs can show.
 
+/// With seven runs, p is above 5 % wherever the change is.
 inline constexpr std::size_t min_history_runs = 8;
 
 struct ChangePoint {

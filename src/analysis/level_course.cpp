@@ -38,7 +38,7 @@ class Session {
  public:
   explicit Session(Values machine) : machine_(machine), scatter_(usual_scatter()) {}
 
-  /// Places of jumps, each the number of blocks before it.
+  // Places of jumps, each the number of blocks before it.
   std::vector<LevelJump> jumps() const {
     std::vector<LevelJump> found;
     if (machine_.size() < 2 * window) return found;
@@ -136,20 +136,28 @@ class Session {
   double scatter_;
 };
 
+std::pair<std::int32_t, double> session_and_time(const FinishedBlock& block) {
+  return {block.session, block.steps_unix_s};
+}
+
 // Sorts the blocks by session and time, as the model does (keep_with_neighbour), and drops sessions whose blocks all
 // have one time.
 std::vector<FinishedBlock> in_order(std::vector<FinishedBlock> blocks) {
   std::map<std::int32_t, std::set<double>> times;
   for (const FinishedBlock& block : blocks) times[block.session].insert(block.steps_unix_s);
   std::erase_if(blocks, [&](const FinishedBlock& block) { return times[block.session].size() < 2; });
-  std::ranges::stable_sort(blocks, {},
-                           [](const FinishedBlock& block) { return std::pair(block.session, block.steps_unix_s); });
+  std::ranges::stable_sort(blocks, {}, session_and_time);
   return blocks;
 }
 
-void find_jumps(LevelCourse& course) {
+std::vector<double> machine_of(std::span<const CourseBlock> blocks) {
   std::vector<double> machine;
-  for (const CourseBlock& block : course.blocks) machine.push_back(block.machine);
+  for (const CourseBlock& block : blocks) machine.push_back(block.machine);
+  return machine;
+}
+
+void find_jumps(LevelCourse& course) {
+  const std::vector<double> machine = machine_of(course.blocks);
   for (std::size_t first = 0; first < machine.size();) {
     std::size_t end = first;
     while (end < machine.size() && course.blocks[end].session == course.blocks[first].session) ++end;
@@ -168,25 +176,10 @@ std::vector<CourseBlock> blocks_of(const SweepBlocks& sweep) {
   std::vector<CourseBlock> course;
   const LevelFit fit = fit_level(blocks);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const FinishedBlock& block = finished[i];
     const double of_case = fit.groups[static_cast<std::size_t>(blocks[i].group)].location - fit.groups[0].location;
-    course.push_back({.index = block.index,
-                      .case_index = block.case_index,
-                      .round = block.round,
-                      .session = block.session,
-                      .time_unix_s = block.steps_unix_s,
-                      .seconds = block.seconds,
-                      .level_seconds = std::exp(fit.level[i]),
-                      .machine = blocks[i].log_seconds - of_case,
-                      .set_aside = fit.set_aside[i]});
+    course.push_back({finished[i], std::exp(fit.level[i]), blocks[i].log_seconds - of_case, fit.set_aside[i]});
   }
   return course;
-}
-
-double usual_machine(std::span<const CourseBlock> blocks) {
-  std::vector<double> machine;
-  for (const CourseBlock& block : blocks) machine.push_back(block.machine);
-  return median(machine);
 }
 
 }  // namespace
@@ -195,15 +188,14 @@ LevelCourse level_course(std::span<const SweepBlocks> sweeps) {
   LevelCourse course;
   for (const SweepBlocks& sweep : sweeps) {
     std::vector<CourseBlock> blocks = blocks_of(sweep);
-    const double apart = course.blocks.empty() ? 0 : usual_machine(blocks) - usual_machine(course.blocks);
+    const double apart = course.blocks.empty() ? 0 : median(machine_of(blocks)) - median(machine_of(course.blocks));
     for (CourseBlock& block : blocks) {
       block.level_seconds *= std::exp(-apart);
       block.machine -= apart;
       course.blocks.push_back(block);
     }
   }
-  std::ranges::stable_sort(course.blocks, {},
-                           [](const CourseBlock& block) { return std::pair(block.session, block.time_unix_s); });
+  std::ranges::stable_sort(course.blocks, {}, session_and_time);
   find_jumps(course);
   return course;
 }
@@ -216,8 +208,7 @@ double level_drift(const LevelCourse& course) {
   const std::size_t third = course.blocks.size() / 3;
   if (third < 5 || course.blocks.front().session != course.blocks.back().session)
     return std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> machine;
-  for (const CourseBlock& block : course.blocks) machine.push_back(block.machine);
+  const std::vector<double> machine = machine_of(course.blocks);
   const Values all(machine);
   return median(all.last(third)) - median(all.first(third));
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,13 +13,9 @@ namespace harness::analysis {
 // How fast the machine was while the sweep ran, by the level model (level_model.h): for people to look at, and to find
 // the moment at which something changed. No verdict rests on it. docs/method.md has the formulas.
 
-/// A finished block and the machine's level just then.
-struct CourseBlock {
-  std::size_t index = 0;  // of Result::blocks
-  std::int32_t case_index = 0, round = 0, session = 0;
-  double time_unix_s = 0;  // when its timed part began
-  /// Comparable between cases: per unit of work, in terms of the baseline's step.
-  double seconds = 0;
+/// A finished block, whose `seconds` can be compared between cases (comparable_blocks), and the machine's level just
+/// then.
+struct CourseBlock : FinishedBlock {
   double level_seconds = 0;  // what the baseline's step would have taken, judged by the other blocks
   double machine = 0;        // log seconds without what its case differs in from the baseline
   bool set_aside = false;    // too far off the others of its case to count

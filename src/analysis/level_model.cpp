@@ -246,13 +246,7 @@ double half_width(const ContrastError& error, double alpha, double widening) {
 
 std::vector<LevelBlock> level_blocks(std::span<const FinishedBlock> finished) {
   std::vector<LevelBlock> blocks;
-  for (const FinishedBlock& block : finished) {
-    blocks.push_back({.log_seconds = std::log(block.seconds),
-                      .time_s = block.steps_unix_s,
-                      .case_index = block.case_index,
-                      .round = block.round,
-                      .session = block.session});
-  }
+  for (const FinishedBlock& block : finished) blocks.push_back({block, std::log(block.seconds)});
   return blocks;
 }
 
@@ -290,16 +284,10 @@ ConfidenceInterval level_interval(const LevelFit& fit, std::span<const GroupWeig
 int level_rounds_to_reach(double distance, const LevelFit& fit, std::span<const GroupWeight> contrast, double alpha,
                           double widening) {
   const int now = fewest_blocks(fit, contrast);
-  const auto reached = [&](int rounds) {
+  return fewest_rounds(now, [&](int rounds) {
     const double share = static_cast<double>(rounds) / now;
     return half_width(error_of(fit, contrast, share), alpha, widening) < distance;
-  };
-  int low = now, high = max_rounds;  // low does not reach it; high does, or is the answer anyway
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    (reached(middle) ? high : low) = middle;
-  }
-  return high;
+  });
 }
 
 }  // namespace harness::analysis

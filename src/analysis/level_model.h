@@ -18,17 +18,14 @@ namespace harness::analysis {
 // "Statistical analysis of field experiments using neighbouring plots", Biometrics 42, 1986) along the axis of time.
 
 /// A block in a model of level. Groups are numbered from 0, the reference, without gaps.
-struct LevelBlock {
+struct LevelBlock : FinishedBlock {
   double log_seconds = 0;  // of the block's median timed step
-  double time_s = 0;       // when its timed part began, from any origin
   int group = 0;
-  std::int32_t case_index = 0, round = 0, session = 0;
 };
 
 /// The weighted mean of the other blocks of the session, with weights that fall exponentially with distance in time:
 ///   level_i = sum over j of w_ij value_j / sum over j of w_ij,  w_ij = decay^(|t_i - t_j| / T),
-/// T being the usual distance of successive blocks (their median). O(blocks) per decay: a sum that runs forwards and
-/// one that runs backwards.
+/// T being the usual distance of successive blocks (their median).
 class NeighbourLevel {
  public:
   /// The weight of a block at distance T. One of these is chosen by how well it predicts; 1 is the mean of the
@@ -147,13 +144,13 @@ struct KindEffect {
   bool found() const { return p_value < 0.05; }
 };
 
-/// The blocks' influence by the case that ran before them in the session; kinds are groups. B.
-/// Jones and M. G. Kenward, "Design and Analysis of Cross-Over Trials", for carry-over.
+/// The blocks' influence by the case that ran before them in the session (B. Jones and M. G. Kenward, "Design and
+/// Analysis of Cross-Over Trials"); kinds are groups.
 KindEffect find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fit);
 
-/// Whether a case's blocks in successive rounds are off in the same direction: the case drifts in a way of its own, or
-/// meets the conditions that come and go in a way of its own. The correlation is that of influence, pooled over cases,
-/// the copies of the baseline apart, and corrected for the locations that were taken out of it.
+/// Whether a case's blocks in successive rounds are off in the same direction, so that the case drifts in a way of its
+/// own. The correlation is that of influence, pooled over cases, the copies of the baseline apart, and corrected for
+/// the locations that were taken out of it.
 struct SerialCorrelation {
   double correlation = 0;
   int pairs = 0;  // of blocks in successive rounds of a session
@@ -164,9 +161,8 @@ struct SerialCorrelation {
 };
 SerialCorrelation find_serial_correlation(std::span<const LevelBlock> blocks, const LevelFit& fit);
 
-/// The blocks of a group that lie more than three scales off the others, where the location hardly sees them. Most
-/// blocks of a group are taken for undisturbed. Where so many of the sweep lie apart that chance may have disturbed
-/// most blocks of a group, those that lie apart may be the undisturbed ones, and the location may be theirs.
+/// The blocks of a group that lie more than three scales off the others. Where so many of the sweep lie apart that
+/// chance may have disturbed most blocks of a group, those that lie apart may be the undisturbed ones.
 struct BlocksApart {
   int blocks = 0;                       // of the group
   int below = 0, above = 0;             // how many lie apart

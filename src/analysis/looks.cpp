@@ -1,7 +1,6 @@
 #include "analysis/looks.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "analysis/estimator.h"

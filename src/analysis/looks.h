@@ -21,10 +21,9 @@ struct Look {
 };
 
 /// The looks that have taken place: the declared ones whose rounds are over and, where the sweep ended between two, one
-/// at the round that it reached. Look n after look p spends (n - p) / R of the error, R being the declared rounds, so
-/// all looks together spend no more than all of it (Lan and DeMets, Biometrika 70, 1983, with linear spending; the
-/// errors of the looks are added up, which is a little on the safe side). Without declared looks: one, at the end, of
-/// all the error. Where rounds were added later, R is what was declared when look n was taken.
+/// at the round that it reached. Look n after look p spends (n - p) / R of the error, R being the rounds that were
+/// declared when it was taken (Lan and DeMets, Biometrika 70, 1983, with linear spending). Without declared looks: one,
+/// at the end, of all the error.
 std::vector<Look> looks_of(const store::Result& result);
 
 /// The rounds after which the file looks; empty: at the end only. Throws Error if they do not ascend.

@@ -19,7 +19,7 @@ constexpr double farthest = 64;
 double usual_gap(std::span<const LevelBlock> blocks) {
   std::vector<double> gaps;
   for (std::size_t i = 1; i < blocks.size(); ++i) {
-    if (blocks[i].session == blocks[i - 1].session) gaps.push_back(blocks[i].time_s - blocks[i - 1].time_s);
+    if (blocks[i].session == blocks[i - 1].session) gaps.push_back(blocks[i].steps_unix_s - blocks[i - 1].steps_unix_s);
   }
   const double usual = median(gaps);
   return usual > 0 ? usual : 1;
@@ -27,7 +27,7 @@ double usual_gap(std::span<const LevelBlock> blocks) {
 
 // From the block before, in usual gaps. Blocks without different times count as evenly spaced.
 double distance(const LevelBlock& before, const LevelBlock& block, double usual_gap_s, bool timed) {
-  return timed ? std::min((block.time_s - before.time_s) / usual_gap_s, farthest) : 1;
+  return timed ? std::min((block.steps_unix_s - before.steps_unix_s) / usual_gap_s, farthest) : 1;
 }
 
 using RoundOfSession = std::pair<std::int32_t, std::int32_t>;
@@ -39,7 +39,7 @@ RoundOfSession round_of(const LevelBlock& block) {
 
 NeighbourLevel::NeighbourLevel(std::span<const LevelBlock> blocks) : usual_gap_s_(usual_gap(blocks)) {
   const bool timed =
-      std::ranges::adjacent_find(blocks, std::ranges::not_equal_to{}, &LevelBlock::time_s) != blocks.end();
+      std::ranges::adjacent_find(blocks, std::ranges::not_equal_to{}, &LevelBlock::steps_unix_s) != blocks.end();
   const std::vector<double> ones(blocks.size(), 1);
   for (std::size_t decay = 0; decay < decays.size(); ++decay) {
     std::vector<double>& kept = kept_[decay];
@@ -109,7 +109,8 @@ std::vector<LevelBlock> keep_with_neighbour(std::vector<LevelBlock> blocks) {
   std::map<std::int32_t, int> count;
   for (const LevelBlock& block : blocks) ++count[block.session];
   std::erase_if(blocks, [&](const LevelBlock& block) { return count[block.session] < 2; });
-  std::ranges::stable_sort(blocks, {}, [](const LevelBlock& block) { return std::tuple(block.session, block.time_s); });
+  std::ranges::stable_sort(blocks, {},
+                           [](const LevelBlock& block) { return std::tuple(block.session, block.steps_unix_s); });
   return blocks;
 }
 

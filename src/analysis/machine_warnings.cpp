@@ -6,6 +6,7 @@
 #include <map>
 #include <span>
 
+#include "analysis/level_course.h"
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "analysis/warnings.h"
@@ -32,7 +33,7 @@ std::map<std::string, std::int32_t> cores_by_host(const store::Result& result) {
   return cores;
 }
 
-void foreign_use_warning(const store::Result& result, std::vector<std::string>& warnings) {
+void foreign_use_warning(const store::Result& result, Warnings& warnings) {
   const Exceeded foreign = foreign_use(result);
   if (!foreign.is_news()) return;
   std::map<std::string, std::int32_t> cores = cores_by_host(result);
@@ -43,7 +44,7 @@ void foreign_use_warning(const store::Result& result, std::vector<std::string>& 
       foreign.blocks, foreign.known, foreign.most, cores[host], host, moment_of(result, foreign.worst), host));
 }
 
-void stolen_time_warning(const store::Result& result, std::vector<std::string>& warnings) {
+void stolen_time_warning(const store::Result& result, Warnings& warnings) {
   const Exceeded steal = stolen_time(result);
   if (!steal.is_news()) return;
   warnings.push_back(fmt::format(
@@ -68,7 +69,8 @@ double foreign_cores(const store::Result& result, const LevelCourse& course, std
 std::string jump_in_words(const store::Result& result, const LevelCourse& course, const LevelJump& jump) {
   constexpr std::size_t around = 8;
   const CourseBlock& first = course.blocks[jump.first];
-  std::string words = fmt::format("{} at {}", change_in_words(jump.log_change), moment(first.time_unix_s, first.round));
+  std::string words =
+      fmt::format("{} at {}", change_in_words(jump.log_change), moment(first.steps_unix_s, first.round));
   const double before = foreign_cores(result, course, jump.first < around ? 0 : jump.first - around, jump.first);
   const double after = foreign_cores(result, course, jump.first, jump.first + around);
   if (std::abs(after - before) > 0.1)
@@ -82,8 +84,7 @@ const char* effect_on_verdicts(const Summary& summary) {
              : "Verdicts compare blocks of the same round; step times, tokens/s and MFU mix both states.";
 }
 
-void jumps(const store::Result& result, const Summary& summary, const LevelCourse& course,
-           std::vector<std::string>& warnings) {
+void jumps(const store::Result& result, const Summary& summary, const LevelCourse& course, Warnings& warnings) {
   constexpr std::size_t most_listed = 4;
   if (course.jumps.empty()) return;
   std::vector<std::string> listed;
@@ -96,7 +97,7 @@ void jumps(const store::Result& result, const Summary& summary, const LevelCours
                                  effect_on_verdicts(summary)));
 }
 
-void drift(const Summary& summary, const LevelCourse& course, std::vector<std::string>& warnings) {
+void drift(const Summary& summary, const LevelCourse& course, Warnings& warnings) {
   constexpr double much = 0.05;
   const double whole = level_drift(course);
   double by_jumps = 0;
@@ -147,14 +148,12 @@ Exceeded stolen_time(const store::Result& result) {
   return steal;
 }
 
-std::vector<std::string> machine_warnings(const store::Result& result, const Summary& summary,
-                                          const LevelCourse& course) {
-  std::vector<std::string> warnings;
+void machine_warnings(const store::Result& result, const Summary& summary, Warnings& warnings) {
+  const LevelCourse course = level_course(result);
   foreign_use_warning(result, warnings);
   stolen_time_warning(result, warnings);
   jumps(result, summary, course, warnings);
   drift(summary, course, warnings);
-  return warnings;
 }
 
 namespace {
@@ -163,7 +162,7 @@ using SetAside = LevelFindings::SetAside;
 
 // Blocks so far off are disturbances where they are few. More than a tenth of all, or more of one case than chance (1
 // %) puts there at the share of the other cases, are a second state of the machine or of the case.
-std::vector<std::string> set_aside_warnings(const store::Result& result, std::span<const LevelFindings> levels) {
+void set_aside_warnings(const store::Result& result, std::span<const LevelFindings> levels, Warnings& warnings) {
   constexpr double few = 0.1, usual = 0.02, chance = 0.01;
   constexpr std::size_t max_named = 6;
   std::vector<SetAside> rows;
@@ -183,7 +182,6 @@ std::vector<std::string> set_aside_warnings(const store::Result& result, std::sp
     suspects.push_back(
         fmt::format("{} of {} blocks of {}", row.set_aside, row.blocks, result.case_at(row.case_index).name));
   }
-  std::vector<std::string> warnings;
   if (share > few) {
     warnings.push_back(
         fmt::format("{} of {} blocks are too far off the others of their case to count. More than a tenth is no rare "
@@ -196,22 +194,21 @@ std::vector<std::string> set_aside_warnings(const store::Result& result, std::sp
                     "medians; its effect describes the state that most blocks are in.",
                     join_first(suspects, max_named)));
   }
-  return warnings;
 }
 
 // Whether they matter is for the verdict to say: an interval that reaches far may still lie beyond the threshold.
-std::vector<std::string> two_states_warning(const Summary& summary) {
+void two_states_warning(const Summary& summary, Warnings& warnings) {
   constexpr std::size_t max_named = 6;
   std::vector<std::string> names;
   for (const CaseSummary& row : summary.cases) {
     if (row.effect && row.effect->two_states) names.push_back(row.name);
   }
-  if (names.empty()) return {};
-  return {
+  if (names.empty()) return;
+  warnings.push_back(
       fmt::format("some blocks of {} lie far off the rest. Blocks so far off are so common in this sweep that most "
                   "blocks of a case may be the disturbed ones, so its interval reaches to both groups. More rounds "
                   "tell them apart; so does a quiet machine.",
-                  join_first(names, max_named))};
+                  join_first(names, max_named)));
 }
 
 // " (at message_size=1 MiB, …)": the sizes of an operation that a finding is about; "" where there is one size.
@@ -223,14 +220,13 @@ std::string at_sizes(const store::Result& result, std::span<const LevelFindings*
   return fmt::format(" (at {})", join_first(names, max_named));
 }
 
-std::vector<std::string> guard_warnings(const store::Result& result, std::span<const LevelFindings> levels) {
+void guard_warnings(const store::Result& result, std::span<const LevelFindings> levels, Warnings& warnings) {
   std::vector<const LevelFindings*> left, carried, widened;
   for (const LevelFindings& level : levels) {
     if (level.baseline_left) left.push_back(&level);
     if (level.carry_over != no_case) carried.push_back(&level);
     if (level.widening > 1) widened.push_back(&level);
   }
-  std::vector<std::string> warnings;
   if (!left.empty()) {
     warnings.push_back(
         fmt::format("baseline_again is {:+.1f} % off the baseline{}, so it is no reference: all effects are against "
@@ -252,17 +248,15 @@ std::vector<std::string> guard_warnings(const store::Result& result, std::span<c
         "conditions of this sweep; measure when the machine is quiet, or repeat the sweep another day.",
         at_sizes(result, widened), most.serial_correlation, most.widening));
   }
-  for (std::string& warning : set_aside_warnings(result, levels)) warnings.push_back(std::move(warning));
-  return warnings;
+  set_aside_warnings(result, levels, warnings);
 }
 
 }  // namespace
 
-std::vector<std::string> level_warnings(const store::Result& result, const Summary& summary) {
-  if (sweeps_sizes_alone(result)) return {};  // nobody sees their intervals
-  std::vector<std::string> warnings = guard_warnings(result, summary.levels);
-  for (std::string& warning : two_states_warning(summary)) warnings.push_back(std::move(warning));
-  return warnings;
+void level_warnings(const store::Result& result, const Summary& summary, Warnings& warnings) {
+  if (sweeps_sizes_alone(result)) return;  // nobody sees their intervals
+  guard_warnings(result, summary.levels, warnings);
+  two_states_warning(summary, warnings);
 }
 
 }  // namespace harness::analysis

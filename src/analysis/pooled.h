@@ -12,15 +12,10 @@
 
 namespace harness::analysis {
 
-// Effects over several runs, each against the baseline of its own run, with the run as the unit. A run gives one number
-// per case: the log ratio of the case's time to that of the run's own baseline, by the interval that its file declares.
-// Over n runs that have it, the case has Student's t interval of the mean of these,
-//
-//   mean  ±  t(1 - alpha / 2; n - 1) · s / sqrt(n)
-//
-// s being their standard deviation. It includes what the rounds of one run cannot show: that another allocation, node
-// or day differs. alpha is the error of the sweep divided by the number of changes that could run in some file
-// (Bonferroni); the control has its own, as in one sweep.
+// Effects over several runs, each against the baseline of its own run, with the run as the unit: over the runs that
+// have a case, it has Student's t interval of the mean of its log ratios. So it includes what the rounds of one run
+// cannot show: that another allocation, node or day differs. The error is shared out over the changes that could run in
+// some file (Bonferroni); the control has its own, as in one sweep.
 
 /// One run's result for a case that it planned.
 struct RunOfCase {

@@ -15,9 +15,6 @@
 
 namespace harness::analysis {
 
-// What all questions about several result files rest on: which cases of different files are one case, what each run
-// measured of it, and an interval over runs.
-
 /// A result file as it takes part in a comparison. Nothing is owned.
 struct ComparedFile {
   std::string label;  // what tables call it
@@ -96,9 +93,8 @@ inline constexpr std::size_t runs_for_an_interval = 3;
 /// and where the time is beyond the limit of the hardware.
 std::optional<double> log_ratio_of(const CaseSummary& row);
 
-/// Student's t interval of the mean of these, one value per run, at confidence 1 - alpha. Nothing is trimmed: five runs
-/// without their extremes would leave 2 degrees of freedom, and a wider interval than four runs have. Below
-/// runs_for_an_interval there is a centre alone, without runs nothing.
+/// Student's t interval of the mean of these, one value per run, at confidence 1 - alpha. Below runs_for_an_interval
+/// there is a centre alone, without runs nothing.
 ConfidenceInterval interval_over_runs(std::span<const double> log_ratios, double alpha);
 
 }  // namespace harness::analysis

@@ -40,7 +40,28 @@ class TimedSteps {
       if (result.blocks[block].status == store::BlockStatus::ok) look_at(block);
     }
   }
-  HeatMap heat() const;
+  HeatMap heat() const {
+    HeatMap map;
+    const std::size_t block = *worst_block, ranks = result_.rank_count();
+    const std::size_t per_row = (ranks + max_heat_rows - 1) / max_heat_rows;
+    map.case_index = result_.blocks[block].case_index;
+    map.ranks_per_row = static_cast<std::int32_t>(per_row);
+    for (std::size_t first = 0; first < ranks; first += per_row) {
+      map.first_rank.push_back(static_cast<std::int32_t>(first));
+      auto& row = map.seconds.emplace_back();
+      for (std::size_t step = result_.first_timed_step(); step < steps_in(block); ++step) {
+        float slowest = std::numeric_limits<float>::quiet_NaN();
+        for (const float s : step_of(block, step).subspan(first, std::min(per_row, ranks - first))) {
+          if (!(s <= slowest) && std::isfinite(s)) slowest = s;
+        }
+        row.push_back(slowest);
+      }
+    }
+    for (std::size_t step = result_.first_timed_step(); step < steps_in(block); ++step) {
+      map.median.push_back(median_of(step_of(block, step)));
+    }
+    return map;
+  }
 
   std::int64_t steps = 0;
   std::optional<std::size_t> worst_block;
@@ -51,69 +72,44 @@ class TimedSteps {
     return std::span(result_.rank_seconds[block]).subspan(step * result_.rank_count(), result_.rank_count());
   }
   std::size_t steps_in(std::size_t block) const { return result_.rank_seconds[block].size() / result_.rank_count(); }
-  float median_of(std::span<const float> seconds) const;
-  void look_at(std::size_t block);
+
+  // The median of the finite values; NaN with fewer than two. It is the lower of two middle values, so that with two
+  // ranks the excess is over the other.
+  float median_of(std::span<const float> seconds) const {
+    scratch_.clear();
+    for (const float s : seconds) {
+      if (std::isfinite(s)) scratch_.push_back(s);
+    }
+    if (scratch_.size() < 2) return std::numeric_limits<float>::quiet_NaN();
+    const auto middle = scratch_.begin() + static_cast<std::ptrdiff_t>((scratch_.size() - 1) / 2);
+    std::nth_element(scratch_.begin(), middle, scratch_.end());
+    return *middle;
+  }
+
+  void look_at(std::size_t block) {
+    for (std::size_t step = result_.first_timed_step(); step < steps_in(block); ++step) {
+      const std::span<const float> seconds = step_of(block, step);
+      const float median_s = median_of(seconds);
+      if (!(median_s > 0)) continue;
+      std::size_t last = 0;
+      for (std::size_t rank = 1; rank < seconds.size(); ++rank) {
+        if (!std::isfinite(seconds[last]) || seconds[rank] > seconds[last]) last = rank;
+      }
+      const float excess_s = seconds[last] - median_s, share = excess_s / median_s;
+      ++steps;
+      last_[last].excess_s.push_back(excess_s);
+      last_[last].excess_share.push_back(share);
+      if (worst_block && share <= worst_share_) continue;
+      worst_share_ = share;
+      worst_block = block;
+    }
+  }
 
   const store::Result& result_;
   std::vector<TimesLast> last_;
   mutable std::vector<float> scratch_;
   double worst_share_ = 0;
 };
-
-// The median of the finite values; NaN with fewer than two. It is the lower of two middle values, so that with two
-// ranks the excess is over the other.
-float TimedSteps::median_of(std::span<const float> seconds) const {
-  scratch_.clear();
-  for (const float s : seconds) {
-    if (std::isfinite(s)) scratch_.push_back(s);
-  }
-  if (scratch_.size() < 2) return std::numeric_limits<float>::quiet_NaN();
-  const auto middle = scratch_.begin() + static_cast<std::ptrdiff_t>((scratch_.size() - 1) / 2);
-  std::nth_element(scratch_.begin(), middle, scratch_.end());
-  return *middle;
-}
-
-void TimedSteps::look_at(std::size_t block) {
-  for (std::size_t step = result_.first_timed_step(); step < steps_in(block); ++step) {
-    const std::span<const float> seconds = step_of(block, step);
-    const float median_s = median_of(seconds);
-    if (!(median_s > 0)) continue;
-    std::size_t last = 0;
-    for (std::size_t rank = 1; rank < seconds.size(); ++rank) {
-      if (!std::isfinite(seconds[last]) || seconds[rank] > seconds[last]) last = rank;
-    }
-    const float excess_s = seconds[last] - median_s, share = excess_s / median_s;
-    ++steps;
-    last_[last].excess_s.push_back(excess_s);
-    last_[last].excess_share.push_back(share);
-    if (worst_block && share <= worst_share_) continue;
-    worst_share_ = share;
-    worst_block = block;
-  }
-}
-
-HeatMap TimedSteps::heat() const {
-  HeatMap map;
-  const std::size_t block = *worst_block, ranks = result_.rank_count();
-  const std::size_t per_row = (ranks + max_heat_rows - 1) / max_heat_rows;
-  map.case_index = result_.blocks[block].case_index;
-  map.ranks_per_row = static_cast<std::int32_t>(per_row);
-  for (std::size_t first = 0; first < ranks; first += per_row) {
-    map.first_rank.push_back(static_cast<std::int32_t>(first));
-    auto& row = map.seconds.emplace_back();
-    for (std::size_t step = result_.first_timed_step(); step < steps_in(block); ++step) {
-      float slowest = std::numeric_limits<float>::quiet_NaN();
-      for (const float s : step_of(block, step).subspan(first, std::min(per_row, ranks - first))) {
-        if (!(s <= slowest) && std::isfinite(s)) slowest = s;
-      }
-      row.push_back(slowest);
-    }
-  }
-  for (std::size_t step = result_.first_timed_step(); step < steps_in(block); ++step) {
-    map.median.push_back(median_of(step_of(block, step)));
-  }
-  return map;
-}
 
 // ---- Profiled steps: who was busy or idle the longest.
 

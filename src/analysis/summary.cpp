@@ -100,23 +100,21 @@ void measure_rates(const store::Result& result, CaseSummary& row) {
 }
 
 void measure_gpu(const store::Result& result, CaseSummary& row) {
-  std::vector<double> utilisation, clock, power, tokens_per_joule;
   const double tokens = result.at(row).tokens_per_step * result.steps;
-  const auto keep = [](std::vector<double>& values, double value) {
-    if (std::isfinite(value)) values.push_back(value);
+  const auto median_of = [&](const auto& value) {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < std::min(result.blocks.size(), result.gpu.size()); ++i) {
+      if (result.blocks[i].case_index != row.case_index || result.blocks[i].status != store::BlockStatus::ok) continue;
+      const double of_block = value(result.gpu[i].together);
+      if (std::isfinite(of_block)) values.push_back(of_block);
+    }
+    return median(values);
   };
-  for (std::size_t i = 0; i < std::min(result.blocks.size(), result.gpu.size()); ++i) {
-    if (result.blocks[i].case_index != row.case_index || result.blocks[i].status != store::BlockStatus::ok) continue;
-    const machine::GpuStatistics& gpu = result.gpu[i].together;
-    keep(utilisation, gpu.mean_utilisation);
-    keep(clock, gpu.mean_sm_clock_hz);
-    keep(power, gpu.mean_power_w);
-    if (gpu.energy_j > 0) keep(tokens_per_joule, tokens / gpu.energy_j);
-  }
-  row.gpu_utilisation = median(utilisation);
-  row.sm_clock_hz = median(clock);
-  row.power_w = median(power);
-  row.tokens_per_joule = median(tokens_per_joule);
+  using Gpu = machine::GpuStatistics;
+  row.gpu_utilisation = median_of([](const Gpu& gpu) { return gpu.mean_utilisation; });
+  row.sm_clock_hz = median_of([](const Gpu& gpu) { return gpu.mean_sm_clock_hz; });
+  row.power_w = median_of([](const Gpu& gpu) { return gpu.mean_power_w; });
+  row.tokens_per_joule = median_of([&](const Gpu& gpu) { return gpu.energy_j > 0 ? tokens / gpu.energy_j : NAN; });
 }
 
 // The NCCL settings that a case asked for and did not get; "" if there are none.
@@ -189,7 +187,7 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
   summary.levels = all.levels;
   summary.looks = looks;
   if (!sweeps.empty() && sweeps.front().control != no_case)
-    summary.noise = standard_deviation(log_ratios_of(pair_blocks(sweeps.front(), sweeps.front().control)));
+    summary.noise = standard_deviation(paired_log_ratios(sweeps.front(), sweeps.front().control));
   for (SweepBlocks& sweep : sweeps) {
     std::erase_if(sweep.blocks, [&](const FinishedBlock& block) {
       return std::ranges::binary_search(summary.throttled_rounds, block.round);
@@ -245,7 +243,7 @@ Summary summarise(const store::Result& result) {
   summary.partial = result.state == store::RunState::partial || first_open_round(result) < result.rounds;
   summary.unreliable = summary.control && moved(summary.control->verdict);
   summary.warnings = result.warnings;
-  for (std::string& warning : find_warnings(result, summary)) summary.warnings.push_back(std::move(warning));
+  find_warnings(result, summary, summary.warnings);
   return summary;
 }
 

@@ -15,8 +15,6 @@ namespace harness::analysis {
 
 namespace {
 
-using Warnings = std::vector<std::string>;
-
 void control(const Summary& summary, Warnings& warnings) {
   constexpr std::size_t max_named = 3;
   std::vector<std::string> found;
@@ -311,16 +309,16 @@ void throttling(const store::Result& result, const Summary& summary, Warnings& w
 }
 
 // Failures and warnings of the nodes, as doctor found them before the first round, each with a remedy.
-std::vector<std::string> doctor_warnings(const store::Result& result) {
+void doctor_warnings(const store::Result& result, Warnings& warnings) {
   constexpr std::size_t most = 8;
-  std::vector<std::string> warnings;
-  std::size_t more = 0;
+  std::size_t listed = 0, more = 0;
   for (const store::ResultFinding& row : result.doctor.findings) {
     if (!row.is_of_nodes() || !(row.is_failure() || row.is_warning())) continue;
-    if (warnings.size() == most) {
+    if (listed == most) {
       ++more;
       continue;
     }
+    ++listed;
     warnings.push_back(fmt::format("doctor, {} {} on {}: {}. What to do: {}", row.verdict, row.check, row.where,
                                    row.evidence, row.remedy));
   }
@@ -328,14 +326,13 @@ std::vector<std::string> doctor_warnings(const store::Result& result) {
     warnings.push_back(
         fmt::format("doctor found {} more before the first round: `harness report` lists all of them", more));
   }
-  return warnings;
 }
 
 }  // namespace
 
-std::vector<std::string> find_warnings(const store::Result& result, const Summary& summary) {
-  Warnings warnings = doctor_warnings(result);
-  if (summary.predicted) return warnings;  // all others are about machines and what was timed on them
+void find_warnings(const store::Result& result, const Summary& summary, Warnings& warnings) {
+  doctor_warnings(result, warnings);
+  if (summary.predicted) return;  // all others are about machines and what was timed on them
   limits(result, summary, warnings);
   peaks(result, summary, warnings);
   control(summary, warnings);
@@ -347,11 +344,9 @@ std::vector<std::string> find_warnings(const store::Result& result, const Summar
   rounds(result, summary, warnings);
   added_rounds(result, warnings);
   throttling(result, summary, warnings);
-  for (std::string& warning : level_warnings(result, summary)) warnings.push_back(std::move(warning));
-  for (std::string& warning : machine_warnings(result, summary, level_course(result)))
-    warnings.push_back(std::move(warning));
+  level_warnings(result, summary, warnings);
+  machine_warnings(result, summary, warnings);
   oversubscription(result, warnings);
-  return warnings;
 }
 
 }  // namespace harness::analysis

@@ -4,19 +4,18 @@
 #include <string>
 #include <vector>
 
-#include "analysis/level_course.h"
 #include "analysis/summary.h"
 
 namespace harness::analysis {
 
-/// Warnings that a reader should know before believing a result, each with a remedy. The warnings of `summary` itself
-/// are not read.
-std::vector<std::string> find_warnings(const store::Result& result, const Summary& summary);
+using Warnings = std::vector<std::string>;  // each with a remedy
 
-/// Warnings about other processes that kept the machine busy while the sweep ran, and about changes of its speed, each
-/// with a remedy. The warnings of `summary` itself are not read.
-std::vector<std::string> machine_warnings(const store::Result& result, const Summary& summary,
-                                          const LevelCourse& course);
+/// Adds what a reader should know before believing a result. The warnings of `summary` itself are not read.
+void find_warnings(const store::Result& result, const Summary& summary, Warnings& warnings);
+/// Those about other processes that kept the machine busy while the sweep ran, and about changes of its speed.
+void machine_warnings(const store::Result& result, const Summary& summary, Warnings& warnings);
+/// Those about the objections of the level model's guards; none where no level was estimated.
+void level_warnings(const store::Result& result, const Summary& summary, Warnings& warnings);
 
 /// Counts the blocks in which a figure is too high, among those that know it, and keeps the one in which it is highest.
 struct Exceeded {
@@ -30,8 +29,5 @@ struct Exceeded {
 /// Cores that processes of others kept busy, and CPU time that a host gave to other guests.
 Exceeded foreign_use(const store::Result& result);
 Exceeded stolen_time(const store::Result& result);
-
-/// Warnings about the objections of the level model's guards, each with a remedy; nothing where no level was estimated.
-std::vector<std::string> level_warnings(const store::Result& result, const Summary& summary);
 
 }  // namespace harness::analysis

@@ -13,6 +13,14 @@
 #include "sim/simulation.h"
 
 namespace harness::explain {
+
+// Nodes, or ranks, whose narrow network the same ranks would feel: those that communicate across nodes with them, or
+// together with somebody on them. By the step, these places cannot be told from each other.
+struct Reach {
+  std::vector<int> places;     // nodes or ranks, ascending
+  std::vector<bool> affected;  // by rank
+};
+
 namespace {
 
 using program::AxisSet;
@@ -40,14 +48,14 @@ void each_circle(const program::ProgramSet& set, const std::vector<int>& node_of
   }
 }
 
-// `place_of(rank)`: its node, or itself.
-template <class PlaceOf>
-std::vector<Reach> reaches(const program::ProgramSet& set, const std::vector<int>& node_of, const PlaceOf& place_of) {
+// The nodes of a job, or its ranks, without those that nobody would feel. The all-reduce of all ranks that ends a step
+// tells nothing and is left out.
+std::vector<Reach> reaches(const program::ProgramSet& set, const std::vector<int>& node_of, bool of_nodes) {
   const auto ranks = static_cast<std::size_t>(set.layout.ranks());
   std::map<int, std::vector<bool>> by_place;
   each_circle(set, node_of, [&](const std::vector<int>& members) {
     std::set<int> places;
-    for (const int rank : members) places.insert(place_of(rank));
+    for (const int rank : members) places.insert(of_nodes ? node_of[static_cast<std::size_t>(rank)] : rank);
     for (const int place : places) {
       std::vector<bool>& affected = by_place.try_emplace(place, ranks, false).first->second;
       for (const int rank : members) affected[static_cast<std::size_t>(rank)] = true;
@@ -60,16 +68,7 @@ std::vector<Reach> reaches(const program::ProgramSet& set, const std::vector<int
   return found;
 }
 
-}  // namespace
-
-std::vector<Reach> reach_of_nodes(const program::ProgramSet& set, const std::vector<int>& node_of) {
-  return reaches(set, node_of, [&](int rank) { return node_of[static_cast<std::size_t>(rank)]; });
-}
-
-std::vector<Reach> reach_of_ranks(const program::ProgramSet& set, const std::vector<int>& node_of) {
-  return reaches(set, node_of, [](int rank) { return rank; });
-}
-
+// The places whose reach fits best what ranks communicate longer, by least squares; nullptr if there is none.
 const Reach* best_fit(const std::vector<Reach>& reaches, const std::vector<double>& excess_s) {
   const Reach* best = nullptr;
   double most = 0;
@@ -90,8 +89,6 @@ const Reach* best_fit(const std::vector<Reach>& reaches, const std::vector<doubl
   }
   return best;
 }
-
-namespace {
 
 constexpr double alike = 0.01;         // ratios of computing that differ by less are one
 constexpr double least_excess = 0.02;  // of what a rank computes or communicates, for a fault to be sought there
@@ -256,7 +253,7 @@ void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>&
   const sim::Network network = sim::network_of(experiment, config::places(known, model_.reference().node_of));
   if (!(network.node_bytes_per_s > 0) || known.socket_bytes_per_s > 0) return;  // TCP hides the rest
   const std::vector<double> excess_s = excess_of_communication(known);
-  const std::vector<Reach> of_nodes = reach_of_nodes(model_.set(), network.node_of);
+  const std::vector<Reach> of_nodes = reaches(model_.set(), network.node_of, true);
   const Reach* nodes = best_fit(of_nodes, excess_s);
   if (nodes == nullptr) return;
   const double expected_s = mean_communication(fitted(known), nodes->affected);
@@ -265,7 +262,7 @@ void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>&
   add_slow_link(known, network, *nodes, found);
   if (experiment.hardware->compute_capability == 0) return;  // then nothing says what PCIe carries
   add_narrow_pcie(known, network, *nodes, true, found);
-  const std::vector<Reach> of_ranks = reach_of_ranks(model_.set(), network.node_of);
+  const std::vector<Reach> of_ranks = reaches(model_.set(), network.node_of, false);
   if (const Reach* ranks = best_fit(of_ranks, excess_s); ranks != nullptr)
     add_narrow_pcie(known, network, *ranks, false, found);
 }

@@ -223,7 +223,7 @@ Json block_json(const store::Result& result, const analysis::CourseBlock& block)
               {"case", result.case_at(block.case_index).name},
               {"round", block.round},
               {"session", block.session},
-              {"time_unix_s", block.time_unix_s},
+              {"time_unix_s", block.steps_unix_s},
               {"seconds", block.seconds},
               {"level_seconds", json_number(block.level_seconds)},
               {"set_aside", block.set_aside}};
@@ -243,7 +243,7 @@ Json machine_json(const store::Result& result) {
   if (course.blocks.empty()) return nullptr;
   const auto jump_json = [&](const analysis::LevelJump& jump) -> Json {
     return {{"first_block", course.blocks[jump.first].index},
-            {"time_unix_s", course.blocks[jump.first].time_unix_s},
+            {"time_unix_s", course.blocks[jump.first].steps_unix_s},
             {"change", std::expm1(jump.log_change)},
             {"standard_error", jump.standard_error}};
   };

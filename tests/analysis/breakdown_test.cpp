@@ -239,20 +239,29 @@ TEST(Breakdown, WhatIsNotMeasuredIsNotThere) {
   }
 }
 
+// Also where a sweep ended between the timelines and the first block: then it is of the profiled step.
 TEST(Waterfall, PointsAddUpFromThePeakToTheMfu) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const store::Result r =
+    store::Result r =
         test::samples::random_timeline(seed, 1 + static_cast<int>(seed % 4), 1 + static_cast<int>(seed / 4 % 4));
     const CaseBreakdown breakdown = break_down(r)[0];
-    const auto fall = waterfall(r, summarise(r).cases[0], breakdown);
-    ASSERT_TRUE(fall);
-    double left = 1;
-    for (const WaterfallBar& bar : fall->bars) left -= bar.points;
-    EXPECT_NEAR(left, fall->mfu, 1e-9) << seed;
     const double possible = r.step_seconds[0][0] * r.ranks * r.cases[0].peak_flops_per_rank;
-    EXPECT_NEAR(fall->mfu * possible / r.cases[0].model_flop_per_step, 1, 1e-6);
-    // Before the difference between profiled and timed steps, what is left is the MFU of the profiled step.
-    EXPECT_NEAR(left + fall->bars.back().points, fall->ideal_s / breakdown.mean.step_s, 1e-9) << seed;
+    for (const bool timed : {true, false}) {
+      if (!timed) r.blocks[0].status = store::BlockStatus::failed;
+      const auto fall = waterfall(r, summarise(r).cases[0], breakdown);
+      ASSERT_TRUE(fall);
+      EXPECT_EQ(fall->timed, timed);
+      double left = 1;
+      for (const WaterfallBar& bar : fall->bars) left -= bar.points;
+      EXPECT_NEAR(left, fall->mfu, 1e-9) << seed;
+      // Before the difference between profiled and timed steps, what is left is the MFU of the profiled step.
+      const double of_profiled = timed ? left + fall->bars.back().points : left;
+      EXPECT_NEAR(of_profiled, fall->ideal_s / breakdown.mean.step_s, 1e-9) << seed;
+      if (!timed) continue;
+      EXPECT_NEAR(fall->mfu * possible / r.cases[0].model_flop_per_step, 1, 1e-6);
+    }
+    r.cases[0].peak_flops_per_rank = 0;
+    EXPECT_FALSE(waterfall(r, summarise(r).cases[0], breakdown));
   }
 }
 
@@ -288,28 +297,6 @@ TEST(Waterfall, CommunicationIsHeldAgainstTheStatedLinks) {
   EXPECT_NEAR(roof(Part::tensor).value_or(0), 0.2, 1e-12);                  // 0.3 and 0.1
   EXPECT_NEAR(roof(Part::pipeline).value_or(0), (0.05 + 0.07) / 2, 1e-12);  // both ways at once
   EXPECT_FALSE(roof(Part::data));
-}
-
-TEST(Waterfall, NoPeakGivesNone) {
-  store::Result r = test::samples::random_timeline(1, 1, 2);
-  r.cases[0].peak_flops_per_rank = 0;
-  EXPECT_FALSE(waterfall(r, summarise(r).cases[0], break_down(r)[0]));
-}
-
-// A sweep may end between the timelines and the first block.
-TEST(Waterfall, WithoutABlockItIsOfTheProfiledStep) {
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    store::Result r = test::samples::random_timeline(seed, 1, 2);
-    r.blocks[0].status = store::BlockStatus::failed;
-    const CaseBreakdown breakdown = break_down(r)[0];
-    const auto fall = waterfall(r, summarise(r).cases[0], breakdown);
-    ASSERT_TRUE(fall);
-    EXPECT_FALSE(fall->timed);
-    double left = 1;
-    for (const WaterfallBar& bar : fall->bars) left -= bar.points;
-    EXPECT_NEAR(left, fall->mfu, 1e-9) << seed;
-    EXPECT_NEAR(fall->mfu, fall->ideal_s / breakdown.mean.step_s, 1e-12) << seed;
-  }
 }
 
 }  // namespace

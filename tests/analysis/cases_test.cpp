@@ -109,19 +109,27 @@ TEST_F(Training, WithoutGradientsTheLossesDecide) {
   EXPECT_NE(why_trains_differently(result, 2), "");
 }
 
-TEST(SpansOfACase, NameTheEndsOfAPipelineWhereTheyExchangedAGradient) {
+// A job whose ranks stand on these nodes, and `cases` of this layout.
+store::Result placed(const program::Layout& layout, const std::vector<std::int32_t>& node_of, std::size_t cases) {
   store::Result r;
-  r.ranks = 6;
-  store::ResultCase& row = r.cases.emplace_back();
-  row.ranks = 6;
-  row.layout = {{program::Axis::data, 2}, {program::Axis::pipeline, 3}};
-  const std::vector<std::int32_t> node_of{0, 0, 1, 1, 0, 2};
-  for (std::int32_t rank = 0; rank < 6; ++rank) {
+  r.ranks = static_cast<std::int32_t>(node_of.size());
+  for (const std::int32_t node : node_of) {
     store::ResultRank& place = r.rank_table.emplace_back();
-    place.rank = rank;
-    place.node = node_of[static_cast<std::size_t>(rank)];
-    r.roles.push_back({0, rank, rank / 2, row.layout.coordinates(rank)});
+    place.rank = static_cast<std::int32_t>(r.rank_table.size()) - 1;
+    place.node = node;
   }
+  r.cases.resize(cases);
+  for (store::ResultCase& row : r.cases) {
+    row.ranks = r.ranks;
+    row.layout = layout;
+  }
+  return r;
+}
+
+TEST(SpansOfACase, NameTheEndsOfAPipelineWhereTheyExchangedAGradient) {
+  const program::Layout layout{{program::Axis::data, 2}, {program::Axis::pipeline, 3}};
+  store::Result r = placed(layout, {0, 0, 1, 1, 0, 2}, 1);
+  for (std::int32_t rank = 0; rank < 6; ++rank) r.roles.push_back({0, rank, rank / 2, layout.coordinates(rank)});
   EXPECT_EQ(spans_of_case(r, 0).text(), "pipeline 3, data 2");
   store::ResultOperations& exchange = r.operations.emplace_back();
   exchange.case_index = 1;
@@ -132,19 +140,8 @@ TEST(SpansOfACase, NameTheEndsOfAPipelineWhereTheyExchangedAGradient) {
 }
 
 TEST(SpansOfACase, AreByTheNodesThatTheCaseSays) {
-  store::Result r;
-  r.ranks = 4;
   const program::Layout layout{{program::Axis::tensor, 2}, {program::Axis::data, 2}};
-  for (std::int32_t rank = 0; rank < 4; ++rank) {
-    store::ResultRank& place = r.rank_table.emplace_back();
-    place.rank = rank;
-    place.node = rank / 2;
-  }
-  for (std::int32_t case_index = 0; case_index < 3; ++case_index) {
-    store::ResultCase& row = r.cases.emplace_back();
-    row.ranks = 4;
-    row.layout = layout;
-  }
+  store::Result r = placed(layout, {0, 0, 1, 1}, 3);
   for (std::int32_t rank = 0; rank < 4; ++rank) r.roles.push_back({0, rank, 0, layout.coordinates(rank), rank / 2});
   for (std::int32_t rank = 0; rank < 4; ++rank) r.roles.push_back({1, rank, 0, layout.coordinates(rank), rank % 2});
   for (std::int32_t rank = 0; rank < 4; ++rank) r.roles.push_back({2, rank, 0, layout.coordinates(rank), -1});

@@ -79,15 +79,6 @@ TEST(LevelEstimator, BothBaselinesAreTheReference) {
   EXPECT_NEAR(estimate.answers[2].log_ratio.center, -0.002, 0.001);
 }
 
-TEST(LevelEstimator, AControlThatMovedIsNoReference) {
-  const auto apart = [](int which, int i) { return (which == 1 ? 0.05 : 0.0) + noise(i); };
-  const SweepEstimate estimate = estimate_level(sweep(12, apart), questions());
-  ASSERT_TRUE(estimate.level->baseline_left);
-  EXPECT_NEAR(*estimate.level->baseline_left, 0.05, 0.003);
-  EXPECT_NEAR(estimate.answers[0].log_ratio.center, 0.05, 0.003);
-  EXPECT_NEAR(estimate.answers[2].log_ratio.center, 0, 0.003);
-}
-
 TEST(LevelEstimator, FewRoundsArePairedWithBothBaselines) {
   const SweepBlocks blocks = sweep(4, [](int which, int i) { return (which == 2 ? 0.3 : 0.0) + noise(i); });
   const SweepEstimate estimate = estimate_level(blocks, questions());
@@ -118,28 +109,6 @@ TEST(LevelEstimator, ACaseWithFewBlocksHasANumberAndNoInterval) {
   EXPECT_FALSE(has_interval(estimate.answers[2]));
   EXPECT_EQ(estimate.answers[3].rounds, 0);
   EXPECT_TRUE(std::isnan(estimate.answers[3].log_ratio.center));
-}
-
-TEST(LevelEstimator, ACaseThatAffectsTheNextBlockIsNamed) {
-  int previous = -1;
-  const auto carrying = [&](int which, int i) {
-    const double after = previous == 4 ? 0.02 : 0.0;
-    previous = which;
-    return after + 0.05 * std::sin(i / 15.0) + noise(i);
-  };
-  const SweepEstimate estimate = estimate_level(sweep(12, carrying), questions());
-  EXPECT_EQ(estimate.level->carry_over, 4);
-  EXPECT_EQ(estimate_level(sweep(12, [](int, int i) { return noise(i); }), questions()).level->carry_over, no_case);
-}
-
-TEST(LevelEstimator, ADisturbedBlockIsSetAsideAndCounted) {
-  const auto disturbed = [](int which, int i) { return (which == 2 && i < 15 ? 0.2 : 0.0) + noise(i); };
-  const SweepEstimate estimate = estimate_level(sweep(12, disturbed), questions());
-  EXPECT_NEAR(estimate.answers[1].log_ratio.center, 0, 0.004);
-  ASSERT_EQ(estimate.level->set_aside.size(), 1u);
-  EXPECT_EQ(estimate.level->set_aside[0].case_index, 2);
-  EXPECT_EQ(estimate.level->set_aside[0].set_aside, 3);
-  EXPECT_EQ(estimate.level->set_aside[0].blocks, 12);
 }
 
 // Three of a case's five blocks are slow, and so are a few of the others: the two may be the undisturbed ones.

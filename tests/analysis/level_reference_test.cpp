@@ -25,12 +25,13 @@ std::vector<LevelBlock> blocks_of(const json& sweep, bool copy_apart) {
   std::vector<LevelBlock> blocks;
   for (std::size_t i = 0; i < sweep["y"].size(); ++i) {
     const int case_index = sweep["case"][i];
-    blocks.push_back({.log_seconds = sweep["y"][i],
-                      .time_s = sweep["t"][i],
-                      .group = copy_apart ? case_index : std::max(case_index - 1, 0),
-                      .case_index = case_index,
-                      .round = sweep["round"][i],
-                      .session = sweep["session"][i]});
+    LevelBlock& block = blocks.emplace_back();
+    block.log_seconds = sweep["y"][i];
+    block.steps_unix_s = sweep["t"][i];
+    block.group = copy_apart ? case_index : std::max(case_index - 1, 0);
+    block.case_index = case_index;
+    block.round = sweep["round"][i];
+    block.session = sweep["session"][i];
   }
   return blocks;
 }

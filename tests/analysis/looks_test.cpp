@@ -3,10 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-
 #include "analysis/estimator.h"
 #include "analysis/statistics.h"
 #include "analysis/summary.h"

@@ -32,7 +32,9 @@ store::Result quiet_sweep() {
 }
 
 std::vector<std::string> warnings_of(const store::Result& result) {
-  return machine_warnings(result, summarise(result), level_course(result));
+  std::vector<std::string> warnings;
+  machine_warnings(result, summarise(result), warnings);
+  return warnings;
 }
 
 void slow_down(store::Result& result, std::size_t first, std::size_t end, float factor) {

@@ -67,17 +67,6 @@ TEST(Pooled, TheIntervalIsStudentsTOverTheRunsRatios) {
   EXPECT_EQ(find(pool, "baseline").n, 3);
 }
 
-TEST(Pooled, AFourthAndAFifthRunNarrowTheInterval) {
-  double before = INFINITY;
-  std::vector<double> logs{0.010, 0.014};
-  for (const double next : {0.012, 0.011, 0.013, 0.012}) {
-    logs.push_back(next);
-    const ConfidenceInterval interval = interval_over_runs(logs, 0.01);
-    EXPECT_LT(interval.high - interval.low, before) << logs.size();
-    before = interval.high - interval.low;
-  }
-}
-
 TEST(Pooled, EveryRunIsSureOfItselfAndTheyDisagree) {
   Runs runs;
   for (const double ratio : {0.8, 0.9, 1.0}) runs.add(test::samples::sweep({"precision=bf16"}, {1, 1, ratio}));

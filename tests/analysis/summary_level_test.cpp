@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
-#include <cstdint>
 
 #include "analysis/blocks.h"
 #include "analysis/estimator.h"
@@ -19,6 +17,10 @@ namespace {
 
 enum : int { small, small_again, large, large_again, small_changed, large_changed, cases };
 
+double wobble(int c, int round) {
+  return 1 + 0.001 * ((7 * c + 3 * round) % 5 - 2);
+}
+
 class GridTest : public SummaryTest {
  protected:
   // At 1 MiB everything takes eight times as long. nccl_algo=tree is 10 % faster at the baseline's size and 10 % slower
@@ -31,7 +33,7 @@ class GridTest : public SummaryTest {
                                   "nccl_algo=tree at message_size=1 MiB"},
                                  [&](int c, int round) {
                                    return of_cases.at(static_cast<std::size_t>(c)) * factor(c, round) *
-                                          (1 + 0.005 * round) * (1 + 0.001 * ((7 * c + 3 * round) % 5 - 2));
+                                          (1 + 0.005 * round) * wobble(c, round);
                                  });
     for (const int c : {large, large_again, large_changed}) at(result, c).reference = large;
     at(result, large).variable = "message_size";
@@ -143,8 +145,7 @@ int place_of(const store::ResultBlock& block) {
 }
 
 // A sweep of four cases, measured while the machine slows down by 20 %.
-store::Result declared_level(store::Result result) {
-  result.interval = "level";
+store::Result slowing(store::Result result) {
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
     const int place = place_of(result.blocks[i]);
     result.blocks[i].start_unix_s = 1.7e9 + 60.0 * place;
@@ -160,8 +161,7 @@ TEST_F(SummaryTest, AnUnknownIntervalIsRefused) {
 }
 
 TEST_F(SummaryTest, GuardsOfTheLevelWarn) {
-  store::Result result = declared_level(
-      sweep(12, {"a=1", "b=1"}, [](int c, int round) { return 1 + 0.001 * ((7 * c + 3 * round) % 5 - 2); }));
+  store::Result result = slowing(sweep(12, {"a=1", "b=1"}, wobble));
   EXPECT_FALSE(warns(summarise(result), "the case that ran before"));
   std::vector<std::size_t> order(result.blocks.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -174,18 +174,17 @@ TEST_F(SummaryTest, GuardsOfTheLevelWarn) {
 }
 
 TEST_F(SummaryTest, BlocksThatLieApartAreReported) {
-  const store::Result result = declared_level(sweep(12, {"a=1", "b=1"}, [](int c, int round) {
-    return (c == 2 && round % 4 == 1 ? 1.3 : 1.0) * (1 + 0.001 * ((7 * c + 3 * round) % 5 - 2));
-  }));
+  const store::Result result = slowing(sweep(
+      12, {"a=1", "b=1"}, [](int c, int round) { return (c == 2 && round % 4 == 1 ? 1.3 : 1.0) * wobble(c, round); }));
   const Summary summary = summarise(result);
   EXPECT_TRUE(warns(summary, "3 of 12 blocks of a=1 lie apart"));
   EXPECT_FALSE(warns(summary, "too far off the others of their case"));  // 3 of 48
 }
 
 TEST_F(SummaryTest, ACaseWhoseStateIsADoubtfulMajorityIsNamed) {
-  const Summary summary = summarise(declared_level(sweep(5, {"a=1", "b=1"}, [](int c, int round) {
+  const Summary summary = summarise(slowing(sweep(5, {"a=1", "b=1"}, [](int c, int round) {
     const bool slow = (c == 2 && round % 2 == 0) || (c == 3 && round == 1);
-    return (slow ? 1.5 : 1.0) * (1 + 0.001 * ((7 * c + 3 * round) % 5 - 2));
+    return (slow ? 1.5 : 1.0) * wobble(c, round);
   })));
   EXPECT_EQ(summary.cases[2].effect->verdict, Verdict::unresolved);
   EXPECT_TRUE(summary.cases[2].effect->two_states);
@@ -193,9 +192,8 @@ TEST_F(SummaryTest, ACaseWhoseStateIsADoubtfulMajorityIsNamed) {
 }
 
 TEST_F(SummaryTest, AControlThatMovedIsNamedAsNoReference) {
-  const store::Result result = declared_level(sweep(12, {"a=1", "b=1"}, [](int c, int round) {
-    return (c == 1 ? 1.05 : 1.0) * (1 + 0.001 * ((7 * c + 3 * round) % 5 - 2));
-  }));
+  const store::Result result =
+      slowing(sweep(12, {"a=1", "b=1"}, [](int c, int round) { return (c == 1 ? 1.05 : 1.0) * wobble(c, round); }));
   const Summary summary = summarise(result);
   EXPECT_TRUE(summary.unreliable);
   EXPECT_NEAR(summary.cases[2].effect->ratio, 1, 0.01);

@@ -35,15 +35,12 @@ TEST(Decide, NamesTheReason) {
   EXPECT_THAT(judged(ConfidenceInterval{}, {}), FieldsAre(Verdict::none, Reason::too_few_rounds));
   EXPECT_THAT(judged(faster, {.honoured = false}), FieldsAre(Verdict::not_honoured, Reason::not_honoured));
   EXPECT_THAT(judged(faster, {.within_limit = false}), FieldsAre(Verdict::none, Reason::beyond_limit));
+  EXPECT_THAT(judged(faster, {.honoured = false, .within_limit = false}),
+              FieldsAre(Verdict::none, Reason::beyond_limit));
   EXPECT_THAT(judged(faster, {.role = store::CaseRole::baseline}), FieldsAre(Verdict::none, Reason::baseline));
   EXPECT_THAT(judged(ConfidenceInterval{}, {.measured = false}), FieldsAre(Verdict::none, Reason::not_measured));
   EXPECT_THAT(judged(ConfidenceInterval{}, {.status = store::CaseStatus::impossible, .measured = false}),
               FieldsAre(Verdict::none, Reason::impossible));
-}
-
-TEST(Decide, ALimitOutranksARequestThatWasNotHonoured) {
-  EXPECT_THAT(decide(between(-0.3, -0.2), 0.01, {.honoured = false, .within_limit = false}),
-              FieldsAre(Verdict::none, Reason::beyond_limit));
 }
 
 TEST(Decide, AControlKeepsTheVerdictOfItsInterval) {
