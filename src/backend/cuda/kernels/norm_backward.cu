@@ -33,10 +33,10 @@ struct Backward {
 constexpr int n_kept = 8;
 // Three column sums and three tensors for 8 columns are many registers: a block of f32 must be smaller for it, and one
 // of f16 with means, whose conversions take some more on sm_80.
+template <class T>
+constexpr int most_threads = sizeof(T) == 2 ? 1024 : 512;
 template <class T, bool centres>
-constexpr int max_threads = sizeof(T) == 4                     ? 512
-                            : std::is_same_v<T, f16>&& centres ? 768
-                                                               : 1024;
+constexpr int max_threads = (std::is_same_v<T, f16>)&&centres ? 768 : most_threads<T>;
 constexpr int wide_threads = 1024, narrow_threads = 512;
 
 // Rows of up to 8 elements a thread, column sums in registers.
