@@ -33,15 +33,16 @@ struct Backward {
 constexpr int n_kept = 8;
 // Three column sums and three tensors for 8 columns are many registers: a block of f32 must be smaller for it, and one
 // of f16 with means, whose conversions take some more on sm_80.
-template <class T>
-constexpr int most_threads = sizeof(T) == 2 ? 1024 : 512;
 template <class T, bool centres>
-constexpr int max_threads = (std::is_same_v<T, f16>)&&centres ? 768 : most_threads<T>;
+constexpr int max_threads() {
+  if (sizeof(T) == 4) return 512;
+  return centres && std::is_same_v<T, f16> ? 768 : 1024;
+}
 constexpr int wide_threads = 1024, narrow_threads = 512;
 
 // Rows of up to 8 elements a thread, column sums in registers.
 template <class T, bool centres>
-__global__ void __launch_bounds__(max_threads<T, centres>) norm_backward_kept(Backward<T, centres> t) {
+__global__ void __launch_bounds__(max_threads<T, centres>()) norm_backward_kept(Backward<T, centres> t) {
   constexpr int n = n_kept;
   HARNESS_SHARED(float2, parts, 2 * max_warps);
   const int c = threadIdx.x * n;
@@ -186,9 +187,9 @@ std::int64_t blocks_here(std::int64_t rows, std::int64_t width) {
 template <class T, bool centres>
 void launch_norm_backward(const char* name, Stream stream, const Backward<T, centres>& t, std::int64_t blocks) {
   const std::int64_t width = t.width;
-  if (width % n_kept == 0 && width <= n_kept * max_threads<T, centres>) {
-    launch(name, norm_backward_kept<T, centres>, {blocks, threads_for(width / n_kept, max_threads<T, centres>)}, stream,
-           t);
+  if (width % n_kept == 0 && width <= n_kept * max_threads<T, centres>()) {
+    launch(name, norm_backward_kept<T, centres>, {blocks, threads_for(width / n_kept, max_threads<T, centres>())},
+           stream, t);
     return;
   }
   const std::int64_t needed = t.sums * width * 4, for_parts = 2 * max_warps * 8;
