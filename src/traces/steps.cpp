@@ -103,20 +103,12 @@ std::string without_digits(std::string name) {
   return name;
 }
 
-// What is shorter than a tenth of the longest is no step.
-void drop_short(std::vector<Window>& windows) {
-  std::int64_t longest = 0;
-  for (const Window& w : windows) longest = std::max(longest, w.end_ns - w.start_ns);
-  std::erase_if(windows, [&](const Window& w) { return (w.end_ns - w.start_ns) * 10 < longest; });
-}
-
 // Of marks with several names those that cover most: "step 3" may be of an optimizer, within "training_step_3".
 std::vector<Window> outermost(std::vector<Window> marks) {
   std::map<std::string, std::int64_t> covered_ns;
   for (const Window& mark : marks) covered_ns[without_digits(mark.name)] += mark.end_ns - mark.start_ns;
   const auto most = std::ranges::max_element(covered_ns, {}, [](const auto& entry) { return entry.second; });
   std::erase_if(marks, [&](const Window& mark) { return without_digits(mark.name) != most->first; });
-  drop_short(marks);
   return marks;
 }
 
@@ -134,8 +126,9 @@ std::vector<Window> recurring_annotations(const Capture& capture, const Device& 
   std::vector<Window> best;
   std::int64_t best_ns = (timeline.end_ns - timeline.origin_ns) / 10 * 8;
   for (auto& [key, windows] : groups) {
-    std::int64_t covered = 0, last_end = INT64_MIN;
-    drop_short(windows);
+    std::int64_t longest = 0, covered = 0, last_end = INT64_MIN;
+    for (const Window& w : windows) longest = std::max(longest, w.end_ns - w.start_ns);
+    std::erase_if(windows, [&](const Window& w) { return (w.end_ns - w.start_ns) * 10 < longest; });
     bool overlap = false;
     for (const Window& w : windows) {
       overlap |= w.start_ns < last_end;
