@@ -99,24 +99,15 @@ KinetoEvent::Category KinetoEvent::category() const {
 }
 
 std::int64_t KinetoEvent::bytes_of_element() const {
-  static constexpr std::array<std::pair<std::string_view, std::int64_t>, 18> types{{{"Float", 4},
-                                                                                    {"Int", 4},
-                                                                                    {"UInt32", 4},
-                                                                                    {"BFloat16", 2},
-                                                                                    {"Half", 2},
-                                                                                    {"Short", 2},
-                                                                                    {"UInt16", 2},
-                                                                                    {"Double", 8},
-                                                                                    {"Long", 8},
-                                                                                    {"UInt64", 8},
-                                                                                    {"Byte", 1},
-                                                                                    {"Char", 1},
-                                                                                    {"Bool", 1},
-                                                                                    {"ComplexHalf", 4},
-                                                                                    {"QInt8", 1},
-                                                                                    {"ComplexFloat", 8},
-                                                                                    {"ComplexDouble", 16},
-                                                                                    {"QUInt8", 1}}};
+  struct Type {
+    std::string_view name;
+    std::int64_t bytes;
+  };
+  static constexpr Type types[] = {{"Float", 4},       {"Int", 4},          {"UInt32", 4},        {"BFloat16", 2},
+                                   {"Half", 2},        {"Short", 2},        {"UInt16", 2},        {"Double", 8},
+                                   {"Long", 8},        {"UInt64", 8},       {"Byte", 1},          {"Char", 1},
+                                   {"Bool", 1},        {"QInt8", 1},        {"QUInt8", 1},        {"QInt32", 4},
+                                   {"ComplexHalf", 4}, {"ComplexFloat", 8}, {"ComplexDouble", 16}};
   for (const auto& [name, bytes] : types) {
     if (type == name) return bytes;
   }
