@@ -7,7 +7,8 @@
 
 namespace harness::program {
 
-// The computing operations but attention (attention.h); their conventions stand in program/operation.h.
+// The computing operations of the forward and backward pass but attention (attention.h); their conventions stand in
+// program/operation.h.
 
 // ---- filling and moving -----------------------------------------------------------------------------------------
 
@@ -311,54 +312,7 @@ struct ColumnSumOf {
 };
 using ColumnSum = ColumnSumOf<View>;
 
-// ---- optimizer ------------------------------------------------------------------------------------------------------
-
-/// AdamW (Loshchilov & Hutter 2019, as torch.optim.AdamW computes it) over flat f32 buffers; step number t = counter
-/// + 1. weights (optional) receives the new master values in its own type. scale [1] f32 (optional) divides the
-/// gradient. skip [1] f32 (optional): unless it is 0, nothing is changed.
-template <class T>
-struct AdamWOf {
-  T master = {}, moment1 = {}, moment2 = {}, gradient = {}, weights = {}, counter = {}, learning_rate = {};
-  double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
-  T scale = {}, skip = {};
-  static constexpr std::string_view name = "adamw";
-  static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.gradient, op.counter, op.learning_rate), updates(op.master, op.moment1, op.moment2),
-                          operands(op.skip.present() ? Access::update : Access::write, op.weights),
-                          parameters(op.beta1, op.beta2, op.epsilon, op.weight_decay),
-                          optional_reads(op.scale, op.skip));
-  }
-};
-using AdamW = AdamWOf<View>;
-
-// ---- gradient compression -------------------------------------------------------------------------------------------
-
-/// Top-k sparsification with error feedback (Stich, Cordonnier and Jaggi 2018, arXiv 1809.07599): residual += gradient;
-/// the k elements of it with the largest magnitudes go to values, by ascending index, and become 0 in residual. Of
-/// equal magnitudes the lower index is chosen; NaN is larger than any number. gradient, residual [n] f32; values [k]
-/// f32 and indices [k] i32, k from 1 to n.
-template <class T>
-struct TopKOf {
-  T gradient = {}, residual = {}, values = {}, indices = {};
-  static constexpr std::string_view name = "top_k";
-  static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.gradient), updates(op.residual), writes(op.values, op.indices));
-  }
-};
-using TopK = TopKOf<View>;
-
-/// out = 0, then out[indices[j]] += values[j] in the order of j. values f32 and indices i32 have one size; out f32. An
-/// index may occur several times, and is less than out.count.
-template <class T>
-struct ScatterAddOf {
-  T values = {}, indices = {}, out = {};
-  static constexpr std::string_view name = "scatter_add";
-  static constexpr auto fields(auto& op) { return std::tuple_cat(reads(op.values, op.indices), writes(op.out)); }
-};
-using ScatterAdd = ScatterAddOf<View>;
-
-// ---- cross-entropy, whole and over shards of the vocabulary
-// ----------------------------------------------------------
+// ---- cross-entropy, whole and over shards of the vocabulary -------------------------------------------------------
 
 /// Softmax cross-entropy with its gradient in place: loss[0] += loss_scale * sum over rows of -log p(label);
 /// logits = gradient_scale * (softmax - onehot). logits [rows, vocab]; labels [rows] i32; loss [1] f32. scale [1] f32

@@ -10,7 +10,7 @@
 #include "program/communication.h"
 #include "program/compute.h"
 #include "program/layout.h"
-#include "program/loss_scaling.h"
+#include "program/optimizer.h"
 #include "program/view.h"
 
 namespace harness::program {
