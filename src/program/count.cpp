@@ -93,6 +93,11 @@ bool is_unfused_attention(const Action& action) {
          (backward != nullptr && backward->probabilities.present());
 }
 
+bool is_weight_gradient(const Program& program, const Matmul& product) {
+  if (!product.a_scale.present()) return product.transpose_a;
+  return program.buffer_of(product.out).type == DType::f32;
+}
+
 std::string destination(const ProgramSet& set, const Action& action) {
   if (const Peer* peer = peer_of(action)) return fmt::format("{}{:+d}", name_of(peer->axis), peer->offset);
   const GroupId group = group_of(action);

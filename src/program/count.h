@@ -31,6 +31,10 @@ double work_of(const Program& program, const Action& action);
 /// Whether the action is attention that keeps its probabilities in memory.
 bool is_unfused_attention(const Action& action);
 
+/// Whether a product of a training step is the gradient of a weight: alone f32 where factors are quantised, and alone
+/// with a transposed first factor where they are not.
+bool is_weight_gradient(const Program& program, const Matmul& product);
+
 /// Where a communication goes: its group's name, or the axis of its peer and how far ("pipeline+1").
 std::string destination(const ProgramSet& set, const Action& action);
 /// The size of a communication's buffer, as the caller passes it (nccl-tests' "size").

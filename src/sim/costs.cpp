@@ -18,12 +18,6 @@ double count_of(const program::AttentionShape& s) {
          static_cast<double>(s.key_length);
 }
 
-// Weight gradients alone are f32 where factors are quantised, and alone transpose a where they are not.
-bool is_weight_gradient(const Program& program, const program::Matmul& product) {
-  if (!product.a_scale.present()) return product.transpose_a;
-  return program.buffer_of(product.out).type == program::DType::f32;
-}
-
 bool is_over_tensor(const program::Group& group) {
   return group.axes == program::AxisSet::of({program::Axis::tensor});
 }
@@ -90,8 +84,8 @@ const std::vector<Cost>& Costs::paced(int rank_class) {
 // Whether a kernel of its own adds the gradient of a weight to those of earlier micro-batches.
 bool Costs::adds_up_apart(const Program& program, const program::Operation& op) const {
   const auto* product = std::get_if<program::Matmul>(&op.action);
-  return product != nullptr && calibration_.software.accumulation_bytes > 0 && is_weight_gradient(program, *product) &&
-         program.buffer_of(product->out).type == program::DType::f32;
+  return product != nullptr && calibration_.software.accumulation_bytes > 0 &&
+         program::is_weight_gradient(program, *product) && program.buffer_of(product->out).type == program::DType::f32;
 }
 
 double Costs::computation_seconds(const Program& program, const program::Operation& op, const Device& device) const {
@@ -155,7 +149,7 @@ double Costs::linear_seconds(const Program& program, const program::Operation& o
     const double parameters = static_cast<double>(product.m) * static_cast<double>(product.n);
     seconds += memory_seconds(software.accumulation_bytes * parameters, device, calibration_);
   }
-  if (!low || is_weight_gradient(program, product)) return seconds;
+  if (!low || program::is_weight_gradient(program, product)) return seconds;
   // The input of each product, and the gradient of its result: before they are gathered, where they are.
   const std::string_view what = op.label.what;
   const bool takes_stream =

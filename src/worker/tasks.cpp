@@ -43,8 +43,8 @@ job::TimedSamples time_steps(Steps& steps, int warmup_steps, int timed_steps) {
   job::TimedSamples samples;
   // Warm-up and timed steps in two calls: the clock around the second checks the sum of its steps.
   samples.step_s = steps.run(warmup_steps);
-  steps.executable().begin_watch();
   const std::int64_t updates = steps.updates();
+  steps.executable().begin_watch();
   const auto began = Clock::now();
   const std::vector<double> timed = steps.run(timed_steps);
   samples.timed_total_s = std::chrono::duration<double>(Clock::now() - began).count();

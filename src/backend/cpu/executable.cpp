@@ -42,9 +42,9 @@ program::OperationId closing_operation(const std::vector<program::Operation>& li
 // A layer that computes for long, for tests of schedules: the gradients of its weights take as long as its other
 // gradients, wherever they are computed.
 using LayerPass = std::tuple<program::Phase, int, int, bool, bool>;
-LayerPass pass_of(const program::Operation& op) {
+LayerPass pass_of(const program::Program& program, const program::Operation& op) {
   const auto* product = std::get_if<program::Matmul>(&op.action);
-  const bool of_weights = product != nullptr && (product->transpose_a || op.label.what.ends_with("weight gradient"));
+  const bool of_weights = product != nullptr && program::is_weight_gradient(program, *product);
   return {op.label.phase, op.label.micro_batch, op.label.layer, of_weights, op.label.recomputed};
 }
 
@@ -125,7 +125,7 @@ TaskList CpuExecutable::compile(Compiler& compiler, const std::vector<program::O
       }
     } else {
       task.compute = compiler.compile(op);
-      if (is_delayed(op) && op.label.layer >= 0 && begun.insert(pass_of(op)).second) {
+      if (is_delayed(op) && op.label.layer >= 0 && begun.insert(pass_of(program_, op)).second) {
         task.compute = [inner = std::move(task.compute), seconds = delay_.seconds] {
           std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
           inner();
