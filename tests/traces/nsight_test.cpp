@@ -172,8 +172,8 @@ TEST_F(Nsight, StepsWithinStepsAreNone) {
 
 // A first step that compiles or connects takes many times as long as those behind it.
 TEST_F(Nsight, ALongFirstStepDropsNoOther) {
-  const std::string sql = schema() + job(1, 4, 6) +
-                          "UPDATE NVTX_EVENTS SET start = start - 95000000 WHERE text = 'train.training_step_0';";
+  const std::string sql =
+      schema() + job(1, 4, 6) + "UPDATE NVTX_EVENTS SET start = start - 95000000 WHERE text = 'train.training_step_0';";
   EXPECT_EQ(read_job({write("a.sqlite", sql)}).gpus.at(0).steps.windows.size(), 5u);
 }
 
