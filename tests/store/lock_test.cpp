@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <filesystem>
 #include <fstream>
@@ -117,8 +116,7 @@ TEST_F(Locks, TheKernelKnowsItsProcessesAndNoOthers) {
   other.send(SIGSTOP);
   EXPECT_EQ(process_of(*owner), Process::runs);
   other.send(SIGKILL);
-  siginfo_t ended;
-  waitid(P_PID, static_cast<id_t>(other.pid()), &ended, WEXITED | WNOWAIT);
+  other.await_end();
   EXPECT_EQ(process_of(*owner), Process::gone);  // although nobody has waited for it yet
   other.end();
   EXPECT_EQ(process_of(*owner), Process::gone);

@@ -111,6 +111,11 @@ void OtherProcess::send(int signal) const {
   if (signal == SIGSTOP) waitpid(pid_, nullptr, WUNTRACED);
 }
 
+void OtherProcess::await_end() const {
+  siginfo_t ended;
+  EXPECT_EQ(waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT), 0);
+}
+
 int OtherProcess::end() {
   if (pid_ <= 0) return 0;
   int status = 0;

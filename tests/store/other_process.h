@@ -37,6 +37,8 @@ class OtherProcess {
   std::string line() const;
   void go() const;
   void send(int signal) const;  // after SIGSTOP it has stopped
+  /// Waits until it has ended: its output ends a moment before that. end() still has its status.
+  void await_end() const;
   /// Kills it, unless it has ended, and waits until it is gone. Returns its status, as waitpid() gives it.
   int end();
   pid_t pid() const { return pid_; }

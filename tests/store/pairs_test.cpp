@@ -209,7 +209,10 @@ TEST_F(Pairs, AtRandomMomentsLoseNoBlockAndNeverWriteAtOnce) {
     if (fate == 1 || dies_first) actors[0]->send(SIGKILL);
     if (fate == 2 && !dies_first) actors[0]->send(SIGSTOP);
     Written written;
-    if (dies_first) static_cast<void>(collect(*actors[0], written));
+    if (dies_first) {
+      static_cast<void>(collect(*actors[0], written));
+      actors[0]->await_end();
+    }
     actors[1]->go();
     pause(random, 60);
     if (fate == 2 && !dies_first) actors[0]->send(SIGCONT);
