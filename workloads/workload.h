@@ -69,11 +69,6 @@ class Workload {
   /// The Programs of every role. The settings must be possible on the layout.
   virtual program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
                                        const program::Layout& layout) const = 0;
-  /// The Program of one of the roles.
-  virtual program::Program role_program(const config::Model& model, const config::Settings& settings,
-                                        const program::Layout& layout, int role) const {
-    return std::move(programs(model, settings, layout).roles.at(role));
-  }
   /// The Programs of a step that is worth folding for a prediction; nothing for any other step.
   virtual std::optional<program::FoldedStep> folded(const config::Model&, const config::Settings&,
                                                     const program::Layout&) const {

@@ -60,9 +60,38 @@ void require_sound(const program::ProgramSet& set, const std::string& case_name)
   throw Error(text);
 }
 
-void note_memory(Survey& s, int role, const program::Program& program) {
-  if (const program::Arena arena = program::plan_arena(program); arena.bytes > s.peak_bytes) {
-    s.peak_bytes = arena.bytes;
+// The passes of a micro-batch and the `every - 1` behind it.
+program::RepeatedPart repeated_part(const program::Program& program, const program::Repetition& repetition) {
+  const std::vector<program::Operation>& step = program.step;
+  const auto forward = [&](program::OperationId id, int least_micro_batch) {
+    const program::Label& label = step[id].label;
+    return label.phase == program::Phase::forward && !label.recomputed && label.micro_batch >= least_micro_batch;
+  };
+  program::RepeatedPart part{.begin = 0, .end = 0, .tail = static_cast<program::OperationId>(step.size())};
+  while (!forward(part.begin, repetition.from)) ++part.begin;
+  for (part.end = part.begin; !forward(part.end, repetition.from + repetition.every);) ++part.end;
+  while (!forward(part.tail - 1, 0)) --part.tail;
+  return part;
+}
+
+// Of a role with all its passes. A few micro-batches are written out, the rest repeats them.
+std::int64_t arena_bytes(const program::FoldedStep& step, int role, program::FusedSet fused) {
+  const auto written_out = [&](int micro_batches) {
+    return program::lower(step.written_out(role, micro_batches), fused);
+  };
+  const program::Repetition& r = step.repetition;
+  const int all = step.micro_batches, some = r.enough + (all - r.enough) % r.every;
+  if (some < all) {
+    const program::Program program = written_out(some);
+    const auto bytes = program::arena_bytes(program, repeated_part(program, r), (all - some) / r.every);
+    if (bytes) return *bytes;
+  }
+  return program::plan_arena(written_out(all)).bytes;
+}
+
+void note_memory(Survey& s, int role, std::int64_t bytes) {
+  if (bytes > s.peak_bytes) {
+    s.peak_bytes = bytes;
     s.peak_role = role;
   }
 }
@@ -98,17 +127,17 @@ void add(Survey& s, const Survey& of_one, int times) {
 
 Survey survey_of(const program::ProgramSet& step) {
   Survey s = counts_of(step);
-  for (int role = 0; role < s.roles; ++role) note_memory(s, role, step.roles[role]);
+  for (int role = 0; role < s.roles; ++role) note_memory(s, role, program::plan_arena(step.roles[role]).bytes);
   return s;
 }
 
-Survey survey_of(const program::FoldedStep& step, const std::function<program::Program(int role)>& whole) {
+Survey survey_of(const program::FoldedStep& step, program::FusedSet fused) {
   Survey s = counts_of(step.sample);
   program::ProgramSet repeated = step.sample;
   for (program::Program& role : repeated.roles)
     std::erase_if(role.step, [](const program::Operation& op) { return op.label.micro_batch != 1; });
   add(s, counts_of(repeated), step.micro_batches - 3);
-  for (const int role : step.fullest) note_memory(s, role, whole(role));
+  for (const int role : step.fullest) note_memory(s, role, arena_bytes(step, role, fused));
   return s;
 }
 
@@ -133,10 +162,7 @@ const Survey& Surveyor::survey_step(const PlannedCase& the_case) {
   if (!unknown) return s;
   if (built_.folded) {
     require_sound(built_.folded->sample, the_case.name);
-    s = survey_of(*built_.folded, [&](int role) {
-      return program::lower(workloads::workload_of(settings).role_program(model_, settings, the_case.layout, role),
-                            fused);
-    });
+    s = survey_of(*built_.folded, fused);
   } else {
     require_sound(set, the_case.name);
     s = survey_of(set);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -47,8 +46,8 @@ Survey survey(const config::Model& model, config::BackendKind backend, const Pla
 /// Facts that follow from lowered Programs alone.
 Survey survey_of(const program::ProgramSet& step);
 /// The same of a folded step: it has what its sample has, and more of the sample's middle micro-batch. Memory is that
-/// of the whole Programs of its fullest roles.
-Survey survey_of(const program::FoldedStep& step, const std::function<program::Program(int role)>& whole);
+/// of its fullest roles, lowered for a backend that declares `fused`.
+Survey survey_of(const program::FoldedStep& step, program::FusedSet fused);
 
 /// Surveys the cases of an experiment, with what they have in common done once: cases that differ in no more than
 /// what a library reads from the worker's environment have the same Programs, and equal Programs the same survey.

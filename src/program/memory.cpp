@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,115 +15,6 @@ namespace {
 std::int64_t aligned(std::int64_t bytes) {
   return (bytes + Arena::alignment_bytes - 1) / Arena::alignment_bytes * Arena::alignment_bytes;
 }
-
-// First and last use of the buffers on each stream, -1: not used there.
-class Lifetimes {
- public:
-  Lifetimes(const Program& program, const std::vector<Operation>& list)
-      : streams_(program.streams.size()),
-        first_(program.buffers.size() * streams_, -1),
-        last_(program.buffers.size() * streams_, -1) {
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const std::size_t stream = list[i].stream;
-      visit_accesses(list[i].action, [&](Access, const View& view) {
-        const std::size_t at = view.buffer * streams_ + stream;
-        last_[at] = static_cast<OperationId>(i);
-        if (first_[at] < 0) first_[at] = last_[at];
-      });
-    }
-  }
-  std::span<const OperationId> first(BufferId buffer) const { return {&first_[buffer * streams_], streams_}; }
-  std::span<const OperationId> last(BufferId buffer) const { return {&last_[buffer * streams_], streams_}; }
-
- private:
-  std::size_t streams_;
-  std::vector<OperationId> first_, last_;  // [buffer][stream]
-};
-
-// Memory that a buffer has given back; usable once the last uses of that buffer are complete.
-struct Hole {
-  std::int64_t begin = 0, bytes = 0;
-  BufferId of = -1;
-  std::int64_t end() const { return begin + bytes; }
-};
-
-// A list of holes and used places by offset. Each hole keeps the operations that must be complete before its reuse.
-// Neighbours stay apart: joined, they would be usable only when the later of them is. What does not fit into one takes
-// a run of neighbours that are all usable.
-class Places {
- public:
-  Places(const std::vector<Operation>& list, std::size_t streams, const Lifetimes& lives)
-      : before_(list, streams), lives_(lives), complete_(streams) {}
-
-  std::int64_t take(std::int64_t bytes, BufferId buffer) {
-    complete_before(buffer);
-    Run best{.begin = end_, .bytes = std::numeric_limits<std::int64_t>::max()}, run;
-    for (const Hole& hole : holes_) {
-      if (!usable(hole)) {
-        run = {};
-        continue;
-      }
-      if (run.bytes == 0 || run.end() != hole.begin) run = {.begin = hole.begin};
-      run.bytes += hole.bytes;
-      if (run.bytes >= bytes && run.bytes < best.bytes) best = run;
-    }
-    // Grow at the end, over the last holes where these are free in time.
-    if (best.begin == end_ && run.bytes > 0 && run.end() == end_) best.begin = run.begin;
-    end_ = std::max(end_, best.begin + bytes);
-    use(best.begin, bytes);
-    return best.begin;
-  }
-
-  void give(std::int64_t at, std::int64_t bytes, BufferId buffer) { holes_.insert(from(at), Hole{at, bytes, buffer}); }
-
-  std::int64_t end() const { return end_; }
-
- private:
-  // Neighbouring holes.
-  struct Run {
-    std::int64_t begin = 0, bytes = 0;
-    std::int64_t end() const { return begin + bytes; }
-  };
-
-  // The first hole at or behind an offset.
-  std::vector<Hole>::iterator from(std::int64_t offset) {
-    return std::ranges::lower_bound(holes_, offset, {}, &Hole::begin);
-  }
-  // The holes in [at, at + bytes) are used; of the last one the rest stays.
-  void use(std::int64_t at, std::int64_t bytes) {
-    const std::int64_t end = at + bytes;
-    const auto first = from(at);
-    auto last = from(end);
-    if (last != first && (last - 1)->end() > end) {
-      --last;
-      last->bytes = last->end() - end;
-      last->begin = end;
-    }
-    holes_.erase(first, last);
-  }
-  // Up to which operation of each stream everything is complete when the buffer's first user on any stream begins.
-  void complete_before(BufferId buffer) {
-    std::ranges::fill(complete_, std::numeric_limits<OperationId>::max());
-    for (const OperationId begin : lives_.first(buffer)) {
-      if (begin < 0) continue;
-      const std::span<const OperationId> known = before_.complete_before(begin);
-      for (std::size_t s = 0; s < complete_.size(); ++s) complete_[s] = std::min(complete_[s], known[s]);
-    }
-  }
-  bool usable(const Hole& hole) const {
-    const std::span<const OperationId> last = lives_.last(hole.of);
-    for (std::size_t s = 0; s < complete_.size(); ++s) {
-      if (last[s] > complete_[s]) return false;
-    }
-    return true;
-  }
-
-  HappensBefore before_;
-  const Lifetimes& lives_;
-  std::vector<OperationId> complete_;  // by stream, for the buffer that is being placed
-  std::vector<Hole> holes_;            // by offset; a vector, for every buffer looks at all of them
-  std::int64_t end_ = 0;
-};
 
 // By operation: the last of its fused group, or itself. The members of a group are neighbours on their stream.
 std::vector<OperationId> group_ends(const std::vector<Operation>& list, std::size_t streams) {
@@ -157,43 +49,239 @@ std::vector<char> shares_its_place(const Program& program) {
   return shares;
 }
 
-// Places those buffers of one list. Returns the bytes it needs beyond `base`.
-std::int64_t place_transient(const Program& program, const std::vector<Operation>& list,
-                             const std::vector<char>& shares, std::int64_t base, Arena& arena) {
+// The buffers of one list that may share memory, while it uses them, by their beginning.
+struct Lifetimes {
+  struct Lifetime {
+    BufferId buffer = -1;
+    std::int64_t bytes = 0;
+    OperationId begin = 0, end = 0;  // its first and its last use
+  };
+  std::size_t streams = 0;
+  std::vector<Lifetime> list;
+  // [place in the list][stream], -1: none. The last use on that stream; the last operation there that is complete when
+  // the first user on any stream begins.
+  std::vector<OperationId> last, complete;
+
+  std::span<const OperationId> last_of(std::size_t i) const { return {&last[i * streams], streams}; }
+  std::span<const OperationId> complete_of(std::size_t i) const { return {&complete[i * streams], streams}; }
+};
+
+Lifetimes lifetimes_of(const Program& program, const std::vector<Operation>& list, const std::vector<char>& shares) {
   const std::size_t streams = program.streams.size();
-  const Lifetimes lives(program, list);
+  std::vector<OperationId> first(program.buffers.size() * streams, -1), last = first;  // [buffer][stream]
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    visit_accesses(list[i].action, [&](Access, const View& view) {
+      const std::size_t at = view.buffer * streams + list[i].stream;
+      last[at] = static_cast<OperationId>(i);
+      if (first[at] < 0) first[at] = last[at];
+    });
+  }
   // Members of a group are under way together: what one of them uses is in use until all are done. Given back earlier,
   // it would be joined to memory that the group's other members may use, and spoil it for them.
   const std::vector<OperationId> group_end = group_ends(list, streams);
-  using Event = std::pair<OperationId, BufferId>;
-  std::vector<Event> begins, ends;
-  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
-    const auto b = static_cast<BufferId>(i);
-    if (shares[i] == 0) continue;
-    OperationId first = std::numeric_limits<OperationId>::max(), last = -1;
-    for (std::size_t s = 0; s < streams; ++s) {
-      if (lives.first(b)[s] < 0) continue;
-      first = std::min(first, lives.first(b)[s]);
-      last = std::max(last, group_end[lives.last(b)[s]]);
+  Lifetimes lives{.streams = streams, .list = {}, .last = {}, .complete = {}};
+  for (std::size_t b = 0; b < program.buffers.size(); ++b) {
+    if (shares[b] == 0) continue;
+    Lifetimes::Lifetime life{static_cast<BufferId>(b), aligned(program.buffers[b].bytes()),
+                             std::numeric_limits<OperationId>::max(), -1};
+    for (std::size_t at = b * streams; at < (b + 1) * streams; ++at) {
+      if (first[at] < 0) continue;
+      life.begin = std::min(life.begin, first[at]);
+      life.end = std::max(life.end, group_end[last[at]]);
     }
-    if (last < 0) continue;  // not used in this list
-    begins.emplace_back(first, b);
-    ends.emplace_back(last, b);
+    if (life.end >= 0) lives.list.push_back(life);
   }
-  std::ranges::sort(begins);
-  std::ranges::sort(ends);
-  Places places(list, streams, lives);
-  auto over = ends.begin();
-  for (const auto& [begin, buffer] : begins) {
-    for (; over->first < begin; ++over) {
-      const std::size_t id = over->second;
-      places.give(arena.offset_bytes[id] - base, aligned(program.buffers[id].bytes()), over->second);
+  std::ranges::stable_sort(lives.list, {}, &Lifetimes::Lifetime::begin);
+  const HappensBefore before(list, streams);
+  lives.complete.assign(lives.list.size() * streams, std::numeric_limits<OperationId>::max());
+  for (std::size_t i = 0; i < lives.list.size(); ++i) {
+    const std::size_t of_buffer = lives.list[i].buffer * streams;
+    lives.last.insert(lives.last.end(), &last[of_buffer], &last[of_buffer] + streams);
+    for (std::size_t user = 0; user < streams; ++user) {
+      if (first[of_buffer + user] < 0) continue;
+      const std::span<const OperationId> known = before.complete_before(first[of_buffer + user]);
+      for (std::size_t s = 0; s < streams; ++s) {
+        OperationId& complete = lives.complete[i * streams + s];
+        complete = std::min(complete, known[s]);
+      }
     }
-    const std::size_t id = buffer;
-    arena.offset_bytes[id] = base + places.take(aligned(program.buffers[id].bytes()), buffer);
   }
-  return places.end();
+  return lives;
 }
+
+// Memory that a buffer has given back; usable once the last uses of that buffer are complete.
+struct Hole {
+  std::int64_t begin = 0, bytes = 0;
+  std::size_t of = 0;  // place in the list
+  std::int64_t end() const { return begin + bytes; }
+};
+
+// A list of holes and used places by offset. Each hole keeps the operations that must be complete before its reuse.
+// Neighbours stay apart: joined, they would be usable only when the later of them is. A buffer takes a hole of its own
+// size, else the smallest run of neighbours that are all usable.
+class Places {
+ public:
+  explicit Places(const Lifetimes& lives) : lives_(lives) {}
+
+  std::int64_t take(std::size_t buffer) {
+    const std::int64_t bytes = lives_.list[buffer].bytes;
+    const std::span<const OperationId> complete = lives_.complete_of(buffer);
+    const auto fits = [&](const Hole& hole) { return hole.bytes == bytes && is_usable(hole, complete); };
+    if (const auto hole = std::ranges::find_if(holes_, fits); hole != holes_.end()) {
+      const std::int64_t begin = hole->begin;
+      holes_.erase(hole);
+      return begin;
+    }
+    const std::int64_t begin = smallest_run(bytes, complete);
+    end_ = std::max(end_, begin + bytes);
+    use(begin, bytes);
+    return begin;
+  }
+
+  void give(std::int64_t at, std::size_t buffer) {
+    holes_.insert(from(at), Hole{at, lives_.list[buffer].bytes, buffer});
+  }
+
+  std::int64_t end() const { return end_; }
+
+ private:
+  // Neighbouring holes.
+  struct Run {
+    std::int64_t begin = 0, bytes = 0;
+    std::int64_t end() const { return begin + bytes; }
+  };
+
+  std::int64_t smallest_run(std::int64_t bytes, std::span<const OperationId> complete) const {
+    Run best{.begin = end_, .bytes = std::numeric_limits<std::int64_t>::max()}, run;
+    for (const Hole& hole : holes_) {
+      if (!is_usable(hole, complete)) {
+        run = {};
+        continue;
+      }
+      if (run.bytes == 0 || run.end() != hole.begin) run = {.begin = hole.begin};
+      run.bytes += hole.bytes;
+      if (run.bytes >= bytes && run.bytes < best.bytes) best = run;
+    }
+    // Grow at the end, over the last holes where these are free in time.
+    return best.begin == end_ && run.bytes > 0 && run.end() == end_ ? run.begin : best.begin;
+  }
+  // The first hole at or behind an offset.
+  std::vector<Hole>::iterator from(std::int64_t offset) {
+    return std::ranges::lower_bound(holes_, offset, {}, &Hole::begin);
+  }
+  // The holes in [at, at + bytes) are used; of the last one the rest stays.
+  void use(std::int64_t at, std::int64_t bytes) {
+    const std::int64_t end = at + bytes;
+    const auto first = from(at);
+    auto last = from(end);
+    if (last != first && (last - 1)->end() > end) {
+      --last;
+      last->bytes = last->end() - end;
+      last->begin = end;
+    }
+    holes_.erase(first, last);
+  }
+  bool is_usable(const Hole& hole, std::span<const OperationId> complete) const {
+    const std::span<const OperationId> last = lives_.last_of(hole.of);
+    for (std::size_t s = 0; s < complete.size(); ++s) {
+      if (last[s] > complete[s]) return false;
+    }
+    return true;
+  }
+
+  const Lifetimes& lives_;
+  std::vector<Hole> holes_;  // by offset; a vector, for every buffer looks at all of them
+  std::int64_t end_ = 0;
+};
+
+struct Placed {
+  std::vector<std::int64_t> offset_bytes;  // by place in the list
+  std::int64_t bytes = 0;
+};
+
+Placed placed(const Lifetimes& lives) {
+  Placed out{std::vector<std::int64_t>(lives.list.size()), 0};
+  std::vector<std::pair<OperationId, std::size_t>> ends;
+  for (std::size_t i = 0; i < lives.list.size(); ++i) ends.emplace_back(lives.list[i].end, i);
+  std::ranges::sort(ends);
+  Places places(lives);
+  auto over = ends.begin();
+  for (std::size_t i = 0; i < lives.list.size(); ++i) {
+    for (; over->first < lives.list[i].begin; ++over) places.give(out.offset_bytes[over->second], over->second);
+    out.offset_bytes[i] = places.take(i);
+  }
+  out.bytes = places.end();
+  return out;
+}
+
+// Writes the lifetimes of a list with a part of it repeated.
+class Repeating {
+ public:
+  Repeating(const Lifetimes& once, const RepeatedPart& part, int times)
+      : once_(once), part_(part), length_(part.end - part.begin), times_(times) {
+    out_.streams = once.streams;
+    moving_from_.assign(once.streams, part.begin);
+  }
+
+  // Nothing if what follows the part does not repeat it.
+  std::optional<Lifetimes> all() {
+    const auto from = [&](OperationId id) {
+      return static_cast<std::size_t>(std::ranges::lower_bound(once_.list, id, {}, &Lifetimes::Lifetime::begin) -
+                                      once_.list.begin());
+    };
+    const std::size_t first = from(part_.begin), behind = from(part_.end), number = behind - first;
+    if (from(part_.end + length_) - behind != number) return std::nullopt;
+    for (std::size_t i = first; i < behind; ++i) {
+      if (!repeats(i, i + number)) return std::nullopt;
+      for (std::size_t s = 0; s < once_.streams; ++s) {
+        const OperationId id = once_.complete_of(i)[s];
+        if (once_.complete_of(i + number)[s] != id) moving_from_[s] = std::min(moving_from_[s], id);
+      }
+    }
+    for (std::size_t i = 0; i < behind; ++i) add(i, 0, 0);
+    for (int k = 1; k <= times_; ++k) {
+      for (std::size_t i = first; i < behind; ++i) add(i, k * length_, i + number);
+    }
+    for (std::size_t i = behind; i < once_.list.size(); ++i) add(i, times_ * length_, 0);
+    return std::move(out_);
+  }
+
+ private:
+  bool repeats(std::size_t a, std::size_t b) const {
+    const Lifetimes::Lifetime &of = once_.list[a], &next = once_.list[b];
+    if (next.begin - of.begin != length_ || next.bytes != of.bytes || of.end >= part_.tail) return false;
+    for (std::size_t s = 0; s < once_.streams; ++s) {
+      const OperationId later = once_.complete_of(b)[s] - once_.complete_of(a)[s];
+      if (later != 0 && later != length_) return false;
+    }
+    return true;
+  }
+  // `next`: the same buffer of the following part, 0: there is none.
+  void add(std::size_t i, OperationId later, std::size_t next) {
+    const bool stands_before = later == 0;
+    const auto use = [&](OperationId id) {
+      if (id < 0) return id;
+      return id + (stands_before && id >= part_.tail ? times_ * length_ : later);
+    };
+    Lifetimes::Lifetime life = once_.list[i];
+    life.begin += later;
+    life.end = use(life.end);
+    out_.list.push_back(life);
+    for (const OperationId id : once_.last_of(i)) out_.last.push_back(use(id));
+    for (std::size_t s = 0; s < once_.streams; ++s) {
+      const OperationId id = once_.complete_of(i)[s];
+      const bool moves = next > 0 ? once_.complete_of(next)[s] != id : id >= moving_from_[s];
+      out_.complete.push_back(moves ? id + later : id);
+    }
+  }
+
+  const Lifetimes& once_;
+  const RepeatedPart part_;
+  const OperationId length_;
+  const int times_;
+  std::vector<OperationId> moving_from_;  // by stream
+  Lifetimes out_;
+};
 
 }  // namespace
 
@@ -209,11 +297,28 @@ Arena plan_arena(const Program& program) {
   }
   arena.persistent_bytes = at;
   // init and step are never under way together and transient contents do not survive a list: they share the memory.
-  const std::int64_t init_bytes = place_transient(program, program.init, shares, at, arena);
-  const std::int64_t step_bytes = place_transient(program, program.step, shares, at, arena);
-  arena.transient_bytes = std::max(init_bytes, step_bytes);
+  for (const std::vector<Operation>* list : {&program.init, &program.step}) {
+    const Lifetimes lives = lifetimes_of(program, *list, shares);
+    const Placed places = placed(lives);
+    for (std::size_t i = 0; i < lives.list.size(); ++i)
+      arena.offset_bytes[lives.list[i].buffer] = at + places.offset_bytes[i];
+    arena.transient_bytes = std::max(arena.transient_bytes, places.bytes);
+  }
   arena.bytes = arena.persistent_bytes + arena.transient_bytes;
   return arena;
+}
+
+std::optional<std::int64_t> arena_bytes(const Program& program, const RepeatedPart& part, int times) {
+  const std::vector<char> shares = shares_its_place(program);
+  const Lifetimes once = lifetimes_of(program, program.step, shares);
+  const std::optional<Lifetimes> all = Repeating(once, part, times).all();
+  if (!all) return std::nullopt;
+  std::int64_t persistent = 0;
+  for (std::size_t b = 0; b < program.buffers.size(); ++b) {
+    if (shares[b] == 0) persistent += aligned(program.buffers[b].bytes());
+  }
+  const Placed of_init = placed(lifetimes_of(program, program.init, shares)), of_step = placed(*all);
+  return persistent + std::max(of_init.bytes, of_step.bytes);
 }
 
 }  // namespace harness::program

@@ -165,19 +165,19 @@ program::ProgramSet programs(const config::Model& model, const config::Settings&
   return set;
 }
 
-program::Program program_of_stage(const config::Model& model, const config::Settings& settings,
-                                  const program::Layout& layout, int stage) {
-  const auto passes = timetable(settings.pipeline_schedule, pipeline_of(model, settings, layout));
-  return program(model, settings, layout, stage, passes[stage]);
-}
-
 program::FoldedStep folded(const config::Model& model, const config::Settings& settings,
                            const program::Layout& layout) {
   const Pipeline whole = pipeline_of(model, settings, layout);
   Pipeline short_one = whole;
   short_one.micro_batches = 3;
-  program::FoldedStep step{whole.micro_batches, frame_of(model, settings, layout), {}, {}};
-  step.sample = step.set;
+  program::FoldedStep step;
+  step.micro_batches = whole.micro_batches;
+  step.set = step.sample = frame_of(model, settings, layout);
+  step.repetition = repetition_of(settings.pipeline_schedule, whole);
+  step.written_out = [=](int stage, int micro_batches) {
+    const Pipeline some{whole.stages, whole.chunks, micro_batches};
+    return program(model, settings, layout, stage, timetable(settings.pipeline_schedule, some)[stage]);
+  };
   const auto all = timetable(settings.pipeline_schedule, whole);
   const auto sample = timetable(std::vector<Passes>(whole.stages, chunk_by_chunk(short_one)));
   std::set<std::vector<std::tuple<int, bool, bool>>> shapes;  // of stages: the first of a shape has the most in flight

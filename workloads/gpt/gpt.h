@@ -37,9 +37,6 @@ std::string why_not_fp8(const config::Model& model, const config::Settings& sett
 program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
                              const program::Layout& layout);
 
-/// The Program of one of its roles.
-program::Program program_of_stage(const config::Model& model, const config::Settings& settings,
-                                  const program::Layout& layout, int stage);
 /// The step of programs() with its repeated passes folded. It has 3 micro-batches or more, and no rank reduces its
 /// gradients after every backward pass (sharding up to `optimizer`).
 program::FoldedStep folded(const config::Model& model, const config::Settings& settings, const program::Layout& layout);

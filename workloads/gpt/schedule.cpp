@@ -80,6 +80,18 @@ Passes passes_of(config::PipelineSchedule schedule, const Pipeline& of, int stag
   fail("there is no such pipeline schedule");
 }
 
+program::Repetition repetition_of(config::PipelineSchedule schedule, const Pipeline& of) {
+  switch (schedule) {
+    case config::PipelineSchedule::one_forward_one_backward:
+      return {of.stages, 1, 2 * of.stages + 2};
+    case config::PipelineSchedule::gpipe:
+      return {of.micro_batches, 1, of.micro_batches};
+    case config::PipelineSchedule::interleaved:  // begins to alternate within the second turn
+      return {2 * of.stages, of.stages, 5 * of.stages};
+  }
+  fail("there is no such pipeline schedule");
+}
+
 Passes chunk_by_chunk(const Pipeline& of) {
   Passes passes;
   for (const Kind kind : {Kind::forward, Kind::backward}) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "config/settings.h"
+#include "program/folded.h"
 
 namespace harness::gpt {
 
@@ -36,6 +37,9 @@ using Passes = std::vector<Pass>;
 /// - interleaved: 1F1B over several chunks of a stage (section 2.2.2 there). p micro-batches go through one chunk, then
 ///   through the next. micro_batches is a multiple of p.
 Passes passes_of(config::PipelineSchedule schedule, const Pipeline& pipeline, int stage);
+
+/// How the passes of the first stage repeat themselves, and with them those of the others.
+program::Repetition repetition_of(config::PipelineSchedule schedule, const Pipeline& pipeline);
 
 /// The passes of any stage, one micro-batch after the other through each chunk: no schedule, but the order in which the
 /// passes of a chunk stand side by side.

@@ -278,10 +278,6 @@ class GptWorkload : public Workload {
     return gpt::programs(model, settings, layout);
   }
 
-  program::Program role_program(const config::Model& model, const config::Settings& settings,
-                                const program::Layout& layout, int role) const override {
-    return gpt::program_of_stage(model, settings, layout, role);
-  }
   std::optional<program::FoldedStep> folded(const config::Model& model, const config::Settings& settings,
                                             const program::Layout& layout) const override {
     constexpr std::int64_t least_micro_batches = 8, least_passes = 512;  // of layers; else it saves little
