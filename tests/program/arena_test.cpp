@@ -32,7 +32,8 @@ class DrawnRounds {
       written.emplace_back();
       for (const Op& op : ops_) {
         const std::vector<View>& own = written.back();
-        const std::vector<View>& from = op.age < 0 ? first : op.age == 0 && !own.empty() ? own : written[round - 1];
+        const std::vector<View>& earlier = op.age == 0 && !own.empty() ? own : written[round - 1];
+        const std::vector<View>& from = op.age < 0 ? first : earlier;
         const View out = b.buffer("of a round", DType::f32, op.count);
         next = 1 + b.emit(op.stream, Convert{from[op.from % from.size()], out}, {"round"});
         written.back().push_back(out);
