@@ -1,6 +1,9 @@
 #include "cli/best.h"
 
 #include <algorithm>
+#include <atomic>
+#include <future>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -22,6 +25,12 @@ constexpr double looked_through = 16;
 struct Timed {
   Choice choice;
   double seconds_per_work = 0;
+};
+
+// The time of a combination, or why it has none.
+struct Outcome {
+  std::optional<double> seconds_per_work;
+  std::string cause;
 };
 
 std::size_t changes_of(const Choice& choice) {
@@ -51,7 +60,7 @@ class Search {
 
   Best fastest(std::size_t wanted) {
     if (const auto possible = those_that_can_run()) {
-      for (const Choice& choice : *possible) seconds_of(choice);
+      predict(*possible);
     } else {
       best_.all = false;
       best_.alike = 0;
@@ -96,22 +105,49 @@ class Search {
   }
 
   std::optional<double> seconds_of(const Choice& choice) {
-    const auto [known, fresh] = known_.try_emplace(choice);
-    if (!fresh) return known->second;
-    if (say_) say_(fmt::format("{} combinations looked at", known_.size()));
+    if (const auto known = known_.find(choice); known != known_.end()) return known->second;
+    say_looked_at(known_.size() + 1);
+    return note(choice, outcome_of(choice, surveyor_));
+  }
+
+  // All of these, on all cores.
+  void predict(const std::vector<Choice>& choices) {
+    std::vector<Outcome> outcomes(choices.size());
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&](bool says) {
+      plan::Surveyor surveyor(plan_.experiment.model, plan_.experiment.backend);
+      for (std::size_t i = next++; i < choices.size(); i = next++) {
+        if (says) say_looked_at(i + 1);
+        outcomes[i] = outcome_of(choices[i], surveyor);
+      }
+    };
+    std::vector<std::future<void>> others;
+    for (unsigned core = 1; core < std::thread::hardware_concurrency(); ++core)
+      others.push_back(std::async(std::launch::async, work, false));
+    work(true);
+    for (std::future<void>& other : others) other.get();
+    for (std::size_t i = 0; i < choices.size(); ++i) note(choices[i], outcomes[i]);
+  }
+
+  void say_looked_at(std::size_t number) const {
+    if (say_) say_(fmt::format("{} combinations looked at", number));
+  }
+
+  std::optional<double> note(const Choice& choice, const Outcome& outcome) {
+    if (!outcome.seconds_per_work) ++best_.refused[outcome.cause];
+    return known_[choice] = outcome.seconds_per_work;
+  }
+
+  Outcome outcome_of(const Choice& choice, plan::Surveyor& surveyor) const {
     plan::PlannedCase planned = combinations_.planned(choice);
-    const PredictedCase predicted = predicted_of(planned);
-    if (predicted.step) {
-      known->second = seconds_per_work(planned, predicted);
-    } else {
-      ++best_.refused[predicted.cause];
-    }
-    return known->second;
+    const PredictedCase predicted = predicted_of(planned, surveyor);
+    if (!predicted.step) return {{}, predicted.cause};
+    return {seconds_per_work(planned, predicted), ""};
   }
 
   // With its survey; `cause` says why there is no step.
-  PredictedCase predicted_of(plan::PlannedCase& planned) {
-    planned.survey = surveyor_.survey(planned);
+  PredictedCase predicted_of(plan::PlannedCase& planned, plan::Surveyor& surveyor) const {
+    planned.survey = surveyor.survey(planned);
     const plan::DeviceMemory memory = plan::configured_memory(plan_.experiment);
     const double bytes = plan::planned_memory_bytes(plan_.experiment.backend, planned);
     PredictedCase predicted;
@@ -120,7 +156,7 @@ class Search {
           fmt::format("needs more memory than a rank has ({}, {})", show_bytes(memory.bytes), memory.source);
       return predicted;
     }
-    return predict_(planned, surveyor_.take_step());
+    return predict_(planned, surveyor.take_step());
   }
 
   // Nothing of a combination that cannot run.
@@ -171,7 +207,7 @@ class Search {
       if (timed.choice[i] != 0) out.settings.emplace_back(v.variable->name, v.values[timed.choice[i]]);
     }
     out.planned = combinations_.planned(timed.choice);
-    out.predicted = predicted_of(out.planned);
+    out.predicted = predicted_of(out.planned, surveyor_);
     out.distance = timed.seconds_per_work / least - 1;
     out.is_told_apart = out.distance > 0 && !too_close_to_call(out.distance, plan_.experiment);
     return out;

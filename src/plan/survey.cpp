@@ -75,11 +75,11 @@ program::RepeatedPart repeated_part(const program::Program& program, const progr
 }
 
 // Of a role with all its passes. A few micro-batches are written out, the rest repeats them.
-std::int64_t arena_bytes(const program::FoldedStep& step, int role, program::FusedSet fused) {
+std::int64_t arena_bytes(const program::FoldedStep& step, const program::RepeatingRole& role, program::FusedSet fused) {
   const auto written_out = [&](int micro_batches) {
-    return program::lower(step.written_out(role, micro_batches), fused);
+    return program::lower(step.written_out(role.role, micro_batches), fused);
   };
-  const program::Repetition& r = step.repetition;
+  const program::Repetition& r = role.repetition;
   const int all = step.micro_batches, some = r.enough + (all - r.enough) % r.every;
   if (some < all) {
     const program::Program program = written_out(some);
@@ -137,7 +137,7 @@ Survey survey_of(const program::FoldedStep& step, program::FusedSet fused) {
   for (program::Program& role : repeated.roles)
     std::erase_if(role.step, [](const program::Operation& op) { return op.label.micro_batch != 1; });
   add(s, counts_of(repeated), step.micro_batches - 3);
-  for (const int role : step.fullest) note_memory(s, role, arena_bytes(step, role, fused));
+  for (const program::RepeatingRole& role : step.fullest) note_memory(s, role.role, arena_bytes(step, role, fused));
   return s;
 }
 

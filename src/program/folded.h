@@ -20,10 +20,14 @@ inline bool is_folded(const Operation& op) {
   return op.label.what == folded_pass || op.label.what == folded_beginning || op.label.what == folded_end;
 }
 
-/// From micro-batch `from` on, the passes of `every` micro-batches are those of as many before, until the forward passes
-/// end. In a step of `enough` micro-batches the first of these repeated passes have their backward passes before that.
+/// From micro-batch `from` on, the passes of a role for `every` micro-batches are those of as many before, until its
+/// forward passes end. In a step of `enough` micro-batches the first of these have their backward passes before that.
 struct Repetition {
   int from = 0, every = 1, enough = 0;
+};
+struct RepeatingRole {
+  int role = 0;
+  Repetition repetition;
 };
 
 /// A long training step with its repeated passes folded. A micro-batch repeats the one before it, so a prediction needs
@@ -36,8 +40,7 @@ struct FoldedStep {
   /// other, and all its backward passes. What the step has more of, it has more of micro-batch 1.
   ProgramSet sample;
   /// Roles: of those whose passes are alike, the one that has the most of them in flight, and so needs the most memory.
-  std::vector<int> fullest;
-  Repetition repetition;
+  std::vector<RepeatingRole> fullest;
   /// The Program of one of these roles with all its passes written out, of so many micro-batches.
   std::function<Program(int role, int micro_batches)> written_out;
 };

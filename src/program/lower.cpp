@@ -28,8 +28,12 @@ class Lowering {
  private:
   // The first part takes the waits.
   void emit(const Action& action) {
-    out_.push_back(
-        {action, original_->stream, std::exchange(original_->waits, {}), original_->fused_group, original_->label});
+    Operation& part = out_.emplace_back();
+    part.action = action;
+    part.stream = original_->stream;
+    part.waits = std::exchange(original_->waits, {});
+    part.fused_group = original_->fused_group;
+    part.label = original_->label;
   }
 
   void replace(const auto& action) { emit(action); }

@@ -140,7 +140,8 @@ TEST(FoldedSurvey, IsThatOfTheWholeStep) {
     const program::FusedSet fused = i % 2 == 0 ? program::all_fused : 0;
     folded.sample = program::lower(std::move(folded.sample), fused);
     // Where a few micro-batches show what the others do, no more of them are written out.
-    const bool shortens = folded.repetition.enough + folded.repetition.every <= folded.micro_batches;
+    const program::Repetition& repetition = folded.fullest.front().repetition;
+    const bool shortens = repetition.enough + repetition.every <= folded.micro_batches;
     folded.written_out = [&, written_out = folded.written_out](int role, int micro_batches) {
       EXPECT_TRUE(!shortens || micro_batches < folded.micro_batches);
       return written_out(role, micro_batches);

@@ -173,7 +173,6 @@ program::FoldedStep folded(const config::Model& model, const config::Settings& s
   program::FoldedStep step;
   step.micro_batches = whole.micro_batches;
   step.set = step.sample = frame_of(model, settings, layout);
-  step.repetition = repetition_of(settings.pipeline_schedule, whole);
   step.written_out = [=](int stage, int micro_batches) {
     const Pipeline some{whole.stages, whole.chunks, micro_batches};
     return program(model, settings, layout, stage, timetable(settings.pipeline_schedule, some)[stage]);
@@ -186,7 +185,8 @@ program::FoldedStep folded(const config::Model& model, const config::Settings& s
     step.sample.roles.push_back(program(model, settings, layout, s, sample[s]));
     std::vector<std::tuple<int, bool, bool>> shape;
     for (const Chunk& c : chunks_of(model, settings, layout, s)) shape.emplace_back(c.layers, c.first, c.last);
-    if (shapes.insert(std::move(shape)).second) step.fullest.push_back(s);
+    if (shapes.insert(std::move(shape)).second)
+      step.fullest.push_back({s, repetition_of(settings.pipeline_schedule, whole, s)});
   }
   return step;
 }

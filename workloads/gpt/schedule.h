@@ -38,8 +38,7 @@ using Passes = std::vector<Pass>;
 ///   through the next. micro_batches is a multiple of p.
 Passes passes_of(config::PipelineSchedule schedule, const Pipeline& pipeline, int stage);
 
-/// How the passes of the first stage repeat themselves, and with them those of the others.
-program::Repetition repetition_of(config::PipelineSchedule schedule, const Pipeline& pipeline);
+program::Repetition repetition_of(config::PipelineSchedule schedule, const Pipeline& pipeline, int stage);
 
 /// The passes of any stage, one micro-batch after the other through each chunk: no schedule, but the order in which the
 /// passes of a chunk stand side by side.
