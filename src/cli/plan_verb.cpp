@@ -135,16 +135,16 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
   const auto [ranks, per_node] = planned_ranks(options);
   const std::string hint = ranks > 0 ? "" : planned_for_one(experiment);
   constexpr double most_hours = 1e6;
-  if (!(options.gpu_hours >= 0 && options.gpu_hours <= most_hours))
-    fail("--gpu-hours: found {}; allowed: above 0 and up to {:g}, such as 300", options.gpu_hours, most_hours);
-  if (options.gpu_hours > 0) {
-    experiment.measure.time_budget_s = options.gpu_hours * 3600 / std::max(ranks, 1);
+  if (options.gpu_hours) {
+    if (!(*options.gpu_hours > 0 && *options.gpu_hours <= most_hours))
+      fail("--gpu-hours: found {}; allowed: above 0 and up to {:g}, such as 300", *options.gpu_hours, most_hours);
+    experiment.measure.time_budget_s = *options.gpu_hours * 3600 / std::max(ranks, 1);
   }
   // Before anything is printed, so that an error stands alone.
   const int planned_for = std::max(ranks, 1);
   const plan::Plan p = plan::prepare(experiment, planned_for, options.only, plan::Processes::as_needed,
                                      planned_topology(experiment, planned_for, per_node));
-  if (options.gpu_hours > 0 && options.like.empty() && options.assume_mfu.empty())
+  if (options.gpu_hours && options.like.empty() && options.assume_mfu.empty())
     fail("--gpu-hours needs the time of a block: give {}", sources_of_time(p));
   if (options.best > 0) return name_best(p, options, out, progress);
   const std::vector<PredictedCase> predicted = predict_cases(p);
@@ -165,7 +165,7 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
     report::Section& section = document.sections.emplace_back();
     section.add(report::Paragraph{time.lines.front()});
     section.add(report::List{{time.lines.begin() + 1, time.lines.end()}});
-    if (options.gpu_hours > 0) {
+    if (options.gpu_hours) {
       section.add(report::Listing{"To spend no more:",
                                   fmt::format("mpirun -np {} {} sweep {} --time-budget {:.0f}s", planned_for, called(),
                                               shell_word(options.config), experiment.measure.time_budget_s),

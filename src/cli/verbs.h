@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,7 @@ struct PlanOptions {
   std::string budget = {};                         // the case whose budget to print; "" for none
   std::string format = "text";                     // md or json
   int best = 0;                                    // how many of the fastest combinations to name instead; 0: none
-  double gpu_hours = 0;  // of all ranks together, instead of measure.time_budget; 0: not given
+  std::optional<double> gpu_hours = {};            // of all ranks together, instead of measure.time_budget
   ViewOptions view = {};
 };
 

@@ -202,7 +202,7 @@ TEST(Plan, EverySourceOfTimesThatIsNamedIsOne) {
       }
     }
   }
-  for (const double hours : {-1.0, 2e6, HUGE_VAL, double{NAN}}) {
+  for (const double hours : {0.0, -1.0, 2e6, HUGE_VAL, double{NAN}}) {
     EXPECT_THAT(test::error_of([&] { planned_text({.config = config, .gpu_hours = hours}); }),
                 HasSubstr("--gpu-hours: found"));
   }
@@ -210,7 +210,7 @@ TEST(Plan, EverySourceOfTimesThatIsNamedIsOne) {
 
 // A budget that allows no verdict is refused, with what would fit in it; one that allows fewer rounds gets their power.
 TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
-  const auto planned = [&](const std::string& budget, double gpu_hours) {
+  const auto planned = [&](const std::string& budget, std::optional<double> gpu_hours) {
     // A part of the sweep that is quickly planned: seven layouts and one variable.
     std::vector<std::string> overrides{
         "measure.until=rounds", "measure.rounds=12", "model.layers=8",
@@ -224,13 +224,13 @@ TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
                          .assume_setup = "30 s",
                          .gpu_hours = gpu_hours});
   };
-  const std::string refused = test::error_of([&] { planned("24 min", 0); });
+  const std::string refused = test::error_of([&] { planned("24 min", {}); });
   EXPECT_THAT(refused, HasSubstr("the time budget of 24 min (51.2 GPU hours on 128 ranks) is enough for"));
   EXPECT_THAT(refused, HasSubstr("no verdict is possible before 4"));
   EXPECT_THAT(refused, HasSubstr("`--only overlap_grad_reduce"));
   EXPECT_THAT(refused, ::testing::Not(HasSubstr("--only layout")));
   EXPECT_EQ(test::error_of([&] { planned("", 51.2); }), refused);
-  const std::string less = planned("1 h", 0);
+  const std::string less = planned("1 h", {});
   EXPECT_THAT(less, ::testing::ContainsRegex("comparisons over [4-9] rounds, a change beyond 1 % is detected"));
   EXPECT_THAT(less, ::testing::ContainsRegex("time: .* for [4-9] of 12 rounds, if every case"));
   EXPECT_THAT(less, ::testing::Not(HasSubstr("--time-budget")));
