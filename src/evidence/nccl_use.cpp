@@ -258,6 +258,8 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
   if (!c.integer(ranks) || ranks < 1 || ranks > most_ranks || rank < 0 || rank >= ranks) return;
   if (communicator_of_.size() >= most_threads && !communicator_of_.contains(origin.thread)) return;
   std::string& current = communicator_of_[origin.thread];
+  const bool completes = message.ends_with("Init COMPLETE");
+  if (!completes) take_crossings(origin.thread);  // those of the one before
   Cursor named = c;
   if (named.after(" commId ")) {
     current = std::string(named.word().substr(0, 40));
@@ -274,9 +276,19 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
     if (c.literal(" nNodes ")) c.integer(own.nodes);
   } else if (message.ends_with("Init START")) {
     own.started.insert(rank);
-  } else if (message.ends_with("Init COMPLETE")) {
+  } else if (completes) {
     own.complete.insert(rank);
+    take_crossings(origin.thread);
   }
+}
+
+void NcclUseReader::take_crossings(const std::string& thread) {
+  const auto current = communicator_of_.find(thread);
+  if (current == communicator_of_.end() || current->second.empty()) return;
+  auto found = crossings_.extract(thread);
+  if (found.empty()) return;
+  auto& all = use_.communicators[current->second].crossings;
+  for (auto& [pair, adapters] : found.mapped()) all[pair].merge(adapters);
 }
 
 // "Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0(2)/GDRDMA"; until 2.4 "Ring 00 : 15 -> 0 [receive] via NET/Socket/0"
@@ -321,14 +333,12 @@ void NcclUseReader::connection(std::string_view message, const Origin& origin) {
   int adapter = -1;
   if (!c.after("/") || !c.integer(adapter) || adapter < 0 || adapter > 4096) return;
   host.adapters.insert(adapter);
-  const auto current = communicator_of_.find(origin.thread);
-  if (receives || current == communicator_of_.end()) return;
-  auto& crossings = use_.communicators[current->second].crossings;
+  if (receives) return;
   if (connections_ >= most_connections) {
     use_.cut = true;
     return;
   }
-  if (crossings[{from, to}].insert(adapter).second) ++connections_;
+  if (crossings_[origin.thread][{from, to}].insert(adapter).second) ++connections_;
 }
 
 void NcclUseReader::warning(std::string_view message, const Origin& origin, const Line& line, const std::string& file) {
@@ -357,6 +367,7 @@ NcclUse NcclUseReader::finish() {
   // Times have one format, which sorts as text; a warning without one stays where it was read.
   const bool timed = std::ranges::none_of(use_.warnings, [](const auto& w) { return w.time.empty(); });
   if (timed) std::ranges::stable_sort(use_.warnings, {}, &NcclUse::Warning::time);
+  for (const auto& [thread, communicator] : communicator_of_) take_crossings(thread);
   for (auto& [id, communicator] : use_.communicators) {
     for (const auto& [pair, adapters] : communicator.crossings) {
       const auto from = communicator.host_of.find(pair.first), to = communicator.host_of.find(pair.second);

@@ -50,5 +50,36 @@ TEST(Quirks, OfTrainingLogs) {
       "the job failed: CUDA out of memory");
 }
 
+TEST(Quirks, OfNccl) {
+  const std::string ranks_4 =
+      "#   Rank  0 Pid 1 on a device  0 [0x15] Tesla V100\n#   Rank  1 Pid 2 on a device  1 [0x16] Tesla V100\n";
+  expect_answers({
+      {"alltoall.txt",
+       ("# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20 validation: 1\n" +
+        ranks_4 +
+        "#       size         count      type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n"
+        "   268435456      16777216     float            52093    5.15    2.58  0e+00    51956    5.17    2.59    "
+        "N/A\n"),
+       "ranks: 2\npeak_busbw: 2.6 GB/s at 268435456 B\nwrong: 0\n"},
+      {"nccl.log",  // until 2.17 a communicator is named behind its connections
+       "a:1:2 [0] NCCL INFO Channel 00 : 0[7000] -> 1[7000] [send] via NET/IB/0/GDRDMA\n"
+       "b:3:4 [0] NCCL INFO Channel 00 : 1[7000] -> 0[7000] [send] via NET/IB/1/GDRDMA\n"
+       "a:1:2 [0] NCCL INFO comm 0x7f1c rank 0 nranks 2 cudaDev 0 busId 7000 - Init COMPLETE\n"
+       "b:3:4 [0] NCCL INFO comm 0x7f1c rank 1 nranks 2 cudaDev 0 busId 7000 - Init COMPLETE\n",
+       "ranks: 2\nring_crosses: 0 -> 1 and 1 -> 0, 2 adapters\n"},
+      {"recorder.json",  // of a group whose number is the rank's own
+       R"({"version": "2.4", "rank": 3, "pg_config": {"5": {"name": "5", "desc": "fsdp", "ranks": "[0, 3]"}},)"
+       R"( "pg_status": {"1": {"last_enqueued_collective": 9, "last_started_collective": 8,)"
+       R"( "last_completed_collective": 8}}, "entries": [{"pg_id": 1, "process_group": ["5", "fsdp"],)"
+       R"( "collective_seq_id": 9, "profiling_name": "nccl:all_reduce", "state": "scheduled"}]})",
+       "group: fsdp, 2 ranks\nlast_started: 8\nlast_completed: 8\n"},
+      {"topology.xml",
+       "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\"><pci busid=\"1\"><gpu dev=\"0\" sm=\"80\" gdr=\"1\">"
+       "<nvlink target=\"c\" count=\"12\"/></gpu></pci><pci busid=\"2\"><gpu dev=\"1\" sm=\"80\" gdr=\"1\">"
+       "<nvlink target=\"c\" count=\"11\"/></gpu></pci></cpu></system>\n",
+       "problem: 11 on GPU 1, 12\n"},
+  });
+}
+
 }  // namespace
 }  // namespace harness::test
