@@ -30,7 +30,7 @@ struct CannotRow {
   std::string_view text;      // {} is the value
 };
 
-inline constexpr std::array<KeyRow, 18> megatron_keys{{
+inline constexpr std::array<KeyRow, 19> megatron_keys{{
     {"--packed-sequence", "batching", "=packed|true=packed|false=padded"},
     {"--max-position-embeddings|--group-query-attention|--num-query-groups|--vocab-size|--bf16|--fp16|"
      "--sequence-parallel|--use-distributed-optimizer|--use-megatron-fsdp|"
@@ -45,6 +45,7 @@ inline constexpr std::array<KeyRow, 18> megatron_keys{{
     {"--position-embedding-type", "model.positions",
      "learned_absolute=learned|learned=learned|rope=rotary|rotary=rotary|mrope=rotary|yarn=rotary|"
      "none=rotary|relative=rotary|alibi=learned"},
+    {"--kv-channels", "head_dim"},
     {"--context-parallel-size", "layout.context_parallel"},
     {"--expert-model-parallel-size", "expert_parallel"},
     {"--tp-comm-overlap", "tp_overlap", "=true|true=true"},
@@ -84,7 +85,7 @@ inline constexpr std::array<CannotRow, 20> megatron_cannot{{
 }};
 
 inline constexpr std::array<KeyRow, 7> deepspeed_keys{{
-    {"bf16.enabled", "precision", "true=bf16"},
+    {"bf16.enabled|bfloat16.enabled", "precision", "true=bf16"},
     {"fp16.enabled", "precision", "true=fp16"},
     {"zero_optimization.overlap_comm", "overlap_grad_reduce", "true=true|false=false"},
     {"zero_optimization.stage3_prefetch_bucket_size|zero_optimization.mics_shard_size|"
@@ -214,7 +215,7 @@ inline constexpr std::array<CannotRow, 3> accelerate_cannot{{
     {"deepspeed_config.offload_param_device", "none", "parameters on {}: their copies are not predicted"},
 }};
 
-inline constexpr std::array<KeyRow, 18> foundry_keys{{
+inline constexpr std::array<KeyRow, 19> foundry_keys{{
     {"model.d_model", "model.hidden"},
     {"model.n_heads", "model.heads"},
     {"model.n_layers", "model.layers"},
@@ -230,6 +231,7 @@ inline constexpr std::array<KeyRow, 18> foundry_keys{{
     {"model.tie_word_embeddings", "model.tied_embeddings", "true=true|false=false"},
     {"global_train_batch_size", "global_batch_size"},
     {"device_train_microbatch_size", "micro_batch_size"},
+    {"device_train_grad_accum", "gradient_accumulation"},
     {"precision", "precision", "amp_bf16=bf16|amp_fp16=fp16|fp32=fp32|amp_fp8=fp8"},
     {"model.pretrained_model_name_or_path", "model_name"},
     {"model.norm_type", "model.norm",

@@ -224,19 +224,20 @@ Settings assignments(const std::string& name, Text text) {
   std::int64_t number = 0;
   for (Text whole : split(text, '\n')) {
     ++number;
-    const Text line = without_comment(whole);
-    const std::size_t equals = line.find('=');
-    if (line.empty() || equals == Text::npos) continue;
-    const std::string key(trim(line.substr(0, equals)));
-    const Text value = trim(line.substr(equals + 1));
-    const auto integer = integer_expression(value);
-    const bool literal = integer || as_number(value) || value == "True" || value == "False" || value == "None" ||
-                         unquoted(value).size() + 2 == value.size();
-    const bool plain = key.find_first_of(" .[(") == std::string::npos;
-    const std::string origin = fmt::format("{}:{}", name, number);
-    if (!add(found, key, integer ? std::to_string(*integer) : std::string(unquoted(value)), origin)) continue;
-    if (!literal || !plain) found.back().why_unknown = fmt::format("line {}: {} is computed", number, key);
-    found.back().framework = "nanogpt";
+    for (const Text line : split(without_comment(whole), ';')) {
+      const std::size_t equals = line.find('=');
+      if (equals == Text::npos) continue;
+      const std::string key(trim(line.substr(0, equals)));
+      const Text value = trim(line.substr(equals + 1));
+      const auto integer = integer_expression(value);
+      const bool literal = integer || as_number(value) || value == "True" || value == "False" || value == "None" ||
+                           unquoted(value).size() + 2 == value.size();
+      const bool plain = key.find_first_of(" .[(") == std::string::npos;
+      const std::string origin = fmt::format("{}:{}", name, number);
+      if (!add(found, key, integer ? std::to_string(*integer) : std::string(unquoted(value)), origin)) continue;
+      if (!literal || !plain) found.back().why_unknown = fmt::format("line {}: {} is computed", number, key);
+      found.back().framework = "nanogpt";
+    }
   }
   return found;
 }

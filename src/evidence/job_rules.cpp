@@ -62,7 +62,6 @@ void torchtitan(TrainingJob& job) {
   if (step_tokens && *step_tokens >= context)
     job.set("global_batch_size", std::to_string(*step_tokens / context), "tokens of a step / context");
   job.otherwise("micro_batch_size", "8", "default of torchtitan");
-  if (job.theirs("training.global_batch_size").starts_with('-')) job.values.erase("global_batch_size");
   const std::int64_t stages = std::clamp<std::int64_t>(job.number_or("layout.pipeline_parallel", 1), 1, 1 << 20);
   const std::int64_t local = job.number_or("micro_batch_size", 1);
   if (stages > 1) {
@@ -160,7 +159,7 @@ struct ModelClass {
 };
 constexpr Text like_llama = "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=false biases=false";
 constexpr std::array<ModelClass, 5> model_classes{{
-    {"llama|mistral|qwen2|qwen3|phi3|olmo2", like_llama},
+    {"llama|mistral|mixtral|qwen2|qwen3|qwen2_moe|qwen3_moe|phi3|olmo2", like_llama},
     {"gemma|gemma2|gemma3_text", "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=true biases=false"},
     {"gpt2|gpt_bigcode|gpt_neo|opt|bloom",
      "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=true"},
@@ -183,23 +182,29 @@ void hugging_face_model(TrainingJob& job) {
   if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))
     job.otherwise("model.kv_heads", "1", "multi_query");
   if (type == "bloom") job.cannot.emplace_back("positions alibi (nearest: learned)");
+  if (type.starts_with("gemma")) {  // gated, whatever hidden_act calls the gate
+    job.set("model.activation", "swiglu", from);
+    job.cannot.emplace_back("GEGLU (nearest: swiglu, with the same FLOP of products)");
+  }
+  const auto window = job.their_number("sliding_window");
+  if (window && job.find("use_sliding_window") == nullptr)
+    job.cannot.push_back(fmt::format("sliding-window attention ({}): it is counted in full", *window));
   if (type == "qwen2") job.cannot.emplace_back("biases of queries, keys and values alone (nearest: none)");
-  const auto hidden = job.number("model.hidden"), heads = job.number("model.heads"), width = job.number("head_dim");
-  if (hidden && heads && *heads > 0 && width && *width != *hidden / *heads)
-    job.cannot.push_back(fmt::format("heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads));
-  if (hidden) job.otherwise("model.ffn", std::to_string(4 * *hidden), "4 x hidden");
+  if (const auto hidden = job.number("model.hidden"))
+    job.otherwise("model.ffn", std::to_string(4 * *hidden), "4 x hidden");
   if (job.find("max_position_embeddings") != nullptr || job.find("n_positions") != nullptr)
     job.note("max_position_embeddings is a limit, not the length that is trained: --set sequence=N");
   job.note("torch_dtype is how weights are stored, not what is computed in");
 }
+
+constexpr const char* zero_overlap = "default of DeepSpeed: true at stage 3, else false";
 
 void deepspeed(TrainingJob& job) {
   const bool alone = job.framework == "deepspeed";  // else the program's own arguments decide as well
   if (alone) job.otherwise("precision", "fp32", "default of DeepSpeed");
   job.otherwise("sharding", "none", "default of DeepSpeed");
   const bool parameters = job.text("sharding") == "parameters";
-  job.otherwise("overlap_grad_reduce", parameters ? "true" : "false",
-                "default of DeepSpeed: true at stage 3, else false");
+  job.otherwise("overlap_grad_reduce", parameters ? "true" : "false", zero_overlap);
   job.otherwise("bucket_elements", "500000000", "default of DeepSpeed");
   if (alone && !job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of DeepSpeed");
   const std::string precision = job.text("precision");
@@ -229,6 +234,8 @@ void accelerate(TrainingJob& job) {
     job.note(fmt::format("num_processes is of all machines together, {} per machine here", *ranks / *machines));
   }
   job.otherwise("recompute", "none", "default of accelerate");
+  if (deepspeed && job.has("sharding") && !job.text("sharding").empty())
+    job.otherwise("overlap_grad_reduce", job.text("sharding") == "parameters" ? "true" : "false", zero_overlap);
   if (!deepspeed) job.otherwise("overlap_grad_reduce", "true", "always in FSDP and DistributedDataParallel");
 }
 
@@ -353,6 +360,18 @@ void maxtext(TrainingJob& job) {
   job.otherwise("precision", "bf16", "default of MaxText");
   job.otherwise("overlap_grad_reduce", "true", "XLA overlaps");
   const auto each = as_number(job.theirs("per_device_batch_size"));
+  // base.yml has -1, what remains, for dcn_data and ici_fsdp: where both are given, the axes say how many ranks there
+  // are.
+  const auto replicas = job.their_number("dcn_data_parallelism"), inner = job.their_number("ici_fsdp_parallelism");
+  std::int64_t all = replicas.value_or(-1) > 0 && inner.value_or(-1) > 0 ? 1 : 0;
+  for (const char* name : {"data", "fsdp", "fsdp_transpose", "sequence", "context", "tensor", "tensor_transpose",
+                           "tensor_sequence", "pipeline", "expert"}) {
+    for (const char* level : {"ici", "dcn"}) {
+      const auto n = job.their_number(fmt::format("{}_{}_parallelism", level, name)).value_or(1);
+      all = n > 0 && n <= (1 << 20) && all <= (1 << 20) ? all * n : 0;
+    }
+  }
+  if (all > 0) job.otherwise("ranks", std::to_string(all), "the product of ici_ and dcn_ of all axes");
   const auto ranks = job.number("ranks");
   if (each && *each >= 1) job.set("micro_batch_size", fmt::format("{:.0f}", *each), "per_device_batch_size");
   if (each && ranks)
@@ -377,6 +396,14 @@ void recipe(TrainingJob& job) {  // Megatron-Bridge's command line, and llmb
   if (name.find_first_of("0123456789") != std::string::npos && !take_model(job, name, "the recipe's name"))
     job.cannot.push_back(fmt::format("the sizes of {} are not known here: --set layers=N and so on", quote(name)));
   job.otherwise("precision", "bf16", "default of the recipes");
+  const std::int64_t pieces = std::max<std::int64_t>(1, job.number_or("layout.pipeline_parallel", 1)) *
+                              std::max<std::int64_t>(1, job.number_or("virtual_pipeline", 1));
+  const std::int64_t layers = job.number_or("model.layers", 0);
+  if (layers % pieces != 0 && (layers + 2) % pieces == 0) {
+    job.set("embedding_as_layer", "true", "the recipe's account_for_embedding_in_pipeline_split");
+    job.note(fmt::format("{} layers do not divide into {} pieces: the recipe counts embedding and loss as a layer each",
+                         layers, pieces));
+  }
   job.note(
       "model sizes are known from the recipe's name; what a recipe sets besides these options depends on its version "
       "and is not in this file");

@@ -62,9 +62,6 @@ void model(TrainingJob& job) {
     job.set("model.ffn", std::to_string((*whole * 2 / 3 + of - 1) / of * of / 2),
             "GPT-NeoX: 2/3 of intermediate_size, in two halves");
   }
-  const auto width = job.their_number("--kv-channels");
-  if (width && hidden && heads && *heads > 0 && *width != *hidden / *heads)
-    job.cannot.push_back(fmt::format("heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads));
   const std::string type = job.theirs("--position-embedding-type");
   if (type == "none" || type == "relative" || type == "alibi")
     job.cannot.push_back(fmt::format("positions {} (nearest: {})", type, job.text("model.positions")));
@@ -263,7 +260,8 @@ void batch(TrainingJob& job) {
 void age(TrainingJob& job) {
   std::vector<std::string> old;
   for (const char* flag : {"--checkpoint-activations", "--DDP-impl", "--layernorm-epsilon"}) {
-    if (job.find(flag) != nullptr) old.emplace_back(flag);
+    const ForeignSetting* given = job.find(flag);  // configurations have a layernorm_epsilon of their own
+    if (given != nullptr && given->framework.empty()) old.emplace_back(flag);
   }
   if (!old.empty() && job.framework == "megatron-lm") {
     job.problems.push_back(fmt::format("{} {} of 2022: later versions of Megatron-LM stop at {}", and_list(old),
@@ -335,12 +333,13 @@ void as_megatron_flags(TrainingJob& job) {
       more.push_back({"--group-query-attention", "", setting.origin, "", "megatron-lm"});
     const bool neox = setting.framework == "gpt-neox";
     const std::span<const Renamed> table = neox ? std::span<const Renamed>(of_neox) : std::span<const Renamed>(names);
+    const bool padded = setting.framework != "megatron-lm";  // Megatron-LM's own vocab_size is the tokenizer's
     setting.framework = "megatron-lm";
     const auto same_key = [&](const Renamed& row) { return row.key == word; };
     const auto fits = [&](const Renamed& row) {
       return same_key(row) && (row.when.empty() || row.when == setting.value);
     };
-    if (std::ranges::any_of(table, same_key)) {
+    if (std::ranges::any_of(table, same_key) && (padded || word != "vocab_size")) {
       const auto renamed = std::ranges::find_if(table, fits);
       setting.key = renamed == table.end() ? "" : std::string(renamed->flag);
       if (renamed == table.end() || !renamed->when.empty()) setting.value.clear();

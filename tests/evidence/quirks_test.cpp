@@ -27,6 +27,56 @@ std::string headline_of(const std::string& file, const std::string& text) {
   return evidence::read_files({scratch.write(file, text)}, {}).front().headline;
 }
 
+TEST(Quirks, OfConfigurations) {
+  expect_answers({
+      {"ds.json", R"({"train_batch_size": 96, "gradient_accumulation_steps": 8, "bfloat16": {"enabled": true}})",
+       "precision: bf16\nmicro_batch: 12 / dp\n"},
+      {"acc.yaml", "distributed_type: DEEPSPEED\nnum_processes: 8\ndeepspeed_config:\n  zero_stage: 2\n",
+       "sharding: gradients\noverlap_grad_reduce: false\n"},
+      {"foundry.yaml", "max_duration: 10ba\nglobal_train_batch_size: 32\ndevice_train_grad_accum: 4\n",
+       "gradient_accumulation: 4\nmicro_batch: 8 / dp\n"},
+      {"titan.toml", "[model]\nname = \"qwen3\"\nflavor = \"4B\"\n[training]\nglobal_batch_size = -1\nseq_len = 512\n",
+       "layers: 36\nglobal_batch: 8 x dp\ncannot: heads of width 128, 80 is counted\n"},
+      {"nano.py", "n_layer = 6; n_head = 8\nn_embd = 512\nbatch_size = 4\n", "layers: 6\nheads: 8\n"},
+      {"max.yml",
+       "base_emb_dim: 512\nbase_num_query_heads: 8\nhead_dim: 128\nper_device_batch_size: 0.5\n"
+       "ici_fsdp_parallelism: 2\nici_tensor_parallelism: 2\ndcn_data_parallelism: 3\n",
+       "ranks: 12\ndp: 6\nglobal_batch: 6\ncannot: heads of width 128, 64 is counted\n"},
+      {"max.yml", "base_emb_dim: 512\nici_fsdp_parallelism: 2\nper_device_batch_size: 1\n", "ranks: unknown\n"},
+      {"llmb.yaml",
+       "workload_info:\n  framework: megatron_bridge\nmodel_info:\n  model_name: llama3.1\n  model_size: 405b\n"
+       "  scale: 512\n  gpu_type: gb200\ncluster_info:\n  gpus_per_node: 4\n"
+       "job_config:\n  model_overrides: {TP: 8, PP: 8, VP: 8, CP: 1}\n",
+       "dp: 8\nheadline: 405.8 B\n"},
+      {"config.json", R"({"model_type": "gemma", "hidden_size": 512, "num_attention_heads": 8, "hidden_act": "gelu"})",
+       "activation: swiglu\ntied_embeddings: true\n"},
+      {"config.json", R"({"model_type": "mistral", "hidden_size": 512, "sliding_window": 1024})", "cannot: 1024\n"},
+      {"megatron.yaml",
+       "language_model:\n  num_layers: 4\n  hidden_size: 512\n  num_attention_heads: 8\n  layernorm_epsilon: 1e-5\n"
+       "model_parallel:\n  tensor_model_parallel_size: 2\nvocab_size: 1000\n",
+       "vocab: 1024\n"},
+  });
+}
+
+TEST(Quirks, OfLaunches) {
+  const std::string launch =
+      "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 22 --hidden-size 512 --num-attention-heads 8 "
+      "--micro-batch-size 1 --seq-length 512 ";
+  EXPECT_EQ(headline_of("go.sh", launch + "--pipeline-model-parallel-size 4\n"),
+            "22 layers do not divide into 4 stages");
+  for (const char* uneven : {"--decoder-first-pipeline-num-layers 4", "--pipeline-model-parallel-layout Et*5|t*17L"})
+    EXPECT_EQ(headline_of("go.sh", launch + "--pipeline-model-parallel-size 4 " + uneven + "\n").find("divide"),
+              std::string::npos)
+        << uneven;
+  const std::string adam = launch + "--optimizer adam\n", environment = "export NCCL_DEBUG=INFO NCCL_IB_SL=1\nsrun ";
+  expect_answers({
+      {"go.sh", launch + "--kv-channels 128\n", "cannot: heads of width 128, 64 is counted\n"},
+      {"go.sh", environment + "--export=NCCL_DEBUG -n 16 " + launch + "\n", "headline: 1 of 2\n"},
+  });
+  const TemporaryFolder scratch;
+  EXPECT_EQ(join(evidence::read_files({scratch.write("go.sh", adam)}, {}).front().cannot, "\n"), "");
+}
+
 TEST(Quirks, OfTrainingLogs) {
   expect_answers({
       {"titan.log",
