@@ -44,7 +44,7 @@ inline constexpr std::array<KeyRow, 19> megatron_keys{{
     {"--use-rotary-position-embeddings", "model.positions", "=rotary"},
     {"--position-embedding-type", "model.positions",
      "learned_absolute=learned|learned=learned|rope=rotary|rotary=rotary|mrope=rotary|yarn=rotary|"
-     "none=rotary|relative=rotary|alibi=learned"},
+     "none=rotary|relative=rotary|alibi=learned|ALiBi=learned"},
     {"--kv-channels", "head_dim"},
     {"--context-parallel-size", "layout.context_parallel"},
     {"--expert-model-parallel-size", "expert_parallel"},
@@ -240,7 +240,7 @@ inline constexpr std::array<KeyRow, 19> foundry_keys{{
 }};
 inline constexpr std::array<CannotRow, 2> foundry_cannot{{
     {"model.attn_config.alibi", "false", "ALiBi (nearest: learned positions)"},
-    {"peft_config.peft_type", "", "{}: all weights are counted as trained"},
+    {"peft_config.peft_type|model.peft_config.peft_type", "", "{}: all weights are counted as trained"},
 }};
 
 inline constexpr std::array<KeyRow, 9> nanogpt_keys{{

@@ -46,6 +46,10 @@ void torchtitan(TrainingJob& job) {
   }
   if (name.empty()) name = "llama3";
   const bool by_name = job.find("config") != nullptr;
+  if (flavor.empty() && !by_name) {
+    flavor = "debugmodel";
+    from = "default of torchtitan";
+  }
   if (by_name) job.note("configurations are Python since February 2026: they are known by name only");
   if (by_name) flavor = flavor.substr(flavor.rfind('_') + 1);
   const std::int64_t context = std::max<std::int64_t>(1, job.number_or("model.sequence", by_name ? 8192 : 2048));
@@ -206,7 +210,8 @@ void deepspeed(TrainingJob& job) {
   const bool parameters = job.text("sharding") == "parameters";
   job.otherwise("overlap_grad_reduce", parameters ? "true" : "false", zero_overlap);
   job.otherwise("bucket_elements", "500000000", "default of DeepSpeed");
-  if (alone && !job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of DeepSpeed");
+  if (alone && !(job.has("global_batch_size") && job.has("micro_batch_size")))
+    job.otherwise("gradient_accumulation", "1", "default of DeepSpeed");
   const std::string precision = job.text("precision");
   if (!precision.empty())
     job.otherwise("grad_reduce_precision", precision == "fp32" ? "fp32" : "bf16",
@@ -334,6 +339,8 @@ void maxtext(TrainingJob& job) {
     if (!take_model(job, name, "model_name " + name))
       job.note(fmt::format("the sizes of {} are not known here: --set layers=N and so on", quote(name)));
   }
+  if (job.theirs("decoder_block") == "gpt3")
+    model_defaults(job, "norm=layer_norm positions=learned biases=true", "decoder_block gpt3");
   if (job.has("model.layers"))
     model_defaults(
         job, "activation=swiglu norm=rms_norm positions=rotary rope_theta=10000 tied_embeddings=false biases=false",

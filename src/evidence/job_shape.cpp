@@ -178,8 +178,10 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
       if (!setting.why_unknown.empty() && framework == "nanogpt") job.refused.push_back(setting.why_unknown);
     }
     if (of_documents.empty() || of_documents == "hugging face model") of_documents = framework;
+    const bool is_base =
+        framework == "maxtext" && std::ranges::find(found, "base_config", &ForeignSetting::key) == found.end();
     auto& to = framework == "megatron-bridge" ? resolved : configured;
-    std::ranges::move(found, std::back_inserter(to));
+    to.insert(is_base ? to.begin() : to.end(), found.begin(), found.end());  // others change a base.yml
   }
   if (log != nullptr && !log->arguments.empty()) {
     for (const auto& [name, value] : log->arguments) {
@@ -213,7 +215,9 @@ bool is_sharded_pipeline(const TrainingJob& job) {
 
 void conclude_shape(TrainingJob& job) {
   const bool model_alone = job.framework == "hugging face model";
-  const bool recipe = job.framework.starts_with("llmb");
+  // Whose layout is the release's, where it is not named.
+  const bool recipe =
+      job.framework.starts_with("llmb") || (job.framework == "megatron-bridge" && job.has("model_name"));
   if (job.framework.empty() && !job.has("model.layers")) return;  // no program was found, and nobody says what it is
   if (!model_alone && !recipe && job.framework != "deepspeed") {
     for (const char* axis :

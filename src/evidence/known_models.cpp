@@ -22,12 +22,13 @@ struct KnownModel {
   double rope_theta = 10000;
   std::int64_t head_width = 0;  // 0: hidden / heads
 };
-constexpr std::array<KnownModel, 31> known_models{{
+constexpr std::array<KnownModel, 32> known_models{{
     {"llama2-7b", 32, 4096, 32, 32, 11008, 32000, 4096},
     {"llama2-13b", 40, 5120, 40, 40, 13824, 32000, 4096},
     {"llama2-70b", 80, 8192, 64, 8, 28672, 32000, 4096},
     {"llama3-1b", 16, 2048, 32, 8, 8192, 128256, 8192, Family::llama, true, 500000},
     {"llama3-3b", 28, 3072, 24, 8, 8192, 128256, 8192, Family::llama, true, 500000},
+    {"llama3-debugmodel", 6, 256, 16, 16, 768, 2048, 2048, Family::llama, false, 500000},  // of torchtitan
     {"mistral-7b", 32, 4096, 32, 8, 14336, 32000, 8192},
     {"qwen2.5-0.5b", 24, 896, 14, 2, 4864, 151936, 32768, Family::llama, true, 1e6},
     {"qwen2.5-1.5b", 28, 1536, 12, 2, 8960, 151936, 32768, Family::llama, true, 1e6},

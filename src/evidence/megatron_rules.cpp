@@ -43,7 +43,7 @@ void model(TrainingJob& job) {
             origin_of(job, "--num-query-groups"));
   } else if (heads) {
     job.set("model.kv_heads", std::to_string(*heads), "as many as heads");
-    if (job.find("--num-query-groups") != nullptr && !job.has("model.kv_heads_given"))
+    if (job.find("--num-query-groups") != nullptr)
       job.note("--num-query-groups does nothing without --group-query-attention");
   }
   if (hidden && job.text("model.activation") == "swiglu" && !job.has("model.ffn")) {
@@ -62,7 +62,7 @@ void model(TrainingJob& job) {
     job.set("model.ffn", std::to_string((*whole * 2 / 3 + of - 1) / of * of / 2),
             "GPT-NeoX: 2/3 of intermediate_size, in two halves");
   }
-  const std::string type = job.theirs("--position-embedding-type");
+  const std::string type = lower(job.theirs("--position-embedding-type"));
   if (type == "none" || type == "relative" || type == "alibi")
     job.cannot.push_back(fmt::format("positions {} (nearest: {})", type, job.text("model.positions")));
 }

@@ -165,6 +165,8 @@ Shell::Status Shell::test(std::vector<std::string> words, bool double_brackets) 
     return test({words.begin() + 1, words.end() - 1}, double_brackets);
   const bool of_length = words.size() == 2 && (words[0] == "-z" || words[0] == "-n");
   if (of_length && is_left_open(words[1])) return status_of(words[0] == "-z");  // as "${X:-8}" takes it
+  if (words.size() == 3 && words[2].empty() && words[1].ends_with('=') && is_left_open(words[0]))
+    return status_of(words[1] != "!=");
   if (std::ranges::any_of(words, is_unknown)) return Shell::Status::unknown;
   if (words.size() == 1) return status_of(!words.front().empty());
   if (of_length) return status_of(words[1].empty() == (words[0] == "-z"));

@@ -55,6 +55,19 @@ TEST(Quirks, OfConfigurations) {
        "language_model:\n  num_layers: 4\n  hidden_size: 512\n  num_attention_heads: 8\n  layernorm_epsilon: 1e-5\n"
        "model_parallel:\n  tensor_model_parallel_size: 2\nvocab_size: 1000\n",
        "vocab: 1024\n"},
+      {"base.yml",
+       "mesh_axes: ['data', 'fsdp']\ndata_sharding: [\n  ['data', 'fsdp']\n  ]\nbase_emb_dim: "
+       "2_048\nper_device_batch_size: 12.0\n",
+       "framework: maxtext\nhidden: 2048\nglobal_batch: 12 x ranks\n"},
+      {"own.yml", "base_config: base.yml\nmodel_name: llama2-7b\n", "framework: maxtext\nlayers: 32\n"},
+      {"ds.json", R"({"train_batch_size": 64, "zero_optimization": {"stage": 1}})",
+       "gradient_accumulation: 1\nmicro_batch: 64 / dp\n"},
+      {"titan.toml", "[training]\nseq_len = 2048\nlocal_batch_size = 1\n[ parallelism ]\ntensor_parallel_degree = 2\n",
+       "layers: 6\nhidden: 256\nvocab: 2048\ntp: 2\n"},
+      {"nemo.yaml",
+       "trainer:\n  devices: 8\nmodel:\n  num_layers: 2\n  encoder_seq_length: 512\n  data:\n"
+       "    seq_length: ${training.model.encoder_seq_length}\n",
+       "sequence: 512\n"},
   });
 }
 
@@ -68,6 +81,9 @@ TEST(Quirks, OfLaunches) {
     EXPECT_EQ(headline_of("go.sh", launch + "--pipeline-model-parallel-size 4 " + uneven + "\n").find("divide"),
               std::string::npos)
         << uneven;
+  expect_answers({{"go.sh",  // a recipe's layout is its release's
+                   "python scripts/performance/run_script.py -mr llama3_8b -ng 16 -tp 2 -mb 1 -gb 128\n",
+                   "layers: 32\ntp: 2\ndp: unknown\n"}});
   const std::string adam = launch + "--optimizer adam\n", environment = "export NCCL_DEBUG=INFO NCCL_IB_SL=1\nsrun ";
   expect_answers({
       {"go.sh", launch + "--kv-channels 128\n", "cannot: heads of width 128, 64 is counted\n"},
