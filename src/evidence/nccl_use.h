@@ -118,24 +118,24 @@ class NcclUseReader {
 
  private:
   struct Origin {
-    std::string host, thread;  // thread: "host:pid:tid"
-    std::string process, gpu;  // "pid"; "0" of "[0]"
+    std::string host, process, gpu;  // "pid"; "0" of "[0]"
+    std::string rank;                // "host:pid [0]": NCCL makes connections in threads of their own
     std::string time;
   };
   static Origin origin_of(std::string_view prefix);
   std::size_t host_at(const std::string& name);
   void communicator(std::string_view message, const Origin& origin);
   void connection(std::string_view message, const Origin& origin);
-  /// Gives the connections that a thread has made to its communicator.
-  void take_crossings(const std::string& thread);
+  /// Gives the connections that a rank has made to its communicator.
+  void take_crossings(const std::string& rank);
   void process(std::string_view message, const Origin& origin);
   void warning(std::string_view message, const Origin& origin, const Line& line, const std::string& file);
 
   NcclUse use_;
   std::map<std::string, std::size_t, std::less<>> places_;
   std::vector<nccl::LogReader> readers_;                // of each host
-  std::map<std::string, std::string> communicator_of_;  // the last one that a thread began
-  /// By thread: until NCCL 2.17 a communicator is named once it is complete, since 2.22 connections follow that.
+  std::map<std::string, std::string> communicator_of_;  // the last one that a rank began
+  /// By rank: until NCCL 2.17 a communicator is named once it is complete, since 2.22 connections follow that.
   std::map<std::string, NcclUse::Crossings> crossings_;
   std::map<std::string, std::size_t> warning_places_;
   std::size_t connections_ = 0;
