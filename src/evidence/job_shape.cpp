@@ -297,14 +297,8 @@ void conclude_shape(TrainingJob& job) {
     job.cannot.push_back(fmt::format("heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads));
   const std::int64_t chunks = size("virtual_pipeline");
   const auto problem = [&](std::string text) { job.problems.push_back(std::move(text)); };
-  std::int64_t counted = layers.value_or(0) + (job.text("embedding_as_layer") == "true" ? 2 : 0), even = stages;
-  for (const char* end : {"--decoder-first-pipeline-num-layers", "--decoder-last-pipeline-num-layers"}) {
-    const auto own = job.their_number(end);
-    counted -= own.value_or(0);
-    even -= own ? 1 : 0;
-  }
-  const bool laid_out = job.find("--pipeline-model-parallel-layout") != nullptr;  // stage by stage
-  if (layers && !laid_out && counted % std::max<std::int64_t>(1, even * std::min(chunks, most)) != 0)
+  const std::int64_t counted = layers.value_or(0) + (job.text("embedding_as_layer") == "true" ? 2 : 0);
+  if (layers && !job.has("uneven_stages") && counted % (stages * std::min(chunks, most)) != 0)
     problem(fmt::format("{} layers do not divide into {} stages{}", *layers, stages,
                         chunks > 1 ? fmt::format(" of {} chunks", chunks) : ""));
   if (heads && *heads % tensor != 0) problem(fmt::format("{} heads do not divide among TP {}", *heads, tensor));

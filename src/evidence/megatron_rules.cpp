@@ -136,6 +136,29 @@ void precision(TrainingJob& job) {
   job.set("precision", name, from);
 }
 
+// A first and a last stage that each have a layer less are what harness has, too.
+void uneven_stages(TrainingJob& job, std::int64_t stages) {
+  constexpr Text first = "--decoder-first-pipeline-num-layers", last = "--decoder-last-pipeline-num-layers",
+                 embedding = "--account-for-embedding-in-pipeline-split", loss = "--account-for-loss-in-pipeline-split",
+                 layout = "--pipeline-model-parallel-layout";
+  const std::int64_t begin = job.their_number(first).value_or(0), end = job.their_number(last).value_or(0);
+  const std::int64_t inner = job.number_or("model.layers", 0) - begin - end;
+  const bool a_layer_less = begin > 0 && begin == end && inner == (begin + 1) * (stages - 2);
+  if (a_layer_less || (job.is_on(embedding) && job.is_on(loss))) {
+    job.set("embedding_as_layer", "true", origin_of(job, a_layer_less ? first : embedding));
+    if (a_layer_less) job.note(fmt::format("first and last stage have {} layers, the others {}", begin, begin + 1));
+    return;
+  }
+  std::vector<std::string> said;
+  for (const Text flag : {first, last, embedding, loss, layout}) {
+    if (job.is_on(flag)) said.push_back(fmt::format("{} {}", flag, job.theirs(flag)));
+  }
+  if (said.empty()) return;
+  job.set("uneven_stages", "true", said.front());
+  job.cannot.push_back(
+      fmt::format("stages of unequal numbers of layers ({}): they are counted even", join(said, ", ")));
+}
+
 void pipeline(TrainingJob& job) {
   const std::int64_t stages = job.number_or("layout.pipeline_parallel", 1);
   const auto layers = job.number("model.layers");
@@ -161,8 +184,7 @@ void pipeline(TrainingJob& job) {
   const bool overlaps =
       interleaved && !job.is_on("--no-overlap-p2p-communication") && (!old || job.is_on("--overlap-p2p-communication"));
   job.set("overlap_p2p", overlaps ? "true" : "false", from);
-  if (job.is_on("--account-for-embedding-in-pipeline-split") && job.is_on("--account-for-loss-in-pipeline-split"))
-    job.set("embedding_as_layer", "true", origin_of(job, "--account-for-embedding-in-pipeline-split"));
+  if (stages > 1) uneven_stages(job, stages);
   if (const std::string method = job.theirs("--pp-partition-method"); contains(method, "embed") && stages > 1)
     job.set("embedding_as_layer", "true", origin_of(job, "--pp-partition-method"));
 }

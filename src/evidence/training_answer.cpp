@@ -347,12 +347,10 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
                             plural(log.without_time, "progress line"), log.without_time == 1 ? "has" : "have"),
                 "they do not count; the program's timers are wrong there");
   if (log.steps > 0) writer.fact("steps", log.steps);
-  if (log.restarts + log.batch_changes > 0)
-    out.notes.push_back(fmt::format(
-        "{}: the longest run between them counts",
-        log.batch_changes == 0 ? plural(log.restarts, "restart")
-        : log.restarts == 0    ? plural(log.batch_changes, "new batch size")
-                            : plural(log.restarts, "restart") + " and " + plural(log.batch_changes, "new batch size")));
+  std::vector<std::string> cuts;
+  if (log.restarts > 0) cuts.push_back(plural(log.restarts, "restart"));
+  if (log.batch_changes > 0) cuts.push_back(plural(log.batch_changes, "new batch size"));
+  if (!cuts.empty()) out.notes.push_back(and_list(cuts) + ": the longest run between them counts");
   if (log.too_long) out.notes.emplace_back("only the first million progress lines of a run count");
   const std::string timed_out = writer.timeouts();
   const std::string failed = writer.failures();

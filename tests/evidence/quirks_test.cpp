@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "base/error.h"
 #include "base/text.h"
 #include "evidence/answer.h"
 #include "evidence/expectations.h"
@@ -41,7 +44,7 @@ TEST(Quirks, OfConfigurations) {
       {"max.yml",
        "base_emb_dim: 512\nbase_num_query_heads: 8\nhead_dim: 128\nper_device_batch_size: 0.5\n"
        "ici_fsdp_parallelism: 2\nici_tensor_parallelism: 2\ndcn_data_parallelism: 3\n",
-       "ranks: 12\ndp: 6\nglobal_batch: 6\ncannot: heads of width 128, 64 is counted\n"},
+       "ranks: 12\ndp: 6\nmicro_batch: 1\nglobal_batch: 6\ncannot: heads of width 128, 64 is counted\n"},
       {"max.yml", "base_emb_dim: 512\nici_fsdp_parallelism: 2\nper_device_batch_size: 1\n", "ranks: unknown\n"},
       {"llmb.yaml",
        "workload_info:\n  framework: megatron_bridge\nmodel_info:\n  model_name: llama3.1\n  model_size: 405b\n"
@@ -77,10 +80,16 @@ TEST(Quirks, OfLaunches) {
       "--micro-batch-size 1 --seq-length 512 ";
   EXPECT_EQ(headline_of("go.sh", launch + "--pipeline-model-parallel-size 4\n"),
             "22 layers do not divide into 4 stages");
-  for (const char* uneven : {"--decoder-first-pipeline-num-layers 4", "--pipeline-model-parallel-layout Et*5|t*17L"})
-    EXPECT_EQ(headline_of("go.sh", launch + "--pipeline-model-parallel-size 4 " + uneven + "\n").find("divide"),
-              std::string::npos)
-        << uneven;
+  const std::string pipeline = launch + "--pipeline-model-parallel-size 4 ";
+  for (const char* uneven : {"--decoder-first-pipeline-num-layers 4", "--pipeline-model-parallel-layout Et*5|t*17L",
+                             "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5"})
+    EXPECT_EQ(headline_of("go.sh", pipeline + uneven + "\n").find("divide"), std::string::npos) << uneven;
+  expect_answers({
+      {"go.sh", pipeline + "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5\n",
+       "headline: 5 layers, the others 6\n"},
+      {"go.sh", pipeline + "--decoder-first-pipeline-num-layers 4\n",
+       "cannot: --decoder-first-pipeline-num-layers 4\n"},
+  });
   expect_answers({{"go.sh",  // a recipe's layout is its release's
                    "python scripts/performance/run_script.py -mr llama3_8b -ng 16 -tp 2 -mb 1 -gb 128\n",
                    "layers: 32\ntp: 2\ndp: unknown\n"}});
@@ -114,6 +123,23 @@ TEST(Quirks, OfTrainingLogs) {
                   "torch.OutOfMemoryError: CUDA out of memory.\nslurmstepd: error: *** STEP 1.0 ON a CANCELLED AT "
                   "2026-01-01T00:00:00 ***\n"),
       "the job failed: CUDA out of memory");
+}
+
+// Of 4 x 8 GPUs, 24 of 31 peers are behind the adapter of 50 GB/s; a GPU alone sends no ring through all of them.
+TEST(Quirks, OfLimits) {
+  std::string text = "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20\n";
+  for (int rank = 0; rank < 32; ++rank)
+    text += fmt::format("#  Rank {} Group  0 Pid 1 on n{} device {} [0x15] NVIDIA H100 80GB HBM3\n", rank, rank / 8,
+                        rank % 8);
+  text +=
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw "
+      "#wrong\n  4294967296       1048576     float    none      -1    97669   43.97   42.60      0    97669   43.97   "
+      "42.60    N/A\n";
+  expect_answers({{"alltoall_perf.txt", text, "test: alltoall\nlimit: 64.6 GB/s\n"}});
+  expect_answers({{"all_gather_perf.txt", text, "test: all_gather\nlimit: 400.0 GB/s\n"}});
+  const TemporaryFolder scratch;
+  const auto facts = evidence::read_files({scratch.write("sendrecv_perf.txt", text)}, {}).front().facts;
+  EXPECT_EQ(std::ranges::count(facts, "limit", [](const auto& fact) { return fact.first; }), 0);
 }
 
 TEST(Quirks, OfNccl) {
