@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "analysis/published.h"
@@ -47,23 +48,30 @@ std::vector<const SizeRow*> holes(const Bandwidths& measured) {
 }
 
 // On several nodes a ring cannot send faster than a node's adapters, on one not faster than a GPU's NVLinks. Trees on
-// two nodes and switches that add up (NVLS) can show more, because busbw counts the traffic of a ring.
-void add_limit(const Bandwidths& measured, const SizeRow& peak, const std::optional<config::Hardware>& hardware,
-               Answer& out) {
+// two nodes and switches that add up (NVLS) can show more, because busbw counts the traffic of a ring. In an all-to-all
+// each GPU sends what its own adapters carry, and what stays on its node comes on top.
+void add_limit(const Bandwidths& measured, const std::string& collective, const SizeRow& peak,
+               const std::optional<config::Hardware>& hardware, Answer& out) {
+  static constexpr std::array<std::string_view, 5> rings{"all_reduce", "all_gather", "reduce_scatter", "broadcast",
+                                                         "reduce"};
   if (!hardware || measured.hosts.empty() || measured.ranks_by_ratio) return;
   const bool several = measured.hosts.size() > 1;
+  const bool ring = std::ranges::find(rings, collective) != rings.end(), all_to_all = collective == "alltoall";
+  if (several && !ring && !all_to_all) return;
   double limit = several ? hardware->node_bytes_per_s : hardware->nvlink_bytes_per_s;
-  const double used = static_cast<double>(measured.ranks) / static_cast<double>(measured.hosts.size());
+  const double ranks = static_cast<double>(measured.ranks), used = ranks / static_cast<double>(measured.hosts.size());
   if (several && hardware->gpus_of_node > 0) limit *= std::min(1.0, used / hardware->gpus_of_node);
+  if (several && all_to_all) limit *= (ranks - 1) / (ranks - used) / used;
   if (limit <= 0) return;
   out.facts.emplace_back("limit", rate_text(limit));
   out.facts.emplace_back("share_of_limit", peak.busbw() / limit);
-  std::string text = fmt::format("{:.0f} % of {:.0f} GB/s, ", 100 * peak.busbw() / limit, limit / giga);
-  text += several ? fmt::format("what the network adapters beside these GPUs of a node carry ({})", hardware->file)
-                  : fmt::format("a GPU's NVLinks in one direction ({})", hardware->file);
-  text +=
+  const char* carries = "a GPU's NVLinks in one direction";
+  if (several) carries = "what the network adapters beside these GPUs of a node carry";
+  if (several && all_to_all) carries = "what a GPU's network adapter carries, and what stays on its node";
+  const char* above =
       several ? ": a ring's limit; trees on 2 nodes and NVLS may exceed it" : ": a ring's limit; NVLS may exceed it";
-  out.evidence.emplace_back("limit", text);
+  out.evidence.emplace_back("limit", fmt::format("{:.0f} % of {:.0f} GB/s, {} ({}){}", 100 * peak.busbw() / limit,
+                                                 limit / giga, carries, hardware->file, ring ? above : ""));
 }
 
 void add_wrong(const Bandwidths& measured, Answer& out) {
@@ -215,7 +223,7 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
 
   out.evidence.emplace_back("peak",
                             fmt::format("{} {} at {}", rate_text(by(peak)), word, print_bytes_exact(peak.bytes)));
-  if (has_bus) add_limit(measured, peak, hardware, out);
+  if (has_bus) add_limit(measured, collective, peak, hardware, out);
   if (has_bus && hardware && !measured.hosts.empty()) {
     const std::string published = analysis::published_busbw(hardware->gpu_file(), std::ssize(measured.hosts),
                                                             collective, peak.bytes, peak.busbw());

@@ -274,9 +274,9 @@ Answer nccl_topology(std::string_view text) {
   out.object = "topology";
   out.kind = "nccl topology";
   constexpr double giga = 1e9, bits = 8;
-  std::set<double> links;
+  std::map<double, std::vector<std::string>> links;  // GPUs by their number
   for (const auto& gpu : gpus) {
-    if (gpu.nvlinks) links.insert(*gpu.nvlinks);
+    if (gpu.nvlinks) links[*gpu.nvlinks].push_back(fmt::format("GPU {}", gpu.number));
   }
   std::string described = std::to_string(gpus.size());
   if (!gpus.empty()) {
@@ -286,7 +286,11 @@ Answer nccl_topology(std::string_view text) {
         " (compute capability {}, {} NVLinks{})", capability > 0 ? fmt::format("{:.1f}", capability) : "unknown",
         nvlinks ? fmt::format("{:g}", *nvlinks) : "an unknown number of", links.size() > 1 ? " on the first" : "");
   }
-  if (links.size() > 1) out.problem("GPUs differ in their number of NVLinks", "nvidia-smi nvlink -s");
+  if (links.size() > 1) {
+    std::vector<std::string> groups;
+    for (const auto& [n, names] : links) groups.push_back(fmt::format("{:g} on {}", n, some_of(names)));
+    out.problem("GPUs differ in their number of NVLinks: " + join(groups, ", "), "nvidia-smi nvlink -s");
+  }
   std::vector<std::string> named;
   for (const auto& adapter : adapters) {
     std::string name = adapter.name + (adapter.bits_per_s > 0 ? fmt::format(" {:g} Gb/s", adapter.bits_per_s / giga)

@@ -63,6 +63,18 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
     if (digits != std::string::npos && digits + 1 < name.size() && name.size() - digits < 9)
       rank = static_cast<std::int64_t>(as_number(std::string_view(name).substr(digits + 1)).value_or(-1));
   }
+  // pg_status and entries have the numbers that this rank gave its groups; their names, in entries too, are those of
+  // all ranks and of pg_config.
+  std::map<std::string, std::string> names;
+  for (const Json& entry : at(json, "entries")) {
+    const Json& group = at(entry, "process_group");
+    if (names.size() < most_groups && group.is_array() && !group.empty() && group.front().is_string())
+      names.emplace(text_at(entry, "pg_id"), group.front().get<std::string>());
+  }
+  const auto name_of = [&](const std::string& number) {
+    const auto found = names.find(number);
+    return found == names.end() ? number : found->second;
+  };
   std::map<std::string, Member> members;
   for (const auto& [id, group] : at(json, "pg_config").items()) {
     if (groups_.size() >= most_groups) break;
@@ -73,7 +85,7 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
   }
   for (const auto& [id, status] : at(json, "pg_status").items()) {
     if (members.size() >= most_groups) break;
-    Member& member = members[id];
+    Member& member = members[name_of(id)];
     member.enqueued = integer_at(status, "last_enqueued_collective");
     member.started = integer_at(status, "last_started_collective");
     member.completed = integer_at(status, "last_completed_collective");
@@ -81,7 +93,7 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
   std::size_t entries = 0;
   for (const Json& entry : at(json, "entries")) {
     if (++entries > most_entries || at(entry, "is_p2p") == true) continue;
-    const std::string id = text_at(entry, "pg_id");
+    const std::string id = name_of(text_at(entry, "pg_id"));
     std::int64_t number = integer_at(entry, "collective_seq_id");
     if (number < 0) number = integer_at(entry, "seq_id");  // version 1
     if (number < 0 || (members.size() >= most_groups && !members.contains(id))) continue;
@@ -120,7 +132,7 @@ Answer FlightRecorder::finish() const {
   const bool several = worst->members.size() > 1;
   if (!several && behind.rank >= 0) out.facts.emplace_back("rank", behind.rank);
   out.facts.emplace_back("group", fmt::format("{}, {}", worst->description, plural(worst->ranks, "rank")));
-  if (behind.started >= 0 && behind.started > behind.completed) out.facts.emplace_back("last_started", behind.started);
+  if (behind.started >= 0) out.facts.emplace_back("last_started", behind.started);
   if (behind.completed >= 0) out.facts.emplace_back("last_completed", behind.completed);
 
   for (const Member& member : worst->members) {

@@ -30,12 +30,13 @@ struct CannotRow {
   std::string_view text;      // {} is the value
 };
 
-inline constexpr std::array<KeyRow, 18> megatron_keys{{
+inline constexpr std::array<KeyRow, 19> megatron_keys{{
     {"--packed-sequence", "batching", "=packed|true=packed|false=padded"},
     {"--max-position-embeddings|--group-query-attention|--num-query-groups|--vocab-size|--bf16|--fp16|"
      "--sequence-parallel|--use-distributed-optimizer|--use-megatron-fsdp|"
      "--data-parallel-sharding-strategy|--num-distributed-optimizer-instances|"
      "--num-virtual-stages-per-pipeline-rank|--num-layers-per-virtual-pipeline-stage|--recompute-method|"
+     "--decoder-first-pipeline-num-layers|--decoder-last-pipeline-num-layers|--pipeline-model-parallel-layout|"
      "--recompute-num-layers|--decoder-seq-length|--packed-sequence-size",
      ""},
     {"--overlap-param-gather", "overlap_param_gather", "=true|true=true|false=false"},
@@ -44,7 +45,8 @@ inline constexpr std::array<KeyRow, 18> megatron_keys{{
     {"--use-rotary-position-embeddings", "model.positions", "=rotary"},
     {"--position-embedding-type", "model.positions",
      "learned_absolute=learned|learned=learned|rope=rotary|rotary=rotary|mrope=rotary|yarn=rotary|"
-     "none=rotary|relative=rotary|alibi=learned"},
+     "none=rotary|relative=rotary|alibi=learned|ALiBi=learned"},
+    {"--kv-channels", "head_dim"},
     {"--context-parallel-size", "layout.context_parallel"},
     {"--expert-model-parallel-size", "expert_parallel"},
     {"--tp-comm-overlap", "tp_overlap", "=true|true=true"},
@@ -58,13 +60,12 @@ inline constexpr std::array<KeyRow, 18> megatron_keys{{
     {"--attention-backend", "attention", "auto=fused|flash=fused|fused=fused|unfused=unfused|local=unfused"},
     {"--zero-stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
 }};
-inline constexpr std::array<CannotRow, 20> megatron_cannot{{
+inline constexpr std::array<CannotRow, 15> megatron_cannot{{
     {"--expert-model-parallel-size", "1|0", "expert parallelism {} is left out: its all-to-all is not predicted"},
     {"--multi-latent-attention", "false", "multi-latent attention: its products and its cache differ"},
     {"--mtp-num-layers", "0|None", "{} layers of multi-token prediction are left out"},
-    {"--hybrid-override-pattern|--hybrid-layer-pattern", "None",
+    {"--hybrid-override-pattern|--hybrid-layer-pattern|--is-hybrid-model", "None|false",
      "Mamba layers: all layers are counted as attention and MLP"},
-    {"--is-hybrid-model", "false", "Mamba layers: all layers are counted as attention and MLP"},
     {"--cpu-offload|--cpu-offloading", "false", "offloading to the host: its copies are not predicted"},
     {"--optimizer-cpu-offload", "false", "the optimizer on the host: its copies are not predicted"},
     {"--window-size", "None", "sliding-window attention ({}): it is counted in full"},
@@ -74,17 +75,12 @@ inline constexpr std::array<CannotRow, 20> megatron_cannot{{
     {"--squared-relu", "false", "squared ReLU (nearest: gelu, with the same FLOP of products)"},
     {"--add-qkv-bias", "false", "biases of queries, keys and values alone (nearest: none)"},
     {"--qk-layernorm", "false", "norms of queries and keys are left out"},
-    {"--decoder-first-pipeline-num-layers", "None", "a first stage of {} layers: stages are counted even"},
-    {"--decoder-last-pipeline-num-layers", "None", "a last stage of {} layers: stages are counted even"},
-    {"--pipeline-model-parallel-layout", "None", "stages as {}: they are counted even"},
     {"--use-torch-fsdp2", "false", "torch FSDP2 in Megatron: read as sharding of parameters"},
     {"--encoder-tensor-model-parallel-size", "0", "an encoder of its own is left out"},
-    {"--num-moe-experts", "|1|None|0",
-     "{} experts are left out: the FLOP and the traffic of one dense MLP are counted"},
 }};
 
 inline constexpr std::array<KeyRow, 7> deepspeed_keys{{
-    {"bf16.enabled", "precision", "true=bf16"},
+    {"bf16.enabled|bfloat16.enabled", "precision", "true=bf16"},
     {"fp16.enabled", "precision", "true=fp16"},
     {"zero_optimization.overlap_comm", "overlap_grad_reduce", "true=true|false=false"},
     {"zero_optimization.stage3_prefetch_bucket_size|zero_optimization.mics_shard_size|"
@@ -176,15 +172,13 @@ inline constexpr std::array<KeyRow, 16> hf_trainer{{
     {"tensor_parallel_size|parallelism_config.parallelism_config_tp_size", "layout.tensor_parallel"},
     {"attn_implementation", "attention", "flash_attention_2=fused|sdpa=fused|eager=unfused"},
 }};
-inline constexpr std::array<CannotRow, 7> hf_trainer_cannot{{
+inline constexpr std::array<CannotRow, 5> hf_trainer_cannot{{
     {"gradient_checkpointing", "|true|True|false|False",
      "gradient_checkpointing {}: the inputs of layers go to the host, and those copies are not predicted"},
     {"use_peft|use_lora", "false|False", "LoRA: all weights are counted as trained"},
     {"lora_r|lora_rank", "0", "LoRA of rank {}: all weights are counted as trained"},
-    {"adapter", "None", "{}: all weights are counted as trained"},
-    {"finetuning_type", "full", "{}: all weights are counted as trained"},
-    {"load_in_4bit", "false|False", "weights of 4 bits: they are counted as bf16"},
-    {"load_in_8bit", "false|False", "weights of 8 bits: they are counted as bf16"},
+    {"adapter|finetuning_type", "None|full", "{}: all weights are counted as trained"},
+    {"load_in_4bit|load_in_8bit", "false|False", "weights of 4 or 8 bits: they are counted as bf16"},
 }};
 
 inline constexpr std::array<KeyRow, 14> accelerate_keys{{
@@ -214,7 +208,7 @@ inline constexpr std::array<CannotRow, 3> accelerate_cannot{{
     {"deepspeed_config.offload_param_device", "none", "parameters on {}: their copies are not predicted"},
 }};
 
-inline constexpr std::array<KeyRow, 18> foundry_keys{{
+inline constexpr std::array<KeyRow, 19> foundry_keys{{
     {"model.d_model", "model.hidden"},
     {"model.n_heads", "model.heads"},
     {"model.n_layers", "model.layers"},
@@ -230,6 +224,7 @@ inline constexpr std::array<KeyRow, 18> foundry_keys{{
     {"model.tie_word_embeddings", "model.tied_embeddings", "true=true|false=false"},
     {"global_train_batch_size", "global_batch_size"},
     {"device_train_microbatch_size", "micro_batch_size"},
+    {"device_train_grad_accum", "gradient_accumulation"},
     {"precision", "precision", "amp_bf16=bf16|amp_fp16=fp16|fp32=fp32|amp_fp8=fp8"},
     {"model.pretrained_model_name_or_path", "model_name"},
     {"model.norm_type", "model.norm",
@@ -238,7 +233,7 @@ inline constexpr std::array<KeyRow, 18> foundry_keys{{
 }};
 inline constexpr std::array<CannotRow, 2> foundry_cannot{{
     {"model.attn_config.alibi", "false", "ALiBi (nearest: learned positions)"},
-    {"peft_config.peft_type", "", "{}: all weights are counted as trained"},
+    {"peft_config.peft_type|model.peft_config.peft_type", "", "{}: all weights are counted as trained"},
 }};
 
 inline constexpr std::array<KeyRow, 9> nanogpt_keys{{

@@ -231,7 +231,7 @@ class ConfigurationText {
         if (variable != config::registry().end()) {
           config::Settings settings;
           variable->parse(settings, value);
-          entry("  ", variable->name, config::yaml_value(variable->print(settings)), name);
+          entry("  ", variable->name, variable->print(settings), name);
         } else {
           config::check_env_entry(name, value);
           rest += fmt::format("    {}: {}\n", name, config::yaml_word(value));

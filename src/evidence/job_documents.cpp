@@ -64,6 +64,11 @@ Text without_comment(Text line) {
   return trim(line);
 }
 
+// "[parallelism]", "[[a.b]]": a list of YAML or Python may begin a line as well.
+bool is_section(Text line) {
+  return line.starts_with('[') && line.ends_with(']') && line.find_first_of(",'") == Text::npos;
+}
+
 // False for a value that says nothing.
 bool add(Settings& to, std::string key, Text value, const std::string& origin) {
   constexpr std::size_t most = 20'000, longest = 1000;
@@ -103,7 +108,7 @@ Settings toml(const std::string& name, Text text) {
     const std::string origin = fmt::format("{}:{}", name, number);
     if (!open.empty()) {
       open += line;
-    } else if (line.starts_with('[')) {
+    } else if (is_section(line)) {
       section = std::string(trim(replaced(line, {{'[', ""}, {']', ""}, {'"', ""}})));
       continue;
     } else {
@@ -197,7 +202,9 @@ void interpolate(Settings& settings) {
       std::optional<std::string> found = product(name);
       if (!found) {
         if (name.starts_with('.')) name = path.substr(0, path.rfind('.') + 1) + name.substr(1);
-        const auto named = values.find(name);
+        auto named = values.find(name);
+        constexpr Text launcher = "training.";  // where NeMo's launcher puts the file
+        if (named == values.end() && name.starts_with(launcher)) named = values.find(name.substr(launcher.size()));
         if (named == values.end()) break;
         found = named->second;
         if (begin == 0) path = name;
@@ -224,19 +231,20 @@ Settings assignments(const std::string& name, Text text) {
   std::int64_t number = 0;
   for (Text whole : split(text, '\n')) {
     ++number;
-    const Text line = without_comment(whole);
-    const std::size_t equals = line.find('=');
-    if (line.empty() || equals == Text::npos) continue;
-    const std::string key(trim(line.substr(0, equals)));
-    const Text value = trim(line.substr(equals + 1));
-    const auto integer = integer_expression(value);
-    const bool literal = integer || as_number(value) || value == "True" || value == "False" || value == "None" ||
-                         unquoted(value).size() + 2 == value.size();
-    const bool plain = key.find_first_of(" .[(") == std::string::npos;
-    const std::string origin = fmt::format("{}:{}", name, number);
-    if (!add(found, key, integer ? std::to_string(*integer) : std::string(unquoted(value)), origin)) continue;
-    if (!literal || !plain) found.back().why_unknown = fmt::format("line {}: {} is computed", number, key);
-    found.back().framework = "nanogpt";
+    for (const Text line : split(without_comment(whole), ';')) {
+      const std::size_t equals = line.find('=');
+      if (equals == Text::npos) continue;
+      const std::string key(trim(line.substr(0, equals)));
+      const Text value = trim(line.substr(equals + 1));
+      const auto integer = integer_expression(value);
+      const bool literal = integer || as_number(value) || value == "True" || value == "False" || value == "None" ||
+                           unquoted(value).size() + 2 == value.size();
+      const bool plain = key.find_first_of(" .[(") == std::string::npos;
+      const std::string origin = fmt::format("{}:{}", name, number);
+      if (!add(found, key, integer ? std::to_string(*integer) : std::string(unquoted(value)), origin)) continue;
+      if (!literal || !plain) found.back().why_unknown = fmt::format("line {}: {} is computed", number, key);
+      found.back().framework = "nanogpt";
+    }
   }
   return found;
 }
@@ -244,7 +252,7 @@ Settings assignments(const std::string& name, Text text) {
 struct Mark {
   Text framework, key;  // with a point at its end a section
 };
-constexpr std::array<Mark, 42> marks{{
+constexpr std::array<Mark, 43> marks{{
     {"gpt-neox", "pipe_parallel_size"},
     {"gpt-neox", "pipe-parallel-size"},
     {"gpt-neox", "model_parallel_size"},
@@ -266,6 +274,7 @@ constexpr std::array<Mark, 42> marks{{
     {"llm-foundry", "model.d_model"},
     {"llm-foundry", "device_train_microbatch_size"},
     {"maxtext", "per_device_batch_size"},
+    {"maxtext", "base_config"},
     {"maxtext", "base_emb_dim"},
     {"maxtext", "ici_fsdp_parallelism"},
     {"maxtext", "ici_tensor_parallelism"},
@@ -315,7 +324,7 @@ Settings settings_of_document(const std::string& name, const std::string& text) 
     }
   } else if (is_assignments(text)) {
     return assignments(name, text);
-  } else if (has_line(text, {"["})) {
+  } else if (std::ranges::any_of(split(text, '\n'), [](Text line) { return is_section(without_comment(line)); })) {
     found = toml(name, text);
   } else {
     found = yaml(name, text);

@@ -104,7 +104,7 @@ void translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
 }
 
 // Flags of Megatron-LM, by how they begin, that change nothing of a step's time that is counted here.
-bool says_nothing(Text flag) {
+const std::vector<Text>& harmless_beginnings() {
   static const std::vector<Text> beginnings = split(
       "--DDP-impl|--account-for|--adam|--apply-layernorm|--async-save|--attention-|--bias-|--calculate-|"
       "--ckpt-|--clip-grad|--context-parallel|--cross-entropy|--data-|--dataloader-|--decoupled-|--deepspeed|"
@@ -116,12 +116,15 @@ bool says_nothing(Text flag) {
       "--tensorboard|--timing-|--tokenizer-|--train-|--transformer-impl|--use-contiguous|--use-custom|"
       "--use-distributed|--use-mcore|--valid-|--vocab-|--wandb|--weight-decay",
       '|');
-  return std::ranges::any_of(beginnings, [&](Text beginning) { return flag.starts_with(beginning); });
+  return beginnings;
+}
+bool says_nothing(Text flag) {
+  return std::ranges::any_of(harmless_beginnings(), [&](Text beginning) { return flag.starts_with(beginning); });
 }
 
 // Megatron-LM's command line takes the beginning of a name for the name, if it is the only one.
 std::string whole_flag(const std::string& flag) {
-  std::vector<std::string> known;
+  std::vector<std::string> known(harmless_beginnings().begin(), harmless_beginnings().end());  // "--optimizer" is whole
   for (const KeyRow& row : megatron_keys)
     for (Text key : split(row.key, '|')) known.emplace_back(key);
   for (const CannotRow& row : megatron_cannot)
@@ -149,7 +152,7 @@ void translate(TrainingJob& job) {
       setting.key = setting.key.substr(2);
     if (framework == "bridge options" && setting.key.starts_with("--"))
       setting.key = "--" + replaced(setting.key.substr(2), {{'-', "_"}});
-    if (framework.starts_with("megatron-lm") && setting.key.starts_with("--")) {
+    if (job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--")) {
       std::string whole = whole_flag(setting.key);
       if (whole != setting.key) job.note(fmt::format("{} is taken for {}", setting.key, whole));
       setting.key = std::move(whole);

@@ -23,6 +23,21 @@ void model_defaults(TrainingJob& job, Text values, const std::string& from) {
   }
 }
 
+// The sizes of a model by its name, or what to give instead.
+void named_model(TrainingJob& job, const std::string& name, const std::string& origin) {
+  if (!take_model(job, name, origin))
+    job.note(fmt::format(
+        "the sizes of {} are not known here: give its config.json as well, or --set layers=N and so on", quote(name)));
+}
+
+// First and last stage have a layer less where the layers divide like that alone.
+void count_embedding(TrainingJob& job, std::int64_t pieces, const char* whose) {
+  const std::int64_t layers = job.number_or("model.layers", 0);
+  if (layers % pieces == 0 || (layers + 2) % pieces != 0) return;
+  job.set("embedding_as_layer", "true", "first and last stage have a layer less");
+  job.note(fmt::format("{} layers do not divide by {}: {} first and last stage have one less", layers, pieces, whose));
+}
+
 // Weights divided among `shard` ranks, and `replicate` such groups.
 void hybrid_sharding(TrainingJob& job, std::int64_t shard, std::int64_t replicate, const char* origin) {
   if (replicate < 2 || shard < 2) return;
@@ -46,13 +61,15 @@ void torchtitan(TrainingJob& job) {
   }
   if (name.empty()) name = "llama3";
   const bool by_name = job.find("config") != nullptr;
+  if (flavor.empty() && !by_name) {
+    flavor = "debugmodel";
+    from = "default of torchtitan";
+  }
   if (by_name) job.note("configurations are Python since February 2026: they are known by name only");
   if (by_name) flavor = flavor.substr(flavor.rfind('_') + 1);
   const std::int64_t context = std::max<std::int64_t>(1, job.number_or("model.sequence", by_name ? 8192 : 2048));
   job.otherwise("model.sequence", std::to_string(context), by_name ? from : "default of torchtitan");
-  if (!take_model(job, name + "-" + lower(flavor), from) && !flavor.empty()) {
-    job.cannot.push_back(fmt::format("the sizes of {} {} are not known here: --set layers=N and so on", name, flavor));
-  }
+  named_model(job, name + "-" + lower(flavor), from);
   const auto tokens = job.their_number("training.num_tokens_per_microbatch_per_dp_rank");
   if (tokens && *tokens >= context) {
     job.set("micro_batch_size", std::to_string(*tokens / context), "tokens of a micro-batch / context");
@@ -62,7 +79,6 @@ void torchtitan(TrainingJob& job) {
   if (step_tokens && *step_tokens >= context)
     job.set("global_batch_size", std::to_string(*step_tokens / context), "tokens of a step / context");
   job.otherwise("micro_batch_size", "8", "default of torchtitan");
-  if (job.theirs("training.global_batch_size").starts_with('-')) job.values.erase("global_batch_size");
   const std::int64_t stages = std::clamp<std::int64_t>(job.number_or("layout.pipeline_parallel", 1), 1, 1 << 20);
   const std::int64_t local = job.number_or("micro_batch_size", 1);
   if (stages > 1) {
@@ -94,12 +110,7 @@ void torchtitan(TrainingJob& job) {
     job.cannot.push_back(fmt::format("schedule {} (nearest: {})", schedule, chunks > 1 ? "interleaved" : "1f1b"));
   const char* interleaved = chunks > 1 ? "interleaved" : "1f1b";
   job.set("pipeline_schedule", plain == "gpipe" ? "gpipe" : interleaved, "parallelism.pipeline_parallel_schedule");
-  if (layers && *layers % (stages * chunks) != 0 && (*layers + 2) % (stages * chunks) == 0) {
-    job.set("embedding_as_layer", "true", "first and last stage have a layer less");
-    job.note(
-        fmt::format("{} layers do not divide by {} x {}: torchtitan places first and last stage with one layer less",
-                    *layers, stages, chunks));
-  }
+  count_embedding(job, stages * chunks, "torchtitan's");
   const std::string mode = job.theirs("activation_checkpoint.mode"),
                     option = job.theirs("activation_checkpoint.selective_ac_option");
   if (mode == "full" || mode == "none") {
@@ -160,7 +171,7 @@ struct ModelClass {
 };
 constexpr Text like_llama = "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=false biases=false";
 constexpr std::array<ModelClass, 5> model_classes{{
-    {"llama|mistral|qwen2|qwen3|phi3|olmo2", like_llama},
+    {"llama|mistral|mixtral|qwen2|qwen3|qwen2_moe|qwen3_moe|phi3|olmo2", like_llama},
     {"gemma|gemma2|gemma3_text", "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=true biases=false"},
     {"gpt2|gpt_bigcode|gpt_neo|opt|bloom",
      "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=true"},
@@ -183,25 +194,32 @@ void hugging_face_model(TrainingJob& job) {
   if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))
     job.otherwise("model.kv_heads", "1", "multi_query");
   if (type == "bloom") job.cannot.emplace_back("positions alibi (nearest: learned)");
+  if (type.starts_with("gemma")) {  // gated, whatever hidden_act calls the gate
+    job.set("model.activation", "swiglu", from);
+    job.cannot.emplace_back("GEGLU (nearest: swiglu, with the same FLOP of products)");
+  }
+  const auto window = job.their_number("sliding_window");
+  if (window && job.find("use_sliding_window") == nullptr)
+    job.cannot.push_back(fmt::format("sliding-window attention ({}): it is counted in full", *window));
   if (type == "qwen2") job.cannot.emplace_back("biases of queries, keys and values alone (nearest: none)");
-  const auto hidden = job.number("model.hidden"), heads = job.number("model.heads"), width = job.number("head_dim");
-  if (hidden && heads && *heads > 0 && width && *width != *hidden / *heads)
-    job.cannot.push_back(fmt::format("heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads));
-  if (hidden) job.otherwise("model.ffn", std::to_string(4 * *hidden), "4 x hidden");
+  if (const auto hidden = job.number("model.hidden"))
+    job.otherwise("model.ffn", std::to_string(4 * *hidden), "4 x hidden");
   if (job.find("max_position_embeddings") != nullptr || job.find("n_positions") != nullptr)
     job.note("max_position_embeddings is a limit, not the length that is trained: --set sequence=N");
   job.note("torch_dtype is how weights are stored, not what is computed in");
 }
+
+constexpr const char* zero_overlap = "default of DeepSpeed: true at stage 3, else false";
 
 void deepspeed(TrainingJob& job) {
   const bool alone = job.framework == "deepspeed";  // else the program's own arguments decide as well
   if (alone) job.otherwise("precision", "fp32", "default of DeepSpeed");
   job.otherwise("sharding", "none", "default of DeepSpeed");
   const bool parameters = job.text("sharding") == "parameters";
-  job.otherwise("overlap_grad_reduce", parameters ? "true" : "false",
-                "default of DeepSpeed: true at stage 3, else false");
+  job.otherwise("overlap_grad_reduce", parameters ? "true" : "false", zero_overlap);
   job.otherwise("bucket_elements", "500000000", "default of DeepSpeed");
-  if (alone && !job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of DeepSpeed");
+  if (alone && !(job.has("global_batch_size") && job.has("micro_batch_size")))
+    job.otherwise("gradient_accumulation", "1", "default of DeepSpeed");
   const std::string precision = job.text("precision");
   if (!precision.empty())
     job.otherwise("grad_reduce_precision", precision == "fp32" ? "fp32" : "bf16",
@@ -229,6 +247,8 @@ void accelerate(TrainingJob& job) {
     job.note(fmt::format("num_processes is of all machines together, {} per machine here", *ranks / *machines));
   }
   job.otherwise("recompute", "none", "default of accelerate");
+  if (deepspeed && job.has("sharding") && !job.text("sharding").empty())
+    job.otherwise("overlap_grad_reduce", job.text("sharding") == "parameters" ? "true" : "false", zero_overlap);
   if (!deepspeed) job.otherwise("overlap_grad_reduce", "true", "always in FSDP and DistributedDataParallel");
 }
 
@@ -256,18 +276,15 @@ void trainer(TrainingJob& job) {
   job.otherwise("sharding", "none", "DistributedDataParallel");
   if (const std::string name = job.text("model_name"); !name.empty() && !job.has("model.layers")) {
     const bool says_sequence = job.has("model.sequence");
-    if (!take_model(job, name, "model_name_or_path " + name))
-      job.note(fmt::format("the sizes of {} are not known here: give its config.json as well", quote(name)));
-    else if (!says_sequence)
-      job.note("the sequence is the model's usual one: no flag says it");
+    named_model(job, name, "model_name_or_path " + name);
+    if (!says_sequence && job.has("model.sequence")) job.note("the sequence is the model's usual one: no flag says it");
   }
 }
 
 void foundry(TrainingJob& job) {
   const std::string from = "default of llm-foundry", name = job.text("model_name");
   if (!name.empty()) {
-    if (!take_model(job, name, "model.pretrained_model_name_or_path"))
-      job.note(fmt::format("the sizes of {} are not known here: give its config.json as well", quote(name)));
+    named_model(job, name, "model.pretrained_model_name_or_path");
   } else if (!job.lacks_files) {
     model_defaults(job,
                    "hidden=2048 heads=16 layers=24 vocab=50368 activation=gelu positions=learned norm=layer_norm "
@@ -297,8 +314,7 @@ void foundry(TrainingJob& job) {
 
 void nanogpt(TrainingJob& job) {
   const std::string from = "default of nanoGPT's train.py", start = job.theirs("init_from");
-  if (start.starts_with("gpt2") && !take_model(job, start, "init_from"))
-    job.cannot.push_back(fmt::format("the sizes of {} are not known here", quote(start)));
+  if (start.starts_with("gpt2")) named_model(job, start, "init_from");
   model_defaults(job,
                  "layers=12 hidden=768 heads=12 sequence=1024 vocab=50304 activation=gelu norm=layer_norm "
                  "positions=learned tied_embeddings=true biases=false",
@@ -323,44 +339,59 @@ void nanogpt(TrainingJob& job) {
 }
 
 void maxtext(TrainingJob& job) {
-  if (const std::string name = job.text("model_name"); !name.empty() && name != "default") {
-    if (!take_model(job, name, "model_name " + name))
-      job.note(fmt::format("the sizes of {} are not known here: --set layers=N and so on", quote(name)));
-  }
+  if (const std::string name = job.text("model_name"); !name.empty() && name != "default")
+    named_model(job, name, "model_name " + name);
+  if (job.theirs("decoder_block") == "gpt3")
+    model_defaults(job, "norm=layer_norm positions=learned biases=true", "decoder_block gpt3");
   if (job.has("model.layers"))
     model_defaults(
         job, "activation=swiglu norm=rms_norm positions=rotary rope_theta=10000 tied_embeddings=false biases=false",
         "default of MaxText");
-  const auto axis = [&](const char* name) {
-    const auto ici = job.their_number(fmt::format("ici_{}_parallelism", name)).value_or(1);
-    const auto dcn = job.their_number(fmt::format("dcn_{}_parallelism", name)).value_or(1);
-    return std::pair(ici > 0 && dcn > 0 && ici < (1 << 20) && dcn < (1 << 20) ? ici * dcn : 1,
-                     ici < 0 || dcn < 0 || ici * dcn > 1);
+  // Nothing where an axis takes what remains, which is -1, base.yml's own value of two of them.
+  const auto axis = [&](Text name) -> std::optional<std::int64_t> {
+    std::int64_t product = 1;
+    for (const char* level : {"ici", "dcn"}) {
+      const std::string key = fmt::format("{}_{}_parallelism", level, name);
+      const bool rest = key == "ici_fsdp_parallelism" || key == "dcn_data_parallelism";
+      const std::int64_t n = job.their_number(key).value_or(rest ? -1 : 1);
+      if (n < 1 || n > (1 << 20)) return std::nullopt;
+      product *= n;
+    }
+    return product;
   };
-  const auto [tensor, any_tensor] = axis("tensor");
-  const auto [stages, any_stages] = axis("pipeline");
-  const auto [shards, any_shards] = axis("fsdp");
-  const auto [context, any_context] = axis("context");
-  job.set("layout.tensor_parallel", std::to_string(tensor), "ici_tensor_parallelism x dcn_tensor_parallelism");
-  job.set("layout.context_parallel", std::to_string(context), "ici_context_parallelism x dcn_context_parallelism");
-  job.set("layout.pipeline_parallel", std::to_string(stages), "ici_pipeline_parallelism x dcn_pipeline_parallelism");
-  job.set("sharding", any_shards || job.find("ici_fsdp_parallelism") == nullptr ? "parameters" : "none",
-          "ici_fsdp_parallelism x dcn_fsdp_parallelism");
-  if (shards > 1)
+  std::int64_t replica = 1;
+  for (const char* name : {"tensor", "context", "pipeline"}) {
+    const std::int64_t n = axis(name).value_or(1);
+    replica = std::min<std::int64_t>(replica, 1 << 20) * n;
+    job.set(fmt::format("layout.{}_parallel", name), std::to_string(n),
+            fmt::format("ici_{0}_parallelism x dcn_{0}_parallelism", name));
+  }
+  const auto shards = axis("fsdp");
+  job.set("sharding", shards == 1 ? "none" : "parameters", "ici_fsdp_parallelism x dcn_fsdp_parallelism");
+  std::optional<std::int64_t> ranks = 1;
+  for (const char* name : {"data", "fsdp", "fsdp_transpose", "sequence", "context", "tensor", "tensor_transpose",
+                           "tensor_sequence", "pipeline", "expert"}) {
+    const auto n = axis(name);
+    ranks = n && ranks && *ranks <= (1 << 20) ? std::optional(*ranks * *n) : std::nullopt;
+  }
+  if (ranks) job.otherwise("ranks", std::to_string(*ranks), "ici x dcn of all axes");
+  ranks = job.number("ranks");
+  if (shards && *shards > 1 && !ranks)
     job.note(fmt::format("ici x dcn of fsdp: {} shards; data parallelism takes what remains, so ranks are a multiple",
-                         shards));
+                         *shards));
   job.otherwise("recompute", "full", "default of MaxText");
   job.otherwise("precision", "bf16", "default of MaxText");
   job.otherwise("overlap_grad_reduce", "true", "XLA overlaps");
   const auto each = as_number(job.theirs("per_device_batch_size"));
-  const auto ranks = job.number("ranks");
-  if (each && *each >= 1) job.set("micro_batch_size", fmt::format("{:.0f}", *each), "per_device_batch_size");
-  if (each && ranks)
-    job.set("global_batch_size", fmt::format("{:.0f}", *each * static_cast<double>(*ranks)),
+  if (!each) return;
+  const double of_replica = *each * static_cast<double>(replica);  // the ranks of a replica share its sequences
+  if (of_replica >= 1) job.set("micro_batch_size", fmt::format("{:.0f}", of_replica), "per_device_batch_size");
+  const double of_rank = *each * static_cast<double>(job.number_or("gradient_accumulation", 1));
+  if (ranks)
+    job.set("global_batch_size", fmt::format("{:.0f}", of_rank * static_cast<double>(*ranks)),
             "per_device_batch_size x ranks");
-  if (each && !ranks)
-    job.set_unknown("global_batch_size", fmt::format("{} x ranks", job.theirs("per_device_batch_size")),
-                    "per_device_batch_size");
+  else
+    job.set_unknown("global_batch_size", fmt::format("{:g} x ranks", of_rank), "per_device_batch_size");
 }
 
 void recipe(TrainingJob& job) {  // Megatron-Bridge's command line, and llmb
@@ -374,9 +405,10 @@ void recipe(TrainingJob& job) {  // Megatron-Bridge's command line, and llmb
         job.environment.emplace_back(setting.key.substr(section.size()), setting.value);
     }
   }
-  if (name.find_first_of("0123456789") != std::string::npos && !take_model(job, name, "the recipe's name"))
-    job.cannot.push_back(fmt::format("the sizes of {} are not known here: --set layers=N and so on", quote(name)));
+  if (name.find_first_of("0123456789") != std::string::npos) named_model(job, name, "the recipe's name");
   job.otherwise("precision", "bf16", "default of the recipes");
+  const auto count = [&](const char* axis) { return std::clamp<std::int64_t>(job.number_or(axis, 1), 1, 1 << 20); };
+  count_embedding(job, count("layout.pipeline_parallel") * count("virtual_pipeline"), "the recipe's");
   job.note(
       "model sizes are known from the recipe's name; what a recipe sets besides these options depends on its version "
       "and is not in this file");

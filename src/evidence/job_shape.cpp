@@ -112,6 +112,10 @@ void refuse_numbers(TrainingJob& job) {
   for (const std::string& name : counts) {
     const std::string text = job.text(name);
     if (text.empty() || job.number(name)) continue;
+    if (text == "-1") {  // as it follows from the rest
+      job.values.erase(name);
+      continue;
+    }
     const std::string origin = job.values[name].origin;
     job.problems.push_back(fmt::format("{} ({}): a whole number is expected", quote(text), origin));
     job.set_unknown(name, "unknown", origin);
@@ -174,8 +178,10 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
       if (!setting.why_unknown.empty() && framework == "nanogpt") job.refused.push_back(setting.why_unknown);
     }
     if (of_documents.empty() || of_documents == "hugging face model") of_documents = framework;
+    const bool is_base =
+        framework == "maxtext" && std::ranges::find(found, "base_config", &ForeignSetting::key) == found.end();
     auto& to = framework == "megatron-bridge" ? resolved : configured;
-    std::ranges::move(found, std::back_inserter(to));
+    to.insert(is_base ? to.begin() : to.end(), found.begin(), found.end());  // others change a base.yml
   }
   if (log != nullptr && !log->arguments.empty()) {
     for (const auto& [name, value] : log->arguments) {
@@ -209,7 +215,9 @@ bool is_sharded_pipeline(const TrainingJob& job) {
 
 void conclude_shape(TrainingJob& job) {
   const bool model_alone = job.framework == "hugging face model";
-  const bool recipe = job.framework.starts_with("llmb");
+  // Whose layout is the release's, where it is not named.
+  const bool recipe =
+      job.framework.starts_with("llmb") || (job.framework == "megatron-bridge" && job.has("model_name"));
   if (job.framework.empty() && !job.has("model.layers")) return;  // no program was found, and nobody says what it is
   if (!model_alone && !recipe && job.framework != "deepspeed") {
     for (const char* axis :
@@ -276,22 +284,29 @@ void conclude_shape(TrainingJob& job) {
   } else if (global && micro && *micro > 0 && !replicas && !job.has("gradient_accumulation") &&
              job.text("data_parallel").empty() && !ranks) {
     job.set_unknown("gradient_accumulation", fmt::format("{} / dp", *global / *micro), "the replicas are not known");
+  } else if (global && accumulation.value_or(0) > 0 && !job.has("micro_batch_size") &&
+             job.text("data_parallel").empty() && !ranks) {
+    job.set_unknown("micro_batch_size", fmt::format("{} / dp", *global / *accumulation), "the replicas are not known");
   }
 
   if (job.number("model.heads")) job.otherwise("model.kv_heads", job.text("model.heads"), "as many as heads");
   const auto layers = job.number("model.layers"), heads = job.number("model.heads"),
              kv_heads = job.number("model.kv_heads");
+  const auto hidden = job.number("model.hidden"), width = job.number("head_dim");
+  if (hidden && heads && *heads > 0 && width && *width != *hidden / *heads)
+    job.cannot.push_back(fmt::format("heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads));
   const std::int64_t chunks = size("virtual_pipeline");
   const auto problem = [&](std::string text) { job.problems.push_back(std::move(text)); };
   const std::int64_t counted = layers.value_or(0) + (job.text("embedding_as_layer") == "true" ? 2 : 0);
-  if (layers && counted % (stages * std::min(chunks, most)) != 0)
+  if (layers && !job.has("uneven_stages") && counted % (stages * std::min(chunks, most)) != 0)
     problem(fmt::format("{} layers do not divide into {} stages{}", *layers, stages,
                         chunks > 1 ? fmt::format(" of {} chunks", chunks) : ""));
   if (heads && *heads % tensor != 0) problem(fmt::format("{} heads do not divide among TP {}", *heads, tensor));
   if (kv_heads && tensor > *kv_heads)
     job.note(fmt::format("TP {} is more than {} heads of keys and values: they are copied", tensor, *kv_heads));
   const auto per_node = job.number("ranks_per_node");
-  if (per_node && *per_node > 0 && tensor > *per_node)
+  const bool rack = job.text("hardware").starts_with("gb");  // of GB200 and GB300: NVLink joins its nodes
+  if (per_node && *per_node > 0 && tensor > *per_node && !rack)
     problem(fmt::format("TP {} spans nodes of {} ranks: every layer waits for the network", tensor, *per_node));
 
   for (const char* key : {"--num-experts", "--num-moe-experts", "num_experts", "num_local_experts", "n_routed_experts",

@@ -20,13 +20,15 @@ struct KnownModel {
   Family family = Family::llama;
   bool tied = false;
   double rope_theta = 10000;
+  std::int64_t head_width = 0;  // 0: hidden / heads
 };
-constexpr std::array<KnownModel, 27> known_models{{
+constexpr std::array<KnownModel, 32> known_models{{
     {"llama2-7b", 32, 4096, 32, 32, 11008, 32000, 4096},
     {"llama2-13b", 40, 5120, 40, 40, 13824, 32000, 4096},
     {"llama2-70b", 80, 8192, 64, 8, 28672, 32000, 4096},
     {"llama3-1b", 16, 2048, 32, 8, 8192, 128256, 8192, Family::llama, true, 500000},
     {"llama3-3b", 28, 3072, 24, 8, 8192, 128256, 8192, Family::llama, true, 500000},
+    {"llama3-debugmodel", 6, 256, 16, 16, 768, 2048, 2048, Family::llama, false, 500000},  // of torchtitan
     {"mistral-7b", 32, 4096, 32, 8, 14336, 32000, 8192},
     {"qwen2.5-0.5b", 24, 896, 14, 2, 4864, 151936, 32768, Family::llama, true, 1e6},
     {"qwen2.5-1.5b", 28, 1536, 12, 2, 8960, 151936, 32768, Family::llama, true, 1e6},
@@ -35,8 +37,12 @@ constexpr std::array<KnownModel, 27> known_models{{
     {"qwen2.5-14b", 48, 5120, 40, 8, 13824, 152064, 32768, Family::llama, false, 1e6},
     {"qwen2.5-32b", 64, 5120, 40, 8, 27648, 152064, 32768, Family::llama, false, 1e6},
     {"qwen2.5-72b", 80, 8192, 64, 8, 29568, 152064, 32768, Family::llama, false, 1e6},
+    {"qwen3-0.6b", 28, 1024, 16, 8, 3072, 151936, 32768, Family::llama, true, 1e6, 128},
+    {"qwen3-1.7b", 28, 2048, 16, 8, 6144, 151936, 32768, Family::llama, true, 1e6},
+    {"qwen3-4b", 36, 2560, 32, 8, 9728, 151936, 32768, Family::llama, true, 1e6, 128},
     {"qwen3-8b", 36, 4096, 32, 8, 12288, 151936, 32768, Family::llama, false, 1e6},
     {"qwen3-14b", 40, 5120, 40, 8, 17408, 151936, 32768, Family::llama, false, 1e6},
+    {"qwen3-32b", 64, 5120, 64, 8, 25600, 151936, 32768, Family::llama, false, 1e6, 128},
     {"gpt2", 12, 768, 12, 12, 3072, 50257, 1024, Family::gpt2},
     {"gpt2-medium", 24, 1024, 16, 16, 4096, 50257, 1024, Family::gpt2},
     {"gpt2-large", 36, 1280, 20, 20, 5120, 50257, 1024, Family::gpt2},
@@ -108,6 +114,7 @@ bool take_model(TrainingJob& job, const std::string& name, const std::string& or
     model.rope_theta = found->rope_theta;
   }
   take(job, model, origin);
+  if (found->head_width > 0) job.otherwise("head_dim", std::to_string(found->head_width), origin);
   return true;
 }
 

@@ -68,11 +68,12 @@ class Launch {
     if (lost_.empty()) return;
     const char* them = lost_.size() == 1 ? "it" : "them";
     const std::string why =
-        launcher_ == "srun" ? "srun --export leaves the rest out" : fmt::format("mpirun has no -x for {}", them);
-    job_.problems.push_back(fmt::format("{} {} exported here but {}: ranks on other nodes do not get {}",
-                                        and_list(lost_), lost_.size() == 1 ? "is" : "are", why, them));
-    job_.headline = fmt::format("{} of {} NCCL settings of this script reach only the first node", lost_.size(),
-                                lost_.size() + kept_);
+        lost_by_srun_ ? fmt::format("srun --export leaves {} out: no rank gets {}", them, them)
+                      : fmt::format("mpirun has no -x for {}: ranks on other nodes do not get {}", them, them);
+    job_.problems.push_back(
+        fmt::format("{} {} exported here but {}", and_list(lost_), lost_.size() == 1 ? "is" : "are", why));
+    job_.headline = fmt::format("{} of {} NCCL settings of this script reach {}", lost_.size(), lost_.size() + kept_,
+                                lost_by_srun_ ? "no rank" : "only the first node");
   }
 
  private:
@@ -197,7 +198,8 @@ class Launch {
     if (!each && ranks_of_job && nodes) each = *ranks_of_job / *nodes;
     ranks("srun", ranks_of_job, each, "srun takes them from the job");
     const auto passed = o.value({"--export"});
-    if (passed && *passed != "ALL" && !passed->starts_with("ALL,"))
+    lost_by_srun_ = passed && *passed != "ALL" && !passed->starts_with("ALL,");
+    if (lost_by_srun_)
       only([&](const std::string& name) { return ("," + *passed + ",").find("," + name + ",") != std::string::npos; },
            *passed);
   }
@@ -313,6 +315,7 @@ class Launch {
   std::string ranks_why_;
   NameValues environment_;
   Words lost_, unknown_;
+  bool lost_by_srun_ = false;
   std::vector<std::string> notes_;
   std::size_t kept_ = 0;
   std::int64_t line_ = 0;

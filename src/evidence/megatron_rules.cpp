@@ -43,7 +43,7 @@ void model(TrainingJob& job) {
             origin_of(job, "--num-query-groups"));
   } else if (heads) {
     job.set("model.kv_heads", std::to_string(*heads), "as many as heads");
-    if (job.find("--num-query-groups") != nullptr && !job.has("model.kv_heads_given"))
+    if (job.find("--num-query-groups") != nullptr)
       job.note("--num-query-groups does nothing without --group-query-attention");
   }
   if (hidden && job.text("model.activation") == "swiglu" && !job.has("model.ffn")) {
@@ -62,10 +62,7 @@ void model(TrainingJob& job) {
     job.set("model.ffn", std::to_string((*whole * 2 / 3 + of - 1) / of * of / 2),
             "GPT-NeoX: 2/3 of intermediate_size, in two halves");
   }
-  const auto width = job.their_number("--kv-channels");
-  if (width && hidden && heads && *heads > 0 && *width != *hidden / *heads)
-    job.cannot.push_back(fmt::format("heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads));
-  const std::string type = job.theirs("--position-embedding-type");
+  const std::string type = lower(job.theirs("--position-embedding-type"));
   if (type == "none" || type == "relative" || type == "alibi")
     job.cannot.push_back(fmt::format("positions {} (nearest: {})", type, job.text("model.positions")));
 }
@@ -139,6 +136,29 @@ void precision(TrainingJob& job) {
   job.set("precision", name, from);
 }
 
+// A first and a last stage that each have a layer less are what harness has, too.
+void uneven_stages(TrainingJob& job, std::int64_t stages) {
+  constexpr Text first = "--decoder-first-pipeline-num-layers", last = "--decoder-last-pipeline-num-layers",
+                 embedding = "--account-for-embedding-in-pipeline-split", loss = "--account-for-loss-in-pipeline-split",
+                 layout = "--pipeline-model-parallel-layout";
+  const std::int64_t begin = job.their_number(first).value_or(0), end = job.their_number(last).value_or(0);
+  const std::int64_t inner = job.number_or("model.layers", 0) - begin - end;
+  const bool a_layer_less = begin > 0 && begin == end && inner == (begin + 1) * (stages - 2);
+  if (a_layer_less || (job.is_on(embedding) && job.is_on(loss))) {
+    job.set("embedding_as_layer", "true", origin_of(job, a_layer_less ? first : embedding));
+    if (a_layer_less) job.note(fmt::format("first and last stage have {} layers, the others {}", begin, begin + 1));
+    return;
+  }
+  std::vector<std::string> said;
+  for (const Text flag : {first, last, embedding, loss, layout}) {
+    if (job.is_on(flag)) said.push_back(fmt::format("{} {}", flag, job.theirs(flag)));
+  }
+  if (said.empty()) return;
+  job.set("uneven_stages", "true", said.front());
+  job.cannot.push_back(
+      fmt::format("stages of unequal numbers of layers ({}): they are counted even", join(said, ", ")));
+}
+
 void pipeline(TrainingJob& job) {
   const std::int64_t stages = job.number_or("layout.pipeline_parallel", 1);
   const auto layers = job.number("model.layers");
@@ -164,8 +184,7 @@ void pipeline(TrainingJob& job) {
   const bool overlaps =
       interleaved && !job.is_on("--no-overlap-p2p-communication") && (!old || job.is_on("--overlap-p2p-communication"));
   job.set("overlap_p2p", overlaps ? "true" : "false", from);
-  if (job.is_on("--account-for-embedding-in-pipeline-split") && job.is_on("--account-for-loss-in-pipeline-split"))
-    job.set("embedding_as_layer", "true", origin_of(job, "--account-for-embedding-in-pipeline-split"));
+  if (stages > 1) uneven_stages(job, stages);
   if (const std::string method = job.theirs("--pp-partition-method"); contains(method, "embed") && stages > 1)
     job.set("embedding_as_layer", "true", origin_of(job, "--pp-partition-method"));
 }
@@ -263,7 +282,8 @@ void batch(TrainingJob& job) {
 void age(TrainingJob& job) {
   std::vector<std::string> old;
   for (const char* flag : {"--checkpoint-activations", "--DDP-impl", "--layernorm-epsilon"}) {
-    if (job.find(flag) != nullptr) old.emplace_back(flag);
+    const ForeignSetting* given = job.find(flag);  // configurations have a layernorm_epsilon of their own
+    if (given != nullptr && given->framework.empty()) old.emplace_back(flag);
   }
   if (!old.empty() && job.framework == "megatron-lm") {
     job.problems.push_back(fmt::format("{} {} of 2022: later versions of Megatron-LM stop at {}", and_list(old),
@@ -335,12 +355,13 @@ void as_megatron_flags(TrainingJob& job) {
       more.push_back({"--group-query-attention", "", setting.origin, "", "megatron-lm"});
     const bool neox = setting.framework == "gpt-neox";
     const std::span<const Renamed> table = neox ? std::span<const Renamed>(of_neox) : std::span<const Renamed>(names);
+    const bool padded = setting.framework != "megatron-lm";  // Megatron-LM's own vocab_size is the tokenizer's
     setting.framework = "megatron-lm";
     const auto same_key = [&](const Renamed& row) { return row.key == word; };
     const auto fits = [&](const Renamed& row) {
       return same_key(row) && (row.when.empty() || row.when == setting.value);
     };
-    if (std::ranges::any_of(table, same_key)) {
+    if (std::ranges::any_of(table, same_key) && (padded || word != "vocab_size")) {
       const auto renamed = std::ranges::find_if(table, fits);
       setting.key = renamed == table.end() ? "" : std::string(renamed->flag);
       if (renamed == table.end() || !renamed->when.empty()) setting.value.clear();

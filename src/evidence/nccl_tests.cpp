@@ -207,14 +207,16 @@ void NcclTestsReader::device(std::string_view text) {
 void NcclTestsReader::row(std::string_view text) {
   if (columns_.empty() || runs_.empty() || runs_.back().rows.size() >= most_rows) return;
   const std::vector<std::string_view> words = words_of(text);
-  if (words.size() < width_) return;
+  // Before 2.13 the redop of an all-to-all is blank.
+  const std::size_t blank = redop_ > 0 && words.size() + 1 == width_ ? 1 : 0;
+  if (words.size() + blank < width_) return;
   SizeRow row;
   const auto size = as_number(words[0]);
   if (!size || *size < 0 || *size > 1e18) return;
   row.bytes = static_cast<std::int64_t>(*size);
   for (const Columns& place : columns_) {
     const auto value = [&](std::size_t column, double unit) -> std::optional<double> {
-      const auto number = column == 0 ? std::nullopt : as_number(words[column]);
+      const auto number = column == 0 ? std::nullopt : as_number(words[column - blank]);
       return number ? std::optional(*number * unit) : std::nullopt;
     };
     Direction& direction = place.in_place ? row.in_place : row.out_of_place;
@@ -222,7 +224,7 @@ void NcclTestsReader::row(std::string_view text) {
     if (!direction.seconds) return;
   }
   Bandwidths& run = runs_.back();
-  if (run.rows.empty() && redop_ > 0) run.redop = words[redop_];
+  if (run.rows.empty() && redop_ > 0) run.redop = blank > 0 ? "none" : words[redop_];
   run.rows.push_back(row);
 }
 

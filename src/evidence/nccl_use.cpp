@@ -12,7 +12,7 @@
 namespace harness::evidence {
 namespace {
 
-constexpr std::size_t most_names_of_hosts = 2048, most_threads = 1u << 17, most_connections = 1u << 18,
+constexpr std::size_t most_names_of_hosts = 2048, most_processes = 1u << 17, most_connections = 1u << 18,
                       most_warnings = 1000;
 constexpr std::size_t bytes_of_a_host = 1u << 15, most_of_a_host = 128;
 constexpr std::int64_t most_ranks = 1 << 20;
@@ -179,11 +179,11 @@ NcclUseReader::Origin NcclUseReader::origin_of(std::string_view prefix) {
     if (process == std::string_view::npos || process == 0) continue;
     if (!all_digits(word.substr(process + 1, thread - process - 1))) continue;
     origin.host = word.substr(0, std::min<std::size_t>(process, 255));
-    origin.thread = word.substr(0, 300);
     origin.process = word.substr(process + 1, std::min<std::size_t>(thread - process - 1, 20));
     Cursor c{prefix.substr(static_cast<std::size_t>(word.data() + word.size() - prefix.data()))};
     c.skip_blanks();
     if (c.literal("[") && c.rest.find(']') < 10) origin.gpu = c.until("]");
+    origin.rank = fmt::format("{}:{} [{}]", origin.host, origin.process, origin.gpu);
   }
   return origin;
 }
@@ -256,8 +256,10 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
   const bool described = c.literal(" nRanks ");
   if (!described && !c.literal(" nranks ")) return;
   if (!c.integer(ranks) || ranks < 1 || ranks > most_ranks || rank < 0 || rank >= ranks) return;
-  if (communicator_of_.size() >= most_threads && !communicator_of_.contains(origin.thread)) return;
-  std::string& current = communicator_of_[origin.thread];
+  if (communicator_of_.size() >= most_processes && !communicator_of_.contains(origin.rank)) return;
+  std::string& current = communicator_of_[origin.rank];
+  const bool completes = message.ends_with("Init COMPLETE");
+  if (!completes) take_crossings(origin.rank);  // those of the one before
   Cursor named = c;
   if (named.after(" commId ")) {
     current = std::string(named.word().substr(0, 40));
@@ -266,7 +268,7 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
     current = fmt::format("{} ranks", ranks);
     use_.communicators_may_merge = true;
   }
-  if (use_.communicators.size() >= most_threads && !use_.communicators.contains(current)) return;
+  if (use_.communicators.size() >= most_processes && !use_.communicators.contains(current)) return;
   NcclUse::Communicator& own = use_.communicators[current];
   own.ranks = std::max(own.ranks, ranks);
   if (connections_ < most_connections && own.host_of.emplace(rank, host_at(origin.host)).second) ++connections_;
@@ -274,9 +276,19 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
     if (c.literal(" nNodes ")) c.integer(own.nodes);
   } else if (message.ends_with("Init START")) {
     own.started.insert(rank);
-  } else if (message.ends_with("Init COMPLETE")) {
+  } else if (completes) {
     own.complete.insert(rank);
+    take_crossings(origin.rank);
   }
+}
+
+void NcclUseReader::take_crossings(const std::string& rank) {
+  const auto current = communicator_of_.find(rank);
+  if (current == communicator_of_.end() || current->second.empty()) return;
+  auto found = crossings_.extract(rank);
+  if (found.empty()) return;
+  auto& all = use_.communicators[current->second].crossings;
+  for (auto& [pair, adapters] : found.mapped()) all[pair].merge(adapters);
 }
 
 // "Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0(2)/GDRDMA"; until 2.4 "Ring 00 : 15 -> 0 [receive] via NET/Socket/0"
@@ -321,14 +333,12 @@ void NcclUseReader::connection(std::string_view message, const Origin& origin) {
   int adapter = -1;
   if (!c.after("/") || !c.integer(adapter) || adapter < 0 || adapter > 4096) return;
   host.adapters.insert(adapter);
-  const auto current = communicator_of_.find(origin.thread);
-  if (receives || current == communicator_of_.end()) return;
-  auto& crossings = use_.communicators[current->second].crossings;
+  if (receives) return;
   if (connections_ >= most_connections) {
     use_.cut = true;
     return;
   }
-  if (crossings[{from, to}].insert(adapter).second) ++connections_;
+  if (crossings_[origin.rank][{from, to}].insert(adapter).second) ++connections_;
 }
 
 void NcclUseReader::warning(std::string_view message, const Origin& origin, const Line& line, const std::string& file) {
@@ -357,6 +367,7 @@ NcclUse NcclUseReader::finish() {
   // Times have one format, which sorts as text; a warning without one stays where it was read.
   const bool timed = std::ranges::none_of(use_.warnings, [](const auto& w) { return w.time.empty(); });
   if (timed) std::ranges::stable_sort(use_.warnings, {}, &NcclUse::Warning::time);
+  for (const auto& [rank, communicator] : communicator_of_) take_crossings(rank);
   for (auto& [id, communicator] : use_.communicators) {
     for (const auto& [pair, adapters] : communicator.crossings) {
       const auto from = communicator.host_of.find(pair.first), to = communicator.host_of.find(pair.second);

@@ -79,13 +79,14 @@ struct NcclUse {
     Gpu together() const;
     std::string direct_text(bool several = false) const;
   };
+  /// Connections over the network: sender, receiver, the adapters that the sender uses.
+  using Crossings = std::map<std::pair<std::int64_t, std::int64_t>, std::set<int>>;
   struct Communicator {
     std::int64_t ranks = 0;
     std::map<std::int64_t, std::size_t> host_of = {};  // by rank: its host's place in `hosts`
     std::set<std::int64_t> started = {}, complete = {};
     std::int64_t nodes = 0;  // as NCCL says; 0: it does not
-    /// Connections over the network: sender, receiver, the adapters that the sender uses.
-    std::map<std::pair<std::int64_t, std::int64_t>, std::set<int>> crossings = {};
+    Crossings crossings = {};
   };
   struct Warning {
     const NcclWarningKind* kind = nullptr;  // nullptr: not known
@@ -117,21 +118,25 @@ class NcclUseReader {
 
  private:
   struct Origin {
-    std::string host, thread;  // thread: "host:pid:tid"
-    std::string process, gpu;  // "pid"; "0" of "[0]"
+    std::string host, process, gpu;  // "pid"; "0" of "[0]"
+    std::string rank;                // "host:pid [0]": NCCL makes connections in threads of their own
     std::string time;
   };
   static Origin origin_of(std::string_view prefix);
   std::size_t host_at(const std::string& name);
   void communicator(std::string_view message, const Origin& origin);
   void connection(std::string_view message, const Origin& origin);
+  /// Gives the connections that a rank has made to its communicator.
+  void take_crossings(const std::string& rank);
   void process(std::string_view message, const Origin& origin);
   void warning(std::string_view message, const Origin& origin, const Line& line, const std::string& file);
 
   NcclUse use_;
   std::map<std::string, std::size_t, std::less<>> places_;
   std::vector<nccl::LogReader> readers_;                // of each host
-  std::map<std::string, std::string> communicator_of_;  // the last one that a thread began
+  std::map<std::string, std::string> communicator_of_;  // the last one that a rank began
+  /// By rank: until NCCL 2.17 a communicator is named once it is complete, since 2.22 connections follow that.
+  std::map<std::string, NcclUse::Crossings> crossings_;
   std::map<std::string, std::size_t> warning_places_;
   std::size_t connections_ = 0;
 };

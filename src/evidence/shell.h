@@ -67,6 +67,8 @@ class Shell {
  private:
   friend class ShellExpansion;
   std::string unknown(const std::string& why);
+  /// Whether a word is all of a variable that neither the script nor a launcher sets.
+  bool is_left_open(std::string_view word) const;
   const Variable* find(std::string_view name) const;
   void spend(std::size_t bytes);
 

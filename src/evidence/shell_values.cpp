@@ -163,10 +163,13 @@ Shell::Status Shell::test(std::vector<std::string> words, bool double_brackets) 
   if (words.front() == "!") return inverse(test({words.begin() + 1, words.end()}, double_brackets));
   if (words.front() == "(" && words.back() == ")" && words.size() > 2)
     return test({words.begin() + 1, words.end() - 1}, double_brackets);
+  const bool of_length = words.size() == 2 && (words[0] == "-z" || words[0] == "-n");
+  if (of_length && is_left_open(words[1])) return status_of(words[0] == "-z");  // as "${X:-8}" takes it
+  if (words.size() == 3 && words[2].empty() && words[1].ends_with('=') && is_left_open(words[0]))
+    return status_of(words[1] != "!=");
   if (std::ranges::any_of(words, is_unknown)) return Shell::Status::unknown;
   if (words.size() == 1) return status_of(!words.front().empty());
-  if (words.size() == 2 && words[0] == "-n") return status_of(!words[1].empty());
-  if (words.size() == 2 && words[0] == "-z") return status_of(words[1].empty());
+  if (of_length) return status_of(words[1].empty() == (words[0] == "-z"));
   if (words.size() != 3) return Shell::Status::unknown;
   const std::string& op = words[1];
   if (op == "=" || op == "==" || op == "!=") {

@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "evidence/lines.h"
 #include "evidence/shell.h"
 
 // Words of a script and what they stand for: quotes, variables, arithmetic and tests.
@@ -12,6 +13,7 @@ namespace {
 
 constexpr char mark_begins = '\x01', mark_ends = '\x02';
 constexpr std::string_view blanks = " \t\n";
+constexpr const char *given = "is given to the script", *left_open = "is not set in this script";
 
 // The mark within a text, for a text that takes its place.
 std::string mark_in(std::string_view text) {
@@ -43,6 +45,13 @@ std::string Shell::why_unknown(std::string_view word) const {
   const std::string mark = mark_in(word);
   const auto index = number_in<std::size_t>(std::string_view(mark).substr(1, mark.size() - 2));
   return index && *index < reasons_.size() ? reasons_[*index] : "it is not known";
+}
+
+bool Shell::is_left_open(std::string_view word) const {
+  const std::string why = why_unknown(word);
+  constexpr std::array<std::string_view, 4> launchers{" SLURM_", " PBS_", " OMPI_", " LSB_"};  // they do set theirs
+  return (why.ends_with(given) || why.ends_with(left_open)) && word == mark_in(word) &&
+         std::ranges::none_of(launchers, [&](std::string_view name) { return contains(why, name); });
 }
 
 /// Makes words of what stands in a script, as bash does: unquoted values are split at blanks.
@@ -185,8 +194,8 @@ class ShellExpansion {
   std::string not_set(std::string_view name) {
     const bool argument = !name.empty() && (std::isdigit(static_cast<unsigned char>(name[0])) != 0 || name == "@" ||
                                             name == "*" || name == "#");
-    return shell_.unknown(argument ? fmt::format("line {}: ${} is given to the script", shell_.line_, name)
-                                   : fmt::format("line {}: {} is not set in this script", shell_.line_, name));
+    return shell_.unknown(argument ? fmt::format("line {}: ${} {}", shell_.line_, name, given)
+                                   : fmt::format("line {}: {} {}", shell_.line_, name, left_open));
   }
 
   void parameter(std::string_view inside, bool quoted) {
@@ -294,8 +303,7 @@ std::string Shell::unknown_of(std::string_view raw) {
     const std::size_t length = name_length(rest);
     if (length == 0) continue;
     const Variable* found = find(rest.substr(0, length));
-    if (found == nullptr)
-      return unknown(fmt::format("line {}: {} is not set in this script", line_, rest.substr(0, length)));
+    if (found == nullptr) return unknown(fmt::format("line {}: {} {}", line_, rest.substr(0, length), left_open));
     for (const std::string& item : found->items) {
       if (is_unknown(item)) return mark_in(item);
     }

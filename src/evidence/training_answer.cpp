@@ -73,7 +73,7 @@ struct Writer {
   void throughput(double seconds, std::int64_t global_batch, std::int64_t ranks);
   void own_count(const analysis::ModelFlop& flop, double causal);
   std::string timeouts();
-  void failures();
+  std::string failures();  // the first, in a word
 };
 
 void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
@@ -193,9 +193,12 @@ void Writer::own_count(const analysis::ModelFlop& flop, double causal) {
 
 void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t ranks) {
   const auto sequence = static_cast<double>(log.size("sequence"));
-  const double tokens =
-      static_cast<double>(global_batch) * sequence / std::max(1.0, static_cast<double>(ranks)) / seconds;
-  if (tokens <= 0 || ranks == 0) return;
+  double tokens = ranks == 0 ? 0 : static_cast<double>(global_batch) * sequence / static_cast<double>(ranks) / seconds;
+  if (tokens <= 0 && !log.intervals.empty())  // as the log has it, at the step nearest to the median
+    tokens = std::ranges::min_element(log.intervals, {}, [&](const Interval& interval) {
+               return std::abs(interval.seconds - seconds);
+             })->tokens_per_s_per_gpu;
+  if (tokens <= 0) return;
   fact("tokens_per_s_per_gpu", tokens);
   out.headline += fmt::format(", {} tokens/s per GPU", grouped(tokens));
   const auto model = model_of(log);
@@ -268,10 +271,13 @@ std::string Writer::timeouts() {
   return "ranks timed out in different collectives: " + apart;
 }
 
-void Writer::failures() {
-  for (const auto& [what, failure] : log.failures)
+std::string Writer::failures() {
+  std::vector<std::pair<std::string, TrainingLog::Failure>> in_order(log.failures.begin(), log.failures.end());
+  std::ranges::stable_sort(in_order, {}, [](const auto& row) { return row.second.line; });
+  for (const auto& [what, failure] : in_order)
     out.problems.push_back(fmt::format("line {}: {}{}", failure.line, what,
                                        failure.count > 1 ? fmt::format(" ({} times)", failure.count) : ""));
+  return in_order.empty() ? "" : in_order.front().first;
 }
 
 std::string steady_text(const StepTimes& steps) {
@@ -341,14 +347,15 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
                             plural(log.without_time, "progress line"), log.without_time == 1 ? "has" : "have"),
                 "they do not count; the program's timers are wrong there");
   if (log.steps > 0) writer.fact("steps", log.steps);
-  if (log.restarts + log.batch_changes > 0)
-    out.notes.push_back(fmt::format("{} and {}: the longest run between them counts", plural(log.restarts, "restart"),
-                                    plural(log.batch_changes, "new batch size")));
+  std::vector<std::string> cuts;
+  if (log.restarts > 0) cuts.push_back(plural(log.restarts, "restart"));
+  if (log.batch_changes > 0) cuts.push_back(plural(log.batch_changes, "new batch size"));
+  if (!cuts.empty()) out.notes.push_back(and_list(cuts) + ": the longest run between them counts");
   if (log.too_long) out.notes.emplace_back("only the first million progress lines of a run count");
   const std::string timed_out = writer.timeouts();
-  writer.failures();
-  if (measured.values.size() < 2 && !log.failures.empty())
-    out.headline = "the job failed: " + (timed_out.empty() ? log.failures.begin()->first : timed_out);
+  const std::string failed = writer.failures();
+  if (measured.values.size() < 2 && !failed.empty())
+    out.headline = "the job failed: " + (timed_out.empty() ? failed : timed_out);
   out.next.emplace_back("mpirun -np RANKS --map-by ppr:8:node ./harness doctor     # is a node slow?");
   if (ranks > 0 && ranks % 8 == 0)
     out.next.back() = fmt::format("mpirun -np {} --map-by ppr:8:node ./harness doctor     # is a node slow?", ranks);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "evidence/training_log.h"
 
@@ -55,37 +56,48 @@ bool TrainingLogReader::description(Text text) {
     size("vocab", integer_after(text, "new size:"));
     return true;
   }
-  // torchtitan: "Building device mesh with parallelism: pp=1, dp_replicate=1, dp_shard=64, cp=1, tp=1, ep=1, etp=1"
-  if (contains(text, "Building device mesh with parallelism:")) {
-    const auto degree = [&](Text name) {
-      return std::clamp<std::int64_t>(integer_after(text, name).value_or(1), 1, 1 << 20);
-    };
-    const std::int64_t replicate = degree("dp_replicate="), shard = degree("dp_shard=");
-    size("pp", degree("pp="));
-    size("cp", degree(" cp="));
-    size("tp", degree(" tp="));
-    size("dp", replicate * shard);
-    size("ranks", std::min<std::int64_t>(replicate * shard, 1 << 20) * degree(" cp=") *
-                      std::min<std::int64_t>(degree(" tp=") * degree("pp="), 1 << 20));
-    log_.words["sharding"] = shard > 1 ? "parameters" : "none";
+  if (Cursor c{text}; c.after("Building ") && c.after("device mesh with ")) {
+    mesh(c.rest);
     return true;
   }
   // torchtitan: "Training starts at step 1. with local batch size 1, global batch size 64, gradient accumulation steps
-  // 1, sequence length 8192, total steps 200 (warmup 200)."
-  if (contains(text, "Training starts at step") && contains(text, "local batch size")) {
+  // 1, sequence length 8192, total steps 200 (warmup 200)."; since 2025 "Trainer is initialized with local batch …".
+  if (contains(text, "local batch size") && contains(text, "sequence length")) {
     size("micro_batch", integer_after(text, "local batch size"));
     size("global_batch", integer_after(text, "global batch size"));
     size("accumulation", integer_after(text, "gradient accumulation steps"));
     size("sequence", integer_after(text, "sequence length"));
     return true;
   }
-  // torchtitan: "CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory"
-  if (Cursor c{text}; log_.gpu.empty() && c.after("CUDA capacity: ")) {
+  // torchtitan: "CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory", in 2024 "GPU capacity: NVIDIA H100 80GB
+  // HBM3 (0) with …"
+  if (Cursor c{text}; log_.gpu.empty() && c.after(" capacity: ") && contains(c.rest, "GiB memory")) {
     c.literal("NVIDIA ");
-    log_.gpu = std::string(c.rest.substr(0, std::min<std::size_t>(c.rest.find(" with "), 64)));
+    log_.gpu = std::string(c.rest.substr(0, std::min<std::size_t>({c.rest.find(" with "), c.rest.find(" ("), 64})));
     return true;
   }
   return false;
+}
+
+// torchtitan: "parallelism: pp=1, dp_replicate=1, dp_shard=64, cp=1, tp=1, ep=1, etp=1"; in 2024 "['dp', 'tp'], [8,
+// 2]".
+void TrainingLogReader::mesh(Text text) {
+  const std::size_t list = std::min(text.find("], ["), text.size());
+  const std::vector<Text> names = split(text.substr(0, list), ','), degrees = split(text.substr(list), ',');
+  const auto degree = [&](Text name) {
+    std::optional<std::int64_t> found = integer_after(text, fmt::format(" {}=", name));
+    for (std::size_t i = 0; i < names.size() && i + 1 < degrees.size(); ++i) {  // the first is what parts the lists
+      if (contains(names[i], fmt::format("'{}'", name)))
+        found = integer_after(replaced(degrees[i + 1], {{'[', ""}}), "");
+    }
+    return std::clamp<std::int64_t>(found.value_or(1), 1, 1 << 20);
+  };
+  const std::int64_t shard = degree("dp_shard") * degree("dp"), replicate = degree("dp_replicate");
+  const std::int64_t replicas = std::min<std::int64_t>(replicate * std::min<std::int64_t>(shard, 1 << 20), 1 << 20);
+  for (const char* axis : {"pp", "cp", "tp"}) size(axis, degree(axis));
+  size("dp", replicas);
+  size("ranks", replicas * degree("cp") * std::min<std::int64_t>(degree("tp") * degree("pp"), 1 << 20));
+  log_.words["sharding"] = shard > 1 ? "parameters" : "none";
 }
 
 // The batch and how it divides, as frameworks announce it before the first step.

@@ -71,6 +71,7 @@ class TrainingLogReader {
   bool description(std::string_view text);
   bool argument(std::string_view text);
   bool batch(std::string_view text);
+  void mesh(std::string_view text);
   void failure(const Line& line);
   void timeout(const Line& line);
   void end_run();

@@ -122,6 +122,16 @@ TEST(Job, ReadsWhatIsExported) {
   EXPECT_GT(compared, 40);
 }
 
+TEST(Job, WritesSettingsOfNcclAsTheyAre) {
+  const TemporaryFolder scratch;
+  const Answer answer = job_of({scratch.write(
+      "go.sh",
+      "export NCCL_ALGO=^NVLS NCCL_PROTO=LL,Simple\n"
+      "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
+      "--seq-length 512 --padded-vocab-size 1024 --micro-batch-size 1 --bf16\n")});
+  EXPECT_THAT(answer.configuration, AllOf(HasSubstr("nccl_algo: \"^NVLS\""), HasSubstr("nccl_proto: \"LL,Simple\"")));
+}
+
 // Of 17 h activations besides its input, a layer of Llama 3 8B keeps 6.75 h by operation.
 TEST(Job, ExpressesSelectiveCheckpointsAsTheNearestThatThereIs) {
   const TemporaryFolder scratch;

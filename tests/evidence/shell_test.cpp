@@ -53,6 +53,9 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
               ElementsAre("a", "? line 2 decides A", "1"));
   EXPECT_THAT(words("if [ ! -f x ]; then echo no; exit 1; fi; torchrun a"), ElementsAre("a"));
   EXPECT_THAT(words("D=bf16; [[ $D == b* && -z \"$E\" || $D != x ]] && K=1 || K=2; torchrun $K"), ElementsAre("1"));
+  EXPECT_THAT(words("if [ -z \"$N\" ]; then N=4; fi; [[ -z $1 ]] && M=2; torchrun $N $M"), ElementsAre("4", "2"));
+  EXPECT_THAT(words("Z=$2; if [ \"$Z\" == \"\" ]; then Z=3; fi; torchrun $Z"), ElementsAre("3"));
+  EXPECT_THAT(words("N=1; if [ -z \"$SLURM_NNODES\" ]; then N=4; fi; torchrun $N"), ElementsAre("? line 1 decides N"));
   EXPECT_THAT(words("case 8b in 70b) L=80;; 8b|9b) L=32;; *) L=1;; esac; torchrun $L"), ElementsAre("32"));
   EXPECT_THAT(words("for s in a b; do torchrun $s; done"), ElementsAre("? line 1: a loop changes s"));
   EXPECT_THAT(words("while [[ $# -gt 0 ]]; do X=$1; shift; done; X=${X:-8}; torchrun $X"), ElementsAre("8"));

@@ -1,0 +1,177 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "evidence/answer.h"
+#include "evidence/expectations.h"
+#include "support/temporary_folder.h"
+
+namespace harness::test {
+namespace {
+
+// Versions of frameworks and libraries differ in a line or a key, each of which is a row here.
+struct Quirk {
+  std::string file, text, expected;
+};
+
+void expect_answers(const std::vector<Quirk>& quirks) {
+  const TemporaryFolder scratch;
+  for (const Quirk& quirk : quirks) {
+    const std::vector<evidence::Answer> answers = evidence::read_files({scratch.write(quirk.file, quirk.text)}, {});
+    EXPECT_EQ(join(missing(quirk.expected, answers.front()), "\n"), "") << quirk.text;
+  }
+}
+
+// Before the first colon of a problem, for what must not be said.
+std::string headline_of(const std::string& file, const std::string& text) {
+  const TemporaryFolder scratch;
+  return evidence::read_files({scratch.write(file, text)}, {}).front().headline;
+}
+
+TEST(Quirks, OfConfigurations) {
+  expect_answers({
+      {"ds.json", R"({"train_batch_size": 96, "gradient_accumulation_steps": 8, "bfloat16": {"enabled": true}})",
+       "precision: bf16\nmicro_batch: 12 / dp\n"},
+      {"acc.yaml", "distributed_type: DEEPSPEED\nnum_processes: 8\ndeepspeed_config:\n  zero_stage: 2\n",
+       "sharding: gradients\noverlap_grad_reduce: false\n"},
+      {"foundry.yaml", "max_duration: 10ba\nglobal_train_batch_size: 32\ndevice_train_grad_accum: 4\n",
+       "gradient_accumulation: 4\nmicro_batch: 8 / dp\n"},
+      {"titan.toml", "[model]\nname = \"qwen3\"\nflavor = \"4B\"\n[training]\nglobal_batch_size = -1\nseq_len = 512\n",
+       "layers: 36\nglobal_batch: 8 x dp\ncannot: heads of width 128, 80 is counted\n"},
+      {"nano.py", "n_layer = 6; n_head = 8\nn_embd = 512\nbatch_size = 4\n", "layers: 6\nheads: 8\n"},
+      {"max.yml",
+       "base_emb_dim: 512\nbase_num_query_heads: 8\nhead_dim: 128\nper_device_batch_size: 0.5\n"
+       "ici_fsdp_parallelism: 2\nici_tensor_parallelism: 2\ndcn_data_parallelism: 3\n",
+       "ranks: 12\ndp: 6\nmicro_batch: 1\nglobal_batch: 6\ncannot: heads of width 128, 64 is counted\n"},
+      {"max.yml", "base_emb_dim: 512\nici_fsdp_parallelism: 2\nper_device_batch_size: 1\n", "ranks: unknown\n"},
+      {"llmb.yaml",
+       "workload_info:\n  framework: megatron_bridge\nmodel_info:\n  model_name: llama3.1\n  model_size: 405b\n"
+       "  scale: 512\n  gpu_type: gb200\ncluster_info:\n  gpus_per_node: 4\n"
+       "job_config:\n  model_overrides: {TP: 8, PP: 8, VP: 8, CP: 1}\n",
+       "dp: 8\nheadline: 405.8 B\n"},
+      {"config.json", R"({"model_type": "gemma", "hidden_size": 512, "num_attention_heads": 8, "hidden_act": "gelu"})",
+       "activation: swiglu\ntied_embeddings: true\n"},
+      {"config.json", R"({"model_type": "mistral", "hidden_size": 512, "sliding_window": 1024})", "cannot: 1024\n"},
+      {"megatron.yaml",
+       "language_model:\n  num_layers: 4\n  hidden_size: 512\n  num_attention_heads: 8\n  layernorm_epsilon: 1e-5\n"
+       "model_parallel:\n  tensor_model_parallel_size: 2\nvocab_size: 1000\n",
+       "vocab: 1024\n"},
+      {"base.yml",
+       "mesh_axes: ['data', 'fsdp']\ndata_sharding: [\n  ['data', 'fsdp']\n  ]\nbase_emb_dim: "
+       "2_048\nper_device_batch_size: 12.0\n",
+       "framework: maxtext\nhidden: 2048\nglobal_batch: 12 x ranks\n"},
+      {"own.yml", "base_config: base.yml\nmodel_name: llama2-7b\n", "framework: maxtext\nlayers: 32\n"},
+      {"ds.json", R"({"train_batch_size": 64, "zero_optimization": {"stage": 1}})",
+       "gradient_accumulation: 1\nmicro_batch: 64 / dp\n"},
+      {"titan.toml", "[training]\nseq_len = 2048\nlocal_batch_size = 1\n[ parallelism ]\ntensor_parallel_degree = 2\n",
+       "layers: 6\nhidden: 256\nvocab: 2048\ntp: 2\n"},
+      {"nemo.yaml",
+       "trainer:\n  devices: 8\nmodel:\n  num_layers: 2\n  encoder_seq_length: 512\n  data:\n"
+       "    seq_length: ${training.model.encoder_seq_length}\n",
+       "sequence: 512\n"},
+  });
+}
+
+TEST(Quirks, OfLaunches) {
+  const std::string launch =
+      "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 22 --hidden-size 512 --num-attention-heads 8 "
+      "--micro-batch-size 1 --seq-length 512 ";
+  EXPECT_EQ(headline_of("go.sh", launch + "--pipeline-model-parallel-size 4\n"),
+            "22 layers do not divide into 4 stages");
+  const std::string pipeline = launch + "--pipeline-model-parallel-size 4 ";
+  for (const char* uneven : {"--decoder-first-pipeline-num-layers 4", "--pipeline-model-parallel-layout Et*5|t*17L",
+                             "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5"})
+    EXPECT_EQ(headline_of("go.sh", pipeline + uneven + "\n").find("divide"), std::string::npos) << uneven;
+  expect_answers({
+      {"go.sh", pipeline + "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5\n",
+       "headline: 5 layers, the others 6\n"},
+      {"go.sh", pipeline + "--decoder-first-pipeline-num-layers 4\n",
+       "cannot: --decoder-first-pipeline-num-layers 4\n"},
+  });
+  expect_answers({{"go.sh",  // a recipe's layout is its release's
+                   "python scripts/performance/run_script.py -mr llama3_8b -ng 16 -tp 2 -mb 1 -gb 128\n",
+                   "layers: 32\ntp: 2\ndp: unknown\n"}});
+  const std::string adam = launch + "--optimizer adam\n", environment = "export NCCL_DEBUG=INFO NCCL_IB_SL=1\nsrun ";
+  expect_answers({
+      {"go.sh", launch + "--kv-channels 128\n", "cannot: heads of width 128, 64 is counted\n"},
+      {"go.sh", environment + "--export=NCCL_DEBUG -n 16 " + launch + "\n", "headline: 1 of 2\n"},
+  });
+  const TemporaryFolder scratch;
+  EXPECT_EQ(join(evidence::read_files({scratch.write("go.sh", adam)}, {}).front().cannot, "\n"), "");
+}
+
+TEST(Quirks, OfTrainingLogs) {
+  expect_answers({
+      {"titan.log",
+       "[rank0]: - root - INFO - Building 2-D device mesh with ['dp_shard', 'tp'], [8, 2]\n"
+       "[rank0]: - root - INFO - GPU capacity: NVIDIA A100-SXM4-80GB (0) with 79.15GiB memory\n"
+       "[rank0]: - root - INFO - Trainer is initialized with local batch size 4, global batch size 32, gradient "
+       "accumulation steps 1, sequence length 2048, total steps 100 (warmup 2)\n"
+       "[rank0]: - root - INFO - step: 10  loss: 8.1  memory: 60.1GiB(76%)  wps: 1,024  mfu: 4.10%\n"
+       "[rank0]: - root - INFO - step: 20  loss: 8.0  memory: 60.1GiB(76%)  wps: 1,024  mfu: 4.10%\n",
+       "gpu: A100-SXM4-80GB\nranks: 16\ntp: 2\ndp: 8\nmicro_batch: 4\nsequence: 2048\nstep_time_s: 4.00\n"},
+      {"max.log",
+       "completed step: 1, seconds: 9.0, TFLOP/s/device: 40.0, Tokens/s/device: 111.1, loss: 9.1\n"
+       "completed step: 2, seconds: 2.0, TFLOP/s/device: 410.0, Tokens/s/device: 500.5, loss: 9.1\n",
+       "step_time_s: 2.0\ntokens_per_s_per_gpu: 500.5\n"},
+  });
+  EXPECT_EQ(
+      headline_of("end.log",
+                  "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | global batch size: 8 |\n"
+                  "torch.OutOfMemoryError: CUDA out of memory.\nslurmstepd: error: *** STEP 1.0 ON a CANCELLED AT "
+                  "2026-01-01T00:00:00 ***\n"),
+      "the job failed: CUDA out of memory");
+}
+
+// Of 4 x 8 GPUs, 24 of 31 peers are behind the adapter of 50 GB/s; a GPU alone sends no ring through all of them.
+TEST(Quirks, OfLimits) {
+  std::string text = "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20\n";
+  for (int rank = 0; rank < 32; ++rank)
+    text += fmt::format("#  Rank {} Group  0 Pid 1 on n{} device {} [0x15] NVIDIA H100 80GB HBM3\n", rank, rank / 8,
+                        rank % 8);
+  text +=
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw "
+      "#wrong\n  4294967296       1048576     float    none      -1    97669   43.97   42.60      0    97669   43.97   "
+      "42.60    N/A\n";
+  expect_answers({{"alltoall_perf.txt", text, "test: alltoall\nlimit: 64.6 GB/s\n"}});
+  expect_answers({{"all_gather_perf.txt", text, "test: all_gather\nlimit: 400.0 GB/s\n"}});
+  const TemporaryFolder scratch;
+  const auto facts = evidence::read_files({scratch.write("sendrecv_perf.txt", text)}, {}).front().facts;
+  EXPECT_EQ(std::ranges::count(facts, "limit", [](const auto& fact) { return fact.first; }), 0);
+}
+
+TEST(Quirks, OfNccl) {
+  const std::string ranks_4 =
+      "#   Rank  0 Pid 1 on a device  0 [0x15] Tesla V100\n#   Rank  1 Pid 2 on a device  1 [0x16] Tesla V100\n";
+  expect_answers({
+      {"alltoall.txt",
+       ("# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20 validation: 1\n" +
+        ranks_4 +
+        "#       size         count      type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n"
+        "   268435456      16777216     float            52093    5.15    2.58  0e+00    51956    5.17    2.59    "
+        "N/A\n"),
+       "ranks: 2\npeak_busbw: 2.6 GB/s at 268435456 B\nwrong: 0\n"},
+      {"nccl.log",  // until 2.17 a communicator is named behind its connections
+       "a:1:2 [0] NCCL INFO Channel 00 : 0[7000] -> 1[7000] [send] via NET/IB/0/GDRDMA\n"
+       "b:3:4 [0] NCCL INFO Channel 00 : 1[7000] -> 0[7000] [send] via NET/IB/1/GDRDMA\n"
+       "a:1:2 [0] NCCL INFO comm 0x7f1c rank 0 nranks 2 cudaDev 0 busId 7000 - Init COMPLETE\n"
+       "b:3:4 [0] NCCL INFO comm 0x7f1c rank 1 nranks 2 cudaDev 0 busId 7000 - Init COMPLETE\n",
+       "ranks: 2\nring_crosses: 0 -> 1 and 1 -> 0, 2 adapters\n"},
+      {"recorder.json",  // of a group whose number is the rank's own
+       R"({"version": "2.4", "rank": 3, "pg_config": {"5": {"name": "5", "desc": "fsdp", "ranks": "[0, 3]"}},)"
+       R"( "pg_status": {"1": {"last_enqueued_collective": 9, "last_started_collective": 8,)"
+       R"( "last_completed_collective": 8}}, "entries": [{"pg_id": 1, "process_group": ["5", "fsdp"],)"
+       R"( "collective_seq_id": 9, "profiling_name": "nccl:all_reduce", "state": "scheduled"}]})",
+       "group: fsdp, 2 ranks\nlast_started: 8\nlast_completed: 8\n"},
+      {"topology.xml",
+       "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\"><pci busid=\"1\"><gpu dev=\"0\" sm=\"80\" gdr=\"1\">"
+       "<nvlink target=\"c\" count=\"12\"/></gpu></pci><pci busid=\"2\"><gpu dev=\"1\" sm=\"80\" gdr=\"1\">"
+       "<nvlink target=\"c\" count=\"11\"/></gpu></pci></cpu></system>\n",
+       "problem: 11 on GPU 1, 12\n"},
+  });
+}
+
+}  // namespace
+}  // namespace harness::test
