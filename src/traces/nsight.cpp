@@ -99,7 +99,8 @@ Database::Database(const std::string& path) : path_(path) {
   }
   uri += "?immutable=1";
   sqlite3* opened = nullptr;
-  const int result = sqlite3_open_v2(uri.c_str(), &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr);
+  const int result =
+      sqlite3_open_v2(uri.c_str(), &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
   handle_.reset(opened);
   if (result != SQLITE_OK) fail("{}: cannot be opened: {}", quote(path), sqlite3_errstr(result));
   sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
@@ -142,7 +143,7 @@ Statement Database::rows(const std::string& table, Columns columns, const std::s
 
 class Reader {
  public:
-  explicit Reader(const std::string& path) : database_(path) { capture_.file = path; }
+  explicit Reader(const std::string& path) : database_(path), calls_(capture_) { capture_.file = path; }
   Capture read();
 
  private:
@@ -156,6 +157,7 @@ class Reader {
   void gpus();
   void gpu_events_of(const std::string& table, Work work);
   std::uint32_t name_of(std::int64_t id);
+  Thread thread_of(std::uint64_t global) { return capture_.threads.number_of(global >> 24, global); }
   void count() {
     if (++kept_ > most_events)
       fail("{}: it holds more than {} million events; record fewer steps", quote(database_.path()),
@@ -168,6 +170,7 @@ class Reader {
 
   Database database_;
   Capture capture_;
+  Calls calls_;
   std::map<std::pair<std::uint64_t, std::int64_t>, std::size_t> device_at_;
   std::unordered_map<std::int64_t, std::uint32_t> name_of_id_;
   std::int64_t epoch_ns_ = 0, wrong_ = 0;
@@ -242,8 +245,9 @@ void Reader::gpu_events_of(const std::string& table, Work work) {
     if (graph && !graphs.contains(s.integer(6)) && graphs.size() < 10'000)
       graphs[s.integer(6)] = capture_.names.number_of(fmt::format("graph {}", s.integer(6)));
     if (graph) name = graphs.contains(s.integer(6)) ? graphs[s.integer(6)] : capture_.names.number_of("graph");
-    capture_.devices[at].events.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), s.bits(4), name,
-                                           static_cast<std::uint32_t>(s.bits(3)), -1, work});
+    capture_.devices[at].events.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), 0, name,
+                                           static_cast<std::uint32_t>(s.bits(3)), -1, no_thread, work});
+    calls_.await(at, s.bits(4));
   }
   if (graph && !graphs.empty())
     capture_.notes.push_back(
@@ -254,9 +258,10 @@ void Reader::calls() {
   for (const std::string& table : database_.versions_of("CUPTI_ACTIVITY_KIND_RUNTIME")) {
     for (Statement s = database_.rows(table, {"start", "end", "globalTid", "correlationId", "nameId"}); s.next();) {
       if (!plausible(s.integer(0), s.integer(1))) continue;
-      count();
-      capture_.calls.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), s.bits(3), s.bits(2),
-                                s.bits(2) >> 24, name_of(s.integer(4))});
+      const Thread thread = thread_of(s.bits(2));
+      const std::int64_t start_ns = epoch_ns_ + s.integer(0);
+      calls_.take({start_ns, epoch_ns_ + s.integer(1), name_of(s.integer(4)), thread});
+      calls_.join(s.bits(3), start_ns, thread);
     }
   }
 }
@@ -271,7 +276,7 @@ void Reader::ranges() {
           s.text(2).empty() ? name_of(s.integer(3)) : capture_.names.number_of(s.text(2).substr(0, 200));
       const bool loads = capture_.names[name].find("DataLoader") != std::string::npos;
       count();
-      capture_.ranges.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), s.bits(4), s.bits(4) >> 24, name,
+      capture_.ranges.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), name, thread_of(s.bits(4)),
                                  loads ? HostRange::Kind::loading : HostRange::Kind::annotation});
     }
   }
@@ -282,8 +287,8 @@ void Reader::overheads() {
   for (Statement s = database_.rows("PROFILER_OVERHEAD", {"start", "end"}); s.next();) {
     if (!plausible(s.integer(0), s.integer(1))) continue;
     count();
-    capture_.ranges.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), 0, 0,
-                               capture_.names.number_of("overhead"), HostRange::Kind::overhead});
+    capture_.ranges.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), capture_.names.number_of("overhead"),
+                               no_thread, HostRange::Kind::overhead});
   }
 }
 

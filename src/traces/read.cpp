@@ -66,8 +66,7 @@ std::vector<NamedKernel> kernels_in(const Window& window, const Device& device, 
   return all;
 }
 
-TracedGpu examine(const Capture& capture, const Device& device, const Launches& launches,
-                  const std::vector<Class>& classes) {
+TracedGpu examine(const Capture& capture, const Device& device, const std::vector<Class>& classes) {
   TracedGpu gpu;
   gpu.file = capture.file;
   gpu.format = capture.format;
@@ -81,9 +80,8 @@ TracedGpu examine(const Capture& capture, const Device& device, const Launches& 
   gpu.start_ns = timeline.origin_ns;
   gpu.end_ns = timeline.end_ns;
   Measure measure(device, timeline, classes, capture.names);
-  for (const Window& window : windows_of(capture, device, timeline, launches))
-    gpu.windows.push_back(measure.of(window));
-  gpu.steps = find_steps(capture, device, timeline, launches, classes, measure);
+  for (const Window& window : windows_of(capture, device, timeline)) gpu.windows.push_back(measure.of(window));
+  gpu.steps = find_steps(capture, device, timeline, classes, measure);
   gpu.shown = {"the whole trace", timeline.origin_ns, timeline.end_ns};
   if (!gpu.steps.windows.empty()) gpu.shown = gpu.steps.windows[gpu.steps.shown];
   gpu.shown_figures = measure.of(gpu.shown);
@@ -91,10 +89,10 @@ TracedGpu examine(const Capture& capture, const Device& device, const Launches& 
     return Stretch{timeline.seconds(from_ns), timeline.seconds(to_ns)};
   };
   const std::vector<IdleTimes> idle_s =
-      find_idle(capture, device, timeline, launches,
+      find_idle(capture, device, timeline,
                 {stretch(timeline.origin_ns, timeline.end_ns), stretch(gpu.shown.start_ns, gpu.shown.end_ns)});
   gpu.idle_s = idle_s[0];
-  gpu.work = work_in(gpu.shown, capture, device, launches, timeline, classes, idle_s[1]);
+  gpu.work = work_in(gpu.shown, capture, device, timeline, classes, idle_s[1]);
   gpu.kernels = kernels_in(gpu.shown, device, classes, capture.names);
   gpu.unclassified = names_without_class(device, classes, capture.names);
   gpu.collectives = collectives_of(capture, device, classes);
@@ -121,11 +119,10 @@ TracedFile examine_file(const std::string& path) {
         "{}: no kernel ran on a GPU in it; record the activities of the GPU too (ProfilerActivity.CUDA, nsys profile "
         "--trace=cuda)",
         quote(path));
-  const Launches launches(capture);
   std::vector<Class> classes = classes_of(capture.names);
   if (file.own)  // its operations have parts of their own
     std::ranges::replace_if(classes, is_unknown, class_of("elementwise"));
-  for (const Device& device : capture.devices) file.gpus.push_back(examine(capture, device, launches, classes));
+  for (const Device& device : capture.devices) file.gpus.push_back(examine(capture, device, classes));
   return file;
 }
 

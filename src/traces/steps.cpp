@@ -50,7 +50,8 @@ std::vector<Window> marks_of(const Capture& capture, const Device& device) {
   std::set<std::string> seen;
   std::unordered_map<std::uint32_t, std::string> known;
   for (const HostRange& range : capture.ranges) {
-    if (range.kind != HostRange::Kind::annotation || range.process != device.process) continue;
+    if (range.kind != HostRange::Kind::annotation || capture.threads.process_of(range.thread) != device.process)
+      continue;
     const auto [entry, added] = known.try_emplace(range.name);
     if (added) entry->second = mark_in(capture.names[range.name], nsight);
     if (entry->second.empty() || marks.size() >= most_marks) continue;
@@ -63,21 +64,19 @@ std::vector<Window> marks_of(const Capture& capture, const Device& device) {
 
 // A mark's window ends where the next one's begins. The last mark has no such end, unless it is the only one of a file
 // that is whole.
-std::vector<Window> device_windows(const std::vector<Window>& marks, const Device& device, const Launches& launches,
-                                   bool cut_short) {
+std::vector<Window> device_windows(const std::vector<Window>& marks, const Device& device, bool cut_short) {
   std::vector<std::optional<Window>> spans(marks.size());  // first start and last end of what each mark launched
   std::vector<std::int64_t> latest_ns;                     // end of a mark and of those before it
   for (const Window& mark : marks)
     latest_ns.push_back(latest_ns.empty() ? mark.end_ns : std::max(latest_ns.back(), mark.end_ns));
   std::size_t looked_at = 0;
   for (const GpuEvent& event : device.events) {
-    const HostCall* const call = marks.empty() ? nullptr : launches.of(device.process, event);
-    if (call == nullptr) continue;
-    auto i = static_cast<std::size_t>(std::ranges::upper_bound(marks, call->start_ns, {}, &Window::start_ns) -
+    if (!event.is_launched()) continue;
+    auto i = static_cast<std::size_t>(std::ranges::upper_bound(marks, event.launch_ns, {}, &Window::start_ns) -
                                       marks.begin());
-    for (; i > 0 && latest_ns[i - 1] > call->start_ns; --i) {
+    for (; i > 0 && latest_ns[i - 1] > event.launch_ns; --i) {
       if (++looked_at > 8 * device.events.size() + 1'000'000) return {};  // marks that overlap without end
-      if (marks[i - 1].end_ns <= call->start_ns) continue;
+      if (marks[i - 1].end_ns <= event.launch_ns) continue;
       std::optional<Window>& span = spans[i - 1];
       if (!span) span = Window{marks[i - 1].name, event.start_ns, event.end_ns};
       span->start_ns = std::min(span->start_ns, event.start_ns);
@@ -114,10 +113,11 @@ std::vector<Window> outermost(std::vector<Window> marks) {
 
 // Annotations of one name but for digits that recur on a thread without overlap and cover most of the GPU's time.
 std::vector<Window> recurring_annotations(const Capture& capture, const Device& device, const Timeline& timeline) {
-  std::map<std::pair<std::uint64_t, std::string>, std::vector<Window>> groups;
+  std::map<std::pair<Thread, std::string>, std::vector<Window>> groups;
   std::unordered_map<std::uint32_t, std::string> plain;
   for (const HostRange& range : capture.ranges) {
-    if (range.kind != HostRange::Kind::annotation || range.process != device.process) continue;
+    if (range.kind != HostRange::Kind::annotation || capture.threads.process_of(range.thread) != device.process)
+      continue;
     const auto [entry, added] = plain.try_emplace(range.name);
     if (added) entry->second = without_digits(capture.names[range.name]);
     if (groups.size() > 100'000) break;
@@ -246,32 +246,30 @@ void choose(Steps& steps, const Measure& measure) {
 
 }  // namespace
 
-std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline,
-                               const Launches& launches) {
+std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline) {
   std::vector<Window> windows{{"all", timeline.origin_ns, timeline.end_ns}};
   const std::vector<Window> marks = marks_of(capture, device);
   for (const Window& mark : marks) windows.push_back({"host:" + mark.name, mark.start_ns, mark.end_ns});
-  for (Window& window : device_windows(marks, device, launches, capture.cut_short))
+  for (Window& window : device_windows(marks, device, capture.cut_short))
     windows.push_back({"device:" + window.name, window.start_ns, window.end_ns});
   return windows;
 }
 
-Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Launches& launches,
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline,
                  const std::vector<Class>& classes, const Measure& measure) {
   Steps steps;
-  const auto is_launched = [&](const GpuEvent& event) { return launches.of(device.process, event) != nullptr; };
-  if (!device.steps.empty() && std::ranges::none_of(device.events, is_launched)) {  // marked on the GPU itself
+  if (!device.steps.empty() &&
+      std::ranges::none_of(device.events, &GpuEvent::is_launched)) {  // marked on the GPU itself
     steps.windows = device.steps;
     if (capture.cut_short) steps.windows.pop_back();
     steps.how = "ProfilerStep";
   } else if (const std::vector<Window> marks = marks_of(capture, device); !marks.empty()) {
     const bool nsight = capture.format == "Nsight Systems";
-    steps.windows = device_windows(nsight ? outermost(marks) : marks, device, launches, capture.cut_short);
+    steps.windows = device_windows(nsight ? outermost(marks) : marks, device, capture.cut_short);
     steps.how = nsight ? "NVTX ranges" : "ProfilerStep";
   }
   if (steps.windows.empty()) {
-    steps.windows =
-        device_windows(recurring_annotations(capture, device, timeline), device, launches, capture.cut_short);
+    steps.windows = device_windows(recurring_annotations(capture, device, timeline), device, capture.cut_short);
     steps.how = "annotations that recur";
   }
   const bool doubtful = steps.windows.size() < 2 || much_different(steps.windows, measure);

@@ -76,8 +76,7 @@ std::vector<std::pair<std::string, double>> names_without_class(const Device& de
 
 /// The windows of docs/read.md: "all", then "host:NAME" of each step that is marked, then "device:NAME": from the first
 /// GPU event that was launched inside the mark to that of the next mark. The last of several marks has none.
-std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline,
-                               const Launches& launches);
+std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline);
 
 /// The steps of a device.
 struct Steps {
@@ -90,7 +89,7 @@ struct Steps {
 };
 
 /// By marks of the profiler, annotations that recur, or the period of the kernels on the main stream.
-Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Launches& launches,
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline,
                  const std::vector<Class>& classes, const Measure& measure);
 
 // ---- idle time
@@ -117,6 +116,6 @@ using IdleTimes = std::array<double, cause_count>;
 
 /// The idle time between the first and the last event of a device by cause, in each of `windows` (of the timeline).
 std::vector<IdleTimes> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
-                                 const Launches& launches, const Stretches& windows);
+                                 const Stretches& windows);
 
 }  // namespace harness::traces
