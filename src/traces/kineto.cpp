@@ -19,7 +19,8 @@ using Category = KinetoEvent::Category;
 // The events that the SAX parser calls on. A handler that returns false ends the parse.
 class Handler {
  public:
-  Handler(Capture& capture, const std::string& path) : capture_(capture), calls_(capture), path_(path) {}
+  Handler(Capture& capture, JsonBytes& json, const std::string& path)
+      : capture_(capture), json_(json), calls_(capture), path_(path) {}
 
   bool null() { return true; }
   bool boolean(bool) { return true; }
@@ -78,6 +79,7 @@ class Handler {
   };
 
   Capture& capture_;
+  JsonBytes& json_;
   Calls calls_;
   std::vector<Launch> launches_;
   const std::string& path_;
@@ -104,6 +106,7 @@ bool Handler::open(bool array) {
   }
   if (depth_ == 3 && section_ == Section::events) event_.clear();
   if (depth_ == 4) in_args_ = field_ != nullptr && field_->key == "args" && !array;
+  if (depth_ == 4 && in_args_ && section_ == Section::events && !event_.needs_arguments()) json_.skip_object();
   if (depth_ >= 3) field_ = nullptr;
   return true;
 }
@@ -140,6 +143,8 @@ bool Handler::string(std::string& value) {
   if (section_ == Section::devices && depth_ == 3 && top_key_ == "name" && gpus_.size() < 1024)
     gpus_[gpu_id_] = value.substr(0, 200);
   if (field_ != nullptr) event_.take(*field_, value);
+  const bool ends = section_ == Section::events && depth_ == 3 && !event_.ph.empty() && event_.ph != "X";
+  if (ends) json_.skip_object();  // a flow, a mark, a counter: nothing is taken of it
   field_ = nullptr;
   return true;
 }
@@ -291,8 +296,8 @@ Capture read_kineto(evidence::Input& input, const std::string& path) {
   Capture capture;
   capture.file = path;
   capture.format = "PyTorch profiler";
-  Handler handler(capture, path);
   JsonBytes json(input);
+  Handler handler(capture, json, path);
   std::int64_t lost = 0;
   bool whole = nlohmann::json::sax_parse(JsonIterator(&json), JsonIterator(), &handler);
   while (!whole && !handler.ended() && json.restart_at_next_event()) {

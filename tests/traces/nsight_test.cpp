@@ -104,6 +104,35 @@ TEST_F(Nsight, ProcessesOfOneFileDoNotMix) {
   EXPECT_THAT(problems_of(report), ::testing::Contains(HasSubstr("is late: last in 6 of 6 collectives")));
 }
 
+// A graph's kernels carry the correlation of its launch; the driver's call within that of the runtime may have it too.
+TEST_F(Nsight, OneCallLaunchesManyKernelsAndOfTwoCallsTheFirst) {
+  const std::string path =
+      write("a.sqlite", schema() +
+                            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (500, 600, 0, 7, 9, 16777216, 1),"
+                            " (700, 800, 0, 7, 9, 16777216, 1), (900, 950, 0, 7, 4, 16777216, 1);"
+                            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (110, 150, 16777221, 9, 3),"
+                            " (100, 200, 16777221, 9, 3), (120, 130, 33554437, 4, 3);");
+  const Capture capture = read_nsight(path);
+  const std::vector<GpuEvent>& events = capture.devices.at(0).events;
+  EXPECT_EQ(events.at(0).launch_ns, 100);
+  EXPECT_EQ(events.at(1).launch_ns, 100);
+  EXPECT_FALSE(events.at(2).is_launched());  // that call is of another process
+}
+
+// Millions of launches and queries stand in a file: only what may be a cause of idle time is kept.
+TEST_F(Nsight, CallsThatOnlyLaunchAreNotKept) {
+  const std::string path =
+      write("a.sqlite", schema() + job(1, 4, 3) +
+                            "INSERT INTO StringIds VALUES (5, 'cudaStreamSynchronize_v3020'), (6, 'cudaMalloc_v3020'),"
+                            " (7, 'cuModuleLoadData'), (8, 'cudaEventQuery_v3020');"
+                            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 9, 16777221, 0, 5),"
+                            " (10, 12, 16777221, 0, 6), (13, 14, 16777221, 0, 7), (15, 16, 16777221, 0, 8);");
+  std::vector<HostRange::Kind> kinds;
+  for (const HostRange& range : read_nsight(path).ranges) kinds.push_back(range.kind);
+  using enum HostRange::Kind;
+  EXPECT_THAT(kinds, ElementsAre(wait, allocation, module, annotation, annotation, annotation));
+}
+
 TEST_F(Nsight, NobodyIsLateWhereAllAreAlike) {
   EXPECT_TRUE(read_job({write("a.sqlite", schema() + job(1, 4, 6) + job(2, 4.05, 6) + job(3, 4.1, 6))}).late.empty());
 }
