@@ -111,35 +111,46 @@ std::vector<Window> outermost(std::vector<Window> marks) {
   return marks;
 }
 
-// Annotations of one name but for digits that recur on a thread without overlap and cover most of the GPU's time.
+// Annotations of one name but for digits that recur on a thread without overlap and cover most of the GPU's time. What
+// is shorter than a tenth of the median is no step; a first step that compiles may be as much longer as it likes.
 std::vector<Window> recurring_annotations(const Capture& capture, const Device& device, const Timeline& timeline) {
-  std::map<std::pair<Thread, std::string>, std::vector<Window>> groups;
-  std::unordered_map<std::uint32_t, std::string> plain;
+  constexpr std::size_t most_groups = 100'000;
+  Names plain;
+  std::unordered_map<std::uint32_t, std::uint32_t> plain_of;
+  std::map<std::pair<Thread, std::uint32_t>, std::vector<const HostRange*>> groups;
   for (const HostRange& range : capture.ranges) {
     if (range.kind != HostRange::Kind::annotation || capture.threads.process_of(range.thread) != device.process)
       continue;
-    const auto [entry, added] = plain.try_emplace(range.name);
-    if (added) entry->second = without_digits(capture.names[range.name]);
-    if (groups.size() > 100'000) break;
-    groups[{range.thread, entry->second}].push_back({capture.names[range.name], range.start_ns, range.end_ns});
+    const auto [entry, added] = plain_of.try_emplace(range.name);
+    if (added) entry->second = plain.number_of(without_digits(capture.names[range.name]));
+    if (groups.size() > most_groups) break;
+    std::vector<const HostRange*>& group = groups[{range.thread, entry->second}];
+    if (group.size() <= most_marks) group.push_back(&range);
   }
-  std::vector<Window> best;
+  const auto length_ns = [](const HostRange* range) { return range->end_ns - range->start_ns; };
+  std::vector<const HostRange*> best;
   std::int64_t best_ns = (timeline.end_ns - timeline.origin_ns) / 10 * 8;
-  for (auto& [key, windows] : groups) {
-    std::int64_t longest = 0, covered = 0, last_end = INT64_MIN;
-    for (const Window& w : windows) longest = std::max(longest, w.end_ns - w.start_ns);
-    std::erase_if(windows, [&](const Window& w) { return (w.end_ns - w.start_ns) * 10 < longest; });
+  for (auto& [key, group] : groups) {
+    if (group.size() > most_marks) continue;
+    std::vector<const HostRange*> by_length = group;
+    const auto middle = by_length.begin() + (std::ssize(group) - 1) / 2;
+    std::ranges::nth_element(by_length, middle, {}, length_ns);
+    const std::int64_t least_ns = length_ns(*middle) / 10;
+    std::erase_if(group, [&](const HostRange* range) { return length_ns(range) < least_ns; });
+    std::int64_t covered_ns = 0, last_end_ns = INT64_MIN;
     bool overlap = false;
-    for (const Window& w : windows) {
-      overlap |= w.start_ns < last_end;
-      last_end = w.end_ns;
-      covered += w.end_ns - w.start_ns;
+    for (const HostRange* range : group) {
+      overlap |= range->start_ns < last_end_ns;
+      last_end_ns = range->end_ns;
+      covered_ns += length_ns(range);
     }
-    if (windows.size() < 3 || windows.size() > most_marks || overlap || covered < best_ns) continue;
-    best_ns = covered + 1;
-    best = windows;
+    if (group.size() < 3 || overlap || covered_ns < best_ns) continue;
+    best_ns = covered_ns + 1;
+    best = std::move(group);
   }
-  return best;
+  std::vector<Window> windows;
+  for (const HostRange* range : best) windows.push_back({capture.names[range->name], range->start_ns, range->end_ns});
+  return windows;
 }
 
 // ---- the period of a sequence

@@ -142,6 +142,27 @@ TEST_F(Mistakes, TheOnlyStepOfAFileThatBreaksOffIsNone) {
   EXPECT_THAT(cut.notes, Contains(HasSubstr("cut short")));
 }
 
+// Four fifths of the trace are one step: the first compiles, or one in the middle writes a checkpoint.
+TEST_F(Mistakes, ALongStepDropsNoOtherOfThoseThatRecur) {
+  for (const int slow : {0, 3}) {
+    std::string events;
+    double at_us = 1000;
+    for (int i = 0; i < 6; ++i) {
+      const double length_us = i == slow ? 20'000 : 1000;
+      events += event("user_annotation", "my batch", std::to_string(at_us), std::to_string(length_us - 1)) + ",\n";
+      for (int k = 0; k < 3; ++k)
+        events += launched("cuda_runtime", "cudaLaunchKernel", at_us + 10 + k, at_us + 100 + 20 * k,
+                           std::to_string(100 + 10 * i + k));
+      at_us += length_us;
+    }
+    const Steps steps = read(events + kernel("1", "1")).gpus.at(0).steps;
+    EXPECT_EQ(steps.how, "annotations that recur");
+    EXPECT_EQ(steps.windows.size(), 5u) << slow;
+    EXPECT_NEAR(static_cast<double>(steps.windows.at(steps.shown).end_ns - steps.windows[steps.shown].start_ns), 1e6,
+                1);
+  }
+}
+
 TEST_F(Mistakes, ANumberOfAProcessInTheNameIsNoRank) {
   EXPECT_EQ(rank_in_name("run_3.json"), 3);
   EXPECT_EQ(rank_in_name("model__1016002.json.gz"), std::nullopt);
