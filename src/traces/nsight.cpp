@@ -282,13 +282,21 @@ void Reader::ranges() {
   }
 }
 
+// The profiler's own, and in CUPTI's table that of CUDA too: it compiles and loads code within other calls.
 void Reader::overheads() {
-  if (!database_.has("PROFILER_OVERHEAD")) return;
-  for (Statement s = database_.rows("PROFILER_OVERHEAD", {"start", "end"}); s.next();) {
-    if (!plausible(s.integer(0), s.integer(1))) continue;
-    count();
-    capture_.ranges.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), capture_.names.number_of("overhead"),
-                               no_thread, HostRange::Kind::overhead});
+  constexpr std::string_view of_profiler = "PROFILER_OVERHEAD", of_cupti = "CUPTI_ACTIVITY_KIND_OVERHEAD";
+  for (const std::string_view table : {of_profiler, of_cupti}) {
+    if (!database_.has(std::string(table))) continue;
+    for (Statement s = database_.rows(std::string(table), {"start", "end", "globalTid", "overheadType"}); s.next();) {
+      const std::int64_t type = s.integer(3);
+      const bool code = table == of_cupti && (type == 2 || type == 6 || type == 7);
+      const bool profiler = table == of_profiler || (type >= 3 && type <= 5);  // flush, instrumentation, resources
+      if (!plausible(s.integer(0), s.integer(1)) || (!code && !profiler)) continue;
+      count();
+      capture_.ranges.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1),
+                                 capture_.names.number_of("overhead"), thread_of(s.bits(2)),
+                                 code ? HostRange::Kind::module : HostRange::Kind::overhead});
+    }
   }
 }
 

@@ -96,6 +96,7 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::vecto
   gpu.kernels = kernels_in(gpu.shown, device, classes, capture.names);
   gpu.unclassified = names_without_class(device, classes, capture.names);
   gpu.collectives = collectives_of(capture, device, classes);
+  gpu.waiting_at_least_s = least_waiting_s(gpu.collectives, gpu.steps.windows, gpu.shown);
   return gpu;
 }
 
@@ -122,7 +123,16 @@ TracedFile examine_file(const std::string& path) {
   std::vector<Class> classes = classes_of(capture.names);
   if (file.own)  // its operations have parts of their own
     std::ranges::replace_if(classes, is_unknown, class_of("elementwise"));
-  for (const Device& device : capture.devices) file.gpus.push_back(examine(capture, device, classes));
+  std::string unknown;  // a kernel of a stream without classes
+  for (const Device& device : capture.devices) {
+    file.gpus.push_back(examine(capture, device, classes));
+    if (unknown.empty()) unknown = kernel_of_unknown_stream(device, classes, capture.names);
+  }
+  if (!unknown.empty())
+    file.notes.push_back(fmt::format(
+        "The kernels of a stream beside the main one have no class, such as {}: if they communicate, that counts as "
+        "computation.",
+        quote(unknown.substr(0, whole_characters(unknown, 60)))));
   return file;
 }
 
@@ -187,15 +197,10 @@ void check_world(const std::vector<TracedGpu>& gpus) {
 
 // ---- waiting and late ranks
 
-bool ends_at_once(const Meeting& meeting) {
-  const std::string_view name = class_names()[meeting.kernel_class];
-  return name != "comm.broadcast" && name != "comm.reduce";
-}
-
 void add_waiting(Report& report) {
   std::vector<std::unordered_map<std::size_t, std::pair<double, bool>>> waited(report.gpus.size());
   for (const Meeting& meeting : report.meetings.all) {
-    if (!ends_at_once(meeting)) continue;
+    if (!ends_at_once(meeting.kernel_class)) continue;
     for (const Meeting::Member& member : meeting.members)
       waited[member.rank][member.collective] = {member.waiting_s, meeting.is_pair()};
   }
@@ -224,7 +229,7 @@ void find_late(Report& report) {
   }
   for (const Meeting& meeting : report.meetings.all) {
     const double waited_s = meeting.longest_s - meeting.transfer_s;
-    if (!ends_at_once(meeting) || meeting.is_pair()) continue;
+    if (!ends_at_once(meeting.kernel_class) || meeting.is_pair()) continue;
     if (waited_s < notable_s || waited_s < notable_share * meeting.transfer_s) continue;
     for (const Meeting::Member& member : meeting.members) ++ranks[member.rank].of;
     ++ranks[meeting.last].last;

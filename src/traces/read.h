@@ -37,7 +37,8 @@ struct TracedGpu {
   std::vector<NamedKernel> kernels;  // in it, the longest first, at most a thousand
   IdleTimes idle_s{};                // of the whole capture
   std::vector<std::pair<std::string, double>> unclassified;
-  std::vector<Collective> collectives;  // of the whole capture
+  std::vector<Collective> collectives;       // of the whole capture
+  std::optional<double> waiting_at_least_s;  // in the step shown, told from this rank alone
 
   std::string name() const;  // "rank 3", else the file and the device
 };

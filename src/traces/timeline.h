@@ -29,6 +29,10 @@ inline bool is_kernel(const GpuEvent& event) {
   return event.work == Work::kernel || event.work == Work::graph;
 }
 
+/// The longest kernel, by its sum, of the streams beside the main one none of whose kernels has a class; "": there are
+/// none, or they take less than 1 % of the time.
+std::string kernel_of_unknown_stream(const Device& device, const std::vector<Class>& classes, const Names& names);
+
 /// The points of `stretches` between two times.
 Stretches clipped(const Stretches& stretches, double from_s, double to_s);
 

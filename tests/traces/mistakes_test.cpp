@@ -185,6 +185,17 @@ TEST_F(Mistakes, OfATrainingStepOnePercentWithoutAClassIsNamed) {
   EXPECT_THAT(problems("softmax"), Not(Contains(HasSubstr("no class"))));
 }
 
+// A library that is not known: its kernels on a stream of their own may be communication.
+TEST_F(Mistakes, AStreamWithoutClassesMayCommunicate) {
+  const auto notes = [&](const char* name) {
+    const std::string other = event("kernel", name, "120", "30", R"("device": 0, "stream": 20)");
+    return notes_of(read(kernel("10", "90") + "," + other, "\"distributedInfo\": {\"rank\": 0, \"world_size\": 8},\n"));
+  };
+  EXPECT_THAT(notes("xccl_fabric_sum"), Contains(HasSubstr("have no class, such as 'xccl_fabric_sum'")));
+  EXPECT_THAT(notes("xccl_fabric_sum"), Contains(HasSubstr("8 ranks, but no kernel here is known to communicate")));
+  EXPECT_THAT(notes("ncclDevKernel_AllGather_RING_LL"), ::testing::ElementsAre(HasSubstr("includes waiting")));
+}
+
 // ---- files that mean harm
 
 TEST_F(Mistakes, AnAnswerIsShortWhateverIsInTheFile) {

@@ -182,6 +182,25 @@ TEST_F(Nsight, LossesThatTheProfilerReportsAreNoted) {
   EXPECT_THAT(report.notes, Not(::testing::Contains(HasSubstr("alice"))));
 }
 
+// CUDA loads code within a launch, 0.02 ms of the gap before a kernel that is launched next; buffers are flushed.
+TEST_F(Nsight, OverheadIsTheProfilersOrTheLoadingOfCode) {
+  const std::string sql = schema() +
+                          "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100000, 200000, 0, 7, 1, 16777216, 1),"
+                          " (300000, 400000, 0, 7, 2, 16777216, 1);"
+                          "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (50000, 60000, 16777221, 1, 3),"
+                          " (290000, 295000, 16777221, 2, 3);"
+                          "CREATE TABLE PROFILER_OVERHEAD (start INTEGER, end INTEGER, overheadType INTEGER);"
+                          "INSERT INTO PROFILER_OVERHEAD VALUES (210000, 220000, 0);"
+                          "CREATE TABLE CUPTI_ACTIVITY_KIND_OVERHEAD (start INTEGER, end INTEGER, globalTid INTEGER,"
+                          " overheadType INTEGER);"
+                          "INSERT INTO CUPTI_ACTIVITY_KIND_OVERHEAD VALUES (220000, 230000, 16777221, 3),"
+                          " (230000, 250000, 16777221, 7), (250000, 290000, 16777221, 8);";
+  const IdleTimes idle_s = read_job({write("a.sqlite", sql)}).gpus.at(0).idle_s;
+  EXPECT_NEAR(idle_s[static_cast<std::size_t>(Cause::profiler)], 20e-6, 1e-12);
+  EXPECT_NEAR(idle_s[static_cast<std::size_t>(Cause::module)], 20e-6, 1e-12);
+  EXPECT_NEAR(idle_s[static_cast<std::size_t>(Cause::host)], 50e-6, 1e-12);
+}
+
 // Ranges of an optimizer's step stand within the steps of training, each with a kernel of its own.
 TEST_F(Nsight, StepsWithinStepsAreNone) {
   std::string sql = schema() + job(1, 4, 6);
