@@ -157,7 +157,9 @@ class Reader {
   void gpus();
   void gpu_events_of(const std::string& table, Work work);
   std::uint32_t name_of(std::int64_t id);
-  Thread thread_of(std::uint64_t global) { return capture_.threads.number_of(global >> 24, global); }
+  // Of a globalPid or globalTid. Where kernels have none, all is of one process.
+  std::uint64_t process_of(std::uint64_t global) const { return one_process_ ? 0 : global >> 24; }
+  Thread thread_of(std::uint64_t global) { return capture_.threads.number_of(process_of(global), global); }
   void count() {
     if (++kept_ > most_events)
       fail("{}: it holds more than {} million events; record fewer steps", quote(database_.path()),
@@ -174,6 +176,7 @@ class Reader {
   std::map<std::pair<std::uint64_t, std::int64_t>, std::size_t> device_at_;
   std::unordered_map<std::int64_t, std::uint32_t> name_of_id_;
   std::int64_t epoch_ns_ = 0, wrong_ = 0;
+  bool one_process_ = false;
   std::size_t kept_ = 0;
 };
 
@@ -184,8 +187,9 @@ void Reader::versions() {
       if (s.text(0) == "EXPORT_PRODUCT_VERSION") capture_.version = s.text(1).substr(0, 40);
       if (s.text(0) != "EXPORT_SCHEMA_VERSION") continue;
       Cursor version{s.text(1)};
-      int major = 0;
-      if (!version.integer(major) || major < 2 || major > 3)
+      int major = 0, minor = 0;
+      const bool read = version.integer(major) && version.literal(".") && version.integer(minor);
+      if (!read || major < 2 || (major == 2 && minor < 9) || major > 3)
         capture_.notes.push_back(fmt::format("Its schema, {}, is not known to harness.", quote(s.text(1))));
     }
   }
@@ -223,6 +227,7 @@ void Reader::gpu_events(std::string_view name, Work work) {
 
 void Reader::gpu_events_of(const std::string& table, Work work) {
   const bool graph = work == Work::graph;
+  if (work == Work::kernel) one_process_ = !database_.has(table, "globalPid");
   const std::uint32_t fixed = capture_.names.number_of(work == Work::copy ? "Memcpy" : "Memset");
   std::map<std::int64_t, std::uint32_t> graphs;
   for (Statement s = database_.rows(table, {"start", "end", "deviceId", "streamId", "correlationId", "globalPid",
@@ -234,7 +239,7 @@ void Reader::gpu_events_of(const std::string& table, Work work) {
     }
     count();
     constexpr std::size_t most_devices = 4096;
-    const std::uint64_t process = s.bits(5) >> 24;
+    const std::uint64_t process = process_of(s.bits(5));
     const std::pair key(process, s.integer(2));
     if (device_at_.size() >= most_devices && !device_at_.contains(key)) continue;
     const std::size_t at = device_at_.emplace(key, capture_.devices.size()).first->second;
@@ -306,7 +311,8 @@ void Reader::diagnostics() {
   std::set<std::string> said;
   constexpr std::size_t most = 3;
   for (Statement s = database_.rows("DIAGNOSTIC_EVENT", {"text"}); s.next() && said.size() < most;) {
-    const std::string text(s.text(0).substr(0, whole_characters(s.text(0), 80)));
+    const std::string_view whole = s.text(0).substr(0, s.text(0).find(" /"));  // no path
+    const std::string text(whole.substr(0, whole_characters(whole, 80)));
     const std::string low = lower(text);
     const bool loss = std::ranges::any_of(std::initializer_list<const char*>{"not all", "missing", "lost", "dropped"},
                                           [&](const char* word) { return low.find(word) != std::string::npos; });

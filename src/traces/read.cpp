@@ -354,6 +354,8 @@ std::string TracedGpu::name() const {
 }
 
 bool is_trace_file(const std::string& path) {
+  if (path.ends_with(".nsys-rep") || path.ends_with(".qdrep"))
+    return true;  // closed; its refusal says how to export it
   try {
     evidence::Input input(path);
     const std::string_view head = input.head();

@@ -71,8 +71,8 @@ struct Report {
   std::vector<std::string> refused;  // files that could not be read, and why
 };
 
-/// Whether a file begins like a trace that read_traces() takes: JSON with trace events, or a database of SQLite. False
-/// where it cannot be read.
+/// Whether a file begins like a trace that read_traces() takes, JSON with trace events or a database of SQLite, or is
+/// named like a report of Nsight Systems. False where it cannot be read.
 bool is_trace_file(const std::string& path);
 
 /// Reads the traces of a job: of the PyTorch profiler (JSON, also gzip), one file a rank, or exports of Nsight Systems

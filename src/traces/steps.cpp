@@ -274,14 +274,18 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
     steps.windows = device.steps;
     if (capture.cut_short) steps.windows.pop_back();
     steps.how = "ProfilerStep";
-  } else if (const std::vector<Window> marks = marks_of(capture, device); !marks.empty()) {
+  } else {
     const bool nsight = capture.format == "Nsight Systems";
-    steps.windows = device_windows(nsight ? outermost(marks) : marks, device, capture.cut_short);
+    std::vector<Window> marks = marks_of(capture, device);
+    if (nsight && !marks.empty()) marks = outermost(std::move(marks));
     steps.how = nsight ? "NVTX ranges" : "ProfilerStep";
-  }
-  if (steps.windows.empty()) {
-    steps.windows = device_windows(recurring_annotations(capture, device, timeline), device, capture.cut_short);
-    steps.how = "annotations that recur";
+    steps.windows = device_windows(marks, device, capture.cut_short);
+    if (steps.windows.empty()) {
+      marks = recurring_annotations(capture, device, timeline);
+      steps.how = "annotations that recur";
+      steps.windows = device_windows(marks, device, capture.cut_short);
+    }
+    steps.without_last = marks.size() > 1;
   }
   const bool doubtful = steps.windows.size() < 2 || much_different(steps.windows, measure);
   if (doubtful) {
@@ -292,6 +296,7 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
     if (better) {
       steps.windows = period->windows;
       steps.no_optimizer = period->no_optimizer;
+      steps.without_last = false;
       steps.how = fmt::format("the kernels, which repeat after {}", period->kernels);
     }
   }

@@ -89,6 +89,7 @@ struct Steps {
   std::vector<std::size_t> alike;  // windows to compare: without the first ones and without those that stand out
   std::vector<std::size_t> odd;    // that have other numbers of kernels: logging, evaluation, checkpoints
   std::size_t shown = 0;           // the one of median length among `alike`
+  bool without_last = false;       // a last one is marked, but nothing marks its end
   bool no_optimizer = false;       // a period without optimizer kernels: a layer, or inference
 };
 

@@ -61,6 +61,31 @@ TEST_F(Mistakes, WaitsAndAnnotationsOnTheGpuAreNoWork) {
   EXPECT_NEAR(report.gpus[0].windows[0].step_s, 20e-6, 1e-12);
 }
 
+// The profiler took the time of another clock, as of kernels of the session before.
+TEST_F(Mistakes, KernelsHoursAwayAreLeftOut) {
+  const Report report =
+      read(launched("cuda_runtime", "cudaLaunchKernel", 3.6e9, 3.6e9 + 10, "5") +
+           launched("cuda_runtime", "cudaLaunchKernel", 3.6e9 + 50, 10, "6") + kernel("3600000090", "5"));
+  EXPECT_EQ(report.gpus.at(0).windows.at(0).kernels, 2);
+  EXPECT_THAT(report.notes, Contains(HasSubstr("1 GPU events lie more than 10 s outside")));
+}
+
+// Of a null rank the next source is asked: the arguments of a collective on the host.
+TEST_F(Mistakes, ARankIsAlsoThatOfACollectivesArguments) {
+  const Report report =
+      read(event("cpu_op", "record_param_comms", "5", "1", R"("Rank": 6, "Collective name": "allreduce")") + "," +
+               event("cpu_op", "aten::mm", "6", "1", R"("Rank": 2)") + "," + kernel("10", "5"),
+           "\"distributedInfo\": {\"rank\": null, \"world_size\": 8},\n");
+  EXPECT_EQ(report.gpus.at(0).rank, 6);
+}
+
+// A report in the closed format is refused with the way to export it.
+TEST_F(Mistakes, AReportOfNsightIsNoTextOfUnknownKind) {
+  const std::string path = folder_.write("a.nsys-rep", std::string("\1\0NVTX", 6));
+  EXPECT_TRUE(is_trace_file(path));
+  EXPECT_THAT(test::error_of([&] { read_job({path}); }), HasSubstr("nsys export --type sqlite"));
+}
+
 TEST_F(Mistakes, IdleTimeIsThatOfTheGpuAndNotOfItsStreams) {
   std::string events;
   for (int stream = 0; stream < 4; ++stream)
@@ -158,6 +183,7 @@ TEST_F(Mistakes, ALongStepDropsNoOtherOfThoseThatRecur) {
     const Steps steps = read(events + kernel("1", "1")).gpus.at(0).steps;
     EXPECT_EQ(steps.how, "annotations that recur");
     EXPECT_EQ(steps.windows.size(), 5u) << slow;
+    EXPECT_TRUE(steps.without_last);
     EXPECT_NEAR(static_cast<double>(steps.windows.at(steps.shown).end_ns - steps.windows[steps.shown].start_ns), 1e6,
                 1);
   }

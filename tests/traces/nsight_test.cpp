@@ -148,6 +148,17 @@ TEST_F(Nsight, MissingColumnsAndTablesReadAsNothing) {
   EXPECT_EQ(report.gpus[0].windows.at(0).busy_s, 5e-9);
 }
 
+// Without globalPid all is of one process: launches and ranges are found all the same.
+TEST_F(Nsight, KernelsWithoutAProcessFindTheirLaunches) {
+  const TracedGpu gpu =
+      read_job({write("a.sqlite", schema() + job(1, 4, 6) +
+                                      "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid;"
+                                      "UPDATE StringIds SET value = cast(x'ff20c328' AS TEXT) WHERE id = 1;")})
+          .gpus.at(0);
+  EXPECT_EQ(gpu.steps.how, "NVTX ranges");
+  EXPECT_NEAR(gpu.step.idle_s[static_cast<std::size_t>(Cause::queued)], 0.1e-3, 1e-9);
+}
+
 // 40 MB of strings that stand before the kernels' names, and that only tables refer to which are not read.
 TEST_F(Nsight, StringsOfOthersAreNotKeptAndDisplaceNoKernel) {
   const std::string path =
@@ -173,11 +184,11 @@ TEST_F(Nsight, TablesWithAVersionAndShortNamesAreReadLikeOthers) {
 }
 
 TEST_F(Nsight, LossesThatTheProfilerReportsAreNoted) {
-  const Report report =
-      read_job({write("a.sqlite", schema() + job(1, 4, 6) +
-                                      "CREATE TABLE DIAGNOSTIC_EVENT (timestamp INTEGER, severity INTEGER, text TEXT);"
-                                      "INSERT INTO DIAGNOSTIC_EVENT VALUES (1, 2, 'Process 12 of alice was launched'),"
-                                      " (2, 3, 'Not all CUDA events might have been collected.');")});
+  const Report report = read_job(
+      {write("a.sqlite", schema() + job(1, 4, 6) +
+                             "CREATE TABLE DIAGNOSTIC_EVENT (timestamp INTEGER, severity INTEGER, text TEXT);"
+                             "INSERT INTO DIAGNOSTIC_EVENT VALUES (1, 2, 'Process 12 of alice was launched'),"
+                             " (2, 3, 'Not all CUDA events might have been collected, see /home/alice/log.');")});
   EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr("Not all CUDA events")));
   EXPECT_THAT(report.notes, Not(::testing::Contains(HasSubstr("alice"))));
 }
