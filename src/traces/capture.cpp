@@ -46,23 +46,35 @@ std::optional<std::int64_t> rank_in_name(const std::string& path) {
 
 namespace {
 
-std::size_t drop_wrong_clock(Device& device, const std::vector<HostCall>& calls) {
+std::size_t drop_wrong_clock(Device& device, const Capture& capture) {
   constexpr std::int64_t tolerance_ns = 10'000'000'000;
-  if (calls.empty()) return 0;
-  std::int64_t first = calls.front().start_ns, last = first;
-  for (const HostCall& call : calls) {
-    first = std::min(first, call.start_ns);
-    last = std::max(last, call.end_ns);
-  }
+  if (capture.first_call_ns > capture.last_call_ns) return 0;
   return std::erase_if(device.events, [&](const GpuEvent& event) {
-    return event.end_ns < first - tolerance_ns || event.start_ns > last + tolerance_ns;
+    return event.end_ns < capture.first_call_ns - tolerance_ns || event.start_ns > capture.last_call_ns + tolerance_ns;
   });
 }
 
 // Most files are in order already; a sort would need room for half as many again.
-template <class Timed>
-void sort_by_start(std::vector<Timed>& all) {
-  if (!std::ranges::is_sorted(all, {}, &Timed::start_ns)) std::ranges::stable_sort(all, {}, &Timed::start_ns);
+void sort_by(auto& all, auto key) {
+  if (!std::ranges::is_sorted(all, {}, key)) std::ranges::stable_sort(all, {}, key);
+}
+
+bool any_in(std::string_view name, std::initializer_list<std::string_view> parts) {
+  return std::ranges::any_of(parts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+std::optional<HostRange::Kind> kind_of_call(const std::string& name) {
+  const std::string low = lower(name);
+  if (name.find("Async") == std::string::npos &&
+      any_in(low, {"malloc", "cudafree", "hipfree", "cumemalloc", "cumemfree", "cumemmap", "cumemunmap", "cumemcreate",
+                   "cumemrelease", "hostalloc", "freehost", "hostregister"}))
+    return HostRange::Kind::allocation;
+  if (any_in(name,
+             {"ModuleLoad", "LibraryLoad", "ModuleGetFunction", "LinkCreate", "LinkComplete", "FuncGetAttributes"}))
+    return HostRange::Kind::module;
+  const bool copies = name.starts_with("cudaMemcpy") || name.starts_with("hipMemcpy");
+  if (copies || any_in(low, {"synchronize"})) return HostRange::Kind::wait;
+  return std::nullopt;
 }
 
 // On ROCm a late completion stamp can add seconds to a kernel: where it outlasts the start of the next kernel of its
@@ -92,8 +104,8 @@ std::size_t cut_overlong(Device& device) {
 void finish(Capture& capture) {
   std::size_t dropped = 0, cut = 0;
   for (Device& device : capture.devices) {
-    dropped += drop_wrong_clock(device, capture.calls);
-    sort_by_start(device.events);
+    dropped += drop_wrong_clock(device, capture);
+    sort_by(device.events, &GpuEvent::start_ns);
     cut += cut_overlong(device);
   }
   if (cut > 0)
@@ -113,24 +125,53 @@ void finish(Capture& capture) {
     return std::ranges::none_of(device.events,
                                 [](const GpuEvent& e) { return e.work == Work::kernel || e.work == Work::graph; });
   });
-  sort_by_start(capture.calls);
-  std::ranges::stable_sort(capture.ranges, {}, [](const HostRange& r) { return std::pair(r.start_ns, -r.end_ns); });
+  sort_by(capture.ranges, [](const HostRange& r) { return std::pair(r.start_ns, -r.end_ns); });
 }
 
-Launches::Launches(const Capture& capture) : capture_(capture) {
-  for (std::uint32_t i = 0; i < capture.calls.size(); ++i) {
-    if (capture.calls[i].correlation != 0) calls_.push_back(i);
+Thread Threads::number_of(std::uint64_t process, std::uint64_t id) {
+  const auto found = numbers_.find({process, id});
+  if (found != numbers_.end()) return found->second;
+  if (processes_.size() == no_thread) return no_thread;
+  processes_.push_back(process);
+  return numbers_.emplace(std::pair(process, id), static_cast<Thread>(processes_.size() - 1)).first->second;
+}
+
+void Calls::take(HostRange call) {
+  capture_.first_call_ns = std::min(capture_.first_call_ns, call.start_ns);
+  capture_.last_call_ns = std::max(capture_.last_call_ns, call.end_ns);
+  const auto [entry, added] = kinds_.try_emplace(call.name);
+  if (added) entry->second = kind_of_call(capture_.names[call.name]);
+  if (!entry->second) return;
+  call.kind = *entry->second;
+  capture_.ranges.push_back(call);
+}
+
+void Calls::await(std::size_t device, std::uint64_t correlation) {
+  if (correlation == 0) return;
+  awaited_.push_back({correlation, static_cast<std::uint32_t>(device),
+                      static_cast<std::uint32_t>(capture_.devices[device].events.size() - 1)});
+}
+
+void Calls::join(std::uint64_t correlation, std::int64_t start_ns, Thread thread) {
+  const auto key = [&](const Awaited& awaited) { return key_of(awaited); };
+  if (!sorted_) std::ranges::sort(awaited_, {}, key);
+  sorted_ = true;
+  const std::pair wanted(capture_.threads.process_of(thread), correlation);
+  auto from = awaited_.begin() + static_cast<std::ptrdiff_t>(at_), to = awaited_.end();
+  constexpr std::ptrdiff_t near = 8;
+  if (from == to || wanted < key(*from)) {
+    from = awaited_.begin();
+  } else if (to - from > near && !(key(from[near]) < wanted)) {
+    to = from + near;
   }
-  std::ranges::stable_sort(
-      calls_, {}, [&](std::uint32_t i) { return std::pair(capture_.calls[i].process, capture_.calls[i].correlation); });
-}
-
-const HostCall* Launches::of(std::uint64_t process, const GpuEvent& event) const {
-  if (event.correlation == 0) return nullptr;
-  const auto key = [&](std::uint32_t i) { return std::pair(capture_.calls[i].process, capture_.calls[i].correlation); };
-  const std::pair wanted(process, event.correlation);
-  const auto at = std::ranges::lower_bound(calls_, wanted, {}, key);
-  return at != calls_.end() && key(*at) == wanted ? &capture_.calls[*at] : nullptr;
+  auto at = std::ranges::lower_bound(from, to, wanted, {}, key);
+  at_ = static_cast<std::size_t>(at - awaited_.begin());
+  for (; at != awaited_.end() && key(*at) == wanted; ++at) {
+    GpuEvent& event = capture_.devices[at->device].events[at->event];
+    if (event.is_launched() && event.launch_ns <= start_ns) continue;
+    event.launch_ns = start_ns;
+    event.thread = thread;
+  }
 }
 
 }  // namespace harness::traces

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/part.h"
@@ -35,30 +37,44 @@ class Names {
 /// The kinds of work on a GPU. graph: a whole CUDA graph that the profiler recorded as one event.
 enum class Work : std::uint8_t { kernel, copy, set, graph };
 
+/// A thread of the host by its number in Capture::threads; no_thread: it is not known.
+using Thread = std::uint16_t;
+inline constexpr Thread no_thread = UINT16_MAX;
+
 /// Times in whole nanoseconds since 1970, or since the start of the session where the file does not say.
 struct GpuEvent {
   std::int64_t start_ns = 0, end_ns = 0;
-  std::uint64_t correlation = 0;  // of the call that launched it, within its process; 0: none
-  std::uint32_t name = 0;         // in Capture::names
+  std::int64_t launch_ns = 0;  // when the call began that launched it
+  std::uint32_t name = 0;      // in Capture::names
   std::uint32_t stream = 0;
   std::int32_t operation = -1;  // in Capture::operations: its arguments; -1: none are recorded
+  Thread thread = no_thread;    // that launched it
   Work work = Work::kernel;
+
+  /// False: its launch is not in the file.
+  bool is_launched() const { return thread != no_thread; }
 };
 
-/// A call of the CUDA or HIP runtime or driver.
-struct HostCall {
-  std::int64_t start_ns = 0, end_ns = 0;
-  std::uint64_t correlation = 0, thread = 0, process = 0;
-  std::uint32_t name = 0;
-};
-
-/// A stretch of time on a thread of the host.
+/// A stretch of time on a thread of the host: something with a name, or a call of the CUDA or HIP runtime or driver
+/// that allocates, loads code or may wait for the GPU. No other calls are kept.
 struct HostRange {
-  enum class Kind : std::uint8_t { annotation, loading, garbage, overhead };  // the profiler's own overhead
+  enum class Kind : std::uint8_t { annotation, loading, garbage, overhead, allocation, module, wait };
   std::int64_t start_ns = 0, end_ns = 0;
-  std::uint64_t thread = 0, process = 0;
   std::uint32_t name = 0;
-  Kind kind = Kind::annotation;
+  Thread thread = no_thread;
+  Kind kind = Kind::annotation;  // overhead: the profiler's own
+};
+
+/// The threads of the host that a file tells of.
+class Threads {
+ public:
+  /// no_thread for all but the first 65,535.
+  Thread number_of(std::uint64_t process, std::uint64_t id);
+  std::uint64_t process_of(Thread thread) const { return thread == no_thread ? 0 : processes_[thread]; }
+
+ private:
+  std::vector<std::uint64_t> processes_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Thread> numbers_;
 };
 
 /// The arguments of a collective; in traces that harness wrote, of every operation. 0, NaN and "": not recorded.
@@ -78,7 +94,7 @@ struct Window {
 /// A GPU as one process saw it.
 struct Device {
   std::int64_t id = 0;
-  std::uint64_t process = 0;       // as of HostCall
+  std::uint64_t process = 0;       // as of Threads
   std::string label;               // "0"; "0/4001" where several processes have a device of that number
   std::string gpu;                 // "NVIDIA H100 80GB HBM3"; "": not recorded
   std::vector<GpuEvent> events;    // by start; equal ones in the order of the file
@@ -97,11 +113,12 @@ struct Capture {
   bool cut_short = false;     // the file breaks off: its last step is not whole
   Names names;
   std::vector<Device> devices;  // those that ran a kernel
-  std::vector<HostCall> calls;
+  Threads threads;
   std::vector<HostRange> ranges;
+  std::int64_t first_call_ns = INT64_MAX, last_call_ns = INT64_MIN;  // of CUDA or HIP, kept or not
   std::vector<Operation> operations;
-  std::vector<std::uint64_t> backward_threads;  // that run the backward pass, where the trace says it
-  std::vector<std::string> notes;               // what was repaired or left out, in whole sentences
+  std::vector<Thread> backward_threads;  // that run the backward pass, where the trace says it
+  std::vector<std::string> notes;        // what was repaired or left out, in whole sentences
 };
 
 /// Capture::format of what `harness trace` wrote. Its devices are the ranks of a job.
@@ -117,17 +134,33 @@ std::optional<std::int64_t> rank_in_name(const std::string& path);
 /// ten seconds outside of all host calls carry a wrong clock: they are dropped with a note.
 void finish(Capture& capture);
 
-/// Finds the call that launched a GPU event. A correlation is unique within a process only.
-class Launches {
+/// Takes the calls of CUDA or HIP while a file is read, and joins GPU events with those that launched them: by a
+/// correlation, which is unique within a process only.
+class Calls {
  public:
-  explicit Launches(const Capture& capture);
+  explicit Calls(Capture& capture) : capture_(capture) {}
 
-  /// nullptr: the call is not in the file.
-  const HostCall* of(std::uint64_t process, const GpuEvent& event) const;
+  /// The last event of a device has this correlation; 0: none.
+  void await(std::size_t device, std::uint64_t correlation);
+  /// `call`: its kind follows from its name; one of no kind that matters is not kept.
+  void take(HostRange call);
+  /// A call, after all events. Of several with one correlation the first to begin has launched its events.
+  void join(std::uint64_t correlation, std::int64_t start_ns, Thread thread);
 
  private:
-  const Capture& capture_;
-  std::vector<std::uint32_t> calls_;  // by process, then correlation, then start
+  struct Awaited {
+    std::uint64_t correlation = 0;
+    std::uint32_t device = 0, event = 0;
+  };
+  std::pair<std::uint64_t, std::uint64_t> key_of(const Awaited& awaited) const {
+    return {capture_.devices[awaited.device].process, awaited.correlation};
+  }
+
+  Capture& capture_;
+  std::unordered_map<std::uint32_t, std::optional<HostRange::Kind>> kinds_;  // by name
+  std::vector<Awaited> awaited_;  // by process and correlation, once a call was joined
+  std::size_t at_ = 0;            // where the last call was looked for: the next is most often near
+  bool sorted_ = false;
 };
 
 // ---- readers

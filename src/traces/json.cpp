@@ -75,6 +75,7 @@ Json gpu_json(const TracedGpu& gpu) {
   json["steps_by"] = gpu.steps.how;
   json["step"] = short_name(gpu.shown.name);
   json["parts"] = step_json(gpu.step);
+  if (gpu.waiting_at_least_s) json["waiting_at_least_ms"] = rounded_ms(*gpu.waiting_at_least_s);
   json["unclassified"] = Json::array();
   for (const auto& [name, seconds] : gpu.unclassified)
     json["unclassified"].push_back({{"name", short_name(name)}, {"ms", rounded_ms(seconds)}});

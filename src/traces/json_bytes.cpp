@@ -7,6 +7,13 @@
 #include "base/text.h"
 
 namespace harness::traces {
+namespace {
+
+bool in_word(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' || c == '.';
+}
+
+}  // namespace
 
 bool JsonBytes::more() {
   if (raw_at_ < raw_size_) return true;
@@ -33,6 +40,7 @@ bool JsonBytes::refill() {
     const std::size_t end = std::min(raw_size_, raw_at_ + longest_line);
     while (raw_at_ < end) {
       if (in_string_ && !escape_ && expected_ == 0 && string_bytes_ < longest_string) take_plain(end);
+      if (!in_string_) take_word(end);
       if (raw_at_ == end) break;
       const char c = raw_[raw_at_++];
       in_string_ ? inside(c) : outside(c);
@@ -54,6 +62,38 @@ void JsonBytes::take_plain(std::size_t end) {
   string_bytes_ += raw_at_ - from;
 }
 
+// A number or a word outside of strings, up to `end` of the raw bytes.
+void JsonBytes::take_word(std::size_t end) {
+  const std::size_t from = raw_at_;
+  while (raw_at_ < end && in_word(raw_[raw_at_])) ++raw_at_;
+  if (raw_at_ == from) return;
+  put_comma();
+  colon_ = false;
+  word_.append(raw_, from, std::min(raw_at_ - from, longest_number - word_.size()));
+}
+
+void JsonBytes::skip_object() {
+  int depth = 0;
+  bool string = false, ended = false;  // in a string; behind one
+  for (int c = peek(); c >= 0; skip(), c = peek()) {
+    if (string) {
+      ended = c == '"';
+      string = !ended;
+      if (c == '\\') {
+        skip();
+        peek();
+      }
+      continue;
+    }
+    if (c == ' ') continue;
+    if (ended && c != ',' && c != ':' && c != '}' && c != ']') return;
+    ended = false;
+    string = c == '"';
+    if (c == '{' || c == '[') ++depth;
+    if ((c == '}' || c == ']') && --depth < 0) return;
+  }
+}
+
 void JsonBytes::put_comma() {
   if (comma_) out_ += ',';
   comma_ = false;
@@ -73,14 +113,6 @@ void JsonBytes::end_word() {
 }
 
 void JsonBytes::outside(char c) {
-  const bool in_word =
-      (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' || c == '.';
-  if (in_word) {
-    put_comma();
-    colon_ = false;
-    if (word_.size() < longest_number) word_ += c;
-    return;
-  }
   if (!word_.empty()) end_word();
   if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
     if (out_.empty() || out_.back() != ' ') out_ += ' ';

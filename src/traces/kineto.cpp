@@ -19,7 +19,8 @@ using Category = KinetoEvent::Category;
 // The events that the SAX parser calls on. A handler that returns false ends the parse.
 class Handler {
  public:
-  Handler(Capture& capture, const std::string& path) : capture_(capture), path_(path) {}
+  Handler(Capture& capture, JsonBytes& json, const std::string& path)
+      : capture_(capture), json_(json), calls_(capture), path_(path) {}
 
   bool null() { return true; }
   bool boolean(bool) { return true; }
@@ -68,8 +69,19 @@ class Handler {
   void range(HostRange::Kind kind);
   std::int32_t operation();
   Device* device();
+  Thread thread() { return capture_.threads.number_of(0, event_.thread()); }
+
+  // A call waits here for the events that it launched, which may stand behind it.
+  struct Launch {
+    std::uint64_t correlation = 0;
+    std::int64_t start_ns = 0;
+    Thread thread = no_thread;
+  };
 
   Capture& capture_;
+  JsonBytes& json_;
+  Calls calls_;
+  std::vector<Launch> launches_;
   const std::string& path_;
   std::map<std::int64_t, std::size_t> device_at_;
   std::map<std::int64_t, std::string> gpus_;
@@ -94,6 +106,7 @@ bool Handler::open(bool array) {
   }
   if (depth_ == 3 && section_ == Section::events) event_.clear();
   if (depth_ == 4) in_args_ = field_ != nullptr && field_->key == "args" && !array;
+  if (depth_ == 4 && in_args_ && section_ == Section::events && !event_.needs_arguments()) json_.skip_object();
   if (depth_ >= 3) field_ = nullptr;
   return true;
 }
@@ -130,6 +143,8 @@ bool Handler::string(std::string& value) {
   if (section_ == Section::devices && depth_ == 3 && top_key_ == "name" && gpus_.size() < 1024)
     gpus_[gpu_id_] = value.substr(0, 200);
   if (field_ != nullptr) event_.take(*field_, value);
+  const bool ends = section_ == Section::events && depth_ == 3 && !event_.ph.empty() && event_.ph != "X";
+  if (ends) json_.skip_object();  // a flow, a mark, a counter: nothing is taken of it
   field_ = nullptr;
   return true;
 }
@@ -180,15 +195,15 @@ void Handler::take_gpu_event(Work work) {
   Device* const on = device();
   if (on == nullptr) return;
   const std::int32_t arguments = operation();
-  on->events.push_back({event_.ts_ns, event_.ts_ns + event_.dur_ns, static_cast<std::uint64_t>(event_.correlation),
-                        capture_.names.number_of(event_.name),
+  on->events.push_back({event_.ts_ns, event_.ts_ns + event_.dur_ns, 0, capture_.names.number_of(event_.name),
                         static_cast<std::uint32_t>(std::max<std::int64_t>(event_.stream, 0) & INT32_MAX), arguments,
-                        work});
+                        no_thread, work});
+  calls_.await(static_cast<std::size_t>(on - capture_.devices.data()), static_cast<std::uint64_t>(event_.correlation));
 }
 
 void Handler::range(HostRange::Kind kind) {
-  capture_.ranges.push_back({event_.ts_ns, event_.ts_ns + event_.dur_ns, event_.thread(), 0,
-                             capture_.names.number_of(event_.name.substr(0, 200)), kind});
+  capture_.ranges.push_back({event_.ts_ns, event_.ts_ns + event_.dur_ns,
+                             capture_.names.number_of(event_.name.substr(0, 200)), thread(), kind});
 }
 
 void Handler::take() {
@@ -213,9 +228,10 @@ void Handler::take() {
   } else if (category == Category::set) {
     take_gpu_event(Work::set);
   } else if (category == Category::call) {
-    capture_.calls.push_back({event_.ts_ns, event_.ts_ns + event_.dur_ns,
-                              static_cast<std::uint64_t>(event_.correlation), event_.thread(), 0,
-                              capture_.names.number_of(name.substr(0, 200))});
+    const Thread on = thread();
+    calls_.take({event_.ts_ns, event_.ts_ns + event_.dur_ns, capture_.names.number_of(name.substr(0, 200)), on});
+    if (event_.correlation != 0)
+      launches_.push_back({static_cast<std::uint64_t>(event_.correlation), event_.ts_ns, on});
   } else if (category == Category::overhead) {
     range(HostRange::Kind::overhead);
   } else if (category == Category::mark || category == Category::loading) {
@@ -229,9 +245,8 @@ void Handler::take() {
   } else if (category == Category::python && name.find("gc.collect") != name.npos) {
     range(HostRange::Kind::garbage);
   } else if (category == Category::operation && name.starts_with("autograd::engine::evaluate_function")) {
-    std::vector<std::uint64_t>& threads = capture_.backward_threads;
-    if (threads.size() < 256 && std::ranges::find(threads, event_.thread()) == threads.end())
-      threads.push_back(event_.thread());
+    std::vector<Thread>& threads = capture_.backward_threads;
+    if (threads.size() < 256 && std::ranges::find(threads, thread()) == threads.end()) threads.push_back(thread());
     return;
   } else if (category == Category::annotation || name.starts_with("ProfilerStep")) {
     range(HostRange::Kind::annotation);
@@ -243,24 +258,27 @@ void Handler::take() {
 }
 
 void Handler::finish() {
-  const bool empty = capture_.devices.empty() && capture_.calls.empty() && capture_.ranges.empty();
+  const bool any_call = capture_.first_call_ns <= capture_.last_call_ns;
+  const bool empty = capture_.devices.empty() && !any_call && capture_.ranges.empty();
   if (empty && !categories_.empty()) {
     fail("{}: it is a Chrome trace, but none of the PyTorch profiler; its categories: {}", quote(path_),
          join_first(std::vector(categories_.begin(), categories_.end()), 6));
   }
   if (empty) fail("{}: it holds no event of the PyTorch profiler", quote(path_));
+  for (const Launch& launch : launches_) calls_.join(launch.correlation, launch.start_ns, launch.thread);
   const auto shift = [&](auto& x) {
     x.start_ns += base_ns_;
     x.end_ns += base_ns_;
   };
+  if (any_call) capture_.first_call_ns += base_ns_, capture_.last_call_ns += base_ns_;
   for (Device& device : capture_.devices) {
     std::ranges::for_each(device.events, shift);
+    for (GpuEvent& event : device.events) event.launch_ns += base_ns_;
     std::ranges::for_each(device.steps, shift);
     const auto gpu = gpus_.find(device.id);
     if (gpu != gpus_.end()) device.gpu = gpu->second;
     if (gpu == gpus_.end() && !gpus_.empty()) device.gpu = gpus_.begin()->second;  // a node's GPUs are of one kind
   }
-  std::ranges::for_each(capture_.calls, shift);
   std::ranges::for_each(capture_.ranges, shift);
   if (!capture_.rank) capture_.rank = operation_rank_;
   if (!capture_.rank) {
@@ -278,8 +296,8 @@ Capture read_kineto(evidence::Input& input, const std::string& path) {
   Capture capture;
   capture.file = path;
   capture.format = "PyTorch profiler";
-  Handler handler(capture, path);
   JsonBytes json(input);
+  Handler handler(capture, json, path);
   std::int64_t lost = 0;
   bool whole = nlohmann::json::sax_parse(JsonIterator(&json), JsonIterator(), &handler);
   while (!whole && !handler.ended() && json.restart_at_next_event()) {

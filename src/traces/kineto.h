@@ -49,6 +49,8 @@ struct KinetoEvent {
   /// nullptr: no member takes its value.
   static const Field* field_of(std::string_view key, bool argument);
   Category category() const;
+  /// False: its arguments tell nothing that a member takes. Call stacks and shapes are among such.
+  bool needs_arguments() const;
   std::uint64_t thread() const { return tid ^ (pid << 32); }
   /// An operation of a step of harness's own, with its arguments (report/trace.h).
   bool is_own() const { return operation >= 0 && !kind.empty(); }
@@ -73,6 +75,8 @@ class JsonBytes {
     return static_cast<unsigned char>(out_[at_]);
   }
   void skip() { ++at_; }
+  /// Goes on to the end of the object that the parser is in, or to where it cannot be JSON.
+  void skip_object();
   /// After a parse error: goes on with the next line that opens an object, as if an array of trace events had just
   /// begun. False: no such line follows.
   bool restart_at_next_event();
@@ -88,6 +92,7 @@ class JsonBytes {
   void outside(char c);
   void inside(char c);
   void take_plain(std::size_t end);
+  void take_word(std::size_t end);
   void character(char c);
   void end_character();
   void end_word();

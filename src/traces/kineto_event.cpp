@@ -98,6 +98,13 @@ KinetoEvent::Category KinetoEvent::category() const {
   return Category::other;
 }
 
+bool KinetoEvent::needs_arguments() const {
+  const Category known = category();
+  if (known == Category::operation) return name.empty() || name == "record_param_comms";
+  const bool none = known == Category::python || known == Category::annotation || known == Category::overhead;
+  return known == Category::other ? cat.empty() : !none;
+}
+
 std::int64_t KinetoEvent::bytes_of_element() const {
   struct Type {
     std::string_view name;

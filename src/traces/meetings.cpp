@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/median.h"
@@ -191,6 +192,38 @@ bool Meeting::is_pair() const {
 
 Meetings find_meetings(const std::vector<std::vector<Collective>>& ranks) {
   return Finder(ranks).find();
+}
+
+bool ends_at_once(Class kernel_class) {
+  const std::string_view name = class_names()[kernel_class];
+  return name != "comm.broadcast" && name != "comm.reduce";
+}
+
+std::optional<double> least_waiting_s(const std::vector<Collective>& all, const std::vector<Window>& steps,
+                                      const Window& window) {
+  std::map<std::tuple<std::uint32_t, Class, std::int64_t, std::size_t>, std::vector<const Collective*>> alike;
+  std::map<std::uint32_t, std::size_t> count;  // by stream, of the collectives of the step so far
+  auto step = steps.begin();
+  for (const Collective& c : all) {
+    for (; step != steps.end() && c.start_ns >= step->end_ns; ++step) count.clear();
+    const bool in_step = step != steps.end() && c.start_ns >= step->start_ns;
+    const std::size_t place = in_step ? ++count[c.stream] : 0;
+    if (c.bytes > 0 || in_step) alike[{c.stream, c.kernel_class, c.bytes, c.bytes > 0 ? 0 : place}].push_back(&c);
+  }
+  std::optional<double> waiting_s;
+  for (auto& [key, group] : alike) {
+    const Class kernel_class = std::get<Class>(key);
+    const bool moves_alike = ends_at_once(kernel_class) && !class_names()[kernel_class].starts_with("comm.ep_");
+    if (group.size() < 4 || !moves_alike) continue;
+    std::ranges::nth_element(group, group.begin() + 1, {}, &Collective::seconds);
+    const double transfer_s = group[0]->seconds();
+    if (group[1]->seconds() > 1.2 * transfer_s) continue;
+    waiting_s = waiting_s.value_or(0);
+    for (const Collective* c : group) {
+      if (c->start_ns >= window.start_ns && c->start_ns < window.end_ns) *waiting_s += c->seconds() - transfer_s;
+    }
+  }
+  return waiting_s;
 }
 
 }  // namespace harness::traces

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "traces/capture.h"
@@ -43,5 +44,15 @@ struct Meetings {
 /// order and end together, up to a difference of clocks that is constant. Names of groups are not needed. What does not
 /// end together is not the same collective: no waiting is told of it.
 Meetings find_meetings(const std::vector<std::vector<Collective>>& ranks);
+
+/// Whether a collective of this class ends on all of its ranks at once.
+bool ends_at_once(Class kernel_class);
+
+/// How long one rank waited in the collectives that begin in a window, in seconds, told from this rank alone. The
+/// transfer is the shortest of at least four that are alike (by stream, kind and size, or by their place in a step
+/// where no size is recorded), if the second shortest is within 20 % of it. A lower bound: a rank that always waits
+/// never sees the bare transfer. Absent: no four are alike.
+std::optional<double> least_waiting_s(const std::vector<Collective>& all, const std::vector<Window>& steps,
+                                      const Window& window);
 
 }  // namespace harness::traces

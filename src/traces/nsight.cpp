@@ -99,7 +99,8 @@ Database::Database(const std::string& path) : path_(path) {
   }
   uri += "?immutable=1";
   sqlite3* opened = nullptr;
-  const int result = sqlite3_open_v2(uri.c_str(), &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr);
+  const int result =
+      sqlite3_open_v2(uri.c_str(), &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
   handle_.reset(opened);
   if (result != SQLITE_OK) fail("{}: cannot be opened: {}", quote(path), sqlite3_errstr(result));
   sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
@@ -142,7 +143,7 @@ Statement Database::rows(const std::string& table, Columns columns, const std::s
 
 class Reader {
  public:
-  explicit Reader(const std::string& path) : database_(path) { capture_.file = path; }
+  explicit Reader(const std::string& path) : database_(path), calls_(capture_) { capture_.file = path; }
   Capture read();
 
  private:
@@ -156,6 +157,9 @@ class Reader {
   void gpus();
   void gpu_events_of(const std::string& table, Work work);
   std::uint32_t name_of(std::int64_t id);
+  // Of a globalPid or globalTid. Where kernels have none, all is of one process.
+  std::uint64_t process_of(std::uint64_t global) const { return one_process_ ? 0 : global >> 24; }
+  Thread thread_of(std::uint64_t global) { return capture_.threads.number_of(process_of(global), global); }
   void count() {
     if (++kept_ > most_events)
       fail("{}: it holds more than {} million events; record fewer steps", quote(database_.path()),
@@ -168,9 +172,11 @@ class Reader {
 
   Database database_;
   Capture capture_;
+  Calls calls_;
   std::map<std::pair<std::uint64_t, std::int64_t>, std::size_t> device_at_;
   std::unordered_map<std::int64_t, std::uint32_t> name_of_id_;
   std::int64_t epoch_ns_ = 0, wrong_ = 0;
+  bool one_process_ = false;
   std::size_t kept_ = 0;
 };
 
@@ -181,8 +187,9 @@ void Reader::versions() {
       if (s.text(0) == "EXPORT_PRODUCT_VERSION") capture_.version = s.text(1).substr(0, 40);
       if (s.text(0) != "EXPORT_SCHEMA_VERSION") continue;
       Cursor version{s.text(1)};
-      int major = 0;
-      if (!version.integer(major) || major < 2 || major > 3)
+      int major = 0, minor = 0;
+      const bool read = version.integer(major) && version.literal(".") && version.integer(minor);
+      if (!read || major < 2 || (major == 2 && minor < 9) || major > 3)
         capture_.notes.push_back(fmt::format("Its schema, {}, is not known to harness.", quote(s.text(1))));
     }
   }
@@ -220,6 +227,7 @@ void Reader::gpu_events(std::string_view name, Work work) {
 
 void Reader::gpu_events_of(const std::string& table, Work work) {
   const bool graph = work == Work::graph;
+  if (work == Work::kernel) one_process_ = !database_.has(table, "globalPid");
   const std::uint32_t fixed = capture_.names.number_of(work == Work::copy ? "Memcpy" : "Memset");
   std::map<std::int64_t, std::uint32_t> graphs;
   for (Statement s = database_.rows(table, {"start", "end", "deviceId", "streamId", "correlationId", "globalPid",
@@ -231,7 +239,7 @@ void Reader::gpu_events_of(const std::string& table, Work work) {
     }
     count();
     constexpr std::size_t most_devices = 4096;
-    const std::uint64_t process = s.bits(5) >> 24;
+    const std::uint64_t process = process_of(s.bits(5));
     const std::pair key(process, s.integer(2));
     if (device_at_.size() >= most_devices && !device_at_.contains(key)) continue;
     const std::size_t at = device_at_.emplace(key, capture_.devices.size()).first->second;
@@ -242,8 +250,9 @@ void Reader::gpu_events_of(const std::string& table, Work work) {
     if (graph && !graphs.contains(s.integer(6)) && graphs.size() < 10'000)
       graphs[s.integer(6)] = capture_.names.number_of(fmt::format("graph {}", s.integer(6)));
     if (graph) name = graphs.contains(s.integer(6)) ? graphs[s.integer(6)] : capture_.names.number_of("graph");
-    capture_.devices[at].events.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), s.bits(4), name,
-                                           static_cast<std::uint32_t>(s.bits(3)), -1, work});
+    capture_.devices[at].events.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), 0, name,
+                                           static_cast<std::uint32_t>(s.bits(3)), -1, no_thread, work});
+    calls_.await(at, s.bits(4));
   }
   if (graph && !graphs.empty())
     capture_.notes.push_back(
@@ -254,9 +263,10 @@ void Reader::calls() {
   for (const std::string& table : database_.versions_of("CUPTI_ACTIVITY_KIND_RUNTIME")) {
     for (Statement s = database_.rows(table, {"start", "end", "globalTid", "correlationId", "nameId"}); s.next();) {
       if (!plausible(s.integer(0), s.integer(1))) continue;
-      count();
-      capture_.calls.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), s.bits(3), s.bits(2),
-                                s.bits(2) >> 24, name_of(s.integer(4))});
+      const Thread thread = thread_of(s.bits(2));
+      const std::int64_t start_ns = epoch_ns_ + s.integer(0);
+      calls_.take({start_ns, epoch_ns_ + s.integer(1), name_of(s.integer(4)), thread});
+      calls_.join(s.bits(3), start_ns, thread);
     }
   }
 }
@@ -271,19 +281,27 @@ void Reader::ranges() {
           s.text(2).empty() ? name_of(s.integer(3)) : capture_.names.number_of(s.text(2).substr(0, 200));
       const bool loads = capture_.names[name].find("DataLoader") != std::string::npos;
       count();
-      capture_.ranges.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), s.bits(4), s.bits(4) >> 24, name,
+      capture_.ranges.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), name, thread_of(s.bits(4)),
                                  loads ? HostRange::Kind::loading : HostRange::Kind::annotation});
     }
   }
 }
 
+// The profiler's own, and in CUPTI's table that of CUDA too: it compiles and loads code within other calls.
 void Reader::overheads() {
-  if (!database_.has("PROFILER_OVERHEAD")) return;
-  for (Statement s = database_.rows("PROFILER_OVERHEAD", {"start", "end"}); s.next();) {
-    if (!plausible(s.integer(0), s.integer(1))) continue;
-    count();
-    capture_.ranges.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), 0, 0,
-                               capture_.names.number_of("overhead"), HostRange::Kind::overhead});
+  constexpr std::string_view of_profiler = "PROFILER_OVERHEAD", of_cupti = "CUPTI_ACTIVITY_KIND_OVERHEAD";
+  for (const std::string_view table : {of_profiler, of_cupti}) {
+    if (!database_.has(std::string(table))) continue;
+    for (Statement s = database_.rows(std::string(table), {"start", "end", "globalTid", "overheadType"}); s.next();) {
+      const std::int64_t type = s.integer(3);
+      const bool code = table == of_cupti && (type == 2 || type == 6 || type == 7);
+      const bool profiler = table == of_profiler || (type >= 3 && type <= 5);  // flush, instrumentation, resources
+      if (!plausible(s.integer(0), s.integer(1)) || (!code && !profiler)) continue;
+      count();
+      capture_.ranges.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1),
+                                 capture_.names.number_of("overhead"), thread_of(s.bits(2)),
+                                 code ? HostRange::Kind::module : HostRange::Kind::overhead});
+    }
   }
 }
 
@@ -293,7 +311,8 @@ void Reader::diagnostics() {
   std::set<std::string> said;
   constexpr std::size_t most = 3;
   for (Statement s = database_.rows("DIAGNOSTIC_EVENT", {"text"}); s.next() && said.size() < most;) {
-    const std::string text(s.text(0).substr(0, whole_characters(s.text(0), 80)));
+    const std::string_view whole = s.text(0).substr(0, s.text(0).find(" /"));  // no path
+    const std::string text(whole.substr(0, whole_characters(whole, 80)));
     const std::string low = lower(text);
     const bool loss = std::ranges::any_of(std::initializer_list<const char*>{"not all", "missing", "lost", "dropped"},
                                           [&](const char* word) { return low.find(word) != std::string::npos; });

@@ -152,8 +152,18 @@ std::vector<std::string> notes_of(const Report& report) {
   std::vector<std::string> notes = report.notes;
   if (report.gpus.size() > 1 && report.meetings.all.empty() && !report.mean.breakdown[Part::waiting])
     notes.emplace_back("No collective ends at once on several of these ranks: waiting is not told from transfer.");
-  if (report.gpus.size() == 1 && report.mean.breakdown.parts.exposed() > 0 && !report.mean.breakdown[Part::waiting])
-    notes.emplace_back("Communication includes waiting for other ranks; traces of several ranks tell it apart.");
+  if (report.gpus.size() == 1 && report.mean.breakdown.parts.exposed() > 0 && !report.mean.breakdown[Part::waiting]) {
+    const double least_s = report.gpus.front().waiting_at_least_s.value_or(0);
+    const std::string least =
+        fmt::format(", at least {} (an estimate from one rank; a rank that is late itself waits little)", ms(least_s));
+    notes.push_back(
+        fmt::format("Communication includes waiting for other ranks{}; traces of several ranks tell it "
+                    "apart.",
+                    least_s > 0.001 * report.mean.breakdown.step_s ? least : ""));
+  }
+  const std::int64_t world = report.gpus.front().world.value_or(1);
+  if (world > 1 && std::ranges::all_of(report.gpus, [](const TracedGpu& g) { return g.collectives.empty(); }))
+    notes.push_back(fmt::format("The job has {} ranks, but no kernel here is known to communicate.", world));
   const auto clock = std::ranges::max_element(report.meetings.clock_s, {}, [](double s) { return std::abs(s); });
   if (clock != report.meetings.clock_s.end() && std::abs(*clock) > 100e-6)
     notes.push_back(fmt::format("The ranks' clocks differ by up to {}; the ends of collectives were aligned.",

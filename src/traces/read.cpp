@@ -66,8 +66,7 @@ std::vector<NamedKernel> kernels_in(const Window& window, const Device& device, 
   return all;
 }
 
-TracedGpu examine(const Capture& capture, const Device& device, const Launches& launches,
-                  const std::vector<Class>& classes) {
+TracedGpu examine(const Capture& capture, const Device& device, const std::vector<Class>& classes) {
   TracedGpu gpu;
   gpu.file = capture.file;
   gpu.format = capture.format;
@@ -81,9 +80,8 @@ TracedGpu examine(const Capture& capture, const Device& device, const Launches& 
   gpu.start_ns = timeline.origin_ns;
   gpu.end_ns = timeline.end_ns;
   Measure measure(device, timeline, classes, capture.names);
-  for (const Window& window : windows_of(capture, device, timeline, launches))
-    gpu.windows.push_back(measure.of(window));
-  gpu.steps = find_steps(capture, device, timeline, launches, classes, measure);
+  for (const Window& window : windows_of(capture, device, timeline)) gpu.windows.push_back(measure.of(window));
+  gpu.steps = find_steps(capture, device, timeline, classes, measure);
   gpu.shown = {"the whole trace", timeline.origin_ns, timeline.end_ns};
   if (!gpu.steps.windows.empty()) gpu.shown = gpu.steps.windows[gpu.steps.shown];
   gpu.shown_figures = measure.of(gpu.shown);
@@ -91,13 +89,14 @@ TracedGpu examine(const Capture& capture, const Device& device, const Launches& 
     return Stretch{timeline.seconds(from_ns), timeline.seconds(to_ns)};
   };
   const std::vector<IdleTimes> idle_s =
-      find_idle(capture, device, timeline, launches,
+      find_idle(capture, device, timeline,
                 {stretch(timeline.origin_ns, timeline.end_ns), stretch(gpu.shown.start_ns, gpu.shown.end_ns)});
   gpu.idle_s = idle_s[0];
-  gpu.work = work_in(gpu.shown, capture, device, launches, timeline, classes, idle_s[1]);
+  gpu.work = work_in(gpu.shown, capture, device, timeline, classes, idle_s[1]);
   gpu.kernels = kernels_in(gpu.shown, device, classes, capture.names);
   gpu.unclassified = names_without_class(device, classes, capture.names);
   gpu.collectives = collectives_of(capture, device, classes);
+  gpu.waiting_at_least_s = least_waiting_s(gpu.collectives, gpu.steps.windows, gpu.shown);
   return gpu;
 }
 
@@ -121,11 +120,19 @@ TracedFile examine_file(const std::string& path) {
         "{}: no kernel ran on a GPU in it; record the activities of the GPU too (ProfilerActivity.CUDA, nsys profile "
         "--trace=cuda)",
         quote(path));
-  const Launches launches(capture);
   std::vector<Class> classes = classes_of(capture.names);
   if (file.own)  // its operations have parts of their own
     std::ranges::replace_if(classes, is_unknown, class_of("elementwise"));
-  for (const Device& device : capture.devices) file.gpus.push_back(examine(capture, device, launches, classes));
+  std::string unknown;  // a kernel of a stream without classes
+  for (const Device& device : capture.devices) {
+    file.gpus.push_back(examine(capture, device, classes));
+    if (unknown.empty()) unknown = kernel_of_unknown_stream(device, classes, capture.names);
+  }
+  if (!unknown.empty())
+    file.notes.push_back(fmt::format(
+        "The kernels of a stream beside the main one have no class, such as {}: if they communicate, that counts as "
+        "computation.",
+        quote(unknown.substr(0, whole_characters(unknown, 60)))));
   return file;
 }
 
@@ -190,15 +197,10 @@ void check_world(const std::vector<TracedGpu>& gpus) {
 
 // ---- waiting and late ranks
 
-bool ends_at_once(const Meeting& meeting) {
-  const std::string_view name = class_names()[meeting.kernel_class];
-  return name != "comm.broadcast" && name != "comm.reduce";
-}
-
 void add_waiting(Report& report) {
   std::vector<std::unordered_map<std::size_t, std::pair<double, bool>>> waited(report.gpus.size());
   for (const Meeting& meeting : report.meetings.all) {
-    if (!ends_at_once(meeting)) continue;
+    if (!ends_at_once(meeting.kernel_class)) continue;
     for (const Meeting::Member& member : meeting.members)
       waited[member.rank][member.collective] = {member.waiting_s, meeting.is_pair()};
   }
@@ -227,7 +229,7 @@ void find_late(Report& report) {
   }
   for (const Meeting& meeting : report.meetings.all) {
     const double waited_s = meeting.longest_s - meeting.transfer_s;
-    if (!ends_at_once(meeting) || meeting.is_pair()) continue;
+    if (!ends_at_once(meeting.kernel_class) || meeting.is_pair()) continue;
     if (waited_s < notable_s || waited_s < notable_share * meeting.transfer_s) continue;
     for (const Meeting::Member& member : meeting.members) ++ranks[member.rank].of;
     ++ranks[meeting.last].last;
@@ -352,6 +354,8 @@ std::string TracedGpu::name() const {
 }
 
 bool is_trace_file(const std::string& path) {
+  if (path.ends_with(".nsys-rep") || path.ends_with(".qdrep"))
+    return true;  // closed; its refusal says how to export it
   try {
     evidence::Input input(path);
     const std::string_view head = input.head();

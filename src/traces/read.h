@@ -37,7 +37,8 @@ struct TracedGpu {
   std::vector<NamedKernel> kernels;  // in it, the longest first, at most a thousand
   IdleTimes idle_s{};                // of the whole capture
   std::vector<std::pair<std::string, double>> unclassified;
-  std::vector<Collective> collectives;  // of the whole capture
+  std::vector<Collective> collectives;       // of the whole capture
+  std::optional<double> waiting_at_least_s;  // in the step shown, told from this rank alone
 
   std::string name() const;  // "rank 3", else the file and the device
 };
@@ -70,8 +71,8 @@ struct Report {
   std::vector<std::string> refused;  // files that could not be read, and why
 };
 
-/// Whether a file begins like a trace that read_traces() takes: JSON with trace events, or a database of SQLite. False
-/// where it cannot be read.
+/// Whether a file begins like a trace that read_traces() takes, JSON with trace events or a database of SQLite, or is
+/// named like a report of Nsight Systems. False where it cannot be read.
 bool is_trace_file(const std::string& path);
 
 /// Reads the traces of a job: of the PyTorch profiler (JSON, also gzip), one file a rank, or exports of Nsight Systems

@@ -50,7 +50,8 @@ std::vector<Window> marks_of(const Capture& capture, const Device& device) {
   std::set<std::string> seen;
   std::unordered_map<std::uint32_t, std::string> known;
   for (const HostRange& range : capture.ranges) {
-    if (range.kind != HostRange::Kind::annotation || range.process != device.process) continue;
+    if (range.kind != HostRange::Kind::annotation || capture.threads.process_of(range.thread) != device.process)
+      continue;
     const auto [entry, added] = known.try_emplace(range.name);
     if (added) entry->second = mark_in(capture.names[range.name], nsight);
     if (entry->second.empty() || marks.size() >= most_marks) continue;
@@ -63,21 +64,19 @@ std::vector<Window> marks_of(const Capture& capture, const Device& device) {
 
 // A mark's window ends where the next one's begins. The last mark has no such end, unless it is the only one of a file
 // that is whole.
-std::vector<Window> device_windows(const std::vector<Window>& marks, const Device& device, const Launches& launches,
-                                   bool cut_short) {
+std::vector<Window> device_windows(const std::vector<Window>& marks, const Device& device, bool cut_short) {
   std::vector<std::optional<Window>> spans(marks.size());  // first start and last end of what each mark launched
   std::vector<std::int64_t> latest_ns;                     // end of a mark and of those before it
   for (const Window& mark : marks)
     latest_ns.push_back(latest_ns.empty() ? mark.end_ns : std::max(latest_ns.back(), mark.end_ns));
   std::size_t looked_at = 0;
   for (const GpuEvent& event : device.events) {
-    const HostCall* const call = marks.empty() ? nullptr : launches.of(device.process, event);
-    if (call == nullptr) continue;
-    auto i = static_cast<std::size_t>(std::ranges::upper_bound(marks, call->start_ns, {}, &Window::start_ns) -
+    if (!event.is_launched()) continue;
+    auto i = static_cast<std::size_t>(std::ranges::upper_bound(marks, event.launch_ns, {}, &Window::start_ns) -
                                       marks.begin());
-    for (; i > 0 && latest_ns[i - 1] > call->start_ns; --i) {
+    for (; i > 0 && latest_ns[i - 1] > event.launch_ns; --i) {
       if (++looked_at > 8 * device.events.size() + 1'000'000) return {};  // marks that overlap without end
-      if (marks[i - 1].end_ns <= call->start_ns) continue;
+      if (marks[i - 1].end_ns <= event.launch_ns) continue;
       std::optional<Window>& span = spans[i - 1];
       if (!span) span = Window{marks[i - 1].name, event.start_ns, event.end_ns};
       span->start_ns = std::min(span->start_ns, event.start_ns);
@@ -112,34 +111,46 @@ std::vector<Window> outermost(std::vector<Window> marks) {
   return marks;
 }
 
-// Annotations of one name but for digits that recur on a thread without overlap and cover most of the GPU's time.
+// Annotations of one name but for digits that recur on a thread without overlap and cover most of the GPU's time. What
+// is shorter than a tenth of the median is no step; a first step that compiles may be as much longer as it likes.
 std::vector<Window> recurring_annotations(const Capture& capture, const Device& device, const Timeline& timeline) {
-  std::map<std::pair<std::uint64_t, std::string>, std::vector<Window>> groups;
-  std::unordered_map<std::uint32_t, std::string> plain;
+  constexpr std::size_t most_groups = 100'000;
+  Names plain;
+  std::unordered_map<std::uint32_t, std::uint32_t> plain_of;
+  std::map<std::pair<Thread, std::uint32_t>, std::vector<const HostRange*>> groups;
   for (const HostRange& range : capture.ranges) {
-    if (range.kind != HostRange::Kind::annotation || range.process != device.process) continue;
-    const auto [entry, added] = plain.try_emplace(range.name);
-    if (added) entry->second = without_digits(capture.names[range.name]);
-    if (groups.size() > 100'000) break;
-    groups[{range.thread, entry->second}].push_back({capture.names[range.name], range.start_ns, range.end_ns});
+    if (range.kind != HostRange::Kind::annotation || capture.threads.process_of(range.thread) != device.process)
+      continue;
+    const auto [entry, added] = plain_of.try_emplace(range.name);
+    if (added) entry->second = plain.number_of(without_digits(capture.names[range.name]));
+    if (groups.size() > most_groups) break;
+    std::vector<const HostRange*>& group = groups[{range.thread, entry->second}];
+    if (group.size() <= most_marks) group.push_back(&range);
   }
-  std::vector<Window> best;
+  const auto length_ns = [](const HostRange* range) { return range->end_ns - range->start_ns; };
+  std::vector<const HostRange*> best;
   std::int64_t best_ns = (timeline.end_ns - timeline.origin_ns) / 10 * 8;
-  for (auto& [key, windows] : groups) {
-    std::int64_t longest = 0, covered = 0, last_end = INT64_MIN;
-    for (const Window& w : windows) longest = std::max(longest, w.end_ns - w.start_ns);
-    std::erase_if(windows, [&](const Window& w) { return (w.end_ns - w.start_ns) * 10 < longest; });
+  for (auto& [key, group] : groups) {
+    if (group.size() > most_marks) continue;
+    std::vector<const HostRange*> by_length = group;
+    const auto middle = by_length.begin() + (std::ssize(group) - 1) / 2;
+    std::ranges::nth_element(by_length, middle, {}, length_ns);
+    const std::int64_t least_ns = length_ns(*middle) / 10;
+    std::erase_if(group, [&](const HostRange* range) { return length_ns(range) < least_ns; });
+    std::int64_t covered_ns = 0, last_end_ns = INT64_MIN;
     bool overlap = false;
-    for (const Window& w : windows) {
-      overlap |= w.start_ns < last_end;
-      last_end = w.end_ns;
-      covered += w.end_ns - w.start_ns;
+    for (const HostRange* range : group) {
+      overlap |= range->start_ns < last_end_ns;
+      last_end_ns = range->end_ns;
+      covered_ns += length_ns(range);
     }
-    if (windows.size() < 3 || windows.size() > most_marks || overlap || covered < best_ns) continue;
-    best_ns = covered + 1;
-    best = windows;
+    if (group.size() < 3 || overlap || covered_ns < best_ns) continue;
+    best_ns = covered_ns + 1;
+    best = std::move(group);
   }
-  return best;
+  std::vector<Window> windows;
+  for (const HostRange* range : best) windows.push_back({capture.names[range->name], range->start_ns, range->end_ns});
+  return windows;
 }
 
 // ---- the period of a sequence
@@ -246,33 +257,35 @@ void choose(Steps& steps, const Measure& measure) {
 
 }  // namespace
 
-std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline,
-                               const Launches& launches) {
+std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline) {
   std::vector<Window> windows{{"all", timeline.origin_ns, timeline.end_ns}};
   const std::vector<Window> marks = marks_of(capture, device);
   for (const Window& mark : marks) windows.push_back({"host:" + mark.name, mark.start_ns, mark.end_ns});
-  for (Window& window : device_windows(marks, device, launches, capture.cut_short))
+  for (Window& window : device_windows(marks, device, capture.cut_short))
     windows.push_back({"device:" + window.name, window.start_ns, window.end_ns});
   return windows;
 }
 
-Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Launches& launches,
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline,
                  const std::vector<Class>& classes, const Measure& measure) {
   Steps steps;
-  const auto is_launched = [&](const GpuEvent& event) { return launches.of(device.process, event) != nullptr; };
-  if (!device.steps.empty() && std::ranges::none_of(device.events, is_launched)) {  // marked on the GPU itself
+  if (!device.steps.empty() &&
+      std::ranges::none_of(device.events, &GpuEvent::is_launched)) {  // marked on the GPU itself
     steps.windows = device.steps;
     if (capture.cut_short) steps.windows.pop_back();
     steps.how = "ProfilerStep";
-  } else if (const std::vector<Window> marks = marks_of(capture, device); !marks.empty()) {
+  } else {
     const bool nsight = capture.format == "Nsight Systems";
-    steps.windows = device_windows(nsight ? outermost(marks) : marks, device, launches, capture.cut_short);
+    std::vector<Window> marks = marks_of(capture, device);
+    if (nsight && !marks.empty()) marks = outermost(std::move(marks));
     steps.how = nsight ? "NVTX ranges" : "ProfilerStep";
-  }
-  if (steps.windows.empty()) {
-    steps.windows =
-        device_windows(recurring_annotations(capture, device, timeline), device, launches, capture.cut_short);
-    steps.how = "annotations that recur";
+    steps.windows = device_windows(marks, device, capture.cut_short);
+    if (steps.windows.empty()) {
+      marks = recurring_annotations(capture, device, timeline);
+      steps.how = "annotations that recur";
+      steps.windows = device_windows(marks, device, capture.cut_short);
+    }
+    steps.without_last = marks.size() > 1;
   }
   const bool doubtful = steps.windows.size() < 2 || much_different(steps.windows, measure);
   if (doubtful) {
@@ -283,6 +296,7 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
     if (better) {
       steps.windows = period->windows;
       steps.no_optimizer = period->no_optimizer;
+      steps.without_last = false;
       steps.how = fmt::format("the kernels, which repeat after {}", period->kernels);
     }
   }

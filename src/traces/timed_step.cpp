@@ -11,9 +11,8 @@ namespace {
 // Describes the events of one capture by kind, part and phase.
 class Describer {
  public:
-  Describer(const Capture& capture, const Device& device, const Launches& launches, const std::vector<Class>& classes,
-            StepWork& work)
-      : capture_(capture), device_(device), launches_(launches), classes_(classes), work_(work) {
+  Describer(const Capture& capture, const std::vector<Class>& classes, StepWork& work)
+      : capture_(capture), classes_(classes), work_(work) {
     work_.texts.emplace_back();
   }
   void describe(const GpuEvent& event, StepEvent& e);
@@ -27,8 +26,6 @@ class Describer {
   std::string_view phase_of(const GpuEvent& event, std::string_view kernel_class) const;
 
   const Capture& capture_;
-  const Device& device_;
-  const Launches& launches_;
   const std::vector<Class>& classes_;
   StepWork& work_;
   std::unordered_map<std::string, std::size_t> numbers_;
@@ -38,9 +35,8 @@ class Describer {
 std::string_view Describer::phase_of(const GpuEvent& event, std::string_view kernel_class) const {
   if (capture_.backward_threads.empty()) return "";
   if (kernel_class.starts_with("optimizer")) return "optimizer";
-  const HostCall* const launch = launches_.of(device_.process, event);
-  if (launch == nullptr) return "";
-  const bool backward = std::ranges::find(capture_.backward_threads, launch->thread) != capture_.backward_threads.end();
+  if (!event.is_launched()) return "";
+  const bool backward = std::ranges::find(capture_.backward_threads, event.thread) != capture_.backward_threads.end();
   return backward ? "backward" : "forward";
 }
 
@@ -167,14 +163,14 @@ Part axis_of(std::string_view description) {
   return Part::communication;
 }
 
-StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Launches& launches,
-                 const Timeline& timeline, const std::vector<Class>& classes, const IdleTimes& idle_s) {
+StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline,
+                 const std::vector<Class>& classes, const IdleTimes& idle_s) {
   StepWork work;
   const double from_s = timeline.seconds(window.start_ns), to_s = timeline.seconds(window.end_ns);
   work.step_s = to_s - from_s;
   work.loading_s = device.loading_s;
   work.idle_s = idle_s;
-  Describer describer(capture, device, launches, classes, work);
+  Describer describer(capture, classes, work);
   std::size_t collectives = 0;
   for (const GpuEvent& event : device.events) {
     if (event.start_ns >= window.end_ns) break;

@@ -37,8 +37,8 @@ struct StepWork {
 };
 
 /// `idle_s`: in the window, by cause; `classes` as classes_of() gives them.
-StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Launches& launches,
-                 const Timeline& timeline, const std::vector<Class>& classes, const IdleTimes& idle_s);
+StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline,
+                 const std::vector<Class>& classes, const IdleTimes& idle_s);
 
 /// A step of a trace, taken apart as the profiled step of harness is: `breakdown` has the same parts. Copies are no
 /// part of harness's own step and stand by themselves.

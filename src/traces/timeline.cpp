@@ -4,6 +4,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -172,6 +173,23 @@ Figures Measure::of(const Window& window) {
     f.unclassified = static_cast<double>(b.unknown_ns - a.unknown_ns) / static_cast<double>(b.kernel_ns - a.kernel_ns);
   f.top = top(first, last);
   return f;
+}
+
+std::string kernel_of_unknown_stream(const Device& device, const std::vector<Class>& classes, const Names& names) {
+  std::set<std::uint32_t> known{main_stream_of(device, classes)};
+  std::int64_t end_ns = 0, unknown_ns = 0;
+  for (const GpuEvent& event : device.events) {
+    end_ns = std::max(end_ns, event.end_ns);
+    if (is_kernel(event) && !is_unknown(classes[event.name])) known.insert(event.stream);
+  }
+  std::unordered_map<std::uint32_t, std::int64_t> ns_of;
+  for (const GpuEvent& event : device.events) {
+    if (event.work != Work::kernel || known.contains(event.stream)) continue;
+    ns_of[event.name] += event.end_ns - event.start_ns;
+    unknown_ns += event.end_ns - event.start_ns;
+  }
+  if (unknown_ns * 100 < end_ns - device.events.front().start_ns || ns_of.empty()) return "";
+  return largest(ns_of, names, 1).front().first;
 }
 
 std::vector<std::pair<std::string, double>> names_without_class(const Device& device, const std::vector<Class>& classes,

@@ -29,6 +29,10 @@ inline bool is_kernel(const GpuEvent& event) {
   return event.work == Work::kernel || event.work == Work::graph;
 }
 
+/// The longest kernel, by its sum, of the streams beside the main one none of whose kernels has a class; "": there are
+/// none, or they take less than 1 % of the time.
+std::string kernel_of_unknown_stream(const Device& device, const std::vector<Class>& classes, const Names& names);
+
 /// The points of `stretches` between two times.
 Stretches clipped(const Stretches& stretches, double from_s, double to_s);
 
@@ -76,8 +80,7 @@ std::vector<std::pair<std::string, double>> names_without_class(const Device& de
 
 /// The windows of docs/read.md: "all", then "host:NAME" of each step that is marked, then "device:NAME": from the first
 /// GPU event that was launched inside the mark to that of the next mark. The last of several marks has none.
-std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline,
-                               const Launches& launches);
+std::vector<Window> windows_of(const Capture& capture, const Device& device, const Timeline& timeline);
 
 /// The steps of a device.
 struct Steps {
@@ -86,11 +89,12 @@ struct Steps {
   std::vector<std::size_t> alike;  // windows to compare: without the first ones and without those that stand out
   std::vector<std::size_t> odd;    // that have other numbers of kernels: logging, evaluation, checkpoints
   std::size_t shown = 0;           // the one of median length among `alike`
+  bool without_last = false;       // a last one is marked, but nothing marks its end
   bool no_optimizer = false;       // a period without optimizer kernels: a layer, or inference
 };
 
 /// By marks of the profiler, annotations that recur, or the period of the kernels on the main stream.
-Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Launches& launches,
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline,
                  const std::vector<Class>& classes, const Measure& measure);
 
 // ---- idle time
@@ -117,6 +121,6 @@ using IdleTimes = std::array<double, cause_count>;
 
 /// The idle time between the first and the last event of a device by cause, in each of `windows` (of the timeline).
 std::vector<IdleTimes> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
-                                 const Launches& launches, const Stretches& windows);
+                                 const Stretches& windows);
 
 }  // namespace harness::traces

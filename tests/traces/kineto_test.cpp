@@ -67,6 +67,20 @@ TEST_F(Kineto, ABareQuoteCostsItsEventAlone) {
   EXPECT_THAT(c.notes, ElementsAre("1 damaged event left out."));
 }
 
+// Arguments that nothing is taken from are not parsed: a brace or a quote in them ends nothing, a bare quote costs its
+// event.
+TEST_F(Kineto, ArgumentsThatAreSkippedHideNoEvent) {
+  const auto operation = [](const char* inputs) {
+    return event("cpu_op", "aten::mm", "5", "2",
+                 fmt::format(R"("Concrete Inputs": [{}], "Sequence number": 7)", inputs));
+  };
+  const std::string sound = operation(R"("}", "{", "\\", "\"]", {"a": []})"), damaged = operation(R"("a"b")");
+  const Capture c = read(trace(kernel("10", "5") + ",\n" + sound + ",\n" + kernel("20", "5") + ",\n" + damaged + ",\n" +
+                               kernel("30", "5") + ",\n" + sound + "," + kernel("40", "5")));
+  EXPECT_EQ(c.devices.at(0).events.size(), 4u);
+  EXPECT_THAT(c.notes, ::testing::Contains("1 damaged event left out."));
+}
+
 TEST_F(Kineto, CutAnywhereItKeepsWhatCame) {
   std::string events;
   for (int i = 1; i <= 40; ++i) events += (i > 1 ? ",\n" : "") + kernel(std::to_string(10 * i), "5");

@@ -69,6 +69,31 @@ TEST(Meetings, ACaptureMayBeginOneCollectiveLater) {
   EXPECT_NEAR(found.all[0].end_spread_s, 1e-6, 1e-9);
 }
 
+// Two all-reduces a step that take 1 and 2 ms, and wait in all steps but two of six. They have no sizes: their place in
+// the step tells them apart.
+TEST(Meetings, OneRankTellsTheLeastOfItsWaiting) {
+  std::vector<Collective> all;
+  std::vector<Window> steps;
+  const auto add = [&](std::int64_t start_us, std::int64_t length_us) {
+    all.push_back(
+        {start_us * us, (start_us + length_us) * us, 20, class_of("ncclDevKernel_AllReduce_Sum_f32_RING_LL")});
+  };
+  for (int s = 0; s < 6; ++s) {
+    const std::int64_t waits_us = s % 3 == 0 ? 0 : 500 * s;
+    steps.push_back({"s", 20'000 * s * us, 20'000 * (s + 1) * us});
+    add(20'000 * s + 1000, 1000 + waits_us);
+    add(20'000 * s + 9000, 2000 + 2 * waits_us);
+  }
+  EXPECT_NEAR(least_waiting_s(all, steps, steps[2]).value(), 3e-3, 1e-9);
+  EXPECT_NEAR(least_waiting_s(all, steps, steps[3]).value(), 0, 1e-9);
+  EXPECT_FALSE(least_waiting_s(all, {}, steps[2]));  // neither a size nor a step
+  for (Collective& c : all) c.bytes = 4;             // alike for their size, but the shortest two are not
+  EXPECT_NEAR(least_waiting_s(all, {}, steps[2]).value(), 4e-3, 1e-9);
+  for (std::size_t i = 0; i < 6; ++i) all[2 * i].end_ns += static_cast<std::int64_t>(i) * 1000 * us;
+  EXPECT_FALSE(least_waiting_s(all, {}, steps[2]));  // the shortest is alone
+  EXPECT_FALSE(least_waiting_s({all.begin(), all.begin() + 3}, steps, steps[0]));
+}
+
 // ---- the parts of a step
 
 TEST(TimedStep, PartsAddUpToTheStep) {

@@ -61,6 +61,31 @@ TEST_F(Mistakes, WaitsAndAnnotationsOnTheGpuAreNoWork) {
   EXPECT_NEAR(report.gpus[0].windows[0].step_s, 20e-6, 1e-12);
 }
 
+// The profiler took the time of another clock, as of kernels of the session before.
+TEST_F(Mistakes, KernelsHoursAwayAreLeftOut) {
+  const Report report =
+      read(launched("cuda_runtime", "cudaLaunchKernel", 3.6e9, 3.6e9 + 10, "5") +
+           launched("cuda_runtime", "cudaLaunchKernel", 3.6e9 + 50, 10, "6") + kernel("3600000090", "5"));
+  EXPECT_EQ(report.gpus.at(0).windows.at(0).kernels, 2);
+  EXPECT_THAT(report.notes, Contains(HasSubstr("1 GPU events lie more than 10 s outside")));
+}
+
+// Of a null rank the next source is asked: the arguments of a collective on the host.
+TEST_F(Mistakes, ARankIsAlsoThatOfACollectivesArguments) {
+  const Report report =
+      read(event("cpu_op", "record_param_comms", "5", "1", R"("Rank": 6, "Collective name": "allreduce")") + "," +
+               event("cpu_op", "aten::mm", "6", "1", R"("Rank": 2)") + "," + kernel("10", "5"),
+           "\"distributedInfo\": {\"rank\": null, \"world_size\": 8},\n");
+  EXPECT_EQ(report.gpus.at(0).rank, 6);
+}
+
+// A report in the closed format is refused with the way to export it.
+TEST_F(Mistakes, AReportOfNsightIsNoTextOfUnknownKind) {
+  const std::string path = folder_.write("a.nsys-rep", std::string("\1\0NVTX", 6));
+  EXPECT_TRUE(is_trace_file(path));
+  EXPECT_THAT(test::error_of([&] { read_job({path}); }), HasSubstr("nsys export --type sqlite"));
+}
+
 TEST_F(Mistakes, IdleTimeIsThatOfTheGpuAndNotOfItsStreams) {
   std::string events;
   for (int stream = 0; stream < 4; ++stream)
@@ -142,6 +167,28 @@ TEST_F(Mistakes, TheOnlyStepOfAFileThatBreaksOffIsNone) {
   EXPECT_THAT(cut.notes, Contains(HasSubstr("cut short")));
 }
 
+// Four fifths of the trace are one step: the first compiles, or one in the middle writes a checkpoint.
+TEST_F(Mistakes, ALongStepDropsNoOtherOfThoseThatRecur) {
+  for (const int slow : {0, 3}) {
+    std::string events;
+    double at_us = 1000;
+    for (int i = 0; i < 6; ++i) {
+      const double length_us = i == slow ? 20'000 : 1000;
+      events += event("user_annotation", "my batch", std::to_string(at_us), std::to_string(length_us - 1)) + ",\n";
+      for (int k = 0; k < 3; ++k)
+        events += launched("cuda_runtime", "cudaLaunchKernel", at_us + 10 + k, at_us + 100 + 20 * k,
+                           std::to_string(100 + 10 * i + k));
+      at_us += length_us;
+    }
+    const Steps steps = read(events + kernel("1", "1")).gpus.at(0).steps;
+    EXPECT_EQ(steps.how, "annotations that recur");
+    EXPECT_EQ(steps.windows.size(), 5u) << slow;
+    EXPECT_TRUE(steps.without_last);
+    EXPECT_NEAR(static_cast<double>(steps.windows.at(steps.shown).end_ns - steps.windows[steps.shown].start_ns), 1e6,
+                1);
+  }
+}
+
 TEST_F(Mistakes, ANumberOfAProcessInTheNameIsNoRank) {
   EXPECT_EQ(rank_in_name("run_3.json"), 3);
   EXPECT_EQ(rank_in_name("model__1016002.json.gz"), std::nullopt);
@@ -162,6 +209,17 @@ TEST_F(Mistakes, OfATrainingStepOnePercentWithoutAClassIsNamed) {
   };
   EXPECT_THAT(problems("multi_tensor_apply_kernel<AdamFunctor>"), Contains(HasSubstr("2.0 % of the kernels' time")));
   EXPECT_THAT(problems("softmax"), Not(Contains(HasSubstr("no class"))));
+}
+
+// A library that is not known: its kernels on a stream of their own may be communication.
+TEST_F(Mistakes, AStreamWithoutClassesMayCommunicate) {
+  const auto notes = [&](const char* name) {
+    const std::string other = event("kernel", name, "120", "30", R"("device": 0, "stream": 20)");
+    return notes_of(read(kernel("10", "90") + "," + other, "\"distributedInfo\": {\"rank\": 0, \"world_size\": 8},\n"));
+  };
+  EXPECT_THAT(notes("xccl_fabric_sum"), Contains(HasSubstr("have no class, such as 'xccl_fabric_sum'")));
+  EXPECT_THAT(notes("xccl_fabric_sum"), Contains(HasSubstr("8 ranks, but no kernel here is known to communicate")));
+  EXPECT_THAT(notes("ncclDevKernel_AllGather_RING_LL"), ::testing::ElementsAre(HasSubstr("includes waiting")));
 }
 
 // ---- files that mean harm

@@ -104,6 +104,35 @@ TEST_F(Nsight, ProcessesOfOneFileDoNotMix) {
   EXPECT_THAT(problems_of(report), ::testing::Contains(HasSubstr("is late: last in 6 of 6 collectives")));
 }
 
+// A graph's kernels carry the correlation of its launch; the driver's call within that of the runtime may have it too.
+TEST_F(Nsight, OneCallLaunchesManyKernelsAndOfTwoCallsTheFirst) {
+  const std::string path =
+      write("a.sqlite", schema() +
+                            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (500, 600, 0, 7, 9, 16777216, 1),"
+                            " (700, 800, 0, 7, 9, 16777216, 1), (900, 950, 0, 7, 4, 16777216, 1);"
+                            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (110, 150, 16777221, 9, 3),"
+                            " (100, 200, 16777221, 9, 3), (120, 130, 33554437, 4, 3);");
+  const Capture capture = read_nsight(path);
+  const std::vector<GpuEvent>& events = capture.devices.at(0).events;
+  EXPECT_EQ(events.at(0).launch_ns, 100);
+  EXPECT_EQ(events.at(1).launch_ns, 100);
+  EXPECT_FALSE(events.at(2).is_launched());  // that call is of another process
+}
+
+// Millions of launches and queries stand in a file: only what may be a cause of idle time is kept.
+TEST_F(Nsight, CallsThatOnlyLaunchAreNotKept) {
+  const std::string path =
+      write("a.sqlite", schema() + job(1, 4, 3) +
+                            "INSERT INTO StringIds VALUES (5, 'cudaStreamSynchronize_v3020'), (6, 'cudaMalloc_v3020'),"
+                            " (7, 'cuModuleLoadData'), (8, 'cudaEventQuery_v3020');"
+                            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 9, 16777221, 0, 5),"
+                            " (10, 12, 16777221, 0, 6), (13, 14, 16777221, 0, 7), (15, 16, 16777221, 0, 8);");
+  std::vector<HostRange::Kind> kinds;
+  for (const HostRange& range : read_nsight(path).ranges) kinds.push_back(range.kind);
+  using enum HostRange::Kind;
+  EXPECT_THAT(kinds, ElementsAre(wait, allocation, module, annotation, annotation, annotation));
+}
+
 TEST_F(Nsight, NobodyIsLateWhereAllAreAlike) {
   EXPECT_TRUE(read_job({write("a.sqlite", schema() + job(1, 4, 6) + job(2, 4.05, 6) + job(3, 4.1, 6))}).late.empty());
 }
@@ -117,6 +146,17 @@ TEST_F(Nsight, MissingColumnsAndTablesReadAsNothing) {
                       " (9e300, 9e300), (NULL, NULL);")});
   ASSERT_EQ(report.gpus.size(), 1u);
   EXPECT_EQ(report.gpus[0].windows.at(0).busy_s, 5e-9);
+}
+
+// Without globalPid all is of one process: launches and ranges are found all the same.
+TEST_F(Nsight, KernelsWithoutAProcessFindTheirLaunches) {
+  const TracedGpu gpu =
+      read_job({write("a.sqlite", schema() + job(1, 4, 6) +
+                                      "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid;"
+                                      "UPDATE StringIds SET value = cast(x'ff20c328' AS TEXT) WHERE id = 1;")})
+          .gpus.at(0);
+  EXPECT_EQ(gpu.steps.how, "NVTX ranges");
+  EXPECT_NEAR(gpu.step.idle_s[static_cast<std::size_t>(Cause::queued)], 0.1e-3, 1e-9);
 }
 
 // 40 MB of strings that stand before the kernels' names, and that only tables refer to which are not read.
@@ -144,13 +184,32 @@ TEST_F(Nsight, TablesWithAVersionAndShortNamesAreReadLikeOthers) {
 }
 
 TEST_F(Nsight, LossesThatTheProfilerReportsAreNoted) {
-  const Report report =
-      read_job({write("a.sqlite", schema() + job(1, 4, 6) +
-                                      "CREATE TABLE DIAGNOSTIC_EVENT (timestamp INTEGER, severity INTEGER, text TEXT);"
-                                      "INSERT INTO DIAGNOSTIC_EVENT VALUES (1, 2, 'Process 12 of alice was launched'),"
-                                      " (2, 3, 'Not all CUDA events might have been collected.');")});
+  const Report report = read_job(
+      {write("a.sqlite", schema() + job(1, 4, 6) +
+                             "CREATE TABLE DIAGNOSTIC_EVENT (timestamp INTEGER, severity INTEGER, text TEXT);"
+                             "INSERT INTO DIAGNOSTIC_EVENT VALUES (1, 2, 'Process 12 of alice was launched'),"
+                             " (2, 3, 'Not all CUDA events might have been collected, see /home/alice/log.');")});
   EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr("Not all CUDA events")));
   EXPECT_THAT(report.notes, Not(::testing::Contains(HasSubstr("alice"))));
+}
+
+// CUDA loads code within a launch, 0.02 ms of the gap before a kernel that is launched next; buffers are flushed.
+TEST_F(Nsight, OverheadIsTheProfilersOrTheLoadingOfCode) {
+  const std::string sql = schema() +
+                          "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100000, 200000, 0, 7, 1, 16777216, 1),"
+                          " (300000, 400000, 0, 7, 2, 16777216, 1);"
+                          "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (50000, 60000, 16777221, 1, 3),"
+                          " (290000, 295000, 16777221, 2, 3);"
+                          "CREATE TABLE PROFILER_OVERHEAD (start INTEGER, end INTEGER, overheadType INTEGER);"
+                          "INSERT INTO PROFILER_OVERHEAD VALUES (210000, 220000, 0);"
+                          "CREATE TABLE CUPTI_ACTIVITY_KIND_OVERHEAD (start INTEGER, end INTEGER, globalTid INTEGER,"
+                          " overheadType INTEGER);"
+                          "INSERT INTO CUPTI_ACTIVITY_KIND_OVERHEAD VALUES (220000, 230000, 16777221, 3),"
+                          " (230000, 250000, 16777221, 7), (250000, 290000, 16777221, 8);";
+  const IdleTimes idle_s = read_job({write("a.sqlite", sql)}).gpus.at(0).idle_s;
+  EXPECT_NEAR(idle_s[static_cast<std::size_t>(Cause::profiler)], 20e-6, 1e-12);
+  EXPECT_NEAR(idle_s[static_cast<std::size_t>(Cause::module)], 20e-6, 1e-12);
+  EXPECT_NEAR(idle_s[static_cast<std::size_t>(Cause::host)], 50e-6, 1e-12);
 }
 
 // Ranges of an optimizer's step stand within the steps of training, each with a kernel of its own.
@@ -175,6 +234,17 @@ TEST_F(Nsight, ALongFirstStepDropsNoOther) {
   const std::string sql =
       schema() + job(1, 4, 6) + "UPDATE NVTX_EVENTS SET start = start - 95000000 WHERE text = 'train.training_step_0';";
   EXPECT_EQ(read_job({write("a.sqlite", sql)}).gpus.at(0).steps.windows.size(), 5u);
+}
+
+// The same of ranges whose names are no marks: that they recur shows that they are steps.
+TEST_F(Nsight, ALongRangeDropsNoOtherOfThoseThatRecur) {
+  const std::string sql = schema() + job(1, 4, 6) +
+                          "UPDATE NVTX_EVENTS SET text = 'batch';"
+                          "UPDATE NVTX_EVENTS SET start = start - 95000000 WHERE start = 100000000;"
+                          "INSERT INTO NVTX_EVENTS VALUES (159950000, 159960000, 59, 'batch', 16777221, NULL);";
+  const Steps steps = read_job({write("a.sqlite", sql)}).gpus.at(0).steps;
+  EXPECT_EQ(steps.how, "annotations that recur");
+  EXPECT_EQ(steps.windows.size(), 5u);
 }
 
 TEST_F(Nsight, SqlInNamesIsText) {
