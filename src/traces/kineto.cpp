@@ -270,7 +270,10 @@ void Handler::finish() {
     x.start_ns += base_ns_;
     x.end_ns += base_ns_;
   };
-  if (any_call) capture_.first_call_ns += base_ns_, capture_.last_call_ns += base_ns_;
+  if (any_call) {
+    capture_.first_call_ns += base_ns_;
+    capture_.last_call_ns += base_ns_;
+  }
   for (Device& device : capture_.devices) {
     std::ranges::for_each(device.events, shift);
     for (GpuEvent& event : device.events) event.launch_ns += base_ns_;
