@@ -202,6 +202,10 @@ bool TrainingJob::is_on(std::string_view key) const {
   return setting != nullptr && setting->value != "false" && setting->value != "False";
 }
 
+bool TrainingJob::uses(std::string_view name) const {
+  return framework == name || std::ranges::find(settings, name, &ForeignSetting::framework) != settings.end();
+}
+
 void TrainingJob::note(std::string text) {
   if (std::ranges::find(notes, text) == notes.end()) notes.push_back(std::move(text));
 }

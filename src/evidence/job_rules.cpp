@@ -9,26 +9,12 @@
 #include "evidence/lines.h"
 #include "evidence/training_job.h"
 
-// Defaults and dependences of the frameworks other than Megatron-LM.
+// Defaults and dependences of torchtitan, llm-foundry, nanoGPT, MaxText and recipes.
 
 namespace harness::evidence {
 namespace {
 
 using Text = std::string_view;
-
-void model_defaults(TrainingJob& job, Text values, const std::string& from) {
-  for (Text word : words_of(values)) {
-    const std::size_t equals = word.find('=');
-    job.otherwise(fmt::format("model.{}", word.substr(0, equals)), std::string(word.substr(equals + 1)), from);
-  }
-}
-
-// The sizes of a model by its name, or what to give instead.
-void named_model(TrainingJob& job, const std::string& name, const std::string& origin) {
-  if (!take_model(job, name, origin))
-    job.note(fmt::format(
-        "the sizes of {} are not known here: give its config.json as well, or --set layers=N and so on", quote(name)));
-}
 
 // First and last stage have a layer less where the layers divide like that alone.
 void count_embedding(TrainingJob& job, std::int64_t pieces, const char* whose) {
@@ -36,17 +22,6 @@ void count_embedding(TrainingJob& job, std::int64_t pieces, const char* whose) {
   if (layers % pieces == 0 || (layers + 2) % pieces != 0) return;
   job.set("embedding_as_layer", "true", "first and last stage have a layer less");
   job.note(fmt::format("{} layers do not divide by {}: {} first and last stage have one less", layers, pieces, whose));
-}
-
-// Weights divided among `shard` ranks, and `replicate` such groups.
-void hybrid_sharding(TrainingJob& job, std::int64_t shard, std::int64_t replicate, const char* origin) {
-  if (replicate < 2 || shard < 2) return;
-  const bool node = job.number("ranks_per_node") == shard || (!job.number("ranks_per_node") && shard == 8);
-  job.set("sharding_group", node ? "node" : "data", origin,
-          fmt::format("HSDP: {} shard, {} replicate", shard, replicate));
-  if (!node && shard < (1 << 20) && replicate < (1 << 20))
-    job.cannot.push_back(
-        fmt::format("sharding among {} of {} replicas (nearest: among all)", shard, shard * replicate));
 }
 
 void torchtitan(TrainingJob& job) {
@@ -69,7 +44,7 @@ void torchtitan(TrainingJob& job) {
   if (by_name) flavor = flavor.substr(flavor.rfind('_') + 1);
   const std::int64_t context = std::max<std::int64_t>(1, job.number_or("model.sequence", by_name ? 8192 : 2048));
   job.otherwise("model.sequence", std::to_string(context), by_name ? from : "default of torchtitan");
-  named_model(job, name + "-" + lower(flavor), from);
+  take_model(job, name + "-" + lower(flavor), from);
   const auto tokens = job.their_number("training.num_tokens_per_microbatch_per_dp_rank");
   if (tokens && *tokens >= context) {
     job.set("micro_batch_size", std::to_string(*tokens / context), "tokens of a micro-batch / context");
@@ -165,126 +140,10 @@ void torchtitan(TrainingJob& job) {
   if (!whole && shard) hybrid_sharding(job, *shard, replicate, "parallelism.data_parallel_replicate_degree");
 }
 
-// Defaults of the classes of transformers, by model_type.
-struct ModelClass {
-  Text types, values;
-};
-constexpr Text like_llama = "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=false biases=false";
-constexpr std::array<ModelClass, 5> model_classes{{
-    {"llama|mistral|mixtral|qwen2|qwen3|qwen2_moe|qwen3_moe|phi3|olmo2", like_llama},
-    {"gemma|gemma2|gemma3_text", "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=true biases=false"},
-    {"gpt2|gpt_bigcode|gpt_neo|opt|bloom",
-     "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=true"},
-    {"gpt_neox|gptj", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=false biases=true"},
-    {"falcon", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=true biases=false"},
-}};
-
-void hugging_face_model(TrainingJob& job) {
-  std::string type = job.theirs("model_type");
-  if (type.empty() && job.find("n_embd") != nullptr) type = "gpt2";
-  const auto known =
-      std::ranges::find_if(model_classes, [&](const ModelClass& row) { return is_one_of(row.types, type); });
-  if (known == model_classes.end())
-    job.note(fmt::format("model_type {} is not known here: its keys are read as Llama's", quote(type)));
-  const std::string from = fmt::format("default of {}", type.empty() ? "its class" : type);
-  const bool biased = job.theirs("attention_bias") == "true" || job.theirs("mlp_bias") == "true";
-  if (biased) job.otherwise("model.biases", "true", from);
-  model_defaults(job, known == model_classes.end() ? like_llama : known->values, from);
-  if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", from);
-  if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))
-    job.otherwise("model.kv_heads", "1", "multi_query");
-  if (type == "bloom") job.cannot.emplace_back("positions alibi (nearest: learned)");
-  if (type.starts_with("gemma")) {  // gated, whatever hidden_act calls the gate
-    job.set("model.activation", "swiglu", from);
-    job.cannot.emplace_back("GEGLU (nearest: swiglu, with the same FLOP of products)");
-  }
-  const auto window = job.their_number("sliding_window");
-  if (window && job.find("use_sliding_window") == nullptr)
-    job.cannot.push_back(fmt::format("sliding-window attention ({}): it is counted in full", *window));
-  if (type == "qwen2") job.cannot.emplace_back("biases of queries, keys and values alone (nearest: none)");
-  if (const auto hidden = job.number("model.hidden"))
-    job.otherwise("model.ffn", std::to_string(4 * *hidden), "4 x hidden");
-  if (job.find("max_position_embeddings") != nullptr || job.find("n_positions") != nullptr)
-    job.note("max_position_embeddings is a limit, not the length that is trained: --set sequence=N");
-  job.note("torch_dtype is how weights are stored, not what is computed in");
-}
-
-constexpr const char* zero_overlap = "default of DeepSpeed: true at stage 3, else false";
-
-void deepspeed(TrainingJob& job) {
-  const bool alone = job.framework == "deepspeed";  // else the program's own arguments decide as well
-  if (alone) job.otherwise("precision", "fp32", "default of DeepSpeed");
-  job.otherwise("sharding", "none", "default of DeepSpeed");
-  const bool parameters = job.text("sharding") == "parameters";
-  job.otherwise("overlap_grad_reduce", parameters ? "true" : "false", zero_overlap);
-  job.otherwise("bucket_elements", "500000000", "default of DeepSpeed");
-  if (alone && !(job.has("global_batch_size") && job.has("micro_batch_size")))
-    job.otherwise("gradient_accumulation", "1", "default of DeepSpeed");
-  const std::string precision = job.text("precision");
-  if (!precision.empty())
-    job.otherwise("grad_reduce_precision", precision == "fp32" ? "fp32" : "bf16",
-                  "communication_data_type: that of the computation");
-  if (const auto shards = job.their_number("zero_optimization.mics_shard_size"); shards && *shards > 0)
-    job.set("sharding_group", "node", "zero_optimization.mics_shard_size");
-  if (const auto elements = job.number("bucket_elements"))
-    job.otherwise("bucket_size", print_bytes_exact(4 * *elements), job.values["bucket_elements"].origin);
-}
-
-void accelerate(TrainingJob& job) {
-  const bool fsdp = job.theirs("distributed_type") == "FSDP", deepspeed = job.theirs("distributed_type") == "DEEPSPEED";
-  std::string strategy = job.theirs("fsdp_config.fsdp_sharding_strategy");
-  if (strategy.empty()) strategy = job.theirs("fsdp_config.fsdp_reshard_after_forward");
-  if (deepspeed && !job.has("sharding") && job.find("deepspeed_config.deepspeed_config_file") != nullptr)
-    job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it: give it as well");
-  job.otherwise("sharding", fsdp ? "parameters" : "none", "default of accelerate");
-  hybrid_sharding(job, job.number_or("data_parallel_shard", 1), job.number_or("data_parallel_replicate", 1),
-                  "parallelism_config_dp_replicate_size");
-  if (strategy.starts_with("HYBRID") || strategy == "4" || strategy == "5")
-    job.set("sharding_group", "node", "fsdp_config.fsdp_sharding_strategy");
-  const auto ranks = job.number("ranks"), machines = job.their_number("num_machines");
-  if (ranks && machines && *machines > 0) {
-    job.otherwise("ranks_per_node", std::to_string(*ranks / *machines), "num_processes / num_machines");
-    job.note(fmt::format("num_processes is of all machines together, {} per machine here", *ranks / *machines));
-  }
-  job.otherwise("recompute", "none", "default of accelerate");
-  if (deepspeed && job.has("sharding") && !job.text("sharding").empty())
-    job.otherwise("overlap_grad_reduce", job.text("sharding") == "parameters" ? "true" : "false", zero_overlap);
-  if (!deepspeed) job.otherwise("overlap_grad_reduce", "true", "always in FSDP and DistributedDataParallel");
-}
-
-void trainer(TrainingJob& job) {
-  job.otherwise("micro_batch_size", "8", "default of the Trainer");
-  if (!job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of the Trainer");
-  // A program that calls DeepSpeed itself has defaults of its own.
-  const ForeignSetting* zero = job.find("deepspeed");
-  const bool own = job.find("zero_stage") != nullptr || (zero != nullptr && zero->value.empty());
-  if (own && !job.has("precision")) job.set_unknown("precision", "unknown", "its program decides");
-  if (own || job.lacks_files) {
-    if (!job.has("sharding")) job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it");
-  }
-  job.otherwise("precision", "fp32", "default of the Trainer");
-  job.otherwise("recompute", "none", "default of the Trainer");
-  const std::string fsdp = job.theirs("fsdp");
-  if (!fsdp.empty() && fsdp != "false") {
-    const bool gradients = contains(fsdp, "shard_grad_op") || contains(fsdp, "zero2");
-    const char* sharding = gradients ? "gradients" : "parameters";
-    job.set("sharding", contains(fsdp, "no_shard") ? "none" : sharding, "fsdp");
-    if (contains(fsdp, "hybrid")) job.set("sharding_group", "node", "fsdp");
-    if (contains(fsdp, "offload")) job.cannot.emplace_back("parameters on the host: their copies are not predicted");
-  }
-  job.otherwise("overlap_grad_reduce", "true", "always in DistributedDataParallel");
-  job.otherwise("sharding", "none", "DistributedDataParallel");
-  if (const std::string name = job.text("model_name"); !name.empty() && !job.has("model.layers")) {
-    const bool says_sequence = job.has("model.sequence");
-    named_model(job, name, "model_name_or_path " + name);
-    if (!says_sequence && job.has("model.sequence")) job.note("the sequence is the model's usual one: no flag says it");
-  }
-}
-
 void foundry(TrainingJob& job) {
   const std::string from = "default of llm-foundry", name = job.text("model_name");
   if (!name.empty()) {
-    named_model(job, name, "model.pretrained_model_name_or_path");
+    take_model(job, name, "model.pretrained_model_name_or_path");
   } else if (!job.lacks_files) {
     model_defaults(job,
                    "hidden=2048 heads=16 layers=24 vocab=50368 activation=gelu positions=learned norm=layer_norm "
@@ -314,7 +173,7 @@ void foundry(TrainingJob& job) {
 
 void nanogpt(TrainingJob& job) {
   const std::string from = "default of nanoGPT's train.py", start = job.theirs("init_from");
-  if (start.starts_with("gpt2")) named_model(job, start, "init_from");
+  if (start.starts_with("gpt2")) take_model(job, start, "init_from");
   model_defaults(job,
                  "layers=12 hidden=768 heads=12 sequence=1024 vocab=50304 activation=gelu norm=layer_norm "
                  "positions=learned tied_embeddings=true biases=false",
@@ -340,7 +199,7 @@ void nanogpt(TrainingJob& job) {
 
 void maxtext(TrainingJob& job) {
   if (const std::string name = job.text("model_name"); !name.empty() && name != "default")
-    named_model(job, name, "model_name " + name);
+    take_model(job, name, "model_name " + name);
   if (job.theirs("decoder_block") == "gpt3")
     model_defaults(job, "norm=layer_norm positions=learned biases=true", "decoder_block gpt3");
   if (job.has("model.layers"))
@@ -405,7 +264,7 @@ void recipe(TrainingJob& job) {  // Megatron-Bridge's command line, and llmb
         job.environment.emplace_back(setting.key.substr(section.size()), setting.value);
     }
   }
-  if (name.find_first_of("0123456789") != std::string::npos) named_model(job, name, "the recipe's name");
+  if (name.find_first_of("0123456789") != std::string::npos) take_model(job, name, "the recipe's name");
   job.otherwise("precision", "bf16", "default of the recipes");
   const auto count = [&](const char* axis) { return std::clamp<std::int64_t>(job.number_or(axis, 1), 1, 1 << 20); };
   count_embedding(job, count("layout.pipeline_parallel") * count("virtual_pipeline"), "the recipe's");
@@ -416,22 +275,25 @@ void recipe(TrainingJob& job) {  // Megatron-Bridge's command line, and llmb
 
 }  // namespace
 
+void hybrid_sharding(TrainingJob& job, std::int64_t shard, std::int64_t replicate, const char* origin) {
+  if (replicate < 2 || shard < 2) return;
+  const bool node = job.number("ranks_per_node") == shard || (!job.number("ranks_per_node") && shard == 8);
+  job.set("sharding_group", node ? "node" : "data", origin,
+          fmt::format("HSDP: {} shard, {} replicate", shard, replicate));
+  if (!node && shard < (1 << 20) && replicate < (1 << 20))
+    job.cannot.push_back(
+        fmt::format("sharding among {} of {} replicas (nearest: among all)", shard, shard * replicate));
+}
+
 void conclude_framework(TrainingJob& job) {
-  const auto uses = [&](Text framework) {
-    return job.framework == framework ||
-           std::ranges::any_of(job.settings, [&](const ForeignSetting& s) { return s.framework == framework; });
-  };
-  if (uses("hugging face model")) hugging_face_model(job);
-  if (uses("deepspeed") || (job.framework == "megatron-deepspeed" && !job.lacks_files)) deepspeed(job);
-  if (uses("accelerate")) accelerate(job);
+  conclude_hugging_face(job);
   if (job.framework == "torchtitan") torchtitan(job);
   if (job.framework == "llm-foundry") foundry(job);
   if (job.framework == "nanogpt") nanogpt(job);
   if (job.framework == "maxtext") maxtext(job);
-  if (uses("bridge options") || job.framework.starts_with("llmb")) recipe(job);
-  if (job.framework == "hugging face trainer") trainer(job);
+  if (job.uses("bridge options") || job.framework.starts_with("llmb")) recipe(job);
   const bool megatron = job.framework.starts_with("megatron") || job.framework == "nemo" || job.framework == "gpt-neox";
-  if (megatron && !uses("bridge options")) conclude_megatron(job);
+  if (megatron && !job.uses("bridge options")) conclude_megatron(job);
 }
 
 }  // namespace harness::evidence

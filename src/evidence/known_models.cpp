@@ -96,7 +96,11 @@ bool take_model(TrainingJob& job, const std::string& name, const std::string& or
     return true;
   }
   const auto found = std::ranges::find(known_models, std::string_view(plain), &KnownModel::name);
-  if (found == known_models.end()) return false;
+  if (found == known_models.end()) {
+    job.note(fmt::format(
+        "the sizes of {} are not known here: give its config.json as well, or --set layers=N and so on", quote(name)));
+    return false;
+  }
   config::Model model{.name = "",
                       .layers = found->layers,
                       .hidden = found->hidden,
@@ -116,6 +120,13 @@ bool take_model(TrainingJob& job, const std::string& name, const std::string& or
   take(job, model, origin);
   if (found->head_width > 0) job.otherwise("head_dim", std::to_string(found->head_width), origin);
   return true;
+}
+
+void model_defaults(TrainingJob& job, std::string_view values, const std::string& from) {
+  for (std::string_view word : words_of(values)) {
+    const std::size_t equals = word.find('=');
+    job.otherwise(fmt::format("model.{}", word.substr(0, equals)), std::string(word.substr(equals + 1)), from);
+  }
 }
 
 config::Model model_of(const TrainingJob& job) {

@@ -294,89 +294,6 @@ void age(TrainingJob& job) {
   if (job.find("--use-custom-fsdp") != nullptr) job.note("--use-custom-fsdp exists in core 0.12 and 0.13");
 }
 
-// GPT-NeoX hands these on to DeepSpeed.
-bool of_deepspeed(Text key) {
-  const auto named = [&](const auto& row) { return is_one_of(row.key, key); };
-  return std::ranges::any_of(deepspeed_keys, named) || std::ranges::any_of(deepspeed_cannot, named) ||
-         std::ranges::any_of(config::rows_of(config::Framework::deepspeed), named);
-}
-
-// Fields of NeMo 1, Megatron-Bridge and GPT-NeoX by Megatron-LM's flags.
-void as_megatron_flags(TrainingJob& job) {
-  struct Renamed {
-    Text key, flag, when;  // when: the value that sets the switch; "": the flag has a value
-  };
-  static constexpr std::array<Renamed, 19> names{
-      {{"gated_linear_unit", "--swiglu", "true"},
-       {"share_embeddings_and_output_weights", "--untie-embeddings-and-output-weights", "false"},
-       {"add_bias_linear", "--disable-bias-linear", "false"},
-       {"bias", "--disable-bias-linear", "false"},
-       {"grad_reduce_in_fp32", "--grad-reduce-in-bf16", "false"},
-       {"vocab_size", "--padded-vocab-size", ""},
-       {"encoder_seq_length", "--seq-length", ""},
-       {"activation", "--swiglu", "fast-swiglu"},
-       {"activation_func", "--swiglu", "swiglu"},
-       {"activations_checkpoint_granularity", "--recompute-granularity", ""},
-       {"activations_checkpoint_method", "--recompute-method", ""},
-       {"activations_checkpoint_num_layers", "--recompute-num-layers", ""},
-       {"virtual_pipeline_model_parallel_size", "--num-virtual-stages-per-pipeline-rank", ""},
-       {"ub_tp_comm_overlap", "--tp-comm-overlap", "true"},
-       {"overlap_grad_sync", "--overlap-grad-reduce", "true"},
-       {"overlap_param_sync", "--overlap-param-gather", "true"},
-       {"name", "--use-distributed-optimizer", "distributed_fused_adam"},
-       {"name", "--use-distributed-optimizer", "mcore_distributed_optim"},
-       {"bucket_size", "--ddp-bucket-size", ""}}};
-  static constexpr std::array<Renamed, 11> of_neox{
-      {{"model_parallel_size", "--tensor-model-parallel-size", ""},
-       {"pipe_parallel_size", "--pipeline-model-parallel-size", ""},
-       {"precision", "mixed_precision", ""},
-       {"intermediate_size", "--ffn-hidden-size", ""},
-       {"pos_emb", "--position-embedding-type", ""},
-       {"norm", "--normalization", ""},
-       {"no_weight_tying", "--untie-embeddings-and-output-weights", "true"},
-       {"num_kv_heads", "--num-query-groups", ""},
-       {"activation", "--swiglu", "swiglu"},
-       {"use_bias_in_mlp", "--disable-bias-linear", "false"},
-       {"use_bias_in_attn_linear", "--disable-bias-linear", "false"}}};
-  std::vector<ForeignSetting> more;
-  for (ForeignSetting& setting : job.settings) {
-    const bool fields = setting.framework == "megatron-bridge" || setting.framework == "nemo" ||
-                        setting.framework == "megatron-lm" || setting.framework == "gpt-neox" ||
-                        (setting.framework.empty() && !setting.key.starts_with('-'));
-    if (!fields || setting.key == "program" || setting.key == "argument" || setting.key == "mixed_precision" ||
-        setting.key.starts_with("trainer.") || contains(setting.key, "checkpoint."))
-      continue;
-    if (setting.framework == "gpt-neox" && of_deepspeed(setting.key)) {
-      setting.framework = "deepspeed";
-      continue;
-    }
-    const std::string word = replaced(setting.key.substr(setting.key.rfind('.') + 1), {{'-', "_"}});
-    if ((word == "num_query_groups" || word == "num_kv_heads") && setting.origin != dumped_arguments)
-      more.push_back({"--group-query-attention", "", setting.origin, "", "megatron-lm"});
-    const bool neox = setting.framework == "gpt-neox";
-    const std::span<const Renamed> table = neox ? std::span<const Renamed>(of_neox) : std::span<const Renamed>(names);
-    const bool padded = setting.framework != "megatron-lm";  // Megatron-LM's own vocab_size is the tokenizer's
-    setting.framework = "megatron-lm";
-    const auto same_key = [&](const Renamed& row) { return row.key == word; };
-    const auto fits = [&](const Renamed& row) {
-      return same_key(row) && (row.when.empty() || row.when == setting.value);
-    };
-    if (std::ranges::any_of(table, same_key) && (padded || word != "vocab_size")) {
-      const auto renamed = std::ranges::find_if(table, fits);
-      setting.key = renamed == table.end() ? "" : std::string(renamed->flag);
-      if (renamed == table.end() || !renamed->when.empty()) setting.value.clear();
-      continue;
-    }
-    if (setting.key.ends_with("tokenizer.type")) {
-      setting.key = "--tokenizer-type";
-      continue;
-    }
-    setting.key = "--" + replaced(word, {{'_', "-"}});
-    if (setting.value == "true" || setting.value == "True") setting.value.clear();
-  }
-  job.settings.insert(job.settings.end(), more.begin(), more.end());
-}
-
 }  // namespace
 
 void conclude_megatron(TrainingJob& job) {
@@ -397,19 +314,6 @@ void conclude_megatron(TrainingJob& job) {
   if (divides && job.kind == "launch script" && value_of(job.environment, "CUDA_DEVICE_MAX_CONNECTIONS").empty())
     job.note(
         "CUDA_DEVICE_MAX_CONNECTIONS=1 is not exported here: before Blackwell, Megatron-LM wants it with TP or CP");
-}
-
-void prepare_settings(TrainingJob& job) {
-  for (ForeignSetting& setting : job.settings) {  // of NeMo's launcher
-    if (job.framework == "nemo" && setting.key.starts_with("training.")) setting.key.erase(0, Text("training.").size());
-  }
-  static constexpr std::array<Text, 4> like_megatron{"megatron-bridge", "nemo", "megatron-lm", "gpt-neox"};
-  if (std::ranges::find(like_megatron, Text(job.framework)) != like_megatron.end()) as_megatron_flags(job);
-  if (const auto devices = job.their_number("trainer.devices")) {
-    const std::int64_t nodes = job.their_number("trainer.num_nodes").value_or(1);
-    if (*devices > 0 && nodes > 0 && *devices <= 1024 && nodes <= 1024)
-      job.otherwise("ranks", std::to_string(*devices * nodes), "trainer.devices x trainer.num_nodes");
-  }
 }
 
 }  // namespace harness::evidence

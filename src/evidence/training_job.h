@@ -70,6 +70,8 @@ struct TrainingJob {
   std::string theirs(std::string_view key) const;
   std::optional<std::int64_t> their_number(std::string_view key) const { return number_in<std::int64_t>(theirs(key)); }
   bool is_on(std::string_view key) const;
+  /// Whether it is a job of this framework, or has settings of it.
+  bool uses(std::string_view name) const;
   void note(std::string text);
 };
 
@@ -106,15 +108,21 @@ std::vector<ForeignSetting> settings_of_document(const std::string& name, const 
 std::string framework_of_document(const std::vector<ForeignSetting>& settings);
 /// Sets in a log what it does not say of its job: sizes, precision.
 void complete(TrainingLog& log, const TrainingJob& job);
-/// Writes the settings of frameworks that name Megatron-LM's fields as its flags (megatron_rules.cpp).
+/// Writes the settings of frameworks that name Megatron-LM's fields as its flags (megatron_names.cpp).
 void prepare_settings(TrainingJob& job);
 /// Says in our names what the settings say (job_keys.cpp).
 void translate(TrainingJob& job);
-/// Adds what follows by a framework's own rules and defaults (job_rules.cpp, megatron_rules.cpp).
+/// Adds what follows by a framework's own rules and defaults (job_rules.cpp, hugging_face_rules.cpp,
+/// megatron_rules.cpp).
 void conclude_framework(TrainingJob& job);
+void conclude_hugging_face(TrainingJob& job);
 void conclude_megatron(TrainingJob& job);
-/// Sizes of a model that is known by its name; false: it is not.
+/// Notes that weights are divided among `shard` ranks, and that there are `replicate` such groups.
+void hybrid_sharding(TrainingJob& job, std::int64_t shard, std::int64_t replicate, const char* origin);
+/// Sizes of a model that is known by its name; false: it is not, which is noted.
 bool take_model(TrainingJob& job, const std::string& name, const std::string& origin);
+/// Sets what a job does not say of its model: "layers=12 biases=true".
+void model_defaults(TrainingJob& job, std::string_view values, const std::string& from);
 /// Replicas, batch and accumulation, which follow from each other, and what does not go together (job_shape.cpp).
 void conclude_shape(TrainingJob& job);
 /// Whether it divides gradients or weights among the replicas of a pipeline, which harness does not.

@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "evidence/foreign_keys.h"
+#include "evidence/lines.h"
+#include "evidence/training_job.h"
+
+// Defaults and dependences of Hugging Face's models, Trainer and accelerate, and of DeepSpeed, which they start.
+
+namespace harness::evidence {
+namespace {
+
+using Text = std::string_view;
+
+// Defaults of the classes of transformers, by model_type.
+struct ModelClass {
+  Text types, values;
+};
+constexpr Text like_llama = "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=false biases=false";
+constexpr std::array<ModelClass, 5> model_classes{{
+    {"llama|mistral|mixtral|qwen2|qwen3|qwen2_moe|qwen3_moe|phi3|olmo2", like_llama},
+    {"gemma|gemma2|gemma3_text", "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=true biases=false"},
+    {"gpt2|gpt_bigcode|gpt_neo|opt|bloom",
+     "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=true"},
+    {"gpt_neox|gptj", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=false biases=true"},
+    {"falcon", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=true biases=false"},
+}};
+
+void hugging_face_model(TrainingJob& job) {
+  std::string type = job.theirs("model_type");
+  if (type.empty() && job.find("n_embd") != nullptr) type = "gpt2";
+  const auto known =
+      std::ranges::find_if(model_classes, [&](const ModelClass& row) { return is_one_of(row.types, type); });
+  if (known == model_classes.end())
+    job.note(fmt::format("model_type {} is not known here: its keys are read as Llama's", quote(type)));
+  const std::string from = fmt::format("default of {}", type.empty() ? "its class" : type);
+  const bool biased = job.theirs("attention_bias") == "true" || job.theirs("mlp_bias") == "true";
+  if (biased) job.otherwise("model.biases", "true", from);
+  model_defaults(job, known == model_classes.end() ? like_llama : known->values, from);
+  if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", from);
+  if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))
+    job.otherwise("model.kv_heads", "1", "multi_query");
+  if (type == "bloom") job.cannot.emplace_back("positions alibi (nearest: learned)");
+  if (type.starts_with("gemma")) {  // gated, whatever hidden_act calls the gate
+    job.set("model.activation", "swiglu", from);
+    job.cannot.emplace_back("GEGLU (nearest: swiglu, with the same FLOP of products)");
+  }
+  const auto window = job.their_number("sliding_window");
+  if (window && job.find("use_sliding_window") == nullptr)
+    job.cannot.push_back(fmt::format("sliding-window attention ({}): it is counted in full", *window));
+  if (type == "qwen2") job.cannot.emplace_back("biases of queries, keys and values alone (nearest: none)");
+  if (const auto hidden = job.number("model.hidden"))
+    job.otherwise("model.ffn", std::to_string(4 * *hidden), "4 x hidden");
+  if (job.find("max_position_embeddings") != nullptr || job.find("n_positions") != nullptr)
+    job.note("max_position_embeddings is a limit, not the length that is trained: --set sequence=N");
+  job.note("torch_dtype is how weights are stored, not what is computed in");
+}
+
+constexpr const char* zero_overlap = "default of DeepSpeed: true at stage 3, else false";
+
+void deepspeed(TrainingJob& job) {
+  const bool alone = job.framework == "deepspeed";  // else the program's own arguments decide as well
+  if (alone) job.otherwise("precision", "fp32", "default of DeepSpeed");
+  job.otherwise("sharding", "none", "default of DeepSpeed");
+  const bool parameters = job.text("sharding") == "parameters";
+  job.otherwise("overlap_grad_reduce", parameters ? "true" : "false", zero_overlap);
+  job.otherwise("bucket_elements", "500000000", "default of DeepSpeed");
+  if (alone && !(job.has("global_batch_size") && job.has("micro_batch_size")))
+    job.otherwise("gradient_accumulation", "1", "default of DeepSpeed");
+  const std::string precision = job.text("precision");
+  if (!precision.empty())
+    job.otherwise("grad_reduce_precision", precision == "fp32" ? "fp32" : "bf16",
+                  "communication_data_type: that of the computation");
+  if (const auto shards = job.their_number("zero_optimization.mics_shard_size"); shards && *shards > 0)
+    job.set("sharding_group", "node", "zero_optimization.mics_shard_size");
+  if (const auto elements = job.number("bucket_elements"))
+    job.otherwise("bucket_size", print_bytes_exact(4 * *elements), job.values["bucket_elements"].origin);
+}
+
+void accelerate(TrainingJob& job) {
+  const bool fsdp = job.theirs("distributed_type") == "FSDP", deepspeed = job.theirs("distributed_type") == "DEEPSPEED";
+  std::string strategy = job.theirs("fsdp_config.fsdp_sharding_strategy");
+  if (strategy.empty()) strategy = job.theirs("fsdp_config.fsdp_reshard_after_forward");
+  if (deepspeed && !job.has("sharding") && job.find("deepspeed_config.deepspeed_config_file") != nullptr)
+    job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it: give it as well");
+  job.otherwise("sharding", fsdp ? "parameters" : "none", "default of accelerate");
+  hybrid_sharding(job, job.number_or("data_parallel_shard", 1), job.number_or("data_parallel_replicate", 1),
+                  "parallelism_config_dp_replicate_size");
+  if (strategy.starts_with("HYBRID") || strategy == "4" || strategy == "5")
+    job.set("sharding_group", "node", "fsdp_config.fsdp_sharding_strategy");
+  const auto ranks = job.number("ranks"), machines = job.their_number("num_machines");
+  if (ranks && machines && *machines > 0) {
+    job.otherwise("ranks_per_node", std::to_string(*ranks / *machines), "num_processes / num_machines");
+    job.note(fmt::format("num_processes is of all machines together, {} per machine here", *ranks / *machines));
+  }
+  job.otherwise("recompute", "none", "default of accelerate");
+  if (deepspeed && job.has("sharding") && !job.text("sharding").empty())
+    job.otherwise("overlap_grad_reduce", job.text("sharding") == "parameters" ? "true" : "false", zero_overlap);
+  if (!deepspeed) job.otherwise("overlap_grad_reduce", "true", "always in FSDP and DistributedDataParallel");
+}
+
+void trainer(TrainingJob& job) {
+  job.otherwise("micro_batch_size", "8", "default of the Trainer");
+  if (!job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of the Trainer");
+  // A program that calls DeepSpeed itself has defaults of its own.
+  const ForeignSetting* zero = job.find("deepspeed");
+  const bool own = job.find("zero_stage") != nullptr || (zero != nullptr && zero->value.empty());
+  if (own && !job.has("precision")) job.set_unknown("precision", "unknown", "its program decides");
+  if (own || job.lacks_files) {
+    if (!job.has("sharding")) job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it");
+  }
+  job.otherwise("precision", "fp32", "default of the Trainer");
+  job.otherwise("recompute", "none", "default of the Trainer");
+  const std::string fsdp = job.theirs("fsdp");
+  if (!fsdp.empty() && fsdp != "false") {
+    const bool gradients = contains(fsdp, "shard_grad_op") || contains(fsdp, "zero2");
+    const char* sharding = gradients ? "gradients" : "parameters";
+    job.set("sharding", contains(fsdp, "no_shard") ? "none" : sharding, "fsdp");
+    if (contains(fsdp, "hybrid")) job.set("sharding_group", "node", "fsdp");
+    if (contains(fsdp, "offload")) job.cannot.emplace_back("parameters on the host: their copies are not predicted");
+  }
+  job.otherwise("overlap_grad_reduce", "true", "always in DistributedDataParallel");
+  job.otherwise("sharding", "none", "DistributedDataParallel");
+  if (const std::string name = job.text("model_name"); !name.empty() && !job.has("model.layers")) {
+    const bool says_sequence = job.has("model.sequence");
+    take_model(job, name, "model_name_or_path " + name);
+    if (!says_sequence && job.has("model.sequence")) job.note("the sequence is the model's usual one: no flag says it");
+  }
+}
+
+}  // namespace
+
+void conclude_hugging_face(TrainingJob& job) {
+  if (job.uses("hugging face model")) hugging_face_model(job);
+  if (job.uses("deepspeed") || (job.framework == "megatron-deepspeed" && !job.lacks_files)) deepspeed(job);
+  if (job.uses("accelerate")) accelerate(job);
+  if (job.framework == "hugging face trainer") trainer(job);
+}
+
+}  // namespace harness::evidence
