@@ -283,19 +283,25 @@ class Repeating {
   Lifetimes out_;
 };
 
+// What shares its place with nothing.
+Arena persistent_arena(const Program& program, const std::vector<char>& shares) {
+  Arena arena;
+  arena.offset_bytes.assign(program.buffers.size(), 0);
+  for (std::size_t b = 0; b < program.buffers.size(); ++b) {
+    if (shares[b] != 0) continue;
+    arena.offset_bytes[b] = arena.bytes;
+    arena.bytes += aligned(program.buffers[b].bytes());
+  }
+  arena.persistent_bytes = arena.bytes;
+  return arena;
+}
+
 }  // namespace
 
 Arena plan_arena(const Program& program) {
-  Arena arena;
-  arena.offset_bytes.assign(program.buffers.size(), 0);
   const std::vector<char> shares = shares_its_place(program);
-  std::int64_t at = 0;
-  for (std::size_t b = 0; b < program.buffers.size(); ++b) {
-    if (shares[b] != 0) continue;
-    arena.offset_bytes[b] = at;
-    at += aligned(program.buffers[b].bytes());
-  }
-  arena.persistent_bytes = at;
+  Arena arena = persistent_arena(program, shares);
+  const std::int64_t at = arena.persistent_bytes;
   // init and step are never under way together and transient contents do not survive a list: they share the memory.
   for (const std::vector<Operation>* list : {&program.init, &program.step}) {
     const Lifetimes lives = lifetimes_of(program, *list, shares);
@@ -313,12 +319,8 @@ std::optional<std::int64_t> arena_bytes(const Program& program, const RepeatedPa
   const Lifetimes once = lifetimes_of(program, program.step, shares);
   const std::optional<Lifetimes> all = Repeating(once, part, times).all();
   if (!all) return std::nullopt;
-  std::int64_t persistent = 0;
-  for (std::size_t b = 0; b < program.buffers.size(); ++b) {
-    if (shares[b] == 0) persistent += aligned(program.buffers[b].bytes());
-  }
   const Placed of_init = placed(lifetimes_of(program, program.init, shares)), of_step = placed(*all);
-  return persistent + std::max(of_init.bytes, of_step.bytes);
+  return persistent_arena(program, shares).bytes + std::max(of_init.bytes, of_step.bytes);
 }
 
 }  // namespace harness::program

@@ -84,5 +84,25 @@ TEST(Arena, IsNotKnownOfAPartThatIsNotRepeated) {
   EXPECT_FALSE(arena_bytes(step, {part.begin, part.end, part.begin}, 2));
 }
 
+// On the second stream nothing tells a round what the first one has done but what it reads, which moves on unevenly.
+TEST(Arena, IsNotKnownWhereRoundsWaitForOthers) {
+  const auto bytes = [](int newest_of_round_6) {
+    ProgramBuilder b({"compute", "tensor"});
+    b.begin_step();
+    std::vector<View> made;
+    RepeatedPart part{.begin = 2 * 5, .end = 2 * 6, .tail = 2 * 9};
+    for (int round = 0; round < 9; ++round) {
+      made.push_back(b.buffer("made", DType::f32, 64));
+      b.emit(0, Fill{made.back(), 1}, {"round"});
+      const View copy = b.buffer("copy", DType::f32, 64);
+      const int newest = round == 6 ? newest_of_round_6 : std::max(round - 3, 0);
+      b.emit(1, Convert{made[newest], copy}, {"round"});
+    }
+    return arena_bytes(b.take(), part, 2);
+  };
+  EXPECT_TRUE(bytes(3));
+  EXPECT_FALSE(bytes(5));
+}
+
 }  // namespace
 }  // namespace harness::program
