@@ -110,7 +110,7 @@ class Search {
     return note(choice, outcome_of(choice, surveyor_));
   }
 
-  // All of these, on all cores.
+  // All of these, on the cores that there are, up to so many: each takes the memory of a step.
   void predict(const std::vector<Choice>& choices) {
     std::vector<Outcome> outcomes(choices.size());
     std::atomic<std::size_t> next = 0;
@@ -122,7 +122,8 @@ class Search {
       }
     };
     std::vector<std::future<void>> others;
-    for (unsigned core = 1; core < std::thread::hardware_concurrency(); ++core)
+    constexpr unsigned most_at_once = 8;
+    for (unsigned core = 1; core < std::min(std::thread::hardware_concurrency(), most_at_once); ++core)
       others.push_back(std::async(std::launch::async, work, false));
     work(true);
     for (std::future<void>& other : others) other.get();
