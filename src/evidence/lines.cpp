@@ -231,7 +231,8 @@ Json parse_json(const std::string& text, std::string_view skipped) {
     return event != Json::parse_event_t::key || skipped.empty() || value != skipped;
   };
   try {
-    return Json::parse(text, keep);
+    constexpr bool throws = true, takes_comments = true;  // as DeepSpeed's configurations have them
+    return Json::parse(text, keep, throws, takes_comments);
   } catch (const Json::parse_error& error) {
     fail("it is no JSON from byte {} on", error.byte);
   } catch (const Json::exception&) {

@@ -34,6 +34,8 @@ TEST(Quirks, OfConfigurations) {
   expect_answers({
       {"ds.json", R"({"train_batch_size": 96, "gradient_accumulation_steps": 8, "bfloat16": {"enabled": true}})",
        "precision: bf16\nmicro_batch: 12 / dp\n"},
+      {"ds.json", "{\n  // of all ranks\n  \"train_batch_size\": 96, /* or */ \"train_micro_batch_size_per_gpu\": 4}",
+       "global_batch: 96\nmicro_batch: 4\n"},
       {"acc.yaml", "distributed_type: DEEPSPEED\nnum_processes: 8\ndeepspeed_config:\n  zero_stage: 2\n",
        "sharding: gradients\noverlap_grad_reduce: false\n"},
       {"foundry.yaml", "max_duration: 10ba\nglobal_train_batch_size: 32\ndevice_train_grad_accum: 4\n",
