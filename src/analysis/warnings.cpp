@@ -240,7 +240,7 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
   }
   if (!directions.empty()) {
     warnings.push_back(fmt::format(
-        "the direction is certain: {}. Whether the change exceeds {}, which a verdict needs, is still open.",
+        "the direction is known at 95 %: {}. Whether the change exceeds {}, which a verdict needs, is still open.",
         join_first(directions, max_named), threshold_words(result.smallest_effect)));
   }
 }

@@ -232,8 +232,8 @@ TEST_F(SummaryTest, AnUnresolvedCaseMayStillBeProvenFasterOrSlower) {
   for (const Summary* summary : {&slower, &faster, &neither}) {
     ASSERT_EQ(summary->cases[2].effect->verdict, Verdict::unresolved);
   }
-  EXPECT_TRUE(warns(slower, "the direction is certain: a=1 takes 0."));
-  EXPECT_TRUE(warns(faster, "the direction is certain: a=1 takes 0."));
+  EXPECT_TRUE(warns(slower, "the direction is known at 95 %: a=1 takes 0."));
+  EXPECT_TRUE(warns(faster, "the direction is known at 95 %: a=1 takes 0."));
   EXPECT_TRUE(warns(faster, "Whether the change exceeds +1 % or"));
   EXPECT_FALSE(warns(neither, "the direction is certain"));
 }
