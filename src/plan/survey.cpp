@@ -18,10 +18,17 @@ std::string settings_of_programs(const PlannedCase& planned) {
   return text;
 }
 
-// The FLOP of attention, over all ranks; a micro-batch that stands for others counts as often.
+// The sample's middle micro-batch stands for all that are folded.
+program::Times in_the_sample(const program::FoldedStep& step) {
+  return [folded = step.micro_batches - 2](const program::Operation& op) {
+    return op.label.micro_batch == 1 ? folded : 1;
+  };
+}
+
+// The FLOP of attention, over all ranks.
 program::Flop attention_flop(const BuiltStep& step, bool recomputed) {
   const program::ProgramSet& set = step.folded ? step.folded->sample : *step.whole;
-  const int repeated = step.folded ? step.folded->micro_batches - 2 : 1;
+  const program::Times number = step.folded ? in_the_sample(*step.folded) : program::once;
   program::Flop sum;
   const double ranks = static_cast<double>(set.layout.ranks()) / static_cast<double>(set.roles.size());
   for (const program::Program& role : set.roles) {
@@ -30,7 +37,7 @@ program::Flop attention_flop(const BuiltStep& step, bool recomputed) {
       if (op.label.recomputed != recomputed || flop.noncausal == 0 ||
           std::holds_alternative<program::Matmul>(op.action))
         continue;
-      const double times = ranks * (op.label.micro_batch == 1 ? repeated : 1);
+      const double times = ranks * number(op);
       sum.model += times * flop.model;
       sum.noncausal += times * flop.noncausal;
     }
@@ -97,46 +104,27 @@ void note_memory(Survey& s, int role, std::int64_t bytes) {
 }
 
 // All but the memory.
-Survey counts_of(const program::ProgramSet& set) {
+Survey counts_of(const program::ProgramSet& set, const program::Times& times) {
   Survey s;
   s.roles = static_cast<std::int64_t>(set.roles.size());
   s.role_axes = set.role_axes;
-  s.flop = program::total_flop(set);
-  s.hardware_flop = s.flop.model + program::total_recomputed_flop(set);
-  for (const program::Program& program : set.roles) s.counts.push_back(program::count(set, program, program.step));
+  s.flop = program::total_flop(set, times);
+  s.hardware_flop = s.flop.model + program::total_recomputed_flop(set, times);
+  for (const program::Program& program : set.roles)
+    s.counts.push_back(program::count(set, program, program.step, times));
   return s;
-}
-
-// Adds what so many more micro-batches have.
-void add(Survey& s, const Survey& of_one, int times) {
-  s.flop.model += times * of_one.flop.model;
-  s.flop.noncausal += times * of_one.flop.noncausal;
-  s.hardware_flop += times * of_one.hardware_flop;
-  for (std::size_t role = 0; role < s.counts.size(); ++role) {
-    s.counts[role].operations += times * of_one.counts[role].operations;
-    for (const auto& [kind, more] : of_one.counts[role].traffic) {
-      program::Traffic& traffic = s.counts[role].traffic[kind];
-      traffic.messages += times * more.messages;
-      traffic.bytes += times * more.bytes;
-      traffic.sent_bytes += times * more.sent_bytes;
-    }
-  }
 }
 
 }  // namespace
 
 Survey survey_of(const program::ProgramSet& step) {
-  Survey s = counts_of(step);
+  Survey s = counts_of(step, program::once);
   for (int role = 0; role < s.roles; ++role) note_memory(s, role, program::plan_arena(step.roles[role]).bytes);
   return s;
 }
 
 Survey survey_of(const program::FoldedStep& step, program::FusedSet fused) {
-  Survey s = counts_of(step.sample);
-  program::ProgramSet repeated = step.sample;
-  for (program::Program& role : repeated.roles)
-    std::erase_if(role.step, [](const program::Operation& op) { return op.label.micro_batch != 1; });
-  add(s, counts_of(repeated), step.micro_batches - 3);
+  Survey s = counts_of(step.sample, in_the_sample(step));
   for (const program::RepeatingRole& role : step.fullest) note_memory(s, role.role, arena_bytes(step, role, fused));
   return s;
 }

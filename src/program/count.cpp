@@ -109,33 +109,34 @@ double message_bytes(const Program& program, const Action& action) {
   return std::max(bytes_of(program, in), bytes_of(program, out));
 }
 
-Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list) {
+Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list, const Times& times) {
   Count total;
   for (const Operation& op : list) {
-    ++total.operations;
+    const int number = times(op);
+    total.operations += number;
     if (flop_of(op.action).noncausal > 0) total.flop_kinds.insert(name_of(op.action));
     if (!is_communication(op.action)) continue;
     Traffic& t = total.traffic[{destination(set, op.action), std::string(name_of(op.action))}];
-    ++t.messages;
-    t.bytes += message_bytes(program, op.action);
-    t.sent_bytes += sent_bytes(set, program, op.action);
+    t.messages += number;
+    t.bytes += number * message_bytes(program, op.action);
+    t.sent_bytes += number * sent_bytes(set, program, op.action);
   }
   return total;
 }
 
 namespace {
 template <class F>
-void over_ranks(const ProgramSet& set, F&& add) {
+void over_ranks(const ProgramSet& set, const Times& times, F&& add) {
   const double ranks_per_role = static_cast<double>(set.layout.ranks()) / static_cast<double>(set.roles.size());
   for (const Program& role : set.roles) {
-    for (const Operation& op : role.step) add(op, ranks_per_role);
+    for (const Operation& op : role.step) add(op, ranks_per_role * times(op));
   }
 }
 }  // namespace
 
-Flop total_flop(const ProgramSet& set) {
+Flop total_flop(const ProgramSet& set, const Times& times) {
   Flop total;
-  over_ranks(set, [&](const Operation& op, double ranks) {
+  over_ranks(set, times, [&](const Operation& op, double ranks) {
     if (op.label.recomputed) return;
     const Flop f = flop_of(op.action);
     total.model += f.model * ranks;
@@ -144,9 +145,9 @@ Flop total_flop(const ProgramSet& set) {
   return total;
 }
 
-double total_recomputed_flop(const ProgramSet& set) {
+double total_recomputed_flop(const ProgramSet& set, const Times& times) {
   double total = 0;
-  over_ranks(set, [&](const Operation& op, double ranks) {
+  over_ranks(set, times, [&](const Operation& op, double ranks) {
     if (op.label.recomputed) total += flop_of(op.action).model * ranks;
   });
   return total;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -53,11 +54,17 @@ struct Count {
   std::set<std::string_view> flop_kinds;                           // names of the operations that have FLOP
   std::int64_t operations = 0;
 };
-Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list);
+/// How many operations one of a list stands for.
+using Times = std::function<int(const Operation&)>;
+inline int once(const Operation& /*operation*/) {
+  return 1;
+}
+Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list,
+            const Times& times = once);
 
 /// Sum over all ranks of the job.
-Flop total_flop(const ProgramSet& set);
-double total_recomputed_flop(const ProgramSet& set);
+Flop total_flop(const ProgramSet& set, const Times& times = once);
+double total_recomputed_flop(const ProgramSet& set, const Times& times = once);
 
 /// The peak rates of one device; 0: not known.
 struct DeviceRates {
