@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "program/operation.h"
@@ -19,22 +18,23 @@ class AccessMap {
   /// that wrote what it reads, and notes the access. unwritten() is called when a read meets elements that nobody has
   /// written.
   template <class Conflict, class Unwritten>
-  void read(OperationId op, StreamId stream, const View& view, Conflict&& conflict, Unwritten&& unwritten) {
+  void read(OperationId op, const View& view, Conflict&& conflict, Unwritten&& unwritten) {
     over(view, [&](Segment& s) {
       if (s.writer < 0) unwritten();
       if (s.writer >= 0 && s.writer != before_the_list) conflict(s.writer);
-      note_reader(s, {op, stream});
+      reads_.push_back({op, s.last_read});
+      s.last_read = static_cast<std::int32_t>(reads_.size()) - 1;
     });
   }
   template <class Conflict>
   void write(OperationId op, const View& view, Conflict&& conflict) {
     over(view, [&](Segment& s) {
       if (s.writer >= 0 && s.writer != before_the_list) conflict(s.writer);
-      for (const Reader& r : s.readers) {
-        if (r.op != op) conflict(r.op);
+      for (std::int32_t r = s.last_read; r >= 0; r = reads_[r].earlier) {
+        if (reads_[r].op != op) conflict(reads_[r].op);
       }
       s.writer = op;
-      s.readers.clear();
+      s.last_read = -1;
     });
   }
   /// Treats the elements as written before the list begins.
@@ -52,19 +52,22 @@ class AccessMap {
       }
     }
   }
-  void clear() { buffers_.clear(); }
+  void clear() {
+    buffers_.clear();
+    reads_.clear();
+  }
 
  private:
   static constexpr OperationId before_the_list = 1 << 30;
 
-  struct Reader {
-    OperationId op;
-    StreamId stream;
+  struct Read {
+    OperationId op = -1;
+    std::int32_t earlier = -1;  // the read before this one, since the last write; -1: none
   };
   struct Segment {
     std::int64_t begin = 0, end = 0;
     OperationId writer = -1;      // -1: not written yet
-    std::vector<Reader> readers;  // since the last write; at most the latest of each stream
+    std::int32_t last_read = -1;  // since the last write; -1: none
   };
 
   // Most buffers have one segment, a few of them hundreds, which soon stay as they are: a sorted vector is faster than
@@ -81,7 +84,7 @@ class AccessMap {
     if (it != segments.end() && it->begin < view.offset) it = split(segments, it, view.offset) + 1;
     for (std::int64_t at = view.offset; at < end; ++it) {
       if (it == segments.end() || it->begin > at) {  // a gap: never touched
-        it = segments.insert(it, Segment{at, it == segments.end() ? end : std::min(end, it->begin), -1, {}});
+        it = segments.insert(it, Segment{at, it == segments.end() ? end : std::min(end, it->begin)});
       } else if (it->end > end) {
         it = split(segments, it, end);
       }
@@ -94,19 +97,11 @@ class AccessMap {
   static Iterator split(std::vector<Segment>& segments, Iterator it, std::int64_t at) {
     Segment right = *it;
     it->end = right.begin = at;
-    return segments.insert(it + 1, std::move(right)) - 1;
-  }
-  static void note_reader(Segment& s, const Reader& reader) {
-    for (Reader& r : s.readers) {
-      if (r.stream == reader.stream) {
-        r = reader;
-        return;
-      }
-    }
-    s.readers.push_back(reader);
+    return segments.insert(it + 1, right) - 1;
   }
 
   std::vector<std::vector<Segment>> buffers_;
+  std::vector<Read> reads_;  // of all segments: the two halves of one that is cut share those that it had
 };
 
 }  // namespace harness::program

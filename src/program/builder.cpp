@@ -4,6 +4,12 @@
 #include <functional>
 
 namespace harness::program {
+namespace {
+
+// An operation has half a kilobyte: a list that grows from nothing would copy them several times.
+constexpr std::size_t usual_operations = 4096;
+
+}  // namespace
 
 View ProgramBuilder::buffer(std::string name, DType type, std::int64_t count, BufferKind kind) {
   program_.buffers.push_back({std::move(name), type, count, kind});
@@ -12,6 +18,7 @@ View ProgramBuilder::buffer(std::string name, DType type, std::int64_t count, Bu
 
 void ProgramBuilder::begin_step() {
   in_step_ = true;
+  program_.step.reserve(usual_operations);
   fused_groups_ = 0;
   std::fill(last_.begin(), last_.end(), -1);
   known_.clear();
@@ -24,7 +31,7 @@ OperationId ProgramBuilder::emit(StreamId stream, const Action& action, const La
   needed_.assign(after.begin(), after.end());
   const auto must_follow = [&](OperationId other) { needed_.push_back(other); };
   visit_accesses(action, [&](Access access, const View& view) {
-    if (access != Access::write) accesses_.read(id, stream, view, must_follow, [] {});
+    if (access != Access::write) accesses_.read(id, view, must_follow, [] {});
     if (access != Access::read) accesses_.write(id, view, must_follow);
   });
 

@@ -36,7 +36,7 @@ class Lowering {
     part.label = original_->label;
   }
 
-  void replace(const auto& action) { emit(action); }
+  void replace(const auto& /*kept*/) { out_.push_back(std::move(*original_)); }
 
   void replace(const Matmul& whole) {
     Matmul m = whole;
@@ -129,6 +129,7 @@ class Lowering {
 }  // namespace
 
 Program lower(Program program, FusedSet declared) {
+  if (declared == all_fused) return program;  // there is nothing to replace
   Lowering lowering(program, declared);
   program.init = lowering.run(std::move(program.init));
   program.step = lowering.run(std::move(program.step));

@@ -145,7 +145,7 @@ class RoleChecker {
           if (!reported) say(id, op, which, fmt::format("reads {}, which nothing has written", show(view)));
           reported = true;
         };
-        map.read(id, op.stream, view, reads_result_of, unwritten);
+        map.read(id, view, reads_result_of, unwritten);
       });
       visit_accesses(op.action, [&](Access access, const View& view) {
         if (access == Access::read) return;

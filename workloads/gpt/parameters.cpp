@@ -267,11 +267,6 @@ Parameters::Parameters(program::ProgramBuilder& builder, const config::Model& mo
   }
 }
 
-program::View Parameters::in_bucket(const program::View& bucket, ParameterId id) const {
-  const Parameter& p = at(id);
-  return bucket.part(p.view.offset - buckets_[p.bucket].offset, p.view.count);
-}
-
 program::View Parameters::mine(const program::View& flat, const program::View& place) const {
   if (!is_whole(flat)) return flat.part(place.offset / shards_, place.count / shards_);
   return flat.part(place.offset, place.count).own_part(program::Axis::data, shards_);
@@ -304,7 +299,7 @@ void Parameters::emit_own_values(int bucket) {
   const program::View values = b_.buffer("first_values", program::DType::f32, buckets_[bucket].count);
   emit(program::Fill{values, 0}, "parameters");
   for (const Parameter& p : list_) {
-    if (p.bucket == bucket) emit_first_values(p, in_bucket(values, p.id));
+    if (p.bucket == bucket) emit_first_values(p, part_of(values, p));
   }
   const program::View own = values.own_part(program::Axis::data, shards_);
   emit(program::Convert{own, mine(master_, buckets_[bucket])}, "own part");

@@ -102,10 +102,10 @@ class Parameters {
   /// Whether the model has it, and on this stage.
   bool has(ParameterId id) const { return index_.contains(id); }
   /// As the products read it.
-  program::View weight(ParameterId id) const { return in_bucket(weights_of(at(id).bucket), id); }
+  program::View weight(ParameterId id) const { return in_bucket(id, bucket_weights_); }
   /// As they write it: what they add up to over the micro-batches of a step, or where no rank keeps all of that, in
   /// one backward pass.
-  program::View gradient(ParameterId id) const { return in_bucket(gradients_of(at(id).bucket), id); }
+  program::View gradient(ParameterId id) const { return in_bucket(id, bucket_gradients_); }
 
   int shards() const { return shards_; }
   bool whole_weights() const { return is_whole(weights_); }
@@ -137,7 +137,14 @@ class Parameters {
   void zero_what_is_added_to(program::Phase phase);
   std::int64_t whole_count() const { return buckets_.front().offset + buckets_.front().count; }
   bool is_whole(const program::View& flat) const { return flat.count == whole_count(); }
-  program::View in_bucket(const program::View& bucket, ParameterId id) const;
+  // `places`: of the buckets, by number.
+  program::View in_bucket(ParameterId id, const std::vector<program::View>& places) const {
+    const Parameter& p = at(id);
+    return part_of(places[p.bucket], p);
+  }
+  program::View part_of(const program::View& bucket, const Parameter& p) const {
+    return bucket.part(p.view.offset - buckets_[p.bucket].offset, p.view.count);
+  }
   // The part of a place that this rank updates: its part in a whole buffer, or all that a buffer of own parts has of
   // it.
   program::View mine(const program::View& flat, const program::View& place) const;
