@@ -137,8 +137,7 @@ std::vector<Variable> sequence_variables() {
        .examples = {"{distribution: lognormal, median: 512, sigma: 1}", "{distribution: uniform, min: 1, max: 1024}"},
        .help =
            "how long documents are, in tokens: as long as a sequence, or shorter; of a file, whose lengths are drawn "
-           "at random, every node needs a copy; measured on cpu, predicted by sim, not yet on cuda",
-       .backends = cpu_and_sim,
+           "at random, every node needs a copy",
        .parts = sequence_parts,
        .parse = parse_sequences,
        .print = print_sequences,
@@ -149,9 +148,8 @@ std::vector<Variable> sequence_variables() {
       one_of(&Settings::batching, batching_choices,
              {.name = "batching",
               .help = "documents shorter than a sequence have a row each, with padding behind them, or are packed "
-                      "several to a row, where each sees itself alone; measured on cpu, predicted by sim, not yet on "
-                      "cuda",
-              .backends = cpu_and_sim,
+                      "several to a row, where each sees itself alone; on cuda attention to packed documents is "
+                      "unfused",
               .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
                           Part::data, Part::embedding, Part::world},
               .fastest = "packed",

@@ -10,6 +10,7 @@ struct AttentionSize {
   bool packed, causal;
   bool large = false;
   std::int64_t group = 1;
+  std::int64_t document = 0;  // the length of each in a sequence; 0: there is one
   std::int64_t key_width() const { return heads / group * head_dim; }
   std::int64_t row() const { return heads * head_dim + 2 * key_width(); }  // of packed ones
 };
@@ -25,6 +26,9 @@ constexpr AttentionSize attention_sizes[] = {{2, 2, 16, 32, 32, true, true},
                                              {2, 4, 16, 48, 48, true, true, false, 2},
                                              {1, 6, 64, 37, 37, true, true, false, 3},
                                              {1, 4, 64, 48, 80, false, false, false, 4},
+                                             {2, 2, 16, 32, 32, true, true, false, 1, 5},
+                                             {2, 2, 64, 128, 128, true, true, false, 1, 50},
+                                             {1, 6, 64, 37, 37, true, true, false, 3, 1},
                                              {1, 16, 128, 2048, 2048, true, true, true},
                                              {1, 16, 128, 2048, 2048, true, true, true, 4}};
 
@@ -58,10 +62,11 @@ Three three(CaseBuilder& b, const AttentionSize& s, const char* prefix, bool wri
 }
 
 std::string name_for(const AttentionSize& s, config::AttentionKind kind) {
-  return fmt::format("{}, {} x {} heads of {}{}, {} x {}{}{}",
+  return fmt::format("{}, {} x {} heads of {}{}, {} x {}{}{}{}",
                      kind == config::AttentionKind::fused ? "fused" : "unfused", s.batch, s.heads, s.head_dim,
                      s.group > 1 ? fmt::format(" in groups of {}", s.group) : "", s.queries, s.keys,
-                     s.packed ? ", packed" : "", s.causal ? ", causal" : "");
+                     s.packed ? ", packed" : "", s.causal ? ", causal" : "",
+                     s.document == 0 ? "" : fmt::format(", documents of {}", s.document));
 }
 
 }  // namespace
@@ -82,13 +87,17 @@ void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
         return kind == config::AttentionKind::fused ? program::View{}
                                                     : of.output("probabilities", rows * s.heads * s.keys);
       };
+      const auto position_ids = [&](CaseBuilder& of) {
+        return s.document == 0 ? program::View{} : of.position_ids(rows, s.document);
+      };
       const program::Attention forward{in.q,
                                        in.k,
                                        in.v,
                                        b.output("out", rows * width),
                                        b.output("stats", program::DType::f32, rows * s.heads),
                                        shape_of(s),
-                                       probabilities(b)};
+                                       probabilities(b),
+                                       position_ids(b)};
       cases.push_back(b.take(forward, name_for(s, kind)));
       for (const bool accumulate : {false, true}) {
         // No fused kernel adds to gradients, and the GPT step has no need of it.
@@ -97,16 +106,16 @@ void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
         const Three of = three(back, s, "", false, false);
         const program::View out = back.output("out", rows * width),
                             stats = back.output("stats", program::DType::f32, rows * s.heads);
-        const program::View p = probabilities(back);
-        back.prepare(program::Attention{of.q, of.k, of.v, out, stats, shape_of(s), p});
+        const program::View p = probabilities(back), ids = position_ids(back);
+        back.prepare(program::Attention{of.q, of.k, of.v, out, stats, shape_of(s), p, ids});
         const program::View dout = back.normal("dout", rows * width);
         const Three d = three(back, s, "d", true, accumulate);
-        cases.push_back(back.take(
-            program::AttentionBackward{of.q, of.k, of.v, out, stats, dout, d.q, d.k, d.v, shape_of(s), accumulate, p},
-            name_for(s, kind) + (accumulate ? ", added" : "")));
+        cases.push_back(back.take(program::AttentionBackward{of.q, of.k, of.v, out, stats, dout, d.q, d.k, d.v,
+                                                             shape_of(s), accumulate, p, ids},
+                                  name_for(s, kind) + (accumulate ? ", added" : "")));
       }
     }
-    if (tf32 || s.large || s.group > 1) continue;  // no products in it, and no keys
+    if (tf32 || s.large || s.group > 1 || s.document > 0) continue;  // no products in it, and no keys
     CaseBuilder b(type);
     const program::View part = b.normal("part_out", rows * width),
                         part_stats = b.normal("part_stats", program::DType::f32, rows * s.heads);
@@ -121,17 +130,20 @@ void add_rope_cases(Cases& cases, program::DType type) {
   struct Size {
     std::int64_t sequences, sequence, heads, head_dim, behind;  // behind: elements of a row that do not turn
     bool large = false;
+    std::int64_t document = 0;  // the length of each in a sequence; 0: there is one
   };
   for (const Size& s : {Size{1, 1, 1, 2, 0}, Size{3, 21, 3, 22, 5}, Size{2, 64, 6, 64, 128}, Size{1, 40, 5, 80, 1},
-                        Size{1, 5, 2, 1040, 3}, Size{2, 4096, 20, 128, 512, true}}) {
+                        Size{1, 5, 2, 1040, 3}, Size{3, 21, 3, 22, 5, false, 8}, Size{2, 4096, 20, 128, 512, true}}) {
     for (const bool backward : {false, true}) {
       CaseBuilder b(type);
       if (s.large) b.large();
       const std::int64_t rows = s.sequences * s.sequence, width = s.heads * s.head_dim, stride = width + s.behind;
       const program::View data = b.normal("data", (rows - 1) * stride + width);
-      cases.push_back(b.take(program::Rope{data, rows, stride, s.heads, s.head_dim, s.sequence, 10000, backward},
-                             fmt::format("{} x {}, {} heads of {}{}", s.sequences, s.sequence, s.heads, s.head_dim,
-                                         backward ? ", backward" : "")));
+      program::Rope rope{data, rows, stride, s.heads, s.head_dim, s.sequence, 10000, backward};
+      if (s.document > 0) rope.position_ids = b.position_ids(rows, s.document);
+      cases.push_back(b.take(rope, fmt::format("{} x {}, {} heads of {}{}{}", s.sequences, s.sequence, s.heads,
+                                               s.head_dim, backward ? ", backward" : "",
+                                               s.document == 0 ? "" : fmt::format(", documents of {}", s.document))));
     }
   }
 }

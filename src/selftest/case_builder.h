@@ -18,7 +18,10 @@ class CaseBuilder {
   }
   program::View normal(const std::string& name, program::DType type, std::int64_t count, double deviation = 1,
                        double mean = 0);
-  program::View whole_numbers(const std::string& name, std::int64_t count, std::int64_t limit);
+  /// From `first` on, so many.
+  program::View whole_numbers(const std::string& name, std::int64_t count, std::int64_t limit, std::int64_t first = 0);
+  /// As documents of so many tokens have them.
+  program::View position_ids(std::int64_t count, std::int64_t document);
   program::View constant(const std::string& name, program::DType type, double value);
   /// To be written only.
   program::View output(const std::string& name, std::int64_t count) { return output(name, type_, count); }

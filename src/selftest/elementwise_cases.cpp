@@ -185,15 +185,19 @@ void add_embedding_cases(Cases& cases, program::DType type) {
     std::int64_t rows, width, sequence, vocab;
     int shards, rank;
     bool large = false;
+    std::int64_t document = 0;  // the length of each in a sequence; 0: there is one
   };
   for (const Table& t :
        {Table{12, 33, 6, 20, 1, 0}, Table{64, 64, 16, 50, 1, 0}, Table{64, 64, 16, 50, 2, 0},
-        Table{64, 96, 16, 50, 2, 1}, Table{20, 5000, 5, 50, 1, 0}, Table{8192, 2048, 2048, 50304, 1, 0, true}}) {
+        Table{64, 96, 16, 50, 2, 1}, Table{20, 5000, 5, 50, 1, 0}, Table{8192, 2048, 2048, 50304, 1, 0, true},
+        Table{64, 64, 16, 50, 2, 0, false, 3}, Table{12, 33, 6, 20, 1, 0, false, 4}}) {
     const program::Layout layout{{program::Axis::tensor, t.shards}};
     const program::Shard shard{program::Axis::tensor, t.vocab / t.shards};
-    const std::string name = fmt::format("{} tokens of {} x {}{}", t.rows, t.vocab, t.width,
-                                         t.shards == 1 ? "" : fmt::format(", shard {} of {}", t.rank, t.shards));
+    const std::string name = fmt::format("{} tokens of {} x {}{}{}", t.rows, t.vocab, t.width,
+                                         t.shards == 1 ? "" : fmt::format(", shard {} of {}", t.rank, t.shards),
+                                         t.document == 0 ? "" : fmt::format(", documents of {}", t.document));
     for (const bool positions : {true, false}) {
+      if (!positions && t.document > 0) continue;
       const std::string which = name + (positions ? "" : ", no positions");
       CaseBuilder b(type);
       if (t.large) b.large();
@@ -206,6 +210,7 @@ void add_embedding_cases(Cases& cases, program::DType type) {
       op.width = t.width;
       op.sequence = t.sequence;
       op.shard = shard;
+      if (t.document > 0) op.position_ids = b.position_ids(t.rows, t.document);
       cases.push_back(b.at(layout, t.rank).take(op, which));
       for (const bool accumulate : {false, true}) {
         if (!positions && accumulate) continue;
@@ -220,6 +225,7 @@ void add_embedding_cases(Cases& cases, program::DType type) {
         of.width = t.width;
         of.sequence = t.sequence;
         of.shard = shard;
+        if (t.document > 0) of.position_ids = back.position_ids(t.rows, t.document);
         of.accumulate_positions = accumulate;
         cases.push_back(back.at(layout, t.rank).take(of, which + (accumulate ? ", positions added" : "")));
       }

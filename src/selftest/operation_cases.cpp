@@ -71,7 +71,9 @@ std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t
       const auto index = static_cast<std::uint64_t>(i);
       double value = f.mean;
       if (f.kind == Filling::Kind::uniform) {
-        value = static_cast<double>(philox(seed, index, stream)[0] * static_cast<std::uint64_t>(f.limit) >> 32);
+        value += static_cast<double>(philox(seed, index, stream)[0] * static_cast<std::uint64_t>(f.limit) >> 32);
+      } else if (f.kind == Filling::Kind::counted) {
+        value = static_cast<double>(i % f.limit);
       } else if (f.deviation != 0) {
         value += f.deviation * philox_normal(seed, index, stream);
       }
@@ -103,8 +105,12 @@ program::View CaseBuilder::normal(const std::string& name, program::DType type, 
                                   double mean) {
   return add(name, type, count, {Filling::Kind::normal, mean, deviation, 0});
 }
-program::View CaseBuilder::whole_numbers(const std::string& name, std::int64_t count, std::int64_t limit) {
-  return add(name, program::DType::i32, count, {Filling::Kind::uniform, 0, 0, limit});
+program::View CaseBuilder::whole_numbers(const std::string& name, std::int64_t count, std::int64_t limit,
+                                         std::int64_t first) {
+  return add(name, program::DType::i32, count, {Filling::Kind::uniform, static_cast<double>(first), 0, limit});
+}
+program::View CaseBuilder::position_ids(std::int64_t count, std::int64_t document) {
+  return add("position_ids", program::DType::i32, count, {Filling::Kind::counted, 0, 0, document});
 }
 program::View CaseBuilder::constant(const std::string& name, program::DType type, double value) {
   return add(name, type, 1, {Filling::Kind::normal, value, 0, 0});

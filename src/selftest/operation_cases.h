@@ -15,7 +15,8 @@ struct Filling {
   enum class Kind : std::uint8_t {
     poison,   // NaN: nobody may read it, and what is to be written must not keep it
     normal,   // mean + deviation * a normal number
-    uniform,  // i32: 0 .. limit - 1
+    uniform,  // i32: mean .. mean + limit - 1
+    counted,  // i32: 0, 1 .. limit - 1, 0, 1 ..
   };
   Kind kind = Kind::poison;
   double mean = 0, deviation = 1;

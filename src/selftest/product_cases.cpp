@@ -142,23 +142,35 @@ void add_loss_cases(Cases& cases, program::DType type) {
       if (s.large) b.large();
       return b;
     };
-    const auto labels = [&](CaseBuilder& b) { return b.whole_numbers("labels", s.rows, s.vocab); };
+    // Scaled as fp16 is, or with a factor of all and rows of padding.
+    enum class Kind : std::uint8_t { plain, scaled, padded };
+    const auto labels = [&](CaseBuilder& b, Kind kind) {
+      return b.whole_numbers("labels", s.rows, s.vocab, kind == Kind::padded ? -s.vocab / 3 : 0);
+    };
+    const auto add_scales = [](CaseBuilder& b, auto& op, Kind kind) {
+      if (kind == Kind::scaled) op.gradient_factor = b.constant("gradient_factor", program::DType::f32, 64);
+      if (kind == Kind::padded) op.scale = b.constant("scale", program::DType::f32, 0.25);
+    };
+    const auto word_of = [](Kind kind) {
+      return kind == Kind::plain ? "" : kind == Kind::scaled ? ", scaled" : ", with padding";
+    };
     const double mean = 1 / static_cast<double>(s.rows);
-    const auto loss_case = [&](bool scaled) {
+    const auto loss_case = [&](Kind kind) {
       CaseBuilder b = builder();
       program::CrossEntropy loss;
       loss.logits = b.normal("logits", n, 2);
-      loss.labels = labels(b);
+      loss.labels = labels(b, kind);
       loss.loss = b.normal("loss", program::DType::f32, 1);
       loss.rows = s.rows;
       loss.vocab = vocab;
       loss.loss_scale = mean;
       loss.gradient_scale = 0.5;
-      if (scaled) loss.gradient_factor = b.constant("gradient_factor", program::DType::f32, 64);
-      cases.push_back(b.take(loss, name + (scaled ? ", scaled" : "")));
+      add_scales(b, loss, kind);
+      cases.push_back(b.take(loss, name + word_of(kind)));
     };
-    if (s.shards == 1) loss_case(false);
-    if (s.shards == 1 && !s.large) loss_case(true);
+    for (const Kind kind : {Kind::plain, Kind::scaled, Kind::padded}) {
+      if (s.shards == 1 && (kind == Kind::plain || !s.large)) loss_case(kind);
+    }
     CaseBuilder m = builder();
     const program::View in = m.normal("logits", n, 2);
     const program::CrossEntropyMaximum maximum{in, m.output("maximum", program::DType::f32, s.rows), s.rows, vocab};
@@ -167,7 +179,7 @@ void add_loss_cases(Cases& cases, program::DType type) {
     CaseBuilder t = builder();
     program::CrossEntropySums sums;
     sums.logits = t.normal("logits", n, 2);
-    sums.labels = labels(t);
+    sums.labels = labels(t, Kind::plain);
     sums.maximum = t.output("maximum", program::DType::f32, s.rows);
     sums.target = t.output("target", program::DType::f32, s.rows);
     sums.sum = t.output("sum", program::DType::f32, s.rows);
@@ -177,11 +189,11 @@ void add_loss_cases(Cases& cases, program::DType type) {
     t.prepare(program::CrossEntropyMaximum{sums.logits, sums.maximum, s.rows, vocab});
     cases.push_back(t.take(sums, name));
 
-    const auto gradient_case = [&](bool scaled) {
+    const auto gradient_case = [&](Kind kind) {
       CaseBuilder g = builder();
       program::CrossEntropyGradient gradient;
       gradient.logits = g.normal("logits", n, 2);
-      gradient.labels = labels(g);
+      gradient.labels = labels(g, kind);
       gradient.maximum = g.output("maximum", program::DType::f32, s.rows);
       gradient.target = g.output("target", program::DType::f32, s.rows);
       gradient.sum = g.output("sum", program::DType::f32, s.rows);
@@ -194,11 +206,12 @@ void add_loss_cases(Cases& cases, program::DType type) {
       g.prepare(program::CrossEntropyMaximum{gradient.logits, gradient.maximum, s.rows, vocab});
       g.prepare(program::CrossEntropySums{gradient.logits, gradient.labels, gradient.maximum, gradient.target,
                                           gradient.sum, s.rows, vocab, shard});
-      if (scaled) gradient.gradient_factor = g.constant("gradient_factor", program::DType::f32, 64);
-      cases.push_back(g.take(gradient, name + (scaled ? ", scaled" : "")));
+      add_scales(g, gradient, kind);
+      cases.push_back(g.take(gradient, name + word_of(kind)));
     };
-    gradient_case(false);
-    if (!s.large) gradient_case(true);
+    for (const Kind kind : {Kind::plain, Kind::scaled, Kind::padded}) {
+      if (kind == Kind::plain || !s.large) gradient_case(kind);
+    }
   }
 }
 

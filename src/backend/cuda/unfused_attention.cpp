@@ -34,8 +34,8 @@ class UnfusedAttention : public AttentionKernel {
         runs.push_back(product({rows, keys, width}, query_matrix(), head(q, m), transposed(key_matrix()), k,
                                score_matrix(), square(p, m)));
       }
-      runs.emplace_back([this, p, stats](Stream s) {
-        attention_softmax(s, p, stats, shape_.heads, shape_.query_length, shape_.key_length, scale_, shape_.causal);
+      runs.emplace_back([this, p, stats, ids = of_positions(at.position_ids, b)](Stream s) {
+        attention_softmax(s, p, stats, ids, shape_, scale_);
       });
       for (std::int64_t m = 0; m < shape_.group; ++m) {
         runs.push_back(product({rows, width, keys}, score_matrix(), square(p, m), key_matrix(), v, dense_matrix(),
@@ -60,9 +60,8 @@ class UnfusedAttention : public AttentionKernel {
           runs.push_back(product({rows, keys, width}, query_matrix(), head(q, m), transposed(key_matrix()), k,
                                  score_matrix(), square(p, m)));
         }
-        runs.emplace_back([this, p, stats](Stream s) {
-          attention_probabilities(s, p, stats, shape_.heads, shape_.query_length, shape_.key_length, scale_,
-                                  shape_.causal);
+        runs.emplace_back([this, p, stats, ids = of_positions(at.position_ids, b)](Stream s) {
+          attention_probabilities(s, p, stats, ids, shape_, scale_);
         });
       }
       // The gradients of keys and values are sums over the group.
@@ -126,6 +125,9 @@ class UnfusedAttention : public AttentionKernel {
   }
   backend::Tensor dense(const backend::Tensor& t, std::int64_t b) const {
     return shifted(t, b * shape_.query_length * width());
+  }
+  backend::Tensor of_positions(const backend::Tensor& t, std::int64_t b) const {
+    return t.present() ? shifted(t, b * shape_.query_length) : t;
   }
   backend::Tensor of_stats(const backend::Tensor& t, std::int64_t b) const {
     backend::Tensor part = shifted(t, b * stats_count());

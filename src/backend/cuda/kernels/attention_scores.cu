@@ -4,29 +4,41 @@
 namespace harness::cuda {
 namespace {
 
-// How many keys row `row` of all score matrices sees.
-__device__ __forceinline__ std::int64_t visible_keys(std::int64_t row, std::int64_t query_length,
-                                                     std::int64_t key_length, bool causal) {
-  if (!causal) return key_length;
-  const std::int64_t keys = row % query_length + 1;
-  return keys < key_length ? keys : key_length;
+// Which keys the rows of score matrices see.
+struct Sight {
+  std::int64_t query_length, key_length;
+  bool causal;
+  const std::int32_t* position_ids;  // of the rows of a matrix, in their documents; absent: one document
+};
+
+// The keys [begin, end) that row `row` of all matrices sees.
+struct Seen {
+  std::int64_t begin, end;
+  __device__ __forceinline__ bool has(std::int64_t key) const { return key >= begin && key < end; }
+};
+
+__device__ __forceinline__ Seen seen_by(std::int64_t row, const Sight& sight) {
+  if (!sight.causal) return {0, sight.key_length};
+  const std::int64_t at = row % sight.query_length, end = at < sight.key_length ? at + 1 : sight.key_length;
+  const std::int64_t begin = sight.position_ids ? at - sight.position_ids[at] : 0;
+  return {begin > 0 ? begin : 0, end};
 }
 
 constexpr int score_threads = 256;
 
 // A block takes one row; the second reading is from the caches.
 template <class T, int n>
-__global__ void __launch_bounds__(score_threads)
-    softmax_row(T* scores, float* stats, std::int64_t query_length, std::int64_t key_length, float scale, bool causal) {
+__global__ void __launch_bounds__(score_threads) softmax_row(T* scores, float* stats, Sight sight, float scale) {
   HARNESS_SHARED(float2, parts, max_warps);
-  const std::int64_t row = blockIdx.x, visible = visible_keys(row, query_length, key_length, causal);
+  const std::int64_t row = blockIdx.x, key_length = sight.key_length;
+  const Seen seen = seen_by(row, sight);
   T* const x = scores + row * key_length;
   ExponentialSum own;
-  for (std::int64_t c = threadIdx.x * n; c < visible; c += blockDim.x * n) {
+  for (std::int64_t c = seen.begin / n * n + threadIdx.x * n; c < seen.end; c += blockDim.x * n) {
     float v[n];
     load(x + c, v);
 #pragma unroll
-    for (int k = 0; k < n; ++k) v[k] = c + k < visible ? v[k] * scale : __uint_as_float(0xff800000u);
+    for (int k = 0; k < n; ++k) v[k] = seen.has(c + k) ? v[k] * scale : __uint_as_float(0xff800000u);
     own.add(v);
   }
   const ExponentialSum all = block_join(own, parts);
@@ -34,9 +46,9 @@ __global__ void __launch_bounds__(score_threads)
   const float factor = 1.0f / all.sum;
   for (std::int64_t c = threadIdx.x * n; c < key_length; c += blockDim.x * n) {
     float v[n] = {};
-    if (c < visible) load(x + c, v);
+    if (c + n > seen.begin && c < seen.end) load(x + c, v);
 #pragma unroll
-    for (int k = 0; k < n; ++k) v[k] = c + k < visible ? quick_exp(v[k] * scale - all.maximum) * factor : 0.0f;
+    for (int k = 0; k < n; ++k) v[k] = seen.has(c + k) ? quick_exp(v[k] * scale - all.maximum) * factor : 0.0f;
     store(x + c, v);
   }
 }
@@ -45,9 +57,8 @@ template <class T>
 struct ProbabilitiesOf {
   T* scores;
   const float* stats;
-  std::int64_t query_length, key_length;
+  Sight sight;
   float scale;
-  bool causal;
   static constexpr int lanes = lanes_of<T>;
   struct Column {};
   template <int n>
@@ -62,16 +73,16 @@ struct ProbabilitiesOf {
   }
   template <int n>
   __device__ __forceinline__ In<n> load(std::int64_t row, std::int64_t c) const {
-    return {load_raw<n>(scores + row * key_length + c), stats[row]};
+    return {load_raw<n>(scores + row * sight.key_length + c), stats[row]};
   }
   template <int n>
   __device__ __forceinline__ void store(std::int64_t row, std::int64_t c, Column, const In<n>& in) const {
-    const std::int64_t visible = visible_keys(row, query_length, key_length, causal);
+    const Seen seen = seen_by(row, sight);
     float v[n];
     unpack(in.x, v);
 #pragma unroll
-    for (int k = 0; k < n; ++k) v[k] = c + k < visible ? quick_exp(v[k] * scale - in.stats) : 0.0f;
-    cuda::store(scores + row * key_length + c, v);
+    for (int k = 0; k < n; ++k) v[k] = seen.has(c + k) ? quick_exp(v[k] * scale - in.stats) : 0.0f;
+    cuda::store(scores + row * sight.key_length + c, v);
   }
 };
 
@@ -112,27 +123,28 @@ struct SoftmaxBackwardOf {
 
 }  // namespace
 
-void attention_softmax(Stream stream, backend::Tensor scores, backend::Tensor stats, std::int64_t matrices,
-                       std::int64_t query_length, std::int64_t key_length, double scale, bool causal) {
+void attention_softmax(Stream stream, backend::Tensor scores, backend::Tensor stats, backend::Tensor position_ids,
+                       const program::AttentionShape& shape, double scale) {
+  const std::int64_t rows = shape.heads * shape.query_length, keys = shape.key_length;
+  const Sight sight{shape.query_length, keys, shape.causal, position_ids.i32()};
   backend::with_type(scores.type, [&](auto tag) {
     using T = decltype(tag);
     const auto start = [&](auto kernel, int n) {
-      launch("attention_softmax", kernel,
-             {matrices * query_length, threads_for(ceil_div(key_length, n), score_threads)}, stream, scores.as<T>(),
-             stats.f32(), query_length, key_length, scale, causal);
+      launch("attention_softmax", kernel, {rows, threads_for(ceil_div(keys, n), score_threads)}, stream, scores.as<T>(),
+             stats.f32(), sight, scale);
     };
     constexpr int n = lanes_of<T>;
-    key_length % n == 0 ? start(softmax_row<T, n>, n) : start(softmax_row<T, 1>, 1);
+    keys % n == 0 ? start(softmax_row<T, n>, n) : start(softmax_row<T, 1>, 1);
   });
 }
 
-void attention_probabilities(Stream stream, backend::Tensor scores, backend::Tensor stats, std::int64_t matrices,
-                             std::int64_t query_length, std::int64_t key_length, double scale, bool causal) {
+void attention_probabilities(Stream stream, backend::Tensor scores, backend::Tensor stats, backend::Tensor position_ids,
+                             const program::AttentionShape& shape, double scale) {
+  const Sight sight{shape.query_length, shape.key_length, shape.causal, position_ids.i32()};
   backend::with_type(scores.type, [&](auto tag) {
     using T = decltype(tag);
-    const ProbabilitiesOf<T> operation{scores.as<T>(), stats.f32(), query_length, key_length, static_cast<float>(scale),
-                                       causal};
-    launch_rows("attention_probabilities", stream, operation, matrices * query_length, key_length);
+    const ProbabilitiesOf<T> operation{scores.as<T>(), stats.f32(), sight, static_cast<float>(scale)};
+    launch_rows("attention_probabilities", stream, operation, shape.heads * shape.query_length, shape.key_length);
   });
 }
 

@@ -9,6 +9,24 @@ namespace {
 // second-level cache and the gradient reads them from there.
 constexpr int row_threads = 768, rows_at_once = 2;
 
+// What the loss and its gradient are multiplied by. Both factors are absent (null) where the operation has none.
+struct Scales {
+  float gradient;
+  const float* factor;           // of both; with it, a negative label is that of padding
+  const float* gradient_factor;  // of the gradient alone
+  __device__ __forceinline__ float of_gradient() const {
+    const float both = factor ? gradient * *factor : gradient;
+    return gradient_factor ? both * *gradient_factor : both;
+  }
+  __device__ __forceinline__ bool leaves_out(std::int32_t label) const { return factor && label < 0; }
+};
+
+template <class T, int n>
+__device__ __forceinline__ void write_zeros(T* x, int width) {
+  const float zeros[n] = {};
+  for (int c = static_cast<int>(threadIdx.x) * n; c < width; c += static_cast<int>(blockDim.x) * n) store(x + c, zeros);
+}
+
 // x = scale * (softmax(x) - onehot(label)); label outside [0, width): no one there.
 template <class T, int n>
 __device__ __forceinline__ void write_gradient(T* x, int width, std::int64_t label, float maximum, float sum,
@@ -32,13 +50,16 @@ __device__ __forceinline__ void write_gradient(T* x, int width, std::int64_t lab
 // Three loads at a time: a vocabulary of 50304 in bf16 takes nine a thread.
 template <class T, int n>
 __global__ void __launch_bounds__(row_threads, resident_blocks(rows_at_once, row_threads))
-    cross_entropy_row(T* logits, const std::int32_t* labels, int width, float scale, const float* factor,
-                      float* row_losses) {
+    cross_entropy_row(T* logits, const std::int32_t* labels, int width, Scales scales, float* row_losses) {
   HARNESS_SHARED(float2, parts, max_warps);
   T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
+  const std::int64_t label = labels[blockIdx.x];
+  if (scales.leaves_out(labels[blockIdx.x])) {
+    if (threadIdx.x == 0) row_losses[blockIdx.x] = 0.0f;
+    return write_zeros<T, n>(x, width);
+  }
   ExponentialSum own;
   over_row<3, n>(x, width, [&](int, const float(&v)[n]) { own.add(v); });
-  const std::int64_t label = labels[blockIdx.x];
   float at_label = 0.0f;
   if (threadIdx.x == 0) {
     // A label that is no token has no probability: the loss shows it.
@@ -46,7 +67,7 @@ __global__ void __launch_bounds__(row_threads, resident_blocks(rows_at_once, row
   }
   const ExponentialSum all = block_join(own, parts);  // its barrier also keeps x[label] until it was read
   if (threadIdx.x == 0) row_losses[blockIdx.x] = logf(all.sum) - (at_label - all.maximum);
-  write_gradient<T, n>(x, width, label, all.maximum, all.sum, factor ? scale * *factor : scale);
+  write_gradient<T, n>(x, width, label, all.maximum, all.sum, scales.of_gradient());
 }
 
 template <class T, int n>
@@ -83,17 +104,20 @@ __global__ void __launch_bounds__(row_threads)
 template <class T, int n>
 __global__ void __launch_bounds__(row_threads)
     gradient_row(T* logits, const std::int32_t* labels, const float* maximum, const float* target, const float* sum,
-                 int width, std::int64_t first, float scale, const float* factor, float* row_losses) {
+                 int width, std::int64_t first, Scales scales, float* row_losses) {
   T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
+  if (scales.leaves_out(labels[blockIdx.x])) {
+    if (threadIdx.x == 0) row_losses[blockIdx.x] = 0.0f;
+    return write_zeros<T, n>(x, width);
+  }
   const float total = sum[blockIdx.x];
   if (threadIdx.x == 0) row_losses[blockIdx.x] = logf(total) - target[blockIdx.x];
-  write_gradient<T, n>(x, width, labels[blockIdx.x] - first, maximum[blockIdx.x], total,
-                       factor ? scale * *factor : scale);
+  write_gradient<T, n>(x, width, labels[blockIdx.x] - first, maximum[blockIdx.x], total, scales.of_gradient());
 }
 
-// loss += scale * the sum of the rows, in double precision and always in the same order. One block.
+// loss += scale * factor * the sum of the rows, in double precision and always in the same order. One block.
 __global__ void __launch_bounds__(1024)
-    add_rows(const float* row_losses, std::int64_t rows, double scale, float* loss) {
+    add_rows(const float* row_losses, std::int64_t rows, double scale, const float* factor, float* loss) {
   HARNESS_SHARED(double, parts, 1024);
   double total = 0;
   for (std::int64_t r = threadIdx.x; r < rows; r += 1024) total += row_losses[r];
@@ -102,11 +126,16 @@ __global__ void __launch_bounds__(1024)
     __syncthreads();
     if (threadIdx.x < half) parts[threadIdx.x] += parts[threadIdx.x + half];
   }
-  if (threadIdx.x == 0) *loss += static_cast<float>(scale * parts[0]);
+  if (threadIdx.x == 0) *loss += static_cast<float>(scale * parts[0]) * (factor ? *factor : 1.0f);
 }
 
-void launch_add_rows(Stream stream, const float* row_losses, std::int64_t rows, double scale, backend::Tensor loss) {
-  launch("cross_entropy (loss)", add_rows, {1, 1024}, stream, row_losses, rows, scale, loss.f32());
+Scales scales_of(const auto& op) {
+  return {static_cast<float>(op.gradient_scale), op.scale.f32(), op.gradient_factor.f32()};
+}
+
+void launch_add_rows(Stream stream, const float* row_losses, const auto& op) {
+  launch("cross_entropy (loss)", add_rows, {1, 1024}, stream, row_losses, op.rows, op.loss_scale, op.scale.f32(),
+         op.loss.f32());
 }
 
 // As few threads as go over the row in the same number of turns.
@@ -131,9 +160,9 @@ void run(Stream stream, const backend::Bound<program::CrossEntropy>& op, const b
     constexpr int n = lanes_of<T>;
     const auto kernel = op.vocab % n == 0 ? cross_entropy_row<T, n> : cross_entropy_row<T, 1>;
     launch("cross_entropy", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, op.logits.as<T>(), op.labels.i32(),
-           op.vocab, op.gradient_scale, op.gradient_factor.f32(), context.scratch);
+           op.vocab, scales_of(op), context.scratch);
   });
-  launch_add_rows(stream, context.scratch, op.rows, op.loss_scale, op.loss);
+  launch_add_rows(stream, context.scratch, op);
 }
 
 void run(Stream stream, const backend::Bound<program::CrossEntropyMaximum>& op, const backend::KernelContext&) {
@@ -165,10 +194,10 @@ void run(Stream stream, const backend::Bound<program::CrossEntropyGradient>& op,
     constexpr int n = lanes_of<T>;
     const auto kernel = op.vocab % n == 0 ? gradient_row<T, n> : gradient_row<T, 1>;
     launch("cross_entropy_gradient", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, op.logits.as<T>(),
-           op.labels.i32(), op.maximum.f32(), op.target.f32(), op.sum.f32(), op.vocab, first, op.gradient_scale,
-           op.gradient_factor.f32(), context.scratch);
+           op.labels.i32(), op.maximum.f32(), op.target.f32(), op.sum.f32(), op.vocab, first, scales_of(op),
+           context.scratch);
   });
-  launch_add_rows(stream, context.scratch, op.rows, op.loss_scale, op.loss);
+  launch_add_rows(stream, context.scratch, op);
 }
 
 }  // namespace harness::cuda

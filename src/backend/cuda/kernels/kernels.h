@@ -71,16 +71,17 @@ void run(Stream stream, const backend::Bound<program::CheckFinite>& op, const ba
 void run(Stream stream, const backend::Bound<program::UpdateScale>& op, const backend::KernelContext& context = {});
 
 // ---- the parts of unfused attention ---------------------------------------------------------------------------------
-// `matrices` score matrices [query_length, key_length] lie one after the other. Scores are as a product left them,
-// unscaled, in the type of the attention's tensors.
+// The score matrices [query_length, key_length] of the heads of one sequence lie one after the other. Scores are as a
+// product left them, unscaled, in the type of the attention's tensors. position_ids [query_length] i32 as in Attention;
+// absent: the sequence is one document.
 
-/// scores = softmax(scale * scores) in place, each row over its visible keys, 0 beyond them; stats [matrices,
+/// scores = softmax(scale * scores) in place, each row over its visible keys, 0 beyond them; stats [heads,
 /// query_length] f32 = log of the row's sum of exponentials.
-void attention_softmax(Stream stream, backend::Tensor scores, backend::Tensor stats, std::int64_t matrices,
-                       std::int64_t query_length, std::int64_t key_length, double scale, bool causal);
+void attention_softmax(Stream stream, backend::Tensor scores, backend::Tensor stats, backend::Tensor position_ids,
+                       const program::AttentionShape& shape, double scale);
 /// scores = exp(scale * scores - stats), 0 beyond the visible keys: the probabilities again, from kept stats.
-void attention_probabilities(Stream stream, backend::Tensor scores, backend::Tensor stats, std::int64_t matrices,
-                             std::int64_t query_length, std::int64_t key_length, double scale, bool causal);
+void attention_probabilities(Stream stream, backend::Tensor scores, backend::Tensor stats, backend::Tensor position_ids,
+                             const program::AttentionShape& shape, double scale);
 /// delta [batch, heads, query_length] f32 = sum over a head's elements of out * dout, both [batch * query_length, heads
 /// * head_dim].
 void attention_delta(Stream stream, backend::Tensor out, backend::Tensor dout, backend::Tensor delta,

@@ -19,12 +19,12 @@ struct Heads {
 // A block takes a row, a thread the same pair of several heads: angle, sine and cosine are computed once for them. They
 // are f32 whatever the data are: bf16 would not tell one late position from the next.
 template <class T>
-__global__ void __launch_bounds__(most_threads) rope_row(T* data, Heads s) {
+__global__ void __launch_bounds__(most_threads) rope_row(T* data, const std::int32_t* position_ids, Heads s) {
   const std::int64_t row = blockIdx.x;
   const int half = s.head_dim / 2, pairs = half < static_cast<int>(blockDim.x) ? half : static_cast<int>(blockDim.x);
   const int lanes = static_cast<int>(blockDim.x) / pairs, lane = static_cast<int>(threadIdx.x) / pairs;
   if (lane >= lanes) return;
-  const auto position = static_cast<float>(row % s.sequence);
+  const auto position = static_cast<float>(position_ids ? position_ids[row] : row % s.sequence);
   for (int i = static_cast<int>(threadIdx.x) % pairs; i < half; i += pairs) {
     const auto frequency = static_cast<float>(exp2(s.step * i));
     float sine, cosine;
@@ -54,7 +54,7 @@ void run(Stream stream, const backend::Bound<program::Rope>& op, const backend::
   backend::with_type(op.data.type, [&](auto tag) {
     using T = decltype(tag);
     launch("rope", rope_row<T>, {op.rows, threads_for(op.heads * op.head_dim / 2, most_threads)}, stream,
-           op.data.as<T>(), s);
+           op.data.as<T>(), op.position_ids.i32(), s);
   });
 }
 
