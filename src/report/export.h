@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/summary.h"
+#include "config/frameworks/framework.h"
 #include "config/settings.h"
 #include "store/result.h"
 
@@ -40,11 +41,12 @@ std::string evidence_for(const store::Result& result, const analysis::CaseSummar
 Proven find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                    const std::string& file);
 
-enum class ExportFormat { env, megatron, deepspeed, torchtitan, pytorch };
+/// The framework; nothing stands for the environment of a shell.
+using ExportFormat = std::optional<config::Framework>;
 
-/// The proven settings as a file for a shell (env, megatron, torchtitan), as DeepSpeed's JSON or as Python for PyTorch,
-/// each with its evidence; what is not in it is listed with the reason. `file`: what the evidence calls the result
-/// file.
+/// The proven settings as a file for a shell (the environment, megatron, torchtitan), as DeepSpeed's JSON or as Python
+/// for PyTorch, each with its evidence; what is not in it is listed with the reason. `file`: what the evidence calls
+/// the result file.
 std::string export_text(const store::Result& result, const Proven& proven, const std::string& file,
                         ExportFormat format);
 
