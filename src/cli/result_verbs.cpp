@@ -308,7 +308,7 @@ int export_settings(const ExportOptions& options, std::ostream& out) {
   }
   const report::Proven proven = report::find_proven(result, summary, options.case_name, name);
   if (is_next) {
-    out << report::next_configuration(result, summary, proven, options.case_name, name);
+    out << report::next_configuration(result, summary, proven, name);
   } else {
     out << report::export_text(result, proven, name, formats.at(options.format));
   }

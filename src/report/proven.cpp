@@ -21,13 +21,6 @@
 namespace harness::report {
 namespace {
 
-std::string commit_of(const store::Result& result) {
-  for (const auto& [name, value] : result.identity) {
-    if (name == "harness") return value;
-  }
-  return result.tool_version;
-}
-
 std::string proven_change(const analysis::Effect& effect) {
   if (!std::isfinite(effect.ratio)) return "no ratio";
   std::string text = "time " + signed_percent(effect.ratio - 1);
@@ -60,15 +53,6 @@ ProvenSetting read_back(const store::Result& result, const analysis::CaseSummary
   return proven;
 }
 
-const analysis::CaseSummary& find_summary(const analysis::Summary& summary, const std::string& name) {
-  std::vector<std::string> names;
-  for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.name == name) return row;
-    names.push_back(row.name);
-  }
-  fail("there is no case {}{}", quote(name), did_you_mean(nearest(name, names)));
-}
-
 // Another size at which this setting is proven slower; nullptr if there is none.
 const analysis::CaseSummary* slower_elsewhere(const store::Result& result, const analysis::Summary& summary,
                                               const analysis::CaseSummary& row) {
@@ -96,7 +80,7 @@ std::string outcome_of(const analysis::CaseSummary& row) {
 std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
                          const std::string& file) {
   return one_line(fmt::format("{}: {}, {}; {}, harness {}", name, proven_change(*row.effect),
-                              plural(row.effect->rounds, "round"), file, commit_of(result)));
+                              plural(row.effect->rounds, "round"), file, program_of(result)));
 }
 
 Proven find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
@@ -107,49 +91,48 @@ Proven find_proven(const store::Result& result, const analysis::Summary& summary
                             quote(file), analysis::name_of(summary.control->verdict)),
                 4);
   }
+  Proven out;
   if (!case_name.empty()) {
-    const analysis::CaseSummary& row = find_summary(summary, case_name);
+    out.only = find_case(result, case_name);
+    const analysis::CaseSummary& row = summary.case_at(*out.only);
     if (row.role != store::CaseRole::change)
       fail("{} is the baseline: it changes nothing that could be exported", quote(case_name));
     if (!analysis::is_proven(row)) {
       fail("{} is not proven faster ({}): only what is proven is exported", quote(case_name), outcome_of(row));
     }
   }
-  Proven out;
-  const auto asked_for = [&](const analysis::CaseSummary& row) { return case_name.empty() || row.name == case_name; };
+  const auto leave_out = [&](const std::string& name, const std::string& why) {
+    out.left_out.push_back(one_line(fmt::format("{}: {}", name, why)));
+  };
   std::vector<const analysis::CaseSummary*> proven = summary.proven_changes();
   for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.role != store::CaseRole::change || !asked_for(row)) continue;
+    if (row.role != store::CaseRole::change || !out.is_asked_for(row)) continue;
     if (!analysis::is_proven(row)) {
-      out.left_out.push_back(one_line(fmt::format("{}: {}", row.name, outcome_of(row))));
-    } else if (row.another_training && !case_name.empty()) {
+      leave_out(row.name, outcome_of(row));
+    } else if (row.another_training && out.only) {
       proven.push_back(&row);
     } else if (row.another_training) {
-      out.left_out.push_back(one_line(fmt::format("{}: another training ({})", row.name, outcome_of(row))));
+      leave_out(row.name, fmt::format("another training ({})", outcome_of(row)));
     }
   }
   for (const analysis::CaseSummary* row : proven) {
-    if (!asked_for(*row)) continue;
+    if (!out.is_asked_for(*row)) continue;
+    const std::string change = proven_change(*row->effect);
     const analysis::CaseSummary* slower = slower_elsewhere(result, summary, *row);
-    if (slower != nullptr && case_name.empty()) {
-      out.left_out.push_back(one_line(fmt::format("{}: proven here ({}), but {} is {}", row->name,
-                                                  proven_change(*row->effect), slower->name, outcome_of(*slower))));
+    if (slower != nullptr && !out.only) {
+      leave_out(row->name, fmt::format("proven here ({}), but {} is {}", change, slower->name, outcome_of(*slower)));
       continue;
     }
-    std::optional<ProvenSetting> setting;
     try {
-      setting = read_back(result, *row, file);
+      ProvenSetting setting = read_back(result, *row, file);
+      const auto taken = std::ranges::find(out.settings, setting.variable, &ProvenSetting::variable);
+      if (taken == out.settings.end()) {
+        out.settings.push_back(std::move(setting));
+      } else {
+        leave_out(setting.name, fmt::format("proven too ({}), but {} is faster", change, taken->name));
+      }
     } catch (const Error& error) {
-      out.left_out.push_back(
-          one_line(fmt::format("{}: proven, but its value cannot be read: {}", quote(row->name), error.what())));
-      continue;
-    }
-    const auto taken = std::ranges::find(out.settings, setting->variable, &ProvenSetting::variable);
-    if (taken == out.settings.end()) {
-      out.settings.push_back(std::move(*setting));
-    } else {
-      out.left_out.push_back(one_line(fmt::format("{}: proven too ({}), but {} is faster", setting->name,
-                                                  proven_change(*row->effect), taken->name)));
+      leave_out(quote(row->name), fmt::format("proven, but its value cannot be read: {}", error.what()));
     }
   }
   std::ranges::stable_sort(out.settings, {},
@@ -189,15 +172,15 @@ bool is_setting(const std::string& variable) {
 class NextSweep {
  public:
   NextSweep(const store::Result& result, const analysis::Summary& summary, const Proven& proven,
-            const std::string& case_name, const std::string& file)
+            const std::string& file)
       : result_(result), summary_(summary), file_(one_line(file)), root_(configuration_of(result)) {
     if (result.baseline() != nullptr) old_ = analysis::settings_of(result, *result.baseline());
-    choose_baseline(proven, case_name);
+    choose_baseline(proven);
     if (YamlNode* baseline = root_.find("baseline")) edit_baseline(*baseline);
     if (YamlNode* sweep = root_.find("sweep")) edit_lists(*sweep);
     if (YamlNode* combine = root_.find("combine"))
       std::erase_if(combine->children, [&](const YamlNode& combination) { return leaves(combination); });
-    if (case_name.empty()) add_the_others(proven);
+    if (!proven.only) add_the_others(proven);
     if (!adopted_.empty() && std::erase_if(root_.children, [](const YamlNode& node) { return node.key == "ladder"; }))
       remarks_.emplace_back("ladder: left out, because its fixes belong to the former baseline");
   }
@@ -234,7 +217,7 @@ class NextSweep {
 
  private:
   // One proven change, or a proven combination: the fastest.
-  void choose_baseline(const Proven& proven, const std::string& case_name) {
+  void choose_baseline(const Proven& proven) {
     double best = 1;
     const auto consider = [&](const Values& values, const std::string& name, const std::string& evidence,
                               double ratio) {
@@ -248,8 +231,7 @@ class NextSweep {
     for (const ProvenSetting& one : proven.settings)
       consider({{one.variable, one.value}}, one.name, one.evidence, one.ratio);
     for (const analysis::CaseSummary& row : summary_.cases) {
-      const bool wanted = case_name.empty() || row.name == case_name;
-      if (wanted && result_.at(row).variable == config::combination && analysis::is_improvement(row))
+      if (proven.is_asked_for(row) && result_.at(row).variable == config::combination && analysis::is_improvement(row))
         consider(values_of(row), row.name, evidence_for(result_, row, row.name, file_), row.effect->ratio);
     }
   }
@@ -378,8 +360,8 @@ class NextSweep {
 }  // namespace
 
 std::string next_configuration(const store::Result& result, const analysis::Summary& summary, const Proven& proven,
-                               const std::string& case_name, const std::string& file) {
-  return NextSweep(result, summary, proven, case_name, file).text();
+                               const std::string& file) {
+  return NextSweep(result, summary, proven, file).text();
 }
 
 }  // namespace harness::report

@@ -82,6 +82,11 @@ std::string label_of(const store::Result& result, const analysis::CaseSummary& r
   return point != nullptr && !point->uses.empty() && is_of_a_size(row.name) ? point->uses : row.name;
 }
 
+std::string program_of(const store::Result& result) {
+  const std::string program = value_of(result.identity, "harness");
+  return program.empty() ? result.tool_version : program;
+}
+
 namespace {
 
 constexpr double max_share = 10, min_share = -0.9;

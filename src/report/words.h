@@ -39,6 +39,9 @@ std::string setting_of(const store::Result& result, const analysis::CaseSummary&
 /// For a drawing: "qkv, forward" where that stands for the case's name, else the name.
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row);
 
+/// The program that measured: its version and commit, as far as the file says.
+std::string program_of(const store::Result& result);
+
 /// "2 slower, 1 faster"; what does not occur is left out.
 std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts);
 

@@ -121,16 +121,12 @@ Section reproduce_section(const store::Result& result) {
   if (!result.config_path.empty()) {
     section.add(Listing{"The same sweep once more:", command_line(result), false});
   }
-  std::string program = result.tool_version;
-  for (const auto& [name, value] : result.identity) {
-    if (name == "harness") program = value;
-  }
   Table table;
   table.columns = {{"", true}, {"", true}};
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) table.rows.push_back({name, value});
   };
-  add("program", program);
+  add("program", program_of(result));
   add("ranks", fmt::format("{} on {}", result.ranks, plural(result.nodes, "node")));
   const bool predicted = config::traits_of(result.backend).predicts();
   if (!predicted) {
