@@ -115,7 +115,7 @@ TEST(Grid, JsonAndThePageHaveEveryCase) {
   EXPECT_EQ(json["cases"][5]["judgement"], "slower");
   ASSERT_EQ(json["levels"].size(), 2u);
   EXPECT_EQ(json["levels"][1]["reference"], "message_size=1 GB");
-  EXPECT_THAT(page::page(page::make_report(result)),
+  EXPECT_THAT(page::page(page::make_report(result, analysis::find_all(result))),
               AllOf(HasSubstr("halving_doubling change"), HasSubstr("in_place=false at message_size=1 GB")));
 }
 
