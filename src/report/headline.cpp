@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -27,13 +26,6 @@ struct Point {
   const analysis::CaseSummary* row = nullptr;
 };
 
-// The rate that an operation is judged by: the bandwidth of a link, the FLOP of a rank, or where it computes nothing
-// its bytes.
-double rate_of(Measured measured, const analysis::CaseSummary& row) {
-  if (measured == Measured::collective) return row.rates->bus_bytes_per_s.value_or(0);
-  return row.flops_per_rank > 0 ? row.flops_per_rank : row.rates->algorithm_bytes_per_s;
-}
-
 // "4 MiB"; what it is in the model's step, where that is known.
 std::string size_of(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
@@ -47,23 +39,22 @@ std::string size_of(const store::Result& result, const analysis::CaseSummary& ro
   return size.empty() ? "the baseline's size" : std::string(size);
 }
 
-std::string in_words(Measured measured, double rate, const analysis::CaseSummary& row) {
-  if (measured != Measured::collective && row.flops_per_rank > 0) {
-    const Scale scale = scale_of_flops(std::array{rate});
-    return fmt::format("{} {}", scale.print(rate), scale.unit);
-  }
-  return fmt::format("{:.3g} GB/s", rate / 1e9);
+std::string in_words(const Point& point) {
+  if (point.row->rates->bus_bytes_per_s || !(point.row->flops_per_rank > 0))
+    return fmt::format("{:.3g} GB/s", point.rate / 1e9);
+  const Scale scale = scale_of_flops(std::array{point.rate});
+  return fmt::format("{} {}", scale.print(point.rate), scale.unit);
 }
 
 // Between the best and the quickest: the average over all sizes where these are all that was swept, else what the
 // baseline reached.
 std::string in_the_middle(const store::Result& result, const analysis::Summary& summary, const Point& baseline,
-                          const Point& most, const std::string& rate) {
+                          const Point& most) {
   const auto average = analysis::average_bus_bandwidth(result, summary);
   if (is_listed_by_size(result) && average) return fmt::format("; average {:.3g} GB/s", *average / 1e9);
   const bool has_baseline = baseline.row->role == store::CaseRole::baseline;
   if (!has_baseline || most.row->role == store::CaseRole::baseline) return "";
-  return fmt::format("; {} at {}, the baseline", rate, baseline.size);
+  return fmt::format("; {} at {}, the baseline", in_words(baseline), baseline.size);
 }
 
 // The best that a sweep of one operation reached at its sizes: "Highest busbw: 0.284 GB/s at 16 MiB; average 0.031
@@ -74,18 +65,17 @@ std::string what_was_reached(const store::Result& result, const analysis::Summar
   std::vector<Point> points;  // the baseline and its other sizes
   for (const analysis::CaseSummary& row : summary.cases) {
     if (!store::is_reference(row.role) || !row.rates || row.rates->impossible) continue;
-    points.push_back({size_of(result, row), rate_of(measured, row), &row});
+    points.push_back({size_of(result, row), operation_rate(row).value_or(0), &row});
   }
   if (points.empty()) return "";
   const Point& most = *std::ranges::max_element(points, {}, &Point::rate);
   const Point& least =
       *std::ranges::min_element(points, {}, [](const Point& point) { return point.row->rates->operation_seconds; });
-  const auto rate = [&](const Point& point) { return in_words(measured, point.rate, *point.row); };
   const std::string what = measured == Measured::collective ? "busbw" : "rate";
   const std::string shortest = show_seconds(least.row->rates->operation_seconds);
-  if (points.size() == 1) return fmt::format("{} {} at {}, in {}.", what, rate(most), most.size, shortest);
-  return fmt::format("Highest {}: {} at {}{}. Shortest time: {} at {}.", what, rate(most), most.size,
-                     in_the_middle(result, summary, points.front(), most, rate(points.front())), shortest, least.size);
+  if (points.size() == 1) return fmt::format("{} {} at {}, in {}.", what, in_words(most), most.size, shortest);
+  return fmt::format("Highest {}: {} at {}{}. Shortest time: {} at {}.", what, in_words(most), most.size,
+                     in_the_middle(result, summary, points.front(), most), shortest, least.size);
 }
 
 // "nccl_algo=tree: faster at 12 of 20 sizes, slower at 3, same at 5. …": how each setting of a grid came out, the
@@ -93,30 +83,18 @@ std::string what_was_reached(const store::Result& result, const analysis::Summar
 std::string grid_words(const store::Result& result, const analysis::Summary& summary) {
   constexpr std::size_t max_shown = 4;
   using enum analysis::Verdict;
-  struct Setting {
-    std::string name;
-    std::map<analysis::Verdict, std::size_t> sizes;
-    std::size_t all = 0;
-  };
-  std::vector<Setting> settings;
-  for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.role != store::CaseRole::change) continue;
-    const std::string name = setting_of(result, row);
-    auto known = std::ranges::find(settings, name, &Setting::name);
-    if (known == settings.end()) known = settings.insert(settings.end(), Setting{name, {}, 0});
-    ++known->all;
-    ++known->sizes[row.judgement.verdict];
-  }
   std::vector<std::string> parts;
-  for (Setting& setting : settings) {
+  for (const auto& [name, cases] : changes_by_setting(result, summary)) {
     std::string words;
     for (const analysis::Verdict verdict : {faster, slower, same, unresolved}) {
-      if (setting.sizes[verdict] == 0) continue;
-      words += words.empty() ? fmt::format("{} at {} of {}", analysis::name_of(verdict), setting.sizes[verdict],
-                                           plural(static_cast<std::int64_t>(setting.all), "size"))
-                             : fmt::format(", {} at {}", analysis::name_of(verdict), setting.sizes[verdict]);
+      const auto sizes = std::ranges::count_if(
+          cases, [&](const analysis::CaseSummary* row) { return row->judgement.verdict == verdict; });
+      if (sizes == 0) continue;
+      words += words.empty()
+                   ? fmt::format("{} at {} of {}", analysis::name_of(verdict), sizes, plural(std::ssize(cases), "size"))
+                   : fmt::format(", {} at {}", analysis::name_of(verdict), sizes);
     }
-    if (!words.empty()) parts.push_back(fmt::format("{}: {}", setting.name, words));
+    if (!words.empty()) parts.push_back(fmt::format("{}: {}", name, words));
   }
   const std::size_t shown = std::min(parts.size(), max_shown);
   if (parts.empty()) return "";

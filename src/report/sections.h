@@ -79,6 +79,9 @@ CaseTable size_table(const store::Result& result, const analysis::Summary& summa
 /// each size; for the baseline and each setting a column of times and of rates, and for each setting the change against
 /// the baseline at that size, its interval and the verdict.
 CaseTable grid_table(const store::Result& result, const analysis::Summary& summary);
+/// The rate that an operation is judged by: the bandwidth of a link, the FLOP of a rank, or where it computes nothing
+/// its bytes.
+std::optional<double> operation_rate(const analysis::CaseSummary& row);
 
 /// Adds the findings about one profiled step: table, bottleneck, what is worth trying and what this sweep says of it,
 /// remarks. baseline: to compare with, or nullptr.

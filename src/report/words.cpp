@@ -77,6 +77,18 @@ std::string setting_of(const store::Result& result, const analysis::CaseSummary&
   return config::case_name({of.variable, of.value, {}, ""});
 }
 
+std::vector<ChangesOfSetting> changes_by_setting(const store::Result& result, const analysis::Summary& summary) {
+  std::vector<ChangesOfSetting> settings;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change) continue;
+    const std::string name = setting_of(result, row);
+    auto known = std::ranges::find(settings, name, &ChangesOfSetting::first);
+    if (known == settings.end()) known = settings.insert(settings.end(), {name, {}});
+    known->second.push_back(&row);
+  }
+  return settings;
+}
+
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
   return point != nullptr && !point->uses.empty() && is_of_a_size(row.name) ? point->uses : row.name;

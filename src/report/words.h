@@ -36,6 +36,10 @@ bool is_of_a_size(std::string_view case_name);
 /// The setting that a case changes, at whatever size: "nccl_algo=tree", of a combination all of it.
 std::string setting_of(const store::Result& result, const analysis::CaseSummary& row);
 
+/// The changes of a grid by setting_of(), both in the order of the file.
+using ChangesOfSetting = std::pair<std::string, std::vector<const analysis::CaseSummary*>>;
+std::vector<ChangesOfSetting> changes_by_setting(const store::Result& result, const analysis::Summary& summary);
+
 /// For a drawing: "qkv, forward" where that stands for the case's name, else the name.
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row);
 
