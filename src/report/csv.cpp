@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -19,10 +18,7 @@ namespace {
 bool is_formula(std::string_view text) {
   const std::string_view rest = trim(text);
   if (rest.empty() || std::string_view("=+-@").find(rest.front()) == std::string_view::npos) return false;
-  double number = 0;
-  const char* const begin = rest.data() + (rest.front() == '+' ? 1 : 0);
-  const auto [end, error] = std::from_chars(begin, rest.data() + rest.size(), number);
-  return error != std::errc() || end != rest.data() + rest.size();
+  return !number_in<double>(rest.substr(rest.front() == '+' ? 1 : 0));
 }
 
 // One line of CSV as RFC 4180 has it: texts are cleaned, and quoted where they must be, an apostrophe before what a
@@ -57,15 +53,6 @@ std::string column_of(const Metric& metric) {
   return column;
 }
 
-// The host of rank 0, where there is more than one host.
-std::string host_of(const store::Result& result) {
-  return result.rank_table.empty() ? "" : one_line(result.rank_table.front().host);
-}
-
-bool is_bound(const Metric& metric) {
-  return metric.key == "effect.low" || metric.key == "effect.high";
-}
-
 }  // namespace
 
 std::string show_csv(const store::Result& result, const analysis::Summary& summary) {
@@ -96,19 +83,19 @@ std::string show_csv(const store::Result& result, const analysis::Summary& summa
 }
 
 std::string show_long_csv(const store::Result& result, const analysis::Summary& summary) {
-  const std::string host = host_of(result);
+  const std::string host = result.rank_table.empty() ? "" : result.rank_table.front().host;  // of rank 0
   std::string out = "run,created,name,host,case,metric,value,low,high\n";
   for (const analysis::CaseSummary& row : summary.cases) {
     for (const Metric& metric : case_metrics()) {
-      const std::optional<double> value = is_bound(metric) ? std::nullopt : metric.value(result, row);
+      if (metric.key == "effect.low" || metric.key == "effect.high") continue;  // columns of the ratio
+      const std::optional<double> value = metric.value(result, row);
       if (!value || !std::isfinite(*value)) continue;
       CsvLine line;
-      for (const std::string& text : {result.run_uuid, result.created, result.name}) line.text(one_line(text));
-      line.text(host);
-      line.text(one_line(row.name));
+      for (const std::string& text : {result.run_uuid, result.created, result.name, host, row.name})
+        line.text(one_line(text));
       line.text(metric.key);
       line.number(value);
-      const bool has_interval = metric.key == "effect.ratio" && row.effect;
+      const bool has_interval = metric.key == "effect.ratio";
       line.number(has_interval ? std::optional(row.effect->low) : std::nullopt);
       line.number(has_interval ? std::optional(row.effect->high) : std::nullopt);
       out += line.take();
