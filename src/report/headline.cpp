@@ -118,18 +118,18 @@ SortedChanges sort_out(const store::Result& result, const analysis::Summary& sum
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change) continue;
     if (row.blocks > 0) ++sorted.measured;
-    const config::Purpose purpose = config::purpose_of(result.at(row).variable);
     ++sorted.changes;
     if (!row.effect) continue;
-    const bool at_baseline = result.case_at(result.at(row).reference).role() == store::CaseRole::baseline;
-    if (purpose == config::Purpose::scale && at_baseline) {
-      sorted.scaling.push_back(&row);
-    } else if (purpose != config::Purpose::scale) {
+    if (config::purpose_of(result.at(row).variable) != config::Purpose::scale) {
       (row.another_training ? sorted.other_trainings : sorted.known).push_back(known_change(row.name, *row.effect));
+    } else if (result.case_at(result.at(row).reference).role() == store::CaseRole::baseline) {
+      sorted.scaling.push_back(&row);
     }
   }
   return sorted;
 }
+
+constexpr std::size_t max_named = 3;
 
 // " Scaling: 8 ranks 1.74 times as fast as 4, efficiency 87.0 %; 2 ranks …"
 std::string scaling_words(const store::Result& result, const SortedChanges& found) {
@@ -153,8 +153,7 @@ std::string other_trainings_words(const SortedChanges& found) {
   std::ranges::stable_sort(faster, {}, &KnownChange::ratio);
   std::vector<std::string> parts;
   for (const KnownChange& change : faster) parts.push_back(change.name + " " + how_much(change, ""));
-  constexpr std::size_t max_shown = 3;
-  return parts.empty() ? "" : " Another training, per token: " + join_first(parts, max_shown) + ".";
+  return parts.empty() ? "" : " Another training, per token: " + join_first(parts, max_named) + ".";
 }
 
 // The first failure, which the others usually share.
@@ -195,8 +194,7 @@ std::string too_few_words(const analysis::Summary& summary) {
     if (row.role == store::CaseRole::change && row.judgement.reason == analysis::Reason::too_few_rounds)
       names.push_back(row.name);
   }
-  constexpr std::size_t max_shown = 3;
-  return names.empty() ? "" : " Too few rounds for a verdict on " + join_first(names, max_shown) + ".";
+  return names.empty() ? "" : " Too few rounds for a verdict on " + join_first(names, max_named) + ".";
 }
 
 // " Lost: 2 blocks of a=1, rank 1 on vm: worker killed by signal 9 (kill) …", by case with the reason of its first.
@@ -210,8 +208,7 @@ std::string lost_words(const analysis::Summary& summary) {
     parts.push_back(
         fmt::format("{} of {}{}", plural(blocks, "block"), summary.at(lost).name, why.empty() ? "" : " (" + why + ")"));
   }
-  constexpr std::size_t max_shown = 3;
-  return parts.empty() ? "" : " Lost: " + join_first(parts, max_shown) + ".";
+  return parts.empty() ? "" : " Lost: " + join_first(parts, max_named) + ".";
 }
 
 // "Predicted, not measured: micro_batch_size=4 is the fastest, 24.5 % less time than the baseline, …"
@@ -231,9 +228,7 @@ std::string what_was_predicted(const store::Result& result, const analysis::Summ
   const std::string start = "Predicted, not measured: ";
   if (faster.empty() && close + slower == 0) return start + "nothing is compared with the baseline.";
   const std::size_t others = faster.empty() ? 0 : faster.size() - 1;
-  std::string rest = counted(
-      {{others, others == 1 ? "other faster" : "others faster"}, {slower, "slower"}, {close, "too close to call"}});
-  rest = rest.empty() ? "." : fmt::format("; {}.", rest);
+  const std::string rest = the_rest(others, {{slower, "slower"}, {close, "too close to call"}});
   if (faster.empty()) return start + "no change is faster than the baseline" + rest;
   const analysis::CaseSummary& best = *faster.front();
   return start + fmt::format("{} is the fastest, {} less time{} than the baseline{}{}", best.name,
@@ -247,9 +242,8 @@ std::string doctor_words(const store::Result& result) {
   for (const store::ResultFinding& row : result.doctor.findings) {
     if (row.is_failure() && row.is_of_nodes()) parts.push_back(fmt::format("{} on {}", row.check, row.where));
   }
-  constexpr std::size_t max_shown = 3;
   if (parts.empty()) return "";
-  return fmt::format(" Doctor found {}: {}.", plural(std::ssize(parts), "failure"), join_first(parts, max_shown));
+  return fmt::format(" Doctor found {}: {}.", plural(std::ssize(parts), "failure"), join_first(parts, max_named));
 }
 
 }  // namespace
@@ -261,20 +255,18 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
     const std::string standing = result.standing.empty() ? "" : ", " + result.standing;
     text = fmt::format("Partial ({} of {} blocks{}). ", far.blocks_done, far.blocks, standing);
   }
-  if (summary.predicted)
-    return text + what_was_predicted(result, summary) + scaling_words(result, sort_out(result, summary));
-  if (!summary.unreliable) {
-    const SortedChanges changes = sort_out(result, summary);
+  const SortedChanges changes = sort_out(result, summary);
+  if (summary.predicted) return text + what_was_predicted(result, summary) + scaling_words(result, changes);
+  if (summary.unreliable) {
+    text += fmt::format(
+        "Unreliable: the control baseline_again took {} than the baseline, which it repeats; no verdict below counts.",
+        how_much(known_change("baseline_again", *summary.control), per_what(result)));
+  } else {
     const std::string found = what_was_found(result, summary, changes);
-    return text + found + other_trainings_words(changes) + scaling_words(result, changes) +
-           (found == no_verdict ? "" : too_few_words(summary)) + lost_words(summary) + doctor_words(result);
+    text += found + other_trainings_words(changes) + scaling_words(result, changes);
+    if (found != no_verdict) text += too_few_words(summary);
   }
-  return text +
-         fmt::format(
-             "Unreliable: the control baseline_again took {} than the baseline, which it repeats; no verdict below "
-             "counts.",
-             how_much(known_change("baseline_again", *summary.control), per_what(result))) +
-         lost_words(summary) + doctor_words(result);
+  return text + lost_words(summary) + doctor_words(result);
 }
 
 }  // namespace harness::report

@@ -120,16 +120,13 @@ std::vector<KnownChange> those_that_are(const std::vector<KnownChange>& changes,
   return found;
 }
 
-// "; 2 others faster, 1 slower, …"
-std::string the_rest(std::size_t faster, std::size_t slower, std::size_t same, std::size_t unresolved) {
-  const std::string words = counted({{faster, faster == 1 ? "other faster" : "others faster"},
-                                     {slower, "slower"},
-                                     {same, "the same"},
-                                     {unresolved, "unresolved"}});
-  return words.empty() ? "" : "; " + words;
-}
-
 }  // namespace
+
+std::string the_rest(std::size_t faster, std::vector<std::pair<std::size_t, const char*>> others) {
+  others.insert(others.begin(), {faster, faster == 1 ? "other faster" : "others faster"});
+  const std::string words = counted(others);
+  return words.empty() ? "." : fmt::format("; {}.", words);
+}
 
 std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts) {
   std::vector<std::string> parts;
@@ -206,15 +203,18 @@ std::string what_moved(const std::vector<KnownChange>& changes, const Asked& ask
   const std::size_t open = those_that_are(changes, unresolved).size(), alike = all_same.size();
   const std::string threshold = analysis::threshold_words(asked.smallest_effect);
   if (!all_faster.empty()) {
-    return fmt::format("Fastest proven change: {}, {}{}{}.", all_faster.front().name,
-                       how_much(all_faster.front(), asked.per), throughput_words(all_faster.front().ratio, asked.per),
-                       the_rest(all_faster.size() - 1, all_slower.size(), alike, open));
+    const KnownChange& best = all_faster.front();
+    return fmt::format(
+        "Fastest proven change: {}, {}{}{}", best.name, how_much(best, asked.per),
+        throughput_words(best.ratio, asked.per),
+        the_rest(all_faster.size() - 1, {{all_slower.size(), "slower"}, {alike, "the same"}, {open, "unresolved"}}));
   }
   if (!all_slower.empty()) {
     const std::size_t n = all_slower.size();
-    return fmt::format("No change is proven faster than the baseline; {}: {}, {}{}.",
+    return fmt::format("No change is proven faster than the baseline; {}: {}, {}{}",
                        n == 1 ? "the slowest" : fmt::format("the slowest of {}", n), all_slower.back().name,
-                       how_much(all_slower.back(), asked.per), the_rest(0, 0, alike, open));
+                       how_much(all_slower.back(), asked.per),
+                       the_rest(0, {{alike, "the same"}, {open, "unresolved"}}));
   }
   if (alike > 0 && open == 0) {
     return fmt::format("Nothing moved beyond {}: {} came out the same as the baseline.", threshold,

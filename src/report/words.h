@@ -49,6 +49,9 @@ std::string program_of(const store::Result& result);
 /// "2 slower, 1 faster"; what does not occur is left out.
 std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts);
 
+/// The end of a sentence on the fastest: "; 2 others faster, 1 slower." with those beside it, or ".".
+std::string the_rest(std::size_t faster, std::vector<std::pair<std::size_t, const char*>> others);
+
 /// "-12.0 %", the change that a ratio of times stands for; "" for NaN.
 std::string change_words(double ratio);
 /// "[-12.9 %, -11.1 %]", the ends of an interval of a ratio; "" for NaN. Two or three rounds give ends that say
