@@ -35,6 +35,11 @@ Json metadata(const char* what, int process, const int* thread, Json arguments) 
   return event;
 }
 
+void name_thread(Json& events, int process, int thread, const std::string& name) {
+  events.push_back(metadata("thread_name", process, &thread, {{"name", name}}));
+  events.push_back(metadata("thread_sort_index", process, &thread, {{"sort_index", thread}}));
+}
+
 std::string name_of_rank(const store::Result& result, const store::ResultInterval& row) {
   std::string name = fmt::format("rank {} (role {}", row.rank, row.role);
   const std::vector<store::ResultRole> roles = store::roles_of(result, row.case_index);
@@ -114,13 +119,11 @@ std::vector<Json> Events::of_step(const analysis::DrawnInterval& first, double e
 }
 
 std::string cases_with_timelines(const store::Result& result) {
-  std::set<int> indices;
+  std::set<std::int32_t> indices;
   for (const store::ResultInterval& row : result.timeline) indices.insert(row.case_index);
   std::vector<std::string> names;
-  for (const int index : indices) {
-    if (index < static_cast<int>(result.cases.size())) {
-      names.push_back(quote(result.case_at(index).name));
-    }
+  for (const std::int32_t index : indices) {
+    if (result.has_case(index)) names.push_back(quote(result.case_at(index).name));
   }
   return names.empty() ? "no case has a timeline in this file" : "there is one of " + join(names, ", ");
 }
@@ -153,17 +156,14 @@ std::string trace_json(const store::Result& result, const std::string& case_name
       last_rank = rank;
       events.push_back(metadata("process_name", rank, nullptr, {{"name", name_of_rank(result, *x.row)}}));
       events.push_back(metadata("process_sort_index", rank, nullptr, {{"sort_index", rank}}));
-      events.push_back(metadata("thread_name", rank, &step_thread, {{"name", "step"}}));
-      events.push_back(metadata("thread_sort_index", rank, &step_thread, {{"sort_index", step_thread}}));
+      name_thread(events, rank, step_thread, "step");
       double end_s = 0;
       for (const analysis::DrawnInterval& other : step.intervals) {
         if (other.row->rank == rank) end_s = std::max(end_s, other.end_s);
       }
       std::ranges::move(events_of.of_step(x, end_s, step_thread), std::back_inserter(events));
     }
-    if (!named.emplace(rank, thread).second) continue;
-    events.push_back(metadata("thread_name", rank, &thread, {{"name", x.track}}));
-    events.push_back(metadata("thread_sort_index", rank, &thread, {{"sort_index", thread}}));
+    if (named.emplace(rank, thread).second) name_thread(events, rank, thread, x.track);
   }
   for (const analysis::DrawnInterval& x : step.intervals) events.push_back(events_of.of(x, threads.at(x.track)));
   const Json out = {

@@ -121,9 +121,7 @@ Cell compared_change(const analysis::CaseComparison& row) {
 Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
   std::vector<double> seconds;
   for (const analysis::CaseComparison& row : comparison.cases) {
-    for (const analysis::MeasuredCase* side : {&row.first, &row.second}) {
-      if (std::isfinite(side->step_seconds)) seconds.push_back(side->step_seconds);
-    }
+    seconds.insert(seconds.end(), {row.first.step_seconds, row.second.step_seconds});
   }
   const Scale scale = scale_of_seconds(seconds);
   std::vector<Table::Column> columns{case_column(),
