@@ -96,8 +96,14 @@ TEST(Writers, NoTextOfAFileBecomesMarkupOrMovesTheCursor) {
   Table table;
   table.columns = {{"case", true}};
   table.rows = {{bad}};
-  const Document document =
-      with({Subheading{bad}, Paragraph{bad}, List{{bad}}, Numbers{bad, table}, Listing{bad, bad}});
+  Figure figure;
+  figure.id = figure.title = figure.caption = bad;
+  figure.numbers = table;
+  figure.legend = {{"swatch", bad}};
+  Document document =
+      with({Subheading{bad}, Paragraph{bad}, List{{bad}}, Numbers{bad, table}, figure, Listing{bad, bad}});
+  document.title = document.subtitle = document.headline = document.footer = document.sections[0].title = bad;
+  document.notices = {{bad}};
   EXPECT_THAT(write_text(document), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\xff"))));
   EXPECT_THAT(page::page(document), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("<script"))));
   const std::string markdown = write_markdown(document);

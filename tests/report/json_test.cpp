@@ -128,13 +128,6 @@ TEST(JsonPage, HasARowForEveryMetricInTheWordsOfItsHelp) {
   EXPECT_EQ(text.substr(table, end - table), rows);
 }
 
-TEST(JsonPage, SchemaAndVersionComeFirst) {
-  const store::Result result = test::samples::full();
-  const std::string text = show(result, analysis::summarise(result), Format::json);
-  EXPECT_EQ(text.find("\"schema\": \"harness-show\""), text.find('"'));
-  EXPECT_EQ(Json::parse(text)["schema_version"], 1);
-}
-
 TEST(Metrics, HaveKeysOfTheirOwn) {
   std::set<std::string_view> keys;
   for (const Metric& metric : case_metrics()) EXPECT_TRUE(keys.insert(metric.key).second) << metric.key;

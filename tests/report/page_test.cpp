@@ -299,20 +299,6 @@ TEST(Markdown, Golden) {
   test::expect_golden("report.md", text);
 }
 
-TEST(Markdown, HostileTextsStayTexts) {
-  const std::string text = report::write_markdown(report_of(test::samples::full(test::samples::hostile)));
-  std::istringstream lines(text);
-  bool fenced = false;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("```")) fenced = !fenced;
-    if (fenced) continue;
-    EXPECT_EQ(line.find('<'), std::string::npos) << line;
-    EXPECT_EQ(line.find("[x]("), std::string::npos) << line;
-    EXPECT_EQ(line.find('\x1b'), std::string::npos) << line;
-  }
-  EXPECT_FALSE(fenced);
-}
-
 // A number that is not known is left out or said to be unknown, whatever is missing.
 TEST(NotANumber, IsNeverPrinted) {
   constexpr double nothing = std::numeric_limits<double>::quiet_NaN();

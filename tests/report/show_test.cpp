@@ -110,23 +110,6 @@ TEST(ShowBreakdown, ShowsTheBestCaseUnlessOthersAreAskedFor) {
   EXPECT_THROW(headings({.cases = {"micro_batch_size=5"}}), Error);
 }
 
-TEST(Show, LinesFitATerminal) {
-  for (const store::Result& result :
-       {test::samples::everything(), test::samples::nothing_moved(), test::samples::partial()}) {
-    std::istringstream lines(shown(result, Format::text));
-    for (std::string line; std::getline(lines, line);) {
-      EXPECT_LE(line.size(), 170u) << line;
-      for (const char c : line) EXPECT_GE(static_cast<unsigned char>(c), 0x20) << line;
-    }
-  }
-}
-
-TEST(Show, TheCpuBackendSaysSoAlsoInBrief) {
-  const store::Result result = test::samples::nothing_moved();
-  EXPECT_THAT(show(result, analysis::summarise(result), Format::text),
-              HasSubstr("backend cpu: nothing here is about a "));
-}
-
 // A setting that another variable decides is not said of all cases.
 TEST(Show, ABatchThatFollowsIsNotCalledWhatWasConfigured) {
   store::Result result = test::samples::sweep({"precision=bf16"}, {1, 1, 1});
@@ -173,17 +156,6 @@ TEST(Show, JsonHasFullPrecisionAndNulls) {
   EXPECT_TRUE(json["cases"][0]["effect"].is_null());
   EXPECT_EQ(json["cases"][2]["settings"]["micro_batch_size"], "2");
   EXPECT_EQ(json["headline"], headline(result, summary));
-}
-
-TEST(Show, AnUnresolvedVerdictSaysHowManyRoundsWouldSettleIt) {
-  const store::Result result = test::samples::everything();
-  const analysis::Summary summary = analysis::summarise(result);
-  const int needed = summary.cases[5].effect->rounds_needed;
-  ASSERT_GT(needed, result.rounds);
-  const std::string text = show(result, summary, Format::text, {}, Detail::full);
-  EXPECT_THAT(text, HasSubstr(fmt::format("~{}  unresolved\n", needed)));
-  EXPECT_THAT(text, HasSubstr("~N: about N rounds would settle it"));
-  EXPECT_THAT(shown(test::samples::nothing_moved(), Format::text), Not(HasSubstr("~N")));
 }
 
 // A case that fails in the slow half of a sweep has fast blocks only, and its median looks better than its change.

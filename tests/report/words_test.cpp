@@ -174,14 +174,6 @@ TEST(WhatIsSaid, BlocksThatCountNothingAreMarkedAtTheVerdict) {
                           HasSubstr("[1] precision=bf16: 2 of its 6 blocks count nothing, too far off its others")));
 }
 
-// Both codes of the column of rounds are explained.
-TEST(WhatIsSaid, CodesOfRoundsAreExplained) {
-  store::Result result = test::samples::everything();
-  const std::string text = text_of(result);
-  EXPECT_THAT(text, AllOf(HasSubstr(" 11/12  faster"),
-                          HasSubstr("\n11/12: change and verdict rest on 11 of the 12 rounds. ~N: about N ")));
-}
-
 // Another collective is not slower because it moves more: its verdict is per byte, and says so.
 TEST(WhatIsSaid, VerdictsOnOtherCollectivesArePerByte) {
   store::Result result = test::samples::sweep({"in_place=false", "collective=all_gather"}, {1, 1, 1.2, 0.7});
