@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "report/clean_text.h"
 #include "report/page/page.h"
 
 namespace harness::report {
@@ -109,6 +110,16 @@ TEST(Writers, NoTextOfAFileBecomesMarkupOrMovesTheCursor) {
   const std::string markdown = write_markdown(document);
   EXPECT_THAT(markdown.substr(0, markdown.find("```")),
               AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("<script")), Not(HasSubstr("[x](y)"))));
+}
+
+TEST(OneLine, KeepsLettersAndLosesCommands) {
+  EXPECT_EQ(one_line("a\x1b[31mb\tc\x7f"), "a [31mb c ");
+  EXPECT_EQ(one_line("Zürich ± 5 µs … €"), "Zürich ± 5 µs … €");
+  EXPECT_EQ(one_line("a\xc2\x9b"
+                     "b\xe2\x80\xae\xe2\x81\xa6"
+                     "c"),
+            "a b  c");
+  EXPECT_EQ(one_line("a\xff\xc3"), "a??");
 }
 
 }  // namespace
