@@ -52,6 +52,9 @@ struct AnswerText {
   std::vector<std::string> notes;  // that verdicts point to as [1], [2] …
   std::vector<std::string> how_to_read;
 };
+inline AnswerText text_of(std::monostate, const CompareReport& /*report*/, bool /*whole*/) {
+  return {};
+}
 AnswerText text_of(const analysis::Comparison& comparison, const CompareReport& report, bool whole);
 AnswerText text_of(const analysis::Reproduction& reproduction, const CompareReport& report, bool whole);
 AnswerText text_of(const analysis::Pool& pool, const CompareReport& report, bool whole);

@@ -35,10 +35,6 @@ struct Proven {
 /// measured".
 std::string outcome_of(const analysis::CaseSummary& row);
 
-/// Why a faster case may be believed, on one line: change, interval, rounds, `file` and commit. It has an effect.
-std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
-                         const std::string& file);
-
 /// case_name: this case alone, by its name or its short one ("" all). Throws Error when it is not there or not proven,
 /// and (exit code 4) when the sweep is unreliable and proves nothing. A value that the registry does not know as it
 /// stands is left out.

@@ -28,6 +28,13 @@ std::string proven_change(const analysis::Effect& effect) {
   return text + fmt::format(" [{}, {}]", signed_percent(effect.low - 1), signed_percent(effect.high - 1));
 }
 
+// Why a faster case may be believed, on one line. It has an effect.
+std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
+                         const std::string& file) {
+  return one_line(fmt::format("{}: {}, {}; {}, harness {}", name, proven_change(*row.effect),
+                              plural(row.effect->rounds, "round"), file, program_of(result)));
+}
+
 // Reads the value as a configuration would, so that nothing goes out that harness would not take in.
 ProvenSetting read_back(const store::Result& result, const analysis::CaseSummary& row, const std::string& file) {
   const store::ResultCase& result_case = result.at(row);
@@ -75,12 +82,6 @@ std::string outcome_of(const analysis::CaseSummary& row) {
   if (!row.effect || row.effect->verdict == analysis::Verdict::none) return analysis::name_of(row.judgement);
   return fmt::format("{}, {} in {}", analysis::name_of(row.effect->verdict), proven_change(*row.effect),
                      plural(row.effect->rounds, "round"));
-}
-
-std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
-                         const std::string& file) {
-  return one_line(fmt::format("{}: {}, {}; {}, harness {}", name, proven_change(*row.effect),
-                              plural(row.effect->rounds, "round"), file, program_of(result)));
 }
 
 Proven find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "analysis/differences.h"
 #include "analysis/findings.h"
 #include "analysis/summary.h"
 #include "report/document.h"
@@ -44,10 +42,6 @@ Section environment_section(const store::Result& result, const analysis::Finding
 Section warnings_section(const analysis::Findings& findings);
 Section configuration_section(const store::Result& result);
 Section reproduce_section(const store::Result& result);
-/// Differences between files besides their times, a line each, at most so many; a sentence where nothing differs.
-Section differences_section(std::span<const analysis::ComparedFile> files,
-                            const std::vector<analysis::Difference>& differences, std::size_t most_lines);
-
 /// The column that names what a single operation is in a training step.
 inline constexpr const char* uses_heading = "in the step";
 

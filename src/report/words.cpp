@@ -67,11 +67,6 @@ std::int32_t find_case(const store::Result& result, const std::string& name) {
   fail("there is no case {}{}", quote(name), did_you_mean(nearest(name, names)));
 }
 
-bool is_of_a_size(std::string_view case_name) {
-  const std::size_t equals = case_name.find('=');
-  return equals != std::string_view::npos && config::purpose_of(case_name.substr(0, equals)) == config::Purpose::size;
-}
-
 std::string setting_of(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultCase& of = result.at(row);
   return config::case_name({of.variable, of.value, {}, ""});
@@ -91,7 +86,10 @@ std::vector<ChangesOfSetting> changes_by_setting(const store::Result& result, co
 
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
-  return point != nullptr && !point->uses.empty() && is_of_a_size(row.name) ? point->uses : row.name;
+  const std::size_t equals = row.name.find('=');
+  const bool is_of_a_size =  // of the one operation; what the step has of it can then stand for its name
+      equals != std::string::npos && config::purpose_of(row.name.substr(0, equals)) == config::Purpose::size;
+  return point != nullptr && !point->uses.empty() && is_of_a_size ? point->uses : row.name;
 }
 
 std::string program_of(const store::Result& result) {

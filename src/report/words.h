@@ -29,10 +29,6 @@ std::string short_name(const std::string& case_name);
 /// The case that has this name or this short name. Throws Error where there is none.
 std::int32_t find_case(const store::Result& result, const std::string& name);
 
-/// Whether the case changes the size of the one operation that is measured. What the model's step has of that size can
-/// then stand for its name.
-bool is_of_a_size(std::string_view case_name);
-
 /// The setting that a case changes, at whatever size: "nccl_algo=tree", of a combination all of it.
 std::string setting_of(const store::Result& result, const analysis::CaseSummary& row);
 

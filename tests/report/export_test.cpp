@@ -3,12 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/units.h"
 #include "config/experiment.h"
 #include "full_result.h"
 #include "golden.h"

@@ -2,13 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <regex>
 #include <set>
-#include <sstream>
 
 #include "analysis/findings.h"
 #include "base/units.h"

@@ -2,12 +2,8 @@
 //   HARNESS_UPDATE_GOLDEN=1 build/release/tests/test_report     and look at the diff.
 #include "report/show.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "full_result.h"
 #include "golden.h"

@@ -6,7 +6,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "support/errors.h"
 #include "support/sample_timeline.h"
 

@@ -11,9 +11,9 @@
 #include "analysis/breakdown.h"
 #include "analysis/profiled_step.h"
 #include "base/median.h"
+#include "base/units.h"
 #include "report/page/drawing.h"
 #include "report/page/lanes.h"
-#include "report/words.h"
 
 namespace harness::page {
 namespace {

@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 
-#include "base/text.h"
 #include "report/page/drawing.h"
 #include "report/words.h"
 

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "analysis/breakdown.h"
 #include "analysis/findings.h"
@@ -49,8 +48,5 @@ double timeline_length(const store::Result& result, int case_index);
 
 /// Ranks by steps: how far each was behind the median rank of its step.
 report::Figure heat_map(const analysis::HeatMap& heat, const std::string& where);
-
-/// The class that gives a case the colour of its verdict: "v-faster", …
-std::string verdict_class(const analysis::CaseSummary& row);
 
 }  // namespace harness::page

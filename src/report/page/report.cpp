@@ -56,12 +56,6 @@ report::Section changes_section(const store::Result& result, const analysis::Fin
   return section;
 }
 
-report::Section bandwidth_section(const store::Result& result, const analysis::Findings& findings) {
-  report::Section section{"bandwidth-section", "Bandwidth", {}};
-  section.add(bandwidth_chart(result, findings.summary));
-  return section;
-}
-
 report::Section losses_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section{"losses", "Where the time goes", {}};
   // The step repeats one operation: its rates say what there is to say.
@@ -137,24 +131,28 @@ report::Document make_report(const store::Result& result, const analysis::Findin
                                   result.backend, result.created);
   document.headline = report::headline(result, findings.summary);
   add_notices(result, findings, document);
-  document.sections.push_back(report::before_after_section(result, findings));
-  if (findings.cost) document.sections.push_back(report::cost_section(*findings.cost));
-  struct Row {
-    report::Section (*make)(const store::Result&, const analysis::Findings&);
-    bool of_a_machine = false;  // it says nothing of virtual time
+  const auto add = [&](report::Section section) {
+    if (!section.pieces.empty()) document.sections.push_back(std::move(section));
   };
-  for (const Row& row : {Row{bandwidth_section}, Row{changes_section}, Row{scaling_section}, Row{losses_section, true},
-                         Row{report::explanation_section}, Row{timeline_section}, Row{lateness_section, true}}) {
-    if (!(row.of_a_machine && findings.summary.predicted)) document.sections.push_back(row.make(result, findings));
-  }
-  document.sections.push_back(report::block_time_section(result));
-  document.sections.push_back(report::nccl_section(result));
-  document.sections.push_back(report::doctor_section(result));
-  document.sections.push_back(report::environment_section(result, findings));
-  document.sections.push_back(report::warnings_section(findings));
-  document.sections.push_back(report::configuration_section(result));
-  document.sections.push_back(report::reproduce_section(result));
-  std::erase_if(document.sections, [](const report::Section& section) { return section.pieces.empty(); });
+  const bool measured = !findings.summary.predicted;  // else there is no machine to speak of
+  add(report::before_after_section(result, findings));
+  if (findings.cost) add(report::cost_section(*findings.cost));
+  report::Section bandwidth{"bandwidth-section", "Bandwidth", {}};
+  bandwidth.add(bandwidth_chart(result, findings.summary));
+  add(std::move(bandwidth));
+  add(changes_section(result, findings));
+  add(scaling_section(result, findings));
+  if (measured) add(losses_section(result, findings));
+  add(report::explanation_section(result, findings));
+  add(timeline_section(result, findings));
+  if (measured) add(lateness_section(result, findings));
+  add(report::block_time_section(result));
+  add(report::nccl_section(result));
+  add(report::doctor_section(result));
+  add(report::environment_section(result, findings));
+  add(report::warnings_section(findings));
+  add(report::configuration_section(result));
+  add(report::reproduce_section(result));
   document.footer = fmt::format("Made by harness {} from run {}. This file needs nothing else: no script, no network.",
                                 result.tool_version, result.run_uuid);
   return document;

@@ -88,8 +88,7 @@ std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, c
   return caption;
 }
 
-}  // namespace
-
+// The class that gives a case the colour of its verdict.
 std::string verdict_class(const analysis::CaseSummary& row) {
   if (store::is_reference(row.role)) return "v-baseline";
   if (!row.effect || row.blocks == 0) return "v-none";
@@ -109,6 +108,8 @@ std::string verdict_class(const analysis::CaseSummary& row) {
   }
   return "v-none";
 }
+
+}  // namespace
 
 std::optional<report::Figure> tornado(const store::Result& result, const analysis::Summary& summary) {
   std::vector<const analysis::CaseSummary*> cases;
