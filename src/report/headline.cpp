@@ -20,12 +20,6 @@
 namespace harness::report {
 namespace {
 
-struct Point {
-  std::string size;
-  double rate = 0;
-  const analysis::CaseSummary* row = nullptr;
-};
-
 // "4 MiB"; what it is in the model's step, where that is known.
 std::string size_of(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
@@ -39,22 +33,25 @@ std::string size_of(const store::Result& result, const analysis::CaseSummary& ro
   return size.empty() ? "the baseline's size" : std::string(size);
 }
 
-std::string in_words(const Point& point) {
-  if (point.row->rates->bus_bytes_per_s || !(point.row->flops_per_rank > 0))
-    return fmt::format("{:.3g} GB/s", point.rate / 1e9);
-  const Scale scale = scale_of_flops(std::array{point.rate});
-  return fmt::format("{} {}", scale.print(point.rate), scale.unit);
+double rate_of(const analysis::CaseSummary* row) {
+  return operation_rate(*row).value_or(0);
+}
+
+std::string rate_words(const analysis::CaseSummary& row) {
+  const double rate = rate_of(&row);
+  if (row.rates->bus_bytes_per_s || !(row.flops_per_rank > 0)) return fmt::format("{:.3g} GB/s", rate / 1e9);
+  const Scale scale = scale_of_flops(std::array{rate});
+  return fmt::format("{} {}", scale.print(rate), scale.unit);
 }
 
 // Between the best and the quickest: the average over all sizes where these are all that was swept, else what the
 // baseline reached.
-std::string in_the_middle(const store::Result& result, const analysis::Summary& summary, const Point& baseline,
-                          const Point& most) {
+std::string in_the_middle(const store::Result& result, const analysis::Summary& summary,
+                          const analysis::CaseSummary& first, const analysis::CaseSummary& most) {
   const auto average = analysis::average_bus_bandwidth(result, summary);
   if (is_listed_by_size(result) && average) return fmt::format("; average {:.3g} GB/s", *average / 1e9);
-  const bool has_baseline = baseline.row->role == store::CaseRole::baseline;
-  if (!has_baseline || most.row->role == store::CaseRole::baseline) return "";
-  return fmt::format("; {} at {}, the baseline", in_words(baseline), baseline.size);
+  if (first.role != store::CaseRole::baseline || most.role == store::CaseRole::baseline) return "";
+  return fmt::format("; {} at {}, the baseline", rate_words(first), size_of(result, first));
 }
 
 // The best that a sweep of one operation reached at its sizes: "Highest busbw: 0.284 GB/s at 16 MiB; average 0.031
@@ -62,20 +59,20 @@ std::string in_the_middle(const store::Result& result, const analysis::Summary& 
 std::string what_was_reached(const store::Result& result, const analysis::Summary& summary) {
   const Measured measured = measured_by(result);
   if (measured == Measured::training) return "";
-  std::vector<Point> points;  // the baseline and its other sizes
+  std::vector<const analysis::CaseSummary*> points;  // the baseline and its other sizes
   for (const analysis::CaseSummary& row : summary.cases) {
-    if (!store::is_reference(row.role) || !row.rates || row.rates->impossible) continue;
-    points.push_back({size_of(result, row), operation_rate(row).value_or(0), &row});
+    if (store::is_reference(row.role) && row.rates && !row.rates->impossible) points.push_back(&row);
   }
   if (points.empty()) return "";
-  const Point& most = *std::ranges::max_element(points, {}, &Point::rate);
-  const Point& least =
-      *std::ranges::min_element(points, {}, [](const Point& point) { return point.row->rates->operation_seconds; });
+  const auto seconds_of = [](const analysis::CaseSummary* row) { return row->rates->operation_seconds; };
+  const analysis::CaseSummary& most = **std::ranges::max_element(points, {}, rate_of);
+  const analysis::CaseSummary& least = **std::ranges::min_element(points, {}, seconds_of);
   const std::string what = measured == Measured::collective ? "busbw" : "rate";
-  const std::string shortest = show_seconds(least.row->rates->operation_seconds);
-  if (points.size() == 1) return fmt::format("{} {} at {}, in {}.", what, in_words(most), most.size, shortest);
-  return fmt::format("Highest {}: {} at {}{}. Shortest time: {} at {}.", what, in_words(most), most.size,
-                     in_the_middle(result, summary, points.front(), most), shortest, least.size);
+  const std::string best = fmt::format("{} at {}", rate_words(most), size_of(result, most));
+  const std::string shortest = show_seconds(seconds_of(&least));
+  if (points.size() == 1) return fmt::format("{} {}, in {}.", what, best, shortest);
+  return fmt::format("Highest {}: {}{}. Shortest time: {} at {}.", what, best,
+                     in_the_middle(result, summary, *points.front(), most), shortest, size_of(result, least));
 }
 
 // "nccl_algo=tree: faster at 12 of 20 sizes, slower at 3, same at 5. …": how each setting of a grid came out, the

@@ -61,9 +61,39 @@ class Events {
   Events(const store::Result& result, std::int32_t case_index)
       : result_(result), case_index_(case_index), ranks_(result, case_index), group_of_(result, case_index) {}
 
-  Json of(const analysis::DrawnInterval& x, int thread) const;
+  Json of(const analysis::DrawnInterval& x, int thread) const {
+    const store::ResultInterval& row = *x.row;
+    Json arguments = {{"kind", row.kind}, {"operation", row.operation}, {"role", row.role}, {"phase", row.phase}};
+    if (row.layer >= 0) arguments["layer"] = row.layer;
+    if (row.micro_batch >= 0) arguments["micro_batch"] = row.micro_batch;
+    if (!x.what.empty()) arguments["what"] = x.what;
+    if (row.recomputed != 0) arguments["recomputed"] = 1;
+    if (const std::string group = group_of_(row); !group.empty()) arguments["group"] = group;
+    const bool others = analysis::is_collective(row.kind) && ranks_.has_stage_mates();
+    if (others && std::isfinite(row.waiting_s)) arguments["waiting_us"] = 1e6 * row.waiting_s;
+    if (analysis::is_communication(row.kind) && ranks_.has_stages() && std::isfinite(row.bubble_s))
+      arguments["bubble_us"] = 1e6 * row.bubble_s;
+    return complete(x.what.empty() ? row.kind : row.kind + " " + x.what, "kernel", x.start_s, x.end_s, row.rank, thread,
+                    std::move(arguments));
+  }
+
   /// The step of the rank that this interval is the first of, and what it loaded.
-  std::vector<Json> of_step(const analysis::DrawnInterval& first, double end_s, int thread) const;
+  std::vector<Json> of_step(const analysis::DrawnInterval& first, double end_s, int thread) const {
+    const store::ResultInterval& row = *first.row;
+    const double start_s = first.start_s - row.start_s;
+    double loading_s = 0;
+    for (const store::ResultSplit& split : result_.splits) {
+      if (split.case_index != case_index_ || split.rank != row.rank) continue;
+      if (split.step_s > 0) end_s = start_s + split.step_s;
+      if (std::isfinite(split.loading_s)) loading_s = std::clamp(split.loading_s, 0.0, end_s - start_s);
+    }
+    std::vector<Json> events{
+        complete("ProfilerStep#0", "gpu_user_annotation", start_s, end_s, row.rank, thread, Json::object())};
+    if (loading_s > 0)
+      events.push_back(
+          complete("data loading", "loading", start_s, start_s + loading_s, row.rank, thread, Json::object()));
+    return events;
+  }
 
  private:
   static Json complete(const std::string& name, const char* category, double start_s, double end_s, int rank,
@@ -84,39 +114,6 @@ class Events {
   analysis::CaseRanks ranks_;
   analysis::GroupsOf group_of_;
 };
-
-Json Events::of(const analysis::DrawnInterval& x, int thread) const {
-  const store::ResultInterval& row = *x.row;
-  Json arguments = {{"kind", row.kind}, {"operation", row.operation}, {"role", row.role}, {"phase", row.phase}};
-  if (row.layer >= 0) arguments["layer"] = row.layer;
-  if (row.micro_batch >= 0) arguments["micro_batch"] = row.micro_batch;
-  if (!x.what.empty()) arguments["what"] = x.what;
-  if (row.recomputed != 0) arguments["recomputed"] = 1;
-  if (const std::string group = group_of_(row); !group.empty()) arguments["group"] = group;
-  const bool others = analysis::is_collective(row.kind) && ranks_.has_stage_mates();
-  if (others && std::isfinite(row.waiting_s)) arguments["waiting_us"] = 1e6 * row.waiting_s;
-  if (analysis::is_communication(row.kind) && ranks_.has_stages() && std::isfinite(row.bubble_s))
-    arguments["bubble_us"] = 1e6 * row.bubble_s;
-  return complete(x.what.empty() ? row.kind : row.kind + " " + x.what, "kernel", x.start_s, x.end_s, row.rank, thread,
-                  std::move(arguments));
-}
-
-std::vector<Json> Events::of_step(const analysis::DrawnInterval& first, double end_s, int thread) const {
-  const store::ResultInterval& row = *first.row;
-  const double start_s = first.start_s - row.start_s;
-  double loading_s = 0;
-  for (const store::ResultSplit& split : result_.splits) {
-    if (split.case_index != case_index_ || split.rank != row.rank) continue;
-    if (split.step_s > 0) end_s = start_s + split.step_s;
-    if (std::isfinite(split.loading_s)) loading_s = std::clamp(split.loading_s, 0.0, end_s - start_s);
-  }
-  std::vector<Json> events{
-      complete("ProfilerStep#0", "gpu_user_annotation", start_s, end_s, row.rank, thread, Json::object())};
-  if (loading_s > 0)
-    events.push_back(
-        complete("data loading", "loading", start_s, start_s + loading_s, row.rank, thread, Json::object()));
-  return events;
-}
 
 std::string cases_with_timelines(const store::Result& result) {
   std::set<std::int32_t> indices;
