@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <sstream>
 
 #include "base/text.h"
@@ -100,13 +99,6 @@ TEST(Scales, FourDigitsInAUnitThatFitsTheSmallest) {
   EXPECT_EQ(signed_percent(-0.1234), "-12.3 %");
 }
 
-TEST(CaseLabel, ShortNamesAreThoseOfLayouts) {
-  EXPECT_EQ(short_layout("layout={tensor_parallel: 2, pipeline_parallel: 1}"), "TP2");
-  EXPECT_EQ(short_layout("layout={tensor_parallel: 8, pipeline_parallel: 16}"), "TP8 PP16");
-  EXPECT_EQ(short_layout("layout={tensor_parallel: 1, pipeline_parallel: 1}"), "TP1 PP1");
-  EXPECT_EQ(short_layout("micro_batch_size=2"), "");
-}
-
 // Every case has a size, and only where the size is the change it says what the case is.
 TEST(CaseLabel, ASizeIsCalledWhatItIs) {
   store::Result result = test::samples::sweep({"gemm={m: 512}", "precision=bf16", "gemm={m: 3}"}, {1, 1, 1.5, 2, 2});
@@ -129,18 +121,7 @@ TEST(WhatIsSaid, SaysTimeAndThroughput) {
   }
 }
 
-// The words state the threshold by which verdict_of() goes.
 TEST(WhatIsSaid, TheThresholdIsWhatItIs) {
-  for (const double effect : {0.01, 0.1, 0.3}) {
-    const double above = std::log1p(effect), below = std::log1p(1 / (1 + effect) - 1);
-    const auto verdict = [&](double log_ratio) {
-      return analysis::verdict_of({.center = log_ratio, .low = log_ratio - 1e-9, .high = log_ratio + 1e-9}, effect);
-    };
-    EXPECT_EQ(verdict(above + 1e-6), analysis::Verdict::slower);
-    EXPECT_EQ(verdict(above - 1e-6), analysis::Verdict::same);
-    EXPECT_EQ(verdict(below - 1e-6), analysis::Verdict::faster);
-    EXPECT_EQ(verdict(below + 1e-6), analysis::Verdict::same);
-  }
   EXPECT_EQ(analysis::threshold_words(0.1), "+10 % or -9.09 %");
   EXPECT_EQ(analysis::within_threshold_words(0.1), "between -9.09 % and +10 %");
   store::Result result = test::samples::sweep({"a=1"}, {1, 1, 0.9});
