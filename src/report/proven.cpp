@@ -182,7 +182,8 @@ class NextSweep {
     if (YamlNode* combine = root_.find("combine"))
       std::erase_if(combine->children, [&](const YamlNode& combination) { return leaves(combination); });
     if (!proven.only) add_the_others(proven);
-    if (!adopted_.empty() && std::erase_if(root_.children, [](const YamlNode& node) { return node.key == "ladder"; }))
+    if (!adopted_.values.empty() &&
+        std::erase_if(root_.children, [](const YamlNode& node) { return node.key == "ladder"; }))
       remarks_.emplace_back("ladder: left out, because its fixes belong to the former baseline");
   }
 
@@ -197,7 +198,7 @@ class NextSweep {
     if (summary_.partial) comment("That sweep is not complete: more rounds may settle what is unresolved here.");
     if (!result_.ranks_are_gpus())
       comment(fmt::format("Measured on backend {}: this says nothing about a GPU.", one_line(result_.backend)));
-    if (adopted_.empty())
+    if (adopted_.values.empty())
       comment("Nothing is proven faster: the baseline stays as it was. Only what is settled has left the lists.");
     for (const std::string& remark : remarks_) comment(remark);
     bool anything_left = false;
@@ -217,23 +218,25 @@ class NextSweep {
   }
 
  private:
+  // By the next baseline.
+  struct Adopted {
+    Values values = {};
+    std::string name = {}, evidence = {};
+    double ratio = 1;
+  };
+
   // One proven change, or a proven combination: the fastest.
   void choose_baseline(const Proven& proven) {
-    double best = 1;
-    const auto consider = [&](const Values& values, const std::string& name, const std::string& evidence,
-                              double ratio) {
-      const bool settings = std::ranges::all_of(values, [](const auto& value) { return is_setting(value.first); });
-      if (ratio >= best || values.empty() || !settings) return;
-      adopted_ = values;
-      adopted_name_ = name;
-      evidence_ = evidence;
-      best = ratio;
+    const auto consider = [&](const Adopted& other) {
+      const bool settings =
+          std::ranges::all_of(other.values, [](const auto& value) { return is_setting(value.first); });
+      if (other.ratio < adopted_.ratio && !other.values.empty() && settings) adopted_ = other;
     };
     for (const ProvenSetting& one : proven.settings)
-      consider({{one.variable, one.value}}, one.name, one.evidence, one.ratio);
+      consider({{{one.variable, one.value}}, one.name, one.evidence, one.ratio});
     for (const analysis::CaseSummary& row : summary_.cases) {
       if (proven.is_asked_for(row) && result_.at(row).variable == config::combination && analysis::is_improvement(row))
-        consider(values_of(row), row.name, evidence_for(result_, row, row.name, file_), row.effect->ratio);
+        consider({values_of(row), row.name, evidence_for(result_, row, row.name, file_), row.effect->ratio});
     }
   }
 
@@ -244,14 +247,14 @@ class NextSweep {
   }
 
   void edit_baseline(YamlNode& baseline) {
-    if (adopted_.empty()) return;
-    remarks_.push_back(fmt::format("The baseline takes the fastest proven change, {}", evidence_));
+    if (adopted_.values.empty()) return;
+    remarks_.push_back(fmt::format("The baseline takes the fastest proven change, {}", adopted_.evidence));
     std::erase_if(baseline.children, [&](const YamlNode& child) {
       const config::Variable* variable = config::find_variable(child.key);
-      return variable != nullptr && adopted_.contains(variable->overridden_by);
+      return variable != nullptr && adopted_.values.contains(variable->overridden_by);
     });
     std::vector<std::string> overrides;
-    for (const auto& [name, value] : adopted_) {
+    for (const auto& [name, value] : adopted_.values) {
       remarks_.push_back(fmt::format("baseline.{}: {} until now", name, value_before(name)));
       overrides.push_back(fmt::format("baseline.{}={}", name, config::yaml_value(value)));
     }
@@ -273,7 +276,7 @@ class NextSweep {
     if (value == value_after(variable)) return true;  // the baseline measures it
     if (value != value_before(variable)) return is_settled(name, [&](const auto& row) { return row.name == name; });
     remarks_.push_back(
-        fmt::format("left out: {}: the baseline's until now, proven slower than {}", name, adopted_name_));
+        fmt::format("left out: {}: the baseline's until now, proven slower than {}", name, adopted_.name));
     return true;
   }
 
@@ -295,9 +298,9 @@ class NextSweep {
   void add_the_others(const Proven& proven) {
     std::vector<std::string> others;
     for (const ProvenSetting& one : proven.settings) {
-      if (!is_setting(one.variable) || adopted_.contains(one.variable)) continue;
+      if (!is_setting(one.variable) || adopted_.values.contains(one.variable)) continue;
       remarks_.push_back(
-          fmt::format("{} was proven against the former baseline, not yet together with {}", one.name, adopted_name_));
+          fmt::format("{} was proven against the former baseline, not yet together with {}", one.name, adopted_.name));
       others.push_back(fmt::format("{}: {}", config::yaml_word(one.variable), config::yaml_value(one.value)));
     }
     if (others.size() < 2) return;  // one is in its list
@@ -344,8 +347,8 @@ class NextSweep {
     return variable == nullptr ? "" : variable->print(old_);
   }
   std::string value_after(const std::string& name) const {
-    const auto taken = adopted_.find(name);
-    return taken == adopted_.end() ? value_before(name) : taken->second;
+    const auto taken = adopted_.values.find(name);
+    return taken == adopted_.values.end() ? value_before(name) : taken->second;
   }
 
   const store::Result& result_;
@@ -353,8 +356,7 @@ class NextSweep {
   const std::string file_;
   YamlNode root_;
   config::Settings old_;
-  Values adopted_;  // by the next baseline
-  std::string adopted_name_, evidence_;
+  Adopted adopted_;
   std::vector<std::string> remarks_;
 };
 
