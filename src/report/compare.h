@@ -6,9 +6,6 @@
 #include <vector>
 
 #include "analysis/comparison.h"
-#include "analysis/differences.h"
-#include "analysis/history.h"
-#include "analysis/pooled.h"
 #include "report/document.h"
 #include "report/show.h"
 

@@ -6,7 +6,7 @@
 
 #include "analysis/blocks.h"
 #include "analysis/findings.h"
-#include "analysis/level_course.h"
+#include "analysis/level_model.h"
 #include "analysis/summary.h"
 #include "config/model.h"
 #include "report/metrics.h"

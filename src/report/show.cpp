@@ -189,8 +189,7 @@ std::string what_was_found(const store::Result& result, const analysis::Summary&
 std::string too_few_words(const analysis::Summary& summary) {
   std::vector<std::string> names;
   for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.role == store::CaseRole::change && row.judgement.reason == analysis::Reason::too_few_rounds)
-      names.push_back(row.name);
+    if (analysis::has_too_few_rounds(row)) names.push_back(row.name);
   }
   return names.empty() ? "" : " Too few rounds for a verdict on " + join_first(names, max_named) + ".";
 }
