@@ -267,9 +267,4 @@ std::vector<CaseBreakdown> break_down(const store::Result& result) {
   return all;
 }
 
-const CaseBreakdown* find_breakdown(const std::vector<CaseBreakdown>& all, int case_index) {
-  const auto found = std::ranges::find(all, case_index, &CaseBreakdown::case_index);
-  return found == all.end() ? nullptr : &*found;
-}
-
 }  // namespace harness::analysis

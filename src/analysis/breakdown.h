@@ -73,8 +73,6 @@ std::vector<CaseBreakdown> break_down(const store::Result& result);
 
 /// "profiled step", or "predicted step": of whose operations the result has the times.
 const char* step_in_parts(const store::Result& result);
-/// nullptr if there is none.
-const CaseBreakdown* find_breakdown(const std::vector<CaseBreakdown>& all, int case_index);
 
 /// The mean over ranks, each of which counts once; `ranks` is not empty.
 Breakdown mean_of(std::span<const Breakdown> ranks);

@@ -1,15 +1,19 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "analysis/differences.h"
 #include "analysis/runs.h"
 
 namespace harness::analysis {
+
+// Questions about several result files: did two sides measure the same, what do runs of one configuration prove
+// together, does a change do elsewhere what it did here, and when did a series change.
 
 /// A case of both sides. The change is the second side's time over the first's (per token, if the steps hold different
 /// numbers of tokens); its interval is between runs or, without `between_runs` of the comparison, from the scatter
@@ -67,5 +71,131 @@ GateOutcome judge_gate(const Gate& gate, const Comparison& comparison);
 /// What comes of times that fail the gate or not: they are not judged where the machines differ and a case is slower,
 /// may be slower (A was the slower machine), or is to be proven not to be.
 GateOutcome judge_gate(const Gate& gate, bool times_fail, std::span<const MachineDifference> machines_differ);
+
+// Effects over several runs, each against the baseline of its own run, with the run as the unit: over the runs that
+// have a case, it has Student's t interval of the mean of its log ratios. So it includes what the rounds of one run
+// cannot show: that another allocation, node or day differs. The error is shared out over the changes that could run in
+// some file (Bonferroni); the control has its own, as in one sweep.
+
+/// One run's result for a case that it planned.
+struct RunOfCase {
+  std::size_t file = 0;              // of the list that was pooled
+  const CaseSummary* row = nullptr;  // in that file's summary
+  /// The case's time to that of the run's own baseline; NaN where this run does not count (NCCL did something else, or
+  /// the time is beyond the limit of the hardware), and for the baseline.
+  double ratio = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// `n` of the change counts runs: of the baseline all that measured it, else those with a ratio.
+struct PooledCase : Change {
+  const store::ResultCase* planned = nullptr;  // in the first file that has it
+  std::string name;
+  store::CaseRole role = store::CaseRole::change;
+  MeasuredCase measured;
+  std::vector<RunOfCase> runs;  // in the files' order
+  /// Whether the runs differ more than the scatter of their own rounds explains (heterogeneity_p), at 5 % for all cases
+  /// together, and by more than the smallest effect; and the probability of so much by chance, nothing if not tested.
+  bool runs_differ = false;
+  std::optional<double> runs_differ_p;
+  std::vector<std::string> remarks;  // why a run failed or does not count
+};
+
+struct Pool {
+  int comparisons = 0;            // the family that the intervals hold for together
+  double confidence = 0.95;       // of all intervals together: the strictest that a file declares
+  double smallest_effect = 0.01;  // the first file's
+  std::vector<PooledCase> cases;  // in the order of the first file, then what only later files have
+  bool unreliable = false;        // the control moved over the runs
+};
+
+/// Pools three files or more. Throws Error, in one line, if they are not repeats of each other (exit code 3) or if a
+/// run is there twice. Repeats agree in workload, backend, model, number of ranks, the settings of the baseline and
+/// those of each case that two of them share, and none has changes that no other has without sharing any. Machine,
+/// software, seed, rounds and what a configuration leaves out may differ: find_differences() lists them. The files and
+/// their summaries must outlive the pool.
+Pool pool_runs(std::span<const ComparedFile> files);
+
+/// 0: fine; 4: a case failed in a file, a file's control moved, or that of the pool did.
+int exit_code(const Pool& pool, std::span<const ComparedFile> files);
+
+/// Whether a change does on one cluster what it did on another.
+enum class Reproduced : std::uint8_t {
+  yes,        // faster on both, slower on both, or the same on both
+  no,         // moved on one, proven not to move on the other
+  opposite,   // faster on one, slower on the other
+  undecided,  // no verdict on one side
+};
+const char* name_of(Reproduced reproduced);
+
+struct ChangeReproduction {
+  std::string name;      // variable=value
+  Change first, second;  // n: rounds of one run, or runs
+  Reproduced reproduced = Reproduced::undecided;
+};
+
+struct Reproduction {
+  std::vector<std::string> first, second;              // labels
+  double first_confidence = 0, second_confidence = 0;  // of a side's intervals together: the strictest of its files
+  std::vector<ChangeReproduction> changes = {};
+  std::vector<std::string> only_in_one = {};  // a sentence each
+};
+
+/// Changes that both sides made, by variable and value; the baselines need not be alike, since each effect is against
+/// its own. A side of one run has that run's effects; a side of three or more is pooled (pool_runs). Throws Error for a
+/// side of two, and as pool_runs() does.
+Reproduction reproduce(std::span<const ComparedFile> first, std::span<const ComparedFile> second);
+
+// Did a case's step time change over a series of runs, and between which two? The run is the unit: one number per run
+// and case, the median over blocks. Of each case the place k of one change is where the likelihood-ratio statistic of a
+// shift of the mean is largest (Hinkley, Biometrika 57, 1970; Worsley, JASA 74, 1979), of the logarithms:
+//
+//   T = max over k of  k (n - k) / n * (mean of the first k - mean of the others)^2 / sum of squares
+//
+// Its p-value is by permutations of the runs, for all cases together (Westfall and Young, "Resampling-Based Multiple
+// Testing", 1993; p = (1 + as extreme ones) / (1 + permutations), Phipson and Smyth, 2010). It holds if the order of
+// the runs says nothing without a change: a slow drift is named as the step that fits it best. Of several changes only
+// the largest is named. docs/method.md says which changes so many runs can show.
+
+/// With seven runs, p is above 5 % wherever the change is.
+inline constexpr std::size_t min_history_runs = 8;
+
+struct ChangePoint {
+  std::size_t before = 0, run = 0;  // the last run that measured the case before the change, and the first after it
+  double ratio = 1;                 // geometric mean of the step times after it over that before it
+  double p = 1;
+};
+
+struct CaseHistory {
+  std::string name;  // of the newest file that counts
+  /// Per run; NaN where it was not measured. Per unit of work, in terms of the newest step, where batches differ.
+  std::vector<double> seconds;
+  std::optional<ChangePoint> largest;  // proven or not; nothing below min_history_runs
+  /// faster, slower or same (proven, but below the smallest effect); unresolved: no change is proven; none: too few
+  /// runs
+  Verdict verdict = Verdict::none;
+  /// Where a change is proven: how the machines of the runs before it, A, and after it, B, differ.
+  std::vector<MachineDifference> machines_differ;
+};
+
+struct History {
+  std::vector<ComparedFile> files;  // oldest first
+  double smallest_effect = 0.01;    // of the newest
+  double confidence = 0;            // that a named change is one: the strictest that a file declares
+  std::vector<CaseHistory> cases;   // of the newest file, in its order
+
+  /// The proven change that moved its case most; nullptr if there is none.
+  const CaseHistory* clearest() const;
+};
+
+/// Files in any order; they are sorted by when they were created. Cases are those of the newest, found in the others by
+/// their settings as align() does. Throws Error for no file, and if a run is there twice.
+History find_history(std::vector<ComparedFile> files);
+
+/// The place of the largest T of a series of logarithms, and T. Nothing for fewer than two values.
+struct LargestShift {
+  std::size_t first_after = 0;
+  double statistic = 0;
+};
+std::optional<LargestShift> largest_shift(std::span<const double> logs);
 
 }  // namespace harness::analysis

@@ -1,16 +1,14 @@
-#include "analysis/differences.h"
+#include "analysis/runs.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "analysis/warnings.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -149,7 +147,7 @@ Facts facts_of(const store::Result& r) {
 }
 
 // All files of a side together.
-Exceeded count_over(std::span<const ComparedFile> side, const std::function<Exceeded(const ComparedFile&)>& of_file) {
+Exceeded count_over(std::span<const ComparedFile> side, Exceeded (*of_file)(const ComparedFile&)) {
   Exceeded all;
   for (const ComparedFile& file : side) {
     const Exceeded one = of_file(file);
@@ -239,7 +237,7 @@ std::vector<std::string> why_unreliable(std::span<const ComparedFile> files) {
 std::vector<MachineDifference> how_machines_differ(std::span<const ComparedFile> first,
                                                    std::span<const ComparedFile> second) {
   std::vector<MachineDifference> differences;
-  const auto add = [&](const char* what, const char* unit, const std::function<Exceeded(const ComparedFile&)>& count) {
+  const auto add = [&](const char* what, const char* unit, Exceeded (*count)(const ComparedFile&)) {
     const Exceeded a = count_over(first, count), b = count_over(second, count);
     if (a.is_news() == b.is_news()) return;
     const Exceeded &worse = b.is_news() ? b : a, &other = b.is_news() ? a : b;

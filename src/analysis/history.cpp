@@ -1,4 +1,4 @@
-#include "analysis/history.h"
+#include "analysis/comparison.h"
 
 #include <algorithm>
 #include <cmath>
@@ -34,11 +34,6 @@ std::vector<double> in_order(const CaseHistory& history, const std::vector<std::
   return logs;
 }
 
-double statistic_of(const CaseHistory& history, const std::vector<std::size_t>& order) {
-  const auto shift = largest_shift(in_order(history, order));
-  return shift ? shift->statistic : 0;
-}
-
 // Fisher and Yates, with numbers that depend on the permutation's number alone.
 void shuffle(std::vector<std::size_t>& order, std::uint64_t permutation) {
   for (std::size_t i = order.size() - 1; i > 0; --i) {
@@ -55,20 +50,19 @@ Verdict verdict_of(const ChangePoint& change, double smallest_effect, double alp
 
 // Where the change lies among all runs, and its size.
 ChangePoint change_point(const CaseHistory& history, std::size_t first_after) {
-  ChangePoint change;
-  double before = 0, after = 0;
-  std::size_t seen = 0;
-  const auto n =
-      static_cast<std::size_t>(std::ranges::count_if(history.seconds, [](double seconds) { return seconds > 0; }));
+  std::vector<std::size_t> measured;
   for (std::size_t run = 0; run < history.seconds.size(); ++run) {
-    if (!(history.seconds[run] > 0)) continue;
-    if (seen + 1 == first_after) change.before = run;
-    if (seen == first_after) change.run = run;
-    (seen < first_after ? before : after) += std::log(history.seconds[run]);
-    ++seen;
+    if (history.seconds[run] > 0) measured.push_back(run);
   }
-  change.ratio = std::exp(after / static_cast<double>(n - first_after) - before / static_cast<double>(first_after));
-  return change;
+  const auto mean_log = [&](std::span<const std::size_t> runs) {
+    double sum = 0;
+    for (const std::size_t run : runs) sum += std::log(history.seconds[run]);
+    return sum / static_cast<double>(runs.size());
+  };
+  const std::span<const std::size_t> all(measured);
+  return {.before = measured[first_after - 1],
+          .run = measured[first_after],
+          .ratio = std::exp(mean_log(all.subspan(first_after)) - mean_log(all.first(first_after)))};
 }
 
 void find_changes(History& history) {
@@ -90,7 +84,7 @@ void find_changes(History& history) {
   for (int permutation = 0; permutation < permutations; ++permutation) {
     shuffle(order, static_cast<std::uint64_t>(permutation));
     double largest = 0;
-    for (const CaseHistory* row : tested) largest = std::max(largest, statistic_of(*row, order));
+    for (const CaseHistory* row : tested) largest = std::max(largest, largest_shift(in_order(*row, order))->statistic);
     for (std::size_t i = 0; i < tested.size(); ++i) {
       if (largest >= observed[i] - rounding) ++as_extreme[i];
     }

@@ -1,4 +1,4 @@
-#include "analysis/level_course.h"
+#include "analysis/level_model.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,6 @@
 #include <map>
 #include <set>
 
-#include "analysis/estimator.h"
-#include "analysis/level_model.h"
-#include "analysis/statistics.h"
 #include "base/median.h"
 
 namespace harness::analysis {

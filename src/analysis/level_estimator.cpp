@@ -7,10 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/estimator.h"
 #include "analysis/level_model.h"
-#include "analysis/statistics.h"
-#include "analysis/verdict.h"
 #include "base/median.h"
 
 namespace harness::analysis {

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "analysis/estimator.h"
-#include "analysis/statistics.h"
 #include "base/median.h"
 
 namespace harness::analysis {

@@ -6,10 +6,8 @@
 #include <map>
 #include <span>
 
-#include "analysis/level_course.h"
-#include "analysis/statistics.h"
+#include "analysis/level_model.h"
 #include "analysis/summary.h"
-#include "analysis/warnings.h"
 #include "base/text.h"
 #include "base/units.h"
 

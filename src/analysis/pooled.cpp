@@ -1,4 +1,4 @@
-#include "analysis/pooled.h"
+#include "analysis/comparison.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 
-#include "analysis/differences.h"
 #include "analysis/statistics.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -98,6 +98,15 @@ void add_remarks(std::span<const ComparedFile> files, PooledCase& pooled) {
   }
 }
 
+// A run's result for a change: the logarithm of its time to that of the run's own baseline. Nothing where the run has
+// no pair of blocks, where NCCL did something else than the case asked for, and where the time is beyond the limit of
+// the hardware.
+std::optional<double> log_ratio_of(const CaseSummary& row) {
+  if (!row.effect || row.effect->verdict == Verdict::not_honoured) return {};
+  if (timed_something_else(row.judgement) || !std::isfinite(row.effect->ratio)) return {};
+  return std::log(row.effect->ratio);
+}
+
 std::vector<PooledCase> cases_of(std::span<const ComparedFile> files) {
   std::vector<PooledCase> cases;
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -146,6 +155,15 @@ Evidence evidence_of(const PooledCase& pooled, bool any_ratio) {
   evidence.within_limit = !all_for(Reason::beyond_limit);
   evidence.trains_alike = !all_for(Reason::trains_differently);
   return evidence;
+}
+
+// Of one value per run. Below runs_for_an_interval there is a centre alone, without runs nothing.
+ConfidenceInterval interval_over_runs(std::span<const double> log_ratios, double alpha) {
+  if (log_ratios.size() >= runs_for_an_interval) return mean_interval(log_ratios, alpha);
+  ConfidenceInterval interval;
+  interval.n = static_cast<int>(log_ratios.size());
+  if (!log_ratios.empty()) interval.center = std::reduce(log_ratios.begin(), log_ratios.end()) / interval.n;
+  return interval;
 }
 
 void judge(PooledCase& pooled, double alpha, double smallest_effect) {

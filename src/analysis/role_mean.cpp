@@ -15,14 +15,10 @@ store::ResultSplit mean_of(std::span<const store::ResultSplit* const> splits) {
   store::ResultSplit m;
   m.waiting_s = m.bubble_s = 0;
   const double weight = 1 / static_cast<double>(splits.size());
-  for (const store::ResultSplit* s : splits) {
-    m.compute_s += s->compute_s * weight;
-    m.communication_s += s->communication_s * weight;
-    m.exposed_s += s->exposed_s * weight;
-    m.overlapped_s += s->overlapped_s * weight;
-    m.idle_s += s->idle_s * weight;
-    m.waiting_s += s->waiting_s * weight;
-    m.bubble_s += s->bubble_s * weight;
+  using S = store::ResultSplit;
+  for (double S::*time :
+       {&S::compute_s, &S::communication_s, &S::exposed_s, &S::overlapped_s, &S::idle_s, &S::waiting_s, &S::bubble_s}) {
+    for (const S* split : splits) m.*time += split->*time * weight;
   }
   m.step_s = m.compute_s + m.exposed_s + m.idle_s;
   return m;

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <numeric>
 
 #include "analysis/blocks.h"
 #include "base/error.h"
@@ -172,20 +171,6 @@ Change change_of(const ConfidenceInterval& log_ratio, double smallest_effect, co
   change.low = std::exp(log_ratio.low);
   change.high = std::exp(log_ratio.high);
   return change;
-}
-
-std::optional<double> log_ratio_of(const CaseSummary& row) {
-  if (!row.effect || row.effect->verdict == Verdict::not_honoured) return {};
-  if (timed_something_else(row.judgement) || !std::isfinite(row.effect->ratio)) return {};
-  return std::log(row.effect->ratio);
-}
-
-ConfidenceInterval interval_over_runs(std::span<const double> log_ratios, double alpha) {
-  if (log_ratios.size() >= runs_for_an_interval) return mean_interval(log_ratios, alpha);
-  ConfidenceInterval interval;
-  interval.n = static_cast<int>(log_ratios.size());
-  if (!log_ratios.empty()) interval.center = std::reduce(log_ratios.begin(), log_ratios.end()) / interval.n;
-  return interval;
 }
 
 }  // namespace harness::analysis

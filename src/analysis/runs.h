@@ -88,13 +88,34 @@ Change change_of(const ConfidenceInterval& log_ratio, double smallest_effect, co
 /// Fewer runs give a number without an interval.
 inline constexpr std::size_t runs_for_an_interval = 3;
 
-/// A run's result for a change: the logarithm of its time to that of the run's own baseline, by the interval that the
-/// file declares. Nothing where the run has no pair of blocks, where NCCL did something else than the case asked for,
-/// and where the time is beyond the limit of the hardware.
-std::optional<double> log_ratio_of(const CaseSummary& row);
+/// Something that differs between result files and that explains, or forbids, a comparison of their times.
+struct Difference {
+  std::string group;                // "program", "identity", "machine", "environment", "configuration", …
+  std::string name;                 // "onednn"
+  std::vector<std::string> values;  // one per file, in their order
+};
+/// The value in a file that has nothing of the name.
+inline constexpr const char* absent = "absent";
 
-/// Student's t interval of the mean of these, one value per run, at confidence 1 - alpha. Below runs_for_an_interval
-/// there is a centre alone, without runs nothing.
-ConfidenceInterval interval_over_runs(std::span<const double> log_ratios, double alpha);
+/// All differences but the times themselves: versions, libraries, devices, hosts, ranks, environment, configuration
+/// (with its --set), clocks, peak, how much was measured.
+std::vector<Difference> find_differences(std::span<const ComparedFile> files);
+
+/// Why the times of these files cannot be compared at all, a sentence each; empty if they can. `same_ranks`: whether
+/// the numbers of ranks must be equal, which they need not be where only effects are compared.
+std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, bool same_ranks = true);
+
+/// Why the verdicts about these files are worth nothing, a sentence each: a control that moved, a partial file.
+std::vector<std::string> why_unreliable(std::span<const ComparedFile> files);
+
+/// Why one side of a comparison, A or B, may be slower though the same was measured.
+struct MachineDifference {
+  std::string sentence;         // without a full stop
+  bool first_is_worse = false;  // A is the slower side, which can hide that what B measured is slower
+};
+/// The machine of one side was disturbed where the other's was not, or reaches a lower measured peak. Empty: nothing
+/// says so.
+std::vector<MachineDifference> how_machines_differ(std::span<const ComparedFile> first,
+                                                   std::span<const ComparedFile> second);
 
 }  // namespace harness::analysis

@@ -46,19 +46,19 @@ class TimedSteps {
     const std::size_t per_row = (ranks + max_heat_rows - 1) / max_heat_rows;
     map.case_index = result_.blocks[block].case_index;
     map.ranks_per_row = static_cast<std::int32_t>(per_row);
-    for (std::size_t first = 0; first < ranks; first += per_row) {
+    for (std::size_t first = 0; first < ranks; first += per_row)
       map.first_rank.push_back(static_cast<std::int32_t>(first));
-      auto& row = map.seconds.emplace_back();
-      for (std::size_t step = result_.first_timed_step(); step < steps_in(block); ++step) {
+    map.seconds.resize(map.first_rank.size());
+    for (std::size_t step = result_.first_timed_step(); step < steps_in(block); ++step) {
+      const std::span<const float> seconds = step_of(block, step);
+      map.median.push_back(median_of(seconds));
+      for (std::size_t row = 0; row < map.seconds.size(); ++row) {
         float slowest = std::numeric_limits<float>::quiet_NaN();
-        for (const float s : step_of(block, step).subspan(first, std::min(per_row, ranks - first))) {
+        for (const float s : seconds.subspan(row * per_row, std::min(per_row, ranks - row * per_row))) {
           if (!(s <= slowest) && std::isfinite(s)) slowest = s;
         }
-        row.push_back(slowest);
+        map.seconds[row].push_back(slowest);
       }
-    }
-    for (std::size_t step = result_.first_timed_step(); step < steps_in(block); ++step) {
-      map.median.push_back(median_of(step_of(block, step)));
     }
     return map;
   }

@@ -6,9 +6,6 @@
 #include <numeric>
 
 #include "analysis/cases.h"
-#include "analysis/estimator.h"
-#include "analysis/looks.h"
-#include "analysis/warnings.h"
 #include "base/median.h"
 
 namespace harness::analysis {
@@ -212,18 +209,17 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
 }
 
 std::vector<LostBlock> lost_blocks(const store::Result& result, const Summary& summary) {
-  const auto too_few = [](const CaseSummary& row) {
-    return row.role == store::CaseRole::change && row.judgement.reason == Reason::too_few_rounds;
-  };
   const auto any_too_few = [&](std::int32_t reference) {
-    return std::ranges::any_of(
-        summary.cases, [&](const CaseSummary& row) { return too_few(row) && result.at(row).reference == reference; });
+    return std::ranges::any_of(summary.cases, [&](const CaseSummary& row) {
+      return has_too_few_rounds(row) && result.at(row).reference == reference;
+    });
   };
   std::vector<LostBlock> lost;
   for (const store::ResultBlock& block : result.blocks) {
     if (block.status != store::BlockStatus::failed || result.at(block).status == store::CaseStatus::failed) continue;
     const CaseSummary& row = summary.at(block);
-    const bool cost = row.role == store::CaseRole::change ? too_few(row) : any_too_few(result.at(row).reference);
+    const bool cost =
+        row.role == store::CaseRole::change ? has_too_few_rounds(row) : any_too_few(result.at(row).reference);
     lost.push_back({block.case_index, block.round, block.reason, cost});
   }
   return lost;
@@ -252,9 +248,12 @@ bool is_unresolved(const CaseSummary& row) {
          row.judgement.reason == Reason::interval;
 }
 
+bool has_too_few_rounds(const CaseSummary& row) {
+  return row.role == store::CaseRole::change && row.judgement.reason == Reason::too_few_rounds;
+}
+
 bool needs_rounds(const CaseSummary& row) {
-  const bool has_too_few = row.role == store::CaseRole::change && row.judgement.reason == Reason::too_few_rounds;
-  return store::may_run(row.status) && (is_unresolved(row) || has_too_few);
+  return store::may_run(row.status) && (is_unresolved(row) || has_too_few_rounds(row));
 }
 
 bool is_proven(const CaseSummary& row) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -61,6 +62,8 @@ struct CaseSummary {
 /// Whether the verdict about a change is open. The control is not asked about: its interval shows the noise, and a
 /// sweep takes no rounds for it.
 bool is_unresolved(const CaseSummary& row);
+/// Whether a change has fewer blocks than a verdict needs.
+bool has_too_few_rounds(const CaseSummary& row);
 /// Whether more rounds could say more: a change that runs, and that is unresolved or has had too few rounds.
 bool needs_rounds(const CaseSummary& row);
 /// Whether the sweep proves that this change makes the step faster, per unit of its work. An unreliable sweep proves
@@ -137,5 +140,29 @@ std::optional<double> average_bus_bandwidth(const store::Result& result, const S
 
 /// The blocks of a case that failed. A wrong result fails its block; so does whatever ends a block before its check.
 int failed_blocks(const store::Result& result, std::int32_t case_index);
+
+// Warnings of a summary: what a reader should know before believing a result. Each comes with a remedy.
+
+using Warnings = std::vector<std::string>;
+
+/// Adds all of them. Those that `summary` has are not read.
+void find_warnings(const store::Result& result, const Summary& summary, Warnings& warnings);
+/// Those about other processes that kept the machine busy while the sweep ran, and about changes of its speed.
+void machine_warnings(const store::Result& result, const Summary& summary, Warnings& warnings);
+/// Those about the objections of the level model's guards; none where no level was estimated.
+void level_warnings(const store::Result& result, const Summary& summary, Warnings& warnings);
+
+/// Counts the blocks in which a figure is too high, among those that know it, and keeps the one in which it is highest.
+struct Exceeded {
+  int known = 0, blocks = 0;
+  double most = 0;
+  std::size_t worst = 0;  // of Result::blocks
+
+  void count(std::size_t block, double value, double limit);
+  bool is_news() const;
+};
+/// Cores that processes of others kept busy, and CPU time that a host gave to other guests.
+Exceeded foreign_use(const store::Result& result);
+Exceeded stolen_time(const store::Result& result);
 
 }  // namespace harness::analysis

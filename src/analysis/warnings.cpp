@@ -1,4 +1,4 @@
-#include "analysis/warnings.h"
+#include "analysis/summary.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "analysis/blocks.h"
-#include "analysis/estimator.h"
-#include "analysis/summary.h"
 #include "base/text.h"
 
 namespace harness::analysis {
@@ -50,22 +47,16 @@ void losses(const store::Result& result, Warnings& warnings) {
 }
 
 // A step without its update is shorter than the others.
-void skipped_updates(const store::Result& result, Warnings& warnings) {
-  struct Steps {
-    std::int64_t skipped = 0, timed = 0;
-  };
-  std::map<std::int32_t, Steps> by_case;
-  for (const FinishedBlock& block : finished_blocks(result)) {
-    Steps& of_case = by_case[block.case_index];
-    of_case.skipped += result.blocks[block.index].skipped_steps;
-    of_case.timed += result.steps;
-  }
-  for (const auto& [case_index, steps] : by_case) {
-    if (steps.skipped == 0) continue;
+void skipped_updates(const store::Result& result, const Summary& summary, Warnings& warnings) {
+  for (const CaseSummary& row : summary.cases) {
+    int skipped = 0;
+    for (const FinishedBlock& block : finished_blocks(result, row.case_index))
+      skipped += result.blocks[block.index].skipped_steps;
+    if (skipped == 0) continue;
     warnings.push_back(
         fmt::format("{}: {} of {} timed steps were skipped by an overflow: their time lacks the update. With more "
                     "measure.warmup_steps the loss scale settles before the first timed step.",
-                    result.case_at(case_index).name, steps.skipped, steps.timed));
+                    row.name, skipped, row.blocks * result.steps));
   }
 }
 
@@ -337,7 +328,7 @@ void find_warnings(const store::Result& result, const Summary& summary, Warnings
   peaks(result, summary, warnings);
   control(summary, warnings);
   losses(result, warnings);
-  skipped_updates(result, warnings);
+  skipped_updates(result, summary, warnings);
   training(result, summary, warnings);
   totals(result, warnings);
   started_again(result, warnings);

@@ -4,8 +4,6 @@
 #include <ostream>
 
 #include "analysis/comparison.h"
-#include "analysis/history.h"
-#include "analysis/pooled.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/text.h"

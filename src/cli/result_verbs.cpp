@@ -286,11 +286,11 @@ report::PlannedSettings planned_case(const std::string& path, const std::string&
 }  // namespace
 
 int export_settings(const ExportOptions& options, std::ostream& out) {
-  static const std::map<std::string, report::ExportFormat> formats{{"env", report::ExportFormat::env},
-                                                                   {"megatron", report::ExportFormat::megatron},
-                                                                   {"deepspeed", report::ExportFormat::deepspeed},
-                                                                   {"torchtitan", report::ExportFormat::torchtitan},
-                                                                   {"pytorch", report::ExportFormat::pytorch}};
+  static const std::map<std::string, report::ExportFormat> formats{{"env", std::nullopt},
+                                                                   {"megatron", config::Framework::megatron},
+                                                                   {"deepspeed", config::Framework::deepspeed},
+                                                                   {"torchtitan", config::Framework::torchtitan},
+                                                                   {"pytorch", config::Framework::pytorch}};
   const bool is_next = options.format == "harness";
   if (options.file.ends_with(".yaml") || options.file.ends_with(".yml")) {
     if (is_next)
@@ -308,7 +308,7 @@ int export_settings(const ExportOptions& options, std::ostream& out) {
   }
   const report::Proven proven = report::find_proven(result, summary, options.case_name, name);
   if (is_next) {
-    out << report::next_configuration(result, summary, proven, options.case_name, name);
+    out << report::next_configuration(result, summary, proven, name);
   } else {
     out << report::export_text(result, proven, name, formats.at(options.format));
   }

@@ -6,9 +6,6 @@
 #include <vector>
 
 #include "analysis/comparison.h"
-#include "analysis/differences.h"
-#include "analysis/history.h"
-#include "analysis/pooled.h"
 #include "report/document.h"
 #include "report/show.h"
 
@@ -52,6 +49,9 @@ struct AnswerText {
   std::vector<std::string> notes;  // that verdicts point to as [1], [2] …
   std::vector<std::string> how_to_read;
 };
+inline AnswerText text_of(std::monostate, const CompareReport& /*report*/, bool /*whole*/) {
+  return {};
+}
 AnswerText text_of(const analysis::Comparison& comparison, const CompareReport& report, bool whole);
 AnswerText text_of(const analysis::Reproduction& reproduction, const CompareReport& report, bool whole);
 AnswerText text_of(const analysis::Pool& pool, const CompareReport& report, bool whole);

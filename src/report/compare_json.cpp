@@ -4,6 +4,16 @@
 namespace harness::report {
 namespace {
 
+Json files_json(const std::vector<analysis::ComparedFile>& files) {
+  return json_list(files, [](const analysis::ComparedFile& file) -> Json {
+    return {{"label", file.label}, {"run_uuid", file.result->run_uuid}, {"created", file.result->created}};
+  });
+}
+
+Json difference_json(const analysis::Difference& difference) {
+  return {{"group", difference.group}, {"name", difference.name}, {"values", difference.values}};
+}
+
 Json change_json(const analysis::Change& change) {
   return {{"verdict", analysis::name_of(change.judgement.verdict)},
           {"ratio", json_number(change.ratio)},
@@ -122,7 +132,7 @@ void put(const analysis::History& history, const CompareReport&, Json& out) {
 
 std::string compare_json(const CompareReport& report) {
   Json out = {{"schema", "harness-compare"},         {"schema_version", 2},
-              {"files", files_json(report.files)},   {"differences", differences_json(report.differences)},
+              {"files", files_json(report.files)},   {"differences", json_list(report.differences, difference_json)},
               {"incomparable", report.incomparable}, {"unreliable", report.unreliable}};
   std::visit([&](const auto& answer) { put(answer, report, out); }, report.answer);
   return json_text(out);

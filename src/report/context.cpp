@@ -44,7 +44,7 @@ std::string processes_line(const store::Result& result) {
   const auto found = analysis::find_processes(result);
   if (!found) return "";
   std::string line =
-      (found->processes == 1 ? "1 process" : fmt::format("{} processes", found->processes)) + " on each rank";
+      fmt::format("{} {} on each rank", found->processes, found->processes == 1 ? "process" : "processes");
   if (found->processes > found->shared)
     line += fmt::format(", {} of them for one block alone", found->processes - found->shared);
   if (found->deviation) {
@@ -63,14 +63,12 @@ std::string blocks_words(const store::Result& result, const analysis::Summary& s
 }
 
 std::string run_line(const store::Result& result, const analysis::Summary& summary) {
-  const std::string blocks = blocks_words(result, summary);
-  if (workload_of(result) != "gpt") {
-    return fmt::format("{}: workload {} on {} of {}; {}", result.name, workload_of(result),
-                       plural(result.ranks, "rank"), plural(result.nodes, "node"), blocks);
-  }
-  return fmt::format("{}: model {} ({}) on {} of {}; {}", result.name, result.model.name,
-                     config::in_words(result.model), plural(result.ranks, "rank"), plural(result.nodes, "node"),
-                     blocks);
+  const std::string workload = workload_of(result);
+  const std::string subject = workload == "gpt"
+                                  ? fmt::format("model {} ({})", result.model.name, config::in_words(result.model))
+                                  : "workload " + workload;
+  return fmt::format("{}: {} on {} of {}; {}", result.name, subject, plural(result.ranks, "rank"),
+                     plural(result.nodes, "node"), blocks_words(result, summary));
 }
 
 bool honours(const config::Variable& variable, const store::Result& result) {
@@ -91,8 +89,8 @@ void settings_lines(const store::Result& result, std::vector<std::string>& lines
   std::vector<std::string> common, swept;
   for (std::size_t v = 0; v < result.variables.size() && !result.cases.empty(); ++v) {
     const std::string& first = result.cases[0].settings[v];
-    const bool differs = std::any_of(result.cases.begin(), result.cases.end(),
-                                     [&](const store::ResultCase& other) { return other.settings[v] != first; });
+    const bool differs =
+        std::ranges::any_of(result.cases, [&](const store::ResultCase& other) { return other.settings[v] != first; });
     // Settings that the backend ignores, or that were left to a library, would only add noise.
     const config::Variable* variable = config::find_variable(result.variables[v]);
     const bool honoured = variable == nullptr || honours(*variable, result);
@@ -178,8 +176,7 @@ std::string change_line(const store::Result& result, const analysis::Summary& su
   if (summary.predicted) {
     return fmt::format(
         "Change: {} against the baseline, both predicted. A prediction has neither interval nor verdict; {} a change "
-        "is "
-        "too close to call.",
+        "is too close to call.",
         what_changes(result), analysis::within_threshold_words(result.smallest_effect));
   }
   const int comparisons = analysis::declared_comparisons(result);
@@ -265,27 +262,27 @@ std::vector<std::string> short_context(const store::Result& result, const analys
     text += fmt::format(" {}; a verdict must clear {}.", plural(result.rounds, "round"),
                         analysis::threshold_words(result.smallest_effect));
   }
-  std::vector<std::string> lines{text + " -v says more."};
-  if (std::string line = published_of(result, summary); !line.empty()) lines.push_back(std::move(line));
+  std::vector<std::string> lines{text + " -v says more.", published_of(result, summary)};
+  std::erase(lines, "");
   return lines;
 }
 
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary) {
-  std::vector<std::string> lines{backend_line(result), run_line(result, summary)};
-  if (std::string calibration = calibration_line(result); !calibration.empty()) lines.push_back(std::move(calibration));
+  std::vector<std::string> lines{backend_line(result), run_line(result, summary), calibration_line(result)};
   if (result.sessions > 1) {
     lines.push_back(
         fmt::format("Resumed: measured in {} sessions, each a start of the sweep. A change compares blocks of one "
                     "session only; the medians of a row mix them.",
                     result.sessions));
   }
-  if (std::string processes = processes_line(result); !processes.empty()) lines.push_back(std::move(processes));
+  lines.push_back(processes_line(result));
   settings_lines(result, lines);
   if (!result.points.empty()) lines.push_back(rates_line(result));
   if (measured_by(result) != Measured::collective) lines.push_back(mfu_line(result, summary));
-  if (std::string line = published_of(result, summary); !line.empty()) lines.push_back(std::move(line));
+  lines.push_back(published_of(result, summary));
   if (!analysis::sweeps_sizes_alone(result)) lines.push_back(change_line(result, summary));
-  if (std::string loss = loss_line(result, summary); !loss.empty()) lines.push_back(std::move(loss));
+  lines.push_back(loss_line(result, summary));
+  std::erase(lines, "");
   return lines;
 }
 

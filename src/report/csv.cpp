@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/text.h"
 #include "report/clean_text.h"
@@ -19,36 +19,20 @@ namespace {
 bool is_formula(std::string_view text) {
   const std::string_view rest = trim(text);
   if (rest.empty() || std::string_view("=+-@").find(rest.front()) == std::string_view::npos) return false;
-  double number = 0;
-  const char* const begin = rest.data() + (rest.front() == '+' ? 1 : 0);
-  const auto [end, error] = std::from_chars(begin, rest.data() + rest.size(), number);
-  return error != std::errc() || end != rest.data() + rest.size();
+  return !number_in<double>(rest.substr(rest.front() == '+' ? 1 : 0));
 }
 
-// One line of CSV as RFC 4180 has it: texts are cleaned, and quoted where they must be, an apostrophe before what a
+// Cells of CSV as RFC 4180 has it: texts are cleaned, and quoted where they must be, an apostrophe before what a
 // spreadsheet would take for a formula; numbers have full precision, and what has no value is empty.
-class CsvLine {
- public:
-  void text(std::string_view value) {
-    std::string clean = cleaned(value);
-    if (is_formula(clean)) clean.insert(0, "'");
-    const bool plain = clean.find_first_of(",\"\r\n") == std::string::npos;
-    add(plain ? clean : '"' + replaced(clean, {{'"', "\"\""}}) + '"');
-  }
-  void number(const std::optional<double>& value) {
-    add(value && std::isfinite(*value) ? fmt::format("{}", *value) : "");
-  }
-  std::string take() { return std::move(out_) + "\n"; }
-
- private:
-  void add(const std::string& cell) {
-    if (started_) out_ += ',';
-    started_ = true;
-    out_ += cell;
-  }
-  std::string out_;
-  bool started_ = false;
-};
+std::string cell(std::string_view text) {
+  std::string clean = cleaned(text);
+  if (is_formula(clean)) clean.insert(0, "'");
+  const bool plain = clean.find_first_of(",\"\r\n") == std::string::npos;
+  return plain ? clean : '"' + replaced(clean, {{'"', "\"\""}}) + '"';
+}
+std::string cell(const std::optional<double>& number) {
+  return number && std::isfinite(*number) ? fmt::format("{}", *number) : "";
+}
 
 // "rates.seconds" is the column rates_seconds.
 std::string column_of(const Metric& metric) {
@@ -57,61 +41,49 @@ std::string column_of(const Metric& metric) {
   return column;
 }
 
-// The host of rank 0, where there is more than one host.
-std::string host_of(const store::Result& result) {
-  return result.rank_table.empty() ? "" : one_line(result.rank_table.front().host);
-}
-
-bool is_bound(const Metric& metric) {
-  return metric.key == "effect.low" || metric.key == "effect.high";
-}
-
 }  // namespace
 
 std::string show_csv(const store::Result& result, const analysis::Summary& summary) {
-  CsvLine head;
-  for (const char* name : {"case", "variable", "value", "status", "verdict"}) head.text(name);
+  std::vector<std::string> head{"case", "variable", "value", "status", "verdict"};
   for (const Metric& metric : case_metrics()) {
-    if (belongs(metric, result)) head.text(column_of(metric));
+    if (belongs(metric, result)) head.push_back(column_of(metric));
   }
-  if (!result.points.empty()) head.text("operation");
-  for (const std::string& variable : result.variables) head.text(variable);
-  head.text("reason");
-  std::string out = head.take();
+  if (!result.points.empty()) head.emplace_back("operation");
+  for (const std::string& variable : result.variables) head.push_back(cell(variable));
+  head.emplace_back("reason");
+  std::string out = join(head, ",") + "\n";
   for (const analysis::CaseSummary& row : summary.cases) {
     const store::ResultCase& result_case = result.at(row);
-    CsvLine line;
-    for (const std::string* value : {&row.name, &result_case.variable, &result_case.value}) line.text(*value);
-    line.text(store::name_of(row.status));
-    line.text(analysis::name_of(row.judgement.verdict));
+    std::vector<std::string> cells{cell(row.name), cell(result_case.variable), cell(result_case.value),
+                                   cell(store::name_of(row.status)), cell(analysis::name_of(row.judgement.verdict))};
     for (const Metric& metric : case_metrics()) {
-      if (belongs(metric, result)) line.number(metric.value(result, row));
+      if (belongs(metric, result)) cells.push_back(cell(metric.value(result, row)));
     }
-    if (!result.points.empty()) line.text(row.rates ? row.rates->operation : "");
-    for (const std::string& setting : result_case.settings) line.text(setting);
-    line.text(row.reason);
-    out += line.take();
+    if (!result.points.empty()) cells.push_back(cell(row.rates ? row.rates->operation : ""));
+    for (const std::string& setting : result_case.settings) cells.push_back(cell(setting));
+    cells.push_back(cell(row.reason));
+    out += join(cells, ",") + "\n";
   }
   return out;
 }
 
 std::string show_long_csv(const store::Result& result, const analysis::Summary& summary) {
-  const std::string host = host_of(result);
+  const std::string host = result.rank_table.empty() ? "" : result.rank_table.front().host;  // of rank 0
   std::string out = "run,created,name,host,case,metric,value,low,high\n";
   for (const analysis::CaseSummary& row : summary.cases) {
     for (const Metric& metric : case_metrics()) {
-      const std::optional<double> value = is_bound(metric) ? std::nullopt : metric.value(result, row);
+      if (metric.key == "effect.low" || metric.key == "effect.high") continue;  // columns of the ratio
+      const std::optional<double> value = metric.value(result, row);
       if (!value || !std::isfinite(*value)) continue;
-      CsvLine line;
-      for (const std::string& text : {result.run_uuid, result.created, result.name}) line.text(one_line(text));
-      line.text(host);
-      line.text(one_line(row.name));
-      line.text(metric.key);
-      line.number(value);
-      const bool has_interval = metric.key == "effect.ratio" && row.effect;
-      line.number(has_interval ? std::optional(row.effect->low) : std::nullopt);
-      line.number(has_interval ? std::optional(row.effect->high) : std::nullopt);
-      out += line.take();
+      std::vector<std::string> cells;
+      for (const std::string& text : {result.run_uuid, result.created, result.name, host, row.name})
+        cells.push_back(cell(one_line(text)));
+      cells.push_back(cell(metric.key));
+      cells.push_back(cell(value));
+      const bool has_interval = metric.key == "effect.ratio";
+      cells.push_back(has_interval ? cell(row.effect->low) : "");
+      cells.push_back(has_interval ? cell(row.effect->high) : "");
+      out += join(cells, ",") + "\n";
     }
   }
   return out;

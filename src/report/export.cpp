@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -10,7 +11,6 @@
 #include "base/text.h"
 #include "config/backend.h"
 #include "config/environment.h"
-#include "config/frameworks/framework.h"
 #include "config/registry.h"
 #include "report/clean_text.h"
 #include "report/table.h"
@@ -65,47 +65,49 @@ void comments_below(std::string& out, const Remarks& remarks) {
   for (const auto& line : remarks.left_out) comment(out, "  " + line);
 }
 
-std::string with_note(const std::string& line, const std::string& note) {
-  return note.empty() ? line : line + " (" + note + ")";
+config::FrameworkWords words_of(const ProvenSetting& setting, ExportFormat format) {
+  if (!format) return {.note = "not an environment variable"};
+  return config::words_in(*format, setting.variable, setting.settings);
 }
 
-std::optional<config::Framework> framework_of(ExportFormat format) {
-  switch (format) {
-    case ExportFormat::megatron:
-      return config::Framework::megatron;
-    case ExportFormat::deepspeed:
-      return config::Framework::deepspeed;
-    case ExportFormat::torchtitan:
-      return config::Framework::torchtitan;
-    case ExportFormat::pytorch:
-      return config::Framework::pytorch;
-    case ExportFormat::env:
-      break;
-  }
-  return std::nullopt;
-}
+// The settings by how a format writes them.
+struct Written {
+  struct Keys {
+    std::string evidence;  // with the framework's note
+    NameValues flags;
+  };
+  std::vector<Keys> keys = {};
+  std::vector<ProvenSetting> environment = {};
+};
 
-config::FrameworkWords words_of(const ProvenSetting& setting, config::Framework framework) {
-  return config::words_in(framework, setting.variable, setting.settings);
-}
-
-void exports(std::string& out, const ProvenSetting& setting) {
-  comment(out, setting.evidence);
-  for (const auto& [name, value] : setting.environment) out += fmt::format("export {}={}\n", name, script_word(value));
-}
-
-std::string env_text(const std::vector<ProvenSetting>& settings, Remarks remarks) {
-  std::string out;
-  for (const auto& line : remarks.head) comment(out, line);
+// What the format has no word for becomes a remark.
+Written sort_out(const std::vector<ProvenSetting>& settings, ExportFormat format, Remarks& remarks) {
+  Written out;
   for (const ProvenSetting& setting : settings) {
-    if (setting.environment.empty()) {
-      remarks.no_word.push_back(with_note(setting.evidence, "not an environment variable"));
+    if (!setting.environment.empty()) {
+      out.environment.push_back(setting);
       continue;
     }
-    out += "\n";
-    exports(out, setting);
+    const config::FrameworkWords words = words_of(setting, format);
+    const std::string evidence =
+        words.note.empty() ? setting.evidence : fmt::format("{} ({})", setting.evidence, words.note);
+    if (words.known()) {
+      out.keys.push_back({evidence, words.flags});
+    } else {
+      remarks.no_word.push_back(evidence);
+    }
   }
-  comments_below(out, remarks);
+  return out;
+}
+
+std::string exports(const std::vector<ProvenSetting>& settings) {
+  std::string out;
+  for (const ProvenSetting& setting : settings) {
+    out += "\n";
+    comment(out, setting.evidence);
+    for (const auto& [name, value] : setting.environment)
+      out += fmt::format("export {}={}\n", name, script_word(value));
+  }
   return out;
 }
 
@@ -114,8 +116,9 @@ struct CommandLine {
   config::Framework framework;
   const char *array, *program, *prefix;  // of the shell's array, what it is passed to, before each key
 };
-constexpr CommandLine megatron{config::Framework::megatron, "MEGATRON_ARGS", "pretrain_gpt.py", ""};
-constexpr CommandLine torchtitan{config::Framework::torchtitan, "TORCHTITAN_ARGS", "torchtitan.train", "--"};
+constexpr std::array command_lines{
+    CommandLine{config::Framework::megatron, "MEGATRON_ARGS", "pretrain_gpt.py", ""},
+    CommandLine{config::Framework::torchtitan, "TORCHTITAN_ARGS", "torchtitan.train", "--"}};
 
 std::string argument(const CommandLine& line, const std::string& name, const std::string& value) {
   return line.prefix + name + (value.empty() ? "" : " " + script_word(value));
@@ -128,28 +131,15 @@ std::string model_arguments(std::string heading, const config::Model& model, con
   return heading;
 }
 
-std::string arguments_text(const std::vector<ProvenSetting>& settings, Remarks remarks, const CommandLine& line) {
-  std::string flags, environment;
-  for (const ProvenSetting& setting : settings) {
-    if (!setting.environment.empty()) {
-      environment += "\n";
-      exports(environment, setting);
-      continue;
-    }
-    const config::FrameworkWords words = words_of(setting, line.framework);
-    if (!words.known()) {
-      remarks.no_word.push_back(with_note(setting.evidence, words.note));
-      continue;
-    }
-    flags += "  # " + with_note(setting.evidence, words.note) + "\n";
-    for (const auto& [name, value] : words.flags) flags += "  " + argument(line, name, value) + "\n";
-  }
+std::string arguments_text(const Written& written, const CommandLine& line) {
   std::string out;
-  for (const auto& head : remarks.head) comment(out, head);
   comment(out, fmt::format("For bash: source this file, then pass \"${{{}[@]}}\" to {}.", line.array, line.program));
-  out += fmt::format("{}\n{}=(\n{})\n", environment, line.array, flags);
-  comments_below(out, remarks);
-  return out;
+  out += fmt::format("{}\n{}=(\n", exports(written.environment), line.array);
+  for (const auto& [evidence, flags] : written.keys) {
+    out += "  # " + evidence + "\n";
+    for (const auto& [name, value] : flags) out += "  " + argument(line, name, value) + "\n";
+  }
+  return out + ")\n";
 }
 
 // The path's keys as objects within each other.
@@ -162,25 +152,23 @@ void set_path(Json& root, const std::string& path, const std::string& value) {
   (*at)[path.substr(from)] = Json::parse(value);
 }
 
-std::string deepspeed_text(const std::vector<ProvenSetting>& settings, const Remarks& remarks) {
-  Json notes = {{"about", remarks.head},
-                {"evidence", Json::array()},
-                {"environment", Json::object()},
-                {"no_key", Json::array()},
-                {"left_out", remarks.left_out}};
-  Json out = Json::object();
-  for (const ProvenSetting& setting : settings) {
-    if (!setting.environment.empty()) {
-      notes["evidence"].push_back(with_note(setting.evidence, "in the environment, or in .deepspeed_env"));
-      for (const auto& [name, value] : setting.environment) notes["environment"][name] = value;
-      continue;
-    }
-    const config::FrameworkWords words = words_of(setting, config::Framework::deepspeed);
-    notes[words.known() ? "evidence" : "no_key"].push_back(with_note(setting.evidence, words.note));
-    for (const auto& [path, value] : words.flags) set_path(out, path, value);
+std::string deepspeed_text(const Written& written, const Remarks& remarks) {
+  std::vector<std::string> evidence;
+  Json out = Json::object(), environment = Json::object();
+  for (const Written::Keys& setting : written.keys) {
+    evidence.push_back(setting.evidence);
+    for (const auto& [path, value] : setting.flags) set_path(out, path, value);
+  }
+  for (const ProvenSetting& setting : written.environment) {
+    evidence.push_back(setting.evidence + " (in the environment, or in .deepspeed_env)");
+    for (const auto& [name, value] : setting.environment) environment[name] = value;
   }
   // JSON has no comments, and DeepSpeed passes over keys that it does not know.
-  out["_harness"] = std::move(notes);
+  out["_harness"] = {{"about", remarks.head},
+                     {"evidence", evidence},
+                     {"environment", environment},
+                     {"no_key", remarks.no_word},
+                     {"left_out", remarks.left_out}};
   return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
@@ -189,33 +177,25 @@ std::string python_text(const std::string& value) {
   return Json(value).dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
-std::string pytorch_text(const std::vector<ProvenSetting>& settings, Remarks remarks) {
+std::string pytorch_text(const Written& written) {
   std::string environment;
+  for (const ProvenSetting& setting : written.environment) {
+    comment(environment, setting.evidence);
+    for (const auto& [name, value] : setting.environment)
+      environment += fmt::format("os.environ[{}] = {}\n", python_text(name), python_text(value));
+  }
   std::map<std::string, std::string> groups;
-  for (const ProvenSetting& setting : settings) {
-    if (!setting.environment.empty()) {
-      comment(environment, setting.evidence);
-      for (const auto& [name, value] : setting.environment) {
-        environment += fmt::format("os.environ[{}] = {}\n", python_text(name), python_text(value));
-      }
-      continue;
-    }
-    const config::FrameworkWords words = words_of(setting, config::Framework::pytorch);
-    if (!words.known()) {
-      remarks.no_word.push_back(with_note(setting.evidence, words.note));
-      continue;
-    }
+  for (const auto& [evidence, flags] : written.keys) {
     std::string* last = nullptr;
-    for (const auto& [path, value] : words.flags) {
+    for (const auto& [path, value] : flags) {
       const std::size_t dot = path.find('.');
       std::string& group = groups[path.substr(0, dot)];
-      if (&group != last) group += "    # " + with_note(setting.evidence, words.note) + "\n";
+      if (&group != last) group += "    # " + evidence + "\n";
       last = &group;
       group += fmt::format("    {}={},\n", path.substr(dot + 1), value);
     }
   }
   std::string out;
-  for (const auto& line : remarks.head) comment(out, line);
   if (!environment.empty()) out += "import os\n";
   if (groups.contains("autocast") || groups.contains("sdpa")) out += "import torch\n";
   if (groups.contains("sdpa")) out += "import torch.nn.attention\n";
@@ -231,28 +211,26 @@ std::string pytorch_text(const std::vector<ProvenSetting>& settings, Remarks rem
     const auto at = groups.find(group);
     if (at != groups.end()) out += fmt::format("\n# {}\n{}_options = dict(\n{})\n", use, group, at->second);
   }
-  comments_below(out, remarks);
   return out;
 }
 
 // `model`: nullptr where there is none; `heading` leads to it.
 std::string text_of(const std::vector<ProvenSetting>& settings, Remarks remarks, const config::Model* model,
                     const std::string& heading, ExportFormat format) {
-  switch (format) {
-    case ExportFormat::megatron:
-    case ExportFormat::torchtitan: {
-      const CommandLine& line = format == ExportFormat::megatron ? megatron : torchtitan;
-      if (model != nullptr) remarks.head.push_back(model_arguments(heading, *model, line));
-      return arguments_text(settings, std::move(remarks), line);
-    }
-    case ExportFormat::deepspeed:
-      return deepspeed_text(settings, remarks);
-    case ExportFormat::pytorch:
-      return pytorch_text(settings, std::move(remarks));
-    case ExportFormat::env:
-      break;
+  const Written written = sort_out(settings, format, remarks);
+  if (format == config::Framework::deepspeed) return deepspeed_text(written, remarks);
+  const auto* const line = std::ranges::find(command_lines, format, &CommandLine::framework);
+  const bool has_arguments = line != command_lines.end();
+  if (model != nullptr && has_arguments) remarks.head.push_back(model_arguments(heading, *model, *line));
+  std::string out;
+  for (const std::string& head : remarks.head) comment(out, head);
+  if (has_arguments) {
+    out += arguments_text(written, *line);
+  } else {
+    out += format == config::Framework::pytorch ? pytorch_text(written) : exports(written.environment);
   }
-  return env_text(settings, std::move(remarks));
+  comments_below(out, remarks);
+  return out;
 }
 
 // The case as one setting per variable: what stands for itself, and what is not at its default.
@@ -270,8 +248,7 @@ std::vector<ProvenSetting> settings_of(const PlannedSettings& planned, ExportFor
         !variable.overridden_by.empty() && config::find_variable(variable.overridden_by)->print(planned.settings) !=
                                                config::find_variable(variable.overridden_by)->print(defaults);
     if (variable.fixed || is_environment || is_decided_elsewhere) continue;
-    const bool has_word = framework_of(format) && words_of(one, *framework_of(format)).known();
-    if (has_word || one.value != variable.print(defaults)) all.push_back(std::move(one));
+    if (words_of(one, format).known() || one.value != variable.print(defaults)) all.push_back(std::move(one));
   }
   ProvenSetting environment;
   environment.environment = config::environment_of(planned.settings);

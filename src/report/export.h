@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/summary.h"
+#include "config/frameworks/framework.h"
 #include "config/settings.h"
 #include "store/result.h"
 
@@ -25,26 +26,27 @@ struct ProvenSetting {
 struct Proven {
   std::vector<ProvenSetting> settings;  // the fastest value of each variable, in the registry's order
   std::vector<std::string> left_out;    // a line each: what was not proven and why; what a faster value outdid
+  std::optional<std::int32_t> only;     // the case that was asked for; without one, all were
+
+  bool is_asked_for(const analysis::CaseSummary& row) const { return !only || row.case_index == *only; }
 };
 
 /// The verdict of the sweep on a case: "unresolved, time -1.6 % [-13.1 %, +11.4 %] in 12 rounds", "failed", "not
 /// measured".
 std::string outcome_of(const analysis::CaseSummary& row);
 
-/// Why a faster case may be believed, on one line: change, interval, rounds, `file` and commit. It has an effect.
-std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
-                         const std::string& file);
-
-/// case_name: this case alone ("" all). Throws Error when it is not there or not proven, and (exit code 4) when the
-/// sweep is unreliable and proves nothing. A value that the registry does not know as it stands is left out.
+/// case_name: this case alone, by its name or its short one ("" all). Throws Error when it is not there or not proven,
+/// and (exit code 4) when the sweep is unreliable and proves nothing. A value that the registry does not know as it
+/// stands is left out.
 Proven find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                    const std::string& file);
 
-enum class ExportFormat { env, megatron, deepspeed, torchtitan, pytorch };
+/// The framework; nothing stands for the environment of a shell.
+using ExportFormat = std::optional<config::Framework>;
 
-/// The proven settings as a file for a shell (env, megatron, torchtitan), as DeepSpeed's JSON or as Python for PyTorch,
-/// each with its evidence; what is not in it is listed with the reason. `file`: what the evidence calls the result
-/// file.
+/// The proven settings as a file for a shell (the environment, megatron, torchtitan), as DeepSpeed's JSON or as Python
+/// for PyTorch, each with its evidence; what is not in it is listed with the reason. `file`: what the evidence calls
+/// the result file.
 std::string export_text(const store::Result& result, const Proven& proven, const std::string& file,
                         ExportFormat format);
 
@@ -71,10 +73,10 @@ std::string script_word(std::string_view text);
 /// - lists and combinations lose what is proven slower, failed, could not run, was not honoured, or is in the baseline;
 /// - a ladder goes, if the baseline changed: its fixes belong to the former one.
 /// Comments at its head say why, each with its interval. Changes of `ranks` are never taken: they say how much hardware
-/// there is. `proven`: by find_proven() of the same result and case; `file`: what comments call the result file.
+/// there is. `proven`: by find_proven() of the same result; `file`: what comments call the result file.
 /// Throws Error if the file holds no configuration that can be read.
 std::string next_configuration(const store::Result& result, const analysis::Summary& summary, const Proven& proven,
-                               const std::string& case_name, const std::string& file);
+                               const std::string& file);
 
 /// The profiled step of a case as Chrome's trace events (a JSON object with traceEvents, for ui.perfetto.dev and
 /// chrome://tracing): a process per rank, a thread per track of analysis::drawn_step(), a complete event per operation,

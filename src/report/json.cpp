@@ -5,7 +5,8 @@
 #include <type_traits>
 
 #include "analysis/blocks.h"
-#include "analysis/level_course.h"
+#include "analysis/findings.h"
+#include "analysis/level_model.h"
 #include "analysis/summary.h"
 #include "config/model.h"
 #include "report/metrics.h"
@@ -14,23 +15,8 @@
 
 namespace harness::report {
 
-Json json_number(double value) {
-  return std::isfinite(value) ? Json(value) : Json(nullptr);
-}
 Json json_number(const std::optional<double>& value) {
-  return value ? json_number(*value) : Json(nullptr);
-}
-
-Json files_json(std::span<const analysis::ComparedFile> files) {
-  return json_list(files, [](const analysis::ComparedFile& file) -> Json {
-    return {{"label", file.label}, {"run_uuid", file.result->run_uuid}, {"created", file.result->created}};
-  });
-}
-
-Json differences_json(const std::vector<analysis::Difference>& differences) {
-  return json_list(differences, [](const analysis::Difference& difference) -> Json {
-    return {{"group", difference.group}, {"name", difference.name}, {"values", difference.values}};
-  });
+  return value ? Json(*value) : Json(nullptr);
 }
 
 std::string json_text(const Json& document) {

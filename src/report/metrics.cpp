@@ -71,7 +71,37 @@ Metric size_along() {
 }
 static_assert(program::visible_axes.size() == 3, "each has a line in the table below");
 
-const std::vector<Metric>& table() {
+Scale scale_for(Unit unit, std::span<const double> values) {
+  switch (unit) {
+    case seconds:
+      return scale_of_seconds(values);
+    case flops:
+      return scale_of_flops(values);
+    case bytes:
+      return scale_of_bytes(values);
+    case gigabytes_s:
+      return {"GB/s", 1e9};
+    case hertz:
+      return {"MHz", 1e6};
+    case watts:
+      return {"W", 1};
+    case share:
+    case number:
+    case count:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+Measured measured_by(const store::Result& result) {
+  if (result.points.empty()) return training;
+  const bool on_bus = std::ranges::any_of(result.points, [](const store::ResultPoint& p) { return p.bus_factor > 0; });
+  return on_bus ? collective : operation;
+}
+
+std::span<const Metric> case_metrics() {
   static const std::vector<Metric> metrics{
       plain("blocks", count, "finished blocks", [](const R&, const C& c) -> Value { return c.blocks; }),
       {.key = "step_seconds",
@@ -271,40 +301,6 @@ const std::vector<Metric>& table() {
             [](const R& r, const C& c) { return positive(r.at(c).peak_flops_per_rank); }),
   };
   return metrics;
-}
-
-Scale scale_for(Unit unit, std::span<const double> values) {
-  switch (unit) {
-    case seconds:
-      return scale_of_seconds(values);
-    case flops:
-      return scale_of_flops(values);
-    case bytes:
-      return scale_of_bytes(values);
-    case gigabytes_s:
-      return {"GB/s", 1e9};
-    case hertz:
-      return {"MHz", 1e6};
-    case watts:
-      return {"W", 1};
-    case share:
-    case number:
-    case count:
-      break;
-  }
-  return {};
-}
-
-}  // namespace
-
-Measured measured_by(const store::Result& result) {
-  if (result.points.empty()) return training;
-  const bool on_bus = std::ranges::any_of(result.points, [](const store::ResultPoint& p) { return p.bus_factor > 0; });
-  return on_bus ? collective : operation;
-}
-
-std::span<const Metric> case_metrics() {
-  return table();
 }
 
 bool belongs(const Metric& metric, const store::Result& result) {

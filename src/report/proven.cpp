@@ -21,18 +21,18 @@
 namespace harness::report {
 namespace {
 
-std::string commit_of(const store::Result& result) {
-  for (const auto& [name, value] : result.identity) {
-    if (name == "harness") return value;
-  }
-  return result.tool_version;
-}
-
 std::string proven_change(const analysis::Effect& effect) {
   if (!std::isfinite(effect.ratio)) return "no ratio";
   std::string text = "time " + signed_percent(effect.ratio - 1);
   if (!std::isfinite(effect.low)) return text;
   return text + fmt::format(" [{}, {}]", signed_percent(effect.low - 1), signed_percent(effect.high - 1));
+}
+
+// Why a faster case may be believed, on one line. It has an effect.
+std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
+                         const std::string& file) {
+  return one_line(fmt::format("{}: {}, {}; {}, harness {}", name, proven_change(*row.effect),
+                              plural(row.effect->rounds, "round"), file, program_of(result)));
 }
 
 // Reads the value as a configuration would, so that nothing goes out that harness would not take in.
@@ -60,15 +60,6 @@ ProvenSetting read_back(const store::Result& result, const analysis::CaseSummary
   return proven;
 }
 
-const analysis::CaseSummary& find_summary(const analysis::Summary& summary, const std::string& name) {
-  std::vector<std::string> names;
-  for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.name == name) return row;
-    names.push_back(row.name);
-  }
-  fail("there is no case {}{}", quote(name), did_you_mean(nearest(name, names)));
-}
-
 // Another size at which this setting is proven slower; nullptr if there is none.
 const analysis::CaseSummary* slower_elsewhere(const store::Result& result, const analysis::Summary& summary,
                                               const analysis::CaseSummary& row) {
@@ -93,12 +84,6 @@ std::string outcome_of(const analysis::CaseSummary& row) {
                      plural(row.effect->rounds, "round"));
 }
 
-std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
-                         const std::string& file) {
-  return one_line(fmt::format("{}: {}, {}; {}, harness {}", name, proven_change(*row.effect),
-                              plural(row.effect->rounds, "round"), file, commit_of(result)));
-}
-
 Proven find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                    const std::string& file) {
   if (summary.unreliable) {
@@ -107,49 +92,48 @@ Proven find_proven(const store::Result& result, const analysis::Summary& summary
                             quote(file), analysis::name_of(summary.control->verdict)),
                 4);
   }
+  Proven out;
   if (!case_name.empty()) {
-    const analysis::CaseSummary& row = find_summary(summary, case_name);
+    out.only = find_case(result, case_name);
+    const analysis::CaseSummary& row = summary.case_at(*out.only);
     if (row.role != store::CaseRole::change)
       fail("{} is the baseline: it changes nothing that could be exported", quote(case_name));
     if (!analysis::is_proven(row)) {
       fail("{} is not proven faster ({}): only what is proven is exported", quote(case_name), outcome_of(row));
     }
   }
-  Proven out;
-  const auto asked_for = [&](const analysis::CaseSummary& row) { return case_name.empty() || row.name == case_name; };
+  const auto leave_out = [&](const std::string& name, const std::string& why) {
+    out.left_out.push_back(one_line(fmt::format("{}: {}", name, why)));
+  };
   std::vector<const analysis::CaseSummary*> proven = summary.proven_changes();
   for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.role != store::CaseRole::change || !asked_for(row)) continue;
+    if (row.role != store::CaseRole::change || !out.is_asked_for(row)) continue;
     if (!analysis::is_proven(row)) {
-      out.left_out.push_back(one_line(fmt::format("{}: {}", row.name, outcome_of(row))));
-    } else if (row.another_training && !case_name.empty()) {
+      leave_out(row.name, outcome_of(row));
+    } else if (row.another_training && out.only) {
       proven.push_back(&row);
     } else if (row.another_training) {
-      out.left_out.push_back(one_line(fmt::format("{}: another training ({})", row.name, outcome_of(row))));
+      leave_out(row.name, fmt::format("another training ({})", outcome_of(row)));
     }
   }
   for (const analysis::CaseSummary* row : proven) {
-    if (!asked_for(*row)) continue;
+    if (!out.is_asked_for(*row)) continue;
+    const std::string change = proven_change(*row->effect);
     const analysis::CaseSummary* slower = slower_elsewhere(result, summary, *row);
-    if (slower != nullptr && case_name.empty()) {
-      out.left_out.push_back(one_line(fmt::format("{}: proven here ({}), but {} is {}", row->name,
-                                                  proven_change(*row->effect), slower->name, outcome_of(*slower))));
+    if (slower != nullptr && !out.only) {
+      leave_out(row->name, fmt::format("proven here ({}), but {} is {}", change, slower->name, outcome_of(*slower)));
       continue;
     }
-    std::optional<ProvenSetting> setting;
     try {
-      setting = read_back(result, *row, file);
+      ProvenSetting setting = read_back(result, *row, file);
+      const auto taken = std::ranges::find(out.settings, setting.variable, &ProvenSetting::variable);
+      if (taken == out.settings.end()) {
+        out.settings.push_back(std::move(setting));
+      } else {
+        leave_out(setting.name, fmt::format("proven too ({}), but {} is faster", change, taken->name));
+      }
     } catch (const Error& error) {
-      out.left_out.push_back(
-          one_line(fmt::format("{}: proven, but its value cannot be read: {}", quote(row->name), error.what())));
-      continue;
-    }
-    const auto taken = std::ranges::find(out.settings, setting->variable, &ProvenSetting::variable);
-    if (taken == out.settings.end()) {
-      out.settings.push_back(std::move(*setting));
-    } else {
-      out.left_out.push_back(one_line(fmt::format("{}: proven too ({}), but {} is faster", setting->name,
-                                                  proven_change(*row->effect), taken->name)));
+      leave_out(quote(row->name), fmt::format("proven, but its value cannot be read: {}", error.what()));
     }
   }
   std::ranges::stable_sort(out.settings, {},
@@ -189,16 +173,17 @@ bool is_setting(const std::string& variable) {
 class NextSweep {
  public:
   NextSweep(const store::Result& result, const analysis::Summary& summary, const Proven& proven,
-            const std::string& case_name, const std::string& file)
+            const std::string& file)
       : result_(result), summary_(summary), file_(one_line(file)), root_(configuration_of(result)) {
     if (result.baseline() != nullptr) old_ = analysis::settings_of(result, *result.baseline());
-    choose_baseline(proven, case_name);
+    choose_baseline(proven);
     if (YamlNode* baseline = root_.find("baseline")) edit_baseline(*baseline);
     if (YamlNode* sweep = root_.find("sweep")) edit_lists(*sweep);
     if (YamlNode* combine = root_.find("combine"))
       std::erase_if(combine->children, [&](const YamlNode& combination) { return leaves(combination); });
-    if (case_name.empty()) add_the_others(proven);
-    if (!adopted_.empty() && std::erase_if(root_.children, [](const YamlNode& node) { return node.key == "ladder"; }))
+    if (!proven.only) add_the_others(proven);
+    if (!adopted_.values.empty() &&
+        std::erase_if(root_.children, [](const YamlNode& node) { return node.key == "ladder"; }))
       remarks_.emplace_back("ladder: left out, because its fixes belong to the former baseline");
   }
 
@@ -213,7 +198,7 @@ class NextSweep {
     if (summary_.partial) comment("That sweep is not complete: more rounds may settle what is unresolved here.");
     if (!result_.ranks_are_gpus())
       comment(fmt::format("Measured on backend {}: this says nothing about a GPU.", one_line(result_.backend)));
-    if (adopted_.empty())
+    if (adopted_.values.empty())
       comment("Nothing is proven faster: the baseline stays as it was. Only what is settled has left the lists.");
     for (const std::string& remark : remarks_) comment(remark);
     bool anything_left = false;
@@ -233,24 +218,25 @@ class NextSweep {
   }
 
  private:
+  // By the next baseline.
+  struct Adopted {
+    Values values = {};
+    std::string name = {}, evidence = {};
+    double ratio = 1;
+  };
+
   // One proven change, or a proven combination: the fastest.
-  void choose_baseline(const Proven& proven, const std::string& case_name) {
-    double best = 1;
-    const auto consider = [&](const Values& values, const std::string& name, const std::string& evidence,
-                              double ratio) {
-      const bool settings = std::ranges::all_of(values, [](const auto& value) { return is_setting(value.first); });
-      if (ratio >= best || values.empty() || !settings) return;
-      adopted_ = values;
-      adopted_name_ = name;
-      evidence_ = evidence;
-      best = ratio;
+  void choose_baseline(const Proven& proven) {
+    const auto consider = [&](const Adopted& other) {
+      const bool settings =
+          std::ranges::all_of(other.values, [](const auto& value) { return is_setting(value.first); });
+      if (other.ratio < adopted_.ratio && !other.values.empty() && settings) adopted_ = other;
     };
     for (const ProvenSetting& one : proven.settings)
-      consider({{one.variable, one.value}}, one.name, one.evidence, one.ratio);
+      consider({{{one.variable, one.value}}, one.name, one.evidence, one.ratio});
     for (const analysis::CaseSummary& row : summary_.cases) {
-      const bool wanted = case_name.empty() || row.name == case_name;
-      if (wanted && result_.at(row).variable == config::combination && analysis::is_improvement(row))
-        consider(values_of(row), row.name, evidence_for(result_, row, row.name, file_), row.effect->ratio);
+      if (proven.is_asked_for(row) && result_.at(row).variable == config::combination && analysis::is_improvement(row))
+        consider({values_of(row), row.name, evidence_for(result_, row, row.name, file_), row.effect->ratio});
     }
   }
 
@@ -261,14 +247,14 @@ class NextSweep {
   }
 
   void edit_baseline(YamlNode& baseline) {
-    if (adopted_.empty()) return;
-    remarks_.push_back(fmt::format("The baseline takes the fastest proven change, {}", evidence_));
+    if (adopted_.values.empty()) return;
+    remarks_.push_back(fmt::format("The baseline takes the fastest proven change, {}", adopted_.evidence));
     std::erase_if(baseline.children, [&](const YamlNode& child) {
       const config::Variable* variable = config::find_variable(child.key);
-      return variable != nullptr && adopted_.contains(variable->overridden_by);
+      return variable != nullptr && adopted_.values.contains(variable->overridden_by);
     });
     std::vector<std::string> overrides;
-    for (const auto& [name, value] : adopted_) {
+    for (const auto& [name, value] : adopted_.values) {
       remarks_.push_back(fmt::format("baseline.{}: {} until now", name, value_before(name)));
       overrides.push_back(fmt::format("baseline.{}={}", name, config::yaml_value(value)));
     }
@@ -290,7 +276,7 @@ class NextSweep {
     if (value == value_after(variable)) return true;  // the baseline measures it
     if (value != value_before(variable)) return is_settled(name, [&](const auto& row) { return row.name == name; });
     remarks_.push_back(
-        fmt::format("left out: {}: the baseline's until now, proven slower than {}", name, adopted_name_));
+        fmt::format("left out: {}: the baseline's until now, proven slower than {}", name, adopted_.name));
     return true;
   }
 
@@ -312,9 +298,9 @@ class NextSweep {
   void add_the_others(const Proven& proven) {
     std::vector<std::string> others;
     for (const ProvenSetting& one : proven.settings) {
-      if (!is_setting(one.variable) || adopted_.contains(one.variable)) continue;
+      if (!is_setting(one.variable) || adopted_.values.contains(one.variable)) continue;
       remarks_.push_back(
-          fmt::format("{} was proven against the former baseline, not yet together with {}", one.name, adopted_name_));
+          fmt::format("{} was proven against the former baseline, not yet together with {}", one.name, adopted_.name));
       others.push_back(fmt::format("{}: {}", config::yaml_word(one.variable), config::yaml_value(one.value)));
     }
     if (others.size() < 2) return;  // one is in its list
@@ -361,8 +347,8 @@ class NextSweep {
     return variable == nullptr ? "" : variable->print(old_);
   }
   std::string value_after(const std::string& name) const {
-    const auto taken = adopted_.find(name);
-    return taken == adopted_.end() ? value_before(name) : taken->second;
+    const auto taken = adopted_.values.find(name);
+    return taken == adopted_.values.end() ? value_before(name) : taken->second;
   }
 
   const store::Result& result_;
@@ -370,16 +356,15 @@ class NextSweep {
   const std::string file_;
   YamlNode root_;
   config::Settings old_;
-  Values adopted_;  // by the next baseline
-  std::string adopted_name_, evidence_;
+  Adopted adopted_;
   std::vector<std::string> remarks_;
 };
 
 }  // namespace
 
 std::string next_configuration(const store::Result& result, const analysis::Summary& summary, const Proven& proven,
-                               const std::string& case_name, const std::string& file) {
-  return NextSweep(result, summary, proven, case_name, file).text();
+                               const std::string& file) {
+  return NextSweep(result, summary, proven, file).text();
 }
 
 }  // namespace harness::report

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "analysis/differences.h"
 #include "analysis/findings.h"
 #include "analysis/summary.h"
 #include "report/document.h"
@@ -44,10 +42,6 @@ Section environment_section(const store::Result& result, const analysis::Finding
 Section warnings_section(const analysis::Findings& findings);
 Section configuration_section(const store::Result& result);
 Section reproduce_section(const store::Result& result);
-/// Differences between files besides their times, a line each, at most so many; a sentence where nothing differs.
-Section differences_section(std::span<const analysis::ComparedFile> files,
-                            const std::vector<analysis::Difference>& differences, std::size_t most_lines);
-
 /// The column that names what a single operation is in a training step.
 inline constexpr const char* uses_heading = "in the step";
 
@@ -79,6 +73,9 @@ CaseTable size_table(const store::Result& result, const analysis::Summary& summa
 /// each size; for the baseline and each setting a column of times and of rates, and for each setting the change against
 /// the baseline at that size, its interval and the verdict.
 CaseTable grid_table(const store::Result& result, const analysis::Summary& summary);
+/// The rate that an operation is judged by: the bandwidth of a link, the FLOP of a rank, or where it computes nothing
+/// its bytes.
+std::optional<double> operation_rate(const analysis::CaseSummary& row);
 
 /// Adds the findings about one profiled step: table, bottleneck, what is worth trying and what this sweep says of it,
 /// remarks. baseline: to compare with, or nullptr.

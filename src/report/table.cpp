@@ -51,7 +51,6 @@ void Table::remove_column(std::size_t column) {
 }
 
 void Table::remove_empty_columns() {
-  if (rows.empty()) return;
   for (std::size_t c = columns.size(); c-- > 1;) {
     if (std::ranges::all_of(rows, [&](const auto& row) { return row[c].text.empty(); })) remove_column(c);
   }

@@ -35,6 +35,11 @@ Json metadata(const char* what, int process, const int* thread, Json arguments) 
   return event;
 }
 
+void name_thread(Json& events, int process, int thread, const std::string& name) {
+  events.push_back(metadata("thread_name", process, &thread, {{"name", name}}));
+  events.push_back(metadata("thread_sort_index", process, &thread, {{"sort_index", thread}}));
+}
+
 std::string name_of_rank(const store::Result& result, const store::ResultInterval& row) {
   std::string name = fmt::format("rank {} (role {}", row.rank, row.role);
   const std::vector<store::ResultRole> roles = store::roles_of(result, row.case_index);
@@ -56,9 +61,39 @@ class Events {
   Events(const store::Result& result, std::int32_t case_index)
       : result_(result), case_index_(case_index), ranks_(result, case_index), group_of_(result, case_index) {}
 
-  Json of(const analysis::DrawnInterval& x, int thread) const;
+  Json of(const analysis::DrawnInterval& x, int thread) const {
+    const store::ResultInterval& row = *x.row;
+    Json arguments = {{"kind", row.kind}, {"operation", row.operation}, {"role", row.role}, {"phase", row.phase}};
+    if (row.layer >= 0) arguments["layer"] = row.layer;
+    if (row.micro_batch >= 0) arguments["micro_batch"] = row.micro_batch;
+    if (!x.what.empty()) arguments["what"] = x.what;
+    if (row.recomputed != 0) arguments["recomputed"] = 1;
+    if (const std::string group = group_of_(row); !group.empty()) arguments["group"] = group;
+    const bool others = analysis::is_collective(row.kind) && ranks_.has_stage_mates();
+    if (others && std::isfinite(row.waiting_s)) arguments["waiting_us"] = 1e6 * row.waiting_s;
+    if (analysis::is_communication(row.kind) && ranks_.has_stages() && std::isfinite(row.bubble_s))
+      arguments["bubble_us"] = 1e6 * row.bubble_s;
+    return complete(x.what.empty() ? row.kind : row.kind + " " + x.what, "kernel", x.start_s, x.end_s, row.rank, thread,
+                    std::move(arguments));
+  }
+
   /// The step of the rank that this interval is the first of, and what it loaded.
-  std::vector<Json> of_step(const analysis::DrawnInterval& first, double end_s, int thread) const;
+  std::vector<Json> of_step(const analysis::DrawnInterval& first, double end_s, int thread) const {
+    const store::ResultInterval& row = *first.row;
+    const double start_s = first.start_s - row.start_s;
+    double loading_s = 0;
+    for (const store::ResultSplit& split : result_.splits) {
+      if (split.case_index != case_index_ || split.rank != row.rank) continue;
+      if (split.step_s > 0) end_s = start_s + split.step_s;
+      if (std::isfinite(split.loading_s)) loading_s = std::clamp(split.loading_s, 0.0, end_s - start_s);
+    }
+    std::vector<Json> events{
+        complete("ProfilerStep#0", "gpu_user_annotation", start_s, end_s, row.rank, thread, Json::object())};
+    if (loading_s > 0)
+      events.push_back(
+          complete("data loading", "loading", start_s, start_s + loading_s, row.rank, thread, Json::object()));
+    return events;
+  }
 
  private:
   static Json complete(const std::string& name, const char* category, double start_s, double end_s, int rank,
@@ -80,47 +115,12 @@ class Events {
   analysis::GroupsOf group_of_;
 };
 
-Json Events::of(const analysis::DrawnInterval& x, int thread) const {
-  const store::ResultInterval& row = *x.row;
-  Json arguments = {{"kind", row.kind}, {"operation", row.operation}, {"role", row.role}, {"phase", row.phase}};
-  if (row.layer >= 0) arguments["layer"] = row.layer;
-  if (row.micro_batch >= 0) arguments["micro_batch"] = row.micro_batch;
-  if (!x.what.empty()) arguments["what"] = x.what;
-  if (row.recomputed != 0) arguments["recomputed"] = 1;
-  if (const std::string group = group_of_(row); !group.empty()) arguments["group"] = group;
-  const bool others = analysis::is_collective(row.kind) && ranks_.has_stage_mates();
-  if (others && std::isfinite(row.waiting_s)) arguments["waiting_us"] = 1e6 * row.waiting_s;
-  if (analysis::is_communication(row.kind) && ranks_.has_stages() && std::isfinite(row.bubble_s))
-    arguments["bubble_us"] = 1e6 * row.bubble_s;
-  return complete(x.what.empty() ? row.kind : row.kind + " " + x.what, "kernel", x.start_s, x.end_s, row.rank, thread,
-                  std::move(arguments));
-}
-
-std::vector<Json> Events::of_step(const analysis::DrawnInterval& first, double end_s, int thread) const {
-  const store::ResultInterval& row = *first.row;
-  const double start_s = first.start_s - row.start_s;
-  double loading_s = 0;
-  for (const store::ResultSplit& split : result_.splits) {
-    if (split.case_index != case_index_ || split.rank != row.rank) continue;
-    if (split.step_s > 0) end_s = start_s + split.step_s;
-    if (std::isfinite(split.loading_s)) loading_s = std::clamp(split.loading_s, 0.0, end_s - start_s);
-  }
-  std::vector<Json> events{
-      complete("ProfilerStep#0", "gpu_user_annotation", start_s, end_s, row.rank, thread, Json::object())};
-  if (loading_s > 0)
-    events.push_back(
-        complete("data loading", "loading", start_s, start_s + loading_s, row.rank, thread, Json::object()));
-  return events;
-}
-
 std::string cases_with_timelines(const store::Result& result) {
-  std::set<int> indices;
+  std::set<std::int32_t> indices;
   for (const store::ResultInterval& row : result.timeline) indices.insert(row.case_index);
   std::vector<std::string> names;
-  for (const int index : indices) {
-    if (index < static_cast<int>(result.cases.size())) {
-      names.push_back(quote(result.case_at(index).name));
-    }
+  for (const std::int32_t index : indices) {
+    if (result.has_case(index)) names.push_back(quote(result.case_at(index).name));
   }
   return names.empty() ? "no case has a timeline in this file" : "there is one of " + join(names, ", ");
 }
@@ -153,17 +153,14 @@ std::string trace_json(const store::Result& result, const std::string& case_name
       last_rank = rank;
       events.push_back(metadata("process_name", rank, nullptr, {{"name", name_of_rank(result, *x.row)}}));
       events.push_back(metadata("process_sort_index", rank, nullptr, {{"sort_index", rank}}));
-      events.push_back(metadata("thread_name", rank, &step_thread, {{"name", "step"}}));
-      events.push_back(metadata("thread_sort_index", rank, &step_thread, {{"sort_index", step_thread}}));
+      name_thread(events, rank, step_thread, "step");
       double end_s = 0;
       for (const analysis::DrawnInterval& other : step.intervals) {
         if (other.row->rank == rank) end_s = std::max(end_s, other.end_s);
       }
       std::ranges::move(events_of.of_step(x, end_s, step_thread), std::back_inserter(events));
     }
-    if (!named.emplace(rank, thread).second) continue;
-    events.push_back(metadata("thread_name", rank, &thread, {{"name", x.track}}));
-    events.push_back(metadata("thread_sort_index", rank, &thread, {{"sort_index", thread}}));
+    if (named.emplace(rank, thread).second) name_thread(events, rank, thread, x.track);
   }
   for (const analysis::DrawnInterval& x : step.intervals) events.push_back(events_of.of(x, threads.at(x.track)));
   const Json out = {

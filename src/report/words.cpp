@@ -67,19 +67,34 @@ std::int32_t find_case(const store::Result& result, const std::string& name) {
   fail("there is no case {}{}", quote(name), did_you_mean(nearest(name, names)));
 }
 
-bool is_of_a_size(std::string_view case_name) {
-  const std::size_t equals = case_name.find('=');
-  return equals != std::string_view::npos && config::purpose_of(case_name.substr(0, equals)) == config::Purpose::size;
-}
-
 std::string setting_of(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultCase& of = result.at(row);
   return config::case_name({of.variable, of.value, {}, ""});
 }
 
+std::vector<ChangesOfSetting> changes_by_setting(const store::Result& result, const analysis::Summary& summary) {
+  std::vector<ChangesOfSetting> settings;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change) continue;
+    const std::string name = setting_of(result, row);
+    auto known = std::ranges::find(settings, name, &ChangesOfSetting::first);
+    if (known == settings.end()) known = settings.insert(settings.end(), {name, {}});
+    known->second.push_back(&row);
+  }
+  return settings;
+}
+
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
-  return point != nullptr && !point->uses.empty() && is_of_a_size(row.name) ? point->uses : row.name;
+  const std::size_t equals = row.name.find('=');
+  const bool is_of_a_size =  // of the one operation; what the step has of it can then stand for its name
+      equals != std::string::npos && config::purpose_of(row.name.substr(0, equals)) == config::Purpose::size;
+  return point != nullptr && !point->uses.empty() && is_of_a_size ? point->uses : row.name;
+}
+
+std::string program_of(const store::Result& result) {
+  const std::string program = value_of(result.identity, "harness");
+  return program.empty() ? result.tool_version : program;
 }
 
 namespace {
@@ -103,16 +118,13 @@ std::vector<KnownChange> those_that_are(const std::vector<KnownChange>& changes,
   return found;
 }
 
-// "; 2 others faster, 1 slower, …"
-std::string the_rest(std::size_t faster, std::size_t slower, std::size_t same, std::size_t unresolved) {
-  const std::string words = counted({{faster, faster == 1 ? "other faster" : "others faster"},
-                                     {slower, "slower"},
-                                     {same, "the same"},
-                                     {unresolved, "unresolved"}});
-  return words.empty() ? "" : "; " + words;
-}
-
 }  // namespace
+
+std::string the_rest(std::size_t faster, std::vector<std::pair<std::size_t, const char*>> others) {
+  others.insert(others.begin(), {faster, faster == 1 ? "other faster" : "others faster"});
+  const std::string words = counted(others);
+  return words.empty() ? "." : fmt::format("; {}.", words);
+}
 
 std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts) {
   std::vector<std::string> parts;
@@ -189,15 +201,18 @@ std::string what_moved(const std::vector<KnownChange>& changes, const Asked& ask
   const std::size_t open = those_that_are(changes, unresolved).size(), alike = all_same.size();
   const std::string threshold = analysis::threshold_words(asked.smallest_effect);
   if (!all_faster.empty()) {
-    return fmt::format("Fastest proven change: {}, {}{}{}.", all_faster.front().name,
-                       how_much(all_faster.front(), asked.per), throughput_words(all_faster.front().ratio, asked.per),
-                       the_rest(all_faster.size() - 1, all_slower.size(), alike, open));
+    const KnownChange& best = all_faster.front();
+    return fmt::format(
+        "Fastest proven change: {}, {}{}{}", best.name, how_much(best, asked.per),
+        throughput_words(best.ratio, asked.per),
+        the_rest(all_faster.size() - 1, {{all_slower.size(), "slower"}, {alike, "the same"}, {open, "unresolved"}}));
   }
   if (!all_slower.empty()) {
     const std::size_t n = all_slower.size();
-    return fmt::format("No change is proven faster than the baseline; {}: {}, {}{}.",
+    return fmt::format("No change is proven faster than the baseline; {}: {}, {}{}",
                        n == 1 ? "the slowest" : fmt::format("the slowest of {}", n), all_slower.back().name,
-                       how_much(all_slower.back(), asked.per), the_rest(0, 0, alike, open));
+                       how_much(all_slower.back(), asked.per),
+                       the_rest(0, {{alike, "the same"}, {open, "unresolved"}}));
   }
   if (alike > 0 && open == 0) {
     return fmt::format("Nothing moved beyond {}: {} came out the same as the baseline.", threshold,

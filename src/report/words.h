@@ -29,18 +29,24 @@ std::string short_name(const std::string& case_name);
 /// The case that has this name or this short name. Throws Error where there is none.
 std::int32_t find_case(const store::Result& result, const std::string& name);
 
-/// Whether the case changes the size of the one operation that is measured. What the model's step has of that size can
-/// then stand for its name.
-bool is_of_a_size(std::string_view case_name);
-
 /// The setting that a case changes, at whatever size: "nccl_algo=tree", of a combination all of it.
 std::string setting_of(const store::Result& result, const analysis::CaseSummary& row);
+
+/// The changes of a grid by setting_of(), both in the order of the file.
+using ChangesOfSetting = std::pair<std::string, std::vector<const analysis::CaseSummary*>>;
+std::vector<ChangesOfSetting> changes_by_setting(const store::Result& result, const analysis::Summary& summary);
 
 /// For a drawing: "qkv, forward" where that stands for the case's name, else the name.
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row);
 
+/// The program that measured: its version and commit, as far as the file says.
+std::string program_of(const store::Result& result);
+
 /// "2 slower, 1 faster"; what does not occur is left out.
 std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts);
+
+/// The end of a sentence on the fastest: "; 2 others faster, 1 slower." with those beside it, or ".".
+std::string the_rest(std::size_t faster, std::vector<std::pair<std::size_t, const char*>> others);
 
 /// "-12.0 %", the change that a ratio of times stands for; "" for NaN.
 std::string change_words(double ratio);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/differences.h"
 #include "base/error.h"
 #include "support/errors.h"
 #include "support/sample_files.h"

@@ -1,4 +1,4 @@
-#include "analysis/history.h"
+#include "analysis/comparison.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The course of the machine's level: what it says of simulated sweeps whose truth is known. docs/method.md quotes the
 // counts that the tests print.
-#include "analysis/level_course.h"
+#include "analysis/level_model.h"
 
 #include <gtest/gtest.h>
 

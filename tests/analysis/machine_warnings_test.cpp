@@ -1,4 +1,4 @@
-#include "analysis/warnings.h"
+#include "analysis/summary.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

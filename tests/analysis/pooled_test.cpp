@@ -1,4 +1,4 @@
-#include "analysis/pooled.h"
+#include "analysis/comparison.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

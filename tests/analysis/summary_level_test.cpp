@@ -6,7 +6,7 @@
 
 #include "analysis/blocks.h"
 #include "analysis/estimator.h"
-#include "analysis/level_course.h"
+#include "analysis/level_model.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "summary_fixture.h"

@@ -5,34 +5,21 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "compared_files.h"
 #include "golden.h"
-#include "report/clean_text.h"
 #include "report/document.h"
-#include "support/sample_files.h"
 #include "support/sample_timeline.h"
 
 namespace harness::report {
 namespace {
 
 using test::expect_golden;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using Json = nlohmann::json;
 
-struct Files : test::SampleFiles {
-  CompareReport report;
-
-  void add(const std::string& label, store::Result result, double factor = 1) {
-    report.files.push_back(SampleFiles::add(label, test::samples::scaled(std::move(result), factor)));
-  }
-  void compare(std::size_t first) {
-    const std::span<const analysis::ComparedFile> all(report.files);
-    report.differences = analysis::find_differences(all);
-    report.incomparable = analysis::why_incomparable(all);
-    report.unreliable = analysis::why_unreliable(all);
-    report.answer = analysis::compare_sides(all.first(first), all.subspan(first));
-  }
-};
+using Files = test::ComparedFiles;
 
 Files two_files() {
   Files files;
@@ -72,16 +59,15 @@ TEST(Compare, Reproduction) {
   const std::span<const analysis::ComparedFile> all(files.report.files);
   files.report.answer = analysis::reproduce(all.first(1), all.subspan(1));
   test::expect_golden("reproduce.txt", show(files.report, Format::text));
-  const auto json = nlohmann::json::parse(show(files.report, Format::json));
+  const auto json = Json::parse(show(files.report, Format::json));
   EXPECT_EQ(json["reproduction"]["changes"][0]["reproduced"], "opposite");
 }
 
 TEST(Compare, WhatToKnowOfTheVerdictComesBeforeTheTable) {
   Files files;
   files.add("a.h5", test::samples::unreliable());
-  const std::span<const analysis::ComparedFile> all(files.report.files);
-  files.report.unreliable = analysis::why_unreliable(all);
-  files.report.answer = analysis::compare_sides(all, all);
+  files.find_reservations();
+  files.report.answer = analysis::compare_sides(files.report.files, files.report.files);
   const std::string text = show(files.report, Format::text);
   EXPECT_LT(text.find("is unreliable"), text.find("tokens/s"));
   EXPECT_LT(text.find("The same run is on both sides"), text.find("tokens/s"));
@@ -93,8 +79,7 @@ TEST(Compare, WhatCannotBeComparedHasNoNumbers) {
   store::Result other = test::samples::nothing_moved();
   other.ranks = 8;
   files.add("b.h5", other);
-  files.report.differences = analysis::find_differences(files.report.files);
-  files.report.incomparable = analysis::why_incomparable(files.report.files);
+  files.find_reservations();
   const std::string text = show(files.report, Format::text);
   EXPECT_THAT(text, HasSubstr("! Numbers of ranks differ: 4 in a.h5, 8 in b.h5"));
   EXPECT_THAT(text, Not(HasSubstr("tokens/s")));
@@ -118,15 +103,15 @@ TEST(Compare, ManyNamesThatAFileLacksAreOneLine) {
   EXPECT_THAT(text, HasSubstr("- variable: 4 absent in poor.h5: va, vb, vc, 1 more (--format json has all)\n"));
   EXPECT_THAT(text, HasSubstr("- environment, alone: x (rich.h5); absent (poor.h5)\n"));
   EXPECT_THAT(text, Not(HasSubstr("identity, ")));
-  const auto json = nlohmann::json::parse(show(files.report, Format::json));
+  const auto json = Json::parse(show(files.report, Format::json));
   EXPECT_EQ(json["differences"].size(), 10U);
 }
 
 TEST(Compare, ComparedWithItselfEveryChangeIsATilde) {
   Files files;
   files.add("a.h5", test::samples::everything());
-  const std::span<const analysis::ComparedFile> all(files.report.files);
-  const AnswerText text = text_of(analysis::compare_sides(all, all), files.report, true);
+  const auto comparison = analysis::compare_sides(files.report.files, files.report.files);
+  const AnswerText text = text_of(comparison, files.report, true);
   for (const auto& row : text.tables[0].table.rows) EXPECT_THAT(row[3].text, ::testing::AnyOf("~", "")) << row[0].text;
 }
 
@@ -153,13 +138,8 @@ TEST(Compare, AHistoryColoursWhatIsProvenAndDoesWithoutCountsFirst) {
   files.report.answer = history;
   Document document = compare_document(files.report, false);
   arrange(document, {.width = 60});
-  const std::string text = write_text(document, 120, true);
-  EXPECT_THAT(text, HasSubstr("Left out to fit: no. ("));
-  EXPECT_THAT(text, HasSubstr("a.h5 and b.h5"));
-  EXPECT_THAT(text, HasSubstr("  \x1b[31mslower\x1b[0m\n"));
-  EXPECT_THAT(text, HasSubstr("  \x1b[32mfaster\x1b[0m\n"));
-  EXPECT_THAT(text, HasSubstr("  no change proven\n"));
-  EXPECT_THAT(write_text(compare_document(files.report, true)), HasSubstr("a run a row, oldest first:"));
+  test::expect_golden("history_narrow.txt", write_text(document, 120, true));
+  test::expect_golden("history.txt", show(files.report, Format::text));
 }
 
 // The baseline stays; of the others those that moved most, in the order of the file.
@@ -193,14 +173,81 @@ TEST(Compare, AScreenHasTheEightRowsThatMovedMost) {
   EXPECT_THAT(write_text(compare_document(files.report, true)), Not(HasSubstr("-v")));
 }
 
-TEST(OneLine, KeepsLettersAndLosesCommands) {
-  EXPECT_EQ(one_line("a\x1b[31mb\tc\x7f"), "a [31mb c ");
-  EXPECT_EQ(one_line("Zürich ± 5 µs … €"), "Zürich ± 5 µs … €");
-  EXPECT_EQ(one_line("a\xc2\x9b"
-                     "b\xe2\x80\xae\xe2\x81\xa6"
-                     "c"),
-            "a b  c");
-  EXPECT_EQ(one_line("a\xff\xc3"), "a??");
+// One more repeat: a.h5, b.h5 … of one day after another.
+void add_run(Files& runs, store::Result result) {
+  result.created = fmt::format("2026-01-0{}T03:00:00Z", runs.results.size() + 1);
+  runs.add(fmt::format("{}.h5", static_cast<char>('a' + runs.results.size())), std::move(result));
+}
+
+// A change that is faster in all runs, one whose runs disagree, one that failed once, and one that the last run left
+// out.
+Files three_runs() {
+  Files runs;
+  for (int run = 0; run < 3; ++run) {
+    const double faster = 0.9 + 0.002 * run, restless = 0.95 + 0.05 * run;
+    std::vector<std::string> changes{"micro_batch_size=2", "overlap_grad_reduce=false", "precision=bf16"};
+    if (run < 2) changes.emplace_back("layout={tensor_parallel: 2}");
+    store::Result result = test::samples::sweep(changes, {1, 1.0005, faster, restless, 1.3, 1.5});
+    result.identity = {{"driver", run == 2 ? "580" : "570"}};
+    result.seed = static_cast<std::uint64_t>(run + 1);
+    if (run == 1) {
+      result.cases[4].status = store::CaseStatus::failed;
+      result.cases[4].reason = "rank 2 on node7: worker killed by signal 9";
+    }
+    add_run(runs, std::move(result));
+  }
+  runs.pool();
+  return runs;
+}
+
+const Json& case_of(const Json& json, const std::string& name) {
+  for (const Json& row : json["pool"]["cases"]) {
+    if (row["name"] == name) return row;
+  }
+  throw std::logic_error("no " + name);
+}
+
+TEST(Pooled, Golden) {
+  const Files runs = three_runs();
+  test::expect_golden("pooled.txt", show(runs.report, Format::text));
+  test::expect_golden("pooled.md", show(runs.report, Format::md));
+  test::expect_golden("pooled.json", show(runs.report, Format::json));
+}
+
+TEST(Pooled, AMovedControlComesFirst) {
+  Files runs;
+  for (int run = 0; run < 3; ++run)
+    add_run(runs, test::samples::sweep({"precision=bf16"}, {1, 1.06 + 0.001 * run, 0.9}));
+  runs.pool();
+  const std::string text = show(runs.report, Format::text);
+  EXPECT_THAT(text, HasSubstr("3 runs of one configuration, which agree. Unreliable: over the runs the control "
+                              "baseline_again took 6.1 % more "
+                              "time\n  ["));
+  EXPECT_LT(text.find("! b.h5 is unreliable: its control"), text.find("tokens/s"));
+  EXPECT_EQ(Json::parse(show(runs.report, Format::json))["pool"]["control_moved"], true);
+}
+
+TEST(Pooled, NumbersAreMediansOverTheRuns) {
+  Files runs;
+  for (const double factor : {1.0, 3.0, 2.0}) {
+    add_run(runs, test::samples::scaled(test::samples::sweep({"precision=bf16"}, {1, 1, 0.9}), factor));
+  }
+  runs.pool();
+  const Json json = Json::parse(show(runs.report, Format::json));
+  const analysis::CaseSummary& middle = runs.summaries[2].cases[0];
+  EXPECT_EQ(case_of(json, "baseline")["measured"]["step_seconds"], middle.step_seconds);
+  EXPECT_EQ(case_of(json, "baseline")["measured"]["mfu"], *middle.mfu);
+  EXPECT_EQ(case_of(json, "baseline")["ratio"], nullptr);
+  EXPECT_EQ(case_of(json, "precision=bf16")["runs"].size(), 3u);
+  EXPECT_EQ(case_of(json, "precision=bf16")["runs"][1]["step_seconds"], runs.summaries[1].cases[2].step_seconds);
+}
+
+TEST(Pooled, ANarrowTableDoesWithoutRunsFirst) {
+  Document document = compare_document(three_runs().report, true);
+  arrange(document, {30, {}, "order"});
+  EXPECT_THAT(write_text(document, 400, true),
+              AllOf(HasSubstr(", MFU, runs, step, 95 % interval (--columns"), HasSubstr("\x1b[32mfaster\x1b[0m\n"),
+                    HasSubstr("\x1b[33munresolved [1]\x1b[0m\n")));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "report/clean_text.h"
 #include "report/page/page.h"
 
 namespace harness::report {
@@ -96,13 +97,29 @@ TEST(Writers, NoTextOfAFileBecomesMarkupOrMovesTheCursor) {
   Table table;
   table.columns = {{"case", true}};
   table.rows = {{bad}};
-  const Document document =
-      with({Subheading{bad}, Paragraph{bad}, List{{bad}}, Numbers{bad, table}, Listing{bad, bad}});
+  Figure figure;
+  figure.id = figure.title = figure.caption = bad;
+  figure.numbers = table;
+  figure.legend = {{"swatch", bad}};
+  Document document =
+      with({Subheading{bad}, Paragraph{bad}, List{{bad}}, Numbers{bad, table}, figure, Listing{bad, bad}});
+  document.title = document.subtitle = document.headline = document.footer = document.sections[0].title = bad;
+  document.notices = {{bad}};
   EXPECT_THAT(write_text(document), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\xff"))));
   EXPECT_THAT(page::page(document), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("<script"))));
   const std::string markdown = write_markdown(document);
   EXPECT_THAT(markdown.substr(0, markdown.find("```")),
               AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("<script")), Not(HasSubstr("[x](y)"))));
+}
+
+TEST(OneLine, KeepsLettersAndLosesCommands) {
+  EXPECT_EQ(one_line("a\x1b[31mb\tc\x7f"), "a [31mb c ");
+  EXPECT_EQ(one_line("Zürich ± 5 µs … €"), "Zürich ± 5 µs … €");
+  EXPECT_EQ(one_line("a\xc2\x9b"
+                     "b\xe2\x80\xae\xe2\x81\xa6"
+                     "c"),
+            "a b  c");
+  EXPECT_EQ(one_line("a\xff\xc3"), "a??");
 }
 
 }  // namespace

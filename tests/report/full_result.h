@@ -79,17 +79,8 @@ inline store::Result full(const std::string& name = "node7") {
         result.timeline.push_back(row);
       }
     }
-    for (int rank = 0; rank < 4; ++rank) {
-      store::ResultSplit split{};
-      split.case_index = c;
-      split.rank = rank;
-      split.step_s = 0.12;
-      split.compute_s = 0.1;
-      split.communication_s = 0.01;
-      split.exposed_s = 0.01;
-      split.idle_s = 0.01;
-      result.splits.push_back(split);
-    }
+    for (int rank = 0; rank < 4; ++rank)
+      result.splits.push_back({c, rank, 0.12, 0.1, 0.01, 0.01, 0, 0.01});  // step, compute, exposed …, idle
   }
   result.doctor.findings = {
       {-1, "fail", "pcie.width", name, 1, name, "reseat the card", "https://docs.kernel.org"},
@@ -104,13 +95,12 @@ inline store::Result full(const std::string& name = "node7") {
     result.rank_seconds.push_back(seconds);
   }
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
-    store::ResultGpu gpu;
-    gpu.ranks = 4;
-    gpu.together.mean_utilisation = 0.98;
-    gpu.together.mean_sm_clock_hz = 1.98e9;
-    gpu.together.mean_power_w = 640;
-    gpu.together.energy_j = 300;
-    result.gpu.push_back(gpu);
+    machine::GpuStatistics gpus;
+    gpus.mean_utilisation = 0.98;
+    gpus.mean_sm_clock_hz = 1.98e9;
+    gpus.mean_power_w = 640;
+    gpus.energy_j = 300;
+    result.gpu.push_back({4, gpus, ""});
     result.blocks[i].start_unix_s = 1767364200 + 20 * static_cast<double>(i);
     const bool busy = result.blocks[i].round > 8;
     result.conditions.push_back({busy ? 9.0 : 1.0, 0.001, busy ? 7.5 : 0.25, 3e9, name});

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "report/compare.h"
@@ -40,6 +41,19 @@ inline std::string show(const store::Result& result, const analysis::Summary& su
   if (format == Format::csv) return show_csv(result, summary);
   if (format == Format::json) return show_json(result, summary, cost);
   return write(show_document(result, summary, cost, detail), format);
+}
+
+/// All that `show -v` says.
+inline std::string shown(const store::Result& result, Format format = Format::text) {
+  return show(result, analysis::summarise(result), format, {}, Detail::full);
+}
+inline nlohmann::json json_of(const store::Result& result) {
+  return nlohmann::json::parse(shown(result, Format::json));
+}
+
+/// The first line of a report.
+inline std::string said(const store::Result& result) {
+  return headline(result, analysis::summarise(result));
 }
 
 inline std::string show(const CompareReport& report, Format format) {

@@ -9,15 +9,13 @@
 
 #include "analysis/summary.h"
 #include "base/text.h"
+#include "compared_files.h"
 #include "full_result.h"
 #include "golden.h"
-#include "report/compare.h"
-#include "report/full_result.h"
 #include "report/metrics.h"
 #include "report/show.h"
 #include "support/files.h"
 #include "support/paths.h"
-#include "support/sample_files.h"
 
 // The output for programs. docs/json.md describes every key that the program prints, and every metric in the words of
 // its help; cells of CSV are clean, one cell each, and no formula of somebody else's.
@@ -89,26 +87,21 @@ TEST(JsonPage, DescribesEveryKeyOfAPrediction) {
 }
 
 TEST(JsonPage, DescribesEveryKeyOfCompare) {
-  const store::Result first = test::samples::full(), second = test::samples::everything();
-  const analysis::Summary first_summary = analysis::summarise(first), second_summary = analysis::summarise(second);
-  CompareReport report;
-  report.files = {{"a", &first, &first_summary}, {"b", &second, &second_summary}};
-  const std::span<const analysis::ComparedFile> all(report.files);
-  report.differences = analysis::find_differences(all);
-  ASSERT_FALSE(report.differences.empty());
-  report.answer = analysis::compare_sides(all.first(1), all.subspan(1));
-  expect_described(keys_of(show(report, Format::json)));
-  const analysis::Reproduction reproduction = analysis::reproduce(all.first(1), all.subspan(1));
-  ASSERT_FALSE(reproduction.changes.empty());
-  report.answer = reproduction;
-  expect_described(keys_of(show(report, Format::json)));
-  test::SampleFiles runs;
+  test::ComparedFiles two, runs;
+  two.add("a", test::samples::full());
+  two.add("b", test::samples::everything());
+  two.compare(1);
+  ASSERT_FALSE(two.report.differences.empty());
+  expect_described(keys_of(show(two.report, Format::json)));
+  const std::span<const analysis::ComparedFile> both(two.report.files);
+  two.report.answer = analysis::reproduce(both.first(1), both.subspan(1));
+  ASSERT_FALSE(two.report.nothing_in_common());
+  expect_described(keys_of(show(two.report, Format::json)));
   for (int run = 0; run < 8; ++run) runs.add(fmt::format("r{}", run), test::samples::nothing_moved());
-  report.files = runs.list;
-  report.answer = analysis::pool_runs(runs.list);
-  expect_described(keys_of(show(report, Format::json)));
-  report.answer = analysis::find_history(runs.list);
-  expect_described(keys_of(show(report, Format::json)));
+  runs.pool();
+  expect_described(keys_of(show(runs.report, Format::json)));
+  runs.report.answer = analysis::find_history(runs.report.files);
+  expect_described(keys_of(show(runs.report, Format::json)));
 }
 
 // HARNESS_UPDATE_GOLDEN=1 writes the rows into the page.
@@ -126,13 +119,6 @@ TEST(JsonPage, HasARowForEveryMetricInTheWordsOfItsHelp) {
     return;
   }
   EXPECT_EQ(text.substr(table, end - table), rows);
-}
-
-TEST(JsonPage, SchemaAndVersionComeFirst) {
-  const store::Result result = test::samples::full();
-  const std::string text = show(result, analysis::summarise(result), Format::json);
-  EXPECT_EQ(text.find("\"schema\": \"harness-show\""), text.find('"'));
-  EXPECT_EQ(Json::parse(text)["schema_version"], 1);
 }
 
 TEST(Metrics, HaveKeysOfTheirOwn) {

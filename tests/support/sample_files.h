@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/differences.h"
+#include "analysis/runs.h"
 #include "analysis/summary.h"
 
 namespace harness::test {

@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "report/page/drawing.h"
+#include "report/page/lanes.h"
 #include "report/words.h"
 
 namespace harness::page {
@@ -47,17 +48,15 @@ Curves curves_of(const store::Result& result, const analysis::Summary& summary) 
   return curves;
 }
 
-// At most eight, the first and the last among them: words must not run into each other.
+// Not all of many: words must not run into each other.
 std::vector<double> sizes_to_mark(const Curves& curves) {
   std::set<double> sizes;
   for (const auto& [operation, curve] : curves) {
     for (const analysis::CaseSummary* row : curve) sizes.insert(row->rates->bytes);
   }
-  constexpr std::size_t max_marks = 8;
-  std::vector<double> all(sizes.begin(), sizes.end());
-  if (all.size() <= max_marks) return all;
+  const std::vector<double> all(sizes.begin(), sizes.end());
   std::vector<double> some;
-  for (std::size_t i = 0; i < max_marks; ++i) some.push_back(all[i * (all.size() - 1) / (max_marks - 1)]);
+  for (const std::size_t i : evenly_chosen(all.size())) some.push_back(all[i]);
   return some;
 }
 
@@ -74,24 +73,16 @@ struct Shown {
   std::string (*label)(double);
 };
 
-double bandwidth_of(const analysis::Rates& rates) {
-  return *rates.bus_bytes_per_s;
-}
-std::optional<double> limit_of(const analysis::Rates& rates) {
-  return rates.limit_bytes_per_s;
-}
-double time_of(const analysis::Rates& rates) {
-  return rates.operation_seconds;
-}
-// The time in which the links can carry it.
-std::optional<double> least_time_of(const analysis::Rates& rates) {
-  if (!rates.limit_bytes_per_s) return std::nullopt;
-  return rates.operation_seconds * *rates.bus_bytes_per_s / *rates.limit_bytes_per_s;
-}
-
-constexpr std::array<Shown, 2> both{
-    {{"bus bandwidth, GB/s", bandwidth_of, limit_of, in_gigabytes},
-     {"time of one operation", time_of, least_time_of, [](double seconds) { return show_seconds(seconds); }}}};
+constexpr std::array<Shown, 2> both{{
+    {"bus bandwidth, GB/s", [](const analysis::Rates& rates) { return *rates.bus_bytes_per_s; },
+     [](const analysis::Rates& rates) { return rates.limit_bytes_per_s; }, in_gigabytes},
+    {"time of one operation", [](const analysis::Rates& rates) { return rates.operation_seconds; },
+     [](const analysis::Rates& rates) -> std::optional<double> {  // in which the links can carry it
+       if (!rates.limit_bytes_per_s) return std::nullopt;
+       return rates.operation_seconds * *rates.bus_bytes_per_s / *rates.limit_bytes_per_s;
+     },
+     show_seconds},
+}};
 
 LinePanel panel_of(const Curves& curves, const Shown& shown) {
   constexpr double height = 236;
@@ -142,8 +133,7 @@ std::optional<report::Figure> bandwidth_chart(const store::Result& result, const
   figure.title = "Bus bandwidth and time against the size of the message.";
   figure.caption = fmt::format(
       "All scales are logarithmic. A line per {}; a dot is the median over the blocks of a case, of several of one "
-      "size "
-      "the fastest.",
+      "size the fastest.",
       analysis::is_grid(result) ? "setting" : "collective");
   figure.caption += has_limit(curves) ? " Dashed: what the links allow." : " No limit of the links is known.";
   std::size_t next = 0;

@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <set>
 
 #include "analysis/breakdown.h"
 #include "analysis/profiled_step.h"
 #include "base/median.h"
+#include "base/units.h"
 #include "report/page/drawing.h"
 #include "report/page/lanes.h"
-#include "report/words.h"
 
 namespace harness::page {
 namespace {
@@ -89,6 +88,7 @@ namespace {
 constexpr std::array<double, 6> bounds{0.01, 0.02, 0.05, 0.1, 0.2, 0.5};
 constexpr std::array<const char*, 7> names{"below 1 %",  "1 to 2 %",   "2 to 5 %", "5 to 10 %",
                                            "10 to 20 %", "20 to 50 %", "over 50 %"};
+const std::array<std::string, 7> colours{"h0", "h1", "h2", "h3", "h4", "h5", "h6"};
 constexpr double left = 0.09;  // for the ranks' numbers
 
 // An index into `names`; nothing where the rank was idle.
@@ -98,26 +98,6 @@ std::optional<std::size_t> colour_of(float seconds, float median) {
   std::size_t colour = 0;
   while (colour < bounds.size() && excess >= bounds[colour]) ++colour;
   return colour;
-}
-
-std::string cells_of(const analysis::HeatMap& heat) {
-  std::array<std::string, names.size()> paths;
-  for (std::size_t row = 0; row < heat.seconds.size(); ++row) {
-    const auto& line = heat.seconds[row];
-    const auto colour = [&](std::size_t step) { return colour_of(line[step], heat.median[step]); };
-    for (std::size_t step = 0; step < line.size();) {
-      const std::optional<std::size_t> kind = colour(step);
-      std::size_t end = step + 1;
-      while (end < line.size() && colour(end) == kind) ++end;
-      if (kind) paths[*kind] += fmt::format("M{} {}h{}v1h-{}z", step, row, end - step, end - step);
-      step = end;
-    }
-  }
-  std::string all;
-  for (std::size_t k = 0; k < paths.size(); ++k) {
-    if (!paths[k].empty()) all += fmt::format(R"(<path class="h{}" d="{}"/>)", k, paths[k]);
-  }
-  return all;
 }
 
 std::string ranks_of(const analysis::HeatMap& heat, std::size_t row) {
@@ -132,16 +112,17 @@ report::Table worst_rows(const analysis::HeatMap& heat) {
   for (std::size_t row = 0; row < std::min(max_rows, heat.seconds.size()); ++row) {
     std::vector<double> excess;
     std::size_t worst = 0;
+    double most = -INFINITY;
     for (std::size_t step = 0; step < heat.seconds[row].size(); ++step) {
       const double share = heat.seconds[row][step] / heat.median[step] - 1;
       if (!std::isfinite(share)) continue;
-      if (excess.empty() || share > *std::max_element(excess.begin(), excess.end())) worst = step;
       excess.push_back(share);
+      if (share > most) worst = step;
+      most = std::max(most, share);
     }
     if (excess.empty()) continue;
-    table.rows.push_back({ranks_of(heat, row), signed_percent(median(excess), 2),
-                          signed_percent(*std::max_element(excess.begin(), excess.end()), 2),
-                          std::to_string(worst + 1)});
+    table.rows.push_back(
+        {ranks_of(heat, row), signed_percent(median(excess), 2), signed_percent(most, 2), std::to_string(worst + 1)});
   }
   return table;
 }
@@ -154,7 +135,10 @@ report::Figure heat_map(const analysis::HeatMap& heat, const std::string& where)
   const double height = cell * static_cast<double>(rows);
   Svg svg;
   svg.rectangle("empty", left, 1, 0, height);
-  svg.stretched(left, 1, 0, height, static_cast<double>(steps), static_cast<double>(rows), cells_of(heat));
+  svg.stretched(left, 1, 0, height, static_cast<double>(steps), static_cast<double>(rows),
+                cell_paths(rows, steps, colours, [&](std::size_t row, std::size_t step) {
+                  return colour_of(heat.seconds[row][step], heat.median[step]);
+                }));
   std::size_t every = 1;  // so that the rows' numbers do not touch
   while (static_cast<double>(every) * cell < 14) ++every;
   for (std::size_t row = 0; row < rows; row += every) {
@@ -171,10 +155,10 @@ report::Figure heat_map(const analysis::HeatMap& heat, const std::string& where)
   report::Figure figure;
   figure.id = "heat-map";
   figure.title = "How far each rank was behind the median rank, step by step.";
-  figure.caption = fmt::format(
-      "{}{}", where,
-      heat.ranks_per_row > 1 ? fmt::format(" A row is the slowest of {} neighbouring ranks.", heat.ranks_per_row) : "");
-  for (std::size_t k = 0; k < names.size(); ++k) figure.legend.emplace_back(fmt::format("h{}", k), names[k]);
+  figure.caption = where;
+  if (heat.ranks_per_row > 1)
+    figure.caption += fmt::format(" A row is the slowest of {} neighbouring ranks.", heat.ranks_per_row);
+  for (std::size_t k = 0; k < names.size(); ++k) figure.legend.emplace_back(colours[k], names[k]);
   figure.drawing = svg.figure(
       "heat-map-drawing", height + 40, figure.title,
       fmt::format("{} rows of ranks by {} steps; medians and extremes are in the table below.", rows, steps));

@@ -76,6 +76,25 @@ std::string Svg::figure(const std::string& id, double height, std::string_view t
       escaped_markup(id), pixels(height), escaped_markup(title), escaped_markup(description), body_);
 }
 
+std::string cell_paths(std::size_t rows, std::size_t cells, std::span<const std::string> classes,
+                       const std::function<std::optional<std::size_t>(std::size_t row, std::size_t cell)>& colour_of) {
+  std::vector<std::string> paths(classes.size());
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t cell = 0; cell < cells;) {
+      const std::optional<std::size_t> colour = colour_of(row, cell);
+      std::size_t end = cell + 1;
+      while (end < cells && colour_of(row, end) == colour) ++end;
+      if (colour) paths[*colour] += fmt::format("M{} {}h{}v1h-{}z", cell, row, end - cell, end - cell);
+      cell = end;
+    }
+  }
+  std::string all;
+  for (std::size_t k = 0; k < paths.size(); ++k) {
+    if (!paths[k].empty()) all += fmt::format(R"(<path class="{}" d="{}"/>)", classes[k], paths[k]);
+  }
+  return all;
+}
+
 double Axis::at(double value) const {
   const auto place = [&](double x) { return logarithmic ? std::log(x) : x; };
   const double range = place(high) - place(low);
@@ -165,8 +184,6 @@ Axis decade_axis(const std::vector<double>& values, std::function<std::string(do
   axis.high = std::max(high, axis.ticks.back());
   return axis;
 }
-
-using report::escaped_markup;
 
 void RowChart::draw(report::Figure& figure, const std::string& description) const {
   constexpr double tall = 1000;  // more than any row; the drawing is cut off at its row

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +37,11 @@ class Svg {
  private:
   std::string body_;
 };
+
+/// Paths that fill the cells of a grid, for Svg::stretched(): neighbours of a row in one colour are one rectangle.
+/// `colour_of` a row and a cell: an index into `classes`; nothing leaves the cell empty.
+std::string cell_paths(std::size_t rows, std::size_t cells, std::span<const std::string> classes,
+                       const std::function<std::optional<std::size_t>(std::size_t row, std::size_t cell)>& colour_of);
 
 /// Where values stand along a drawing's width, 0 to 1, and which of them are marked.
 struct Axis {

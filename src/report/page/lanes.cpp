@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 
-#include "base/text.h"
 #include "report/page/drawing.h"
 #include "report/words.h"
 
@@ -59,20 +58,11 @@ struct Lane {
     return largest;
   }
   Svg drawing() const {
-    std::array<std::string, kinds.size()> paths;
-    for (std::size_t cell = 0; cell < cells;) {
-      const std::optional<std::size_t> kind = shown(cell);
-      std::size_t end = cell + 1;
-      while (end < cells && shown(end) == kind) ++end;
-      if (kind) paths[*kind] += fmt::format("M{} 0h{}v1h-{}z", cell, end - cell, end - cell);
-      cell = end;
-    }
-    std::string all;
-    for (std::size_t k = 0; k < kinds.size(); ++k) {
-      if (!paths[k].empty()) all += fmt::format(R"(<path class="{}" d="{}"/>)", kinds[k].swatch, paths[k]);
-    }
+    std::vector<std::string> classes;
+    for (const Kind& kind : kinds) classes.emplace_back(kind.swatch);
     Svg svg;
-    svg.stretched(0, 1, -8, 16, cells, 1, all);
+    svg.stretched(0, 1, -8, 16, cells, 1,
+                  cell_paths(1, cells, classes, [&](std::size_t /*row*/, std::size_t cell) { return shown(cell); }));
     return svg;
   }
 };

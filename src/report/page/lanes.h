@@ -34,7 +34,7 @@ struct DrawnOperation {
   double waited_s = NAN;  // at its beginning, for other ranks; NaN: not known
 };
 
-/// The indices of up to eight of `all` ranks, evenly from the first to the last: those that a timeline draws.
+/// The indices of up to eight of `all` (ranks of a timeline, marks of an axis), evenly from the first to the last.
 std::vector<std::size_t> evenly_chosen(std::size_t all);
 
 /// One step: a lane for each track of each rank in `operations`, coloured by kind. A lane is drawn in 2000 cells, each

@@ -23,9 +23,9 @@ class Writer {
  public:
   std::string out;
 
-  void table(const report::Table& table, const std::string& caption, const char* kind = "") {
+  void table(const report::Table& table, const std::string& caption) {
     if (table.rows.empty()) return;
-    out += fmt::format(R"(<div class="scroll" tabindex="0"><table class="{}">)", kind);
+    out += R"(<div class="scroll" tabindex="0"><table class="">)";
     if (!caption.empty()) out += "<caption>" + escaped_markup(caption) + "</caption>";
     const auto kind_of = [&](std::size_t c) { return c == 0 || table.columns[c].words ? " class=\"w\"" : ""; };
     out += "\n<thead><tr>";

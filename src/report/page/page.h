@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "analysis/breakdown.h"
 #include "analysis/findings.h"
@@ -19,7 +18,6 @@ extern const char* const style;
 
 /// The whole report. `result` with its timeline and the seconds of ranks, as far as they are wanted.
 report::Document make_report(const store::Result& result, const analysis::Findings& findings);
-report::Document make_report(const store::Result& result);
 
 // The charts of a page, a source file each. An optional one is absent where there is nothing to draw.
 
@@ -27,13 +25,9 @@ report::Document make_report(const store::Result& result);
 /// effects too small to matter. Nothing if none was compared.
 std::optional<report::Figure> tornado(const store::Result& result, const analysis::Summary& summary);
 
-/// Tokens per second and efficiency per rank against the number of ranks, and what grew. Nothing unless `ranks` was
+/// Tokens per second and efficiency per rank against the number of ranks, and what grew. No pieces unless `ranks` was
 /// swept and two sizes were measured.
-struct Scaling {
-  report::Figure curve;
-  std::optional<report::Numbers> what_grew;
-};
-std::optional<Scaling> scaling(const store::Result& result, const analysis::Findings& findings);
+report::Section scaling_section(const store::Result& result, const analysis::Findings& findings);
 
 /// Bus bandwidth of collectives against the size of the message, with what the links allow: a line per collective,
 /// where settings are compared at several sizes a line per setting. Nothing where no collective was measured on its
@@ -44,10 +38,8 @@ std::optional<report::Figure> bandwidth_chart(const store::Result& result, const
 report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::string& id,
                                const std::string& case_name);
 
-/// One profiled step of a case: a lane for each track of up to eight ranks, on one clock (analysis::drawn_step),
-/// operations coloured by kind. A lane is drawn in 2000 cells, each in the colour of what took most of it, so that a
-/// step of a hundred thousand operations stays small. length_s: what the width stands for, so that two can be compared.
-/// Nothing if the file has no timeline of the case.
+/// One profiled step of a case: lanes_chart() of up to eight ranks on one clock (analysis::drawn_step). Nothing if the
+/// file has no timeline of the case.
 std::optional<report::Figure> timeline_chart(const store::Result& result, int case_index, const std::string& id,
                                              double length_s);
 
@@ -56,8 +48,5 @@ double timeline_length(const store::Result& result, int case_index);
 
 /// Ranks by steps: how far each was behind the median rank of its step.
 report::Figure heat_map(const analysis::HeatMap& heat, const std::string& where);
-
-/// The class that gives a case the colour of its verdict: "v-faster", …
-std::string verdict_class(const analysis::CaseSummary& row);
 
 }  // namespace harness::page

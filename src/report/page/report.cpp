@@ -32,10 +32,9 @@ report::List not_compared(const analysis::Summary& summary) {
   return list;
 }
 
-void add_waterfall(const analysis::StepFindings& step, const analysis::CaseSummary& row, report::Section& section) {
-  if (!step.waterfall) return;
-  const char* id = store::is_reference(row.role) ? "waterfall-baseline" : "waterfall-best";
-  section.add(waterfall_chart(*step.waterfall, id, row.name));
+// "timeline-baseline", "timeline-best"
+std::string id_of(const char* chart, const analysis::CaseSummary& row) {
+  return fmt::format("{}-{}", chart, store::is_reference(row.role) ? "baseline" : "best");
 }
 
 void add_comparisons(const store::Result& result, const analysis::Summary& summary, report::Section& section) {
@@ -57,21 +56,6 @@ report::Section changes_section(const store::Result& result, const analysis::Fin
   return section;
 }
 
-report::Section bandwidth_section(const store::Result& result, const analysis::Findings& findings) {
-  report::Section section{"bandwidth-section", "Bandwidth", {}};
-  section.add(bandwidth_chart(result, findings.summary));
-  return section;
-}
-
-report::Section scaling_section(const store::Result& result, const analysis::Findings& findings) {
-  report::Section section{"scaling-section", "Scaling", {}};
-  if (auto found = scaling(result, findings)) {
-    section.add(std::move(found->curve));
-    section.add(std::move(found->what_grew));
-  }
-  return section;
-}
-
 report::Section losses_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section{"losses", "Where the time goes", {}};
   // The step repeats one operation: its rates say what there is to say.
@@ -81,7 +65,7 @@ report::Section losses_section(const store::Result& result, const analysis::Find
     const analysis::StepFindings* step = findings.step_of(*row);
     if (step == nullptr) continue;
     report::add_step(result, findings, *step, baseline, section);
-    add_waterfall(*step, *row, section);
+    if (step->waterfall) section.add(waterfall_chart(*step->waterfall, id_of("waterfall", *row), row->name));
     if (store::is_reference(row->role)) baseline = step;
   }
   const auto peak_known = [](const store::ResultCase& result_case) { return result_case.peak_flops_per_rank > 0; };
@@ -106,9 +90,7 @@ report::Section timeline_section(const store::Result& result, const analysis::Fi
     length = std::max(length, timeline_length(result, row->case_index));
   }
   for (const analysis::CaseSummary* row : findings.before_and_after()) {
-    const char* id = store::is_reference(row->role) ? "timeline-baseline" : "timeline-best";
-    if (length <= 0) continue;
-    section.add(timeline_chart(result, row->case_index, id, length));
+    if (length > 0) section.add(timeline_chart(result, row->case_index, id_of("timeline", *row), length));
   }
   if (section.pieces.empty())
     section.add(report::Paragraph{fmt::format("The file has no {} of the baseline.", analysis::step_in_parts(result))});
@@ -132,11 +114,11 @@ void add_notices(const store::Result& result, const analysis::Findings& findings
   }
   if (!config::traits_of(result.backend).caveat.empty()) document.notices.push_back({report::backend_line(result)});
   const std::size_t n = findings.summary.warnings.size();
-  if (n == 1) {
-    document.notices.push_back({"There is a warning to read before you believe this, with a remedy.", "warnings"});
-  } else if (n > 1) {
+  if (n > 0) {
+    const std::string there = n == 1 ? "is a warning" : fmt::format("are {} warnings", n);
+    const char* remedy = n == 1 ? "with a remedy" : "each with a remedy";
     document.notices.push_back(
-        {fmt::format("There are {} warnings to read before you believe this, each with a remedy.", n), "warnings"});
+        {fmt::format("There {} to read before you believe this, {}.", there, remedy), "warnings"});
   }
 }
 
@@ -149,31 +131,31 @@ report::Document make_report(const store::Result& result, const analysis::Findin
                                   result.backend, result.created);
   document.headline = report::headline(result, findings.summary);
   add_notices(result, findings, document);
-  document.sections.push_back(report::before_after_section(result, findings));
-  if (findings.cost) document.sections.push_back(report::cost_section(*findings.cost));
-  struct Row {
-    report::Section (*make)(const store::Result&, const analysis::Findings&);
-    bool of_a_machine = false;  // it says nothing of virtual time
+  const auto add = [&](report::Section section) {
+    if (!section.pieces.empty()) document.sections.push_back(std::move(section));
   };
-  for (const Row& row : {Row{bandwidth_section}, Row{changes_section}, Row{scaling_section}, Row{losses_section, true},
-                         Row{report::explanation_section}, Row{timeline_section}, Row{lateness_section, true}}) {
-    if (!(row.of_a_machine && findings.summary.predicted)) document.sections.push_back(row.make(result, findings));
-  }
-  document.sections.push_back(report::block_time_section(result));
-  document.sections.push_back(report::nccl_section(result));
-  document.sections.push_back(report::doctor_section(result));
-  document.sections.push_back(report::environment_section(result, findings));
-  document.sections.push_back(report::warnings_section(findings));
-  document.sections.push_back(report::configuration_section(result));
-  document.sections.push_back(report::reproduce_section(result));
-  std::erase_if(document.sections, [](const report::Section& section) { return section.pieces.empty(); });
+  const bool measured = !findings.summary.predicted;  // else there is no machine to speak of
+  add(report::before_after_section(result, findings));
+  if (findings.cost) add(report::cost_section(*findings.cost));
+  report::Section bandwidth{"bandwidth-section", "Bandwidth", {}};
+  bandwidth.add(bandwidth_chart(result, findings.summary));
+  add(std::move(bandwidth));
+  add(changes_section(result, findings));
+  add(scaling_section(result, findings));
+  if (measured) add(losses_section(result, findings));
+  add(report::explanation_section(result, findings));
+  add(timeline_section(result, findings));
+  if (measured) add(lateness_section(result, findings));
+  add(report::block_time_section(result));
+  add(report::nccl_section(result));
+  add(report::doctor_section(result));
+  add(report::environment_section(result, findings));
+  add(report::warnings_section(findings));
+  add(report::configuration_section(result));
+  add(report::reproduce_section(result));
   document.footer = fmt::format("Made by harness {} from run {}. This file needs nothing else: no script, no network.",
                                 result.tool_version, result.run_uuid);
   return document;
-}
-
-report::Document make_report(const store::Result& result) {
-  return make_report(result, analysis::find_all(result));
 }
 
 }  // namespace harness::page

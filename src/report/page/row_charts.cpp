@@ -41,11 +41,7 @@ Axis axis_for(const std::vector<const analysis::CaseSummary*>& cases, double sma
 
 // It goes on beyond that edge of the drawing.
 void add_arrow(Svg& svg, bool left) {
-  if (left) {
-    svg.text("more", 0, 4, Svg::Anchor::start, "◂");
-  } else {
-    svg.text("more", 1, 4, Svg::Anchor::end, "▸");
-  }
+  svg.text("more", left ? 0 : 1, 4, left ? Svg::Anchor::start : Svg::Anchor::end, left ? "◂" : "▸");
 }
 
 Svg bar(const Axis& axis, const analysis::CaseSummary& row) {
@@ -83,10 +79,8 @@ std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, c
                 "Bars: change against the baseline. Whiskers: {:.3g} % intervals, which hold for all comparisons "
                 "together. Shaded: {}, the effects too small to matter; a verdict must clear them.",
                 100 * result.confidence, analysis::within_threshold_words(result.smallest_effect));
-  if (std::ranges::any_of(cases,
-                          [](const analysis::CaseSummary* row) { return row->role == store::CaseRole::control; })) {
+  if (std::ranges::find(cases, store::CaseRole::control, &analysis::CaseSummary::role) != cases.end())
     caption += " baseline_again is the baseline once more, as a control.";
-  }
   if (std::ranges::any_of(cases, [&](const analysis::CaseSummary* row) { return is_cut(axis, *row->effect); })) {
     caption += summary.predicted ? " An arrow: the bar continues beyond the drawing."
                                  : " An arrow: the bar or interval continues beyond the drawing.";
@@ -94,8 +88,7 @@ std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, c
   return caption;
 }
 
-}  // namespace
-
+// The class that gives a case the colour of its verdict.
 std::string verdict_class(const analysis::CaseSummary& row) {
   if (store::is_reference(row.role)) return "v-baseline";
   if (!row.effect || row.blocks == 0) return "v-none";
@@ -116,15 +109,15 @@ std::string verdict_class(const analysis::CaseSummary& row) {
   return "v-none";
 }
 
+}  // namespace
+
 std::optional<report::Figure> tornado(const store::Result& result, const analysis::Summary& summary) {
   std::vector<const analysis::CaseSummary*> cases;
   for (const analysis::CaseSummary& row : summary.cases) {
     if (drawn(row)) cases.push_back(&row);
   }
   if (cases.empty()) return std::nullopt;
-  std::stable_sort(cases.begin(), cases.end(), [](const analysis::CaseSummary* a, const analysis::CaseSummary* b) {
-    return a->effect->ratio < b->effect->ratio;
-  });
+  std::ranges::stable_sort(cases, {}, [](const analysis::CaseSummary* row) { return row->effect->ratio; });
 
   RowChart chart;
   chart.axis = axis_for(cases, result.smallest_effect);

@@ -28,10 +28,9 @@ std::vector<Point> points_of(const store::Result& result, const analysis::Summar
       points.push_back({&row, static_cast<double>(result_case.ranks), row.tokens_per_second, 0});
     }
   }
-  std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.ranks < b.ranks; });
-  points.erase(
-      std::unique(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.ranks == b.ranks; }),
-      points.end());
+  std::ranges::stable_sort(points, {}, &Point::ranks);
+  const auto repeated = std::ranges::unique(points, {}, &Point::ranks);
+  points.erase(repeated.begin(), repeated.end());
   for (Point& point : points) point.efficiency = point.rate / point.ranks / (points[0].rate / points[0].ranks);
   return points;
 }
@@ -71,25 +70,21 @@ std::optional<report::Numbers> grown(const store::Result& result, const std::vec
   }
   if (of.size() < 2) return std::nullopt;
   table.columns.push_back({"growth"});
-  struct Row {
-    double growth;
-    std::vector<report::Cell> cells;
-  };
-  std::vector<Row> rows;
+  std::vector<std::pair<double, std::vector<report::Cell>>> rows;  // by growth
   for (const Part part : all_parts) {
-    Row row{(*of.back())[part].value_or(0) - (*of.front())[part].value_or(0), {name_of(part)}};
-    bool any = false;
+    const double growth = (*of.back())[part].value_or(0) - (*of.front())[part].value_or(0);
+    std::vector<report::Cell> cells{name_of(part)};
     for (const analysis::Breakdown* breakdown : of) {
       const std::optional<double> seconds = (*breakdown)[part];
-      any = any || seconds.has_value();
-      row.cells.push_back(seconds ? fmt::format("{:.2f}", 1e3 * *seconds) : "");
+      cells.emplace_back(seconds ? fmt::format("{:.2f}", 1e3 * *seconds) : "");
     }
-    if (!any) continue;
-    row.cells.push_back(fmt::format("{:+.2f}", 1e3 * row.growth));
-    rows.push_back(std::move(row));
+    if (std::all_of(cells.begin() + 1, cells.end(), [](const report::Cell& cell) { return cell.text.empty(); }))
+      continue;
+    cells.emplace_back(fmt::format("{:+.2f}", 1e3 * growth));
+    rows.emplace_back(growth, std::move(cells));
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.growth > b.growth; });
-  for (Row& row : rows) table.rows.push_back(std::move(row.cells));
+  std::ranges::stable_sort(rows, std::greater(), [](const auto& row) { return row.first; });
+  for (auto& [growth, cells] : rows) table.rows.push_back(std::move(cells));
   return report::Numbers{
       fmt::format("What grew with the ranks: parts of a {}, means over ranks, the largest growth first. Empty: no such "
                   "part.",
@@ -99,39 +94,39 @@ std::optional<report::Numbers> grown(const store::Result& result, const std::vec
 
 }  // namespace
 
-std::optional<Scaling> scaling(const store::Result& result, const analysis::Findings& findings) {
+report::Section scaling_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section{"scaling-section", "Scaling", {}};
   const std::vector<Point> points = points_of(result, findings.summary);
-  if (points.size() < 2) return std::nullopt;
+  if (points.size() < 2) return section;
   std::vector<double> sizes;
   for (const Point& point : points) sizes.push_back(point.ranks);
   const Axis x = logarithmic_axis(sizes, [](double value) { return fmt::format("{:.0f}", value); });
 
-  Scaling out;
-  out.curve.id = "scaling";
-  out.curve.title = "Tokens per second and efficiency against the number of ranks.";
-  out.curve.caption = fmt::format(
-      "Dashed: the tokens/s per rank of the smallest size, {}. Efficiency is tokens/s per rank relative to "
-      "that.{}",
-      plural(std::llround(points[0].ranks), "rank"),
-      result.ranks_are_gpus()
-          ? ""
-          : fmt::format(" On the {} backend ranks share cores, so fewer ranks do not mean less hardware.",
-                        result.step_backend()));
+  report::Figure curve;
+  curve.id = "scaling";
+  curve.title = "Tokens per second and efficiency against the number of ranks.";
+  curve.caption = fmt::format(
+      "Dashed: the tokens/s per rank of the smallest size, {}. Efficiency is tokens/s per rank relative to that.",
+      plural(std::llround(points[0].ranks), "rank"));
+  if (!result.ranks_are_gpus()) {
+    curve.caption += fmt::format(" On the {} backend ranks share cores, so fewer ranks do not mean less hardware.",
+                                 result.step_backend());
+  }
   Svg svg;
   const double height = draw_panels(svg, x, panels_of(points), "ranks");
-  out.curve.drawing = svg.figure("scaling-drawing", height, out.curve.title,
-                                 fmt::format("Efficiency at {:.0f} ranks: {}; all numbers are in the table below.",
-                                             points.back().ranks, percent(points.back().efficiency)));
-  out.curve.numbers.columns = {{"ranks", true},       {"case", true}, {"tokens/s"},
-                               {"tokens/s per rank"}, {"efficiency"}, {"MFU"}};
+  curve.drawing = svg.figure("scaling-drawing", height, curve.title,
+                             fmt::format("Efficiency at {:.0f} ranks: {}; all numbers are in the table below.",
+                                         points.back().ranks, percent(points.back().efficiency)));
+  curve.numbers.columns = {{"ranks", true},       {"case", true}, {"tokens/s"},
+                           {"tokens/s per rank"}, {"efficiency"}, {"MFU"}};
   for (const Point& point : points) {
-    out.curve.numbers.rows.push_back({fmt::format("{:.0f}", point.ranks), point.of->name,
-                                      report::Scale{}.print(point.rate),
-                                      report::Scale{}.print(point.rate / point.ranks), percent(point.efficiency),
-                                      point.of->mfu ? percent(*point.of->mfu) : ""});
+    curve.numbers.rows.push_back({fmt::format("{:.0f}", point.ranks), point.of->name, report::Scale{}.print(point.rate),
+                                  report::Scale{}.print(point.rate / point.ranks), percent(point.efficiency),
+                                  point.of->mfu ? percent(*point.of->mfu) : ""});
   }
-  out.what_grew = grown(result, points, findings);
-  return out;
+  section.add(std::move(curve));
+  section.add(grown(result, points, findings));
+  return section;
 }
 
 }  // namespace harness::page

@@ -148,8 +148,6 @@ void add_cost(const analysis::CostEstimate& estimate, const analysis::CaseSummar
       [&](double amount) { return show_money(amount, estimate.cost.currency); });
 }
 
-constexpr const char* not_together = " (the effects of several changes need not add up)";
-
 std::string interval_of_what(bool batches_differ, const std::string& per) {
   if (!per.empty()) return "time" + per;
   return batches_differ ? "time per token" : "step time";
@@ -188,25 +186,22 @@ Section before_after_section(const store::Result& result, const analysis::Findin
                   before->role == store::CaseRole::baseline ? "baseline" : "baseline at " + before->name) +
       (after == nullptr ? "" : fmt::format(" After: {}.", after->name));
   section.add(Numbers{names, lines.take()});
-  const bool is_joint = after != nullptr && result.at(*after).variable == config::combination;
-  const char* kind = is_joint ? "combination of changes" : "single change";
-  if (findings.summary.predicted) {
-    std::string words = "Predicted, not measured: no change is faster than the baseline.";
-    if (after != nullptr) {
-      words = fmt::format("Predicted, not measured. After is the fastest {}{}.", kind, is_joint ? "" : not_together);
-    }
-    section.add(Paragraph{std::move(words)});
-  } else if (after != nullptr) {
-    section.add(
-        Paragraph{fmt::format("After is the {} with the largest proven effect{}; its interval is that of the {}, {} {} "
-                              "rounds. The other lines are medians over all blocks of a case.",
-                              kind, is_joint ? "" : not_together, interval_of_what(batches_differ, per),
-                              !findings.summary.levels.empty() ? "over" : "paired within", after->effect->rounds)});
-  } else if (findings.summary.unreliable) {
-    section.add(Paragraph{"The control moved, so no verdict counts."});
-  } else {
-    section.add(Paragraph{"No change is proven faster."});
+  std::string words = "No change is proven faster.";
+  if (findings.summary.unreliable) words = "The control moved, so no verdict counts.";
+  if (findings.summary.predicted) words = "Predicted, not measured: no change is faster than the baseline.";
+  if (after != nullptr) {
+    const bool is_joint = result.at(*after).variable == config::combination;
+    const char* kind = is_joint ? "combination of changes" : "single change";
+    const char* together = is_joint ? "" : " (the effects of several changes need not add up)";
+    words = findings.summary.predicted
+                ? fmt::format("Predicted, not measured. After is the fastest {}{}.", kind, together)
+                : fmt::format(
+                      "After is the {} with the largest proven effect{}; its interval is that of the {}, {} {} "
+                      "rounds. The other lines are medians over all blocks of a case.",
+                      kind, together, interval_of_what(batches_differ, per),
+                      findings.summary.levels.empty() ? "paired within" : "over", after->effect->rounds);
   }
+  section.add(Paragraph{std::move(words)});
   return section;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "analysis/breakdown.h"
 #include "base/text.h"
@@ -83,7 +84,8 @@ class StepTable {
 
   void add(Part part) {
     const analysis::Breakdown& mean = step_.breakdown.mean;
-    Line line{.name = name_of(part), .now = mean[part], .before = before(part)};
+    Line line{.name = name_of(part), .now = mean[part], .before = {}};
+    if (baseline_ != nullptr) line.before = baseline_->breakdown.mean[part];
     if (!line.now && !line.before) return;
     for (const analysis::Breakdown& rank : step_.breakdown.ranks) line.of_ranks.push_back(rank[part]);
     if (line.now) line.share = percent(mean.share(part));
@@ -119,9 +121,6 @@ class StepTable {
     add(timed);
   }
 
-  std::optional<double> before(Part part) const {
-    return baseline_ == nullptr ? std::nullopt : baseline_->breakdown.mean[part];
-  }
   const analysis::WaterfallBar* bar_of(std::optional<Part> part) const {
     if (!step_.waterfall) return nullptr;
     const auto found = std::ranges::find(step_.waterfall->bars, part, &analysis::WaterfallBar::part);
@@ -138,20 +137,11 @@ class StepTable {
   Table table_;
 };
 
-std::string words_for(const std::string& name) {
-  return name;
-}
-std::string words_for(const analysis::IdlePlace& place) {
-  return place.name();
-}
-std::string words_for(Part part) {
-  return name_of(part);
-}
-
 template <class Key>
-std::string listed(const std::vector<std::pair<Key, double>>& list, std::size_t max_listed) {
+std::string listed(const std::vector<std::pair<Key, double>>& list, std::size_t max_listed, auto name_of_key) {
   std::vector<std::string> words;
-  for (const auto& [key, s] : list) words.push_back(fmt::format("{} {}", words_for(key), show_seconds(s)));
+  for (const auto& [key, s] : list)
+    words.push_back(fmt::format("{} {}", std::invoke(name_of_key, key), show_seconds(s)));
   return join_first(words, max_listed);
 }
 
@@ -255,20 +245,20 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
   if (const double goodput = result.at(step).goodput; goodput < 1) {
     remarks.push_back(
         fmt::format("Padding: {} of the positions hold no token; matrix products and other computation take as long "
-                    "for them as for "
-                    "tokens.",
+                    "for them as for tokens.",
                     percent(1 - goodput)));
   }
   if (!mean.other_compute.empty()) {
-    remarks.push_back(fmt::format("Other computation: {}.", listed(mean.other_compute, 5)));
+    remarks.push_back(fmt::format("Other computation: {}.", listed(mean.other_compute, 5, std::identity())));
   }
-  if (mean[Part::idle].value_or(0) > 0) remarks.push_back(fmt::format("Idle: {}.", listed(mean.idle, 5)));
+  if (mean[Part::idle].value_or(0) > 0)
+    remarks.push_back(fmt::format("Idle: {}.", listed(mean.idle, 5, &analysis::IdlePlace::name)));
   if (!mean.overlapped.empty()) {
-    remarks.push_back(
-        fmt::format("Hidden behind computation (not part of the sum, and not free): {}.", listed(mean.overlapped, 6)));
+    remarks.push_back(fmt::format("Hidden behind computation (not part of the sum, and not free): {}.",
+                                  listed(mean.overlapped, 6, [](Part part) { return name_of(part); })));
   }
-  if (std::string spread = spread_of_profiled(result.at(step)); !spread.empty()) remarks.push_back(std::move(spread));
-  if (std::string longest = longest_step(step.breakdown); !longest.empty()) remarks.push_back(std::move(longest));
+  remarks.push_back(spread_of_profiled(result.at(step)));
+  remarks.push_back(longest_step(step.breakdown));
   if (const std::string absent = absent_parts(mean); !absent.empty()) {
     remarks.push_back(fmt::format("Not present: {}.", absent));
   }
@@ -280,15 +270,15 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
   if (worst > analysis::max_unexplained) {
     remarks.push_back(fmt::format("The parts leave {} of the step unexplained: please report it.", percent(worst)));
   }
+  std::erase(remarks, "");
   return remarks;
 }
 
 // For predicted steps, which are not timed, without who was last.
 Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_rows, bool predicted) {
   Table table;
-  table.columns = {{"rank", true},         {"host", true},        {"device", true},   {"late ms", false},
-                   {"of the step", false}, {"compute ms", false}, {"idle ms", false}, {"late in", false},
-                   {"last in", false},     {"then by ms", false}};
+  table.columns = {{"rank", true}, {"host", true}, {"device", true}, {"late ms"}, {"of the step"},
+                   {"compute ms"}, {"idle ms"},    {"late in"},      {"last in"}, {"then by ms"}};
   const auto ms = [](double s) { return fmt::format("{:+.2f}", 1e3 * s); };
   for (const analysis::Straggler& straggler : stragglers.ranks) {
     if (table.rows.size() == max_rows) break;
@@ -359,14 +349,11 @@ Section stragglers_section(const store::Result& result, const analysis::Findings
                                            : "The file does not show which ranks were late."});
     return section;
   }
-  if (found.found()) {
-    const analysis::Straggler& worst = found.ranks.front();
-    section.add(Paragraph{
-        fmt::format("Rank {} on {} ({}) is late: the others wait for it.", worst.rank, worst.host, worst.device),
-        true});
-  } else {
-    section.add(Paragraph{"No rank is consistently late.", true});
-  }
+  const analysis::Straggler& worst = found.ranks.front();
+  section.add(Paragraph{found.found() ? fmt::format("Rank {} on {} ({}) is late: the others wait for it.", worst.rank,
+                                                    worst.host, worst.device)
+                                      : "No rank is consistently late.",
+                        true});
   section.add(Paragraph{found.evidence});
   const bool predicted = config::traits_of(result.backend).predicts();
   if (predicted && !found.found()) return section;  // a row of zeros for each rank

@@ -38,6 +38,11 @@ std::string count_cell(const store::Result& result, const analysis::CaseSummary&
   return point == nullptr || point->count == 0 ? "" : std::to_string(point->count);
 }
 
+std::string uses_cell(const store::Result& result, const analysis::CaseSummary& row) {
+  const store::ResultPoint* point = result.find_point(row.case_index);
+  return point == nullptr ? "" : point->uses;
+}
+
 const std::vector<Column>& columns() {
   using R = store::Result;
   using C = analysis::CaseSummary;
@@ -45,11 +50,7 @@ const std::vector<Column>& columns() {
       {{"size B"}, size_cell},
       {{"count"}, count_cell},
       {{"type"}, [](const R& r, const C& c) { return std::string(r.setting(r.at(c), "precision")); }},
-      {{.heading = uses_heading, .words = true},
-       [](const R& r, const C& c) {
-         const store::ResultPoint* point = r.find_point(c.case_index);
-         return point == nullptr ? "" : point->uses;
-       }},
+      {{.heading = uses_heading, .words = true}, uses_cell},
       {{"time us"}, [](const R&, const C& c) { return c.rates ? microseconds(c.rates->operation_seconds) : ""; }},
       {{"min us"}, [](const R&, const C& c) { return c.rates ? microseconds(c.rates->least_rank_seconds) : ""; }},
       {{"max us"}, [](const R&, const C& c) { return c.rates ? microseconds(c.rates->most_rank_seconds) : ""; }},
@@ -111,14 +112,14 @@ struct SettingColumn {
 std::vector<SettingColumn> setting_columns(const store::Result& result, const analysis::Summary& summary,
                                            const std::vector<const analysis::CaseSummary*>& sizes) {
   std::vector<SettingColumn> settings{{"baseline", "baseline", sizes}};
-  for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.role != store::CaseRole::change) continue;
-    const std::string name = setting_of(result, row);
-    auto known = std::ranges::find(settings, name, &SettingColumn::name);
-    if (known == settings.end())
-      known = settings.insert(settings.end(), {name, "", std::vector<const analysis::CaseSummary*>(sizes.size())});
-    const auto size = std::ranges::find(sizes, result.at(row).reference, &analysis::CaseSummary::case_index);
-    if (size != sizes.end()) known->at[static_cast<std::size_t>(size - sizes.begin())] = &row;
+  for (const auto& [name, cases] : changes_by_setting(result, summary)) {
+    SettingColumn& setting = settings.emplace_back();
+    setting.name = name;
+    setting.at.resize(sizes.size());
+    for (const analysis::CaseSummary* row : cases) {
+      const auto size = std::ranges::find(sizes, result.at(*row).reference, &analysis::CaseSummary::case_index);
+      if (size != sizes.end()) setting.at[static_cast<std::size_t>(size - sizes.begin())] = row;
+    }
   }
   return settings;
 }
@@ -155,13 +156,6 @@ std::optional<double> operation_time(const analysis::CaseSummary& row) {
   return row.rates ? std::optional(row.rates->operation_seconds) : std::nullopt;
 }
 
-// The bandwidth of a link, the FLOP of a rank, or where the operation computes nothing its bytes.
-std::optional<double> operation_rate(const analysis::CaseSummary& row) {
-  if (!row.rates) return std::nullopt;
-  if (row.rates->bus_bytes_per_s) return row.rates->bus_bytes_per_s;
-  return row.flops_per_rank > 0 ? row.flops_per_rank : row.rates->algorithm_bytes_per_s;
-}
-
 class GridTable {
  public:
   GridTable(const store::Result& result, const analysis::Summary& summary)
@@ -174,11 +168,14 @@ class GridTable {
   CaseTable build() {
     const bool on_bus = measured_by(result_) == Measured::collective;
     add_size(on_bus);
-    add_numbers(operation_time, on_bus ? [](std::span<const double>) { return Scale{"us", 1e-6}; } : scale_of_seconds);
+    add_numbers(operation_time, on_bus ? [](Values) { return Scale{"us", microsecond}; } : scale_of_seconds);
     const bool computes = !on_bus && std::ranges::any_of(summary_.cases, [](const analysis::CaseSummary& row) {
       return row.flops_per_rank > 0;
     });
-    const std::string rate = add_rates(computes);
+    const std::string rate = add_numbers(
+        operation_rate, computes ? scale_of_flops : [](Values) {
+          return Scale{"GB/s", 1e9};
+        });
     if (!on_bus) add_shares();
     add_limit();
     add_errors();
@@ -192,7 +189,8 @@ class GridTable {
   }
 
  private:
-  using Value = std::function<std::optional<double>(const analysis::CaseSummary&)>;
+  using Value = std::optional<double> (*)(const analysis::CaseSummary&);
+  using Values = std::span<const double>;
 
   void add(Table::Column column, const std::function<Cell(std::size_t)>& cell_of) {
     out_.table.columns.push_back(std::move(column));
@@ -200,24 +198,21 @@ class GridTable {
   }
 
   void add_size(bool in_bytes) {
-    const auto point = [&](std::size_t i) { return result_.find_point(sizes_[i]->case_index); };
     if (in_bytes) {
-      add({.heading = "size B", .id = Table::Column::Id::size}, [&](std::size_t i) {
-        return point(i) == nullptr ? Cell(result_.at(*sizes_[i]).value) : Cell(fmt::format("{:.0f}", point(i)->bytes));
-      });
+      add({.heading = "size B", .id = Table::Column::Id::size},
+          [&](std::size_t i) { return size_cell(result_, *sizes_[i]); });
     } else {
       const auto sized = std::ranges::find(result_.cases, store::CaseRole::point, &store::ResultCase::role);
       add({.heading = sized->variable, .words = true, .id = Table::Column::Id::size},
-          [&](std::size_t i) { return Cell(std::string(result_.setting(result_.at(*sizes_[i]), sized->variable))); });
+          [&](std::size_t i) { return std::string(result_.setting(result_.at(*sizes_[i]), sized->variable)); });
     }
     const bool has_uses = std::ranges::any_of(result_.points, [](const auto& row) { return !row.uses.empty(); });
     if (!has_uses) return;
-    add({.heading = uses_heading, .words = true},
-        [&](std::size_t i) { return point(i) == nullptr ? Cell() : Cell(point(i)->uses); });
+    add({.heading = uses_heading, .words = true}, [&](std::size_t i) { return uses_cell(result_, *sizes_[i]); });
   }
 
-  template <class ScaleOf>
-  std::string add_numbers(const Value& value, ScaleOf scale_of) {
+  // Returns the unit.
+  std::string add_numbers(const Value& value, Scale (*scale_of)(Values)) {
     std::vector<double> values;
     for (const SettingColumn& setting : settings_) {
       for (const analysis::CaseSummary* row : setting.at) {
@@ -228,15 +223,11 @@ class GridTable {
     for (const SettingColumn& setting : settings_) {
       add({.heading = fmt::format("{} {}", setting.label, scale.unit)}, [&](std::size_t i) {
         const auto known = setting.at[i] == nullptr ? std::nullopt : value(*setting.at[i]);
-        if (!known) return Cell();
-        return Cell(scale.unit == "GB/s" ? fmt::format("{:.4g}", *known / scale.factor) : scale.print(*known));
+        if (!known) return std::string();
+        return scale.unit == "GB/s" ? gigabytes(known) : scale.print(*known);
       });
     }
     return scale.unit;
-  }
-  std::string add_rates(bool computes) {
-    if (computes) return add_numbers(operation_rate, scale_of_flops);
-    return add_numbers(operation_rate, [](std::span<const double>) { return Scale{"GB/s", 1e9}; });
   }
 
   // MFU; nothing where the peak is not known.
@@ -255,9 +246,7 @@ class GridTable {
     };
     bool known = false;
     for (std::size_t i = 0; i < sizes_.size(); ++i) known = known || limit(i);
-    if (!known) return;
-    add({.heading = "limit GB/s"},
-        [&](std::size_t i) { return limit(i) ? Cell(fmt::format("{:.4g}", *limit(i) / 1e9)) : Cell(); });
+    if (known) add({.heading = "limit GB/s"}, [&](std::size_t i) { return gigabytes(limit(i)); });
   }
 
   // The blocks of all settings that failed, of which one with a wrong result is one.
@@ -314,7 +303,7 @@ class GridTable {
         ++measured;
       }
       if (measured == sizes_.size())
-        averages.push_back(fmt::format("{} {:.4g} GB/s", setting.label, sum / static_cast<double>(measured) / 1e9));
+        averages.push_back(fmt::format("{} {} GB/s", setting.label, gigabytes(sum / static_cast<double>(measured))));
     }
     if (!averages.empty()) remarks_.push_back(fmt::format("Average bus bandwidth: {}.", join(averages, ", ")));
   }
@@ -328,6 +317,12 @@ class GridTable {
 };
 
 }  // namespace
+
+std::optional<double> operation_rate(const analysis::CaseSummary& row) {
+  if (!row.rates) return std::nullopt;
+  if (row.rates->bus_bytes_per_s) return row.rates->bus_bytes_per_s;
+  return row.flops_per_rank > 0 ? row.flops_per_rank : row.rates->algorithm_bytes_per_s;
+}
 
 CaseTable grid_table(const store::Result& result, const analysis::Summary& summary) {
   return GridTable(result, summary).build();

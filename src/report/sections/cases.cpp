@@ -23,18 +23,14 @@ class CaseTableBuilder {
   }
 
   void add(const Table::Column& column, const std::function<Cell(const analysis::CaseSummary&)>& cell_of) {
-    std::vector<Cell> cells;
-    for (const analysis::CaseSummary& row : summary_.cases) cells.push_back(cell_of(row));
-    if (std::ranges::all_of(cells, [](const Cell& cell) { return cell.text.empty(); })) return;
     table_.columns.push_back(column);
-    for (std::size_t i = 0; i < cells.size(); ++i) table_.rows[i].push_back(cells[i]);
+    for (std::size_t i = 0; i < table_.rows.size(); ++i) table_.rows[i].push_back(cell_of(summary_.cases[i]));
   }
   void add(const Metric& metric, const std::string& legend) {
     std::vector<double> values;
     for (const analysis::CaseSummary& row : summary_.cases) {
       if (const auto value = table_value(metric, result_, row)) values.push_back(*value);
     }
-    if (values.empty()) return;
     const MetricPrinter printer(metric, values);
     Table::Column column = printer.column(measured_by(result_));
     column.legend = legend;
@@ -43,7 +39,10 @@ class CaseTableBuilder {
       return value ? printer.number(*value) : "";
     });
   }
-  Table take() { return std::move(table_); }
+  Table take() {
+    table_.remove_empty_columns();
+    return std::move(table_);
+  }
 
  private:
   const store::Result& result_;

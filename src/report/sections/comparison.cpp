@@ -7,7 +7,6 @@
 #include <map>
 
 #include "analysis/statistics.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "report/compare.h"
 #include "report/sections.h"
@@ -65,29 +64,25 @@ List difference_lines(std::span<const analysis::ComparedFile> files,
   return lines;
 }
 
-}  // namespace
+constexpr std::size_t most_rows = 8;
 
-Section differences_section(std::span<const analysis::ComparedFile> files,
-                            const std::vector<analysis::Difference>& differences, std::size_t most_lines) {
+// What differs between the files besides the times.
+Section differences_section(const CompareReport& report, bool whole) {
   Section section{"differences", "", {}};
-  if (differences.empty()) {
+  if (report.differences.empty()) {
     section.add(
         Paragraph{"Nothing else differs between these files: same program, hardware, settings and environment."});
     return section;
   }
   section.add(Paragraph{"What differs besides the times:"});
-  List lines = difference_lines(files, differences);
-  if (const std::size_t all = lines.items.size(); all > most_lines) {
-    lines.items.resize(most_lines);
-    lines.items.push_back(fmt::format("{} more: -v shows them", all - most_lines));
+  List lines = difference_lines(report.files, report.differences);
+  if (const std::size_t all = lines.items.size(); !whole && all > most_rows) {
+    lines.items.resize(most_rows);
+    lines.items.push_back(fmt::format("{} more: -v shows them", all - most_rows));
   }
   section.add(std::move(lines));
   return section;
 }
-
-namespace {
-
-constexpr std::size_t most_rows = 8;
 
 // A side's value and its interval rest on: runs, or blocks of one run.
 const std::vector<double>& sample_of(const analysis::Comparison& comparison, const analysis::MeasuredCase& side) {
@@ -121,9 +116,7 @@ Cell compared_change(const analysis::CaseComparison& row) {
 Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
   std::vector<double> seconds;
   for (const analysis::CaseComparison& row : comparison.cases) {
-    for (const analysis::MeasuredCase* side : {&row.first, &row.second}) {
-      if (std::isfinite(side->step_seconds)) seconds.push_back(side->step_seconds);
-    }
+    seconds.insert(seconds.end(), {row.first.step_seconds, row.second.step_seconds});
   }
   const Scale scale = scale_of_seconds(seconds);
   std::vector<Table::Column> columns{case_column(),
@@ -345,21 +338,11 @@ bool CompareReport::nothing_in_common() const {
 Document compare_document(const CompareReport& report, bool whole) {
   Document document;
   document.sections.push_back(reservations_section(report));
-  AnswerText text = std::visit(
-      [&](const auto& answer) {
-        if constexpr (std::is_same_v<decltype(answer), const std::monostate&>) {
-          return AnswerText{};
-        } else {
-          return text_of(answer, report, whole);
-        }
-      },
-      report.answer);
+  AnswerText text = std::visit([&](const auto& answer) { return text_of(answer, report, whole); }, report.answer);
   Section how_to_read{"how-to-read", "", {}};
   how_to_read.add(List{std::move(text.how_to_read), List::Mark::none});
   if (!text.headline.empty()) document.sections.push_back(answer_section(std::move(text)));
-  if (!report.files.empty())
-    document.sections.push_back(
-        differences_section(report.files, report.differences, whole ? report.differences.size() : most_rows));
+  if (!report.files.empty()) document.sections.push_back(differences_section(report, whole));
   document.sections.push_back(std::move(how_to_read));
   return document;
 }

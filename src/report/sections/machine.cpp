@@ -18,13 +18,6 @@
 namespace harness::report {
 namespace {
 
-Table pairs_table(const std::vector<std::pair<std::string, std::string>>& pairs, const char* heading) {
-  Table table;
-  table.columns = {{heading, true}, {"value", true}};
-  for (const auto& [name, value] : pairs) table.rows.push_back({name, value});
-  return table;
-}
-
 // Neighbouring ranks on one host with equal devices are one line. Of a host that is not there, only its GPUs are known.
 Table hosts_table(const store::Result& result, std::size_t& left_out) {
   constexpr std::size_t max_rows = 256;
@@ -81,7 +74,9 @@ Section environment_section(const store::Result& result, const analysis::Finding
     section.add(Numbers{caption, std::move(hosts), true});
   }
   const auto add = [&](const auto& pairs, const char* caption, const char* heading) {
-    if (!pairs.empty()) section.add(Numbers{caption, pairs_table(pairs, heading), true});
+    Table table{{{heading, true}, {"value", true}}, {}};
+    for (const auto& [name, value] : pairs) table.rows.push_back({name, value});
+    if (!pairs.empty()) section.add(Numbers{caption, std::move(table), true});
   };
   add(result.identity, "Versions and settings", "name");
   add(result.environment, "Environment variables of rank 0 that matter", "variable");
@@ -90,13 +85,8 @@ Section environment_section(const store::Result& result, const analysis::Finding
 }
 
 Section warnings_section(const analysis::Findings& findings) {
-  Section section{"warnings", "Warnings", {}};
-  if (findings.summary.warnings.empty()) {
-    section.add(Paragraph{"None."});
-  } else {
-    section.add(List{findings.summary.warnings});
-  }
-  return section;
+  if (findings.summary.warnings.empty()) return {"warnings", "Warnings", {Paragraph{"None."}}};
+  return {"warnings", "Warnings", {List{findings.summary.warnings}}};
 }
 
 Section configuration_section(const store::Result& result) {
@@ -121,16 +111,12 @@ Section reproduce_section(const store::Result& result) {
   if (!result.config_path.empty()) {
     section.add(Listing{"The same sweep once more:", command_line(result), false});
   }
-  std::string program = result.tool_version;
-  for (const auto& [name, value] : result.identity) {
-    if (name == "harness") program = value;
-  }
   Table table;
   table.columns = {{"", true}, {"", true}};
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) table.rows.push_back({name, value});
   };
-  add("program", program);
+  add("program", program_of(result));
   add("ranks", fmt::format("{} on {}", result.ranks, plural(result.nodes, "node")));
   const bool predicted = config::traits_of(result.backend).predicts();
   if (!predicted) {

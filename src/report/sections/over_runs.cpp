@@ -136,15 +136,13 @@ Numbers case_rows(const analysis::History& history, bool whole) {
     const analysis::CaseHistory& row = history.cases[i];
     const auto runs = std::ranges::count_if(row.seconds, [](double value) { return value > 0; });
     const bool moved = analysis::moved(row.verdict);
-    std::vector<Cell> cells{row.name, fmt::format("[{}]", i + 1), std::to_string(runs)};
+    std::vector<Cell> cells{row.name, fmt::format("[{}]", i + 1), std::to_string(runs), "", "", "", verdict_of(row)};
     if (row.largest) {
       const bool proven = moved || row.verdict == analysis::Verdict::same;
-      cells.insert(cells.end(), {proven ? change_cell(row.largest->ratio) : "~", between(history, row),
-                                 fmt::format("{:.4f}", row.largest->p)});
-    } else {
-      cells.resize(cells.size() + 3);
+      cells[3] = proven ? change_cell(row.largest->ratio) : "~";
+      cells[4] = between(history, row);
+      cells[5] = fmt::format("{:.4f}", row.largest->p);
     }
-    cells.push_back(verdict_of(row));
     rows.emplace_back(moved ? std::abs(std::log(row.largest->ratio)) : 0, std::move(cells));
   }
   return table_of("",
@@ -161,7 +159,7 @@ Numbers case_rows(const analysis::History& history, bool whole) {
 Numbers run_rows(const analysis::History& history) {
   std::vector<double> seconds;
   for (const analysis::CaseHistory& row : history.cases)
-    std::ranges::copy_if(row.seconds, std::back_inserter(seconds), [](double value) { return value > 0; });
+    seconds.insert(seconds.end(), row.seconds.begin(), row.seconds.end());
   const Scale scale = scale_of_seconds(seconds);
   Table table;
   table.columns = {{"run", true}, {"created", true}};
@@ -199,9 +197,7 @@ AnswerText text_of(const analysis::Pool& pool, const CompareReport& report, bool
   text.headline = headline_of(pool, report);
   text.how_to_read = how_to_read(pool, report);
   std::vector<double> seconds;
-  for (const analysis::PooledCase& row : pool.cases) {
-    if (std::isfinite(row.measured.step_seconds)) seconds.push_back(row.measured.step_seconds);
-  }
+  for (const analysis::PooledCase& row : pool.cases) seconds.push_back(row.measured.step_seconds);
   const Scale scale = scale_of_seconds(seconds);
   std::vector<Table::Column> columns{case_column(),
                                      {.heading = "step " + scale.unit, .worth = 70},

@@ -1,7 +1,7 @@
 // What pooled verdicts are worth (docs/method.md quotes the numbers printed here): whole pools are drawn with known
 // truth: no case has an effect, but each run has an offset of its own per case, and one of its baseline that all its
 // cases share, beside the scatter of its rounds.
-#include "analysis/pooled.h"
+#include "analysis/comparison.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
