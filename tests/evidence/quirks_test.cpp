@@ -1,4 +1,4 @@
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 
@@ -118,7 +118,24 @@ TEST(Quirks, OfTrainingLogs) {
        "completed step: 1, seconds: 9.0, TFLOP/s/device: 40.0, Tokens/s/device: 111.1, loss: 9.1\n"
        "completed step: 2, seconds: 2.0, TFLOP/s/device: 410.0, Tokens/s/device: 500.5, loss: 9.1\n",
        "step_time_s: 2.0\ntokens_per_s_per_gpu: 500.5\n"},
+      {"old.log",
+       "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | gloabl batch size:   256 |\n"
+       "iteration 2/ 9 | elapsed time per iteration (ms): 900.0 | gloabl batch size:   256 |\n",
+       "global_batch: 256\n"},
   });
+  const TemporaryFolder scratch;
+  for (const auto& [line, single] :
+       {std::pair("completed step: {}, seconds: 2.0, TFLOP/s/device: 4.0, Tokens/s/device: 5.0, loss: 9.1", true),
+        {"iter {}: loss 4.1, time 248.10ms, mfu 34.11%", true},
+        {"[Rank 0] step={}, global_step={}, RunningAvgSamplesPerSec=9.0, CurrSamplesPerSec=9.0", true},
+        {"steps: {} loss: 2.1 iter time (s): 1.2 samples/sec: 415.1", false},
+        {"iteration {}/ 90 | elapsed time per iteration (ms): 900.0 | global batch size: 8 |", false}}) {
+    const std::string text = fmt::format(fmt::runtime(std::string(line) + "\n"), 10, 10) +
+                             fmt::format(fmt::runtime(std::string(line) + "\n"), 20, 20);
+    EXPECT_THAT(evidence::read_files({scratch.write("x.log", text)}, {}).front().notes,
+                testing::Contains(testing::HasSubstr(single ? "one iteration of 10" : "mean of 10 iterations")))
+        << line;
+  }
   EXPECT_EQ(
       headline_of("end.log",
                   "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | global batch size: 8 |\n"
