@@ -178,6 +178,14 @@ TEST(Quirks, OfNccl) {
        "a:1:2 [0] NCCL INFO comm 0x7f1c rank 0 nranks 2 cudaDev 0 busId 7000 - Init COMPLETE\n"
        "b:3:4 [0] NCCL INFO comm 0x7f1c rank 1 nranks 2 cudaDev 0 busId 7000 - Init COMPLETE\n",
        "ranks: 2\nring_crosses: 0 -> 1 and 1 -> 0, 2 adapters\n"},
+      {"nccl.log",  // trees cross as well, and are no ring
+       "a:1:2 [0] NCCL INFO ncclCommInitRank comm 0x7f1c rank 0 nranks 4 cudaDev 0 busId 7000 commId 0x1 - Init START\n"
+       "a:1:2 [0] NCCL INFO Channel 00/01 :    0   1   2   3\n"
+       "a:1:2 [0] NCCL INFO Trees [0] 1/2/-1->0->-1\n"
+       "a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 2[0] [send] via NET/IB/0\n"
+       "a:1:3 [1] NCCL INFO ncclCommInitRank comm 0x7f1d rank 1 nranks 4 cudaDev 1 busId 8000 commId 0x1 - Init START\n"
+       "a:1:3 [1] NCCL INFO Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0\n",
+       "ring_crosses: 1 -> 2, adapter 0 each time\n"},
       {"recorder.json",  // of a group whose number is the rank's own
        R"({"version": "2.4", "rank": 3, "pg_config": {"5": {"name": "5", "desc": "fsdp", "ranks": "[0, 3]"}},)"
        R"( "pg_status": {"1": {"last_enqueued_collective": 9, "last_started_collective": 8,)"
