@@ -38,6 +38,17 @@ TEST(Quirks, OfConfigurations) {
        "global_batch: 96\nmicro_batch: 4\n"},
       {"acc.yaml", "distributed_type: DEEPSPEED\nnum_processes: 8\ndeepspeed_config:\n  zero_stage: 2\n",
        "sharding: gradients\noverlap_grad_reduce: false\n"},
+      {"acc.yaml",
+       "distributed_type: MEGATRON_LM\nnum_processes: 8\nmixed_precision: bf16\nmegatron_lm_config:\n"
+       "  megatron_lm_num_micro_batches: 2\n  megatron_lm_pp_degree: 2\n  megatron_lm_recompute_activations: true\n"
+       "  megatron_lm_sequence_parallelism: true\n  megatron_lm_tp_degree: 2\n"
+       "  megatron_lm_use_distributed_optimizer: true\n",
+       "dp: 2\ngradient_accumulation: 2\nsharding: optimizer\nrecompute: selective\nsequence_parallel: true\n"
+       "overlap_grad_reduce: false\n"},
+      {"acc.yaml",
+       "distributed_type: MEGATRON_LM\nnum_processes: 8\nmegatron_lm_config:\n"
+       "  megatron_lm_sequence_parallelism: true\n  megatron_lm_tp_degree: 1\n",
+       "gradient_accumulation: 1\nsharding: none\nrecompute: none\nsequence_parallel: false\n"},
       {"foundry.yaml", "max_duration: 10ba\nglobal_train_batch_size: 32\ndevice_train_grad_accum: 4\n",
        "gradient_accumulation: 4\nmicro_batch: 8 / dp\n"},
       {"titan.toml", "[model]\nname = \"qwen3\"\nflavor = \"4B\"\n[training]\nglobal_batch_size = -1\nseq_len = 512\n",
@@ -56,6 +67,13 @@ TEST(Quirks, OfConfigurations) {
       {"config.json", R"({"model_type": "gemma", "hidden_size": 512, "num_attention_heads": 8, "hidden_act": "gelu"})",
        "activation: swiglu\ntied_embeddings: true\n"},
       {"config.json", R"({"model_type": "mistral", "hidden_size": 512, "sliding_window": 1024})", "cannot: 1024\n"},
+      {"config.json",
+       R"({"model_type": "qwen2_5_vl", "architectures": ["A"], "text_config": {"model_type": "qwen2_5_vl_text",)"
+       R"( "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4},)"
+       R"( "vision_config": {"model_type": "vit32", "hidden_size": 1280, "num_hidden_layers": 32}})",
+       "layers: 28\nhidden: 3584\nkv_heads: 4\nbiases: false\ncannot: vit32\n"},
+      {"config.json", R"({"model_type": "internvl", "llm_config": {"model_type": "llama", "num_hidden_layers": 5}})",
+       "layers: 5\nactivation: swiglu\n"},
       {"megatron.yaml",
        "language_model:\n  num_layers: 4\n  hidden_size: 512\n  num_attention_heads: 8\n  layernorm_epsilon: 1e-5\n"
        "model_parallel:\n  tensor_model_parallel_size: 2\nvocab_size: 1000\n",
