@@ -142,7 +142,8 @@ inline constexpr std::array<KeyRow, 13> hf_model{{
     {"attention_bias|mlp_bias|max_position_embeddings|torch_dtype|multi_query|new_decoder_architecture", ""},
     {"use_bias", "model.biases", "true=true|false=false"},
 }};
-inline constexpr std::array<CannotRow, 3> hf_model_cannot{{
+inline constexpr std::array<CannotRow, 4> hf_model_cannot{{
+    {"vision_config.model_type", "", "a vision model ({}) is left out: only the language model is counted"},
     {"use_parallel_residual|parallel_attn", "false", "attention beside the MLP: they are counted one after the other"},
     {"kv_lora_rank", "", "multi-latent attention: its products and its cache differ"},
     {"use_sliding_window", "false", "sliding-window attention: it is counted in full"},
@@ -181,7 +182,7 @@ inline constexpr std::array<CannotRow, 5> hf_trainer_cannot{{
     {"load_in_4bit|load_in_8bit", "false|False", "weights of 4 or 8 bits: they are counted as bf16"},
 }};
 
-inline constexpr std::array<KeyRow, 14> accelerate_keys{{
+inline constexpr std::array<KeyRow, 18> accelerate_keys{{
     {"num_processes", "ranks"},
     {"num_machines|distributed_type", ""},
     {"mixed_precision", "precision", "no=fp32|fp16=fp16|bf16=bf16|fp8=fp8"},
@@ -201,6 +202,10 @@ inline constexpr std::array<KeyRow, 14> accelerate_keys{{
     {"deepspeed_config.zero_stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
     {"deepspeed_config.gradient_accumulation_steps|gradient_accumulation_steps", "gradient_accumulation"},
     {"megatron_lm_config.megatron_lm_pp_degree", "layout.pipeline_parallel"},
+    {"megatron_lm_config.megatron_lm_num_micro_batches", "gradient_accumulation"},
+    {"megatron_lm_config.megatron_lm_sequence_parallelism", "sequence_parallel", "true=true|false=false"},
+    {"megatron_lm_config.megatron_lm_recompute_activations", "recompute", "true=selective|false=none"},
+    {"megatron_lm_config.megatron_lm_use_distributed_optimizer", "sharding", "true=optimizer|false=none"},
 }};
 inline constexpr std::array<CannotRow, 3> accelerate_cannot{{
     {"fsdp_config.fsdp_offload_params", "false", "parameters on the host: their copies are not predicted"},

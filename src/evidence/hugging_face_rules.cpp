@@ -20,7 +20,9 @@ struct ModelClass {
 };
 constexpr Text like_llama = "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=false biases=false";
 constexpr std::array<ModelClass, 5> model_classes{{
-    {"llama|mistral|mixtral|qwen2|qwen3|qwen2_moe|qwen3_moe|phi3|olmo2", like_llama},
+    {"llama|llama4_text|mllama_text_model|mistral|mixtral|qwen2|qwen2_vl_text|qwen2_5_vl_text|qwen3|qwen3_vl_text|"
+     "qwen2_moe|qwen3_moe|phi3|olmo2",
+     like_llama},
     {"gemma|gemma2|gemma3_text", "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=true biases=false"},
     {"gpt2|gpt_bigcode|gpt_neo|opt|bloom",
      "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=true"},
@@ -50,7 +52,8 @@ void hugging_face_model(TrainingJob& job) {
   const auto window = job.their_number("sliding_window");
   if (window && job.find("use_sliding_window") == nullptr)
     job.cannot.push_back(fmt::format("sliding-window attention ({}): it is counted in full", *window));
-  if (type == "qwen2") job.cannot.emplace_back("biases of queries, keys and values alone (nearest: none)");
+  if (is_one_of("qwen2|qwen2_vl_text|qwen2_5_vl_text", type))
+    job.cannot.emplace_back("biases of queries, keys and values alone (nearest: none)");
   if (const auto hidden = job.number("model.hidden"))
     job.otherwise("model.ffn", std::to_string(4 * *hidden), "4 x hidden");
   if (job.find("max_position_embeddings") != nullptr || job.find("n_positions") != nullptr)
@@ -80,7 +83,8 @@ void deepspeed(TrainingJob& job) {
 }
 
 void accelerate(TrainingJob& job) {
-  const bool fsdp = job.theirs("distributed_type") == "FSDP", deepspeed = job.theirs("distributed_type") == "DEEPSPEED";
+  const std::string type = job.theirs("distributed_type");
+  const bool fsdp = type == "FSDP", deepspeed = type == "DEEPSPEED", megatron = type == "MEGATRON_LM";
   std::string strategy = job.theirs("fsdp_config.fsdp_sharding_strategy");
   if (strategy.empty()) strategy = job.theirs("fsdp_config.fsdp_reshard_after_forward");
   if (deepspeed && !job.has("sharding") && job.find("deepspeed_config.deepspeed_config_file") != nullptr)
@@ -98,6 +102,13 @@ void accelerate(TrainingJob& job) {
   job.otherwise("recompute", "none", "default of accelerate");
   if (deepspeed && job.has("sharding") && !job.text("sharding").empty())
     job.otherwise("overlap_grad_reduce", job.text("sharding") == "parameters" ? "true" : "false", zero_overlap);
+  if (megatron) {
+    const auto micro_batches = job.their_number("megatron_lm_config.megatron_lm_num_micro_batches");
+    job.set("gradient_accumulation", std::to_string(micro_batches.value_or(1)), "megatron_lm_num_micro_batches");
+    if (job.number_or("layout.tensor_parallel", 1) < 2) job.set("sequence_parallel", "false", "no effect at TP 1");
+    job.otherwise("sequence_parallel", "false", "default of accelerate");
+    job.otherwise("overlap_grad_reduce", "false", "default of Megatron-LM");
+  }
   if (!deepspeed) job.otherwise("overlap_grad_reduce", "true", "always in FSDP and DistributedDataParallel");
 }
 

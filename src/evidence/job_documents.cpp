@@ -249,6 +249,14 @@ Settings assignments(const std::string& name, Text text) {
   return found;
 }
 
+// How much of a key names the language model among those of a multimodal model.
+std::size_t language_model_span(Text key) {
+  for (const Text section : {"thinker_config.text_config.", "text_config.", "language_config.", "llm_config."}) {
+    if (key.starts_with(section)) return section.size();
+  }
+  return 0;
+}
+
 struct Mark {
   Text framework, key;  // with a point at its end a section
 };
@@ -330,7 +338,10 @@ Settings settings_of_document(const std::string& name, const std::string& text) 
     found = yaml(name, text);
   }
   const std::string framework = framework_of_document(found);
-  for (ForeignSetting& setting : found) setting.framework = framework;
+  for (ForeignSetting& setting : found) {
+    setting.framework = framework;
+    if (framework == "hugging face model") setting.key = setting.key.substr(language_model_span(setting.key));
+  }
   return found;
 }
 

@@ -177,9 +177,11 @@ void checkpoint_nearest(TrainingJob& job, const std::string& what, const std::st
 // Its software and GPU decide which measured steps a prediction is fitted to; "": any.
 std::string calibration_of(const TrainingJob& job) {
   if (job.text("hardware").starts_with("a100") || job.text("hardware").starts_with("v100")) return "megatron-2022";
+  if (job.framework.starts_with("megatron") || job.framework == "nemo" ||
+      job.theirs("distributed_type") == "MEGATRON_LM")
+    return "megatron-2025";
   const bool torch = job.framework == "torchtitan" || job.framework == "llm-foundry" || job.framework == "accelerate";
-  if (torch) return "torch-fsdp";
-  return job.framework.starts_with("megatron") || job.framework == "nemo" ? "megatron-2025" : "";
+  return torch ? "torch-fsdp" : "";
 }
 
 }  // namespace harness::evidence

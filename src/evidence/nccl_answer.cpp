@@ -71,7 +71,7 @@ std::string algorithms_text(const NcclUse& use) {
 std::string crossings_text(const NcclUse::Communicator& communicator) {
   std::vector<std::string> pairs;
   std::set<int> adapters;
-  for (const auto& [pair, used] : communicator.crossings) {
+  for (const auto& [pair, used] : communicator.ring_crossings()) {
     pairs.push_back(fmt::format("{} -> {}", pair.first, pair.second));
     adapters.insert(used.begin(), used.end());
   }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t most_names_of_hosts = 2048, most_processes = 1u << 17, most_connections = 1u << 18,
                       most_warnings = 1000;
-constexpr std::size_t bytes_of_a_host = 1u << 15, most_of_a_host = 128;
+constexpr std::size_t bytes_of_a_host = 1u << 15, most_of_a_host = 128, most_of_a_ring = 1024;
 constexpr std::int64_t most_ranks = 1 << 20;
 
 bool all_digits(std::string_view text) {
@@ -88,6 +88,14 @@ void take(std::string& into, const std::string& value) {
 const NcclUse::Communicator* NcclUse::largest() const {
   const auto found = std::ranges::max_element(communicators, {}, [](const auto& row) { return row.second.ranks; });
   return found == communicators.end() ? nullptr : &found->second;
+}
+
+std::map<NcclUse::Pair, std::set<int>> NcclUse::Communicator::ring_crossings() const {
+  std::map<Pair, std::set<int>> of_rings = connections.crossings;
+  std::erase_if(of_rings, [&](const auto& crossing) {
+    return connections.in_trees.contains(crossing.first) && !connections.in_rings.contains(crossing.first);
+  });
+  return of_rings.empty() ? connections.crossings : of_rings;
 }
 
 std::vector<const NcclUse::Host*> NcclUse::named_hosts() const {
@@ -224,6 +232,7 @@ bool NcclUseReader::line(const Line& line, const std::string& file) {
   }
   communicator(message, origin);
   connection(message, origin);
+  neighbours(message, origin);
   process(message, origin);
   add_error(message, use_.hosts[host]);
   add_direct(message, use_.hosts[host]);
@@ -259,7 +268,7 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
   if (communicator_of_.size() >= most_processes && !communicator_of_.contains(origin.rank)) return;
   std::string& current = communicator_of_[origin.rank];
   const bool completes = message.ends_with("Init COMPLETE");
-  if (!completes) take_crossings(origin.rank);  // those of the one before
+  if (!completes) take_connections(origin.rank);  // those of the one before
   Cursor named = c;
   if (named.after(" commId ")) {
     current = std::string(named.word().substr(0, 40));
@@ -271,24 +280,60 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
   if (use_.communicators.size() >= most_processes && !use_.communicators.contains(current)) return;
   NcclUse::Communicator& own = use_.communicators[current];
   own.ranks = std::max(own.ranks, ranks);
-  if (connections_ < most_connections && own.host_of.emplace(rank, host_at(origin.host)).second) ++connections_;
+  if (kept_ < most_connections && own.host_of.emplace(rank, host_at(origin.host)).second) ++kept_;
   if (described) {
     if (c.literal(" nNodes ")) c.integer(own.nodes);
   } else if (message.ends_with("Init START")) {
     own.started.insert(rank);
   } else if (completes) {
     own.complete.insert(rank);
-    take_crossings(origin.rank);
+    take_connections(origin.rank);
   }
 }
 
-void NcclUseReader::take_crossings(const std::string& rank) {
+void NcclUseReader::take_connections(const std::string& rank) {
   const auto current = communicator_of_.find(rank);
   if (current == communicator_of_.end() || current->second.empty()) return;
-  auto found = crossings_.extract(rank);
+  auto found = open_connections_.extract(rank);
   if (found.empty()) return;
-  auto& all = use_.communicators[current->second].crossings;
-  for (auto& [pair, adapters] : found.mapped()) all[pair].merge(adapters);
+  NcclUse::Connections& all = use_.communicators[current->second].connections;
+  for (auto& [pair, adapters] : found.mapped().crossings) all.crossings[pair].merge(adapters);
+  all.in_rings.merge(found.mapped().in_rings);
+  all.in_trees.merge(found.mapped().in_trees);
+}
+
+// "Channel 00/02 : 0 1 2 3" is a ring, of which the end may be cut; "Trees [0] 1/-1/-1->0->2 [1] …" are the ranks below
+// one and above it, until 2.6 "[0] 1/-1/-1->0->2|2->0->1/-1/-1".
+void NcclUseReader::neighbours(std::string_view message, const Origin& origin) {
+  const auto add = [&](std::set<NcclUse::Pair> NcclUse::Connections::*into, std::int64_t from, std::int64_t to) {
+    if (kept_ < most_connections && (open_connections_[origin.rank].*into).emplace(from, to).second) ++kept_;
+  };
+  if (message.starts_with("Trees ")) {
+    const std::string trees = replaced(message, {{'|', " "}});
+    for (const std::string_view tree : words_of(trees)) {
+      const std::size_t self = tree.find("->"), up = tree.rfind("->");
+      if (self == std::string_view::npos || up == self) continue;
+      const auto rank = number_in<std::int64_t>(tree.substr(self + 2, up - self - 2));
+      const std::string others = fmt::format("{}/{}", tree.substr(0, self), tree.substr(up + 2));
+      for (const std::string_view word : split(others, '/')) {
+        const auto other = number_in<std::int64_t>(word);
+        if (!rank || !other || *other < 0) continue;
+        add(&NcclUse::Connections::in_trees, *rank, *other);
+        add(&NcclUse::Connections::in_trees, *other, *rank);
+      }
+    }
+    return;
+  }
+  Cursor c{message};
+  if (!c.literal("Channel ") || !c.after(" :")) return;
+  std::vector<std::int64_t> ring;
+  for (const std::string_view word : words_of(c.rest, most_of_a_ring)) {
+    const auto rank = number_in<std::int64_t>(word);
+    if (!rank) break;
+    if (!ring.empty()) add(&NcclUse::Connections::in_rings, ring.back(), *rank);
+    ring.push_back(*rank);
+  }
+  if (ring.size() > 1 && !contains(c.rest, "...")) add(&NcclUse::Connections::in_rings, ring.back(), ring.front());
 }
 
 // "Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0(2)/GDRDMA"; until 2.4 "Ring 00 : 15 -> 0 [receive] via NET/Socket/0"
@@ -325,20 +370,20 @@ void NcclUseReader::connection(std::string_view message, const Origin& origin) {
     ends.all += sockets ? 0 : 1;
     ends.direct += !sockets && contains(c.rest, "/GDRDMA") ? 1 : 0;
   }
-  if (connections_ < most_connections) {
+  if (kept_ < most_connections) {
     const auto [known, fresh] = host.ends.emplace(std::pair{from, to}, 0);
     known->second |= receives ? 2 : 1;
-    connections_ += fresh ? 1 : 0;
+    kept_ += fresh ? 1 : 0;
   }
   int adapter = -1;
   if (!c.after("/") || !c.integer(adapter) || adapter < 0 || adapter > 4096) return;
   host.adapters.insert(adapter);
   if (receives) return;
-  if (connections_ >= most_connections) {
+  if (kept_ >= most_connections) {
     use_.cut = true;
     return;
   }
-  if (crossings_[origin.rank][{from, to}].insert(adapter).second) ++connections_;
+  if (open_connections_[origin.rank].crossings[{from, to}].insert(adapter).second) ++kept_;
 }
 
 void NcclUseReader::warning(std::string_view message, const Origin& origin, const Line& line, const std::string& file) {
@@ -367,9 +412,9 @@ NcclUse NcclUseReader::finish() {
   // Times have one format, which sorts as text; a warning without one stays where it was read.
   const bool timed = std::ranges::none_of(use_.warnings, [](const auto& w) { return w.time.empty(); });
   if (timed) std::ranges::stable_sort(use_.warnings, {}, &NcclUse::Warning::time);
-  for (const auto& [rank, communicator] : communicator_of_) take_crossings(rank);
+  for (const auto& [rank, communicator] : communicator_of_) take_connections(rank);
   for (auto& [id, communicator] : use_.communicators) {
-    for (const auto& [pair, adapters] : communicator.crossings) {
+    for (const auto& [pair, adapters] : communicator.connections.crossings) {
       const auto from = communicator.host_of.find(pair.first), to = communicator.host_of.find(pair.second);
       if (from == communicator.host_of.end() || to == communicator.host_of.end() || from->second != to->second)
         continue;

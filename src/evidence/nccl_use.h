@@ -79,14 +79,20 @@ struct NcclUse {
     Gpu together() const;
     std::string direct_text(bool several = false) const;
   };
-  /// Connections over the network: sender, receiver, the adapters that the sender uses.
-  using Crossings = std::map<std::pair<std::int64_t, std::int64_t>, std::set<int>>;
+  using Pair = std::pair<std::int64_t, std::int64_t>;  // ranks: the sender, the receiver
+  struct Connections {
+    std::map<Pair, std::set<int>> crossings = {};  // over the network, and the adapters that the sender uses
+    std::set<Pair> in_rings = {}, in_trees = {};   // neighbours, where NCCL says its rings and trees
+  };
   struct Communicator {
     std::int64_t ranks = 0;
     std::map<std::int64_t, std::size_t> host_of = {};  // by rank: its host's place in `hosts`
     std::set<std::int64_t> started = {}, complete = {};
     std::int64_t nodes = 0;  // as NCCL says; 0: it does not
-    Crossings crossings = {};
+    Connections connections = {};
+
+    /// The connections of rings over the network, and all of them where the log does not tell rings from trees.
+    std::map<Pair, std::set<int>> ring_crossings() const;
   };
   struct Warning {
     const NcclWarningKind* kind = nullptr;  // nullptr: not known
@@ -126,8 +132,9 @@ class NcclUseReader {
   std::size_t host_at(const std::string& name);
   void communicator(std::string_view message, const Origin& origin);
   void connection(std::string_view message, const Origin& origin);
+  void neighbours(std::string_view message, const Origin& origin);
   /// Gives the connections that a rank has made to its communicator.
-  void take_crossings(const std::string& rank);
+  void take_connections(const std::string& rank);
   void process(std::string_view message, const Origin& origin);
   void warning(std::string_view message, const Origin& origin, const Line& line, const std::string& file);
 
@@ -136,9 +143,9 @@ class NcclUseReader {
   std::vector<nccl::LogReader> readers_;                // of each host
   std::map<std::string, std::string> communicator_of_;  // the last one that a rank began
   /// By rank: until NCCL 2.17 a communicator is named once it is complete, since 2.22 connections follow that.
-  std::map<std::string, NcclUse::Crossings> crossings_;
+  std::map<std::string, NcclUse::Connections> open_connections_;
   std::map<std::string, std::size_t> warning_places_;
-  std::size_t connections_ = 0;
+  std::size_t kept_ = 0;  // of connections and neighbours
 };
 
 /// How hosts that are alike use GPUDirect RDMA: "n01 and n02 send and receive with it", "n03: GPU 0 sends …".

@@ -52,6 +52,12 @@ void refuse(const std::string& name, std::string_view head) {
         "{}: it is a Python pickle, which is a program; of a Flight Recorder dump that you trust: python3 -c 'import "
         "json, pickle, sys; json.dump(pickle.load(open(sys.argv[1], \"rb\")), sys.stdout)' FILE | ./harness read -",
         quote(name));
+  if (contains(head, "nccl_bus_bandwidth_gbs{") || contains(head, "nccl_p2p_bus_bandwidth_gbs{"))
+    fail(
+        "{}: it is NCCL Inspector's text for Prometheus, with means over many calls; `read` takes the calls "
+        "themselves, "
+        "as the Inspector writes them in JSON without NCCL_INSPECTOR_PROM_DUMP",
+        quote(name));
 }
 
 // Whether a job printed the text: people paste the command above its output, which alone would be a launch script.

@@ -10,18 +10,10 @@
 namespace harness::evidence {
 namespace {
 
-using ShellKind = ShellCommand::Kind;
 using Status = Shell::Status;
 using Text = std::string_view;
 
-// The name of "NAME=value", "NAME+=value", "NAME[i]=value"; "": it is none of them.
-Text assigned_name(Text word) {
-  Text name = word.substr(0, std::min(word.find('='), word.size()));
-  if (name.size() == word.size()) return {};
-  if (name.ends_with('+')) name.remove_suffix(1);
-  if (name.ends_with(']')) name = name.substr(0, name.find('['));
-  return is_name(name) ? name : Text();
-}
+constexpr int deepest_commands = 64;  // in one text
 
 // The words that two branches agree on hold; all that follows is not known.
 std::string common(const std::string& a, const std::string& b, const std::string& unknown) {
@@ -61,9 +53,34 @@ void Shell::set(const std::string& name, const std::string& value, bool exported
 }
 
 void Shell::run(Text script, std::int64_t first_line) {
-  scripts_.push_back(std::make_unique<ShellCommand>(parse_shell(script, first_line)));
-  run(*scripts_.back());
+  follow(ShellReader(scripts_.emplace_back(script), first_line), &Shell::whole_script);
   state_.ended = false;
+}
+
+void Shell::follow(const ShellReader& from, Status (Shell::*part)()) {
+  const ShellReader outer = std::exchange(reader_, from);
+  const int most = std::exchange(most_commands_, commands_ + deepest_commands);
+  (this->*part)();
+  reader_ = outer;
+  most_commands_ = most;
+}
+
+Status Shell::whole_script() {
+  for (sequence(); !reader_.at_end(); sequence()) reader_.byte();  // a closing word without its opening one
+  return true;
+}
+
+Status Shell::skip(Status (Shell::*part)()) {
+  const bool before = std::exchange(skips_, true);
+  (this->*part)();
+  skips_ = before;
+  return true;
+}
+
+// What is kept to be merged counts, as its copies cost time.
+Shell::State Shell::remembered(std::size_t weight) {
+  for (const auto& [name, variable] : state_.variables) spend(weight * variable.items.size());
+  return state_;
 }
 
 // A script that stops before it starts anything has checked what its user fills in: the user passes the check.
@@ -101,221 +118,227 @@ void Shell::merge(const State& other, std::int64_t line) {
   }
 }
 
-Status Shell::run(const ShellCommand& command) {
-  if (state_.ended) return Status::yes;
-  line_ = command.line;
+Status Shell::sequence() {
+  static constexpr std::array<Text, 8> closing{"then", "elif", "else", "fi", "do", "done", "esac", "}"};
+  Status last = true;
+  while (true) {
+    const std::size_t before = reader_.place();
+    reader_.skip_lines();
+    spend(reader_.place() - before);
+    if (reader_.at_end() || !reader_.next_of(closing).empty() || reader_.at(")") || reader_.at(";;")) return last;
+    if (reader_.eat(";") || reader_.eat("&") || reader_.eat("|")) continue;
+    const std::size_t begin = reader_.place();
+    last = chain();
+    if (reader_.place() == begin) reader_.byte();
+  }
+}
+
+Status Shell::chain() {
+  const std::int64_t line = reader_.line();
+  const bool follows_it = follows();
+  Status status = pipeline();
+  for (reader_.skip_blanks(); reader_.at("&&") || reader_.at("||"); reader_.skip_blanks()) {
+    const bool needed = reader_.eat("&&");
+    if (!needed) reader_.eat("||");
+    reader_.skip_lines();
+    if (!follows_it || status == !needed) {
+      skip(&Shell::pipeline);
+    } else if (status == needed) {
+      status = pipeline();
+      pass_check(line);
+    } else {
+      const State skipped = remembered(1);
+      pipeline();
+      merge(skipped, line);
+    }
+  }
+  return status;
+}
+
+Status Shell::pipeline() {
+  bool inverse = false;
+  for (reader_.skip_blanks(); reader_.eat_word("!"); reader_.skip_blanks()) inverse = !inverse;
+  Status status = command();
+  bool several = false;
+  for (reader_.skip_blanks(); reader_.at("|") && !reader_.at("||"); reader_.skip_blanks()) {
+    if (!reader_.eat("|&")) reader_.eat("|");
+    reader_.skip_lines();
+    status = command();
+    several = true;
+  }
+  if (several && status != true) status = std::nullopt;
+  return inverse && status ? !*status : status;
+}
+
+Status Shell::command() {
+  if (++commands_ > most_commands_) fail("line {}: it is nested more than {} deep", reader_.line(), deepest_commands);
+  reader_.skip_blanks();
+  line_ = reader_.line();
   spend(16);
-  switch (command.kind) {
-    case ShellKind::simple:
-      return run_simple(command);
-    case ShellKind::pipeline:
-    case ShellKind::sequence: {
-      Status last = Status::yes;
-      for (const ShellCommand& child : command.children) last = run(child);
-      if (!command.redirects.empty()) keep_document(command, {"cat"});
-      return command.kind == ShellKind::pipeline && last != Status::yes ? Status::unknown : last;
-    }
-    case ShellKind::chain: {
-      Status status = run(command.children.front());
-      for (std::size_t i = 1; i < command.children.size(); ++i) {
-        const Status needed = command.words[i - 1] == "&&" ? Status::yes : Status::no;
-        if (status == needed) {
-          status = run(command.children[i]);
-          pass_check(command.line);
-        } else if (status == Status::unknown) {
-          const State skipped = state_;
-          for (const auto& [name, variable] : skipped.variables) spend(variable.items.size());
-          run(command.children[i]);
-          merge(skipped, command.line);
-        }
-      }
-      return status;
-    }
-    case ShellKind::negation:
-      return inverse(run(command.children.front()));
-    case ShellKind::condition: {
-      std::vector<std::string> words;
-      for (const std::string& word : command.words) words.push_back(text_of(word));
-      return test(std::move(words), true);
-    }
-    case ShellKind::arithmetic: {
-      const auto value = command.words.empty() ? std::nullopt : arithmetic(command.words.front());
-      return value ? status_of(*value != 0) : Status::unknown;
-    }
-    case ShellKind::choice:
-      return run_choice(command, 0);
-    case ShellKind::cases:
-      return run_cases(command);
-    case ShellKind::each:
-      run_each(command);
-      return Status::yes;
-    case ShellKind::repetition:
-      run_repetition(command);
-      return Status::yes;
-    case ShellKind::function:
-      functions_[command.words.front()] = &command.children.front();
-      return Status::yes;
-  }
-  return Status::unknown;
+  const Status status = compound();
+  --commands_;
+  return status;
 }
 
-Status Shell::run_choice(const ShellCommand& command, std::size_t part) {
-  const auto& parts = command.children;
-  if (part >= parts.size()) return Status::yes;
-  if (part + 1 == parts.size()) return run(parts[part]);  // else
-  const Status holds = run(parts[part]);
-  if (holds == Status::yes) {
-    const Status status = run(parts[part + 1]);
-    pass_check(parts[part].line);
-    return status;
+Status Shell::compound() {
+  if (reader_.eat_word("if")) return choice();
+  if (reader_.eat_word("case")) return cases();
+  if (reader_.eat_word("for") || reader_.eat_word("select")) return each();
+  const bool until = reader_.eat_word("until");
+  if (until || reader_.eat_word("while")) {
+    const std::size_t begin = reader_.place();
+    const Status holds = sequence();
+    return repetition(reader_.since(begin), until && holds ? !*holds : holds);
   }
-  if (holds == Status::no) return run_choice(command, part + 2);
-  State before = state_;
-  for (const auto& [name, variable] : before.variables) spend(16 * variable.items.size());
-  run(parts[part + 1]);
-  std::swap(state_, before);
-  run_choice(command, part + 2);
-  merge(before, parts[part].line);
-  return Status::yes;
+  if (reader_.eat_word("function")) {
+    reader_.skip_blanks();
+    return function(reader_.word());
+  }
+  if (reader_.eat_word("[[")) return condition();
+  if (reader_.at("((")) {
+    const Text text = reader_.parenthesis();
+    const auto value = follows() && text.size() >= 4 ? arithmetic(text.substr(2, text.size() - 4)) : std::nullopt;
+    return value ? Status(*value != 0) : std::nullopt;
+  }
+  const bool braces = reader_.eat_word("{");
+  if (!braces && !reader_.eat("(")) return simple();
+  const Status status = sequence();
+  reader_.skip_lines();
+  reader_.eat(braces ? "}" : ")");
+  std::vector<ShellRedirect> redirects;
+  for (reader_.skip_blanks(); reader_.redirect(redirects);) reader_.skip_blanks();
+  if (follows()) keep_document(redirects, {"cat"});
+  return status;
 }
 
-Status Shell::run_cases(const ShellCommand& command) {
-  const std::string text = text_of(command.words.front());
-  std::optional<State> outcome;
+Status Shell::condition() {
+  std::vector<std::string> words;
+  for (reader_.skip_lines(); !reader_.at_end() && !reader_.eat("]]"); reader_.skip_lines()) {
+    std::string word = reader_.word();
+    for (const Text either : {"&&", "||"}) {
+      if (word.empty() && reader_.eat(either)) word = either;
+    }
+    words.push_back(word.empty() ? std::string(reader_.byte()) : text_of(word));
+  }
+  return follows() ? test(std::move(words), true) : true;
+}
+
+Status Shell::choice() {
+  std::vector<std::pair<State, std::int64_t>> outcomes;  // of what cannot be decided, and its line
+  bool decided = !follows();
+  Status status = true;
+  do {
+    const std::int64_t line = reader_.line();
+    const Status holds = decided ? skip(&Shell::sequence) : sequence();
+    reader_.eat_word("then");
+    if (decided || holds == false) {
+      skip(&Shell::sequence);
+    } else if (holds == true) {
+      status = sequence();
+      pass_check(line);
+      decided = true;
+    } else {
+      State before = remembered(16);
+      sequence();
+      outcomes.emplace_back(std::exchange(state_, std::move(before)), line);
+    }
+  } while (reader_.eat_word("elif"));
+  if (reader_.eat_word("else")) status = decided ? skip(&Shell::sequence) : sequence();
+  reader_.eat_word("fi");
+  for (auto outcome = outcomes.rbegin(); outcome != outcomes.rend(); ++outcome) merge(outcome->first, outcome->second);
+  return outcomes.empty() ? status : true;
+}
+
+Status Shell::cases() {
+  const std::int64_t line = reader_.line();
+  const bool follows_it = follows();
+  reader_.skip_blanks();
+  const std::string raw = reader_.word(), text = follows_it ? text_of(raw) : "";
   const State before = state_;
-  for (std::size_t i = 0; i < command.children.size(); ++i) {
-    bool matches = is_unknown(text);
-    for (Text pattern : split(command.words[i + 1], '|')) {
-      matches = matches || matches_pattern(text, text_of(trim(pattern)));
+  std::optional<State> outcome;
+  bool decided = !follows_it;
+  Status status = true;
+  reader_.skip_lines();
+  reader_.eat_word("in");
+  for (reader_.skip_lines(); !reader_.at_end() && !reader_.eat_word("esac"); reader_.skip_lines()) {
+    reader_.eat("(");
+    const std::vector<Text> patterns = split(reader_.until(")\n"), '|');
+    const auto matches = [&](Text pattern) { return matches_pattern(text, text_of(trim(pattern))); };
+    if (decided || !(is_unknown(text) || std::ranges::any_of(patterns, matches))) {
+      skip(&Shell::sequence);
+    } else if (!is_unknown(text)) {
+      status = sequence();
+      decided = true;
+    } else {
+      remembered(16);
+      state_ = before;
+      sequence();
+      if (outcome) merge(*outcome, line);
+      outcome = state_;
     }
-    if (!matches) continue;
-    if (!is_unknown(text)) return run(command.children[i]);
-    for (const auto& [name, variable] : before.variables) spend(16 * variable.items.size());
-    state_ = before;
-    run(command.children[i]);
-    if (outcome) merge(*outcome, command.line);
-    outcome = state_;
+    if (!reader_.eat(";;&") && !reader_.eat(";;")) reader_.eat(")");
   }
-  return Status::yes;
+  return status;
 }
 
-void Shell::run_each(const ShellCommand& command) {
-  const std::vector<std::string> items = words_of(command.words, 1);
-  const std::size_t before = launches_.size();
-  if (items.empty() && command.words.size() > 1) return;
-  const bool one = items.size() == 1 && !is_unknown(items.front());
-  const std::string name = command.words.front();
-  if (is_name(name))
-    set(name, one ? items.front() : unknown(fmt::format("line {}: a loop changes {}", command.line, name)), false);
-  run(command.children.front());
-  if (launches_.size() == before || one) return;
-  const bool counted = std::ranges::none_of(items, is_unknown) && !items.empty();
-  refuse(command.line, counted ? fmt::format("a loop over {} launches", items.size()) : "a loop around a launch");
-}
-
-void Shell::run_repetition(const ShellCommand& command) {
-  const std::size_t before = launches_.size();
-  const Status condition = run(command.children.front());
-  const Status runs = command.inverted ? inverse(condition) : condition;
-  if (runs == Status::no) return;
-  // "while [ $# -gt 0 ]" and getopts read arguments, of which there are none here.
-  const auto& first = command.children.front().children;
-  const bool of_arguments = !first.empty() && std::ranges::any_of(first.front().words, [](Text word) {
-    return word == "getopts" || word.find("$#") != Text::npos || word.find("$1") != Text::npos ||
-           word.find("${1") != Text::npos;
-  });
-  if (of_arguments && runs == Status::unknown) return;
-  const State skipped = state_;
-  run(command.children.back());
-  if (runs == Status::unknown) merge(skipped, command.line);
-  if (launches_.size() > before) refuse(command.line, "a loop around a launch");
-}
-
-// Takes "NAME=value" and its kin; false for any other word.
-bool Shell::assign(Text word, bool exported) {
-  const Text name = assigned_name(word);
-  if (name.empty()) return false;
-  const std::size_t equals = word.find('=');
-  const bool adds = word[equals - 1] == '+';
-  const Text left = word.substr(0, equals - (adds ? 1 : 0));
-  Text raw = word.substr(equals + 1);
-  assigning_ = std::string(name);
-  Variable value;
-  if (raw.starts_with('(')) {
-    raw.remove_prefix(1);
-    if (raw.ends_with(')')) raw.remove_suffix(1);
-    value.array = true;
-    value.items = words_of(shell_list(raw));
-  } else {
-    value.items = {text_of(raw)};
-  }
-  assigning_.clear();
-  Variable& variable = state_.variables[std::string(name)];
-  value.exported = variable.exported || exported;
-  if (left.ends_with(']')) value.items = {unknown(fmt::format("line {}: {}", line_, left))};
-  if (!adds) {
-    variable = std::move(value);
-  } else if (value.array) {
-    variable.array = true;
-    std::ranges::move(value.items, std::back_inserter(variable.items));
-  } else {
-    if (variable.items.empty()) variable.items.emplace_back();
-    spend(variable.items.front().size());
-    variable.items.front() += value.items.front();
-  }
-  variable.order = ++assignments_;
-  variable.exported = variable.exported || exported;
+// Between do and done, or between braces.
+Status Shell::body() {
+  reader_.skip_lines();
+  reader_.eat(";");
+  reader_.skip_lines();
+  const bool braces = !reader_.eat_word("do") && reader_.eat_word("{");
+  sequence();
+  reader_.eat_word(braces ? "}" : "done");
   return true;
 }
 
-Status Shell::run_simple(const ShellCommand& command) {
-  std::size_t first = 0;
-  while (first < command.words.size() && !assigned_name(command.words[first]).empty()) ++first;
-  if (first == command.words.size()) {
-    for (const std::string& word : command.words) assign(word, false);
-    return Status::yes;
+Status Shell::each() {
+  const std::int64_t line = reader_.line();
+  reader_.skip_blanks();
+  if (reader_.at("((")) return repetition("", compound());
+  const std::string name = reader_.word();
+  std::vector<std::string> raw;
+  reader_.skip_lines();
+  if (reader_.eat_word("in")) {
+    for (reader_.skip_blanks(); !(raw.emplace_back(reader_.word())).empty();) reader_.skip_blanks();
+    raw.pop_back();
   }
-  NameValues before_command;
-  for (std::size_t i = 0; i < first; ++i) {
-    const Text word = command.words[i];
-    before_command.emplace_back(assigned_name(word), text_of(word.substr(word.find('=') + 1)));
+  const std::vector<std::string> items = follows() ? words_of(raw) : raw;
+  if (!follows() || (items.empty() && !raw.empty())) return skip(&Shell::body);
+  const std::size_t before = launches_.size();
+  const bool one = items.size() == 1 && !is_unknown(items.front());
+  if (is_name(name))
+    set(name, one ? items.front() : unknown(fmt::format("line {}: a loop changes {}", line, name)), false);
+  body();
+  if (launches_.size() == before || one) return true;
+  const bool counted = std::ranges::none_of(items, is_unknown) && !items.empty();
+  refuse(line, counted ? fmt::format("a loop over {} launches", items.size()) : "a loop around a launch");
+  return true;
+}
+
+Status Shell::repetition(Text condition, Status runs) {
+  const std::int64_t line = line_;
+  // "while [ $# -gt 0 ]" and getopts read arguments, of which there are none here.
+  const bool of_arguments = std::ranges::any_of(std::array<Text, 4>{"getopts", "$#", "$1", "${1"},
+                                                [&](Text mark) { return contains(condition, mark); });
+  if (!follows() || runs == false || (of_arguments && !runs)) return skip(&Shell::body);
+  const std::size_t before = launches_.size();
+  const State skipped = state_;
+  body();
+  if (!runs) merge(skipped, line);
+  if (launches_.size() > before) refuse(line, "a loop around a launch");
+  return true;
+}
+
+Status Shell::function(const std::string& name) {
+  reader_.skip_blanks();
+  if (reader_.eat("(")) {
+    reader_.skip_blanks();
+    reader_.eat(")");
   }
-  std::vector<std::string> words;
-  static constexpr std::array<Text, 6> declaring{"export", "declare", "typeset", "readonly", "local", "alias"};
-  if (std::ranges::find(declaring, command.words[first]) != declaring.end()) {
-    bool exported = command.words[first] == "export";
-    for (std::size_t i = first + 1; i < command.words.size(); ++i) {
-      const std::string& word = command.words[i];
-      if (word.starts_with('-')) {
-        exported = (exported && word != "-n") || word.find('x') != Text::npos;
-      } else if (!assign(word, exported) && exported && is_name(word)) {
-        if (const auto found = state_.variables.find(word); found != state_.variables.end())
-          found->second.exported = true;
-      }
-    }
-    return Status::yes;
-  }
-  words = words_of(command.words, first);
-  if (words.empty()) return Status::yes;
-  keep_document(command, words);
-  bool known = true;
-  const Status status = run_builtin(command, words, known);
-  if (known) return status;
-  constexpr std::size_t most = 1000;
-  if (!may_start(words) || launches_.size() >= most) return Status::unknown;
-  ShellLaunch launch{command.line, std::move(words), {}};
-  std::vector<std::pair<std::int64_t, std::string>> order;
-  for (const auto& [name, variable] : state_.variables) {
-    if (variable.exported && !variable.items.empty()) order.emplace_back(variable.order, name);
-  }
-  std::ranges::sort(order);
-  for (const auto& [line, name] : order) launch.environment.emplace_back(name, find(name)->items.front());
-  for (auto& [name, value] : before_command) {
-    std::erase_if(launch.environment, [&, &n = name](const auto& entry) { return entry.first == n; });
-    launch.environment.emplace_back(name, value);
-  }
-  launches_.push_back(std::move(launch));
-  return Status::yes;
+  reader_.skip_lines();
+  if (follows()) functions_.insert_or_assign(name, reader_);
+  return skip(&Shell::command);
 }
 
 }  // namespace harness::evidence

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,12 +39,8 @@ class Shell {
     std::optional<std::vector<std::string>> arguments;  // $1, …; nothing: as the person gave them, unknown
     bool ended = false;                                 // by exit or return
   };
-  enum class Status : std::uint8_t { yes, no, unknown };
-  static Status inverse(Status status) {
-    if (status == Status::unknown) return status;
-    return status == Status::yes ? Status::no : Status::yes;
-  }
-  static Status status_of(bool holds) { return holds ? Status::yes : Status::no; }
+  /// Whether a command succeeds; nothing where the script alone does not say it.
+  using Status = std::optional<bool>;
 
   /// `others`: further files by name, which `source` and the like may read.
   explicit Shell(std::map<std::string, std::string> others = {}) : others_(std::move(others)) {}
@@ -79,26 +75,45 @@ class Shell {
   std::string unknown_of(std::string_view raw);
   std::optional<std::int64_t> arithmetic(std::string_view text);
 
-  // shell.cpp
-  Status test(std::vector<std::string> words, bool double_brackets);
-  Status run(const ShellCommand& command);
-  Status run_simple(const ShellCommand& command);
-  Status run_choice(const ShellCommand& command, std::size_t part);
-  Status run_cases(const ShellCommand& command);
-  void run_each(const ShellCommand& command);
-  void run_repetition(const ShellCommand& command);
-  Status run_builtin(const ShellCommand& command, const std::vector<std::string>& words, bool& known);
-  Status run_file(const std::string& name, const std::vector<std::string>& words, std::size_t first);
-  bool assign(std::string_view word, bool exported);
-  void keep_document(const ShellCommand& command, const std::vector<std::string>& words);
+  // shell.cpp: what reads a part of the script follows it as well, unless it is skipped.
+  void follow(const ShellReader& from, Status (Shell::*part)());
+  Status skip(Status (Shell::*part)());
+  bool follows() const { return !skips_ && !state_.ended; }
+  Status whole_script();
+  Status sequence();
+  Status chain();
+  Status pipeline();
+  Status command();
+  Status compound();
+  Status condition();
+  Status choice();
+  Status cases();
+  Status each();
+  Status repetition(std::string_view condition, Status runs);
+  Status body();
+  Status function(const std::string& name);
+  State remembered(std::size_t weight);
   void merge(const State& other, std::int64_t line);
   void pass_check(std::int64_t line);
   void refuse(std::int64_t line, const std::string& what);
 
+  // shell_commands.cpp
+  Status simple();
+  Status run_simple(const std::vector<std::string>& raw, const std::vector<ShellRedirect>& redirects);
+  Status run_builtin(const std::vector<std::string>& words, bool& known);
+  Status run_inside(const ShellReader& from, Status (Shell::*part)(),
+                    std::optional<std::vector<std::string>> arguments);
+  bool run_file(const std::vector<std::string>& words, std::size_t name);
+  bool assign(std::string_view word, bool exported);
+  void keep_document(const std::vector<ShellRedirect>& redirects, const std::vector<std::string>& words);
+
+  Status test(std::vector<std::string> words, bool double_brackets);
+
   std::map<std::string, std::string> others_;
   State state_;
-  std::map<std::string, const ShellCommand*, std::less<>> functions_;
-  std::vector<std::unique_ptr<ShellCommand>> scripts_;
+  ShellReader reader_;
+  std::map<std::string, ShellReader, std::less<>> functions_;  // at their bodies
+  std::list<std::string> scripts_;                             // that readers read
   std::vector<std::string> reasons_;
   std::vector<ShellLaunch> launches_;
   std::map<std::string, std::string> documents_;
@@ -106,25 +121,17 @@ class Shell {
   std::int64_t line_ = 0, assignments_ = 0;
   std::string assigning_;  // the variable whose value is being read
   std::size_t spent_ = 0;
-  int depth_ = 0, nesting_ = 0;  // of functions and files, of expansions
-  bool failed_ = false;          // it ended with a status of failure
+  int depth_ = 0, nesting_ = 0;           // of functions and files, of expansions
+  int commands_ = 0, most_commands_ = 0;  // nested ones, and how many may be
+  bool skips_ = false;
+  bool failed_ = false;  // it ended with a status of failure
 };
 
 /// Whether a command with these words may start a program on other ranks or in Python.
 bool may_start(const std::vector<std::string>& words);
-/// How much of the beginning of a text is a variable's name.
-std::size_t name_length(std::string_view text);
-/// ${x,}, ${x^^}: `op` is the character.
-std::string in_case(std::string text, char op, bool all);
-/// ${x%pattern}, ${x##pattern}: without the shortest or longest end or beginning that matches.
-std::string without_end(const std::string& text, std::string_view pattern, bool from_end, bool longest);
 /// The integer that "5 * 8" or "2**20" is; nothing for any other text.
 std::optional<std::int64_t> integer_expression(std::string_view expression);
 /// Whether a text matches a pattern of * ? and [ ].
-bool matches_pattern(std::string_view text, std::string_view pattern);
-
-inline bool is_name(std::string_view text) {
-  return !text.empty() && name_length(text) == text.size();
-}
+bool matches_pattern(const std::string& text, const std::string& pattern);
 
 }  // namespace harness::evidence

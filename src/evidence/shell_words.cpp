@@ -21,6 +21,25 @@ std::string mark_in(std::string_view text) {
   return std::string(text.substr(begin, text.find(mark_ends, begin) + 1 - begin));
 }
 
+// ${x,}, ${x^^}: `op` is the character.
+std::string in_case(std::string text, char op, bool all) {
+  for (std::size_t i = 0; i < (all ? text.size() : std::min<std::size_t>(text.size(), 1)); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    text[i] = static_cast<char>(op == ',' ? std::tolower(c) : std::toupper(c));
+  }
+  return text;
+}
+
+// ${x%pattern}, ${x##pattern}: without the shortest or longest end or beginning that matches.
+std::string without_end(const std::string& text, const std::string& pattern, bool from_end, bool longest) {
+  for (std::size_t n = 0; n <= text.size(); ++n) {
+    const std::size_t length = longest ? text.size() - n : n;
+    const std::string part = text.substr(from_end ? text.size() - length : 0, length);
+    if (matches_pattern(part, pattern)) return from_end ? text.substr(0, text.size() - length) : text.substr(length);
+  }
+  return text;
+}
+
 }  // namespace
 
 bool is_unknown(std::string_view word) {

@@ -131,10 +131,10 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
   }
   if (steps.skipped > 0)
     out.evidence.emplace_back("left out", fmt::format("the first {}: start-up", plural(steps.skipped, "value")));
-  const bool alone = log.framework == "deepspeed" || log.framework == "nanogpt" || log.framework.starts_with("nemo");
+  const bool single = !log.intervals.empty() && log.intervals.front().single;
   if (distance > 1)
     out.notes.push_back(fmt::format(
-        fmt::runtime(alone ? "each value is one iteration of {:.0f}" : "each value is the mean of {:.0f} iterations"),
+        fmt::runtime(single ? "each value is one iteration of {:.0f}" : "each value is the mean of {:.0f} iterations"),
         distance));
   if (steps.jump) {
     const std::int64_t at = log.intervals[std::min(steps.jump->at, log.intervals.size() - 1)].iteration;

@@ -103,8 +103,8 @@ void TrainingLogReader::mesh(Text text) {
 // The batch and how it divides, as frameworks announce it before the first step.
 bool TrainingLogReader::batch(Text text) {
   // Megatron-LM's progress line, where the terminal or an editor has broken it.
-  if (contains(text, "global batch size:")) {
-    if (log_.size("global_batch") == 0) size("global_batch", integer_after(text, "global batch size:"));
+  if (const std::int64_t said = global_batch_in(text); said > 0) {
+    if (log_.size("global_batch") == 0) size("global_batch", said);
     return true;
   }
   // The Hugging Face Trainer: "  Total train batch size (w. parallel, distributed & accumulation) = 1,024"

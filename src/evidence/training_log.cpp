@@ -17,6 +17,12 @@ constexpr std::size_t most_intervals = 1u << 20;
 
 }  // namespace
 
+// Megatron-LM of 2021 and its forks write "gloabl".
+std::int64_t global_batch_in(std::string_view text) {
+  const auto named = integer_after(text, "global batch size:");
+  return named ? *named : integer_after(text, "gloabl batch size:").value_or(0);
+}
+
 std::int64_t TrainingLog::size(const std::string& name) const {
   const auto found = sizes.find(name);
   return found == sizes.end() ? 0 : found->second;
@@ -43,6 +49,7 @@ void TrainingLogReader::add(const char* framework, Interval interval, std::int64
     const bool says_more = run_.back().seconds == 0 && interval.seconds > 0;  // GPT-NeoX prints DeepSpeed's line, too
     if (!says_more) return;
     run_.back().seconds = interval.seconds;
+    run_.back().single = interval.single;
     log_.framework = framework;
     return;
   }
@@ -103,7 +110,7 @@ bool TrainingLogReader::megatron(std::string_view text) {
     if (const auto own = number_after(text, label)) log_.own_tflops = *own;
   }
   const char* framework = contains(text, "samples per second") ? "megatron-deepspeed" : "megatron-lm";
-  std::int64_t global_batch = integer_after(text, "global batch size:").value_or(0);
+  const std::int64_t global_batch = global_batch_in(text);
   if (contains(text, "approx flops per GPU:")) {
     framework = "gpt-neox";
     const double samples = number_after(text, "samples/sec:").value_or(0) * seconds;
@@ -124,7 +131,7 @@ bool TrainingLogReader::nemo(std::string_view text) {
   if (!iteration && second) iteration = integer_after(text, "iteration ");  // it begins again with each epoch
   if (const auto own = number_after(text, "TFLOPS_per_GPU:")) log_.own_tflops = *own;
   if (value && iteration)
-    add(second ? "nemo 2" : "nemo 1", {*iteration, *value, 0, 0},
+    add(second ? "nemo 2" : "nemo 1", {*iteration, *value, 0, 0, true},
         integer_after(text, "global_batch_size:").value_or(0));
   return true;
 }
@@ -201,7 +208,8 @@ void TrainingLogReader::end_block() {
 bool TrainingLogReader::deepspeed(std::string_view text) {
   if (contains(text, "SamplesPerSec=")) {
     auto samples = measurement_after(text, "CurrSamplesPerSec=");
-    if (!samples) {
+    const bool single = samples.has_value();
+    if (!single) {
       samples = measurement_after(text, ", SamplesPerSec=");
       log_.neighbours_share = log_.neighbours_share || samples.has_value();
     }
@@ -211,7 +219,7 @@ bool TrainingLogReader::deepspeed(std::string_view text) {
       c.rest.remove_prefix(std::min(c.rest.rfind('/'), c.rest.size()));
       step = integer_after(c.rest, "/");
     }
-    if (step && samples) add("deepspeed", {*step, 0, *samples, 0});
+    if (step && samples) add("deepspeed", {*step, 0, *samples, 0, single});
     return true;
   }
   const auto seconds = measurement_after(text, "iter time (s):");
@@ -306,7 +314,7 @@ bool TrainingLogReader::others(std::string_view text) {
     const auto milliseconds = measurement_after(words, "_ms:");
     if (const auto own = number_after(text, "model_tflops_per_gpu:")) log_.own_tflops = *own;
     if (iteration && milliseconds)
-      add("nanotron", {*iteration, *milliseconds * (words.ends_with('K') ? 1 : 1e-3), 0, 0},
+      add("nanotron", {*iteration, *milliseconds * (words.ends_with('K') ? 1 : 1e-3), 0, 0, true},
           integer_after(text, "global_batch_size:").value_or(0));
     return true;
   }
@@ -314,7 +322,7 @@ bool TrainingLogReader::others(std::string_view text) {
     const auto iteration = integer_after(text, "iter ");
     const auto milliseconds = measurement_after(text, "time ");
     if (const auto mfu = number_after(text, "mfu "); mfu && *mfu > 0) log_.own_mfu = *mfu / 100;
-    if (iteration && milliseconds) add("nanogpt", {*iteration, *milliseconds * 1e-3, 0, 0});
+    if (iteration && milliseconds) add("nanogpt", {*iteration, *milliseconds * 1e-3, 0, 0, true});
     return true;
   }
   if (!contains(text, "completed step:")) return false;
@@ -322,7 +330,7 @@ bool TrainingLogReader::others(std::string_view text) {
   const auto seconds = measurement_after(text, "seconds:");
   if (const auto own = number_after(text, "TFLOP/s/device:")) log_.own_tflops = *own;
   if (iteration && seconds)
-    add("maxtext", {*iteration, *seconds, 0, number_after(text, "Tokens/s/device:").value_or(0)});
+    add("maxtext", {*iteration, *seconds, 0, number_after(text, "Tokens/s/device:").value_or(0), true});
   return true;
 }
 

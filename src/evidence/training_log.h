@@ -13,11 +13,12 @@
 
 namespace harness::evidence {
 
-/// A progress line: the mean time of the iterations since the one before.
+/// A progress line: the time of its iteration, or the mean of those since the line before.
 struct Interval {
   std::int64_t iteration = 0;
   double seconds = 0;  // of one iteration; 0: the line says only samples or tokens per second
   double samples_per_s = 0, tokens_per_s_per_gpu = 0;  // 0: not said
+  bool single = false;                                 // it is no mean
 };
 
 /// A job and its steps, from a training log.
@@ -50,6 +51,9 @@ struct TrainingLog {
 
   std::int64_t size(const std::string& name) const;
 };
+
+/// The batch of a progress line of Megatron-LM; 0: it has none.
+std::int64_t global_batch_in(std::string_view text);
 
 /// Takes the lines of a training log of Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed, GPT-NeoX, NeMo, torchtitan,
 /// llm-foundry (composer), DeepSpeed, the Hugging Face Trainer, Nanotron, nanoGPT or MaxText among any others.

@@ -1,4 +1,4 @@
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 
@@ -38,6 +38,17 @@ TEST(Quirks, OfConfigurations) {
        "global_batch: 96\nmicro_batch: 4\n"},
       {"acc.yaml", "distributed_type: DEEPSPEED\nnum_processes: 8\ndeepspeed_config:\n  zero_stage: 2\n",
        "sharding: gradients\noverlap_grad_reduce: false\n"},
+      {"acc.yaml",
+       "distributed_type: MEGATRON_LM\nnum_processes: 8\nmixed_precision: bf16\nmegatron_lm_config:\n"
+       "  megatron_lm_num_micro_batches: 2\n  megatron_lm_pp_degree: 2\n  megatron_lm_recompute_activations: true\n"
+       "  megatron_lm_sequence_parallelism: true\n  megatron_lm_tp_degree: 2\n"
+       "  megatron_lm_use_distributed_optimizer: true\n",
+       "dp: 2\ngradient_accumulation: 2\nsharding: optimizer\nrecompute: selective\nsequence_parallel: true\n"
+       "overlap_grad_reduce: false\n"},
+      {"acc.yaml",
+       "distributed_type: MEGATRON_LM\nnum_processes: 8\nmegatron_lm_config:\n"
+       "  megatron_lm_sequence_parallelism: true\n  megatron_lm_tp_degree: 1\n",
+       "gradient_accumulation: 1\nsharding: none\nrecompute: none\nsequence_parallel: false\n"},
       {"foundry.yaml", "max_duration: 10ba\nglobal_train_batch_size: 32\ndevice_train_grad_accum: 4\n",
        "gradient_accumulation: 4\nmicro_batch: 8 / dp\n"},
       {"titan.toml", "[model]\nname = \"qwen3\"\nflavor = \"4B\"\n[training]\nglobal_batch_size = -1\nseq_len = 512\n",
@@ -56,6 +67,13 @@ TEST(Quirks, OfConfigurations) {
       {"config.json", R"({"model_type": "gemma", "hidden_size": 512, "num_attention_heads": 8, "hidden_act": "gelu"})",
        "activation: swiglu\ntied_embeddings: true\n"},
       {"config.json", R"({"model_type": "mistral", "hidden_size": 512, "sliding_window": 1024})", "cannot: 1024\n"},
+      {"config.json",
+       R"({"model_type": "qwen2_5_vl", "architectures": ["A"], "text_config": {"model_type": "qwen2_5_vl_text",)"
+       R"( "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4},)"
+       R"( "vision_config": {"model_type": "vit32", "hidden_size": 1280, "num_hidden_layers": 32}})",
+       "layers: 28\nhidden: 3584\nkv_heads: 4\nbiases: false\ncannot: vit32\n"},
+      {"config.json", R"({"model_type": "internvl", "llm_config": {"model_type": "llama", "num_hidden_layers": 5}})",
+       "layers: 5\nactivation: swiglu\n"},
       {"megatron.yaml",
        "language_model:\n  num_layers: 4\n  hidden_size: 512\n  num_attention_heads: 8\n  layernorm_epsilon: 1e-5\n"
        "model_parallel:\n  tensor_model_parallel_size: 2\nvocab_size: 1000\n",
@@ -118,7 +136,24 @@ TEST(Quirks, OfTrainingLogs) {
        "completed step: 1, seconds: 9.0, TFLOP/s/device: 40.0, Tokens/s/device: 111.1, loss: 9.1\n"
        "completed step: 2, seconds: 2.0, TFLOP/s/device: 410.0, Tokens/s/device: 500.5, loss: 9.1\n",
        "step_time_s: 2.0\ntokens_per_s_per_gpu: 500.5\n"},
+      {"old.log",
+       "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | gloabl batch size:   256 |\n"
+       "iteration 2/ 9 | elapsed time per iteration (ms): 900.0 | gloabl batch size:   256 |\n",
+       "global_batch: 256\n"},
   });
+  const TemporaryFolder scratch;
+  for (const auto& [line, single] :
+       {std::pair("completed step: {}, seconds: 2.0, TFLOP/s/device: 4.0, Tokens/s/device: 5.0, loss: 9.1", true),
+        {"iter {}: loss 4.1, time 248.10ms, mfu 34.11%", true},
+        {"[Rank 0] step={}, global_step={}, RunningAvgSamplesPerSec=9.0, CurrSamplesPerSec=9.0", true},
+        {"steps: {} loss: 2.1 iter time (s): 1.2 samples/sec: 415.1", false},
+        {"iteration {}/ 90 | elapsed time per iteration (ms): 900.0 | global batch size: 8 |", false}}) {
+    const std::string text = fmt::format(fmt::runtime(std::string(line) + "\n"), 10, 10) +
+                             fmt::format(fmt::runtime(std::string(line) + "\n"), 20, 20);
+    EXPECT_THAT(evidence::read_files({scratch.write("x.log", text)}, {}).front().notes,
+                testing::Contains(testing::HasSubstr(single ? "one iteration of 10" : "mean of 10 iterations")))
+        << line;
+  }
   EXPECT_EQ(
       headline_of("end.log",
                   "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | global batch size: 8 |\n"
@@ -161,6 +196,14 @@ TEST(Quirks, OfNccl) {
        "a:1:2 [0] NCCL INFO comm 0x7f1c rank 0 nranks 2 cudaDev 0 busId 7000 - Init COMPLETE\n"
        "b:3:4 [0] NCCL INFO comm 0x7f1c rank 1 nranks 2 cudaDev 0 busId 7000 - Init COMPLETE\n",
        "ranks: 2\nring_crosses: 0 -> 1 and 1 -> 0, 2 adapters\n"},
+      {"nccl.log",  // trees cross as well, and are no ring
+       "a:1:2 [0] NCCL INFO ncclCommInitRank comm 0x7f1c rank 0 nranks 4 cudaDev 0 busId 7000 commId 0x1 - Init START\n"
+       "a:1:2 [0] NCCL INFO Channel 00/01 :    0   1   2   3\n"
+       "a:1:2 [0] NCCL INFO Trees [0] 1/2/-1->0->-1\n"
+       "a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 2[0] [send] via NET/IB/0\n"
+       "a:1:3 [1] NCCL INFO ncclCommInitRank comm 0x7f1d rank 1 nranks 4 cudaDev 1 busId 8000 commId 0x1 - Init START\n"
+       "a:1:3 [1] NCCL INFO Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0\n",
+       "ring_crosses: 1 -> 2, adapter 0 each time\n"},
       {"recorder.json",  // of a group whose number is the rank's own
        R"({"version": "2.4", "rank": 3, "pg_config": {"5": {"name": "5", "desc": "fsdp", "ranks": "[0, 3]"}},)"
        R"( "pg_status": {"1": {"last_enqueued_collective": 9, "last_started_collective": 8,)"

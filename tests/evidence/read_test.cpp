@@ -77,6 +77,8 @@ TEST(Recognition, SaysWhatToDoWithWhatItRefuses) {
   EXPECT_THAT(said("\x89HDF\r\n\x1a\n..."), HasSubstr("harness show"));
   EXPECT_THAT(said("\x28\xb5\x2f\xfd...."), HasSubstr("zstdcat"));
   EXPECT_THAT(said("\x80\x02}q\x01"), HasSubstr("a Python pickle, which is a program"));
+  EXPECT_THAT(said("nccl_bus_bandwidth_gbs{version=\"v5.1\",collective=\"AllReduce\"} 678.263\n"),
+              HasSubstr("NCCL Inspector's text for Prometheus"));
   EXPECT_THAT(said(""), HasSubstr("it is empty"));
   EXPECT_THAT(error_of([&] { read({scratch.path()}); }), HasSubstr("it is a directory"));
   EXPECT_THAT(error_of([&] { read({"/nowhere/at all"}); }), HasSubstr("No such file"));

@@ -1,0 +1,252 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+#include "evidence/lines.h"
+#include "evidence/shell.h"
+
+// Commands without structure: assignments, those that a shell runs itself, launches, and files that it reads.
+
+namespace harness::evidence {
+namespace {
+
+using Status = Shell::Status;
+using Text = std::string_view;
+
+// Commands that start none and change nothing of what counts.
+constexpr std::array<Text, 32> passed_over{"cd",    "mkdir", "echo",  "printf", "module", "ulimit", "conda", "pip",
+                                           "date",  "trap",  "shopt", "rm",     "cp",     "mv",     "ls",    "cat",
+                                           "tee",   "sleep", "touch", "wait",   "pushd",  "popd",   "kill",  "ln",
+                                           "chmod", "grep",  "sed",   "awk",    "ml",     "spack",  "hash",  "sysctl"};
+
+// The name of "NAME=value", "NAME+=value", "NAME[i]=value"; "": it is none of them.
+Text assigned_name(Text word) {
+  Text name = word.substr(0, std::min(word.find('='), word.size()));
+  if (name.size() == word.size()) return {};
+  if (name.ends_with('+')) name.remove_suffix(1);
+  if (name.ends_with(']')) name = name.substr(0, name.find('['));
+  return is_name(name) ? name : Text();
+}
+
+}  // namespace
+
+bool may_start(const std::vector<std::string>& words) {
+  static constexpr std::array<Text, 12> launchers{"torchrun", "srun",   "mpirun", "mpiexec", "deepspeed", "accelerate",
+                                                  "composer", "sbatch", "prun",   "jsrun",   "flux",      "ray"};
+  return std::ranges::any_of(words, [](Text word) {
+    const std::string name = file_name(word);
+    return std::ranges::find(launchers, name) != launchers.end() || name.starts_with("python") || name.ends_with(".py");
+  });
+}
+
+// "cat > name <<EOF", "tee name <<EOF": a further input.
+void Shell::keep_document(const std::vector<ShellRedirect>& redirects, const std::vector<std::string>& words) {
+  const ShellRedirect *text = nullptr, *file = nullptr;
+  for (const ShellRedirect& redirect : redirects) {
+    if (redirect.here_document) text = &redirect;
+    if (redirect.writes) file = &redirect;
+  }
+  if (text == nullptr) return;
+  const std::string program = words.empty() ? "" : file_name(words.front());
+  if (program == "sbatch" || program == "qsub" || program == "bash" || program == "sh") {
+    documents_[fmt::format("{} of line {}", program, line_)] = text->expands ? document_of(text->target) : text->target;
+    return;
+  }
+  if (program != "cat" && program != "tee") {
+    if (program.starts_with("python")) refuse(line_, "a program in another language");
+    return;
+  }
+  std::string name = words.size() > 1 ? words.back() : "";
+  if (file != nullptr) name = text_of(file->target);
+  if (name.empty()) return;
+  documents_[file_name(name)] = text->expands ? document_of(text->target) : text->target;
+}
+
+// A function, or a file that was given, with arguments of its own. Nothing where it goes too deep.
+Status Shell::run_inside(const ShellReader& from, Status (Shell::*part)(),
+                         std::optional<std::vector<std::string>> arguments) {
+  constexpr int deepest = 16, most_commands = 256;
+  if (depth_ >= deepest || commands_ > most_commands) return std::nullopt;
+  ++depth_;
+  auto outer = std::exchange(state_.arguments, std::move(arguments));
+  follow(from, part);
+  state_.arguments = std::move(outer);
+  state_.ended = false;
+  --depth_;
+  return true;
+}
+
+// "source env.sh", "bash train.sh 8": the word at `name` is the file, and those behind it are its arguments.
+bool Shell::run_file(const std::vector<std::string>& words, std::size_t name) {
+  const auto found = others_.find(file_name(words[name]));
+  if (found == others_.end()) return false;
+  std::optional<std::vector<std::string>> arguments;
+  if (name + 1 < words.size()) arguments.emplace(words.begin() + static_cast<std::ptrdiff_t>(name) + 1, words.end());
+  if (!run_inside(ShellReader(found->second), &Shell::whole_script, std::move(arguments))) return false;
+  read_along_.push_back(found->first);
+  return true;
+}
+
+Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
+  const std::string name = file_name(words.front());
+  const std::vector<std::string> arguments(words.begin() + 1, words.end());
+  if (const auto function = functions_.find(name); function != functions_.end())
+    return run_inside(function->second, &Shell::command, arguments);
+  if (name == "[" || name == "test") {
+    std::vector<std::string> rest = arguments;
+    if (name == "[" && !rest.empty() && rest.back() == "]") rest.pop_back();
+    return test(std::move(rest), false);
+  }
+  if (name == "true" || name == ":" || name == "false") return name != "false";
+  if (name == "exit" || name == "return") {
+    state_.ended = true;
+    failed_ = name == "exit" && words.size() > 1 && words[1] != "0";
+    return true;
+  }
+  if (name == "shift") {
+    if (auto& given = state_.arguments; given && !given->empty()) given->erase(given->begin());
+    return true;
+  }
+  if (name == "set") {
+    const auto dashes = std::ranges::find(words, "--");
+    if (dashes != words.end()) state_.arguments = std::vector(dashes + 1, words.end());
+    return true;
+  }
+  if (name == "unset") {
+    for (const std::string& word : words) state_.variables.erase(word);
+    return true;
+  }
+  if (name == "source" || words.front() == ".") {
+    if (words.size() > 1 && run_file(words, 1)) return true;
+    refuse(line_, words.size() > 1 && !is_unknown(words[1])
+                      ? fmt::format("source (another file, {}: give it as well)", file_name(words[1]))
+                      : "source (another file)");
+    return std::nullopt;
+  }
+  if (name == "eval") {
+    refuse(line_, "eval: its text is followed as far as it is known");
+    return run_inside(ShellReader(scripts_.emplace_back(join(arguments, " ")), line_), &Shell::whole_script,
+                      state_.arguments);
+  }
+  if (name == "read" || name == "mapfile" || name == "readarray" || name == "let") {
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const std::string variable = words[i].substr(0, name_length(words[i]));
+      if (!variable.empty()) set(variable, unknown(fmt::format("line {}: {} sets {}", line_, name, variable)), false);
+    }
+    return std::nullopt;
+  }
+  const auto script = std::ranges::find_if(words, [&](Text word) { return others_.contains(file_name(word)); });
+  if (script != words.end() && (script == words.begin() || !may_start({*script})) &&
+      run_file(words, static_cast<std::size_t>(script - words.begin()))) {
+    known = !may_start(words);
+    return true;
+  }
+  known = std::ranges::find(passed_over, name) != passed_over.end();
+  return true;
+}
+
+Status Shell::simple() {
+  std::vector<std::string> raw;
+  std::vector<ShellRedirect> redirects;
+  const std::size_t begin = reader_.place();
+  for (reader_.skip_blanks(); !reader_.at_end(); reader_.skip_blanks()) {
+    if (reader_.redirect(redirects)) continue;
+    std::string next = reader_.word();
+    if (next.empty() && reader_.at("(") && raw.size() == 1) return function(raw.front());
+    if (next.empty()) break;
+    raw.push_back(std::move(next));
+  }
+  spend(reader_.place() - begin);
+  return follows() ? run_simple(raw, redirects) : true;
+}
+
+// Takes "NAME=value" and its kin; false for any other word.
+bool Shell::assign(Text word, bool exported) {
+  const Text name = assigned_name(word);
+  if (name.empty()) return false;
+  const std::size_t equals = word.find('=');
+  const bool adds = word[equals - 1] == '+';
+  const Text left = word.substr(0, equals - (adds ? 1 : 0));
+  Text raw = word.substr(equals + 1);
+  assigning_ = std::string(name);
+  Variable value;
+  if (raw.starts_with('(')) {
+    raw.remove_prefix(1);
+    if (raw.ends_with(')')) raw.remove_suffix(1);
+    value.array = true;
+    value.items = words_of(ShellReader(raw).list());
+  } else {
+    value.items = {text_of(raw)};
+  }
+  assigning_.clear();
+  Variable& variable = state_.variables[std::string(name)];
+  value.exported = variable.exported || exported;
+  if (left.ends_with(']')) value.items = {unknown(fmt::format("line {}: {}", line_, left))};
+  if (!adds) {
+    variable = std::move(value);
+  } else if (value.array) {
+    variable.array = true;
+    std::ranges::move(value.items, std::back_inserter(variable.items));
+  } else {
+    if (variable.items.empty()) variable.items.emplace_back();
+    spend(variable.items.front().size());
+    variable.items.front() += value.items.front();
+  }
+  variable.order = ++assignments_;
+  variable.exported = variable.exported || exported;
+  return true;
+}
+
+Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<ShellRedirect>& redirects) {
+  const std::int64_t line = line_;
+  std::size_t first = 0;
+  while (first < raw.size() && !assigned_name(raw[first]).empty()) ++first;
+  if (first == raw.size()) {
+    for (const std::string& word : raw) assign(word, false);
+    return true;
+  }
+  NameValues before_command;
+  for (std::size_t i = 0; i < first; ++i) {
+    const Text word = raw[i];
+    before_command.emplace_back(assigned_name(word), text_of(word.substr(word.find('=') + 1)));
+  }
+  std::vector<std::string> words;
+  static constexpr std::array<Text, 6> declaring{"export", "declare", "typeset", "readonly", "local", "alias"};
+  if (std::ranges::find(declaring, raw[first]) != declaring.end()) {
+    bool exported = raw[first] == "export";
+    for (std::size_t i = first + 1; i < raw.size(); ++i) {
+      const std::string& word = raw[i];
+      if (word.starts_with('-')) {
+        exported = (exported && word != "-n") || word.find('x') != Text::npos;
+      } else if (!assign(word, exported) && exported && is_name(word)) {
+        if (const auto found = state_.variables.find(word); found != state_.variables.end())
+          found->second.exported = true;
+      }
+    }
+    return true;
+  }
+  words = words_of(raw, first);
+  if (words.empty()) return true;
+  keep_document(redirects, words);
+  bool known = true;
+  const Status status = run_builtin(words, known);
+  if (known) return status;
+  constexpr std::size_t most = 1000;
+  if (!may_start(words) || launches_.size() >= most) return std::nullopt;
+  ShellLaunch launch{line, std::move(words), {}};
+  std::vector<std::pair<std::int64_t, std::string>> order;
+  for (const auto& [name, variable] : state_.variables) {
+    if (variable.exported && !variable.items.empty()) order.emplace_back(variable.order, name);
+  }
+  std::ranges::sort(order);
+  for (const auto& [when, name] : order) launch.environment.emplace_back(name, find(name)->items.front());
+  for (auto& [name, value] : before_command) {
+    std::erase_if(launch.environment, [&, &n = name](const auto& entry) { return entry.first == n; });
+    launch.environment.emplace_back(name, value);
+  }
+  launches_.push_back(std::move(launch));
+  return true;
+}
+
+}  // namespace harness::evidence
