@@ -121,10 +121,9 @@ void finish(Capture& capture) {
     if (std::ranges::count(capture.devices, device.id, &Device::id) > 1)
       device.label += fmt::format("/{}", device.process & 0xffffff);
   }
-  std::erase_if(capture.devices, [](const Device& device) {
-    return std::ranges::none_of(device.events,
-                                [](const GpuEvent& e) { return e.work == Work::kernel || e.work == Work::graph; });
-  });
+  std::erase_if(capture.devices,
+                [](const Device& device) { return std::ranges::none_of(device.events, &GpuEvent::is_kernel); });
+  classify(capture);
   sort_by(capture.ranges, [](const HostRange& r) { return std::pair(r.start_ns, -r.end_ns); });
 }
 

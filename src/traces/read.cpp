@@ -47,17 +47,16 @@ Capture read_capture(const std::string& path) {
   return read_kineto(input, input.name());
 }
 
-std::vector<NamedKernel> kernels_in(const Window& window, const Device& device, const std::vector<Class>& classes,
-                                    const Names& names) {
-  std::unordered_map<std::uint32_t, NamedKernel> by_name;
+std::vector<NamedKernel> kernels_in(const Window& window, const Device& device, const Names& names) {
+  std::map<std::pair<std::uint32_t, Class>, NamedKernel> by_name;
   for (const GpuEvent& event : device.events) {
-    if (!is_kernel(event) || event.start_ns < window.start_ns || event.start_ns >= window.end_ns) continue;
-    NamedKernel& kernel = by_name[event.name];
+    if (!event.is_kernel() || event.start_ns < window.start_ns || event.start_ns >= window.end_ns) continue;
+    NamedKernel& kernel = by_name[{event.name, event.kernel_class}];
     ++kernel.count;
     kernel.seconds += static_cast<double>(event.end_ns - event.start_ns) * 1e-9;
   }
   std::vector<NamedKernel> all;
-  for (auto& [name, kernel] : by_name) all.push_back({names[name], classes[name], kernel.count, kernel.seconds});
+  for (auto& [key, kernel] : by_name) all.push_back({names[key.first], key.second, kernel.count, kernel.seconds});
   std::ranges::sort(all, [](const auto& a, const auto& b) {
     return std::tuple(-a.seconds, a.name) < std::tuple(-b.seconds, b.name);
   });
@@ -66,7 +65,7 @@ std::vector<NamedKernel> kernels_in(const Window& window, const Device& device, 
   return all;
 }
 
-TracedGpu examine(const Capture& capture, const Device& device, const std::vector<Class>& classes) {
+TracedGpu examine(const Capture& capture, const Device& device) {
   TracedGpu gpu;
   gpu.file = capture.file;
   gpu.format = capture.format;
@@ -76,12 +75,12 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::vecto
   gpu.rank = capture.format == own_format ? device.id : capture.rank;
   gpu.rank_guessed = capture.rank_guessed;
   gpu.world = capture.world;
-  const Timeline timeline = timeline_of(device, classes);
+  const Timeline timeline = timeline_of(device);
   gpu.start_ns = timeline.origin_ns;
   gpu.end_ns = timeline.end_ns;
-  Measure measure(device, timeline, classes, capture.names);
+  Measure measure(device, timeline, capture.names);
   for (const Window& window : windows_of(capture, device, timeline)) gpu.windows.push_back(measure.of(window));
-  gpu.steps = find_steps(capture, device, timeline, classes, measure);
+  gpu.steps = find_steps(capture, device, timeline, measure);
   gpu.shown = {"the whole trace", timeline.origin_ns, timeline.end_ns};
   if (!gpu.steps.windows.empty()) gpu.shown = gpu.steps.windows[gpu.steps.shown];
   gpu.shown_figures = measure.of(gpu.shown);
@@ -92,10 +91,10 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::vecto
       find_idle(capture, device, timeline,
                 {stretch(timeline.origin_ns, timeline.end_ns), stretch(gpu.shown.start_ns, gpu.shown.end_ns)});
   gpu.idle_s = idle_s[0];
-  gpu.work = work_in(gpu.shown, capture, device, timeline, classes, idle_s[1]);
-  gpu.kernels = kernels_in(gpu.shown, device, classes, capture.names);
-  gpu.unclassified = names_without_class(device, classes, capture.names);
-  gpu.collectives = collectives_of(capture, device, classes);
+  gpu.work = work_in(gpu.shown, capture, device, timeline, idle_s[1]);
+  gpu.kernels = kernels_in(gpu.shown, device, capture.names);
+  gpu.unclassified = names_without_class(device, capture.names);
+  gpu.collectives = collectives_of(capture, device);
   gpu.waiting_at_least_s = least_waiting_s(gpu.collectives, gpu.steps.windows, gpu.shown);
   return gpu;
 }
@@ -120,13 +119,10 @@ TracedFile examine_file(const std::string& path) {
         "{}: no kernel ran on a GPU in it; record the activities of the GPU too (ProfilerActivity.CUDA, nsys profile "
         "--trace=cuda)",
         quote(path));
-  std::vector<Class> classes = classes_of(capture.names);
-  if (file.own)  // its operations have parts of their own
-    std::ranges::replace_if(classes, is_unknown, class_of("elementwise"));
   std::string unknown;  // a kernel of a stream without classes
   for (const Device& device : capture.devices) {
-    file.gpus.push_back(examine(capture, device, classes));
-    if (unknown.empty()) unknown = kernel_of_unknown_stream(device, classes, capture.names);
+    file.gpus.push_back(examine(capture, device));
+    if (unknown.empty()) unknown = kernel_of_unknown_stream(device, capture.names);
   }
   if (!unknown.empty())
     file.notes.push_back(fmt::format(

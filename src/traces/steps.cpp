@@ -161,7 +161,7 @@ struct Sequence {
   std::vector<bool> optimizer;
 };
 
-Sequence main_sequence(const Device& device, const Timeline& timeline, const std::vector<Class>& classes) {
+Sequence main_sequence(const Device& device, const Timeline& timeline) {
   constexpr std::size_t longest = 1'000'000;
   Sequence sequence;
   for (const GpuEvent& event : device.events) {
@@ -169,7 +169,7 @@ Sequence main_sequence(const Device& device, const Timeline& timeline, const std
       continue;
     sequence.names.push_back(event.name);
     sequence.starts.push_back(event.start_ns);
-    sequence.optimizer.push_back(class_names()[classes[event.name]].starts_with("optimizer"));
+    sequence.optimizer.push_back(class_names()[event.kernel_class].starts_with("optimizer"));
   }
   return sequence;
 }
@@ -266,8 +266,7 @@ std::vector<Window> windows_of(const Capture& capture, const Device& device, con
   return windows;
 }
 
-Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline,
-                 const std::vector<Class>& classes, const Measure& measure) {
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Measure& measure) {
   Steps steps;
   if (!device.steps.empty() &&
       std::ranges::none_of(device.events, &GpuEvent::is_launched)) {  // marked on the GPU itself
@@ -289,7 +288,7 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
   }
   const bool doubtful = steps.windows.size() < 2 || much_different(steps.windows, measure);
   if (doubtful) {
-    const auto period = find_period(main_sequence(device, timeline, classes));
+    const auto period = find_period(main_sequence(device, timeline));
     // Without an optimizer two stretches that are alike prove nothing.
     const bool repeats = period && period->windows.size() >= (period->no_optimizer ? 3 : 2);
     const bool better = repeats && (steps.windows.empty() || !period->no_optimizer);
