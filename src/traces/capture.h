@@ -41,6 +41,9 @@ enum class Work : std::uint8_t { kernel, copy, set, graph };
 using Thread = std::uint16_t;
 inline constexpr Thread no_thread = UINT16_MAX;
 
+/// A class of kernels: an index into class_names(). Those of communication come first.
+using Class = std::uint8_t;
+
 /// Times in whole nanoseconds since 1970, or since the start of the session where the file does not say.
 struct GpuEvent {
   std::int64_t start_ns = 0, end_ns = 0;
@@ -50,7 +53,9 @@ struct GpuEvent {
   std::int32_t operation = -1;  // in Capture::operations: its arguments; -1: none are recorded
   Thread thread = no_thread;    // that launched it
   Work work = Work::kernel;
+  Class kernel_class = 0;  // as classify() gives it; of a CUDA graph, a copy or a memset "unknown"
 
+  bool is_kernel() const { return work == Work::kernel || work == Work::graph; }
   /// False: its launch is not in the file.
   bool is_launched() const { return thread != no_thread; }
 };
@@ -119,6 +124,9 @@ struct Capture {
   std::vector<Operation> operations;
   std::vector<Thread> backward_threads;  // that run the backward pass, where the trace says it
   std::vector<std::string> notes;        // what was repaired or left out, in whole sentences
+
+  /// Adds the note "3 kernels `what`." unless there are none.
+  void note(std::size_t number, std::string_view noun, std::string_view what);
 };
 
 /// Capture::format of what `harness trace` wrote. Its devices are the ranks of a job.
@@ -130,8 +138,8 @@ inline constexpr std::size_t most_events = 20'000'000;
 /// "rank3", "rank_3", "worker 3" or a number below 65536 before the ending in a file's name.
 std::optional<std::int64_t> rank_in_name(const std::string& path);
 
-/// Brings a capture into the order that the analysis expects and drops devices without kernels. GPU events more than
-/// ten seconds outside of all host calls carry a wrong clock: they are dropped with a note.
+/// Brings a capture into the order that the analysis expects, classes its kernels and drops devices without any. GPU
+/// events more than ten seconds outside of all host calls carry a wrong clock: they are dropped with a note.
 void finish(Capture& capture);
 
 /// Takes the calls of CUDA or HIP while a file is read, and joins GPU events with those that launched them: by a
@@ -176,9 +184,6 @@ Capture read_kineto(evidence::Input& input, const std::string& path);
 /// such export, that is damaged or holds more than most_events, and where the build has no SQLite.
 Capture read_nsight(const std::string& path);
 
-/// A class of kernels: an index into class_names(). Those of communication come first.
-using Class = std::uint8_t;
-
 /// "comm.allreduce", "attention", "matmul", "norm" …; the last is "unknown".
 std::span<const std::string_view> class_names();
 bool is_communication(Class kernel_class);
@@ -187,12 +192,9 @@ bool is_unknown(Class kernel_class);
 /// The class of a kernel by its name, mangled or not, of CUDA and ROCm. The first rule that fits decides.
 Class class_of(std::string_view kernel);
 
-/// The class of a kernel of a capture: by its name, or by its arguments where the name says only that it communicates
-/// (RCCL has one kernel for all collectives). `classes`: as classes_of() gives them.
-Class class_of(const Capture& capture, const GpuEvent& event, const std::vector<Class>& classes);
-
-/// The classes of all names of a capture, by number.
-std::vector<Class> classes_of(const Names& names);
+/// Gives each kernel its class: by its name, or by the arguments of its collective where the name tells nothing, or
+/// only that it communicates (RCCL has one kernel for all collectives).
+void classify(Capture& capture);
 
 /// The name of a class for people: "all-reduce", "matrix products".
 std::string_view title_of(Class kernel_class);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <unordered_map>
 
 #include "base/text.h"
 
@@ -187,21 +188,39 @@ Class class_of(std::string_view kernel) {
   return unknown;
 }
 
-Class class_of(const Capture& capture, const GpuEvent& event, const std::vector<Class>& classes) {
-  const Class by_name = classes[event.name];
-  if (event.operation < 0 || class_names()[by_name] != "comm.generic") return by_name;
-  const std::string& kind = capture.names[capture.operations[static_cast<std::size_t>(event.operation)].kind];
+namespace {
+
+// By the arguments of a collective: "_allgather_base", "reduce_scatter_tensor_coalesced", "recv".
+Class class_of_collective(const std::string& kind) {
   if (kind == "send" || kind == "recv") return class_of("nccl sendrecv");
-  for (const std::string& name : {"nccl" + replaced(kind, {{'_', ""}}), "nccl_" + kind + "_"}) {
-    if (const Class by_arguments = class_of(name); is_communication(by_arguments)) return by_arguments;
+  for (const std::string& name :
+       {"nccl" + replaced(kind, {{'_', ""}}), "nccl_" + kind + "_", std::string("ncclkernel")}) {
+    if (const Class found = class_of(name); is_communication(found)) return found;
   }
-  return by_name;
+  return unknown;
 }
 
-std::vector<Class> classes_of(const Names& names) {
-  std::vector<Class> classes(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) classes[i] = class_of(names[static_cast<std::uint32_t>(i)]);
-  return classes;
+}  // namespace
+
+void classify(Capture& capture) {
+  std::vector<Class> by_name(capture.names.size());
+  for (std::size_t i = 0; i < by_name.size(); ++i) by_name[i] = class_of(capture.names[static_cast<std::uint32_t>(i)]);
+  const Class generic = class_of("ncclkernel"), elementwise = class_of("elementwise");
+  std::unordered_map<std::uint32_t, Class> by_kind;
+  for (Device& device : capture.devices) {
+    for (GpuEvent& event : device.events) {
+      event.kernel_class = event.work == Work::kernel ? by_name[event.name] : unknown;
+      if (event.operation < 0 || event.work != Work::kernel) continue;
+      const Operation& arguments = capture.operations[static_cast<std::size_t>(event.operation)];
+      if (arguments.part) {  // an operation of harness's own
+        if (is_unknown(event.kernel_class)) event.kernel_class = elementwise;
+      } else if (is_unknown(event.kernel_class) || event.kernel_class == generic) {
+        const auto [entry, added] = by_kind.try_emplace(arguments.kind);
+        if (added) entry->second = class_of_collective(capture.names[arguments.kind]);
+        event.kernel_class = entry->second;
+      }
+    }
+  }
 }
 
 }  // namespace harness::traces

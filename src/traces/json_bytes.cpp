@@ -1,6 +1,7 @@
 #include "traces/kineto.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "base/error.h"
@@ -9,8 +10,20 @@
 namespace harness::traces {
 namespace {
 
-bool in_word(char c) {
+// Tables: these are asked of every byte of a file.
+using CharacterSet = std::array<bool, 256>;
+constexpr CharacterSet set_of(bool (*holds)(unsigned char)) {
+  CharacterSet set{};
+  for (std::size_t byte = 0; byte < set.size(); ++byte) set[byte] = holds(static_cast<unsigned char>(byte));
+  return set;
+}
+constexpr CharacterSet in_word = set_of([](unsigned char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' || c == '.';
+});
+constexpr CharacterSet plain = set_of([](unsigned char c) { return c >= 0x20 && c < 0x80 && c != '"' && c != '\\'; });
+constexpr CharacterSet blank = set_of([](unsigned char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
+bool is(const CharacterSet& set, char c) {
+  return set[static_cast<unsigned char>(c)];
 }
 
 }  // namespace
@@ -53,11 +66,7 @@ bool JsonBytes::refill() {
 // The characters of a string that need no look of their own, up to `end` of the raw bytes.
 void JsonBytes::take_plain(std::size_t end) {
   const std::size_t from = raw_at_;
-  const auto plain = [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
-  };
-  while (raw_at_ < end && plain(raw_[raw_at_])) ++raw_at_;
+  while (raw_at_ < end && is(plain, raw_[raw_at_])) ++raw_at_;
   out_.append(raw_, from, raw_at_ - from);
   string_bytes_ += raw_at_ - from;
 }
@@ -65,33 +74,40 @@ void JsonBytes::take_plain(std::size_t end) {
 // A number or a word outside of strings, up to `end` of the raw bytes.
 void JsonBytes::take_word(std::size_t end) {
   const std::size_t from = raw_at_;
-  while (raw_at_ < end && in_word(raw_[raw_at_])) ++raw_at_;
+  while (raw_at_ < end && is(in_word, raw_[raw_at_])) ++raw_at_;
   if (raw_at_ == from) return;
   put_comma();
   colon_ = false;
   word_.append(raw_, from, std::min(raw_at_ - from, longest_number - word_.size()));
 }
 
+// Bytes that nobody reads need no repair: what is not in the buffer yet is skipped as it stands in the file.
 void JsonBytes::skip_object() {
   int depth = 0;
-  bool string = false, ended = false;  // in a string; behind one
-  for (int c = peek(); c >= 0; skip(), c = peek()) {
+  bool string = false, escape = false, ended = false;  // in a string; behind a backslash; behind a string
+  const auto goes_on = [&](char c) {
     if (string) {
-      ended = c == '"';
+      ended = c == '"' && !escape;
       string = !ended;
-      if (c == '\\') {
-        skip();
-        peek();
-      }
-      continue;
+      escape = c == '\\' && !escape;
+      return true;
     }
-    if (c == ' ') continue;
-    if (ended && c != ',' && c != ':' && c != '}' && c != ']') return;
+    if (is(blank, c)) return true;
+    if (ended && c != ',' && c != ':' && c != '}' && c != ']') return false;
     ended = false;
     string = c == '"';
     if (c == '{' || c == '[') ++depth;
-    if ((c == '}' || c == ']') && --depth < 0) return;
+    return (c != '}' && c != ']') || --depth >= 0;
+  };
+  for (; at_ < out_.size(); ++at_) {
+    if (!goes_on(out_[at_])) return;
   }
+  escape = escape_;
+  ended = ended && !comma_;
+  in_string_ = escape_ = comma_ = colon_ = false;
+  expected_ = 0;
+  word_.clear();
+  while (more() && goes_on(raw_[raw_at_])) ++raw_at_;
 }
 
 void JsonBytes::put_comma() {
@@ -113,11 +129,11 @@ void JsonBytes::end_word() {
 }
 
 void JsonBytes::outside(char c) {
-  if (!word_.empty()) end_word();
-  if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-    if (out_.empty() || out_.back() != ' ') out_ += ' ';
-    return;
+  if (!word_.empty()) {
+    end_word();
+    if (is(blank, c)) out_ += ' ';  // else two numbers would become one
   }
+  if (is(blank, c)) return;
   if (colon_ && (c == ',' || c == '}')) {
     ++repairs_;
     out_ += "\"\"";

@@ -171,13 +171,11 @@ Meetings Finder::find() {
 
 }  // namespace
 
-std::vector<Collective> collectives_of(const Capture& capture, const Device& device,
-                                       const std::vector<Class>& classes) {
+std::vector<Collective> collectives_of(const Capture& capture, const Device& device) {
   std::vector<Collective> all;
   for (const GpuEvent& event : device.events) {
-    if (event.work != Work::kernel || !is_communication(classes[event.name])) continue;
-    Collective& c =
-        all.emplace_back(Collective{event.start_ns, event.end_ns, event.stream, class_of(capture, event, classes)});
+    if (!is_communication(event.kernel_class)) continue;
+    Collective& c = all.emplace_back(Collective{event.start_ns, event.end_ns, event.stream, event.kernel_class});
     if (event.operation < 0) continue;
     const Operation& arguments = capture.operations[static_cast<std::size_t>(event.operation)];
     c.bytes = std::max(arguments.bytes_in, arguments.bytes_out);

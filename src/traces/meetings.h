@@ -19,7 +19,7 @@ struct Collective {
 };
 
 /// By start.
-std::vector<Collective> collectives_of(const Capture& capture, const Device& device, const std::vector<Class>& classes);
+std::vector<Collective> collectives_of(const Capture& capture, const Device& device);
 
 /// A collective that several ranks have in common. It ends on all of them at once, because none has the result before
 /// the last has contributed: so the shortest duration is the transfer, and what another rank's exceeds it is waiting.

@@ -47,17 +47,16 @@ Capture read_capture(const std::string& path) {
   return read_kineto(input, input.name());
 }
 
-std::vector<NamedKernel> kernels_in(const Window& window, const Device& device, const std::vector<Class>& classes,
-                                    const Names& names) {
-  std::unordered_map<std::uint32_t, NamedKernel> by_name;
+std::vector<NamedKernel> kernels_in(const Window& window, const Device& device, const Names& names) {
+  std::map<std::pair<std::uint32_t, Class>, NamedKernel> by_name;
   for (const GpuEvent& event : device.events) {
-    if (!is_kernel(event) || event.start_ns < window.start_ns || event.start_ns >= window.end_ns) continue;
-    NamedKernel& kernel = by_name[event.name];
+    if (!event.is_kernel() || event.start_ns < window.start_ns || event.start_ns >= window.end_ns) continue;
+    NamedKernel& kernel = by_name[{event.name, event.kernel_class}];
     ++kernel.count;
     kernel.seconds += static_cast<double>(event.end_ns - event.start_ns) * 1e-9;
   }
   std::vector<NamedKernel> all;
-  for (auto& [name, kernel] : by_name) all.push_back({names[name], classes[name], kernel.count, kernel.seconds});
+  for (auto& [key, kernel] : by_name) all.push_back({names[key.first], key.second, kernel.count, kernel.seconds});
   std::ranges::sort(all, [](const auto& a, const auto& b) {
     return std::tuple(-a.seconds, a.name) < std::tuple(-b.seconds, b.name);
   });
@@ -66,7 +65,7 @@ std::vector<NamedKernel> kernels_in(const Window& window, const Device& device, 
   return all;
 }
 
-TracedGpu examine(const Capture& capture, const Device& device, const std::vector<Class>& classes) {
+TracedGpu examine(const Capture& capture, const Device& device, const std::string& wanted_step) {
   TracedGpu gpu;
   gpu.file = capture.file;
   gpu.format = capture.format;
@@ -76,12 +75,12 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::vecto
   gpu.rank = capture.format == own_format ? device.id : capture.rank;
   gpu.rank_guessed = capture.rank_guessed;
   gpu.world = capture.world;
-  const Timeline timeline = timeline_of(device, classes);
+  const Timeline timeline = timeline_of(device);
   gpu.start_ns = timeline.origin_ns;
   gpu.end_ns = timeline.end_ns;
-  Measure measure(device, timeline, classes, capture.names);
+  Measure measure(device, timeline, capture.names);
   for (const Window& window : windows_of(capture, device, timeline)) gpu.windows.push_back(measure.of(window));
-  gpu.steps = find_steps(capture, device, timeline, classes, measure);
+  gpu.steps = find_steps(capture, device, timeline, measure, wanted_step);
   gpu.shown = {"the whole trace", timeline.origin_ns, timeline.end_ns};
   if (!gpu.steps.windows.empty()) gpu.shown = gpu.steps.windows[gpu.steps.shown];
   gpu.shown_figures = measure.of(gpu.shown);
@@ -92,25 +91,26 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::vecto
       find_idle(capture, device, timeline,
                 {stretch(timeline.origin_ns, timeline.end_ns), stretch(gpu.shown.start_ns, gpu.shown.end_ns)});
   gpu.idle_s = idle_s[0];
-  gpu.work = work_in(gpu.shown, capture, device, timeline, classes, idle_s[1]);
-  gpu.kernels = kernels_in(gpu.shown, device, classes, capture.names);
-  gpu.unclassified = names_without_class(device, classes, capture.names);
-  gpu.collectives = collectives_of(capture, device, classes);
+  gpu.work = work_in(gpu.shown, capture, device, timeline, idle_s[1]);
+  gpu.kernels = kernels_in(gpu.shown, device, capture.names);
+  gpu.unclassified = names_without_class(device, capture.names);
+  gpu.collectives = collectives_of(capture, device);
   gpu.waiting_at_least_s = least_waiting_s(gpu.collectives, gpu.steps.windows, gpu.shown);
   return gpu;
 }
 
 // The GPUs of one file.
 struct TracedFile {
-  std::string path;
+  std::string given;  // on the command line
+  std::string path;   // for people
   std::vector<TracedGpu> gpus;
   std::vector<std::string> notes;
   bool own = false;
 };
 
-TracedFile examine_file(const std::string& path) {
+TracedFile examine_file(const std::string& path, const std::string& wanted_step) {
   const Capture capture = read_capture(path);
-  TracedFile file{capture.file, {}, capture.notes, capture.format == own_format};
+  TracedFile file{path, capture.file, {}, capture.notes, capture.format == own_format};
   if (capture.rank_guessed) file.notes.push_back(fmt::format("Its rank, {}, is guessed from the name.", *capture.rank));
   if (capture.devices.empty() && capture.cut_short)
     fail("{}: it breaks off before the first kernel of a GPU: the profiler was stopped while it wrote the file",
@@ -120,13 +120,10 @@ TracedFile examine_file(const std::string& path) {
         "{}: no kernel ran on a GPU in it; record the activities of the GPU too (ProfilerActivity.CUDA, nsys profile "
         "--trace=cuda)",
         quote(path));
-  std::vector<Class> classes = classes_of(capture.names);
-  if (file.own)  // its operations have parts of their own
-    std::ranges::replace_if(classes, is_unknown, class_of("elementwise"));
   std::string unknown;  // a kernel of a stream without classes
   for (const Device& device : capture.devices) {
-    file.gpus.push_back(examine(capture, device, classes));
-    if (unknown.empty()) unknown = kernel_of_unknown_stream(device, classes, capture.names);
+    file.gpus.push_back(examine(capture, device, wanted_step));
+    if (unknown.empty()) unknown = kernel_of_unknown_stream(device, capture.names);
   }
   if (!unknown.empty())
     file.notes.push_back(fmt::format(
@@ -328,13 +325,13 @@ std::size_t files_at_once(const std::vector<std::string>& paths) {
 }
 
 // In the order of the paths.
-std::vector<Examined> examine_files(const std::vector<std::string>& paths) {
+std::vector<Examined> examine_files(const std::vector<std::string>& paths, const std::string& wanted_step) {
   std::vector<Examined> examined(paths.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     for (std::size_t i = next++; i < paths.size(); i = next++) {
       try {
-        examined[i] = examine_file(paths[i]);
+        examined[i] = examine_file(paths[i], wanted_step);
       } catch (const Error& error) {
         examined[i] = std::string(error.what());
       }
@@ -345,6 +342,43 @@ std::vector<Examined> examine_files(const std::vector<std::string>& paths) {
   work();
   for (std::future<void>& other : others) other.get();
   return examined;
+}
+
+// Of the steps that all GPUs have, the one that most of them show; "": they have none in common.
+std::string common_step(const std::vector<TracedFile>& files) {
+  struct Votes {
+    std::size_t have = 0, show = 0;
+  };
+  std::map<std::string, Votes> votes;
+  std::size_t gpus = 0;
+  for (const TracedFile& file : files) {
+    for (const TracedGpu& gpu : file.gpus) {
+      ++gpus;
+      for (const std::size_t i : gpu.steps.numbered ? gpu.steps.alike : std::vector<std::size_t>{}) {
+        Votes& step = votes[gpu.steps.windows[i].name];
+        ++step.have;
+        if (i == gpu.steps.shown) ++step.show;
+      }
+    }
+  }
+  std::erase_if(votes, [&](const auto& step) { return step.second.have < gpus; });
+  const auto most = std::ranges::max_element(votes, {}, [](const auto& step) { return step.second.show; });
+  return most == votes.end() ? "" : most->first;
+}
+
+// Lets all ranks of a job show the same step. A file's events are gone by now: those that show another are read again.
+void show_one_step(std::vector<TracedFile>& files) {
+  const std::string step = common_step(files);
+  std::vector<std::string> paths;
+  for (const TracedFile& file : files) {
+    const bool differs = std::ranges::any_of(file.gpus, [&](const TracedGpu& gpu) { return gpu.shown.name != step; });
+    if (!step.empty() && differs && file.given != "-") paths.push_back(file.given);
+  }
+  if (paths.empty()) return;
+  for (Examined& examined : examine_files(paths, step)) {
+    if (auto* again = std::get_if<TracedFile>(&examined))
+      *std::ranges::find(files, again->given, &TracedFile::given) = std::move(*again);
+  }
 }
 
 }  // namespace
@@ -370,7 +404,7 @@ bool is_trace_file(const std::string& path) {
 std::vector<Report> read_traces(const std::vector<std::string>& paths) {
   std::vector<TracedFile> files;
   std::vector<std::string> refused;
-  for (Examined& examined : examine_files(paths)) {
+  for (Examined& examined : examine_files(paths, "")) {
     if (auto* why = std::get_if<std::string>(&examined)) {
       refused.push_back(std::move(*why));
       continue;
@@ -386,8 +420,11 @@ std::vector<Report> read_traces(const std::vector<std::string>& paths) {
   if (files.empty()) throw Error(join(refused, "\n"));
   auto [before, after] = before_and_after(std::move(files));
   std::vector<Report> reports;
-  if (!before.empty()) reports.push_back(report_of(std::move(before)));
-  reports.push_back(report_of(std::move(after)));
+  for (std::vector<TracedFile>* job : {&before, &after}) {
+    if (job->empty()) continue;
+    show_one_step(*job);
+    reports.push_back(report_of(std::move(*job)));
+  }
   reports.back().refused = std::move(refused);
   return reports;
 }

@@ -11,10 +11,7 @@ namespace {
 // Describes the events of one capture by kind, part and phase.
 class Describer {
  public:
-  Describer(const Capture& capture, const std::vector<Class>& classes, StepWork& work)
-      : capture_(capture), classes_(classes), work_(work) {
-    work_.texts.emplace_back();
-  }
+  Describer(const Capture& capture, StepWork& work) : capture_(capture), work_(work) { work_.texts.emplace_back(); }
   void describe(const GpuEvent& event, StepEvent& e);
 
  private:
@@ -26,7 +23,6 @@ class Describer {
   std::string_view phase_of(const GpuEvent& event, std::string_view kernel_class) const;
 
   const Capture& capture_;
-  const std::vector<Class>& classes_;
   StepWork& work_;
   std::unordered_map<std::string, std::size_t> numbers_;
   std::unordered_map<std::uint32_t, Part> axes_;  // by the name of the group's description
@@ -43,7 +39,7 @@ std::string_view Describer::phase_of(const GpuEvent& event, std::string_view ker
 void Describer::describe(const GpuEvent& event, StepEvent& e) {
   const Operation* const arguments =
       event.operation < 0 ? nullptr : &capture_.operations[static_cast<std::size_t>(event.operation)];
-  e.copies = !is_kernel(event);
+  e.copies = !event.is_kernel();
   if (e.copies) return;
   if (arguments != nullptr && arguments->part) {
     e.part = *arguments->part;
@@ -55,13 +51,12 @@ void Describer::describe(const GpuEvent& event, StepEvent& e) {
     e.bubble_s = arguments->bubble_s;
     return;
   }
-  const Class kernel_class = class_of(capture_, event, classes_);
-  const std::string_view name = event.work == Work::graph ? "" : class_names()[kernel_class];
-  e.kind = text(event.work == Work::graph ? "CUDA graphs" : title_of(kernel_class));
+  const std::string_view name = event.work == Work::graph ? "" : class_names()[event.kernel_class];
+  e.kind = text(event.work == Work::graph ? "CUDA graphs" : title_of(event.kernel_class));
   e.phase = text(phase_of(event, name));
   if (name == "matmul") e.part = Part::matrix_products;
   if (name == "attention") e.part = Part::attention;
-  if (event.work == Work::graph || !is_communication(kernel_class)) return;
+  if (!is_communication(event.kernel_class)) return;
   e.part = Part::communication;
   if (arguments != nullptr) {
     const auto [axis, added] = axes_.try_emplace(arguments->group, Part::communication);
@@ -164,17 +159,17 @@ Part axis_of(std::string_view description) {
 }
 
 StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline,
-                 const std::vector<Class>& classes, const IdleTimes& idle_s) {
+                 const IdleTimes& idle_s) {
   StepWork work;
   const double from_s = timeline.seconds(window.start_ns), to_s = timeline.seconds(window.end_ns);
   work.step_s = to_s - from_s;
   work.loading_s = device.loading_s;
   work.idle_s = idle_s;
-  Describer describer(capture, classes, work);
+  Describer describer(capture, work);
   std::size_t collectives = 0;
   for (const GpuEvent& event : device.events) {
     if (event.start_ns >= window.end_ns) break;
-    const bool communicates = event.work == Work::kernel && is_communication(classes[event.name]);
+    const bool communicates = is_communication(event.kernel_class);
     const std::size_t collective = collectives;
     if (communicates) ++collectives;
     if (event.end_ns <= window.start_ns) continue;

@@ -36,9 +36,9 @@ struct StepWork {
   IdleTimes idle_s{};    // of the gaps, by cause
 };
 
-/// `idle_s`: in the window, by cause; `classes` as classes_of() gives them.
+/// `idle_s`: in the window, by cause.
 StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline,
-                 const std::vector<Class>& classes, const IdleTimes& idle_s);
+                 const IdleTimes& idle_s);
 
 /// A step of a trace, taken apart as the profiled step of harness is: `breakdown` has the same parts. Copies are no
 /// part of harness's own step and stand by themselves.

@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::size_t stride = 64;  // of Measure's sums
 
-std::uint32_t main_stream_of(const Device& device, const std::vector<Class>& classes) {
+std::uint32_t main_stream_of(const Device& device) {
   std::map<std::uint32_t, std::int64_t> computed_ns;
   for (const GpuEvent& event : device.events) {
-    if (is_kernel(event) && !is_communication(classes[event.name]))
+    if (event.is_kernel() && !is_communication(event.kernel_class))
       computed_ns[event.stream] += event.end_ns - event.start_ns;
   }
   const auto most = std::ranges::max_element(computed_ns, {}, [](const auto& entry) { return entry.second; });
@@ -73,19 +73,18 @@ double union_s(double from_s, double to_s, std::initializer_list<const Stretches
 
 }  // namespace
 
-Timeline timeline_of(const Device& device, const std::vector<Class>& classes) {
+Timeline timeline_of(const Device& device) {
   Timeline timeline;
   timeline.origin_ns = device.events.front().start_ns;
-  timeline.main_stream = main_stream_of(device, classes);
+  timeline.main_stream = main_stream_of(device);
   for (const GpuEvent& event : device.events) {
     timeline.end_ns = std::max(timeline.end_ns, event.end_ns);
     const Stretch stretch{timeline.seconds(event.start_ns), timeline.seconds(event.end_ns)};
-    if (!is_kernel(event)) {
+    if (!event.is_kernel()) {
       extend(event.work == Work::copy ? timeline.copies : timeline.sets, stretch);
       continue;
     }
-    const bool communicates = event.work == Work::kernel && is_communication(classes[event.name]);
-    extend(communicates ? timeline.communication : timeline.computation, stretch);
+    extend(is_communication(event.kernel_class) ? timeline.communication : timeline.computation, stretch);
   }
   return timeline;
 }
@@ -98,8 +97,8 @@ Stretches clipped(const Stretches& stretches, double from_s, double to_s) {
   return inside;
 }
 
-Measure::Measure(const Device& device, const Timeline& timeline, const std::vector<Class>& classes, const Names& names)
-    : device_(device), timeline_(timeline), classes_(classes), names_(names) {
+Measure::Measure(const Device& device, const Timeline& timeline, const Names& names)
+    : device_(device), timeline_(timeline), names_(names) {
   Sums sums{};
   for (std::size_t i = 0; i < device.events.size(); ++i) {
     if (i % stride == 0) before_.push_back(sums);
@@ -108,13 +107,13 @@ Measure::Measure(const Device& device, const Timeline& timeline, const std::vect
   if (device.events.size() % stride == 0) before_.push_back(sums);
 }
 
-void Measure::add(const GpuEvent& event, Sums& sums) const {
-  if (!is_kernel(event)) return;
+void Measure::add(const GpuEvent& event, Sums& sums) {
+  if (!event.is_kernel()) return;
   const std::int64_t ns = event.end_ns - event.start_ns;
   ++sums.kernels;
   sums.kernel_ns += ns;
-  if (event.work == Work::kernel && is_communication(classes_[event.name])) ++sums.collectives;
-  if (event.work == Work::graph || is_unknown(classes_[event.name])) sums.unknown_ns += ns;
+  if (is_communication(event.kernel_class)) ++sums.collectives;
+  if (is_unknown(event.kernel_class)) sums.unknown_ns += ns;
 }
 
 Measure::Sums Measure::before(std::size_t event) const {
@@ -144,7 +143,7 @@ std::vector<std::pair<std::string, double>> Measure::top(std::size_t first, std:
   std::unordered_map<std::uint32_t, std::int64_t> ns_of;
   for (std::size_t i = first; i < last; ++i) {
     const GpuEvent& event = device_.events[i];
-    if (is_kernel(event)) ns_of[event.name] += event.end_ns - event.start_ns;
+    if (event.is_kernel()) ns_of[event.name] += event.end_ns - event.start_ns;
   }
   return largest(ns_of, names_, 5);
 }
@@ -175,12 +174,12 @@ Figures Measure::of(const Window& window) {
   return f;
 }
 
-std::string kernel_of_unknown_stream(const Device& device, const std::vector<Class>& classes, const Names& names) {
-  std::set<std::uint32_t> known{main_stream_of(device, classes)};
+std::string kernel_of_unknown_stream(const Device& device, const Names& names) {
+  std::set<std::uint32_t> known{main_stream_of(device)};
   std::int64_t end_ns = 0, unknown_ns = 0;
   for (const GpuEvent& event : device.events) {
     end_ns = std::max(end_ns, event.end_ns);
-    if (is_kernel(event) && !is_unknown(classes[event.name])) known.insert(event.stream);
+    if (event.is_kernel() && !is_unknown(event.kernel_class)) known.insert(event.stream);
   }
   std::unordered_map<std::uint32_t, std::int64_t> ns_of;
   for (const GpuEvent& event : device.events) {
@@ -192,12 +191,10 @@ std::string kernel_of_unknown_stream(const Device& device, const std::vector<Cla
   return largest(ns_of, names, 1).front().first;
 }
 
-std::vector<std::pair<std::string, double>> names_without_class(const Device& device, const std::vector<Class>& classes,
-                                                                const Names& names) {
+std::vector<std::pair<std::string, double>> names_without_class(const Device& device, const Names& names) {
   std::unordered_map<std::uint32_t, std::int64_t> ns_of;
   for (const GpuEvent& event : device.events) {
-    if (event.work == Work::graph || (event.work == Work::kernel && is_unknown(classes[event.name])))
-      ns_of[event.name] += event.end_ns - event.start_ns;
+    if (event.is_kernel() && is_unknown(event.kernel_class)) ns_of[event.name] += event.end_ns - event.start_ns;
   }
   return largest(ns_of, names, 10);
 }

@@ -23,15 +23,11 @@ struct Timeline {
 };
 
 /// `device` has at least one event.
-Timeline timeline_of(const Device& device, const std::vector<Class>& classes);
-
-inline bool is_kernel(const GpuEvent& event) {
-  return event.work == Work::kernel || event.work == Work::graph;
-}
+Timeline timeline_of(const Device& device);
 
 /// The longest kernel, by its sum, of the streams beside the main one none of whose kernels has a class; "": there are
 /// none, or they take less than 1 % of the time.
-std::string kernel_of_unknown_stream(const Device& device, const std::vector<Class>& classes, const Names& names);
+std::string kernel_of_unknown_stream(const Device& device, const Names& names);
 
 /// The points of `stretches` between two times.
 Stretches clipped(const Stretches& stretches, double from_s, double to_s);
@@ -50,7 +46,7 @@ struct Figures {
 /// Computes the figures of windows of one device.
 class Measure {
  public:
-  Measure(const Device& device, const Timeline& timeline, const std::vector<Class>& classes, const Names& names);
+  Measure(const Device& device, const Timeline& timeline, const Names& names);
 
   Figures of(const Window& window);
   std::int64_t kernels_in(const Window& window) const;
@@ -59,22 +55,20 @@ class Measure {
   struct Sums {
     std::int64_t kernels = 0, collectives = 0, kernel_ns = 0, unknown_ns = 0;
   };
-  void add(const GpuEvent& event, Sums& sums) const;
+  static void add(const GpuEvent& event, Sums& sums);
   Sums before(std::size_t event) const;
   std::pair<std::size_t, std::size_t> events_in(const Window& window) const;
   std::vector<std::pair<std::string, double>> top(std::size_t first, std::size_t last);
 
   const Device& device_;
   const Timeline& timeline_;
-  const std::vector<Class>& classes_;
   const Names& names_;
   std::vector<Sums> before_;   // of the events before every 64th
   std::size_t looked_at_ = 0;  // by top()
 };
 
 /// The names of kernels without a class and the seconds that they ran, the ten largest.
-std::vector<std::pair<std::string, double>> names_without_class(const Device& device, const std::vector<Class>& classes,
-                                                                const Names& names);
+std::vector<std::pair<std::string, double>> names_without_class(const Device& device, const Names& names);
 
 // ---- steps
 
@@ -88,14 +82,16 @@ struct Steps {
   std::vector<Window> windows;     // by start
   std::vector<std::size_t> alike;  // windows to compare: without the first ones and without those that stand out
   std::vector<std::size_t> odd;    // that have other numbers of kernels: logging, evaluation, checkpoints
-  std::size_t shown = 0;           // the one of median length among `alike`
+  std::size_t shown = 0;           // the one of median length among `alike`, or the one that was asked for
+  bool numbered = false;           // their names tell which step of the job each is: the same on all ranks
   bool without_last = false;       // a last one is marked, but nothing marks its end
   bool no_optimizer = false;       // a period without optimizer kernels: a layer, or inference
 };
 
-/// By marks of the profiler, annotations that recur, or the period of the kernels on the main stream.
-Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline,
-                 const std::vector<Class>& classes, const Measure& measure);
+/// By marks of the profiler, annotations that recur, or the period of the kernels on the main stream. `wanted`: the
+/// name of the step to show, if it is there; "": any.
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Measure& measure,
+                 const std::string& wanted);
 
 // ---- idle time
 

@@ -55,7 +55,7 @@ TEST_F(Kineto, FaultsOfProfilersAreRepaired) {
   ASSERT_EQ(c.devices.size(), 1u);
   ASSERT_EQ(c.devices[0].events.size(), 2u);
   EXPECT_EQ(c.names[c.devices[0].events[0].name], "a b \\q ? \xc3\xa9");
-  EXPECT_THAT(c.notes, ElementsAre(HasSubstr("faults of its JSON were repaired")));
+  EXPECT_THAT(c.notes, ElementsAre(HasSubstr("faults of its JSON repaired")));
 }
 
 TEST_F(Kineto, ABareQuoteCostsItsEventAlone) {
@@ -116,15 +116,21 @@ TEST_F(Kineto, WhatIsNoTraceIsRefusedInOneLine) {
   EXPECT_THAT(error("SQLite format 3\0abc"), HasSubstr("e.json"));
 }
 
-// RCCL has one kernel for all collectives: its arguments tell which it is, and how large.
-TEST_F(Kineto, ArgumentsTellACollectiveWhoseNameDoesNot) {
+// RCCL has one kernel for all collectives, and a library may name its own as it likes: the arguments tell which
+// collective a kernel is, and how large.
+class KernelOfCollectives : public Kineto, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(KernelOfCollectives, ArgumentsTellTheCollective) {
   const auto read_as = [&](const std::string& kind, const std::string& type) {
     const std::string arguments = fmt::format(
         R"("device": 0, "stream": 9, "Collective name": "{}", "In msg nelems": 100, "Out msg nelems": 50, "dtype": "{}", )"
         R"("Group size": 8)",
         kind, type);
-    const Report report = read_job({folder_.write(
-        "r.json", trace(kernel("10", "5") + "," + event("kernel", "ncclDevKernel_Generic_1", "20", "5", arguments)))});
+    const Report report = read_job(
+        {folder_.write("r.json", trace(kernel("10", "5") + "," + event("kernel", GetParam(), "20", "5", arguments)))});
+    EXPECT_NEAR(report.gpus.at(0).windows.at(0).exposed_communication_s, 5e-6, 1e-12);
+    EXPECT_NEAR(*report.mean.breakdown[Part::communication], 5e-6, 1e-12);
+    EXPECT_THAT(report.gpus[0].unclassified, IsEmpty());
     const Collective& c = report.gpus.at(0).collectives.at(0);
     return fmt::format("{} {}", class_names()[c.kernel_class], c.bytes);
   };
@@ -136,6 +142,14 @@ TEST_F(Kineto, ArgumentsTellACollectiveWhoseNameDoesNot) {
   EXPECT_EQ(read_as("reduce", "Short"), "comm.reduce 200");
   EXPECT_EQ(read_as("recv", "ComplexDouble"), "comm.sendrecv 1600");
   EXPECT_EQ(read_as("barrier", "other"), "comm.generic 0");
+}
+INSTANTIATE_TEST_SUITE_P(Names, KernelOfCollectives, ::testing::Values("ncclDevKernel_Generic_1", "xccl_fabric_sum"));
+
+TEST_F(Kineto, AComputationWithinACollectiveIsNone) {
+  const std::string arguments = R"("Collective name": "allreduce", "In msg nelems": 1, "dtype": "Float")";
+  const Report report = read_job({folder_.write(
+      "c.json", trace(kernel("10", "5") + "," + event("kernel", "elementwise_kernel", "20", "5", arguments)))});
+  EXPECT_EQ(report.gpus.at(0).windows.at(0).communication_s, 0);
 }
 
 TEST_F(Kineto, NothingPrivateIsKept) {
