@@ -1,10 +1,15 @@
-#include <cstring>
-
+#include "program/builder.h"
 #include "ranks.h"
 #include "rig.h"
 
 namespace harness::test {
 namespace {
+
+Values read(backend::Executable& executable, const program::View& view, program::DType type) {
+  std::vector<std::byte> bytes(view.count * program::size_of(type));
+  executable.read(view, bytes);
+  return Numbers({bytes.data(), type, view.count}).copy();
+}
 
 // n ranks along the data axis, one group of them all, one collective.
 struct Collective {
@@ -28,54 +33,24 @@ struct Collective {
   static double value(int rank, std::int64_t i) { return static_cast<double>((i * 7 + rank * 3) % 11 - 4); }
 
   /// Runs it twice over the same contexts and returns every rank's view.
-  std::vector<std::vector<double>> run(const program::View& result, const config::Settings& settings = {}) {
+  std::vector<Values> run(const program::View& result, const config::Settings& settings = {}) {
     Ranks ranks(
         layout, groups, [this](int) { return &program; }, settings);
     const program::DType type = program.buffers[0].type;
-    std::vector<std::vector<double>> results(layout.ranks());
+    std::vector<Values> results(layout.ranks());
     ranks.errors = ranks.each([&](int r) {
       backend::Executable& e = ranks[r];
       e.initialize();
       for (int round = 0; round < 2; ++round) {
         std::vector<std::byte> bytes(in.count * program::size_of(type));
-        for (std::int64_t i = 0; i < in.count; ++i) put(bytes, type, i, value(r, i));
+        for (std::int64_t i = 0; i < in.count; ++i) Numbers({bytes.data(), type, in.count})[i] = value(r, i);
         e.write(in, bytes);
         e.run(round, 1, NoInputs{});
       }
-      std::vector<std::byte> bytes(result.count * program::size_of(type));
-      e.read(result, bytes);
-      for (std::int64_t i = 0; i < result.count; ++i) results[r].push_back(get(bytes, type, i));
+      results[r] = read(e, result, type);
     });
     rethrow_first(ranks.errors);
     return results;
-  }
-
-  static void put(std::vector<std::byte>& bytes, program::DType type, std::int64_t i, double x) {
-    if (type == program::DType::f32) {
-      const auto f = static_cast<float>(x);
-      std::memcpy(&bytes[i * 4], &f, 4);
-    } else if (type == program::DType::f16) {
-      const f16 h = to_f16(static_cast<float>(x));
-      std::memcpy(&bytes[i * 2], &h, 2);
-    } else {
-      const bf16 h = to_bf16(static_cast<float>(x));
-      std::memcpy(&bytes[i * 2], &h, 2);
-    }
-  }
-  static double get(const std::vector<std::byte>& bytes, program::DType type, std::int64_t i) {
-    if (type == program::DType::f32) {
-      float f = 0;
-      std::memcpy(&f, &bytes[i * 4], 4);
-      return static_cast<double>(f);
-    }
-    if (type == program::DType::f16) {
-      f16 h{};
-      std::memcpy(&h, &bytes[i * 2], 2);
-      return static_cast<double>(to_float(h));
-    }
-    bf16 h{};
-    std::memcpy(&h, &bytes[i * 2], 2);
-    return static_cast<double>(to_float(h));
   }
 };
 
@@ -166,11 +141,8 @@ TEST_P(Collectives, AllGatherAlsoInPlace) {
   ranks.errors = ranks.each([&](int r) { ranks[r].run(0, 1, NoInputs{}); });
   rethrow_first(ranks.errors);
   for (int r = 0; r < 3; ++r) {
-    std::vector<std::byte> bytes(part * 3 * program::size_of(GetParam()));
-    ranks[r].read(all, bytes);
-    for (std::int64_t i = 0; i < part * 3; ++i) {
-      EXPECT_EQ(Collective::get(bytes, GetParam(), i), static_cast<double>(i / part + 1));
-    }
+    const Values got = read(ranks[r], all, GetParam());
+    for (std::int64_t i = 0; i < part * 3; ++i) EXPECT_EQ(got[i], static_cast<double>(i / part + 1));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/backends.h"
+#include "program/builder.h"
 #include "ranks.h"
 #include "rig.h"
 #include "support/errors.h"
