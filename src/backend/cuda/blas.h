@@ -43,8 +43,7 @@ struct Product {
 int alignment_of(std::int64_t bytes);
 int alignment_of(const void* address);
 
-/// The product of an operation whose views lie at addresses aligned to `alignment_bytes`. Throws Error for an operation
-/// that cannot be.
+/// The product of an operation whose views lie at addresses aligned to `alignment_bytes`.
 Product product_of(const program::Matmul& op, program::DType a, program::DType b, program::DType out, bool tf32,
                    int alignment_bytes);
 Product product_of(const backend::Bound<program::Matmul>& op, bool tf32);
