@@ -145,7 +145,7 @@ struct CudaExecutable::State {
       : device(use_device(request)),
         arena(program::plan_arena(*request.program)),
         collectives(request),
-        ranges(plan_ranges(request.program->step)),
+        ranges(request.program->step),
         monitor(device.bus_id),
         warnings(device.warnings) {
     memory = Memory(Memory::Kind::device, std::max<std::int64_t>(arena.bytes, 1), "the step's buffers");
