@@ -17,6 +17,10 @@ double logistic(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
+// GELU in its approximation by tanh, and its derivative.
+double gelu_of(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
 double gelu_slope(double x) {
   const double c = std::sqrt(2 / M_PI), t = std::tanh(c * (x + 0.044715 * x * x * x));
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
@@ -479,10 +483,6 @@ struct Loops {
 };
 
 }  // namespace
-
-double gelu_of(double x) {
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-}
 
 const backend::Backend& reference() {
   static const OnHost<Loops, config::BackendKind::cpu> loops;

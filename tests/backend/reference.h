@@ -8,7 +8,4 @@ namespace harness::test {
 /// kernels are held against. Results are rounded when they are stored, as those of a kernel are.
 const backend::Backend& reference();
 
-/// GELU in its approximation by tanh.
-double gelu_of(double x);
-
 }  // namespace harness::test
