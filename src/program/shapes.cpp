@@ -58,7 +58,12 @@ class Shapes {
     size(a.aux, a.m * a.n, "aux");
     is(a.bias_gradient, a.m, DType::f32, "bias_gradient");
     if (a.aux.present() != (a.epilogue != Epilogue::none)) note("aux goes with a GELU epilogue");
-    if (a.bias_gradient.present() && !a.transpose_a) note("bias_gradient needs transpose_a");
+    if (a.epilogue != Epilogue::none && a.accumulate) note("a GELU epilogue does not go with accumulate");
+    if (a.bias_gradient.present()) {
+      if (!a.transpose_a) note("bias_gradient needs transpose_a");
+      if (a.bias.present() || a.add.present() || a.epilogue != Epilogue::none)
+        note("bias_gradient goes neither with bias nor with add nor with a GELU epilogue");
+    }
     if (a.add.present()) {
       if (a.epilogue != Epilogue::none || a.accumulate)
         note("add goes neither with a GELU epilogue nor with accumulate");

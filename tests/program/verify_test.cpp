@@ -250,6 +250,18 @@ TEST(Verify, NamesWhatAProductCannotAdd) {
                 m.epilogue = Epilogue::gelu;
               }),
               HasSubstr("add goes neither with a GELU epilogue"));
+  EXPECT_THAT(texts_of([](Matmul& m, const View&) {
+                m.add = {};
+                m.aux = m.b;
+                m.epilogue = Epilogue::gelu_backward;
+                m.accumulate = true;
+              }),
+              HasSubstr("a GELU epilogue does not go with accumulate"));
+  EXPECT_THAT(texts_of([](Matmul& m, const View&) {
+                m.transpose_a = true;
+                m.bias_gradient = m.a.part(0, 8);
+              }),
+              HasSubstr("bias_gradient goes neither with bias nor with add"));
 }
 
 // A step of two micro-batches that adds up what each reduction leaves. Without the first sum a micro-batch is lost.

@@ -78,15 +78,9 @@ std::function<void()> explained(std::function<void()> call, const std::string& w
 }
 
 std::string text_of(const std::vector<int>& ranks) {
-  std::vector<std::string> parts;
-  for (const int r : ranks) {
-    if (parts.size() == 8) {
-      parts.push_back(fmt::format("… {} in all", ranks.size()));
-      break;
-    }
-    parts.push_back(std::to_string(r));
-  }
-  return join(parts, ", ");
+  std::vector<std::string> words;
+  for (const int r : ranks) words.push_back(std::to_string(r));
+  return join_first(words, 8);
 }
 
 }  // namespace

@@ -49,11 +49,6 @@ Compiler::~Compiler() = default;
 
 // oneDNN computes the product with its bias and what is added; GELU and a bias gradient are kernels beside it.
 Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op) {
-  if (op.epilogue != program::Epilogue::none && op.accumulate)
-    fail("matmul: a GELU of an accumulated product makes no sense");
-  if (op.add && (op.accumulate || op.epilogue != program::Epilogue::none))
-    fail("matmul: something to add together with a GELU or an accumulated product makes no sense");
-  if (op.bias_gradient && !op.transpose_a) fail("matmul: a bias gradient needs transpose_a");
   if (program::is_fp8(op.a.type)) return prepare_widened(op);
   const backend::Tensor to = op.epilogue == program::Epilogue::gelu ? op.aux : op.out;
   const ProductForm form{.batch = 1,

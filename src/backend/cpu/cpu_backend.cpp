@@ -15,6 +15,20 @@
 namespace harness::cpu {
 namespace {
 
+// The amount per second of calls that each do `amount`, for about `seconds`; one call at least.
+template <class F>
+double rate_of(double amount, double seconds, const F& call) {
+  double total = 0;
+  const double begin = system_clock().seconds();
+  double end = begin;
+  while (end - begin < seconds || total == 0) {
+    call();
+    total += amount;
+    end = system_clock().seconds();
+  }
+  return total / (end - begin);
+}
+
 class CpuBackend : public backend::Backend {
  public:
   config::BackendKind kind() const override { return config::BackendKind::cpu; }
@@ -59,15 +73,7 @@ class CpuBackend : public backend::Backend {
     cpu::Product product({.m = n, .n = n, .k = n, .a = in, .b = in, .out = result}, workspace);
     const auto once = [&] { product(a.data(), b.data(), out.data()); };
     for (int i = 0; i < 3; ++i) once();
-    double flops = 0;
-    const double begin = system_clock().seconds();
-    double end = begin;
-    while (end - begin < seconds || flops == 0) {
-      once();
-      flops += 2.0 * n * n * n;
-      end = system_clock().seconds();
-    }
-    return flops / (end - begin);
+    return rate_of(2.0 * n * n * n, seconds, once);
   }
 
   double measure_copy_bandwidth(const backend::ExecutableRequest& where, double seconds) const override {
@@ -75,16 +81,9 @@ class CpuBackend : public backend::Backend {
     constexpr std::int64_t n = 64 << 20;  // 256 MiB each way: more than the last cache of any CPU of today but few
     std::vector<float> from(n, 1), to(n);
     const backend::Tensor in{from.data(), program::DType::f32, n}, out{to.data(), program::DType::f32, n};
-    cpu::run(backend::Bound<program::Convert>{in, out});
-    double bytes = 0;
-    const double begin = system_clock().seconds();
-    double end = begin;
-    while (end - begin < seconds || bytes == 0) {
-      cpu::run(backend::Bound<program::Convert>{in, out});
-      bytes += 2.0 * n * program::size_of(program::DType::f32);
-      end = system_clock().seconds();
-    }
-    return bytes / (end - begin);
+    const auto copy = [&] { cpu::run(backend::Bound<program::Convert>{in, out}); };
+    copy();
+    return rate_of(2.0 * n * program::size_of(program::DType::f32), seconds, copy);
   }
 };
 

@@ -79,22 +79,20 @@ void run(const backend::Bound<program::CrossEntropy>& op, const backend::KernelC
   const float scale = scale_of(op), gradient_scale = gradient_scale_of(op);
   backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
-    parallel_ranges(op.rows, row_grain(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t r = first; r < last; ++r) {
-        T* x = op.logits.as<T>() + r * op.vocab;
-        if (is_left_out(op, r)) {
-          row_losses[r] = 0;
-          std::fill_n(x, op.vocab, T{});
-          continue;
-        }
-        const float maximum = row_maximum(x, op.vocab);
-        const float sum = sum_of_exponentials(x, op.vocab, maximum);
-        const std::int64_t l = label[r];
-        // A label that is no token has no probability: the loss shows it.
-        const float target = l >= 0 && l < op.vocab ? to_float(x[l]) - maximum : NAN;
-        row_losses[r] = std::log(sum) - target;
-        write_gradient(x, op.vocab, l, maximum, sum, gradient_scale);
+    parallel_rows(op.rows, op.vocab, [&](std::int64_t r) {
+      T* x = op.logits.as<T>() + r * op.vocab;
+      if (is_left_out(op, r)) {
+        row_losses[r] = 0;
+        std::fill_n(x, op.vocab, T{});
+        return;
       }
+      const float maximum = row_maximum(x, op.vocab);
+      const float sum = sum_of_exponentials(x, op.vocab, maximum);
+      const std::int64_t l = label[r];
+      // A label that is no token has no probability: the loss shows it.
+      const float target = l >= 0 && l < op.vocab ? to_float(x[l]) - maximum : NAN;
+      row_losses[r] = std::log(sum) - target;
+      write_gradient(x, op.vocab, l, maximum, sum, gradient_scale);
     });
   });
   double total = 0;
@@ -105,10 +103,8 @@ void run(const backend::Bound<program::CrossEntropy>& op, const backend::KernelC
 void run(const backend::Bound<program::CrossEntropyMaximum>& op, const backend::KernelContext&) {
   backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
-    parallel_ranges(op.rows, row_grain(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t r = first; r < last; ++r) {
-        op.maximum.f32()[r] = row_maximum(op.logits.as<const T>() + r * op.vocab, op.vocab);
-      }
+    parallel_rows(op.rows, op.vocab, [&](std::int64_t r) {
+      op.maximum.f32()[r] = row_maximum(op.logits.as<const T>() + r * op.vocab, op.vocab);
     });
   });
 }
@@ -117,14 +113,12 @@ void run(const backend::Bound<program::CrossEntropySums>& op, const backend::Ker
   const std::int64_t first_here = backend::first_row(op.shard, context.at);
   backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
-    parallel_ranges(op.rows, row_grain(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t r = first; r < last; ++r) {
-        const T* x = op.logits.as<const T>() + r * op.vocab;
-        const float m = op.maximum.f32()[r];
-        const std::int64_t l = op.labels.i32()[r] - first_here;
-        op.target.f32()[r] = l >= 0 && l < op.vocab ? to_float(x[l]) - m : 0;
-        op.sum.f32()[r] = sum_of_exponentials(x, op.vocab, m);
-      }
+    parallel_rows(op.rows, op.vocab, [&](std::int64_t r) {
+      const T* x = op.logits.as<const T>() + r * op.vocab;
+      const float m = op.maximum.f32()[r];
+      const std::int64_t l = op.labels.i32()[r] - first_here;
+      op.target.f32()[r] = l >= 0 && l < op.vocab ? to_float(x[l]) - m : 0;
+      op.sum.f32()[r] = sum_of_exponentials(x, op.vocab, m);
     });
   });
 }
@@ -134,16 +128,14 @@ void run(const backend::Bound<program::CrossEntropyGradient>& op, const backend:
   const float scale = scale_of(op), gradient_scale = gradient_scale_of(op);
   backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
-    parallel_ranges(op.rows, row_grain(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t r = first; r < last; ++r) {
-        T* x = op.logits.as<T>() + r * op.vocab;
-        if (is_left_out(op, r)) {
-          std::fill_n(x, op.vocab, T{});
-          continue;
-        }
-        write_gradient(x, op.vocab, op.labels.i32()[r] - first_here, op.maximum.f32()[r], op.sum.f32()[r],
-                       gradient_scale);
+    parallel_rows(op.rows, op.vocab, [&](std::int64_t r) {
+      T* x = op.logits.as<T>() + r * op.vocab;
+      if (is_left_out(op, r)) {
+        std::fill_n(x, op.vocab, T{});
+        return;
       }
+      write_gradient(x, op.vocab, op.labels.i32()[r] - first_here, op.maximum.f32()[r], op.sum.f32()[r],
+                     gradient_scale);
     });
   });
   double total = 0;

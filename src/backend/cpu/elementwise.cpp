@@ -96,15 +96,13 @@ void run(const backend::Bound<program::SwiGlu>& op, const backend::KernelContext
   const std::int64_t width = op.width;
   backend::with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
-    parallel_ranges(op.rows, row_grain(width), [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t r = first; r < last; ++r) {
-        const T *gate = op.in.as<const T>() + 2 * r * width, *up = gate + width;
-        T* to = op.out.as<T>() + r * width;
-        over(0, width, [&](std::int64_t i, std::int64_t n) {
-          const Vec g = get(gate + i, n);
-          put(to + i, g / (1.0f + simd::exp(-g)) * get(up + i, n), n);
-        });
-      }
+    parallel_rows(op.rows, width, [&](std::int64_t r) {
+      const T *gate = op.in.as<const T>() + 2 * r * width, *up = gate + width;
+      T* to = op.out.as<T>() + r * width;
+      over(0, width, [&](std::int64_t i, std::int64_t n) {
+        const Vec g = get(gate + i, n);
+        put(to + i, g / (1.0f + simd::exp(-g)) * get(up + i, n), n);
+      });
     });
   });
 }
@@ -113,37 +111,33 @@ void run(const backend::Bound<program::SwiGluBackward>& op, const backend::Kerne
   const std::int64_t width = op.width;
   backend::with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
-    parallel_ranges(op.rows, row_grain(width), [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t r = first; r < last; ++r) {
-        const T *gate = op.in.as<const T>() + 2 * r * width, *up = gate + width;
-        const T* dout = op.dout.as<const T>() + r * width;
-        T *dgate = op.din.as<T>() + 2 * r * width, *dup = dgate + width;
-        over(0, width, [&](std::int64_t i, std::int64_t n) {
-          const Vec g = get(gate + i, n), s = 1.0f / (1.0f + simd::exp(-g)), d = get(dout + i, n);
-          put(dgate + i, d * get(up + i, n) * (s * (1.0f + g * (1.0f - s))), n);
-          put(dup + i, d * (g * s), n);
-        });
-      }
+    parallel_rows(op.rows, width, [&](std::int64_t r) {
+      const T *gate = op.in.as<const T>() + 2 * r * width, *up = gate + width;
+      const T* dout = op.dout.as<const T>() + r * width;
+      T *dgate = op.din.as<T>() + 2 * r * width, *dup = dgate + width;
+      over(0, width, [&](std::int64_t i, std::int64_t n) {
+        const Vec g = get(gate + i, n), s = 1.0f / (1.0f + simd::exp(-g)), d = get(dout + i, n);
+        put(dgate + i, d * get(up + i, n) * (s * (1.0f + g * (1.0f - s))), n);
+        put(dup + i, d * (g * s), n);
+      });
     });
   });
 }
 
 void run(const backend::Bound<program::ResidualAdd>& op, const backend::KernelContext&) {
-  const std::int64_t width = op.width, grain = row_grain(width);
+  const std::int64_t width = op.width;
   backend::with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
-    parallel_ranges(op.rows, grain, [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t r = first; r < last; ++r) {
-        const T *x = op.in.as<const T>() + r * width, *b = op.bias.as<const T>();
-        const T* other = op.residual ? op.residual.as<const T>() + r * width : nullptr;
-        T* to = op.out.as<T>() + r * width;
-        over(0, width, [&](std::int64_t i, std::int64_t n) {
-          Vec v = get(x + i, n);
-          if (b) v += get(b + i, n);
-          if (other) v += get(other + i, n);
-          put(to + i, v, n);
-        });
-      }
+    parallel_rows(op.rows, width, [&](std::int64_t r) {
+      const T *x = op.in.as<const T>() + r * width, *b = op.bias.as<const T>();
+      const T* other = op.residual ? op.residual.as<const T>() + r * width : nullptr;
+      T* to = op.out.as<T>() + r * width;
+      over(0, width, [&](std::int64_t i, std::int64_t n) {
+        Vec v = get(x + i, n);
+        if (b) v += get(b + i, n);
+        if (other) v += get(other + i, n);
+        put(to + i, v, n);
+      });
     });
   });
 }

@@ -27,26 +27,23 @@ void run(const backend::Bound<program::Embedding>& op, const backend::KernelCont
   const std::int32_t* token = op.tokens.i32();
   backend::with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
-    parallel_ranges(op.rows, std::max<std::int64_t>(1, elementwise_grain / width),
-                    [&](std::int64_t begin, std::int64_t end, int) {
-                      for (std::int64_t t = begin; t < end; ++t) {
-                        const std::int64_t local = token[t] - first;
-                        const bool here = local >= 0 && local < op.shard.rows;
-                        const T* word = here ? op.words.as<const T>() + local * width : nullptr;
-                        const T* place = positions ? positions.as<const T>() + position_of(op, t) * width : nullptr;
-                        T* to = op.out.as<T>() + t * width;
-                        std::int64_t i = 0;
-                        for (; i + simd::lanes <= width; i += simd::lanes) {
-                          simd::Vec v{};
-                          if (word) v += simd::load(word + i);
-                          if (place) v += simd::load(place + i);
-                          simd::store(to + i, v);
-                        }
-                        for (; i < width; ++i) {
-                          simd::store_one(to + i, (word ? to_float(word[i]) : 0) + (place ? to_float(place[i]) : 0));
-                        }
-                      }
-                    });
+    parallel_rows(op.rows, width, [&](std::int64_t t) {
+      const std::int64_t local = token[t] - first;
+      const bool here = local >= 0 && local < op.shard.rows;
+      const T* word = here ? op.words.as<const T>() + local * width : nullptr;
+      const T* place = positions ? positions.as<const T>() + position_of(op, t) * width : nullptr;
+      T* to = op.out.as<T>() + t * width;
+      std::int64_t i = 0;
+      for (; i + simd::lanes <= width; i += simd::lanes) {
+        simd::Vec v{};
+        if (word) v += simd::load(word + i);
+        if (place) v += simd::load(place + i);
+        simd::store(to + i, v);
+      }
+      for (; i < width; ++i) {
+        simd::store_one(to + i, (word ? to_float(word[i]) : 0) + (place ? to_float(place[i]) : 0));
+      }
+    });
   });
 }
 
@@ -75,14 +72,11 @@ void run(const backend::Bound<program::EmbeddingBackward>& op, const backend::Ke
       });
       return;
     }
-    parallel_ranges(op.sequence, std::max<std::int64_t>(1, elementwise_grain / width),
-                    [&](std::int64_t begin, std::int64_t end, int) {
-                      for (std::int64_t p = begin; p < end; ++p) {
-                        float* to = op.dpositions.f32() + p * width;
-                        if (!op.accumulate_positions) std::fill_n(to, width, 0.0f);
-                        for (std::int64_t t = p; t < op.rows; t += op.sequence) add_row(to, from + t * width, width);
-                      }
-                    });
+    parallel_rows(op.sequence, width, [&](std::int64_t p) {
+      float* to = op.dpositions.f32() + p * width;
+      if (!op.accumulate_positions) std::fill_n(to, width, 0.0f);
+      for (std::int64_t t = p; t < op.rows; t += op.sequence) add_row(to, from + t * width, width);
+    });
   });
 }
 

@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,21 +19,10 @@
 // Private to the sources that speak Gloo (links.cpp, collectives.cpp, communication.cpp).
 namespace harness::cpu {
 
-// Gloo takes whoever connects first for the peer. These let both ends of a connection prove that they are the ranks
-// that their supervisors introduced to each other. Gloo shows nobody its sockets, so the proof does not cover their
-// addresses: who stands between two ranks and passes on all that they say is not found.
-
-/// Half of a connection's secret. Each end draws one, and the supervisors carry it to the other end.
+/// Gloo takes whoever connects first for the peer. So each end of a connection draws a secret, which the supervisors
+/// carry to the other end, and shows it there when they are connected. Gloo shows nobody its sockets: who stands
+/// between two ranks and passes on what they say is not found.
 using LinkSecret = std::array<char, 16>;
-/// Throws Error where the system has no random numbers.
-LinkSecret draw_secret();
-
-/// Shows that rank `speaker` knows the secret: SipHash-2-4 (Aumasson, Bernstein, INDOCRYPT 2012) of its number, under
-/// both halves as the key.
-std::uint64_t link_proof(const LinkSecret& lower, const LinkSecret& higher, int speaker);
-
-/// SipHash-2-4.
-std::uint64_t siphash(const std::array<char, 16>& key, std::string_view text);
 
 /// The TCP interface this rank is reached at: $HARNESS_GLOO_IFNAME if set; else loopback for the ranks of one node;
 /// else the address of the host's name; where that is a loopback address, the first other interface, if there is any.
@@ -56,18 +44,17 @@ class LinkedContext : public gloo::Context {
   void reserve_scratch(std::size_t bytes) { scratch_.resize(std::max(scratch_.size(), bytes)); }
   char* scratch() { return scratch_.data(); }
 
-  /// Where the partner connects to, and half of the secret that both prove to know. Nobody else may see it.
+  /// Where the partner connects to, and this end's secret. Nobody else may see it. Throws Error where the system has no
+  /// random numbers.
   std::string address(int partner);
   /// Blocks until connected. Ranks must connect all their pairs in one global order. Throws if whoever is at the other
-  /// end does not know the secret.
+  /// end does not show the partner's secret.
   void connect(int partner, const std::string& address);
   /// Makes every pending and later operation on this context fail, here and, since the connections close, at peers.
   /// From any thread.
   void poison() noexcept;
 
  private:
-  void prove(int partner, const LinkSecret& of_partner);
-
   std::vector<int> partners_;
   std::map<int, LinkSecret> secrets_;  // this end's, by partner
   std::vector<char> scratch_;

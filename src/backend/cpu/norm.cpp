@@ -109,9 +109,7 @@ std::int64_t padded_width(std::int64_t width) {
 template <class Norm>
 void forward(const Norm& t) {
   backend::with_type(t.in.type, [&](auto tag) {
-    parallel_ranges(t.rows, row_grain(t.width), [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t r = first; r < last; ++r) forward_row<decltype(tag)>(t, r);
-    });
+    parallel_rows(t.rows, t.width, [&](std::int64_t r) { forward_row<decltype(tag)>(t, r); });
   });
 }
 

@@ -32,4 +32,12 @@ inline std::int64_t row_grain(std::int64_t width) {
   return std::max<std::int64_t>(1, elementwise_grain / width);
 }
 
+/// f(row) for each of `rows` rows of `width` elements.
+template <class F>
+void parallel_rows(std::int64_t rows, std::int64_t width, F&& f) {
+  parallel_ranges(rows, row_grain(width), [&](std::int64_t first, std::int64_t last, int) {
+    for (std::int64_t r = first; r < last; ++r) f(r);
+  });
+}
+
 }  // namespace harness::cpu

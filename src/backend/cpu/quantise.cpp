@@ -40,14 +40,12 @@ void run(const backend::Bound<program::Quantise>& op, const backend::KernelConte
         finite ? std::bit_cast<float>(power_of_two_bits(-exponent)) : std::numeric_limits<float>::quiet_NaN();
     *op.scale.f32() = std::bit_cast<float>(power_of_two_bits(exponent));
     auto *out = op.out.as<std::uint8_t>(), *transposed = op.out_transposed.as<std::uint8_t>();
-    parallel_ranges(rows, row_grain(width), [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t r = first; r < last; ++r) {
-        for (std::int64_t c = 0; c < width; ++c) {
-          const float x = to_float(from[r * width + c]) * inverse;
-          const std::uint8_t code = nearest_fp8(format, std::bit_cast<std::uint32_t>(x));
-          if (out != nullptr) out[r * width + c] = code;
-          if (transposed != nullptr) transposed[c * rows + r] = code;
-        }
+    parallel_rows(rows, width, [&](std::int64_t r) {
+      for (std::int64_t c = 0; c < width; ++c) {
+        const float x = to_float(from[r * width + c]) * inverse;
+        const std::uint8_t code = nearest_fp8(format, std::bit_cast<std::uint32_t>(x));
+        if (out != nullptr) out[r * width + c] = code;
+        if (transposed != nullptr) transposed[c * rows + r] = code;
       }
     });
   });

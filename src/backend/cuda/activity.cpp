@@ -66,7 +66,6 @@ struct Library {
   decltype(&cuptiActivityGetNumDroppedRecords) dropped = nullptr;
   decltype(&cuptiActivityPushExternalCorrelationId) push = nullptr;
   decltype(&cuptiActivityPopExternalCorrelationId) pop = nullptr;
-  decltype(&cuptiGetTimestamp) timestamp = nullptr;
   decltype(&cuptiGetResultString) text = nullptr;
   decltype(&cuptiGetVersion) version = nullptr;
   bool registered = false;
@@ -103,7 +102,6 @@ struct Library {
     find(dropped, "cuptiActivityGetNumDroppedRecords");
     find(push, "cuptiActivityPushExternalCorrelationId");
     find(pop, "cuptiActivityPopExternalCorrelationId");
-    find(timestamp, "cuptiGetTimestamp");
     find(text, "cuptiGetResultString");
     find(version, "cuptiGetVersion");
   }
@@ -246,10 +244,6 @@ ActivityRecorder::~ActivityRecorder() {
   collected().wanted = false;
 }
 
-std::string ActivityRecorder::unavailable() {
-  return library().problem;
-}
-
 std::string ActivityRecorder::start() {
   Library& cupti = library();
   if (!cupti.problem.empty()) return cupti.problem;
@@ -284,12 +278,6 @@ void ActivityRecorder::push(std::uint64_t id) {
 void ActivityRecorder::pop() {
   std::uint64_t last = 0;
   if (recording_) library().pop(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &last);
-}
-
-std::uint64_t ActivityRecorder::now_ns() {
-  std::uint64_t now = 0;
-  if (library().problem.empty() && library().timestamp(&now) != CUPTI_SUCCESS) now = 0;
-  return now;
 }
 
 std::vector<ActivityRecord> ActivityRecorder::stop(std::string& problem) {
@@ -328,17 +316,11 @@ namespace harness::cuda {
 
 ActivityRecorder::ActivityRecorder() = default;
 ActivityRecorder::~ActivityRecorder() = default;
-std::string ActivityRecorder::unavailable() {
-  return "built without cupti.h, which comes with the CUDA Toolkit";
-}
 std::string ActivityRecorder::start() {
-  return unavailable();
+  return "built without cupti.h, which comes with the CUDA Toolkit";
 }
 void ActivityRecorder::push(std::uint64_t) {}
 void ActivityRecorder::pop() {}
-std::uint64_t ActivityRecorder::now_ns() {
-  return 0;
-}
 std::vector<ActivityRecord> ActivityRecorder::stop(std::string& problem) {
   problem = "no recording is under way";
   return {};

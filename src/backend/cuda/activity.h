@@ -30,15 +30,11 @@ class ActivityRecorder {
   ActivityRecorder(const ActivityRecorder&) = delete;
   ActivityRecorder& operator=(const ActivityRecorder&) = delete;
 
-  /// "" when CUPTI could be loaded, else why not. Whether the driver lets it record, only start() finds out.
-  static std::string unavailable();
-  /// Begins to record; "" or why it cannot.
+  /// Begins to record; "" or why it cannot: there is no CUPTI, or the driver does not let it.
   std::string start();
   /// Everything that this thread launches up to pop() carries `id`, which is not 0. The innermost one counts.
   void push(std::uint64_t id);
   void pop();
-  /// The clock of the records, now; 0 without CUPTI.
-  static std::uint64_t now_ns();
   /// Ends the recording. The device must have finished (cudaDeviceSynchronize) what is to be in it. In the order in
   /// which it started on the device; nothing at all if CUPTI hands over nothing. `problem` tells what is missing
   /// ("": nothing that CUPTI knows of): dropped records, records without times, a CUPTI error.

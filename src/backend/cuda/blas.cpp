@@ -113,10 +113,6 @@ bool takes_another_c(const cublasLtMatmulAlgo_t& algorithm) {
 
 }  // namespace
 
-struct Blas::Handle {
-  cublasLtHandle_t handle = nullptr;
-};
-
 /// One call of the library with everything it points to.
 struct Blas::Call {
   Owned<cublasLtMatmulDesc_t> desc;
@@ -171,18 +167,19 @@ struct Blas::Call {
   }
 };
 
-Blas::Blas()
-    : handle_(std::make_unique<Handle>()), workspace_(Memory::Kind::device, workspace_bytes, "cuBLASLt's workspace") {
-  check(cublasLtCreate(&handle_->handle), "cublasLtCreate");
+Blas::Blas() : workspace_(Memory::Kind::device, workspace_bytes, "cuBLASLt's workspace") {
+  cublasLtHandle_t handle = nullptr;
+  check(cublasLtCreate(&handle), "cublasLtCreate");
+  handle_.reset(handle);
 }
 
-Blas::~Blas() {
-  if (handle_->handle != nullptr) static_cast<void>(cublasLtDestroy(handle_->handle));
+void Blas::Close::operator()(cublasLtContext* handle) const {
+  static_cast<void>(cublasLtDestroy(handle));
 }
 
 std::vector<std::string> Blas::proposals(const Product& product, const Operands& operands, int at_most) {
   if (!has_fused_form(product)) return {};
-  const Call call(handle_->handle, workspace_.data(), product, operands);
+  const Call call(handle_.get(), workspace_.data(), product, operands);
   Owned<cublasLtMatmulPreference_t> preference;
   preference.destroy = cublasLtMatmulPreferenceDestroy;
   check(cublasLtMatmulPreferenceCreate(&preference.object), "cublasLtMatmulPreferenceCreate");
@@ -195,7 +192,7 @@ std::vector<std::string> Blas::proposals(const Product& product, const Operands&
   std::vector<cublasLtMatmulHeuristicResult_t> results(at_most);
   int found = 0;
   const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handle_->handle, call.desc.object, call.b.object, call.a.object, call.out.object,
+      cublasLtMatmulAlgoGetHeuristic(handle_.get(), call.desc.object, call.b.object, call.a.object, call.out.object,
                                      call.out.object, preference.object, at_most, results.data(), &found);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
   // An epilogue that the library calls invalid can still be computed by own kernels beside a plain product.
@@ -222,7 +219,7 @@ std::shared_ptr<Blas::Call> Blas::call(const Product& product, const Operands& o
     if (found.empty()) fail("cuBLASLt has no algorithm for {}", key_of(product));
     bytes = found.front();
   }
-  auto call = std::make_shared<Call>(handle_->handle, workspace_.data(), product, operands);
+  auto call = std::make_shared<Call>(handle_.get(), workspace_.data(), product, operands);
   if (bytes.size() != sizeof call->algorithm) {
     fail("the tuned algorithm of {} has {} bytes, cuBLASLt's have {}: it is of another version; tune again",
          key_of(product), bytes.size(), sizeof call->algorithm);

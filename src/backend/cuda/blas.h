@@ -10,6 +10,8 @@
 #include "backend/bound.h"
 #include "backend/cuda/runtime.h"
 
+struct cublasLtContext;
+
 namespace harness::cuda {
 
 /// A row-major matrix of a product as it is stored: element (i, j) of batch b at b * batch_stride + i * leading + j.
@@ -43,8 +45,7 @@ struct Product {
 int alignment_of(std::int64_t bytes);
 int alignment_of(const void* address);
 
-/// The product of an operation whose views lie at addresses aligned to `alignment_bytes`. Throws Error for an operation
-/// that cannot be.
+/// The product of an operation whose views lie at addresses aligned to `alignment_bytes`.
 Product product_of(const program::Matmul& op, program::DType a, program::DType b, program::DType out, bool tf32,
                    int alignment_bytes);
 Product product_of(const backend::Bound<program::Matmul>& op, bool tf32);
@@ -83,9 +84,6 @@ class Blas {
   static constexpr std::int64_t workspace_bytes = std::int64_t{32} << 20;  // NVIDIA's recommendation for Hopper
 
   Blas();
-  ~Blas();
-  Blas(const Blas&) = delete;
-  Blas& operator=(const Blas&) = delete;
 
   using Run = std::function<void(Stream)>;
   /// A composite Product is computed in the library's fused form or by own kernels beside a plain product, as the
@@ -108,8 +106,10 @@ class Blas {
   std::vector<std::string> proposals(const Product& product, const Operands& operands, int at_most);
   std::shared_ptr<Call> call(const Product& product, const Operands& operands, const std::string& algorithm);
 
-  struct Handle;
-  std::unique_ptr<Handle> handle_;
+  struct Close {
+    void operator()(cublasLtContext* handle) const;
+  };
+  std::unique_ptr<cublasLtContext, Close> handle_;
   Memory workspace_;
   std::vector<std::string> refusals_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -19,7 +20,10 @@ class Writer {
 
   CommandList write() {
     find_events();
-    const std::vector<program::StreamId> others = used_streams();
+    std::set<program::StreamId> others;
+    for (const program::Operation& op : operations_) {
+      if (op.stream != 0) others.insert(op.stream);
+    }
     if (!others.empty()) {
       const std::int32_t begin = new_event();
       put({CommandKind::record, 0, -1, begin});
@@ -57,15 +61,6 @@ class Writer {
         if (at(w).stream != op.stream && event < 0) event = new_event();
       }
     }
-  }
-
-  std::vector<program::StreamId> used_streams() const {
-    std::vector<program::StreamId> used;
-    for (const program::Operation& op : operations_) {
-      if (op.stream != 0 && std::ranges::find(used, op.stream) == used.end()) used.push_back(op.stream);
-    }
-    std::ranges::sort(used);
-    return used;
   }
 
   // The operations to launch where operation i stands: itself, or its whole fused group if i is its last member; none

@@ -108,11 +108,10 @@ class CudaExecutable : public backend::Executable {
   void await(const OwnedEvent& event, const char* what);
   Stream stream(program::StreamId id) const;
   void launch_step();
-  std::vector<program::Interval> recorded(ActivityRecorder& recorder, std::int64_t step,
-                                          const program::InputSource& inputs);
+  /// Of the profiled step; empty where nothing was recorded.
+  std::vector<program::Interval> recorded(ActivityRecorder& recorder);
   void replay(std::int64_t step, const program::InputSource& inputs);
   void await_profiled_step();
-  std::vector<program::Interval> timed_by_events(std::int64_t step, const program::InputSource& inputs);
 
   const program::Program& program_;
   program::Coordinates at_;
@@ -145,7 +144,7 @@ struct CudaExecutable::State {
       : device(use_device(request)),
         arena(program::plan_arena(*request.program)),
         collectives(request),
-        ranges(plan_ranges(request.program->step)),
+        ranges(request.program->step),
         monitor(device.bus_id),
         warnings(device.warnings) {
     memory = Memory(Memory::Kind::device, std::max<std::int64_t>(arena.bytes, 1), "the step's buffers");

@@ -8,12 +8,6 @@
 namespace harness::cuda {
 namespace {
 
-std::uint64_t first_start_ns(const std::vector<ActivityRecord>& records) {
-  std::uint64_t first = ~std::uint64_t{0};
-  for (const ActivityRecord& r : records) first = std::min(first, r.start_ns);
-  return first;
-}
-
 // An event before and after each operation of a step. Events cost time on the device, so short operations look longer
 // than they are.
 class OperationEvents {
@@ -51,23 +45,7 @@ class OperationEvents {
   std::vector<char> timed_;         // by operation
 };
 
-std::string taken_with_events(const std::string& why) {
-  return "the timeline was taken with CUDA events, which make short operations look longer: " + why;
-}
-
 }  // namespace
-
-// Without CUPTI.
-std::vector<program::Interval> CudaExecutable::timed_by_events(std::int64_t step, const program::InputSource& inputs) {
-  const Stream origin = stream(0);
-  state_->staging->stage(step, inputs, origin);
-  OperationEvents events(program_, origin);
-  enqueue(state_->step,
-          [&](program::OperationId operation, Stream on, bool before) { events.record(operation, on, before); });
-  await_profiled_step();
-  if (state_->graph) replay(step, inputs);  // other ranks may have CUPTI and run one
-  return events.intervals();
-}
 
 // A step of the graph; everything that it launched is done, and CUPTI may be asked for it.
 void CudaExecutable::replay(std::int64_t step, const program::InputSource& inputs) {
@@ -86,30 +64,49 @@ void CudaExecutable::await_profiled_step() {
 // The eager step tells which kernel belongs to which operation; with a graph, the replay after it tells when each runs.
 // Both in one recording: of a process's later ones, CUPTI of CUDA 13.0 gets ids of graph launches wrong (fixed in 13.1
 // Update 1, say its release notes).
-// Events go along with the eager step: CUPTI may come back empty-handed, and by then another step would be one that
-// other ranks do not run.
-std::vector<program::Interval> CudaExecutable::recorded(ActivityRecorder& recorder, std::int64_t step,
-                                                        const program::InputSource& inputs) {
+// Events go along with the eager step: there may be no CUPTI, or it may come back empty-handed, and by then another
+// step would be one that other ranks do not run.
+std::vector<program::Interval> CudaExecutable::run_profiled(std::int64_t step, const program::InputSource& inputs) {
+  State& s = *state_;
+  set_device(s.device.ordinal);
+  try {
+    steps_begun_ = step;
+    current_step_ = step;
+    ActivityRecorder recorder;
+    const std::string refusal = recorder.start();
+    s.staging->stage(step, inputs, stream(0));
+    OperationEvents events(program_, stream(0));
+    enqueue(s.step, [&](program::OperationId operation, Stream on, bool before) {
+      if (before) events.record(operation, on, true);
+      before ? recorder.push(static_cast<std::uint64_t>(operation) + 1) : recorder.pop();
+      if (!before) events.record(operation, on, false);
+    });
+    await_profiled_step();
+    if (s.graph) replay(step, inputs);  // also without a recording: other ranks may have one
+    std::vector<program::Interval> intervals;
+    std::string why = refusal;
+    if (refusal.empty()) {
+      intervals = recorded(recorder);
+      why = "CUPTI recorded nothing of the step";
+    }
+    if (!intervals.empty()) return intervals;
+    s.warnings.push_back("the timeline was taken with CUDA events, which make short operations look longer: " + why);
+    return events.intervals();
+  } catch (...) {
+    s.broken = true;
+    throw;
+  }
+}
+
+std::vector<program::Interval> CudaExecutable::recorded(ActivityRecorder& recorder) {
   State& s = *state_;
   std::string problem;
-  s.staging->stage(step, inputs, stream(0));
-  OperationEvents events(program_, stream(0));
-  enqueue(s.step, [&](program::OperationId operation, Stream on, bool before) {
-    if (before) events.record(operation, on, true);
-    before ? recorder.push(static_cast<std::uint64_t>(operation) + 1) : recorder.pop();
-    if (!before) events.record(operation, on, false);
-  });
-  await_profiled_step();
-  if (s.graph) replay(step, inputs);
   std::vector<ActivityRecord> eager = recorder.stop(problem), replayed;
   if (!problem.empty()) s.warnings.push_back("the timeline is incomplete: " + problem);
   std::ranges::copy_if(eager, std::back_inserter(replayed),
                        [](const ActivityRecord& r) { return r.graph_node_id != 0; });
   std::erase_if(eager, [](const ActivityRecord& r) { return r.graph_node_id != 0 || r.external_id == 0; });
-  if (eager.empty()) {
-    s.warnings.push_back(taken_with_events("CUPTI recorded nothing of the step"));
-    return events.intervals();
-  }
+  if (eager.empty()) return {};
   std::vector<ActivityRecord> shown = eager;
   if (s.graph) {
     std::string why;
@@ -120,25 +117,7 @@ std::vector<program::Interval> CudaExecutable::recorded(ActivityRecorder& record
                            why);
     }
   }
-  return operation_intervals(shown, program_.step, first_start_ns(shown));
-}
-
-std::vector<program::Interval> CudaExecutable::run_profiled(std::int64_t step, const program::InputSource& inputs) {
-  State& s = *state_;
-  set_device(s.device.ordinal);
-  try {
-    steps_begun_ = step;
-    current_step_ = step;
-    ActivityRecorder recorder;
-    std::string why = ActivityRecorder::unavailable();
-    if (why.empty()) why = recorder.start();
-    if (why.empty()) return recorded(recorder, step, inputs);
-    s.warnings.push_back(taken_with_events(why));
-    return timed_by_events(step, inputs);
-  } catch (...) {
-    s.broken = true;
-    throw;
-  }
+  return operation_intervals(shown, program_.step, std::ranges::min(shown, {}, &ActivityRecord::start_ns).start_ns);
 }
 
 }  // namespace harness::cuda

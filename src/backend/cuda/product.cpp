@@ -23,16 +23,6 @@ int digit(char c, std::string_view whole) {
 template <class T>
 Product described(const program::MatmulOf<T>& op, program::DType a, program::DType b, program::DType out, bool tf32,
                   int alignment_bytes) {
-  if (op.epilogue != program::Epilogue::none && op.accumulate)
-    fail("matmul: a GELU of an accumulated product makes no sense");
-  if (op.bias_gradient.present() && !op.transpose_a) fail("matmul: a bias gradient needs transpose_a");
-  if (op.bias_gradient.present() && (op.bias.present() || op.add.present() || op.epilogue != program::Epilogue::none)) {
-    fail("matmul: a bias gradient together with a bias, a GELU or something to add makes no sense");
-  }
-  if (op.add.present() && (op.accumulate || op.epilogue != program::Epilogue::none))
-    fail("matmul: something to add together with a GELU or an accumulated product makes no sense");
-  if (program::is_fp8(a) && (op.transpose_a || !op.transpose_b))
-    fail("matmul: 8-bit factors are stored [m, k] and [n, k]");
   Product p;
   p.m = op.m;
   p.n = op.n;

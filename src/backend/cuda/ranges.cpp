@@ -35,39 +35,23 @@ void push(const char*) {}
 void pop() {}
 #endif
 
-std::vector<std::string> path_of(const program::Label& label) {
-  std::vector<std::string> path = {"step", program::name_of(label.phase)};
+}  // namespace
+
+RangePath range_path(const program::Label& label) {
+  RangePath path = {"step", program::name_of(label.phase)};
   if (label.micro_batch >= 0) path.back() += fmt::format(" micro-batch {}", label.micro_batch);
   if (label.layer >= 0) path.push_back(fmt::format("layer {}", label.layer));
   return path;
 }
 
-}  // namespace
-
-RangePlan plan_ranges(std::span<const program::Operation> step) {
-  RangePlan plan;
-  std::vector<std::string> stack;
-  for (const program::Operation& operation : step) {
-    std::vector<std::string> path = path_of(operation.label);
-    const auto kept = std::ranges::mismatch(stack, path);
-    RangeChange change;
-    change.close = static_cast<int>(stack.end() - kept.in1);
-    change.open.assign(kept.in2, path.end());
-    plan.before.push_back(std::move(change));
-    stack = std::move(path);
-  }
-  plan.close_at_end = static_cast<int>(stack.size());
-  return plan;
+Ranges::Ranges(std::span<const program::Operation> step) {
+  for (const program::Operation& operation : step) paths_.push_back(range_path(operation.label));
 }
 
-void Ranges::before(std::size_t operation) {
-  const RangeChange& change = plan_.before.at(operation);
-  for (int i = 0; i < change.close; ++i) pop();
-  for (const std::string& name : change.open) push(name.c_str());
-}
-
-void Ranges::end() {
-  for (int i = 0; i < plan_.close_at_end; ++i) pop();
+void Ranges::go_to(const RangePath& path) {
+  const auto common = static_cast<std::size_t>(std::ranges::mismatch(open_, path).in1 - open_.begin());
+  for (; open_.size() > common; open_.pop_back()) pop();
+  for (; open_.size() < path.size(); open_.push_back(path[open_.size()])) push(path[open_.size()].c_str());
 }
 
 Range::Range(const char* name) {

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "program/operation.h"
@@ -14,34 +13,28 @@ namespace harness::cuda {
 // its micro-batch > layer. They cost next to nothing unless a profiler listens. In a step that is one graph launch they
 // show the capture; its kernels lie under the range of the step alone.
 
-/// How the ranges change before one operation.
-struct RangeChange {
-  int close = 0;                  // this many, innermost first
-  std::vector<std::string> open;  // then these, outermost first
-  bool operator==(const RangeChange&) const = default;
-};
-struct RangePlan {
-  std::vector<RangeChange> before;  // one per operation
-  int close_at_end = 0;
-};
-/// Walks the operations in the order in which they are issued. A range stays open as long as the operations belong to
-/// it; where those of another stream stand in between (a gradient bucket within the backward pass) it is opened again
-/// after them, so that ranges always nest.
-RangePlan plan_ranges(std::span<const program::Operation> step);
+/// The ranges that stand open while an operation is issued, outermost first.
+using RangePath = std::vector<std::string>;
+RangePath range_path(const program::Label& label);
 
-/// Opens and closes planned ranges on the calling thread. All calls of one walk come from one thread.
+/// Opens and closes the ranges of a step on the calling thread, as its operations are issued. A range stays open as
+/// long as the operations belong to it; where those of another stream stand in between (a gradient bucket within the
+/// backward pass) it is opened again after them, so that ranges always nest. All calls of one walk come from one
+/// thread.
 class Ranges {
  public:
-  explicit Ranges(RangePlan plan) : plan_(std::move(plan)) {}
+  explicit Ranges(std::span<const program::Operation> step);
   Ranges(const Ranges&) = delete;
   Ranges& operator=(const Ranges&) = delete;
 
-  void before(std::size_t operation);
+  void before(std::size_t operation) { go_to(paths_.at(operation)); }
   /// After the last operation.
-  void end();
+  void end() { go_to({}); }
 
  private:
-  RangePlan plan_;
+  void go_to(const RangePath& path);
+  std::vector<RangePath> paths_;  // by operation
+  RangePath open_;
 };
 
 /// One range of the same domain for as long as it lives: "connect", "initialize", "replay".

@@ -2,8 +2,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <utility>
-
 #include "base/error.h"
 #include "base/units.h"
 #include "program/layout.h"
@@ -19,7 +17,7 @@ void check(cudaError_t status, std::string_view what) {
 
 }  // namespace
 
-Memory::Memory(Kind kind, std::int64_t bytes, const std::string& what_for) : kind_(kind), bytes_(bytes) {
+Memory::Memory(Kind kind, std::int64_t bytes, const std::string& what_for) : data_(nullptr, {kind}), bytes_(bytes) {
   if (bytes == 0) return;
   void* data = nullptr;
   const std::size_t size = bytes;
@@ -35,24 +33,21 @@ Memory::Memory(Kind kind, std::int64_t bytes, const std::string& what_for) : kin
         program::configurable_axis_keys(" or ")));
   }
   check(status, kind == Kind::device ? "cudaMalloc" : "cudaMallocHost");
-  data_ = static_cast<std::byte*>(data);
+  data_.reset(static_cast<std::byte*>(data));
 }
 
-Memory::~Memory() {
-  if (data_ == nullptr) return;
-  static_cast<void>(kind_ == Kind::device ? cudaFree(data_) : cudaFreeHost(data_));
+void Memory::Free::operator()(std::byte* data) const {
+  static_cast<void>(kind == Kind::device ? cudaFree(data) : cudaFreeHost(data));
 }
 
-Memory::Memory(Memory&& other) noexcept : kind_(other.kind_), data_(other.data_), bytes_(other.bytes_) {
-  other.data_ = nullptr;
-  other.bytes_ = 0;
+void Destroy::operator()(CUstream_st* stream) const {
+  static_cast<void>(cudaStreamDestroy(stream));
 }
-
-Memory& Memory::operator=(Memory&& other) noexcept {
-  std::swap(kind_, other.kind_);
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
+void Destroy::operator()(CUevent_st* event) const {
+  static_cast<void>(cudaEventDestroy(event));
+}
+void Destroy::operator()(CUgraphExec_st* graph) const {
+  static_cast<void>(cudaGraphExecDestroy(graph));
 }
 
 OwnedStream::OwnedStream(Priority priority) {
@@ -61,28 +56,24 @@ OwnedStream::OwnedStream(Priority priority) {
   int level = lowest;
   if (priority == Priority::high) level = highest;
   if (priority == Priority::normal && lowest - highest > 1) level = lowest - 1;  // low is below it where there is room
-  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, level), "cudaStreamCreateWithPriority");
-}
-
-OwnedStream::~OwnedStream() {
-  if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
+  Stream stream = nullptr;
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, level), "cudaStreamCreateWithPriority");
+  stream_.reset(stream);
 }
 
 OwnedEvent::OwnedEvent(Timing timing) {
-  check(cudaEventCreateWithFlags(&event_, timing == Timing::on ? cudaEventDefault : cudaEventDisableTiming),
+  Event event = nullptr;
+  check(cudaEventCreateWithFlags(&event, timing == Timing::on ? cudaEventDefault : cudaEventDisableTiming),
         "cudaEventCreateWithFlags");
-}
-
-OwnedEvent::~OwnedEvent() {
-  if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
+  event_.reset(event);
 }
 
 void OwnedEvent::record(Stream stream) const {
-  check(cudaEventRecord(event_, stream), "cudaEventRecord");
+  check(cudaEventRecord(get(), stream), "cudaEventRecord");
 }
 
 bool OwnedEvent::done() const {
-  const cudaError_t status = cudaEventQuery(event_);
+  const cudaError_t status = cudaEventQuery(get());
   if (status == cudaErrorNotReady) {
     static_cast<void>(cudaGetLastError());
     return false;
@@ -93,7 +84,7 @@ bool OwnedEvent::done() const {
 
 double OwnedEvent::seconds_since(const OwnedEvent& earlier) const {
   float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, earlier.event_, event_), "cudaEventElapsedTime");
+  check(cudaEventElapsedTime(&milliseconds, earlier.get(), get()), "cudaEventElapsedTime");
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
@@ -158,18 +149,16 @@ Graph::Graph(Stream origin, const std::function<void()>& enqueue) {
   check(cudaStreamEndCapture(origin, &graph), "the capture of a step");
   // Without the flag every node has the priority of the stream that launches the graph, not of the one it was captured
   // from: communication would wait behind the kernels beside it.
-  const cudaError_t status = cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
+  cudaGraphExec_t executable = nullptr;
+  const cudaError_t status = cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority);
   static_cast<void>(cudaGraphDestroy(graph));
   check(status, "cudaGraphInstantiate");
-  check(cudaGraphUpload(executable_, origin), "cudaGraphUpload");
-}
-
-Graph::~Graph() {
-  if (executable_ != nullptr) static_cast<void>(cudaGraphExecDestroy(executable_));
+  executable_.reset(executable);
+  check(cudaGraphUpload(executable, origin), "cudaGraphUpload");
 }
 
 void Graph::launch(Stream stream) const {
-  check(cudaGraphLaunch(executable_, stream), "cudaGraphLaunch");
+  check(cudaGraphLaunch(executable_.get(), stream), "cudaGraphLaunch");
 }
 
 }  // namespace harness::cuda

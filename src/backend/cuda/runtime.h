@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/error.h"
@@ -39,17 +40,23 @@ class Memory {
   Memory() = default;
   /// Throws OutOfMemory, or Error.
   Memory(Kind kind, std::int64_t bytes, const std::string& what_for);
-  ~Memory();
-  Memory(Memory&& other) noexcept;
-  Memory& operator=(Memory&& other) noexcept;
 
-  std::byte* data() const { return data_; }
+  std::byte* data() const { return data_.get(); }
   std::int64_t bytes() const { return bytes_; }
 
  private:
-  Kind kind_ = Kind::device;
-  std::byte* data_ = nullptr;
+  struct Free {
+    Kind kind;
+    void operator()(std::byte* data) const;
+  };
+  std::unique_ptr<std::byte, Free> data_;
   std::int64_t bytes_ = 0;
+};
+
+struct Destroy {
+  void operator()(CUstream_st* stream) const;
+  void operator()(CUevent_st* event) const;
+  void operator()(CUgraphExec_st* graph) const;
 };
 
 enum class Priority : std::uint8_t { low, normal, high };
@@ -58,23 +65,17 @@ enum class Priority : std::uint8_t { low, normal, high };
 class OwnedStream {
  public:
   explicit OwnedStream(Priority priority);
-  ~OwnedStream();
-  OwnedStream(OwnedStream&& other) noexcept : stream_(other.stream_) { other.stream_ = nullptr; }
-  OwnedStream& operator=(OwnedStream&&) = delete;
-  Stream get() const { return stream_; }
+  Stream get() const { return stream_.get(); }
 
  private:
-  Stream stream_ = nullptr;
+  std::unique_ptr<CUstream_st, Destroy> stream_;
 };
 
 class OwnedEvent {
  public:
   enum class Timing : std::uint8_t { off, on };
   explicit OwnedEvent(Timing timing);
-  ~OwnedEvent();
-  OwnedEvent(OwnedEvent&& other) noexcept : event_(other.event_) { other.event_ = nullptr; }
-  OwnedEvent& operator=(OwnedEvent&&) = delete;
-  Event get() const { return event_; }
+  Event get() const { return event_.get(); }
 
   void record(Stream stream) const;
   /// True once everything before its last record() is done. Throws if the device has failed.
@@ -83,7 +84,7 @@ class OwnedEvent {
   double seconds_since(const OwnedEvent& earlier) const;
 
  private:
-  Event event_ = nullptr;
+  std::unique_ptr<CUevent_st, Destroy> event_;
 };
 
 /// The calling thread's GPU.
@@ -123,13 +124,10 @@ bool survives(F&& f, const During& during) {
 class Graph {
  public:
   Graph(Stream origin, const std::function<void()>& enqueue);
-  ~Graph();
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
   void launch(Stream stream) const;
 
  private:
-  CUgraphExec_st* executable_ = nullptr;
+  std::unique_ptr<CUgraphExec_st, Destroy> executable_;
 };
 
 }  // namespace harness::cuda

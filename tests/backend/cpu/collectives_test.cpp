@@ -1,26 +1,31 @@
-#include <cstring>
-
+#include "program/builder.h"
 #include "ranks.h"
 #include "rig.h"
 
 namespace harness::test {
 namespace {
 
-// n ranks along the data axis, one group of them all, one collective.
+Values read(backend::Executable& executable, const program::View& view, program::DType type) {
+  std::vector<std::byte> bytes(view.count * program::size_of(type));
+  executable.read(view, bytes);
+  return Numbers({bytes.data(), type, view.count}).copy();
+}
+
+// n ranks along the data axis, one group of them all, and what emit(builder, in, out) puts into the step.
 struct Collective {
   program::Layout layout;
   std::vector<program::Group> groups{{"data", program::AxisSet::of({program::Axis::data}), {}}};
   program::Program program;
   program::View in, out;
 
-  Collective(int n, program::DType type, std::int64_t in_count, std::int64_t out_count,
-             const std::function<program::Action(const program::View&, const program::View&)>& action) {
-    layout[program::Axis::data] = n;
+  template <class Emit>
+  Collective(int n, program::DType type, std::int64_t in_count, std::int64_t out_count, const Emit& emit)
+      : layout{{program::Axis::data, n}} {
     program::ProgramBuilder b({"compute", "data"});
     in = b.buffer("in", type, in_count, program::BufferKind::persistent);
     out = b.buffer("out", type, out_count, program::BufferKind::persistent);
     b.begin_step();
-    b.emit(1, action(in, out), {});
+    emit(b, in, out);
     program = b.take();
   }
 
@@ -28,54 +33,24 @@ struct Collective {
   static double value(int rank, std::int64_t i) { return static_cast<double>((i * 7 + rank * 3) % 11 - 4); }
 
   /// Runs it twice over the same contexts and returns every rank's view.
-  std::vector<std::vector<double>> run(const program::View& result, const config::Settings& settings = {}) {
+  std::vector<Values> run(const program::View& result, const config::Settings& settings = {}) {
     Ranks ranks(
         layout, groups, [this](int) { return &program; }, settings);
     const program::DType type = program.buffers[0].type;
-    std::vector<std::vector<double>> results(layout.ranks());
+    std::vector<Values> results(layout.ranks());
     ranks.errors = ranks.each([&](int r) {
       backend::Executable& e = ranks[r];
       e.initialize();
       for (int round = 0; round < 2; ++round) {
         std::vector<std::byte> bytes(in.count * program::size_of(type));
-        for (std::int64_t i = 0; i < in.count; ++i) put(bytes, type, i, value(r, i));
+        for (std::int64_t i = 0; i < in.count; ++i) Numbers({bytes.data(), type, in.count})[i] = value(r, i);
         e.write(in, bytes);
         e.run(round, 1, NoInputs{});
       }
-      std::vector<std::byte> bytes(result.count * program::size_of(type));
-      e.read(result, bytes);
-      for (std::int64_t i = 0; i < result.count; ++i) results[r].push_back(get(bytes, type, i));
+      results[r] = read(e, result, type);
     });
     rethrow_first(ranks.errors);
     return results;
-  }
-
-  static void put(std::vector<std::byte>& bytes, program::DType type, std::int64_t i, double x) {
-    if (type == program::DType::f32) {
-      const auto f = static_cast<float>(x);
-      std::memcpy(&bytes[i * 4], &f, 4);
-    } else if (type == program::DType::f16) {
-      const f16 h = to_f16(static_cast<float>(x));
-      std::memcpy(&bytes[i * 2], &h, 2);
-    } else {
-      const bf16 h = to_bf16(static_cast<float>(x));
-      std::memcpy(&bytes[i * 2], &h, 2);
-    }
-  }
-  static double get(const std::vector<std::byte>& bytes, program::DType type, std::int64_t i) {
-    if (type == program::DType::f32) {
-      float f = 0;
-      std::memcpy(&f, &bytes[i * 4], 4);
-      return static_cast<double>(f);
-    }
-    if (type == program::DType::f16) {
-      f16 h{};
-      std::memcpy(&h, &bytes[i * 2], 2);
-      return static_cast<double>(to_float(h));
-    }
-    bf16 h{};
-    std::memcpy(&h, &bytes[i * 2], 2);
-    return static_cast<double>(to_float(h));
   }
 };
 
@@ -87,20 +62,15 @@ TEST_P(Collectives, AllReduceByEveryAlgorithm) {
   constexpr std::int64_t counts[] = {1, 3, 5003, 60000}, total = 1 + 3 + 5003 + 60000;
   for (const auto algorithm : {config::AllReduceAlgorithm::ring, config::AllReduceAlgorithm::halving_doubling}) {
     for (const int n : {1, 2, 3, 4, 5}) {
-      Collective c(n, GetParam(), 2 * total, 1, [](const program::View& in, const program::View&) {
-        return program::Fill{in.part(0, 0), 0};
-      });
-      program::ProgramBuilder b({"compute", "data"});
-      c.in = b.buffer("in", GetParam(), 2 * total, program::BufferKind::persistent);
-      b.begin_step();
-      std::int64_t at = 0;
-      for (const program::Reduction reduction : {program::Reduction::sum, program::Reduction::max}) {
-        for (const std::int64_t count : counts) {
-          b.emit(1, program::AllReduce{0, c.in.part(at, count), reduction}, {});
-          at += count;
+      Collective c(n, GetParam(), 2 * total, 1, [&](program::ProgramBuilder& b, const program::View& in, const auto&) {
+        std::int64_t at = 0;
+        for (const program::Reduction reduction : {program::Reduction::sum, program::Reduction::max}) {
+          for (const std::int64_t count : counts) {
+            b.emit(1, program::AllReduce{0, in.part(at, count), reduction}, {});
+            at += count;
+          }
         }
-      }
-      c.program = b.take();
+      });
       config::Settings settings;
       settings.allreduce_algorithm = algorithm;
       for (const auto& got : c.run(c.in, settings)) {
@@ -121,8 +91,8 @@ TEST_P(Collectives, AllReduceByEveryAlgorithm) {
 TEST_P(Collectives, ReduceScatter) {
   for (const int n : {1, 2, 3, 4}) {
     for (const std::int64_t part : {1, 37, 200000}) {
-      Collective c(n, GetParam(), part * n, part, [](const program::View& in, const program::View& out) {
-        return program::ReduceScatter{0, in, out};
+      Collective c(n, GetParam(), part * n, part, [](program::ProgramBuilder& b, const auto& in, const auto& out) {
+        b.emit(1, program::ReduceScatter{0, in, out}, {});
       });
       const auto results = c.run(c.out);
       for (int rank = 0; rank < n; ++rank) {
@@ -139,8 +109,8 @@ TEST_P(Collectives, ReduceScatter) {
 TEST_P(Collectives, AllGatherAlsoInPlace) {
   for (const int n : {1, 2, 3, 4}) {
     constexpr std::int64_t part = 1001;
-    Collective c(n, GetParam(), part, part * n, [](const program::View& in, const program::View& out) {
-      return program::AllGather{0, in, out};
+    Collective c(n, GetParam(), part, part * n, [](program::ProgramBuilder& b, const auto& in, const auto& out) {
+      b.emit(1, program::AllGather{0, in, out}, {});
     });
     for (const auto& got : c.run(c.out)) {
       for (std::int64_t i = 0; i < part * n; ++i) {
@@ -166,11 +136,8 @@ TEST_P(Collectives, AllGatherAlsoInPlace) {
   ranks.errors = ranks.each([&](int r) { ranks[r].run(0, 1, NoInputs{}); });
   rethrow_first(ranks.errors);
   for (int r = 0; r < 3; ++r) {
-    std::vector<std::byte> bytes(part * 3 * program::size_of(GetParam()));
-    ranks[r].read(all, bytes);
-    for (std::int64_t i = 0; i < part * 3; ++i) {
-      EXPECT_EQ(Collective::get(bytes, GetParam(), i), static_cast<double>(i / part + 1));
-    }
+    const Values got = read(ranks[r], all, GetParam());
+    for (std::int64_t i = 0; i < part * 3; ++i) EXPECT_EQ(got[i], static_cast<double>(i / part + 1));
   }
 }
 
@@ -178,18 +145,12 @@ TEST_P(Collectives, AllGatherAlsoInPlace) {
 TEST_P(Collectives, ReduceScatterAndAllGatherOfOwnPartsInPlace) {
   for (const int n : {1, 2, 3, 4}) {
     constexpr std::int64_t part = 501;
-    Collective c(n, GetParam(), part * n, part * n, [](const program::View& in, const program::View&) {
-      return program::Fill{in, 0};
+    Collective c(n, GetParam(), part * n, part * n, [&](program::ProgramBuilder& b, const auto& in, const auto& out) {
+      const program::View sum = in.own_part(program::Axis::data, n), own = out.own_part(program::Axis::data, n);
+      b.emit(1, program::ReduceScatter{0, in, sum}, {});
+      b.emit(0, program::Convert{sum, own}, {});
+      b.emit(1, program::AllGather{0, own, out}, {});
     });
-    program::ProgramBuilder b({"compute", "data"});
-    c.in = b.buffer("in", GetParam(), part * n, program::BufferKind::persistent);
-    c.out = b.buffer("out", GetParam(), part * n, program::BufferKind::persistent);
-    const program::View sum = c.in.own_part(program::Axis::data, n), own = c.out.own_part(program::Axis::data, n);
-    b.begin_step();
-    b.emit(1, program::ReduceScatter{0, c.in, sum}, {});
-    b.emit(0, program::Convert{sum, own}, {});
-    b.emit(1, program::AllGather{0, own, c.out}, {});
-    c.program = b.take();
     for (const auto& got : c.run(c.out)) {
       for (std::int64_t i = 0; i < part * n; ++i) {
         double want = 0;
@@ -203,8 +164,8 @@ TEST_P(Collectives, ReduceScatterAndAllGatherOfOwnPartsInPlace) {
 TEST_P(Collectives, AllToAll) {
   for (const int n : {1, 2, 3, 4}) {
     constexpr std::int64_t part = 99;
-    Collective c(n, GetParam(), part * n, part * n, [](const program::View& in, const program::View& out) {
-      return program::AllToAll{0, in, out};
+    Collective c(n, GetParam(), part * n, part * n, [](program::ProgramBuilder& b, const auto& in, const auto& out) {
+      b.emit(1, program::AllToAll{0, in, out}, {});
     });
     const auto results = c.run(c.out);
     for (int rank = 0; rank < n; ++rank) {

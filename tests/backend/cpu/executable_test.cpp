@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/backends.h"
+#include "program/builder.h"
 #include "ranks.h"
 #include "rig.h"
 #include "support/errors.h"
@@ -85,6 +86,14 @@ program::Program all_reduce_program(std::int64_t count) {
   return b.take();
 }
 
+/// Ranks along the data axis that run one Program.
+struct DataRanks : Ranks {
+  DataRanks(int n, const program::Program& program, double timeout_s, const config::Settings& settings = {})
+      : Ranks(
+            {{program::Axis::data, n}}, {{"data", program::AxisSet::of({program::Axis::data}), {}}},
+            [&](int) { return &program; }, settings, timeout_s) {}
+};
+
 double seconds_of(const std::function<void()>& f) {
   const auto begin = std::chrono::steady_clock::now();
   f();
@@ -94,13 +103,9 @@ double seconds_of(const std::function<void()>& f) {
 TEST(Failures, ARankThatGoesAwayIsPeerLostAndNamesTheOperation) {
   for (const auto algorithm : {config::AllReduceAlgorithm::ring, config::AllReduceAlgorithm::halving_doubling}) {
     const program::Program program = all_reduce_program(100000);
-    program::Layout layout;
-    layout[program::Axis::data] = 3;
     config::Settings settings;
     settings.allreduce_algorithm = algorithm;
-    Ranks ranks(
-        layout, {{"data", program::AxisSet::of({program::Axis::data}), {}}}, [&](int) { return &program; }, settings,
-        60);
+    DataRanks ranks(3, program, 60, settings);
     const double took = seconds_of([&] {
       ranks.errors = ranks.each([&](int r) {
         ranks[r].run(0, 2, NoInputs{});
@@ -123,10 +128,7 @@ TEST(Failures, ARankThatGoesAwayIsPeerLostAndNamesTheOperation) {
 
 TEST(Failures, ARankThatDoesNotAnswerTimesOut) {
   const program::Program program = all_reduce_program(1000);
-  program::Layout layout;
-  layout[program::Axis::data] = 2;
-  Ranks ranks(
-      layout, {{"data", program::AxisSet::of({program::Axis::data}), {}}}, [&](int) { return &program; }, {}, 0.3);
+  DataRanks ranks(2, program, 0.3);
   ranks.errors = ranks.each([&](int r) {
     if (r == 0) ranks[r].run(0, 1, NoInputs{});
   });
@@ -137,20 +139,12 @@ TEST(Failures, ARankThatDoesNotAnswerTimesOut) {
 TEST(Failures, AFailureOnOneStreamStopsTheOthers) {
   program::ProgramBuilder b({"compute", "data"});
   const program::View x = b.buffer("x", program::DType::f32, 10, program::BufferKind::persistent);
-  const program::View tokens = b.buffer("input", program::DType::i32, 1, program::BufferKind::input);
+  b.buffer("input", program::DType::i32, 1, program::BufferKind::input);
   b.begin_step();
   b.emit(1, program::AllReduce{0, x}, {});
   b.emit(0, program::Fill{b.buffer("y", program::DType::f32, 1), 0}, {});
-  (void)tokens;
   const program::Program program = b.take();
-  program::ProgramBuilder none({"compute", "data"});
-  const program::View unused = none.buffer("x", program::DType::f32, 10, program::BufferKind::persistent);
-  none.begin_step();
-  none.emit(1, program::AllReduce{0, unused}, {});
-  program::Layout layout;
-  layout[program::Axis::data] = 2;
-  Ranks ranks(
-      layout, {{"data", program::AxisSet::of({program::Axis::data}), {}}}, [&](int) { return &program; }, {}, 60);
+  DataRanks ranks(2, program, 60);
   class Failing : public program::InputSource {
    public:
     void fill(const std::string&, std::int64_t, std::span<std::byte>) const override { fail("no more tokens"); }

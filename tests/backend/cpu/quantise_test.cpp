@@ -134,32 +134,5 @@ TEST(Quantised, ProductsAreWithinTheirBounds) {
   }
 }
 
-// The operation multiplies the numbers that the codes stand for.
-TEST(Quantised, AProductTakesItsFactorsTimesTheirScales) {
-  constexpr std::int64_t m = 32, n = 48, k = 80;
-  for (const DType of_a : {DType::e4m3, DType::e5m2}) {
-    Rig rig(DType::bf16);
-    program::Matmul op;
-    op.m = m;
-    op.n = n;
-    op.k = k;
-    op.transpose_b = true;
-    op.a = rig.typed(of_a, random_values(m * k, 1, 20));
-    op.a_scale = rig.f32({0x1p-5});
-    op.b = rig.typed(DType::e4m3, random_values(n * k, 2, 20));
-    op.b_scale = rig.f32({0x1p3});
-    op.bias = rig.tensor(random_values(n, 3, 100));
-    op.out = rig.output_f32(m * n);
-    rig.run(op);
-    const std::vector<double> a = rig.rounded(op.a), b = rig.rounded(op.b), bias = rig.rounded(op.bias);
-    std::vector<double> want(m * n);
-    for (std::int64_t i = 0; i < m * n; ++i) {
-      for (std::int64_t l = 0; l < k; ++l) want[i] += 0x1p-2 * a[i / n * k + l] * b[i % n * k + l];
-      want[i] += bias[i % n];
-    }
-    EXPECT_LT(error(rig.get(op.out), want), 1e-5);
-  }
-}
-
 }  // namespace
 }  // namespace harness::test

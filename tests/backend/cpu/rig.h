@@ -2,157 +2,145 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
-#include <random>
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "backend/backend.h"
-#include "backend/bound.h"
+#include "backend/numbers.h"
+#include "backend/reference.h"
 #include "backends/backends.h"
-#include "base/bf16.h"
-#include "base/f16.h"
-#include "program/builder.h"
+#include "base/random.h"
+#include "selftest/case_builder.h"
+#include "selftest/operation_check.h"
 #include "support/no_inputs.h"
 
 namespace harness::test {
 
-/// Runs one operation on one rank: buffers are set from doubles, the operation runs through the whole backend, results
-/// come back as doubles.
+using Values = std::vector<double>;
+
+/// What the operations of a list make of a case's buffers.
+inline selftest::CaseBytes results_of(const backend::Backend& on, const selftest::OperationCase& test_case,
+                                      const std::vector<program::Operation>& list, selftest::CaseBytes bytes,
+                                      int threads = 2) {
+  program::Program program = test_case.program;
+  program.step = list;
+  program = program::lower(program, on.declared());
+  backend::ExecutableRequest request;
+  request.program = &program;
+  request.layout = test_case.layout;
+  request.rank = test_case.rank;
+  request.settings = test_case.settings;
+  request.threads = threads;
+  const auto executable = on.create(request);
+  executable->publish();
+  executable->connect({}, 1);
+  executable->initialize();
+  const auto whole = [&](std::size_t b) {
+    return program::View{static_cast<program::BufferId>(b), 0, program.buffers[b].count};
+  };
+  for (std::size_t b = 0; b < bytes.size(); ++b) executable->write(whole(b), bytes[b]);
+  executable->run(0, 1, NoInputs{});
+  for (std::size_t b = 0; b < bytes.size(); ++b) executable->read(whole(b), bytes[b]);
+  return bytes;
+}
+
+/// The numbers of a buffer's view.
+inline Numbers numbers_of(const selftest::OperationCase& test_case, selftest::CaseBytes& bytes,
+                          const program::View& view) {
+  const program::DType type = test_case.program.buffers[view.buffer].type;
+  return Numbers({bytes[view.buffer].data() + view.offset * program::size_of(type), type, view.count});
+}
+
+/// How far a result may lie from the exact one, relative to the largest. A dbias sums up what din was rounded to.
+inline double tolerance_of(const selftest::OperationCase& test_case, const program::Buffer& buffer) {
+  if (buffer.type == program::DType::bf16) return 8e-3;
+  const bool sums_rounded = buffer.name == "dbias" && test_case.precision() != "fp32";
+  return buffer.type == program::DType::f16 || sums_rounded ? 1e-3 : 5e-6;
+}
+
+/// Runs a case on the cpu backend and on the reference: each buffer of the one must be what the other makes of it.
+/// Returns the former.
+inline selftest::CaseBytes expect_reference(const selftest::OperationCase& test_case, selftest::CaseBytes before,
+                                            int threads = 2) {
+  const std::string name = test_case.operation + ": " + test_case.name;
+  if (!test_case.prepare.empty()) before = results_of(reference(), test_case, test_case.prepare, std::move(before));
+  const std::vector<program::Operation>& step = test_case.program.step;
+  selftest::CaseBytes want = results_of(reference(), test_case, step, before);
+  selftest::CaseBytes got = results_of(backends::get(config::BackendKind::cpu), test_case, step, before, threads);
+  EXPECT_EQ(selftest::compare(test_case, before, got, want).failure, "") << name;
+  for (std::size_t b = 0; b < got.size(); ++b) {
+    if (got[b] == want[b]) continue;
+    const program::View& view = test_case.buffers[b].view;
+    const Numbers ours = numbers_of(test_case, got, view), exact = numbers_of(test_case, want, view);
+    double difference = 0, largest = 1e-30;
+    for (std::int64_t i = 0; i < view.count; ++i) {
+      if (std::isnan(exact[i])) continue;  // between the rows of a view
+      difference = std::max(difference, std::abs(ours[i] - exact[i]));
+      largest = std::max(largest, std::abs(exact[i]));
+    }
+    const program::Buffer& buffer = test_case.program.buffers[b];
+    EXPECT_LE(difference / largest, tolerance_of(test_case, buffer)) << name << ": " << buffer.name;
+  }
+  return got;
+}
+
+/// One operation on buffers with given numbers.
 class Rig {
  public:
-  explicit Rig(program::DType type = program::DType::f32, int threads = 2) : type_(type), threads_(threads) {}
+  explicit Rig(program::DType type = program::DType::f32, int threads = 2) : builder_(type), threads_(threads) {}
 
-  program::View tensor(const std::vector<double>& values) { return make(type_, values); }
-  program::View f32(const std::vector<double>& values) { return make(program::DType::f32, values); }
-  program::View typed(program::DType type, const std::vector<double>& values) { return make(type, values); }
-  program::View i32(const std::vector<double>& values) { return make(program::DType::i32, values); }
+  program::View tensor(const Values& values) { return typed(builder_.type(), values); }
+  program::View f32(const Values& values) { return typed(program::DType::f32, values); }
+  program::View i32(const Values& values) { return typed(program::DType::i32, values); }
+  program::View typed(program::DType type, const Values& values) {
+    given_.push_back(values);
+    return builder_.output(next_name(), type, static_cast<std::int64_t>(values.size()));
+  }
   /// To be written only: full of NaN.
-  program::View output(std::int64_t count) { return make(type_, std::vector<double>(count, NAN)); }
-  program::View output_f32(std::int64_t count) { return make(program::DType::f32, std::vector<double>(count, NAN)); }
+  program::View output(std::int64_t count, program::DType type) {
+    given_.emplace_back();
+    return builder_.output(next_name(), type, count);
+  }
+  program::View output(std::int64_t count) { return output(count, builder_.type()); }
+  program::View output_f32(std::int64_t count) { return output(count, program::DType::f32); }
 
-  void run(const program::Action& action, const program::Layout& layout = {}, int rank = 0, std::uint64_t seed = 1) {
-    builder_.begin_step();
-    builder_.emit(0, action, {});
-    program_ = builder_.take();
-    backend::ExecutableRequest request;
-    request.program = &program_;
-    request.layout = layout;
-    request.rank = rank;
-    request.seed = seed;
-    request.threads = threads_;
-    executable_ = backends::get(config::BackendKind::cpu).create(request);
-    executable_->publish();
-    executable_->connect({}, 1);
-    executable_->initialize();
-    for (const auto& [view, values] : initial_) put(view, values);
-    executable_->run(0, 1, NoInputs{});
+  /// Runs before, on the reference alone: inputs that must fit others.
+  void prepare(const program::Action& action) { builder_.prepare(action); }
+  /// Expects the reference's results.
+  void check(const program::Action& action, const program::Layout& layout = {}, int rank = 0) {
+    take(action, layout, rank);
+    after_ = expect_reference(case_, bytes_, threads_);
   }
-
-  /// The numbers of a buffer after rounding to its type: the operation reads these.
-  std::vector<double> rounded(const program::View& view) const {
-    for (const auto& [v, values] : initial_) {
-      if (v == view) {
-        std::vector<double> out;
-        for (const double x : values) out.push_back(round(type_of(view), x));
-        return out;
-      }
-    }
-    return {};
+  /// For results that are not finite.
+  void run(const program::Action& action) {
+    take(action, {}, 0);
+    after_ = results_of(backends::get(config::BackendKind::cpu), case_, case_.program.step, bytes_, threads_);
   }
-
-  std::vector<double> get(const program::View& view) const {
-    const std::size_t n = view.count;
-    const program::DType type = program_.buffers[view.buffer].type;
-    std::vector<std::byte> bytes(n * program::size_of(type));
-    executable_->read(view, bytes);
-    std::vector<double> out(n);
-    for (std::size_t i = 0; i < n; ++i) {
-      if (type == program::DType::f32) out[i] = reinterpret_cast<const float*>(bytes.data())[i];
-      if (type == program::DType::bf16) out[i] = to_float(reinterpret_cast<const bf16*>(bytes.data())[i]);
-      if (type == program::DType::f16) out[i] = to_float(reinterpret_cast<const f16*>(bytes.data())[i]);
-      if (type == program::DType::i32) out[i] = reinterpret_cast<const std::int32_t*>(bytes.data())[i];
-    }
-    return out;
-  }
-
-  static std::uint8_t code(program::DType type, float x) {
-    return nearest_fp8(backend::fp8_format(type), std::bit_cast<std::uint32_t>(x));
-  }
-  static double round(program::DType type, double x) {
-    const auto f = static_cast<float>(x);
-    if (program::is_fp8(type)) return fp8_to_float(backend::fp8_format(type), code(type, f));
-    if (type == program::DType::f16) return static_cast<double>(to_float(to_f16(f)));
-    return type == program::DType::bf16 ? static_cast<double>(to_float(to_bf16(f))) : static_cast<double>(f);
-  }
-  program::DType type() const { return type_; }
-  /// How far results in this type may lie from the exact ones, relative to the largest.
-  double tolerance() const {
-    if (type_ == program::DType::f32) return 2e-6;
-    return type_ == program::DType::bf16 ? 8e-3 : 1e-3;
-  }
+  Values get(const program::View& view) { return numbers_of(case_, after_, view).copy(); }
 
  private:
-  program::DType type_of(const program::View& v) const { return types_[v.buffer]; }
-
-  program::View make(program::DType type, const std::vector<double>& values) {
-    const program::View v = builder_.buffer("b" + std::to_string(initial_.size()), type,
-                                            static_cast<std::int64_t>(values.size()), program::BufferKind::persistent);
-    initial_.emplace_back(v, values);
-    types_.push_back(type);
-    return v;
-  }
-
-  void put(const program::View& view, const std::vector<double>& values) {
-    std::vector<std::byte> bytes;
-    for (const double x : values) {
-      const auto append = [&](auto y) {
-        const auto* p = reinterpret_cast<const std::byte*>(&y);
-        bytes.insert(bytes.end(), p, p + sizeof y);
-      };
-      const program::DType type = type_of(view);
-      if (type == program::DType::f32) append(static_cast<float>(x));
-      if (type == program::DType::bf16) append(to_bf16(static_cast<float>(x)));
-      if (type == program::DType::f16) append(to_f16(static_cast<float>(x)));
-      if (type == program::DType::i32) append(static_cast<std::int32_t>(x));
-      if (program::is_fp8(type)) append(code(type, static_cast<float>(x)));
+  std::string next_name() const { return "buffer " + std::to_string(given_.size()); }
+  void take(const program::Action& action, const program::Layout& layout, int rank) {
+    case_ = builder_.at(layout, rank).take(action, "given numbers");
+    for (std::size_t b = 0; b < given_.size(); ++b) {
+      bytes_.push_back(selftest::initial_bytes(case_, b, 1));
+      const Numbers to = numbers_of(case_, bytes_, case_.buffers[b].view);
+      for (std::size_t i = 0; i < given_[b].size(); ++i) to[static_cast<std::int64_t>(i)] = given_[b][i];
     }
-    executable_->write(view, bytes);
   }
 
-  program::DType type_;
+  selftest::CaseBuilder builder_;
   int threads_;
-  program::ProgramBuilder builder_{{"compute"}};
-  std::vector<std::pair<program::View, std::vector<double>>> initial_;
-  std::vector<program::DType> types_;
-  program::Program program_;
-  std::unique_ptr<backend::Executable> executable_;
+  std::vector<Values> given_;  // by buffer; empty: none
+  selftest::OperationCase case_;
+  selftest::CaseBytes bytes_, after_;
 };
 
-inline std::vector<double> random_values(std::int64_t n, unsigned seed, double scale = 1) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<double> normal(0, scale);
-  std::vector<double> out(n);
-  for (double& x : out) x = normal(generator);
+inline Values random_values(std::int64_t n, std::uint64_t seed, double scale = 1) {
+  Values out(n);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = scale * philox_normal(seed, static_cast<std::uint64_t>(i));
   return out;
-}
-
-/// The largest difference relative to the largest expected value.
-inline double error(const std::vector<double>& got, const std::vector<double>& want) {
-  if (got.size() != want.size()) return std::numeric_limits<double>::infinity();
-  double difference = 0, scale = 1e-30;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    if (!std::isfinite(got[i])) return std::numeric_limits<double>::infinity();
-    difference = std::max(difference, std::abs(got[i] - want[i]));
-    scale = std::max(scale, std::abs(want[i]));
-  }
-  return difference / scale;
-}
-
-/// GELU in its approximation by tanh, in double precision.
-inline double gelu_of(double x) {
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
 /// Tests that run for all element types that products have.

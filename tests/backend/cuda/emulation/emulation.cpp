@@ -1,6 +1,7 @@
 #include "backend/cuda/emulation/emulation.h"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -225,15 +226,11 @@ class Machines {
   std::vector<std::unique_ptr<Machine>> idle_;
 };
 
-struct HostThread {
-  Machine* machine = nullptr;  // while it runs a kernel
-  std::uint64_t runs = 0;      // begun so far: the seed of the next
-};
-
-thread_local HostThread host_thread;
+std::atomic<std::uint64_t> runs = 0;           // begun so far: the seed of the next
+thread_local Machine* running_here = nullptr;  // of this host thread, while it runs a kernel
 
 Machine& machine() {
-  return *host_thread.machine;
+  return *running_here;
 }
 
 void check(const LaunchShape& shape) {
@@ -247,17 +244,17 @@ void check(const LaunchShape& shape) {
 }  // namespace
 
 void run(const LaunchShape& shape, const std::function<void()>& thread) {
-  if (host_thread.machine != nullptr) fail("emulated kernel {}: started from inside a kernel", shape.name);
+  if (running_here != nullptr) fail("emulated kernel {}: started from inside a kernel", shape.name);
   check(shape);
   auto machine = Machines::all().take();
-  host_thread.machine = machine.get();
+  running_here = machine.get();
   std::exception_ptr failure;
   try {
-    machine->run(shape, thread, host_thread.runs++);
+    machine->run(shape, thread, runs++);
   } catch (...) {
     failure = std::current_exception();
   }
-  host_thread.machine = nullptr;
+  running_here = nullptr;
   Machines::all().give_back(std::move(machine));
   if (failure) std::rethrow_exception(failure);
 }

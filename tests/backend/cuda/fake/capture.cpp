@@ -71,11 +71,8 @@ cudaError_t refuse_in_capture(const char* call) {
   bool refused = false;
   for (const auto& weak : captures()) {
     const auto capture = weak.lock();
-    if (!capture || capture->ended || capture->mode == cudaStreamCaptureModeRelaxed) continue;
-    const bool own = capture->thread == std::this_thread::get_id();
-    const bool global = capture->mode == cudaStreamCaptureModeGlobal && capture->origin->device == current_device();
-    if (!own && !global) continue;
-    capture->invalidate(fmt::format("{} during a capture {}", call, own ? "of the same thread" : "in global mode"));
+    if (!capture || capture->ended || capture->thread != std::this_thread::get_id()) continue;
+    capture->invalidate(fmt::format("{} during a capture of the same thread", call));
     refused = true;
   }
   return refused ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
@@ -90,14 +87,14 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
   const auto stream = find_stream(handle, "cudaStreamBeginCapture");
   if (!stream) return failed(cudaErrorInvalidResourceHandle);
   const std::lock_guard lock(runtime_mutex());
-  if (stream->legacy) {
-    return failed(cudaErrorStreamCaptureUnsupported, "cudaStreamBeginCapture: the default stream cannot be captured");
+  if (mode != cudaStreamCaptureModeThreadLocal) {
+    return failed(cudaErrorNotSupported, "cudaStreamBeginCapture: another mode than thread-local is not done here");
   }
   if (stream->capture) {
     return failed(cudaErrorIllegalState, "cudaStreamBeginCapture: the stream is being captured already");
   }
   std::erase_if(captures(), [](const auto& old) { return old.expired(); });
-  const auto capture = std::make_shared<Capture>(stream, mode);
+  const auto capture = std::make_shared<Capture>(stream);
   capture->join(stream, {});
   captures().push_back(capture);
   return cudaSuccess;
@@ -115,7 +112,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
     capture->invalidate("cudaStreamEndCapture on another stream than the capture was begun on");
     return failed(cudaErrorStreamCaptureUnmatched);
   }
-  if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != std::this_thread::get_id()) {
+  if (capture->thread != std::this_thread::get_id()) {
     return failed(cudaErrorStreamCaptureWrongThread, "cudaStreamEndCapture by another thread than began it");
   }
   const bool joined = capture->joined_back();

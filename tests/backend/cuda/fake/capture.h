@@ -30,11 +30,12 @@ struct Executable {
 
 cudaGraph_t add_graph(std::shared_ptr<Graph> graph);
 
-// A capture under way: the graph that grows and the rules that can spoil it. All guarded by runtime_mutex().
+// A capture under way, in thread-local mode: the graph that grows and the rules that can spoil it. All guarded by
+// runtime_mutex().
 class Capture : public std::enable_shared_from_this<Capture> {
  public:
-  Capture(std::shared_ptr<Stream> origin, cudaStreamCaptureMode mode)
-      : origin(std::move(origin)), mode(mode), thread(std::this_thread::get_id()), graph(std::make_shared<Graph>()) {}
+  explicit Capture(std::shared_ptr<Stream> origin)
+      : origin(std::move(origin)), thread(std::this_thread::get_id()), graph(std::make_shared<Graph>()) {}
 
   void join(const std::shared_ptr<Stream>& stream, const std::vector<int>& tips);  // also when it is in already
   int add(const std::shared_ptr<Stream>& stream, Node node);  // after the stream's tips; becomes its only tip
@@ -43,7 +44,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool joined_back() const;
 
   const std::shared_ptr<Stream> origin;
-  const cudaStreamCaptureMode mode;
   const std::thread::id thread;
   const std::shared_ptr<Graph> graph;
   bool invalid = false;

@@ -2,51 +2,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+#include <type_traits>
 
+#include "base/bf16.h"
 #include "clique.h"
 
 namespace harness::fake {
 namespace {
 
-struct Brain {
-  std::uint16_t bits;
-};
-float wide(Brain value) {
-  const std::uint32_t bits = std::uint32_t{value.bits} << 16;
-  float number = 0;
-  std::memcpy(&number, &bits, sizeof number);
-  return number;
-}
-template <typename T>
-T wide(T value) {
-  return value;
-}
-template <typename T, typename Wide>
-T narrow(Wide value) {
-  if constexpr (std::is_same_v<T, Brain>) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, &value, sizeof bits);
-    const std::uint32_t rounded = std::isnan(value) ? bits | 0x400000u : bits + 0x7FFFu + ((bits >> 16) & 1u);
-    return {static_cast<std::uint16_t>(rounded >> 16)};
-  } else {
-    return static_cast<T>(value);
-  }
-}
-
 template <typename T>
 std::vector<char> reduced(const std::vector<Call>& calls, std::size_t count) {
-  using Wide = decltype(wide(T{}));
+  const auto at = [&](std::size_t rank, std::size_t i) {
+    const T value = static_cast<const T*>(calls[rank].send)[i];
+    if constexpr (std::is_same_v<T, bf16>) {
+      return to_float(value);
+    } else {
+      return value;
+    }
+  };
   std::vector<char> bytes(count * sizeof(T));
   T* into = reinterpret_cast<T*>(bytes.data());
   for (std::size_t i = 0; i < count; ++i) {
-    Wide total = wide(static_cast<const T*>(calls[0].send)[i]);
-    for (std::size_t rank = 1; rank < calls.size(); ++rank) {
-      const Wide other = wide(static_cast<const T*>(calls[rank].send)[i]);
-      total = calls[0].op == ncclMax ? std::max(total, other) : total + other;
+    auto total = at(0, i);
+    for (std::size_t rank = 1; rank < calls.size(); ++rank)
+      total = calls[0].op == ncclMax ? std::max(total, at(rank, i)) : total + at(rank, i);
+    if constexpr (std::is_same_v<T, bf16>) {
+      into[i] = to_bf16(total);
+    } else {
+      into[i] = total;
     }
-    into[i] = narrow<T, Wide>(total);
   }
   return bytes;
 }
@@ -54,7 +39,7 @@ std::vector<char> reduced(const std::vector<Call>& calls, std::size_t count) {
 std::vector<char> reduced(const std::vector<Call>& calls, std::size_t count) {
   switch (calls[0].type) {
     case ncclBfloat16:
-      return reduced<Brain>(calls, count);
+      return reduced<bf16>(calls, count);
     case ncclInt32:
       return reduced<std::int32_t>(calls, count);
     default:

@@ -13,21 +13,11 @@ bool is_host(Place place) {
   return place == Place::pinned || place == Place::pageable;
 }
 
+// Kinds that the backend has no use of are not done here.
 bool fits(cudaMemcpyKind kind, Place to, Place from) {
-  if (to == Place::broken || from == Place::broken) return false;
-  switch (kind) {
-    case cudaMemcpyHostToHost:
-      return is_host(to) && is_host(from);
-    case cudaMemcpyHostToDevice:
-      return to == Place::device && is_host(from);
-    case cudaMemcpyDeviceToHost:
-      return is_host(to) && from == Place::device;
-    case cudaMemcpyDeviceToDevice:
-      return to == Place::device && from == Place::device;
-    case cudaMemcpyDefault:
-      return true;
-  }
-  return false;
+  if (kind == cudaMemcpyHostToDevice) return to == Place::device && is_host(from);
+  if (kind == cudaMemcpyDeviceToHost) return is_host(to) && from == Place::device;
+  return kind == cudaMemcpyDeviceToDevice && to == Place::device && from == Place::device;
 }
 
 // How long the settings say that a copy takes.
@@ -90,8 +80,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   const auto work = [=] { copy_checked(to, from, bytes, to_place, from_place, device); };
   const cudaError_t error = give(stream, "copy", work);
   if (error != cudaSuccess || capturing) return error;
-  // Documented: into pageable memory, and between host memories, a copy is done when the call returns.
-  if (!is_host(to_place) || !(to_place == Place::pageable || is_host(from_place))) return cudaSuccess;
+  // Documented: into pageable memory a copy is done when the call returns.
+  if (to_place != Place::pageable) return cudaSuccess;
   stream->now().wait();
   return failed(device_error());
 }

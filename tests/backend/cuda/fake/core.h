@@ -23,7 +23,7 @@ void pass_ns(std::int64_t duration);
 // The stream has waited for another until then.
 void pass_until_ns(std::int64_t moment);
 
-// A different sequence for every seed and every caller of it; not synchronised.
+// A different sequence for every caller of it; not synchronised.
 class Chance {
  public:
   Chance();

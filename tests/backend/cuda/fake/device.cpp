@@ -48,7 +48,6 @@ constexpr ErrorName error_names[] = {
     HARNESS_FAKE_ERROR(cudaErrorStreamCaptureUnmatched, "capture was not ended in the stream that began it"),
     HARNESS_FAKE_ERROR(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
     HARNESS_FAKE_ERROR(cudaErrorStreamCaptureIsolation, "dependency on uncaptured work in another stream"),
-    HARNESS_FAKE_ERROR(cudaErrorStreamCaptureImplicit, "implicit dependency of the legacy stream on a capture"),
     HARNESS_FAKE_ERROR(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capture"),
     HARNESS_FAKE_ERROR(cudaErrorStreamCaptureWrongThread, "capture was ended by another thread than began it"),
 };

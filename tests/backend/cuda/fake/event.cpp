@@ -92,10 +92,6 @@ cudaError_t wait(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Ev
       return failed(cudaErrorCapturedEvent, "cudaStreamWaitEvent: the event was recorded in a capture that has ended");
     }
     if (theirs->invalid) return failed(cudaErrorStreamCaptureInvalidated);
-    if (stream->legacy) {
-      theirs->invalidate("the legacy default stream waits for an event of the capture");
-      return failed(cudaErrorStreamCaptureImplicit);
-    }
     if (own && own != theirs) {
       own->invalidate("a wait for an event of another capture");
       theirs->invalidate("a wait for its event by another capture");

@@ -7,7 +7,7 @@
 // documentation forbids they refuse.
 //
 // Ranks are threads. Give each a device of its own (Settings::device_count, cudaSetDevice): a device has errors,
-// memory, synchronisation and captures in global mode to itself, as a process has.
+// memory and synchronisation to itself, as a process has.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +33,6 @@ namespace harness::fake {
 struct Settings {
   int device_count = 1;
   std::size_t device_bytes = std::size_t{8} << 30;  // of each device; beyond it cudaMalloc fails
-  // Before one of `delay_every` operations on average (0: none) its stream or graph branch sleeps up to
-  // `longest_delay_us`; before the others it may yield.
-  int delay_every = 6;
-  int longest_delay_us = 200;
-  std::uint64_t seed = 1;
-  // NCCL refuses two ranks of a communicator on one device of one machine. Off: each rank is a machine of its own.
-  bool refuse_shared_devices = true;
   // The answer of cublasLtMatmulAlgoGetHeuristic where an epilogue does more than add a bias, a cublasStatus_t; 0:
   // offers.
   int lt_epilogue_status = 0;
@@ -55,8 +48,6 @@ struct Settings {
   // The rates of copies that bring pinned memory to the device, and that bring it back; 0: they take what they take.
   // With both, the time between two events is that of such copies alone, whole streams beside each other.
   double copy_in_bytes_per_s = 0, copy_out_bytes_per_s = 0;
-  // A wait of one rank for others that takes longer is reported as a hang, and broken off (the real one would not be).
-  double hang_after_s = 20;
 };
 
 // Waits for all work, drops every handle, allocation, error and complaint of earlier tests, and starts afresh.

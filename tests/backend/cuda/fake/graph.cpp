@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <thread>
 
@@ -35,47 +34,6 @@ Graphs& graphs() {
   return all;
 }
 
-// A thread for every task that is given while all others are busy: tasks may block in one another.
-class Threads {
- public:
-  void start(Work task) {
-    const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
-    if (static_cast<int>(tasks_.size()) > idle_) {
-      ++idle_;  // it is, until it takes a task
-      std::thread([this] { serve(); }).detach();
-    } else {
-      changed_.notify_one();
-    }
-  }
-
- private:
-  void serve() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [&] { return !tasks_.empty(); });
-      --idle_;
-      Work task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
-      task();
-      task = nullptr;
-      lock.lock();
-      ++idle_;
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Work> tasks_;
-  int idle_ = 0;
-};
-
-Threads& threads() {
-  static auto& all = *new Threads;
-  return all;
-}
-
 struct Launch {
   Launch(const Graph& graph, std::vector<Work> all_works, int device)
       : works(std::move(all_works)), missing(works.size()), next(works.size()), left(works.size()), device(device) {
@@ -103,7 +61,7 @@ int fork(const std::shared_ptr<Launch>& launch, std::vector<int> ready) {
     std::swap(ready[i - 1], ready[thread_chance().below(static_cast<int>(i))]);
   }
   for (std::size_t i = 1; i < ready.size(); ++i) {
-    threads().start([launch, node = ready[i]] { run_branch(launch, node); });
+    std::thread([launch, node = ready[i]] { run_branch(launch, node); }).detach();  // branches may wait for each other
   }
   return ready[0];
 }

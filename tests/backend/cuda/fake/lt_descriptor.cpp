@@ -128,22 +128,6 @@ cublasStatus_t set(Opaque* opaque, const Field (&fields)[count], int attribute, 
   return CUBLAS_STATUS_SUCCESS;
 }
 
-LtDescriptor descriptor(cublasComputeType_t compute_type, cudaDataType_t scale_type) {
-  LtDescriptor content;
-  content.compute_type = compute_type;
-  content.scale_type = scale_type;
-  return content;
-}
-
-LtLayout layout(cudaDataType type, std::uint64_t rows, std::uint64_t cols, std::int64_t ld) {
-  LtLayout content;
-  content.type = type;
-  content.rows = rows;
-  content.cols = cols;
-  content.ld = ld;
-  return content;
-}
-
 }  // namespace
 
 const LtDescriptor* content(cublasLtMatmulDesc_t opaque) {
@@ -183,7 +167,7 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* opaque, cublasComputeType_t compute_type,
                                         cudaDataType_t scale_type) {
-  return create(opaque, descriptor(compute_type, scale_type));
+  return create(opaque, LtDescriptor{.compute_type = compute_type, .scale_type = scale_type});
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t opaque) {
   return destroy(opaque, "cublasLtMatmulDescDestroy");
@@ -194,7 +178,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t opaque, cubla
 }
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* opaque, cudaDataType type, uint64_t rows,
                                           uint64_t cols, int64_t ld) {
-  return create(opaque, layout(type, rows, cols, ld));
+  return create(opaque, LtLayout{.type = type, .rows = rows, .cols = cols, .ld = ld});
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t opaque) {
   return destroy(opaque, "cublasLtMatrixLayoutDestroy");

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "core.h"
 #include "lt.h"
@@ -109,24 +111,15 @@ size_t cublasLtGetVersion() {
   return CUBLAS_VERSION;
 }
 const char* cublasLtGetStatusName(cublasStatus_t status) {
-  switch (status) {
-    case CUBLAS_STATUS_SUCCESS:
-      return "CUBLAS_STATUS_SUCCESS";
-    case CUBLAS_STATUS_NOT_INITIALIZED:
-      return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case CUBLAS_STATUS_ALLOC_FAILED:
-      return "CUBLAS_STATUS_ALLOC_FAILED";
-    case CUBLAS_STATUS_INVALID_VALUE:
-      return "CUBLAS_STATUS_INVALID_VALUE";
-    case CUBLAS_STATUS_ARCH_MISMATCH:
-      return "CUBLAS_STATUS_ARCH_MISMATCH";
-    case CUBLAS_STATUS_EXECUTION_FAILED:
-      return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case CUBLAS_STATUS_NOT_SUPPORTED:
-      return "CUBLAS_STATUS_NOT_SUPPORTED";
-    default:
-      return "another CUBLAS_STATUS";
-  }
+#define HARNESS_FAKE_STATUS(status) \
+  { status, #status }
+  constexpr std::pair<cublasStatus_t, const char*> names[] = {
+      HARNESS_FAKE_STATUS(CUBLAS_STATUS_SUCCESS),       HARNESS_FAKE_STATUS(CUBLAS_STATUS_NOT_INITIALIZED),
+      HARNESS_FAKE_STATUS(CUBLAS_STATUS_INVALID_VALUE), HARNESS_FAKE_STATUS(CUBLAS_STATUS_ARCH_MISMATCH),
+      HARNESS_FAKE_STATUS(CUBLAS_STATUS_NOT_SUPPORTED), HARNESS_FAKE_STATUS(CUBLAS_STATUS_EXECUTION_FAILED)};
+#undef HARNESS_FAKE_STATUS
+  const auto* found = std::ranges::find(names, status, &std::pair<cublasStatus_t, const char*>::first);
+  return found == std::end(names) ? "another CUBLAS_STATUS" : found->second;
 }
 
 const char* cublasLtGetStatusString(cublasStatus_t status) {

@@ -5,38 +5,27 @@
 #include <cstring>
 #include <vector>
 
+#include "base/bf16.h"
+#include "base/fp8.h"
 #include "core.h"
 
 namespace harness::fake {
 namespace {
 
-float load_8_bit(std::uint8_t code, int mantissa, int bias) {
-  const int field = (code & 0x7f) >> mantissa, fraction = code & ((1 << mantissa) - 1);
-  const int whole = field > 0 ? 1 << mantissa : 0;
-  const double value = std::ldexp(whole + fraction, std::max(field, 1) - bias - mantissa);
-  return static_cast<float>(code < 0x80 ? value : -value);
-}
-
 float load(const void* data, cudaDataType_t type, std::int64_t index) {
+  const auto code = [&] { return static_cast<const std::uint8_t*>(data)[index]; };
   if (type == CUDA_R_32F) return static_cast<const float*>(data)[index];
-  if (type == CUDA_R_8F_E4M3) return load_8_bit(static_cast<const std::uint8_t*>(data)[index], 3, 7);
-  if (type == CUDA_R_8F_E5M2) return load_8_bit(static_cast<const std::uint8_t*>(data)[index], 2, 15);
-  const std::uint32_t bits = std::uint32_t{static_cast<const std::uint16_t*>(data)[index]} << 16;
-  float value = 0;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
+  if (type == CUDA_R_8F_E4M3) return fp8_to_float(e4m3_format, code());
+  if (type == CUDA_R_8F_E5M2) return fp8_to_float(e5m2_format, code());
+  return to_float(static_cast<const bf16*>(data)[index]);
 }
 
 void store(void* data, cudaDataType_t type, std::int64_t index, float value) {
   if (type == CUDA_R_32F) {
     static_cast<float*>(data)[index] = value;
-    return;
+  } else {
+    static_cast<bf16*>(data)[index] = to_bf16(value);
   }
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  // To the nearest, ties to even; a NaN stays one.
-  const std::uint32_t rounded = std::isnan(value) ? bits | 0x400000u : bits + 0x7FFFu + ((bits >> 16) & 1u);
-  static_cast<std::uint16_t*>(data)[index] = static_cast<std::uint16_t>(rounded >> 16);
 }
 
 // GELU with tanh, and its derivative: x/2 (1 + tanh u), u = sqrt(2/pi) (x + 0.044715 x^3) (Hendrycks and Gimpel 2016).

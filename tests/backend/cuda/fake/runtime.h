@@ -41,7 +41,7 @@ cudaError_t give(const std::shared_ptr<Stream>& stream, const char* name, Work w
 // was given so far.
 cudaError_t order(const std::shared_ptr<Stream>& earlier, const std::shared_ptr<Stream>& later);
 
-// For calls that a capture forbids to its own thread, or (global mode) to all threads: fails and invalidates.
+// For calls that a capture forbids to its own thread: fails and invalidates.
 cudaError_t refuse_in_capture(const char* call);
 
 // Device and pinned memory: blocks with fences around them.

@@ -14,7 +14,6 @@ namespace {
 struct Streams {
   Registry<cudaStream_t, Stream> live{0x51};
   std::mutex mutex;
-  std::map<int, std::shared_ptr<Stream>> legacy;   // by device
   std::vector<std::shared_ptr<Stream>> destroyed;  // with work left, perhaps
 };
 
@@ -34,9 +33,7 @@ void reset_streams() {
   std::vector<std::shared_ptr<Stream>> old = streams().live.all();
   {
     const std::lock_guard lock(streams().mutex);
-    for (const auto& [device, stream] : streams().legacy) old.push_back(stream);
     for (const auto& stream : streams().destroyed) old.push_back(stream);
-    streams().legacy.clear();
     streams().destroyed.clear();
   }
   for (const auto& stream : old) {
@@ -46,13 +43,6 @@ void reset_streams() {
     stream->capture.reset();
   }
   streams().live.clear();
-}
-
-std::shared_ptr<Stream> legacy_stream(int device) {
-  const std::lock_guard lock(streams().mutex);
-  auto& stream = streams().legacy[device];
-  if (!stream) stream = Stream::create(device, 0, true);
-  return stream;
 }
 
 }  // namespace
@@ -67,8 +57,8 @@ void Stream::Point::wait() const {
   stream->changed_.wait(lock, [&] { return stream->done_ >= ticket; });
 }
 
-std::shared_ptr<Stream> Stream::create(int device, int priority, bool legacy) {
-  std::shared_ptr<Stream> stream(new Stream(device, priority, legacy));
+std::shared_ptr<Stream> Stream::create(int device, int priority) {
+  std::shared_ptr<Stream> stream(new Stream(device, priority));
   std::thread([stream] { stream->serve(); }).detach();
   return stream;
 }
@@ -122,7 +112,6 @@ void Stream::serve() {
 }
 
 std::shared_ptr<Stream> find_stream(cudaStream_t handle, const char* caller) {
-  if (handle == nullptr || handle == cudaStreamLegacy) return legacy_stream(current_device());
   auto stream = streams().live.find(handle);
   if (!stream) complain(fmt::format("{}: {} is not a live stream", caller, fmt::ptr(handle)));
   return stream;
@@ -134,9 +123,6 @@ std::vector<std::shared_ptr<Stream>> streams_of(int device) {
     if (stream->device == device) list.push_back(stream);
   }
   const std::lock_guard lock(streams().mutex);
-  for (const auto& [owner, stream] : streams().legacy) {
-    if (owner == device) list.push_back(stream);
-  }
   for (const auto& stream : streams().destroyed) {
     if (stream->device == device) list.push_back(stream);
   }

@@ -26,7 +26,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     void wait() const;
   };
 
-  static std::shared_ptr<Stream> create(int device, int priority, bool legacy = false);
+  static std::shared_ptr<Stream> create(int device, int priority);
 
   Point enqueue(std::function<void()> work);  // starts after all earlier work of this stream
   Point now();
@@ -35,14 +35,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   const int device;
   const int priority;
-  const bool legacy;
 
   // Guarded by runtime_mutex(): the graph that work goes into instead, and the nodes that the next one depends on.
   std::shared_ptr<Capture> capture;
   std::vector<int> tips;
 
  private:
-  Stream(int device, int priority, bool legacy) : device(device), priority(priority), legacy(legacy) {}
+  Stream(int device, int priority) : device(device), priority(priority) {}
   void serve();
 
   std::mutex mutex_;
@@ -53,8 +52,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool finishing_ = false;
 };
 
-// The stream of a handle, the device's legacy default stream for 0; null (and the reason in a complaint) if there is
-// none. `caller` is the function named in the complaint.
+// The stream of a handle; null (and the reason in a complaint) if there is none, as for the default stream, which the
+// backend has no use of. `caller` is the function named in the complaint.
 std::shared_ptr<Stream> find_stream(cudaStream_t handle, const char* caller);
 std::vector<std::shared_ptr<Stream>> streams_of(int device);  // all that may have work, destroyed ones as well
 void wait_for_device(int device);

@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <memory>
 #include <new>
 #include <vector>
 
-#include "backend/bound.h"
+#include "backend/numbers.h"
 #include "base/random.h"
 
 namespace harness::test {
@@ -28,18 +27,8 @@ class Buffer {
   backend::Tensor tensor() const { return tensor_; }
   operator backend::Tensor() const { return tensor_; }  // NOLINT(google-explicit-constructor): to pass it to kernels
 
-  double operator[](std::int64_t i) const {
-    if (tensor_.type == program::DType::i32) return static_cast<double>(tensor_.i32()[i]);
-    if (tensor_.type == program::DType::bf16) return static_cast<double>(to_float(tensor_.as<const bf16>()[i]));
-    if (tensor_.type == program::DType::f16) return static_cast<double>(to_float(tensor_.as<const f16>()[i]));
-    return static_cast<double>(tensor_.f32()[i]);
-  }
-  void set(std::int64_t i, double value) {
-    if (tensor_.type == program::DType::i32) tensor_.as<std::int32_t>()[i] = static_cast<std::int32_t>(value);
-    if (tensor_.type == program::DType::f32) tensor_.f32()[i] = static_cast<float>(value);
-    if (tensor_.type == program::DType::bf16) tensor_.as<bf16>()[i] = to_bf16(static_cast<float>(value));
-    if (tensor_.type == program::DType::f16) tensor_.as<f16>()[i] = to_f16(static_cast<float>(value));
-  }
+  double operator[](std::int64_t i) const { return Numbers{tensor_}[i]; }
+  void set(std::int64_t i, double value) { Numbers{tensor_}[i] = value; }
 
  private:
   struct Release {
@@ -54,16 +43,6 @@ inline Buffer random(program::DType type, std::int64_t count, std::uint64_t seed
   Buffer buffer(type, count);
   for (std::int64_t i = 0; i < count; ++i) {
     buffer.set(i, mean + deviation * philox_normal(seed, static_cast<std::uint64_t>(i)));
-  }
-  return buffer;
-}
-
-/// Whole numbers in [low, high).
-inline Buffer integers(std::int64_t count, std::uint64_t seed, std::int64_t low, std::int64_t high) {
-  Buffer buffer(program::DType::i32, count);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto draw = philox(seed, static_cast<std::uint64_t>(i))[0];
-    buffer.set(i, static_cast<double>(low + static_cast<std::int64_t>(draw) % (high - low)));
   }
   return buffer;
 }

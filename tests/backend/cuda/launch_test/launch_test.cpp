@@ -1,6 +1,7 @@
 // The backend's launches of kernels, against the runtime's rules of shared memory.
 #include "backend/cuda/kernels/launch.h"
 
+#include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 
 #include "fake.h"
@@ -15,7 +16,9 @@ constexpr char kernel = 0;  // its address names one
 std::string refused(std::int64_t dynamic) {
   fake::reset();
   fake::declare_kernel(&kernel, declared);
-  return test::error_of([&] { launch_kernel("kernel", &kernel, {1, 32, dynamic}, nullptr, nullptr); });
+  cudaStream_t stream = nullptr;
+  EXPECT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0), cudaSuccess);
+  return test::error_of([&] { launch_kernel("kernel", &kernel, {1, 32, dynamic}, stream, nullptr); });
 }
 
 TEST(Launch, AsksForSharedMemoryWhereDeclaredAndDynamicExceedWhatIsGranted) {

@@ -11,7 +11,6 @@ namespace harness::cuda {
 namespace {
 
 TEST(Activity, RecordsComeBackInTheOrderOfTheDeviceWithTheirIds) {
-  ASSERT_EQ(ActivityRecorder::unavailable(), "");
   ActivityRecorder recorder;
   ASSERT_EQ(recorder.start(), "");
   EXPECT_GT(fake_cupti()->enabled, 0);
@@ -26,7 +25,6 @@ TEST(Activity, RecordsComeBackInTheOrderOfTheDeviceWithTheirIds) {
   recorder.push(9);
   fake_launch(0, "in_graph", 15, (5ull << 32) + 1, 600, 700);
   recorder.pop();
-  EXPECT_EQ(ActivityRecorder::now_ns(), 12345u);
 
   std::string problem = "x";
   const auto records = recorder.stop(problem);

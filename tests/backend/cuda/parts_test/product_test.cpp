@@ -56,23 +56,6 @@ TEST(Product, EverythingThatChangesTheWorkChangesTheKey) {
   EXPECT_EQ(key(op, program::DType::bf16, program::DType::bf16, true), key(op));
 }
 
-TEST(Product, ImpossibleOnesAreRefused) {
-  program::Matmul op = matmul(8, 8, 8);
-  op.accumulate = true;
-  op.epilogue = program::Epilogue::gelu;
-  EXPECT_THROW(product_of(op, program::DType::bf16, program::DType::bf16, program::DType::bf16, false, 256), Error);
-  op.add = {0, 0, 64};
-  EXPECT_THROW(product_of(op, program::DType::bf16, program::DType::bf16, program::DType::bf16, false, 256), Error);
-  op.epilogue = program::Epilogue::none;
-  EXPECT_THROW(product_of(op, program::DType::bf16, program::DType::bf16, program::DType::bf16, false, 256), Error);
-  op.accumulate = false;
-  op.epilogue = program::Epilogue::gelu;
-  EXPECT_THROW(product_of(op, program::DType::bf16, program::DType::bf16, program::DType::bf16, false, 256), Error);
-  op = matmul(8, 8, 8);
-  op.bias_gradient = {0, 0, 8};
-  EXPECT_THROW(product_of(op, program::DType::bf16, program::DType::bf16, program::DType::f32, false, 256), Error);
-}
-
 TEST(Product, ChoicesSurviveAFile) {
   std::string algorithm;
   for (int i = 0; i < 64; ++i) algorithm += static_cast<char>(i * 5 + 3);

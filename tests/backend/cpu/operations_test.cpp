@@ -1,0 +1,267 @@
+// The kernels against the operations in double precision (backend/reference.h).
+#include "rig.h"
+
+namespace harness::test {
+namespace {
+
+using program::DType;
+
+TEST(Operations, ComputeWhatTheirTableSays) {
+  int number = 0;
+  for (const selftest::OperationCase& c : selftest::operation_cases(false, true, true)) {
+    // Wider rows are for the devices' kernels.
+    if (std::ranges::any_of(c.program.buffers, [](const program::Buffer& b) { return b.count > 50'000; })) continue;
+    selftest::CaseBytes before;
+    for (std::size_t b = 0; b < c.buffers.size(); ++b) before.push_back(selftest::initial_bytes(c, b, 1));
+    expect_reference(c, before, 1 + number++ % 3);
+  }
+}
+
+class Operations : public PerType {};
+INSTANTIATE_TEST_SUITE_P(Types, Operations, all_types(), type_name);
+
+TEST_P(Operations, ConvertRoundsNumbersOfAllMagnitudes) {
+  auto values = random_values(37003, 3);  // from less than f16 has to more
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::ldexp(values[i], static_cast<int>(i % 45) - 28);
+  for (const bool widen : {false, true}) {
+    Rig rig(GetParam());
+    const program::View in = widen ? rig.tensor(values) : rig.f32(values);
+    const program::View out = widen ? rig.output_f32(37003) : rig.output(37003);
+    rig.run(program::Convert{in, out});
+    auto want = values;
+    std::vector<std::byte> stored(4);
+    for (double& x : want) {
+      const Numbers rounded({stored.data(), GetParam(), 1});
+      rounded[0] = x;
+      x = rounded[0];
+    }
+    EXPECT_EQ(rig.get(out), want);
+  }
+}
+
+TEST_P(Operations, ActivationsFarFromZeroAreFinite) {
+  const Values values{-90, 90, 0, -12, -1e4, 1e4, 30, -30};
+  Rig gelu(GetParam());
+  const program::View in = gelu.tensor(values), out = gelu.output(8);
+  gelu.check(program::Gelu{in, out});
+  Rig slope(GetParam());
+  const program::View at = slope.tensor(values), data = slope.tensor(random_values(8, 6));
+  slope.check(program::GeluBackward{at, data});
+  Rig glu(GetParam());
+  const Values gates_and_ups{-90, 90, 0, -1e4, 2, -3, 4, 5};
+  const program::View both = glu.tensor(gates_and_ups), product = glu.output(4);
+  glu.check(program::SwiGlu{both, product, 1, 4});
+  Rig back(GetParam());
+  const program::View halves = back.tensor(gates_and_ups), dout = back.tensor({1, 2, 3, 4}), din = back.output(8);
+  back.check(program::SwiGluBackward{halves, dout, din, 1, 4});
+}
+
+TEST(Operations, InitializeDrawsTheNumbersOfTheGenerator) {
+  constexpr std::int64_t n = 300007, first = (std::int64_t{1} << 33) + 5;
+  Rig rig;
+  const program::View out = rig.output(n);
+  rig.check(program::Initialize{out, first, program::Axis::tensor, 1, n, n, 1, 0, 1});
+  const Values got = rig.get(out);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double want = philox_normal(1, static_cast<std::uint64_t>(first + i));
+    ASSERT_NEAR(got[i], want, 1e-7 * std::max(1.0, std::abs(want))) << i;
+  }
+}
+
+TEST(Operations, OneElementThatIsNotFiniteIsFound) {
+  constexpr std::int64_t n = 40001;
+  for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
+    for (const double planted : {1.0, HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+      auto values = random_values(n, 3, 1e37);
+      values[at] = planted;
+      Rig rig;
+      const program::View in = rig.f32(values), found_inf = rig.f32({0});
+      rig.run(program::CheckFinite{in, found_inf});
+      EXPECT_EQ(rig.get(found_inf)[0], std::isfinite(planted) ? 0 : 1) << planted << " at " << at;
+    }
+  }
+}
+
+// ---- several documents in a sequence --------------------------------------------------------------------------------
+
+// Positions within documents of these lengths, which lie one behind the other.
+Values positions_of(const std::vector<int>& lengths) {
+  Values ids;
+  for (const int length : lengths) {
+    for (int i = 0; i < length; ++i) ids.push_back(i);
+  }
+  return ids;
+}
+
+TEST_P(Operations, PositionsAreThoseWithinADocument) {
+  const Values ids = positions_of({5, 3, 8, 1, 1, 14, 10, 6});
+  constexpr std::int64_t rows = 48, sequence = 16, width = 37, vocab = 20;
+  Values token;
+  for (std::int64_t i = 0; i < rows; ++i) token.push_back(static_cast<double>(i * 7 % vocab));
+  const program::Shard shard{program::Axis::tensor, vocab};
+  Rig rig(GetParam());
+  const program::View t = rig.i32(token), words = rig.tensor(random_values(vocab * width, 1)),
+                      positions = rig.tensor(random_values(sequence * width, 2)), out = rig.output(rows * width),
+                      at = rig.i32(ids);
+  rig.check(program::Embedding{t, words, positions, out, rows, width, sequence, shard, at});
+  for (const bool accumulate : {false, true}) {
+    Rig back(GetParam());
+    const program::View tokens = back.i32(token), dout = back.tensor(random_values(rows * width, 1)),
+                        dwords = back.f32(random_values(vocab * width, 2)),
+                        dpositions = accumulate ? back.f32(random_values(sequence * width, 3))
+                                                : back.output_f32(sequence * width),
+                        where = back.i32(ids);
+    back.check(
+        program::EmbeddingBackward{tokens, dout, dwords, dpositions, rows, width, sequence, shard, accumulate, where});
+  }
+  Rig rope(GetParam());
+  const program::View data = rope.tensor(random_values(rows * 70, 3)), row_ids = rope.i32(ids);
+  rope.check(program::Rope{data, rows, 70, 3, 22, sequence, 500, false, row_ids});
+}
+
+program::AttentionShape packed(std::int64_t batch, std::int64_t heads, std::int64_t head_dim, std::int64_t length,
+                               bool causal, std::int64_t group = 1) {
+  const std::int64_t stride = (heads + 2 * heads / group) * head_dim;
+  return {batch, heads, head_dim, length, length, stride, stride, causal, group};
+}
+
+void check_attention(DType type, const program::AttentionShape& s, bool accumulate, int threads, bool unfused = false,
+                     const Values& ids = {}) {
+  const std::int64_t rows = s.batch * s.query_length, width = s.heads * s.head_dim, keys = s.kv_heads() * s.head_dim;
+  const std::int64_t before = (rows - 1) * s.query_stride, scores = rows * s.heads * s.key_length;
+  const auto forward = [&](Rig& rig) {
+    const program::View qkv = rig.tensor(random_values(rows * s.query_stride, 7));
+    program::Attention op{qkv.part(0, before + width),           qkv.part(width, before + keys),
+                          qkv.part(width + keys, before + keys), rig.output(rows * width),
+                          rig.output_f32(rows * s.heads),        s};
+    if (unfused) op.probabilities = rig.output(scores);
+    if (!ids.empty()) op.position_ids = rig.i32(ids);
+    return op;
+  };
+  Rig rig(type, threads);
+  rig.check(forward(rig));
+  Rig back(type, threads);
+  const program::Attention f = forward(back);
+  back.prepare(f);
+  const program::View dout = back.tensor(random_values(rows * width, 8));
+  const program::View d =
+      accumulate ? back.tensor(random_values(rows * s.query_stride, 9)) : back.output(rows * s.query_stride);
+  back.check(program::AttentionBackward{f.q, f.k, f.v, f.out, f.stats, dout, d.part(0, before + width),
+                                        d.part(width, before + keys), d.part(width + keys, before + keys), s,
+                                        accumulate, f.probabilities, f.position_ids});
+}
+
+TEST_P(Operations, AttentionOverSeveralBlocksAndMoreThreadsThanHeads) {
+  check_attention(GetParam(), packed(2, 4, 16, 150, true), false, 2);
+  check_attention(GetParam(), packed(1, 3, 20, 67, true), true, 5);
+  check_attention(GetParam(), packed(3, 1, 8, 1, true), false, 2);
+  check_attention(GetParam(), packed(2, 2, 16, 70, false), true, 2, true);
+  check_attention(GetParam(), packed(2, 4, 16, 150, true, 2), true, 2, true);
+}
+
+TEST_P(Operations, DocumentsInASequenceSeeThemselvesAlone) {
+  // Sequences of 200 positions, in blocks of 64 rows; the documents end within a block, at its end and past the next.
+  const Values ids = positions_of({30, 34, 100, 1, 1, 34, 64, 136});
+  check_attention(GetParam(), packed(2, 4, 16, 200, true), false, 2, false, ids);
+  check_attention(GetParam(), packed(2, 4, 16, 200, true, 2), true, 3, false, ids);
+  check_attention(GetParam(), packed(2, 2, 16, 200, true), false, 2, true, ids);
+}
+
+// ---- cross-entropy --------------------------------------------------------------------------------------------------
+
+// Two rows of four are padding. Whole, and as the second of two shards of the vocabulary.
+TEST_P(Operations, ARowWithoutALabelHasNoLossAndNoGradient) {
+  constexpr std::int64_t vocab = 100;
+  auto values = random_values(4 * vocab, 2, 4);
+  values[0] = 300;  // no overflow, no underflow to NaN
+  values[1] = -300;
+  Rig rig(GetParam());
+  program::CrossEntropy op;
+  op.logits = rig.tensor(values);
+  op.labels = rig.i32({3, -1, 99, -1});
+  op.loss = rig.f32({0.25});
+  op.rows = 4;
+  op.vocab = vocab;
+  op.loss_scale = 0.2;
+  op.gradient_scale = 6;
+  op.scale = rig.f32({0.5});
+  rig.check(op);
+  for (const std::int64_t row : {1, 3}) EXPECT_EQ(rig.get(op.logits.part(row * vocab, vocab)), Values(vocab)) << row;
+
+  Rig sharded(GetParam());
+  const program::Shard shard{program::Axis::tensor, vocab};
+  const program::View logits = sharded.tensor(values), labels = sharded.i32({103, -1, 99, -1}),
+                      maximum = sharded.output_f32(4), target = sharded.output_f32(4), sum = sharded.output_f32(4),
+                      loss = sharded.f32({0.25}), scale = sharded.f32({0.5});
+  sharded.prepare(program::CrossEntropyMaximum{logits, maximum, 4, vocab});
+  sharded.prepare(program::CrossEntropySums{logits, labels, maximum, target, sum, 4, vocab, shard});
+  sharded.check(
+      program::CrossEntropyGradient{logits, labels, maximum, target, sum, loss, 4, vocab, shard, 0.2, 6, scale},
+      {{program::Axis::tensor, 2}}, 1);
+}
+
+TEST(Operations, ALabelThatIsNoTokenMakesTheLossNaN) {
+  Rig rig;
+  const program::View logits = rig.f32({1, 2, 3}), labels = rig.i32({3}), loss = rig.f32({0});
+  rig.run(program::CrossEntropy{logits, labels, loss, 1, 3});
+  EXPECT_TRUE(std::isnan(rig.get(loss)[0]));
+}
+
+// ---- gradient compression -------------------------------------------------------------------------------------------
+
+struct Kept {
+  Values values, indices, residual;
+};
+
+Kept top_k(const Values& gradient, const Values& residual, std::int64_t k, int threads = 2, bool finite = true) {
+  Rig rig(DType::f32, threads);
+  const program::TopK op{rig.f32(gradient), rig.f32(residual), rig.output_f32(k), rig.output(k, DType::i32)};
+  finite ? rig.check(op) : rig.run(op);
+  return {rig.get(op.values), rig.get(op.indices), rig.get(op.residual)};
+}
+
+TEST(Operations, TopKTakesTheLowerIndexOfEqualMagnitudes) {
+  const Kept kept = top_k({1, -2, 2, 0, -2, 3}, Values(6, 0), 3);
+  EXPECT_EQ(kept.values, (Values{-2, 2, 3}));
+  EXPECT_EQ(kept.indices, (Values{1, 2, 5}));
+  EXPECT_EQ(kept.residual, (Values{1, 0, 0, 0, -2, 0}));
+  // Ties in the ranges of all threads: as many as there are, and one of each two.
+  const Values same(100003, 0.5), none(100003, 0);
+  Values alternating = same;
+  for (std::size_t i = 0; i < alternating.size(); i += 2) alternating[i] = -1;
+  for (const std::int64_t k : {1, 40000, 60000, 100003}) {
+    for (const int threads : {1, 2, 5}) {
+      top_k(same, none, k, threads);
+      top_k(alternating, none, k, threads);
+    }
+  }
+}
+
+// A gradient that is lost would hide a training that has failed.
+TEST(Operations, TopKKeepsNaNFirst) {
+  const Kept kept = top_k({1, 1e38, NAN, -INFINITY}, Values(4, 0), 2, 2, false);
+  EXPECT_TRUE(std::isnan(kept.values[0]));
+  EXPECT_EQ(kept.values[1], -INFINITY);
+}
+
+// Of a constant gradient g, K steps have applied K g but for the residual, which stays bounded: an element waits until
+// it has grown to the largest.
+TEST(Operations, TopKAppliesWhatItHeldBackInLaterSteps) {
+  constexpr std::int64_t n = 200, k = 10;
+  constexpr int steps = 400;
+  const Values gradient = random_values(n, 3);
+  const double largest = std::abs(*std::ranges::max_element(gradient, {}, [](double g) { return std::abs(g); }));
+  Values residual(n, 0), applied(n, 0);
+  for (int step = 0; step < steps; ++step) {
+    const Kept kept = top_k(gradient, residual, k);
+    residual = kept.residual;
+    for (std::int64_t j = 0; j < k; ++j) applied[static_cast<std::size_t>(kept.indices[j])] += kept.values[j];
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    EXPECT_NEAR(applied[i] + residual[i], steps * gradient[i], 1e-4 * steps * largest) << i;
+    EXPECT_LT(std::abs(residual[i]), (n / k + 1) * largest) << i;
+  }
+}
+
+}  // namespace
+}  // namespace harness::test
