@@ -24,12 +24,10 @@ void parse_data_file(Settings& s, std::string_view text) {
   s.data_file = path == synthetic ? "" : std::string(path);
 }
 
-void parse_cost(Settings& s, std::string_view text) {
-  constexpr double most_s = 1;
-  const double cost_s = parse_seconds(text);
-  if (!(cost_s >= 0 && cost_s <= most_s))
-    fail("found {}; allowed: 0 s to 1 s for each token, such as 2 us", quote(text));
-  s.loader_cost_s = cost_s;
+void parse_loader_cost(Settings& s, std::string_view text) {
+  s.loader_cost_s = parse_if(
+      text, parse_seconds, [](double cost_s) { return cost_s >= 0 && cost_s <= 1; },
+      "0 s to 1 s for each token, such as 2 us");
 }
 
 std::string without_file(const Settings& s) {
@@ -94,7 +92,7 @@ std::vector<Variable> data_variables() {
        .examples = {"2 us", "50 us"},
        .help = "makes data_file dearer to prepare: time of one core that a worker adds for each token, as "
                "tokenization or decompression would",
-       .parse = parse_cost,
+       .parse = parse_loader_cost,
        .print = [](const Settings& s) { return print_seconds_exact(s.loader_cost_s); },
        .acts_on = {Part::loading},
        .fastest = "0 s",

@@ -200,9 +200,7 @@ std::string more_than_saved(const Settings& s) {
 }
 
 double parse_ratio(std::string_view text) {
-  const double ratio = parse_share(text);
-  if (!(ratio > 0) || ratio > 1) fail("found {}; allowed: above 0 % and at most 100 %", quote(text));
-  return ratio;
+  return parse_if(text, parse_share, is_share, "above 0 % and at most 100 %");
 }
 
 std::string without_compression(const Settings& s) {

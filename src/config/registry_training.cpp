@@ -95,11 +95,9 @@ std::string lacking_tensor_cores(const Settings& s, const Hardware& h) {
 }
 
 double parse_cap(std::string_view text) {
-  const double share = parse_share(text);
-  constexpr double most = 10;
-  if (!(share > 0) || share > most)
-    fail("found {}; allowed: above 0 % and at most 100 %, in a prediction 1000 %", quote(text));
-  return share;
+  return parse_if(
+      text, parse_share, [](double share) { return share > 0 && share <= 10; },
+      "above 0 % and at most 100 %, in a prediction 1000 %");
 }
 
 std::string cap_beyond_device(const Settings& s, BackendKind backend) {
