@@ -30,17 +30,13 @@ std::vector<std::string> operation_names() {
 }
 
 Field::Parse seconds(double& into) {
-  return [&into](std::string_view text) {
-    into = parse_seconds(text);
-    if (!(into >= 0)) fail("found {}; allowed: 0 s or more", quote(text));
-  };
+  return number_into(
+      into, parse_seconds, [](double s) { return s >= 0; }, "0 s or more");
 }
 
 Field::Parse number(double& into) {
-  return [&into](std::string_view text) {
-    into = parse_real(text);
-    if (!(into >= 0 && into <= 1e6)) fail("found {}; allowed: a number from 0 to 1000000", quote(text));
-  };
+  return number_into(
+      into, parse_real, [](double x) { return x >= 0 && x <= 1e6; }, "a number from 0 to 1000000");
 }
 
 void parse_whose(BackendKind& into, std::string_view text) {
@@ -111,11 +107,9 @@ void read_curve(const YamlNode& node, const std::string& key, bool rises, Curve&
   std::vector<CurvePoint> points;
   for (const YamlNode& child : node.children) {
     CurvePoint point;
-    const auto above_zero = [](double& into, auto parse) {
-      return [&into, parse](std::string_view text) {
-        into = parse(text);
-        if (!(into > 0 && into < 1e30)) fail("found {}; allowed: what is above 0", quote(text));
-      };
+    const auto above_zero = [](double& into, double (*parse)(std::string_view)) {
+      return number_into(
+          into, parse, [](double x) { return x > 0 && x < 1e30; }, "what is above 0");
     };
     const std::vector<Field> fields{Field::scalar("flop", above_zero(point.size, parse_real)),
                                     Field::scalar("bytes", above_zero(point.size, parse_real)),

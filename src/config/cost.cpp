@@ -1,7 +1,5 @@
 #include "config/cost.h"
 
-#include <cmath>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -11,12 +9,6 @@
 
 namespace harness::config {
 namespace {
-
-double above_zero(std::string_view text, const char* what) {
-  const double value = parse_real(text);
-  if (!std::isfinite(value) || !(value > 0)) fail("found {}; allowed: {}", quote(text), what);
-  return value;
-}
 
 std::string parse_currency(std::string_view text) {
   constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -29,11 +21,11 @@ std::string parse_currency(std::string_view text) {
 }  // namespace
 
 double parse_price(std::string_view text) {
-  return above_zero(text, "a price of a GPU for an hour above 0, such as 2.50");
+  return parse_if(text, parse_real, is_above_zero, "a price of a GPU for an hour above 0, such as 2.50");
 }
 
 double parse_tokens(std::string_view text) {
-  return above_zero(text, "a number of tokens above 0, such as 300e9");
+  return parse_if(text, parse_real, is_above_zero, "a number of tokens above 0, such as 300e9");
 }
 
 std::vector<Field> cost_fields(Cost& cost) {

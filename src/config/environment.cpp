@@ -117,18 +117,19 @@ bool runs_foreign_code(std::string_view name) {
 }
 
 Variable env_variable() {
-  Variable v;
-  v.name = "env";
-  v.allowed =
-      "{NAME: value, …}, environment variables that are not variables of harness, such as {NCCL_IB_TIMEOUT: 22}";
-  v.examples = {"{NCCL_IB_TIMEOUT: 22}"};
-  v.help = "environment variables of the workers; a change adds or replaces those that it names";
-  v.free_parts = true;
-  v.parse = [](Settings& s, std::string_view text) {
-    for (auto& [name, value] : parse_env(text)) s.env[name] = value;
-  };
-  v.print = [](const Settings& s) { return print_env(s.env); };
-  return v;
+  return {
+      .name = "env",
+      .allowed =
+          "{NAME: value, …}, environment variables that are not variables of harness, such as {NCCL_IB_TIMEOUT: 22}",
+      .examples = {"{NCCL_IB_TIMEOUT: 22}"},
+      .help = "environment variables of the workers; a change adds or replaces those that it names",
+      .parse =
+          [](Settings& s, std::string_view text) {
+            for (auto& [name, value] : parse_env(text)) s.env[name] = value;
+          },
+      .print = [](const Settings& s) { return print_env(s.env); },
+      .free_parts = true,
+      .workloads = any_workload};
 }
 
 std::string environment_text(const Variable& variable, const std::string& printed) {

@@ -137,20 +137,20 @@ Field faults_field(Faults& faults, Problems& problems) {
 }
 
 Variable mended_variable() {
-  Variable v;
-  v.name = "mended";
-  v.allowed = "none, all, or names of faults with commas between them, such as socket_fallback";
-  v.choices.words = {"none", "all"};
-  v.examples = {"socket_fallback", "all"};
-  v.help = "which of the configuration's `faults` are mended; a fix of a ladder adds those that it names";
-  v.backends = only_sim;
-  v.parse = [](Settings& s, std::string_view text) {
-    const std::set<Fault> mended = parse_mended(text);
-    if (mended.empty()) s.mended.clear();
-    s.mended.insert(mended.begin(), mended.end());
-  };
-  v.print = [](const Settings& s) { return print_mended(s.mended); };
-  return v;
+  return {.name = "mended",
+          .allowed = "none, all, or names of faults with commas between them, such as socket_fallback",
+          .choices = {{"none", "all"}},
+          .examples = {"socket_fallback", "all"},
+          .help = "which of the configuration's `faults` are mended; a fix of a ladder adds those that it names",
+          .backends = only_sim,
+          .parse =
+              [](Settings& s, std::string_view text) {
+                const std::set<Fault> mended = parse_mended(text);
+                if (mended.empty()) s.mended.clear();
+                s.mended.insert(mended.begin(), mended.end());
+              },
+          .print = [](const Settings& s) { return print_mended(s.mended); },
+          .workloads = any_workload};
 }
 
 }  // namespace harness::config

@@ -211,11 +211,27 @@ Field::Parse truth_into(bool& place) {
   return [&place](std::string_view text) { place = parse_bool(text); };
 }
 
+double parse_if(std::string_view text, double (*parse)(std::string_view), bool (*holds)(double),
+                std::string_view allowed) {
+  const double value = parse(text);
+  if (!holds(value)) fail("found {}; allowed: {}", quote(text), allowed);
+  return value;
+}
+
+bool is_above_zero(double value) {
+  return value > 0;
+}
+
+bool is_share(double value) {
+  return value > 0 && value <= 1;
+}
+
+Field::Parse number_into(double& place, double (*parse)(std::string_view), bool (*holds)(double), const char* allowed) {
+  return [=, &place](std::string_view text) { place = parse_if(text, parse, holds, allowed); };
+}
+
 Field::Parse share_into(double& place) {
-  return [&place](std::string_view text) {
-    place = parse_share(text);
-    if (!(place > 0 && place <= 1)) fail("found {}; allowed: a share above 0 % and up to 100 %", quote(text));
-  };
+  return number_into(place, parse_share, is_share, "a share above 0 % and up to 100 %");
 }
 
 Field::Parse line_into(std::string& place) {
@@ -226,10 +242,7 @@ Field::Parse line_into(std::string& place) {
 }
 
 Field::Parse flops_into(double& place) {
-  return [&place](std::string_view text) {
-    place = parse_flops(text);
-    if (!(place > 0)) fail("found {}; allowed: a rate above 0, such as 989 TFLOP/s", quote(text));
-  };
+  return number_into(place, parse_flops, is_above_zero, "a rate above 0, such as 989 TFLOP/s");
 }
 
 Field::Parse bandwidth_into(double& place) {
@@ -237,17 +250,12 @@ Field::Parse bandwidth_into(double& place) {
 }
 
 Field::Parse bytes_into(double& place) {
-  return [&place](std::string_view text) {
-    place = static_cast<double>(parse_bytes(text));
-    if (place == 0) fail("found {}; allowed: a size above 0, such as 80 GB", quote(text));
-  };
+  const auto parse = [](std::string_view text) { return static_cast<double>(parse_bytes(text)); };
+  return number_into(place, parse, is_above_zero, "a size above 0, such as 80 GB");
 }
 
 Field::Parse seconds_into(double& place) {
-  return [&place](std::string_view text) {
-    place = parse_seconds(text);
-    if (!(place > 0)) fail("found {}; allowed: a time above 0, such as 30 s", quote(text));
-  };
+  return number_into(place, parse_seconds, is_above_zero, "a time above 0, such as 30 s");
 }
 
 }  // namespace harness::config

@@ -78,10 +78,17 @@ bool parse_or_report(Problems& problems, const Place& place, const std::string& 
 /// A whole number from low to high; throws Error.
 std::int64_t parse_within(std::string_view text, std::int64_t low, std::int64_t high);
 
+/// The number that `parse` reads, where it `holds`; else throws Error with what is allowed.
+double parse_if(std::string_view text, double (*parse)(std::string_view), bool (*holds)(double),
+                std::string_view allowed);
+bool is_above_zero(double value);
+bool is_share(double value);  // above 0 and up to 1
+
 // For Field::scalar: readers into a place that outlives the field. They throw Error for what is not allowed.
 
 Field::Parse whole_into(int& place, int low, int high);
 Field::Parse truth_into(bool& place);
+Field::Parse number_into(double& place, double (*parse)(std::string_view), bool (*holds)(double), const char* allowed);
 Field::Parse share_into(double& place);      // above 0 % and up to 100 %
 Field::Parse line_into(std::string& place);  // not empty
 Field::Parse flops_into(double& place);      // FLOP/s, above 0

@@ -35,10 +35,8 @@ std::vector<Field> weight_fields(Measure& m) {
   std::vector<Field> fields;
   for (const std::string& variable : variable_names()) {
     fields.push_back(Field::scalar(variable, [&m, variable](std::string_view text) {
-      const double share = parse_share(text);
-      if (!(share > 0 && share <= 1))
-        fail("found {}; allowed: a share of the rounds above 0 and up to 1, such as 0.25", quote(text));
-      m.weights.emplace_back(variable, share);
+      constexpr const char* allowed = "a share of the rounds above 0 and up to 1, such as 0.25";
+      m.weights.emplace_back(variable, parse_if(text, parse_share, is_share, allowed));
     }));
   }
   return fields;
@@ -88,12 +86,9 @@ Field measure_field(Measure& m, Problems& problems) {
     }
     m.smallest_effect = share;
   };
-  const auto confidence = [&m](std::string_view text) {
-    m.confidence = parse_share(text);
-    if (!(m.confidence >= 0.5 && m.confidence < 1)) {
-      fail("found {}; allowed: 50 % up to less than 100 %, such as 95 %", quote(text));
-    }
-  };
+  const auto confidence = number_into(
+      m.confidence, parse_share, [](double share) { return share >= 0.5 && share < 1; },
+      "50 % up to less than 100 %, such as 95 %");
   const auto until = [](std::string_view text) { parse_choice(text, ends); };
   const auto steps = [&m](std::string_view text) {
     m.auto_steps = text == "auto";

@@ -104,9 +104,7 @@ void read_value(std::string_view text, Value& into) {
   } else if constexpr (std::is_same_v<Value, bool>) {
     into = parse_bool(text);
   } else if constexpr (std::is_same_v<Value, double>) {
-    const double value = parse_real(text);
-    if (!is_base_of_angles(value)) fail("found {}; allowed: a number above 1 up to 1e12", quote(text));
-    into = value;
+    into = parse_if(text, parse_real, is_base_of_angles, "a number above 1 up to 1e12");
   } else {
     into = parse_within(text, 1, max_number);
   }

@@ -83,7 +83,7 @@ struct Variable {
   /// A compound value whose keys are the user's own (`env`): a map of names and values, `parts` is empty.
   bool free_parts = false;
   /// The workloads that it changes anything in; empty: all.
-  std::vector<std::string> workloads = {};
+  std::vector<std::string> workloads = {std::string(training_workload)};
   /// It has one value for all cases and stands at the top of a configuration, like `backend`.
   bool fixed = false;
 

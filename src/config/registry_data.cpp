@@ -24,12 +24,10 @@ void parse_data_file(Settings& s, std::string_view text) {
   s.data_file = path == synthetic ? "" : std::string(path);
 }
 
-void parse_cost(Settings& s, std::string_view text) {
-  constexpr double most_s = 1;
-  const double cost_s = parse_seconds(text);
-  if (!(cost_s >= 0 && cost_s <= most_s))
-    fail("found {}; allowed: 0 s to 1 s for each token, such as 2 us", quote(text));
-  s.loader_cost_s = cost_s;
+void parse_loader_cost(Settings& s, std::string_view text) {
+  s.loader_cost_s = parse_if(
+      text, parse_seconds, [](double cost_s) { return cost_s >= 0 && cost_s <= 1; },
+      "0 s to 1 s for each token, such as 2 us");
 }
 
 std::string without_file(const Settings& s) {
@@ -57,8 +55,7 @@ std::vector<Variable> data_variables() {
        .print = [](const Settings& s) { return s.data_file.empty() ? std::string(synthetic) : s.data_file; },
        .acts_on = {Part::loading},
        .fastest = std::string(synthetic),
-       .mathematics = Mathematics::another,
-       .workloads = only_gpt},
+       .mathematics = Mathematics::another},
       whole(&Settings::loader_workers, 0, max_loader_threads,
             {.name = "loader_workers",
              .allowed = fmt::format("0 to {}", max_loader_threads),
@@ -66,8 +63,7 @@ std::vector<Variable> data_variables() {
              .help = "threads of a rank that load a batch of data_file each, ahead of the step; 0: the step loads its "
                      "own (PyTorch's num_workers). On cpu, auto leaves them as many fewer compute threads",
              .acts_on = {Part::loading},
-             .without_effect = without_file,
-             .workloads = only_gpt}),
+             .without_effect = without_file}),
       whole(&Settings::loader_prefetch, 1, max_ring,
             {.name = "loader_prefetch",
              .allowed = fmt::format("1 to {}", max_ring),
@@ -75,8 +71,7 @@ std::vector<Variable> data_variables() {
              .help = "batches that are loaded ahead of the step, by all workers together (PyTorch: num_workers x "
                      "prefetch_factor)",
              .acts_on = {Part::loading},
-             .without_effect = without_workers,
-             .workloads = only_gpt}),
+             .without_effect = without_workers}),
       {.name = "loader_throughput",
        .allowed = "none, or a bandwidth such as 100 MB/s",
        .choices = {{std::string(unlimited)}},
@@ -91,19 +86,17 @@ std::vector<Variable> data_variables() {
            },
        .acts_on = {Part::loading},
        .fastest = std::string(unlimited),
-       .without_effect = without_file,
-       .workloads = only_gpt},
+       .without_effect = without_file},
       {.name = "loader_cost",
        .allowed = "a time for each token, such as 2 us",
        .examples = {"2 us", "50 us"},
        .help = "makes data_file dearer to prepare: time of one core that a worker adds for each token, as "
                "tokenization or decompression would",
-       .parse = parse_cost,
+       .parse = parse_loader_cost,
        .print = [](const Settings& s) { return print_seconds_exact(s.loader_cost_s); },
        .acts_on = {Part::loading},
        .fastest = "0 s",
-       .without_effect = without_file,
-       .workloads = only_gpt},
+       .without_effect = without_file},
   };
 }
 

@@ -200,9 +200,7 @@ std::string more_than_saved(const Settings& s) {
 }
 
 double parse_ratio(std::string_view text) {
-  const double ratio = parse_share(text);
-  if (!(ratio > 0) || ratio > 1) fail("found {}; allowed: above 0 % and at most 100 %", quote(text));
-  return ratio;
+  return parse_if(text, parse_share, is_share, "above 0 % and at most 100 %");
 }
 
 std::string without_compression(const Settings& s) {
@@ -256,16 +254,14 @@ std::vector<Variable> layout_variables() {
               .help = "the order of a pipeline stage's passes",
               .acts_on = {Part::bubble, Part::pipeline},
               .without_effect = without_pipeline,
-              .conflict = schedule_conflict,
-              .workloads = only_gpt}),
+              .conflict = schedule_conflict}),
       whole_or("auto", &Settings::virtual_pipeline, 2, max_chunks,
                {.name = "virtual_pipeline",
                 .help = "chunks of layers on each stage with pipeline_schedule interleaved, which divide the bubble "
                         "and multiply the messages between stages; auto is 2 there",
                 .acts_on = {Part::bubble, Part::pipeline},
                 .without_effect = without_chunks,
-                .conflict = chunks_conflict,
-                .workloads = only_gpt}),
+                .conflict = chunks_conflict}),
   };
 }
 
@@ -277,16 +273,14 @@ std::vector<Variable> sharding_variables() {
                       "the optimizer's state; also the gradients, reduced after each micro-batch; also the weights, "
                       "gathered layer by layer for each pass",
               .acts_on = {Part::other_compute, Part::data},
-              .without_effect = without_replicas,
-              .workloads = only_gpt}),
+              .without_effect = without_replicas}),
       one_of(
           &Settings::sharding_group, group_choices,
           {.name = "sharding_group",
            .help = "the replicas that divide what sharding names: all of them, or those that share a node, so that "
                    "each node has all of it and nodes exchange no more than the sums of their parts of the gradients",
            .acts_on = {Part::other_compute, Part::data},
-           .without_effect = without_group,
-           .workloads = only_gpt}),
+           .without_effect = without_group}),
       true_or_false(&Settings::overlap_param_gather,
                     {.name = "overlap_param_gather",
                      .help = "with sharding: optimizer or gradients, gather the weights of a bucket behind the layers "
@@ -294,8 +288,7 @@ std::vector<Variable> sharding_variables() {
                      .acts_on = {Part::data},
                      .fastest = "true",
                      .without_effect = without_gathered_buckets,
-                     .conflict = gather_conflict,
-                     .workloads = only_gpt}),
+                     .conflict = gather_conflict}),
       whole(&Settings::prefetch_layers, 0, max_prefetch,
             {.name = "prefetch_layers",
              .allowed = "a number from 0",
@@ -303,8 +296,7 @@ std::vector<Variable> sharding_variables() {
              .help = "with sharding: parameters, how many layers ahead of their use weights are gathered; each takes "
                      "the memory of a layer's weights",
              .acts_on = {Part::data},
-             .without_effect = without_gathered_layers,
-             .workloads = only_gpt}),
+             .without_effect = without_gathered_layers}),
       one_of(&Settings::grad_reduce_type, type_choices,
              {.name = "grad_reduce_precision",
               .help = "number format in which replicas exchange and sum up gradients; each adds its micro-batches up "
@@ -312,8 +304,7 @@ std::vector<Variable> sharding_variables() {
               .acts_on = {Part::data},
               .fastest = "bf16",
               .mathematics = Mathematics::rounded,
-              .without_effect = without_data_parallel,
-              .workloads = only_gpt}),
+              .without_effect = without_data_parallel}),
       one_of(&Settings::grad_compression, compression_choices,
              {.name = "grad_compression",
               .help = "the gradients that replicas exchange: all of them, or with topk a share of each bucket, those "
@@ -324,8 +315,7 @@ std::vector<Variable> sharding_variables() {
               .mathematics = Mathematics::another,
               .without_effect = without_data_parallel,
               .caution = more_than_saved,
-              .conflict = compression_conflict,
-              .workloads = only_gpt}),
+              .conflict = compression_conflict}),
       {.name = "grad_compression_ratio",
        .allowed = "a share above 0 and up to 1, such as 1 %",
        .examples = {"0.1 %", "10 %"},
@@ -335,8 +325,7 @@ std::vector<Variable> sharding_variables() {
        .print = [](const Settings& s) { return print_share_exact(s.grad_compression_ratio); },
        .acts_on = {Part::data},
        .mathematics = Mathematics::another,
-       .without_effect = without_compression,
-       .workloads = only_gpt},
+       .without_effect = without_compression},
   };
 }
 

@@ -31,8 +31,8 @@ inline const std::vector<BackendKind> only_cuda{BackendKind::cuda};
 inline const std::vector<BackendKind> only_sim{BackendKind::sim};
 inline const std::vector<BackendKind> cpu_and_sim{BackendKind::cpu, BackendKind::sim};
 
-inline const std::vector<std::string> only_gpt{"gpt"};
-inline const std::vector<std::string> communicating{"gpt", "collective"};
+/// For workloads; without it a variable is one of the training step.
+inline const std::vector<std::string> any_workload, communicating{"gpt", "collective"};
 
 inline constexpr int max_ranks = 1 << 20;  // of a job
 

@@ -95,11 +95,9 @@ std::string lacking_tensor_cores(const Settings& s, const Hardware& h) {
 }
 
 double parse_cap(std::string_view text) {
-  const double share = parse_share(text);
-  constexpr double most = 10;
-  if (!(share > 0) || share > most)
-    fail("found {}; allowed: above 0 % and at most 100 %, in a prediction 1000 %", quote(text));
-  return share;
+  return parse_if(
+      text, parse_share, [](double share) { return share > 0 && share <= 10; },
+      "above 0 % and at most 100 %, in a prediction 1000 %");
 }
 
 std::string cap_beyond_device(const Settings& s, BackendKind backend) {
@@ -124,7 +122,8 @@ std::vector<Variable> batch_variables() {
               .moves_peak = true,
               .mathematics = Mathematics::rounded,
               .refused_by = not_computed_by,
-              .lacking = lacking_tensor_cores}),
+              .lacking = lacking_tensor_cores,
+              .workloads = any_workload}),
       whole(&Settings::global_batch_size, 1, max_batch,
             {.name = "global_batch_size",
              .allowed = "a whole number",
@@ -133,23 +132,20 @@ std::vector<Variable> batch_variables() {
              .acts_on = {Part::data, Part::embedding, Part::world, Part::bubble},
              .mathematics = Mathematics::another,
              .overridden_by = "gradient_accumulation",
-             .without_effect = without_own_batch,
-             .workloads = only_gpt}),
+             .without_effect = without_own_batch}),
       whole(&Settings::micro_batch_size, 1, max_batch,
             {.name = "micro_batch_size",
              .allowed = "a whole number",
              .examples = {"2", "4"},
              .help = "sequences per forward pass of one rank; gradients accumulate up to the global batch",
              .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
-                         Part::bubble, Part::idle},
-             .workloads = only_gpt}),
+                         Part::bubble, Part::idle}}),
       whole_or("auto", &Settings::gradient_accumulation, 1, max_accumulation,
                {.name = "gradient_accumulation",
                 .help = "micro-batches of a replica in a step: the global batch is as many times micro_batch_size "
                         "and data_parallel; auto takes global_batch_size instead",
                 .acts_on = {Part::data, Part::embedding, Part::world, Part::bubble},
-                .mathematics = Mathematics::another,
-                .workloads = only_gpt}),
+                .mathematics = Mathematics::another}),
   };
 }
 
@@ -158,35 +154,34 @@ std::vector<Variable> step_variables() {
       whole_or("all", &Settings::ranks, 1, max_ranks,
                {.name = "ranks",
                 .help = "use the first N ranks and leave the others idle: a scaling curve from one allocation",
-                .purpose = Purpose::scale}),
+                .purpose = Purpose::scale,
+                .workloads = any_workload}),
       true_or_false(&Settings::overlap_grad_reduce,
                     {.name = "overlap_grad_reduce",
                      .help = "reduce gradients bucket by bucket behind the backward pass, or all of them after it",
                      .acts_on = {Part::data},
                      .fastest = "true",
-                     .without_effect = without_data_parallel,
-                     .workloads = only_gpt}),
+                     .without_effect = without_data_parallel}),
       number_of_bytes(&Settings::bucket_size_bytes, min_bucket_bytes,
                       {.name = "bucket_size",
                        .allowed = "a size such as 25 MiB",
                        .help = "bytes of fp32 gradients that are reduced, or updated, together",
                        .acts_on = {Part::data},
-                       .without_effect = without_buckets,
-                       .workloads = only_gpt}),
+                       .without_effect = without_buckets}),
       true_or_false(&Settings::overlap_optimizer,
                     {.name = "overlap_optimizer",
                      .help = "update the weights bucket by bucket beside the backward pass, or all of them after it",
                      .acts_on = {Part::other_compute},
                      .fastest = "true",
-                     .conflict = early_update_conflict,
-                     .workloads = only_gpt}),
+                     .conflict = early_update_conflict}),
       {.name = "memory_cap",
        .allowed = "a share above 0 and up to 1, such as 90 %; in a prediction up to 10",
        .examples = {"90 %"},
        .help = "the share of the device's memory that a case may need; one that needs more is not run",
        .parse = [](Settings& s, auto text) { s.memory_cap = parse_cap(text); },
        .print = [](const Settings& s) { return print_share_exact(s.memory_cap); },
-       .refused_by = cap_beyond_device},
+       .refused_by = cap_beyond_device,
+       .workloads = any_workload},
       true_or_false(
           &Settings::fusion,
           {.name = "fusion",
@@ -194,30 +189,26 @@ std::vector<Variable> step_variables() {
                    "cross-entropy as one, as far as the backend does, or each operation on its own; attention "
                    "is a variable of its own",
            .acts_on = {Part::matrix_products, Part::other_compute, Part::idle},
-           .fastest = "true",
-           .workloads = only_gpt}),
+           .fastest = "true"}),
       one_of(&Settings::recompute, recompute_choices,
              {.name = "recompute",
               .help = "activations that are not kept for the backward pass but computed again in it; selective: the "
                       "probabilities of unfused attention; full: of a layer all but its input",
               .acts_on = {Part::recomputation, Part::tensor},
               .fastest = "none",
-              .without_effect = without_scores,
-              .workloads = only_gpt}),
+              .without_effect = without_scores}),
       whole_or(
           "all", &Settings::recompute_layers, 1, max_layers,
           {.name = "recompute_layers",
            .help = "with recompute: full, the first so many layers of each chunk of a pipeline stage, or all of them",
            .acts_on = {Part::recomputation, Part::tensor},
-           .without_effect = without_chosen_layers,
-           .workloads = only_gpt}),
+           .without_effect = without_chosen_layers}),
       true_or_false(&Settings::sequence_parallel,
                     {.name = "sequence_parallel",
                      .help = "divide norms, residual stream and what the stages exchange among tensor-parallel ranks "
                              "by rows: a reduce-scatter and an all-gather instead of an all-reduce",
                      .acts_on = {Part::other_compute, Part::tensor, Part::pipeline},
-                     .without_effect = without_tensor_parallel,
-                     .workloads = only_gpt}),
+                     .without_effect = without_tensor_parallel}),
       true_or_false(&Settings::tp_overlap,
                     {.name = "tp_overlap",
                      .help = "run a tensor-parallel collective beside parts of the product that it belongs to "
@@ -226,15 +217,13 @@ std::vector<Variable> step_variables() {
                      .acts_on = {Part::tensor},
                      .fastest = "true",
                      .without_effect = without_tensor_parallel,
-                     .conflict = overlap_conflict,
-                     .workloads = only_gpt}),
+                     .conflict = overlap_conflict}),
       true_or_false(&Settings::embedding_as_layer,
                     {.name = "embedding_as_layer",
                      .help = "count the embedding and the loss as a layer each where pipeline stages divide the layers "
                              "(Megatron-LM: --account-for-embedding-in-pipeline-split and -loss-)",
                      .acts_on = {Part::bubble},
-                     .without_effect = without_stages,
-                     .workloads = only_gpt}),
+                     .without_effect = without_stages}),
   };
 }
 
@@ -252,14 +241,16 @@ std::vector<Variable> execution_variables() {
                 .help = "compute threads per rank; auto is cores / ranks on the node",
                 .backends = only_cpu,
                 .acts_on = {Part::matrix_products, Part::attention, Part::other_compute},
-                .moves_peak = true}),
+                .moves_peak = true,
+                .workloads = any_workload}),
       // The host's work for a GPU. A CPU that computes feels it everywhere, but advice on that is not the point.
       one_of(
           &Settings::host_binding, binding_choices,
           {.name = "host_binding",
            .help = "CPUs and memory of a worker: numa those of its GPU's NUMA node, core its own cores of them, none "
                    "all of the node; auto near its GPU, or its share of cores",
-           .acts_on = {Part::loading, Part::idle}}),
+           .acts_on = {Part::loading, Part::idle},
+           .workloads = any_workload}),
       one_of(&Settings::attention, attention_choices,
              {.name = "attention",
               .help = "fused keeps the scores inside one kernel; unfused is two batched products and a softmax, "
@@ -283,7 +274,8 @@ std::vector<Variable> execution_variables() {
                    "registers no buffers for either (env: {NCCL_GRAPH_REGISTER: 1} does for the graph)",
            .backends = only_cuda,
            .acts_on = {Part::idle},
-           .fastest = "true"}),
+           .fastest = "true",
+           .workloads = any_workload}),
   };
 }
 

@@ -88,6 +88,7 @@ std::vector<Variable> workload_variables() {
        .help = "what a step does: a training step, or one operation repeated",
        .parse = [](Settings& s, auto text) { s.workload = all_workloads[word_index(text, all_workloads)]; },
        .print = [](const Settings& s) { return s.workload; },
+       .workloads = any_workload,
        .fixed = true},
       one_of(&Settings::collective, collective_choices,
              {.name = "collective",

@@ -143,8 +143,7 @@ std::vector<Variable> sequence_variables() {
        .print = print_sequences,
        .mathematics = Mathematics::another,
        .refused_by = refused_sequences,
-       .conflict = conflict_with_context,
-       .workloads = only_gpt},
+       .conflict = conflict_with_context},
       one_of(&Settings::batching, batching_choices,
              {.name = "batching",
               .help = "documents shorter than a sequence have a row each, with padding behind them, or are packed "
@@ -154,8 +153,7 @@ std::vector<Variable> sequence_variables() {
                           Part::data, Part::embedding, Part::world},
               .fastest = "packed",
               .mathematics = Mathematics::another,
-              .without_effect = without_padding,
-              .workloads = only_gpt}),
+              .without_effect = without_padding}),
   };
 }
 

@@ -17,8 +17,11 @@ std::string group_note(const Settings& s) {
          "(hpZ) keeps parts of a node for the backward pass alone, beside those that all ranks divide";
 }
 
-std::vector<FrameworkRow> batch_rows() {
+}  // namespace
+
+std::vector<FrameworkRow> rows() {
   return {
+      // precision and batches
       {.key = "bf16.enabled",
        .here = "precision",
        .values = {{"true", "bf16"}, {"false", "fp32"}},
@@ -41,11 +44,8 @@ std::vector<FrameworkRow> batch_rows() {
        .parse = same_number,
        .unwritten = "train_batch_size decides"},
       {.here = "ranks", .unwritten = started_by("deepspeed --num_nodes, --num_gpus")},
-  };
-}
 
-std::vector<FrameworkRow> layout_rows() {
-  return {
+      // the layout
       {.key = "tensor_parallel.autotp_size",
        .here = "layout.tensor_parallel",
        .print = [](const Settings& s) -> std::optional<std::string> {
@@ -74,11 +74,8 @@ std::vector<FrameworkRow> layout_rows() {
                         ? "PipelineModule runs 1F1B (TrainSchedule)"
                         : "PipelineModule has 1F1B alone (TrainSchedule)";
            }},
-  };
-}
 
-std::vector<FrameworkRow> replica_rows() {
-  return {
+      // what replicas exchange and divide
       {.key = "zero_optimization.overlap_comm", .here = "overlap_grad_reduce", .note = only_with_zero},
       {.key = "zero_optimization.reduce_bucket_size",
        .here = "bucket_size",
@@ -108,11 +105,8 @@ std::vector<FrameworkRow> replica_rows() {
       {.key = "communication_data_type",
        .here = "grad_reduce_precision",
        .values = {{"\"fp32\"", "fp32"}, {"\"bf16\"", "bf16"}}},
-  };
-}
 
-std::vector<FrameworkRow> computation_rows() {
-  return {
+      // the computation, and how it runs
       {.here = "recompute",
        .unwritten =
            [](const Settings& s) {
@@ -123,12 +117,6 @@ std::vector<FrameworkRow> computation_rows() {
            }},
       {.here = "host_binding", .unwritten = bound_by_launcher},
   };
-}
-
-}  // namespace
-
-std::vector<FrameworkRow> rows() {
-  return joined({batch_rows(), layout_rows(), replica_rows(), computation_rows()});
 }
 
 }  // namespace harness::config::deepspeed

@@ -170,12 +170,6 @@ std::string known_elsewhere_as(std::string_view key) {
   return nothing_like(key);
 }
 
-std::vector<FrameworkRow> joined(const std::vector<std::vector<FrameworkRow>>& families) {
-  std::vector<FrameworkRow> all;
-  for (const std::vector<FrameworkRow>& family : families) all.insert(all.end(), family.begin(), family.end());
-  return all;
-}
-
 FrameworkRow switch_row(std::string key, std::string here, std::string ours, Note unwritten, Note note) {
   return {.key = std::move(key),
           .here = std::move(here),

@@ -102,8 +102,6 @@ std::vector<FrameworkRow> rows();
 
 // For the tables.
 
-/// The rows of several families, in their order.
-std::vector<FrameworkRow> joined(const std::vector<std::vector<FrameworkRow>>& families);
 /// A switch that says one value of ours; a key that is known and never written.
 FrameworkRow switch_row(std::string key, std::string here, std::string ours, Note unwritten = {}, Note note = {});
 FrameworkRow known_row(std::string key, std::string here);

@@ -12,8 +12,24 @@ Text written_if(bool written, std::string value = "") {
   return written ? Text(std::move(value)) : std::nullopt;
 }
 
-std::vector<FrameworkRow> model_rows() {
+Text virtual_stages(const Settings& s) {
+  return written_if(s.pipeline_schedule == PipelineSchedule::interleaved, std::to_string(s.chunks_of_stage()));
+}
+
+// Names of schedules: megatron/core/pipeline_parallel/schedules.py.
+std::string schedule_note(const Settings& s) {
+  return s.pipeline_schedule == PipelineSchedule::one_forward_one_backward
+             ? "the default with --pipeline-model-parallel-size, without virtual stages"
+             : "Megatron-LM has 1F1B and interleaved 1F1B alone";
+}
+
+}  // namespace
+
+std::vector<FrameworkRow> rows() {
+  constexpr const char* remaining = "the remaining ranks are data-parallel";
+  const auto all_layers = [](const Settings& s) { return s.recompute_layers == 0; };
   return {
+      // the model
       {.key = "--num-layers", .here = "model.layers"},
       {.key = "--hidden-size", .here = "model.hidden"},
       {.key = "--ffn-hidden-size", .here = "model.ffn"},
@@ -45,11 +61,8 @@ std::vector<FrameworkRow> model_rows() {
       switch_row("--disable-bias-linear", "model.biases", "false"),
       known_row("--padded-vocab-size", "model.vocab"),
       known_row("--train-iters", "measure.steps"),
-  };
-}
 
-std::vector<FrameworkRow> batch_rows() {
-  return {
+      // precision and batches
       {.key = "--bf16",
        .here = "precision",
        .values = {{"", "bf16"}},
@@ -81,23 +94,8 @@ std::vector<FrameworkRow> batch_rows() {
       switch_row("--reset-position-ids", "batching", "packed"),
       {.here = "sequences", .unwritten = "no flag: the documents of --data-path have the lengths that they have"},
       {.here = "ranks", .unwritten = started_by("torchrun --nnodes, --nproc-per-node")},
-  };
-}
 
-Text virtual_stages(const Settings& s) {
-  return written_if(s.pipeline_schedule == PipelineSchedule::interleaved, std::to_string(s.chunks_of_stage()));
-}
-
-// Names of schedules: megatron/core/pipeline_parallel/schedules.py.
-std::string schedule_note(const Settings& s) {
-  return s.pipeline_schedule == PipelineSchedule::one_forward_one_backward
-             ? "the default with --pipeline-model-parallel-size, without virtual stages"
-             : "Megatron-LM has 1F1B and interleaved 1F1B alone";
-}
-
-std::vector<FrameworkRow> layout_rows() {
-  constexpr const char* remaining = "the remaining ranks are data-parallel";
-  return {
+      // the layout
       axis_row("--tensor-model-parallel-size", program::Axis::tensor, remaining),
       axis_row("--pipeline-model-parallel-size", program::Axis::pipeline, remaining),
       switch_row("--use-tp-pp-dp-mapping", "rank_order", "tp-pp-dp",
@@ -123,11 +121,8 @@ std::vector<FrameworkRow> layout_rows() {
        .unwritten = schedule_note},
       known_row("--num-layers-per-virtual-pipeline-stage", "virtual_pipeline, in chunks of a stage"),
       switch_row("--sequence-parallel", "sequence_parallel", "true", "omit --sequence-parallel"),
-  };
-}
 
-std::vector<FrameworkRow> replica_rows() {
-  return {
+      // what replicas exchange and divide
       switch_row("--overlap-grad-reduce", "overlap_grad_reduce", "true",
                  "omit --overlap-grad-reduce: gradients are then reduced after the backward pass"),
       {.key = "--ddp-bucket-size",
@@ -166,12 +161,8 @@ std::vector<FrameworkRow> replica_rows() {
       switch_row("--grad-reduce-in-bf16", "grad_reduce_precision", "bf16", "omit --grad-reduce-in-bf16",
                  "Megatron-LM then also adds micro-batches up in bf16; measured with fp32 sums, in bf16 on the wire "
                  "only"),
-  };
-}
 
-std::vector<FrameworkRow> computation_rows() {
-  const auto all_layers = [](const Settings& s) { return s.recompute_layers == 0; };
-  return {
+      // the computation, and how it runs
       switch_row("--no-bias-gelu-fusion", "fusion", "false",
                  "fusions are the default: leave --no-bias-gelu-fusion and the like out",
                  "nearest: which operations Megatron-LM fuses is not what was measured"),
@@ -220,12 +211,6 @@ std::vector<FrameworkRow> computation_rows() {
       known_row("--data-path", "data_file, the .bin of it"),
       {.here = "host_binding", .unwritten = bound_by_launcher},
   };
-}
-
-}  // namespace
-
-std::vector<FrameworkRow> rows() {
-  return joined({model_rows(), batch_rows(), layout_rows(), replica_rows(), computation_rows()});
 }
 
 }  // namespace harness::config::megatron

@@ -12,8 +12,37 @@ bool autocasts(const Settings& s) {
   return s.precision == Precision::bf16 || s.precision == Precision::fp16;
 }
 
-std::vector<FrameworkRow> batch_rows() {
+// Names of schedules: torch/distributed/pipelining/schedules.py.
+std::string schedule_note(const Settings& s) {
+  switch (s.pipeline_schedule) {
+    case PipelineSchedule::one_forward_one_backward:
+      return "no argument: torch.distributed.pipelining.Schedule1F1B";
+    case PipelineSchedule::gpipe:
+      return "no argument: torch.distributed.pipelining.ScheduleGPipe";
+    case PipelineSchedule::interleaved:
+      return fmt::format(
+          "no argument: torch.distributed.pipelining.ScheduleInterleaved1F1B with {} stages on each rank",
+          s.chunks_of_stage());
+  }
+  return "";
+}
+
+std::string sharding_note(const Settings& s) {
+  if (s.sharding == Sharding::none) return "DistributedDataParallel divides nothing";
+  if (s.sharding > Sharding::optimizer) {
+    return fmt::format(
+        "no argument: torch.distributed.fsdp.fully_shard on each layer and on the model, reshard_after_forward={}",
+        s.sharding == Sharding::parameters ? "True" : "False");
+  }
+  return "no argument: torch.distributed.optim.ZeroRedundancyOptimizer around AdamW, which all-reduces gradients where "
+         "this was measured with a reduce-scatter";
+}
+
+}  // namespace
+
+std::vector<FrameworkRow> rows() {
   return {
+      // precision and batches
       {.key = "autocast.device_type",
        .here = "precision",
        .print = [](const Settings& s) { return autocasts(s) ? Text("\"cuda\"") : std::nullopt; },
@@ -61,26 +90,8 @@ std::vector<FrameworkRow> batch_rows() {
                  s.gradient_accumulation);
            }},
       {.here = "ranks", .unwritten = started_by("torchrun --nnodes, --nproc-per-node")},
-  };
-}
 
-// Names of schedules: torch/distributed/pipelining/schedules.py.
-std::string schedule_note(const Settings& s) {
-  switch (s.pipeline_schedule) {
-    case PipelineSchedule::one_forward_one_backward:
-      return "no argument: torch.distributed.pipelining.Schedule1F1B";
-    case PipelineSchedule::gpipe:
-      return "no argument: torch.distributed.pipelining.ScheduleGPipe";
-    case PipelineSchedule::interleaved:
-      return fmt::format(
-          "no argument: torch.distributed.pipelining.ScheduleInterleaved1F1B with {} stages on each rank",
-          s.chunks_of_stage());
-  }
-  return "";
-}
-
-std::vector<FrameworkRow> layout_rows() {
-  return {
+      // the layout
       {.here = "layout",
        .unwritten =
            [](const Settings& s) {
@@ -108,22 +119,8 @@ std::vector<FrameworkRow> layout_rows() {
                      "no argument: torch.distributed.tensor.parallel.SequenceParallel for the norms, in the plan that "
                      "splits the model",
                      "no SequenceParallel in the plan that splits the model"}},
-  };
-}
 
-std::string sharding_note(const Settings& s) {
-  if (s.sharding == Sharding::none) return "DistributedDataParallel divides nothing";
-  if (s.sharding > Sharding::optimizer) {
-    return fmt::format(
-        "no argument: torch.distributed.fsdp.fully_shard on each layer and on the model, reshard_after_forward={}",
-        s.sharding == Sharding::parameters ? "True" : "False");
-  }
-  return "no argument: torch.distributed.optim.ZeroRedundancyOptimizer around AdamW, which all-reduces gradients where "
-         "this was measured with a reduce-scatter";
-}
-
-std::vector<FrameworkRow> replica_rows() {
-  return {
+      // what replicas exchange and divide
       {.here = "overlap_grad_reduce",
        .unwritten = {&Settings::overlap_grad_reduce, "DistributedDataParallel always overlaps",
                      "DistributedDataParallel always overlaps; this cannot be turned off"}},
@@ -174,11 +171,8 @@ std::vector<FrameworkRow> replica_rows() {
                      "no argument: an optimizer for each parameter, stepped in a hook that "
                      "torch.Tensor.register_post_accumulate_grad_hook adds",
                      "optimizer.step() after the backward pass"}},
-  };
-}
 
-std::vector<FrameworkRow> computation_rows() {
-  return {
+      // the computation, and how it runs
       {.here = "fusion",
        .unwritten = {&Settings::fusion, "no argument: torch.compile(model) fuses what stands beside a product",
                      "run the model eagerly, without torch.compile"}},
@@ -206,12 +200,6 @@ std::vector<FrameworkRow> computation_rows() {
                      "no argument: torch.compile(mode=\"reduce-overhead\") or torch.cuda.make_graphed_callables",
                      "do not use CUDA graphs"}},
   };
-}
-
-}  // namespace
-
-std::vector<FrameworkRow> rows() {
-  return joined({batch_rows(), layout_rows(), replica_rows(), computation_rows()});
 }
 
 }  // namespace harness::config::pytorch
