@@ -101,6 +101,10 @@ std::size_t cut_overlong(Device& device) {
 
 }  // namespace
 
+void Capture::note(std::size_t number, std::string_view noun, std::string_view what) {
+  if (number > 0) notes.push_back(fmt::format("{} {}.", plural(static_cast<std::int64_t>(number), noun), what));
+}
+
 void finish(Capture& capture) {
   std::size_t dropped = 0, cut = 0;
   for (Device& device : capture.devices) {
@@ -108,12 +112,8 @@ void finish(Capture& capture) {
     sort_by(device.events, &GpuEvent::start_ns);
     cut += cut_overlong(device);
   }
-  if (cut > 0)
-    capture.notes.push_back(fmt::format("{} kernels outlast the next one of their stream and were cut there.", cut));
-  if (dropped > 0) {
-    capture.notes.push_back(
-        fmt::format("{} GPU events lie more than 10 s outside of all host calls and were left out.", dropped));
-  }
+  capture.note(cut, "kernel", "cut where the next one on the stream begins");
+  capture.note(dropped, "GPU event", "left out: more than 10 s outside of all host calls");
   std::ranges::sort(capture.devices, {}, [](const Device& d) { return std::pair(d.id, d.process); });
   for (Device& device : capture.devices) std::ranges::sort(device.steps, {}, &Window::start_ns);
   for (Device& device : capture.devices) {

@@ -124,6 +124,9 @@ struct Capture {
   std::vector<Operation> operations;
   std::vector<Thread> backward_threads;  // that run the backward pass, where the trace says it
   std::vector<std::string> notes;        // what was repaired or left out, in whole sentences
+
+  /// Adds the note "3 kernels `what`." unless there are none.
+  void note(std::size_t number, std::string_view noun, std::string_view what);
 };
 
 /// Capture::format of what `harness trace` wrote. Its devices are the ranks of a job.

@@ -57,7 +57,7 @@ class Handler {
   }
   void finish();
   bool ended() const { return depth_ == 0; }
-  std::int64_t events() const { return events_; }
+  std::size_t events() const { return events_; }
 
  private:
   enum class Section : std::uint8_t { other, events, devices, distributed, base };
@@ -90,7 +90,8 @@ class Handler {
   const KinetoEvent::Field* field_ = nullptr;  // of the value that comes next
   Section section_ = Section::other;
   std::string top_key_;
-  std::int64_t gpu_id_ = -1, base_ns_ = 0, events_ = 0, timeless_ = 0, wrong_ = 0;
+  std::int64_t gpu_id_ = -1, base_ns_ = 0;
+  std::size_t events_ = 0, timeless_ = 0, wrong_ = 0;
   std::optional<std::int64_t> operation_rank_;
   int depth_ = 0;
   bool in_args_ = false;
@@ -288,9 +289,8 @@ void Handler::finish() {
     capture_.rank = rank_in_name(path_);
     capture_.rank_guessed = capture_.rank.has_value();
   }
-  if (timeless_ > 0) capture_.notes.push_back(fmt::format("{} GPU events have no time and were left out.", timeless_));
-  if (wrong_ > 0)
-    capture_.notes.push_back(fmt::format("{} events have a time that is none and were left out.", wrong_));
+  capture_.note(timeless_, "GPU event", "left out: without a time");
+  capture_.note(wrong_, "event", "left out: with a time that is none");
 }
 
 }  // namespace
@@ -301,7 +301,7 @@ Capture read_kineto(evidence::Input& input, const std::string& path) {
   capture.format = "PyTorch profiler";
   JsonBytes json(input);
   Handler handler(capture, json, path);
-  std::int64_t lost = 0;
+  std::size_t lost = 0;
   bool whole = nlohmann::json::sax_parse(JsonIterator(&json), JsonIterator(), &handler);
   while (!whole && !handler.ended() && json.restart_at_next_event()) {
     ++lost;
@@ -312,10 +312,10 @@ Capture read_kineto(evidence::Input& input, const std::string& path) {
   }
   if (handler.events() == 0) fail("{}: it is no trace in JSON", quote(path));
   handler.finish();
-  if (lost > 0) capture.notes.push_back(plural(lost, "damaged event") + " left out.");
+  capture.note(lost, "damaged event", "left out");
   capture.cut_short = json.cut_short() || (!whole && !handler.ended());
   if (capture.cut_short) capture.notes.emplace_back("The file is cut short: its last step is left out.");
-  if (json.repairs() > 0) capture.notes.push_back(fmt::format("{} faults of its JSON were repaired.", json.repairs()));
+  capture.note(json.repairs(), "fault", "of its JSON repaired");
   finish(capture);
   return capture;
 }

@@ -80,7 +80,7 @@ class JsonBytes {
   /// After a parse error: goes on with the next line that opens an object, as if an array of trace events had just
   /// begun. False: no such line follows.
   bool restart_at_next_event();
-  std::int64_t repairs() const { return repairs_; }
+  std::size_t repairs() const { return repairs_; }
   /// A gzip file breaks off, or is damaged, here.
   bool cut_short() const { return cut_short_; }
 
@@ -101,7 +101,7 @@ class JsonBytes {
   evidence::Input& input_;
   std::string raw_, out_, word_;
   std::size_t raw_at_ = 0, raw_size_ = 0, at_ = 0, string_bytes_ = 0;
-  std::int64_t repairs_ = 0;
+  std::size_t repairs_ = 0;
   int expected_ = 0;       // continuation bytes of the current UTF-8 character
   std::string character_;  // its bytes so far
   bool in_string_ = false, escape_ = false, comma_ = false, colon_ = false, cut_short_ = false;

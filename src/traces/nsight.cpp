@@ -175,9 +175,9 @@ class Reader {
   Calls calls_;
   std::map<std::pair<std::uint64_t, std::int64_t>, std::size_t> device_at_;
   std::unordered_map<std::int64_t, std::uint32_t> name_of_id_;
-  std::int64_t epoch_ns_ = 0, wrong_ = 0;
+  std::int64_t epoch_ns_ = 0;
   bool one_process_ = false;
-  std::size_t kept_ = 0;
+  std::size_t kept_ = 0, wrong_ = 0;
 };
 
 void Reader::versions() {
@@ -357,8 +357,7 @@ Capture Reader::read() {
   gpus();
   if (device_at_.size() != 1) capture_.rank.reset();
   capture_.rank_guessed = capture_.rank.has_value();
-  if (wrong_ > 0)
-    capture_.notes.push_back(fmt::format("{} GPU events have a time that is none and were left out.", wrong_));
+  capture_.note(wrong_, "GPU event", "left out: with a time that is none");
   finish(capture_);
   return std::move(capture_);
 }

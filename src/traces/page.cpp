@@ -74,8 +74,8 @@ report::Figure parts_chart(const Report& report) {
           is_exposed_communication(part) ? b.hidden_s(part) : 0);
   }
   if (report.mean.copies_s > 0) add("copies", "w-other", report.mean.copies_s, 0);
-  chart.draw(figure, fmt::format("{} parts of {}; all numbers are in the table below.", chart.rows.size(),
-                                 time_text(scale, b.step_s)));
+  chart.draw(figure, fmt::format("{} of {}; all numbers are in the table below.",
+                                 plural(std::ssize(chart.rows), "part"), time_text(scale, b.step_s)));
   return figure;
 }
 
@@ -177,7 +177,7 @@ report::Figure ranks_chart(const Report& report) {
                           is_late ? fmt::format("last in {} of {} collectives", late->last, late->of) : ""});
   }
   if (report.gpus.size() > most) figure.caption += fmt::format(" The first {} ranks are drawn.", most);
-  chart.draw(figure, fmt::format("{} ranks; all numbers are in the table below.", chart.rows.size()));
+  chart.draw(figure, plural(std::ssize(chart.rows), "rank") + "; all numbers are in the table below.");
   return figure;
 }
 

@@ -55,7 +55,7 @@ TEST_F(Kineto, FaultsOfProfilersAreRepaired) {
   ASSERT_EQ(c.devices.size(), 1u);
   ASSERT_EQ(c.devices[0].events.size(), 2u);
   EXPECT_EQ(c.names[c.devices[0].events[0].name], "a b \\q ? \xc3\xa9");
-  EXPECT_THAT(c.notes, ElementsAre(HasSubstr("faults of its JSON were repaired")));
+  EXPECT_THAT(c.notes, ElementsAre(HasSubstr("faults of its JSON repaired")));
 }
 
 TEST_F(Kineto, ABareQuoteCostsItsEventAlone) {

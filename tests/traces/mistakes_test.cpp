@@ -67,7 +67,7 @@ TEST_F(Mistakes, KernelsHoursAwayAreLeftOut) {
       read(launched("cuda_runtime", "cudaLaunchKernel", 3.6e9, 3.6e9 + 10, "5") +
            launched("cuda_runtime", "cudaLaunchKernel", 3.6e9 + 50, 10, "6") + kernel("3600000090", "5"));
   EXPECT_EQ(report.gpus.at(0).windows.at(0).kernels, 2);
-  EXPECT_THAT(report.notes, Contains(HasSubstr("1 GPU events lie more than 10 s outside")));
+  EXPECT_THAT(report.notes, Contains(HasSubstr("1 GPU event left out: more than 10 s outside")));
 }
 
 // Of a null rank the next source is asked: the arguments of a collective on the host.
@@ -100,7 +100,7 @@ TEST_F(Mistakes, OverlongKernelsOfRocmAreCut) {
   const std::string gpu = R"("deviceProperties": [{"id": 0, "name": "AMD Instinct MI300X"}],)";
   const Report report = read(kernel("10", "5000000") + "," + kernel("30", "10") + "," + kernel("50", "10"), gpu);
   EXPECT_NEAR(report.gpus.at(0).windows.at(0).busy_s, 40e-6, 1e-12);
-  EXPECT_THAT(report.notes, Contains(HasSubstr("1 kernels outlast")));
+  EXPECT_THAT(report.notes, Contains(HasSubstr("1 kernel cut where")));
 }
 
 TEST(Parts, AddUpOnRandomIntervals) {
@@ -125,6 +125,18 @@ TEST(Parts, AddUpOnRandomIntervals) {
     EXPECT_NEAR(step.breakdown.parts.sum() + step.copies_s, 1, 1e-9);
     for (const Part part : all_parts) EXPECT_LE(step.breakdown[part].value_or(0), 1);
   }
+}
+
+TEST_F(Mistakes, KernelsThatRepeatWithoutAnOptimizerAreNoSteps) {
+  std::string events;
+  for (int i = 0; i < 120; ++i)
+    events += kernel(std::to_string(10 * i + 10), "5", fmt::format("gelu{}", i % 30)) + ",\n";
+  const evidence::Answer answer = answer_of({read(events + kernel("2000", "1"))});
+  EXPECT_THAT(answer.headline, HasSubstr("the kernels repeat every 0.30 ms"));
+  EXPECT_THAT(answer.evidence, Contains(std::pair<std::string, std::string>(
+                                   "steps",
+                                   "3 steps, 0.30 ms to 1.09 ms, by the kernels, which repeat after 30; the "
+                                   "first left out; no optimizer seen")));
 }
 
 // ---- before and after

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -55,7 +56,7 @@ class Nsight : public ::testing::Test {
   // Steps of 10 ms: a kernel that computes for `compute` ms, then an all-reduce that ends at 9 ms on all ranks.
   static std::string job(int process, double compute, int steps) {
     std::string sql;
-    const auto ns = [](double at) { return static_cast<std::int64_t>(at * ms); };
+    const auto ns = [](double at) { return std::llround(at * ms); };
     const std::int64_t pid = static_cast<std::int64_t>(process) << 24;
     for (int s = 0; s < steps; ++s) {
       const double t = 100 + 10 * s;
@@ -234,6 +235,39 @@ TEST_F(Nsight, ALongFirstStepDropsNoOther) {
   const std::string sql =
       schema() + job(1, 4, 6) + "UPDATE NVTX_EVENTS SET start = start - 95000000 WHERE text = 'train.training_step_0';";
   EXPECT_EQ(read_job({write("a.sqlite", sql)}).gpus.at(0).steps.windows.size(), 5u);
+}
+
+TEST_F(Nsight, TheAnswerSaysWhichStepsCount) {
+  const auto steps = [&](const std::string& name, const std::string& sql) {
+    for (const auto& [label, text] : answer_of({read_job({write(name, schema() + sql)})}).evidence) {
+      if (label == "steps") return text;
+    }
+    return std::string();
+  };
+  const std::string one_more =
+      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (136000000, 136100000, 0, 7, 99, 16777216, 1);";
+  EXPECT_EQ(steps("6.sqlite", job(1, 4, 6)),
+            "4 steps, 10.0 ms to 10.0 ms, by NVTX ranges; the first and the last left out");
+  EXPECT_EQ(steps("3.sqlite", job(1, 4, 3)), "2 steps, 10.0 ms to 10.0 ms, by NVTX ranges; the last left out");
+  EXPECT_EQ(steps("1.sqlite", job(1, 4, 1)), "1 step, by NVTX ranges");
+  EXPECT_THAT(steps("odd.sqlite", job(1, 4, 6) + one_more),
+              ::testing::EndsWith(", by NVTX ranges; the first and the last left out; 1 unlike these"));
+  EXPECT_EQ(steps("none.sqlite", job(1, 4, 6) + "DELETE FROM NVTX_EVENTS;"),
+            "none found: all figures are of the whole trace");
+}
+
+// 2.9 to 3.x are known; another is read all the same.
+TEST_F(Nsight, ASchemaThatIsNotKnownIsNoted) {
+  for (const auto& [version, known] : std::initializer_list<std::pair<const char*, bool>>{
+           {"2.8.4", false}, {"2.9.1", true}, {"3.0.0", true}, {"3.25.0", true}, {"4.0.0", false}, {"new", false}}) {
+    const Report report = read_job({write(
+        fmt::format("{}.sqlite", version),
+        schema() + job(1, 4, 6) +
+            fmt::format("UPDATE META_DATA_EXPORT SET value = '{}' WHERE name = 'EXPORT_SCHEMA_VERSION';", version))});
+    const std::string note = fmt::format("Its schema, '{}', is not known to harness.", version);
+    EXPECT_EQ(std::ranges::count(report.notes, note), known ? 0 : 1) << version;
+    EXPECT_EQ(report.gpus.at(0).steps.windows.size(), 5u) << version;
+  }
 }
 
 // The same of ranges whose names are no marks: that they recur shows that they are steps.
