@@ -65,7 +65,7 @@ std::vector<NamedKernel> kernels_in(const Window& window, const Device& device, 
   return all;
 }
 
-TracedGpu examine(const Capture& capture, const Device& device) {
+TracedGpu examine(const Capture& capture, const Device& device, const std::string& wanted_step) {
   TracedGpu gpu;
   gpu.file = capture.file;
   gpu.format = capture.format;
@@ -80,7 +80,7 @@ TracedGpu examine(const Capture& capture, const Device& device) {
   gpu.end_ns = timeline.end_ns;
   Measure measure(device, timeline, capture.names);
   for (const Window& window : windows_of(capture, device, timeline)) gpu.windows.push_back(measure.of(window));
-  gpu.steps = find_steps(capture, device, timeline, measure);
+  gpu.steps = find_steps(capture, device, timeline, measure, wanted_step);
   gpu.shown = {"the whole trace", timeline.origin_ns, timeline.end_ns};
   if (!gpu.steps.windows.empty()) gpu.shown = gpu.steps.windows[gpu.steps.shown];
   gpu.shown_figures = measure.of(gpu.shown);
@@ -101,15 +101,16 @@ TracedGpu examine(const Capture& capture, const Device& device) {
 
 // The GPUs of one file.
 struct TracedFile {
-  std::string path;
+  std::string given;  // on the command line
+  std::string path;   // for people
   std::vector<TracedGpu> gpus;
   std::vector<std::string> notes;
   bool own = false;
 };
 
-TracedFile examine_file(const std::string& path) {
+TracedFile examine_file(const std::string& path, const std::string& wanted_step) {
   const Capture capture = read_capture(path);
-  TracedFile file{capture.file, {}, capture.notes, capture.format == own_format};
+  TracedFile file{path, capture.file, {}, capture.notes, capture.format == own_format};
   if (capture.rank_guessed) file.notes.push_back(fmt::format("Its rank, {}, is guessed from the name.", *capture.rank));
   if (capture.devices.empty() && capture.cut_short)
     fail("{}: it breaks off before the first kernel of a GPU: the profiler was stopped while it wrote the file",
@@ -121,7 +122,7 @@ TracedFile examine_file(const std::string& path) {
         quote(path));
   std::string unknown;  // a kernel of a stream without classes
   for (const Device& device : capture.devices) {
-    file.gpus.push_back(examine(capture, device));
+    file.gpus.push_back(examine(capture, device, wanted_step));
     if (unknown.empty()) unknown = kernel_of_unknown_stream(device, capture.names);
   }
   if (!unknown.empty())
@@ -324,13 +325,13 @@ std::size_t files_at_once(const std::vector<std::string>& paths) {
 }
 
 // In the order of the paths.
-std::vector<Examined> examine_files(const std::vector<std::string>& paths) {
+std::vector<Examined> examine_files(const std::vector<std::string>& paths, const std::string& wanted_step) {
   std::vector<Examined> examined(paths.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     for (std::size_t i = next++; i < paths.size(); i = next++) {
       try {
-        examined[i] = examine_file(paths[i]);
+        examined[i] = examine_file(paths[i], wanted_step);
       } catch (const Error& error) {
         examined[i] = std::string(error.what());
       }
@@ -341,6 +342,43 @@ std::vector<Examined> examine_files(const std::vector<std::string>& paths) {
   work();
   for (std::future<void>& other : others) other.get();
   return examined;
+}
+
+// Of the steps that all GPUs have, the one that most of them show; "": they have none in common.
+std::string common_step(const std::vector<TracedFile>& files) {
+  struct Votes {
+    std::size_t have = 0, show = 0;
+  };
+  std::map<std::string, Votes> votes;
+  std::size_t gpus = 0;
+  for (const TracedFile& file : files) {
+    for (const TracedGpu& gpu : file.gpus) {
+      ++gpus;
+      for (const std::size_t i : gpu.steps.numbered ? gpu.steps.alike : std::vector<std::size_t>{}) {
+        Votes& step = votes[gpu.steps.windows[i].name];
+        ++step.have;
+        if (i == gpu.steps.shown) ++step.show;
+      }
+    }
+  }
+  std::erase_if(votes, [&](const auto& step) { return step.second.have < gpus; });
+  const auto most = std::ranges::max_element(votes, {}, [](const auto& step) { return step.second.show; });
+  return most == votes.end() ? "" : most->first;
+}
+
+// Lets all ranks of a job show the same step. A file's events are gone by now: those that show another are read again.
+void show_one_step(std::vector<TracedFile>& files) {
+  const std::string step = common_step(files);
+  std::vector<std::string> paths;
+  for (const TracedFile& file : files) {
+    const bool differs = std::ranges::any_of(file.gpus, [&](const TracedGpu& gpu) { return gpu.shown.name != step; });
+    if (!step.empty() && differs && file.given != "-") paths.push_back(file.given);
+  }
+  if (paths.empty()) return;
+  for (Examined& examined : examine_files(paths, step)) {
+    if (auto* again = std::get_if<TracedFile>(&examined))
+      *std::ranges::find(files, again->given, &TracedFile::given) = std::move(*again);
+  }
 }
 
 }  // namespace
@@ -366,7 +404,7 @@ bool is_trace_file(const std::string& path) {
 std::vector<Report> read_traces(const std::vector<std::string>& paths) {
   std::vector<TracedFile> files;
   std::vector<std::string> refused;
-  for (Examined& examined : examine_files(paths)) {
+  for (Examined& examined : examine_files(paths, "")) {
     if (auto* why = std::get_if<std::string>(&examined)) {
       refused.push_back(std::move(*why));
       continue;
@@ -382,8 +420,11 @@ std::vector<Report> read_traces(const std::vector<std::string>& paths) {
   if (files.empty()) throw Error(join(refused, "\n"));
   auto [before, after] = before_and_after(std::move(files));
   std::vector<Report> reports;
-  if (!before.empty()) reports.push_back(report_of(std::move(before)));
-  reports.push_back(report_of(std::move(after)));
+  for (std::vector<TracedFile>* job : {&before, &after}) {
+    if (job->empty()) continue;
+    show_one_step(*job);
+    reports.push_back(report_of(std::move(*job)));
+  }
   reports.back().refused = std::move(refused);
   return reports;
 }

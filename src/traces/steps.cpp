@@ -238,7 +238,7 @@ bool much_different(const std::vector<Window>& windows, const Measure& measure) 
   return (most - least) * 20 > most;
 }
 
-void choose(Steps& steps, const Measure& measure) {
+void choose(Steps& steps, const Measure& measure, const std::string& wanted) {
   std::vector<std::int64_t> counts;
   for (const Window& window : steps.windows) counts.push_back(measure.kernels_in(window));
   // The first step is warm-up: buffers, compilation, and a session of CUPTI loses its first kernels.
@@ -253,6 +253,8 @@ void choose(Steps& steps, const Measure& measure) {
   std::vector<std::size_t> by_length = steps.alike;
   std::ranges::sort(by_length, {}, [&](std::size_t i) { return steps.windows[i].end_ns - steps.windows[i].start_ns; });
   steps.shown = by_length[(by_length.size() - 1) / 2];
+  const auto asked = std::ranges::find(by_length, wanted, [&](std::size_t i) { return steps.windows[i].name; });
+  if (asked != by_length.end()) steps.shown = *asked;
 }
 
 }  // namespace
@@ -266,7 +268,8 @@ std::vector<Window> windows_of(const Capture& capture, const Device& device, con
   return windows;
 }
 
-Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Measure& measure) {
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Measure& measure,
+                 const std::string& wanted) {
   Steps steps;
   if (!device.steps.empty() &&
       std::ranges::none_of(device.events, &GpuEvent::is_launched)) {  // marked on the GPU itself
@@ -286,6 +289,9 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
     }
     steps.without_last = marks.size() > 1;
   }
+  std::set<std::string> names;
+  for (const Window& window : steps.windows) names.insert(window.name);
+  steps.numbered = names.size() == steps.windows.size();
   const bool doubtful = steps.windows.size() < 2 || much_different(steps.windows, measure);
   if (doubtful) {
     const auto period = find_period(main_sequence(device, timeline));
@@ -294,6 +300,7 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
     const bool better = repeats && (steps.windows.empty() || !period->no_optimizer);
     if (better) {
       steps.windows = period->windows;
+      steps.numbered = false;  // the first is that with which the capture began
       steps.no_optimizer = period->no_optimizer;
       steps.without_last = false;
       steps.how = fmt::format("the kernels, which repeat after {}", period->kernels);
@@ -304,7 +311,7 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
     steps.how.clear();
     return steps;
   }
-  choose(steps, measure);
+  choose(steps, measure, wanted);
   return steps;
 }
 

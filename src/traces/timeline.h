@@ -82,13 +82,16 @@ struct Steps {
   std::vector<Window> windows;     // by start
   std::vector<std::size_t> alike;  // windows to compare: without the first ones and without those that stand out
   std::vector<std::size_t> odd;    // that have other numbers of kernels: logging, evaluation, checkpoints
-  std::size_t shown = 0;           // the one of median length among `alike`
+  std::size_t shown = 0;           // the one of median length among `alike`, or the one that was asked for
+  bool numbered = false;           // their names tell which step of the job each is: the same on all ranks
   bool without_last = false;       // a last one is marked, but nothing marks its end
   bool no_optimizer = false;       // a period without optimizer kernels: a layer, or inference
 };
 
-/// By marks of the profiler, annotations that recur, or the period of the kernels on the main stream.
-Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Measure& measure);
+/// By marks of the profiler, annotations that recur, or the period of the kernels on the main stream. `wanted`: the
+/// name of the step to show, if it is there; "": any.
+Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Measure& measure,
+                 const std::string& wanted);
 
 // ---- idle time
 

@@ -139,6 +139,51 @@ TEST_F(Mistakes, KernelsThatRepeatWithoutAnOptimizerAreNoSteps) {
                                    "first left out; no optimizer seen")));
 }
 
+// ---- steps of several ranks
+
+// Steps of 1 ms, and in step N a kernel of 10 N us: the part tells which step is shown.
+class StepsOfRanks : public Mistakes {
+ protected:
+  Report read_ranks(const std::vector<std::pair<int, int>>& steps) {
+    std::vector<std::string> paths;
+    for (const auto& [first, last] : steps) {
+      std::string events;
+      for (int n = first; n <= last; ++n) {
+        events += event("user_annotation", fmt::format("ProfilerStep#{}", n), fmt::format("{}", 1000 * n), "990") +
+                  ",\n" +
+                  event("cuda_runtime", "cudaLaunchKernel", fmt::format("{}", 1000 * n + 10), "2",
+                        fmt::format("\"correlation\": {}", n)) +
+                  ",\n" +
+                  event("kernel", "nvjet_a", fmt::format("{}", 1000 * n + 100), fmt::format("{}", 10 * n),
+                        fmt::format("\"device\": 0, \"stream\": 7, \"correlation\": {}", n)) +
+                  ",\n";
+      }
+      const std::size_t rank = paths.size();
+      paths.push_back(folder_.write(
+          fmt::format("{}.json", rank),
+          trace(events + kernel("90000", "1"), fmt::format("\"distributedInfo\": {{\"rank\": {}}},\n", rank))));
+    }
+    return read_job(paths);
+  }
+};
+
+TEST_F(StepsOfRanks, AreTheSameByTheirNumber) {
+  // By length alone these would be steps 4, 6 and 6. The first of each and the last, which has no end, do not count.
+  const Report report = read_ranks({{1, 7}, {3, 9}, {3, 9}});
+  for (const TracedGpu& gpu : report.gpus) {
+    EXPECT_EQ(gpu.shown.name, "ProfilerStep#6") << gpu.name();
+    EXPECT_NEAR(*gpu.step.breakdown[Part::matrix_products], 60e-6, 1e-9) << gpu.name();
+  }
+  EXPECT_THAT(notes_of(report), Not(Contains(HasSubstr("different steps"))));
+}
+
+TEST_F(StepsOfRanks, WithoutACommonNumberAreSaidToDiffer) {
+  const Report report = read_ranks({{1, 6}, {7, 12}});
+  EXPECT_EQ(report.gpus.at(0).shown.name, "ProfilerStep#3");
+  EXPECT_EQ(report.gpus.at(1).shown.name, "ProfilerStep#9");
+  EXPECT_THAT(notes_of(report), Contains(HasSubstr("The ranks show different steps")));
+}
+
 // ---- before and after
 
 TEST_F(Mistakes, TwoTracesOfARankAreComparedPartByPart) {
