@@ -66,7 +66,7 @@ class Handler {
   bool number(std::int64_t value, double real, std::string_view token);
   void take();
   void take_gpu_event(Work work);
-  void range(HostRange::Kind kind);
+  void range(std::optional<Cause> cause);
   std::int32_t operation();
   Device* device();
   Thread thread() { return capture_.threads.number_of(0, event_.thread()); }
@@ -202,9 +202,9 @@ void Handler::take_gpu_event(Work work) {
   calls_.await(static_cast<std::size_t>(on - capture_.devices.data()), static_cast<std::uint64_t>(event_.correlation));
 }
 
-void Handler::range(HostRange::Kind kind) {
+void Handler::range(std::optional<Cause> cause) {
   capture_.ranges.push_back({event_.ts_ns, event_.ts_ns + event_.dur_ns,
-                             capture_.names.number_of(event_.name.substr(0, 200)), thread(), kind});
+                             capture_.names.number_of(event_.name.substr(0, 200)), thread(), cause});
 }
 
 void Handler::take() {
@@ -234,7 +234,7 @@ void Handler::take() {
     if (event_.correlation != 0)
       launches_.push_back({static_cast<std::uint64_t>(event_.correlation), event_.ts_ns, on});
   } else if (category == Category::overhead) {
-    range(HostRange::Kind::overhead);
+    range(Cause::profiler);
   } else if (category == Category::mark || category == Category::loading) {
     Device* const on = device();
     const bool step = category == Category::mark && name.starts_with("ProfilerStep");
@@ -242,15 +242,15 @@ void Handler::take() {
       on->steps.push_back({event_.name.substr(0, 60), event_.ts_ns, event_.ts_ns + event_.dur_ns});
     if (on != nullptr && category == Category::loading) on->loading_s += static_cast<double>(event_.dur_ns) * 1e-9;
   } else if (loading) {
-    range(HostRange::Kind::loading);
+    range(Cause::loading);
   } else if (category == Category::python && name.find("gc.collect") != name.npos) {
-    range(HostRange::Kind::garbage);
+    range(Cause::garbage);
   } else if (category == Category::operation && name.starts_with("autograd::engine::evaluate_function")) {
     std::vector<Thread>& threads = capture_.backward_threads;
     if (threads.size() < 256 && std::ranges::find(threads, thread()) == threads.end()) threads.push_back(thread());
     return;
   } else if (category == Category::annotation || name.starts_with("ProfilerStep")) {
-    range(HostRange::Kind::annotation);
+    range(std::nullopt);
   } else {
     return;
   }

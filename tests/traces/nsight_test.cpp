@@ -128,10 +128,10 @@ TEST_F(Nsight, CallsThatOnlyLaunchAreNotKept) {
                             " (7, 'cuModuleLoadData'), (8, 'cudaEventQuery_v3020');"
                             "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 9, 16777221, 0, 5),"
                             " (10, 12, 16777221, 0, 6), (13, 14, 16777221, 0, 7), (15, 16, 16777221, 0, 8);");
-  std::vector<HostRange::Kind> kinds;
-  for (const HostRange& range : read_nsight(path).ranges) kinds.push_back(range.kind);
-  using enum HostRange::Kind;
-  EXPECT_THAT(kinds, ElementsAre(wait, allocation, module, annotation, annotation, annotation));
+  std::vector<std::optional<Cause>> causes;
+  for (const HostRange& range : read_nsight(path).ranges) causes.push_back(range.cause);
+  using enum Cause;
+  EXPECT_THAT(causes, ElementsAre(synchronised, allocation, module, std::nullopt, std::nullopt, std::nullopt));
 }
 
 TEST_F(Nsight, NobodyIsLateWhereAllAreAlike) {
