@@ -123,15 +123,19 @@ struct Device {
   double loading_s = 0;            // before the first operation of the step, in traces that harness wrote
 };
 
-/// A trace file: what the analysis needs and nothing else. Call stacks, shapes, tensors, user and host names, paths and
-/// environments are never kept.
-struct Capture {
+/// Where a trace comes from.
+struct Source {
   std::string file;    // as it was named
   std::string format;  // "PyTorch profiler", "Nsight Systems", "harness trace"
   std::string version;
   std::optional<std::int64_t> rank, world;
   bool rank_guessed = false;  // from the file's name
-  bool cut_short = false;     // the file breaks off: its last step is not whole
+};
+
+/// A trace file: what the analysis needs and nothing else. Call stacks, shapes, tensors, user and host names, paths and
+/// environments are never kept.
+struct Capture : Source {
+  bool cut_short = false;  // the file breaks off: its last step is not whole
   Names names;
   std::vector<Device> devices;  // those that ran a kernel
   Threads threads;
@@ -145,7 +149,7 @@ struct Capture {
   void note(std::size_t number, std::string_view noun, std::string_view what);
 };
 
-/// Capture::format of what `harness trace` wrote. Its devices are the ranks of a job.
+/// Source::format of what `harness trace` wrote. Its devices are the ranks of a job.
 inline constexpr std::string_view own_format = "harness trace";
 
 /// More events of a file than this are refused: about 2 GB in memory.

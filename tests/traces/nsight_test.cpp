@@ -288,7 +288,7 @@ TEST_F(Nsight, SqlInNamesIsText) {
                             " 7, 99, 16777216, 4);"
                             "CREATE TABLE \"NVTX_EVENTS\"\"; DROP TABLE StringIds; --\" (a INTEGER);");
   const Report report = read_job({path});
-  EXPECT_THAT(report.gpus.at(0).unclassified.at(0).first, HasSubstr("DROP TABLE"));
+  EXPECT_THAT(report.gpus.at(0).unclassified.at(0).name, HasSubstr("DROP TABLE"));
   EXPECT_NO_THROW(read_job({path}));
 }
 
