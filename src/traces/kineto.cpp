@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <istream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -302,13 +303,14 @@ Capture read_kineto(evidence::Input& input, const std::string& path) {
   JsonBytes json(input);
   Handler handler(capture, json, path);
   std::size_t lost = 0;
-  bool whole = nlohmann::json::sax_parse(JsonIterator(&json), JsonIterator(), &handler);
+  std::istream stream(&json);
+  bool whole = nlohmann::json::sax_parse(stream, &handler);
   while (!whole && !handler.ended() && json.restart_at_next_event()) {
     ++lost;
     if (lost > 100 && lost > handler.events() / 100)
       fail("{}: it is damaged: more than 1 % of its events cannot be read", quote(path));
     handler.restart();
-    whole = nlohmann::json::sax_parse(JsonIterator(&json), JsonIterator(), &handler);
+    whole = nlohmann::json::sax_parse(stream, &handler);
   }
   if (handler.events() == 0) fail("{}: it is no trace in JSON", quote(path));
   handler.finish();
