@@ -7,10 +7,10 @@
 #include <map>
 #include <span>
 #include <string_view>
-#include <tuple>
 
 #include "analysis/cases.h"
 #include "analysis/profiled_step.h"
+#include "analysis/step_parts.h"
 #include "config/backend.h"
 
 namespace harness::analysis {
@@ -18,60 +18,7 @@ namespace {
 
 using Intervals = std::vector<const store::ResultInterval*>;
 
-template <class Key>
-std::vector<std::pair<Key, double>> largest_first(const std::map<Key, double>& seconds) {
-  std::vector<std::pair<Key, double>> sorted(seconds.begin(), seconds.end());
-  std::ranges::stable_sort(sorted, std::ranges::greater(), &std::pair<Key, double>::second);
-  return sorted;
-}
-
-// Sums up the lists that a Breakdown holds in addition to its parts.
-struct Lists {
-  std::map<std::string, double> other_compute;
-  std::map<IdlePlace, double> idle;
-  std::map<Part, double> overlapped;
-  std::map<std::tuple<std::string, std::string, bool>, KindTime> kinds;
-
-  void add(const KindTime& time, double weight = 1) {
-    KindTime& sum =
-        kinds.try_emplace({time.kind, time.group, time.recomputed}, KindTime{time.kind, time.group, time.recomputed})
-            .first->second;
-    sum.takes_s += time.takes_s * weight;
-    sum.owns_s += time.owns_s * weight;
-  }
-  void write_to(Breakdown& breakdown) const {
-    breakdown.other_compute = largest_first(other_compute);
-    breakdown.idle = largest_first(idle);
-    breakdown.overlapped = largest_first(overlapped);
-    for (const auto& [key, time] : kinds) breakdown.kinds.push_back(time);
-  }
-};
-
-// A stretch of an interval that belongs to one part.
-struct Piece {
-  std::size_t interval;
-  Part part;
-};
-
-IdlePlace place_of(const Gap& gap, const std::vector<Piece>& pieces, const Intervals& intervals) {
-  using enum IdlePlace::Kind;
-  if (!gap.before) return {.kind = before_first};
-  if (!gap.after) return {.kind = after_last};
-  const store::ResultInterval& before = *intervals[pieces[*gap.before].interval];
-  const store::ResultInterval& after = *intervals[pieces[*gap.after].interval];
-  if (is_communication(before.kind) && is_communication(after.kind)) return {.kind = between_collectives};
-  return {before.phase == after.phase ? within_phase : between_phases, before.phase, after.phase};
-}
-
 constexpr std::string_view compute_stream = "compute";
-
-// Decides which of several running operations a moment counts for; the lowest number wins. The compute stream comes
-// first, then computations of other streams (the optimizer during the backward pass), then the communication that
-// computation waits for first: a layer's own before that of gradients.
-int priority_of(const store::ResultInterval& x, Part part) {
-  if (is_communication(x.kind)) return 2 + static_cast<int>(part);
-  return x.stream == compute_stream ? 0 : 1;
-}
 
 class CaseParts {
  public:
@@ -93,73 +40,42 @@ class CaseParts {
   }
 
  private:
-  Part part_of(const store::ResultInterval& x) const {
+  static Part part_of(const store::ResultInterval& x, std::string_view group) {
     if (!is_communication(x.kind)) return computation_part(x.kind, x.recomputed != 0);
-    return communication_part(group_of_(x), x.phase == closing_phase);
+    return communication_part(group, x.phase == closing_phase);
   }
 
-  // A communication waits for the latest of its partners first, and then goes on.
-  void add_occupants(const store::ResultInterval& x, std::size_t index, std::vector<Piece>& pieces,
-                     std::vector<Occupant>& occupants) const {
-    const Part part = part_of(x);
-    const int priority = priority_of(x, part);
-    double start_s = x.start_s;
-    const auto add = [&](Part piece, double end_s) {
-      pieces.push_back({index, piece});
-      occupants.push_back({start_s, end_s, priority, !is_communication(x.kind)});
-      start_s = end_s;
-    };
-    if (is_communication(x.kind)) {
-      const auto within = [&](double seconds) {
-        return std::clamp(start_s + seconds, start_s, std::max(start_s, x.end_s));
-      };
-      const bool others = is_collective(x.kind) && ranks_.has_stage_mates();
-      if (others && std::isfinite(x.waiting_s)) add(Part::waiting, within(x.waiting_s));
-      if (ranks_.has_stages() && std::isfinite(x.bubble_s)) add(Part::bubble, within(x.bubble_s));
-    }
-    add(part, x.end_s);
+  StepOperation operation_of(const store::ResultInterval& x, std::string_view group) const {
+    StepOperation operation{.start_s = x.start_s,
+                            .end_s = x.end_s,
+                            .part = part_of(x, group),
+                            .main = x.stream == compute_stream,
+                            .kind = x.kind,
+                            .group = group,
+                            .phase = x.phase,
+                            .recomputed = x.recomputed != 0};
+    if (is_collective(x.kind) && ranks_.has_stage_mates()) operation.waiting_s = x.waiting_s;
+    if (is_communication(x.kind) && ranks_.has_stages()) operation.bubble_s = x.bubble_s;
+    return operation;
   }
 
   Breakdown of_rank(int role, int rank, const Intervals& intervals) const {
-    Breakdown b;
+    double step_s = 0, loading_s = NAN;
+    std::vector<StepOperation> operations;
+    std::vector<std::string> groups;  // that the operations refer to
+    groups.reserve(intervals.size());
+    for (const store::ResultInterval* x : intervals) {
+      step_s = std::max(step_s, x->end_s);
+      operations.push_back(operation_of(*x, groups.emplace_back(group_of_(*x))));
+    }
+    if (const auto split = splits_.find(rank); split != splits_.end()) {
+      if (split->second->step_s > 0) step_s = split->second->step_s;
+      loading_s = split->second->loading_s;
+    }
+    Breakdown b = divide_step(operations, step_s, loading_s).breakdown;
     b.case_index = case_index_;
     b.role = role;
     b.rank = rank;
-    const auto split = splits_.find(rank);
-    std::vector<Piece> pieces;
-    std::vector<Occupant> occupants;
-    for (std::size_t i = 0; i < intervals.size(); ++i) {
-      b.step_s = std::max(b.step_s, intervals[i]->end_s);
-      add_occupants(*intervals[i], i, pieces, occupants);
-    }
-    if (split != splits_.end() && split->second->step_s > 0) b.step_s = split->second->step_s;
-    const Occupancy time = occupy(occupants, b.step_s);
-    Lists lists;
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      const store::ResultInterval& x = *intervals[pieces[i].interval];
-      b.parts.add(pieces[i].part, time.owned_s[i]);
-      if (pieces[i].part == Part::other_compute) lists.other_compute[x.kind] += time.owned_s[i];
-      if (time.hidden_s[i] > 0) lists.overlapped[part_of(x)] += time.hidden_s[i];
-      if (pieces[i].part != Part::waiting && pieces[i].part != Part::bubble) {
-        const double takes_s = std::max(0.0, occupants[i].end_s - occupants[i].start_s);
-        lists.add({x.kind, group_of_(x), x.recomputed != 0, takes_s, time.owned_s[i]});
-      }
-    }
-    b.parts.add(Part::idle, 0);
-    for (const Gap& gap : time.gaps) {
-      double idle_s = gap.end_s - gap.start_s;
-      if (gap.start_s <= 0 && split != splits_.end() && std::isfinite(split->second->loading_s)) {
-        const double loading_s = std::clamp(split->second->loading_s, 0.0, idle_s);
-        b.parts.add(Part::loading, loading_s);
-        idle_s -= loading_s;
-      }
-      b.parts.add(Part::idle, idle_s);
-      if (idle_s > 0) lists.idle[place_of(gap, pieces, intervals)] += idle_s;
-    }
-    if (split != splits_.end() && split->second->loading_s > b[Part::loading].value_or(0)) {
-      lists.overlapped[Part::loading] = split->second->loading_s - b[Part::loading].value_or(0);
-    }
-    lists.write_to(b);
     return b;
   }
 
@@ -211,26 +127,6 @@ class CaseParts {
 };
 
 }  // namespace
-
-Breakdown mean_of(std::span<const Breakdown> ranks) {
-  Breakdown mean;
-  mean.case_index = ranks.front().case_index;
-  mean.role = mean.rank = -1;
-  const double weight = 1 / static_cast<double>(ranks.size());
-  Lists lists;
-  for (const Breakdown& b : ranks) {
-    mean.step_s += b.step_s * weight;
-    for (const Part part : all_parts) {
-      if (b[part]) mean.parts.add(part, *b[part] * weight);
-    }
-    for (const auto& [kind, s] : b.other_compute) lists.other_compute[kind] += s * weight;
-    for (const auto& [place, s] : b.idle) lists.idle[place] += s * weight;
-    for (const auto& [part, s] : b.overlapped) lists.overlapped[part] += s * weight;
-    for (const KindTime& time : b.kinds) lists.add(time, weight);
-  }
-  lists.write_to(mean);
-  return mean;
-}
 
 std::string IdlePlace::name() const {
   if (kind == Kind::within_phase) return "within " + before;

@@ -63,17 +63,17 @@ bool any_in(std::string_view name, std::initializer_list<std::string_view> parts
   return std::ranges::any_of(parts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
 }
 
-std::optional<HostRange::Kind> kind_of_call(const std::string& name) {
+std::optional<Cause> cause_of_call(const std::string& name) {
   const std::string low = lower(name);
   if (name.find("Async") == std::string::npos &&
       any_in(low, {"malloc", "cudafree", "hipfree", "cumemalloc", "cumemfree", "cumemmap", "cumemunmap", "cumemcreate",
                    "cumemrelease", "hostalloc", "freehost", "hostregister"}))
-    return HostRange::Kind::allocation;
+    return Cause::allocation;
   if (any_in(name,
              {"ModuleLoad", "LibraryLoad", "ModuleGetFunction", "LinkCreate", "LinkComplete", "FuncGetAttributes"}))
-    return HostRange::Kind::module;
+    return Cause::module;
   const bool copies = name.starts_with("cudaMemcpy") || name.starts_with("hipMemcpy");
-  if (copies || any_in(low, {"synchronize"})) return HostRange::Kind::wait;
+  if (copies || any_in(low, {"synchronize"})) return Cause::synchronised;
   return std::nullopt;
 }
 
@@ -138,11 +138,10 @@ Thread Threads::number_of(std::uint64_t process, std::uint64_t id) {
 void Calls::take(HostRange call) {
   capture_.first_call_ns = std::min(capture_.first_call_ns, call.start_ns);
   capture_.last_call_ns = std::max(capture_.last_call_ns, call.end_ns);
-  const auto [entry, added] = kinds_.try_emplace(call.name);
-  if (added) entry->second = kind_of_call(capture_.names[call.name]);
-  if (!entry->second) return;
-  call.kind = *entry->second;
-  capture_.ranges.push_back(call);
+  const auto [entry, added] = causes_.try_emplace(call.name);
+  if (added) entry->second = cause_of_call(capture_.names[call.name]);
+  call.cause = entry->second;
+  if (call.cause) capture_.ranges.push_back(call);
 }
 
 void Calls::await(std::size_t device, std::uint64_t correlation) {

@@ -60,14 +60,30 @@ struct GpuEvent {
   bool is_launched() const { return thread != no_thread; }
 };
 
+/// Why nothing ran on a GPU, by the event that ended the gap and the call that launched it.
+enum class Cause : std::uint8_t {
+  queued,        // it had been launched before the gap: dispatch between kernels
+  launch,        // the call itself, and its way to the GPU
+  profiler,      // overhead of the profiler
+  loading,       // the data loader was waited for
+  allocation,    // cudaMalloc, cudaFree and the like
+  module,        // code was loaded
+  synchronised,  // the host had waited for the GPU, and launched late
+  garbage,       // Python's garbage collection
+  host,          // the host was too slow to launch
+  unknown,       // the launch is not in the file
+};
+inline constexpr std::size_t cause_count = 10;
+std::string_view key_of(Cause cause);    // "synchronised"
+std::string_view title_of(Cause cause);  // "after a synchronisation"
+
 /// A stretch of time on a thread of the host: something with a name, or a call of the CUDA or HIP runtime or driver
 /// that allocates, loads code or may wait for the GPU. No other calls are kept.
 struct HostRange {
-  enum class Kind : std::uint8_t { annotation, loading, garbage, overhead, allocation, module, wait };
   std::int64_t start_ns = 0, end_ns = 0;
   std::uint32_t name = 0;
   Thread thread = no_thread;
-  Kind kind = Kind::annotation;  // overhead: the profiler's own
+  std::optional<Cause> cause = {};  // of idle time meanwhile, or behind a wait: synchronised; absent: an annotation
 };
 
 /// The threads of the host that a file tells of.
@@ -107,15 +123,19 @@ struct Device {
   double loading_s = 0;            // before the first operation of the step, in traces that harness wrote
 };
 
-/// A trace file: what the analysis needs and nothing else. Call stacks, shapes, tensors, user and host names, paths and
-/// environments are never kept.
-struct Capture {
+/// Where a trace comes from.
+struct Source {
   std::string file;    // as it was named
   std::string format;  // "PyTorch profiler", "Nsight Systems", "harness trace"
   std::string version;
   std::optional<std::int64_t> rank, world;
   bool rank_guessed = false;  // from the file's name
-  bool cut_short = false;     // the file breaks off: its last step is not whole
+};
+
+/// A trace file: what the analysis needs and nothing else. Call stacks, shapes, tensors, user and host names, paths and
+/// environments are never kept.
+struct Capture : Source {
+  bool cut_short = false;  // the file breaks off: its last step is not whole
   Names names;
   std::vector<Device> devices;  // those that ran a kernel
   Threads threads;
@@ -129,7 +149,7 @@ struct Capture {
   void note(std::size_t number, std::string_view noun, std::string_view what);
 };
 
-/// Capture::format of what `harness trace` wrote. Its devices are the ranks of a job.
+/// Source::format of what `harness trace` wrote. Its devices are the ranks of a job.
 inline constexpr std::string_view own_format = "harness trace";
 
 /// More events of a file than this are refused: about 2 GB in memory.
@@ -150,7 +170,7 @@ class Calls {
 
   /// The last event of a device has this correlation; 0: none.
   void await(std::size_t device, std::uint64_t correlation);
-  /// `call`: its kind follows from its name; one of no kind that matters is not kept.
+  /// `call`: what it may cause follows from its name; one that causes nothing is not kept.
   void take(HostRange call);
   /// A call, after all events. Of several with one correlation the first to begin has launched its events.
   void join(std::uint64_t correlation, std::int64_t start_ns, Thread thread);
@@ -165,7 +185,7 @@ class Calls {
   }
 
   Capture& capture_;
-  std::unordered_map<std::uint32_t, std::optional<HostRange::Kind>> kinds_;  // by name
+  std::unordered_map<std::uint32_t, std::optional<Cause>> causes_;  // by name
   std::vector<Awaited> awaited_;  // by process and correlation, once a call was joined
   std::size_t at_ = 0;            // where the last call was looked for: the next is most often near
   bool sorted_ = false;

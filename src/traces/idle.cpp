@@ -22,10 +22,8 @@ constexpr std::array<Words, cause_count> words{{{"queued", "between kernels"},
                                                 {"host", "host too slow"},
                                                 {"unknown", "cause not in the file"}}};
 
-// What a host thread did beside launching, by kind.
-struct ThreadTimes {
-  Stretches loading, allocation, module, garbage, waits;
-};
+// What a host thread did beside launching.
+using ThreadTimes = std::array<Stretches, cause_count>;
 
 constexpr std::int64_t near_ns = 5000;
 
@@ -50,21 +48,15 @@ class Host {
 
 Host::Host(const Capture& capture, const Timeline& timeline) : timeline_(timeline) {
   for (const HostRange& range : capture.ranges) {
-    using Kind = HostRange::Kind;
-    if (range.kind == Kind::annotation) continue;
-    const Stretch stretch{timeline.seconds(range.start_ns), timeline.seconds(range.end_ns)};
-    ThreadTimes& thread = threads_[range.thread];
-    if (range.kind == Kind::overhead) overhead_.push_back(stretch);
-    if (range.kind == Kind::loading) thread.loading.push_back(stretch);
-    if (range.kind == Kind::allocation) thread.allocation.push_back(stretch);
-    if (range.kind == Kind::module) thread.module.push_back(stretch);
-    if (range.kind == Kind::garbage) thread.garbage.push_back(stretch);
-    if (range.kind == Kind::wait && range.end_ns - range.start_ns > near_ns) thread.waits.push_back(stretch);
+    const bool brief = range.cause == Cause::synchronised && range.end_ns - range.start_ns <= near_ns;
+    if (!range.cause || brief) continue;
+    Stretches& of_cause =
+        range.cause == Cause::profiler ? overhead_ : threads_[range.thread][static_cast<std::size_t>(*range.cause)];
+    of_cause.push_back({timeline.seconds(range.start_ns), timeline.seconds(range.end_ns)});
   }
   overhead_ = united(std::move(overhead_));
   for (auto& [id, thread] : threads_) {
-    for (Stretches* part : {&thread.loading, &thread.allocation, &thread.module, &thread.garbage, &thread.waits})
-      *part = united(std::move(*part));
+    for (Stretches& of_cause : thread) of_cause = united(std::move(of_cause));
   }
 }
 
@@ -80,7 +72,9 @@ void Host::divide(std::int64_t from_ns, std::int64_t to_ns, Thread number, std::
   const double from_s = timeline_.seconds(from_ns), to_s = timeline_.seconds(to_ns);
   static const ThreadTimes none;
   const auto found = threads_.find(number);
-  const ThreadTimes& thread = found == threads_.end() ? none : found->second;
+  const auto of_thread = [&](Cause cause) -> const Stretches& {
+    return (found == threads_.end() ? none : found->second)[static_cast<std::size_t>(cause)];
+  };
   Stretches rest{{from_s, to_s}};
   const auto claim = [&](const Stretches& by, Cause cause) {
     const Stretches inside = clipped(by, from_s, to_s);
@@ -89,15 +83,11 @@ void Host::divide(std::int64_t from_ns, std::int64_t to_ns, Thread number, std::
     for (const Stretch& s : without(rest, left)) gap.push_back({s, cause});
     rest = left;
   };
-  claim(overhead_, Cause::profiler);
-  claim(thread.loading, Cause::loading);
-  claim(thread.allocation, Cause::allocation);
-  claim(thread.module, Cause::module);
-  claim(thread.garbage, Cause::garbage);
-  if (!rest.empty()) {
-    const Cause cause = open_at(thread.waits, from_s) ? Cause::synchronised : Cause::host;
-    for (const Stretch& s : rest) gap.push_back({s, cause});
-  }
+  using enum Cause;
+  claim(overhead_, profiler);
+  for (const Cause cause : {loading, allocation, module, garbage}) claim(of_thread(cause), cause);
+  const Cause late = open_at(of_thread(synchronised), from_s) ? synchronised : Cause::host;
+  for (const Stretch& s : rest) gap.push_back({s, late});
   std::ranges::sort(gap, {}, [](const IdleStretch& i) { return i.stretch.start_s; });
 }
 

@@ -20,9 +20,9 @@ double rounded_ms(double seconds) {
 
 Json figures_json(const Figures& f) {
   std::string top;
-  for (const auto& [name, seconds] : f.top)
+  for (const NamedKernel& kernel : f.top)
     top += fmt::format("{}{} = {:.4f}", top.empty() ? "" : "; ",
-                       short_name(replaced(name, {{';', ","}}), longest_kernel), 1e3 * seconds);
+                       short_name(replaced(kernel.name, {{';', ","}}), longest_kernel), 1e3 * kernel.seconds);
   Json json{{"window", f.window},
             {"step_ms", rounded_ms(f.step_s)},
             {"busy_ms", rounded_ms(f.busy_s)},
@@ -77,8 +77,8 @@ Json gpu_json(const TracedGpu& gpu) {
   json["parts"] = step_json(gpu.step);
   if (gpu.waiting_at_least_s) json["waiting_at_least_ms"] = rounded_ms(*gpu.waiting_at_least_s);
   json["unclassified"] = Json::array();
-  for (const auto& [name, seconds] : gpu.unclassified)
-    json["unclassified"].push_back({{"name", short_name(name)}, {"ms", rounded_ms(seconds)}});
+  for (const NamedKernel& kernel : gpu.unclassified)
+    json["unclassified"].push_back({{"name", short_name(kernel.name)}, {"ms", rounded_ms(kernel.seconds)}});
   return json;
 }
 

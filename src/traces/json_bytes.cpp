@@ -41,18 +41,13 @@ bool JsonBytes::more() {
 }
 
 // A line at a time, so that after an error the place in the file is known to a line.
-bool JsonBytes::refill() {
+JsonBytes::int_type JsonBytes::underflow() {
   out_.clear();
-  at_ = 0;
-  while (out_.empty()) {
-    if (!more()) {
-      if (!word_.empty()) end_word();
-      return !out_.empty();
-    }
+  while (out_.empty() && more()) {
     constexpr std::size_t longest_line = 1u << 14;
     const std::size_t end = std::min(raw_size_, raw_at_ + longest_line);
     while (raw_at_ < end) {
-      if (in_string_ && !escape_ && expected_ == 0 && string_bytes_ < longest_string) take_plain(end);
+      if (in_string_ && !escape_ && character_.empty() && string_bytes_ < longest_string) take_plain(end);
       if (!in_string_) take_word(end);
       if (raw_at_ == end) break;
       const char c = raw_[raw_at_++];
@@ -60,7 +55,9 @@ bool JsonBytes::refill() {
       if (c == '\n') break;
     }
   }
-  return true;
+  if (out_.empty() && !word_.empty()) end_word();
+  give();
+  return out_.empty() ? traits_type::eof() : traits_type::to_int_type(out_.front());
 }
 
 // The characters of a string that need no look of their own, up to `end` of the raw bytes.
@@ -99,13 +96,13 @@ void JsonBytes::skip_object() {
     if (c == '{' || c == '[') ++depth;
     return (c != '}' && c != ']') || --depth >= 0;
   };
-  for (; at_ < out_.size(); ++at_) {
-    if (!goes_on(out_[at_])) return;
+  for (; gptr() < egptr(); gbump(1)) {
+    if (!goes_on(*gptr())) return;
   }
   escape = escape_;
   ended = ended && !comma_;
   in_string_ = escape_ = comma_ = colon_ = false;
-  expected_ = 0;
+  character_.clear();
   word_.clear();
   while (more() && goes_on(raw_[raw_at_])) ++raw_at_;
 }
@@ -179,68 +176,49 @@ void JsonBytes::inside(char c) {
     end_character();
     out_ += c;
     in_string_ = false;
-  } else if (!too_long || expected_ > 0) {
+  } else if (!too_long || (!character_.empty() && continues_character(c))) {
     character(c);
   }
 }
 
-// A character that breaks off.
-void JsonBytes::end_character() {
-  if (expected_ == 0) return;
-  expected_ = 0;
-  ++repairs_;
-  out_ += '?';
-}
-
-// Appends a byte of a string; bytes of a character are held until it is whole.
+// Appends a byte of a string; those of a character beyond ASCII are held until it has ended.
 void JsonBytes::character(char c) {
+  if (!continues_character(c)) end_character();
   const auto byte = static_cast<unsigned char>(c);
-  if (expected_ > 0) {
-    if (continues_character(c)) {
-      character_ += c;
-      if (--expected_ > 0) return;
-      if (character_at(character_, 0).bytes == character_.size()) {
-        out_ += character_;
-      } else {
-        ++repairs_;
-        out_ += '?';
-      }
-      return;
-    }
-    end_character();
-  }
-  if (byte < 0x80) {
-    if (byte < 0x20) ++repairs_;
-    out_ += byte < 0x20 ? ' ' : c;
+  constexpr std::size_t longest_character = 4;
+  if (byte >= 0x80) {
+    if (character_.size() <= longest_character) character_ += c;
     return;
   }
-  character_ = c;
-  expected_ = 0;
-  if (byte >= 0xc2 && byte < 0xe0) expected_ = 1;
-  if (byte >= 0xe0 && byte < 0xf0) expected_ = 2;
-  if (byte >= 0xf0 && byte < 0xf5) expected_ = 3;
-  if (expected_ > 0) return;
-  ++repairs_;
-  out_ += '?';
+  if (byte < 0x20) ++repairs_;
+  out_ += byte < 0x20 ? ' ' : c;
+}
+
+void JsonBytes::end_character() {
+  if (character_.empty()) return;
+  const bool valid = character_at(character_, 0).bytes == character_.size();
+  if (!valid) ++repairs_;
+  out_ += valid ? character_ : "?";
+  character_.clear();
 }
 
 bool JsonBytes::restart_at_next_event() {
   in_string_ = escape_ = comma_ = colon_ = false;
-  expected_ = 0;
+  character_.clear();
   word_.clear();
   bool line_begins = raw_at_ > 0 && raw_[raw_at_ - 1] == '\n';
   while (more()) {
     const char c = raw_[raw_at_];
     if (line_begins && c == '{') {
       out_ = "{\"traceEvents\":[";
-      at_ = 0;
+      give();
       return true;
     }
     line_begins = c == '\n' || (line_begins && (c == ' ' || c == '\t' || c == '\r'));
     ++raw_at_;
   }
   out_.clear();
-  at_ = 0;
+  give();
   return false;
 }
 

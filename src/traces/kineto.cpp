@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <istream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -66,7 +67,7 @@ class Handler {
   bool number(std::int64_t value, double real, std::string_view token);
   void take();
   void take_gpu_event(Work work);
-  void range(HostRange::Kind kind);
+  void range(std::optional<Cause> cause);
   std::int32_t operation();
   Device* device();
   Thread thread() { return capture_.threads.number_of(0, event_.thread()); }
@@ -202,9 +203,9 @@ void Handler::take_gpu_event(Work work) {
   calls_.await(static_cast<std::size_t>(on - capture_.devices.data()), static_cast<std::uint64_t>(event_.correlation));
 }
 
-void Handler::range(HostRange::Kind kind) {
+void Handler::range(std::optional<Cause> cause) {
   capture_.ranges.push_back({event_.ts_ns, event_.ts_ns + event_.dur_ns,
-                             capture_.names.number_of(event_.name.substr(0, 200)), thread(), kind});
+                             capture_.names.number_of(event_.name.substr(0, 200)), thread(), cause});
 }
 
 void Handler::take() {
@@ -234,7 +235,7 @@ void Handler::take() {
     if (event_.correlation != 0)
       launches_.push_back({static_cast<std::uint64_t>(event_.correlation), event_.ts_ns, on});
   } else if (category == Category::overhead) {
-    range(HostRange::Kind::overhead);
+    range(Cause::profiler);
   } else if (category == Category::mark || category == Category::loading) {
     Device* const on = device();
     const bool step = category == Category::mark && name.starts_with("ProfilerStep");
@@ -242,15 +243,15 @@ void Handler::take() {
       on->steps.push_back({event_.name.substr(0, 60), event_.ts_ns, event_.ts_ns + event_.dur_ns});
     if (on != nullptr && category == Category::loading) on->loading_s += static_cast<double>(event_.dur_ns) * 1e-9;
   } else if (loading) {
-    range(HostRange::Kind::loading);
+    range(Cause::loading);
   } else if (category == Category::python && name.find("gc.collect") != name.npos) {
-    range(HostRange::Kind::garbage);
+    range(Cause::garbage);
   } else if (category == Category::operation && name.starts_with("autograd::engine::evaluate_function")) {
     std::vector<Thread>& threads = capture_.backward_threads;
     if (threads.size() < 256 && std::ranges::find(threads, thread()) == threads.end()) threads.push_back(thread());
     return;
   } else if (category == Category::annotation || name.starts_with("ProfilerStep")) {
-    range(HostRange::Kind::annotation);
+    range(std::nullopt);
   } else {
     return;
   }
@@ -302,13 +303,14 @@ Capture read_kineto(evidence::Input& input, const std::string& path) {
   JsonBytes json(input);
   Handler handler(capture, json, path);
   std::size_t lost = 0;
-  bool whole = nlohmann::json::sax_parse(JsonIterator(&json), JsonIterator(), &handler);
+  std::istream stream(&json);
+  bool whole = nlohmann::json::sax_parse(stream, &handler);
   while (!whole && !handler.ended() && json.restart_at_next_event()) {
     ++lost;
     if (lost > 100 && lost > handler.events() / 100)
       fail("{}: it is damaged: more than 1 % of its events cannot be read", quote(path));
     handler.restart();
-    whole = nlohmann::json::sax_parse(JsonIterator(&json), JsonIterator(), &handler);
+    whole = nlohmann::json::sax_parse(stream, &handler);
   }
   if (handler.events() == 0) fail("{}: it is no trace in JSON", quote(path));
   handler.finish();

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
+#include <streambuf>
 #include <string>
 #include <string_view>
 
@@ -65,16 +65,10 @@ struct KinetoEvent {
 /// JSON with the faults that profilers write repaired: missing values and NaN become "" and null, trailing commas go,
 /// control characters in strings become spaces, lone backslashes are doubled, invalid UTF-8 becomes '?'. A string is
 /// cut after 64 KiB, a number after 64 bytes.
-class JsonBytes {
+class JsonBytes : public std::streambuf {
  public:
   explicit JsonBytes(evidence::Input& input) : input_(input), raw_(chunk, '\0') {}
 
-  /// The next byte, or -1 at the end.
-  int peek() {
-    if (at_ == out_.size() && !refill()) return -1;
-    return static_cast<unsigned char>(out_[at_]);
-  }
-  void skip() { ++at_; }
   /// Goes on to the end of the object that the parser is in, or to where it cannot be JSON.
   void skip_object();
   /// After a parse error: goes on with the next line that opens an object, as if an array of trace events had just
@@ -87,7 +81,8 @@ class JsonBytes {
  private:
   static constexpr std::size_t chunk = 1u << 18, longest_string = 1u << 16, longest_number = 64;
 
-  bool refill();
+  int_type underflow() override;
+  void give() { setg(out_.data(), out_.data(), out_.data() + out_.size()); }
   bool more();
   void outside(char c);
   void inside(char c);
@@ -100,35 +95,10 @@ class JsonBytes {
 
   evidence::Input& input_;
   std::string raw_, out_, word_;
-  std::size_t raw_at_ = 0, raw_size_ = 0, at_ = 0, string_bytes_ = 0;
+  std::size_t raw_at_ = 0, raw_size_ = 0, string_bytes_ = 0;
   std::size_t repairs_ = 0;
-  int expected_ = 0;       // continuation bytes of the current UTF-8 character
-  std::string character_;  // its bytes so far
+  std::string character_;  // the bytes so far of one that is not ASCII
   bool in_string_ = false, escape_ = false, comma_ = false, colon_ = false, cut_short_ = false;
-};
-
-/// An input iterator over JsonBytes for a parser. All that are not `end` share the place.
-class JsonIterator {
- public:
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = char;
-  using iterator_category = std::input_iterator_tag;
-
-  explicit JsonIterator(JsonBytes* bytes = nullptr) : bytes_(bytes) {}
-  char operator*() const { return static_cast<char>(bytes_->peek()); }
-  JsonIterator& operator++() {
-    bytes_->skip();
-    return *this;
-  }
-  bool operator==(const JsonIterator& other) const { return ended() == other.ended(); }
-  bool operator!=(const JsonIterator& other) const { return !(*this == other); }
-
- private:
-  bool ended() const { return bytes_ == nullptr || bytes_->peek() < 0; }
-
-  JsonBytes* bytes_;
 };
 
 }  // namespace harness::traces

@@ -282,7 +282,7 @@ void Reader::ranges() {
       const bool loads = capture_.names[name].find("DataLoader") != std::string::npos;
       count();
       capture_.ranges.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), name, thread_of(s.bits(4)),
-                                 loads ? HostRange::Kind::loading : HostRange::Kind::annotation});
+                                 loads ? std::optional(Cause::loading) : std::nullopt});
     }
   }
 }
@@ -300,7 +300,7 @@ void Reader::overheads() {
       count();
       capture_.ranges.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1),
                                  capture_.names.number_of("overhead"), thread_of(s.bits(2)),
-                                 code ? HostRange::Kind::module : HostRange::Kind::overhead});
+                                 code ? Cause::module : Cause::profiler});
     }
   }
 }

@@ -141,7 +141,7 @@ std::vector<std::string> problems_of(const Report& report) {
   const double unknown = unclassified_share(report);
   if (unknown > (trains(report) ? little : of_note)) {
     std::vector<std::string> names;
-    for (const auto& [name, seconds] : report.gpus.front().unclassified) names.push_back(quote(short_name(name)));
+    for (const NamedKernel& kernel : report.gpus.front().unclassified) names.push_back(quote(short_name(kernel.name)));
     problems.push_back(fmt::format("{} of the kernels' time has no class, so the kinds of computation say little: {}.",
                                    percent(unknown), join_first(names, 3)));
   }

@@ -8,22 +8,19 @@
 #include <future>
 #include <map>
 #include <thread>
-#include <tuple>
-#include <unordered_map>
 #include <variant>
 
 #include "base/error.h"
-#include "base/median.h"
 #include "base/text.h"
 #include "evidence/input.h"
 #include "evidence/lines.h"
-#include "report/page/lanes.h"
 #include "traces/capture.h"
 
 namespace harness::traces {
 namespace {
 
 constexpr std::string_view sqlite_mark = "SQLite format 3";
+constexpr std::size_t most_kernels = 1000;  // of a step by name
 
 bool begins_like_json(std::string_view head) {
   const std::size_t first = head.find_first_not_of(" \t\r\n");
@@ -47,34 +44,12 @@ Capture read_capture(const std::string& path) {
   return read_kineto(input, input.name());
 }
 
-std::vector<NamedKernel> kernels_in(const Window& window, const Device& device, const Names& names) {
-  std::map<std::pair<std::uint32_t, Class>, NamedKernel> by_name;
-  for (const GpuEvent& event : device.events) {
-    if (!event.is_kernel() || event.start_ns < window.start_ns || event.start_ns >= window.end_ns) continue;
-    NamedKernel& kernel = by_name[{event.name, event.kernel_class}];
-    ++kernel.count;
-    kernel.seconds += static_cast<double>(event.end_ns - event.start_ns) * 1e-9;
-  }
-  std::vector<NamedKernel> all;
-  for (auto& [key, kernel] : by_name) all.push_back({names[key.first], key.second, kernel.count, kernel.seconds});
-  std::ranges::sort(all, [](const auto& a, const auto& b) {
-    return std::tuple(-a.seconds, a.name) < std::tuple(-b.seconds, b.name);
-  });
-  constexpr std::size_t most = 1000;
-  all.resize(std::min(most, all.size()));
-  return all;
-}
-
 TracedGpu examine(const Capture& capture, const Device& device, const std::string& wanted_step) {
   TracedGpu gpu;
-  gpu.file = capture.file;
-  gpu.format = capture.format;
-  gpu.version = capture.version;
+  static_cast<Source&>(gpu) = capture;
   gpu.label = device.label;
   gpu.gpu = device.gpu;
-  gpu.rank = capture.format == own_format ? device.id : capture.rank;
-  gpu.rank_guessed = capture.rank_guessed;
-  gpu.world = capture.world;
+  if (capture.format == own_format) gpu.rank = device.id;
   const Timeline timeline = timeline_of(device);
   gpu.start_ns = timeline.origin_ns;
   gpu.end_ns = timeline.end_ns;
@@ -92,8 +67,8 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::strin
                 {stretch(timeline.origin_ns, timeline.end_ns), stretch(gpu.shown.start_ns, gpu.shown.end_ns)});
   gpu.idle_s = idle_s[0];
   gpu.work = work_in(gpu.shown, capture, device, timeline, idle_s[1]);
-  gpu.kernels = kernels_in(gpu.shown, device, capture.names);
-  gpu.unclassified = names_without_class(device, capture.names);
+  gpu.kernels = measure.longest_in(gpu.shown, most_kernels);
+  gpu.unclassified = kernels_without_class(device, capture.names);
   gpu.collectives = collectives_of(capture, device);
   gpu.waiting_at_least_s = least_waiting_s(gpu.collectives, gpu.steps.windows, gpu.shown);
   return gpu;
@@ -105,12 +80,11 @@ struct TracedFile {
   std::string path;   // for people
   std::vector<TracedGpu> gpus;
   std::vector<std::string> notes;
-  bool own = false;
 };
 
 TracedFile examine_file(const std::string& path, const std::string& wanted_step) {
   const Capture capture = read_capture(path);
-  TracedFile file{path, capture.file, {}, capture.notes, capture.format == own_format};
+  TracedFile file{path, capture.file, {}, capture.notes};
   if (capture.rank_guessed) file.notes.push_back(fmt::format("Its rank, {}, is guessed from the name.", *capture.rank));
   if (capture.devices.empty() && capture.cut_short)
     fail("{}: it breaks off before the first kernel of a GPU: the profiler was stopped while it wrote the file",
@@ -192,90 +166,10 @@ void check_world(const std::vector<TracedGpu>& gpus) {
   }
 }
 
-// ---- waiting and late ranks
-
-void add_waiting(Report& report) {
-  std::vector<std::unordered_map<std::size_t, std::pair<double, bool>>> waited(report.gpus.size());
-  for (const Meeting& meeting : report.meetings.all) {
-    if (!ends_at_once(meeting.kernel_class)) continue;
-    for (const Meeting::Member& member : meeting.members)
-      waited[member.rank][member.collective] = {member.waiting_s, meeting.is_pair()};
-  }
-  for (std::size_t i = 0; i < report.gpus.size(); ++i) {
-    for (StepEvent& e : report.gpus[i].work.events) {
-      if (!e.collective) continue;
-      const auto found = waited[i].find(*e.collective);
-      if (found != waited[i].end()) (found->second.second ? e.bubble_s : e.waiting_s) = found->second.first;
-    }
-  }
-}
-
-double own_s(const TimedStep& step) {
-  const analysis::Breakdown& b = step.breakdown;
-  return b.parts.computation() + b[Part::idle].value_or(0) + b[Part::loading].value_or(0);
-}
-
-void find_late(Report& report) {
-  constexpr double notable_s = 20e-6, notable_share = 0.05, late_share = 0.05;
-  std::vector<LateRank> ranks(report.gpus.size());
-  std::vector<double> own, computed;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    ranks[i].gpu = i;
-    own.push_back(own_s(report.gpus[i].step));
-    computed.push_back(report.gpus[i].step.breakdown.parts.computation());
-  }
-  for (const Meeting& meeting : report.meetings.all) {
-    const double waited_s = meeting.longest_s - meeting.transfer_s;
-    if (!ends_at_once(meeting.kernel_class) || meeting.is_pair()) continue;
-    if (waited_s < notable_s || waited_s < notable_share * meeting.transfer_s) continue;
-    for (const Meeting::Member& member : meeting.members) ++ranks[member.rank].of;
-    ++ranks[meeting.last].last;
-  }
-  for (LateRank& rank : ranks) {
-    const auto beyond = [&](const std::vector<double>& seconds) {
-      const double middle = median(seconds);
-      return middle > 0 ? seconds[rank.gpu] / middle - 1 : 0;
-    };
-    rank.own_share = beyond(own);
-    rank.compute_share = beyond(computed);
-    const bool waited_for = rank.last * 3 >= rank.of * 2 && rank.last >= 4;
-    if (waited_for && rank.own_share > late_share) report.late.push_back(rank);
-  }
-  std::ranges::sort(report.late, std::greater(), &LateRank::own_share);
-}
-
-// Bytes over the bus for each byte of the larger side, as nccl-tests count; 0: not known of this kind.
-double bus_factor(std::string_view kind, double ranks) {
-  if (kind == "comm.allreduce") return 2 * (ranks - 1) / ranks;
-  const bool once = kind == "comm.reducescatter" || kind == "comm.allgather" || kind == "comm.alltoall";
-  return once ? (ranks - 1) / ranks : 0;
-}
-
-void find_bandwidths(Report& report) {
-  std::map<std::tuple<Class, std::int64_t, std::int64_t>, std::vector<double>> transfers;
-  for (const Meeting& meeting : report.meetings.all) {
-    const Meeting::Member& first = meeting.members.front();
-    const Collective& c = report.gpus[first.rank].collectives[first.collective];
-    if (c.bytes > 0 && c.group_size == std::ssize(meeting.members) && meeting.transfer_s > 0)
-      transfers[{meeting.kernel_class, c.bytes, c.group_size}].push_back(meeting.transfer_s);
-  }
-  for (const auto& [key, seconds] : transfers) {
-    const auto& [kernel_class, bytes, ranks] = key;
-    const double factor = bus_factor(class_names()[kernel_class], static_cast<double>(ranks));
-    if (factor <= 0) continue;
-    Bandwidth& b = report.bandwidths.emplace_back(Bandwidth{kernel_class, bytes, ranks, std::ssize(seconds)});
-    b.bytes_per_s = factor * static_cast<double>(bytes) / median(seconds);
-    for (const double s : seconds) b.seconds += s;
-  }
-  std::ranges::stable_sort(report.bandwidths, std::greater(), &Bandwidth::seconds);
-}
-
 Report report_of(std::vector<TracedFile> files) {
   Report report;
-  bool own = false;
   for (TracedFile& file : files) {
     report.files.push_back(file.path);
-    own |= file.own;
     for (const std::string& note : file.notes)
       report.notes.push_back(files.size() > 1 ? fmt::format("{}: {}", quote(file.path), note) : note);
     std::ranges::move(file.gpus, std::back_inserter(report.gpus));
@@ -283,25 +177,7 @@ Report report_of(std::vector<TracedFile> files) {
   check_world(report.gpus);
   if (std::ranges::all_of(report.gpus, [](const TracedGpu& g) { return g.rank.has_value(); }))
     std::ranges::stable_sort(report.gpus, {}, [](const TracedGpu& g) { return *g.rank; });
-  if (report.gpus.size() > 1 && !own) {  // traces of harness's own say themselves how long each rank waited
-    std::vector<std::vector<Collective>> collectives;
-    for (const TracedGpu& gpu : report.gpus) collectives.push_back(gpu.collectives);
-    report.meetings = find_meetings(collectives);
-    add_waiting(report);
-    find_bandwidths(report);
-  }
-  std::vector<TimedStep> steps;
-  for (TracedGpu& gpu : report.gpus) {
-    gpu.step = time_step(gpu.work);
-    gpu.step.breakdown.rank = static_cast<std::int32_t>(gpu.rank.value_or(std::ssize(steps)));
-    steps.push_back(gpu.step);
-  }
-  const std::vector<std::size_t> drawn = page::evenly_chosen(report.gpus.size());
-  for (std::size_t i = 0; i < report.gpus.size(); ++i) {
-    if (!std::ranges::binary_search(drawn, i)) report.gpus[i].work.events = {};
-  }
-  report.mean = mean_of(steps);
-  find_late(report);
+  compare_ranks(report);
   return report;
 }
 

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "traces/meetings.h"
@@ -14,29 +13,19 @@
 
 namespace harness::traces {
 
-/// All kernels of one name that start in a step.
-struct NamedKernel {
-  std::string name;
-  Class kernel_class = 0;
-  std::int64_t count = 0;
-  double seconds = 0;  // the sum of their durations: work, not time of the step
-};
-
 /// The summary of one GPU's trace. Its events are gone.
-struct TracedGpu {
-  std::string file, format, version, label, gpu;  // as of Capture and Device
-  std::optional<std::int64_t> rank, world;
-  bool rank_guessed = false;
+struct TracedGpu : Source {
+  std::string label, gpu;                 // as of Device
   std::int64_t start_ns = 0, end_ns = 0;  // of the capture
   std::vector<Figures> windows;
   Steps steps;
   Window shown;  // the step, or the whole capture where no steps were found
   Figures shown_figures;
-  StepWork work;                     // in it; without its events where a timeline does not draw this GPU
-  TimedStep step;                    // in it
-  std::vector<NamedKernel> kernels;  // in it, the longest first, at most a thousand
-  IdleTimes idle_s{};                // of the whole capture
-  std::vector<std::pair<std::string, double>> unclassified;
+  StepWork work;                             // in it; without its events where a timeline does not draw this GPU
+  TimedStep step;                            // in it
+  std::vector<NamedKernel> kernels;          // in it, the longest first, at most a thousand
+  IdleTimes idle_s{};                        // of the whole capture
+  std::vector<NamedKernel> unclassified;     // of the whole capture
   std::vector<Collective> collectives;       // of the whole capture
   std::optional<double> waiting_at_least_s;  // in the step shown, told from this rank alone
 
@@ -70,6 +59,9 @@ struct Report {
   std::vector<std::string> notes;
   std::vector<std::string> refused;  // files that could not be read, and why
 };
+
+/// Fills in what GPUs of one job tell together, and their parts: waiting, late ranks, bandwidths and the mean step.
+void compare_ranks(Report& report);
 
 /// Whether a file begins like a trace that read_traces() takes, JSON with trace events or a database of SQLite, or is
 /// named like a report of Nsight Systems. False where it cannot be read.

@@ -50,8 +50,7 @@ std::vector<Window> marks_of(const Capture& capture, const Device& device) {
   std::set<std::string> seen;
   std::unordered_map<std::uint32_t, std::string> known;
   for (const HostRange& range : capture.ranges) {
-    if (range.kind != HostRange::Kind::annotation || capture.threads.process_of(range.thread) != device.process)
-      continue;
+    if (range.cause || capture.threads.process_of(range.thread) != device.process) continue;
     const auto [entry, added] = known.try_emplace(range.name);
     if (added) entry->second = mark_in(capture.names[range.name], nsight);
     if (entry->second.empty() || marks.size() >= most_marks) continue;
@@ -119,8 +118,7 @@ std::vector<Window> recurring_annotations(const Capture& capture, const Device& 
   std::unordered_map<std::uint32_t, std::uint32_t> plain_of;
   std::map<std::pair<Thread, std::uint32_t>, std::vector<const HostRange*>> groups;
   for (const HostRange& range : capture.ranges) {
-    if (range.kind != HostRange::Kind::annotation || capture.threads.process_of(range.thread) != device.process)
-      continue;
+    if (range.cause || capture.threads.process_of(range.thread) != device.process) continue;
     const auto [entry, added] = plain_of.try_emplace(range.name);
     if (added) entry->second = plain.number_of(without_digits(capture.names[range.name]));
     if (groups.size() > most_groups) break;

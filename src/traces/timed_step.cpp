@@ -1,9 +1,9 @@
 #include "traces/timed_step.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 #include <unordered_map>
+
+#include "analysis/step_parts.h"
 
 namespace harness::traces {
 namespace {
@@ -66,70 +66,6 @@ void Describer::describe(const GpuEvent& event, StepEvent& e) {
   e.group = text(key_of(e.part));
 }
 
-int priority_of(const StepEvent& e) {
-  if (e.copies) return 2 + static_cast<int>(part_count);
-  if (is_computation(e.part)) return e.main ? 0 : 1;
-  return 2 + static_cast<int>(index_of(e.part));
-}
-
-// A stretch of an event that belongs to one part.
-struct Piece {
-  std::size_t event = 0;
-  Part part = Part::idle;
-};
-
-struct Pieces {
-  std::vector<Piece> all;
-  std::vector<analysis::Occupant> occupants;
-
-  void add(const StepEvent& e, std::size_t index) {
-    double start_s = e.start_s;
-    const bool computes = is_computation(e.part) && !e.copies;
-    const auto until = [&](Part part, double end_s) {
-      all.push_back({index, part});
-      occupants.push_back({start_s, end_s, priority_of(e), computes});
-      start_s = end_s;
-    };
-    const auto within = [&](double seconds) { return std::clamp(start_s + seconds, start_s, e.end_s); };
-    if (std::isfinite(e.waiting_s)) until(Part::waiting, within(e.waiting_s));
-    if (std::isfinite(e.bubble_s)) until(Part::bubble, within(e.bubble_s));
-    until(e.part, e.end_s);
-  }
-};
-
-template <class Key>
-std::vector<std::pair<Key, double>> largest_first(const std::map<Key, double>& seconds) {
-  std::vector<std::pair<Key, double>> sorted(seconds.begin(), seconds.end());
-  std::ranges::stable_sort(sorted, std::greater(), &std::pair<Key, double>::second);
-  return sorted;
-}
-
-void add_idle(const StepWork& work, const Pieces& pieces, const analysis::Occupancy& occupancy,
-              analysis::Breakdown& b) {
-  b.parts.add(Part::idle, 0);
-  std::map<analysis::IdlePlace, double> places;
-  const auto phase = [&](std::size_t piece) { return work.texts[work.events[pieces.all[piece].event].phase]; };
-  for (const analysis::Gap& gap : occupancy.gaps) {
-    double idle_s = gap.end_s - gap.start_s;
-    if (gap.start_s <= 0 && work.loading_s > 0) {
-      const double loading_s = std::min(work.loading_s, idle_s);
-      b.parts.add(Part::loading, loading_s);
-      idle_s -= loading_s;
-    }
-    b.parts.add(Part::idle, idle_s);
-    if (!gap.before || !gap.after) continue;
-    const std::string before = phase(*gap.before), after = phase(*gap.after);
-    using enum analysis::IdlePlace::Kind;
-    if (!before.empty() && !after.empty())
-      places[{before == after ? within_phase : between_phases, before, after}] += idle_s;
-  }
-  b.idle = largest_first(places);
-  const double loading_s = work.idle_s[static_cast<std::size_t>(Cause::loading)];
-  if (loading_s <= 0) return;
-  b.parts.add(Part::loading, loading_s);
-  b.parts.add(Part::idle, -loading_s);
-}
-
 // Whether one event stands for both: an equal kind of work that goes on without a gap. It bounds memory where millions
 // of events begin at once.
 bool joins(const StepEvent& before, const StepEvent& e) {
@@ -189,45 +125,27 @@ StepWork work_in(const Window& window, const Capture& capture, const Device& dev
 }
 
 TimedStep time_step(const StepWork& work) {
-  Pieces pieces;
-  for (std::size_t i = 0; i < work.events.size(); ++i) pieces.add(work.events[i], i);
-  const analysis::Occupancy occupancy = analysis::occupy(pieces.occupants, work.step_s);
-  TimedStep step;
-  step.idle_s = work.idle_s;
-  analysis::Breakdown& b = step.breakdown;
-  b.step_s = work.step_s;
-  std::map<std::string, double> other;
-  std::map<Part, double> overlapped;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, bool>, analysis::KindTime> kinds;
-  for (std::size_t i = 0; i < pieces.all.size(); ++i) {
-    const auto& [event, part] = pieces.all[i];
-    const StepEvent& e = work.events[event];
-    const double owned_s = occupancy.owned_s[i];
-    if (e.copies) {
-      step.copies_s += owned_s;
-      continue;
-    }
-    b.parts.add(part, owned_s);
-    const std::string& kind = work.texts[e.kind];
-    if (part == Part::other_compute) other[kind] += owned_s;
-    if (occupancy.hidden_s[i] > 0) overlapped[e.part] += occupancy.hidden_s[i];
-    const double takes_s = std::max(0.0, pieces.occupants[i].end_s - pieces.occupants[i].start_s);
-    if (part == Part::waiting || part == Part::bubble) {
-      step.waits_s += takes_s;
-      continue;
-    }
-    analysis::KindTime& sum = kinds[{e.kind, e.group, e.recomputed}];
-    sum.kind = kind;
-    sum.recomputed = e.recomputed;
-    sum.group = work.texts[e.group];
-    sum.takes_s += takes_s;
-    sum.owns_s += owned_s;
+  std::vector<analysis::StepOperation> operations;
+  operations.reserve(work.events.size());
+  for (const StepEvent& e : work.events) {
+    operations.push_back({.start_s = e.start_s,
+                          .end_s = e.end_s,
+                          .part = e.copies ? std::nullopt : std::optional(e.part),
+                          .main = e.main,
+                          .kind = work.texts[e.kind],
+                          .group = work.texts[e.group],
+                          .phase = work.texts[e.phase],
+                          .recomputed = e.recomputed,
+                          .waiting_s = e.waiting_s,
+                          .bubble_s = e.bubble_s});
   }
-  b.other_compute = largest_first(other);
-  b.overlapped = largest_first(overlapped);
-  for (const auto& [key, sum] : kinds) b.kinds.push_back(sum);
-  add_idle(work, pieces, occupancy, b);
-  return step;
+  auto [b, copies_s, waits_s] =
+      analysis::divide_step(operations, work.step_s, work.loading_s > 0 ? work.loading_s : NAN);
+  if (const double loading_s = work.idle_s[static_cast<std::size_t>(Cause::loading)]; loading_s > 0) {
+    b.parts.add(Part::loading, loading_s);
+    b.parts.add(Part::idle, -loading_s);
+  }
+  return {std::move(b), copies_s, waits_s, work.idle_s};
 }
 
 TimedStep mean_of(const std::vector<TimedStep>& steps) {

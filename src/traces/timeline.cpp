@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 #include <span>
-#include <tuple>
 #include <unordered_map>
+#include <utility>
 
 namespace harness::traces {
 namespace {
@@ -24,17 +24,32 @@ std::uint32_t main_stream_of(const Device& device) {
   return most == computed_ns.end() ? 0 : most->first;
 }
 
-std::vector<std::pair<std::string, double>> largest(const std::unordered_map<std::uint32_t, std::int64_t>& ns_of,
-                                                    const Names& names, std::size_t most) {
-  std::vector<std::pair<std::int64_t, std::uint32_t>> all;
-  for (const auto& [name, ns] : ns_of) all.emplace_back(ns, name);
+// The kernels of `events` that are wanted, by name, the longest sums first.
+std::vector<NamedKernel> longest(std::span<const GpuEvent> events, const Names& names, std::size_t most,
+                                 const auto& wanted) {
+  struct Sum {
+    std::int64_t ns = 0, count = 0;
+    std::uint32_t name = 0;
+    Class kernel_class = 0;
+  };
+  std::unordered_map<std::uint32_t, Sum> by_name;
+  for (const GpuEvent& event : events) {
+    if (!event.is_kernel() || !wanted(event)) continue;
+    const auto [entry, added] = by_name.try_emplace(event.name, Sum{0, 0, event.name, event.kernel_class});
+    Sum& sum = entry->second;
+    sum.ns += event.end_ns - event.start_ns;
+    ++sum.count;
+    if (sum.kernel_class != event.kernel_class) sum.kernel_class = class_of(names[event.name]);
+  }
+  std::vector<Sum> all;
+  for (const auto& [name, sum] : by_name) all.push_back(sum);
   const std::size_t n = std::min(most, all.size());
-  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(n), [](const auto& a, const auto& b) {
-    return std::tuple(-a.first, a.second) < std::tuple(-b.first, b.second);
-  });
-  std::vector<std::pair<std::string, double>> result;
-  for (std::size_t i = 0; i < n; ++i)
-    result.emplace_back(names[all[i].second], static_cast<double>(all[i].first) * 1e-9);
+  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(n), {},
+                            [](const Sum& sum) { return std::pair(-sum.ns, sum.name); });
+  all.resize(n);
+  std::vector<NamedKernel> result;
+  for (const Sum& sum : all)
+    result.push_back({names[sum.name], sum.kernel_class, sum.count, static_cast<double>(sum.ns) * 1e-9});
   return result;
 }
 
@@ -136,16 +151,10 @@ std::int64_t Measure::kernels_in(const Window& window) const {
   return before(last).kernels - before(first).kernels;
 }
 
-// Windows may overlap as the file says: the work is bounded, and the last of too many windows have no such list.
-std::vector<std::pair<std::string, double>> Measure::top(std::size_t first, std::size_t last) {
-  looked_at_ += last - first;
-  if (looked_at_ > 8 * device_.events.size() + 100'000) return {};
-  std::unordered_map<std::uint32_t, std::int64_t> ns_of;
-  for (std::size_t i = first; i < last; ++i) {
-    const GpuEvent& event = device_.events[i];
-    if (event.is_kernel()) ns_of[event.name] += event.end_ns - event.start_ns;
-  }
-  return largest(ns_of, names_, 5);
+std::vector<NamedKernel> Measure::longest_in(const Window& window, std::size_t most) const {
+  const auto [first, last] = events_in(window);
+  return longest(std::span(device_.events).subspan(first, last - first), names_, most,
+                 [](const GpuEvent&) { return true; });
 }
 
 Figures Measure::of(const Window& window) {
@@ -170,33 +179,30 @@ Figures Measure::of(const Window& window) {
   f.collectives = b.collectives - a.collectives;
   if (b.kernel_ns > a.kernel_ns)
     f.unclassified = static_cast<double>(b.unknown_ns - a.unknown_ns) / static_cast<double>(b.kernel_ns - a.kernel_ns);
-  f.top = top(first, last);
+  // Windows may overlap as the file says: the work is bounded, and the last of too many windows have no such list.
+  looked_at_ += last - first;
+  if (looked_at_ <= 8 * device_.events.size() + 100'000) f.top = longest_in(window, 5);
   return f;
 }
 
 std::string kernel_of_unknown_stream(const Device& device, const Names& names) {
   std::set<std::uint32_t> known{main_stream_of(device)};
-  std::int64_t end_ns = 0, unknown_ns = 0;
+  std::int64_t end_ns = 0;
   for (const GpuEvent& event : device.events) {
     end_ns = std::max(end_ns, event.end_ns);
     if (event.is_kernel() && !is_unknown(event.kernel_class)) known.insert(event.stream);
   }
-  std::unordered_map<std::uint32_t, std::int64_t> ns_of;
-  for (const GpuEvent& event : device.events) {
-    if (event.work != Work::kernel || known.contains(event.stream)) continue;
-    ns_of[event.name] += event.end_ns - event.start_ns;
-    unknown_ns += event.end_ns - event.start_ns;
-  }
-  if (unknown_ns * 100 < end_ns - device.events.front().start_ns || ns_of.empty()) return "";
-  return largest(ns_of, names, 1).front().first;
+  const std::vector<NamedKernel> unknown =
+      longest(device.events, names, device.events.size(),
+              [&](const GpuEvent& event) { return event.work == Work::kernel && !known.contains(event.stream); });
+  double unknown_s = 0;
+  for (const NamedKernel& kernel : unknown) unknown_s += kernel.seconds;
+  const double whole_s = static_cast<double>(end_ns - device.events.front().start_ns) * 1e-9;
+  return unknown.empty() || unknown_s < 0.01 * whole_s ? "" : unknown.front().name;
 }
 
-std::vector<std::pair<std::string, double>> names_without_class(const Device& device, const Names& names) {
-  std::unordered_map<std::uint32_t, std::int64_t> ns_of;
-  for (const GpuEvent& event : device.events) {
-    if (event.is_kernel() && is_unknown(event.kernel_class)) ns_of[event.name] += event.end_ns - event.start_ns;
-  }
-  return largest(ns_of, names, 10);
+std::vector<NamedKernel> kernels_without_class(const Device& device, const Names& names) {
+  return longest(device.events, names, 10, [](const GpuEvent& event) { return is_unknown(event.kernel_class); });
 }
 
 }  // namespace harness::traces

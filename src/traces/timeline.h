@@ -25,6 +25,14 @@ struct Timeline {
 /// `device` has at least one event.
 Timeline timeline_of(const Device& device);
 
+/// All kernels of one name.
+struct NamedKernel {
+  std::string name;
+  Class kernel_class = 0;  // where their arguments tell several, that of the name
+  std::int64_t count = 0;
+  double seconds = 0;  // the sum of their durations: work, not time of the step
+};
+
 /// The longest kernel, by its sum, of the streams beside the main one none of whose kernels has a class; "": there are
 /// none, or they take less than 1 % of the time.
 std::string kernel_of_unknown_stream(const Device& device, const Names& names);
@@ -38,9 +46,9 @@ struct Figures {
   std::string window;
   double step_s = 0, busy_s = 0, compute_s = 0, communication_s = 0, exposed_communication_s = 0, overlapped_s = 0,
          memcpy_s = 0, exposed_memory_s = 0, idle_s = 0;
-  std::int64_t kernels = 0, collectives = 0;        // that start inside the window
-  std::optional<double> unclassified;               // the share of the time of these kernels; absent: there are none
-  std::vector<std::pair<std::string, double>> top;  // the five kernels with the largest sums of durations
+  std::int64_t kernels = 0, collectives = 0;  // that start inside the window
+  std::optional<double> unclassified;         // the share of the time of these kernels; absent: there are none
+  std::vector<NamedKernel> top;               // the five kernels with the largest sums of durations
 };
 
 /// Computes the figures of windows of one device.
@@ -50,6 +58,8 @@ class Measure {
 
   Figures of(const Window& window);
   std::int64_t kernels_in(const Window& window) const;
+  /// Those that start inside the window, the longest sums first.
+  std::vector<NamedKernel> longest_in(const Window& window, std::size_t most) const;
 
  private:
   struct Sums {
@@ -58,17 +68,16 @@ class Measure {
   static void add(const GpuEvent& event, Sums& sums);
   Sums before(std::size_t event) const;
   std::pair<std::size_t, std::size_t> events_in(const Window& window) const;
-  std::vector<std::pair<std::string, double>> top(std::size_t first, std::size_t last);
 
   const Device& device_;
   const Timeline& timeline_;
   const Names& names_;
   std::vector<Sums> before_;   // of the events before every 64th
-  std::size_t looked_at_ = 0;  // by top()
+  std::size_t looked_at_ = 0;  // for the lists of longest kernels
 };
 
-/// The names of kernels without a class and the seconds that they ran, the ten largest.
-std::vector<std::pair<std::string, double>> names_without_class(const Device& device, const Names& names);
+/// The ten longest kernels without a class.
+std::vector<NamedKernel> kernels_without_class(const Device& device, const Names& names);
 
 // ---- steps
 
@@ -94,23 +103,6 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
                  const std::string& wanted);
 
 // ---- idle time
-
-/// Why nothing ran on a GPU, by the event that ended the gap and the call that launched it.
-enum class Cause : std::uint8_t {
-  queued,        // it had been launched before the gap: dispatch between kernels
-  launch,        // the call itself, and its way to the GPU
-  profiler,      // overhead of the profiler
-  loading,       // the data loader was waited for
-  allocation,    // cudaMalloc, cudaFree and the like
-  module,        // code was loaded
-  synchronised,  // the host had waited for the GPU, and launched late
-  garbage,       // Python's garbage collection
-  host,          // the host was too slow to launch
-  unknown,       // the launch is not in the file
-};
-inline constexpr std::size_t cause_count = 10;
-std::string_view key_of(Cause cause);    // "synchronised"
-std::string_view title_of(Cause cause);  // "after a synchronisation"
 
 /// Seconds by cause.
 using IdleTimes = std::array<double, cause_count>;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -55,7 +56,7 @@ class Nsight : public ::testing::Test {
   // Steps of 10 ms: a kernel that computes for `compute` ms, then an all-reduce that ends at 9 ms on all ranks.
   static std::string job(int process, double compute, int steps) {
     std::string sql;
-    const auto ns = [](double at) { return static_cast<std::int64_t>(at * ms); };
+    const auto ns = [](double at) { return std::llround(at * ms); };
     const std::int64_t pid = static_cast<std::int64_t>(process) << 24;
     for (int s = 0; s < steps; ++s) {
       const double t = 100 + 10 * s;
@@ -127,10 +128,10 @@ TEST_F(Nsight, CallsThatOnlyLaunchAreNotKept) {
                             " (7, 'cuModuleLoadData'), (8, 'cudaEventQuery_v3020');"
                             "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 9, 16777221, 0, 5),"
                             " (10, 12, 16777221, 0, 6), (13, 14, 16777221, 0, 7), (15, 16, 16777221, 0, 8);");
-  std::vector<HostRange::Kind> kinds;
-  for (const HostRange& range : read_nsight(path).ranges) kinds.push_back(range.kind);
-  using enum HostRange::Kind;
-  EXPECT_THAT(kinds, ElementsAre(wait, allocation, module, annotation, annotation, annotation));
+  std::vector<std::optional<Cause>> causes;
+  for (const HostRange& range : read_nsight(path).ranges) causes.push_back(range.cause);
+  using enum Cause;
+  EXPECT_THAT(causes, ElementsAre(synchronised, allocation, module, std::nullopt, std::nullopt, std::nullopt));
 }
 
 TEST_F(Nsight, NobodyIsLateWhereAllAreAlike) {
@@ -287,7 +288,7 @@ TEST_F(Nsight, SqlInNamesIsText) {
                             " 7, 99, 16777216, 4);"
                             "CREATE TABLE \"NVTX_EVENTS\"\"; DROP TABLE StringIds; --\" (a INTEGER);");
   const Report report = read_job({path});
-  EXPECT_THAT(report.gpus.at(0).unclassified.at(0).first, HasSubstr("DROP TABLE"));
+  EXPECT_THAT(report.gpus.at(0).unclassified.at(0).name, HasSubstr("DROP TABLE"));
   EXPECT_NO_THROW(read_job({path}));
 }
 
