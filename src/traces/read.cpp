@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "evidence/input.h"
 #include "evidence/lines.h"
-#include "report/page/lanes.h"
+#include "report/page/drawing.h"
 #include "traces/capture.h"
 
 namespace harness::traces {
