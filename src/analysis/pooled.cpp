@@ -157,7 +157,7 @@ Evidence evidence_of(const PooledCase& pooled, bool any_ratio) {
   return evidence;
 }
 
-// Of one value per run. Below runs_for_an_interval there is a centre alone, without runs nothing.
+// One value per run. Below runs_for_an_interval there is a centre alone, without runs nothing.
 ConfidenceInterval interval_over_runs(std::span<const double> log_ratios, double alpha) {
   if (log_ratios.size() >= runs_for_an_interval) return mean_interval(log_ratios, alpha);
   ConfidenceInterval interval;

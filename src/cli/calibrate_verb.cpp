@@ -13,7 +13,7 @@
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "plan/prepare.h"
-#include "report/table.h"
+#include "report/document.h"
 #include "sweep/probe.h"
 
 namespace harness::cli {

@@ -25,7 +25,6 @@
 #include "plan/prepare.h"
 #include "program/placement.h"
 #include "report/sections.h"
-#include "report/table.h"
 #include "sweep/planned_result.h"
 
 namespace harness::cli {

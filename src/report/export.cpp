@@ -13,7 +13,6 @@
 #include "config/environment.h"
 #include "config/registry.h"
 #include "report/clean_text.h"
-#include "report/table.h"
 #include "report/words.h"
 
 namespace harness::report {
@@ -80,7 +79,7 @@ struct Written {
   std::vector<ProvenSetting> environment = {};
 };
 
-// What the format has no word for becomes a remark.
+// A setting that the format has no word for becomes a remark.
 Written sort_out(const std::vector<ProvenSetting>& settings, ExportFormat format, Remarks& remarks) {
   Written out;
   for (const ProvenSetting& setting : settings) {

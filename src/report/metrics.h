@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analysis/summary.h"
-#include "report/table.h"
+#include "report/document.h"
 #include "report/words.h"
 #include "store/result.h"
 

@@ -23,9 +23,8 @@ namespace {
 
 std::string proven_change(const analysis::Effect& effect) {
   if (!std::isfinite(effect.ratio)) return "no ratio";
-  std::string text = "time " + signed_percent(effect.ratio - 1);
-  if (!std::isfinite(effect.low)) return text;
-  return text + fmt::format(" [{}, {}]", signed_percent(effect.low - 1), signed_percent(effect.high - 1));
+  const std::string interval = interval_words(effect.low, effect.high);
+  return fmt::format("time {}{}{}", change_words(effect.ratio), interval.empty() ? "" : " ", interval);
 }
 
 // Why a faster case may be believed, on one line. It has an effect.

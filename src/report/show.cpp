@@ -310,10 +310,9 @@ Document breakdown_document(const store::Result& result, analysis::Findings find
     document.sections.back().add(
         Paragraph{fmt::format("Also profiled: {}. --case NAME shows one, -v all.", join(others, ", "))});
   }
-  if (Section explained = explanation_section(result, findings); !explained.pieces.empty())
-    document.sections.push_back(std::move(explained));
+  document.sections.push_back(explanation_section(result, findings));
   document.sections.push_back(stragglers_section(result, findings));
-  if (Section time = block_time_section(result); !time.pieces.empty()) document.sections.push_back(std::move(time));
+  document.sections.push_back(block_time_section(result));
   return document;
 }
 

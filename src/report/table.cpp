@@ -1,4 +1,4 @@
-#include "report/table.h"
+#include "report/document.h"
 
 #include <algorithm>
 #include <array>

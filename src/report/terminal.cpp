@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "report/metrics.h"
 #include "report/sections.h"
-#include "report/table.h"
 #include "report/words.h"
 #include "store/result.h"
 

@@ -10,7 +10,7 @@
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
 #include "base/units.h"
-#include "report/table.h"
+#include "report/document.h"
 #include "store/result.h"
 
 // Words and numbers as people read them: names of cases, changes with their intervals, units that suit.

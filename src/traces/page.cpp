@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "report/page/drawing.h"
-#include "report/page/lanes.h"
 #include "report/words.h"
 #include "traces/answer.h"
 

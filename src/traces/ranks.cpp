@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "base/median.h"
-#include "report/page/lanes.h"
+#include "report/page/drawing.h"
 #include "traces/read.h"
 
 // What several GPUs of a job tell together.

@@ -10,7 +10,6 @@
 #include "report/metrics.h"
 #include "report/sections.h"
 #include "report/show.h"
-#include "report/table.h"
 #include "report/words.h"
 #include "support/errors.h"
 #include "support/sample_results.h"

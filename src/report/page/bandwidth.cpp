@@ -11,7 +11,6 @@
 
 #include "base/units.h"
 #include "report/page/drawing.h"
-#include "report/page/lanes.h"
 #include "report/words.h"
 
 namespace harness::page {

@@ -13,7 +13,6 @@
 #include "base/median.h"
 #include "base/units.h"
 #include "report/page/drawing.h"
-#include "report/page/lanes.h"
 
 namespace harness::page {
 namespace {
@@ -107,8 +106,8 @@ std::string ranks_of(const analysis::HeatMap& heat, std::size_t row) {
 
 report::Table worst_rows(const analysis::HeatMap& heat) {
   constexpr std::size_t max_rows = 64;
-  report::Table table;
-  table.columns = {{heat.ranks_per_row == 1 ? "rank" : "ranks", true}, {"median behind"}, {"most behind"}, {"in step"}};
+  report::Table table{
+      {{heat.ranks_per_row == 1 ? "rank" : "ranks", true}, {"median behind"}, {"most behind"}, {"in step"}}, {}};
   for (std::size_t row = 0; row < std::min(max_rows, heat.seconds.size()); ++row) {
     std::vector<double> excess;
     std::size_t worst = 0;

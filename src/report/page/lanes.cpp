@@ -1,4 +1,4 @@
-#include "report/page/lanes.h"
+#include "report/page/drawing.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 
-#include "report/page/drawing.h"
 #include "report/words.h"
 
 namespace harness::page {

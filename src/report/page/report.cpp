@@ -40,10 +40,7 @@ std::string id_of(const char* chart, const analysis::CaseSummary& row) {
 void add_comparisons(const store::Result& result, const analysis::Summary& summary, report::Section& section) {
   section.add(tornado(result, summary));
   if (section.pieces.empty()) section.add(report::Paragraph{"No change has been compared with the baseline."});
-  report::List list = not_compared(summary);
-  if (list.items.empty()) return;
-  section.add(report::Paragraph{"Without a verdict:", true});
-  section.add(std::move(list));
+  section.add(report::Paragraph{"Without a verdict:", true}, not_compared(summary));
 }
 
 report::Section changes_section(const store::Result& result, const analysis::Findings& findings) {

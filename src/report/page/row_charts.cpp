@@ -88,25 +88,10 @@ std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, c
   return caption;
 }
 
-// The class that gives a case the colour of its verdict.
+// The class that gives a case that is drawn the colour of its verdict.
 std::string verdict_class(const analysis::CaseSummary& row) {
-  if (store::is_reference(row.role)) return "v-baseline";
-  if (!row.effect || row.blocks == 0) return "v-none";
   if (row.judgement.reason == analysis::Reason::predicted) return row.effect->ratio < 1 ? "v-faster" : "v-slower";
-  switch (row.effect->verdict) {
-    case analysis::Verdict::faster:
-      return "v-faster";
-    case analysis::Verdict::slower:
-      return "v-slower";
-    case analysis::Verdict::same:
-      return "v-same";
-    case analysis::Verdict::unresolved:
-      return "v-unresolved";
-    case analysis::Verdict::not_honoured:
-    case analysis::Verdict::none:
-      break;
-  }
-  return "v-none";
+  return fmt::format("v-{}", analysis::name_of(row.effect->verdict));
 }
 
 }  // namespace

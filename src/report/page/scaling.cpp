@@ -60,8 +60,7 @@ std::vector<LinePanel> panels_of(const std::vector<Point>& points) {
 std::optional<report::Numbers> grown(const store::Result& result, const std::vector<Point>& points,
                                      const analysis::Findings& findings) {
   std::vector<const analysis::Breakdown*> of;
-  report::Table table;
-  table.columns = {{"part of the step, ms", true}};
+  report::Table table{{{"part of the step, ms", true}}, {}};
   for (const Point& point : points) {
     const analysis::StepFindings* found = findings.step_of(*point.of);
     if (found == nullptr) continue;

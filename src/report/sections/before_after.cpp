@@ -30,8 +30,7 @@ std::string priced_in(const analysis::CostEstimate& estimate) {
 
 Table table_of(const analysis::CostEstimate& estimate) {
   const std::string &currency = estimate.cost.currency, priced = priced_in(estimate);
-  Table table;
-  table.columns = {{"case", true}, {priced + "s"}, {"tokens/s"}, {"duration"}, {"price of the run"}};
+  Table table{{{"case", true}, {priced + "s"}, {"tokens/s"}, {"duration"}, {"price of the run"}}, {}};
   if (!estimate.after.empty()) {
     table.columns.insert(table.columns.end(), {{"saved"}, {priced + "s recovered"}, {"saved in a year"}});
   }
@@ -193,13 +192,13 @@ Section before_after_section(const store::Result& result, const analysis::Findin
     const bool is_joint = result.at(*after).variable == config::combination;
     const char* kind = is_joint ? "combination of changes" : "single change";
     const char* together = is_joint ? "" : " (the effects of several changes need not add up)";
+    const char* within = findings.summary.levels.empty() ? "paired within" : "over";
     words = findings.summary.predicted
                 ? fmt::format("Predicted, not measured. After is the fastest {}{}.", kind, together)
                 : fmt::format(
                       "After is the {} with the largest proven effect{}; its interval is that of the {}, {} {} "
                       "rounds. The other lines are medians over all blocks of a case.",
-                      kind, together, interval_of_what(batches_differ, per),
-                      findings.summary.levels.empty() ? "paired within" : "over", after->effect->rounds);
+                      kind, together, interval_of_what(batches_differ, per), within, after->effect->rounds);
   }
   section.add(Paragraph{std::move(words)});
   return section;

@@ -66,7 +66,7 @@ List difference_lines(std::span<const analysis::ComparedFile> files,
 
 constexpr std::size_t most_rows = 8;
 
-// What differs between the files besides the times.
+// A line for each difference between the files besides the times.
 Section differences_section(const CompareReport& report, bool whole) {
   Section section{"differences", "", {}};
   if (report.differences.empty()) {

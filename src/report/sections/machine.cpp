@@ -22,9 +22,9 @@ namespace {
 Table hosts_table(const store::Result& result, std::size_t& left_out) {
   constexpr std::size_t max_rows = 256;
   const bool predicted = config::traits_of(result.backend).predicts();
-  Table table;
-  table.columns = {{"ranks", true},       {"host", true},       {"device", true},
-                   {"cores of the node"}, {"threads per rank"}, {"memory GiB"}};
+  Table table{
+      {{"ranks", true}, {"host", true}, {"device", true}, {"cores of the node"}, {"threads per rank"}, {"memory GiB"}},
+      {}};
   if (predicted) table.columns = {{"ranks", true}, {"node", true}, {"device", true}};
   const auto& ranks = result.rank_table;
   left_out = 0;
@@ -97,12 +97,9 @@ Section configuration_section(const store::Result& result) {
   }
   section.add(Listing{result.config_path.empty() ? "The configuration, verbatim" : result.config_path + ", verbatim",
                       result.config_text});
-  if (!result.overrides.empty()) {
-    List list;
-    for (const std::string& setting : result.overrides) list.items.push_back("--set " + setting);
-    section.add(Paragraph{"Overridden on the command line:"});
-    section.add(std::move(list));
-  }
+  List overrides;
+  for (const std::string& setting : result.overrides) overrides.items.push_back("--set " + setting);
+  section.add(Paragraph{"Overridden on the command line:"}, std::move(overrides));
   return section;
 }
 
@@ -111,8 +108,7 @@ Section reproduce_section(const store::Result& result) {
   if (!result.config_path.empty()) {
     section.add(Listing{"The same sweep once more:", command_line(result), false});
   }
-  Table table;
-  table.columns = {{"", true}, {"", true}};
+  Table table{{{"", true}, {"", true}}, {}};
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) table.rows.push_back({name, value});
   };
@@ -161,10 +157,7 @@ Section doctor_section(const store::Result& result) {
     if (std::ranges::find(remedies.items, text) == remedies.items.end()) remedies.items.push_back(std::move(text));
   }
   section.add(Numbers{"", std::move(table)});
-  if (!remedies.items.empty()) {
-    section.add(Paragraph{"What to do:"});
-    section.add(std::move(remedies));
-  }
+  section.add(Paragraph{"What to do:"}, std::move(remedies));
   return section;
 }
 
@@ -185,14 +178,19 @@ std::string channels_of(const store::ResultNcclCall& call) {
 }
 
 Table calls_table(const store::Result& result, bool of_baseline) {
-  Table table;
-  table.columns = {{"case", true},     {"collective", true}, {"size"},  {"algorithm", true},
-                   {"protocol", true}, {"channels"},         {"logged"}};
+  Table table{{{"case", true},
+               {"collective", true},
+               {"size"},
+               {"algorithm", true},
+               {"protocol", true},
+               {"channels"},
+               {"logged"}},
+              {}};
   for (const store::ResultNcclCall& call : result.nccl_calls) {
-    const std::string& name = result.at(call).name;
     if ((result.at(call).role() == store::CaseRole::baseline) != of_baseline) continue;
-    table.rows.push_back({name, call.function.empty() ? "not logged" : call.function, bytes_of(call.bytes),
-                          call.algorithm, call.protocol, channels_of(call), std::to_string(call.calls)});
+    table.rows.push_back({result.at(call).name, call.function.empty() ? "not logged" : call.function,
+                          bytes_of(call.bytes), call.algorithm, call.protocol, channels_of(call),
+                          std::to_string(call.calls)});
   }
   if (of_baseline) table.remove_column(0);
   return table;
@@ -204,17 +202,13 @@ Table facts_table(const store::Result& result, bool of_baseline) {
   for (const store::ResultNcclFact& fact : result.nccl_facts) {
     if (result.at(fact).role() == store::CaseRole::baseline) baseline[fact.name] = fact.value;
   }
-  Table table;
-  table.columns = {{"case", true}, {"what", true}, {"value", true}};
+  Table table{{{"case", true}, {"what", true}, {"value", true}}, {}};
   for (const store::ResultNcclFact& fact : result.nccl_facts) {
     if (fact.name == not_honoured || fact.name == not_confirmed) continue;
-    const std::string& name = result.at(fact).name;
     if ((result.at(fact).role() == store::CaseRole::baseline) != of_baseline) continue;
-    if (!of_baseline) {
-      const auto same = baseline.find(fact.name);
-      if (same != baseline.end() && same->second == fact.value) continue;
-    }
-    table.rows.push_back({name, fact.name, fact.value});
+    const auto same = baseline.find(fact.name);
+    if (!of_baseline && same != baseline.end() && same->second == fact.value) continue;
+    table.rows.push_back({result.at(fact).name, fact.name, fact.value});
   }
   if (of_baseline) table.remove_column(0);
   return table;
@@ -223,12 +217,9 @@ Table facts_table(const store::Result& result, bool of_baseline) {
 void requests(const store::Result& result, const char* outcome, const char* words, Section& section) {
   List list;
   for (const store::ResultNcclFact& fact : result.nccl_facts) {
-    if (fact.name != outcome) continue;
-    list.items.push_back(result.at(fact).name + ": " + fact.value);
+    if (fact.name == outcome) list.items.push_back(result.at(fact).name + ": " + fact.value);
   }
-  if (list.items.empty()) return;
-  section.add(Paragraph{words, true});
-  section.add(std::move(list));
+  section.add(Paragraph{words, true}, std::move(list));
 }
 
 }  // namespace
@@ -263,8 +254,7 @@ Section block_time_section(const store::Result& result) {
   if (!time) return section;
   double whole = 0;
   for (const analysis::BlockTimePart& part : analysis::block_time_parts) whole += (*time).*part.seconds;
-  Table table;
-  table.columns = {{"part", true}, {"s"}, {"share"}, {"ms per block"}};
+  Table table{{{"part", true}, {"s"}, {"share"}, {"ms per block"}}, {}};
   const auto add = [&](std::string_view name, double seconds) {
     table.rows.push_back({std::string(name), fmt::format("{:.2f}", seconds), percent(seconds / whole),
                           fmt::format("{:.1f}", 1e3 * seconds / time->blocks)});

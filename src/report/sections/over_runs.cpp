@@ -161,8 +161,7 @@ Numbers run_rows(const analysis::History& history) {
   for (const analysis::CaseHistory& row : history.cases)
     seconds.insert(seconds.end(), row.seconds.begin(), row.seconds.end());
   const Scale scale = scale_of_seconds(seconds);
-  Table table;
-  table.columns = {{"run", true}, {"created", true}};
+  Table table{{{"run", true}, {"created", true}}, {}};
   for (std::size_t i = 0; i < history.cases.size(); ++i) table.columns.push_back({fmt::format("[{}]", i + 1)});
   for (std::size_t run = 0; run < history.files.size(); ++run) {
     std::vector<Cell> cells{history.files[run].label, history.files[run].result->created};
