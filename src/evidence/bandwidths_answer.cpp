@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "analysis/published.h"
@@ -52,11 +51,10 @@ std::vector<const SizeRow*> holes(const Bandwidths& measured) {
 // each GPU sends what its own adapters carry, and what stays on its node comes on top.
 void add_limit(const Bandwidths& measured, const std::string& collective, const SizeRow& peak,
                const std::optional<config::Hardware>& hardware, Answer& out) {
-  static constexpr std::array<std::string_view, 5> rings{"all_reduce", "all_gather", "reduce_scatter", "broadcast",
-                                                         "reduce"};
   if (!hardware || measured.hosts.empty() || measured.ranks_by_ratio) return;
   const bool several = measured.hosts.size() > 1;
-  const bool ring = std::ranges::find(rings, collective) != rings.end(), all_to_all = collective == "alltoall";
+  const bool ring = is_one_of("all_reduce|all_gather|reduce_scatter|broadcast|reduce", collective);
+  const bool all_to_all = collective == "alltoall";
   if (several && !ring && !all_to_all) return;
   double limit = several ? hardware->node_bytes_per_s : hardware->nvlink_bytes_per_s;
   const double ranks = static_cast<double>(measured.ranks), used = ranks / static_cast<double>(measured.hosts.size());
@@ -304,7 +302,13 @@ std::vector<std::pair<std::string, std::string>> compared(const Bandwidths& firs
     lines.emplace_back(print_bytes_exact(a.bytes), fmt::format("{} -> {}  {}", rate_text(before), rate_text(after),
                                                                signed_percent(after / before - 1, 1)));
   }
-  return lines;
+  constexpr std::size_t most = 6;
+  const std::size_t step = (lines.size() + most - 1) / most;
+  std::vector<std::pair<std::string, std::string>> some;
+  for (std::size_t i = 0; i < lines.size(); ++i) {  // the largest size among them
+    if ((lines.size() - 1 - i) % step == 0) some.emplace_back("before, " + lines[i].first, lines[i].second);
+  }
+  return some;
 }
 
 }  // namespace harness::evidence

@@ -3,19 +3,12 @@
 #include <array>
 #include <string_view>
 
+#include "evidence/lines.h"
+
 // Keys of frameworks and our names for them. Keys that stand in config/frameworks are read by those rows; here are keys
 // that `export` never writes, and frameworks that it does not write at all.
 
 namespace harness::evidence {
-
-/// Whether `key` is one of the names of a row.
-inline bool is_one_of(std::string_view names, std::string_view key) {
-  const std::size_t at = names.find(key);
-  if (at == names.npos || key.empty()) return false;
-  const std::size_t end = at + key.size();
-  const bool whole = (at == 0 || names[at - 1] == '|') && (end == names.size() || names[end] == '|');
-  return whole || is_one_of(names.substr(end), key);
-}
 
 /// A key that is only read.
 struct KeyRow {

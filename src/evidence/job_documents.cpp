@@ -25,9 +25,9 @@ bool has_line(Text text, std::initializer_list<Text> beginnings) {
   return false;
 }
 
-constexpr std::array<Text, 12> nanogpt_names{"batch_size", "block_size",   "n_layer",   "n_head",
-                                             "n_embd",     "max_iters",    "wandb_log", "gradient_accumulation_steps",
-                                             "eval_iters", "weight_decay", "init_from", "lr_decay_iters"};
+constexpr std::string_view nanogpt_names =
+    "batch_size|block_size|n_layer|n_head|n_embd|max_iters|wandb_log|gradient_accumulation_steps|eval_iters|weight_"
+    "decay|init_from|lr_decay_iters";
 
 bool is_assignments(Text text) {
   int known = 0;
@@ -37,7 +37,7 @@ bool is_assignments(Text text) {
     const Text word = line.substr(0, line.find_first_of(" =\t("));
     if (word == "import" || word == "from") continue;
     if (word == "def" || word == "class" || !contains(line, "=")) return false;
-    known += std::ranges::find(nanogpt_names, word) != nanogpt_names.end() ? 1 : 0;
+    known += is_one_of(nanogpt_names, word) ? 1 : 0;
   }
   return known > 0;
 }
@@ -356,8 +356,7 @@ bool is_launch_script(std::string_view text) {
     if (line.empty() || line.starts_with('#')) continue;
     // The first command says what the text is.
     const Text word = line.substr(0, line.find_first_of(" \t"));
-    static constexpr std::array<Text, 5> plain{"export", "set", "cd", "source", "echo"};
-    const bool shell = std::ranges::find(plain, word) != plain.end() ||
+    const bool shell = is_one_of("export|set|cd|source|echo", word) ||
                        (contains(word, "=") && word.find_first_of(":.(<[{\"'") > word.find('='));
     const bool launches = starts_with_any(line, starters);
     const bool starts = std::ranges::any_of(starters, [&](Text starter) { return contains(text, starter); });

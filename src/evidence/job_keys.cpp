@@ -52,16 +52,13 @@ void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optio
     job.more_arguments.push_back(setting.why_unknown);
   } else if (!setting.why_unknown.empty()) {
     job.set_unknown(here, "unknown", setting.why_unknown);
-    if (std::ranges::find(job.refused, setting.why_unknown) == job.refused.end())
-      job.refused.push_back(setting.why_unknown);
+    add_once(job.refused, setting.why_unknown);
   } else if (setting.value == "auto" && !ours) {
     job.set_unknown(here, "unknown", origin + ": auto");
   } else if (ours) {
     job.set(here, *ours, origin);
-  } else {
-    static constexpr std::array<Text, 8> nothing{"", "false", "False", "none", "None", "no", "null", "0"};
-    if (std::ranges::find(nothing, Text(setting.value)) == nothing.end())
-      job.cannot.push_back(fmt::format("{} {}: harness has nothing like it", setting.key, setting.value));
+  } else if (!setting.value.empty() && !is_one_of("false|False|none|None|no|null|0", setting.value)) {
+    job.cannot.push_back(fmt::format("{} {}: harness has nothing like it", setting.key, setting.value));
   }
 }
 
@@ -125,15 +122,17 @@ bool says_nothing(Text flag) {
 // Megatron-LM's command line takes the beginning of a name for the name, if it is the only one.
 std::string whole_flag(const std::string& flag) {
   std::vector<std::string> known(harmless_beginnings().begin(), harmless_beginnings().end());  // "--optimizer" is whole
-  for (const KeyRow& row : megatron_keys)
-    for (Text key : split(row.key, '|')) known.emplace_back(key);
-  for (const CannotRow& row : megatron_cannot)
-    for (Text key : split(row.key, '|')) known.emplace_back(key);
+  const auto add_keys = [&](const auto& rows) {
+    for (const auto& row : rows)
+      for (Text key : split(row.key, '|')) known.emplace_back(key);
+  };
+  add_keys(megatron_keys);
+  add_keys(megatron_cannot);
   for (const config::FrameworkRow& row : config::rows_of(config::Framework::megatron)) known.push_back(row.key);
   std::vector<std::string> fitting;
   for (const std::string& name : known) {
     if (name == flag) return flag;
-    if (name.starts_with(flag) && std::ranges::find(fitting, name) == fitting.end()) fitting.push_back(name);
+    if (name.starts_with(flag)) add_once(fitting, name);
   }
   constexpr std::size_t shortest = 8;  // "--num-la"; shorter ones are more likely another flag's
   return fitting.size() == 1 && flag.size() >= shortest ? fitting.front() : flag;
@@ -207,7 +206,7 @@ bool TrainingJob::uses(std::string_view name) const {
 }
 
 void TrainingJob::note(std::string text) {
-  if (std::ranges::find(notes, text) == notes.end()) notes.push_back(std::move(text));
+  add_once(notes, std::move(text));
 }
 
 }  // namespace harness::evidence

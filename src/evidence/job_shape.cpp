@@ -85,11 +85,7 @@ void take_log(TrainingJob& job, const TrainingLog& log) {
     job.set(name, std::to_string(said), "the log");
   }
   if (log.gpu.empty() || job.has("hardware")) return;
-  try {
-    if (const auto hardware = config::find_hardware_for_device("NVIDIA " + log.gpu, ""))
-      job.set("hardware", hardware->file, "the log: " + log.gpu);
-  } catch (const Error&) {  // two files have this name
-  }
+  if (const auto hardware = hardware_of(log.gpu, {})) job.set("hardware", hardware->file, "the log: " + log.gpu);
 }
 
 // A hardware file for what people call a GPU.
@@ -102,13 +98,9 @@ void name_hardware(TrainingJob& job) {
 // Values that are to be whole numbers and are none, or larger than any job has.
 void refuse_numbers(TrainingJob& job) {
   std::vector<std::string> counts{"ranks", "micro_batch_size", "global_batch_size"};
-  config::Model model;
-  config::each_key(model, [&](const config::ModelKey& key, auto& value) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, std::int64_t>)
-      counts.push_back(fmt::format("model.{}", key.name));
-  });
-  for (const char* axis : {"tensor_parallel", "pipeline_parallel", "context_parallel"})
-    counts.push_back(fmt::format("layout.{}", axis));
+  for (const GapKey& key : gap_keys()) {
+    if (key.number) counts.push_back(key.name);
+  }
   for (const std::string& name : counts) {
     const std::string text = job.text(name);
     if (text.empty() || job.number(name)) continue;

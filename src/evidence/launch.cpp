@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "base/error.h"
@@ -20,11 +19,11 @@ bool is_python(std::string_view name) {
 }
 
 bool is_program(const std::string& word) {
-  static constexpr std::array<std::string_view, 19> known{
-      "torchrun", "bash", "sh",        "env",    "nsys",     "ncu",     "numactl", "singularity", "apptainer", "enroot",
-      "srun",     "exec", "deepspeed", "mpirun", "composer", "taskset", "timeout", "accelerate",  "mpiexec"};
+  constexpr std::string_view known =
+      "torchrun|bash|sh|env|nsys|ncu|numactl|singularity|apptainer|enroot|srun|exec|deepspeed|mpirun|composer|taskset|"
+      "timeout|accelerate|mpiexec";
   const std::string name = file_name(word);
-  return is_python(name) || name.ends_with(".py") || std::ranges::find(known, name) != known.end();
+  return is_python(name) || name.ends_with(".py") || is_one_of(known, name);
 }
 
 class Launch {
@@ -54,15 +53,11 @@ class Launch {
       job_.set("ranks", std::to_string(*ranks_), fmt::format("{}, {}:{}", launcher_, file_, line_));
     } else if (!ranks_why_.empty()) {
       job_.set_unknown("ranks", "unknown", ranks_why_);
-      for (const std::string& why : unknown_)
-        if (std::ranges::find(job_.refused, why) == job_.refused.end()) job_.refused.push_back(why);
+      for (const std::string& why : unknown_) add_once(job_.refused, why);
     }
     if (per_node_) job_.set("ranks_per_node", std::to_string(*per_node_), fmt::format("{}:{}", file_, line_));
     for (const auto& [name, value] : environment_) {
-      if (!is_of_interest(name)) continue;
-      if (is_unknown(value)) continue;
-      std::erase_if(job_.environment, [&, &n = name](const auto& entry) { return entry.first == n; });
-      job_.environment.emplace_back(name, value);
+      if (is_of_interest(name) && !is_unknown(value)) set_last(job_.environment, name, value);
     }
     for (std::string& text : notes_) job_.note(std::move(text));
     if (lost_.empty()) return;
@@ -232,9 +227,7 @@ class Launch {
     for (const std::string& word : o.all("-x")) {
       const std::size_t equals = word.find('=');
       forwarded.push_back(word.substr(0, equals));
-      if (equals == std::string::npos) continue;
-      std::erase_if(environment_, [&](const auto& entry) { return entry.first == forwarded.back(); });
-      environment_.emplace_back(forwarded.back(), word.substr(equals + 1));
+      if (equals != std::string::npos) set_last(environment_, forwarded.back(), word.substr(equals + 1));
     }
     const bool several =
         hosts > 1 || o.value({"--hostfile", "-hostfile", "-machinefile", "--machinefile"}) || (total && *total > 8);

@@ -125,6 +125,23 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+bool is_one_of(std::string_view names, std::string_view word) {
+  const std::size_t at = names.find(word);
+  if (at == names.npos || word.empty()) return false;
+  const std::size_t end = at + word.size();
+  const bool whole = (at == 0 || names[at - 1] == '|') && (end == names.size() || names[end] == '|');
+  return whole || is_one_of(names.substr(end), word);
+}
+
+void add_once(std::vector<std::string>& to, std::string text) {
+  if (std::ranges::find(to, text) == to.end()) to.push_back(std::move(text));
+}
+
+void set_last(NameValues& values, const std::string& name, std::string value) {
+  std::erase_if(values, [&](const auto& entry) { return entry.first == name; });
+  values.emplace_back(name, std::move(value));
+}
+
 std::string file_name(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
+
 namespace harness::evidence {
 
 /// A line without what launchers and log collectors put before it.
@@ -32,6 +34,12 @@ std::optional<double> as_number(std::string_view text);
 
 /// Whether the part stands in the text.
 bool contains(std::string_view text, std::string_view part);
+/// Whether `word` is one of the names between bars: "no" of "no|none".
+bool is_one_of(std::string_view names, std::string_view word);
+/// Adds a text that is not there yet.
+void add_once(std::vector<std::string>& to, std::string text);
+/// Puts a value at the end, instead of an earlier one of this name.
+void set_last(NameValues& values, const std::string& name, std::string value);
 /// "train.sh" of "/home/x/train.sh".
 std::string file_name(std::string_view path);
 

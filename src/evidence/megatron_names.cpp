@@ -14,6 +14,9 @@ namespace {
 
 using Text = std::string_view;
 
+// They name Megatron-LM's fields.
+constexpr Text like_megatron = "megatron-bridge|nemo|megatron-lm|gpt-neox";
+
 // GPT-NeoX hands these on to DeepSpeed.
 bool of_deepspeed(Text key) {
   const auto named = [&](const auto& row) { return is_one_of(row.key, key); };
@@ -60,11 +63,10 @@ void as_megatron_flags(TrainingJob& job) {
        {"use_bias_in_attn_linear", "--disable-bias-linear", "false"}}};
   std::vector<ForeignSetting> more;
   for (ForeignSetting& setting : job.settings) {
-    const bool fields = setting.framework == "megatron-bridge" || setting.framework == "nemo" ||
-                        setting.framework == "megatron-lm" || setting.framework == "gpt-neox" ||
-                        (setting.framework.empty() && !setting.key.starts_with('-'));
-    if (!fields || setting.key == "program" || setting.key == "argument" || setting.key == "mixed_precision" ||
-        setting.key.starts_with("trainer.") || contains(setting.key, "checkpoint."))
+    const bool fields =
+        is_one_of(like_megatron, setting.framework) || (setting.framework.empty() && !setting.key.starts_with('-'));
+    if (!fields || is_one_of("program|argument|mixed_precision", setting.key) || setting.key.starts_with("trainer.") ||
+        contains(setting.key, "checkpoint."))
       continue;
     if (setting.framework == "gpt-neox" && of_deepspeed(setting.key)) {
       setting.framework = "deepspeed";
@@ -103,8 +105,7 @@ void prepare_settings(TrainingJob& job) {
   for (ForeignSetting& setting : job.settings) {  // of NeMo's launcher
     if (job.framework == "nemo" && setting.key.starts_with("training.")) setting.key.erase(0, Text("training.").size());
   }
-  static constexpr std::array<Text, 4> like_megatron{"megatron-bridge", "nemo", "megatron-lm", "gpt-neox"};
-  if (std::ranges::find(like_megatron, Text(job.framework)) != like_megatron.end()) as_megatron_flags(job);
+  if (is_one_of(like_megatron, job.framework)) as_megatron_flags(job);
   if (const auto devices = job.their_number("trainer.devices")) {
     const std::int64_t nodes = job.their_number("trainer.num_nodes").value_or(1);
     if (*devices > 0 && nodes > 0 && *devices <= 1024 && nodes <= 1024)

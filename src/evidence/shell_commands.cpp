@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -15,10 +14,9 @@ using Status = Shell::Status;
 using Text = std::string_view;
 
 // Commands that start none and change nothing of what counts.
-constexpr std::array<Text, 32> passed_over{"cd",    "mkdir", "echo",  "printf", "module", "ulimit", "conda", "pip",
-                                           "date",  "trap",  "shopt", "rm",     "cp",     "mv",     "ls",    "cat",
-                                           "tee",   "sleep", "touch", "wait",   "pushd",  "popd",   "kill",  "ln",
-                                           "chmod", "grep",  "sed",   "awk",    "ml",     "spack",  "hash",  "sysctl"};
+constexpr std::string_view passed_over =
+    "cd|mkdir|echo|printf|module|ulimit|conda|pip|date|trap|shopt|rm|cp|mv|ls|cat|tee|sleep|touch|wait|pushd|popd|kill|"
+    "ln|chmod|grep|sed|awk|ml|spack|hash|sysctl";
 
 // The name of "NAME=value", "NAME+=value", "NAME[i]=value"; "": it is none of them.
 Text assigned_name(Text word) {
@@ -32,11 +30,11 @@ Text assigned_name(Text word) {
 }  // namespace
 
 bool may_start(const std::vector<std::string>& words) {
-  static constexpr std::array<Text, 12> launchers{"torchrun", "srun",   "mpirun", "mpiexec", "deepspeed", "accelerate",
-                                                  "composer", "sbatch", "prun",   "jsrun",   "flux",      "ray"};
+  constexpr std::string_view launchers =
+      "torchrun|srun|mpirun|mpiexec|deepspeed|accelerate|composer|sbatch|prun|jsrun|flux|ray";
   return std::ranges::any_of(words, [](Text word) {
     const std::string name = file_name(word);
-    return std::ranges::find(launchers, name) != launchers.end() || name.starts_with("python") || name.ends_with(".py");
+    return is_one_of(launchers, name) || name.starts_with("python") || name.ends_with(".py");
   });
 }
 
@@ -142,7 +140,7 @@ Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
     known = !may_start(words);
     return true;
   }
-  known = std::ranges::find(passed_over, name) != passed_over.end();
+  known = is_one_of(passed_over, name);
   return true;
 }
 
@@ -212,8 +210,7 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
     before_command.emplace_back(assigned_name(word), text_of(word.substr(word.find('=') + 1)));
   }
   std::vector<std::string> words;
-  static constexpr std::array<Text, 6> declaring{"export", "declare", "typeset", "readonly", "local", "alias"};
-  if (std::ranges::find(declaring, raw[first]) != declaring.end()) {
+  if (is_one_of("export|declare|typeset|readonly|local|alias", raw[first])) {
     bool exported = raw[first] == "export";
     for (std::size_t i = first + 1; i < raw.size(); ++i) {
       const std::string& word = raw[i];
@@ -241,10 +238,7 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   }
   std::ranges::sort(order);
   for (const auto& [when, name] : order) launch.environment.emplace_back(name, find(name)->items.front());
-  for (auto& [name, value] : before_command) {
-    std::erase_if(launch.environment, [&, &n = name](const auto& entry) { return entry.first == n; });
-    launch.environment.emplace_back(name, value);
-  }
+  for (const auto& [name, value] : before_command) set_last(launch.environment, name, value);
   launches_.push_back(std::move(launch));
   return true;
 }
