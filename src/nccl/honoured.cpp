@@ -38,30 +38,45 @@ std::string path_level(const std::string& text) {
 class Judge {
  public:
   explicit Judge(const Observed& seen) : seen_(seen) {}
-  void judge(const Request& request);
+
+  void judge(const Request& request) {
+    name_ = request.name;
+    value_ = request.value;
+    environment_name_ = request.environment_name;
+    if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty())
+      return violated(refused);
+    const auto rule = rules().find(environment_name_);
+    try {
+      (this->*(rule == rules().end() ? &Judge::echo : rule->second))();
+    } catch (const Error& error) {  // a value that nobody checked, given by its environment name
+      unconfirmed(error.what());
+    }
+  }
+
   Compliance compliance;
 
+ private:
   using Rule = void (Judge::*)();
   /// By environment variable; any other is judged by NCCL's echo of it.
-  static const std::map<std::string, Rule>& rules();
-
- private:
-  void algorithm() { choices(algo_choices(value_), "algorithm", true); }
-  void protocol() { choices(proto_choices(value_), "protocol", false); }
-  void choices(const Choices& allowed, std::string_view what, bool algorithm);
-  void max_ctas();
-  void min_ctas();
-  void echo();
-  void nvls();
-  void collnet();
-  void p2p_level();
-  void gdr_level();
-  void ib_disable();
-  void ib_number();
-  void ib_hca();
-  void socket_ifname();
-  void socket_number();
-  void pxn();
+  static const std::map<std::string, Rule>& rules() {
+    static const std::map<std::string, Rule> all = {{"NCCL_ALGO", &Judge::algorithm},
+                                                    {"NCCL_PROTO", &Judge::protocol},
+                                                    {"NCCL_MIN_CTAS", &Judge::min_ctas},
+                                                    {"NCCL_MAX_CTAS", &Judge::max_ctas},
+                                                    {"NCCL_NVLS_ENABLE", &Judge::nvls},
+                                                    {"NCCL_COLLNET_ENABLE", &Judge::collnet},
+                                                    {"NCCL_P2P_LEVEL", &Judge::p2p_level},
+                                                    {"NCCL_NET_GDR_LEVEL", &Judge::gdr_level},
+                                                    {"NCCL_IB_DISABLE", &Judge::ib_disable},
+                                                    {"NCCL_IB_HCA", &Judge::ib_hca},
+                                                    {"NCCL_IB_GID_INDEX", &Judge::ib_number},
+                                                    {"NCCL_IB_QPS_PER_CONNECTION", &Judge::ib_number},
+                                                    {"NCCL_SOCKET_IFNAME", &Judge::socket_ifname},
+                                                    {"NCCL_SOCKET_NTHREADS", &Judge::socket_number},
+                                                    {"NCCL_NSOCKS_PERTHREAD", &Judge::socket_number},
+                                                    {"NCCL_PXN_DISABLE", &Judge::pxn}};
+    return all;
+  }
 
   void violated(std::string why) { compliance.not_honoured.push_back(fmt::format("{}={}: {}", name_, value_, why)); }
   void unconfirmed(std::string why) {
@@ -88,275 +103,239 @@ class Judge {
     }
     return "";
   }
-  bool echoed(const std::string& wanted);
-  bool on_network(std::string_view prefix);
-  void devices(std::string_view network_prefix);
+
+  void algorithm() { choices(algo_choices(value_), "algorithm", true); }
+  void protocol() { choices(proto_choices(value_), "protocol", false); }
+
+  // ---- what was called
+
+  void choices(const Choices& allowed, std::string_view what, bool algorithm) {
+    const std::size_t all = (algorithm ? algo_choices("default") : proto_choices("default")).at("AllReduce").size();
+    struct Wrong {
+      std::int64_t calls = 0, min_bytes = 0, max_bytes = 0;
+    };
+    std::map<std::string, Wrong> wrong;
+    std::int64_t judged = 0;
+    for (const Call& call : seen_.calls) {
+      // A call whose function the log does not name may have been any.
+      const auto may = [&](const std::vector<std::string>& list) {
+        return std::ranges::find(list, algorithm ? call.algorithm : call.protocol) != list.end();
+      };
+      const auto choice = allowed.find(call.function);
+      if (!call.function.empty() && (choice == allowed.end() || choice->second.size() == all)) continue;
+      const bool followed = call.function.empty()
+                                ? std::ranges::any_of(allowed, [&](const auto& entry) { return may(entry.second); })
+                                : may(choice->second);
+      judged += call.calls;
+      if (followed) continue;
+      const bool other_kind = call.algorithm == "Symmetric" || call.algorithm == "CopyEngine";
+      const std::string did = algorithm || other_kind ? call.algorithm : call.protocol;
+      Wrong& entry = wrong[fmt::format("{} with {}", call.function.empty() ? "a collective" : call.function, did)];
+      entry.min_bytes = entry.calls == 0 ? call.bytes : std::min(entry.min_bytes, call.bytes);
+      entry.max_bytes = std::max(entry.max_bytes, call.bytes);
+      entry.calls += call.calls;
+    }
+    for (const auto& [did, entry] : wrong) {
+      violated(fmt::format("NCCL ran {} ({} call{} of {} to {})", did, entry.calls, entry.calls == 1 ? "" : "s",
+                           print_bytes_exact(entry.min_bytes), print_bytes_exact(entry.max_bytes)));
+    }
+    if (judged == 0) unconfirmed(fmt::format("NCCL's log shows no call whose {} this variable decides", what));
+  }
+
+  void max_ctas() {
+    const auto max_channels = number(value_);
+    if (!max_channels) return echo();
+    bool known = false;
+    for (const Call& call : seen_.calls) {
+      if (call.first_channel < 0 || call.last_channel < call.first_channel) continue;
+      known = true;
+      const int used = call.last_channel - call.first_channel + 1;
+      if (used > *max_channels) {
+        return violated(
+            fmt::format("NCCL ran {} of {} on {} channels", call.function, print_bytes_exact(call.bytes), used));
+      }
+    }
+    for (const std::int64_t count : channel_counts()) {
+      known = true;
+      if (count > *max_channels) return violated(fmt::format("a communicator has {} channels for collectives", count));
+    }
+    if (!known) echo();
+  }
+
+  // NCCL duplicates channels to reach the minimum, but uses fewer for small messages: only the first can be judged.
+  void min_ctas() {
+    const auto min_channels = number(value_);
+    if (!min_channels) return echo();
+    const std::vector<std::int64_t> counts = channel_counts();
+    for (const std::int64_t count : counts) {
+      if (count < *min_channels) return violated(fmt::format("a communicator has {} channels for collectives", count));
+    }
+    if (counts.empty()) unconfirmed("NCCL's log does not say how many channels its communicators have");
+  }
+
+  // ---- what NCCL says it was told
+
+  // Whether the environment variable arrived as `wanted`; says so if not.
+  bool echoed(const std::string& wanted) {
+    const auto echoes = values(environment_name_);
+    for (const std::string& value : echoes) {
+      const auto asked = number(wanted), got = number(value);
+      if (asked && got ? *asked == *got : wanted == value) continue;
+      violated(fmt::format("NCCL says {} is {}", environment_name_, value));
+      return false;
+    }
+    if (echoes.empty()) unconfirmed(fmt::format("NCCL's log does not mention {}", environment_name_));
+    return !echoes.empty();
+  }
+
+  void echo() { echoed(value_); }
+
+  // 0: off, 1: on or fail, 2: where the hardware can.
+  void nvls() {
+    const auto wanted = number(value_);
+    const std::string used = used_algorithm("NVLS"), support = seen_.fact("nvls");
+    if (wanted == 0 && !used.empty()) return violated(fmt::format("NCCL ran {}", used));
+    if (wanted == 0 && !support.empty() && support != "not available") return violated("NCCL set up NVLS");
+    if (wanted == 1 && support.find("not available") != std::string::npos) {
+      return violated("NCCL reports that NVLS is not available");
+    }
+    if (wanted == 1 && support == "available") return;
+    echo();
+  }
+
+  void collnet() {
+    const auto wanted = number(value_);
+    const std::string used = used_algorithm("CollNet");
+    const bool connected = has_transport("COLLNET/");
+    if (wanted == 0 && !used.empty()) return violated(fmt::format("NCCL ran {}", used));
+    if (wanted == 0 && connected) return violated("NCCL connected CollNet");
+    if (wanted == 1 && (!used.empty() || connected)) return;
+    if (!echoed(value_) || wanted != 1) return;
+    // NCCL drops it silently without a network plug-in that offers collectives, and on fewer than two nodes.
+    unconfirmed(
+        "NCCL accepted the setting but did not connect CollNet, which needs a network plug-in and at least two nodes");
+  }
+
+  void p2p_level() {
+    const std::string level = path_level(value_);
+    if (level == "LOC" && has_transport(" P2P/")) return violated("NCCL connected GPUs by P2P");
+    if (!seen_.fact("NCCL_P2P_DISABLE").empty())
+      return violated("NCCL_P2P_DISABLE is set, so NCCL does not read the level");
+    echoed(level);
+  }
+
+  void gdr_level() {
+    const std::string level = path_level(value_);
+    const std::string direct = seen_.fact("gpu_direct");
+    if (level == "LOC" && has_transport("/GDRDMA")) return violated("NCCL uses GPUDirect RDMA");
+    if (level == "LOC" && has_transport(" NET/")) return;
+    if (seen_.fact("network") == "Socket") return violated("NCCL's network is Socket, which has no GPUDirect RDMA");
+    if (level == "SYS" && direct == "disabled") {
+      return violated(
+          "NCCL does not use GPUDirect RDMA, although SYS allows it at any distance; check that nvidia-peermem is "
+          "loaded");
+    }
+    echoed(level);
+  }
+
+  // ---- networks
+
+  // Whether the network's name begins with `prefix`; says so if it does not or is not known.
+  bool on_network(std::string_view prefix) {
+    const auto networks = values("network");
+    if (networks.empty()) {
+      unconfirmed("NCCL's log does not say which network it uses");
+      return false;
+    }
+    for (const std::string& network : networks) {
+      if (network.starts_with(prefix)) continue;
+      violated(fmt::format("NCCL's network is {}, not {}", network, prefix));
+      return false;
+    }
+    return true;
+  }
+
+  void ib_disable() {
+    const auto wanted = number(value_);
+    if (wanted == 0) {
+      on_network("IB");
+      return;
+    }
+    const auto networks = values("network");
+    if (networks.empty()) return unconfirmed("NCCL's log does not say which network it uses");
+    for (const std::string& network : networks) {
+      if (network.starts_with("IB")) return violated(fmt::format("NCCL's network is {}", network));
+    }
+  }
+
+  void ib_number() {
+    if (on_network("IB")) echo();
+  }
+
+  // Every device that NCCL names must be one of those asked for, and every one asked for must be among them.
+  void devices(std::string_view network_prefix) {
+    const DeviceList asked(value_);
+    const auto found = values("network_devices");
+    if (found.empty()) return unconfirmed("NCCL's log names no network device");
+    for (const std::string& of_process : found) {
+      const auto names = split_text(of_process, " ");
+      if (of_process == "none (IB)") {
+        if (network_prefix == "IB") return violated("NCCL found no matching InfiniBand device");
+        continue;
+      }
+      for (const std::string& device : names) {
+        if (!asked.allows(device)) return violated(fmt::format("NCCL uses {}", device));
+      }
+      for (const std::string& name : asked.names) {
+        if (asked.all_but) break;
+        if (std::ranges::none_of(names, [&](const std::string& device) { return asked.matches(name, device); })) {
+          return violated(fmt::format("NCCL found no {}; it uses {}", name, of_process));
+        }
+      }
+    }
+  }
+
+  void ib_hca() {
+    if (on_network("IB")) devices("IB");
+  }
+
+  // It binds the bootstrap whatever the network, and the data where that is Socket.
+  void socket_ifname() {
+    const DeviceList asked(value_);
+    const auto bootstrap = values("bootstrap_interface");
+    for (const std::string& interface : bootstrap) {
+      if (!asked.allows(interface)) return violated(fmt::format("NCCL's bootstrap uses {}", interface));
+    }
+    if (seen_.fact("network") == "Socket") return devices("Socket");
+    if (bootstrap.empty()) echo();
+  }
+
+  void socket_number() {
+    if (!on_network("Socket")) return;
+    const auto wanted = number(value_);
+    for (const std::string& used : values("socket_threads")) {  // "4 threads x 2 sockets"
+      std::int64_t threads = 0, sockets = 0;
+      Cursor cursor{used};
+      if (!cursor.integer(threads) || !cursor.literal(" threads x ") || !cursor.integer(sockets)) continue;
+      const std::int64_t got = environment_name_ == "NCCL_SOCKET_NTHREADS" ? threads : sockets;
+      if (wanted && got != *wanted) return violated(fmt::format("NCCL uses {}", used));
+    }
+    if (seen_.fact("socket_threads").empty()) echo();
+  }
+
+  void pxn() {
+    const auto disabled = number(value_);
+    const std::string connections = seen_.fact("pxn");
+    if (disabled == 1 && !connections.empty()) {
+      return violated(fmt::format("NCCL made {} connections through another GPU's network device", connections));
+    }
+    if (disabled == 0 && !connections.empty()) return;
+    echo();
+  }
 
   const Observed& seen_;
   std::string name_, value_, environment_name_;
 };
-
-const std::map<std::string, Judge::Rule>& Judge::rules() {
-  static const std::map<std::string, Rule> all = {{"NCCL_ALGO", &Judge::algorithm},
-                                                  {"NCCL_PROTO", &Judge::protocol},
-                                                  {"NCCL_MIN_CTAS", &Judge::min_ctas},
-                                                  {"NCCL_MAX_CTAS", &Judge::max_ctas},
-                                                  {"NCCL_NVLS_ENABLE", &Judge::nvls},
-                                                  {"NCCL_COLLNET_ENABLE", &Judge::collnet},
-                                                  {"NCCL_P2P_LEVEL", &Judge::p2p_level},
-                                                  {"NCCL_NET_GDR_LEVEL", &Judge::gdr_level},
-                                                  {"NCCL_IB_DISABLE", &Judge::ib_disable},
-                                                  {"NCCL_IB_HCA", &Judge::ib_hca},
-                                                  {"NCCL_IB_GID_INDEX", &Judge::ib_number},
-                                                  {"NCCL_IB_QPS_PER_CONNECTION", &Judge::ib_number},
-                                                  {"NCCL_SOCKET_IFNAME", &Judge::socket_ifname},
-                                                  {"NCCL_SOCKET_NTHREADS", &Judge::socket_number},
-                                                  {"NCCL_NSOCKS_PERTHREAD", &Judge::socket_number},
-                                                  {"NCCL_PXN_DISABLE", &Judge::pxn}};
-  return all;
-}
-
-void Judge::judge(const Request& request) {
-  name_ = request.name;
-  value_ = request.value;
-  environment_name_ = request.environment_name;
-  if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty())
-    return violated(refused);
-  const auto rule = rules().find(environment_name_);
-  try {
-    (this->*(rule == rules().end() ? &Judge::echo : rule->second))();
-  } catch (const Error& error) {  // a value that nobody checked, given by its environment name
-    unconfirmed(error.what());
-  }
-}
-
-// ---- what was called ------------------------------------------------------------------------------------------------
-
-void Judge::choices(const Choices& allowed, std::string_view what, bool algorithm) {
-  const std::size_t all = (algorithm ? algo_choices("default") : proto_choices("default")).at("AllReduce").size();
-  struct Wrong {
-    std::int64_t calls = 0, min_bytes = 0, max_bytes = 0;
-  };
-  std::map<std::string, Wrong> wrong;
-  std::int64_t judged = 0;
-  for (const Call& call : seen_.calls) {
-    // A call whose function the log does not name may have been any.
-    const auto may = [&](const std::vector<std::string>& list) {
-      return std::ranges::find(list, algorithm ? call.algorithm : call.protocol) != list.end();
-    };
-    const auto choice = allowed.find(call.function);
-    if (!call.function.empty() && (choice == allowed.end() || choice->second.size() == all)) continue;
-    const bool followed = call.function.empty()
-                              ? std::ranges::any_of(allowed, [&](const auto& entry) { return may(entry.second); })
-                              : may(choice->second);
-    judged += call.calls;
-    if (followed) continue;
-    const bool other_kind = call.algorithm == "Symmetric" || call.algorithm == "CopyEngine";
-    const std::string did = algorithm || other_kind ? call.algorithm : call.protocol;
-    Wrong& entry = wrong[fmt::format("{} with {}", call.function.empty() ? "a collective" : call.function, did)];
-    entry.min_bytes = entry.calls == 0 ? call.bytes : std::min(entry.min_bytes, call.bytes);
-    entry.max_bytes = std::max(entry.max_bytes, call.bytes);
-    entry.calls += call.calls;
-  }
-  for (const auto& [did, entry] : wrong) {
-    violated(fmt::format("NCCL ran {} ({} call{} of {} to {})", did, entry.calls, entry.calls == 1 ? "" : "s",
-                         print_bytes_exact(entry.min_bytes), print_bytes_exact(entry.max_bytes)));
-  }
-  if (judged == 0) unconfirmed(fmt::format("NCCL's log shows no call whose {} this variable decides", what));
-}
-
-void Judge::max_ctas() {
-  const auto max_channels = number(value_);
-  if (!max_channels) return echo();
-  bool known = false;
-  for (const Call& call : seen_.calls) {
-    if (call.first_channel < 0 || call.last_channel < call.first_channel) continue;
-    known = true;
-    const int used = call.last_channel - call.first_channel + 1;
-    if (used > *max_channels) {
-      return violated(
-          fmt::format("NCCL ran {} of {} on {} channels", call.function, print_bytes_exact(call.bytes), used));
-    }
-  }
-  for (const std::int64_t count : channel_counts()) {
-    known = true;
-    if (count > *max_channels) return violated(fmt::format("a communicator has {} channels for collectives", count));
-  }
-  if (!known) echo();
-}
-
-// NCCL duplicates channels to reach the minimum, but uses fewer for small messages: only the first can be judged.
-void Judge::min_ctas() {
-  const auto min_channels = number(value_);
-  if (!min_channels) return echo();
-  const std::vector<std::int64_t> counts = channel_counts();
-  for (const std::int64_t count : counts) {
-    if (count < *min_channels) return violated(fmt::format("a communicator has {} channels for collectives", count));
-  }
-  if (counts.empty()) unconfirmed("NCCL's log does not say how many channels its communicators have");
-}
-
-// ---- what NCCL says it was told -------------------------------------------------------------------------------------
-
-// Whether the environment variable arrived as `wanted`; says so if not.
-bool Judge::echoed(const std::string& wanted) {
-  const auto echoes = values(environment_name_);
-  for (const std::string& value : echoes) {
-    const auto asked = number(wanted), got = number(value);
-    if (asked && got ? *asked == *got : wanted == value) continue;
-    violated(fmt::format("NCCL says {} is {}", environment_name_, value));
-    return false;
-  }
-  if (echoes.empty()) unconfirmed(fmt::format("NCCL's log does not mention {}", environment_name_));
-  return !echoes.empty();
-}
-
-void Judge::echo() {
-  echoed(value_);
-}
-
-// 0: off, 1: on or fail, 2: where the hardware can.
-void Judge::nvls() {
-  const auto wanted = number(value_);
-  const std::string used = used_algorithm("NVLS"), support = seen_.fact("nvls");
-  if (wanted == 0 && !used.empty()) return violated(fmt::format("NCCL ran {}", used));
-  if (wanted == 0 && !support.empty() && support != "not available") return violated("NCCL set up NVLS");
-  if (wanted == 1 && support.find("not available") != std::string::npos) {
-    return violated("NCCL reports that NVLS is not available");
-  }
-  if (wanted == 1 && support == "available") return;
-  echo();
-}
-
-void Judge::collnet() {
-  const auto wanted = number(value_);
-  const std::string used = used_algorithm("CollNet");
-  const bool connected = has_transport("COLLNET/");
-  if (wanted == 0 && !used.empty()) return violated(fmt::format("NCCL ran {}", used));
-  if (wanted == 0 && connected) return violated("NCCL connected CollNet");
-  if (wanted == 1 && (!used.empty() || connected)) return;
-  if (!echoed(value_) || wanted != 1) return;
-  // NCCL drops it silently without a network plug-in that offers collectives, and on fewer than two nodes.
-  unconfirmed(
-      "NCCL accepted the setting but did not connect CollNet, which needs a network plug-in and at least two nodes");
-}
-
-void Judge::p2p_level() {
-  const std::string level = path_level(value_);
-  if (level == "LOC" && has_transport(" P2P/")) return violated("NCCL connected GPUs by P2P");
-  if (!seen_.fact("NCCL_P2P_DISABLE").empty())
-    return violated("NCCL_P2P_DISABLE is set, so NCCL does not read the level");
-  echoed(level);
-}
-
-void Judge::gdr_level() {
-  const std::string level = path_level(value_);
-  const std::string direct = seen_.fact("gpu_direct");
-  if (level == "LOC" && has_transport("/GDRDMA")) return violated("NCCL uses GPUDirect RDMA");
-  if (level == "LOC" && has_transport(" NET/")) return;
-  if (seen_.fact("network") == "Socket") return violated("NCCL's network is Socket, which has no GPUDirect RDMA");
-  if (level == "SYS" && direct == "disabled") {
-    return violated(
-        "NCCL does not use GPUDirect RDMA, although SYS allows it at any distance; check that nvidia-peermem is "
-        "loaded");
-  }
-  echoed(level);
-}
-
-// ---- networks -------------------------------------------------------------------------------------------------------
-
-// Whether the network's name begins with `prefix`; says so if it does not or is not known.
-bool Judge::on_network(std::string_view prefix) {
-  const auto networks = values("network");
-  if (networks.empty()) {
-    unconfirmed("NCCL's log does not say which network it uses");
-    return false;
-  }
-  for (const std::string& network : networks) {
-    if (network.starts_with(prefix)) continue;
-    violated(fmt::format("NCCL's network is {}, not {}", network, prefix));
-    return false;
-  }
-  return true;
-}
-
-void Judge::ib_disable() {
-  const auto wanted = number(value_);
-  if (wanted == 0) {
-    on_network("IB");
-    return;
-  }
-  const auto networks = values("network");
-  if (networks.empty()) return unconfirmed("NCCL's log does not say which network it uses");
-  for (const std::string& network : networks) {
-    if (network.starts_with("IB")) return violated(fmt::format("NCCL's network is {}", network));
-  }
-}
-
-void Judge::ib_number() {
-  if (on_network("IB")) echo();
-}
-
-// Every device that NCCL names must be one of those asked for, and every one asked for must be among them.
-void Judge::devices(std::string_view network_prefix) {
-  const DeviceList asked(value_);
-  const auto found = values("network_devices");
-  if (found.empty()) return unconfirmed("NCCL's log names no network device");
-  for (const std::string& of_process : found) {
-    const auto names = split_text(of_process, " ");
-    if (of_process == "none (IB)") {
-      if (network_prefix == "IB") return violated("NCCL found no matching InfiniBand device");
-      continue;
-    }
-    for (const std::string& device : names) {
-      if (!asked.allows(device)) return violated(fmt::format("NCCL uses {}", device));
-    }
-    for (const std::string& name : asked.names) {
-      if (asked.all_but) break;
-      if (std::ranges::none_of(names, [&](const std::string& device) { return asked.matches(name, device); })) {
-        return violated(fmt::format("NCCL found no {}; it uses {}", name, of_process));
-      }
-    }
-  }
-}
-
-void Judge::ib_hca() {
-  if (on_network("IB")) devices("IB");
-}
-
-// It binds the bootstrap whatever the network, and the data where that is Socket.
-void Judge::socket_ifname() {
-  const DeviceList asked(value_);
-  const auto bootstrap = values("bootstrap_interface");
-  for (const std::string& interface : bootstrap) {
-    if (!asked.allows(interface)) return violated(fmt::format("NCCL's bootstrap uses {}", interface));
-  }
-  if (seen_.fact("network") == "Socket") return devices("Socket");
-  if (bootstrap.empty()) echo();
-}
-
-void Judge::socket_number() {
-  if (!on_network("Socket")) return;
-  const auto wanted = number(value_);
-  for (const std::string& used : values("socket_threads")) {  // "4 threads x 2 sockets"
-    std::int64_t threads = 0, sockets = 0;
-    Cursor cursor{used};
-    if (!cursor.integer(threads) || !cursor.literal(" threads x ") || !cursor.integer(sockets)) continue;
-    const std::int64_t got = environment_name_ == "NCCL_SOCKET_NTHREADS" ? threads : sockets;
-    if (wanted && got != *wanted) return violated(fmt::format("NCCL uses {}", used));
-  }
-  if (seen_.fact("socket_threads").empty()) echo();
-}
-
-void Judge::pxn() {
-  const auto disabled = number(value_);
-  const std::string connections = seen_.fact("pxn");
-  if (disabled == 1 && !connections.empty()) {
-    return violated(fmt::format("NCCL made {} connections through another GPU's network device", connections));
-  }
-  if (disabled == 0 && !connections.empty()) return;
-  echo();
-}
 
 }  // namespace
 

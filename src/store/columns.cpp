@@ -41,9 +41,8 @@ Column& model_attribute(Columns<Result>& c, const char* name, Access access) {
 
 }  // namespace
 
-Columns<Result> run_attributes() {
+void list_columns(Columns<Result>& c) {
   using R = Result;
-  Columns<R> c;
   c.text("name", &R::name);
   c.text("backend", &R::backend);
   c.text("stands_for", &R::stands_for).came_later();
@@ -79,20 +78,16 @@ Columns<Result> run_attributes() {
   c.text("flop_formula", &R::flop_formula);
   c.number("memory_bytes_per_s", &R::memory_bytes_per_s, known_amount).came_later();
   c.text("link_source", &R::link_source).came_later();
-  return c;
 }
 
-Columns<std::pair<std::string, std::string>> pair_columns() {
+void list_columns(Columns<std::pair<std::string, std::string>>& c) {
   using R = std::pair<std::string, std::string>;
-  Columns<R> c;
   c.text("name", &R::first);
   c.text("value", &R::second);
-  return c;
 }
 
-Columns<ResultRank> rank_columns() {
+void list_columns(Columns<ResultRank>& c) {
   using R = ResultRank;
-  Columns<R> c;
   c.number("rank", &R::rank, of_ranks);
   c.number("local_rank", &R::local_rank, of_ranks);
   c.number("node", &R::node, index_of(&Counts::nodes));
@@ -101,12 +96,10 @@ Columns<ResultRank> rank_columns() {
   c.number("cores", &R::cores, between(0, most_nodes_and_ranks));
   c.number("threads", &R::threads, between(0, most_nodes_and_ranks));
   c.number("memory_bytes", &R::memory_bytes, amount);
-  return c;
 }
 
-Columns<ResultCase> case_columns(const std::vector<std::string>& variables) {
+void list_columns(Columns<ResultCase>& c, const std::vector<std::string>& variables) {
   using R = ResultCase;
-  Columns<R> c;
   c.key("case");
   c.text("name", &R::name);
   c.text("variable", &R::variable);
@@ -135,12 +128,10 @@ Columns<ResultCase> case_columns(const std::vector<std::string>& variables) {
     c.text(variables[i], [i](R& row) -> std::string& { return row.settings.at(i); });
   }
   c.text("reason", &R::reason, reason_size);
-  return c;
 }
 
-Columns<ResultRole> role_columns() {
+void list_columns(Columns<ResultRole>& c) {
   using R = ResultRole;
-  Columns<R> c;
   c.number("case", &R::case_index, of_cases);
   c.number("rank", &R::rank, of_ranks);
   c.number("role", &R::role, of_ranks);
@@ -149,12 +140,10 @@ Columns<ResultRole> role_columns() {
         program::name_of(axis), [axis](R& row) -> std::int32_t& { return row.at[axis]; }, of_ranks);
   }
   c.number("node", &R::node, index_or_none(&Counts::nodes)).came_later();
-  return c;
 }
 
-Columns<ResultBlock> block_columns() {
+void list_columns(Columns<ResultBlock>& c) {
   using R = ResultBlock;
-  Columns<R> c;
   c.key("block");
   c.number("round", &R::round, between(0, most_rounds));
   c.number("position", &R::position, up_to(&Counts::cases));
@@ -174,12 +163,10 @@ Columns<ResultBlock> block_columns() {
   c.number("peak_memory_rank", &R::peak_memory_rank, {-1, 0, &Counts::ranks});
   c.number("skipped_steps", &R::skipped_steps, between(0, most_steps)).came_later();
   c.text("reason", &R::reason, reason_size);
-  return c;
 }
 
-Columns<ResultGpu> gpu_columns() {
+void list_columns(Columns<ResultGpu>& c) {
   using R = ResultGpu;
-  Columns<R> c;
   const auto measured = [&c](const char* name, double machine::GpuStatistics::*member) {
     c.number(
         name, [member](R& row) -> double& { return row.together.*member; }, amount);
@@ -196,24 +183,20 @@ Columns<ResultGpu> gpu_columns() {
   measured("memory_used_bytes", &Statistics::max_memory_used_bytes);
   measured("energy_j", &Statistics::energy_j);
   c.text("throttling", &R::throttling, throttling_size);
-  return c;
 }
 
-Columns<machine::Conditions> conditions_columns() {
+void list_columns(Columns<machine::Conditions>& c) {
   using R = machine::Conditions;
-  Columns<R> c;
   c.key("block");
   c.number("load", &R::load, amount);
   c.number("steal_share", &R::steal_share, amount);
   c.number("foreign_cores", &R::foreign_cores, amount);
   c.number("cpu_clock_hz", &R::cpu_clock_hz, amount);
   c.text("busiest_host", &R::busiest_host, host_size);
-  return c;
 }
 
-Columns<ResultInterval> interval_columns() {
+void list_columns(Columns<ResultInterval>& c) {
   using R = ResultInterval;
-  Columns<R> c;
   c.number("case", &R::case_index, of_cases);
   c.number("role", &R::role, of_ranks);
   c.number("rank", &R::rank, of_ranks);
@@ -230,24 +213,20 @@ Columns<ResultInterval> interval_columns() {
   c.number("waiting_s", &R::waiting_s, amount).came_later();
   c.number("bubble_s", &R::bubble_s, amount).came_later();
   c.text("what", &R::what, {23, true});
-  return c;
 }
 
-Columns<ResultTotal> total_columns() {
+void list_columns(Columns<ResultTotal>& c) {
   using R = ResultTotal;
-  Columns<R> c;
   c.number("case", &R::case_index, of_cases);
   c.number("rank", &R::rank, of_ranks);
   c.text("kind", &R::kind, {24});
   c.text("stream", &R::stream, {16});
   c.number("seconds", &R::seconds, amount);
   c.number("operations", &R::operations, whole);
-  return c;
 }
 
-Columns<ResultSplit> split_columns() {
+void list_columns(Columns<ResultSplit>& c) {
   using R = ResultSplit;
-  Columns<R> c;
   c.number("case", &R::case_index, of_cases);
   c.number("rank", &R::rank, of_ranks);
   c.number("step_s", &R::step_s, known_amount);
@@ -259,12 +238,10 @@ Columns<ResultSplit> split_columns() {
   c.number("loading_s", &R::loading_s, amount).came_later();
   c.number("waiting_s", &R::waiting_s, amount).came_later();
   c.number("bubble_s", &R::bubble_s, amount).came_later();
-  return c;
 }
 
-Columns<ResultOperations> operations_columns() {
+void list_columns(Columns<ResultOperations>& c) {
   using R = ResultOperations;
-  Columns<R> c;
   c.number("case", &R::case_index, of_cases);
   c.number("role", &R::role, of_ranks);
   c.text("kind", &R::kind);
@@ -277,22 +254,18 @@ Columns<ResultOperations> operations_columns() {
   c.number("model_flop", &R::model_flop, amount);
   c.number("bytes", &R::bytes, amount);
   c.number("limit_s", &R::limit_s, amount);
-  return c;
 }
 
-Columns<ResultGradient> gradient_columns() {
+void list_columns(Columns<ResultGradient>& c) {
   using R = ResultGradient;
-  Columns<R> c;
   c.number("case", &R::case_index, of_cases);
   c.number("sharded_squares", &R::sharded_squares, any_square);
   c.number("replicated_squares", &R::replicated_squares, any_square);
-  return c;
 }
 
-Columns<ResultNcclCall> nccl_call_columns() {
+void list_columns(Columns<ResultNcclCall>& c) {
   using R = ResultNcclCall;
   constexpr double most_channels = 1024;  // NCCL has 64 at most
-  Columns<R> c;
   c.number("case", &R::case_index, of_cases);
   c.text("function", &R::function);
   c.number("bytes", &R::bytes, whole);
@@ -301,21 +274,17 @@ Columns<ResultNcclCall> nccl_call_columns() {
   c.number("first_channel", &R::first_channel, between(-1, most_channels));
   c.number("last_channel", &R::last_channel, between(-1, most_channels));
   c.number("calls", &R::calls, whole);
-  return c;
 }
 
-Columns<ResultNcclFact> nccl_fact_columns() {
+void list_columns(Columns<ResultNcclFact>& c) {
   using R = ResultNcclFact;
-  Columns<R> c;
   c.number("case", &R::case_index, of_cases);
   c.text("name", &R::name);
   c.text("value", &R::value);
-  return c;
 }
 
-Columns<ResultPoint> point_columns() {
+void list_columns(Columns<ResultPoint>& c) {
   using R = ResultPoint;
-  Columns<R> c;
   c.number("case", &R::case_index, of_cases);
   c.text("operation", &R::operation);
   c.number("repetitions", &R::repetitions, whole);
@@ -325,13 +294,11 @@ Columns<ResultPoint> point_columns() {
   c.text("limit_source", &R::limit_source);
   c.text("uses", &R::uses).came_later();
   c.number("count", &R::count, whole).came_later();
-  return c;
 }
 
-Columns<ResultFinding> finding_columns() {
+void list_columns(Columns<ResultFinding>& c) {
   using R = ResultFinding;
   static_assert(R::no_case == -1);
-  Columns<R> c;
   c.number("case", &R::case_index, index_or_none(&Counts::cases));
   c.text("verdict", &R::verdict);
   c.text("check", &R::check);
@@ -340,7 +307,6 @@ Columns<ResultFinding> finding_columns() {
   c.text("evidence", &R::evidence);
   c.text("remedy", &R::remedy);
   c.text("docs", &R::docs);
-  return c;
 }
 
 }  // namespace harness::store

@@ -21,24 +21,31 @@ hdf5::File open_result(const std::string& path, bool writable);
 
 inline constexpr std::size_t warning_bytes = 512;
 
-Columns<Result> run_attributes();
+void list_columns(Columns<Result>& columns);
+void list_columns(Columns<std::pair<std::string, std::string>>& columns);
+void list_columns(Columns<ResultRank>& columns);
+void list_columns(Columns<ResultRole>& columns);
+void list_columns(Columns<ResultBlock>& columns);
+void list_columns(Columns<ResultGpu>& columns);
+void list_columns(Columns<machine::Conditions>& columns);
+void list_columns(Columns<ResultInterval>& columns);
+void list_columns(Columns<ResultTotal>& columns);
+void list_columns(Columns<ResultSplit>& columns);
+void list_columns(Columns<ResultOperations>& columns);
+void list_columns(Columns<ResultGradient>& columns);
+void list_columns(Columns<ResultNcclCall>& columns);
+void list_columns(Columns<ResultNcclFact>& columns);
+void list_columns(Columns<ResultPoint>& columns);
+void list_columns(Columns<ResultFinding>& columns);
+void list_columns(Columns<ResultCase>& columns, const std::vector<std::string>& variables);
 
-Columns<std::pair<std::string, std::string>> pair_columns();
-Columns<ResultRank> rank_columns();
-Columns<ResultCase> case_columns(const std::vector<std::string>& variables);
-Columns<ResultRole> role_columns();
-Columns<ResultBlock> block_columns();
-Columns<ResultGpu> gpu_columns();
-Columns<machine::Conditions> conditions_columns();
-Columns<ResultInterval> interval_columns();
-Columns<ResultTotal> total_columns();
-Columns<ResultSplit> split_columns();
-Columns<ResultOperations> operations_columns();
-Columns<ResultGradient> gradient_columns();
-Columns<ResultNcclCall> nccl_call_columns();
-Columns<ResultNcclFact> nccl_fact_columns();
-Columns<ResultPoint> point_columns();
-Columns<ResultFinding> finding_columns();
+/// The attributes of /run, for Row = Result; else the columns of the table that has such rows.
+template <class Row, class... Variables>
+Columns<Row> columns_of(const Variables&... variables) {
+  Columns<Row> columns;
+  list_columns(columns, variables...);
+  return columns;
+}
 
 /// When the rows of a table become known.
 enum class Filled : std::uint8_t {
@@ -57,24 +64,27 @@ struct Table {
 /// what is rewritten comes first, where no object's length can shift it across a page.
 template <class AnyResult, class Each>
 void each_table(AnyResult& r, Each&& each) {
-  each(Table{"/run/environment"}, r.environment, pair_columns());
-  each(Table{"/run/identity"}, r.identity, pair_columns());
-  each(Table{"/ranks"}, r.rank_table, rank_columns());
-  each(Table{"/cases"}, r.cases, case_columns(r.variables));
-  each(Table{"/roles", Filled::at_once, true}, r.roles, role_columns());
-  each(Table{"/blocks"}, r.blocks, block_columns());
-  each(Table{"/tuning", Filled::at_once, true}, r.tuning, pair_columns());
-  each(Table{"/timeline_splits", Filled::at_once, true}, r.splits, split_columns());
-  each(Table{"/timeline_operations", Filled::at_once, true}, r.operations, operations_columns());
-  each(Table{"/gradients", Filled::at_once, true}, r.gradients, gradient_columns());
-  each(Table{"/nccl_calls", Filled::at_once, true}, r.nccl_calls, nccl_call_columns());
-  each(Table{"/nccl_facts", Filled::at_once, true}, r.nccl_facts, nccl_fact_columns());
-  each(Table{"/points", Filled::at_once, true}, r.points, point_columns());
-  each(Table{"/gpu", Filled::by_block, true}, r.gpu, gpu_columns());
-  each(Table{"/conditions", Filled::by_block, true}, r.conditions, conditions_columns());
-  each(Table{"/findings", Filled::at_once, true}, r.doctor.findings, finding_columns());
-  each(Table{"/timeline", Filled::by_case}, r.timeline, interval_columns());
-  each(Table{"/timeline_totals", Filled::by_case}, r.totals, total_columns());
+  const auto table = [&]<class Rows>(const Table& about, Rows& rows, const auto&... variables) {
+    each(about, rows, columns_of<typename Rows::value_type>(variables...));
+  };
+  table({"/run/environment"}, r.environment);
+  table({"/run/identity"}, r.identity);
+  table({"/ranks"}, r.rank_table);
+  table({"/cases"}, r.cases, r.variables);
+  table({"/roles", Filled::at_once, true}, r.roles);
+  table({"/blocks"}, r.blocks);
+  table({"/tuning", Filled::at_once, true}, r.tuning);
+  table({"/timeline_splits", Filled::at_once, true}, r.splits);
+  table({"/timeline_operations", Filled::at_once, true}, r.operations);
+  table({"/gradients", Filled::at_once, true}, r.gradients);
+  table({"/nccl_calls", Filled::at_once, true}, r.nccl_calls);
+  table({"/nccl_facts", Filled::at_once, true}, r.nccl_facts);
+  table({"/points", Filled::at_once, true}, r.points);
+  table({"/gpu", Filled::by_block, true}, r.gpu);
+  table({"/conditions", Filled::by_block, true}, r.conditions);
+  table({"/findings", Filled::at_once, true}, r.doctor.findings);
+  table({"/timeline", Filled::by_case}, r.timeline);
+  table({"/timeline_totals", Filled::by_case}, r.totals);
 }
 
 }  // namespace harness::store

@@ -57,7 +57,7 @@ void create_matrix(hdf5::File& file, const std::string& path, const std::vector<
 }
 
 void write_attributes(hdf5::File& file, const Result& plan) {
-  for (const Column& column : run_attributes().list()) {
+  for (const Column& column : columns_of<Result>().list()) {
     if (column.kind() == Kind::text) {
       file.set_attribute("/run", column.name, text_in(column, &plan));
     } else {

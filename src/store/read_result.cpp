@@ -58,7 +58,7 @@ bool is_result(const hdf5::File& file) {
 }
 
 void read_attributes(const hdf5::File& file, Result& result) {
-  for (const Column& column : run_attributes().list()) {
+  for (const Column& column : columns_of<Result>().list()) {
     if (column.optional && !file.has_attribute("/run", column.name)) continue;
     const std::vector<char> value = file.read_attribute("/run", column.name, column.kind());
     decode({Element::of(column.kind(), value.size()), {column}}, value.data(), &result);
@@ -171,7 +171,7 @@ void check_times(std::string_view path, const std::vector<std::vector<float>>& b
 void require_plausible(const Result& result) {
   const Counts counts{result.case_count(), static_cast<std::int64_t>(result.blocks.size()), result.ranks, result.nodes,
                       result.sessions};
-  require_within_bounds(run_attributes().list(), "attribute", "/run", span_of(result), counts);
+  require_within_bounds(columns_of<Result>().list(), "attribute", "/run", span_of(result), counts);
   check_run(result);
   each_table(result, [&](const Table& table, const auto& rows, const auto& columns) {
     require_within_bounds(columns.list(), "column", table.path, span_of(rows), counts);

@@ -60,16 +60,16 @@ class Hdf5ResultFile final : public ResultFile {
   explicit Hdf5ResultFile(const std::string& path)
       : file_(open_result(path, true)),
         variables_(hdf5::read_texts(file_, "/run/variables")),
-        blocks_(file_, "/blocks", block_columns()),
-        cases_(file_, "/cases", case_columns(variables_)),
+        blocks_(file_, "/blocks", columns_of<ResultBlock>()),
+        cases_(file_, "/cases", columns_of<ResultCase>(variables_)),
         step_seconds_(file_.dataset("/step_seconds", 2)),
         losses_(file_.dataset("/losses", 2)),
         rank_seconds_(file_.dataset("/rank_seconds", 3)),
         warnings_(file_.dataset("/run/warnings", 1)),
         sessions_(file_.dataset("/run/sessions", 0)),
         state_(file_.dataset("/run/state", 0)),
-        timeline_(file_, "/timeline", interval_columns()),
-        totals_(file_, "/timeline_totals", total_columns()) {
+        timeline_(file_, "/timeline", columns_of<ResultInterval>()),
+        totals_(file_, "/timeline_totals", columns_of<ResultTotal>()) {
     for (const auto& text : hdf5::read_texts(file_, "/run/warnings")) warnings_used_ += !text.empty();
   }
 
@@ -85,11 +85,12 @@ class Hdf5ResultFile final : public ResultFile {
   }
 
   void write_gpu(int block, const ResultGpu& row) override {
-    if (file_.contains("/gpu")) RowTable(file_, "/gpu", gpu_columns()).write(block, row);
+    if (file_.contains("/gpu")) RowTable(file_, "/gpu", columns_of<ResultGpu>()).write(block, row);
   }
 
   void write_conditions(int block, const machine::Conditions& row) override {
-    if (file_.contains("/conditions")) RowTable(file_, "/conditions", conditions_columns()).write(block, row);
+    if (file_.contains("/conditions"))
+      RowTable(file_, "/conditions", columns_of<machine::Conditions>()).write(block, row);
   }
 
   void write_case(int at, const ResultCase& row) override {

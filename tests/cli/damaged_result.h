@@ -188,7 +188,7 @@ inline std::vector<Damage> damaged_attributes() {
                      H5Fclose(file);
                    }});
   };
-  for (const store::Column& column : store::run_attributes().list()) {
+  for (const store::Column& column : store::columns_of<store::Result>().list()) {
     StoredColumn as;
     as.bytes = 8;
     as.sort = H5T_INTEGER;

@@ -4,15 +4,13 @@
 
 #include "config/calibration.h"
 #include "config/experiment.h"
-#include "support/temporary_folder.h"
+#include "config_files.h"
 
 namespace harness::config {
 namespace {
 
 Experiment loaded(const std::string& head, const std::string& baseline) {
-  const test::TemporaryFolder folder;
-  return load_experiment(folder.write(
-      "a.yaml", "backend: sim\nhardware: h100-sxm\nmodel: llama3-8b\n" + head + "baseline: {" + baseline + "}\n"));
+  return test::loaded("backend: sim\nhardware: h100-sxm\nmodel: llama3-8b\n" + head + "baseline: {" + baseline + "}\n");
 }
 
 TEST(UsualCalibration, IsOfTheSoftwareThatDividesAModelSo) {

@@ -4,25 +4,19 @@
 #include <gtest/gtest.h>
 
 #include "config_files.h"
-#include "support/temporary_folder.h"
 
 namespace harness::config {
 namespace {
 
-using test::TemporaryFolder;
 using ::testing::HasSubstr;
 
 std::string said(const std::string& section) {
-  const TemporaryFolder folder;
-  const std::string path = folder.write("c.yaml", test::issue_example() + section);
-  const std::string text = test::complaint(path);
-  return text.starts_with(path) ? text.substr(path.size() + 1) : text;
+  return test::complaint_about(test::issue_example() + section);
 }
 
 TEST(CostSection, IsReadFromAConfigurationAndFromItsText) {
-  const TemporaryFolder folder;
   const std::string text = test::issue_example() + "cost: {per_gpu_hour: 2.50, currency: EUR, run: {tokens: 300e9}}\n";
-  const Experiment e = load_experiment(folder.write("c.yaml", text));
+  const Experiment e = test::loaded(text);
   ASSERT_TRUE(e.cost);
   EXPECT_EQ(e.cost->per_gpu_hour, 2.5);
   EXPECT_EQ(e.cost->run_tokens, 300e9);
@@ -31,7 +25,7 @@ TEST(CostSection, IsReadFromAConfigurationAndFromItsText) {
   const auto of_text = cost_of_text(text, overrides);
   ASSERT_TRUE(of_text);
   EXPECT_EQ(of_text->per_gpu_hour, 4);
-  EXPECT_FALSE(load_experiment(folder.write("d.yaml", test::issue_example())).cost);
+  EXPECT_FALSE(test::loaded(test::issue_example()).cost);
 }
 
 TEST(CostSection, MistakesAreNamedWithTheirPlace) {

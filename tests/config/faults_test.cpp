@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "config_files.h"
-#include "support/temporary_folder.h"
 
 namespace harness::config {
 namespace {
@@ -18,19 +17,13 @@ std::string with_faults(const std::string& faults, const std::string& more = "")
          more;
 }
 
-class FaultsOfAConfiguration : public ::testing::Test {
- protected:
-  Experiment loaded(const std::string& text) { return load_experiment(folder.write("a.yaml", text)); }
-  std::string refused(const std::string& text) { return test::complaint(folder.write("a.yaml", text)); }
-  test::TemporaryFolder folder;
-};
-
-TEST_F(FaultsOfAConfiguration, AreRead) {
-  const Faults f = loaded(with_faults("{slow_gpu: {rank: 3, speed: 80 %}, slow_link: [{node: 1, share: 0.5}, "
-                                      "{node: 2, share: 25 %}], pcie_downgraded: [{node: 0, share: 0.5}, {rank: 9, "
-                                      "share: 0.25}], socket_fallback: true, no_gpudirect: true, acs_on: true, "
-                                      "tensor_across_nodes: true}"))
-                       .faults;
+TEST(FaultsOfAConfiguration, AreRead) {
+  const Faults f =
+      test::loaded(with_faults("{slow_gpu: {rank: 3, speed: 80 %}, slow_link: [{node: 1, share: 0.5}, "
+                               "{node: 2, share: 25 %}], pcie_downgraded: [{node: 0, share: 0.5}, {rank: 9, "
+                               "share: 0.25}], socket_fallback: true, no_gpudirect: true, acs_on: true, "
+                               "tensor_across_nodes: true}"))
+          .faults;
   const Faults expected{.slow_gpus = {{3, 0.8}},
                         .slow_links = {{1, 0.5}, {2, 0.25}},
                         .narrow_pcie = {{-1, 0, 0.5}, {9, -1, 0.25}},
@@ -39,39 +32,44 @@ TEST_F(FaultsOfAConfiguration, AreRead) {
                         .acs_on = true,
                         .tensor_across_nodes = true};
   EXPECT_EQ(f, expected);
-  EXPECT_EQ(loaded(with_faults("{socket_fallback: 1 GB/s}")).faults.socket_bytes_per_s, 1e9);
-  EXPECT_FALSE(loaded(with_faults("{socket_fallback: false, acs_on: false}")).faults.any());
+  EXPECT_EQ(test::loaded(with_faults("{socket_fallback: 1 GB/s}")).faults.socket_bytes_per_s, 1e9);
+  EXPECT_FALSE(test::loaded(with_faults("{socket_fallback: false, acs_on: false}")).faults.any());
 }
 
-TEST_F(FaultsOfAConfiguration, AreRefusedWhereTheyStand) {
-  EXPECT_THAT(refused(with_faults("{slow_gpu: {rank: 3, speed: 1.2}}")),
+TEST(FaultsOfAConfiguration, AreRefusedWhereTheyStand) {
+  EXPECT_THAT(test::complaint_about(with_faults("{slow_gpu: {rank: 3, speed: 1.2}}")),
               HasSubstr("a.yaml:4:37: faults.slow_gpu.speed: found '1.2'; allowed: a share above 0 %"));
-  EXPECT_THAT(refused(with_faults("{slow_gpu: {rank: -1, speed: 0.5}}")), HasSubstr("faults.slow_gpu.rank: found -1"));
-  EXPECT_THAT(refused(with_faults("{slow_gpu: {rank: 3}}")), HasSubstr("faults.slow_gpu.speed: missing"));
-  EXPECT_THAT(refused(with_faults("{slow_link: [{node: 1, share: 0.5}, {nod: 2, share: 0.5}]}")),
+  EXPECT_THAT(test::complaint_about(with_faults("{slow_gpu: {rank: -1, speed: 0.5}}")),
+              HasSubstr("faults.slow_gpu.rank: found -1"));
+  EXPECT_THAT(test::complaint_about(with_faults("{slow_gpu: {rank: 3}}")), HasSubstr("faults.slow_gpu.speed: missing"));
+  EXPECT_THAT(test::complaint_about(with_faults("{slow_link: [{node: 1, share: 0.5}, {nod: 2, share: 0.5}]}")),
               AllOf(HasSubstr("faults.slow_link[1].nod: unknown key; did you mean node?"),
                     HasSubstr("faults.slow_link[1].node: missing")));
-  EXPECT_THAT(refused(with_faults("{slow_link: [[{node: 1, share: 0.5}]]}")),
+  EXPECT_THAT(test::complaint_about(with_faults("{slow_link: [[{node: 1, share: 0.5}]]}")),
               HasSubstr("faults.slow_link[0]: found a list; expected a map with the keys node, share"));
-  EXPECT_THAT(refused(with_faults("{pcie_downgraded: {share: 0.5}}")), HasSubstr("expected one of rank and node"));
-  EXPECT_THAT(refused(with_faults("{pcie_downgraded: {rank: 1, node: 0, share: 0.5}}")),
+  EXPECT_THAT(test::complaint_about(with_faults("{pcie_downgraded: {share: 0.5}}")),
               HasSubstr("expected one of rank and node"));
-  EXPECT_THAT(refused(with_faults("{socket_falback: true}")), HasSubstr("did you mean socket_fallback?"));
-  EXPECT_THAT(refused(with_faults("{socket_fallback: 4}")), HasSubstr("expected a bandwidth such as 50 GB/s"));
-  EXPECT_THAT(refused(with_faults("[slow_gpu]")), HasSubstr("a.yaml:4:9: faults: found a list; expected a map"));
+  EXPECT_THAT(test::complaint_about(with_faults("{pcie_downgraded: {rank: 1, node: 0, share: 0.5}}")),
+              HasSubstr("expected one of rank and node"));
+  EXPECT_THAT(test::complaint_about(with_faults("{socket_falback: true}")), HasSubstr("did you mean socket_fallback?"));
+  EXPECT_THAT(test::complaint_about(with_faults("{socket_fallback: 4}")),
+              HasSubstr("expected a bandwidth such as 50 GB/s"));
+  EXPECT_THAT(test::complaint_about(with_faults("[slow_gpu]")),
+              HasSubstr("a.yaml:4:9: faults: found a list; expected a map"));
 }
 
-TEST_F(FaultsOfAConfiguration, AreOfPredictionsOnly) {
+TEST(FaultsOfAConfiguration, AreOfPredictionsOnly) {
   const std::string text = "backend: cpu\nmodel: gpt3-125m\nfaults: {acs_on: true}\nbaseline: {}\n";
-  EXPECT_THAT(refused(text), HasSubstr("a.yaml:3:1: faults: backend cpu measures a cluster as it is"));
-  EXPECT_THAT(refused("backend: cuda\nmodel: gpt3-125m\nbaseline: {precision: bf16, mended: acs_on}\n"),
+  EXPECT_THAT(test::complaint_about(text), HasSubstr("a.yaml:3:1: faults: backend cpu measures a cluster as it is"));
+  EXPECT_THAT(test::complaint_about("backend: cuda\nmodel: gpt3-125m\nbaseline: {precision: bf16, mended: acs_on}\n"),
               HasSubstr("baseline.mended: backend cuda does not honour it; backends that do: sim"));
 }
 
-TEST_F(FaultsOfAConfiguration, AreMendedOneByOneAndOnTopOfEachOther) {
-  const Experiment e = loaded(with_faults("{acs_on: true, slow_gpu: {rank: 3, speed: 0.5}, socket_fallback: true}",
-                                          "sweep: {mended: [all, slow_gpu]}\nladder:\n  - sockets: {mended: "
-                                          "socket_fallback}\n  - acs: {mended: acs_on}\n"));
+TEST(FaultsOfAConfiguration, AreMendedOneByOneAndOnTopOfEachOther) {
+  const Experiment e =
+      test::loaded(with_faults("{acs_on: true, slow_gpu: {rank: 3, speed: 0.5}, socket_fallback: true}",
+                               "sweep: {mended: [all, slow_gpu]}\nladder:\n  - sockets: {mended: "
+                               "socket_fallback}\n  - acs: {mended: acs_on}\n"));
   const auto left = [&](std::size_t change) { return e.faults.without(e.changes[change].settings.mended); };
   ASSERT_EQ(e.changes.size(), 5U);
   EXPECT_FALSE(left(0).any());
@@ -80,12 +78,12 @@ TEST_F(FaultsOfAConfiguration, AreMendedOneByOneAndOnTopOfEachOther) {
   EXPECT_TRUE(!left(4).acs_on && !left(4).slow_gpus.empty() && left(4).socket_bytes_per_s == 0);
 }
 
-TEST_F(FaultsOfAConfiguration, OnlyWhatIsWrongCanBeMended) {
+TEST(FaultsOfAConfiguration, OnlyWhatIsWrongCanBeMended) {
   const std::string text = with_faults("{acs_on: true}", "sweep: {mended: [slow_gpu]}\n");
-  EXPECT_THAT(refused(text), HasSubstr("slow_gpu is mended by a case, but is not among the faults"));
-  EXPECT_THAT(refused(with_faults("{acs_on: false}", "sweep: {mended: [acs_on]}\n")),
+  EXPECT_THAT(test::complaint_about(text), HasSubstr("slow_gpu is mended by a case, but is not among the faults"));
+  EXPECT_THAT(test::complaint_about(with_faults("{acs_on: false}", "sweep: {mended: [acs_on]}\n")),
               HasSubstr("acs_on is mended by a case, but is not among the faults"));
-  const std::string wrong = refused(with_faults("{acs_on: maybe}", "sweep: {mended: [acs_on]}\n"));
+  const std::string wrong = test::complaint_about(with_faults("{acs_on: maybe}", "sweep: {mended: [acs_on]}\n"));
   EXPECT_THAT(wrong, AllOf(HasSubstr("faults.acs_on: found 'maybe'"), Not(HasSubstr("not among"))));
 }
 

@@ -168,15 +168,12 @@ TEST(ShareGpus, IsWarnedOf) {
 }
 
 TEST(Tf32, IsForGpus) {
-  const TemporaryFolder folder;
   const std::string cpu = "model: gpt3-125m\nbackend: cpu\n";
-  const std::string baseline = test::complaint(folder.write("a.yaml", cpu + "baseline: {precision: tf32}\n"));
-  EXPECT_THAT(baseline, HasSubstr("a.yaml:3:23: baseline.precision: backend cpu has no tf32"));
-  const std::string sweep =
-      test::complaint(folder.write("b.yaml", cpu + "baseline: {}\nsweep: {precision: [bf16, tf32]}\n"));
-  EXPECT_THAT(sweep, HasSubstr("sweep.precision[1]: backend cpu has no tf32"));
-  const auto cuda = load_experiment(folder / "b.yaml", {"backend=cuda"});
-  EXPECT_EQ(cuda.changes[1].settings.precision, Precision::tf32);
+  const std::string sweep = cpu + "baseline: {}\nsweep: {precision: [bf16, tf32]}\n";
+  EXPECT_THAT(test::complaint_about(cpu + "baseline: {precision: tf32}\n"),
+              HasSubstr("a.yaml:3:23: baseline.precision: backend cpu has no tf32"));
+  EXPECT_THAT(test::complaint_about(sweep), HasSubstr("sweep.precision[1]: backend cpu has no tf32"));
+  EXPECT_EQ(test::loaded(sweep, {"backend=cuda"}).changes[1].settings.precision, Precision::tf32);
 }
 
 }  // namespace

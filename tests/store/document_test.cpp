@@ -71,7 +71,7 @@ TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
       if (!variable) expect_named(column.name);
     }
   });
-  for (const Column& attribute : run_attributes().list()) expect_named(attribute.name);
+  for (const Column& attribute : columns_of<Result>().list()) expect_named(attribute.name);
   for (const char* name : {"schema", "schema_version", "tool_version", "created", "run_uuid", "state", "sessions",
                            "config_yaml", "argv", "overrides", "variables", "warnings", "/node_facts", "/step_seconds",
                            "/losses", "/rank_seconds", "units", "DIMENSION_LABELS"}) {

@@ -46,7 +46,7 @@ inline std::vector<std::string> cells_of(const ColumnList& columns, const void* 
 /// All tables that have rows, and the attributes of /run, by path.
 inline std::map<std::string, std::vector<std::vector<std::string>>> cells_of(const Result& result) {
   std::map<std::string, std::vector<std::vector<std::string>>> tables;
-  tables["/run"] = {cells_of(run_attributes().list(), &result)};
+  tables["/run"] = {cells_of(columns_of<Result>().list(), &result)};
   each_table(result, [&](const Table& table, const auto& rows, const auto& columns) {
     for (const auto& row : rows) tables[table.path].push_back(cells_of(columns.list(), &row));
   });

@@ -60,7 +60,8 @@ TEST_F(ResultFileTest, BlocksComeBackAsWritten) {
   for (const int index : {0, 7}) write_sample(*file, plan_, index);
   const Result got = read_result(path_);
   const SampleBlock want = sample_block(plan_, 7);
-  EXPECT_EQ(cells_of(block_columns().list(), &got.blocks[7]), cells_of(block_columns().list(), &want.row));
+  EXPECT_EQ(cells_of(columns_of<ResultBlock>().list(), &got.blocks[7]),
+            cells_of(columns_of<ResultBlock>().list(), &want.row));
   EXPECT_TRUE(same_values(got.step_seconds[7], want.steps));
   EXPECT_TRUE(same_values(got.losses[7], want.losses));
   EXPECT_TRUE(same_values(got.rank_seconds[7], want.ranks));

@@ -49,7 +49,7 @@ void expect_members_of_their_own(const ColumnList& columns) {
 }
 
 TEST_F(ResultFileTest, EachColumnHoldsAMemberOfItsOwn) {
-  expect_members_of_their_own<Result>(run_attributes().list());
+  expect_members_of_their_own<Result>(columns_of<Result>().list());
   each_table(plan_, [&]<class Row>(const Table&, std::vector<Row>&, const Columns<Row>& columns) {
     expect_members_of_their_own<Row>(columns.list());
   });

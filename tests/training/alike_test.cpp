@@ -27,17 +27,6 @@ const config::Model llama = test::tiny_llama(4, 32);
 // Sequences of all replicas together: for 2, 3 or 4 of them, or for 2 and 4 where a step takes long.
 constexpr std::int64_t sequences = test::few_cells ? 8 : 24;
 
-Settings settings_on(const Layout& layout) {
-  Settings s;
-  s.layout = {{program::Axis::tensor, layout[program::Axis::tensor]},
-              {program::Axis::pipeline, layout[program::Axis::pipeline]}};
-  s.global_batch_size = sequences;
-  // Four micro-batches of each replica, or two where replicas share nodes.
-  s.micro_batch_size = sequences / layout[program::Axis::data] / (layout.replicas_of_node > 0 ? 2 : 4);
-  s.bucket_size_bytes = 64 << 10;  // cuts layers
-  return s;
-}
-
 // "recompute=full recompute_layers=1"
 void apply(std::string_view changes, Settings& s) {
   for (const std::string_view change : split(changes, ' ')) {
@@ -197,7 +186,7 @@ TEST(Alike, ALeverTrainsAsWithoutIt) {
       for (const Precision precision : {Precision::fp32, Precision::bf16}) {
         if (precision == Precision::bf16 && !has(halves)) continue;
         if (test::few_cells && precision == Precision::fp32 && has(halves)) continue;
-        Settings s = settings_on(layout);
+        Settings s = test::settings_on(layout, sequences, has(on_nodes) ? 2 : 4);
         s.precision = precision;
         apply(row.both, s);
         const WithWeights without = train(model, s, layout);

@@ -14,18 +14,9 @@ using config::Recompute;
 using config::Settings;
 using program::Layout;
 using test::layout_of;
+using test::settings_on;
 
 const config::Model five_layers{"tiny", 5, 64, 4, 128, 32};  // stages and chunks are not equally long
-
-Settings settings_on(const Layout& layout, std::int64_t sequences, std::int64_t micro_batches) {
-  Settings s;
-  s.layout = {{program::Axis::tensor, layout[program::Axis::tensor]},
-              {program::Axis::pipeline, layout[program::Axis::pipeline]}};
-  s.global_batch_size = sequences;
-  s.micro_batch_size = sequences / layout[program::Axis::data] / micro_batches;
-  s.bucket_size_bytes = 64 << 10;  // cuts layers
-  return s;
-}
 
 void expect_trains_as_one_rank(const Settings& s, const Layout& layout, const std::string& what) {
   test::expect_trains_as_one_rank(five_layers, s, layout, what);

@@ -16,12 +16,8 @@ using test::LocalJob;
 
 const config::Model five_layers{"tiny", 5, 64, 4, 128, 32};
 
-Settings settings_on(const Layout& layout, double ratio) {
-  Settings s;
-  s.layout = {{program::Axis::tensor, layout[program::Axis::tensor]},
-              {program::Axis::pipeline, layout[program::Axis::pipeline]}};
-  s.global_batch_size = 8;
-  s.bucket_size_bytes = 64 << 10;
+Settings compressed_settings(const Layout& layout, double ratio) {
+  Settings s = test::settings_on(layout, 8, 8 / layout[program::Axis::data]);
   s.grad_compression = config::GradCompression::top_k;
   s.grad_compression_ratio = ratio;
   return s;
@@ -42,7 +38,7 @@ TEST(Compression, LosesNoGradient) {
   if (test::emulated) return;
   for (const Layout& layout : {layout_of(1, 1, 2), layout_of(1, 1, 4)}) {
     for (const bool overlap : {true, false}) {
-      Settings s = settings_on(layout, 0.05);
+      Settings s = compressed_settings(layout, 0.05);
       s.overlap_grad_reduce = overlap;
       LocalJob compressed(five_layers, s, layout);
       s.grad_compression = config::GradCompression::none;
@@ -70,7 +66,7 @@ TEST(Compression, LosesNoGradient) {
 TEST(Compression, SendsOneGradientOfABucketAtLeast) {
   if (test::emulated) return;
   const Layout layout = layout_of(1, 1, 2);
-  const Settings s = settings_on(layout, 1e-9);
+  const Settings s = compressed_settings(layout, 1e-9);
   LocalJob job(five_layers, s, layout);
   job.run(2);
   const auto buckets = std::ssize(gpt::bucket_places(gpt::parameters(five_layers, s, layout, 0), 1));
@@ -85,7 +81,7 @@ TEST(Compression, TrainsInEveryLayout) {
   if (test::emulated) return;
   for (const Layout& layout : {layout_of(1, 1, 2), layout_of(2, 2, 2), layout_of(1, 1, 4)}) {
     for (const bool overlap_optimizer : {false, true}) {
-      Settings s = settings_on(layout, 0.1);
+      Settings s = compressed_settings(layout, 0.1);
       s.overlap_optimizer = overlap_optimizer;
       s.sequence_parallel = layout[program::Axis::tensor] > 1;
       constexpr int steps = 8;

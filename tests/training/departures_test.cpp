@@ -19,13 +19,7 @@ using test::LocalJob;
 const config::Model small{"small", 2, 64, 4, 128, 32};
 
 config::Settings settings_on(const program::Layout& layout) {
-  config::Settings s;
-  s.layout = {{program::Axis::tensor, layout[program::Axis::tensor]},
-              {program::Axis::pipeline, layout[program::Axis::pipeline]}};
-  s.global_batch_size = 8;
-  s.micro_batch_size = 2;
-  s.bucket_size_bytes = 64 << 10;
-  return s;
+  return test::settings_on(layout, 8, 4 / layout[program::Axis::data]);
 }
 
 // A sweep's knowledge of a case's training.
@@ -177,22 +171,6 @@ TEST(Departures, FaultsOfLeversShow) {
   EXPECT_NE(departure(whole, gradient_of(chunks, swapped, four_layers), "fp32"), "");
 }
 
-// A Program's operations in another order, which still stand in the order of what they read and write.
-program::Program in_order(const program::Program& p, const std::vector<program::Operation>& step) {
-  program::ProgramBuilder b(p.streams);
-  for (const program::Buffer& buffer : p.buffers) b.buffer(buffer.name, buffer.type, buffer.count, buffer.kind);
-  for (const program::Operation& op : p.init) b.emit(op.stream, op.action, op.label, {}, op.fused_group);
-  b.begin_step();
-  for (const program::Operation& op : step) {
-    std::vector<program::OperationId> after;
-    if (op.label.phase == program::Phase::finish) {
-      for (program::StreamId stream = 0; stream < b.streams(); ++stream) after.push_back(b.last(stream));
-    }
-    b.emit(op.stream, op.action, op.label, after, op.fused_group);
-  }
-  return b.take();
-}
-
 TEST(Departures, FaultsOfShardsShow) {
   const program::Layout layout = layout_of(1, 2, 2);
   config::Settings s = settings_on(layout);
@@ -215,7 +193,7 @@ TEST(Departures, FaultsOfShardsShow) {
     const auto update =
         std::ranges::find_if(others, [](const auto& op) { return std::holds_alternative<program::AdamW>(op.action); });
     others.insert(update, gathers.begin(), gathers.end());
-    role = in_order(role, others);
+    role = test::rebuilt(role, others, [](const auto&...) {});
   }
   EXPECT_THAT(departs(stale), ::testing::HasSubstr("the loss of step 3"));
 

@@ -20,14 +20,9 @@ const config::Model gpt{"tiny", test::emulated ? 1 : 3, 64, 4, 128, 160};
 const config::Model llama = test::tiny_llama(test::emulated ? 1 : 2, 160);
 
 Settings packed_settings(const Layout& layout, std::int64_t rows, std::int64_t micro_batches) {
-  Settings s;
+  Settings s = test::settings_on(layout, rows, micro_batches);
   config::find_variable("sequences")->parse(s, "{distribution: lognormal, median: 40, sigma: 0.8}");
   s.batching = config::Batching::packed;
-  s.layout = {{program::Axis::tensor, layout[program::Axis::tensor]},
-              {program::Axis::pipeline, layout[program::Axis::pipeline]}};
-  s.global_batch_size = rows;
-  s.micro_batch_size = rows / layout[program::Axis::data] / micro_batches;
-  s.bucket_size_bytes = 64 << 10;
   return s;
 }
 

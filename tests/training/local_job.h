@@ -169,4 +169,35 @@ inline program::Layout layout_of(int tp, int pp, int dp) {
   return l;
 }
 
+/// Sequences of all replicas together, which each takes in so many micro-batches; buckets that cut layers.
+inline config::Settings settings_on(const program::Layout& layout, std::int64_t sequences, std::int64_t micro_batches) {
+  config::Settings s;
+  s.layout = layout;
+  s.layout[program::Axis::data] = 1;
+  s.layout.replicas_of_node = program::Layout().replicas_of_node;
+  s.global_batch_size = sequences;
+  s.micro_batch_size = sequences / layout[program::Axis::data] / micro_batches;
+  s.bucket_size_bytes = 64 << 10;
+  return s;
+}
+
+/// A Program with its step made again, of these operations. `before`, called with the builder and each of them, may
+/// change it and emit others.
+template <class Before>
+program::Program rebuilt(const program::Program& p, const std::vector<program::Operation>& step, Before&& before) {
+  program::ProgramBuilder b(p.streams);
+  for (const program::Buffer& buffer : p.buffers) b.buffer(buffer.name, buffer.type, buffer.count, buffer.kind);
+  for (const program::Operation& op : p.init) b.emit(op.stream, op.action, op.label, {}, op.fused_group);
+  b.begin_step();
+  for (program::Operation op : step) {
+    before(b, op);
+    std::vector<program::OperationId> after;
+    if (op.label.phase == program::Phase::finish) {
+      for (program::StreamId stream = 0; stream < b.streams(); ++stream) after.push_back(b.last(stream));
+    }
+    b.emit(op.stream, op.action, op.label, after, op.fused_group);
+  }
+  return b.take();
+}
+
 }  // namespace harness::test

@@ -69,34 +69,23 @@ program::ProgramSet scaled(program::ProgramSet set, double initial_scale, std::i
 // The check of this role looks at 2^10 times its gradients in f16, so it finds an overflow at scales at which neither
 // the role's own gradients nor those of others have one.
 program::Program with_early_overflow(const program::Program& p) {
-  program::ProgramBuilder b(p.streams);
-  for (const program::Buffer& buffer : p.buffers) b.buffer(buffer.name, buffer.type, buffer.count, buffer.kind);
-  for (const program::Operation& op : p.init) b.emit(op.stream, op.action, op.label, {}, op.fused_group);
-  b.begin_step();
-  for (const program::Operation& op : p.step) {
-    program::Action action = op.action;
-    if (auto* check = std::get_if<program::CheckFinite>(&action)) {
-      const std::int64_t count = check->in.count;
-      const program::View larger = b.buffer("larger", program::DType::f32, count),
-                          narrow = b.buffer("narrow", program::DType::f16, count);
-      program::View from = check->in;
-      for (int doubled = 0; doubled < 10; ++doubled) {
-        b.emit(op.stream,
-               program::ResidualAdd{.in = from, .bias = {}, .residual = from, .out = larger, .rows = 1, .width = count},
-               op.label);
-        from = larger;
-      }
-      b.emit(op.stream, program::Convert{larger, narrow}, op.label);
-      b.emit(op.stream, program::Convert{narrow, larger}, op.label);
-      check->in = larger;
+  return test::rebuilt(p, p.step, [](program::ProgramBuilder& b, program::Operation& op) {
+    auto* check = std::get_if<program::CheckFinite>(&op.action);
+    if (check == nullptr) return;
+    const std::int64_t count = check->in.count;
+    const program::View larger = b.buffer("larger", program::DType::f32, count),
+                        narrow = b.buffer("narrow", program::DType::f16, count);
+    program::View from = check->in;
+    for (int doubled = 0; doubled < 10; ++doubled) {
+      b.emit(op.stream,
+             program::ResidualAdd{.in = from, .bias = {}, .residual = from, .out = larger, .rows = 1, .width = count},
+             op.label);
+      from = larger;
     }
-    std::vector<program::OperationId> after;
-    if (op.label.phase == program::Phase::finish) {
-      for (program::StreamId stream = 0; stream < b.streams(); ++stream) after.push_back(b.last(stream));
-    }
-    b.emit(op.stream, action, op.label, after, op.fused_group);
-  }
-  return b.take();
+    b.emit(op.stream, program::Convert{larger, narrow}, op.label);
+    b.emit(op.stream, program::Convert{narrow, larger}, op.label);
+    check->in = larger;
+  });
 }
 
 float scale_of(LocalJob& job, int rank) {

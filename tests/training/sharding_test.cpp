@@ -19,11 +19,8 @@ const config::Model four_layers{"tiny", 4, 64, 4, 128, 32};
 constexpr std::int64_t sequences = test::few_cells ? 8 : 24;
 
 config::Settings sharded_settings(const program::Layout& layout, Sharding sharding) {
-  config::Settings s;
+  config::Settings s = test::settings_on(layout, sequences, 4);
   s.sharding = sharding;
-  s.global_batch_size = sequences;
-  s.micro_batch_size = sequences / layout[program::Axis::data] / 4;  // four of them
-  s.bucket_size_bytes = 64 << 10;                                    // cuts layers
   return s;
 }
 

@@ -15,71 +15,10 @@ using program::Axis;
 using ::testing::HasSubstr;
 
 const config::Model for_fp8{"m", 4, 64, 4, 256, 32};
-config::Model llama_for_fp8() {
-  config::Model m = small_llama();
-  m.heads = 4;
-  m.kv_heads = 2;
-  return m;
-}
 
 Job in_fp8(Job j) {
   j.settings.precision = config::Precision::fp8;
   return j;
-}
-
-// Products of the layers are in 8-bit floats and nothing else is: not the head's, nor what attention reads.
-void expect_layers_in_fp8(const program::Program& p) {
-  for (const program::Operation& op : p.step) {
-    program::visit_accesses(op.action, [&](program::Access, const program::View& view) {
-      if (!program::is_fp8(p.buffer_of(view).type)) return;
-      EXPECT_TRUE(std::holds_alternative<program::Matmul>(op.action) ||
-                  std::holds_alternative<program::Quantise>(op.action))
-          << program::title(op);
-    });
-    const auto* m = std::get_if<program::Matmul>(&op.action);
-    if (m == nullptr) continue;
-    const bool of_layer = op.label.layer >= 0;
-    EXPECT_EQ(m->a_scale.present() && m->b_scale.present(), of_layer) << program::title(op);
-    if (!of_layer) continue;
-    const bool backward = op.label.phase == program::Phase::backward && !op.label.recomputed;
-    EXPECT_EQ(p.buffer_of(m->a).type, backward ? program::DType::e5m2 : program::DType::e4m3) << program::title(op);
-    EXPECT_EQ(p.buffer_of(m->b).type, program::DType::e4m3) << program::title(op);
-  }
-}
-
-using Levers = std::vector<Lever>;
-const Levers& levers_beside_fp8() {
-  static const Levers all{{"none", [](Job&) {}},
-                          {"sequence_parallel", [](Job& j) { j.settings.sequence_parallel = true; }},
-                          {"recompute full", [](Job& j) { j.settings.recompute = Recompute::full; }},
-                          {"recompute two layers",
-                           [](Job& j) {
-                             j.settings.recompute = Recompute::full;
-                             j.settings.recompute_layers = 2;
-                           }},
-                          {"recompute selective", [](Job& j) { j.settings.recompute = Recompute::selective; }},
-                          {"sharding optimizer", [](Job& j) { j.settings.sharding = Sharding::optimizer; }},
-                          {"sharding parameters", [](Job& j) { j.settings.sharding = Sharding::parameters; }},
-                          {"overlap_optimizer", [](Job& j) { j.settings.overlap_optimizer = true; }}};
-  return all;
-}
-
-TEST(Fp8Step, VerifiesInPairsOfLeversOnEveryLayout) {
-  for (const config::Model& model : {for_fp8, llama_for_fp8()}) {
-    for (const auto& [tp, pp, dp] : {std::tuple{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {2, 2, 2}, {2, 1, 2}}) {
-      for (const Lever& a : levers_beside_fp8()) {
-        for (const Lever& b : levers_beside_fp8()) {
-          Job j = in_fp8(job(model, tp, pp, dp, 3, 2));
-          a.set(j);
-          b.set(j);
-          if (!refusal(j).empty()) continue;
-          const program::ProgramSet set = build(j);
-          ASSERT_EQ(texts(program::verify(set)), "") << a.name << " and " << b.name << " on " << tp << pp << dp;
-          for (const program::Program& role : set.roles) expect_layers_in_fp8(role);
-        }
-      }
-    }
-  }
 }
 
 int quantised(const program::Program& p, std::string_view what) {

@@ -29,33 +29,6 @@ std::vector<program::OperationId> updates(const program::Program& p) {
   return found;
 }
 
-TEST(OverlappedOptimizer, UpdatesEveryParameterOnceOnAStreamOfItsOwn) {
-  for (const auto& [tp, pp, dp] : overlapped_layouts) {
-    for (const bool overlap_reduction : {true, false}) {
-      const auto set = with_overlapped_optimizer(tp, pp, dp, overlap_reduction);
-      for (const program::Program& role : set.roles) {
-        std::map<std::int64_t, std::int64_t> parts;  // first element: count
-        std::int64_t whole = 0;
-        for (const program::OperationId id : updates(role)) {
-          const auto& update = std::get<program::AdamW>(role.step[id].action);
-          EXPECT_EQ(role.step[id].stream, optimizer_stream);
-          EXPECT_EQ(update.master.offset, update.gradient.offset);
-          EXPECT_EQ(update.moment2.count, update.gradient.count);
-          EXPECT_TRUE(parts.emplace(update.gradient.offset, update.gradient.count).second);
-          whole = role.buffer_of(update.gradient).count;
-        }
-        EXPECT_GE(parts.size(), 4u);
-        std::int64_t covered = 0;
-        for (const auto& [first, count] : parts) {
-          EXPECT_EQ(first, covered);
-          covered += count;
-        }
-        EXPECT_EQ(covered, whole);
-      }
-    }
-  }
-}
-
 TEST(OverlappedOptimizer, IsOneUpdateAfterTheBackwardPassWhereItIsOff) {
   const auto set = build(job({"m", 4, 64, 4, 256, 32}, 1, 1, 2, 2));
   const auto& step = set.roles[0].step;

@@ -15,31 +15,38 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Sharding, EveryBucketIsUpdatedOnceInItsOwnPart) {
-  for (const bool beside : {false, true}) {
-    Job j = sharded(1, 2, 4);
-    j.settings.overlap_optimizer = beside;
-    const auto set = build(j);
-    for (int stage = 0; stage < 2; ++stage) {
-      const Elements n = elements_of(j, stage);
-      std::map<std::int64_t, std::int64_t> moments;
-      for (const program::Operation& op : set.roles[stage].step) {
-        const auto* update = std::get_if<program::AdamW>(&op.action);
-        if (update == nullptr) continue;
-        EXPECT_EQ(op.stream, beside ? optimizer_stream : compute_stream);
-        EXPECT_EQ(update->gradient.parts, 4);
-        EXPECT_EQ(update->weights.parts, 4);
-        EXPECT_EQ(update->gradient.offset, 4 * update->moment1.offset);
-        EXPECT_EQ(update->weights.offset, update->gradient.offset);
-        EXPECT_EQ(update->master.offset, update->moment2.offset);
-        EXPECT_TRUE(moments.emplace(update->moment1.offset, update->moment1.count).second);
+TEST(Sharding, EveryParameterIsUpdatedOnceWhereItsReplicaHoldsIt) {
+  for (const config::Sharding sharding : {config::Sharding::none, config::Sharding::optimizer}) {
+    for (const auto& [tp, pp, dp] : {std::array{1, 1, 1}, {1, 1, 2}, {1, 2, 4}, {2, 2, 2}}) {
+      for (const unsigned levers : {0U, 1U, 2U, 3U}) {
+        Job j = sharded(tp, pp, dp, 2, sharding);
+        const bool beside = (levers & 1U) != 0;
+        j.settings.overlap_optimizer = beside;
+        j.settings.overlap_grad_reduce = (levers & 2U) != 0;
+        const std::int64_t parts = gpt::shards_of(j.settings, j.layout);
+        const auto set = build(j);
+        for (int stage = 0; stage < pp; ++stage) {
+          std::map<std::int64_t, std::int64_t> moments;
+          for (const program::Operation& op : set.roles[stage].step) {
+            const auto* update = std::get_if<program::AdamW>(&op.action);
+            if (update == nullptr) continue;
+            EXPECT_EQ(op.stream, beside ? optimizer_stream : compute_stream);
+            EXPECT_EQ(update->gradient.parts, parts);
+            EXPECT_EQ(update->weights.parts, parts);
+            EXPECT_EQ(update->gradient.offset, parts * update->moment1.offset);
+            EXPECT_EQ(update->weights.offset, update->gradient.offset);
+            EXPECT_EQ(update->master.offset, update->moment2.offset);
+            EXPECT_TRUE(moments.emplace(update->moment1.offset, update->moment1.count).second);
+          }
+          EXPECT_TRUE(!beside || moments.size() >= 4u);
+          std::int64_t covered = 0;
+          for (const auto& [first, count] : moments) {
+            EXPECT_EQ(first, covered);
+            covered += count;
+          }
+          EXPECT_EQ(covered, elements_of(j, stage).flat / parts);
+        }
       }
-      std::int64_t covered = 0;
-      for (const auto& [first, count] : moments) {
-        EXPECT_EQ(first, covered);
-        covered += count;
-      }
-      EXPECT_EQ(covered, n.flat / 4);
     }
   }
 }

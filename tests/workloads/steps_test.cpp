@@ -27,6 +27,7 @@ const std::vector<Lever>& levers() {
   static const std::vector<Lever> all{
       {"defaults", [](Job&) {}},
       {"bf16", [](Job& j) { j.settings.precision = config::Precision::bf16; }},
+      {"fp8", [](Job& j) { j.settings.precision = config::Precision::fp8; }},
       {"gpipe", [](Job& j) { j.settings.pipeline_schedule = PipelineSchedule::gpipe; }},
       {"interleaved", [](Job& j) { j.settings.pipeline_schedule = PipelineSchedule::interleaved; }},
       {"three chunks",
@@ -121,6 +122,26 @@ void each_step(const std::vector<std::array<int, 4>>& layouts, bool pairs, const
   }
 }
 
+// Products of the layers are in 8-bit floats and nothing else is: not the head's, nor what attention reads.
+void expect_layers_in_fp8(const program::Program& p) {
+  for (const program::Operation& op : p.step) {
+    program::visit_accesses(op.action, [&](program::Access, const program::View& view) {
+      if (!program::is_fp8(p.buffer_of(view).type)) return;
+      EXPECT_TRUE(std::holds_alternative<program::Matmul>(op.action) ||
+                  std::holds_alternative<program::Quantise>(op.action))
+          << program::title(op);
+    });
+    const auto* m = std::get_if<program::Matmul>(&op.action);
+    if (m == nullptr) continue;
+    const bool of_layer = op.label.layer >= 0;
+    EXPECT_EQ(m->a_scale.present() && m->b_scale.present(), of_layer) << program::title(op);
+    if (!of_layer) continue;
+    const bool backward = op.label.phase == program::Phase::backward && !op.label.recomputed;
+    EXPECT_EQ(p.buffer_of(m->a).type, backward ? program::DType::e5m2 : program::DType::e4m3) << program::title(op);
+    EXPECT_EQ(p.buffer_of(m->b).type, program::DType::e4m3) << program::title(op);
+  }
+}
+
 const std::vector<std::array<int, 4>> layouts{{1, 1, 1, 1}, {1, 1, 4, 5}, {2, 1, 2, 2}, {1, 3, 2, 9}, {2, 2, 2, 4}};
 
 TEST(Steps, VerifyAndComputeAndSendWhatClosedFormulasSay) {
@@ -141,6 +162,7 @@ TEST(Steps, VerifyAndComputeAndSendWhatClosedFormulasSay) {
         j.settings.sharding == Sharding::parameters && j.settings.pipeline_schedule == PipelineSchedule::gpipe;
     for (int stage = 0; stage < j.layout[Axis::pipeline] && !no_formula; ++stage) {
       const program::Program& role = set.roles[static_cast<std::size_t>(stage)];
+      if (j.settings.precision == config::Precision::fp8) expect_layers_in_fp8(role);
       closed::Traffic counted;
       for (const auto& [key, sent] : program::count(set, role, role.step).traffic)
         counted[key] = {sent.messages, sent.bytes};
