@@ -19,7 +19,6 @@ namespace harness::evidence {
 namespace {
 
 constexpr std::size_t chunk = 1u << 16, longest_line = 1u << 20;
-constexpr std::string_view gzip_mark = "\x1f\x8b";
 
 // Drops ANSI escapes (ECMA-48: CSI and OSC sequences, and those of two bytes) and control bytes in place.
 void clean(std::string& line) {
@@ -46,152 +45,109 @@ void clean(std::string& line) {
 
 }  // namespace
 
+// zlib reads files that are not packed as they are. Without it nothing is unpacked.
+struct Input::Source {
+  explicit Source(int opened) : descriptor(opened) {
 #ifdef HARNESS_HAS_ZLIB
-struct Input::Unpacker {
-  z_stream stream{};
-  std::string packed = std::string(chunk, '\0');
-  bool within = false;  // a member has begun and not ended
-
-  Unpacker() {
-    constexpr int gzip_only = 16 + MAX_WBITS;
-    if (::inflateInit2(&stream, gzip_only) != Z_OK) fail("zlib could not be started");
-  }
-  ~Unpacker() { ::inflateEnd(&stream); }
-  Unpacker(const Unpacker&) = delete;
-  Unpacker& operator=(const Unpacker&) = delete;
-};
-
-std::size_t Input::unpacked(char* to, std::size_t most) {
-  z_stream& z = unpacker_->stream;
-  z.next_out = reinterpret_cast<Bytef*>(to);
-  z.avail_out = static_cast<uInt>(most);
-  while (z.avail_out == most) {
-    if (z.avail_in == 0) {
-      z.avail_in = static_cast<uInt>(raw(unpacker_->packed.data(), unpacker_->packed.size()));
-      z.next_in = reinterpret_cast<Bytef*>(unpacker_->packed.data());
-      if (z.avail_in == 0 && z.avail_out < most) break;
-      if (z.avail_in == 0 && unpacker_->within) fail("{}: the gzip data breaks off", quote(name_));
-      if (z.avail_in == 0) return 0;
-    }
-    unpacker_->within = true;
-    const int result = ::inflate(&z, Z_NO_FLUSH);
-    if (result == Z_STREAM_END) {  // files that were joined with cat have several members
-      ::inflateReset(&z);
-      unpacker_->within = false;
-    } else if (result != Z_OK && result != Z_BUF_ERROR) {
-      if (z.avail_out < most) break;
-      fail("{}: the gzip data is damaged", quote(name_));
-    }
-  }
-  return most - z.avail_out;
-}
-#else
-struct Input::Unpacker {};
-
-std::size_t Input::unpacked(char*, std::size_t) {
-  fail("{}: it is packed with gzip, and this harness was built without zlib: zcat FILE | harness read -", quote(name_));
-}
+    file = ::gzdopen(descriptor, "rb");
+    if (file == nullptr || ::gzbuffer(file, chunk) != 0) fail("zlib could not be started");
 #endif
-
-Input::Input(const std::string& path)
-    : name_(path == "-" ? "standard input" : path), descriptor_(path == "-" ? STDIN_FILENO : -1) {
-  if (path != "-") {
-    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor_ < 0) fail("{}: cannot be read: {}", quote(path), std::strerror(errno));
-    opened_ = true;
-    struct stat status {};
-    if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
-      ::close(descriptor_);
-      fail("{}: cannot be read: it is {}", quote(path),
-           S_ISDIR(status.st_mode) ? "a directory" : "a device or pipe, not a regular file; pipe it into `read -`");
-    }
   }
-  try {
-    begin();
-  } catch (...) {
-    if (opened_) ::close(descriptor_);
-    throw;
-  }
-}
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
 
-struct Input::Kept {
-  std::unique_ptr<Unpacker> unpacker;
+  int descriptor;
   std::string head;
   std::size_t head_used = 0;
+#ifdef HARNESS_HAS_ZLIB
+  ~Source() {
+    ::gzclose_r(file);
+  }
+  bool is_packed() const {
+    return ::gzdirect(file) == 0;
+  }
+  std::size_t read(char* to, std::size_t most, const std::string& name) {
+    ::gzclearerr(file);  // the standard input may go on behind an end
+    const int got = ::gzread(file, to, static_cast<unsigned>(most));
+    int error = Z_OK;
+    ::gzerror(file, &error);
+    if (got <= 0 && error == Z_ERRNO) fail("{}: cannot be read: {}", quote(name), std::strerror(errno));
+    if (got <= 0 && error == Z_BUF_ERROR) fail("{}: the gzip data breaks off", quote(name));
+    if (got < 0) fail("{}: the gzip data is damaged", quote(name));
+    return static_cast<std::size_t>(got);
+  }
+
+ private:
+  gzFile file = nullptr;
+#else
+  ~Source() {
+    ::close(descriptor);
+  }
+  bool is_packed() const {
+    return false;
+  }
+  std::size_t read(char* to, std::size_t most, const std::string& name) {
+    std::size_t got = 0;
+    while (got < most) {  // pipes give their bytes in small portions
+      const ssize_t n = ::read(descriptor, to + got, most - got);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) fail("{}: cannot be read: {}", quote(name), std::strerror(errno));
+      if (n == 0) break;
+      got += static_cast<std::size_t>(n);
+    }
+    if (!began && std::string_view(to, got).starts_with("\x1f\x8b"))
+      fail("{}: it is packed with gzip, and this harness was built without zlib: zcat FILE | harness read -",
+           quote(name));
+    began = true;
+    return got;
+  }
+
+ private:
   bool began = false;
+#endif
 };
 
-Input::Kept& Input::kept() {
-  static Kept of_standard_input;
-  return of_standard_input;
-}
-
-void Input::begin() {
-  if (!opened_ && kept().began) {
-    unpacker_ = std::move(kept().unpacker);
-    head_ = std::move(kept().head);
-    head_used_ = kept().head_used;
-    began_ = true;
+Input::Input(const std::string& path) : name_(path == "-" ? "standard input" : path) {
+  if (path == "-") {  // the next Input goes on where this one ends
+    static const std::shared_ptr<Source> standard_input = std::make_shared<Source>(STDIN_FILENO);
+    source_ = standard_input;
     return;
   }
-  head_.resize(gzip_mark.size());
-  head_.resize(raw(head_.data(), head_.size()));
-  began_ = true;
-  if (head_ != gzip_mark) return;
-  unpacker_ = std::make_unique<Unpacker>();
-#ifdef HARNESS_HAS_ZLIB
-  unpacker_->packed.replace(0, head_.size(), head_);
-  unpacker_->stream.next_in = reinterpret_cast<Bytef*>(unpacker_->packed.data());
-  unpacker_->stream.avail_in = static_cast<uInt>(head_.size());
-#endif
-  head_.clear();
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) fail("{}: cannot be read: {}", quote(path), std::strerror(errno));
+  source_ = std::make_shared<Source>(descriptor);
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
+    fail("{}: cannot be read: it is {}", quote(path),
+         S_ISDIR(status.st_mode) ? "a directory" : "a device or pipe, not a regular file; pipe it into `read -`");
 }
 
-Input::~Input() {
-  if (opened_) {
-    ::close(descriptor_);
-  } else if (began_) {
-    kept() = {std::move(unpacker_), std::move(head_), head_used_, true};
-  }
-}
-
-// Fills as much as there is: pipes give their bytes in small portions.
-std::size_t Input::raw(char* to, std::size_t most) {
-  std::size_t got = 0;
-  while (got < most) {
-    const ssize_t n = ::read(descriptor_, to + got, most - got);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("{}: cannot be read: {}", quote(name_), std::strerror(errno));
-    if (n == 0) break;
-    got += static_cast<std::size_t>(n);
-  }
-  return got;
+bool Input::is_packed() const {
+  return source_->is_packed();
 }
 
 std::string_view Input::head() {
-  while (head_.size() < head_bytes) {
-    const std::size_t had = head_.size(), room = std::min(chunk, head_bytes - had);
-    head_.resize(had + room);
-    const std::size_t got = unpacker_ ? unpacked(head_.data() + had, room) : raw(head_.data() + had, room);
-    head_.resize(had + got);
+  std::string& head = source_->head;
+  while (head.size() < head_bytes) {
+    const std::size_t had = head.size(), room = std::min(chunk, head_bytes - had);
+    head.resize(had + room);
+    const std::size_t got = source_->read(head.data() + had, room, name_);
+    head.resize(had + got);
     if (got == 0) break;
   }
-  return head_;
+  return head;
 }
 
 std::size_t Input::read(char* to, std::size_t most) {
-  if (head_used_ < head_.size()) {
-    const std::size_t n = std::min(most, head_.size() - head_used_);
-    std::memcpy(to, head_.data() + head_used_, n);
-    head_used_ += n;
-    if (head_used_ == head_.size()) {
-      head_.clear();
-      head_.shrink_to_fit();
-      head_used_ = 0;
-    }
-    return n;
+  std::string& head = source_->head;
+  if (head.empty()) return source_->read(to, most, name_);
+  const std::size_t n = head.copy(to, most, source_->head_used);
+  source_->head_used += n;
+  if (source_->head_used == head.size()) {
+    head = {};
+    source_->head_used = 0;
   }
-  return unpacker_ ? unpacked(to, most) : raw(to, most);
+  return n;
 }
 
 bool Lines::next(std::string_view& line) {

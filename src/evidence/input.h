@@ -15,13 +15,10 @@ class Input {
  public:
   /// Throws Error for a file that cannot be read and for one that is no regular file.
   explicit Input(const std::string& path);
-  ~Input();
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
 
   /// The path; of the standard input "standard input".
   const std::string& name() const { return name_; }
-  bool is_packed() const { return unpacker_ != nullptr; }
+  bool is_packed() const;
   /// The first bytes, at most 1 MiB of them. read() returns them once more. To be called before the first read().
   std::string_view head();
   /// The next bytes, at most `most`; 0 at the end. Throws Error where the file breaks off within a gzip member, behind
@@ -31,20 +28,9 @@ class Input {
   static constexpr std::size_t head_bytes = 1u << 20;
 
  private:
-  struct Unpacker;
-  struct Kept;
-  static Kept& kept();  // of the standard input, between one Input and the next
-  void begin();
-  std::size_t raw(char* to, std::size_t most);
-  std::size_t unpacked(char* to, std::size_t most);
-
+  struct Source;
   std::string name_;
-  int descriptor_;
-  bool opened_ = false;  // the descriptor is this object's
-  std::unique_ptr<Unpacker> unpacker_;
-  std::string head_;
-  std::size_t head_used_ = 0;
-  bool began_ = false;  // the first bytes were looked at
+  std::shared_ptr<Source> source_;
 };
 
 /// Lines of an Input as a person sees them: without ANSI escapes, control bytes and byte order mark. Line feeds and
