@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 #include "selftest/case_builder.h"
@@ -152,7 +153,8 @@ void add_loss_cases(Cases& cases, program::DType type) {
       if (kind == Kind::padded) op.scale = b.constant("scale", program::DType::f32, 0.25);
     };
     const auto word_of = [](Kind kind) {
-      return kind == Kind::plain ? "" : kind == Kind::scaled ? ", scaled" : ", with padding";
+      constexpr std::array words{"", ", scaled", ", with padding"};
+      return words[static_cast<std::size_t>(kind)];
     };
     const double mean = 1 / static_cast<double>(s.rows);
     const auto loss_case = [&](Kind kind) {

@@ -375,7 +375,8 @@ void put_gradient(const auto& op, std::int64_t row, std::int64_t label, double m
   const double scale = op.gradient_scale * or_else(op.scale, 0, 1) * or_else(op.gradient_factor, 0, 1);
   for (std::int64_t i = 0; i < op.vocab; ++i) {
     const auto x = op.logits[row * op.vocab + i];
-    x = is_left_out(op, row) ? 0 : scale * (std::exp(x - maximum) / sum - (i == label ? 1 : 0));
+    const double here = i == label ? 1 : 0;
+    x = is_left_out(op, row) ? 0 : scale * (std::exp(x - maximum) / sum - here);
   }
 }
 
