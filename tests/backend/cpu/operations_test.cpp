@@ -167,6 +167,25 @@ TEST_P(Operations, DocumentsInASequenceSeeThemselvesAlone) {
   check_attention(GetParam(), packed(2, 2, 16, 200, true), false, 2, true, ids);
 }
 
+// Exactly none: the first document's gradients are 0 where the loss depends on the second alone.
+TEST_P(Operations, NoGradientCrossesTheBorderOfADocument) {
+  constexpr std::int64_t length = 150, border = 70, width = 32;
+  const program::AttentionShape s{1, 2, 16, length, length, width, width, true};
+  Rig rig(GetParam());
+  const auto normal = [&](std::uint64_t seed) { return rig.tensor(random_values(length * width, seed)); };
+  const program::View q = normal(1), k = normal(2), v = normal(3), out = normal(4);
+  Values of_second = random_values(length * width, 5);
+  std::fill_n(of_second.begin(), border * width, 0.0);
+  const program::View dout = rig.tensor(of_second), stats = rig.f32(random_values(2 * length, 6));
+  const program::View dq = rig.output(length * width), dk = rig.output(length * width), dv = rig.output(length * width);
+  const program::View ids = rig.i32(positions_of({border, length - border}));
+  rig.run(program::AttentionBackward{q, k, v, out, stats, dout, dq, dk, dv, s, false, {}, ids});
+  for (const program::View& gradient : {dq, dk, dv}) {
+    EXPECT_EQ(rig.get(gradient.part(0, border * width)), Values(border * width));
+    EXPECT_NE(rig.get(gradient).back(), 0);
+  }
+}
+
 // ---- cross-entropy --------------------------------------------------------------------------------------------------
 
 // Two rows of four are padding. Whole, and as the second of two shards of the vocabulary.
