@@ -10,7 +10,7 @@ struct AttentionSize {
   bool packed, causal;
   bool large = false;
   std::int64_t group = 1;
-  std::int64_t document = 0;  // the length of each in a sequence; 0: there is one
+  std::int64_t document = 0;  // the length of each; none crosses the border of a sequence; 0: there is one
   std::int64_t key_width() const { return heads / group * head_dim; }
   std::int64_t row() const { return heads * head_dim + 2 * key_width(); }  // of packed ones
 };
@@ -26,8 +26,8 @@ constexpr AttentionSize attention_sizes[] = {{2, 2, 16, 32, 32, true, true},
                                              {2, 4, 16, 48, 48, true, true, false, 2},
                                              {1, 6, 64, 37, 37, true, true, false, 3},
                                              {1, 4, 64, 48, 80, false, false, false, 4},
-                                             {2, 2, 16, 32, 32, true, true, false, 1, 5},
-                                             {2, 2, 64, 128, 128, true, true, false, 1, 50},
+                                             {2, 2, 16, 32, 32, true, true, false, 1, 8},
+                                             {1, 2, 64, 128, 128, true, true, false, 1, 50},
                                              {1, 6, 64, 37, 37, true, true, false, 3, 1},
                                              {1, 16, 128, 2048, 2048, true, true, true},
                                              {1, 16, 128, 2048, 2048, true, true, true, 4}};
