@@ -30,7 +30,7 @@ Text assigned_name(Text word) {
 }  // namespace
 
 bool may_start(const std::vector<std::string>& words) {
-  constexpr std::string_view launchers =
+  static constexpr std::string_view launchers =
       "torchrun|srun|mpirun|mpiexec|deepspeed|accelerate|composer|sbatch|prun|jsrun|flux|ray";
   return std::ranges::any_of(words, [](Text word) {
     const std::string name = file_name(word);

@@ -29,8 +29,8 @@ std::vector<Point> points_of(const store::Result& result, const analysis::Summar
     }
   }
   std::ranges::stable_sort(points, {}, &Point::ranks);
-  const auto repeated = std::ranges::unique(points, {}, &Point::ranks);
-  points.erase(repeated.begin(), repeated.end());
+  const auto as_many_ranks = [](const Point& a, const Point& b) { return a.ranks == b.ranks; };
+  points.erase(std::unique(points.begin(), points.end(), as_many_ranks), points.end());
   for (Point& point : points) point.efficiency = point.rate / point.ranks / (points[0].rate / points[0].ranks);
   return points;
 }
