@@ -7,7 +7,7 @@ namespace harness::program {
 namespace {
 
 // An operation has half a kilobyte: a list that grows from nothing would copy them several times.
-constexpr std::size_t usual_operations = 4096;
+constexpr std::size_t usual_operations = 512;
 
 }  // namespace
 
