@@ -25,30 +25,6 @@ program::View whole(const program::Program& program, std::size_t buffer) {
   return {static_cast<program::BufferId>(buffer), 0, program.buffers[buffer].count};
 }
 
-// Buffers are written after initialize(), which a backend may use to rehearse the step on cleared memory.
-void run(const backend::Backend& on, const OperationCase& test_case, const std::vector<program::Operation>& list,
-         int threads, CaseBytes& bytes, std::set<std::string>* warnings) {
-  program::Program program = test_case.program;
-  program.step = list;
-  program = program::lower(program, on.declared());
-  backend::ExecutableRequest request;
-  request.program = &program;
-  request.layout = test_case.layout;
-  request.rank = test_case.rank;
-  request.settings = test_case.settings;
-  request.threads = threads;
-  const auto executable = on.create(request);
-  static_cast<void>(executable->publish());
-  executable->connect({}, connect_timeout_s);
-  executable->initialize();
-  for (std::size_t b = 0; b < bytes.size(); ++b) executable->write(whole(program, b), bytes[b]);
-  static_cast<void>(executable->run(0, 1, NoInputs{}));
-  for (std::size_t b = 0; b < bytes.size(); ++b) executable->read(whole(program, b), bytes[b]);
-  if (warnings != nullptr) {
-    for (const std::string& w : executable->warnings()) warnings->insert(w);
-  }
-}
-
 // Which elements of each buffer the operation may write.
 std::vector<std::vector<char>> writable(const OperationCase& test_case) {
   std::vector<std::vector<char>> marks;
@@ -204,10 +180,11 @@ ResultError check_case(const OperationCase& test_case, const backend::Backend& s
   CaseBytes before;
   for (std::size_t b = 0; b < test_case.program.buffers.size(); ++b)
     before.push_back(initial_bytes(test_case, b, options.seed, options.threads));
-  if (!test_case.prepare.empty()) run(oracle, test_case, test_case.prepare, options.threads, before, nullptr);
-  CaseBytes theirs = before, ours = before;
-  run(oracle, test_case, test_case.program.step, options.threads, theirs, nullptr);
-  run(subject, test_case, test_case.program.step, options.threads, ours, &warnings);
+  if (!test_case.prepare.empty())
+    before = results_of(oracle, test_case, test_case.prepare, std::move(before), options.threads);
+  const std::vector<program::Operation>& step = test_case.program.step;
+  const CaseBytes theirs = results_of(oracle, test_case, step, before, options.threads);
+  const CaseBytes ours = results_of(subject, test_case, step, before, options.threads, &warnings);
   return compare(test_case, before, ours, theirs, options.threads);
 }
 
@@ -252,7 +229,7 @@ bool still_runs(const OperationCase& ran_before, const backend::Backend& subject
   for (std::size_t b = 0; b < ran_before.program.buffers.size(); ++b)
     bytes.push_back(initial_bytes(ran_before, b, options.seed, options.threads));
   try {
-    run(subject, ran_before, ran_before.program.step, options.threads, bytes, nullptr);
+    static_cast<void>(results_of(subject, ran_before, ran_before.program.step, std::move(bytes), options.threads));
     return true;
   } catch (const std::exception&) {
     return false;
@@ -260,6 +237,32 @@ bool still_runs(const OperationCase& ran_before, const backend::Backend& subject
 }
 
 }  // namespace
+
+// Buffers are written after initialize(), which a backend may use to rehearse the step on cleared memory.
+CaseBytes results_of(const backend::Backend& on, const OperationCase& test_case,
+                     const std::vector<program::Operation>& list, CaseBytes bytes, int threads,
+                     std::set<std::string>* warnings) {
+  program::Program program = test_case.program;
+  program.step = list;
+  program = program::lower(program, on.declared());
+  backend::ExecutableRequest request;
+  request.program = &program;
+  request.layout = test_case.layout;
+  request.rank = test_case.rank;
+  request.settings = test_case.settings;
+  request.threads = threads;
+  const auto executable = on.create(request);
+  static_cast<void>(executable->publish());
+  executable->connect({}, connect_timeout_s);
+  executable->initialize();
+  for (std::size_t b = 0; b < bytes.size(); ++b) executable->write(whole(program, b), bytes[b]);
+  static_cast<void>(executable->run(0, 1, NoInputs{}));
+  for (std::size_t b = 0; b < bytes.size(); ++b) executable->read(whole(program, b), bytes[b]);
+  if (warnings != nullptr) {
+    for (const std::string& w : executable->warnings()) warnings->insert(w);
+  }
+  return bytes;
+}
 
 ResultError compare(const OperationCase& test_case, const CaseBytes& before, const CaseBytes& subject,
                     const CaseBytes& oracle, int threads) {

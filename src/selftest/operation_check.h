@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,12 @@ namespace harness::selftest {
 
 /// The buffers of a case after its operation, whole, guards included.
 using CaseBytes = std::vector<std::vector<std::byte>>;
+
+/// What the operations of a list make of a case's buffers on a backend with so many threads. `warnings`, if given,
+/// takes those of the backend.
+CaseBytes results_of(const backend::Backend& on, const OperationCase& test_case,
+                     const std::vector<program::Operation>& list, CaseBytes bytes, int threads = 1,
+                     std::set<std::string>* warnings = nullptr);
 
 /// The fault of a result, and how far it is off where it has no other fault.
 struct ResultError {

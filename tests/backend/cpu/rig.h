@@ -13,37 +13,10 @@
 #include "base/random.h"
 #include "selftest/case_builder.h"
 #include "selftest/operation_check.h"
-#include "support/no_inputs.h"
 
 namespace harness::test {
 
 using Values = std::vector<double>;
-
-/// What the operations of a list make of a case's buffers.
-inline selftest::CaseBytes results_of(const backend::Backend& on, const selftest::OperationCase& test_case,
-                                      const std::vector<program::Operation>& list, selftest::CaseBytes bytes,
-                                      int threads = 2) {
-  program::Program program = test_case.program;
-  program.step = list;
-  program = program::lower(program, on.declared());
-  backend::ExecutableRequest request;
-  request.program = &program;
-  request.layout = test_case.layout;
-  request.rank = test_case.rank;
-  request.settings = test_case.settings;
-  request.threads = threads;
-  const auto executable = on.create(request);
-  executable->publish();
-  executable->connect({}, 1);
-  executable->initialize();
-  const auto whole = [&](std::size_t b) {
-    return program::View{static_cast<program::BufferId>(b), 0, program.buffers[b].count};
-  };
-  for (std::size_t b = 0; b < bytes.size(); ++b) executable->write(whole(b), bytes[b]);
-  executable->run(0, 1, NoInputs{});
-  for (std::size_t b = 0; b < bytes.size(); ++b) executable->read(whole(b), bytes[b]);
-  return bytes;
-}
 
 /// The numbers of a buffer's view.
 inline Numbers numbers_of(const selftest::OperationCase& test_case, selftest::CaseBytes& bytes,
@@ -64,10 +37,12 @@ inline double tolerance_of(const selftest::OperationCase& test_case, const progr
 inline selftest::CaseBytes expect_reference(const selftest::OperationCase& test_case, selftest::CaseBytes before,
                                             int threads = 2) {
   const std::string name = test_case.operation + ": " + test_case.name;
-  if (!test_case.prepare.empty()) before = results_of(reference(), test_case, test_case.prepare, std::move(before));
+  if (!test_case.prepare.empty())
+    before = selftest::results_of(reference(), test_case, test_case.prepare, std::move(before));
   const std::vector<program::Operation>& step = test_case.program.step;
-  selftest::CaseBytes want = results_of(reference(), test_case, step, before);
-  selftest::CaseBytes got = results_of(backends::get(config::BackendKind::cpu), test_case, step, before, threads);
+  selftest::CaseBytes want = selftest::results_of(reference(), test_case, step, before);
+  selftest::CaseBytes got =
+      selftest::results_of(backends::get(config::BackendKind::cpu), test_case, step, before, threads);
   EXPECT_EQ(selftest::compare(test_case, before, got, want).failure, "") << name;
   for (std::size_t b = 0; b < got.size(); ++b) {
     if (got[b] == want[b]) continue;
@@ -115,7 +90,7 @@ class Rig {
   /// For results that are not finite.
   void run(const program::Action& action) {
     take(action, {}, 0);
-    after_ = results_of(backends::get(config::BackendKind::cpu), case_, case_.program.step, bytes_, threads_);
+    after_ = selftest::results_of(backends::get(config::BackendKind::cpu), case_, case_.program.step, bytes_, threads_);
   }
   Values get(const program::View& view) { return numbers_of(case_, after_, view).copy(); }
 
