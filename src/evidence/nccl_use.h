@@ -30,6 +30,8 @@ const NcclWarningKind* nccl_warning_kind(std::string_view text);
 
 /// NCCL in a job, from the logs of any of its ranks.
 struct NcclUse {
+  static constexpr std::size_t most_of_a_host = 128;  // GPUs, adapters, values of a fact
+
   /// A GPU of a host, by its own ends of connections.
   struct Gpu {
     struct Ends {
@@ -128,9 +130,12 @@ class NcclUseReader {
     std::string rank;                // "host:pid [0]": NCCL makes connections in threads of their own
     std::string time;
   };
+  static constexpr std::size_t most_connections = 1u << 18;
+
   static Origin origin_of(std::string_view prefix);
   std::size_t host_at(const std::string& name);
   void communicator(std::string_view message, const Origin& origin);
+  // nccl_connections.cpp
   void connection(std::string_view message, const Origin& origin);
   void neighbours(std::string_view message, const Origin& origin);
   /// Gives the connections that a rank has made to its communicator.
