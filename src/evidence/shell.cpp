@@ -218,7 +218,8 @@ Status Shell::condition() {
     for (const Text either : {"&&", "||"}) {
       if (word.empty() && reader_.eat(either)) word = either;
     }
-    words.push_back(word.empty() ? std::string(reader_.byte()) : text_of(word));
+    if (word.empty()) word = reader_.byte();
+    words.push_back(follows() ? text_of(word) : word);
   }
   return follows() ? test(std::move(words), true) : true;
 }

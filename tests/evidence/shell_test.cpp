@@ -61,6 +61,25 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
   EXPECT_THAT(words("while [[ $# -gt 0 ]]; do X=$1; shift; done; X=${X:-8}; torchrun $X"), ElementsAre("8"));
 }
 
+// Each construct that expands or assigns, in each kind of place that is not run.
+TEST(Shell, WhatIsSkippedChangesNothing) {
+  for (const std::string assigns :
+       {"Z=2", "echo ${Z:=2}", "[ ${Z:=2} ]", "[[ ${Z:=2} ]]", "(( Z = 2 ))", "case ${Z:=2} in 2) Z=3;; esac",
+        "for Z in 1 2; do :; done", "for i in ${Z:=2}; do :; done", "while [[ ${Z:=2} ]]; do break; done", "{ Z=2; }",
+        "( Z=2 )", "export Z=2", "read Z", "! Z=2", "a | [[ ${Z:=2} ]]", "f() { Z=2; }; f",
+        "if [[ ${Z:=2} ]]; then Z=3; elif [[ ${Z:=4} ]]; then Z=5; else Z=6; fi", "cat > a.sh <<E\n${Z:=2}\nE"}) {
+    for (const auto& [before, after] : std::map<std::string, std::string>{{"if false; then ", "\nfi"},
+                                                                          {"if true; then :; else ", "\nfi"},
+                                                                          {"true || { ", "\n}"},
+                                                                          {"g() { ", "\n}"},
+                                                                          {"case a in b) ", "\n;; esac"},
+                                                                          {"while false; do ", "\ndone"}}) {
+      const std::string script = before + assigns + after + "\ntorchrun ${Z:-none}";
+      EXPECT_THAT(words(script), ElementsAre("none")) << script;
+    }
+  }
+}
+
 TEST(Shell, RunsNothingAndOpensNothing) {
   const std::string mark = testing::TempDir() + "harness_shell_ran";
   std::filesystem::remove(mark);
