@@ -16,40 +16,6 @@ namespace {
 using Text = std::string_view;
 using Settings = std::vector<ForeignSetting>;
 
-// A line that begins like this, blanks before it aside.
-bool has_line(Text text, std::initializer_list<Text> beginnings) {
-  for (Text line : split(text, '\n')) {
-    line = trim(line);
-    if (std::ranges::any_of(beginnings, [&](Text beginning) { return line.starts_with(beginning); })) return true;
-  }
-  return false;
-}
-
-constexpr std::string_view nanogpt_names =
-    "batch_size|block_size|n_layer|n_head|n_embd|max_iters|wandb_log|gradient_accumulation_steps|eval_iters|weight_"
-    "decay|init_from|lr_decay_iters";
-
-bool is_assignments(Text text) {
-  int known = 0;
-  for (Text line : split(text, '\n')) {
-    line = trim(line);
-    if (line.empty() || line.starts_with('#')) continue;
-    const Text word = line.substr(0, line.find_first_of(" =\t("));
-    if (word == "import" || word == "from") continue;
-    if (word == "def" || word == "class" || !contains(line, "=")) return false;
-    known += is_one_of(nanogpt_names, word) ? 1 : 0;
-  }
-  return known > 0;
-}
-
-Text unquoted(Text value) {
-  value = trim(value);
-  for (const char quote : {'"', '\''}) {
-    if (value.size() >= 2 && value.front() == quote && value.back() == quote) return value.substr(1, value.size() - 2);
-  }
-  return value;
-}
-
 // Up to a comment, which quotes hide.
 Text without_comment(Text line) {
   char quote = '\0';
@@ -257,68 +223,7 @@ std::size_t language_model_span(Text key) {
   return 0;
 }
 
-struct Mark {
-  Text framework, key;  // with a point at its end a section
-};
-constexpr std::array<Mark, 43> marks{{
-    {"gpt-neox", "pipe_parallel_size"},
-    {"gpt-neox", "pipe-parallel-size"},
-    {"gpt-neox", "model_parallel_size"},
-    {"gpt-neox", "model-parallel-size"},
-    {"deepspeed", "zero_optimization."},
-    {"deepspeed", "train_micro_batch_size_per_gpu"},
-    {"deepspeed", "train_batch_size"},
-    {"llmb", "workload_info."},
-    {"accelerate", "distributed_type"},
-    {"torchtitan", "model.flavor"},
-    {"torchtitan", "parallelism."},
-    {"torchtitan", "training.seq_len"},
-    {"torchtitan", "training.local_batch_size"},
-    {"megatron-lm", "language_model."},
-    {"megatron-lm", "model_parallel."},
-    {"nemo", "trainer.devices"},
-    {"nemo", "model.encoder_seq_length"},
-    {"llm-foundry", "max_duration"},
-    {"llm-foundry", "model.d_model"},
-    {"llm-foundry", "device_train_microbatch_size"},
-    {"maxtext", "per_device_batch_size"},
-    {"maxtext", "base_config"},
-    {"maxtext", "base_emb_dim"},
-    {"maxtext", "ici_fsdp_parallelism"},
-    {"maxtext", "ici_tensor_parallelism"},
-    {"megatron-bridge", "ddp."},
-    {"megatron-bridge", "comm_overlap."},
-    {"megatron-bridge", "model.num_layers"},
-    {"megatron-bridge", "model.tensor_model_parallel_size"},
-    {"megatron-bridge", "dist."},
-    {"hugging face trainer", "per_device_train_batch_size"},
-    {"hugging face trainer", "gradient_accumulation_steps"},
-    {"hugging face trainer", "micro_batch_size"},
-    {"hugging face model", "model_type"},
-    {"hugging face model", "architectures"},
-    {"hugging face model", "num_hidden_layers"},
-    {"hugging face model", "n_layer"},
-    {"deepspeed", "bf16.enabled"},
-    {"deepspeed", "fp16.enabled"},
-    {"llm-foundry", "fsdp_config."},
-    {"megatron-lm", "num_layers"},
-    {"megatron-lm", "hidden_size"},
-    {"megatron-lm", "tensor_model_parallel_size"},
-}};
-
 }  // namespace
-
-std::string framework_of_document(const Settings& settings) {
-  if (!settings.empty() && settings.front().framework == "nanogpt") return "nanogpt";
-  for (const Mark& mark : marks) {
-    const bool section = mark.key.ends_with('.');
-    const auto found = std::ranges::find_if(settings, [&](const ForeignSetting& setting) {
-      return section ? setting.key.starts_with(mark.key) : setting.key == mark.key;
-    });
-    if (found != settings.end()) return std::string(mark.framework);
-  }
-  return "";
-}
 
 Settings settings_of_document(const std::string& name, const std::string& text) {
   const Text first = Text(text).substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
@@ -343,65 +248,6 @@ Settings settings_of_document(const std::string& name, const std::string& text) 
     if (framework == "hugging face model") setting.key = setting.key.substr(language_model_span(setting.key));
   }
   return found;
-}
-
-bool is_launch_script(std::string_view text) {
-  const Text first = text.substr(0, text.find('\n'));
-  if (first.starts_with("#!")) return contains(first, "sh");
-  if (has_line(text, {"#SBATCH ", "#PBS ", "#BSUB "})) return true;
-  static constexpr std::array<Text, 10> starters{"torchrun ",   "srun ",     "mpirun ", "mpiexec ", "deepspeed ",
-                                                 "accelerate ", "composer ", "python ", "python3 ", "exec "};
-  for (Text line : split(text, '\n')) {
-    line = trim(line);
-    if (line.empty() || line.starts_with('#')) continue;
-    // The first command says what the text is.
-    const Text word = line.substr(0, line.find_first_of(" \t"));
-    const bool shell = is_one_of("export|set|cd|source|echo", word) ||
-                       (contains(word, "=") && word.find_first_of(":.(<[{\"'") > word.find('='));
-    const bool launches = starts_with_any(line, starters);
-    const bool starts = std::ranges::any_of(starters, [&](Text starter) { return contains(text, starter); });
-    return (shell || launches) && starts && (contains(text, ".py") || contains(text, " -m "));
-  }
-  return false;
-}
-
-bool is_own_configuration(std::string_view text) {
-  const std::string lines = "\n" + std::string(text);
-  return contains(lines, "\nbackend:") && contains(lines, "\nbaseline:");
-}
-
-bool JobReader::recognises(std::string_view head) {
-  constexpr std::size_t most = 65536;
-  const Text text = head.substr(0, head.size() > most ? head.rfind('\n', most) : most);
-  if (is_launch_script(text)) return true;
-  if (is_own_configuration(text)) return false;
-  const Text first = text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  const auto is_mark = [](Text key) {
-    return std::ranges::any_of(marks, [&](const Mark& mark) {
-      const Text known = mark.key.substr(0, mark.key.size() - (mark.key.ends_with('.') ? 1 : 0));
-      const std::size_t dot = known.rfind('.');
-      return key != "enabled" && key == known.substr(dot == Text::npos ? 0 : dot + 1);
-    });
-  };
-  if (first.starts_with('{')) {
-    const std::vector<Text> parts = split(text, '"');
-    return std::ranges::any_of(parts, is_mark);
-  }
-  if (is_assignments(text)) return true;
-  if (has_line(text, {"[training]", "[model]", "[parallelism]", "[job]"}))
-    return contains(text, "flavor") || contains(text, "seq_len") || contains(text, "_degree");
-  // YAML: every line at the margin is a key or an item, and a key is one that is known.
-  bool known = false;
-  for (Text line : split(text, '\n')) {
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    const std::size_t colon = line.find(':');
-    const bool is_key = colon != Text::npos && (colon + 1 == line.size() || line[colon + 1] == ' ');
-    const Text key = unquoted(line.substr(0, colon));
-    const bool margin = !line.empty() && std::string_view(" #-{}]").find(line[0]) == Text::npos;
-    if (margin && (!is_key || key.find_first_of(" [(|/") != Text::npos)) return false;
-    known = known || (is_key && is_mark(key));
-  }
-  return known;
 }
 
 }  // namespace harness::evidence

@@ -126,11 +126,12 @@ bool contains(std::string_view text, std::string_view part) {
 }
 
 bool is_one_of(std::string_view names, std::string_view word) {
-  const std::size_t at = names.find(word);
-  if (at == names.npos || word.empty()) return false;
-  const std::size_t end = at + word.size();
-  const bool whole = (at == 0 || names[at - 1] == '|') && (end == names.size() || names[end] == '|');
-  return whole || is_one_of(names.substr(end), word);
+  while (!word.empty() && !names.empty()) {
+    const std::size_t end = std::min(names.find('|'), names.size());
+    if (names.substr(0, end) == word) return true;
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  return false;
 }
 
 void add_once(std::vector<std::string>& to, std::string text) {
@@ -140,6 +141,14 @@ void add_once(std::vector<std::string>& to, std::string text) {
 void set_last(NameValues& values, const std::string& name, std::string value) {
   std::erase_if(values, [&](const auto& entry) { return entry.first == name; });
   values.emplace_back(name, std::move(value));
+}
+
+std::string_view unquoted(std::string_view value) {
+  value = trim(value);
+  for (const char quote : {'"', '\''}) {
+    if (value.size() >= 2 && value.front() == quote && value.back() == quote) return value.substr(1, value.size() - 2);
+  }
+  return value;
 }
 
 std::string file_name(std::string_view path) {

@@ -40,6 +40,8 @@ bool is_one_of(std::string_view names, std::string_view word);
 void add_once(std::vector<std::string>& to, std::string text);
 /// Puts a value at the end, instead of an earlier one of this name.
 void set_last(NameValues& values, const std::string& name, std::string value);
+/// Without blanks and the quotes around it.
+std::string_view unquoted(std::string_view value);
 /// "train.sh" of "/home/x/train.sh".
 std::string file_name(std::string_view path);
 

@@ -55,8 +55,7 @@ void refuse(const std::string& name, std::string_view head) {
   if (contains(head, "nccl_bus_bandwidth_gbs{") || contains(head, "nccl_p2p_bus_bandwidth_gbs{"))
     fail(
         "{}: it is NCCL Inspector's text for Prometheus, with means over many calls; `read` takes the calls "
-        "themselves, "
-        "as the Inspector writes them in JSON without NCCL_INSPECTOR_PROM_DUMP",
+        "themselves, as the Inspector writes them in JSON without NCCL_INSPECTOR_PROM_DUMP",
         quote(name));
 }
 

@@ -96,6 +96,8 @@ class JobReader {
 bool is_launch_script(std::string_view text);
 /// Whether a text, of which this is the beginning, is a configuration of harness.
 bool is_own_configuration(std::string_view text);
+/// Whether it is one of nanoGPT's: assignments of Python.
+bool is_assignments(std::string_view text);
 /// Follows a script to the program that it starts: ranks, environment, and the program's settings (launch.cpp).
 /// `documents`: takes texts that the script writes into files. Returns the other files that it was followed into.
 std::vector<std::string> read_script(const std::string& name, const std::string& text, const NameValues& files,

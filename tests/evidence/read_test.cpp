@@ -32,6 +32,13 @@ std::vector<Answer> read(const std::vector<std::string>& paths, const evidence::
   return evidence::read_files(paths, gaps);
 }
 
+TEST(Lines, AWordIsOneOfTheWholeNamesBetweenBars) {
+  for (const char* word : {"a", "bc", "100"}) EXPECT_TRUE(evidence::is_one_of("a|bc|100", word)) << word;
+  for (const char* word : {"", "b", "c", "0", "00", "a|bc", "|", "bcd"})
+    EXPECT_FALSE(evidence::is_one_of("a|bc|100", word)) << word;
+  EXPECT_FALSE(evidence::is_one_of("nono", "no"));
+}
+
 TEST(Recognition, IgnoresTheName) {
   const TemporaryFolder scratch;
   for (const auto& entry : fs::directory_iterator(sample(""))) {
