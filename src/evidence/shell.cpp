@@ -77,7 +77,7 @@ Status Shell::skip(Status (Shell::*part)()) {
   return true;
 }
 
-// What is kept to be merged counts, as its copies cost time.
+// The state before a branch, to be merged with. Its copies cost time, so they count.
 Shell::State Shell::remembered(std::size_t weight) {
   for (const auto& [name, variable] : state_.variables) spend(weight * variable.items.size());
   return state_;

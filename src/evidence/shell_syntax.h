@@ -25,7 +25,7 @@ class ShellReader {
   bool at_end() const { return at_ >= text_.size(); }
   std::size_t place() const { return at_; }
   std::int64_t line();
-  /// What was read since a place.
+  /// The text that was read since a place.
   std::string_view since(std::size_t place) const { return text_.substr(place, at_ - place); }
   bool at(std::string_view expected) const { return text_.substr(at_).starts_with(expected); }
   bool eat(std::string_view expected);

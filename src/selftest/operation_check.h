@@ -14,8 +14,8 @@ namespace harness::selftest {
 /// The buffers of a case after its operation, whole, guards included.
 using CaseBytes = std::vector<std::vector<std::byte>>;
 
-/// What the operations of a list make of a case's buffers on a backend with so many threads. `warnings`, if given,
-/// takes those of the backend.
+/// Runs the operations of a list on a case's buffers, on a backend with so many threads, and returns the buffers.
+/// `warnings`, if given, takes those of the backend.
 CaseBytes results_of(const backend::Backend& on, const OperationCase& test_case,
                      const std::vector<program::Operation>& list, CaseBytes bytes, int threads = 1,
                      std::set<std::string>* warnings = nullptr);

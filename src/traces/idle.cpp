@@ -22,7 +22,7 @@ constexpr std::array<Words, cause_count> words{{{"queued", "between kernels"},
                                                 {"host", "host too slow"},
                                                 {"unknown", "cause not in the file"}}};
 
-// What a host thread did beside launching.
+// A host thread's times outside of launching.
 using ThreadTimes = std::array<Stretches, cause_count>;
 
 constexpr std::int64_t near_ns = 5000;

@@ -7,7 +7,7 @@
 #include "report/page/drawing.h"
 #include "traces/read.h"
 
-// What several GPUs of a job tell together.
+// Several GPUs of a job tell together who was late and how long others waited.
 namespace harness::traces {
 namespace {
 

@@ -220,7 +220,7 @@ std::vector<Examined> examine_files(const std::vector<std::string>& paths, const
   return examined;
 }
 
-// Of the steps that all GPUs have, the one that most of them show; "": they have none in common.
+// Finds among the steps that all GPUs have the one that most of them show; "": they have none in common.
 std::string common_step(const std::vector<TracedFile>& files) {
   struct Votes {
     std::size_t have = 0, show = 0;

@@ -58,7 +58,7 @@ class Measure {
 
   Figures of(const Window& window);
   std::int64_t kernels_in(const Window& window) const;
-  /// Those that start inside the window, the longest sums first.
+  /// Kernels that start inside the window, the longest sums first.
   std::vector<NamedKernel> longest_in(const Window& window, std::size_t most) const;
 
  private:

@@ -108,7 +108,7 @@ class CudaExecutable : public backend::Executable {
   void await(const OwnedEvent& event, const char* what);
   Stream stream(program::StreamId id) const;
   void launch_step();
-  /// Of the profiled step; empty where nothing was recorded.
+  /// The intervals of the profiled step; empty where nothing was recorded.
   std::vector<program::Interval> recorded(ActivityRecorder& recorder);
   void replay(std::int64_t step, const program::InputSource& inputs);
   void await_profiled_step();

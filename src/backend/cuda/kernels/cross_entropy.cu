@@ -9,7 +9,7 @@ namespace {
 // second-level cache and the gradient reads them from there.
 constexpr int row_threads = 768, rows_at_once = 2;
 
-// What the loss and its gradient are multiplied by. Both factors are absent (null) where the operation has none.
+// The loss and its gradient are multiplied by these. Both factors are absent (null) where the operation has none.
 struct Scales {
   float gradient;
   const float* factor;           // of both; with it, a negative label is that of padding
