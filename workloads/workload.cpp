@@ -31,21 +31,10 @@ std::unique_ptr<program::InputSource> make_inputs(const config::Model& model, co
   return workload_of(settings).inputs(model, settings, layout, at, seed);
 }
 
-namespace {
-
-class NoInputs : public program::InputSource {
- public:
-  void fill(const std::string& buffer, std::int64_t /*step*/, std::span<std::byte> /*to*/) const override {
-    fail("input buffer {} has no source", buffer);
-  }
-};
-
-}  // namespace
-
 std::unique_ptr<program::InputSource> Workload::inputs(const config::Model&, const config::Settings&,
                                                        const program::Layout&, const program::Coordinates&,
                                                        std::uint64_t) const {
-  return std::make_unique<NoInputs>();
+  return std::make_unique<program::NoInputs>();
 }
 
 std::string Workload::flop_formula(const config::Model& /*model*/) const {

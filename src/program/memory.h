@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "program/program.h"
 #include "program/view.h"
 
@@ -26,6 +27,14 @@ class InputSource {
   /// Whether waiting for fill() counts as time of the step, as it does for a data loader. A backend then fills no
   /// step's inputs before it times that step or one before it.
   virtual bool is_part_of_step() const { return false; }
+};
+
+/// For programs that have no input buffers.
+class NoInputs : public InputSource {
+ public:
+  void fill(const std::string& buffer, std::int64_t /*step*/, std::span<std::byte> /*to*/) const override {
+    fail("input buffer {} has no source", buffer);
+  }
 };
 
 /// Trains every step on the batch of step 0, so that the loss must fall.

@@ -16,11 +16,6 @@ namespace {
 
 constexpr double connect_timeout_s = 60;
 
-class NoInputs : public program::InputSource {
- public:
-  void fill(const std::string&, std::int64_t, std::span<std::byte>) const override {}
-};
-
 program::View whole(const program::Program& program, std::size_t buffer) {
   return {static_cast<program::BufferId>(buffer), 0, program.buffers[buffer].count};
 }
@@ -256,7 +251,7 @@ CaseBytes results_of(const backend::Backend& on, const OperationCase& test_case,
   executable->connect({}, connect_timeout_s);
   executable->initialize();
   for (std::size_t b = 0; b < bytes.size(); ++b) executable->write(whole(program, b), bytes[b]);
-  static_cast<void>(executable->run(0, 1, NoInputs{}));
+  static_cast<void>(executable->run(0, 1, program::NoInputs{}));
   for (std::size_t b = 0; b < bytes.size(); ++b) executable->read(whole(program, b), bytes[b]);
   if (warnings != nullptr) {
     for (const std::string& w : executable->warnings()) warnings->insert(w);

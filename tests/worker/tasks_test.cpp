@@ -10,15 +10,12 @@
 #include <thread>
 
 #include "base/error.h"
-#include "support/no_inputs.h"
 #include "worker/test_fault.h"
 #include "worker/worker.h"
 #include "workloads/gpt/gpt.h"
 
 namespace harness::worker {
 namespace {
-
-using test::NoInputs;
 
 // Completes step i after (i + 1) milliseconds of its own clock, loss 100 + step.
 class ScriptedExecutable final : public backend::Executable {
@@ -68,7 +65,7 @@ program::Program small_program() {
 struct Rig {
   ScriptedExecutable executable;
   program::Program program = small_program();
-  NoInputs inputs;
+  program::NoInputs inputs;
   Steps steps{executable, program, inputs};
 };
 

@@ -45,7 +45,7 @@ struct Collective {
         std::vector<std::byte> bytes(in.count * program::size_of(type));
         for (std::int64_t i = 0; i < in.count; ++i) Numbers({bytes.data(), type, in.count})[i] = value(r, i);
         e.write(in, bytes);
-        e.run(round, 1, NoInputs{});
+        e.run(round, 1, program::NoInputs{});
       }
       results[r] = read(e, result, type);
     });
@@ -133,7 +133,7 @@ TEST_P(Collectives, AllGatherAlsoInPlace) {
     programs.push_back(b.take());
   }
   Ranks ranks(layout, {{"data", program::AxisSet::of({program::Axis::data}), {}}}, [&](int r) { return &programs[r]; });
-  ranks.errors = ranks.each([&](int r) { ranks[r].run(0, 1, NoInputs{}); });
+  ranks.errors = ranks.each([&](int r) { ranks[r].run(0, 1, program::NoInputs{}); });
   rethrow_first(ranks.errors);
   for (int r = 0; r < 3; ++r) {
     const Values got = read(ranks[r], all, GetParam());
@@ -197,7 +197,7 @@ TEST(PointToPoint, ShiftsAroundARing) {
     ranks.errors = ranks.each([&](int r) {
       std::vector<float> values(70000, static_cast<float>(r));
       ranks[r].write(mine, std::as_bytes(std::span(values)));
-      ranks[r].run(0, 2, NoInputs{});
+      ranks[r].run(0, 2, program::NoInputs{});
       ranks[r].read(mine, std::as_writable_bytes(std::span(values)));
       for (const float v : values) ASSERT_EQ(v, static_cast<float>(((r - 6) % n + n) % n));
     });

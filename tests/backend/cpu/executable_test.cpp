@@ -66,7 +66,7 @@ TEST(Executable, ProfileHasEveryOperationInItsPlace) {
   b.emit(0, program::Fill{x, 2}, {});
   const program::Program program = b.take();
   Ranks ranks({}, {}, [&](int) { return &program; });
-  const auto intervals = ranks[0].run_profiled(0, NoInputs{});
+  const auto intervals = ranks[0].run_profiled(0, program::NoInputs{});
   ASSERT_EQ(intervals.size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(intervals[i].operation, static_cast<program::OperationId>(i));
@@ -108,11 +108,11 @@ TEST(Failures, ARankThatGoesAwayIsPeerLostAndNamesTheOperation) {
     DataRanks ranks(3, program, 60, settings);
     const double took = seconds_of([&] {
       ranks.errors = ranks.each([&](int r) {
-        ranks[r].run(0, 2, NoInputs{});
+        ranks[r].run(0, 2, program::NoInputs{});
         if (r == 2) {
           ranks.executables[2].reset();
         } else {
-          ranks[r].run(2, 2, NoInputs{});
+          ranks[r].run(2, 2, program::NoInputs{});
         }
       });
     });
@@ -122,7 +122,7 @@ TEST(Failures, ARankThatGoesAwayIsPeerLostAndNamesTheOperation) {
       EXPECT_THAT(message_of(ranks.errors[r]), HasSubstr("grad_reduce"));
       EXPECT_THAT(message_of(ranks.errors[r]), HasSubstr("data"));
     }
-    EXPECT_THROW(ranks[0].run(9, 1, NoInputs{}), backend::PeerLost);  // it stays lost
+    EXPECT_THROW(ranks[0].run(9, 1, program::NoInputs{}), backend::PeerLost);  // it stays lost
   }
 }
 
@@ -130,7 +130,7 @@ TEST(Failures, ARankThatDoesNotAnswerTimesOut) {
   const program::Program program = all_reduce_program(1000);
   DataRanks ranks(2, program, 0.3);
   ranks.errors = ranks.each([&](int r) {
-    if (r == 0) ranks[r].run(0, 1, NoInputs{});
+    if (r == 0) ranks[r].run(0, 1, program::NoInputs{});
   });
   EXPECT_TRUE(is<backend::PeerLost>(ranks.errors[0])) << message_of(ranks.errors[0]);
 }
@@ -152,7 +152,7 @@ TEST(Failures, AFailureOnOneStreamStopsTheOthers) {
   const double took = seconds_of([&] {
     ranks.errors = ranks.each([&](int r) {
       if (r == 0) {
-        ranks[r].run(0, 1, NoInputs{});
+        ranks[r].run(0, 1, program::NoInputs{});
       } else {
         try {
           ranks[r].run(0, 1, Failing{});

@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "machine/cpus.h"
 #include "machine/tree.h"
-#include "support/no_inputs.h"
 #include "worker/tasks.h"
 #include "workloads/gpt/gpt.h"
 
@@ -166,7 +165,7 @@ worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<back
       {workloads::losses_buffer, program::DType::f32, workloads::loss_ring, program::BufferKind::output}};
   work.program->step = {{program::Matmul{}, 0, {}, -1, {"qkv", program::Phase::forward, 1, 7, false}},
                         {program::AllReduce{}, 0, {}, -1, {"loss", program::Phase::finish, -1, -1, false}}};
-  work.inputs = std::make_unique<NoInputs>();
+  work.inputs = std::make_unique<program::NoInputs>();
   work.executable = std::make_unique<FakeExecutable>(order);
   const job::BlockRequest& request = order.request;
   if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
