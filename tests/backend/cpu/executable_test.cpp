@@ -145,14 +145,16 @@ TEST(Failures, AFailureOnOneStreamStopsTheOthers) {
   b.emit(0, program::Fill{b.buffer("y", program::DType::f32, 1), 0}, {});
   const program::Program program = b.take();
   DataRanks ranks(2, program, 60);
-  class Failing : public program::InputSource {
-   public:
+  struct Empty : program::InputSource {
+    void fill(const std::string&, std::int64_t, std::span<std::byte>) const override {}
+  };
+  struct Failing : program::InputSource {
     void fill(const std::string&, std::int64_t, std::span<std::byte>) const override { fail("no more tokens"); }
   };
   const double took = seconds_of([&] {
     ranks.errors = ranks.each([&](int r) {
       if (r == 0) {
-        ranks[r].run(0, 1, program::NoInputs{});
+        ranks[r].run(0, 1, Empty{});
       } else {
         try {
           ranks[r].run(0, 1, Failing{});

@@ -3,8 +3,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <array>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -132,6 +132,10 @@ class FakeExecutable final : public backend::Executable {
   std::atomic<bool> waiting_{false};
 };
 
+struct EmptyInputs : program::InputSource {
+  void fill(const std::string&, std::int64_t, std::span<std::byte>) const override {}
+};
+
 }  // namespace
 
 worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<backend::Connections>&) {
@@ -165,7 +169,7 @@ worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<back
       {workloads::losses_buffer, program::DType::f32, workloads::loss_ring, program::BufferKind::output}};
   work.program->step = {{program::Matmul{}, 0, {}, -1, {"qkv", program::Phase::forward, 1, 7, false}},
                         {program::AllReduce{}, 0, {}, -1, {"loss", program::Phase::finish, -1, -1, false}}};
-  work.inputs = std::make_unique<program::NoInputs>();
+  work.inputs = std::make_unique<EmptyInputs>();
   work.executable = std::make_unique<FakeExecutable>(order);
   const job::BlockRequest& request = order.request;
   if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
