@@ -105,7 +105,10 @@ std::string zero_headline(const TrainingJob& job) {
 /// Writes a configuration whose lines say where their values are from.
 class ConfigurationText {
  public:
-  explicit ConfigurationText(const TrainingJob& job) : job_(job) {}
+  explicit ConfigurationText(TrainingJob job) : job_(std::move(job)) {}
+
+  // With what text() left out.
+  const std::vector<std::string>& cannot() const { return job_.cannot; }
 
   // What fills the gaps that text() found, as options of `read`; "" where so much is missing that others know more.
   std::string options() const {
@@ -128,6 +131,19 @@ class ConfigurationText {
       why = fmt::format("no configuration yet: it can only be predicted, and that needs the GPU ({})", hints_.back());
       return "";
     }
+    for (;;) {
+      write(predicted);
+      try {
+        if (!leave_out_contradiction(config::load_recorded(out_, "job.yaml", {}).baseline)) return out_;
+      } catch (const Error& error) {
+        why = fmt::format("no configuration: {}", error.what());
+        return "";
+      }
+    }
+  }
+
+ private:
+  void write(bool predicted) {
     out_ = fmt::format("# Written by `harness read` from {}. Each line says where its value is from.\n",
                        escaped(join_first(job_.files, 3)));
     for (const auto& [title, lines] : {std::pair("Not as in the job:", &job_.cannot),
@@ -160,16 +176,24 @@ class ConfigurationText {
     if (!job_.has("cuda_graph") && !predicted)
       entry("  ", "cuda_graph", "false", "frameworks launch each operation by default");
     environment();
-    try {
-      config::load_recorded(out_, "job.yaml", {});
-    } catch (const Error& error) {
-      why = fmt::format("no configuration: {}", error.what());
-      return "";
-    }
-    return out_;
   }
 
- private:
+  // Whether a variable contradicted another, with which `plan` would refuse the configuration.
+  bool leave_out_contradiction(const config::Settings& baseline) {
+    for (const config::Variable& variable : config::registry()) {
+      const std::string reason = variable.conflict(baseline);
+      if (reason.empty()) continue;
+      const std::size_t left_out =
+          job_.values.erase(variable.name) + std::erase_if(job_.environment, [&](const auto& v) {
+            return !v.first.empty() && v.first == variable.environment_name;
+          });
+      if (left_out == 0) continue;
+      job_.cannot.push_back(fmt::format("{} is left out: {}", variable.name, reason));
+      return true;
+    }
+    return false;
+  }
+
   std::vector<std::string> missing() {
     std::vector<std::string> gaps;
     for (const char* name : {"layers", "hidden", "heads", "vocab", "sequence"}) {
@@ -243,7 +267,7 @@ class ConfigurationText {
     if (!rest.empty()) out_ += "  env:\n" + rest;
   }
 
-  const TrainingJob& job_;
+  TrainingJob job_;
   config::Model model_;
   std::string out_;
   std::vector<std::string> hints_;
@@ -276,7 +300,6 @@ Answer answer_of(const TrainingJob& job) {
   out.kind = job.kind;
   out.files = job.files;
   out.problems = job.problems;
-  out.cannot = job.cannot;
   out.refused = job.refused;
   out.notes = job.notes;
   out.facts = {{"kind", job.kind}, {"framework", job.framework.empty() ? "unknown" : job.framework}};
@@ -337,6 +360,7 @@ Answer answer_of(const TrainingJob& job) {
   } catch (const Error& error) {
     why = error.what();
   }
+  out.cannot = configuration.cannot();
   if (!why.empty()) out.notes.push_back(why);
   std::string again = "./harness read";
   for (const std::string& file : job.files) again += " " + shell_word(file);

@@ -118,7 +118,7 @@ void torchtitan(TrainingJob& job) {
   }
   job.otherwise("precision", "bf16", "default of torchtitan");
   job.otherwise("sequence_parallel", job.number_or("layout.tensor_parallel", 1) > 1 ? "true" : "false", "with TP");
-  for (const char* on : {"overlap_grad_reduce", "overlap_param_gather"}) job.set(on, "true", "always in torchtitan");
+  job.set("overlap_grad_reduce", "true", "always in torchtitan");
   job.otherwise("prefetch_layers", "1", "default of FSDP");
 
   const std::string shard_text = job.theirs("parallelism.data_parallel_shard_degree");
@@ -135,6 +135,7 @@ void torchtitan(TrainingJob& job) {
   const std::string reshard = job.theirs("parallelism.fsdp_reshard_after_forward");
   const char* divided = reshard == "never" ? "gradients" : "parameters";
   job.set("sharding", whole ? "none" : divided, "parallelism.data_parallel_shard_degree");
+  if (!whole) job.set("overlap_param_gather", "true", "always in torchtitan");
   if (stages > 1 && reshard != "always" && !whole)
     job.note("with pipeline stages, FSDP keeps weights after the forward pass by default");
   if (!whole && shard) hybrid_sharding(job, *shard, replicate, "parallelism.data_parallel_replicate_degree");

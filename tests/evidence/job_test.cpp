@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 
@@ -184,6 +186,39 @@ TEST(Job, SaysTheNearestToAShardedPipeline) {
   EXPECT_THAT(titan.facts, Contains(testing::Pair("sharding", evidence::Value("parameters"))));
   EXPECT_THAT(titan.configuration, HasSubstr("  sharding: optimizer "));
   EXPECT_THAT(titan.cannot, Contains(HasSubstr("sharding of parameters in a pipeline (nearest: optimizer)")));
+}
+
+// What `plan` would refuse for another setting's sake stands in `cannot`, whatever a script combines.
+TEST(Job, LeavesOutWhatContradictsAnotherSetting) {
+  const TemporaryFolder scratch;
+  constexpr std::array<const char*, 6> flags{"--use-distributed-optimizer", "--overlap-grad-reduce",
+                                             "--overlap-param-gather",      "--sequence-parallel",
+                                             "--tp-comm-overlap",           "--fp16"};
+  int contradictory = 0;
+  for (unsigned chosen = 0; chosen < 1U << (flags.size() + 1); ++chosen) {
+    std::string script = chosen >> flags.size() ? "export NCCL_MIN_CTAS=16 NCCL_MAX_CTAS=8\n" : "";
+    script +=
+        "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+        "--seq-length 4096 --padded-vocab-size 50304 --micro-batch-size 1 --global-batch-size 8 "
+        "--tensor-model-parallel-size 2";
+    for (std::size_t i = 0; i < flags.size(); ++i) script += chosen >> i & 1 ? fmt::format(" {}", flags[i]) : "";
+    const Answer answer = job_of({scratch.write("go.sh", script + "\n")}, {.hardware = "h100-sxm"});
+    ASSERT_NE(answer.configuration, "") << script << join(answer.notes, "; ");
+    const config::Settings baseline = config::load_recorded(answer.configuration, "job.yaml", {}).baseline;
+    for (const config::Variable& variable : config::registry())
+      EXPECT_EQ(variable.conflict(baseline), "") << script << answer.configuration;
+    const bool said = evidence::contains(join(answer.cannot, "\n"), "left out");
+    const bool gathers = chosen & 4 && !(chosen & 1), overlaps = chosen & 16 && !(chosen & 8);
+    EXPECT_EQ(said, gathers || overlaps || chosen >> flags.size()) << script << join(answer.cannot, "; ");
+    contradictory += said ? 1 : 0;
+  }
+  EXPECT_GT(contradictory, 64);
+  const Answer titan = job_of({scratch.write("titan.toml",
+                                             "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\n"
+                                             "seq_len = 8192\nlocal_batch_size = 1\n[parallelism]\n"
+                                             "tensor_parallel_degree = 8\ndata_parallel_shard_degree = 1\n")});
+  EXPECT_THAT(titan.configuration, AllOf(HasSubstr("sharding: none"), Not(HasSubstr("overlap_param_gather"))));
+  EXPECT_THAT(titan.cannot, Not(Contains(HasSubstr("left out"))));
 }
 
 TEST(Job, PacksDocumentsWhereThePredictionTakesIt) {
