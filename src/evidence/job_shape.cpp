@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "base/error.h"
 #include "config/hardware.h"
@@ -114,6 +115,24 @@ void refuse_numbers(TrainingJob& job) {
   }
 }
 
+// The files that a script among them reads along, wherever they stand in the list; none where each reads another.
+std::set<std::string> read_along(const NameValues& files) {
+  std::set<std::string> along;
+  bool one_begins = false;
+  for (const auto& [name, text] : files) {
+    if (files.size() < 2 || !is_launch_script(text)) continue;
+    TrainingJob aside;
+    NameValues documents;
+    try {
+      along.merge(read_script(name, text, files, aside, documents));
+    } catch (const Error&) {  // said when the job is read
+    }
+  }
+  for (const auto& [name, text] : files)
+    one_begins = one_begins || (is_launch_script(text) && !along.contains(file_name(name)));
+  return one_begins ? along : std::set<std::string>();
+}
+
 }  // namespace
 
 void complete(TrainingLog& log, const TrainingJob& job) {
@@ -130,23 +149,33 @@ void complete(TrainingLog& log, const TrainingJob& job) {
   }
 }
 
+void JobReader::unknown(const std::string& name, std::string text, std::string why) {
+  unknown_.emplace_back(name, std::move(text));
+  not_read_.push_back(std::move(why));
+}
+
 TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
   TrainingJob job;
   job.typed = gaps.typed;
-  NameValues documents;
-  std::vector<std::string> read_along;
+  NameValues documents, all = files_;
+  std::ranges::copy(unknown_, std::back_inserter(all));
+  const std::set<std::string> along = read_along(all);
   for (const auto& [name, text] : files_) {
     job.files.push_back(name);
     if (!is_launch_script(text)) {
       documents.emplace_back(name, text);
-    } else if (std::ranges::find(read_along, file_name(name)) == read_along.end()) {
+    } else if (!along.contains(file_name(name))) {
       try {
-        for (std::string& other : read_script(name, text, files_, job, documents))
-          read_along.push_back(std::move(other));
+        read_script(name, text, all, job, documents);
       } catch (const Error& error) {
         fail("{}: {}", quote(name), error.what());
       }
     }
+  }
+  for (std::size_t i = unknown_.size(); i-- > 0;) {
+    if (!along.contains(file_name(unknown_[i].first))) continue;
+    job.files.push_back(unknown_[i].first);
+    not_read_.erase(not_read_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   job.framework = framework_of_program(job);
   if (job.framework == "megatron-bridge") {

@@ -316,8 +316,8 @@ class Launch {
 
 }  // namespace
 
-std::vector<std::string> read_script(const std::string& name, const std::string& text, const NameValues& files,
-                                     TrainingJob& job, NameValues& documents) {
+std::set<std::string> read_script(const std::string& name, const std::string& text, const NameValues& files,
+                                  TrainingJob& job, NameValues& documents) {
   job.kind = "launch script";
   std::map<std::string, std::string> others;
   for (const auto& [other, its_text] : files) {
@@ -343,8 +343,8 @@ std::vector<std::string> read_script(const std::string& name, const std::string&
   const std::size_t before = job.refused.size();
   for (const std::string& what : shell.refused()) job.refused.push_back(what);
   if (!best && !scripts.empty()) {
-    std::vector<std::string> along = read_script(scripts.back().first, scripts.back().second, files, job, documents);
-    std::ranges::copy(shell.read_along(), std::back_inserter(along));
+    std::set<std::string> along = read_script(scripts.back().first, scripts.back().second, files, job, documents);
+    along.insert(shell.read_along().begin(), shell.read_along().end());
     return along;
   }
   if (!best) {

@@ -113,7 +113,7 @@ class Reading {
 
  private:
   std::vector<Answer> about_the_job(std::vector<std::string>& refused);
-  void log(Input& input, const std::string& path, const std::string& what_it_is);
+  bool log(Input& input, const std::string& path);
   void add(Answer answer, const std::string& path) {
     answer.files.push_back(path);
     single_.push_back(std::move(answer));
@@ -151,8 +151,8 @@ void Reading::bandwidths(std::vector<Bandwidths> runs, const std::string& path) 
   }
 }
 
-// One pass; a job's log often holds NCCL's log, a test and the steps.
-void Reading::log(Input& input, const std::string& path, const std::string& what_it_is) {
+// Whether it is one. In one pass: a job's log often holds NCCL's log, a test and the steps.
+bool Reading::log(Input& input, const std::string& path) {
   Lines lines(input);
   TrainingLogReader training;
   NcclTestsReader tests(std::filesystem::path(path).filename().string());
@@ -179,11 +179,7 @@ void Reading::log(Input& input, const std::string& path, const std::string& what
   const std::size_t before = bandwidths_.size();
   bandwidths(tests.finish(), path);
   bandwidths(osu.finish(), path);
-  if (!found && bandwidths_.size() == before)
-    fail(
-        "{}: not recognised: it is {}. `read` takes logs of training, NCCL and bandwidth tests, launch scripts, "
-        "configurations of jobs, dumps of NCCL and PyTorch, hostfiles and traces (docs/read.md)",
-        quote(path), what_it_is);
+  return found || bandwidths_.size() > before;
 }
 
 void Reading::file(const std::string& path) {
@@ -198,8 +194,16 @@ void Reading::file(const std::string& path) {
   constexpr std::size_t longest_text = 16u << 20, longest_configuration = 4u << 20;
   try {
     switch (kind) {
-      case Kind::log:
-        return log(input, name, described(head));
+      case Kind::log: {
+        std::string text(head.size() < Input::head_bytes ? head : "");
+        std::string why = fmt::format(
+            "{}: not recognised: it is {}. `read` takes logs of training, NCCL and bandwidth tests, launch scripts, "
+            "configurations of jobs, dumps of NCCL and PyTorch, hostfiles and traces (docs/read.md)",
+            quote(name), described(head));
+        if (log(input, name)) return;
+        if (text.empty()) throw Error(why);
+        return job_.unknown(name, std::move(text), std::move(why));
+      }
       case Kind::nccl_tests_json:
         return bandwidths({nccl_tests_json(whole_text(input, longest_json))}, name);
       case Kind::topology_matrix: {
@@ -300,6 +304,7 @@ std::vector<Answer> Reading::finish(std::vector<std::string>& refused) {
     all.back().files = recorder_files_;
   }
   std::ranges::move(single_, std::back_inserter(all));
+  std::ranges::copy(job_.not_read(), std::back_inserter(refused));
   return all;
 }
 

@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,7 +57,7 @@ class Shell {
   /// Parts that were not followed, each with its line.
   const std::vector<std::string>& refused() const { return refused_; }
   /// Other files that it names and that were read along.
-  const std::vector<std::string>& read_along() const { return read_along_; }
+  const std::set<std::string>& read_along() const { return read_along_; }
   /// Why a word is unknown; "" where it is known.
   std::string why_unknown(std::string_view word) const;
 
@@ -117,7 +118,8 @@ class Shell {
   std::vector<std::string> reasons_;
   std::vector<ShellLaunch> launches_;
   std::map<std::string, std::string> documents_;
-  std::vector<std::string> refused_, read_along_;
+  std::vector<std::string> refused_;
+  std::set<std::string> read_along_;
   std::int64_t line_ = 0, assignments_ = 0;
   std::string assigning_;  // the variable whose value is being read
   std::size_t spent_ = 0;

@@ -82,7 +82,7 @@ bool Shell::run_file(const std::vector<std::string>& words, std::size_t name) {
   std::optional<std::vector<std::string>> arguments;
   if (name + 1 < words.size()) arguments.emplace(words.begin() + static_cast<std::ptrdiff_t>(name) + 1, words.end());
   if (!run_inside(ShellReader(found->second), &Shell::whole_script, std::move(arguments))) return false;
-  read_along_.push_back(found->first);
+  read_along_.insert(found->first);
   return true;
 }
 

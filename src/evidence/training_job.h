@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -81,13 +82,17 @@ class JobReader {
   /// Whether a text, of which `head` is the beginning, is one.
   static bool recognises(std::string_view head);
   void file(std::string name, std::string text) { files_.emplace_back(std::move(name), std::move(text)); }
+  /// A text of no known kind: it is read where a script reads it along, else not_read() has `why` not.
+  void unknown(const std::string& name, std::string text, std::string why);
+  const std::vector<std::string>& not_read() const { return not_read_; }
   bool any() const { return !files_.empty(); }
   /// The job that these files and a training log (nullptr: none) describe together. Where they differ, the log is
   /// right: it is what ran. Throws Error for files that cannot be followed.
   TrainingJob finish(const Gaps& gaps, const TrainingLog* log);
 
  private:
-  NameValues files_;
+  NameValues files_, unknown_;
+  std::vector<std::string> not_read_;  // of each that is unknown
 };
 
 // ---- its steps, each in a file of its own
@@ -100,8 +105,8 @@ bool is_own_configuration(std::string_view text);
 bool is_assignments(std::string_view text);
 /// Follows a script to the program that it starts: ranks, environment, and the program's settings (launch.cpp).
 /// `documents`: takes texts that the script writes into files. Returns the other files that it was followed into.
-std::vector<std::string> read_script(const std::string& name, const std::string& text, const NameValues& files,
-                                     TrainingJob& job, NameValues& documents);
+std::set<std::string> read_script(const std::string& name, const std::string& text, const NameValues& files,
+                                  TrainingJob& job, NameValues& documents);
 /// The settings of a configuration in TOML, JSON, YAML or assignments of Python, flat: "training.seq_len"
 /// (job_documents.cpp).
 /// Throws Error for a text that is none.

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <random>
 
@@ -30,6 +31,33 @@ std::string sample(const std::string& name) {
 
 std::vector<Answer> read(const std::vector<std::string>& paths, const evidence::Gaps& gaps = {}) {
   return evidence::read_files(paths, gaps);
+}
+
+// What a script sources may be named like anything and hold nothing that says what it is.
+TEST(Read, FollowsSourcedFilesInAnyOrder) {
+  const TemporaryFolder scratch;
+  std::vector<std::string> files{
+      scratch.write("train.sh",
+                    "source $(dirname $0)/env.sh\n. ./sizes\nsource ./args.txt\n"
+                    "torchrun --nproc-per-node $GPUS pretrain_gpt.py \"${ARGS[@]}\"\n"),
+      scratch.write("env.sh", "#!/bin/bash\nexport NCCL_DEBUG=INFO\nGPUS=8\n"), scratch.write("sizes", "TP=2\n"),
+      scratch.write("args.txt",
+                    "# Sizes.\nARGS=(\n  --num-layers 32 --hidden-size 4096\n  --num-attention-heads 32\n"
+                    "  --tensor-model-parallel-size $TP\n)\n")};
+  std::ranges::sort(files);
+  do {
+    const Answer answer = read(files).front();
+    EXPECT_THAT(answer.headline, HasSubstr("8 ranks: TP 2 PP 1 x DP 4")) << join(files, " ");
+    EXPECT_THAT(answer.facts, testing::Contains(testing::Pair("env", evidence::Value("NCCL_DEBUG=INFO"))));
+    EXPECT_THAT(answer.refused, testing::IsEmpty()) << join(files, " ");
+    EXPECT_THAT(answer.files, testing::UnorderedElementsAreArray(files));
+  } while (std::ranges::next_permutation(files).found);
+  files.push_back(scratch.write("other", "TP=4\n"));
+  EXPECT_THAT(read(files).front().refused, testing::ElementsAre(HasSubstr("other': not recognised")));
+  EXPECT_THAT(error_of([&] { read({files.back()}); }), HasSubstr("other': not recognised"));
+  const std::string to_b = scratch.write("a.sh", "source b.sh\ntorchrun --nproc-per-node 8 pretrain_gpt.py\n"),
+                    to_a = scratch.write("b.sh", "#!/bin/bash\nsource a.sh\n");
+  EXPECT_THAT(read({to_a, to_b}).front().headline, HasSubstr("8 ranks"));
 }
 
 TEST(Lines, AWordIsOneOfTheWholeNamesBetweenBars) {
