@@ -1,6 +1,17 @@
 #include "config/frameworks/framework.h"
 
 namespace harness::config::torchtitan {
+namespace {
+
+bool has_stages(const Settings& s) {
+  return s.layout[program::Axis::pipeline] > 1;
+}
+
+std::optional<std::string> micro_batch(const Settings& s, bool written) {
+  return written ? std::optional(std::to_string(s.micro_batch_size)) : std::nullopt;
+}
+
+}  // namespace
 
 // The keys of its TOML files, and with -- before them of its command line. Since February 2026 configurations are
 // Python; the command line keeps these names.
@@ -21,7 +32,14 @@ std::vector<FrameworkRow> rows() {
        .values = {{"float32", "fp32"}, {"bfloat16", "bf16"}}},
       {.key = "training.local_batch_size",
        .here = "micro_batch_size",
-       .note = "of a data-parallel rank; with pipeline stages parallelism.pipeline_parallel_microbatch_size is it"},
+       .print = [](const Settings& s) { return micro_batch(s, !has_stages(s)); },
+       .parse = same_number,
+       .note = "of a data-parallel rank"},
+      {.key = "parallelism.pipeline_parallel_microbatch_size",
+       .here = "micro_batch_size",
+       .print = [](const Settings& s) { return micro_batch(s, has_stages(s)); },
+       .note = "give training.local_batch_size as well: global_batch_size / data-parallel ranks, which the pipeline "
+               "cuts into micro-batches"},
       {.key = "training.global_batch_size", .here = "global_batch_size"},
       axis_row("parallelism.tensor_parallel_degree", program::Axis::tensor),
       axis_row("parallelism.pipeline_parallel_degree", program::Axis::pipeline),
