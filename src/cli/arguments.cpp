@@ -378,7 +378,7 @@ bool parse(Parser& parser, const std::vector<std::string>& arguments, std::ostre
       text.replace(at, std::string(e.what()).size(), escaped(in_our_words(e) + nearest_option(parser.app, e)));
     }
     out << help.str();
-    err << (code == 0 ? "" : "harness: ") << escaped_lines(text);
+    err << (code == 0 ? "" : "harness: ") + escaped_lines(text);
     return false;
   }
 }

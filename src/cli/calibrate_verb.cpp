@@ -105,7 +105,7 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
   calibrate::Device device = calibrate::device_of(job, wanted);
   if (traits.ranks_are_gpus) complete(device, sizes.hardware, options.config, hardware, err);
   const calibrate::Measured measured = calibrate::measure(job, wanted, device, limit_s, [&](const std::string& line) {
-    err << "harness: " << line << "\n" << std::flush;
+    err << fmt::format("harness: {}\n", line) << std::flush;
   });
   const calibrate::Calibrated found = calibrate::calibrated_by(measured);
   const std::string stem = std::filesystem::path(hardware).stem().string();

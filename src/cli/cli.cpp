@@ -27,9 +27,10 @@
 namespace harness::cli {
 namespace {
 
-// Whatever was thrown, as one message; no words of a library. Returns the exit code.
+// Whatever was thrown, as one message; no words of a library. Returns the exit code. A line is written at once: a
+// launcher may be writing too.
 int say(std::ostream& err, const std::exception_ptr& thrown) {
-  const auto line = [&](std::string_view text) { err << "harness: " << escaped_lines(text) << "\n"; };
+  const auto line = [&](std::string_view text) { err << fmt::format("harness: {}\n", escaped_lines(text)); };
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& e) {
@@ -114,8 +115,8 @@ int deliver(int code, std::ostream& out, std::ostream& err) {
   out.flush();
   const int error = errno;
   if (out) return code;
-  err << "harness: cannot write to the standard output: "
-      << (error != 0 ? std::strerror(error) : "the disk may be full") << "\n";
+  err << fmt::format("harness: cannot write to the standard output: {}\n",
+                     error != 0 ? std::strerror(error) : "the disk may be full");
   return 1;
 }
 

@@ -22,7 +22,6 @@ using test::TemporaryFolder;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The smallest effect is one that no noise has: a control that moves by chance would be an exit code.
 std::string write(const TemporaryFolder& folder, const std::string& more_sweep = "") {
   const std::string path = folder / "sizes.yaml";
   std::ofstream(path) << "workload: collective\nbackend: cpu\n"
@@ -32,6 +31,11 @@ std::string write(const TemporaryFolder& folder, const std::string& more_sweep =
                       << "measure: {rounds: 5, warmup_steps: 1, steps: 2, smallest_effect: 90 %}\noutput: "
                       << (folder / "sizes.h5") << "\n";
   return path;
+}
+
+// All was measured. Steps of microseconds on a busy machine may move the control by any factor, which is an exit code.
+bool is_measured(const test::Outcome& o) {
+  return o.exit_code == 0 || o.exit_code == 4;
 }
 
 std::map<std::int32_t, std::set<std::int32_t>> rounds_by_process(const store::Result& r) {
@@ -92,7 +96,7 @@ void expect_grid(const store::Result& r) {
 TEST(SharedProcess, SettingsAreComparedAtEverySizeInOneTable) {
   const TemporaryFolder folder;
   const auto o = test::run(harness_job(2, "sweep -v " + write(folder, with_settings)));
-  ASSERT_EQ(o.exit_code, 0) << o.err;
+  ASSERT_TRUE(is_measured(o)) << o.err;
   const std::string said = std::regex_replace(o.out, std::regex("\n *"), " ");
   EXPECT_THAT(said, HasSubstr("20 processes on each rank"));
   EXPECT_THAT(said, HasSubstr("which hold for all 8 comparisons together"));
@@ -119,7 +123,7 @@ TEST(SharedProcess, ARoundOfSeveralSetsIsResumedAsAWhole) {
   const store::Result stopped = store::read_result(folder / "sizes.h5");
   ASSERT_NE(count(stopped, 0) % blocks_of_round, 0u) << "it stopped between two rounds";
   const auto o = test::run(harness_job(2, "sweep --resume " + (folder / "sizes.h5")));
-  ASSERT_EQ(o.exit_code, 0) << o.err;
+  ASSERT_TRUE(is_measured(o)) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
   expect_grid(r);
   EXPECT_EQ(count(r, 0), count(stopped, 0) / blocks_of_round * blocks_of_round);
@@ -140,9 +144,9 @@ TEST(SharedProcess, ABaselineThatFailsAtASizeCostsTheVerdictsThere) {
   EXPECT_THAT(o.out, HasSubstr("message_size=1 KiB"));
 }
 
-// The change is settled at the baseline's size by the first look, for each of its steps is reported as much longer than
-// it was: nothing else is compared there, so the baseline is measured no more. At 8 B, which takes part in half of the
-// rounds, there are three blocks by then, too few for a verdict.
+// The change is settled at the baseline's size by the first look, for each of its steps is reported as much longer, and
+// all others as so long that no noise counts: nothing else is compared there, so the baseline is measured no more. At 8
+// B, which takes part in half of the rounds, there are three blocks by then, too few for a verdict.
 TEST(SharedProcess, TheBaselineAtASizeIsMeasuredAsLongAsSomethingIsComparedWithIt) {
   const TemporaryFolder folder;
   const std::string config =
@@ -154,7 +158,8 @@ TEST(SharedProcess, TheBaselineAtASizeIsMeasuredAsLongAsSomethingIsComparedWithI
                    "          weight: {message_size: 0.5}}\noutput: " +
                        (folder / "sizes.h5") + "\n");
   const std::string change = "allreduce_algorithm=halving_doubling";
-  const std::string longer = "HARNESS_TEST_FAULT='case=" + change + ",kind=pretend,step=every,seconds=100' ";
+  const std::string longer =
+      "HARNESS_TEST_FAULT='kind=pretend,step=every,seconds=1;case=" + change + ",kind=pretend,step=every,seconds=100' ";
   const auto o = test::run(longer + harness_job(2, "sweep " + config));
   ASSERT_EQ(o.exit_code, 0) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
@@ -240,7 +245,7 @@ TEST(SharedProcess, ACommandAroundTheWorkersSeesOneForEachBlock) {
   const TemporaryFolder folder;
   const auto o =
       test::run(harness_job(2, "sweep " + write(folder, with_settings) + " --rounds 2 --wrap 'env -u NOTHING'"));
-  ASSERT_EQ(o.exit_code, 0) << o.err;
+  ASSERT_TRUE(is_measured(o)) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
   EXPECT_EQ(rounds_by_process(r).size(), r.blocks.size());
 }

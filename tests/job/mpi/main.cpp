@@ -23,7 +23,7 @@ namespace {
 
 // As the program does. Returns the exit code.
 int say(const Error& e) {
-  if (*e.what() != '\0') std::cerr << "harness: " << e.what() << "\n";
+  if (*e.what() != '\0') std::cerr << "harness: " + std::string(e.what()) + "\n";
   return e.exit_code();
 }
 
