@@ -270,8 +270,9 @@ bool is_trace_file(const std::string& path) {
     evidence::Input input(path);
     const std::string_view head = input.head();
     if (head.starts_with(sqlite_mark)) return true;
-    return begins_like_json(head) &&
-           (evidence::contains(head, "\"traceEvents\"") || evidence::contains(head, "\"deviceProperties\""));
+    const auto has = [&](const char* key) { return evidence::contains(head, key); };
+    const bool events = has("\"ph\"") && has("\"ts\"");  // they may stand alone, in an array
+    return begins_like_json(head) && (has("\"traceEvents\"") || has("\"deviceProperties\"") || events);
   } catch (const Error&) {
     return false;
   }

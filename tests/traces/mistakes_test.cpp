@@ -86,6 +86,17 @@ TEST_F(Mistakes, AReportOfNsightIsNoTextOfUnknownKind) {
   EXPECT_THAT(test::error_of([&] { read_job({path}); }), HasSubstr("nsys export --type sqlite"));
 }
 
+// Profilers of 2020, and tools that cut traces, write the events alone.
+TEST_F(Mistakes, AnArrayOfEventsIsATrace) {
+  const std::string own = folder_.write("a.json", "[\n" + kernel("10", "5") + ",\n" + kernel("20", "5") + "\n]\n");
+  const std::string other = folder_.write("o.json", "[\n" + event("XLA Ops", "fusion", "1", "2") + "\n]\n");
+  EXPECT_TRUE(is_trace_file(own));
+  EXPECT_NEAR(read_job({own}).gpus.at(0).windows.at(0).busy_s, 10e-6, 1e-12);
+  EXPECT_TRUE(is_trace_file(other));
+  EXPECT_THAT(test::error_of([&] { read_job({other}); }), HasSubstr("its categories: XLA Ops"));
+  EXPECT_FALSE(is_trace_file(folder_.write("n.json", R"([{"ph": 7.1, "salinity": 3}])")));
+}
+
 TEST_F(Mistakes, IdleTimeIsThatOfTheGpuAndNotOfItsStreams) {
   std::string events;
   for (int stream = 0; stream < 4; ++stream)
