@@ -260,6 +260,8 @@ TEST_F(Mistakes, ALongStepDropsNoOtherOfThoseThatRecur) {
 TEST_F(Mistakes, ANumberOfAProcessInTheNameIsNoRank) {
   EXPECT_EQ(rank_in_name("run_3.json"), 3);
   EXPECT_EQ(rank_in_name("model__1016002.json.gz"), std::nullopt);
+  EXPECT_EQ(rank_in_name("run_3.pt.trace.json"), 3);
+  EXPECT_EQ(rank_in_name("node_2566.1773933981558265129.pt.trace.json.gz"), std::nullopt);
 }
 
 TEST_F(Mistakes, APeriodWithoutAnOptimizerIsNoStep) {
