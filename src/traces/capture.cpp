@@ -37,6 +37,8 @@ std::optional<std::int64_t> rank_in_name(const std::string& path) {
   const std::string stem = name.substr(0, name.find('.'));
   const std::size_t last = stem.find_last_not_of("0123456789");
   if (last == std::string::npos || last + 1 == stem.size() || stem[last] != '_') return std::nullopt;
+  // PyTorch names a file after its host, process and time: "node_2566.1773933981558265129.pt.trace.json".
+  if (name.find_first_of("0123456789", stem.size()) == stem.size() + 1) return std::nullopt;
   Cursor cursor{std::string_view(stem).substr(last + 1)};
   std::uint32_t number = 0;
   constexpr std::uint32_t most_ranks = 65536;  // more is a process, a time or a job

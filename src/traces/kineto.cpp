@@ -213,7 +213,9 @@ void Handler::take() {
   if (!operation_rank_ && event_.rank >= 0) operation_rank_ = event_.rank;
   if (event_.ph != "X") return;
   const Category category = event_.category();
-  if (category == Category::other && categories_.size() < 8) categories_.insert(event_.cat.substr(0, 40));
+  // The profiler has a "Trace" of its own: the span of the capture.
+  const bool foreign = category == Category::other && !event_.cat.empty() && event_.cat != "Trace";
+  if (foreign && categories_.size() < 8) categories_.insert(event_.cat.substr(0, 40));
   if (category == Category::other) return;
   if (event_.wrong || event_.ts_ns < 0) {
     ++wrong_;

@@ -246,7 +246,8 @@ void Reader::gpu_events_of(const std::string& table, Work work) {
     if (at == capture_.devices.size())
       capture_.devices.push_back({.id = key.second, .process = process, .label = {}, .gpu = {}, .events = {}});
     std::uint32_t name = fixed;
-    if (work == Work::kernel) name = name_of(s.integer(s.null(6) ? 7 : 6));
+    const bool demangled = !s.null(6) && name_of_id_.contains(s.integer(6));
+    if (work == Work::kernel) name = name_of(s.integer(demangled ? 6 : 7));
     if (graph && !graphs.contains(s.integer(6)) && graphs.size() < 10'000)
       graphs[s.integer(6)] = capture_.names.number_of(fmt::format("graph {}", s.integer(6)));
     if (graph) name = graphs.contains(s.integer(6)) ? graphs[s.integer(6)] : capture_.names.number_of("graph");

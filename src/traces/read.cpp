@@ -111,9 +111,9 @@ TracedFile examine_file(const std::string& path, const std::string& wanted_step)
 
 bool same_trace(const TracedFile& a, const TracedFile& b) {
   const auto same = [](const TracedGpu& x, const TracedGpu& y) {
-    return x.rank == y.rank && x.start_ns == y.start_ns && x.end_ns == y.end_ns &&
-           x.windows.front().kernels == y.windows.front().kernels &&
-           x.windows.front().busy_s == y.windows.front().busy_s;
+    const Figures &of_x = x.windows.front(), &of_y = y.windows.front();
+    return x.rank == y.rank && x.label == y.label && x.start_ns == y.start_ns && x.end_ns == y.end_ns &&
+           of_x.kernels == of_y.kernels && of_x.busy_s == of_y.busy_s && of_x.compute_s == of_y.compute_s;
   };
   return std::ranges::equal(a.gpus, b.gpus, same);
 }
@@ -270,8 +270,9 @@ bool is_trace_file(const std::string& path) {
     evidence::Input input(path);
     const std::string_view head = input.head();
     if (head.starts_with(sqlite_mark)) return true;
-    return begins_like_json(head) &&
-           (evidence::contains(head, "\"traceEvents\"") || evidence::contains(head, "\"deviceProperties\""));
+    const auto has = [&](const char* key) { return evidence::contains(head, key); };
+    const bool events = has("\"ph\"") && has("\"ts\"");  // they may stand alone, in an array
+    return begins_like_json(head) && (has("\"traceEvents\"") || has("\"deviceProperties\"") || events);
   } catch (const Error&) {
     return false;
   }

@@ -107,6 +107,8 @@ TEST_F(Kineto, WrongTypesAndTimesAreLeftOut) {
 
 TEST_F(Kineto, WhatIsNoTraceIsRefusedInOneLine) {
   EXPECT_THAT(error(trace(event("XLA Ops", "fusion", "1", "2"))), HasSubstr("its categories: XLA Ops"));
+  EXPECT_THAT(error(trace(event("Trace", "PyTorch Profiler (0)", "1", "2") + "," + event("", "aten::mm", "1", "2"))),
+              HasSubstr("holds no event of the PyTorch profiler"));
   EXPECT_THAT(error("{\"a\": 1}"), HasSubstr("it is no trace in JSON"));
   EXPECT_THAT(error("hello"), HasSubstr("it is no trace; harness reads"));
   EXPECT_THAT(error(""), HasSubstr("it is empty"));

@@ -86,6 +86,17 @@ TEST_F(Mistakes, AReportOfNsightIsNoTextOfUnknownKind) {
   EXPECT_THAT(test::error_of([&] { read_job({path}); }), HasSubstr("nsys export --type sqlite"));
 }
 
+// Profilers of 2020, and tools that cut traces, write the events alone.
+TEST_F(Mistakes, AnArrayOfEventsIsATrace) {
+  const std::string own = folder_.write("a.json", "[\n" + kernel("10", "5") + ",\n" + kernel("20", "5") + "\n]\n");
+  const std::string other = folder_.write("o.json", "[\n" + event("XLA Ops", "fusion", "1", "2") + "\n]\n");
+  EXPECT_TRUE(is_trace_file(own));
+  EXPECT_NEAR(read_job({own}).gpus.at(0).windows.at(0).busy_s, 10e-6, 1e-12);
+  EXPECT_TRUE(is_trace_file(other));
+  EXPECT_THAT(test::error_of([&] { read_job({other}); }), HasSubstr("its categories: XLA Ops"));
+  EXPECT_FALSE(is_trace_file(folder_.write("n.json", R"([{"ph": 7.1, "salinity": 3}])")));
+}
+
 TEST_F(Mistakes, IdleTimeIsThatOfTheGpuAndNotOfItsStreams) {
   std::string events;
   for (int stream = 0; stream < 4; ++stream)
@@ -212,6 +223,18 @@ TEST_F(Mistakes, ATraceThatIsGivenTwiceCountsOnce) {
   EXPECT_THAT(report.refused, ::testing::ElementsAre(HasSubstr("the same trace")));
 }
 
+// GPUs in lockstep begin, end and are busy alike: what they do meanwhile differs, or the number of the GPU.
+TEST_F(Mistakes, GpusInLockstepAreSeveral) {
+  const auto of = [&](const char* name, const char* computes, const char* communicates_at, const char* waits, int gpu) {
+    const std::string device = fmt::format("\"device\": {}, \"stream\": 7", gpu);
+    return folder_.write(name, trace(event("kernel", "nvjet_a", "10", computes, device) + "," +
+                                     event("kernel", "ncclDevKernel_AllReduce_Sum", communicates_at, waits, device)));
+  };
+  const std::vector<std::string> files{of("a.json", "300", "310", "90", 0), of("b.json", "200", "210", "190", 0),
+                                       of("c.json", "200", "210", "190", 1)};
+  EXPECT_EQ(read_job(files).gpus.size(), 3u);
+}
+
 // ---- what a figure stands for
 
 TEST_F(Mistakes, TheOnlyStepOfAFileThatBreaksOffIsNone) {
@@ -249,6 +272,8 @@ TEST_F(Mistakes, ALongStepDropsNoOtherOfThoseThatRecur) {
 TEST_F(Mistakes, ANumberOfAProcessInTheNameIsNoRank) {
   EXPECT_EQ(rank_in_name("run_3.json"), 3);
   EXPECT_EQ(rank_in_name("model__1016002.json.gz"), std::nullopt);
+  EXPECT_EQ(rank_in_name("run_3.pt.trace.json"), 3);
+  EXPECT_EQ(rank_in_name("node_2566.1773933981558265129.pt.trace.json.gz"), std::nullopt);
 }
 
 TEST_F(Mistakes, APeriodWithoutAnOptimizerIsNoStep) {

@@ -184,6 +184,16 @@ TEST_F(Nsight, TablesWithAVersionAndShortNamesAreReadLikeOthers) {
   EXPECT_NEAR(gpu.step.idle_s[static_cast<std::size_t>(Cause::queued)], 0.1e-3, 1e-9);
 }
 
+TEST_F(Nsight, AnIdWithoutATextIsNoName) {
+  const Report report =
+      read_job({write("a.sqlite", schema() + job(1, 4, 6) +
+                                      "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN shortName INTEGER;"
+                                      "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET shortName = demangledName, "
+                                      "demangledName = 0 WHERE streamId = 7;")});
+  EXPECT_NEAR(*report.gpus.at(0).step.breakdown[Part::matrix_products], 4e-3, 1e-9);
+  EXPECT_THAT(report.gpus[0].unclassified, ::testing::IsEmpty());
+}
+
 TEST_F(Nsight, LossesThatTheProfilerReportsAreNoted) {
   const Report report = read_job(
       {write("a.sqlite", schema() + job(1, 4, 6) +
