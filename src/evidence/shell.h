@@ -75,6 +75,7 @@ class Shell {
   std::string document_of(std::string_view raw);
   std::string unknown_of(std::string_view raw);
   std::optional<std::int64_t> arithmetic(std::string_view text);
+  Status compute(std::string_view text);
 
   // shell.cpp: what reads a part of the script follows it as well, unless it is skipped.
   void follow(const ShellReader& from, Status (Shell::*part)());

@@ -127,7 +127,12 @@ Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
     return run_inside(ShellReader(scripts_.emplace_back(join(arguments, " ")), line_), &Shell::whole_script,
                       state_.arguments);
   }
-  if (name == "read" || name == "mapfile" || name == "readarray" || name == "let") {
+  if (name == "let") {
+    Status last;
+    for (const std::string& word : arguments) last = compute(word);
+    return last;
+  }
+  if (name == "read" || name == "mapfile" || name == "readarray") {
     for (std::size_t i = 1; i < words.size(); ++i) {
       const std::string variable = words[i].substr(0, name_length(words[i]));
       if (!variable.empty()) set(variable, unknown(fmt::format("line {}: {} sets {}", line_, name, variable)), false);
@@ -141,6 +146,10 @@ Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
     return true;
   }
   known = is_one_of(passed_over, name);
+  const auto script = std::ranges::find_if(words, [&](Text word) { return others_.contains(file_name(word)); });
+  // What runs on many ranks is followed as a launch.
+  if (script == words.end() || known || (name != "sbatch" && may_start({words.begin(), script}))) return true;
+  known = run_file(words, static_cast<std::size_t>(script - words.begin()));
   return true;
 }
 
