@@ -105,7 +105,9 @@ Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
     return true;
   }
   if (name == "shift") {
-    if (auto& given = state_.arguments; given && !given->empty()) given->erase(given->begin());
+    const std::size_t n = words.size() > 1 ? number_in<std::size_t>(words[1]).value_or(1) : 1;
+    if (auto& given = state_.arguments)
+      given->erase(given->begin(), given->begin() + static_cast<std::ptrdiff_t>(std::min(n, given->size())));
     return true;
   }
   if (name == "set") {

@@ -50,6 +50,8 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
               ElementsAre("3", "7", "2"));
   EXPECT_THAT(words("if (( N = 0 )); then N=5; fi; let M=$(nproc)*2; torchrun $N $M"),
               ElementsAre("0", "? line 1: the output of a command"));
+  EXPECT_THAT(words("set -- a b c d; shift; X=$1; shift 2; torchrun $X $1 ${@:1:1}; shift 9"),
+              ElementsAre("b", "d", "d"));
   EXPECT_THAT(words("X=abc; N=3; A[1]=x; torchrun ${X/[ab]/B} ${X/#a/b} $((N > 2 ? 1 : 0)) ${A[0]}"),
               ElementsAre("? line 1: ${…/[ab]/B}", "? line 1: ${…/#a/b}", "? line 1: arithmetic that is not understood",
                           "? line 1: A[1]"));
