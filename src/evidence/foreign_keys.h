@@ -30,7 +30,8 @@ inline constexpr std::array<KeyRow, 19> megatron_keys{{
      "--data-parallel-sharding-strategy|--num-distributed-optimizer-instances|"
      "--num-virtual-stages-per-pipeline-rank|--num-layers-per-virtual-pipeline-stage|--recompute-method|"
      "--decoder-first-pipeline-num-layers|--decoder-last-pipeline-num-layers|--pipeline-model-parallel-layout|"
-     "--recompute-num-layers|--decoder-seq-length|--packed-sequence-size",
+     "--recompute-num-layers|--decoder-seq-length|--packed-sequence-size|--step-batch-size-schedule|"
+     "--expert-tensor-parallel-size|--accumulate-allreduce-grads-in-fp32",
      ""},
     {"--overlap-param-gather", "overlap_param_gather", "=true|true=true|false=false"},
     {"--normalization", "model.norm",
@@ -40,7 +41,7 @@ inline constexpr std::array<KeyRow, 19> megatron_keys{{
      "learned_absolute=learned|learned=learned|rope=rotary|rotary=rotary|mrope=rotary|yarn=rotary|"
      "none=rotary|relative=rotary|alibi=learned|ALiBi=learned"},
     {"--kv-channels", "head_dim"},
-    {"--context-parallel-size", "layout.context_parallel"},
+    {"--context-parallel-size|--ds-sequence-parallel-size", "layout.context_parallel"},
     {"--expert-model-parallel-size", "expert_parallel"},
     {"--tp-comm-overlap", "tp_overlap", "=true|true=true"},
     {"--checkpoint-activations", "recompute", "=full"},
@@ -59,8 +60,9 @@ inline constexpr std::array<CannotRow, 15> megatron_cannot{{
     {"--mtp-num-layers", "0|None", "{} layers of multi-token prediction are left out"},
     {"--hybrid-override-pattern|--hybrid-layer-pattern|--is-hybrid-model", "None|false",
      "Mamba layers: all layers are counted as attention and MLP"},
-    {"--cpu-offload|--cpu-offloading", "false", "offloading to the host: its copies are not predicted"},
-    {"--optimizer-cpu-offload", "false", "the optimizer on the host: its copies are not predicted"},
+    {"--cpu-offload|--cpu-offloading|--cpu-offloading-num-layers", "false|0",
+     "offloading to the host: its copies are not predicted"},
+    {"--optimizer-cpu-offload|--cpu-optimizer", "false", "the optimizer on the host: its copies are not predicted"},
     {"--window-size", "None", "sliding-window attention ({}): it is counted in full"},
     {"--quick-geglu", "false", "quick GEGLU (nearest: swiglu, with the same FLOP of products)"},
     {"--vision-model-type", "None", "a vision model ({}) is left out: only the language model is counted"},
@@ -120,13 +122,13 @@ inline constexpr std::array<CannotRow, 3> torchtitan_cannot{{
 
 inline constexpr std::array<KeyRow, 13> hf_model{{
     {"num_hidden_layers|n_layer|n_layers|num_layers", "model.layers"},
-    {"hidden_size|n_embd|d_model", "model.hidden"},
+    {"hidden_size|n_embd|n_embed|d_model", "model.hidden"},
     {"num_attention_heads|n_head|n_heads|num_heads", "model.heads"},
-    {"num_key_value_heads|num_kv_heads", "model.kv_heads"},
-    {"intermediate_size|n_inner|ffn_dim", "model.ffn"},
-    {"vocab_size", "model.vocab"},
+    {"num_key_value_heads|num_kv_heads|multi_query_group_num|attn_config.kv_n_heads", "model.kv_heads"},
+    {"intermediate_size|n_inner|ffn_dim|ffn_hidden_size", "model.ffn"},
+    {"vocab_size|padded_vocab_size", "model.vocab"},
     {"hidden_act", "model.activation",
-     "silu=swiglu|swish=swiglu|swiglu=swiglu|gelu=gelu|gelu_new=gelu|gelu_pytorch_tanh=gelu|"
+     "relu2=gelu|silu=swiglu|swish=swiglu|swiglu=swiglu|gelu=gelu|gelu_new=gelu|gelu_pytorch_tanh=gelu|"
      "gelu_fast=gelu|relu=gelu"},
     {"activation_function", "model.activation", "gelu=gelu|gelu_new=gelu|relu=gelu|silu=swiglu"},
     {"tie_word_embeddings", "model.tied_embeddings", "true=true|false=false"},

@@ -19,7 +19,9 @@ struct Entry {
 };
 
 bool is_host_name(std::string_view text) {
-  const auto part = [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_'; };
+  const auto part = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == '@';
+  };
   return !text.empty() && text.size() < 254 && std::isalnum(static_cast<unsigned char>(text[0])) != 0 &&
          std::ranges::all_of(text, part);
 }
@@ -79,12 +81,13 @@ bool is_hostfile(std::string_view text) {
         std::ranges::any_of(entry.host, [](unsigned char c) { return std::isalpha(c) != 0 || c == '.'; });
     return named && (entry.stated || entry.host.find_first_of("0123456789.-") != std::string::npos);
   };
-  const auto lettered = [](const Entry& entry) {
-    return std::ranges::any_of(entry.host, [](unsigned char c) { return std::isalpha(c) != 0; });
+  const auto known = [](const Entry& entry) {
+    return std::ranges::any_of(entry.host, [](unsigned char c) { return std::isalpha(c) != 0; }) ||
+           std::ranges::count(entry.host, '.') == 3;  // an address
   };
   const bool stated = std::ranges::any_of(*entries, &Entry::stated);
   return std::ranges::all_of(*entries, likely) &&
-         (stated || (entries->size() > 1 && std::ranges::any_of(*entries, lettered)));
+         (stated || (entries->size() > 1 && std::ranges::any_of(*entries, known)));
 }
 
 Answer hostfile(std::string_view text) {

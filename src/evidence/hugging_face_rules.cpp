@@ -19,14 +19,16 @@ struct ModelClass {
   Text types, values;
 };
 constexpr Text like_llama = "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=false biases=false";
-constexpr std::array<ModelClass, 5> model_classes{{
+constexpr Text like_gpt2 = "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=true";
+constexpr std::array<ModelClass, 7> model_classes{{
     {"llama|llama4_text|mllama_text_model|mistral|mixtral|qwen2|qwen2_vl_text|qwen2_5_vl_text|qwen3|qwen3_vl_text|"
      "qwen2_moe|qwen3_moe|phi3|olmo2",
      like_llama},
     {"gemma|gemma2|gemma3_text", "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=true biases=false"},
-    {"gpt2|gpt_bigcode|gpt_neo|opt|bloom",
-     "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=true"},
-    {"gpt_neox|gptj", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=false biases=true"},
+    {"gpt2|gpt_bigcode|gpt_neo|opt|bloom", like_gpt2},
+    {"mpt", "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=false"},
+    {"starcoder2", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=true biases=true"},
+    {"gpt_neox|gptj|phi", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=false biases=true"},
     {"falcon", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=true biases=false"},
 }};
 
@@ -35,20 +37,25 @@ void hugging_face_model(TrainingJob& job) {
   if (type.empty() && job.find("n_embd") != nullptr) type = "gpt2";
   const auto known =
       std::ranges::find_if(model_classes, [&](const ModelClass& row) { return is_one_of(row.types, type); });
+  const bool layer_norms = job.find("layer_norm_eps") != nullptr || job.find("layer_norm_epsilon") != nullptr;
+  const Text otherwise = layer_norms ? like_gpt2 : like_llama;
   if (known == model_classes.end())
-    job.note(fmt::format("model_type {} is not known here: its keys are read as Llama's", quote(type)));
+    job.note(fmt::format("model_type {} is not known here: its keys are read as {}'s", quote(type),
+                         layer_norms ? "GPT-2" : "Llama"));
   const std::string from = fmt::format("default of {}", type.empty() ? "its class" : type);
   const bool biased = job.theirs("attention_bias") == "true" || job.theirs("mlp_bias") == "true";
   if (biased) job.otherwise("model.biases", "true", from);
-  model_defaults(job, known == model_classes.end() ? like_llama : known->values, from);
+  model_defaults(job, known == model_classes.end() ? otherwise : known->values, from);
   if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", from);
   if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))
     job.otherwise("model.kv_heads", "1", "multi_query");
-  if (type == "bloom") job.cannot.emplace_back("positions alibi (nearest: learned)");
+  if (type == "bloom" || job.is_on("attn_config.alibi")) job.cannot.emplace_back("positions alibi (nearest: learned)");
   if (type.starts_with("gemma")) {  // gated, whatever hidden_act calls the gate
     job.set("model.activation", "swiglu", from);
     job.cannot.emplace_back("GEGLU (nearest: swiglu, with the same FLOP of products)");
   }
+  if (job.theirs("hidden_act") == "relu2")
+    job.cannot.emplace_back("squared ReLU (nearest: gelu, with the same FLOP of products)");
   const auto window = job.their_number("sliding_window");
   if (window && job.find("use_sliding_window") == nullptr)
     job.cannot.push_back(fmt::format("sliding-window attention ({}): it is counted in full", *window));
@@ -72,6 +79,12 @@ void deepspeed(TrainingJob& job) {
   job.otherwise("bucket_elements", "500000000", "default of DeepSpeed");
   if (alone && !(job.has("global_batch_size") && job.has("micro_batch_size")))
     job.otherwise("gradient_accumulation", "1", "default of DeepSpeed");
+  const auto global = job.number("global_batch_size");
+  const std::int64_t at_once = job.number_or("micro_batch_size", 0) * job.number_or("gradient_accumulation", 0);
+  if (alone && global && at_once > 0 && *global % at_once == 0)
+    job.set("data_parallel", std::to_string(*global / at_once), "train_batch_size / (micro x accumulated)");
+  if (std::ranges::any_of(job.settings, [](const auto& s) { return s.key.starts_with("activation_checkpointing."); }))
+    job.note("activation_checkpointing does nothing by itself: the model's code calls it");
   const std::string precision = job.text("precision");
   if (!precision.empty())
     job.otherwise("grad_reduce_precision", precision == "fp32" ? "fp32" : "bf16",
@@ -83,8 +96,8 @@ void deepspeed(TrainingJob& job) {
 }
 
 void accelerate(TrainingJob& job) {
-  const std::string type = job.theirs("distributed_type");
-  const bool fsdp = type == "FSDP", deepspeed = type == "DEEPSPEED", megatron = type == "MEGATRON_LM";
+  const std::string type = lower(job.theirs("distributed_type"));
+  const bool fsdp = type == "fsdp", deepspeed = type == "deepspeed", megatron = type == "megatron_lm";
   std::string strategy = job.theirs("fsdp_config.fsdp_sharding_strategy");
   if (strategy.empty()) strategy = job.theirs("fsdp_config.fsdp_reshard_after_forward");
   if (deepspeed && !job.has("sharding") && job.find("deepspeed_config.deepspeed_config_file") != nullptr)
@@ -144,9 +157,14 @@ void trainer(TrainingJob& job) {
 }  // namespace
 
 void conclude_hugging_face(TrainingJob& job) {
+  if (job.framework == "hugging face trainer")  // "auto" is what its arguments or its defaults say
+    std::erase_if(job.values, [](const auto& entry) {
+      return !entry.second.known && entry.second.origin.ends_with(": auto") && !entry.first.starts_with("bucket");
+    });
   if (job.uses("hugging face model")) hugging_face_model(job);
   if (job.uses("deepspeed") || (job.framework == "megatron-deepspeed" && !job.lacks_files)) deepspeed(job);
-  if (job.uses("accelerate")) accelerate(job);
+  const bool typed = job.find("distributed_type") != nullptr || !job.lacks_files;  // else its configuration says it
+  if (job.uses("accelerate") && typed) accelerate(job);
   if (job.framework == "hugging face trainer") trainer(job);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -166,14 +167,20 @@ bool Lines::next(std::string_view& line) {
         break;
       }
     }
-    any = true;
     if (feed_ < at_) feed_ = std::min(buffer_.find('\n', at_), buffer_.size());
     if (return_ < at_) return_ = std::min(buffer_.find('\r', at_), buffer_.size());
+    if (std::exchange(returned_, false) && feed_ == at_) {  // one end of a line, in two bytes
+      ++at_;
+      number_ = ++feeds_ + 1;
+      continue;
+    }
+    any = true;
     const std::size_t end = std::min(feed_, return_);
     if (line_.size() < longest_line) line_.append(buffer_, at_, std::min(end - at_, longest_line - line_.size()));
     at_ = end;
     if (at_ == buffer_.size()) continue;
-    if (buffer_[at_++] == '\n') ++feeds_;
+    returned_ = buffer_[at_++] == '\r';
+    feeds_ += returned_ ? 0 : 1;
     break;
   }
   clean(line_);

@@ -33,8 +33,8 @@ class Input {
   std::shared_ptr<Source> source_;
 };
 
-/// Lines of an Input as a person sees them: without ANSI escapes, control bytes and byte order mark. Line feeds and
-/// carriage returns end a line (progress bars). A line is cut after its first MiB.
+/// Lines of an Input as a person sees them: without ANSI escapes, control bytes and byte order mark. Line feeds,
+/// carriage returns (progress bars) and both together end a line. A line is cut after its first MiB.
 class Lines {
  public:
   explicit Lines(Input& input) : input_(input) {}
@@ -49,6 +49,7 @@ class Lines {
   std::string buffer_, line_;
   std::size_t at_ = 0, feed_ = 0, return_ = 0;  // places in the buffer: here, the next line feed, carriage return
   std::int64_t number_ = 0, feeds_ = 0;
+  bool returned_ = false;  // the last line ended with a carriage return
 };
 
 /// The whole text, for formats that are not read line by line. Throws Error if it is longer than `most`.

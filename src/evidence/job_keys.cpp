@@ -89,6 +89,7 @@ void translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
     if (row.key.empty() || row.key != setting.key) continue;
     known = true;
     const std::string here = row.here.substr(0, row.here.find(':'));
+    if (contains(here, ", ") || here.starts_with("measure.")) continue;  // nothing of the job's values
     try {
       const auto as_switch = std::ranges::find(row.values, "", &std::pair<std::string, std::string>::first);
       keep(job, setting, here,
@@ -132,10 +133,28 @@ std::string whole_flag(const std::string& flag) {
   std::vector<std::string> fitting;
   for (const std::string& name : known) {
     if (name == flag) return flag;
-    if (name.starts_with(flag)) add_once(fitting, name);
+    if (name.starts_with(flag) && !name.ends_with('-')) add_once(fitting, name);
   }
   constexpr std::size_t shortest = 8;  // "--num-la"; shorter ones are more likely another flag's
-  return fitting.size() == 1 && flag.size() >= shortest ? fitting.front() : flag;
+  if (fitting.empty() || flag.size() < shortest) return flag;
+  const std::string first = std::ranges::min(fitting);  // which begins the others, if any does
+  return std::ranges::all_of(fitting, [&](const std::string& name) { return name.starts_with(first); }) ? first : flag;
+}
+
+// The key of its configurations for an option of `accelerate launch`.
+ForeignSetting accelerate_setting(ForeignSetting setting) {
+  const std::string option = replaced(setting.key.substr(2), {{'-', "_"}});
+  setting.key = option;
+  if (setting.value == "True" || setting.value == "False") setting.value = lower(setting.value);
+  if (option.starts_with("use_")) return {"distributed_type", option.substr(4), setting.origin, "", setting.framework};
+  const auto whole = [&](const auto& row) {
+    for (Text key : split(row.key, '|')) {
+      if (key.ends_with("." + option)) setting.key = key;
+    }
+  };
+  std::ranges::for_each(accelerate_keys, whole);
+  std::ranges::for_each(accelerate_cannot, whole);
+  return setting;
 }
 
 }  // namespace
@@ -149,6 +168,7 @@ void translate(TrainingJob& job) {
     if ((framework == "torchtitan" || framework == "nanogpt" || framework == "maxtext") &&
         setting.key.starts_with("--"))
       setting.key = setting.key.substr(2);
+    if (framework == "accelerate" && setting.key.starts_with("--")) setting = accelerate_setting(std::move(setting));
     if (framework == "bridge options" && setting.key.starts_with("--"))
       setting.key = "--" + replaced(setting.key.substr(2), {{'-', "_"}});
     if (job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--")) {
@@ -184,6 +204,10 @@ std::optional<std::int64_t> TrainingJob::number(std::string_view name) const {
   if (!value || *value < 0 || *value > most || *value != static_cast<double>(static_cast<std::int64_t>(*value)))
     return std::nullopt;
   return static_cast<std::int64_t>(*value);
+}
+
+std::int64_t TrainingJob::degree(std::string_view axis) const {
+  return std::clamp<std::int64_t>(number_or(fmt::format("layout.{}_parallel", axis), 1), 1, 1 << 20);
 }
 
 const ForeignSetting* TrainingJob::find(std::string_view key) const {

@@ -45,6 +45,7 @@ void torchtitan(TrainingJob& job) {
   const std::int64_t context = std::max<std::int64_t>(1, job.number_or("model.sequence", by_name ? 8192 : 2048));
   job.otherwise("model.sequence", std::to_string(context), by_name ? from : "default of torchtitan");
   take_model(job, name + "-" + lower(flavor), from);
+  if (is_one_of("deepseek_v3|llama4|gpt_oss", name)) job.cannot.push_back(fmt::format("experts of {}", name));
   const auto tokens = job.their_number("training.num_tokens_per_microbatch_per_dp_rank");
   if (tokens && *tokens >= context) {
     job.set("micro_batch_size", std::to_string(*tokens / context), "tokens of a micro-batch / context");
@@ -54,7 +55,7 @@ void torchtitan(TrainingJob& job) {
   if (step_tokens && *step_tokens >= context)
     job.set("global_batch_size", std::to_string(*step_tokens / context), "tokens of a step / context");
   job.otherwise("micro_batch_size", "8", "default of torchtitan");
-  const std::int64_t stages = std::clamp<std::int64_t>(job.number_or("layout.pipeline_parallel", 1), 1, 1 << 20);
+  const std::int64_t stages = job.degree("pipeline");
   const std::int64_t local = job.number_or("micro_batch_size", 1);
   if (stages > 1) {
     auto micro = job.their_number("parallelism.pipeline_parallel_microbatch_size").value_or(1);
@@ -124,8 +125,7 @@ void torchtitan(TrainingJob& job) {
   const std::string shard_text = job.theirs("parallelism.data_parallel_shard_degree");
   std::optional<std::int64_t> shard = job.number("data_parallel_shard");
   const std::int64_t replicate = job.number_or("data_parallel_replicate", 1);
-  const std::int64_t others =
-      job.number_or("layout.tensor_parallel", 1) * stages * job.number_or("layout.context_parallel", 1);
+  const std::int64_t others = job.degree("tensor") * stages * job.degree("context");
   const auto ranks = job.number("ranks");
   if (!ranks && shard && *shard > 0 && replicate * *shard <= (1 << 20))
     job.set("ranks", std::to_string(replicate * *shard * others),
@@ -267,8 +267,8 @@ void recipe(TrainingJob& job) {  // Megatron-Bridge's command line, and llmb
   }
   if (name.find_first_of("0123456789") != std::string::npos) take_model(job, name, "the recipe's name");
   job.otherwise("precision", "bf16", "default of the recipes");
-  const auto count = [&](const char* axis) { return std::clamp<std::int64_t>(job.number_or(axis, 1), 1, 1 << 20); };
-  count_embedding(job, count("layout.pipeline_parallel") * count("virtual_pipeline"), "the recipe's");
+  const std::int64_t chunks = std::clamp<std::int64_t>(job.number_or("virtual_pipeline", 1), 1, 1 << 20);
+  count_embedding(job, job.degree("pipeline") * chunks, "the recipe's");
   job.note(
       "model sizes are known from the recipe's name; what a recipe sets besides these options depends on its version "
       "and is not in this file");
@@ -276,9 +276,10 @@ void recipe(TrainingJob& job) {  // Megatron-Bridge's command line, and llmb
 
 }  // namespace
 
-void hybrid_sharding(TrainingJob& job, std::int64_t shard, std::int64_t replicate, const char* origin) {
+void hybrid_sharding(TrainingJob& job, std::int64_t shard, std::int64_t replicate, const std::string& origin) {
   if (replicate < 2 || shard < 2) return;
-  const bool node = job.number("ranks_per_node") == shard || (!job.number("ranks_per_node") && shard == 8);
+  const std::int64_t spanned = std::min<std::int64_t>(shard, 1 << 20) * job.degree("tensor") * job.degree("context");
+  const bool node = spanned == job.number_or("ranks_per_node", 8);
   job.set("sharding_group", node ? "node" : "data", origin,
           fmt::format("HSDP: {} shard, {} replicate", shard, replicate));
   if (!node && shard < (1 << 20) && replicate < (1 << 20))

@@ -38,12 +38,12 @@ std::string framework_of_program(const TrainingJob& job) {
     return "torchtitan";
   if (contains(lower(program), "maxtext")) return "maxtext";
   if (job.launcher == "composer" || contains(program, "llmfoundry")) return "llm-foundry";
-  if (name == "train.py" &&
+  const bool trainer =
+      begins("--per_device") || begins("--per-device") || any({"--model_name_or_path", "--fsdp", "--bf16"});
+  if (name == "train.py" && !trainer &&
       (any({"--batch_size", "--block_size", "--n_layer"}) || contains(job.theirs("argument"), "config/")))
     return "nanogpt";
-  if (begins("--per_device") || begins("--per-device") ||
-      any({"--model_name_or_path", "--fsdp", "--bf16", "--gradient_accumulation_steps"}))
-    return "hugging face trainer";
+  if (trainer || any({"--gradient_accumulation_steps"})) return "hugging face trainer";
   if (name.starts_with("pretrain_")) return "megatron-lm";
   return "";
 }
@@ -59,7 +59,7 @@ void ask_for_files(TrainingJob& job, const NameValues& given) {
     const bool python = job.framework == "nanogpt" && setting.key == "argument" && name.ends_with(".py");
     if (!(file && configures) && !python) continue;
     const bool of_script = setting.framework.empty() || setting.framework == "bridge options";
-    if (!of_script && !setting.key.ends_with("deepspeed_config_file")) continue;
+    if (!of_script && !setting.key.ends_with("config_file") && setting.key != "deepspeed") continue;
     if (std::ranges::any_of(given, [&](const auto& entry) { return file_name(entry.first) == name; })) continue;
     job.refused.push_back(fmt::format("{} is named at {}: give it as well", name, setting.origin));
     job.lacks_files = true;
@@ -154,6 +154,19 @@ void JobReader::unknown(const std::string& name, std::string text, std::string w
   not_read_.push_back(std::move(why));
 }
 
+// Ranks of a launcher that takes them from its hostfile, which was given.
+void JobReader::count_hosts(TrainingJob& job) const {
+  if (hosts_.empty() || job.number("ranks") || !is_one_of("deepspeed|open mpi|mpich", job.launcher)) return;
+  if (job.has("ranks") && contains(job.values["ranks"].origin, "--include")) return;  // some of the hosts
+  const auto number = [&](Text key) {
+    return std::ranges::find(hosts_, key, &std::pair<std::string, Value>::first)->second.get<std::int64_t>();
+  };
+  const std::int64_t ranks = number("ranks"), hosts = number("hosts");
+  job.set("ranks", std::to_string(job.has("ranks_per_node") ? job.number_or("ranks_per_node", 1) * hosts : ranks),
+          "the hostfile");
+  if (ranks % hosts == 0) job.otherwise("ranks_per_node", std::to_string(ranks / hosts), "the hostfile");
+}
+
 TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
   TrainingJob job;
   job.typed = gaps.typed;
@@ -177,6 +190,7 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
     job.files.push_back(unknown_[i].first);
     not_read_.erase(not_read_.begin() + static_cast<std::ptrdiff_t>(i));
   }
+  count_hosts(job);
   job.framework = framework_of_program(job);
   if (job.framework == "megatron-bridge") {
     for (ForeignSetting& setting : job.settings)
@@ -274,7 +288,7 @@ void conclude_shape(TrainingJob& job) {
                                        size("expert_parallel"), holds_experts));
   } else if (ranks) {
     job.set("data_parallel", std::to_string(*ranks / replica), fmt::format("{} ranks / {}", *ranks, replica));
-  } else if (!model_alone && !recipe) {
+  } else if (!model_alone && !recipe && !job.number("data_parallel")) {
     job.set_unknown("data_parallel", replica == 1 ? "ranks" : fmt::format("ranks / {}", replica),
                     "ranks are not known");
   }
@@ -300,7 +314,12 @@ void conclude_shape(TrainingJob& job) {
           fmt::format("{} sequences do not divide among {} replicas of {}: change the batch or the ranks", *global,
                       *replicas, *micro));
     } else {
-      job.set("gradient_accumulation", std::to_string(*global / (*micro * *replicas)), "global / (micro x DP)");
+      const std::int64_t follows = *global / (*micro * *replicas);
+      if (job.uses("deepspeed") && accumulation.value_or(follows) != follows)
+        job.problems.push_back(
+            fmt::format("{} sequences are not {} replicas x {} x {} accumulated: DeepSpeed stops at them", *global,
+                        *replicas, *micro, *accumulation));
+      job.set("gradient_accumulation", std::to_string(follows), "global / (micro x DP)");
     }
   } else if (global && micro && *micro > 0 && !replicas && !job.has("gradient_accumulation") &&
              job.text("data_parallel").empty() && !ranks) {
@@ -332,15 +351,17 @@ void conclude_shape(TrainingJob& job) {
 
   for (const char* key : {"--num-experts", "--num-moe-experts", "num_experts", "num_local_experts", "n_routed_experts",
                           "model.ffn_config.moe_num_experts"}) {
-    const auto experts = job.their_number(key);
-    if (!experts || *experts < 2) continue;
-    job.set("experts", std::to_string(*experts), key);
+    std::int64_t experts = 0;  // the most of a layer, where layers differ
+    const std::string counts = job.theirs(key);
+    for (Text count : words_of(counts, 256)) experts = std::max(experts, number_in<std::int64_t>(count).value_or(0));
+    if (experts < 2) continue;
+    job.set("experts", std::to_string(experts), key);
     std::string each;
     for (const char* of_token : {"--moe-router-topk", "num_experts_per_tok", "model.ffn_config.moe_top_k"}) {
       if (job.find(of_token) != nullptr) each = fmt::format(", {} of them per token", job.theirs(of_token));
     }
     job.cannot.push_back(
-        fmt::format("{} experts{}: the FLOP and the traffic of one dense MLP are counted", *experts, each));
+        fmt::format("{} experts{}: the FLOP and the traffic of one dense MLP are counted", experts, each));
   }
 
   if (job.text("batching") == "packed")

@@ -67,6 +67,7 @@ std::string plain_model_name(std::string_view name) {
                                         {"llama2", "llama2-"},
                                         {"metallama3", "llama3-"},
                                         {"metallama2", "llama2-"},
+                                        {"llama", "llama2-"},  // and the first, of the same sizes
                                         {"mistral", "mistral-"},
                                         {"qwen25", "qwen2.5-"},
                                         {"qwen3", "qwen3-"},
@@ -178,7 +179,7 @@ void checkpoint_nearest(TrainingJob& job, const std::string& what, const std::st
 std::string calibration_of(const TrainingJob& job) {
   if (job.text("hardware").starts_with("a100") || job.text("hardware").starts_with("v100")) return "megatron-2022";
   if (job.framework.starts_with("megatron") || job.framework == "nemo" ||
-      job.theirs("distributed_type") == "MEGATRON_LM")
+      lower(job.theirs("distributed_type")) == "megatron_lm")
     return "megatron-2025";
   const bool torch = job.framework == "torchtitan" || job.framework == "llm-foundry" || job.framework == "accelerate";
   return torch ? "torch-fsdp" : "";

@@ -21,9 +21,9 @@ bool is_python(std::string_view name) {
 bool is_program(const std::string& word) {
   constexpr std::string_view known =
       "torchrun|bash|sh|env|nsys|ncu|numactl|singularity|apptainer|enroot|srun|exec|deepspeed|mpirun|composer|taskset|"
-      "timeout|accelerate|mpiexec";
+      "timeout|accelerate|mpiexec|mpiexec.hydra";
   const std::string name = file_name(word);
-  return is_python(name) || name.ends_with(".py") || is_one_of(known, name);
+  return is_python(name) || name.ends_with(".py") || name.ends_with(".sh") || is_one_of(known, name);
 }
 
 class Launch {
@@ -33,12 +33,15 @@ class Launch {
 
   // Peels launchers and wrappers off until the training program is found; false: there is none.
   bool read(const ShellLaunch& launch) {
-    environment_ = launch.environment;
+    environment_ = outer_ = launch.environment;
     line_ = launch.line;
     Words words = launch.words;
     constexpr int most = 32;
     for (int i = 0; i < most && !words.empty(); ++i) {
-      if (const auto program = step(words)) return settle(*program);
+      if (auto program = step(words)) {
+        arguments = std::move(*program);
+        return true;
+      }
     }
     return false;
   }
@@ -60,15 +63,16 @@ class Launch {
       if (is_of_interest(name) && !is_unknown(value)) set_last(job_.environment, name, value);
     }
     for (std::string& text : notes_) job_.note(std::move(text));
+    std::ranges::move(options_, std::back_inserter(job_.settings));
     if (lost_.empty()) return;
     const char* them = lost_.size() == 1 ? "it" : "them";
-    const std::string why =
-        lost_by_srun_ ? fmt::format("srun --export leaves {} out: no rank gets {}", them, them)
-                      : fmt::format("mpirun has no -x for {}: ranks on other nodes do not get {}", them, them);
+    const std::string why = lost_by_.empty()
+                                ? fmt::format("mpirun has no -x for {}: ranks on other nodes do not get {}", them, them)
+                                : fmt::format("{} leaves {} out: no rank gets {}", lost_by_, them, them);
     job_.problems.push_back(
         fmt::format("{} {} exported here but {}", and_list(lost_), lost_.size() == 1 ? "is" : "are", why));
     job_.headline = fmt::format("{} of {} NCCL settings of this script reach {}", lost_.size(), lost_.size() + kept_,
-                                lost_by_srun_ ? "no rank" : "only the first node");
+                                lost_by_.empty() ? "only the first node" : "no rank");
   }
 
  private:
@@ -76,7 +80,7 @@ class Launch {
   std::optional<Words> step(Words& words) {
     const std::string name = file_name(words.front());
     if (name.ends_with(".py")) return words;
-    if (name == "bash" || name == "sh") return shell_text(words);
+    if (name == "bash" || name == "sh" || name.ends_with(".sh")) return shell_text(words);
     if (is_python(name)) return python(words);
     std::size_t program = 1;
     const bool takes_modules = name == "torchrun" || name == "accelerate" || name == "deepspeed" || name == "composer";
@@ -96,9 +100,10 @@ class Launch {
     const LauncherOptions options(before);
     if (name == "torchrun") torchrun(options);
     if (name == "srun") srun(options);
-    if (name == "mpirun" || name == "mpiexec" || name == "orterun") mpirun(options, before);
+    if (name.starts_with("mpi") || name == "orterun") mpirun(options, before, name == "mpiexec.hydra");
     if (name == "deepspeed") deepspeed(options);
     if (name == "accelerate" || name == "composer") processes(name, options);
+    if (name == "accelerate") accelerate(before);
     if (name == "env") {
       for (const std::string& word : before) {
         if (const std::size_t equals = word.find('='); equals != std::string::npos && !word.starts_with('-'))
@@ -131,20 +136,36 @@ class Launch {
     return std::nullopt;
   }
 
-  // bash -c "…": a script of its own.
+  // bash -c "…", bash FILE, FILE: a script of its own, which may export more. Of a file that is not given, what stands
+  // behind it may be the program.
   std::optional<Words> shell_text(Words& words) {
+    const bool is_file = words.front().ends_with(".sh");
     const auto option = std::ranges::find_if(words, [](std::string_view word) {
       return word.size() > 1 && word[0] == '-' && word[1] != '-' && word.ends_with('c');
     });
     const std::size_t before = shell_.launches().size();
     const std::int64_t line = line_;
-    if (option != words.end() && option + 1 != words.end()) {
+    if (!is_file && option != words.end() && option + 1 != words.end()) {
       shell_.run(*(option + 1), line);
-    } else if (words.size() > 1 && !is_unknown(words[1])) {
-      job_.note(fmt::format("{} is started by this script: give it as well", file_name(words[1])));
+    } else {
+      const auto is_option = [](std::string_view word) { return word.starts_with('-'); };
+      words.erase(words.begin(), std::find_if_not(words.begin() + (is_file ? 0 : 1), words.end(), is_option));
+      if (words.empty()) return std::nullopt;
+      if (is_unknown(words[0]) || !shell_.run_file(words)) {
+        const std::string name = file_name(words[0]);
+        words.erase(words.begin(), std::find_if(words.begin() + 1, words.end(), is_program));
+        if (words.empty() && !is_unknown(name))
+          job_.note(fmt::format("{} is started by this script: give it as well", name));
+        return std::nullopt;
+      }
     }
     words.clear();
-    if (shell_.launches().size() > before) words = shell_.launches().back().words;
+    if (shell_.launches().size() > before) {
+      words = shell_.launches().back().words;
+      for (const auto& entry : shell_.launches().back().environment) {
+        if (std::ranges::find(outer_, entry) == outer_.end()) set_last(environment_, entry.first, entry.second);
+      }
+    }
     line_ = line;
     return std::nullopt;
   }
@@ -193,14 +214,12 @@ class Launch {
     if (!each && ranks_of_job && nodes) each = *ranks_of_job / *nodes;
     ranks("srun", ranks_of_job, each, "srun takes them from the job");
     const auto passed = o.value({"--export"});
-    lost_by_srun_ = passed && *passed != "ALL" && !passed->starts_with("ALL,");
-    if (lost_by_srun_)
-      only([&](const std::string& name) { return ("," + *passed + ",").find("," + name + ",") != std::string::npos; },
-           *passed);
+    if (passed) only("srun --export", *passed);
   }
 
-  void mpirun(const LauncherOptions& o, const Words& before) {
-    const bool hydra = o.has("-ppn") || o.has("-genv") || o.has("-genvall") || o.has("-genvnone") || o.has("-genvlist");
+  void mpirun(const LauncherOptions& o, const Words& before, bool hydra) {
+    for (const char* option : {"-ppn", "-genv", "-env", "-genvall", "-genvnone", "-genvlist"})
+      hydra = hydra || o.has(option);
     const auto total = count_of(o.value({"-np", "--np", "-n", "-c", "--n"}));
     auto each = count_of(o.value({"-N", "--npernode", "-npernode", "-ppn", "--ppn"}));
     std::int64_t hosts = 0;
@@ -218,43 +237,44 @@ class Launch {
     ranks(hydra ? "mpich" : "open mpi", total ? total : of_hosts, each,
           unknown_or(o.value({"-np", "-n"}), "mpirun takes them from its hostfile"));
     if (hydra) {
+      const auto passed = o.value({"-genvlist"});
+      if (passed || o.has("-genvnone")) only(passed ? "mpirun -genvlist" : "mpirun -genvnone", passed.value_or(""));
       for (std::size_t i = 0; i + 2 < before.size(); ++i) {
         if (before[i] == "-genv" || before[i] == "-env") environment_.emplace_back(before[i + 1], before[i + 2]);
       }
       return;
     }
-    Words forwarded;
+    std::string forwarded;
     for (const std::string& word : o.all("-x")) {
       const std::size_t equals = word.find('=');
-      forwarded.push_back(word.substr(0, equals));
-      if (equals != std::string::npos) set_last(environment_, forwarded.back(), word.substr(equals + 1));
+      const std::string name = word.substr(0, equals);
+      forwarded += name + ",";
+      if (equals != std::string::npos) set_last(environment_, name, word.substr(equals + 1));
     }
     const bool several =
         hosts > 1 || o.value({"--hostfile", "-hostfile", "-machinefile", "--machinefile"}) || (total && *total > 8);
-    if (several)
-      only(
-          [&](const std::string& name) {
-            return std::ranges::find(forwarded, name) != forwarded.end() || name.starts_with("OMPI_");
-          },
-          "");
+    if (several) only("", forwarded);
   }
 
-  // Leaves of the environment only what `passes`; what is lost of NCCL's is kept for people.
-  template <class Passes>
-  void only(const Passes& passes, const std::string& assignments) {
+  // Leaves of the environment what "A,B=1" names, or all for ALL; what is lost of NCCL's is kept for people. `by`: what
+  // leaves it out on all nodes; "": it stays on the first one.
+  void only(std::string by, const std::string& names) {
+    lost_by_ = std::move(by);
+    const std::string list = "," + names + ",";
     NameValues left;
-    for (auto& entry : environment_) {
-      const bool nccl = entry.first.starts_with("NCCL_") || entry.first.starts_with("RCCL_");
-      if (passes(entry.first)) {
+    for (auto& [name, value] : environment_) {
+      const bool nccl = name.starts_with("NCCL_") || name.starts_with("RCCL_");
+      if (contains(list, ",ALL,") || contains(list, "," + name + ",") || contains(list, "," + name + "=") ||
+          (lost_by_.empty() && name.starts_with("OMPI_"))) {
         kept_ += nccl ? 1 : 0;
-        left.push_back(std::move(entry));
+        left.emplace_back(name, value);
       } else if (nccl) {
-        lost_.push_back(entry.first);
+        lost_.push_back(name);
       }
     }
-    for (std::string_view item : split(assignments, ',')) {
+    for (std::string_view item : split(names, ',')) {
       if (const std::size_t equals = item.find('='); equals != item.npos)
-        left.emplace_back(item.substr(0, equals), item.substr(equals + 1));
+        set_last(left, std::string(item.substr(0, equals)), std::string(item.substr(equals + 1)));
     }
     environment_ = std::move(left);
   }
@@ -286,18 +306,21 @@ class Launch {
     const auto total = o.value({"--num-processes", "-n", "--world-size", "--nproc"});
     const auto machines = count_of(o.value({"--num-machines"}));
     const auto n = count_of(total);
-    if (const auto file = o.value({"--config-file"}); file && !is_unknown(*file))
-      job_.settings.push_back({"--config_file", *file, origin()});
     ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt,
           unknown_or(total, "its configuration says them: give it as well"));
     if (!total) ranks_why_.clear();  // a configuration that is read later may say it
   }
 
-  std::string origin() const { return fmt::format("{}:{}", file_, line_); }
-  bool settle(const Words& program) {
-    arguments = program;
-    return true;
+  // Its options say what its configurations say.
+  void accelerate(Words before) {
+    before.insert(before.begin(), "accelerate");
+    TrainingJob own;
+    take_arguments(before, shell_, origin(), own);
+    for (ForeignSetting& setting : own.settings) setting.framework = "accelerate";
+    options_ = std::move(own.settings);
   }
+
+  std::string origin() const { return fmt::format("{}:{}", file_, line_); }
 
   const std::string& file_;
   Shell& shell_;
@@ -306,9 +329,10 @@ class Launch {
   std::string launcher_;
   std::optional<std::int64_t> ranks_, per_node_;
   std::string ranks_why_;
-  NameValues environment_;
+  NameValues environment_, outer_;       // as it reaches the program, and as the script has it
+  std::vector<ForeignSetting> options_;  // of the launcher
   Words lost_, unknown_;
-  bool lost_by_srun_ = false;
+  std::string lost_by_;
   std::vector<std::string> notes_;
   std::size_t kept_ = 0;
   std::int64_t line_ = 0;

@@ -75,10 +75,13 @@ std::map<std::string, std::string> variables_of_batch(std::string_view text) {
   }
   auto total = count_of(options.value({"-n", "--ntasks"}));
   if (!total && nodes && each) total = *nodes * *each;
+  const auto of_task = count_of(options.value({"--gpus-per-task"}));
+  if (!gpus && of_task && each) gpus = *of_task * *each;
   for (const char* name : {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}) set(name, nodes);
   set("SLURM_NTASKS_PER_NODE", each);
   set("SLURM_NTASKS", total);
   set("SLURM_NPROCS", total);
+  set("SLURM_GPUS_PER_TASK", of_task);
   set("SLURM_GPUS_ON_NODE", gpus);
   set("SLURM_GPUS_PER_NODE", gpus);
   return found;
@@ -113,9 +116,11 @@ void take_arguments(const std::vector<std::string>& words, const Shell& shell, c
     if (words[i].find(' ') != std::string::npos && equals == std::string::npos)
       job.problems.push_back(
           fmt::format("{} is one word here, which its program refuses: take the quotes away", quote(words[i])));
-    // A word that is not known at all may be a value or further arguments.
+    // A word that is not known at all may be a value or further arguments; "model.layers=4" never belongs to an option.
     const auto goes_on = [&](const std::string& word) {
-      return !is_key(word) && (setting.value.empty() || !is_unknown(word));
+      const std::string_view key = std::string_view(word).substr(0, std::min(word.find('='), word.size()));
+      const bool names = key.size() < word.size() && key.find('.') != key.npos && key.find_first_of(" :/,") == key.npos;
+      return !is_key(word) && !names && (setting.value.empty() || !is_unknown(word));
     };
     for (; equals == std::string::npos && i + 1 < words.size() && goes_on(words[i + 1]); ++i)
       setting.value += (setting.value.empty() ? "" : " ") + words[i + 1];

@@ -218,8 +218,16 @@ void replicas(TrainingJob& job) {
   }
   job.otherwise("overlap_grad_reduce", "false", by_default);
   job.otherwise("overlap_param_gather", "false", by_default);
-  if (job.their_number("--num-distributed-optimizer-instances").value_or(1) > 1)
-    job.set("sharding_group", "node", origin_of(job, "--num-distributed-optimizer-instances"));
+  if (is_one_of("megatron-lm|megatron-bridge", job.framework) && job.text("precision") != "fp16")
+    job.otherwise("grad_reduce_precision", "fp32", by_default);
+  const auto instances = job.their_number("--num-distributed-optimizer-instances"), ranks = job.number("ranks");
+  if (instances.value_or(1) < 2) return;
+  const std::string from = origin_of(job, "--num-distributed-optimizer-instances");
+  job.set("sharding_group", "node", from);
+  const std::int64_t replicas =
+      ranks.value_or(0) / (job.degree("tensor") * job.degree("pipeline") * job.degree("context"));
+  hybrid_sharding(job, replicas / *instances, *instances, from);
+  job.values["sharding_group"].shown.clear();
 }
 
 // --recompute-modules of core 0.12 and later; core_attn alone before it, and by default.
@@ -270,13 +278,21 @@ void batch(TrainingJob& job) {
     job.set("model.sequence", std::to_string(*packed), origin_of(job, "--packed-sequence-size"));
   }
   if (const std::string ramp = job.theirs("--rampup-batch-size"); !ramp.empty()) {
-    const auto parts = words_of(ramp);
+    const std::string plain = replaced(ramp, {{',', ""}});  // a list in YAML
+    const auto parts = words_of(plain);
     if (parts.size() == 3)
       job.note(fmt::format("batch ramp {} + {} every {} samples: the final size counts", parts[0], parts[1], parts[2]));
   }
-  if (job.find("--step-batch-size-schedule") != nullptr && job.find("--global-batch-size") != nullptr)
-    job.problems.emplace_back(
-        "--step-batch-size-schedule and --global-batch-size exclude each other: Megatron-LM stops");
+  const std::string steps = job.theirs("--step-batch-size-schedule");
+  if (const auto last = number_in<std::int64_t>(Text(steps).substr(steps.rfind(':') + 1)))
+    job.otherwise("global_batch_size", std::to_string(*last),
+                  origin_of(job, "--step-batch-size-schedule") + ": the last");
+  for (const auto& [one, other] :
+       {std::pair("--step-batch-size-schedule", "--global-batch-size"),
+        {"--num-virtual-stages-per-pipeline-rank", "--num-layers-per-virtual-pipeline-stage"}}) {
+    if (job.find(one) != nullptr && job.find(other) != nullptr)
+      job.problems.push_back(fmt::format("{} and {} exclude each other: Megatron-LM stops", one, other));
+  }
 }
 
 void age(TrainingJob& job) {

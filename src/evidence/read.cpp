@@ -217,7 +217,8 @@ void Reading::file(const std::string& path) {
       case Kind::nccl_graphs:
         return add(nccl_graphs(whole_text(input, longest_text)), name);
       case Kind::hostfile:
-        return add(hostfile(whole_text(input, longest_text)), name);
+        add(hostfile(whole_text(input, longest_text)), name);
+        return job_.hosts(single_.back());
       case Kind::job: {
         std::string text;  // without colours and control bytes
         Lines lines(input);

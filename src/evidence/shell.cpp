@@ -197,8 +197,7 @@ Status Shell::compound() {
   if (reader_.eat_word("[[")) return condition();
   if (reader_.at("((")) {
     const Text text = reader_.parenthesis();
-    const auto value = follows() && text.size() >= 4 ? arithmetic(text.substr(2, text.size() - 4)) : std::nullopt;
-    return value ? Status(*value != 0) : std::nullopt;
+    return follows() && text.size() >= 4 ? compute(text.substr(2, text.size() - 4)) : std::nullopt;
   }
   const bool braces = reader_.eat_word("{");
   if (!braces && !reader_.eat("(")) return simple();

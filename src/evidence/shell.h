@@ -49,6 +49,9 @@ class Shell {
   /// Follows a script. Throws Error for one that is nested too deep or whose texts grow beyond all bounds.
   void run(std::string_view script, std::int64_t first_line = 1);
   void set(const std::string& name, const std::string& value, bool exported);
+  /// Follows a file that was given, or that the script has written, with arguments behind its name; false: there is no
+  /// such file.
+  bool run_file(const std::vector<std::string>& words, std::size_t name = 0);
 
   /// Commands that may start a program, in order.
   const std::vector<ShellLaunch>& launches() const { return launches_; }
@@ -75,6 +78,7 @@ class Shell {
   std::string document_of(std::string_view raw);
   std::string unknown_of(std::string_view raw);
   std::optional<std::int64_t> arithmetic(std::string_view text);
+  Status compute(std::string_view text);
 
   // shell.cpp: what reads a part of the script follows it as well, unless it is skipped.
   void follow(const ShellReader& from, Status (Shell::*part)());
@@ -104,7 +108,6 @@ class Shell {
   Status run_builtin(const std::vector<std::string>& words, bool& known);
   Status run_inside(const ShellReader& from, Status (Shell::*part)(),
                     std::optional<std::vector<std::string>> arguments);
-  bool run_file(const std::vector<std::string>& words, std::size_t name);
   bool assign(std::string_view word, bool exported);
   void keep_document(const std::vector<ShellRedirect>& redirects, const std::vector<std::string>& words);
 

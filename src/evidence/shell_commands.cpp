@@ -58,7 +58,9 @@ void Shell::keep_document(const std::vector<ShellRedirect>& redirects, const std
   std::string name = words.size() > 1 ? words.back() : "";
   if (file != nullptr) name = text_of(file->target);
   if (name.empty()) return;
-  documents_[file_name(name)] = text->expands ? document_of(text->target) : text->target;
+  const auto kept =
+      documents_.insert_or_assign(file_name(name), text->expands ? document_of(text->target) : text->target);
+  if (name.ends_with(".sh")) others_.insert_or_assign(kept.first->first, kept.first->second);
 }
 
 // A function, or a file that was given, with arguments of its own. Nothing where it goes too deep.
@@ -103,7 +105,9 @@ Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
     return true;
   }
   if (name == "shift") {
-    if (auto& given = state_.arguments; given && !given->empty()) given->erase(given->begin());
+    const std::size_t n = words.size() > 1 ? number_in<std::size_t>(words[1]).value_or(1) : 1;
+    if (auto& given = state_.arguments)
+      given->erase(given->begin(), given->begin() + static_cast<std::ptrdiff_t>(std::min(n, given->size())));
     return true;
   }
   if (name == "set") {
@@ -127,20 +131,23 @@ Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
     return run_inside(ShellReader(scripts_.emplace_back(join(arguments, " ")), line_), &Shell::whole_script,
                       state_.arguments);
   }
-  if (name == "read" || name == "mapfile" || name == "readarray" || name == "let") {
+  if (name == "let") {
+    Status last;
+    for (const std::string& word : arguments) last = compute(word);
+    return last;
+  }
+  if (name == "read" || name == "mapfile" || name == "readarray") {
     for (std::size_t i = 1; i < words.size(); ++i) {
       const std::string variable = words[i].substr(0, name_length(words[i]));
       if (!variable.empty()) set(variable, unknown(fmt::format("line {}: {} sets {}", line_, name, variable)), false);
     }
     return std::nullopt;
   }
-  const auto script = std::ranges::find_if(words, [&](Text word) { return others_.contains(file_name(word)); });
-  if (script != words.end() && (script == words.begin() || !may_start({*script})) &&
-      run_file(words, static_cast<std::size_t>(script - words.begin()))) {
-    known = !may_start(words);
-    return true;
-  }
   known = is_one_of(passed_over, name);
+  const auto script = std::ranges::find_if(words, [&](Text word) { return others_.contains(file_name(word)); });
+  // What runs on many ranks is followed as a launch.
+  if (script == words.end() || known || (name != "sbatch" && may_start({words.begin(), script}))) return true;
+  known = run_file(words, static_cast<std::size_t>(script - words.begin()));
   return true;
 }
 
@@ -211,15 +218,17 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   }
   std::vector<std::string> words;
   if (is_one_of("export|declare|typeset|readonly|local|alias", raw[first])) {
-    bool exported = raw[first] == "export";
+    bool exported = raw[first] == "export", kept = false;  // kept: from programs, by export -n
     for (std::size_t i = first + 1; i < raw.size(); ++i) {
       const std::string& word = raw[i];
       if (word.starts_with('-')) {
-        exported = (exported && word != "-n") || word.find('x') != Text::npos;
-      } else if (!assign(word, exported) && exported && is_name(word)) {
-        if (const auto found = state_.variables.find(word); found != state_.variables.end())
-          found->second.exported = true;
+        kept = exported && word == "-n";
+        exported = (exported && !kept) || word.find('x') != Text::npos;
+        continue;
       }
+      const bool assigned = assign(word, exported);
+      const auto found = state_.variables.find(assigned ? assigned_name(word) : Text(word));
+      if (found != state_.variables.end() && (exported || kept)) found->second.exported = exported;
     }
     return true;
   }

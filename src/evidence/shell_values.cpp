@@ -147,16 +147,31 @@ std::optional<std::int64_t> Shell::arithmetic(std::string_view raw) {
       .value();
 }
 
+// "N = 4", "N *= 2", or a value: of let and (( )).
+Shell::Status Shell::compute(std::string_view text) {
+  text = trim(text);
+  const std::string_view name = text.substr(0, name_length(text));
+  const std::size_t equals = std::min(text.find_first_not_of(" \t+-*/%", name.size()), text.size());
+  const bool assigns = !name.empty() && text.substr(equals).starts_with('=') && text.substr(equals, 2) != "==";
+  const std::string_view right = assigns ? text.substr(equals + 1) : text,
+                         op = trim(text.substr(name.size(), equals - name.size()));
+  const auto value =
+      arithmetic(assigns && !op.empty() ? fmt::format("{} {} ({})", name, op, right) : std::string(right));
+  if (assigns) set(std::string(name), value ? std::to_string(*value) : unknown_of(right), false);
+  return value ? Status(*value != 0) : std::nullopt;
+}
+
 // test, [ ] and [[ ]]: files are never looked at.
 Shell::Status Shell::test(std::vector<std::string> words, bool double_brackets) {
   constexpr std::size_t most = 64;
   if (words.empty()) return false;
   if (words.size() > most) return std::nullopt;
-  for (const std::string_view either : {"||", "&&"}) {
+  for (const std::string_view either : {"||", "-o", "&&", "-a"}) {
     const auto at = std::ranges::find(words, either);
-    if (!double_brackets || at == words.end()) continue;
-    const Status left = test({words.begin(), at}, true), right = test({at + 1, words.end()}, true);
-    const bool decides = either == "||";
+    if (double_brackets == (either[0] == '-') || at == words.end() || at == words.begin()) continue;
+    const Status left = test({words.begin(), at}, double_brackets),
+                 right = test({at + 1, words.end()}, double_brackets);
+    const bool decides = either == "||" || either == "-o";
     if (left == decides || right == decides) return decides;
     return left && right ? Status(!decides) : std::nullopt;
   }

@@ -40,6 +40,14 @@ std::string without_end(const std::string& text, const std::string& pattern, boo
   return text;
 }
 
+// ${x:from:length}, of characters or of items; below zero they count from the end.
+template <class T>
+T slice(const T& whole, std::int64_t from, std::int64_t length) {
+  const std::int64_t n = std::ssize(whole), begin = std::clamp<std::int64_t>(from < 0 ? n + from : from, 0, n);
+  const std::int64_t end = length < 0 ? n + length : begin + std::min(length, n - begin);
+  return T(whole.begin() + begin, whole.begin() + std::max(begin, end));
+}
+
 }  // namespace
 
 bool is_unknown(std::string_view word) {
@@ -258,6 +266,15 @@ class ShellExpansion {
     } else if (!found) {
       if (all && shell_.find(name) != nullptr) return;
       return list({not_set(name)}, quoted, false);
+    } else if (first == ':') {
+      const std::size_t second = std::min(op.find(':', 1), op.size());
+      const auto from = shell_.arithmetic(op.substr(1, second - 1));
+      const auto count = second < op.size() ? shell_.arithmetic(op.substr(second + 1)) : INT64_MAX;
+      const std::string cut = join(*found, " ");
+      if (!from || !count || is_unknown(cut)) return value(shell_.unknown_of(cut + std::string(op.substr(1))), quoted);
+      const bool counts_from_one = index == name && *from > 0;  // "$@"
+      if (all) found = slice(*found, *from - (counts_from_one ? 1 : 0), *count);
+      if (!all) found->front() = slice(found->front(), *from, *count);
     } else if (!op.empty() && first != '?') {
       for (std::string& item : *found) item = changed(item, op);
     }
@@ -276,6 +293,16 @@ class ShellExpansion {
       case '%':
       case '#':
         return without_end(text, pattern(rest), op[0] == '%', twice);
+      case '/': {  // ${x/a/b}, ${x//a/b}
+        const std::size_t end = std::min(rest.find('/'), rest.size());
+        const std::string a = pattern(rest.substr(0, end)), b = pattern(rest.substr(std::min(end + 1, rest.size())));
+        if (is_unknown(a + b)) return mark_in(a + b);
+        if (a.empty() || a.find_first_of("*?[") != a.npos || (!twice && (a[0] == '#' || a[0] == '%'))) break;
+        std::string out = text;
+        for (std::size_t at = out.find(a); at != out.npos; at = twice ? out.find(a, at + b.size()) : out.npos)
+          out.replace(at, a.size(), b);
+        return out;
+      }
       case ',':
       case '^':
         return in_case(text, op[0], twice);

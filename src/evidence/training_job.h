@@ -66,6 +66,8 @@ struct TrainingJob {
   std::int64_t number_or(std::string_view name, std::int64_t otherwise) const {
     return number(name).value_or(otherwise);
   }
+  /// Of "tensor", "pipeline" or "context" parallelism: 1 where it is not known.
+  std::int64_t degree(std::string_view axis) const;
   /// The last setting of this key; nullptr if there is none.
   const ForeignSetting* find(std::string_view key) const;
   std::string theirs(std::string_view key) const;
@@ -85,14 +87,19 @@ class JobReader {
   /// A text of no known kind: it is read where a script reads it along, else not_read() has `why` not.
   void unknown(const std::string& name, std::string text, std::string why);
   const std::vector<std::string>& not_read() const { return not_read_; }
+  /// Takes a hostfile, from which its launcher may take the ranks.
+  void hosts(const Answer& hostfile) { hosts_ = hostfile.facts; }
   bool any() const { return !files_.empty(); }
   /// The job that these files and a training log (nullptr: none) describe together. Where they differ, the log is
   /// right: it is what ran. Throws Error for files that cannot be followed.
   TrainingJob finish(const Gaps& gaps, const TrainingLog* log);
 
  private:
+  void count_hosts(TrainingJob& job) const;
+
   NameValues files_, unknown_;
   std::vector<std::string> not_read_;  // of each that is unknown
+  decltype(Answer::facts) hosts_;
 };
 
 // ---- its steps, each in a file of its own
@@ -125,7 +132,7 @@ void conclude_framework(TrainingJob& job);
 void conclude_hugging_face(TrainingJob& job);
 void conclude_megatron(TrainingJob& job);
 /// Notes that weights are divided among `shard` ranks, and that there are `replicate` such groups.
-void hybrid_sharding(TrainingJob& job, std::int64_t shard, std::int64_t replicate, const char* origin);
+void hybrid_sharding(TrainingJob& job, std::int64_t shard, std::int64_t replicate, const std::string& origin);
 /// Sizes of a model that is known by its name; false: it is not, which is noted.
 bool take_model(TrainingJob& job, const std::string& name, const std::string& origin);
 /// Sets what a job does not say of its model: "layers=12 biases=true".

@@ -53,6 +53,8 @@ TEST(Quirks, OfConfigurations) {
        "gradient_accumulation: 4\nmicro_batch: 8 / dp\n"},
       {"titan.toml", "[model]\nname = \"qwen3\"\nflavor = \"4B\"\n[training]\nglobal_batch_size = -1\nseq_len = 512\n",
        "layers: 36\nglobal_batch: 8 x dp\ncannot: heads of width 128, 80 is counted\n"},
+      {"titan.toml", "[model]\nname = \"llama\"\nflavor = \"13B\"\n[training]\nbatch_size = 2\nseq_len = 4096\n",
+       "layers: 40\nffn: 13824\nmicro_batch: 2\n"},
       {"nano.py", "n_layer = 6; n_head = 8\nn_embd = 512\nbatch_size = 4\n", "layers: 6\nheads: 8\n"},
       {"max.yml",
        "base_emb_dim: 512\nbase_num_query_heads: 8\nhead_dim: 128\nper_device_batch_size: 0.5\n"
@@ -74,6 +76,20 @@ TEST(Quirks, OfConfigurations) {
        "layers: 28\nhidden: 3584\nkv_heads: 4\nbiases: false\ncannot: vit32\n"},
       {"config.json", R"({"model_type": "internvl", "llm_config": {"model_type": "llama", "num_hidden_layers": 5}})",
        "layers: 5\nactivation: swiglu\n"},
+      {"config.json", R"({"model_type": "mpt", "d_model": 512, "n_layers": 2, "attn_config": {"kv_n_heads": 2}})",
+       "ffn: 2048\nkv_heads: 2\nnorm: layer_norm\nactivation: gelu\nbiases: false\n"},
+      {"config.json", R"({"model_type": "phi", "hidden_size": 512, "hidden_act": "gelu_new"})",
+       "positions: rotary\nnorm: layer_norm\nbiases: true\n"},
+      {"config.json", R"({"model_type": "other", "hidden_size": 512, "layer_norm_eps": 1e-5, "hidden_act": "gelu"})",
+       "positions: learned\nnorm: layer_norm\nbiases: true\n"},
+      {"config.json", R"({"model_type": "nemotron", "hidden_size": 512, "hidden_act": "relu2"})", "activation: gelu\n"},
+      {"sft.yaml", "model_name_or_path: gpt2\nper_device_train_batch_size: 1\ndeepspeed: zero3.json\n",
+       "sharding: unknown\nrefuse: zero3.json sft.yaml:3\n"},
+      {"hosts", "10.0.0.1\n10.0.0.2\n", "hosts: 2\nranks: 2\n"},
+      {"hosts", "me@node1 slots=4\nme@node2 slots=4\n", "hosts: 2\nranks: 8\n"},
+      {"config.json", R"({"model_type": "bloom", "n_embed": 1024, "num_attention_heads": 8})", "ffn: 4096\n"},
+      {"ds.json", R"({"train_batch_size": 96, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8})",
+       "dp: 3\nranks: unknown\n"},
       {"megatron.yaml",
        "language_model:\n  num_layers: 4\n  hidden_size: 512\n  num_attention_heads: 8\n  layernorm_epsilon: 1e-5\n"
        "model_parallel:\n  tensor_model_parallel_size: 2\nvocab_size: 1000\n",
@@ -117,9 +133,52 @@ TEST(Quirks, OfLaunches) {
   expect_answers({
       {"go.sh", launch + "--kv-channels 128\n", "cannot: heads of width 128, 64 is counted\n"},
       {"go.sh", environment + "--export=NCCL_DEBUG -n 16 " + launch + "\n", "headline: 1 of 2\n"},
+      {"go.sh", environment + "--export=ALL,NCCL_DEBUG=WARN -n 16 " + launch + "\n",
+       "env: NCCL_IB_SL=1 NCCL_DEBUG=WARN\n"},
+      {"go.sh",
+       "export NCCL_DEBUG=INFO NCCL_ALGO=Ring\nmpiexec.hydra -n 16 -ppn 8 -genvlist NCCL_ALGO python train.py\n",
+       "ranks: 16\nlauncher: mpich\nheadline: 1 of 2\n"},
+      {"go.sh",
+       "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=4\n#SBATCH --gpus-per-task=2\nsrun torchrun --nnodes 2 "
+       "--nproc-per-node $SLURM_GPUS_PER_TASK pretrain_gpt.py --num-layers 4\n",
+       "ranks: 4\n"},
+      {"go.sh",
+       "accelerate launch --num_processes 8 --use_fsdp --fsdp-sharding-strategy SHARD_GRAD_OP --mixed_precision bf16 "
+       "train.py --model_name_or_path gpt2 --block_size 512\n",
+       "layers: 12\nranks: 8\nsharding: gradients\nprecision: bf16\n"},
+      {"go.sh", "accelerate launch --config_file acc.yaml --num_processes 4 train.py --model_name_or_path gpt2\n",
+       "ranks: 4\nsharding: unknown\n"},
+      {"go.sh",
+       "python scripts/performance/run_script.py -mr llama3_8b -ng 16 -g h100 model.tensor_model_parallel_size=2 "
+       "train.global_batch_size=64\n",
+       "gpu: h100-sxm\ntp: 2\nglobal_batch: 64\n"},
+      {"go.sh", launch + "--num-layer 24 --step-batch-size-schedule '0:64 900:128' --ds-sequence-parallel-size 2\n",
+       "layers: 24\nglobal_batch: 128\ncp: 2\n"},
+      {"go.sh", launch + "--num-experts 8 64 --num-distributed-optimizer-instances 2\n",
+       "cannot: 64 experts\ncannot: among 4 of 8 replicas\n"},
+      {"go.sh",
+       "#!/bin/bash\ncat > ds.json <<END\n{\"train_batch_size\": \"auto\", \"gradient_accumulation_steps\": "
+       "\"auto\"}\nEND\n"
+       "deepspeed --num_gpus 8 run.py --deepspeed ds.json --per_device_train_batch_size 2 --bf16\n",
+       "global_batch: 16\ngradient_accumulation: 1\n"},
+      {"go.sh",
+       "#!/bin/bash\ncat > ds.json <<END\n{\"train_batch_size\": 96, \"train_micro_batch_size_per_gpu\": 2, "
+       "\"gradient_accumulation_steps\": 2}\nEND\ndeepspeed --num_gpus 8 run.py --deepspeed ds.json --bf16\n",
+       "problem: 96 sequences are not 8 replicas x 2 x 2 accumulated\n"},
   });
+  EXPECT_EQ(headline_of("go.sh", pipeline + "--num-virtual-stages-per-pipeline-rank 2 "
+                                            "--num-layers-per-virtual-pipeline-stage 2\n"),
+            "--num-virtual-stages-per-pipeline-rank and --num-layers-per-virtual-pipeline-stage exclude each other");
   const TemporaryFolder scratch;
   EXPECT_EQ(join(evidence::read_files({scratch.write("go.sh", adam)}, {}).front().cannot, "\n"), "");
+  // As an editor of Windows writes it; what is not needed is not missed.
+  const evidence::Answer windows =
+      evidence::read_files({scratch.write("go.sh", "export NCCL_DEBUG=INFO NCCL_IB_SL=1\r\nexport -n NCCL_IB_SL\r\n" +
+                                                       launch + "\\\r\n --data-path $DATA --global-batch-size $N\r\n")},
+                           {})
+          .front();
+  EXPECT_EQ(join(windows.refused, "\n"), "line 3: N is not set in this script");
+  EXPECT_THAT(windows.facts, testing::Contains(testing::Pair("env", evidence::Value("NCCL_DEBUG=INFO"))));
 }
 
 TEST(Quirks, OfTrainingLogs) {

@@ -42,8 +42,19 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
   EXPECT_THAT(words("N=3; M=6; torchrun $((N*$M+2)) $((2**5%7)) $(( (1+2)*3 > 8 && N == 3 ))"),
               ElementsAre("20", "4", "1"));
   EXPECT_THAT(words("A=1; A+=2; torchrun $A $'ab'"), ElementsAre("12", "ab"));
-  EXPECT_THAT(words("X=abc; let N=3; A[1]=x; torchrun ${X/b/B} ${X:1:2} $((N > 2 ? 1 : 0)) ${A[0]}"),
-              ElementsAre("? line 1: ${…/b/B}", "? line 1: ${…:1:2}", "? line 1: let sets N", "? line 1: A[1]"));
+  EXPECT_THAT(words("X=a-b-c; torchrun ${X/-/+} ${X//-/ } \"${X//-}\" ${X/z/y}"),
+              ElementsAre("a+b-c", "a", "b", "c", "abc", "a-b-c"));
+  EXPECT_THAT(words("X=abcd; A=(p q r); torchrun ${X:2} ${X:0:1} ${X: -1} ${X:1:-1} ${X:9} ${A[@]:1} ${A[@]:0:1}"),
+              ElementsAre("cd", "a", "d", "bc", "q", "r", "p"));
+  EXPECT_THAT(words("let N=3 'M = N * 2'; (( M += 1 )); (( K = M / N )); let K==9; torchrun $N $M $K"),
+              ElementsAre("3", "7", "2"));
+  EXPECT_THAT(words("if (( N = 0 )); then N=5; fi; let M=$(nproc)*2; torchrun $N $M"),
+              ElementsAre("0", "? line 1: the output of a command"));
+  EXPECT_THAT(words("set -- a b c d; shift; X=$1; shift 2; torchrun $X $1 ${@:1:1}; shift 9"),
+              ElementsAre("b", "d", "d"));
+  EXPECT_THAT(words("X=abc; N=3; A[1]=x; torchrun ${X/[ab]/B} ${X/#a/b} $((N > 2 ? 1 : 0)) ${A[0]}"),
+              ElementsAre("? line 1: ${…/[ab]/B}", "? line 1: ${…/#a/b}", "? line 1: arithmetic that is not understood",
+                          "? line 1: A[1]"));
 }
 
 TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
@@ -55,6 +66,8 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
   EXPECT_THAT(words("D=bf16; [[ $D == b* && -z \"$E\" || $D != x ]] && K=1 || K=2; torchrun $K"), ElementsAre("1"));
   EXPECT_THAT(words("if [ -z \"$N\" ]; then N=4; fi; [[ -z $1 ]] && M=2; torchrun $N $M"), ElementsAre("4", "2"));
   EXPECT_THAT(words("Z=$2; if [ \"$Z\" == \"\" ]; then Z=3; fi; torchrun $Z"), ElementsAre("3"));
+  EXPECT_THAT(words("T=2; if [ $T -gt 1 -a $T -lt 9 ]; then N=4; fi; [ -f x -o 1 = 1 ] && M=2; torchrun $N $M"),
+              ElementsAre("4", "2"));
   EXPECT_THAT(words("N=1; if [ -z \"$SLURM_NNODES\" ]; then N=4; fi; torchrun $N"), ElementsAre("? line 1 decides N"));
   EXPECT_THAT(words("case 8b in 70b) L=80;; 8b|9b) L=32;; *) L=1;; esac; torchrun $L"), ElementsAre("32"));
   EXPECT_THAT(words("for s in a b; do torchrun $s; done"), ElementsAre("? line 1: a loop changes s"));
@@ -66,7 +79,7 @@ TEST(Shell, WhatIsSkippedChangesNothing) {
   for (const std::string assigns :
        {"Z=2", "echo ${Z:=2}", "[ ${Z:=2} ]", "[[ ${Z:=2} ]]", "(( Z = 2 ))", "case ${Z:=2} in 2) Z=3;; esac",
         "for Z in 1 2; do :; done", "for i in ${Z:=2}; do :; done", "while [[ ${Z:=2} ]]; do break; done", "{ Z=2; }",
-        "( Z=2 )", "export Z=2", "read Z", "! Z=2", "a | [[ ${Z:=2} ]]", "f() { Z=2; }; f",
+        "( Z=2 )", "export Z=2", "read Z", "let Z=2", "! Z=2", "a | [[ ${Z:=2} ]]", "f() { Z=2; }; f",
         "if [[ ${Z:=2} ]]; then Z=3; elif [[ ${Z:=4} ]]; then Z=5; else Z=6; fi", "cat > a.sh <<E\n${Z:=2}\nE"}) {
     for (const auto& [before, after] : std::map<std::string, std::string>{{"if false; then ", "\nfi"},
                                                                           {"if true; then :; else ", "\nfi"},
