@@ -281,7 +281,7 @@ std::vector<Answer> Reading::about_the_job(std::vector<std::string>& refused) {
 
 std::vector<Answer> Reading::finish(std::vector<std::string>& refused) {
   std::vector<Answer> all = about_the_job(refused);
-  if (runs_.size() == 2 && bandwidths_.size() == 2) {
+  if (runs_.size() == 2 && bandwidths_.size() == 2 && runs_[0].collective() == runs_[1].collective()) {
     auto& evidence = bandwidths_[1].evidence;
     evidence.resize(std::min<std::size_t>(evidence.size(), 4));
     std::ranges::move(compared(runs_[0], runs_[1]), std::back_inserter(evidence));
