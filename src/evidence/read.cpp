@@ -169,17 +169,15 @@ void Reading::log(Input& input, const std::string& path, const std::string& what
     tests.line(line);
     osu.line(line);
   }
-  bool found = any_nccl;
   if (any_nccl) nccl_files_.push_back(path);
-  const TrainingLog log = training.finish();
-  if (!log.framework.empty()) {
-    logs_.emplace_back(log, path);
-    found = true;
-  }
   const std::size_t before = bandwidths_.size();
   bandwidths(tests.finish(), path);
   bandwidths(osu.finish(), path);
-  if (!found && bandwidths_.size() == before)
+  const bool found = any_nccl || bandwidths_.size() > before;
+  const TrainingLog log = training.finish();
+  const bool trained = !log.framework.empty() || (!found && !log.failures.empty());  // it may fail before a step
+  if (trained) logs_.emplace_back(log, path);
+  if (!found && !trained)
     fail(
         "{}: not recognised: it is {}. `read` takes logs of training, NCCL and bandwidth tests, launch scripts, "
         "configurations of jobs, dumps of NCCL and PyTorch, hostfiles and traces (docs/read.md)",
