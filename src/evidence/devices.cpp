@@ -185,7 +185,8 @@ Answer topology_matrix(std::string_view text) {
     }
   }
   if (!best_level.empty() && distance(best_level) >= distance("NODE"))
-    out.problem("no GPU has an adapter below its PCIe switch", "no GPUDirect RDMA by default");
+    out.problem("no GPU has an adapter below its PCIe switch",
+                "no GPUDirect RDMA by default, but for Grace with NCCL 2.27 and later");
 
   out.facts.emplace_back("kind", out.kind);
   out.facts.emplace_back("gpus", static_cast<std::int64_t>(gpus.size()));
