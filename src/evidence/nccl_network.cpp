@@ -289,16 +289,17 @@ void NetworkJudge::adapters() {
     }
   }
   const NcclUse::Communicator* largest = use.largest();
-  const auto idle =
-      names_of(hosts, [](const auto& host) { return !host.adapters.empty() && host.adapters.size() < host.devices(); });
-  if (!idle.empty() && (largest == nullptr || largest->is_whole())) {  // ranks that are not there use others
+  bool idle = false, one_for_all = false;  // of adapters
+  for (const NcclUse::Host* host : hosts) {
+    if (host->adapters.empty() || host->adapters.size() >= host->devices()) continue;
+    idle = true;
+    one_for_all = one_for_all || (largest != nullptr && host->adapters.size() == 1 && host->gpus.size() > 1);
+  }
+  if (idle && (largest == nullptr || largest->is_whole())) {  // ranks that are not there use others
     const std::string text = "adapters in use: " + adapters_text(hosts);
     const std::string why = "a ring uses one per channel: NCCL_IB_HCA, NCCL_CROSS_NIC, GPUs per node";
-    const bool one_of_several = largest != nullptr && std::ranges::any_of(hosts, [](const auto* host) {
-                                  return host->adapters.size() == 1 && host->devices() > 1 && host->gpus.size() > 1;
-                                });
-    if (one_of_several) out.problem(text, why);
-    if (!one_of_several) out.notes.push_back(text + "; " + why);
+    if (one_for_all) out.problem(text, why);
+    if (!one_for_all) out.notes.push_back(text + "; " + why);
   }
   std::vector<std::string> over_memory;
   for (const NcclUse::Host* host : hosts) {

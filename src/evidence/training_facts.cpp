@@ -74,19 +74,16 @@ bool TrainingLogReader::description(Text text) {
   }
   // torchtitan: "Training starts at step 1. with local batch size 1, global batch size 64, gradient accumulation steps
   // 1, sequence length 8192, total steps 200 (warmup 200)."; since 2025 "Trainer is initialized with local batch …".
-  if (contains(text, "local batch size") && contains(text, "sequence length")) {
-    size("micro_batch", integer_after(text, "local batch size"));
-    size("global_batch", integer_after(text, "global batch size"));
-    size("accumulation", integer_after(text, "gradient accumulation steps"));
-    size("sequence", integer_after(text, "sequence length"));
-    return true;
-  }
   // Since August 2026 "… with 16384 tokens per DP rank, 131072 tokens per train step, …, maximum context length 8192".
-  if (const auto longest = integer_after(text, "maximum context length"); longest && *longest > 0) {
-    size("sequence", longest);
-    size("micro_batch", integer_after(text, "initialized with").value_or(0) / *longest);
-    size("global_batch", integer_after(text, "tokens per DP rank,").value_or(0) / *longest);
+  const std::int64_t longest = integer_after(text, "maximum context length").value_or(0);
+  if (longest > 0 || (contains(text, "local batch size") && contains(text, "sequence length"))) {
+    const auto batch = [&](const char* sequences, const char* tokens) {
+      return integer_after(text, longest > 0 ? tokens : sequences).value_or(0) / std::max<std::int64_t>(longest, 1);
+    };
+    size("micro_batch", batch("local batch size", "initialized with"));
+    size("global_batch", batch("global batch size", "tokens per DP rank,"));
     size("accumulation", integer_after(text, "gradient accumulation steps"));
+    size("sequence", longest > 0 ? longest : integer_after(text, "sequence length"));
     return true;
   }
   // torchtitan: "CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory", in 2024 "GPU capacity: NVIDIA H100 80GB
