@@ -39,14 +39,16 @@ struct Bandwidths {
   std::string nccl;                          // "2.29.7"; "": not said
   std::vector<std::string> columns;          // the leading ones: size, count, type, redop, root
   bool wrong_is_a_count = true;              // false: the largest difference, as before nccl-tests 2.13
-  std::string redop;                         // of the first row
+  std::string redop, root;                   // of the first row; "": it has no such column
   std::vector<std::string> hosts;            // of the devices, in order, each once
   std::int64_t ranks = 0, first_ranks = 0;   // 0: not said; first_ranks: devices that call themselves rank 0
+  std::int64_t largest_rank = -1;            // as the list of devices has it
   bool devices_cut = false;                  // the list of devices ends in "..."
   bool ranks_by_ratio = false;               // `ranks` follows from busbw / algbw of an all-reduce
   bool split = false;                        // NCCL_TESTS_SPLIT: several groups, and busbw is of one
   std::string gpu;                           // "H100 80GB HBM3"
   std::optional<double> average_busbw;       // as printed, in GB/s
+  std::int64_t out_of_bounds = -1;           // results that the program itself calls wrong; -1: not said
   std::vector<std::string> environment;      // "NCCL_ALGO=Ring": only what is no secret
   std::vector<SizeRow> rows;                 // by size
 
@@ -54,7 +56,7 @@ struct Bandwidths {
   std::string collective() const;
   /// Completes what the output does not list: ranks by their numbers, or by busbw / algbw, which of an all-reduce alone
   /// exceeds 1: 2 (n - 1) / n.
-  void complete(std::int64_t largest_rank);
+  void complete();
 };
 
 /// Takes lines of nccl-tests and rccl-tests among any others. Columns are found by the two lines that head them: their
@@ -79,12 +81,11 @@ class NcclTestsReader {
   };
   std::string file_, named_test_, nccl_;
   bool rccl_ = false, first_is_in_place_ = false;
-  std::size_t width_ = 0, redop_ = 0;
+  std::size_t width_ = 0, redop_ = 0, root_ = 0;
   std::vector<Columns> columns_;
   std::vector<Bandwidths> runs_;
-  std::set<std::string> hosts_;              // of the last run
-  std::vector<std::int64_t> largest_ranks_;  // of each run
-  bool open_ = false;                        // a run has begun, and its average has not come yet
+  std::set<std::string> hosts_;  // of the last run
+  bool open_ = false;            // a run has begun, and its average has not come yet
 };
 
 /// The OSU micro-benchmarks: a latency or a bandwidth by size.

@@ -14,6 +14,7 @@ namespace {
 std::string osu_collective(const std::string& test) {
   if (test == "allreduce") return "all_reduce";
   if (test == "allgather") return "all_gather";
+  if (test == "all-to-all") return "alltoall";
   return test == "bcast" ? "broadcast" : test;
 }
 
@@ -51,7 +52,7 @@ std::vector<const SizeRow*> holes(const Bandwidths& measured) {
 // each GPU sends what its own adapters carry, and what stays on its node comes on top.
 void add_limit(const Bandwidths& measured, const std::string& collective, const SizeRow& peak,
                const std::optional<config::Hardware>& hardware, Answer& out) {
-  if (!hardware || measured.hosts.empty() || measured.ranks_by_ratio) return;
+  if (!hardware || measured.hosts.empty() || measured.ranks_by_ratio || measured.split) return;
   const bool several = measured.hosts.size() > 1;
   const bool ring = is_one_of("all_reduce|all_gather|reduce_scatter|broadcast|reduce", collective);
   const bool all_to_all = collective == "alltoall";
@@ -68,29 +69,38 @@ void add_limit(const Bandwidths& measured, const std::string& collective, const 
   if (several && all_to_all) carries = "what a GPU's network adapter carries, and what stays on its node";
   const char* above =
       several ? ": a ring's limit; trees on 2 nodes and NVLS may exceed it" : ": a ring's limit; NVLS may exceed it";
-  out.evidence.emplace_back("limit", fmt::format("{:.0f} % of {:.0f} GB/s, {} ({}){}", 100 * peak.busbw() / limit,
-                                                 limit / giga, carries, hardware->file, ring ? above : ""));
+  const double share = peak.busbw() / limit;
+  const std::string text = fmt::format("{} of {:.0f} GB/s", percent(share, share < 0.1 ? 1 : 0), limit / giga);
+  out.evidence.emplace_back("limit", fmt::format("{}, {} ({}){}", text, carries, hardware->file, ring ? above : ""));
+  if (several && share < 0.25 && measured.rows.back().bytes >= 64 << 20)  // below that size latency counts
+    out.problem(text + ", " + carries,
+                "NCCL runs over TCP sockets, without GPUDirect RDMA or over few adapters (its log says it), or the "
+                "network is not that of " +
+                    hardware->file);
 }
 
+// Before nccl-tests 2.13 rows have differences: what is too large depends on type and ranks, and the program says it.
 void add_wrong(const Bandwidths& measured, Answer& out) {
-  double worst = 0, at_most = 0;
-  bool checked = false;
+  double worst = std::max(0.0, static_cast<double>(measured.out_of_bounds));
+  double counted = 0, at_most = 0;
+  bool checked = measured.out_of_bounds > 0;
   for (const SizeRow& row : measured.rows) {
     for (const auto& wrong : {row.out_of_place.wrong, row.in_place.wrong}) {
       if (!wrong) continue;
       checked = true;
       at_most = std::max(at_most, *wrong);
-      if (measured.wrong_is_a_count) worst += *wrong;
+      if (measured.wrong_is_a_count) counted += *wrong;
     }
   }
-  constexpr double largest_difference = 1e-2;  // of fp16 sums; nccl-tests before 2.13 printed it and judged elsewhere
-  if (!measured.wrong_is_a_count && at_most > largest_difference) worst = at_most;
-  if (checked) out.facts.emplace_back("wrong", static_cast<std::int64_t>(std::min(worst, 1e15)));
+  constexpr double largest_difference = 1e-2;  // of fp16 sums, where the end of the output is not there
+  if (!measured.wrong_is_a_count && measured.out_of_bounds < 0 && at_most > largest_difference) worst = 1;
+  worst = std::max(worst, counted);
+  const auto wrong_ones = static_cast<std::int64_t>(std::min(worst, 1e15));
+  if (checked) out.facts.emplace_back("wrong", wrong_ones);
   if (worst > 0) {
-    out.problems.push_back(
-        fmt::format("{:g} values are wrong: the transport or a GPU corrupts data; no bandwidth counts until this is "
-                    "found (rerun on fewer GPUs until it goes away)",
-                    worst));
+    out.problems.push_back(plural(wrong_ones, counted > 0 ? "wrong value" : "wrong result") +
+                           ": the transport or a GPU corrupts data; no bandwidth counts until this is found (rerun on "
+                           "fewer GPUs until it goes away)");
     out.headline = "wrong results: " + out.headline;
   }
 }
@@ -99,15 +109,17 @@ std::string shape_of(const Bandwidths& measured, const std::string& collective) 
   if (!measured.test.empty()) return measured.test;
   if (collective.empty()) return "unknown";
   const SizeRow& row = measured.rows.back();
-  const std::string factor = collective == "all_reduce" ? fmt::format("2 x {} / {}", measured.ranks - 1, measured.ranks)
-                                                        : fmt::format("{} / {}", measured.ranks - 1, measured.ranks);
+  std::string factor = fmt::format("{} / {}", measured.ranks - 1, measured.ranks);
+  if (collective == "all_reduce") factor = "2 x " + factor;
+  if (bus_factor(collective, measured.ranks) == 1 && measured.ranks > 2) factor = "1";
   return fmt::format("unknown ({} by its shape: {}, busbw / algbw = {:.2f} = {})", collective,
                      measured.redop.empty() ? "no redop" : measured.redop,
                      row.algbw() > 0 ? row.busbw() / row.algbw() : 0.0, factor);
 }
 
 std::string place_text(const Bandwidths& measured) {
-  const std::string gpu = measured.gpu.empty() ? "GPUs" : short_gpu(measured.gpu);
+  const char* unknown = measured.kind == "nccl-tests" ? "GPUs" : "ranks";
+  const std::string gpu = measured.gpu.empty() ? unknown : short_gpu(measured.gpu);
   const auto hosts = static_cast<std::int64_t>(measured.hosts.size());
   if (hosts > 1 && measured.ranks % hosts == 0)
     return fmt::format(" on {} nodes of {} {}", hosts, measured.ranks / hosts, gpu);
@@ -174,7 +186,7 @@ void add_next(const Bandwidths& measured, const std::vector<const SizeRow*>& fou
     out.next.emplace_back(
         "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,TUNING YOUR_COMMAND > nccl.log; ./harness read "
         "nccl.log");
-  if (hardware && collective == "all_reduce" && measured.ranks > 1) {
+  if (hardware && collective == "all_reduce" && measured.ranks > 1 && !measured.split) {
     out.next.push_back(fmt::format("./harness doctor --allreduce {} --hardware {} --ranks {}", size_option(last.bytes),
                                    shell_word(hardware->file), measured.ranks));
   }
@@ -189,8 +201,9 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   if (measured.ranks == 0) measured.ranks = gaps.ranks;
   const bool osu = measured.kind != "nccl-tests";
   const std::string collective = osu ? osu_collective(measured.test) : measured.collective();
-  if (osu) {  // it prints no busbw
-    const double factor = bus_factor(collective, measured.ranks);
+  if (osu) {  // it prints no busbw, and for some collectives the size of one rank's part
+    const bool of_each = is_one_of("all_gather|alltoall|gather|scatter", collective);
+    const double factor = (of_each ? static_cast<double>(measured.ranks) : 1) * bus_factor(collective, measured.ranks);
     for (SizeRow& row : measured.rows)
       if (factor > 0) row.out_of_place.busbw = row.out_of_place.algbw.value_or(0) * factor;
   }
@@ -222,7 +235,7 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   out.evidence.emplace_back("peak",
                             fmt::format("{} {} at {}", rate_text(by(peak)), word, print_bytes_exact(peak.bytes)));
   if (has_bus) add_limit(measured, collective, peak, hardware, out);
-  if (has_bus && hardware && !measured.hosts.empty()) {
+  if (has_bus && hardware && !measured.hosts.empty() && !measured.split) {
     const std::string published = analysis::published_busbw(hardware->gpu_file(), std::ssize(measured.hosts),
                                                             collective, peak.bytes, peak.busbw());
     if (!published.empty()) out.evidence.emplace_back("published", published);
@@ -231,10 +244,12 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   if (half != measured.rows.begin())
     out.evidence.emplace_back("half of it", "from " + print_bytes_exact(half->bytes) + " on");
   constexpr std::int64_t latency_bytes = 1 << 16;  // above it the transfer itself counts
-  out.evidence.emplace_back(
-      smallest.bytes <= latency_bytes ? "latency" : "smallest size",
-      fmt::format("{} at {}", seconds_text(smallest.seconds()), print_bytes_exact(smallest.bytes)));
-  out.facts.emplace_back("latency_s", smallest.seconds());
+  if (smallest.seconds() > 0) {
+    out.evidence.emplace_back(
+        smallest.bytes <= latency_bytes ? "latency" : "smallest size",
+        fmt::format("{} at {}", seconds_text(smallest.seconds()), print_bytes_exact(smallest.bytes)));
+    out.facts.emplace_back("latency_s", smallest.seconds());
+  }
   for (const SizeRow* row : found) {
     if (out.evidence.size() > 6) break;
     out.evidence.emplace_back("hole", fmt::format("{} at {}, less than 85 % of the sizes around it",
@@ -246,7 +261,7 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
                     "loses packets at that load; compare NCCL_ALGO and NCCL_PROTO at these sizes",
                     join_first(dip_sizes, 3)));
   add_odd_places(measured, peak, out);
-  if (osu && measured.ranks == 0 && collective != "sendrecv") {
+  if (osu && measured.ranks == 0 && !collective.starts_with("sendrecv")) {
     out.headline = fmt::format("{} {} at {}; ranks are not in this output: busbw needs them (--set ranks=N)",
                                rate_text(by(peak)), word, print_bytes_exact(peak.bytes));
     out.problems.emplace_back("the number of ranks is unknown: --set ranks=N");

@@ -185,7 +185,8 @@ Answer topology_matrix(std::string_view text) {
     }
   }
   if (!best_level.empty() && distance(best_level) >= distance("NODE"))
-    out.problem("no GPU has an adapter below its PCIe switch", "no GPUDirect RDMA by default");
+    out.problem("no GPU has an adapter below its PCIe switch",
+                "no GPUDirect RDMA by default, but for Grace with NCCL 2.27 and later");
 
   out.facts.emplace_back("kind", out.kind);
   out.facts.emplace_back("gpus", static_cast<std::int64_t>(gpus.size()));
@@ -309,20 +310,24 @@ Answer nccl_topology(std::string_view text) {
                                                   : device.name;
   };
   const std::vector<nccl::LinkCheck> checks = nccl::check_links(topology);
-  std::vector<std::string> unknown, usual;
+  std::vector<std::string> unknown, usual, indirect;
+  std::map<std::string, std::vector<std::string>> narrow;  // devices, by what they have
   for (const nccl::LinkCheck& check : checks) {
     const std::string name = name_of(*check.device);
     if (check.is_usual) {
       usual.push_back(name);
     } else if (check.narrow != nullptr) {
-      out.problem(fmt::format("{} has {:g} lanes of PCIe at {:g} GT/s (about {:.1f} GB/s) for a port of {:g} GB/s",
-                              name, check.narrow->lanes, check.narrow->gigatransfers,
-                              check.narrow->bits_per_s / bits / giga, check.port_bits_per_s / bits / giga),
-                  "reseat the card, try another slot");
+      narrow[fmt::format("{:g} lanes of PCIe at {:g} GT/s (about {:.1f} GB/s) for a port of {:g} GB/s",
+                         check.narrow->lanes, check.narrow->gigatransfers, check.narrow->bits_per_s / bits / giga,
+                         check.port_bits_per_s / bits / giga)]
+          .push_back(name);
     } else if (!check.is_known) {
       unknown.push_back(name);
     }
   }
+  for (const auto& [have, names] : narrow)
+    out.problem(fmt::format("{} {} {}", some_of(names), names.size() == 1 ? "has" : "have", have),
+                "reseat the card, try another slot");
   if (!unknown.empty())
     out.notes.push_back(
         fmt::format("not judged, for the file has no rate of a PCIe link or of a port: {}; on the node: "
@@ -333,13 +338,11 @@ Answer nccl_topology(std::string_view text) {
         fmt::format("a port is faster than the 16 lanes of these GPUs, so one GPU alone cannot fill it: "
                     "{}",
                     some_of(usual)));
-  for (const auto& adapter : adapters) {
-    if (!adapter.gpu_direct) out.problem(adapter.name + " has no GPUDirect RDMA", "nvidia-peermem or DMA-BUF");
+  for (const auto* devices : {&adapters, &gpus}) {
+    for (const auto& device : *devices)
+      if (!device.gpu_direct && !adapters.empty()) indirect.push_back(name_of(device));
   }
-  for (const auto& gpu : gpus) {
-    if (!gpu.gpu_direct && !adapters.empty())
-      out.problem(name_of(gpu) + " takes no part in GPUDirect RDMA", "nvidia-peermem or DMA-BUF");
-  }
+  if (!indirect.empty()) out.problem("no GPUDirect RDMA for " + some_of(indirect), "nvidia-peermem or DMA-BUF");
   if (topology.cpu_without_arch) out.problem("a <cpu> has no arch", "NCCL cannot read such a file: write it again");
   out.facts = {{"kind", out.kind}, {"gpus", described}, {"nics", named.empty() ? "none" : join(named, "; ")}};
   out.evidence.insert(out.evidence.begin(), {"GPUs", described});

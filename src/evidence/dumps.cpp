@@ -118,74 +118,95 @@ Answer FlightRecorder::finish() const {
   out.object = "flight_recorder";
   out.kind = "flight recorder";
   out.facts.emplace_back("kind", out.kind);
+  const auto open = [](const Member& member) { return member.enqueued > member.completed; };
+  std::set<std::string> waiting;  // files of ranks in a collective: in other groups they are late because of it
+  for (const auto& [id, group] : groups_) {
+    for (const Member& member : group.members)
+      if (open(member)) waiting.insert(member.file);
+  }
+  const auto late_in = [&](const Group& group) {  // the ranks that others wait for
+    const std::int64_t last = std::ranges::max_element(group.members, {}, &Member::enqueued)->enqueued;
+    std::vector<const Member*> late;
+    for (const Member& member : group.members)
+      if (member.enqueued < last && !waiting.contains(member.file)) late.push_back(&member);
+    return late;
+  };
   const Group* worst = nullptr;
+  std::tuple<bool, bool, std::ptrdiff_t> most;
   for (const auto& [id, group] : groups_) {
     if (group.members.empty()) continue;
-    const auto open = [](const Member& member) { return member.enqueued > member.completed; };
-    const bool stuck = std::ranges::any_of(group.members, open);
-    if (worst == nullptr || (stuck && std::ranges::none_of(worst->members, open))) worst = &group;
+    const std::tuple key(!late_in(group).empty(), std::ranges::any_of(group.members, open), -std::ssize(group.members));
+    if (worst == nullptr || key > most) std::tie(worst, most) = std::pair(&group, key);
   }
   if (worst == nullptr) fail("it holds no collective");
-  const auto last = [](const Member& member) { return member.enqueued; };
-  const Member& behind = *std::ranges::min_element(worst->members, {}, last);
-  const Member& ahead = *std::ranges::max_element(worst->members, {}, last);
+  const std::vector<const Member*> late = late_in(*worst);
+  const Member& ahead = *std::ranges::max_element(worst->members, {}, &Member::enqueued);
+  const Member& behind = late.empty() ? *std::ranges::min_element(worst->members, {}, &Member::enqueued) : *late[0];
   const bool several = worst->members.size() > 1;
   if (!several && behind.rank >= 0) out.facts.emplace_back("rank", behind.rank);
   out.facts.emplace_back("group", fmt::format("{}, {}", worst->description, plural(worst->ranks, "rank")));
   if (behind.started >= 0) out.facts.emplace_back("last_started", behind.started);
   if (behind.completed >= 0) out.facts.emplace_back("last_completed", behind.completed);
 
-  for (const Member& member : worst->members) {
+  std::vector<const Member*> shown = late;
+  std::vector<std::string> suspects, missing;
+  const auto name_of = [](const Member& member) {
+    return member.rank >= 0 ? fmt::format("rank {}", member.rank) : member.file;
+  };
+  for (const Member* member : late) suspects.push_back(name_of(*member));
+  for (const Member& member : worst->members)
+    if (std::ranges::find(late, &member) == late.end()) shown.push_back(&member);
+  for (const Member* member : shown) {
     if (out.evidence.size() >= 8) break;
-    out.evidence.emplace_back(
-        member.rank >= 0 ? fmt::format("rank {}", member.rank) : member.file,
-        fmt::format("enqueued {}, started {}, completed {}", member.enqueued, member.started, member.completed));
+    out.evidence.emplace_back(name_of(*member), fmt::format("enqueued {}, started {}, completed {}", member->enqueued,
+                                                            member->started, member->completed));
+  }
+  for (const std::int64_t rank : worst->numbers) {
+    if (std::ranges::find(worst->members, rank, &Member::rank) == worst->members.end())
+      missing.push_back(fmt::format("rank {}", rank));
   }
   const auto entry_text = [](const Member& member, std::int64_t number) {
     const auto found = member.entries.find(number);
     return fmt::format("{} {}", found == member.entries.end() ? "collective" : found->second.name, number);
   };
+  // One sequence number, several collectives: the program is wrong. To some, ranks bring sizes of their own.
+  for (const Member& member : worst->members) {
+    for (const auto& [number, entry] : member.entries) {
+      const auto found = ahead.entries.find(number);
+      if (found == ahead.entries.end() || !out.headline.empty()) continue;
+      const Entry& other = found->second;
+      if (entry.name == other.name &&
+          (entry.shape == other.shape || is_one_of("all_to_all|gather|scatter", entry.name)))
+        continue;
+      out.problem(fmt::format("collective {} is {} of {} on {} and {} of {} on {}", number, entry.name, entry.shape,
+                              name_of(member), other.name, other.shape, name_of(ahead)),
+                  "the program calls different ones");
+    }
+  }
   const std::int64_t next = behind.completed + 1;
-  const std::string who = behind.rank >= 0 ? fmt::format("rank {}", behind.rank) : behind.file;
-  if (several && behind.enqueued < ahead.enqueued) {
-    out.headline = fmt::format("{} never came to {}", who, entry_text(ahead, behind.enqueued + 1));
-    out.facts.emplace_back("suspect", who);
-    out.problems.push_back(out.headline + ": it is the suspect, not those that wait for it; what was that rank doing?");
+  if (several && !late.empty()) {
+    out.facts.emplace_back("suspect", some_of(suspects));
+    out.problem(fmt::format("{} never came to {}", some_of(suspects), entry_text(ahead, behind.enqueued + 1)),
+                "that is the suspect, not those that wait; what was that rank doing?");
   } else if (const auto found = behind.entries.find(next); found != behind.entries.end()) {
     const std::string state =
         fmt::format("{} {} of {} {}, not completed", found->second.name, next, found->second.shape,
                     found->second.state == "scheduled" ? "enqueued" : found->second.state);
     out.facts.emplace_back("state", state);
-    out.headline = fmt::format("{}: {}", several ? "every rank" : who, state);
-    if (several) out.problems.push_back(out.headline + ": all are in it, so it is the network or a GPU");
-  } else {
-    out.headline =
-        fmt::format("{} completed {} and had not come to {}", who, entry_text(behind, behind.completed), next);
+    if (!several) {
+      out.headline = fmt::format("{}: {}", name_of(behind), state);
+    } else if (missing.empty() && out.problems.empty()) {
+      out.problem("every rank: " + state, "all are in it, so it is the network or a GPU");
+    }
+  } else if (out.headline.empty() && (missing.empty() || !several)) {
+    const bool idle = several && std::ranges::none_of(worst->members, open);
+    out.headline = fmt::format("{} completed {} and had not come to {}", idle ? "every rank" : name_of(behind),
+                               entry_text(behind, behind.completed), next);
     if (!several)
       out.notes.emplace_back("a rank that is behind the others is the suspect: read all ranks' files together");
   }
-  // One sequence number, several collectives: the program is wrong.
-  for (const Member& member : worst->members) {
-    for (const auto& [number, entry] : member.entries) {
-      const auto other = ahead.entries.find(number);
-      if (other == ahead.entries.end() || (other->second.name == entry.name && other->second.shape == entry.shape))
-        continue;
-      out.problems.push_back(
-          fmt::format("collective {} is {} of {} on one rank and {} of {} on another: the program calls "
-                      "different ones",
-                      number, entry.name, entry.shape, other->second.name, other->second.shape));
-      break;
-    }
-  }
-  std::set<std::int64_t> seen;
-  for (const Member& member : worst->members) seen.insert(member.rank);
-  std::vector<std::string> missing;
-  for (const std::int64_t rank : worst->numbers) {
-    if (!seen.contains(rank)) missing.push_back(std::to_string(rank));
-  }
   if (several && !missing.empty())
-    out.problems.push_back(fmt::format("no file of {} {}: a rank without one is the first suspect",
-                                       missing.size() == 1 ? "rank" : "ranks", join_first(missing, 8)));
+    out.problem("no file of " + some_of(missing), "a rank without one is the first suspect");
   if (!several && worst->ranks > 1) out.next.emplace_back("./harness read FILES_OF_ALL_RANKS     # who is behind?");
   return out;
 }
@@ -340,9 +361,10 @@ Answer InspectorReader::finish() {
   if (!last.empty()) {
     const auto most = std::ranges::max_element(last, {}, [](const auto& row) { return row.second; });
     out.facts.emplace_back("straggler", most->first);
-    out.problems.push_back(
-        fmt::format("rank {} came last to {} of {} calls (its time is the shortest): look at that rank", most->first,
-                    most->second, first.rows.size()));
+    const std::string text =
+        fmt::format("rank {} came last to {} of {} calls", most->first, most->second, first.rows.size());
+    out.headline += "; " + text;
+    out.problem(text, "look at that rank; its time is the shortest, for the others waited");
   }
   if (ranks > 0) out.next.push_back(fmt::format("mpirun -np {} ./harness doctor", ranks));
   if (damaged_ > 0) out.notes.push_back(fmt::format("{} objects could not be read", damaged_));

@@ -219,8 +219,9 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
     to.insert(is_base ? to.begin() : to.end(), found.begin(), found.end());  // others change a base.yml
   }
   if (log != nullptr && !log->arguments.empty()) {
+    const char* of = log->arguments.contains("pipe_parallel_size") ? "gpt-neox" : "megatron-lm";
     for (const auto& [name, value] : log->arguments) {
-      if (value != "None" && value != "False") resolved.push_back({name, value, dumped_arguments, "", "megatron-lm"});
+      if (value != "None" && value != "False") resolved.push_back({name, value, dumped_arguments, "", of});
     }
   }
   if (job.framework.empty()) job.framework = of_documents;

@@ -75,15 +75,19 @@ bool take_ray(Cursor& c) {
   return true;
 }
 
-// "2024-12-04T05:27:39.074Z ", also between bars.
+// "2024-12-04T05:27:39.074Z ", "2024-12-04 05:27:39,074 ", also between bars.
 bool take_time(Cursor& c) {
   Cursor at = c;
   at.skip_blanks();
   const bool barred = at.literal("| ");
-  const std::string_view word = at.word();
   constexpr std::size_t shortest = 19;
-  if (word.size() < shortest || word[4] != '-' || word[7] != '-' || word[10] != 'T' || word[13] != ':') return false;
-  if (!is_digit(word[0]) || !is_digit(word[5]) || !is_digit(word[18]) || !at.literal(" ")) return false;
+  const std::string_view time = at.rest.substr(0, shortest);
+  if (time.size() < shortest || time[4] != '-' || time[7] != '-' || time[13] != ':' || time[16] != ':') return false;
+  if (time[10] != 'T' && time[10] != ' ') return false;
+  if (!is_digit(time[0]) || !is_digit(time[5]) || !is_digit(time[18])) return false;
+  at.rest.remove_prefix(shortest);
+  at.word();
+  if (!at.literal(" ")) return false;
   if (barred) at.literal("| ");
   c = at;
   return true;

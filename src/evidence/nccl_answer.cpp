@@ -113,9 +113,10 @@ void add_facts(const NcclUse& use, const Hosts& hosts, Answer& out) {
        counted ? fmt::format("{}, {}", network, plural(static_cast<std::int64_t>(devices), "adapter")) : network,
        "network");
   fact("transports", transports_text(use), "transports");
-  if (counted) fact("gpu_direct", direct_text(hosts), "GPUDirect");
+  fact("gpu_direct", direct_text(hosts), "GPUDirect");
   if (largest != nullptr) fact("ring_crosses", crossings_text(*largest), "crossings");
-  if (counted && std::ranges::any_of(hosts, [](const auto* host) { return !host->adapters.empty(); }))
+  if (!network.starts_with("Socket") &&
+      std::ranges::any_of(hosts, [](const auto* host) { return !host->adapters.empty(); }))
     fact("adapters_used", adapters_text(hosts), "adapters");
   if (const auto channels = integer_after(use.anywhere("channels"), "")) fact("channels", *channels);
   fact("algorithms", algorithms_text(use), "algorithms");
@@ -154,12 +155,15 @@ Answer answer_of(const NcclUse& use) {
   add_facts(use, hosts, out);
   judge_nccl(use, out);
   const NcclUse::Communicator* largest = use.largest();
+  const std::int64_t nodes = std::max(std::ssize(hosts), largest == nullptr ? 0 : largest->nodes);
   if (out.headline.empty()) {
     const std::string network = use.anywhere("network");
-    out.headline = fmt::format("{}{}{}: nothing is wrong that this log shows",
-                               largest == nullptr ? "NCCL" : plural(largest->ranks, "rank"),
-                               hosts.empty() ? "" : " on " + plural(static_cast<std::int64_t>(hosts.size()), "host"),
-                               network.empty() ? "" : ", network " + network);
+    const bool whole = largest == nullptr || largest->is_whole();
+    out.headline = fmt::format(
+        "{}{}{}{}: {}", largest == nullptr ? "NCCL" : plural(largest->ranks, "rank"),
+        nodes == 0 ? "" : " on " + plural(nodes, "host"),
+        whole ? "" : fmt::format(", of which this log has {}", plural(std::ssize(largest->host_of), "rank")),
+        network.empty() ? "" : ", network " + network, "nothing is wrong that this log shows");
   }
   if (use.communicators_may_merge)
     out.notes.emplace_back(
@@ -169,9 +173,8 @@ Answer answer_of(const NcclUse& use) {
   if (!connected && hosts.size() > 1 && use.warnings.empty())
     out.notes.emplace_back("no connection over the network: since NCCL 2.22 they are made at the first collective");
   const std::int64_t ranks = largest == nullptr ? 0 : largest->ranks;
-  if (ranks > 1 && !hosts.empty() && ranks % static_cast<std::int64_t>(hosts.size()) == 0) {
-    out.next.push_back(fmt::format("mpirun -np {} --map-by ppr:{}:node ./harness doctor", ranks,
-                                   ranks / static_cast<std::int64_t>(hosts.size())));
+  if (ranks > 1 && nodes > 0 && ranks % nodes == 0) {
+    out.next.push_back(fmt::format("mpirun -np {} --map-by ppr:{}:node ./harness doctor", ranks, ranks / nodes));
   } else {
     out.next.emplace_back("./harness doctor --stages static     # on the node that is named");
   }
@@ -192,11 +195,12 @@ constexpr std::array<NcclWarningKind, 38> kinds{{
     {"status=5", "completion&status=5 |completion&error 5,|completion&error 5 |completion&WR_FLUSH",
      "{host}: a queue pair was torn down", "an effect of another error: look for the first one", true},
     {"memory access refused",
-     "completion&status=4 |completion&status=9 |completion&status=10 |completion&error 4,|completion&error 10,|"
-     "async fatal event&access",
+     "completion&status=4 |completion&status=9 |completion&status=10 |completion&error 4,|completion&error 9,|"
+     "completion&error 10,|completion&_ERR(4)|completion&_ERR(9)|completion&_ERR(10)|async fatal event&access",
      "{host}: an adapter may not reach the memory that it was given",
      "GPUDirect RDMA: NCCL_NET_GDR_LEVEL=LOC confirms it; then nvidia-peermem or DMA-BUF, ACS and the IOMMU"},
-    {"ibv_modify_qp failed", "ibv_modify_qp", "{host}: queue pairs of two adapters cannot be connected",
+    {"ibv_modify_qp failed", "ibv_modify_qp|incompatible devices|incompatible with the local",
+     "{host}: queue pairs of two adapters cannot be connected",
      "the same NCCL_IB_GID_INDEX on all nodes; NCCL_IB_HCA with the ports of one fabric only"},
     {"locked memory limit", "ibv_reg_mr&Cannot allocate memory|ibv_create&Cannot allocate memory",
      "{host}: memory cannot be registered: the locked-memory limit is too low",
@@ -211,7 +215,8 @@ constexpr std::array<NcclWarningKind, 38> kinds{{
      "compare NCCL_* and versions of all ranks; find the first call that differs"},
     {"versions differ", "Mismatched NCCL version|NCCL version mismatch",
      "{host}: ranks load different versions of NCCL", "LD_LIBRARY_PATH and the container of each node"},
-    {"no socket interface", "no socket interface found|connecting to address with family",
+    {"no socket interface",
+     "no socket interface found|No usable listening interface|no device found&IFNAME|connecting to address&with family",
      "{host}: NCCL_SOCKET_IFNAME matches no interface", "unset it, or name an interface that every node has"},
     {"libfabric", "NET/OFI&completed with error|NET/OFI&failed|NET/OFI&Couldn't|NET/OFI&Unable",
      "{host}: an operation of libfabric (EFA, Slingshot) failed",
@@ -222,12 +227,13 @@ constexpr std::array<NcclWarningKind, 38> kinds{{
     {"adapter cannot be opened", "Unable to open device", "{host}: an adapter is there but cannot be opened",
      "/dev/infiniband of the container (device plug-in, cgroup), or NCCL_IB_HCA without that adapter on all nodes"},
     {"connect failed",
-     "Connect to&failed|connect to&Connection refused|No route to host|exceeded retries|connect to&timed out",
+     "onnect to&failed|onnect to&onnection refused|No route to host|exceeded retries|exceeded error retry|"
+     "onnect to&timed out",
      "{host} cannot reach {peer}", "NCCL_SOCKET_IFNAME (docker0?), firewall; is the first rank still alive?", false,
      true},
     {"connection closed", "Connection closed by remote peer|Connection reset by peer",
-     "{host}: the other end has closed the connection",
-     "an effect: that peer died or exited; look for the first error on it", true},
+     "{peer} closed its connection to {host}", "an effect: it died or exited; look for the first error of {peer}", true,
+     true},
     {"fatal error seen", "communicator encountered a fatal error", "{host}: a communicator broke",
      "an effect of another error: look for the first one", true},
     {"proxy failed", "[Service thread]&closing connection|[Proxy Service&Failed to execute",

@@ -19,8 +19,7 @@ struct Judge {
 };
 
 void Judge::warnings() {
-  std::map<std::string, std::set<std::string>> hosts_by_peer;
-  std::map<std::string, std::int64_t> counts, by_peer;
+  std::map<std::string, std::int64_t> counts;
   std::vector<std::string> order;
   const NcclUse::Warning* cause = nullptr;
   for (const NcclUse::Warning& warning : use.warnings) {
@@ -35,10 +34,6 @@ void Judge::warnings() {
       if (counts[name] == warning.count) out.notes.push_back(fmt::format("{}: {}", name, warning.kind->remedy));
       continue;
     }
-    if (warning.kind->of_peer && !warning.peer.empty()) {
-      hosts_by_peer[warning.peer].insert(warning.host);
-      by_peer[warning.peer] += warning.count;
-    }
     const bool better = cause == nullptr || (cause->kind->effect && !warning.kind->effect);
     if (better) cause = &warning;
   }
@@ -50,18 +45,28 @@ void Judge::warnings() {
   if (cause == nullptr) return;
 
   std::string peer = cause->peer, text, suspect = cause->host;
-  if (cause->kind->of_peer && !by_peer.empty()) {
+  std::map<std::string, std::set<std::string>> hosts_by_peer;
+  std::map<std::string, std::int64_t> by_peer;
+  std::int64_t all = 0;
+  for (const NcclUse::Warning& warning : use.warnings) {
+    if (!cause->kind->of_peer || warning.kind != cause->kind || warning.peer.empty()) continue;
+    hosts_by_peer[warning.peer].insert(warning.host);
+    by_peer[warning.peer] += warning.count;
+    all += warning.count;
+  }
+  if (all > 0) {
     const auto most = std::ranges::max_element(by_peer, {}, [](const auto& row) { return row.second; });
     peer = most->first;
-    std::int64_t all = 0;
-    for (const auto& [name, count] : by_peer) all += count;
+    const bool late = cause->kind->name == "status=12";
+    const char* verb = cause->kind->effect ? "lost the connection to" : "cannot reach";
     std::string share = fmt::format("{} of {}", most->second, all);
     if (most->second == all) share = all == 2 ? "both" : fmt::format("all {}", all);
-    suspect = fmt::format("{} (peer of {} time-outs)", peer, all == 1 ? "the" : share);
+    suspect = fmt::format("{} (peer of {} {})", peer, all == 1 ? "the" : share,
+                          late ? "time-outs" : "connections that failed");
     const std::size_t named_by = hosts_by_peer[peer].size();
-    if (named_by > 1) {
-      text = fmt::format("{} nodes timed out on one peer, {}", named_by == 2 ? "two" : std::to_string(named_by), peer);
-    }
+    if (named_by > 1)
+      text = fmt::format("{} nodes {} one peer, {}", named_by == 2 ? "two" : std::to_string(named_by),
+                         late ? "timed out on" : verb, peer);
   }
   const auto filled = [&](std::string_view pattern) {
     std::string filled_text(pattern);
@@ -94,6 +99,13 @@ void Judge::missing_ranks() {
         if (!communicator.complete.contains(rank) && host != communicator.host_of.end())
           waiting.insert(use.hosts[host->second].name);
       }
+      std::vector<std::string> absent;
+      for (std::int64_t rank = 0; rank < communicator.ranks; ++rank)
+        if (!communicator.host_of.contains(rank)) absent.push_back(std::to_string(rank));
+      if (!absent.empty() && std::ssize(absent) <= communicator.ranks / 4)  // else it is a part of a log
+        out.problem(fmt::format("{} of {} ranks never began to initialise: {}", absent.size(), communicator.ranks,
+                                some_of(absent)),
+                    "the others wait; did it start, and does it reach the first rank?");
       out.problem(fmt::format("{} of {} ranks began to initialise and did not end",
                               communicator.started.size() - communicator.complete.size(), communicator.ranks),
                   "the job hung or was stopped there: " + some_of({waiting.begin(), waiting.end()}));
@@ -101,7 +113,7 @@ void Judge::missing_ranks() {
     }
   }
   const NcclUse::Communicator* largest = use.largest();
-  if (largest != nullptr && largest->host_of.size() < static_cast<std::size_t>(largest->ranks))
+  if (largest != nullptr && !largest->is_whole())
     out.notes.push_back(fmt::format("{} of {} ranks are in this log: nothing is said about the others",
                                     largest->host_of.size(), largest->ranks));
 }
@@ -128,12 +140,17 @@ void Judge::failures() {
                                                            "a lost peer"};
   const std::vector<std::string> failed = names_of(hosts, [](const auto& host) { return host.result > 0; });
   if (warned || failed.empty()) return;
+  const auto unknown = std::ranges::find_if(use.warnings, [](const auto& warning) { return warning.kind == nullptr; });
   const auto first = std::ranges::find_if(hosts, [](const auto* host) { return host->result > 0; });
   const auto stage = std::ranges::find_if(
       stages, [&](const Stage& row) { return (*first)->error_path.find(row.file) != std::string::npos; });
-  out.problem(fmt::format("{}: NCCL failed with {} {}", some_of(failed),
-                          results[static_cast<std::size_t>((*first)->result)], stage->when),
-              std::string(stage->remedy));
+  const std::string text = fmt::format("{}: NCCL failed with {} {}", some_of(failed),
+                                       results[static_cast<std::size_t>((*first)->result)], stage->when);
+  if (unknown == use.warnings.end()) {
+    out.problem(text, std::string(stage->remedy));
+  } else {
+    out.problem(fmt::format("{}: {}", text, unknown->text.substr(0, 120)), "the first warning, of " + unknown->host);
+  }
   out.evidence.emplace_back("error path", (*first)->error_path);
 }
 

@@ -10,6 +10,15 @@
 namespace harness::evidence {
 namespace {
 
+// The words of a value that another one lacks: of a list of adapters only these are of interest.
+std::string beyond(const std::string& value, const std::string& other) {
+  const std::vector<std::string_view> known = words_of(other);
+  std::vector<std::string> more;
+  for (const std::string_view word : words_of(value))
+    if (std::ranges::find(known, word) == known.end()) more.emplace_back(word);
+  return more.empty() ? "no other" : join(more, " ");
+}
+
 struct NetworkJudge {
   const NcclUse& use;
   Answer& out;
@@ -176,7 +185,10 @@ void NetworkJudge::differences() {
     const auto usual = std::ranges::max_element(groups, {}, [](const auto& row) { return row.second.size(); });
     for (const auto& [value, names] : groups) {
       if (value == usual->first) continue;
-      out.problem(fmt::format("{} {} on {}, {} on the others", noun, value, some_of(names), usual->first), remedy);
+      out.problem(
+          fmt::format("{} {} on {}, {} on {}", noun, beyond(value, usual->first), some_of(names),
+                      beyond(usual->first, value), usual->second.size() > 1 ? "the others" : usual->second.front()),
+          remedy);
       return;
     }
   };
@@ -276,11 +288,19 @@ void NetworkJudge::adapters() {
       break;
     }
   }
-  const auto idle =
-      names_of(hosts, [](const auto& host) { return !host.adapters.empty() && host.adapters.size() < host.devices(); });
-  if (!idle.empty())
-    out.notes.push_back("adapters in use: " + adapters_text(hosts) +
-                        "; a ring uses one per channel: NCCL_IB_HCA, NCCL_CROSS_NIC, GPUs per node");
+  const NcclUse::Communicator* largest = use.largest();
+  bool idle = false, one_for_all = false;  // of adapters
+  for (const NcclUse::Host* host : hosts) {
+    if (host->adapters.empty() || host->adapters.size() >= host->devices()) continue;
+    idle = true;
+    one_for_all = one_for_all || (largest != nullptr && host->adapters.size() == 1 && host->gpus.size() > 1);
+  }
+  if (idle && (largest == nullptr || largest->is_whole())) {  // ranks that are not there use others
+    const std::string text = "adapters in use: " + adapters_text(hosts);
+    const std::string why = "a ring uses one per channel: NCCL_IB_HCA, NCCL_CROSS_NIC, GPUs per node";
+    if (one_for_all) out.problem(text, why);
+    if (!one_for_all) out.notes.push_back(text + "; " + why);
+  }
   std::vector<std::string> over_memory;
   for (const NcclUse::Host* host : hosts) {
     std::vector<std::string> without_peer, with_peer;
@@ -297,9 +317,16 @@ void NetworkJudge::adapters() {
       over_memory.push_back(host->name);
     }
   }
-  if (!over_memory.empty())
-    out.notes.push_back(
-        fmt::format("GPUs of {} talk through host memory (SHM): no NVLink or P2P between them", some_of(over_memory)));
+  const auto by_peer = names_of(
+      hosts, [](const auto& host) { return host.together().by_peer > 0 && host.together().through_memory == 0; });
+  if (over_memory.empty()) return;
+  const std::string text = fmt::format("GPUs of {} talk through host memory (SHM)", some_of(over_memory));
+  if (by_peer.empty()) {
+    out.notes.push_back(text + ": no NVLink or P2P between them");
+  } else {
+    out.problem(fmt::format("{}, those of {} directly (P2P)", text, some_of(by_peer)),
+                "NCCL_P2P_DISABLE, container, ACS; nvidia-smi topo -p2p r on both");
+  }
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 #include "evidence/lines.h"
 
 // Formats: nccl-tests 2.0 to 2.19 (src/common.cu), rccl-tests. Until 2.12 a row has the columns that its collective
-// needs and ends in `error`, the largest difference; since 2.13 all have `redop root` and end in `#wrong`, a count.
+// needs and ends in `error` (`res` until 2018), the largest difference; since 2.13 all have `redop root` and end in
+// `#wrong`, a count.
 
 namespace harness::evidence {
 namespace {
@@ -80,18 +81,27 @@ double bus_factor(std::string_view collective, std::int64_t ranks) {
 
 std::string Bandwidths::collective() const {
   if (!test.empty() || ranks < 2) return test;
+  const bool reduces = !redop.empty() && redop != "none";
+  const bool rooted = as_number(root).value_or(-1) >= 0;
   for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
     if (row->algbw() <= 0 || row->busbw() <= 0) continue;
     const double ratio = row->busbw() / row->algbw();
     const auto near = [&](double factor) { return std::abs(ratio / factor - 1) < 0.01; };
-    if (ranks > 2 && near(bus_factor("all_reduce", ranks))) return "all_reduce";
-    if (ranks > 2 && near(bus_factor("all_gather", ranks))) return redop == "sum" ? "reduce_scatter" : "";
-    return "";
+    const bool checked = row->in_place.wrong.has_value(), only_outside = !checked && row->out_of_place.wrong;
+    if (near(bus_factor("all_reduce", ranks)) && !rooted && (reduces || ranks > 2)) return "all_reduce";
+    if (near(bus_factor("all_gather", ranks)) && !rooted) {
+      if (reduces) return "reduce_scatter";
+      if (only_outside) return "alltoall";
+      return checked ? "all_gather" : "";
+    }
+    if (!near(1)) return "";
+    if (rooted) return reduces ? "reduce" : "broadcast";
+    return only_outside ? "sendrecv" : "";
   }
   return "";
 }
 
-void Bandwidths::complete(std::int64_t largest_rank) {
+void Bandwidths::complete() {
   if (first_ranks < 2 && largest_rank >= ranks && largest_rank < (1 << 24)) {  // the list's beginning was cut off
     ranks = largest_rank + 1;
     hosts.clear();
@@ -112,9 +122,9 @@ void Bandwidths::complete(std::int64_t largest_rank) {
 void NcclTestsReader::begin() {
   if (runs_.size() >= most_runs) return;
   runs_.emplace_back();
-  largest_ranks_.push_back(-1);
   hosts_.clear();
   runs_.back().nccl = nccl_;
+  runs_.back().test = named_test_;  // by the command or the header before it
   runs_.back().flavour = rccl_ ? "rccl-tests" : "";
   open_ = true;
 }
@@ -124,6 +134,7 @@ void NcclTestsReader::line(const Line& line) {
   if (text.empty()) return;
   // Web pages and mail take the '#' for their own.
   const bool bare = text.starts_with("nThread ") || text.starts_with("Avg bus bandwidth") ||
+                    text.starts_with("Out of bounds values") ||
                     (text.starts_with("Rank ") && contains(text, " Pid ")) ||
                     (text.starts_with("size ") && contains(text, " busbw "));
   if (text.starts_with('#') || bare) {
@@ -155,16 +166,18 @@ void NcclTestsReader::header(std::string_view text) {
     device(rest);
   } else if (rest == "...") {
     if (open_) runs_.back().devices_cut = true;
+  } else if (rest.starts_with("Out of bounds values")) {
+    if (open_) runs_.back().out_of_bounds = integer_after(rest, ":").value_or(-1);
   } else if (rest.starts_with("Avg bus bandwidth")) {
     if (open_) runs_.back().average_busbw = number_after(rest, ":");
     open_ = false;
   } else if (rest.starts_with("out-of-place") || rest.starts_with("in-place")) {
     first_is_in_place_ = rest.starts_with("in-place");
-  } else if (rest.starts_with("size ")) {
+  } else if (rest.starts_with("size ") || rest.starts_with("bytes ")) {
     const std::vector<std::string_view> words = words_of(rest);
     columns_.clear();
     width_ = words.size();
-    redop_ = 0;
+    redop_ = root_ = 0;
     if (!open_) begin();
     if (runs_.empty()) return;
     Bandwidths& run = runs_.back();
@@ -174,13 +187,15 @@ void NcclTestsReader::header(std::string_view text) {
       if (word == "time" || word == "cputime") columns_.push_back({i, 0, 0, 0, columns_.empty() == first_is_in_place_});
       if (columns_.empty()) {
         run.columns.emplace_back(word);
-        if (word == "redop") redop_ = i;
+        if (word == "redop" || word == "op") redop_ = i;
+        if (word == "root") root_ = i;
         continue;
       }
       if (word == "algbw") columns_.back().algbw = i;
       if (word == "busbw") columns_.back().busbw = i;
-      if (word == "#wrong" || word == "error") columns_.back().wrong = i;
-      if (word == "error") run.wrong_is_a_count = false;
+      const bool difference = word == "error" || word == "res";
+      if (difference || word == "#wrong") columns_.back().wrong = i;
+      if (difference) run.wrong_is_a_count = false;
     }
   }
 }
@@ -198,7 +213,7 @@ void NcclTestsReader::device(std::string_view text) {
   Bandwidths& run = runs_.back();
   if (run.gpu.empty()) run.gpu = gpu_name(c.rest);
   ++run.ranks;
-  largest_ranks_.back() = std::max(largest_ranks_.back(), *rank);
+  run.largest_rank = std::max(run.largest_rank, *rank);
   if (*rank == 0) ++run.first_ranks;
   if (integer_after(text, "Group ").value_or(0) > 0) run.split = true;
   if (run.hosts.size() < most_hosts && hosts_.insert(host).second) run.hosts.push_back(host);
@@ -225,14 +240,16 @@ void NcclTestsReader::row(std::string_view text) {
   }
   Bandwidths& run = runs_.back();
   if (run.rows.empty() && redop_ > 0) run.redop = blank > 0 ? "none" : words[redop_];
+  if (run.rows.empty() && root_ > 0) run.root = words[root_ - blank];
   run.rows.push_back(row);
 }
 
 std::vector<Bandwidths> NcclTestsReader::finish() {
-  for (std::size_t i = 0; i < runs_.size(); ++i) {
-    runs_[i].test = named_test_.empty() ? test_in(file_) : named_test_;
-    std::ranges::stable_sort(runs_[i].rows, {}, &SizeRow::bytes);
-    runs_[i].complete(largest_ranks_[i]);
+  for (Bandwidths& run : runs_) {
+    if (run.test.empty() && runs_.size() == 1) run.test = named_test_;
+    if (run.test.empty()) run.test = test_in(file_);
+    std::ranges::stable_sort(run.rows, {}, &SizeRow::bytes);
+    run.complete();
   }
   std::erase_if(runs_, [](const Bandwidths& run) { return run.rows.empty(); });
   return std::move(runs_);
@@ -250,7 +267,8 @@ void OsuReader::line(const Line& line) {
       run.kind = "osu micro-benchmark";
       run.test = lower(c.word());
       bandwidth_ = text.find("Bandwidth Test") != std::string_view::npos;
-      if (run.test == "latency" || run.test == "bandwidth" || run.test == "bi-directional") run.test = "sendrecv";
+      if (run.test == "latency" || run.test == "bandwidth") run.test = "sendrecv";
+      if (run.test == "bi-directional") run.test = "sendrecv, both directions";
       runs_.push_back(std::move(run));
     }
     return;
@@ -262,9 +280,8 @@ void OsuReader::line(const Line& line) {
   constexpr double mega = 1e6;
   SizeRow row;
   row.bytes = static_cast<std::int64_t>(*size);
-  if (bandwidth_) {
+  if (bandwidth_) {  // of many messages on their way at once: it says no time of one
     row.out_of_place.algbw = *value * mega;
-    row.out_of_place.seconds = *size / (*value * mega);
   } else {
     row.out_of_place.seconds = *value * micro;
     row.out_of_place.algbw = *size / (*value * micro);
@@ -289,23 +306,27 @@ Bandwidths nccl_tests_json(const std::string& text) {
   }
   if (const auto code = static_cast<std::int64_t>(std::clamp(number_at(json, "nccl_version"), 0.0, 1e9)); code > 0)
     out.nccl = fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
-  std::set<std::string> seen;
-  for (const Json& device : at(json, "devices")) {
+  // The program lists the devices within its configuration, and of each process only the first.
+  const Json& config = at(json, "config");
+  std::set<std::string> seen, processes;
+  for (const Json& device : at(at(config, "devices").is_array() ? config : json, "devices")) {
     const std::string host = text_at(device, "hostname");
     if (seen.insert(host).second) out.hosts.push_back(host);
+    processes.insert(fmt::format("{} {}", text_at(device, "pid"), host));
     ++out.ranks;
     if (number_at(device, "rank") == 0) ++out.first_ranks;
     if (number_at(device, "group") > 0) out.split = true;
-    std::string gpu = text_at(device, "device_info");
-    if (gpu.starts_with("NVIDIA ")) gpu.erase(0, 7);
-    if (out.gpu.empty()) out.gpu = gpu;
+    if (out.gpu.empty()) out.gpu = gpu_name(text_at(device, "device_info"));
   }
+  const double each = std::clamp(number_at(config, "nthreads", 1) * number_at(config, "ngpus", 1), 1.0, 1024.0);
+  out.ranks = std::max(out.ranks, std::ssize(processes) * static_cast<std::int64_t>(each));
   for (const Json& result : at(json, "results")) {
     SizeRow row;
     row.bytes = static_cast<std::int64_t>(std::clamp(number_at(result, "size"), 0.0, 1e18));
     row.out_of_place = direction_of(at(result, "out_of_place"));
     row.in_place = direction_of(at(result, "in_place"));
     if (out.rows.empty()) out.redop = text_at(result, "redop");
+    if (out.rows.empty()) out.root = text_at(result, "root");
     if (row.seconds() > 0) out.rows.push_back(row);
   }
   const Json& average = at(json, "average_bus_bandwidth");

@@ -22,7 +22,8 @@ bool all_digits(std::string_view text) {
 
 // The address or host behind "peer " or "to ": "10.0.0.18<43210>", "n17<50122>".
 std::string peer_in(std::string_view message) {
-  for (const std::string_view before : {"from peer ", "remote peer ", "Connect to ", "connect to ", "Connecting to "}) {
+  for (const std::string_view before :
+       {"from peer ", "remote peer ", "onnect to ", "Connecting to ", "recv from ", "send to "}) {
     Cursor c{message};
     if (!c.after(before)) continue;
     const std::string_view peer = c.until("<| ,:");
@@ -152,8 +153,11 @@ std::string NcclUse::Host::direct_text(bool several) const {
 }
 
 std::size_t NcclUse::Host::devices() const {
-  const std::string listed = seen.fact("network_devices");
-  return listed.starts_with("none") ? 0 : words_of(listed).size();
+  const std::string listed = seen.fact("network_devices");  // until 2.6 sockets, too, beside "mlx5_0:1/IB"
+  const std::vector<std::string_view> words = words_of(listed);
+  const auto ports = std::ranges::count_if(words, [](std::string_view word) { return contains(word, ":"); });
+  if (ports > 0) return static_cast<std::size_t>(ports);
+  return listed.starts_with("none") ? 0 : words.size();
 }
 
 // "[2026-05-02 10:11:12] n17:901:955 [3] transport/net_ib.cc:2521 "
@@ -177,6 +181,7 @@ NcclUseReader::Origin NcclUseReader::origin_of(std::string_view prefix) {
     c.skip_blanks();
     if (c.literal("[") && c.rest.find(']') < 10) origin.gpu = c.until("]");
     origin.rank = fmt::format("{}:{} [{}]", origin.host, origin.process, origin.gpu);
+    origin.place = c.rest.substr(0, 120);
   }
   return origin;
 }
@@ -210,7 +215,8 @@ bool NcclUseReader::line(const Line& line, const std::string& file) {
   const std::size_t host = host_at(origin.host);
   readers_[host].line(text);
   std::string_view message = marked.substr(info.size());
-  message = message.substr(0, message.find(" NCCL "));  // ranks that wrote into each other's line
+  for (const std::string_view marker : {" NCCL INFO ", " NCCL WARN "})  // ranks that wrote into each other's line
+    message = message.substr(0, message.find(marker));
   if (warns) {
     warning(message, origin, line, file);
     return !origin.host.empty();
@@ -278,7 +284,7 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
 
 void NcclUseReader::warning(std::string_view message, const Origin& origin, const Line& line, const std::string& file) {
   NcclUse::Warning warning;
-  warning.kind = nccl_warning_kind(message);
+  warning.kind = nccl_warning_kind(fmt::format("{} {}", origin.place, message));
   warning.host = origin.host;
   warning.peer = peer_in(message);
   warning.text = std::string(message.substr(0, 240));

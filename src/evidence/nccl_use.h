@@ -93,6 +93,8 @@ struct NcclUse {
     std::int64_t nodes = 0;  // as NCCL says; 0: it does not
     Connections connections = {};
 
+    /// Whether each of its ranks is in the log.
+    bool is_whole() const { return static_cast<std::int64_t>(host_of.size()) >= ranks; }
     /// The connections of rings over the network, and all of them where the log does not tell rings from trees.
     std::map<Pair, std::set<int>> ring_crossings() const;
   };
@@ -129,6 +131,7 @@ class NcclUseReader {
     std::string host, process, gpu;  // "pid"; "0" of "[0]"
     std::string rank;                // "host:pid [0]": NCCL makes connections in threads of their own
     std::string time;
+    std::string place;  // "transport/nvls.cc:244", of a warning
   };
   static constexpr std::size_t most_connections = 1u << 18;
 

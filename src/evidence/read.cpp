@@ -169,17 +169,15 @@ bool Reading::log(Input& input, const std::string& path) {
     tests.line(line);
     osu.line(line);
   }
-  bool found = any_nccl;
   if (any_nccl) nccl_files_.push_back(path);
-  const TrainingLog log = training.finish();
-  if (!log.framework.empty()) {
-    logs_.emplace_back(log, path);
-    found = true;
-  }
   const std::size_t before = bandwidths_.size();
   bandwidths(tests.finish(), path);
   bandwidths(osu.finish(), path);
-  return found || bandwidths_.size() > before;
+  const bool found = any_nccl || bandwidths_.size() > before;
+  const TrainingLog log = training.finish();
+  const bool trained = !log.framework.empty() || (!found && !log.failures.empty());  // it may fail before a step
+  if (trained) logs_.emplace_back(log, path);
+  return found || trained;
 }
 
 void Reading::file(const std::string& path) {
@@ -286,7 +284,7 @@ std::vector<Answer> Reading::about_the_job(std::vector<std::string>& refused) {
 
 std::vector<Answer> Reading::finish(std::vector<std::string>& refused) {
   std::vector<Answer> all = about_the_job(refused);
-  if (runs_.size() == 2 && bandwidths_.size() == 2) {
+  if (runs_.size() == 2 && bandwidths_.size() == 2 && runs_[0].collective() == runs_[1].collective()) {
     auto& evidence = bandwidths_[1].evidence;
     evidence.resize(std::min<std::size_t>(evidence.size(), 4));
     std::ranges::move(compared(runs_[0], runs_[1]), std::back_inserter(evidence));

@@ -78,7 +78,7 @@ struct Writer {
 
 void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
   fact("kind", "training log");
-  fact("framework", log.framework);
+  fact("framework", log.framework.empty() ? "unknown" : log.framework);
   for (const char* key :
        {"layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "sequence", "tp", "pp", "cp", "dp", "micro_batch"}) {
     if (log.size(key) > 0) fact(key, log.size(key));
@@ -131,6 +131,10 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
   }
   if (steps.skipped > 0)
     out.evidence.emplace_back("left out", fmt::format("the first {}: start-up", plural(steps.skipped, "value")));
+  const auto tell = [&](double change, const std::string& text, const char* causes) {  // less is no problem
+    if (change > 0) out.problem(text, causes);
+    if (change <= 0) out.notes.push_back(text);
+  };
   const bool single = !log.intervals.empty() && log.intervals.front().single;
   if (distance > 1)
     out.notes.push_back(fmt::format(
@@ -144,22 +148,13 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
     const std::string change =
         fmt::format("the step takes {} {} since iteration {}{}", percent(std::abs(share)), share > 0 ? "more" : "less",
                     at, seconds ? fmt::format(" ({} before)", seconds_text(steps.jump->before)) : "");
-    if (share > 0) {
-      out.problems.push_back(change +
-                             ": clocks, a slower node after a restart, other jobs on the network; compare what the "
-                             "nodes logged at that time");
-    } else {
-      out.notes.push_back(change);
-    }
+    tell(
+        share, change,
+        "clocks, a slower node after a restart, other jobs on the network; compare what the nodes logged at that time");
   }
   if (steps.drift) {
-    const std::string change = fmt::format("the step time drifts by {} over the log", signed_percent(*steps.drift));
-    if (*steps.drift > 0) {
-      out.problems.push_back(
-          change + ": growing garbage collection or logging, fragmented memory, falling clocks, filling storage");
-    } else {
-      out.notes.push_back(change);
-    }
+    tell(*steps.drift, fmt::format("the step time drifts by {} over the log", signed_percent(*steps.drift)),
+         "growing garbage collection or logging, fragmented memory, falling clocks, filling storage");
   }
   if (steps.spikes > 0) {
     std::string when;

@@ -13,11 +13,22 @@ namespace {
 using Text = std::string_view;
 
 // Ends of a job, as PyTorch, NCCL, Slurm and the NVIDIA driver word it.
-constexpr std::array<Text, 9> failures{"CUDA out of memory", "Watchdog caught collective operation timeout",
+constexpr std::array<Text, 8> failures{"CUDA out of memory", "Watchdog caught collective operation timeout",
                                        "NCCL error",         "ChildFailedError",
                                        "DUE TO TIME LIMIT",  "CANCELLED AT",
-                                       "NVRM: Xid",          "loss: nan",
-                                       "Segmentation fault"};
+                                       "NVRM: Xid",          "Segmentation fault"};
+
+// "lm loss: NAN", "'loss': 'nan'", "iter 9: loss inf,", "reduced_train_loss=nan.0", "Train loss/train/total: nan"; of
+// Megatron-LM, whose loss leaves them out, "number of nan iterations:   1".
+bool loss_is_lost(Text text) {
+  const std::size_t at = text.find("loss");
+  if (at == Text::npos) return false;
+  Text rest = text.substr(at + 4);
+  rest.remove_prefix(std::min(rest.find_first_not_of("':= \t\""), rest.size()));
+  const std::string word = lower(rest.substr(0, rest.find_first_of("'\"., |)}")));
+  return word == "nan" || word == "inf" || text.ends_with(": nan") ||
+         integer_after(text, "number of nan iterations:").value_or(0) > 0;
+}
 
 }  // namespace
 
@@ -33,7 +44,8 @@ bool TrainingLogReader::argument(Text text) {
   const std::size_t value = text.find_first_not_of('.', dots + 1);
   constexpr std::size_t most = 4096;
   if (value == Text::npos || name.empty() || name.size() > 64 || log_.arguments.size() >= most) return true;
-  log_.arguments[std::string(name)] = trim(text.substr(value, 256));
+  const Text said = text.substr(value, 256);  // GPT-NeoX: "1......................default"
+  log_.arguments[std::string(name)] = trim(said.substr(0, said.find("....")));
   return true;
 }
 
@@ -62,11 +74,16 @@ bool TrainingLogReader::description(Text text) {
   }
   // torchtitan: "Training starts at step 1. with local batch size 1, global batch size 64, gradient accumulation steps
   // 1, sequence length 8192, total steps 200 (warmup 200)."; since 2025 "Trainer is initialized with local batch …".
-  if (contains(text, "local batch size") && contains(text, "sequence length")) {
-    size("micro_batch", integer_after(text, "local batch size"));
-    size("global_batch", integer_after(text, "global batch size"));
+  // Since August 2026 "… with 16384 tokens per DP rank, 131072 tokens per train step, …, maximum context length 8192".
+  const std::int64_t longest = integer_after(text, "maximum context length").value_or(0);
+  if (longest > 0 || (contains(text, "local batch size") && contains(text, "sequence length"))) {
+    const auto batch = [&](const char* sequences, const char* tokens) {
+      return integer_after(text, longest > 0 ? tokens : sequences).value_or(0) / std::max<std::int64_t>(longest, 1);
+    };
+    size("micro_batch", batch("local batch size", "initialized with"));
+    size("global_batch", batch("global batch size", "tokens per DP rank,"));
     size("accumulation", integer_after(text, "gradient accumulation steps"));
-    size("sequence", integer_after(text, "sequence length"));
+    size("sequence", longest > 0 ? longest : integer_after(text, "sequence length"));
     return true;
   }
   // torchtitan: "CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory", in 2024 "GPU capacity: NVIDIA H100 80GB
@@ -151,14 +168,14 @@ void TrainingLogReader::timeout(const Line& line) {
                                                     std::string(c.until(",) ").substr(0, 40)), line.number});
 }
 
-void TrainingLogReader::failure(const Line& line) {
+void TrainingLogReader::failure(const Line& line, bool is_known) {
   if (contains(line.text, "WorkNCCL(")) timeout(line);
-  for (const Text& what : failures) {
-    if (!contains(line.text, what)) continue;
-    TrainingLog::Failure& row = log_.failures[std::string(what)];
-    if (row.count++ == 0) row.line = line.number;
-    return;
-  }
+  const auto found = std::ranges::find_if(failures, [&](Text what) { return contains(line.text, what); });
+  std::string what = loss_is_lost(line.text) ? "the loss is nan or inf" : "";
+  if (!is_known && found != failures.end()) what = *found;
+  if (what.empty()) return;
+  TrainingLog::Failure& row = log_.failures[what];
+  if (row.count++ == 0) row.line = line.number;
 }
 
 }  // namespace harness::evidence

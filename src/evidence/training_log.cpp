@@ -43,14 +43,15 @@ void TrainingLogReader::add(const char* framework, Interval interval, std::int64
     if (log_.framework.empty()) log_.framework = framework;
     return;
   }
+  const bool of_engine = std::string_view(framework) == "deepspeed";  // which GPT-NeoX and others print beside theirs
+  if (log_.framework.empty() || (interval.seconds > 0 && !of_engine)) log_.framework = framework;
   const bool restart = interval.iteration < last_iteration_;
   const bool repeated = interval.iteration == last_iteration_;  // several ranks or a bar that is drawn again
   if (repeated && !run_.empty()) {
-    const bool says_more = run_.back().seconds == 0 && interval.seconds > 0;  // GPT-NeoX prints DeepSpeed's line, too
-    if (!says_more) return;
+    if (global_batch > 0 && run_.size() >= log_.intervals.size()) size("global_batch", global_batch);
+    if (run_.back().seconds > 0 || interval.seconds == 0) return;
     run_.back().seconds = interval.seconds;
     run_.back().single = interval.single;
-    log_.framework = framework;
     return;
   }
   const bool other_batch = global_batch > 0 && last_batch_ > 0 && global_batch != last_batch_;
@@ -59,7 +60,6 @@ void TrainingLogReader::add(const char* framework, Interval interval, std::int64
     log_.batch_changes += other_batch ? 1 : 0;
     end_run();
   }
-  if (interval.seconds > 0 || log_.framework.empty()) log_.framework = framework;
   last_iteration_ = interval.iteration;
   if (global_batch > 0) last_batch_ = global_batch;
   if (run_.size() < most_intervals) {
@@ -79,7 +79,7 @@ void TrainingLogReader::line(const Line& line) {
   const std::string_view text = line.text;
   if (text.empty()) return;
   if (in_arguments_ && argument(text)) return;
-  if (!progress(text) && !description(text) && !batch(text)) failure(line);
+  failure(line, progress(text) || description(text) || batch(text));
 }
 
 bool TrainingLogReader::progress(std::string_view text) {
@@ -88,9 +88,9 @@ bool TrainingLogReader::progress(std::string_view text) {
 }
 
 // "iteration       10/     400 | consumed samples: … | elapsed time per iteration (ms): 2669.6 | …". Bridge prints
-// "Step Time : 9.34s GPU utilization: 722.7MODEL_TFLOP/s/GPU" of the same interval beside it.
+// "Step Time : 9.34s GPU utilization: 722.7MODEL_TFLOP/s/GPU" of the same interval beside it, in 2025 without "MODEL_".
 bool TrainingLogReader::megatron(std::string_view text) {
-  if (contains(text, "MODEL_TFLOP/s/GPU")) {
+  if (contains(text, "Step Time : ") && contains(text, "TFLOP/s/GPU")) {
     bridge_seen_ = true;
     log_.own_tflops = number_after(text, "GPU utilization:").value_or(0);
     const auto seconds = measurement_after(text, "Step Time :");
@@ -140,6 +140,7 @@ bool TrainingLogReader::nemo(std::string_view text) {
 bool TrainingLogReader::torchtitan(std::string_view text) {
   const std::size_t step = text.find("step:");
   if (step == std::string_view::npos || !contains(text, "loss:")) return false;
+  if (text.substr(0, step).ends_with("validate ")) return false;
   auto tokens = measurement_after(text, "tps: ");
   if (!tokens) tokens = measurement_after(text, "wps: ");
   const auto iteration = integer_after(text.substr(step), "step:");
@@ -226,7 +227,9 @@ bool TrainingLogReader::deepspeed(std::string_view text) {
   const auto step = integer_after(text, "steps:");
   if (!seconds || !step) return false;
   const double samples = number_after(text, "samples/sec:").value_or(0);
-  if (samples * *seconds > 0) size("global_batch", std::llround(std::min(samples * *seconds, 1e12)));
+  constexpr double last_digit = 0.0005;  // of the seconds
+  if (samples * *seconds > 0 && samples * last_digit < 0.5)
+    size("global_batch", std::llround(std::min(samples * *seconds, 1e12)));
   add("deepspeed", {*step, *seconds, samples, 0});
   return true;
 }
@@ -341,6 +344,7 @@ TrainingLog TrainingLogReader::finish() {
   end_run();
   if (log_.intervals.empty() && !bridge_.empty()) log_.intervals = std::move(bridge_);
   if (bridge_seen_) log_.framework = "megatron-bridge";
+  if (log_.framework.empty() && !log_.arguments.empty()) log_.framework = "megatron-lm";
   if (log_.framework.empty() && !log_.timeouts.empty()) log_.framework = "pytorch";
   return std::move(log_);
 }

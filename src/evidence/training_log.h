@@ -23,7 +23,7 @@ struct Interval {
 
 /// A job and its steps, from a training log.
 struct TrainingLog {
-  std::string framework;                      // "megatron-lm"; "": no progress line was found
+  std::string framework;                      // "megatron-lm"; "": no line says it
   std::string gpu;                            // "H100 80GB HBM3"; "": not said
   std::map<std::string, std::int64_t> sizes;  // layers, hidden, …, ranks, tp, pp, cp, dp, micro_batch, global_batch
   std::map<std::string, std::string> words;   // activation, precision, sharding, recompute, overlap_grad_reduce, …
@@ -76,7 +76,7 @@ class TrainingLogReader {
   bool argument(std::string_view text);
   bool batch(std::string_view text);
   void mesh(std::string_view text);
-  void failure(const Line& line);
+  void failure(const Line& line, bool is_known);
   void timeout(const Line& line);
   void end_run();
   void add(const char* framework, Interval interval, std::int64_t global_batch = 0);

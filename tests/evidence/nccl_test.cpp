@@ -86,6 +86,13 @@ TEST(NcclTopology, ANarrowLinkIsThatOfTheGpuOrTheAdapter) {
     EXPECT_THAT(problem, testing::Not(HasSubstr("GPU"))) << problem;
 }
 
+TEST(NcclTopology, DevicesThatLackTheSameAreToldTogether) {
+  const std::string narrow = with(Links{}.xml(), "\"16\">\n<nic>", "\"4\">\n<nic>");
+  EXPECT_THAT(answer_to(narrow).headline, HasSubstr("mlx5_0 and mlx5_1 have 4 lanes"));
+  EXPECT_EQ(answer_to(with(Links{}.xml(), "port=\"1\" gdr=\"1\"", "gdr=\"0\"")).headline,
+            "no GPUDirect RDMA for mlx5_0 and mlx5_1");
+}
+
 TEST(NcclTopology, WhatCannotBeReadIsUnknownAndNotJudged) {
   for (std::string Links::*part :
        {&Links::gpu_speed, &Links::gpu_lanes, &Links::adapter_speed, &Links::adapter_lanes, &Links::port}) {
@@ -266,6 +273,127 @@ TEST(NcclLog, VirtualInterfacesAreNamed) {
     const Answer answer = answer_to(on_sockets("[0]eth0:10.1.0.11<0> [1]" + name + ":10.2.0.1<0>", far));
     EXPECT_THAT(answer.problems, ElementsAre(HasSubstr("TCP sockets"))) << name;
   }
+}
+
+// Ranks of nodes n0, n1, … with four GPUs and four adapters each, in one ring that uses its own adapter in each
+// channel.
+struct Job {
+  int nodes = 2, only_adapter = -1;         // -1: each channel has its own
+  std::vector<int> silent = {}, open = {};  // ranks that do not log; that do not end their initialisation
+  std::string over_memory = {};             // the node whose GPUs do not reach each other directly
+
+  std::string text() const {
+    std::string all;
+    const int ranks = 4 * nodes;
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (std::ranges::find(silent, rank) != silent.end()) continue;
+      const std::string node = fmt::format("n{}", rank / 4);
+      const std::string head = fmt::format("{}:5{}:6{} [{}] NCCL INFO ", node, rank, rank, rank % 4);
+      const std::string comm =
+          fmt::format("comm 0x5{} rank {} nranks {} cudaDev {} commId 0xab", rank, rank, ranks, rank % 4);
+      all += fmt::format(
+          "{0}NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [2]mlx5_2:1/IB [3]mlx5_3:1/IB [RO]; OOB e:1\n"
+          "{0}Using network IB\n{0}{1} - Init START\n"
+          "{0}comm 0x5{2} rank {2} nRanks {3} nNodes {4} localRanks 4 localRank {5} MNNVL 0\n",
+          head, comm, rank, ranks, nodes, rank % 4);
+      for (int channel = 0; channel < 4; ++channel) {
+        const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+        const auto pair = [&](int from, int to) {
+          return fmt::format("{}Channel 0{}/0 : {}[{}] -> {}[{}]", head, channel, from, from % 4, to, to % 4);
+        };
+        const std::string far = fmt::format("via NET/IB/{}/GDRDMA\n", only_adapter < 0 ? channel : only_adapter);
+        std::string way = " [send] " + far;
+        if (next / 4 == rank / 4) way = node == over_memory ? " via SHM/direct/direct\n" : " via P2P/CUMEM\n";
+        all += pair(rank, next) + way;
+        if (rank % 4 == 0) all += pair(before, rank) + " [receive] " + far;
+      }
+      if (std::ranges::find(open, rank) == open.end()) all += fmt::format("{}{} - Init COMPLETE\n", head, comm);
+    }
+    return all;
+  }
+};
+
+TEST(NcclLog, OneAdapterForAllThatLeavesANodeIsAProblem) {
+  EXPECT_THAT(answer_to(Job{}.text()).problems, IsEmpty());
+  EXPECT_EQ(answer_to(Job{.only_adapter = 2}.text()).headline, "adapters in use: 1 of 4 on each host");
+  // A part of a log does not tell the others' adapters.
+  const Answer first = answer_to(Job{.only_adapter = 2, .silent = {1, 2, 3, 4, 5, 6, 7}}.text());
+  EXPECT_EQ(first.headline,
+            "8 ranks on 2 hosts, of which this log has 1 rank, network IB: nothing is wrong that this "
+            "log shows");
+  EXPECT_THAT(first.next, Contains(HasSubstr("ppr:4:node")));
+}
+
+TEST(NcclLog, ANodeThatUsesHostMemoryWhereAnotherDoesNotIsNamed) {
+  EXPECT_EQ(answer_to(Job{.over_memory = "n1"}.text()).headline,
+            "GPUs of n1 talk through host memory (SHM), those of n0 directly (P2P)");
+}
+
+TEST(NcclLog, RanksThatNeverBeganAreNamedBeforeThoseThatWait) {
+  const Answer answer = answer_to(Job{.silent = {6}, .open = {0, 1, 2, 3, 4, 5, 7}}.text());
+  EXPECT_EQ(answer.headline, "1 of 8 ranks never began to initialise: 6");
+  EXPECT_THAT(answer.problems, Contains(HasSubstr("7 of 8 ranks began to initialise and did not end")));
+  EXPECT_THAT(answer_to(Job{.silent = {1, 2, 3, 5, 6, 7}, .open = {0, 4}}.text()).headline,
+              HasSubstr("2 of 8 ranks began"));
+}
+
+TEST(NcclLog, NodesThatListOtherAdaptersDifferInThoseAlone) {
+  const auto headline = [](const std::vector<std::string>& lists) {
+    std::string text;
+    for (std::size_t node = 0; node < lists.size(); ++node)
+      text += fmt::format(
+          "n{0}:1:2 [0] NCCL INFO NET/IB : Using {1} [RO]; OOB e:1\nn{0}:1:2 [0] NCCL INFO Using network "
+          "IB\n",
+          node, lists[node]);
+    return answer_to(text).headline;
+  };
+  const std::string one = "[0]mlx5_0:1/IB", both = one + " [1]mlx5_1:1/IB";
+  EXPECT_EQ(headline({one, both}), "adapters mlx5_1:1/IB on n1, no other on n0");
+  EXPECT_EQ(headline({both, one, both}), "adapters no other on n1, mlx5_1:1/IB on the others");
+}
+
+// Each text as some release of NCCL words it, and what is said of it.
+TEST(NcclLog, WarningsAreKnownInEachWording) {
+  const std::pair<const char*, const char*> wordings[] = {
+      {"init.cc:9 NCCL WARN Mismatched NCCL version detected : rank 3 version 22105", "different versions of NCCL"},
+      {"net_ib.cc:9 NCCL WARN NET/IB : NCCL version mismatch with remote peer", "different versions of NCCL"},
+      {"p2p.cc:9 NCCL WARN NET/IB: Got completion from peer 10.0.0.7<4> with status=IBV_WC_LOC_PROT_ERR(4) opcode=0",
+       "may not reach the memory"},
+      {"p2p.cc:9 NCCL WARN NET/IB: Got completion from peer 10.0.0.7<4> with status=IBV_WC_REM_INV_REQ_ERR(9) opcode=0",
+       "may not reach the memory"},
+      {"net_ib.cc:9 NCCL WARN NET/IB : Got completion from peer 10.0.0.7<4> with error 9, opcode 1, len 0",
+       "may not reach the memory"},
+      {"p2p.cc:9 NCCL WARN NET/IB: Got completion from peer 10.0.0.7<4> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=0",
+       "no answer from 10.0.0.7"},
+      {"transport/nvls.cc:9 NCCL WARN Cuda failure 1 'invalid argument'", "fabric manager"},
+      {"transport/p2p.cc:9 NCCL WARN Cuda failure 1 'invalid argument'", "a CUDA call failed"},
+      {"socket.cc:9 NCCL WARN socketPollConnect: Connect to 10.0.0.9<4> returned 111(Connection refused) errno 115",
+       "cannot reach 10.0.0.9"},
+      {"linux.cc:9 NCCL WARN connect to 10.0.0.9<4> returned Connection refused, exceeded error retry count after 34",
+       "cannot reach 10.0.0.9"},
+      {"bootstrap.cc:9 NCCL WARN no device found matching exactly eth9, verify NCCL_OOB_NET_IFNAME", "no interface"},
+      {"connect.cc:9 NCCL WARN NET/IB : Attempted to connect incompatible devices: [0]a:1/IB and [1]b:1/RoCE",
+       "cannot be connected"}};
+  for (const auto& [warning, said] : wordings)
+    EXPECT_THAT(answer_to(fmt::format("n1:10:20 [0] {}\n", warning)).headline, HasSubstr(said)) << warning;
+}
+
+TEST(NcclLog, PeersAreCountedByWhatHappenedToThem) {
+  const auto refused = [](int node, const char* peer) {
+    return fmt::format("n{}:1:2 [0] socket.cc:9 NCCL WARN Connect to {}<4> failed : Connection refused\n", node, peer);
+  };
+  EXPECT_EQ(answer_to(refused(1, "10.0.0.9") + refused(2, "10.0.0.9")).headline,
+            "two nodes cannot reach one peer, 10.0.0.9");
+  const std::string late =
+      "n3:1:2 [0] net_ib.cc:9 NCCL WARN NET/IB : Got completion from peer 10.0.0.5<4> with error 12, x\n";
+  const Answer answer = answer_to(late + refused(1, "10.0.0.9") + refused(2, "10.0.0.9"));
+  EXPECT_EQ(answer.headline, "n3 got no answer from 10.0.0.5");
+}
+
+TEST(NcclLog, AFailureBehindAnUnknownWarningNamesThatWarning) {
+  EXPECT_THAT(
+      answer_to("n1:1:2 [0] a.cc:9 NCCL WARN The frobnicator is stuck\nn1:1:2 [0] NCCL INFO init.cc:7 -> 3\n").headline,
+      AllOf(HasSubstr("an internal error"), HasSubstr("The frobnicator is stuck")));
 }
 
 }  // namespace

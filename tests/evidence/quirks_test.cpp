@@ -199,8 +199,62 @@ TEST(Quirks, OfTrainingLogs) {
        "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | gloabl batch size:   256 |\n"
        "iteration 2/ 9 | elapsed time per iteration (ms): 900.0 | gloabl batch size:   256 |\n",
        "global_batch: 256\n"},
+      {"titan.log",  // a validation is no step
+       "step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,000  tflops: 4.1  mfu: 4.10%\n"
+       "validate step: 15  loss:  8.2  memory: 60.1GiB(76%)  tps: 9,000\n"
+       "step: 20  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,000  tflops: 4.1  mfu: N/A\n",
+       "intervals: 2\ntokens_per_s_per_gpu: 1000\n"},
+      {"titan.log",  // since August 2026 in tokens
+       "Trainer is initialized with 8192 tokens per DP rank, 65536 tokens per train step, gradient accumulation steps "
+       "2, maximum context length 4096, total steps 9 (warmup 2)\n"
+       "step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,000  tflops: 4.1  mfu: 4.10%\n",
+       "micro_batch: 2\nglobal_batch: 16\nsequence: 4096\n"},
+      {"bridge.log",
+       "Step Time : 2.00s GPU utilization: 58.2TFLOP/s/GPU\nStep Time : 2.02s GPU utilization: 58.1 "
+       "TFLOP/s/GPU\n",
+       "framework: megatron-bridge\nstep_time_s: 2.02\n"},
+      {"nano.log",  // stamped by the shell
+       "2026-03-02 09:30:39 iter 10: loss 4.1, time 250.00ms, mfu 15.34%\n"
+       "2026-03-02 09:30:50 iter 20: loss 4.1, time 250.00ms, mfu 15.34%\n",
+       "step_time_s: 0.25\n"},
+      {"neox.log",  // and the pipeline engine's line of the same step
+       "------- arguments -------\n  num_layers ............... 4..........................updated\n"
+       "  hidden_size .............. 512........................updated\n"
+       "  num_attention_heads ...... 8..........................updated\n"
+       "  seq_length ............... 128........................updated\n"
+       "  model_parallel_size ...... 2..........................updated\n"
+       "  pipe_parallel_size ....... 1..........................default\n"
+       "  precision ................ bfloat16...................updated\n"
+       "---- end of arguments ----\nsteps: 10 loss: 2.9 iter time (s): 2.000 samples/sec: 16.000\n"
+       " samples/sec: 16.000 | iteration 10/ 50 | elapsed time per iteration (ms): 2000.0 | approx flops per GPU: "
+       "8.0TFLOPS |\nsteps: 20 loss: 2.9 iter time (s): 2.000 samples/sec: 16.000\n",
+       "framework: gpt-neox\nlayers: 4\ntp: 2\nprecision: bf16\nglobal_batch: 32\n"},
+      {"ds.log",  // and Megatron-DeepSpeed's line of the same step
+       "epoch=0/micro_step=1/global_step=1, RunningAvgSamplesPerSec=9.0, CurrSamplesPerSec=9.0, MemAllocated=1GB\n"
+       " iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | global batch size: 8 | samples per second: 8.9 |\n",
+       "framework: megatron-deepspeed\nglobal_batch: 8\nstep_time_s: 0.9\n"},
+      {"ds.log", "steps: 10 loss: 2.1 iter time (s): 0.101 samples/sec: 5069.3\n", "step_time_s: 0.101\n"},
+      {"oom.log", "using world size: 8, data-parallel size: 8\n[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n",
+       "kind: training log\nranks: 8\n"},
   });
+  EXPECT_EQ(headline_of("oom.log", "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried\n"),
+            "the job failed: CUDA out of memory");
   const TemporaryFolder scratch;
+  for (const std::string lost :
+       {"iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | lm loss: NAN | loss scale: 1.0 |",
+        "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | lm loss: 1.1E+00 | number of nan iterations:   1 |",
+        "step: 10  loss:      nan  memory: 60.1GiB(76%)  tps: 1,000", "iter 10: loss nan, time 248.10ms, mfu 34.11%",
+        "completed step: 1, seconds: 9.0, TFLOP/s/device: 40.0, loss: inf",
+        "global_step: 1 | reduced_train_loss: nan | train_step_timing in s: 9.1"}) {
+    const std::string found = lost.find("inf") == std::string::npos ? "nan" : "inf";
+    const auto lines = [&](const std::string& line) {
+      return evidence::read_files({scratch.write("x.log", line + "\n")}, {}).front().problems;
+    };
+    EXPECT_THAT(lines(lost), testing::Contains(testing::HasSubstr("line 1: the loss is nan or inf"))) << lost;
+    if (lost.find("iterations") != std::string::npos || lost.find("NAN") != std::string::npos) continue;
+    std::string kept = lost;
+    EXPECT_THAT(lines(kept.replace(kept.find(found), 3, "1.5")), testing::IsEmpty()) << kept;
+  }
   for (const auto& [line, single] :
        {std::pair("completed step: {}, seconds: 2.0, TFLOP/s/device: 4.0, Tokens/s/device: 5.0, loss: 9.1", true),
         {"iter {}: loss 4.1, time 248.10ms, mfu 34.11%", true},

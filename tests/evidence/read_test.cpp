@@ -196,6 +196,8 @@ TEST(Lines, LosePrefixesOfLaunchersAndCollectors) {
   EXPECT_EQ(bare("[1,7]<stdout>:x"), "x");
   EXPECT_EQ(bare("(Worker pid=1, ip=10.0.0.1) x"), "x");
   EXPECT_EQ(bare("| 2024-12-04T05:27:39.074Z | 3: x"), "x");
+  EXPECT_EQ(bare("2024-12-04 05:27:39,074 x"), "x");
+  EXPECT_EQ(bare("2024-12-04 05:27:39 3: x"), "x");
   EXPECT_EQ(bare("node-3: # nThread 1"), "# nThread 1");
   EXPECT_EQ(bare("step: 10 loss: 3"), "step: 10 loss: 3");
   EXPECT_EQ(bare("[3] #  Rank  1 Group  0"), "#  Rank  1 Group  0");

@@ -1,0 +1,163 @@
+// Outputs of nccl-tests and the OSU micro-benchmarks: which collective, on how many ranks, and whether it is right.
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "evidence/answer.h"
+#include "support/temporary_folder.h"
+
+namespace harness::test {
+namespace {
+
+using evidence::Answer;
+using testing::Contains;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::vector<Answer> read_text(const std::string& text, const evidence::Gaps& gaps = {}) {
+  static const TemporaryFolder scratch;
+  return evidence::read_files({scratch.write("text", text)}, gaps);
+}
+
+// A fact as text; "" where there is none.
+std::string fact(const Answer& answer, const std::string& key) {
+  const auto found = std::ranges::find(answer.facts, key, [](const auto& row) { return row.first; });
+  if (found == answer.facts.end()) return "";
+  return found->second.is_string() ? found->second.get<std::string>() : found->second.dump();
+}
+
+// A test on 2 nodes of 8 GPUs, whose rows have `columns` between the count and the two directions of `algbw` and
+// `busbw` in GB/s; `checks` are the last column of both.
+struct Table {
+  std::string names = "type redop root", columns = "float sum -1";
+  double algbw = 100, busbw = 187.5;
+  std::pair<std::string, std::string> checks = {"0", "0"};
+  std::string last_name = "#wrong", end = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 100 \n";
+  int groups = 1;
+
+  std::string text() const {
+    std::string all = "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20\n";
+    for (int rank = 0; rank < 16; ++rank)
+      all += fmt::format("#  Rank {} Group {} Pid 1 on n{} device {} [0x15] NVIDIA H100 80GB HBM3\n", rank,
+                         rank % groups, rank / 8, rank % 8);
+    all += fmt::format("#  size count {0}  time algbw busbw {1}  time algbw busbw {1}\n", names, last_name);
+    const auto direction = [&](const std::string& check) {
+      return fmt::format(" 10737.4 {} {} {}", algbw, busbw, check);
+    };
+    return all + fmt::format("1073741824 268435456 {}{}{}\n{}", columns, direction(checks.first),
+                             direction(checks.second), end);
+  }
+};
+
+TEST(Bandwidths, EachRunInATextHasTheNameBeforeIt) {
+  const std::string second = Table{.columns = "float none -1", .busbw = 93.75}.text();
+  for (const auto& [before, between] :
+       {std::pair("$ ./all_reduce_perf -g 8\n", "$ ./all_gather_perf -g 8\n"),
+        {"# Collective test starting: all_reduce_perf\n", "# Collective test starting: all_gather_perf\n"}}) {
+    const auto answers = read_text(before + Table{}.text() + between + second);
+    ASSERT_EQ(answers.size(), 2u);
+    EXPECT_EQ(fact(answers[0], "test"), "all_reduce");
+    EXPECT_EQ(fact(answers[1], "test"), "all_gather");
+    for (const auto& [label, text] : answers[1].evidence) EXPECT_THAT(label, Not(HasSubstr("before")));
+  }
+}
+
+TEST(Bandwidths, AnUnnamedTestIsToldByItsColumns) {
+  const std::pair<std::string, std::string> outside_only = {"0", "N/A"};
+  const std::pair<Table, const char*> tables[] = {
+      {{}, "all_reduce"},
+      {{.names = "type redop", .columns = "float sum"}, "all_reduce"},
+      {{.busbw = 93.75}, "reduce_scatter"},
+      {{.columns = "float none -1", .busbw = 93.75}, "all_gather"},
+      {{.names = "type", .columns = "float", .busbw = 93.75}, "all_gather"},
+      {{.columns = "float none -1", .busbw = 93.75, .checks = outside_only}, "alltoall"},
+      {{.names = "type redop", .columns = "float", .busbw = 93.75, .checks = outside_only}, "alltoall"},
+      {{.columns = "float none -1", .busbw = 93.75, .checks = {"N/A", "N/A"}}, ""},
+      {{.columns = "float none 0", .busbw = 93.75}, ""},
+      {{.columns = "float none 0", .busbw = 100}, "broadcast"},
+      {{.names = "type root", .columns = "float 0", .busbw = 100}, "broadcast"},
+      {{.columns = "float sum 0", .busbw = 100}, "reduce"},
+      {{.columns = "float none -1", .busbw = 100, .checks = outside_only}, "sendrecv"}};
+  for (const auto& [table, collective] : tables) {
+    const std::string expected = *collective == '\0' ? "unknown" : fmt::format("unknown ({} by its shape", collective);
+    EXPECT_EQ(fact(read_text(table.text()).front(), "test").substr(0, expected.size()), expected) << table.text();
+  }
+}
+
+TEST(Bandwidths, TheProgramItselfSaysWhetherDifferencesAreErrors) {
+  const auto wrong = [](const char* difference, const char* verdict) {
+    const Answer answer =
+        read_text(Table{.checks = {difference, difference}, .last_name = "error", .end = verdict}.text()).front();
+    EXPECT_EQ(answer.headline.starts_with("wrong results"), fact(answer, "wrong") != "0");
+    return fact(answer, "wrong");
+  };
+  EXPECT_EQ(wrong("2e-02", "# Out of bounds values : 0 OK\n"), "0");
+  EXPECT_EQ(wrong("1e-06", "# Out of bounds values : 3 FAILED\n"), "3");
+  EXPECT_EQ(wrong("2e-02", ""), "1");  // the output was cut
+  EXPECT_EQ(fact(read_text(Table{.checks = {"3", "4"}}.text()).front(), "wrong"), "7");
+}
+
+TEST(Bandwidths, TheOutputOf2017IsRead) {
+  const Answer answer =
+      read_text(
+          "# NCCL Tests compiled with NCCL 2.1\n# Using devices\n#   Rank  0 on  d device  0 [0x06] Tesla P100\n"
+          "#   Rank  1 on  d device  1 [0x07] Tesla P100\n\n#  bytes  N  type  op  time  algbw  busbw  res  time  "
+          "algbw  "
+          "busbw  res\n 1048576 262144 float sum 100.0 10.49 10.49 1e+00 100.0 10.49 10.49 1e+00\n"
+          " Out of bounds values : 2 FAILED\n Avg bus bandwidth    : 10.5 \n")
+          .front();
+  EXPECT_EQ(fact(answer, "ranks"), "2");
+  EXPECT_EQ(fact(answer, "peak_busbw"), "10.5 GB/s at 1048576 B");
+  EXPECT_EQ(fact(answer, "wrong"), "2");
+}
+
+// As nccl-tests writes it: of each process the first device, within the configuration.
+TEST(Bandwidths, JsonListsOneDeviceOfEachProcess) {
+  const auto ranks = [](int processes, int each) {
+    std::string devices;
+    for (int i = 0; i < processes; ++i)
+      devices += fmt::format(R"({}{{"rank": {}, "pid": {}, "hostname": "n{}", "device_info": "NVIDIA B200"}})",
+                             i > 0 ? ", " : "", i * each, 70 + i, i / 2);
+    const std::string text = fmt::format(
+        R"({{"nccl_version": 22907, "args": ["all_reduce_perf"], "config": {{"nthreads": 1, "ngpus": {}, "devices": [{}]}},)"
+        R"( "results": [{{"size": 8, "out_of_place": {{"time": 9.0, "alg_bw": 4.0, "bus_bw": 7.0, "nwrong": 0}}}}]}})",
+        each, devices);
+    return fact(read_text(text).front(), "ranks");
+  };
+  EXPECT_EQ(ranks(1, 8), "8");
+  EXPECT_EQ(ranks(4, 2), "8");
+  EXPECT_EQ(ranks(4, 1), "4");
+}
+
+TEST(Bandwidths, OneOfSeveralGroupsHasNoLimit) {
+  const Table whole, split{.groups = 8};
+  EXPECT_EQ(fact(read_text(whole.text()).front(), "limit"), "400.0 GB/s");
+  EXPECT_EQ(fact(read_text(split.text()).front(), "limit"), "");
+}
+
+TEST(Bandwidths, FarBelowTheLinksIsAProblem) {
+  EXPECT_THAT(read_text(Table{}.text()).front().problems, IsEmpty());
+  const Answer slow = read_text(Table{.algbw = 0.8, .busbw = 1.5}.text()).front();
+  EXPECT_THAT(slow.problems, Contains(HasSubstr("0.4 % of 400 GB/s")));
+}
+
+TEST(Bandwidths, SomeSizesOfOsuAreOfOneRank) {
+  const auto peak = [](const char* test) {
+    const Answer answer = read_text(fmt::format("# OSU MPI-CUDA {} Latency Test v7.3\n# Size       Avg Latency(us)\n"
+                                                "1000000 1000.0\n",
+                                                test),
+                                    {.ranks = 4})
+                              .front();
+    EXPECT_THAT(answer.headline, HasSubstr("on 4 ranks"));
+    return fact(answer, "peak_busbw").substr(0, 8);
+  };
+  EXPECT_EQ(peak("Allreduce"), "1.5 GB/s");
+  EXPECT_EQ(peak("Allgather"), "3.0 GB/s");
+  EXPECT_EQ(peak("All-to-All Personalized Exchange"), "3.0 GB/s");
+  EXPECT_EQ(peak("Broadcast"), "1.0 GB/s");
+}
+
+}  // namespace
+}  // namespace harness::test

@@ -1,0 +1,106 @@
+// Dumps of several ranks: whom the others wait for.
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "evidence/answer.h"
+#include "support/temporary_folder.h"
+
+namespace harness::test {
+namespace {
+
+using evidence::Answer;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+// A process group of a rank: its last collective, whether that is complete, and what it is.
+struct Member {
+  std::string group, ranks;
+  int last = 9;
+  bool complete = true;
+  std::string name = "all_reduce", size = "512";
+};
+
+// One dump of Flight Recorder for each rank.
+Answer recorded(const std::vector<std::pair<int, std::vector<Member>>>& dumps) {
+  const TemporaryFolder scratch;
+  std::vector<std::string> files;
+  for (const auto& [rank, members] : dumps) {
+    std::vector<std::string> groups, entries;
+    for (const Member& m : members) {
+      for (int number = 8; number <= m.last; ++number)
+        entries.push_back(fmt::format(
+            R"({{"pg_id": {5}, "process_group": ["{0}", "{0}"], "collective_seq_id": {1}, "profiling_name": "nccl:{2}",)"
+            R"( "input_sizes": [[{3}]], "input_dtypes": ["Float"], "state": "{4}"}})",
+            m.group, number, number == m.last ? m.name : "all_reduce", number == m.last ? m.size : "512",
+            number == m.last && !m.complete ? "started" : "completed", groups.size()));
+      groups.push_back(fmt::format(R"("{0}": {{"name": "{0}", "desc": "{0}", "ranks": "{1}"}})", m.group, m.ranks));
+    }
+    const std::string text = fmt::format(R"({{"rank": {}, "pg_config": {{{}}}, "entries": [{}]}})", rank,
+                                         join(groups, ", "), join(entries, ", "));
+    files.push_back(scratch.write(fmt::format("dump_{}", rank), text));
+  }
+  return evidence::read_files(files, {}).front();
+}
+
+TEST(FlightRecorder, NamesAllThatAreBehind) {
+  std::vector<std::pair<int, std::vector<Member>>> dumps;
+  for (int rank = 0; rank < 12; ++rank) {
+    const bool late = rank == 9 || rank == 11;
+    dumps.push_back({rank, {{"all", "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]", late ? 9 : 10, late}}});
+  }
+  const Answer answer = recorded(dumps);
+  EXPECT_EQ(answer.headline, "rank 9 and rank 11 never came to all_reduce 10");
+  EXPECT_EQ(answer.evidence.front().first, "rank 9");
+}
+
+// Rank 2 waits for rank 3 in their own group, and therefore is not where ranks 0 and 1 wait for it.
+TEST(FlightRecorder, ARankThatWaitsElsewhereIsNoSuspect) {
+  const std::string all = "[0, 1, 2, 3]";
+  const Answer answer = recorded({{0, {{"all", all, 10, false}}},
+                                  {1, {{"all", all, 10, false}}},
+                                  {2, {{"all", all, 9}, {"pair", "[2, 3]", 21, false}}},
+                                  {3, {{"all", all, 9}, {"pair", "[2, 3]", 20}}}});
+  EXPECT_EQ(answer.headline, "rank 3 never came to all_reduce 21");
+}
+
+TEST(FlightRecorder, DifferentCallsAreTheProgramsFault) {
+  const auto headline = [](const Member& other) {
+    return recorded({{0, {{"all", "[0, 1]", 9, false}}}, {1, {other}}}).headline;
+  };
+  EXPECT_THAT(headline({"all", "[0, 1]", 9, false, "broadcast"}),
+              AllOf(HasSubstr("collective 9 is "), HasSubstr("broadcast of 512 fp32 on rank 1")));
+  EXPECT_THAT(headline({"all", "[0, 1]", 9, false, "all_reduce", "513"}), HasSubstr("513 fp32"));
+  EXPECT_THAT(headline({"all", "[0, 1]", 9, false}), HasSubstr("every rank: all_reduce 9"));
+  const auto all_to_all = [](const char* size) { return Member{"all", "[0, 1]", 9, false, "all_to_all", size}; };
+  EXPECT_THAT(recorded({{0, {all_to_all("5")}}, {1, {all_to_all("7")}}}).headline, HasSubstr("every rank"));
+}
+
+TEST(FlightRecorder, AMissingDumpIsSuspectedFirst) {
+  const std::vector<Member> waits{{"all", "[0, 1, 2]", 9, false}};
+  const Answer answer = recorded({{0, waits}, {2, waits}});
+  EXPECT_EQ(answer.headline, "no file of rank 1");
+  EXPECT_THAT(answer.problems, Not(Contains(HasSubstr("every rank"))));
+  const std::vector<Member> done{{"all", "[0, 1]", 9, true}};
+  EXPECT_EQ(recorded({{0, done}, {1, done}}).headline, "every rank completed all_reduce 9 and had not come to 10");
+}
+
+TEST(Inspector, ARankThatComesLastIsInTheHeadline) {
+  std::string text;
+  for (int call = 0; call < 4; ++call) {
+    for (int rank = 0; rank < 3; ++rank)
+      text += fmt::format(
+          R"({{"header": {{"id": "0x1", "rank": {}, "n_ranks": 3}}, "coll_perf": {{"coll": "AllReduce", "coll_sn": {},)"
+          R"( "coll_msg_size_bytes": 1048576, "coll_exec_time_us": {}, "coll_busbw_gbs": 9.0}}}})"
+          "\n",
+          rank, call, rank == 2 ? 100 : 400);
+  }
+  const TemporaryFolder scratch;
+  EXPECT_THAT(evidence::read_files({scratch.write("i", text)}, {}).front().headline,
+              HasSubstr("; rank 2 came last to 4 of 4 calls"));
+}
+
+}  // namespace
+}  // namespace harness::test
