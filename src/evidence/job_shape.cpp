@@ -175,9 +175,10 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
   const std::set<std::string> along = read_along(all);
   for (const auto& [name, text] : files_) {
     job.files.push_back(name);
+    if (along.contains(file_name(name))) continue;
     if (!is_launch_script(text)) {
       documents.emplace_back(name, text);
-    } else if (!along.contains(file_name(name))) {
+    } else {
       try {
         read_script(name, text, all, job, documents);
       } catch (const Error& error) {

@@ -33,21 +33,23 @@ std::vector<Answer> read(const std::vector<std::string>& paths, const evidence::
   return evidence::read_files(paths, gaps);
 }
 
-// What a script sources may be named like anything and hold nothing that says what it is.
+// What a script sources may be named like anything, hold nothing that says what it is, and look like a configuration.
 TEST(Read, FollowsSourcedFilesInAnyOrder) {
   const TemporaryFolder scratch;
-  std::vector<std::string> files{
-      scratch.write("train.sh",
-                    "source $(dirname $0)/env.sh\n. ./sizes\nsource ./args.txt\n"
-                    "torchrun --nproc-per-node $GPUS pretrain_gpt.py \"${ARGS[@]}\"\n"),
-      scratch.write("env.sh", "#!/bin/bash\nexport NCCL_DEBUG=INFO\nGPUS=8\n"), scratch.write("sizes", "TP=2\n"),
-      scratch.write("args.txt",
-                    "# Sizes.\nARGS=(\n  --num-layers 32 --hidden-size 4096\n  --num-attention-heads 32\n"
-                    "  --tensor-model-parallel-size $TP\n)\n")};
+  std::vector<std::string> files{scratch.write("train.sh",
+                                               "source $(dirname $0)/env.sh\n. ./sizes\nsource ./args.txt\n"
+                                               "torchrun --nproc-per-node $GPUS pretrain_gpt.py \"${ARGS[@]}\"\n"),
+                                 scratch.write("env.sh", "#!/bin/bash\nexport NCCL_DEBUG=INFO\nGPUS=8\n"),
+                                 scratch.write("sizes", "TP=2\nn_layer=12\n"),
+                                 scratch.write("args.txt",
+                                               "# Sizes.\nARGS=(\n  --hidden-size 4096\n  --num-attention-heads 32\n"
+                                               "  --tensor-model-parallel-size $TP\n)\n")};
   std::ranges::sort(files);
   do {
     const Answer answer = read(files).front();
     EXPECT_THAT(answer.headline, HasSubstr("8 ranks: TP 2 PP 1 x DP 4")) << join(files, " ");
+    EXPECT_THAT(answer.facts, testing::Contains(testing::Pair("layers", evidence::Value("unknown"))))
+        << join(files, " ");
     EXPECT_THAT(answer.facts, testing::Contains(testing::Pair("env", evidence::Value("NCCL_DEBUG=INFO"))));
     EXPECT_THAT(answer.refused, testing::IsEmpty()) << join(files, " ");
     EXPECT_THAT(answer.files, testing::UnorderedElementsAreArray(files));
