@@ -1,26 +1,33 @@
 #include "support/temporary_folder.h"
 
-#include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <system_error>
 
 namespace harness::test {
 
+namespace fs = std::filesystem;
+
 TemporaryFolder::TemporaryFolder(const std::string& parent) {
-  path_ = (parent.empty() ? std::filesystem::temp_directory_path().string() : parent) + "/harness_test_XXXXXX";
-  if (mkdtemp(path_.data()) == nullptr) throw std::system_error(errno, std::generic_category(), path_);
+  // Messages name files, and tests look for words in messages: the letters are those of no word.
+  std::random_device random;
+  const std::string before = (parent.empty() ? fs::temp_directory_path().string() : parent) + "/harness_test_";
+  do {
+    path_ = before;
+    for (int k = 0; k < 8; ++k) path_ += "jqxz"[random() % 4];
+  } while (!fs::create_directory(path_));
+  fs::permissions(path_, fs::perms::owner_all);
 }
 
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;  // what a test left unreadable must not end the program
-  std::filesystem::remove_all(path_, ignored);
+  fs::remove_all(path_, ignored);
 }
 
 std::string TemporaryFolder::write(const std::string& name, const std::string& text) const {
-  const std::filesystem::path file = *this / name;
-  std::filesystem::create_directories(file.parent_path());
+  const fs::path file = *this / name;
+  fs::create_directories(file.parent_path());
   std::ofstream(file, std::ios::binary) << text;
   return file.string();
 }
