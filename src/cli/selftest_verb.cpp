@@ -202,10 +202,8 @@ class Check {
     o.threads = threads_;
     if (options_.verbose) o.progress = [&](const std::string& name) { err_ << "selftest: " << name << std::endl; };
     o.finished = [&](const selftest::CheckLine& line) { add(line); };
-    const bool tf32 = config::traits_of(subject_.kind()).has_tf32, fp8 = multiplies_fp8(subject_),
-               compression = config::find_variable("grad_compression")->honoured_on(subject_.kind());
-    const auto found =
-        selftest::check_operations(selftest::operation_cases(tf32, fp8, compression), subject_, oracle_, o);
+    const bool tf32 = config::traits_of(subject_.kind()).has_tf32, fp8 = multiplies_fp8(subject_);
+    const auto found = selftest::check_operations(selftest::operation_cases(tf32, fp8), subject_, oracle_, o);
     if (found.empty())
       not_run("operations", fmt::format("no operation case has {} in its name", fmt::join(options_.only, " or ")));
     done("operations");

@@ -309,8 +309,7 @@ std::vector<Variable> sharding_variables() {
              {.name = "grad_compression",
               .help = "the gradients that replicas exchange: all of them, or with topk a share of each bucket, those "
                       "of the largest magnitude; what a replica does not send it adds to its gradients of the next "
-                      "step; measured on cpu, predicted by sim, not yet on cuda",
-              .backends = cpu_and_sim,
+                      "step",
               .acts_on = {Part::data},
               .mathematics = Mathematics::another,
               .without_effect = without_data_parallel,
@@ -320,7 +319,6 @@ std::vector<Variable> sharding_variables() {
        .allowed = "a share above 0 and up to 1, such as 1 %",
        .examples = {"0.1 %", "10 %"},
        .help = "with grad_compression: topk, the share of a bucket's gradients that a replica sends, at least one",
-       .backends = cpu_and_sim,
        .parse = [](Settings& s, auto text) { s.grad_compression_ratio = parse_ratio(text); },
        .print = [](const Settings& s) { return print_share_exact(s.grad_compression_ratio); },
        .acts_on = {Part::data},

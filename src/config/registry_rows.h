@@ -29,7 +29,6 @@ std::vector<Variable> workload_variables();   // which workload, and the operati
 inline const std::vector<BackendKind> only_cpu{BackendKind::cpu};
 inline const std::vector<BackendKind> only_cuda{BackendKind::cuda};
 inline const std::vector<BackendKind> only_sim{BackendKind::sim};
-inline const std::vector<BackendKind> cpu_and_sim{BackendKind::cpu, BackendKind::sim};
 
 /// For workloads; without it a variable is one of the training step.
 inline const std::vector<std::string> any_workload, communicating{"gpt", "collective"};

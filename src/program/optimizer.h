@@ -77,13 +77,16 @@ struct TopKOf {
 };
 using TopK = TopKOf<View>;
 
-/// out = 0, then out[indices[j]] += values[j] in the order of j. values f32 and indices i32 have one size; out f32. An
-/// index may occur several times, and is less than out.count.
+/// out = 0, then out[indices[j]] += values[j] in the order of j. values f32 and indices i32 have one size and are
+/// `parts` equal parts, one after the other; the indices of a part ascend, each less than out.count. out f32.
 template <class T>
 struct ScatterAddOf {
   T values = {}, indices = {}, out = {};
+  std::int64_t parts = 1;
   static constexpr std::string_view name = "scatter_add";
-  static constexpr auto fields(auto& op) { return std::tuple_cat(reads(op.values, op.indices), writes(op.out)); }
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.values, op.indices), writes(op.out), parameters(op.parts));
+  }
 };
 using ScatterAdd = ScatterAddOf<View>;
 

@@ -160,6 +160,8 @@ class Shapes {
     kept(a.values, a.indices);
     type(a.out, {DType::f32}, "out");
     numbered(a.out);
+    if (a.parts < 1 || a.values.count % a.parts != 0)
+      note(fmt::format("{} values are not {} equal parts", a.values.count, a.parts));
   }
   void of(const AllReduce& a) {
     type(a.data, {DType::f32, DType::bf16, DType::f16}, "data");

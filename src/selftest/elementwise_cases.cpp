@@ -303,6 +303,20 @@ void add_loss_scaling_cases(Cases& cases) {
   }
 }
 
+// What so many replicas found largest, summed.
+static void add_scatter_case(Cases& cases, std::int64_t n, std::int64_t kept, std::int64_t replicas) {
+  CaseBuilder b(program::DType::f32);
+  program::ScatterAdd op;
+  op.values = b.output("values", replicas * kept);
+  op.indices = b.output("indices", program::DType::i32, replicas * kept);
+  op.parts = replicas;
+  const program::View gradient = b.normal("gradient", n), residual = b.normal("residual", n);
+  for (std::int64_t r = 0; r < replicas; ++r)
+    b.prepare(program::TopK{gradient, residual, op.values.part(r * kept, kept), op.indices.part(r * kept, kept)});
+  op.out = b.output("out", n);
+  cases.push_back(b.take(op, fmt::format("{} x {} to {}", replicas, kept, n)));
+}
+
 void add_compression_cases(Cases& cases) {
   for (const auto& [n, kept] : {std::pair{1, 1}, {4099, 41}, {4099, 4099}, {100003, 1}, {100003, 25001}}) {
     CaseBuilder b(program::DType::f32);
@@ -311,10 +325,12 @@ void add_compression_cases(Cases& cases) {
     op.residual = b.normal("residual", n, 0.5);
     op.values = b.output("values", kept);
     op.indices = b.output("indices", program::DType::i32, kept);
+    CaseBuilder ties = b;
+    ties.prepare(program::Fill{op.gradient, -2}).prepare(program::Fill{op.residual, 1});
+    ties.prepare(program::Fill{op.residual.part(n / 3, n / 5), 3.5});
+    cases.push_back(ties.take(op, fmt::format("{} of {}, two magnitudes", kept, n)));
     cases.push_back(b.take(op, fmt::format("{} of {}", kept, n)));
-    CaseBuilder s(program::DType::f32);
-    const program::View values = s.normal("values", kept), indices = s.whole_numbers("indices", kept, n);
-    cases.push_back(s.take(program::ScatterAdd{values, indices, s.output("out", n)}, fmt::format("{} to {}", kept, n)));
+    add_scatter_case(cases, n, kept, kept == 41 ? 300 : 3);
   }
 }
 

@@ -148,7 +148,7 @@ OperationCase CaseBuilder::take(const program::Action& action, const std::string
   return std::move(case_);
 }
 
-std::vector<OperationCase> operation_cases(bool tf32, bool fp8, bool compression) {
+std::vector<OperationCase> operation_cases(bool tf32, bool fp8) {
   Cases cases;
   for (const program::DType type : {program::DType::f32, program::DType::bf16, program::DType::f16}) {
     add_elementwise_cases(cases, type);
@@ -162,8 +162,8 @@ std::vector<OperationCase> operation_cases(bool tf32, bool fp8, bool compression
     add_optimizer_cases(cases, type);
   }
   if (fp8) add_fp8_product_cases(cases);
-  if (compression) add_compression_cases(cases);
   add_loss_scaling_cases(cases);
+  add_compression_cases(cases);
   // Real sizes in one 16-bit type are enough: the kernels differ in their conversions alone.
   std::erase_if(cases,
                 [](const OperationCase& c) { return c.large && c.settings.precision == config::Precision::fp16; });

@@ -48,9 +48,8 @@ struct OperationCase {
 
 /// Every compute operation: odd widths, optional views present and absent, accumulating and not, f32, bf16 and f16,
 /// shards, both kinds of attention, and all forms of matrix products that the GPT step has. What not every backend has:
-/// `tf32`, products of f32 on tensor cores; `fp8`, those of 8-bit floats; `compression`, the operations of
-/// grad_compression.
-std::vector<OperationCase> operation_cases(bool tf32, bool fp8, bool compression);
+/// `tf32`, products of f32 on tensor cores; `fp8`, those of 8-bit floats.
+std::vector<OperationCase> operation_cases(bool tf32, bool fp8);
 
 /// The numbers a buffer of a case holds before the operation, guards included. They depend on the seed and the buffer's
 /// name alone, not on the number of threads.

@@ -72,8 +72,6 @@ std::vector<Broken> broken_configs() {
        "5:14: baseline.sequences", "no/such.txt"},
       {"ADistributionThatIsNone", with("precision: fp32", "sequences: {distribution: normal}"),
        "5:29: baseline.sequences.distribution", "allowed: full, lognormal, uniform, file"},
-      {"CompressionOnCuda", "backend: cuda\nmodel: gpt3-125m\nbaseline: {grad_compression: topk}\n",
-       "3:12: baseline.grad_compression", "backend cuda does not honour it; backends that do: cpu, sim"},
       {"UnknownVariable", with("  micro_batch_size: 1", "  micro_batch_sise: 1"), "7:3: baseline.micro_batch_sise",
        "unknown key; did you mean micro_batch_size?; `harness variables` lists all"},
       {"UnknownSweptVariable", with("[false]", "[false]\n  bucket: [2 MiB]"), "16:3: sweep.bucket",

@@ -222,8 +222,6 @@ TEST(Registry, CompressedGradientsGoWithFewOtherLevers) {
   EXPECT_EQ(compression.conflict(s), "");
   s.grad_reduce_type = program::DType::bf16;
   EXPECT_THAT(compression.conflict(s), HasSubstr("needs grad_reduce_precision fp32, not bf16"));
-  EXPECT_FALSE(compression.honoured_on(BackendKind::cuda));
-  EXPECT_TRUE(compression.honoured_on(BackendKind::sim));
   EXPECT_EQ(canonical("grad_compression_ratio", "0.001"), "0.1 %");
   EXPECT_EQ(canonical("grad_compression_ratio", "1"), "100 %");
   for (const char* wrong : {"0 %", "101 %", "nan"}) {

@@ -35,9 +35,9 @@ std::int64_t not_zero(const std::vector<float>& values) {
 
 // After one step, what replicas applied and what they kept is what they would have reduced without compression.
 TEST(Compression, LosesNoGradient) {
-  if (test::emulated) return;
   for (const Layout& layout : {layout_of(1, 1, 2), layout_of(1, 1, 4)}) {
     for (const bool overlap : {true, false}) {
+      if (test::emulated && (!overlap || layout.ranks() > 2)) continue;
       Settings s = compressed_settings(layout, 0.05);
       s.overlap_grad_reduce = overlap;
       LocalJob compressed(five_layers, s, layout);

@@ -150,7 +150,7 @@ void Buckets::take(const Reduction& reduction) {
   const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
   const program::View to = parameters_.reduced(bucket.number);
   if (indices.present()) {
-    b_.emit(stream, program::ScatterAdd{arrived, indices, to}, label);
+    b_.emit(stream, program::ScatterAdd{arrived, indices, to, replicas_}, label);
     copy_whole(bucket, whole, stream, true);
     return;
   }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -99,10 +100,13 @@ void run(const backend::Bound<program::ScatterAdd>& op, const backend::KernelCon
   const float* values = op.values.f32();
   const std::int32_t* indices = op.indices.i32();
   float* out = op.out.f32();
+  const std::int64_t of_part = op.values.count / op.parts;
   parallel_ranges(op.out.count, elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
     std::fill(out + first, out + last, 0.0F);
-    for (std::int64_t j = 0; j < op.values.count; ++j) {
-      if (indices[j] >= first && indices[j] < last) out[indices[j]] += values[j];
+    for (std::int64_t part = 0; part < op.parts; ++part) {
+      const std::int32_t *begin = indices + part * of_part, *end = begin + of_part;
+      for (const std::int32_t* at = std::lower_bound(begin, end, first); at < end && *at < last; ++at)
+        out[*at] += values[at - indices];
     }
   });
 }

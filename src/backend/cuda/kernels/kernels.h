@@ -69,6 +69,10 @@ std::int64_t scratch_floats(const program::CrossEntropyGradient& op);
 void run(Stream stream, const backend::Bound<program::AdamW>& op, const backend::KernelContext& context = {});
 void run(Stream stream, const backend::Bound<program::CheckFinite>& op, const backend::KernelContext& context = {});
 void run(Stream stream, const backend::Bound<program::UpdateScale>& op, const backend::KernelContext& context = {});
+/// In nine launches.
+void run(Stream stream, const backend::Bound<program::TopK>& op, const backend::KernelContext& context);
+std::int64_t scratch_floats(const program::TopK& op);
+void run(Stream stream, const backend::Bound<program::ScatterAdd>& op, const backend::KernelContext& context = {});
 
 // ---- the parts of unfused attention ---------------------------------------------------------------------------------
 // The score matrices [query_length, key_length] of the heads of one sequence lie one after the other. Scores are as a

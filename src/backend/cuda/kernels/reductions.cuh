@@ -14,7 +14,8 @@ __device__ __forceinline__ float group_sum(float v, int lanes = 32) {
   return v;
 }
 
-__device__ __forceinline__ float warp_sum(float v) {
+template <class T>
+__device__ __forceinline__ T warp_sum(T v) {
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(whole_warp, v, step);
   return v;
@@ -29,12 +30,13 @@ __device__ __forceinline__ float warp_maximum(float v) {
 // Over a block, known to all of it. One barrier each: `parts` (max_warps elements of shared memory) may be written
 // again only after another barrier, so that kernels that reduce again and again take turns between two of them.
 
-__device__ __forceinline__ float block_sum(float v, float* parts) {
+template <class T>
+__device__ __forceinline__ T block_sum(T v, T* parts) {
   v = warp_sum(v);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
   if (lane == 0) parts[warp] = v;
   __syncthreads();
-  return warp_sum(lane < warps ? parts[lane] : 0.0f);
+  return warp_sum(lane < warps ? parts[lane] : T{});
 }
 
 __device__ __forceinline__ float block_maximum(float v, float* parts) {

@@ -104,8 +104,17 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask) {
   std::memcpy(&value, &bits, sizeof value);
   return value;
 }
-inline float atomicAdd(float* to, float value) {
-  return std::atomic_ref<float>(*to).fetch_add(value);
+inline unsigned __ballot_sync(unsigned mask, bool is_true) {
+  unsigned bits = (is_true ? 1U : 0U) << threadIdx.x % 32;
+  for (int step = 16; step > 0; step /= 2) bits |= __shfl_xor_sync(mask, bits, step);
+  return bits;
+}
+inline int __popc(unsigned bits) {
+  return std::popcount(bits);
+}
+template <class T>
+T atomicAdd(T* to, T value) {
+  return std::atomic_ref<T>(*to).fetch_add(value);
 }
 
 inline float atomicExch(float* to, float value) {
