@@ -14,7 +14,7 @@ using program::Layout;
 using test::layout_of;
 using test::LocalJob;
 
-const config::Model five_layers{"tiny", 5, 64, 4, 128, 32};
+const config::Model tiny{"tiny", test::emulated ? 1 : 5, 64, 4, 128, 32};
 
 Settings compressed_settings(const Layout& layout, double ratio) {
   Settings s = test::settings_on(layout, 8, 8 / layout[program::Axis::data]);
@@ -29,6 +29,12 @@ std::vector<float> flat(LocalJob& job, int rank, const char* name) {
   return job.read(rank, name, 0, found->count);
 }
 
+std::vector<float> reduced_gradients(const Settings& s, const Layout& layout) {
+  LocalJob job(tiny, s, layout);
+  job.run(1);
+  return flat(job, 0, gpt::gradient_buffer);
+}
+
 std::int64_t not_zero(const std::vector<float>& values) {
   return std::ranges::count_if(values, [](float x) { return x != 0; });
 }
@@ -40,13 +46,12 @@ TEST(Compression, LosesNoGradient) {
       if (test::emulated && (!overlap || layout.ranks() > 2)) continue;
       Settings s = compressed_settings(layout, 0.05);
       s.overlap_grad_reduce = overlap;
-      LocalJob compressed(five_layers, s, layout);
-      s.grad_compression = config::GradCompression::none;
-      LocalJob whole(five_layers, s, layout);
+      Settings whole = s;
+      whole.grad_compression = config::GradCompression::none;
+      const std::vector<float> reduced = reduced_gradients(whole, layout);
+      LocalJob compressed(tiny, s, layout);
       compressed.run(1);
-      whole.run(1);
-      const std::vector<float> reduced = flat(whole, 0, gpt::gradient_buffer),
-                               applied = flat(compressed, 0, gpt::gradient_buffer);
+      const std::vector<float> applied = flat(compressed, 0, gpt::gradient_buffer);
       std::vector<float> sum = applied;
       for (int rank = 0; rank < layout.ranks(); ++rank) {
         EXPECT_EQ(flat(compressed, rank, gpt::gradient_buffer), applied) << "rank " << rank;
@@ -67,9 +72,9 @@ TEST(Compression, SendsOneGradientOfABucketAtLeast) {
   if (test::emulated) return;
   const Layout layout = layout_of(1, 1, 2);
   const Settings s = compressed_settings(layout, 1e-9);
-  LocalJob job(five_layers, s, layout);
+  LocalJob job(tiny, s, layout);
   job.run(2);
-  const auto buckets = std::ssize(gpt::bucket_places(gpt::parameters(five_layers, s, layout, 0), 1));
+  const auto buckets = std::ssize(gpt::bucket_places(gpt::parameters(tiny, s, layout, 0), 1));
   ASSERT_GT(buckets, 4);
   const std::int64_t applied = not_zero(flat(job, 0, gpt::gradient_buffer));
   EXPECT_GE(applied, buckets);
@@ -85,11 +90,11 @@ TEST(Compression, TrainsInEveryLayout) {
       s.overlap_optimizer = overlap_optimizer;
       s.sequence_parallel = layout[program::Axis::tensor] > 1;
       constexpr int steps = 8;
-      LocalJob job(five_layers, s, layout);
-      const test::Trained ours = test::train(job, five_layers, s, layout, steps);
-      test::gathered_gradients(job, five_layers, s, layout, 1e-6, "master");  // the same on all replicas
+      LocalJob job(tiny, s, layout);
+      const test::Trained ours = test::train(job, tiny, s, layout, steps);
+      test::gathered_gradients(job, tiny, s, layout, 1e-6, "master");  // the same on all replicas
       s.grad_compression = config::GradCompression::none;
-      const test::Trained whole = test::train(five_layers, s, layout, steps);
+      const test::Trained whole = test::train(tiny, s, layout, steps);
       EXPECT_EQ(ours.losses[0], whole.losses[0]);  // before the first update
       EXPECT_NE(ours.losses[2], whole.losses[2]);
       EXPECT_NEAR(ours.losses.back() / whole.losses.back(), 1, 0.05) << program::text_of(layout);
