@@ -15,7 +15,6 @@ namespace harness::evidence {
 struct Line {
   std::string_view text;
   std::int64_t number = 0;  // in its file, from 1
-  int rank = -1;            // as srun -l and mpirun --tag-output say it; -1: they do not
 };
 
 /// Takes off, repeatedly: "[rank0]:", "[default7]:" (torchrun), "7: " (srun -l), "[1,7]<stdout>:" (mpirun
