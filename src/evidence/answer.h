@@ -33,6 +33,14 @@ struct Answer {
   std::string configuration;                                  // of harness, whose baseline is this job; "": none
   std::string calibration;                                    // that fits predictions of it; "": none in particular
 
+  /// An answer of a kind, which is its first fact.
+  static Answer of(std::string object, std::string kind) {
+    Answer out;
+    out.object = std::move(object);
+    out.kind = std::move(kind);
+    out.facts.emplace_back("kind", out.kind);
+    return out;
+  }
   /// Adds "text: remedy" to the problems, of which ten are kept. Where there is no headline yet, `text` is it.
   void problem(const std::string& text, const std::string& remedy) {
     constexpr std::size_t most = 10;

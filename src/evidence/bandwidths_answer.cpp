@@ -143,7 +143,6 @@ void add_odd_places(const Bandwidths& measured, const SizeRow& peak, Answer& out
 
 void add_facts(const Bandwidths& measured, const std::string& collective, Answer& out) {
   const auto fact = [&](const char* key, Value value) { out.facts.emplace_back(key, std::move(value)); };
-  fact("kind", measured.kind);
   if (!measured.flavour.empty()) fact("flavour", measured.flavour);
   fact("test", shape_of(measured, collective));
   if (!measured.columns.empty()) {
@@ -195,9 +194,7 @@ void add_next(const Bandwidths& measured, const std::vector<const SizeRow*>& fou
 }  // namespace
 
 Answer answer_of(Bandwidths measured, const Gaps& gaps) {
-  Answer out;
-  out.object = "bandwidths";
-  out.kind = measured.kind;
+  Answer out = Answer::of("bandwidths", measured.kind);
   if (measured.ranks == 0) measured.ranks = gaps.ranks;
   const bool osu = measured.kind != "nccl-tests";
   const std::string collective = osu ? osu_collective(measured.test) : measured.collective();
@@ -285,9 +282,7 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
 }
 
 Answer answer_of_single_ranks(const std::vector<Bandwidths>& runs) {
-  Answer out;
-  out.object = "bandwidths";
-  out.kind = "nccl-tests";
+  Answer out = Answer::of("bandwidths", "nccl-tests");
   out.headline = "nothing was measured: busbw is 0 because each process was alone";
   std::vector<std::string> ranks;
   std::set<std::string> hosts;
@@ -297,7 +292,8 @@ Answer answer_of_single_ranks(const std::vector<Bandwidths>& runs) {
     alone += run.first_ranks;
     hosts.insert(run.hosts.begin(), run.hosts.end());
   }
-  out.facts = {{"kind", "nccl-tests"}, {"ranks", and_list(ranks)}, {"hosts", static_cast<std::int64_t>(hosts.size())}};
+  out.facts.emplace_back("ranks", and_list(ranks));
+  out.facts.emplace_back("hosts", std::ssize(hosts));
   out.problems.push_back(
       fmt::format("{} tests of one rank each, not one of {}: built without MPI=1, or started without "
                   "its mpirun",

@@ -69,9 +69,7 @@ Matrix matrix_of(std::string_view text) {
 
 // Pairs that cannot reach each other's memory, of `topo -p2p`.
 Answer peer_access(const Matrix& matrix) {
-  Answer out;
-  out.object = "topology";
-  out.kind = "nvidia-smi topo -p2p";
+  Answer out = Answer::of("topology", "nvidia-smi topo -p2p");
   std::map<std::string, std::vector<std::string>> refused;
   for (std::size_t a = 0; a < matrix.names.size(); ++a) {
     const auto row = matrix.of.find(matrix.names[a]);
@@ -90,7 +88,7 @@ Answer peer_access(const Matrix& matrix) {
                 "NCCL sends between them through host memory (SHM)");
   }
   if (out.headline.empty()) out.headline = fmt::format("{} GPUs, all reach each other's memory", matrix.names.size());
-  out.facts = {{"kind", out.kind}, {"gpus", std::ssize(matrix.names)}};
+  out.facts.emplace_back("gpus", std::ssize(matrix.names));
   out.next.emplace_back("./harness doctor --stages static     # on this node: links, GPUDirect, NUMA");
   return out;
 }
@@ -114,9 +112,7 @@ Answer topology_matrix(std::string_view text) {
   const std::vector<std::string>& first = matrix.of.begin()->second;
   if (std::ranges::any_of(first, [](const std::string& c) { return c == "OK" || c == "NS" || c.ends_with("NS"); }))
     return peer_access(matrix);
-  Answer out;
-  out.object = "topology";
-  out.kind = "nvidia-smi topo";
+  Answer out = Answer::of("topology", "nvidia-smi topo");
   const auto cell = [&](std::size_t row, std::size_t column) -> std::string {
     const auto found = matrix.of.find(matrix.names[row]);
     return found == matrix.of.end() ? "" : found->second[column];
@@ -188,8 +184,7 @@ Answer topology_matrix(std::string_view text) {
     out.problem("no GPU has an adapter below its PCIe switch",
                 "no GPUDirect RDMA by default, but for Grace with NCCL 2.27 and later");
 
-  out.facts.emplace_back("kind", out.kind);
-  out.facts.emplace_back("gpus", static_cast<std::int64_t>(gpus.size()));
+  out.facts.emplace_back("gpus", std::ssize(gpus));
   std::vector<std::string> named;
   for (const std::size_t adapter : adapters) {
     const std::string& column = matrix.names[adapter];
@@ -218,9 +213,7 @@ const char* algorithm_of(std::string_view id) {
 }  // namespace
 
 Answer nccl_graphs(std::string_view text) {
-  Answer out;
-  out.object = "graph";
-  out.kind = "nccl graph";
+  Answer out = Answer::of("graph", "nccl graph");
   std::vector<std::string> parts, adapters;
   std::string first;
   bool in_first = false, any_unknown = false;
@@ -251,7 +244,7 @@ Answer nccl_graphs(std::string_view text) {
   }
   if (parts.empty()) fail("it holds no graph of NCCL");
   if (!nccl::is_whole(tags)) fail(cut_file, "NCCL_GRAPH_DUMP_FILE");
-  out.facts = {{"kind", out.kind}, {"graphs", join(parts, "; ")}};
+  out.facts.emplace_back("graphs", join(parts, "; "));
   if (!adapters.empty())
     out.facts.emplace_back("adapters", and_list(adapters) + (adapters.size() > 1 ? ", one per channel" : ""));
   for (const std::string& part : parts) out.evidence.emplace_back("graph", part);
@@ -271,9 +264,7 @@ Answer nccl_topology(std::string_view text) {
   if (!topology.any_cpu && gpus.empty() && adapters.empty()) fail("it holds no topology of NCCL");
 
   if (!topology.whole) fail(cut_file, "NCCL_TOPO_DUMP_FILE");
-  Answer out;
-  out.object = "topology";
-  out.kind = "nccl topology";
+  Answer out = Answer::of("topology", "nccl topology");
   constexpr double giga = 1e9, bits = 8;
   std::map<double, std::vector<std::string>> links;  // GPUs by their number
   for (const auto& gpu : gpus) {
@@ -344,7 +335,8 @@ Answer nccl_topology(std::string_view text) {
   }
   if (!indirect.empty()) out.problem("no GPUDirect RDMA for " + some_of(indirect), "nvidia-peermem or DMA-BUF");
   if (topology.cpu_without_arch) out.problem("a <cpu> has no arch", "NCCL cannot read such a file: write it again");
-  out.facts = {{"kind", out.kind}, {"gpus", described}, {"nics", named.empty() ? "none" : join(named, "; ")}};
+  out.facts.emplace_back("gpus", described);
+  out.facts.emplace_back("nics", named.empty() ? "none" : join(named, "; "));
   out.evidence.insert(out.evidence.begin(), {"GPUs", described});
   if (out.headline.empty()) {
     std::string links_text = usual.empty() ? "no PCIe link is narrower than a port" : "their PCIe links are all alike";

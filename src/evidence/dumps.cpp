@@ -114,10 +114,7 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
 }
 
 Answer FlightRecorder::finish() const {
-  Answer out;
-  out.object = "flight_recorder";
-  out.kind = "flight recorder";
-  out.facts.emplace_back("kind", out.kind);
+  Answer out = Answer::of("flight_recorder", "flight recorder");
   const auto open = [](const Member& member) { return member.enqueued > member.completed; };
   std::set<std::string> waiting;  // files of ranks in a collective: in other groups they are late because of it
   for (const auto& [id, group] : groups_) {
@@ -305,16 +302,13 @@ std::vector<InspectorReader::Group> InspectorReader::groups() {
 
 Answer InspectorReader::finish() {
   if (records_ == 0) fail("it holds no collective of NCCL Inspector");
-  Answer out;
-  out.object = "inspector";
-  out.kind = "nccl inspector";
+  Answer out = Answer::of("inspector", "nccl inspector");
   const std::vector<Group> all = groups();
   std::int64_t ranks = 0;
   for (const auto& [id, n] : communicators_) ranks = std::max(ranks, n);
-  out.facts = {{"kind", out.kind},
-               {"ranks", ranks},
-               {"hosts", static_cast<std::int64_t>(hosts_.size())},
-               {"communicators", static_cast<std::int64_t>(communicators_.size())}};
+  out.facts.emplace_back("ranks", ranks);
+  out.facts.emplace_back("hosts", std::ssize(hosts_));
+  out.facts.emplace_back("communicators", std::ssize(communicators_));
   std::vector<std::string> kinds;
   for (const Group& group : all)
     kinds.push_back(fmt::format("{} {} B x {}", group.name, group.bytes, group.rows.size()));

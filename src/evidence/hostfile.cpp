@@ -103,10 +103,9 @@ Answer hostfile(std::string_view text) {
   }
   std::map<std::int64_t, std::int64_t> counts;
   for (const auto& [host, n] : slots) ++counts[n];
-  Answer out;
-  out.object = "hostfile";
-  out.kind = "hostfile";
-  out.facts = {{"kind", out.kind}, {"hosts", static_cast<std::int64_t>(order.size())}, {"ranks", ranks}};
+  Answer out = Answer::of("hostfile", "hostfile");
+  out.facts.emplace_back("hosts", std::ssize(order));
+  out.facts.emplace_back("ranks", ranks);
   out.evidence.emplace_back("hosts", join_first(order, 4));
   out.headline =
       fmt::format("{} and {}", plural(static_cast<std::int64_t>(order.size()), "host"), plural(ranks, "rank"));

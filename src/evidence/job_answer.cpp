@@ -294,15 +294,13 @@ const std::vector<GapKey>& gap_keys() {
 }
 
 Answer answer_of(const TrainingJob& job) {
-  Answer out;
-  out.object = "job";
+  Answer out = Answer::of("job", job.kind);
   out.calibration = calibration_of(job);
-  out.kind = job.kind;
   out.files = job.files;
   out.problems = job.problems;
   out.refused = job.refused;
   out.notes = job.notes;
-  out.facts = {{"kind", job.kind}, {"framework", job.framework.empty() ? "unknown" : job.framework}};
+  out.facts.emplace_back("framework", job.framework.empty() ? "unknown" : job.framework);
   if (!job.launcher.empty()) out.facts.emplace_back("launcher", job.launcher);
   for (const JobFact& fact : job_facts) {
     const std::string text = shown(job, fact.name);

@@ -99,7 +99,6 @@ void add_facts(const NcclUse& use, const Hosts& hosts, Answer& out) {
     if (label != nullptr && value.is_string()) out.evidence.emplace_back(label, value.get<std::string>());
     out.facts.emplace_back(key, std::move(value));
   };
-  fact("kind", "nccl log");
   const std::string version = use.anywhere("version");
   fact("nccl", version.substr(0, version.find('+')));
   const NcclUse::Communicator* largest = use.largest();
@@ -148,9 +147,7 @@ std::string adapters_text(const Hosts& hosts) {
 }
 
 Answer answer_of(const NcclUse& use) {
-  Answer out;
-  out.object = "nccl";
-  out.kind = "nccl log";
+  Answer out = Answer::of("nccl", "nccl log");
   const Hosts hosts = use.named_hosts();
   add_facts(use, hosts, out);
   judge_nccl(use, out);

@@ -65,7 +65,7 @@ Times times_of(const TrainingLog& log, std::int64_t global_batch) {
 struct Writer {
   const TrainingLog& log;
   const Gaps& gaps;
-  Answer out = {};
+  Answer out = Answer::of("log", "training log");
 
   void fact(const char* key, Value value) { out.facts.emplace_back(key, std::move(value)); }
   void job(std::int64_t global_batch, std::int64_t ranks);
@@ -77,7 +77,6 @@ struct Writer {
 };
 
 void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
-  fact("kind", "training log");
   fact("framework", log.framework.empty() ? "unknown" : log.framework);
   for (const char* key :
        {"layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "sequence", "tp", "pp", "cp", "dp", "micro_batch"}) {
@@ -287,8 +286,6 @@ std::string steady_text(const StepTimes& steps) {
 Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
   Writer writer{log, gaps};
   Answer& out = writer.out;
-  out.object = "log";
-  out.kind = "training log";
   const std::int64_t global_batch = gaps.global_batch_size > 0 ? gaps.global_batch_size : log.size("global_batch");
   const std::int64_t ranks = gaps.ranks > 0 ? gaps.ranks : log.size("ranks");
   writer.job(global_batch, ranks);
