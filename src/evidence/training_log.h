@@ -64,13 +64,10 @@ class TrainingLogReader {
 
  private:
   bool progress(std::string_view text);
-  bool megatron(std::string_view text);
-  bool nemo(std::string_view text);
-  bool torchtitan(std::string_view text);
+  bool beside(std::string_view text);
   bool composer(std::string_view text);
   bool deepspeed(std::string_view text);
   bool trainer(std::string_view text);
-  bool others(std::string_view text);
   void bar(std::string_view text);
   bool description(std::string_view text);
   bool argument(std::string_view text);
@@ -85,7 +82,7 @@ class TrainingLogReader {
 
   TrainingLog log_;
   std::vector<Interval> run_;     // since the last restart
-  std::vector<Interval> bridge_;  // of lines that Megatron-Bridge prints beside the others
+  std::vector<Interval> beside_;  // of lines that count where there are no others
   std::int64_t last_iteration_ = -1, last_batch_ = 0;
   bool bridge_seen_ = false;
   bool in_arguments_ = false;
