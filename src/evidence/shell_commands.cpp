@@ -111,6 +111,13 @@ Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
     return true;
   }
   if (name == "set") {
+    bool on = false;
+    for (const std::string& word : arguments) {
+      if (word == "--") break;
+      const bool letters = word.starts_with('-') || word.starts_with('+');
+      if (letters) on = word.starts_with('-');
+      if (letters ? contains(word, "a") : word == "allexport") state_.exports_all = on;
+    }
     const auto dashes = std::ranges::find(words, "--");
     if (dashes != words.end()) state_.arguments = std::vector(dashes + 1, words.end());
     return true;
@@ -186,7 +193,7 @@ bool Shell::assign(Text word, bool exported) {
   }
   assigning_.clear();
   Variable& variable = state_.variables[std::string(name)];
-  value.exported = variable.exported || exported;
+  exported = exported || variable.exported || state_.exports_all;
   if (left.ends_with(']')) value.items = {unknown(fmt::format("line {}: {}", line_, left))};
   if (!adds) {
     variable = std::move(value);
@@ -199,7 +206,7 @@ bool Shell::assign(Text word, bool exported) {
     variable.items.front() += value.items.front();
   }
   variable.order = ++assignments_;
-  variable.exported = variable.exported || exported;
+  variable.exported = exported;
   return true;
 }
 

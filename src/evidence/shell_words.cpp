@@ -21,6 +21,31 @@ std::string mark_in(std::string_view text) {
   return std::string(text.substr(begin, text.find(mark_ends, begin) + 1 - begin));
 }
 
+// $'…': "\n" and "\t" are characters, "\x2d" and "\055" by their number, any other one is itself.
+std::string unescaped(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t slash = std::min(text.find('\\'), text.size());
+    out += text.substr(0, slash);
+    text.remove_prefix(std::min(slash + 1, text.size()));
+    if (text.empty()) break;
+    const bool hex = text[0] == 'x';
+    const std::size_t digits =
+        text.substr(hex ? 1 : 0, hex ? 2 : 3).find_first_not_of(hex ? "0123456789abcdefABCDEF" : "01234567");
+    const std::string_view number = text.substr(hex ? 1 : 0, std::min<std::size_t>(digits, hex ? 2 : 3));
+    if (const auto code = number_in<unsigned>(number, hex ? 16 : 8)) {
+      if ((*code & 0xff) >= ' ') out += static_cast<char>(*code & 0xff);  // others would be taken for marks
+      text.remove_prefix(number.size() + (hex ? 1 : 0));
+      continue;
+    }
+    constexpr std::string_view letters = "nt", are = "\n\t";
+    const std::size_t named = letters.find(text[0]);
+    out += named == letters.npos ? text[0] : are[named];
+    text.remove_prefix(1);
+  }
+  return out;
+}
+
 // ${x,}, ${x^^}: `op` is the character.
 std::string in_case(std::string text, char op, bool all) {
   for (std::size_t i = 0; i < (all ? text.size() : std::min<std::size_t>(text.size(), 1)); ++i) {
@@ -180,7 +205,7 @@ class ShellExpansion {
       return 0;
     }
     if (part.starts_with("$'")) {
-      literal(part.substr(2, part.size() - std::min<std::size_t>(part.size(), 3)));
+      literal(unescaped(part.substr(2, part.size() - std::min<std::size_t>(part.size(), 3))));
       return 0;
     }
     if (part.starts_with("${")) {
@@ -293,15 +318,29 @@ class ShellExpansion {
       case '%':
       case '#':
         return without_end(text, pattern(rest), op[0] == '%', twice);
-      case '/': {  // ${x/a/b}, ${x//a/b}
-        const std::size_t end = std::min(rest.find('/'), rest.size());
-        const std::string a = pattern(rest.substr(0, end)), b = pattern(rest.substr(std::min(end + 1, rest.size())));
+      case '/': {  // ${x/a/b}, ${x//a/b}, ${x/#a/b} and ${x/%a/b} at one end
+        const bool first = !twice && rest.starts_with('#'), last = !twice && rest.starts_with('%');
+        std::size_t end = 0;
+        while (end < rest.size() && rest[end] != '/') {
+          const bool spans = std::string_view("$'\"`").find(rest[end]) != rest.npos;
+          const std::size_t own = rest[end] == '\\' ? 2 : 1;
+          end += spans ? shell_span(rest, end) : own;
+        }
+        end = std::min(end, rest.size());
+        const std::string a = pattern(rest.substr(first || last ? 1 : 0, end - (first || last ? 1 : 0))),
+                          b = pattern(rest.substr(std::min(end + 1, rest.size())));
         if (is_unknown(a + b)) return mark_in(a + b);
-        if (a.empty() || a.find_first_of("*?[") != a.npos || (!twice && (a[0] == '#' || a[0] == '%'))) break;
-        std::string out = text;
-        for (std::size_t at = out.find(a); at != out.npos; at = twice ? out.find(a, at + b.size()) : out.npos)
-          out.replace(at, a.size(), b);
-        return out;
+        if (a.empty() && !first && !last) return text;
+        const auto places = shell_.places(text, (first ? "^" : "") + expression_of(a) + (last ? "$" : ""), twice);
+        if (!places) break;
+        shell_.spend(places->size() * b.size());
+        std::string out;
+        std::size_t at = 0;
+        for (const auto& [from, to] : *places) {
+          out.append(text, at, from - at) += b;
+          at = to;
+        }
+        return out.append(text, at);
       }
       case ',':
       case '^':
