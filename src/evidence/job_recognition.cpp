@@ -121,6 +121,27 @@ bool is_launch_script(std::string_view text) {
   return false;
 }
 
+std::string typed_in(std::string_view text) {
+  std::string typed;
+  bool goes_on = false;
+  for (Text line : split(text, '\n')) {
+    constexpr Text prompt = "$ ";
+    const std::size_t at = line.find(prompt);
+    const Text before = trim(line.substr(0, at));
+    const bool named = contains(before, "@") && before.find_first_of("=\"'`;|&$<>") == Text::npos;
+    if (at != Text::npos && (before.empty() || named)) {
+      line.remove_prefix(at + prompt.size());
+    } else if (goes_on && line.starts_with("> ")) {
+      line.remove_prefix(2);
+    } else if (!goes_on) {
+      line = {};
+    }
+    goes_on = line.ends_with('\\') || line.ends_with("\\\r");
+    typed.append(line) += '\n';
+  }
+  return typed;
+}
+
 bool is_own_configuration(std::string_view text) {
   const std::string lines = "\n" + std::string(text);
   return contains(lines, "\nbackend:") && contains(lines, "\nbaseline:");

@@ -200,6 +200,7 @@ void Reading::file(const std::string& path) {
             quote(name), described(head));
         if (log(input, name)) return;
         if (text.empty()) throw Error(why);
+        if (std::string typed = typed_in(text); is_launch_script(typed)) return job_.file(name, std::move(typed));
         return job_.unknown(name, std::move(text), std::move(why));
       }
       case Kind::nccl_tests_json:
