@@ -7,7 +7,8 @@
 #include "base/text.h"
 #include "evidence/devices.h"
 
-// "node slots=8 [max_slots=8]" (Open MPI, DeepSpeed), "node:8" (MPICH, Intel MPI), "node" alone (a rank each line).
+// "node slots=8 [max_slots=8]", "node cpu = 8" (Open MPI, DeepSpeed), "node:8" (MPICH, Intel MPI), "node" alone (a rank
+// each line).
 
 namespace harness::evidence {
 namespace {
@@ -27,7 +28,14 @@ bool is_host_name(std::string_view text) {
 }
 
 std::optional<Entry> entry_of(std::string_view line) {
-  const std::vector<std::string_view> words = words_of(line);
+  constexpr std::string_view ranks = "slots|cpu|cpus|count",
+                             others = "max_slots|max-slots|slots_max|slots-max|max_cpus|max-cpus|port|username";
+  std::string joined(line.substr(0, line.find('#')));  // without the blanks around '='
+  for (std::size_t at = joined.find('='); at != std::string::npos; at = joined.find('=', at + 1)) {
+    while (joined[at + 1] == ' ') joined.erase(at + 1, 1);
+    while (at > 0 && joined[at - 1] == ' ') joined.erase(--at, 1);
+  }
+  const std::vector<std::string_view> words = words_of(joined);
   Entry entry;
   std::string_view host = words.front();
   const auto slots = [&](std::string_view number) {
@@ -43,13 +51,11 @@ std::optional<Entry> entry_of(std::string_view line) {
     host = host.substr(0, colon);
   }
   for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i].starts_with('#')) break;
     const std::size_t equals = words[i].find('=');
     const std::string_view key = words[i].substr(0, equals);
     if (equals == std::string_view::npos ||
-        (key != "slots" && key != "max_slots" && key != "max-slots" && key != "port"))
+        !(is_one_of(ranks, key) ? slots(words[i].substr(equals + 1)) : is_one_of(others, key)))
       return std::nullopt;
-    if (key == "slots" && !slots(words[i].substr(equals + 1))) return std::nullopt;
   }
   if (!is_host_name(host)) return std::nullopt;
   entry.host = std::string(host);

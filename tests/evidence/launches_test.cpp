@@ -91,5 +91,16 @@ TEST(Launches, TakesCommandsBehindPrompts) {
   }
 }
 
+// --nnodes MIN:MAX is elastic, and a number where both are the same.
+TEST(Launches, CountsNodesOfARangeOfOne) {
+  const TemporaryFolder scratch;
+  for (const auto& [nodes, ranks] : {std::pair<std::string, evidence::Value>("2:2", 16), {"1:4", "unknown"}}) {
+    const Answer answer = answer_of({scratch.write(
+        "go.sh", "torchrun --nnodes " + nodes + " --nproc-per-node 8 pretrain_gpt.py --num-layers 4\n")});
+    EXPECT_THAT(answer.facts, Contains(testing::Pair("ranks", ranks))) << nodes;
+    EXPECT_EQ(join(answer.notes, " ").find("elastic (1 to 4 nodes)") != std::string::npos, nodes == "1:4");
+  }
+}
+
 }  // namespace
 }  // namespace harness::test

@@ -275,6 +275,14 @@ TEST(Quirks, OfTrainingLogs) {
       "the job failed: CUDA out of memory");
 }
 
+TEST(Quirks, OfDevices) {
+  expect_answers({
+      {"hosts", "node1 cpu=8\nnode2 cpu=8\n", "hosts: 2\nranks: 16\n"},
+      {"hosts", "node1 slots = 8 max_slots = 16\nnode2  slots= 4\n", "hosts: 2\nranks: 12\n"},
+      {"hosts", "node1 max-slots=8 slots=8 # spare\nnode2 slots=8 port=2222\n", "hosts: 2\nranks: 16\n"},
+  });
+}
+
 // Of 4 x 8 GPUs, 24 of 31 peers are behind the adapter of 50 GB/s; a GPU alone sends no ring through all of them.
 TEST(Quirks, OfLimits) {
   std::string text = "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20\n";
