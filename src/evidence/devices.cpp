@@ -33,16 +33,17 @@ int distance(std::string_view cell) {
   return cell.starts_with("NV") ? 0 : 100;
 }
 
+// Heads the table of `rocm-smi --showtopo` that says what `nvidia-smi topo -m` does; its cells are XGMI and PCIE.
+constexpr std::string_view links_of_amd = "Link Type between two GPUs";
+
 // The parts between tabs; where the tabs were lost, between two blanks or more (" X " is one cell).
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells;
-  if (line.find('\t') != std::string_view::npos) {
-    for (const std::string_view cell : split(line, '\t')) cells.emplace_back(trim(cell));
-  } else {
-    for (const std::string_view cell : words_of(line, 256)) cells.emplace_back(cell);
-    const bool heads = !cells.empty() && is_gpu(cells[0]) && std::ranges::find(cells, "X") == cells.end();
-    cells.insert(cells.begin(), heads ? 1 : 0, "");
-  }
+  const bool tabs = contains(line, "\t");
+  for (const std::string_view cell : tabs ? split(line, '\t') : words_of(line, 256)) cells.emplace_back(trim(cell));
+  const bool heads = !cells.empty() && is_gpu(cells[0]) &&
+                     std::ranges::none_of(cells, [](const std::string& cell) { return cell == "X" || cell == "0"; });
+  cells.insert(cells.begin(), heads ? 1 : 0, "");
   return cells;
 }
 
@@ -97,6 +98,7 @@ Answer peer_access(const Matrix& matrix) {
 
 bool is_topology_matrix(std::string_view text) {
   if (!contains(text, "GPU0")) return false;
+  if (contains(text, links_of_amd)) return true;
   for (const std::string_view line : split(text, '\n')) {
     const std::vector<std::string_view> words = words_of(line, 2);
     if (words.size() == 2 && words[0] == "GPU0" && words[1] == "X") return true;
@@ -105,14 +107,15 @@ bool is_topology_matrix(std::string_view text) {
 }
 
 Answer topology_matrix(std::string_view text) {
-  const Matrix matrix = matrix_of(text);
+  const bool amd = contains(text, links_of_amd);
+  const Matrix matrix = matrix_of(amd ? text.substr(text.find(links_of_amd)) : text);
   std::vector<std::size_t> gpus, adapters;
   for (std::size_t i = 0; i < matrix.names.size(); ++i) (is_gpu(matrix.names[i]) ? gpus : adapters).push_back(i);
   if (gpus.empty() || matrix.of.empty()) fail("it is no matrix of `nvidia-smi topo -m`");
   const std::vector<std::string>& first = matrix.of.begin()->second;
   if (std::ranges::any_of(first, [](const std::string& c) { return c == "OK" || c == "NS" || c.ends_with("NS"); }))
     return peer_access(matrix);
-  Answer out = Answer::of("topology", "nvidia-smi topo");
+  Answer out = Answer::of("topology", amd ? "rocm-smi topo" : "nvidia-smi topo");
   const auto cell = [&](std::size_t row, std::size_t column) -> std::string {
     const auto found = matrix.of.find(matrix.names[row]);
     return found == matrix.of.end() ? "" : found->second[column];
@@ -130,13 +133,14 @@ Answer topology_matrix(std::string_view text) {
     std::vector<std::string> own;
     for (std::size_t b = 0; b < gpus.size(); ++b) {
       const std::string kind = cell(gpus[a], gpus[b]);
-      if (kind.starts_with("NV")) own.push_back(kind);
+      if (kind.starts_with("NV") || kind == "XGMI") own.push_back(kind);
       if (b > a) pairs[kind].push_back(matrix.names[gpus[a]] + "-" + matrix.names[gpus[b]]);
     }
     std::ranges::sort(own);
     nvlinks.insert(own);
   }
-  const auto links = [](const std::string& kind) {
+  const auto links = [&](const std::string& kind) {
+    if (amd) return kind;
     return kind.starts_with("NV") ? fmt::format("{} NVLinks", kind.substr(2)) : "no NVLink but " + kind;
   };
   std::string usual;
@@ -153,7 +157,7 @@ Answer topology_matrix(std::string_view text) {
     out.problem(
         fmt::format("{} {} {} where {} other pairs have {}", join_first(names, 4), names.size() == 1 ? "has" : "have",
                     links(kind), pairs.size() == 2 ? "all" : "most", links(usual)),
-        "nvidia-smi nvlink -s");
+        amd ? "rocm-smi --showxgmierr" : "nvidia-smi nvlink -s");
   }
 
   // The nearest adapter of each GPU.
@@ -190,7 +194,11 @@ Answer topology_matrix(std::string_view text) {
     const std::string& column = matrix.names[adapter];
     named.push_back(matrix.adapters.contains(column) ? column + " " + adapter_name(adapter) : column);
   }
-  out.facts.emplace_back("nics", named.empty() ? "none" : join(named, ", "));
+  if (!amd) out.facts.emplace_back("nics", named.empty() ? "none" : join(named, ", "));
+  if (amd && out.headline.empty())
+    out.headline =
+        fmt::format("{} GPUs, all alike: {}", gpus.size(), out.evidence.empty() ? "" : out.evidence.front().second);
+  if (amd) return out;
   if (out.headline.empty())
     out.headline = fmt::format("{} GPUs and {} adapters, all alike", gpus.size(), adapters.size());
   out.next.emplace_back("./harness doctor --stages static     # on this node: links, GPUDirect, NUMA");

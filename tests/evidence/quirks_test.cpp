@@ -280,7 +280,26 @@ TEST(Quirks, OfDevices) {
       {"hosts", "node1 cpu=8\nnode2 cpu=8\n", "hosts: 2\nranks: 16\n"},
       {"hosts", "node1 slots = 8 max_slots = 16\nnode2  slots= 4\n", "hosts: 2\nranks: 12\n"},
       {"hosts", "node1 max-slots=8 slots=8 # spare\nnode2 slots=8 port=2222\n", "hosts: 2\nranks: 16\n"},
+      // the affinity is unknown to containers: with tabs, and copied without them
+      {"topo",
+       "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tNV4\tPIX\t\t\tN/A\n"
+       "GPU1\tNV4\t X \tSYS\t\t\tN/A\nNIC0\tPIX\tSYS\t X \n",
+       "gpus: 2\nnics: NIC0\nproblem: GPU1\n"},
+      {"topo", "       GPU0   GPU1   CPU Affinity   NUMA Affinity\nGPU0    X     NV4\nGPU1   NV4     X\n",
+       "gpus: 2\nnics: none\n"},
+      {"topo", "GPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t\nGPU1\tSYS\t X \t\n",  // without the blanks it began with
+       "gpus: 2\nnics: none\n"},
+      {"rocm",
+       "=========== Weight between two GPUs ===========\n       GPU0   GPU1   GPU2\nGPU0   0      15     15\n"
+       "GPU1   15     0      15\nGPU2   15     15     0\n\n=========== Link Type between two GPUs ===========\n"
+       "       GPU0   GPU1   GPU2\nGPU0   0      XGMI   XGMI\nGPU1   XGMI   0      PCIE\nGPU2   XGMI   PCIE   0\n"
+       "=========== Numa Nodes ===========\nGPU[0]   : (Topology) Numa Node: 0\n",
+       "kind: rocm-smi topo\ngpus: 3\nproblem: GPU1-GPU2\n"},
   });
+  EXPECT_EQ(headline_of("rocm",
+                        "===== Link Type between two GPUs =====\n       GPU0   GPU1\nGPU0   0      XGMI\n"
+                        "GPU1   XGMI   0\n"),
+            "2 GPUs, all alike: XGMI each");
 }
 
 // Of 4 x 8 GPUs, 24 of 31 peers are behind the adapter of 50 GB/s; a GPU alone sends no ring through all of them.
