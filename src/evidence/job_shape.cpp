@@ -343,6 +343,13 @@ void conclude_shape(TrainingJob& job) {
   if (layers && !job.has("uneven_stages") && counted % (stages * std::min(chunks, most)) != 0)
     problem(fmt::format("{} layers do not divide into {} stages{}", *layers, stages,
                         chunks > 1 ? fmt::format(" of {} chunks", chunks) : ""));
+  if (const auto micro_batches = job.number("gradient_accumulation");
+      chunks > 1 && micro_batches && *micro_batches % stages != 0 &&
+      job.find("--microbatch-group-size-per-virtual-pipeline-stage") == nullptr)
+    problem(
+        fmt::format("{} micro-batches are no multiple of {} stages, which an interleaved schedule needs: change "
+                    "global_batch_size",
+                    *micro_batches, stages));
   if (heads && *heads % tensor != 0) problem(fmt::format("{} heads do not divide among TP {}", *heads, tensor));
   if (kv_heads && tensor > *kv_heads)
     job.note(fmt::format("TP {} is more than {} heads of keys and values: they are copied", tensor, *kv_heads));
