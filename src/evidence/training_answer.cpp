@@ -168,6 +168,9 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
     out.notes.push_back(fmt::format("{} {} too few to say that it is steady{}", plural(used, "value"),
                                     used == 1 ? "is" : "are",
                                     steps.intervals == 1 ? ", and first steps are slower than others" : ""));
+  if (log.by_timers)
+    out.notes.emplace_back(
+        "a step is DeepSpeed's fwd + bwd + step: what is between them, such as loading data, is not in it");
   if (log.neighbours_share)
     out.notes.emplace_back(
         "each value is a mean over a sliding window: neighbours share data, so there is no interval");

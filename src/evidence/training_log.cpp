@@ -82,6 +82,21 @@ std::optional<double> duration_after(Text text, Text label) {
   return value ? std::optional(*value * unit * (word.ends_with('K') ? 1e3 : 1)) : std::nullopt;
 }
 
+// "1:02:03.5" and "1 day, 0:00:10"; a number alone is seconds. NaN for any other text.
+double seconds_of_clock(Text text) {
+  double seconds = 0;
+  if (Cursor c{text}; c.after(" day")) {
+    constexpr double hours = 24;
+    seconds = hours * as_number(text.substr(0, text.find(' '))).value_or(std::nan(""));
+    text = c.after(", ") ? c.rest : Text("0:0:0");
+    const std::size_t colon = text.find(':');
+    seconds += as_number(text.substr(0, colon)).value_or(std::nan(""));
+    text.remove_prefix(std::min(colon, text.size() - 1) + 1);
+  }
+  for (const Text part : split(text, ':')) seconds = 60 * seconds + as_number(part).value_or(std::nan(""));
+  return seconds;
+}
+
 }  // namespace
 
 std::int64_t global_batch_in(std::string_view text) {
@@ -167,9 +182,20 @@ bool TrainingLogReader::progress(std::string_view text) {
   return true;
 }
 
-// Lines that frameworks print beside their own, and that count where there are no others. Megatron-Bridge: "Step Time :
-// 9.34s GPU utilization: 722.7MODEL_TFLOP/s/GPU", in 2025 without "MODEL_".
+// Lines that frameworks print beside their own, and that count where there are no others. DeepSpeed: "time (ms) | fwd:
+// 40.8 | bwd: 81.2 | bwd_inner: … | step: 5.3", at first "forward", of a step; Megatron-Bridge: "Step Time : 9.34s GPU
+// utilization: 722.7MODEL_TFLOP/s/GPU", in 2025 without "MODEL_".
 bool TrainingLogReader::beside(std::string_view text) {
+  if (contains(text, "time (ms) | ")) {
+    const auto forward = behind(text, " fwd: | forward: ", measurement_after),
+               backward = behind(text, " bwd: | backward: ", measurement_after),
+               step = measurement_after(text, " step: ");
+    const double sum = forward.value_or(0) + backward.value_or(0) + step.value_or(0);
+    if (!forward || !backward || !step || !(sum > 0)) return false;
+    log_.by_timers = true;
+    if (beside_.size() < most_intervals) beside_.push_back({std::ssize(beside_), sum * 1e-3});
+    return true;
+  }
   if (!contains(text, "Step Time : ") || !contains(text, "TFLOP/s/GPU")) return false;
   bridge_seen_ = true;
   log_.own_tflops = number_after(text, "GPU utilization:").value_or(0);
@@ -252,7 +278,8 @@ bool TrainingLogReader::deepspeed(std::string_view text) {
 }
 
 // "{'train_runtime': 912.4407, 'train_samples_per_second': 35.07, 'train_steps_per_second': 0.548, …}"; since
-// transformers 5 the numbers are quoted. Bars are seconds: they count where they are 50 s apart.
+// transformers 5 the numbers are quoted. log_metrics() writes a line each, "  train_runtime  = 0:15:12.44". Bars are
+// seconds: they count where they are 50 s apart.
 bool TrainingLogReader::trainer(std::string_view text) {
   if (contains(text, "s/it]") || contains(text, "it/s]") || contains(text, "s/it, ") ||
       contains(text, "it/s, ")) {  // also with a loss
@@ -264,25 +291,33 @@ bool TrainingLogReader::trainer(std::string_view text) {
     log_.framework = quoted ? "hugging face trainer 5" : "hugging face trainer 4";
     return true;
   }
-  const auto runtime = measurement_after(text, "'train_runtime': ");
-  const auto steps_s = measurement_after(text, "'train_steps_per_second': ");
-  if (!runtime || !steps_s) return false;
-  log_.framework = quoted ? "hugging face trainer 5" : "hugging face trainer 4";
-  if (!(*runtime > 0) || !(*steps_s > 0)) {
+  const auto value_of = [&](Text name) -> Text {
+    Cursor c{text};
+    if (!c.after(name)) return {};
+    c.rest.remove_prefix(std::min(c.rest.find_first_not_of(" =:'\""), c.rest.size()));
+    const std::size_t day = c.rest.find(" day");  // "1 day, 0:15:12.44"
+    return c.rest.substr(0, c.rest.find_first_of(",'\"}", day == Text::npos ? 0 : c.rest.find(',') + 1));
+  };
+  const bool in_lines = trim(text).starts_with("train_");
+  if (const Text runtime = value_of("train_runtime"); !runtime.empty()) log_.run_seconds = seconds_of_clock(runtime);
+  if (const auto samples = as_number(value_of("train_samples_per_second"))) run_samples_s_ = *samples;
+  const auto steps_s = measurement_after(value_of("train_steps_per_second"), "");
+  if (!steps_s) return in_lines && contains(text, " = ");
+  if (!in_lines || log_.framework.empty())
+    log_.framework = quoted ? "hugging face trainer 5" : (in_lines ? "hugging face trainer" : "hugging face trainer 4");
+  if (!(log_.run_seconds > 0) || !(*steps_s > 0)) {
     ++log_.without_time;
     return true;
   }
   log_.whole_run = true;
-  log_.run_seconds = *runtime;
   // The rates have three decimals: what is small is not known well enough.
   constexpr double precise = 0.05;
   log_.steps = announced_steps_ > 0 ? announced_steps_ : bar_total_;
   constexpr double last_digit = 0.0005;
-  if (log_.steps == 0 && (*steps_s >= precise || *runtime * last_digit < 0.5))
-    log_.steps = std::llround(std::min(*runtime * *steps_s, 1e15));
-  const auto samples_s = number_after(text, "'train_samples_per_second': ");
-  if (samples_s && announced_steps_ == 0 && *steps_s >= precise)
-    size("global_batch", std::llround(std::clamp(*samples_s / *steps_s, 0.0, 1e15)));
+  if (log_.steps == 0 && (*steps_s >= precise || log_.run_seconds * last_digit < 0.5))
+    log_.steps = std::llround(std::min(log_.run_seconds * *steps_s, 1e15));
+  if (announced_steps_ == 0 && *steps_s >= precise)
+    size("global_batch", std::llround(std::clamp(run_samples_s_ / *steps_s, 0.0, 1e15)));
   return true;
 }
 
@@ -301,12 +336,8 @@ void TrainingLogReader::bar(std::string_view text) {
   std::int64_t step = 0, total = 0;
   if (!c.integer(step) || !c.literal("/") || !c.integer(total) || step < 0) return;
   Cursor clock{text.substr(bracket + 2)};
-  double seconds = 0;
-  for (std::int64_t part = 0; clock.integer(part) && part >= 0;) {
-    seconds = 60 * seconds + static_cast<double>(part);
-    if (!clock.literal(":")) break;
-  }
-  if (!clock.rest.starts_with('<')) return;
+  const double seconds = seconds_of_clock(clock.until("<"));
+  if (!(seconds >= 0) || clock.rest.empty()) return;
   bar_total_ = total;
   constexpr double apart = 50;
   if (bar_step_ < 0 || step < bar_step_ || seconds < bar_seconds_) {
@@ -329,7 +360,9 @@ TrainingLog TrainingLogReader::finish() {
   if (const auto world = log_.arguments.find("world_size"); world != log_.arguments.end())
     size("ranks", number_in<std::int64_t>(world->second));
   end_run();
+  log_.by_timers = log_.by_timers && log_.intervals.empty() && !bridge_seen_;
   if (log_.intervals.empty() && !beside_.empty()) log_.intervals = std::move(beside_);
+  if (log_.by_timers && log_.framework.empty()) log_.framework = "deepspeed";
   if (bridge_seen_) log_.framework = "megatron-bridge";
   if (log_.framework.empty() && !log_.arguments.empty()) log_.framework = "megatron-lm";
   if (log_.framework.empty() && !log_.timeouts.empty()) log_.framework = "pytorch";

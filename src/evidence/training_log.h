@@ -32,6 +32,7 @@ struct TrainingLog {
   std::int64_t restarts = 0, batch_changes = 0;  // where runs were cut
   std::int64_t without_time = 0;                 // progress lines whose time is no time: nan, inf, 0
   bool neighbours_share = false;                 // each value is a mean over a sliding window
+  bool by_timers = false;                        // each value is the sum of DeepSpeed's timers of a step
   bool whole_run = false;                        // only the whole run's time is known: `steps` in `run_seconds`
   std::int64_t steps = 0;
   double run_seconds = 0;
@@ -89,7 +90,7 @@ class TrainingLogReader {
   std::map<std::string, double> block_;  // composer's
   double last_tokens_ = 0, last_batches_ = 0;
   std::int64_t bar_step_ = -1, bar_total_ = 0, announced_steps_ = 0;
-  double bar_seconds_ = 0;
+  double bar_seconds_ = 0, run_samples_s_ = 0;
 };
 
 /// How steady the steps of a log are. Seconds.

@@ -234,6 +234,22 @@ TEST(Quirks, OfTrainingLogs) {
        " iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | global batch size: 8 | samples per second: 8.9 |\n",
        "framework: megatron-deepspeed\nglobal_batch: 8\nstep_time_s: 0.9\n"},
       {"ds.log", "steps: 10 loss: 2.1 iter time (s): 0.101 samples/sec: 5069.3\n", "step_time_s: 0.101\n"},
+      {"hf.log",  // as the Trainer's log_metrics() writes it
+       "***** train metrics *****\n  epoch                    =        3.0\n  total_flos               =     4567GF\n"
+       "  train_runtime            = 0:15:12.44\n  train_samples            =      32000\n"
+       "  train_samples_per_second =      35.07\n  train_steps_per_second   =      0.548\n"
+       "***** eval metrics *****\n  eval_runtime             = 0:00:09.00\n  eval_steps_per_second    =        9.9\n",
+       "steps: 500\nstep_time_s: 1.82\nglobal_batch: 64\n"},
+      {"hf.log",  // of a run of days, whose steps the Trainer has announced
+       "[INFO|trainer.py:2400] >>   Total optimization steps = 1,000\n***** train metrics *****\n"
+       "  train_runtime            = 1 day, 0:10:00.0\n  train_steps_per_second   =      0.011\n",
+       "steps: 1000\nstep_time_s: 87.0\n"},
+      {"ds.log",  // wall_clock_breakdown alone
+       "[Rank 0] time (ms) | fwd_microstep: 9.00 | bwd_microstep: 20.00 | step_microstep: 5.00\n"
+       "[Rank 0] time (ms) | fwd: 40.00 | bwd: 80.00 | bwd_inner: 76.00 | bwd_allreduce: 4.00 | step: 5.00\n"
+       "[Rank 0] time (ms) | fwd: 40.00 | bwd: 81.00 | bwd_inner: 76.00 | bwd_allreduce: 4.00 | step: 5.00\n"
+       "[Rank 0] time (ms) | forward: 41.00 | backward: 80.00 | backward_inner: 76.00 | step: 5.00\n",
+       "framework: deepspeed\nintervals: 3\nstep_time_s: 0.126\n"},
       {"oom.log", "using world size: 8, data-parallel size: 8\n[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n",
        "kind: training log\nranks: 8\n"},
   });
