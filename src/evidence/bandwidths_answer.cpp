@@ -219,6 +219,12 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   add_facts(measured, collective, out);
   out.facts.emplace_back(has_bus ? "peak_busbw" : "algbw", fmt::format("{} at {} B", rate_text(by(peak)), peak.bytes));
   if (measured.average_busbw) out.facts.emplace_back("avg_busbw", *measured.average_busbw);
+  if (!measured.types.empty()) {
+    out.facts.emplace_back("types", join(measured.types, ", "));
+    out.evidence.emplace_back("types", join_first(measured.types, 4));
+    out.notes.push_back(fmt::format("several types: sizes and holes are of {}", measured.rows.front().type));
+  }
+  if (measured.cycles) out.notes.emplace_back("sizes were measured several times: the best of each counts");
   std::vector<std::string> dips, dip_sizes;
   for (const SizeRow* row : found) {
     dips.push_back(fmt::format("{} B: {} between two that are higher", row->bytes, rate_text(row->busbw())));
