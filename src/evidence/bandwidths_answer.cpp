@@ -12,10 +12,7 @@ namespace {
 
 // The OSU micro-benchmarks' name of a collective as nccl-tests has it.
 std::string osu_collective(const std::string& test) {
-  if (test == "allreduce") return "all_reduce";
-  if (test == "allgather") return "all_gather";
-  if (test == "all-to-all") return "alltoall";
-  return test == "bcast" ? "broadcast" : test;
+  return mapped("allreduce=all_reduce|allgather=all_gather|all-to-all=alltoall|bcast=broadcast", test).value_or(test);
 }
 
 // "128M", as nccl-tests and `sweep -b` take it.
@@ -120,7 +117,7 @@ std::string shape_of(const Bandwidths& measured, const std::string& collective) 
 std::string place_text(const Bandwidths& measured) {
   const char* unknown = measured.kind == "nccl-tests" ? "GPUs" : "ranks";
   const std::string gpu = measured.gpu.empty() ? unknown : short_gpu(measured.gpu);
-  const auto hosts = static_cast<std::int64_t>(measured.hosts.size());
+  const auto hosts = std::ssize(measured.hosts);
   if (hosts > 1 && measured.ranks % hosts == 0)
     return fmt::format(" on {} nodes of {} {}", hosts, measured.ranks / hosts, gpu);
   if (measured.ranks > 0) return fmt::format(" on {} {}", measured.ranks, gpu);
@@ -151,12 +148,8 @@ void add_facts(const Bandwidths& measured, const std::string& collective, Answer
                      measured.wrong_is_a_count ? "#wrong (a count)" : "error (largest difference, not a count)"));
   }
   if (!measured.nccl.empty()) fact("nccl", measured.nccl);
-  if (measured.ranks > 0) {
-    fact("ranks", measured.ranks);
-  } else {
-    fact("ranks", "unknown");
-  }
-  const auto hosts = static_cast<std::int64_t>(measured.hosts.size());
+  fact("ranks", measured.ranks > 0 ? Value(measured.ranks) : Value("unknown"));
+  const auto hosts = std::ssize(measured.hosts);
   if (hosts > 0) fact("hosts", hosts);
   if (hosts > 1 && measured.ranks % hosts == 0) fact("gpus_per_host", measured.ranks / hosts);
   if (!measured.gpu.empty()) fact("gpu", measured.gpu);

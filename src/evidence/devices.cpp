@@ -78,14 +78,12 @@ Answer peer_access(const Matrix& matrix) {
       if (row->second[b] != "OK") refused[row->second[b]].push_back(matrix.names[a] + "-" + matrix.names[b]);
     }
   }
-  static const std::map<std::string, std::string> reasons{
-      {"CNS", "the chipset does not support it"},  {"GNS", "the GPU does not support it"},
-      {"TNS", "the topology does not support it"}, {"NS", "it is not supported"},
-      {"DR", "a registry key disables it"},        {"U", "unknown"}};
+  constexpr std::string_view reasons =
+      "CNS=the chipset does not support it|GNS=the GPU does not support it|TNS=the topology does not support it|"
+      "NS=it is not supported|DR=a registry key disables it|U=unknown";
   for (const auto& [cell, names] : refused) {
-    const auto reason = reasons.find(cell);
     out.problem(fmt::format("{} cannot reach each other's memory ({})", join_first(names, 4),
-                            reason == reasons.end() ? cell : reason->second),
+                            mapped(reasons, cell).value_or(cell)),
                 "NCCL sends between them through host memory (SHM)");
   }
   if (out.headline.empty()) out.headline = fmt::format("{} GPUs, all reach each other's memory", matrix.names.size());
@@ -174,9 +172,8 @@ Answer topology_matrix(std::string_view text) {
   for (const auto& [level, names] : nearest_levels)
     if (best_level.empty() || distance(level) < distance(best_level)) best_level = level;
   for (const auto& [level, names] : nearest_levels) {
-    out.evidence.emplace_back(
-        "adapters", fmt::format("{} at {}: {}", level.empty() ? "?" : level,
-                                plural(static_cast<std::int64_t>(names.size()), "GPU"), join_first(names, 8)));
+    out.evidence.emplace_back("adapters", fmt::format("{} at {}: {}", level.empty() ? "?" : level,
+                                                      plural(std::ssize(names), "GPU"), join_first(names, 8)));
     if (distance(level) < distance("NODE") || level == best_level) continue;
     for (const std::string& name : names) {
       out.problem(fmt::format("{} reaches its nearest adapter ({}) at {} where others have {}", name,
@@ -211,11 +208,8 @@ namespace {
 
 constexpr const char* cut_file = "it is cut: not every element is closed; write it again with {}";
 
-const char* algorithm_of(std::string_view id) {
-  static const std::map<std::string_view, const char*> names{
-      {"0", "ring"}, {"1", "tree"}, {"2", "collnet"}, {"3", "nvls"}, {"4", "collnet direct"}};
-  const auto found = names.find(id);
-  return found == names.end() ? "unknown" : found->second;
+std::string algorithm_of(std::string_view id) {
+  return mapped("0=ring|1=tree|2=collnet|3=nvls|4=collnet direct", id).value_or("unknown");
 }
 
 }  // namespace
@@ -356,8 +350,8 @@ Answer nccl_topology(std::string_view text) {
     if (unknown.size() == checks.size())
       links_text = "the file does not say whether a PCIe link is narrower than a port";
     if (adapters.empty()) links_text = "no port to compare their PCIe links with";
-    out.headline = fmt::format("{} and {}: {}", plural(static_cast<std::int64_t>(gpus.size()), "GPU"),
-                               plural(static_cast<std::int64_t>(adapters.size()), "adapter"), links_text);
+    out.headline = fmt::format("{} and {}: {}", plural(std::ssize(gpus), "GPU"),
+                               plural(std::ssize(adapters), "adapter"), links_text);
   }
   out.next.emplace_back("./harness doctor --stages static     # on this node: links, GPUDirect, NUMA");
   return out;

@@ -32,9 +32,7 @@ std::string shape_text(const Json& entry) {
   const Json& types = at(entry, "input_dtypes");
   std::string type =
       types.is_array() && !types.empty() && types.front().is_string() ? types.front().get<std::string>() : "";
-  if (type == "BFloat16") type = "bf16";
-  if (type == "Half") type = "fp16";
-  if (type == "Float") type = "fp32";
+  type = mapped("BFloat16=bf16|Half=fp16|Float=fp32", type).value_or(type);
   return join(parts, " x ") + (type.empty() ? "" : " " + type);
 }
 
@@ -81,7 +79,7 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
     Group& own = groups_[id];
     own.description = text_at(group, "desc").empty() ? "group " + id : text_at(group, "desc");
     own.numbers = ranks_in(at(group, "ranks"));
-    own.ranks = static_cast<std::int64_t>(own.numbers.size());
+    own.ranks = std::ssize(own.numbers);
   }
   for (const auto& [id, status] : at(json, "pg_status").items()) {
     if (members.size() >= most_groups) break;

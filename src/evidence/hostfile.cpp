@@ -113,8 +113,7 @@ Answer hostfile(std::string_view text) {
   out.facts.emplace_back("hosts", std::ssize(order));
   out.facts.emplace_back("ranks", ranks);
   out.evidence.emplace_back("hosts", join_first(order, 4));
-  out.headline =
-      fmt::format("{} and {}", plural(static_cast<std::int64_t>(order.size()), "host"), plural(ranks, "rank"));
+  out.headline = fmt::format("{} and {}", plural(std::ssize(order), "host"), plural(ranks, "rank"));
   if (counts.size() > 1) {
     std::vector<std::string> numbers;
     for (const std::string& host : order) {

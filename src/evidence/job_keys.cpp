@@ -33,16 +33,6 @@ const std::array<Table, 11> tables{{
     {"llmb", llmb_keys, {}, std::nullopt},
 }};
 
-// Ours for theirs; "" where it says nothing of the step.
-std::optional<std::string> mapped(Text values, Text theirs) {
-  if (values.empty()) return std::string(theirs);
-  for (Text pair : split(values, '|')) {
-    const std::size_t equals = pair.find('=');
-    if (pair.substr(0, equals) == theirs) return std::string(pair.substr(equals + 1));
-  }
-  return std::nullopt;
-}
-
 // `as_switch`: our value where the key alone says it, whatever follows.
 void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optional<std::string> ours,
           std::optional<std::string> as_switch) {

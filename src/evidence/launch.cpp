@@ -126,13 +126,12 @@ class Launch {
       words.clear();
       return std::nullopt;
     }
-    static const std::map<std::string, std::string> launchers{{"torch.distributed.run", "torchrun"},
-                                                              {"torch.distributed.launch", "torchrun"},
-                                                              {"deepspeed.launcher.runner", "deepspeed"},
-                                                              {"accelerate.commands.launch", "accelerate"}};
-    const auto launcher = launchers.find(words.front());
-    if (!module || launcher == launchers.end()) return words;
-    words.front() = launcher->second;
+    const auto launcher = mapped(
+        "torch.distributed.run=torchrun|torch.distributed.launch=torchrun|deepspeed.launcher.runner=deepspeed|"
+        "accelerate.commands.launch=accelerate",
+        words.front());
+    if (!module || !launcher) return words;
+    words.front() = *launcher;
     return std::nullopt;
   }
 

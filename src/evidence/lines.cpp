@@ -114,6 +114,15 @@ bool is_one_of(std::string_view names, std::string_view word) {
   return false;
 }
 
+std::optional<std::string> mapped(std::string_view pairs, std::string_view word) {
+  if (pairs.empty()) return std::string(word);
+  for (const std::string_view pair : split(pairs, '|')) {
+    const std::size_t equals = pair.find('=');
+    if (pair.substr(0, equals) == word) return std::string(pair.substr(equals + 1));
+  }
+  return std::nullopt;
+}
+
 void add_once(std::vector<std::string>& to, std::string text) {
   if (std::ranges::find(to, text) == to.end()) to.push_back(std::move(text));
 }

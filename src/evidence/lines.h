@@ -35,6 +35,8 @@ std::optional<double> as_number(std::string_view text);
 bool contains(std::string_view text, std::string_view part);
 /// Whether `word` is one of the names between bars: "no" of "no|none".
 bool is_one_of(std::string_view names, std::string_view word);
+/// "b" for the word "a" of "a=b|c=d"; the word itself where there are no pairs.
+std::optional<std::string> mapped(std::string_view pairs, std::string_view word);
 /// Adds a text that is not there yet.
 void add_once(std::vector<std::string>& to, std::string text);
 /// Puts a value at the end, instead of an earlier one of this name.

@@ -193,13 +193,10 @@ void replicas(TrainingJob& job) {
   const bool fsdp = job.is_on("--use-megatron-fsdp") || job.is_on("--use-custom-fsdp");
   const std::string flag = job.is_on("--use-custom-fsdp") ? "--use-custom-fsdp" : "--use-megatron-fsdp";
   const std::string strategy = job.theirs("--data-parallel-sharding-strategy");
-  static constexpr std::array<std::pair<Text, Text>, 4> strategies{{{"no_shard", "none"},
-                                                                    {"optim", "optimizer"},
-                                                                    {"optim_grads", "gradients"},
-                                                                    {"optim_grads_params", "parameters"}}};
-  const auto named = std::ranges::find(strategies, Text(strategy), &std::pair<Text, Text>::first);
-  if (fsdp && named != strategies.end()) {
-    job.set("sharding", std::string(named->second), origin_of(job, "--data-parallel-sharding-strategy"));
+  const auto named =
+      mapped("no_shard=none|optim=optimizer|optim_grads=gradients|optim_grads_params=parameters", strategy);
+  if (fsdp && named) {
+    job.set("sharding", *named, origin_of(job, "--data-parallel-sharding-strategy"));
   } else if (fsdp) {
     const std::int64_t version = core_version(job);
     const bool older = (version > 0 && version < 18) || flag == "--use-custom-fsdp";

@@ -103,8 +103,8 @@ void add_facts(const NcclUse& use, const Hosts& hosts, Answer& out) {
   fact("nccl", version.substr(0, version.find('+')));
   const NcclUse::Communicator* largest = use.largest();
   if (largest != nullptr) fact("ranks", largest->ranks);
-  if (!hosts.empty()) fact("hosts", static_cast<std::int64_t>(hosts.size()));
-  if (largest != nullptr) fact("communicators", static_cast<std::int64_t>(use.communicators.size()));
+  if (!hosts.empty()) fact("hosts", std::ssize(hosts));
+  if (largest != nullptr) fact("communicators", std::ssize(use.communicators));
   const std::string network = use.anywhere("network");
   const std::size_t devices = hosts.empty() ? 0 : hosts.front()->devices();
   const bool counted = !network.empty() && devices > 0 && !network.starts_with("Socket");

@@ -248,7 +248,7 @@ std::string Writer::timeouts() {
   const double waited = 1e-3 * static_cast<double>(log.timeouts.begin()->second.milliseconds);
   const std::string all = ranks_text(usual->second);
   fact("timed_out", described[usual->first]);
-  fact("timed_out_ranks", static_cast<std::int64_t>(log.timeouts.size()));
+  fact("timed_out_ranks", std::ssize(log.timeouts));
   if (ranks_of.size() == 1) {
     out.problems.push_back(
         fmt::format("{} waited {} in {}: a rank that is not among them never came, or the network failed; see the "
