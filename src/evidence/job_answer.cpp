@@ -275,6 +275,29 @@ class ConfigurationText {
 
 }  // namespace
 
+const std::vector<JobFact>& job_facts() {
+  static const std::vector<JobFact> all = [] {
+    constexpr std::string_view rows =  // "key=name", or one word where both are the same; '!': always
+        "model=model_name layers=model.layers! hidden=model.hidden! heads=model.heads! kv_heads=model.kv_heads! "
+        "ffn=model.ffn! activation=model.activation norm=model.norm positions=model.positions "
+        "rope_theta=model.rope_theta tied_embeddings=model.tied_embeddings biases=model.biases vocab=model.vocab! "
+        "sequence=model.sequence! precision tp=layout.tensor_parallel pp=layout.pipeline_parallel vpp=virtual_pipeline "
+        "pipeline_schedule overlap_p2p cp=layout.context_parallel ep=expert_parallel dp=data_parallel ranks! "
+        "ranks_per_node micro_batch=micro_batch_size! global_batch=global_batch_size! gradient_accumulation batching "
+        "sharding sharding_group recompute sequence_parallel overlap_grad_reduce overlap_param_gather "
+        "grad_reduce_precision bucket_elements tp_overlap gpu=hardware!";
+    std::vector<JobFact> facts;
+    for (std::string_view row : words_of(rows)) {
+      const bool always = row.ends_with('!');
+      row.remove_suffix(always ? 1 : 0);
+      const std::size_t equals = row.find('=');
+      facts.push_back({std::string(row.substr(0, equals)), std::string(row.substr(equals + 1)), always});
+    }
+    return facts;
+  }();
+  return all;
+}
+
 const std::vector<GapKey>& gap_keys() {
   static const std::vector<GapKey> keys = [] {
     std::vector<GapKey> all;
@@ -302,7 +325,7 @@ Answer answer_of(const TrainingJob& job) {
   out.notes = job.notes;
   out.facts.emplace_back("framework", job.framework.empty() ? "unknown" : job.framework);
   if (!job.launcher.empty()) out.facts.emplace_back("launcher", job.launcher);
-  for (const JobFact& fact : job_facts) {
+  for (const JobFact& fact : job_facts()) {
     const std::string text = shown(job, fact.name);
     if (!text.empty() || fact.always) out.facts.emplace_back(fact.key, text.empty() ? Value("unknown") : typed(text));
   }

@@ -76,7 +76,7 @@ void fill(TrainingJob& job, const Gaps& gaps) {
 
 // The log says what ran, and wins over the files.
 void take_log(TrainingJob& job, const TrainingLog& log) {
-  for (const auto& [key, name, always] : job_facts) {
+  for (const auto& [key, name, always] : job_facts()) {
     const std::int64_t said = log.size(key);
     if (said <= 0 || std::string_view(key) == "dp") continue;  // replicas follow from the ranks
     const auto written = job.number(name);
@@ -91,9 +91,8 @@ void take_log(TrainingJob& job, const TrainingLog& log) {
 
 // A hardware file for what people call a GPU.
 void name_hardware(TrainingJob& job) {
-  const std::string gpu = lower(job.text("hardware"));
-  if (gpu == "h100" || gpu == "h200") job.set("hardware", gpu + "-sxm", job.values["hardware"].origin);
-  if (gpu == "a100") job.set("hardware", "a100-sxm-80gb", job.values["hardware"].origin);
+  if (const auto file = mapped("h100=h100-sxm|h200=h200-sxm|a100=a100-sxm-80gb", lower(job.text("hardware"))))
+    job.set("hardware", *file, job.values["hardware"].origin);
 }
 
 // Values that are to be whole numbers and are none, or larger than any job has.
@@ -136,7 +135,7 @@ std::set<std::string> read_along(const NameValues& files) {
 }  // namespace
 
 void complete(TrainingLog& log, const TrainingJob& job) {
-  for (const auto& [key, name, always] : job_facts) {
+  for (const auto& [key, name, always] : job_facts()) {
     if (const auto said = job.number(name); said && *said > 0 && log.size(key) == 0) log.sizes[key] = *said;
   }
   for (const auto& [key, name] : {std::pair("activation", "model.activation"),
