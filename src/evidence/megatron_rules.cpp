@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "config/frameworks/framework.h"
-#include "evidence/foreign_keys.h"
 #include "evidence/lines.h"
 #include "evidence/training_job.h"
 
@@ -31,11 +30,7 @@ std::int64_t core_version(const TrainingJob& job) {
 void model(TrainingJob& job) {
   if (const auto decoded = job.their_number("--decoder-seq-length"))
     job.set("model.sequence", std::to_string(*decoded), origin_of(job, "--decoder-seq-length"));
-  job.otherwise("model.activation", "gelu", by_default);
-  job.otherwise("model.norm", "layer_norm", by_default);
-  job.otherwise("model.positions", "learned", by_default);
-  job.otherwise("model.tied_embeddings", "true", by_default);
-  job.otherwise("model.biases", "true", by_default);
+  model_defaults(job, "activation=gelu norm=layer_norm positions=learned tied_embeddings=true biases=true", by_default);
   if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", by_default);
   const auto hidden = job.number("model.hidden"), heads = job.number("model.heads");
   if (job.is_on("--group-query-attention")) {
