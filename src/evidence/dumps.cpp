@@ -312,18 +312,20 @@ Answer InspectorReader::finish() {
     kinds.push_back(fmt::format("{} {} B x {}", group.name, group.bytes, group.rows.size()));
   out.facts.emplace_back("collectives", join_first(kinds, 4));
 
-  // The group that takes most of the time.
-  const Group& first = all.front();
-  std::vector<double> rates, shortest;
-  for (const auto& [number, collective] : first.rows) {
-    rates.push_back(collective.busbw);
-    shortest.push_back(collective.shortest_s);
-  }
-  const double usual = median(shortest);
-  out.facts.emplace_back("median_busbw", fmt::format("{:.1f} GB/s", median(rates) / 1e9));
-  out.headline =
-      fmt::format("{} of {}: median busbw {:.1f} GB/s over {} calls", first.name,
-                  print_bytes_exact(std::max<std::int64_t>(first.bytes, 0)), median(rates) / 1e9, first.rows.size());
+  // Medians of a group: seconds and bytes per second.
+  const auto medians = [](const Group& group) {
+    std::vector<double> times, rates;
+    for (const auto& [number, collective] : group.rows) {
+      times.push_back(collective.shortest_s);
+      rates.push_back(collective.busbw / 1e9);
+    }
+    return std::pair(median(times), median(rates));
+  };
+  const Group& first = all.front();  // which takes most of the time
+  const auto [usual, rate] = medians(first);
+  out.facts.emplace_back("median_busbw", fmt::format("{:.1f} GB/s", rate));
+  out.headline = fmt::format("{} of {}: median busbw {:.1f} GB/s over {} calls", first.name,
+                             print_bytes_exact(std::max<std::int64_t>(first.bytes, 0)), rate, first.rows.size());
   constexpr double slow = 1.25;
   std::vector<std::string> late;
   std::map<std::int64_t, std::int64_t> last;
@@ -340,15 +342,10 @@ Answer InspectorReader::finish() {
   }
   for (const Group& group : all) {
     if (out.evidence.size() > 6) break;
-    std::vector<double> group_rates, times;
-    for (const auto& [number, collective] : group.rows) {
-      group_rates.push_back(collective.busbw);
-      times.push_back(collective.shortest_s);
-    }
-    out.evidence.emplace_back(group.name,
-                              fmt::format("{}: {} calls, median {} and {:.1f} GB/s busbw",
-                                          print_bytes_exact(std::max<std::int64_t>(group.bytes, 0)), group.rows.size(),
-                                          seconds_text(median(times)), median(group_rates) / 1e9));
+    const auto [time, group_rate] = medians(group);
+    out.evidence.emplace_back(group.name, fmt::format("{}: {} calls, median {} and {:.1f} GB/s busbw",
+                                                      print_bytes_exact(std::max<std::int64_t>(group.bytes, 0)),
+                                                      group.rows.size(), seconds_text(time), group_rate));
   }
   if (!last.empty()) {
     const auto most = std::ranges::max_element(last, {}, [](const auto& row) { return row.second; });

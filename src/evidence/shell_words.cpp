@@ -21,27 +21,26 @@ std::string mark_in(std::string_view text) {
   return std::string(text.substr(begin, text.find(mark_ends, begin) + 1 - begin));
 }
 
-// $'…': "\n" and "\t" are characters, "\x2d" and "\055" by their number, any other one is itself.
+// $'…': "\n" and "\t" are characters, and so are "\x2d" and "\055" by
+// their number; any other one is itself.
 std::string unescaped(std::string_view text) {
   std::string out;
-  while (!text.empty()) {
-    const std::size_t slash = std::min(text.find('\\'), text.size());
-    out += text.substr(0, slash);
-    text.remove_prefix(std::min(slash + 1, text.size()));
-    if (text.empty()) break;
-    const bool hex = text[0] == 'x';
+  for (std::size_t i = 0; i < text.size();) {
+    const bool escapes = text[i] == '\\' && i + 1 < text.size();
+    i += escapes ? 1 : 0;
+    const bool hex = escapes && text[i] == 'x';
+    const std::string_view number = text.substr(i + (hex ? 1 : 0), hex ? 2 : 3);
     const std::size_t digits =
-        text.substr(hex ? 1 : 0, hex ? 2 : 3).find_first_not_of(hex ? "0123456789abcdefABCDEF" : "01234567");
-    const std::string_view number = text.substr(hex ? 1 : 0, std::min<std::size_t>(digits, hex ? 2 : 3));
-    if (const auto code = number_in<unsigned>(number, hex ? 16 : 8)) {
-      if ((*code & 0xff) >= ' ') out += static_cast<char>(*code & 0xff);  // others would be taken for marks
-      text.remove_prefix(number.size() + (hex ? 1 : 0));
-      continue;
+        std::min(number.find_first_not_of(hex ? "0123456789abcdefABCDEF" : "01234567"), number.size());
+    if (escapes && digits > 0) {
+      const unsigned code = number_in<unsigned>(number.substr(0, digits), hex ? 16 : 8).value_or(0) & 0xffu;
+      if (code >= ' ') out += static_cast<char>(code);  // others would be taken for marks
+      i += digits + (hex ? 1 : 0);
+    } else {
+      const char c = text[i++];
+      const char as_it_is = escapes && c == 't' ? '\t' : c;
+      out += escapes && c == 'n' ? '\n' : as_it_is;
     }
-    constexpr std::string_view letters = "nt", are = "\n\t";
-    const std::size_t named = letters.find(text[0]);
-    out += named == letters.npos ? text[0] : are[named];
-    text.remove_prefix(1);
   }
   return out;
 }

@@ -302,9 +302,9 @@ bool TrainingLogReader::trainer(std::string_view text) {
   if (const Text runtime = value_of("train_runtime"); !runtime.empty()) log_.run_seconds = seconds_of_clock(runtime);
   if (const auto samples = as_number(value_of("train_samples_per_second"))) run_samples_s_ = *samples;
   const auto steps_s = measurement_after(value_of("train_steps_per_second"), "");
-  if (!steps_s) return in_lines && contains(text, " = ");
-  if (!in_lines || log_.framework.empty())
-    log_.framework = quoted ? "hugging face trainer 5" : (in_lines ? "hugging face trainer" : "hugging face trainer 4");
+  if (!steps_s) return false;
+  if (!in_lines) log_.framework = quoted ? "hugging face trainer 5" : "hugging face trainer 4";
+  if (log_.framework.empty()) log_.framework = "hugging face trainer";
   if (!(log_.run_seconds > 0) || !(*steps_s > 0)) {
     ++log_.without_time;
     return true;
