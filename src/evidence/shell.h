@@ -81,8 +81,8 @@ class Shell {
   std::optional<std::int64_t> arithmetic(std::string_view text);
   /// Where a text matches an expression of POSIX: the longest of those that begin first; `all`: one after the other.
   /// Nothing for an expression that is none or is not followed.
-  std::optional<std::vector<std::pair<std::size_t, std::size_t>>> places(const std::string& text,
-                                                                         const std::string& expression, bool all);
+  using Places = std::vector<std::pair<std::size_t, std::size_t>>;
+  std::optional<Places> places(const std::string& text, const std::string& expression, bool all);
   Status compute(std::string_view text);
 
   // shell.cpp: what reads a part of the script follows it as well, unless it is skipped.

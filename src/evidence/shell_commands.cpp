@@ -18,15 +18,6 @@ constexpr std::string_view passed_over =
     "cd|mkdir|echo|printf|module|ulimit|conda|pip|date|trap|shopt|rm|cp|mv|ls|cat|tee|sleep|touch|wait|pushd|popd|kill|"
     "ln|chmod|grep|sed|awk|ml|spack|hash|sysctl";
 
-// The name of "NAME=value", "NAME+=value", "NAME[i]=value"; "": it is none of them.
-Text assigned_name(Text word) {
-  Text name = word.substr(0, std::min(word.find('='), word.size()));
-  if (name.size() == word.size()) return {};
-  if (name.ends_with('+')) name.remove_suffix(1);
-  if (name.ends_with(']')) name = name.substr(0, name.find('['));
-  return is_name(name) ? name : Text();
-}
-
 }  // namespace
 
 bool may_start(const std::vector<std::string>& words) {

@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "evidence/lines.h"
 #include "evidence/shell.h"
 
 // Arithmetic and tests of a script.
@@ -29,7 +30,7 @@ class Arithmetic {
  private:
   struct Operator {
     std::string_view text;
-    int level;
+    int level = 0;
   };
   void blank() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n"), rest_.size())); }
   bool eat(char c) {
@@ -48,30 +49,19 @@ class Arithmetic {
     if (!holds) return std::nullopt;
     return *holds != 0 ? yes : no;
   }
-  const Operator* next() {
-    static constexpr std::array<Operator, 14> all{{{"||", 0},
-                                                   {"&&", 1},
-                                                   {"==", 2},
-                                                   {"!=", 2},
-                                                   {"<=", 3},
-                                                   {">=", 3},
-                                                   {"**", 7},
-                                                   {"<", 3},
-                                                   {">", 3},
-                                                   {"+", 5},
-                                                   {"-", 5},
-                                                   {"*", 6},
-                                                   {"/", 6},
-                                                   {"%", 6}}};
+  std::optional<Operator> next() {
+    static constexpr std::array<std::string_view, 14> all{"||", "&&", "==", "!=", "<=", ">=", "**",
+                                                          "<",  ">",  "+",  "-",  "*",  "/",  "%"};
+    static constexpr std::array<int, 14> levels{0, 1, 2, 2, 3, 3, 7, 3, 3, 5, 5, 6, 6, 6};
     blank();
-    for (const Operator& one : all) {
-      if (rest_.starts_with(one.text)) return &one;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (rest_.starts_with(all[i])) return Operator{all[i], levels[i]};
     }
-    return nullptr;
+    return std::nullopt;
   }
   Number binary(int level) {
     Number left = unary();
-    for (const Operator* op = next(); op != nullptr && op->level >= level; op = next()) {
+    for (auto op = next(); op && op->level >= level; op = next()) {
       rest_.remove_prefix(op->text.size());
       const Number right = guarded([&] { return binary(op->level + 1); });
       left = left && right ? apply(op->text, *left, *right) : std::nullopt;
@@ -215,12 +205,8 @@ Shell::Status Shell::test(std::vector<std::string> words, bool double_brackets) 
   }
   const auto a = number_in<std::int64_t>(words[0]), b = number_in<std::int64_t>(words[2]);
   if (!a || !b) return std::nullopt;
-  if (op == "-eq") return *a == *b;
-  if (op == "-ne") return *a != *b;
-  if (op == "-lt" || op == "<") return *a < *b;
-  if (op == "-le") return *a <= *b;
-  if (op == "-gt" || op == ">") return *a > *b;
-  return op == "-ge" ? Status(*a >= *b) : std::nullopt;
+  const auto compares = mapped("-eq===|-ne=!=|-lt=<|-le=<=|-gt=>|-ge=>=|<=<|>=>", op);
+  return compares ? Status(integer_expression(fmt::format("{} {} {}", *a, *compares, *b)) == 1) : std::nullopt;
 }
 
 bool matches_pattern(const std::string& text, const std::string& pattern) {
@@ -247,8 +233,7 @@ std::string expression_of(std::string_view pattern) {
   return out;
 }
 
-std::optional<std::vector<std::pair<std::size_t, std::size_t>>> Shell::places(const std::string& text,
-                                                                              const std::string& expression, bool all) {
+std::optional<Shell::Places> Shell::places(const std::string& text, const std::string& expression, bool all) {
   constexpr std::size_t longest = 256, longest_text = 4096;
   for (std::size_t i = 0; i < expression.size(); ++i) {  // \1 and {1,9} may take time without bounds
     const bool escaped = expression[i] == '\\' && ++i < expression.size();
@@ -259,7 +244,7 @@ std::optional<std::vector<std::pair<std::size_t, std::size_t>>> Shell::places(co
   if (expression.size() > longest || text.size() > longest_text ||
       ::regcomp(&compiled, expression.c_str(), REG_EXTENDED) != 0)
     return std::nullopt;
-  std::vector<std::pair<std::size_t, std::size_t>> found;
+  Places found;
   regmatch_t match;
   std::size_t at = 0;
   while ((found.empty() || (all && at < text.size() && found.back().second > found.back().first)) &&
