@@ -130,6 +130,9 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
   }
   if (steps.skipped > 0)
     out.evidence.emplace_back("left out", fmt::format("the first {}: start-up", plural(steps.skipped, "value")));
+  constexpr std::int64_t few = 5;
+  if (!steps.jump && !steps.drift && used >= few)
+    out.headline += fmt::format(": steady within {} over {} values", percent(steps.spread), used);
   const auto tell = [&](double change, const std::string& text, const char* causes) {  // less is no problem
     if (change > 0) out.problem(text, causes);
     if (change <= 0) out.notes.push_back(text);
@@ -144,6 +147,8 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
     fact("jump_at_iteration", at);
     fact("step_before_s", steps.jump->before);
     const double share = steps.jump->share();
+    out.headline += fmt::format(": the step time {} by {:.0f} % at iteration {} and stayed",
+                                share > 0 ? "jumped" : "fell", 100 * std::abs(share), at);
     const std::string change =
         fmt::format("the step takes {} {} since iteration {}{}", percent(std::abs(share)), share > 0 ? "more" : "less",
                     at, seconds ? fmt::format(" ({} before)", seconds_text(steps.jump->before)) : "");
@@ -152,10 +157,14 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
         "clocks, a slower node after a restart, other jobs on the network; compare what the nodes logged at that time");
   }
   if (steps.drift) {
+    out.headline += fmt::format(": the step time creeps {} by {} over the log", *steps.drift > 0 ? "up" : "down",
+                                percent(std::abs(*steps.drift)));
     tell(*steps.drift, fmt::format("the step time drifts by {} over the log", signed_percent(*steps.drift)),
          "growing garbage collection or logging, fragmented memory, falling clocks, filling storage");
   }
   if (steps.spikes > 0) {
+    out.headline += fmt::format("; {} {} {} of the time", plural(steps.spikes, "spike"),
+                                steps.spikes == 1 ? "costs" : "cost", percent(steps.lost));
     std::string when;
     if (steps.period > 0)
       when = fmt::format(", every {:.0f} iterations: saving, evaluation or garbage collection",
@@ -163,7 +172,6 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
     out.problems.push_back(fmt::format("{} over 1.5 times the median: {} of the time{}", plural(steps.spikes, "value"),
                                        percent(steps.lost), when));
   }
-  constexpr std::int64_t few = 5;
   if (used < few)
     out.notes.push_back(fmt::format("{} {} too few to say that it is steady{}", plural(used, "value"),
                                     used == 1 ? "is" : "are",
@@ -277,13 +285,6 @@ std::string Writer::failures() {
   return in_order.empty() ? "" : in_order.front().first;
 }
 
-std::string steady_text(const StepTimes& steps) {
-  if (steps.jump) return "";
-  const std::int64_t used = steps.intervals - steps.skipped - steps.spikes;
-  if (steps.drift || used < 5) return "";
-  return fmt::format(": steady within {} over {} {}", percent(steps.spread), used, "values");
-}
-
 }  // namespace
 
 Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
@@ -311,18 +312,6 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
       writer.fact("step_time_s", "unknown");
     }
     writer.steadiness(steps, measured.seconds);
-    if (steps.jump) {
-      const std::int64_t at = log.intervals[std::min(steps.jump->at, log.intervals.size() - 1)].iteration;
-      out.headline += fmt::format(": the step time {} by {:.0f} % at iteration {} and stayed",
-                                  steps.jump->share() > 0 ? "jumped" : "fell", 100 * std::abs(steps.jump->share()), at);
-    }
-    if (steps.drift)
-      out.headline += fmt::format(": the step time creeps {} by {} over the log", *steps.drift > 0 ? "up" : "down",
-                                  percent(std::abs(*steps.drift)));
-    out.headline += steady_text(steps);
-    if (steps.spikes > 0)
-      out.headline += fmt::format("; {} {} {} of the time", plural(steps.spikes, "spike"),
-                                  steps.spikes == 1 ? "costs" : "cost", percent(steps.lost));
   } else if (log.whole_run && log.steps > 0) {
     const double seconds = log.run_seconds / static_cast<double>(log.steps);
     out.headline = fmt::format("{} per step, over the whole run of {} steps", seconds_text(seconds),
