@@ -39,10 +39,9 @@ std::optional<Entry> entry_of(std::string_view line) {
   Entry entry;
   std::string_view host = words.front();
   const auto slots = [&](std::string_view number) {
-    const auto value = as_number(number);
-    if (!value || *value < 0 || *value > 1024 || *value != static_cast<double>(static_cast<std::int64_t>(*value)))
-      return false;
-    entry.slots = static_cast<std::int64_t>(*value);
+    const auto value = number_in<std::int64_t>(number);
+    if (!value || *value < 0 || *value > 1024) return false;
+    entry.slots = *value;
     entry.stated = true;
     return true;
   };

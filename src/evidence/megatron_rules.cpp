@@ -108,13 +108,9 @@ void precision(TrainingJob& job) {
   if (mixed == nullptr) mixed = job.find("trainer.precision");
   if (mixed != nullptr) {
     const std::string word = lower(mixed->value);
-    for (const auto& [part, ours] : {std::pair<Text, Text>("16", "fp16"),
-                                     {"bf16", "bf16"},
-                                     {"bfloat16", "bf16"},
-                                     {"fp8", "fp8"},
-                                     {"mxfp8", "mxfp8"},
-                                     {"nvfp4", "nvfp4"}}) {
-      if (contains(word, part)) name = ours;
+    for (const Text row : split("16=fp16|bf16=bf16|bfloat16=bf16|fp8=fp8|mxfp8=mxfp8|nvfp4=nvfp4", '|')) {
+      const std::size_t equals = row.find('=');
+      if (contains(word, row.substr(0, equals))) name = row.substr(equals + 1);
     }
     from = fmt::format("{}, {}", mixed->key, mixed->origin);
   }
