@@ -18,6 +18,20 @@ struct Matrix {
   std::vector<std::string> names;                      // of the columns that are devices, in order
   std::map<std::string, std::vector<std::string>> of;  // by the row's device: its cells, as many as there are names
   std::map<std::string, std::string> adapters;         // "NIC0": "mlx5_0"
+
+  std::string cell(std::size_t row, std::size_t column) const {
+    const auto found = of.find(names[row]);
+    return found == of.end() ? "" : found->second[column];
+  }
+  // Pairs of these devices, by what stands in their cell.
+  std::map<std::string, std::vector<std::string>> pairs(const std::vector<std::size_t>& devices) const {
+    std::map<std::string, std::vector<std::string>> found;
+    for (const std::size_t a : devices) {
+      for (const std::size_t b : devices)
+        if (b > a) found[cell(a, b)].push_back(names[a] + "-" + names[b]);
+    }
+    return found;
+  }
 };
 
 bool is_gpu(std::string_view name) {
@@ -69,19 +83,13 @@ Matrix matrix_of(std::string_view text) {
 }
 
 // Pairs that cannot reach each other's memory, of `topo -p2p`.
-Answer peer_access(const Matrix& matrix) {
+Answer peer_access(const Matrix& matrix, const std::vector<std::size_t>& gpus) {
   Answer out = Answer::of("topology", "nvidia-smi topo -p2p");
-  std::map<std::string, std::vector<std::string>> refused;
-  for (std::size_t a = 0; a < matrix.names.size(); ++a) {
-    const auto row = matrix.of.find(matrix.names[a]);
-    for (std::size_t b = a + 1; row != matrix.of.end() && b < matrix.names.size(); ++b) {
-      if (row->second[b] != "OK") refused[row->second[b]].push_back(matrix.names[a] + "-" + matrix.names[b]);
-    }
-  }
   constexpr std::string_view reasons =
       "CNS=the chipset does not support it|GNS=the GPU does not support it|TNS=the topology does not support it|"
       "NS=it is not supported|DR=a registry key disables it|U=unknown";
-  for (const auto& [cell, names] : refused) {
+  for (const auto& [cell, names] : matrix.pairs(gpus)) {
+    if (cell == "OK" || cell.empty()) continue;
     out.problem(fmt::format("{} cannot reach each other's memory ({})", join_first(names, 4),
                             mapped(reasons, cell).value_or(cell)),
                 "NCCL sends between them through host memory (SHM)");
@@ -112,12 +120,8 @@ Answer topology_matrix(std::string_view text) {
   if (gpus.empty() || matrix.of.empty()) fail("it is no matrix of `nvidia-smi topo -m`");
   const std::vector<std::string>& first = matrix.of.begin()->second;
   if (std::ranges::any_of(first, [](const std::string& c) { return c == "OK" || c == "NS" || c.ends_with("NS"); }))
-    return peer_access(matrix);
+    return peer_access(matrix, gpus);
   Answer out = Answer::of("topology", amd ? "rocm-smi topo" : "nvidia-smi topo");
-  const auto cell = [&](std::size_t row, std::size_t column) -> std::string {
-    const auto found = matrix.of.find(matrix.names[row]);
-    return found == matrix.of.end() ? "" : found->second[column];
-  };
   const auto adapter_name = [&](std::size_t column) {
     const auto found = matrix.adapters.find(matrix.names[column]);
     return found == matrix.adapters.end() ? matrix.names[column] : found->second;
@@ -125,14 +129,13 @@ Answer topology_matrix(std::string_view text) {
 
   // NVLinks of each pair, and which number is usual. Meshes and bridges give each GPU several kinds, all alike: a fault
   // makes GPUs differ.
-  std::map<std::string, std::vector<std::string>> pairs;
+  const std::map<std::string, std::vector<std::string>> pairs = matrix.pairs(gpus);
   std::set<std::vector<std::string>> nvlinks;
-  for (std::size_t a = 0; a < gpus.size(); ++a) {
+  for (const std::size_t a : gpus) {
     std::vector<std::string> own;
-    for (std::size_t b = 0; b < gpus.size(); ++b) {
-      const std::string kind = cell(gpus[a], gpus[b]);
+    for (const std::size_t b : gpus) {
+      const std::string kind = matrix.cell(a, b);
       if (kind.starts_with("NV") || kind == "XGMI") own.push_back(kind);
-      if (b > a) pairs[kind].push_back(matrix.names[gpus[a]] + "-" + matrix.names[gpus[b]]);
     }
     std::ranges::sort(own);
     nvlinks.insert(own);
@@ -163,9 +166,9 @@ Answer topology_matrix(std::string_view text) {
   std::map<std::string, std::size_t> nearest_adapter;
   for (const std::size_t gpu : gpus) {
     if (adapters.empty()) break;
-    const std::size_t best =
-        *std::ranges::min_element(adapters, {}, [&](std::size_t adapter) { return distance(cell(gpu, adapter)); });
-    nearest_levels[cell(gpu, best)].push_back(matrix.names[gpu]);
+    const std::size_t best = *std::ranges::min_element(
+        adapters, {}, [&](std::size_t adapter) { return distance(matrix.cell(gpu, adapter)); });
+    nearest_levels[matrix.cell(gpu, best)].push_back(matrix.names[gpu]);
     nearest_adapter[matrix.names[gpu]] = best;
   }
   std::string best_level;

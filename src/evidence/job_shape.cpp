@@ -135,16 +135,11 @@ std::set<std::string> read_along(const NameValues& files) {
 }  // namespace
 
 void complete(TrainingLog& log, const TrainingJob& job) {
+  constexpr Text words = "activation|precision|sharding|recompute|overlap_grad_reduce|overlap_param_gather";
   for (const auto& [key, name, always] : job_facts()) {
     if (const auto said = job.number(name); said && *said > 0 && log.size(key) == 0) log.sizes[key] = *said;
-  }
-  for (const auto& [key, name] : {std::pair("activation", "model.activation"),
-                                  {"precision", "precision"},
-                                  {"sharding", "sharding"},
-                                  {"recompute", "recompute"},
-                                  {"overlap_grad_reduce", "overlap_grad_reduce"},
-                                  {"overlap_param_gather", "overlap_param_gather"}}) {
-    if (const std::string said = job.text(name); !said.empty()) log.words.try_emplace(key, said);
+    if (const std::string said = job.text(name); !said.empty() && is_one_of(words, key))
+      log.words.try_emplace(key, said);
   }
 }
 

@@ -123,6 +123,12 @@ std::optional<std::string> mapped(std::string_view pairs, std::string_view word)
   return std::nullopt;
 }
 
+bool has_all(std::string_view text, std::string_view parts) {
+  return std::ranges::all_of(split(parts, '&'), [&](std::string_view part) {
+    return part.starts_with('!') ? !contains(text, part.substr(1)) : contains(text, part);
+  });
+}
+
 void add_once(std::vector<std::string>& to, std::string text) {
   if (std::ranges::find(to, text) == to.end()) to.push_back(std::move(text));
 }

@@ -37,6 +37,8 @@ bool contains(std::string_view text, std::string_view part);
 bool is_one_of(std::string_view names, std::string_view word);
 /// "b" for the word "a" of "a=b|c=d"; the word itself where there are no pairs.
 std::optional<std::string> mapped(std::string_view pairs, std::string_view word);
+/// Whether all parts between '&' stand in a text, and those behind '!' do not.
+bool has_all(std::string_view text, std::string_view parts);
 /// Adds a text that is not there yet.
 void add_once(std::vector<std::string>& to, std::string text);
 /// Puts a value at the end, instead of an earlier one of this name.

@@ -282,17 +282,12 @@ constexpr std::array<NcclWarningKind, 38> kinds{{
     {"no path for a pattern", "Could not find a path for pattern", "", "NCCL took its simple order: slower, not wrong"},
 }};
 
-bool fits(std::string_view text, std::string_view pattern) {
-  return std::ranges::any_of(split(pattern, '|'), [&](std::string_view alternative) {
-    return std::ranges::all_of(split(alternative, '&'),
-                               [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
-  });
-}
-
 }  // namespace
 
 const NcclWarningKind* nccl_warning_kind(std::string_view text) {
-  const auto found = std::ranges::find_if(kinds, [&](const NcclWarningKind& kind) { return fits(text, kind.pattern); });
+  const auto found = std::ranges::find_if(kinds, [&](const NcclWarningKind& kind) {
+    return std::ranges::any_of(split(kind.pattern, '|'), [&](std::string_view parts) { return has_all(text, parts); });
+  });
   return found == kinds.end() ? nullptr : &*found;
 }
 

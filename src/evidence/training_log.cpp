@@ -55,12 +55,6 @@ constexpr std::array<Progress, 11> progress_lines{{
     {"maxtext", "completed step:", "completed step:", "seconds:", true, "TFLOP/s/device:", "", "", "Tokens/s/device:"},
 }};
 
-bool has_all(Text text, Text marks) {
-  return std::ranges::all_of(split(marks, '&'), [&](Text mark) {
-    return mark.starts_with('!') ? !contains(text, mark.substr(1)) : contains(text, mark);
-  });
-}
-
 // What `read` finds behind the first of the labels between bars that it finds anything behind.
 template <class Read>
 auto behind(Text text, Text labels, Read read) {
@@ -84,17 +78,14 @@ std::optional<double> duration_after(Text text, Text label) {
 
 // "1:02:03.5" and "1 day, 0:00:10"; a number alone is seconds. NaN for any other text.
 double seconds_of_clock(Text text) {
-  double seconds = 0;
+  double days = 0, seconds = 0;
   if (Cursor c{text}; c.after(" day")) {
-    constexpr double hours = 24;
-    seconds = hours * as_number(text.substr(0, text.find(' '))).value_or(std::nan(""));
-    text = c.after(", ") ? c.rest : Text("0:0:0");
-    const std::size_t colon = text.find(':');
-    seconds += as_number(text.substr(0, colon)).value_or(std::nan(""));
-    text.remove_prefix(std::min(colon, text.size() - 1) + 1);
+    days = as_number(text.substr(0, text.find(' '))).value_or(0);
+    text = c.after(", ") ? c.rest : Text("0");
   }
   for (const Text part : split(text, ':')) seconds = 60 * seconds + as_number(part).value_or(std::nan(""));
-  return seconds;
+  constexpr double of_day = 86400;
+  return of_day * days + seconds;
 }
 
 }  // namespace
