@@ -38,9 +38,11 @@ struct Answer {
     Answer out;
     out.object = std::move(object);
     out.kind = std::move(kind);
-    out.facts.emplace_back("kind", out.kind);
+    out.fact("kind", out.kind);
     return out;
   }
+  void fact(std::string key, Value value) { facts.emplace_back(std::move(key), std::move(value)); }
+  void tell(std::string label, std::string text) { evidence.emplace_back(std::move(label), std::move(text)); }
   /// Adds "text: remedy" to the problems, of which ten are kept. Where there is no headline yet, `text` is it.
   void problem(const std::string& text, const std::string& remedy) {
     constexpr std::size_t most = 10;

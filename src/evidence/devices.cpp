@@ -95,7 +95,7 @@ Answer peer_access(const Matrix& matrix, const std::vector<std::size_t>& gpus) {
                 "NCCL sends between them through host memory (SHM)");
   }
   if (out.headline.empty()) out.headline = fmt::format("{} GPUs, all reach each other's memory", matrix.names.size());
-  out.facts.emplace_back("gpus", std::ssize(matrix.names));
+  out.fact("gpus", std::ssize(matrix.names));
   out.next.emplace_back("./harness doctor --stages static     # on this node: links, GPUDirect, NUMA");
   return out;
 }
@@ -151,7 +151,7 @@ Answer topology_matrix(std::string_view text) {
     for (const auto& [kind, names] : pairs)
       kinds.push_back(
           fmt::format("{} {}", links(kind), pairs.size() == 1 ? "each" : fmt::format("in {}", names.size())));
-    out.evidence.emplace_back("GPU pairs", join(kinds, "; "));
+    out.tell("GPU pairs", join(kinds, "; "));
   }
   for (const auto& [kind, names] : pairs) {
     if (kind == usual || nvlinks.size() == 1) continue;
@@ -175,8 +175,8 @@ Answer topology_matrix(std::string_view text) {
   for (const auto& [level, names] : nearest_levels)
     if (best_level.empty() || distance(level) < distance(best_level)) best_level = level;
   for (const auto& [level, names] : nearest_levels) {
-    out.evidence.emplace_back("adapters", fmt::format("{} at {}: {}", level.empty() ? "?" : level,
-                                                      plural(std::ssize(names), "GPU"), join_first(names, 8)));
+    out.tell("adapters", fmt::format("{} at {}: {}", level.empty() ? "?" : level, plural(std::ssize(names), "GPU"),
+                                     join_first(names, 8)));
     if (distance(level) < distance("NODE") || level == best_level) continue;
     for (const std::string& name : names) {
       out.problem(fmt::format("{} reaches its nearest adapter ({}) at {} where others have {}", name,
@@ -188,13 +188,13 @@ Answer topology_matrix(std::string_view text) {
     out.problem("no GPU has an adapter below its PCIe switch",
                 "no GPUDirect RDMA by default, but for Grace with NCCL 2.27 and later");
 
-  out.facts.emplace_back("gpus", std::ssize(gpus));
+  out.fact("gpus", std::ssize(gpus));
   std::vector<std::string> named;
   for (const std::size_t adapter : adapters) {
     const std::string& column = matrix.names[adapter];
     named.push_back(matrix.adapters.contains(column) ? column + " " + adapter_name(adapter) : column);
   }
-  if (!amd) out.facts.emplace_back("nics", named.empty() ? "none" : join(named, ", "));
+  if (!amd) out.fact("nics", named.empty() ? "none" : join(named, ", "));
   if (amd && out.headline.empty())
     out.headline =
         fmt::format("{} GPUs, all alike: {}", gpus.size(), out.evidence.empty() ? "" : out.evidence.front().second);
@@ -249,11 +249,10 @@ Answer nccl_graphs(std::string_view text) {
   }
   if (parts.empty()) fail("it holds no graph of NCCL");
   if (!nccl::is_whole(tags)) fail(cut_file, "NCCL_GRAPH_DUMP_FILE");
-  out.facts.emplace_back("graphs", join(parts, "; "));
-  if (!adapters.empty())
-    out.facts.emplace_back("adapters", and_list(adapters) + (adapters.size() > 1 ? ", one per channel" : ""));
-  for (const std::string& part : parts) out.evidence.emplace_back("graph", part);
-  if (!adapters.empty()) out.evidence.emplace_back("adapters", and_list(adapters));
+  out.fact("graphs", join(parts, "; "));
+  if (!adapters.empty()) out.fact("adapters", and_list(adapters) + (adapters.size() > 1 ? ", one per channel" : ""));
+  for (const std::string& part : parts) out.tell("graph", part);
+  if (!adapters.empty()) out.tell("adapters", and_list(adapters));
   out.headline = "rings: " + first;
   if (first.empty())
     out.headline =
@@ -296,7 +295,7 @@ Answer nccl_topology(std::string_view text) {
         std::ranges::find_if(gpus, [&](const auto& gpu) { return nccl::shared_bridges(gpu, adapter) > 0; });
     if (near != gpus.end()) name += fmt::format(", same switch as GPU {}", near->number);
     named.push_back(name);
-    out.evidence.emplace_back("adapter", name);
+    out.tell("adapter", name);
   }
   const auto is_gpu = [&](const nccl::Topology::Device& device) {
     return std::ranges::any_of(gpus, [&](const auto& gpu) { return &gpu == &device; });
@@ -340,8 +339,8 @@ Answer nccl_topology(std::string_view text) {
   }
   if (!indirect.empty()) out.problem("no GPUDirect RDMA for " + some_of(indirect), "nvidia-peermem or DMA-BUF");
   if (topology.cpu_without_arch) out.problem("a <cpu> has no arch", "NCCL cannot read such a file: write it again");
-  out.facts.emplace_back("gpus", described);
-  out.facts.emplace_back("nics", named.empty() ? "none" : join(named, "; "));
+  out.fact("gpus", described);
+  out.fact("nics", named.empty() ? "none" : join(named, "; "));
   out.evidence.insert(out.evidence.begin(), {"GPUs", described});
   if (out.headline.empty()) {
     std::string links_text = usual.empty() ? "no PCIe link is narrower than a port" : "their PCIe links are all alike";

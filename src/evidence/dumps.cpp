@@ -138,10 +138,10 @@ Answer FlightRecorder::finish() const {
   const Member& ahead = *std::ranges::max_element(worst->members, {}, &Member::enqueued);
   const Member& behind = late.empty() ? *std::ranges::min_element(worst->members, {}, &Member::enqueued) : *late[0];
   const bool several = worst->members.size() > 1;
-  if (!several && behind.rank >= 0) out.facts.emplace_back("rank", behind.rank);
-  out.facts.emplace_back("group", fmt::format("{}, {}", worst->description, plural(worst->ranks, "rank")));
-  if (behind.started >= 0) out.facts.emplace_back("last_started", behind.started);
-  if (behind.completed >= 0) out.facts.emplace_back("last_completed", behind.completed);
+  if (!several && behind.rank >= 0) out.fact("rank", behind.rank);
+  out.fact("group", fmt::format("{}, {}", worst->description, plural(worst->ranks, "rank")));
+  if (behind.started >= 0) out.fact("last_started", behind.started);
+  if (behind.completed >= 0) out.fact("last_completed", behind.completed);
 
   std::vector<const Member*> shown = late;
   std::vector<std::string> suspects, missing;
@@ -153,8 +153,8 @@ Answer FlightRecorder::finish() const {
     if (std::ranges::find(late, &member) == late.end()) shown.push_back(&member);
   for (const Member* member : shown) {
     if (out.evidence.size() >= 8) break;
-    out.evidence.emplace_back(name_of(*member), fmt::format("enqueued {}, started {}, completed {}", member->enqueued,
-                                                            member->started, member->completed));
+    out.tell(name_of(*member), fmt::format("enqueued {}, started {}, completed {}", member->enqueued, member->started,
+                                           member->completed));
   }
   for (const std::int64_t rank : worst->numbers) {
     if (std::ranges::find(worst->members, rank, &Member::rank) == worst->members.end())
@@ -180,14 +180,14 @@ Answer FlightRecorder::finish() const {
   }
   const std::int64_t next = behind.completed + 1;
   if (several && !late.empty()) {
-    out.facts.emplace_back("suspect", some_of(suspects));
+    out.fact("suspect", some_of(suspects));
     out.problem(fmt::format("{} never came to {}", some_of(suspects), entry_text(ahead, behind.enqueued + 1)),
                 "that is the suspect, not those that wait; what was that rank doing?");
   } else if (const auto found = behind.entries.find(next); found != behind.entries.end()) {
     const std::string state =
         fmt::format("{} {} of {} {}, not completed", found->second.name, next, found->second.shape,
                     found->second.state == "scheduled" ? "enqueued" : found->second.state);
-    out.facts.emplace_back("state", state);
+    out.fact("state", state);
     if (!several) {
       out.headline = fmt::format("{}: {}", name_of(behind), state);
     } else if (missing.empty() && out.problems.empty()) {
@@ -282,10 +282,7 @@ std::vector<InspectorReader::Group> InspectorReader::groups() {
   std::map<std::pair<std::string, std::int64_t>, Group> by_kind;
   for (const auto& [key, collective] : collectives_) {
     const auto& [communicator, name, bytes, number] = key;
-    Group& group = by_kind[{name, bytes}];
-    group.name = name;
-    group.bytes = bytes;
-    group.rows.emplace_back(number, collective);
+    by_kind.try_emplace({name, bytes}, Group{name, bytes, {}}).first->second.rows.emplace_back(number, collective);
   }
   std::vector<Group> out;
   for (auto& [kind, group] : by_kind) out.push_back(std::move(group));
@@ -304,13 +301,13 @@ Answer InspectorReader::finish() {
   const std::vector<Group> all = groups();
   std::int64_t ranks = 0;
   for (const auto& [id, n] : communicators_) ranks = std::max(ranks, n);
-  out.facts.emplace_back("ranks", ranks);
-  out.facts.emplace_back("hosts", std::ssize(hosts_));
-  out.facts.emplace_back("communicators", std::ssize(communicators_));
+  out.fact("ranks", ranks);
+  out.fact("hosts", std::ssize(hosts_));
+  out.fact("communicators", std::ssize(communicators_));
   std::vector<std::string> kinds;
   for (const Group& group : all)
     kinds.push_back(fmt::format("{} {} B x {}", group.name, group.bytes, group.rows.size()));
-  out.facts.emplace_back("collectives", join_first(kinds, 4));
+  out.fact("collectives", join_first(kinds, 4));
 
   // Medians of a group: seconds and bytes per second.
   const auto medians = [](const Group& group) {
@@ -323,7 +320,7 @@ Answer InspectorReader::finish() {
   };
   const Group& first = all.front();  // which takes most of the time
   const auto [usual, rate] = medians(first);
-  out.facts.emplace_back("median_busbw", fmt::format("{:.1f} GB/s", rate));
+  out.fact("median_busbw", fmt::format("{:.1f} GB/s", rate));
   out.headline = fmt::format("{} of {}: median busbw {:.1f} GB/s over {} calls", first.name,
                              print_bytes_exact(std::max<std::int64_t>(first.bytes, 0)), rate, first.rows.size());
   constexpr double slow = 1.25;
@@ -336,20 +333,20 @@ Answer InspectorReader::finish() {
     if (collective.records > 1 && collective.longest_s > slow * collective.shortest_s) ++last[collective.last_rank];
   }
   if (!late.empty()) {
-    out.facts.emplace_back("slow", join_first(late, 4));
+    out.fact("slow", join_first(late, 4));
     out.headline += fmt::format("; {} slow", late.size() == 1 ? "one was" : fmt::format("{} were", late.size()));
     out.problems.push_back(join_first(late, 4) + ": all ranks were slow, so it is the network or the switches");
   }
   for (const Group& group : all) {
     if (out.evidence.size() > 6) break;
     const auto [time, group_rate] = medians(group);
-    out.evidence.emplace_back(group.name, fmt::format("{}: {} calls, median {} and {:.1f} GB/s busbw",
-                                                      print_bytes_exact(std::max<std::int64_t>(group.bytes, 0)),
-                                                      group.rows.size(), seconds_text(time), group_rate));
+    out.tell(group.name, fmt::format("{}: {} calls, median {} and {:.1f} GB/s busbw",
+                                     print_bytes_exact(std::max<std::int64_t>(group.bytes, 0)), group.rows.size(),
+                                     seconds_text(time), group_rate));
   }
   if (!last.empty()) {
     const auto most = std::ranges::max_element(last, {}, [](const auto& row) { return row.second; });
-    out.facts.emplace_back("straggler", most->first);
+    out.fact("straggler", most->first);
     const std::string text =
         fmt::format("rank {} came last to {} of {} calls", most->first, most->second, first.rows.size());
     out.headline += "; " + text;

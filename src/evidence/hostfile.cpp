@@ -109,9 +109,9 @@ Answer hostfile(std::string_view text) {
   std::map<std::int64_t, std::int64_t> counts;
   for (const auto& [host, n] : slots) ++counts[n];
   Answer out = Answer::of("hostfile", "hostfile");
-  out.facts.emplace_back("hosts", std::ssize(order));
-  out.facts.emplace_back("ranks", ranks);
-  out.evidence.emplace_back("hosts", join_first(order, 4));
+  out.fact("hosts", std::ssize(order));
+  out.fact("ranks", ranks);
+  out.tell("hosts", join_first(order, 4));
   out.headline = fmt::format("{} and {}", plural(std::ssize(order), "host"), plural(ranks, "rank"));
   if (counts.size() > 1) {
     std::vector<std::string> numbers;

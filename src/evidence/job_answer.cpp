@@ -323,15 +323,15 @@ Answer answer_of(const TrainingJob& job) {
   out.problems = job.problems;
   out.refused = job.refused;
   out.notes = job.notes;
-  out.facts.emplace_back("framework", job.framework.empty() ? "unknown" : job.framework);
-  if (!job.launcher.empty()) out.facts.emplace_back("launcher", job.launcher);
+  out.fact("framework", job.framework.empty() ? "unknown" : job.framework);
+  if (!job.launcher.empty()) out.fact("launcher", job.launcher);
   for (const JobFact& fact : job_facts()) {
     const std::string text = shown(job, fact.name);
-    if (!text.empty() || fact.always) out.facts.emplace_back(fact.key, text.empty() ? Value("unknown") : typed(text));
+    if (!text.empty() || fact.always) out.fact(fact.key, text.empty() ? Value("unknown") : typed(text));
   }
   std::vector<std::string> variables;
   for (const auto& [name, value] : job.environment) variables.push_back(fmt::format("{}={}", name, value));
-  if (!variables.empty()) out.facts.emplace_back("env", join(variables, "; "));
+  if (!variables.empty()) out.fact("env", join(variables, "; "));
 
   const std::string shape = shape_of(job);
   out.headline = job.headline;
@@ -342,7 +342,7 @@ Answer answer_of(const TrainingJob& job) {
   if (out.headline.empty()) out.headline = shape;
   if (out.headline.empty()) out.headline = fmt::format("{}, of which no shape is known", job.kind);
   const auto row = [&](const char* label, std::string text) {
-    if (!text.empty() && text != out.headline) out.evidence.emplace_back(label, std::move(text));
+    if (!text.empty() && text != out.headline) out.tell(label, std::move(text));
   };
   row("framework", job.launcher.empty() || job.framework.empty()
                        ? job.framework
@@ -366,7 +366,7 @@ Answer answer_of(const TrainingJob& job) {
     constexpr double giga = 1e9;
     row("FLOP",
         fmt::format("{:.2f} GFLOP per token, forward and backward, causal attention at half", flop->causal / giga));
-    out.facts.emplace_back("gflop_per_token", flop->causal / giga);
+    out.fact("gflop_per_token", flop->causal / giga);
   }
   row("environment", join_first(variables, 4));
   if (!job.has("experts"))  // those are of dense models

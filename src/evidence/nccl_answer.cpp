@@ -96,8 +96,8 @@ std::string environment_text(const NcclUse& use) {
 void add_facts(const NcclUse& use, const Hosts& hosts, Answer& out) {
   const auto fact = [&](const char* key, Value value, const char* label = nullptr) {
     if (value.is_string() && value.get_ref<const std::string&>().empty()) return;
-    if (label != nullptr && value.is_string()) out.evidence.emplace_back(label, value.get<std::string>());
-    out.facts.emplace_back(key, std::move(value));
+    if (label != nullptr && value.is_string()) out.tell(label, value.get<std::string>());
+    out.fact(key, std::move(value));
   };
   const std::string version = use.anywhere("version");
   fact("nccl", version.substr(0, version.find('+')));
