@@ -118,6 +118,13 @@ TEST(Launches, NamesMicroBatchesThatAnInterleavedScheduleRefuses) {
   EXPECT_THAT(problems(16, interleaved), testing::IsEmpty());
   EXPECT_THAT(problems(12, ""), testing::IsEmpty());
   EXPECT_THAT(problems(12, interleaved + " --microbatch-group-size-per-virtual-pipeline-stage 12"), testing::IsEmpty());
+  const Answer titan = answer_of({scratch.write(  // torch takes groups of any size, and harness does not
+      "titan.toml",
+      "[model]\nflavor = \"8B\"\n[training]\nlocal_batch_size = 6\nseq_len = 512\n[parallelism]\n"
+      "data_parallel_shard_degree = 2\npipeline_parallel_degree = 4\n"
+      "pipeline_parallel_schedule = \"Interleaved1F1B\"\n")});
+  EXPECT_THAT(titan.cannot, Contains(testing::StartsWith("6 micro-batches are no multiple of 4 stages")));
+  EXPECT_THAT(titan.problems, testing::IsEmpty());
 }
 
 }  // namespace
