@@ -279,15 +279,13 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
 Answer answer_of_single_ranks(const std::vector<Bandwidths>& runs) {
   Answer out = Answer::of("bandwidths", "nccl-tests");
   out.headline = "nothing was measured: busbw is 0 because each process was alone";
-  std::vector<std::string> ranks;
   std::set<std::string> hosts;
   std::int64_t alone = 0;  // two that wrote into each other's output look like one run
   for (const Bandwidths& run : runs) {
-    ranks.emplace_back("1");
     alone += run.first_ranks;
     hosts.insert(run.hosts.begin(), run.hosts.end());
   }
-  out.fact("ranks", and_list(ranks));
+  out.fact("ranks", and_list(std::vector<std::string>(runs.size(), "1")));
   out.fact("hosts", std::ssize(hosts));
   out.problems.push_back(
       fmt::format("{} tests of one rank each, not one of {}: built without MPI=1, or started without "

@@ -64,19 +64,18 @@ std::string shape_of(const TrainingJob& job) {
     if (each && *each > 0 && *ranks > *each && *ranks % *each == 0)
       text += fmt::format(" ({} x {})", *ranks / *each, *each);
   }
-  std::string layout;
+  std::vector<std::string> layout;
   for (const auto& [name, key] : {std::pair("TP", "layout.tensor_parallel"),
                                   {"PP", "layout.pipeline_parallel"},
                                   {"CP", "layout.context_parallel"},
                                   {"EP", "expert_parallel"}}) {
     const auto n = job.number(key);
-    if (!n && job.has(key)) layout += fmt::format("{}{} unknown", layout.empty() ? "" : " ", name);
-    if (n && (*n > 1 || name[0] == 'T' || name[0] == 'P'))
-      layout += fmt::format("{}{} {}", layout.empty() ? "" : " ", name, *n);
+    if (!n && job.has(key)) layout.push_back(fmt::format("{} unknown", name));
+    if (n && (*n > 1 || name[0] == 'T' || name[0] == 'P')) layout.push_back(fmt::format("{} {}", name, *n));
   }
   if (const std::string replicas = shown(job, "data_parallel"); !replicas.empty())
-    layout += fmt::format("{}DP {}", layout.empty() ? "" : " x ", replicas);
-  if (!layout.empty()) text += (text.empty() ? "" : ": ") + layout;
+    layout.push_back(fmt::format("{}DP {}", layout.empty() ? "" : "x ", replicas));
+  if (!layout.empty()) text += (text.empty() ? "" : ": ") + join(layout, " ");
   return text;
 }
 
@@ -351,17 +350,16 @@ Answer answer_of(const TrainingJob& job) {
   if (model.layers > 0 && model.hidden > 0 && model.heads > 0) row("model", replaced_zeros(config::in_words(model)));
   row("job", shape);
   row("batch", batch_text(job));
-  std::string settings;
-  for (const char* name : {"precision", "sharding", "sharding_group", "recompute", "pipeline_schedule"}) {
-    if (const std::string text = shown(job, name);
-        !text.empty() &&
-        !(std::string_view(name) == "pipeline_schedule" && job.number_or("layout.pipeline_parallel", 1) == 1))
-      settings += fmt::format("{}{} {}", settings.empty() ? "" : "  ", name, text);
+  std::vector<std::string> settings;
+  const bool staged = job.number_or("layout.pipeline_parallel", 1) != 1;
+  for (const std::string_view name : {"precision", "sharding", "sharding_group", "recompute", "pipeline_schedule"}) {
+    if (const std::string text = shown(job, name); !text.empty() && (staged || name != "pipeline_schedule"))
+      settings.push_back(fmt::format("{} {}", name, text));
   }
   for (const char* name : {"sequence_parallel", "overlap_grad_reduce", "overlap_param_gather", "tp_overlap"}) {
-    if (job.text(name) == "true") settings += fmt::format("{}{}", settings.empty() ? "" : "  ", name);
+    if (job.text(name) == "true") settings.emplace_back(name);
   }
-  row("settings", settings);
+  row("settings", join(settings, "  "));
   if (const auto flop = flop_of(job); flop && model.sequence > 0) {
     constexpr double giga = 1e9;
     row("FLOP",

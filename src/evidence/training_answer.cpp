@@ -91,18 +91,14 @@ void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
     }
   }
   out.fact("gpu", log.gpu.empty() ? "unknown" : log.gpu);
-  std::string text;
-  const auto add = [&](const char* name, const char* key) {
-    if (log.size(key) > 0) text += fmt::format("{}{} {}", text.empty() ? "" : "  ", name, log.size(key));
-  };
-  if (ranks > 0) text = fmt::format("{} ranks", ranks);
-  add("TP", "tp");
-  add("PP", "pp");
-  add("CP", "cp");
-  add("DP", "dp");
-  if (global_batch > 0) text += fmt::format("{}{} sequences a step", text.empty() ? "" : "  ", global_batch);
-  add("of", "sequence");
-  if (!text.empty()) out.tell("job", text);
+  std::vector<std::string> text;
+  if (ranks > 0) text.push_back(fmt::format("{} ranks", ranks));
+  for (const auto& [name, key] : {std::pair("TP", "tp"), {"PP", "pp"}, {"CP", "cp"}, {"DP", "dp"}}) {
+    if (log.size(key) > 0) text.push_back(fmt::format("{} {}", name, log.size(key)));
+  }
+  if (global_batch > 0) text.push_back(fmt::format("{} sequences a step", global_batch));
+  if (log.size("sequence") > 0) text.push_back(fmt::format("of {}", log.size("sequence")));
+  if (!text.empty()) out.tell("job", join(text, "  "));
 }
 
 void Writer::steadiness(const StepTimes& steps, bool seconds) {
