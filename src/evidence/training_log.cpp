@@ -72,8 +72,9 @@ std::optional<double> duration_after(Text text, Text label) {
   c.after(label);
   c.skip_blanks();
   const Text word = c.until(" ,|]");
-  const double unit = contains(label, "ms") || word.ends_with("ms") ? 1e-3 : 1;
-  return value ? std::optional(*value * unit * (word.ends_with('K') ? 1e3 : 1)) : std::nullopt;
+  double unit = contains(label, "ms") || word.ends_with("ms") ? 1e-3 : 1;
+  if (word.ends_with('K')) unit *= 1e3;
+  return value ? std::optional(*value * unit) : std::nullopt;
 }
 
 // "1:02:03.5" and "1 day, 0:00:10"; a number alone is seconds. NaN for any other text.
