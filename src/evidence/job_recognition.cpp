@@ -94,8 +94,9 @@ bool is_launch_script(std::string_view text) {
     if (line.empty() || line.starts_with('#')) continue;
     // The first command says what the text is.
     const Text word = line.substr(0, line.find_first_of(" \t"));
-    const bool shell = is_one_of("export|set|cd|source|echo", word) ||
-                       (contains(word, "=") && word.find_first_of(":.(<[{\"'") > word.find('='));
+    constexpr Text commands = "export|set|unset|cd|source|echo|mkdir|ulimit|module|ml|conda|nvidia-smi|hostname|ls|git";
+    const bool shell =
+        is_one_of(commands, word) || (contains(word, "=") && word.find_first_of(":.(<[{\"'") > word.find('='));
     const bool launches = starts_with_any(line, starters);
     const bool starts = std::ranges::any_of(starters, [&](Text starter) { return contains(text, starter); });
     return (shell || launches) && starts && (contains(text, ".py") || contains(text, " -m "));
