@@ -253,7 +253,8 @@ std::optional<Shell::Places> Shell::places(const std::string& text, const std::s
     at = found.back().second;
   }
   ::regfree(&compiled);
-  spend(text.size() * text.size() / 4);  // each place may be tried up to the text's end
+  // Each place may be tried up to the end of the text, and a short expression may take long to prepare.
+  spend(text.size() * text.size() / 4 + 16 * expression.size() * expression.size());
   return found;
 }
 

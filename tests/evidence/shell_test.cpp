@@ -158,16 +158,20 @@ TEST(Shell, FollowsFilesThatWereGiven) {
 TEST(Shell, EndsWhateverItIsGiven) {
   const auto said = [](const std::string& script) { return error_of([&] { evidence::Shell().run(script); }); };
   std::string deep, quoted, doubling = "A=aaaaaaaa\n", chain = "true", tests = "[ ";
+  std::string patterns = "A=" + std::string(4000, 'a') + "\n", searches;
   for (int i = 0; i < 100'000; ++i) {
     deep += "if a; then ";
     quoted += "\"${A:-";
     chain += " && true";
     tests += "! ";
+    patterns += "B=${A//a*a*b/}\n";
+    searches += "[[ abab =~ (a|b)*a(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)c ]]\n";
   }
   for (int i = 0; i < 64; ++i) doubling += "A=$A$A\n";
   EXPECT_THAT(said(deep), HasSubstr("nested more than 64"));
   EXPECT_THAT(said("x=" + quoted), HasSubstr("nested more than 32"));
-  EXPECT_THAT(said(doubling), HasSubstr("its texts grow"));
+  for (const std::string& costly : {doubling, patterns, searches})
+    EXPECT_THAT(said(costly), HasSubstr("its texts grow"));
   EXPECT_EQ(said(chain), "");
   EXPECT_EQ(said(tests + "]"), "");
   EXPECT_THAT(said("f() { f; f; }; f"), "");
