@@ -194,13 +194,12 @@ Answer topology_matrix(std::string_view text) {
     const std::string& column = matrix.names[adapter];
     named.push_back(matrix.adapters.contains(column) ? column + " " + adapter_name(adapter) : column);
   }
-  if (!amd) out.fact("nics", named.empty() ? "none" : join(named, ", "));
-  if (amd && out.headline.empty())
-    out.headline =
-        fmt::format("{} GPUs, all alike: {}", gpus.size(), out.evidence.empty() ? "" : out.evidence.front().second);
-  if (amd) return out;
+  const std::string kinds = out.evidence.empty() ? "" : ": " + out.evidence.front().second;
   if (out.headline.empty())
-    out.headline = fmt::format("{} GPUs and {} adapters, all alike", gpus.size(), adapters.size());
+    out.headline = amd ? fmt::format("{} GPUs, all alike{}", gpus.size(), kinds)
+                       : fmt::format("{} GPUs and {} adapters, all alike", gpus.size(), adapters.size());
+  if (amd) return out;
+  out.fact("nics", named.empty() ? "none" : join(named, ", "));
   out.next.emplace_back("./harness doctor --stages static     # on this node: links, GPUDirect, NUMA");
   return out;
 }

@@ -66,8 +66,8 @@ std::optional<std::vector<Entry>> entries_of(std::string_view text) {
   std::vector<Entry> entries;
   constexpr std::size_t most = 1u << 20;
   for (const std::string_view whole : split(text, '\n')) {
-    const std::string_view line = trim(whole.ends_with('\r') ? whole.substr(0, whole.size() - 1) : whole);
-    if (line.empty() || line.starts_with('#') || words_of(line, 1).empty()) continue;
+    const std::string_view line = trim(whole);
+    if (line.empty() || line.starts_with('#')) continue;
     const auto entry = entry_of(line);
     if (!entry || entries.size() >= most) return std::nullopt;
     entries.push_back(*entry);

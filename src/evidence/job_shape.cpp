@@ -117,7 +117,6 @@ void refuse_numbers(TrainingJob& job) {
 // The files that a script among them reads along, wherever they stand in the list; none where each reads another.
 std::set<std::string> read_along(const NameValues& files) {
   std::set<std::string> along;
-  bool one_begins = false;
   for (const auto& [name, text] : files) {
     if (files.size() < 2 || !is_launch_script(text)) continue;
     TrainingJob aside;
@@ -127,8 +126,8 @@ std::set<std::string> read_along(const NameValues& files) {
     } catch (const Error&) {  // said when the job is read
     }
   }
-  for (const auto& [name, text] : files)
-    one_begins = one_begins || (is_launch_script(text) && !along.contains(file_name(name)));
+  const bool one_begins = std::ranges::any_of(
+      files, [&](const auto& file) { return is_launch_script(file.second) && !along.contains(file_name(file.first)); });
   return one_begins ? along : std::set<std::string>();
 }
 

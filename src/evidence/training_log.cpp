@@ -261,9 +261,9 @@ bool TrainingLogReader::deepspeed(std::string_view text) {
   }
   auto step = integer_after(text, "global_step=");
   if (!step) {
-    Cursor c{text.substr(0, std::min(text.find(", RunningAvgSamplesPerSec="), text.find(", SamplesPerSec=")))};
-    c.rest.remove_prefix(std::min(c.rest.rfind('/'), c.rest.size()));
-    step = integer_after(c.rest, "/");
+    const Text before =
+        text.substr(0, std::min(text.find(", RunningAvgSamplesPerSec="), text.find(", SamplesPerSec=")));
+    step = integer_after(before.substr(std::min(before.rfind('/'), before.size())), "/");
   }
   if (step && samples) add("deepspeed", {*step, 0, *samples, 0, single});
   return true;
