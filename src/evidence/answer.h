@@ -33,6 +33,16 @@ struct Answer {
   std::string configuration;                                  // of harness, whose baseline is this job; "": none
   std::string calibration;                                    // that fits predictions of it; "": none in particular
 
+  /// An answer of a kind, which is its first fact.
+  static Answer of(std::string object, std::string kind) {
+    Answer out;
+    out.object = std::move(object);
+    out.kind = std::move(kind);
+    out.fact("kind", out.kind);
+    return out;
+  }
+  void fact(std::string key, Value value) { facts.emplace_back(std::move(key), std::move(value)); }
+  void tell(std::string label, std::string text) { evidence.emplace_back(std::move(label), std::move(text)); }
   /// Adds "text: remedy" to the problems, of which ten are kept. Where there is no headline yet, `text` is it.
   void problem(const std::string& text, const std::string& remedy) {
     constexpr std::size_t most = 10;

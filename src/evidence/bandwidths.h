@@ -23,6 +23,7 @@ struct Direction {
 
 struct SizeRow {
   std::int64_t bytes = 0;
+  std::string type = {};  // and operation: "float sum"; "": not said
   Direction out_of_place, in_place;
 
   /// The better one; 0: none was measured.
@@ -51,9 +52,13 @@ struct Bandwidths {
   std::int64_t out_of_bounds = -1;           // results that the program itself calls wrong; -1: not said
   std::vector<std::string> environment;      // "NCCL_ALGO=Ring": only what is no secret
   std::vector<SizeRow> rows;                 // by size
+  std::vector<std::string> types;            // "float sum 480.1 GB/s", of each where there are several
+  bool cycles = false;                       // sizes were measured several times
 
   /// The collective: as said, else by the ratio of busbw to algbw; "": cannot be told.
   std::string collective() const;
+  /// Of several types in one output keeps the rows of the one whose peak is highest, and of a size the best row.
+  void keep_best();
   /// Completes what the output does not list: ranks by their numbers, or by busbw / algbw, which of an all-reduce alone
   /// exceeds 1: 2 (n - 1) / n.
   void complete();
@@ -81,7 +86,7 @@ class NcclTestsReader {
   };
   std::string file_, named_test_, nccl_;
   bool rccl_ = false, first_is_in_place_ = false;
-  std::size_t width_ = 0, redop_ = 0, root_ = 0;
+  std::size_t width_ = 0, type_ = 0, redop_ = 0, root_ = 0;
   std::vector<Columns> columns_;
   std::vector<Bandwidths> runs_;
   std::set<std::string> hosts_;  // of the last run

@@ -12,10 +12,7 @@ namespace {
 
 // The OSU micro-benchmarks' name of a collective as nccl-tests has it.
 std::string osu_collective(const std::string& test) {
-  if (test == "allreduce") return "all_reduce";
-  if (test == "allgather") return "all_gather";
-  if (test == "all-to-all") return "alltoall";
-  return test == "bcast" ? "broadcast" : test;
+  return mapped("allreduce=all_reduce|allgather=all_gather|all-to-all=alltoall|bcast=broadcast", test).value_or(test);
 }
 
 // "128M", as nccl-tests and `sweep -b` take it.
@@ -62,8 +59,8 @@ void add_limit(const Bandwidths& measured, const std::string& collective, const 
   if (several && hardware->gpus_of_node > 0) limit *= std::min(1.0, used / hardware->gpus_of_node);
   if (several && all_to_all) limit *= (ranks - 1) / (ranks - used) / used;
   if (limit <= 0) return;
-  out.facts.emplace_back("limit", rate_text(limit));
-  out.facts.emplace_back("share_of_limit", peak.busbw() / limit);
+  out.fact("limit", rate_text(limit));
+  out.fact("share_of_limit", peak.busbw() / limit);
   const char* carries = "a GPU's NVLinks in one direction";
   if (several) carries = "what the network adapters beside these GPUs of a node carry";
   if (several && all_to_all) carries = "what a GPU's network adapter carries, and what stays on its node";
@@ -71,7 +68,7 @@ void add_limit(const Bandwidths& measured, const std::string& collective, const 
       several ? ": a ring's limit; trees on 2 nodes and NVLS may exceed it" : ": a ring's limit; NVLS may exceed it";
   const double share = peak.busbw() / limit;
   const std::string text = fmt::format("{} of {:.0f} GB/s", percent(share, share < 0.1 ? 1 : 0), limit / giga);
-  out.evidence.emplace_back("limit", fmt::format("{}, {} ({}){}", text, carries, hardware->file, ring ? above : ""));
+  out.tell("limit", fmt::format("{}, {} ({}){}", text, carries, hardware->file, ring ? above : ""));
   if (several && share < 0.25 && measured.rows.back().bytes >= 64 << 20)  // below that size latency counts
     out.problem(text + ", " + carries,
                 "NCCL runs over TCP sockets, without GPUDirect RDMA or over few adapters (its log says it), or the "
@@ -96,7 +93,7 @@ void add_wrong(const Bandwidths& measured, Answer& out) {
   if (!measured.wrong_is_a_count && measured.out_of_bounds < 0 && at_most > largest_difference) worst = 1;
   worst = std::max(worst, counted);
   const auto wrong_ones = static_cast<std::int64_t>(std::min(worst, 1e15));
-  if (checked) out.facts.emplace_back("wrong", wrong_ones);
+  if (checked) out.fact("wrong", wrong_ones);
   if (worst > 0) {
     out.problems.push_back(plural(wrong_ones, counted > 0 ? "wrong value" : "wrong result") +
                            ": the transport or a GPU corrupts data; no bandwidth counts until this is found (rerun on "
@@ -120,7 +117,7 @@ std::string shape_of(const Bandwidths& measured, const std::string& collective) 
 std::string place_text(const Bandwidths& measured) {
   const char* unknown = measured.kind == "nccl-tests" ? "GPUs" : "ranks";
   const std::string gpu = measured.gpu.empty() ? unknown : short_gpu(measured.gpu);
-  const auto hosts = static_cast<std::int64_t>(measured.hosts.size());
+  const auto hosts = std::ssize(measured.hosts);
   if (hosts > 1 && measured.ranks % hosts == 0)
     return fmt::format(" on {} nodes of {} {}", hosts, measured.ranks / hosts, gpu);
   if (measured.ranks > 0) return fmt::format(" on {} {}", measured.ranks, gpu);
@@ -142,25 +139,19 @@ void add_odd_places(const Bandwidths& measured, const SizeRow& peak, Answer& out
 }
 
 void add_facts(const Bandwidths& measured, const std::string& collective, Answer& out) {
-  const auto fact = [&](const char* key, Value value) { out.facts.emplace_back(key, std::move(value)); };
-  fact("kind", measured.kind);
-  if (!measured.flavour.empty()) fact("flavour", measured.flavour);
-  fact("test", shape_of(measured, collective));
+  if (!measured.flavour.empty()) out.fact("flavour", measured.flavour);
+  out.fact("test", shape_of(measured, collective));
   if (!measured.columns.empty()) {
-    fact("columns",
-         fmt::format("{}, {}", join(measured.columns, " "),
-                     measured.wrong_is_a_count ? "#wrong (a count)" : "error (largest difference, not a count)"));
+    out.fact("columns",
+             fmt::format("{}, {}", join(measured.columns, " "),
+                         measured.wrong_is_a_count ? "#wrong (a count)" : "error (largest difference, not a count)"));
   }
-  if (!measured.nccl.empty()) fact("nccl", measured.nccl);
-  if (measured.ranks > 0) {
-    fact("ranks", measured.ranks);
-  } else {
-    fact("ranks", "unknown");
-  }
-  const auto hosts = static_cast<std::int64_t>(measured.hosts.size());
-  if (hosts > 0) fact("hosts", hosts);
-  if (hosts > 1 && measured.ranks % hosts == 0) fact("gpus_per_host", measured.ranks / hosts);
-  if (!measured.gpu.empty()) fact("gpu", measured.gpu);
+  if (!measured.nccl.empty()) out.fact("nccl", measured.nccl);
+  out.fact("ranks", measured.ranks > 0 ? Value(measured.ranks) : Value("unknown"));
+  const auto hosts = std::ssize(measured.hosts);
+  if (hosts > 0) out.fact("hosts", hosts);
+  if (hosts > 1 && measured.ranks % hosts == 0) out.fact("gpus_per_host", measured.ranks / hosts);
+  if (!measured.gpu.empty()) out.fact("gpu", measured.gpu);
 }
 
 Value rows_of(const Bandwidths& measured) {
@@ -195,9 +186,7 @@ void add_next(const Bandwidths& measured, const std::vector<const SizeRow*>& fou
 }  // namespace
 
 Answer answer_of(Bandwidths measured, const Gaps& gaps) {
-  Answer out;
-  out.object = "bandwidths";
-  out.kind = measured.kind;
+  Answer out = Answer::of("bandwidths", measured.kind);
   if (measured.ranks == 0) measured.ranks = gaps.ranks;
   const bool osu = measured.kind != "nccl-tests";
   const std::string collective = osu ? osu_collective(measured.test) : measured.collective();
@@ -220,40 +209,43 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   out.headline = fmt::format("peak {:.{}f} GB/s {} ({}, {}){}", by(peak) / giga, by(peak) < 100 * giga ? 1 : 0, word,
                              osu ? measured.test : named, print_bytes_exact(peak.bytes), place_text(measured));
   add_facts(measured, collective, out);
-  out.facts.emplace_back(has_bus ? "peak_busbw" : "algbw", fmt::format("{} at {} B", rate_text(by(peak)), peak.bytes));
-  if (measured.average_busbw) out.facts.emplace_back("avg_busbw", *measured.average_busbw);
+  out.fact(has_bus ? "peak_busbw" : "algbw", fmt::format("{} at {} B", rate_text(by(peak)), peak.bytes));
+  if (measured.average_busbw) out.fact("avg_busbw", *measured.average_busbw);
+  if (!measured.types.empty()) {
+    out.fact("types", join(measured.types, ", "));
+    out.tell("types", join_first(measured.types, 4));
+    out.notes.push_back(fmt::format("several types: sizes and holes are of {}", measured.rows.front().type));
+  }
+  if (measured.cycles) out.notes.emplace_back("sizes were measured several times: the best of each counts");
   std::vector<std::string> dips, dip_sizes;
   for (const SizeRow* row : found) {
     dips.push_back(fmt::format("{} B: {} between two that are higher", row->bytes, rate_text(row->busbw())));
     dip_sizes.push_back(print_bytes_exact(row->bytes));
   }
-  if (has_bus) out.facts.emplace_back("dips", dips.empty() ? "none" : join(dips, "; "));
+  if (has_bus) out.fact("dips", dips.empty() ? "none" : join(dips, "; "));
   if (!dips.empty()) out.headline += "; a hole at " + join_first(dip_sizes, 3);
-  if (!measured.environment.empty()) out.facts.emplace_back("env", join(measured.environment, " "));
+  if (!measured.environment.empty()) out.fact("env", join(measured.environment, " "));
   add_wrong(measured, out);
 
-  out.evidence.emplace_back("peak",
-                            fmt::format("{} {} at {}", rate_text(by(peak)), word, print_bytes_exact(peak.bytes)));
+  out.tell("peak", fmt::format("{} {} at {}", rate_text(by(peak)), word, print_bytes_exact(peak.bytes)));
   if (has_bus) add_limit(measured, collective, peak, hardware, out);
   if (has_bus && hardware && !measured.hosts.empty() && !measured.split) {
     const std::string published = analysis::published_busbw(hardware->gpu_file(), std::ssize(measured.hosts),
                                                             collective, peak.bytes, peak.busbw());
-    if (!published.empty()) out.evidence.emplace_back("published", published);
+    if (!published.empty()) out.tell("published", published);
   }
   const auto half = std::ranges::find_if(measured.rows, [&](const SizeRow& row) { return by(row) >= by(peak) / 2; });
-  if (half != measured.rows.begin())
-    out.evidence.emplace_back("half of it", "from " + print_bytes_exact(half->bytes) + " on");
+  if (half != measured.rows.begin()) out.tell("half of it", "from " + print_bytes_exact(half->bytes) + " on");
   constexpr std::int64_t latency_bytes = 1 << 16;  // above it the transfer itself counts
   if (smallest.seconds() > 0) {
-    out.evidence.emplace_back(
-        smallest.bytes <= latency_bytes ? "latency" : "smallest size",
-        fmt::format("{} at {}", seconds_text(smallest.seconds()), print_bytes_exact(smallest.bytes)));
-    out.facts.emplace_back("latency_s", smallest.seconds());
+    out.tell(smallest.bytes <= latency_bytes ? "latency" : "smallest size",
+             fmt::format("{} at {}", seconds_text(smallest.seconds()), print_bytes_exact(smallest.bytes)));
+    out.fact("latency_s", smallest.seconds());
   }
   for (const SizeRow* row : found) {
     if (out.evidence.size() > 6) break;
-    out.evidence.emplace_back("hole", fmt::format("{} at {}, less than 85 % of the sizes around it",
-                                                  rate_text(row->busbw()), print_bytes_exact(row->bytes)));
+    out.tell("hole", fmt::format("{} at {}, less than 85 % of the sizes around it", rate_text(row->busbw()),
+                                 print_bytes_exact(row->bytes)));
   }
   if (!found.empty())
     out.problems.push_back(
@@ -280,24 +272,21 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   if (!measured.wrong_is_a_count)
     out.notes.emplace_back("before nccl-tests 2.13 the column `error` is the largest difference: 5e-07 is right");
   add_next(measured, found, collective, hardware, out);
-  out.facts.emplace_back("by_size", rows_of(measured));
+  out.fact("by_size", rows_of(measured));
   return out;
 }
 
 Answer answer_of_single_ranks(const std::vector<Bandwidths>& runs) {
-  Answer out;
-  out.object = "bandwidths";
-  out.kind = "nccl-tests";
+  Answer out = Answer::of("bandwidths", "nccl-tests");
   out.headline = "nothing was measured: busbw is 0 because each process was alone";
-  std::vector<std::string> ranks;
   std::set<std::string> hosts;
   std::int64_t alone = 0;  // two that wrote into each other's output look like one run
   for (const Bandwidths& run : runs) {
-    ranks.emplace_back("1");
     alone += run.first_ranks;
     hosts.insert(run.hosts.begin(), run.hosts.end());
   }
-  out.facts = {{"kind", "nccl-tests"}, {"ranks", and_list(ranks)}, {"hosts", static_cast<std::int64_t>(hosts.size())}};
+  out.fact("ranks", and_list(std::vector<std::string>(runs.size(), "1")));
+  out.fact("hosts", std::ssize(hosts));
   out.problems.push_back(
       fmt::format("{} tests of one rank each, not one of {}: built without MPI=1, or started without "
                   "its mpirun",

@@ -18,6 +18,20 @@ struct Matrix {
   std::vector<std::string> names;                      // of the columns that are devices, in order
   std::map<std::string, std::vector<std::string>> of;  // by the row's device: its cells, as many as there are names
   std::map<std::string, std::string> adapters;         // "NIC0": "mlx5_0"
+
+  std::string cell(std::size_t row, std::size_t column) const {
+    const auto found = of.find(names[row]);
+    return found == of.end() ? "" : found->second[column];
+  }
+  // Pairs of these devices, by what stands in their cell.
+  std::map<std::string, std::vector<std::string>> pairs(const std::vector<std::size_t>& devices) const {
+    std::map<std::string, std::vector<std::string>> found;
+    for (const std::size_t a : devices) {
+      for (const std::size_t b : devices)
+        if (b > a) found[cell(a, b)].push_back(names[a] + "-" + names[b]);
+    }
+    return found;
+  }
 };
 
 bool is_gpu(std::string_view name) {
@@ -33,16 +47,17 @@ int distance(std::string_view cell) {
   return cell.starts_with("NV") ? 0 : 100;
 }
 
+// Heads the table of `rocm-smi --showtopo` that says what `nvidia-smi topo -m` does; its cells are XGMI and PCIE.
+constexpr std::string_view links_of_amd = "Link Type between two GPUs";
+
 // The parts between tabs; where the tabs were lost, between two blanks or more (" X " is one cell).
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells;
-  if (line.find('\t') != std::string_view::npos) {
-    for (const std::string_view cell : split(line, '\t')) cells.emplace_back(trim(cell));
-  } else {
-    for (const std::string_view cell : words_of(line, 256)) cells.emplace_back(cell);
-    const bool heads = !cells.empty() && is_gpu(cells[0]) && std::ranges::find(cells, "X") == cells.end();
-    cells.insert(cells.begin(), heads ? 1 : 0, "");
-  }
+  const bool tabs = contains(line, "\t");
+  for (const std::string_view cell : tabs ? split(line, '\t') : words_of(line, 256)) cells.emplace_back(trim(cell));
+  const bool heads = !cells.empty() && is_gpu(cells[0]) &&
+                     std::ranges::none_of(cells, [](const std::string& cell) { return cell == "X" || cell == "0"; });
+  cells.insert(cells.begin(), heads ? 1 : 0, "");
   return cells;
 }
 
@@ -68,29 +83,19 @@ Matrix matrix_of(std::string_view text) {
 }
 
 // Pairs that cannot reach each other's memory, of `topo -p2p`.
-Answer peer_access(const Matrix& matrix) {
-  Answer out;
-  out.object = "topology";
-  out.kind = "nvidia-smi topo -p2p";
-  std::map<std::string, std::vector<std::string>> refused;
-  for (std::size_t a = 0; a < matrix.names.size(); ++a) {
-    const auto row = matrix.of.find(matrix.names[a]);
-    for (std::size_t b = a + 1; row != matrix.of.end() && b < matrix.names.size(); ++b) {
-      if (row->second[b] != "OK") refused[row->second[b]].push_back(matrix.names[a] + "-" + matrix.names[b]);
-    }
-  }
-  static const std::map<std::string, std::string> reasons{
-      {"CNS", "the chipset does not support it"},  {"GNS", "the GPU does not support it"},
-      {"TNS", "the topology does not support it"}, {"NS", "it is not supported"},
-      {"DR", "a registry key disables it"},        {"U", "unknown"}};
-  for (const auto& [cell, names] : refused) {
-    const auto reason = reasons.find(cell);
+Answer peer_access(const Matrix& matrix, const std::vector<std::size_t>& gpus) {
+  Answer out = Answer::of("topology", "nvidia-smi topo -p2p");
+  constexpr std::string_view reasons =
+      "CNS=the chipset does not support it|GNS=the GPU does not support it|TNS=the topology does not support it|"
+      "NS=it is not supported|DR=a registry key disables it|U=unknown";
+  for (const auto& [cell, names] : matrix.pairs(gpus)) {
+    if (cell == "OK" || cell.empty()) continue;
     out.problem(fmt::format("{} cannot reach each other's memory ({})", join_first(names, 4),
-                            reason == reasons.end() ? cell : reason->second),
+                            mapped(reasons, cell).value_or(cell)),
                 "NCCL sends between them through host memory (SHM)");
   }
   if (out.headline.empty()) out.headline = fmt::format("{} GPUs, all reach each other's memory", matrix.names.size());
-  out.facts = {{"kind", out.kind}, {"gpus", std::ssize(matrix.names)}};
+  out.fact("gpus", std::ssize(matrix.names));
   out.next.emplace_back("./harness doctor --stages static     # on this node: links, GPUDirect, NUMA");
   return out;
 }
@@ -99,6 +104,7 @@ Answer peer_access(const Matrix& matrix) {
 
 bool is_topology_matrix(std::string_view text) {
   if (!contains(text, "GPU0")) return false;
+  if (contains(text, links_of_amd)) return true;
   for (const std::string_view line : split(text, '\n')) {
     const std::vector<std::string_view> words = words_of(line, 2);
     if (words.size() == 2 && words[0] == "GPU0" && words[1] == "X") return true;
@@ -107,20 +113,15 @@ bool is_topology_matrix(std::string_view text) {
 }
 
 Answer topology_matrix(std::string_view text) {
-  const Matrix matrix = matrix_of(text);
+  const bool amd = contains(text, links_of_amd);
+  const Matrix matrix = matrix_of(amd ? text.substr(text.find(links_of_amd)) : text);
   std::vector<std::size_t> gpus, adapters;
   for (std::size_t i = 0; i < matrix.names.size(); ++i) (is_gpu(matrix.names[i]) ? gpus : adapters).push_back(i);
   if (gpus.empty() || matrix.of.empty()) fail("it is no matrix of `nvidia-smi topo -m`");
   const std::vector<std::string>& first = matrix.of.begin()->second;
   if (std::ranges::any_of(first, [](const std::string& c) { return c == "OK" || c == "NS" || c.ends_with("NS"); }))
-    return peer_access(matrix);
-  Answer out;
-  out.object = "topology";
-  out.kind = "nvidia-smi topo";
-  const auto cell = [&](std::size_t row, std::size_t column) -> std::string {
-    const auto found = matrix.of.find(matrix.names[row]);
-    return found == matrix.of.end() ? "" : found->second[column];
-  };
+    return peer_access(matrix, gpus);
+  Answer out = Answer::of("topology", amd ? "rocm-smi topo" : "nvidia-smi topo");
   const auto adapter_name = [&](std::size_t column) {
     const auto found = matrix.adapters.find(matrix.names[column]);
     return found == matrix.adapters.end() ? matrix.names[column] : found->second;
@@ -128,19 +129,19 @@ Answer topology_matrix(std::string_view text) {
 
   // NVLinks of each pair, and which number is usual. Meshes and bridges give each GPU several kinds, all alike: a fault
   // makes GPUs differ.
-  std::map<std::string, std::vector<std::string>> pairs;
+  const std::map<std::string, std::vector<std::string>> pairs = matrix.pairs(gpus);
   std::set<std::vector<std::string>> nvlinks;
-  for (std::size_t a = 0; a < gpus.size(); ++a) {
+  for (const std::size_t a : gpus) {
     std::vector<std::string> own;
-    for (std::size_t b = 0; b < gpus.size(); ++b) {
-      const std::string kind = cell(gpus[a], gpus[b]);
-      if (kind.starts_with("NV")) own.push_back(kind);
-      if (b > a) pairs[kind].push_back(matrix.names[gpus[a]] + "-" + matrix.names[gpus[b]]);
+    for (const std::size_t b : gpus) {
+      const std::string kind = matrix.cell(a, b);
+      if (kind.starts_with("NV") || kind == "XGMI") own.push_back(kind);
     }
     std::ranges::sort(own);
     nvlinks.insert(own);
   }
-  const auto links = [](const std::string& kind) {
+  const auto links = [&](const std::string& kind) {
+    if (amd) return kind;
     return kind.starts_with("NV") ? fmt::format("{} NVLinks", kind.substr(2)) : "no NVLink but " + kind;
   };
   std::string usual;
@@ -150,14 +151,14 @@ Answer topology_matrix(std::string_view text) {
     for (const auto& [kind, names] : pairs)
       kinds.push_back(
           fmt::format("{} {}", links(kind), pairs.size() == 1 ? "each" : fmt::format("in {}", names.size())));
-    out.evidence.emplace_back("GPU pairs", join(kinds, "; "));
+    out.tell("GPU pairs", join(kinds, "; "));
   }
   for (const auto& [kind, names] : pairs) {
     if (kind == usual || nvlinks.size() == 1) continue;
     out.problem(
         fmt::format("{} {} {} where {} other pairs have {}", join_first(names, 4), names.size() == 1 ? "has" : "have",
                     links(kind), pairs.size() == 2 ? "all" : "most", links(usual)),
-        "nvidia-smi nvlink -s");
+        amd ? "rocm-smi --showxgmierr" : "nvidia-smi nvlink -s");
   }
 
   // The nearest adapter of each GPU.
@@ -165,18 +166,17 @@ Answer topology_matrix(std::string_view text) {
   std::map<std::string, std::size_t> nearest_adapter;
   for (const std::size_t gpu : gpus) {
     if (adapters.empty()) break;
-    const std::size_t best =
-        *std::ranges::min_element(adapters, {}, [&](std::size_t adapter) { return distance(cell(gpu, adapter)); });
-    nearest_levels[cell(gpu, best)].push_back(matrix.names[gpu]);
+    const std::size_t best = *std::ranges::min_element(
+        adapters, {}, [&](std::size_t adapter) { return distance(matrix.cell(gpu, adapter)); });
+    nearest_levels[matrix.cell(gpu, best)].push_back(matrix.names[gpu]);
     nearest_adapter[matrix.names[gpu]] = best;
   }
   std::string best_level;
   for (const auto& [level, names] : nearest_levels)
     if (best_level.empty() || distance(level) < distance(best_level)) best_level = level;
   for (const auto& [level, names] : nearest_levels) {
-    out.evidence.emplace_back(
-        "adapters", fmt::format("{} at {}: {}", level.empty() ? "?" : level,
-                                plural(static_cast<std::int64_t>(names.size()), "GPU"), join_first(names, 8)));
+    out.tell("adapters", fmt::format("{} at {}: {}", level.empty() ? "?" : level, plural(std::ssize(names), "GPU"),
+                                     join_first(names, 8)));
     if (distance(level) < distance("NODE") || level == best_level) continue;
     for (const std::string& name : names) {
       out.problem(fmt::format("{} reaches its nearest adapter ({}) at {} where others have {}", name,
@@ -188,16 +188,18 @@ Answer topology_matrix(std::string_view text) {
     out.problem("no GPU has an adapter below its PCIe switch",
                 "no GPUDirect RDMA by default, but for Grace with NCCL 2.27 and later");
 
-  out.facts.emplace_back("kind", out.kind);
-  out.facts.emplace_back("gpus", static_cast<std::int64_t>(gpus.size()));
+  out.fact("gpus", std::ssize(gpus));
   std::vector<std::string> named;
   for (const std::size_t adapter : adapters) {
     const std::string& column = matrix.names[adapter];
     named.push_back(matrix.adapters.contains(column) ? column + " " + adapter_name(adapter) : column);
   }
-  out.facts.emplace_back("nics", named.empty() ? "none" : join(named, ", "));
+  const std::string kinds = out.evidence.empty() ? "" : ": " + out.evidence.front().second;
   if (out.headline.empty())
-    out.headline = fmt::format("{} GPUs and {} adapters, all alike", gpus.size(), adapters.size());
+    out.headline = amd ? fmt::format("{} GPUs, all alike{}", gpus.size(), kinds)
+                       : fmt::format("{} GPUs and {} adapters, all alike", gpus.size(), adapters.size());
+  if (amd) return out;
+  out.fact("nics", named.empty() ? "none" : join(named, ", "));
   out.next.emplace_back("./harness doctor --stages static     # on this node: links, GPUDirect, NUMA");
   return out;
 }
@@ -208,19 +210,14 @@ namespace {
 
 constexpr const char* cut_file = "it is cut: not every element is closed; write it again with {}";
 
-const char* algorithm_of(std::string_view id) {
-  static const std::map<std::string_view, const char*> names{
-      {"0", "ring"}, {"1", "tree"}, {"2", "collnet"}, {"3", "nvls"}, {"4", "collnet direct"}};
-  const auto found = names.find(id);
-  return found == names.end() ? "unknown" : found->second;
+std::string algorithm_of(std::string_view id) {
+  return mapped("0=ring|1=tree|2=collnet|3=nvls|4=collnet direct", id).value_or("unknown");
 }
 
 }  // namespace
 
 Answer nccl_graphs(std::string_view text) {
-  Answer out;
-  out.object = "graph";
-  out.kind = "nccl graph";
+  Answer out = Answer::of("graph", "nccl graph");
   std::vector<std::string> parts, adapters;
   std::string first;
   bool in_first = false, any_unknown = false;
@@ -251,11 +248,10 @@ Answer nccl_graphs(std::string_view text) {
   }
   if (parts.empty()) fail("it holds no graph of NCCL");
   if (!nccl::is_whole(tags)) fail(cut_file, "NCCL_GRAPH_DUMP_FILE");
-  out.facts = {{"kind", out.kind}, {"graphs", join(parts, "; ")}};
-  if (!adapters.empty())
-    out.facts.emplace_back("adapters", and_list(adapters) + (adapters.size() > 1 ? ", one per channel" : ""));
-  for (const std::string& part : parts) out.evidence.emplace_back("graph", part);
-  if (!adapters.empty()) out.evidence.emplace_back("adapters", and_list(adapters));
+  out.fact("graphs", join(parts, "; "));
+  if (!adapters.empty()) out.fact("adapters", and_list(adapters) + (adapters.size() > 1 ? ", one per channel" : ""));
+  for (const std::string& part : parts) out.tell("graph", part);
+  if (!adapters.empty()) out.tell("adapters", and_list(adapters));
   out.headline = "rings: " + first;
   if (first.empty())
     out.headline =
@@ -271,9 +267,7 @@ Answer nccl_topology(std::string_view text) {
   if (!topology.any_cpu && gpus.empty() && adapters.empty()) fail("it holds no topology of NCCL");
 
   if (!topology.whole) fail(cut_file, "NCCL_TOPO_DUMP_FILE");
-  Answer out;
-  out.object = "topology";
-  out.kind = "nccl topology";
+  Answer out = Answer::of("topology", "nccl topology");
   constexpr double giga = 1e9, bits = 8;
   std::map<double, std::vector<std::string>> links;  // GPUs by their number
   for (const auto& gpu : gpus) {
@@ -300,7 +294,7 @@ Answer nccl_topology(std::string_view text) {
         std::ranges::find_if(gpus, [&](const auto& gpu) { return nccl::shared_bridges(gpu, adapter) > 0; });
     if (near != gpus.end()) name += fmt::format(", same switch as GPU {}", near->number);
     named.push_back(name);
-    out.evidence.emplace_back("adapter", name);
+    out.tell("adapter", name);
   }
   const auto is_gpu = [&](const nccl::Topology::Device& device) {
     return std::ranges::any_of(gpus, [&](const auto& gpu) { return &gpu == &device; });
@@ -344,7 +338,8 @@ Answer nccl_topology(std::string_view text) {
   }
   if (!indirect.empty()) out.problem("no GPUDirect RDMA for " + some_of(indirect), "nvidia-peermem or DMA-BUF");
   if (topology.cpu_without_arch) out.problem("a <cpu> has no arch", "NCCL cannot read such a file: write it again");
-  out.facts = {{"kind", out.kind}, {"gpus", described}, {"nics", named.empty() ? "none" : join(named, "; ")}};
+  out.fact("gpus", described);
+  out.fact("nics", named.empty() ? "none" : join(named, "; "));
   out.evidence.insert(out.evidence.begin(), {"GPUs", described});
   if (out.headline.empty()) {
     std::string links_text = usual.empty() ? "no PCIe link is narrower than a port" : "their PCIe links are all alike";
@@ -356,8 +351,8 @@ Answer nccl_topology(std::string_view text) {
     if (unknown.size() == checks.size())
       links_text = "the file does not say whether a PCIe link is narrower than a port";
     if (adapters.empty()) links_text = "no port to compare their PCIe links with";
-    out.headline = fmt::format("{} and {}: {}", plural(static_cast<std::int64_t>(gpus.size()), "GPU"),
-                               plural(static_cast<std::int64_t>(adapters.size()), "adapter"), links_text);
+    out.headline = fmt::format("{} and {}: {}", plural(std::ssize(gpus), "GPU"),
+                               plural(std::ssize(adapters), "adapter"), links_text);
   }
   out.next.emplace_back("./harness doctor --stages static     # on this node: links, GPUDirect, NUMA");
   return out;

@@ -32,9 +32,7 @@ std::string shape_text(const Json& entry) {
   const Json& types = at(entry, "input_dtypes");
   std::string type =
       types.is_array() && !types.empty() && types.front().is_string() ? types.front().get<std::string>() : "";
-  if (type == "BFloat16") type = "bf16";
-  if (type == "Half") type = "fp16";
-  if (type == "Float") type = "fp32";
+  type = mapped("BFloat16=bf16|Half=fp16|Float=fp32", type).value_or(type);
   return join(parts, " x ") + (type.empty() ? "" : " " + type);
 }
 
@@ -81,7 +79,7 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
     Group& own = groups_[id];
     own.description = text_at(group, "desc").empty() ? "group " + id : text_at(group, "desc");
     own.numbers = ranks_in(at(group, "ranks"));
-    own.ranks = static_cast<std::int64_t>(own.numbers.size());
+    own.ranks = std::ssize(own.numbers);
   }
   for (const auto& [id, status] : at(json, "pg_status").items()) {
     if (members.size() >= most_groups) break;
@@ -114,10 +112,7 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
 }
 
 Answer FlightRecorder::finish() const {
-  Answer out;
-  out.object = "flight_recorder";
-  out.kind = "flight recorder";
-  out.facts.emplace_back("kind", out.kind);
+  Answer out = Answer::of("flight_recorder", "flight recorder");
   const auto open = [](const Member& member) { return member.enqueued > member.completed; };
   std::set<std::string> waiting;  // files of ranks in a collective: in other groups they are late because of it
   for (const auto& [id, group] : groups_) {
@@ -143,10 +138,10 @@ Answer FlightRecorder::finish() const {
   const Member& ahead = *std::ranges::max_element(worst->members, {}, &Member::enqueued);
   const Member& behind = late.empty() ? *std::ranges::min_element(worst->members, {}, &Member::enqueued) : *late[0];
   const bool several = worst->members.size() > 1;
-  if (!several && behind.rank >= 0) out.facts.emplace_back("rank", behind.rank);
-  out.facts.emplace_back("group", fmt::format("{}, {}", worst->description, plural(worst->ranks, "rank")));
-  if (behind.started >= 0) out.facts.emplace_back("last_started", behind.started);
-  if (behind.completed >= 0) out.facts.emplace_back("last_completed", behind.completed);
+  if (!several && behind.rank >= 0) out.fact("rank", behind.rank);
+  out.fact("group", fmt::format("{}, {}", worst->description, plural(worst->ranks, "rank")));
+  if (behind.started >= 0) out.fact("last_started", behind.started);
+  if (behind.completed >= 0) out.fact("last_completed", behind.completed);
 
   std::vector<const Member*> shown = late;
   std::vector<std::string> suspects, missing;
@@ -158,8 +153,8 @@ Answer FlightRecorder::finish() const {
     if (std::ranges::find(late, &member) == late.end()) shown.push_back(&member);
   for (const Member* member : shown) {
     if (out.evidence.size() >= 8) break;
-    out.evidence.emplace_back(name_of(*member), fmt::format("enqueued {}, started {}, completed {}", member->enqueued,
-                                                            member->started, member->completed));
+    out.tell(name_of(*member), fmt::format("enqueued {}, started {}, completed {}", member->enqueued, member->started,
+                                           member->completed));
   }
   for (const std::int64_t rank : worst->numbers) {
     if (std::ranges::find(worst->members, rank, &Member::rank) == worst->members.end())
@@ -185,14 +180,14 @@ Answer FlightRecorder::finish() const {
   }
   const std::int64_t next = behind.completed + 1;
   if (several && !late.empty()) {
-    out.facts.emplace_back("suspect", some_of(suspects));
+    out.fact("suspect", some_of(suspects));
     out.problem(fmt::format("{} never came to {}", some_of(suspects), entry_text(ahead, behind.enqueued + 1)),
                 "that is the suspect, not those that wait; what was that rank doing?");
   } else if (const auto found = behind.entries.find(next); found != behind.entries.end()) {
     const std::string state =
         fmt::format("{} {} of {} {}, not completed", found->second.name, next, found->second.shape,
                     found->second.state == "scheduled" ? "enqueued" : found->second.state);
-    out.facts.emplace_back("state", state);
+    out.fact("state", state);
     if (!several) {
       out.headline = fmt::format("{}: {}", name_of(behind), state);
     } else if (missing.empty() && out.problems.empty()) {
@@ -287,10 +282,7 @@ std::vector<InspectorReader::Group> InspectorReader::groups() {
   std::map<std::pair<std::string, std::int64_t>, Group> by_kind;
   for (const auto& [key, collective] : collectives_) {
     const auto& [communicator, name, bytes, number] = key;
-    Group& group = by_kind[{name, bytes}];
-    group.name = name;
-    group.bytes = bytes;
-    group.rows.emplace_back(number, collective);
+    by_kind.try_emplace({name, bytes}, Group{name, bytes, {}}).first->second.rows.emplace_back(number, collective);
   }
   std::vector<Group> out;
   for (auto& [kind, group] : by_kind) out.push_back(std::move(group));
@@ -305,33 +297,32 @@ std::vector<InspectorReader::Group> InspectorReader::groups() {
 
 Answer InspectorReader::finish() {
   if (records_ == 0) fail("it holds no collective of NCCL Inspector");
-  Answer out;
-  out.object = "inspector";
-  out.kind = "nccl inspector";
+  Answer out = Answer::of("inspector", "nccl inspector");
   const std::vector<Group> all = groups();
   std::int64_t ranks = 0;
   for (const auto& [id, n] : communicators_) ranks = std::max(ranks, n);
-  out.facts = {{"kind", out.kind},
-               {"ranks", ranks},
-               {"hosts", static_cast<std::int64_t>(hosts_.size())},
-               {"communicators", static_cast<std::int64_t>(communicators_.size())}};
+  out.fact("ranks", ranks);
+  out.fact("hosts", std::ssize(hosts_));
+  out.fact("communicators", std::ssize(communicators_));
   std::vector<std::string> kinds;
   for (const Group& group : all)
     kinds.push_back(fmt::format("{} {} B x {}", group.name, group.bytes, group.rows.size()));
-  out.facts.emplace_back("collectives", join_first(kinds, 4));
+  out.fact("collectives", join_first(kinds, 4));
 
-  // The group that takes most of the time.
-  const Group& first = all.front();
-  std::vector<double> rates, shortest;
-  for (const auto& [number, collective] : first.rows) {
-    rates.push_back(collective.busbw);
-    shortest.push_back(collective.shortest_s);
-  }
-  const double usual = median(shortest);
-  out.facts.emplace_back("median_busbw", fmt::format("{:.1f} GB/s", median(rates) / 1e9));
-  out.headline =
-      fmt::format("{} of {}: median busbw {:.1f} GB/s over {} calls", first.name,
-                  print_bytes_exact(std::max<std::int64_t>(first.bytes, 0)), median(rates) / 1e9, first.rows.size());
+  // Medians of a group: seconds and bytes per second.
+  const auto medians = [](const Group& group) {
+    std::vector<double> times, rates;
+    for (const auto& [number, collective] : group.rows) {
+      times.push_back(collective.shortest_s);
+      rates.push_back(collective.busbw / 1e9);
+    }
+    return std::pair(median(times), median(rates));
+  };
+  const Group& first = all.front();  // which takes most of the time
+  const auto [usual, rate] = medians(first);
+  out.fact("median_busbw", fmt::format("{:.1f} GB/s", rate));
+  out.headline = fmt::format("{} of {}: median busbw {:.1f} GB/s over {} calls", first.name,
+                             print_bytes_exact(std::max<std::int64_t>(first.bytes, 0)), rate, first.rows.size());
   constexpr double slow = 1.25;
   std::vector<std::string> late;
   std::map<std::int64_t, std::int64_t> last;
@@ -342,25 +333,20 @@ Answer InspectorReader::finish() {
     if (collective.records > 1 && collective.longest_s > slow * collective.shortest_s) ++last[collective.last_rank];
   }
   if (!late.empty()) {
-    out.facts.emplace_back("slow", join_first(late, 4));
+    out.fact("slow", join_first(late, 4));
     out.headline += fmt::format("; {} slow", late.size() == 1 ? "one was" : fmt::format("{} were", late.size()));
     out.problems.push_back(join_first(late, 4) + ": all ranks were slow, so it is the network or the switches");
   }
   for (const Group& group : all) {
     if (out.evidence.size() > 6) break;
-    std::vector<double> group_rates, times;
-    for (const auto& [number, collective] : group.rows) {
-      group_rates.push_back(collective.busbw);
-      times.push_back(collective.shortest_s);
-    }
-    out.evidence.emplace_back(group.name,
-                              fmt::format("{}: {} calls, median {} and {:.1f} GB/s busbw",
-                                          print_bytes_exact(std::max<std::int64_t>(group.bytes, 0)), group.rows.size(),
-                                          seconds_text(median(times)), median(group_rates) / 1e9));
+    const auto [time, group_rate] = medians(group);
+    out.tell(group.name, fmt::format("{}: {} calls, median {} and {:.1f} GB/s busbw",
+                                     print_bytes_exact(std::max<std::int64_t>(group.bytes, 0)), group.rows.size(),
+                                     seconds_text(time), group_rate));
   }
   if (!last.empty()) {
     const auto most = std::ranges::max_element(last, {}, [](const auto& row) { return row.second; });
-    out.facts.emplace_back("straggler", most->first);
+    out.fact("straggler", most->first);
     const std::string text =
         fmt::format("rank {} came last to {} of {} calls", most->first, most->second, first.rows.size());
     out.headline += "; " + text;

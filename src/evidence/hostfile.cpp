@@ -7,7 +7,8 @@
 #include "base/text.h"
 #include "evidence/devices.h"
 
-// "node slots=8 [max_slots=8]" (Open MPI, DeepSpeed), "node:8" (MPICH, Intel MPI), "node" alone (a rank each line).
+// "node slots=8 [max_slots=8]", "node cpu = 8" (Open MPI, DeepSpeed), "node:8" (MPICH, Intel MPI), "node" alone (a rank
+// each line).
 
 namespace harness::evidence {
 namespace {
@@ -27,14 +28,20 @@ bool is_host_name(std::string_view text) {
 }
 
 std::optional<Entry> entry_of(std::string_view line) {
-  const std::vector<std::string_view> words = words_of(line);
+  constexpr std::string_view ranks = "slots|cpu|cpus|count",
+                             others = "max_slots|max-slots|slots_max|slots-max|max_cpus|max-cpus|port|username";
+  std::string joined(line.substr(0, line.find('#')));  // without the blanks around '='
+  for (std::size_t at = joined.find('='); at != std::string::npos; at = joined.find('=', at + 1)) {
+    while (joined[at + 1] == ' ') joined.erase(at + 1, 1);
+    while (at > 0 && joined[at - 1] == ' ') joined.erase(--at, 1);
+  }
+  const std::vector<std::string_view> words = words_of(joined);
   Entry entry;
   std::string_view host = words.front();
   const auto slots = [&](std::string_view number) {
-    const auto value = as_number(number);
-    if (!value || *value < 0 || *value > 1024 || *value != static_cast<double>(static_cast<std::int64_t>(*value)))
-      return false;
-    entry.slots = static_cast<std::int64_t>(*value);
+    const auto value = number_in<std::int64_t>(number);
+    if (!value || *value < 0 || *value > 1024) return false;
+    entry.slots = *value;
     entry.stated = true;
     return true;
   };
@@ -43,13 +50,11 @@ std::optional<Entry> entry_of(std::string_view line) {
     host = host.substr(0, colon);
   }
   for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i].starts_with('#')) break;
     const std::size_t equals = words[i].find('=');
     const std::string_view key = words[i].substr(0, equals);
     if (equals == std::string_view::npos ||
-        (key != "slots" && key != "max_slots" && key != "max-slots" && key != "port"))
+        !(is_one_of(ranks, key) ? slots(words[i].substr(equals + 1)) : is_one_of(others, key)))
       return std::nullopt;
-    if (key == "slots" && !slots(words[i].substr(equals + 1))) return std::nullopt;
   }
   if (!is_host_name(host)) return std::nullopt;
   entry.host = std::string(host);
@@ -61,8 +66,8 @@ std::optional<std::vector<Entry>> entries_of(std::string_view text) {
   std::vector<Entry> entries;
   constexpr std::size_t most = 1u << 20;
   for (const std::string_view whole : split(text, '\n')) {
-    const std::string_view line = trim(whole.ends_with('\r') ? whole.substr(0, whole.size() - 1) : whole);
-    if (line.empty() || line.starts_with('#') || words_of(line, 1).empty()) continue;
+    const std::string_view line = trim(whole);
+    if (line.empty() || line.starts_with('#')) continue;
     const auto entry = entry_of(line);
     if (!entry || entries.size() >= most) return std::nullopt;
     entries.push_back(*entry);
@@ -103,13 +108,11 @@ Answer hostfile(std::string_view text) {
   }
   std::map<std::int64_t, std::int64_t> counts;
   for (const auto& [host, n] : slots) ++counts[n];
-  Answer out;
-  out.object = "hostfile";
-  out.kind = "hostfile";
-  out.facts = {{"kind", out.kind}, {"hosts", static_cast<std::int64_t>(order.size())}, {"ranks", ranks}};
-  out.evidence.emplace_back("hosts", join_first(order, 4));
-  out.headline =
-      fmt::format("{} and {}", plural(static_cast<std::int64_t>(order.size()), "host"), plural(ranks, "rank"));
+  Answer out = Answer::of("hostfile", "hostfile");
+  out.fact("hosts", std::ssize(order));
+  out.fact("ranks", ranks);
+  out.tell("hosts", join_first(order, 4));
+  out.headline = fmt::format("{} and {}", plural(std::ssize(order), "host"), plural(ranks, "rank"));
   if (counts.size() > 1) {
     std::vector<std::string> numbers;
     for (const std::string& host : order) {

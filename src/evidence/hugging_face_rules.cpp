@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "evidence/foreign_keys.h"
 #include "evidence/lines.h"
 #include "evidence/training_job.h"
 

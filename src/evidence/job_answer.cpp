@@ -64,19 +64,18 @@ std::string shape_of(const TrainingJob& job) {
     if (each && *each > 0 && *ranks > *each && *ranks % *each == 0)
       text += fmt::format(" ({} x {})", *ranks / *each, *each);
   }
-  std::string layout;
+  std::vector<std::string> layout;
   for (const auto& [name, key] : {std::pair("TP", "layout.tensor_parallel"),
                                   {"PP", "layout.pipeline_parallel"},
                                   {"CP", "layout.context_parallel"},
                                   {"EP", "expert_parallel"}}) {
     const auto n = job.number(key);
-    if (!n && job.has(key)) layout += fmt::format("{}{} unknown", layout.empty() ? "" : " ", name);
-    if (n && (*n > 1 || name[0] == 'T' || name[0] == 'P'))
-      layout += fmt::format("{}{} {}", layout.empty() ? "" : " ", name, *n);
+    if (!n && job.has(key)) layout.push_back(fmt::format("{} unknown", name));
+    if (n && (*n > 1 || name[0] == 'T' || name[0] == 'P')) layout.push_back(fmt::format("{} {}", name, *n));
   }
   if (const std::string replicas = shown(job, "data_parallel"); !replicas.empty())
-    layout += fmt::format("{}DP {}", layout.empty() ? "" : " x ", replicas);
-  if (!layout.empty()) text += (text.empty() ? "" : ": ") + layout;
+    layout.push_back(fmt::format("{}DP {}", layout.empty() ? "" : "x ", replicas));
+  if (!layout.empty()) text += (text.empty() ? "" : ": ") + join(layout, " ");
   return text;
 }
 
@@ -275,6 +274,29 @@ class ConfigurationText {
 
 }  // namespace
 
+const std::vector<JobFact>& job_facts() {
+  static const std::vector<JobFact> all = [] {
+    constexpr std::string_view rows =  // "key=name", or one word where both are the same; '!': always
+        "model=model_name layers=model.layers! hidden=model.hidden! heads=model.heads! kv_heads=model.kv_heads! "
+        "ffn=model.ffn! activation=model.activation norm=model.norm positions=model.positions "
+        "rope_theta=model.rope_theta tied_embeddings=model.tied_embeddings biases=model.biases vocab=model.vocab! "
+        "sequence=model.sequence! precision tp=layout.tensor_parallel pp=layout.pipeline_parallel vpp=virtual_pipeline "
+        "pipeline_schedule overlap_p2p cp=layout.context_parallel ep=expert_parallel dp=data_parallel ranks! "
+        "ranks_per_node micro_batch=micro_batch_size! global_batch=global_batch_size! gradient_accumulation batching "
+        "sharding sharding_group recompute sequence_parallel overlap_grad_reduce overlap_param_gather "
+        "grad_reduce_precision bucket_elements tp_overlap gpu=hardware!";
+    std::vector<JobFact> facts;
+    for (std::string_view row : words_of(rows)) {
+      const bool always = row.ends_with('!');
+      row.remove_suffix(always ? 1 : 0);
+      const std::size_t equals = row.find('=');
+      facts.push_back({std::string(row.substr(0, equals)), std::string(row.substr(equals + 1)), always});
+    }
+    return facts;
+  }();
+  return all;
+}
+
 const std::vector<GapKey>& gap_keys() {
   static const std::vector<GapKey> keys = [] {
     std::vector<GapKey> all;
@@ -294,23 +316,21 @@ const std::vector<GapKey>& gap_keys() {
 }
 
 Answer answer_of(const TrainingJob& job) {
-  Answer out;
-  out.object = "job";
+  Answer out = Answer::of("job", job.kind);
   out.calibration = calibration_of(job);
-  out.kind = job.kind;
   out.files = job.files;
   out.problems = job.problems;
   out.refused = job.refused;
   out.notes = job.notes;
-  out.facts = {{"kind", job.kind}, {"framework", job.framework.empty() ? "unknown" : job.framework}};
-  if (!job.launcher.empty()) out.facts.emplace_back("launcher", job.launcher);
-  for (const JobFact& fact : job_facts) {
+  out.fact("framework", job.framework.empty() ? "unknown" : job.framework);
+  if (!job.launcher.empty()) out.fact("launcher", job.launcher);
+  for (const JobFact& fact : job_facts()) {
     const std::string text = shown(job, fact.name);
-    if (!text.empty() || fact.always) out.facts.emplace_back(fact.key, text.empty() ? Value("unknown") : typed(text));
+    if (!text.empty() || fact.always) out.fact(fact.key, text.empty() ? Value("unknown") : typed(text));
   }
   std::vector<std::string> variables;
   for (const auto& [name, value] : job.environment) variables.push_back(fmt::format("{}={}", name, value));
-  if (!variables.empty()) out.facts.emplace_back("env", join(variables, "; "));
+  if (!variables.empty()) out.fact("env", join(variables, "; "));
 
   const std::string shape = shape_of(job);
   out.headline = job.headline;
@@ -321,7 +341,7 @@ Answer answer_of(const TrainingJob& job) {
   if (out.headline.empty()) out.headline = shape;
   if (out.headline.empty()) out.headline = fmt::format("{}, of which no shape is known", job.kind);
   const auto row = [&](const char* label, std::string text) {
-    if (!text.empty() && text != out.headline) out.evidence.emplace_back(label, std::move(text));
+    if (!text.empty() && text != out.headline) out.tell(label, std::move(text));
   };
   row("framework", job.launcher.empty() || job.framework.empty()
                        ? job.framework
@@ -330,22 +350,21 @@ Answer answer_of(const TrainingJob& job) {
   if (model.layers > 0 && model.hidden > 0 && model.heads > 0) row("model", replaced_zeros(config::in_words(model)));
   row("job", shape);
   row("batch", batch_text(job));
-  std::string settings;
-  for (const char* name : {"precision", "sharding", "sharding_group", "recompute", "pipeline_schedule"}) {
-    if (const std::string text = shown(job, name);
-        !text.empty() &&
-        !(std::string_view(name) == "pipeline_schedule" && job.number_or("layout.pipeline_parallel", 1) == 1))
-      settings += fmt::format("{}{} {}", settings.empty() ? "" : "  ", name, text);
+  std::vector<std::string> settings;
+  const bool staged = job.number_or("layout.pipeline_parallel", 1) != 1;
+  for (const std::string_view name : {"precision", "sharding", "sharding_group", "recompute", "pipeline_schedule"}) {
+    if (const std::string text = shown(job, name); !text.empty() && (staged || name != "pipeline_schedule"))
+      settings.push_back(fmt::format("{} {}", name, text));
   }
   for (const char* name : {"sequence_parallel", "overlap_grad_reduce", "overlap_param_gather", "tp_overlap"}) {
-    if (job.text(name) == "true") settings += fmt::format("{}{}", settings.empty() ? "" : "  ", name);
+    if (job.text(name) == "true") settings.emplace_back(name);
   }
-  row("settings", settings);
+  row("settings", join(settings, "  "));
   if (const auto flop = flop_of(job); flop && model.sequence > 0) {
     constexpr double giga = 1e9;
     row("FLOP",
         fmt::format("{:.2f} GFLOP per token, forward and backward, causal attention at half", flop->causal / giga));
-    out.facts.emplace_back("gflop_per_token", flop->causal / giga);
+    out.fact("gflop_per_token", flop->causal / giga);
   }
   row("environment", join_first(variables, 4));
   if (!job.has("experts"))  // those are of dense models

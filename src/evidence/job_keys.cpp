@@ -33,16 +33,6 @@ const std::array<Table, 11> tables{{
     {"llmb", llmb_keys, {}, std::nullopt},
 }};
 
-// Ours for theirs; "" where it says nothing of the step.
-std::optional<std::string> mapped(Text values, Text theirs) {
-  if (values.empty()) return std::string(theirs);
-  for (Text pair : split(values, '|')) {
-    const std::size_t equals = pair.find('=');
-    if (pair.substr(0, equals) == theirs) return std::string(pair.substr(equals + 1));
-  }
-  return std::nullopt;
-}
-
 // `as_switch`: our value where the key alone says it, whatever follows.
 void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optional<std::string> ours,
           std::optional<std::string> as_switch) {
@@ -163,14 +153,13 @@ void translate(TrainingJob& job) {
   std::vector<std::string> unknown;
   for (ForeignSetting& setting : job.settings) {
     const Text framework = setting.framework.empty() ? Text(job.framework) : Text(setting.framework);
-    if (framework == "hugging face trainer" && setting.key.starts_with("--"))
-      setting.key = replaced(setting.key.substr(2), {{'-', "_"}});
-    if ((framework == "torchtitan" || framework == "nanogpt" || framework == "maxtext") &&
-        setting.key.starts_with("--"))
-      setting.key = setting.key.substr(2);
-    if (framework == "accelerate" && setting.key.starts_with("--")) setting = accelerate_setting(std::move(setting));
-    if (framework == "bridge options" && setting.key.starts_with("--"))
-      setting.key = "--" + replaced(setting.key.substr(2), {{'-', "_"}});
+    if (setting.key.starts_with("--")) {  // a program of one's own has the names that most take
+      const std::string word = replaced(setting.key.substr(2), {{'-', "_"}});
+      if (framework.empty() || framework == "hugging face trainer") setting.key = word;
+      if (is_one_of("torchtitan|nanogpt|maxtext", framework)) setting.key = setting.key.substr(2);
+      if (framework == "bridge options") setting.key = "--" + word;
+      if (framework == "accelerate") setting = accelerate_setting(std::move(setting));
+    }
     if (job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--")) {
       std::string whole = whole_flag(setting.key);
       if (whole != setting.key) job.note(fmt::format("{} is taken for {}", setting.key, whole));
@@ -178,8 +167,6 @@ void translate(TrainingJob& job) {
     }
     const Text name = framework == "megatron-deepspeed" ? Text("megatron-lm") : framework;
     bool known = false;
-    if (framework.empty() && setting.key.starts_with("--"))  // a program of one's own, by the names that most take
-      setting.key = replaced(setting.key.substr(2), {{'-', "_"}});
     for (const Table& table : tables) {
       const bool of_own = framework.empty() && table.framework.starts_with("hugging face");
       if ((table.framework == name || of_own) && !known) translate(job, setting, table, known);

@@ -28,51 +28,33 @@ constexpr Text nanogpt_names =
 struct Mark {
   Text framework, key;  // with a point at its end a section
 };
-constexpr std::array<Mark, 43> marks{{
-    {"gpt-neox", "pipe_parallel_size"},
-    {"gpt-neox", "pipe-parallel-size"},
-    {"gpt-neox", "model_parallel_size"},
-    {"gpt-neox", "model-parallel-size"},
-    {"deepspeed", "zero_optimization."},
-    {"deepspeed", "train_micro_batch_size_per_gpu"},
-    {"deepspeed", "train_batch_size"},
-    {"llmb", "workload_info."},
-    {"accelerate", "distributed_type"},
-    {"torchtitan", "model.flavor"},
-    {"torchtitan", "parallelism."},
-    {"torchtitan", "training.seq_len"},
-    {"torchtitan", "training.local_batch_size"},
-    {"megatron-lm", "language_model."},
-    {"megatron-lm", "model_parallel."},
-    {"nemo", "trainer.devices"},
-    {"nemo", "model.encoder_seq_length"},
-    {"llm-foundry", "max_duration"},
-    {"llm-foundry", "model.d_model"},
-    {"llm-foundry", "device_train_microbatch_size"},
-    {"maxtext", "per_device_batch_size"},
-    {"maxtext", "base_config"},
-    {"maxtext", "base_emb_dim"},
-    {"maxtext", "ici_fsdp_parallelism"},
-    {"maxtext", "ici_tensor_parallelism"},
-    {"megatron-bridge", "ddp."},
-    {"megatron-bridge", "comm_overlap."},
-    {"megatron-bridge", "model.num_layers"},
-    {"megatron-bridge", "model.tensor_model_parallel_size"},
-    {"megatron-bridge", "dist."},
-    {"hugging face trainer", "per_device_train_batch_size"},
-    {"hugging face trainer", "gradient_accumulation_steps"},
-    {"hugging face trainer", "micro_batch_size"},
-    {"hugging face model", "model_type"},
-    {"hugging face model", "architectures"},
-    {"hugging face model", "num_hidden_layers"},
-    {"hugging face model", "n_layer"},
-    {"deepspeed", "bf16.enabled"},
-    {"deepspeed", "fp16.enabled"},
-    {"llm-foundry", "fsdp_config."},
-    {"megatron-lm", "num_layers"},
-    {"megatron-lm", "hidden_size"},
-    {"megatron-lm", "tensor_model_parallel_size"},
-}};
+// Keys that name their framework, the surest first.
+const std::vector<Mark>& marks() {
+  static constexpr std::array<Mark, 15> rows{{
+      {"gpt-neox", "pipe_parallel_size|pipe-parallel-size|model_parallel_size|model-parallel-size"},
+      {"deepspeed", "zero_optimization.|train_micro_batch_size_per_gpu|train_batch_size"},
+      {"llmb", "workload_info."},
+      {"accelerate", "distributed_type"},
+      {"torchtitan", "model.flavor|parallelism.|training.seq_len|training.local_batch_size"},
+      {"megatron-lm", "language_model.|model_parallel."},
+      {"nemo", "trainer.devices|model.encoder_seq_length"},
+      {"llm-foundry", "max_duration|model.d_model|device_train_microbatch_size"},
+      {"maxtext", "per_device_batch_size|base_config|base_emb_dim|ici_fsdp_parallelism|ici_tensor_parallelism"},
+      {"megatron-bridge", "ddp.|comm_overlap.|model.num_layers|model.tensor_model_parallel_size|dist."},
+      {"hugging face trainer", "per_device_train_batch_size|gradient_accumulation_steps|micro_batch_size"},
+      {"hugging face model", "model_type|architectures|num_hidden_layers|n_layer"},
+      {"deepspeed", "bf16.enabled|fp16.enabled"},
+      {"llm-foundry", "fsdp_config."},
+      {"megatron-lm", "num_layers|hidden_size|tensor_model_parallel_size"},
+  }};
+  static const std::vector<Mark> all = [] {
+    std::vector<Mark> found;
+    for (const Mark& row : rows)
+      for (const Text key : split(row.key, '|')) found.push_back({row.framework, key});
+    return found;
+  }();
+  return all;
+}
 
 }  // namespace
 
@@ -91,7 +73,7 @@ bool is_assignments(Text text) {
 
 std::string framework_of_document(const std::vector<ForeignSetting>& settings) {
   if (!settings.empty() && settings.front().framework == "nanogpt") return "nanogpt";
-  for (const Mark& mark : marks) {
+  for (const Mark& mark : marks()) {
     const bool section = mark.key.ends_with('.');
     const auto found = std::ranges::find_if(settings, [&](const ForeignSetting& setting) {
       return section ? setting.key.starts_with(mark.key) : setting.key == mark.key;
@@ -112,13 +94,35 @@ bool is_launch_script(std::string_view text) {
     if (line.empty() || line.starts_with('#')) continue;
     // The first command says what the text is.
     const Text word = line.substr(0, line.find_first_of(" \t"));
-    const bool shell = is_one_of("export|set|cd|source|echo", word) ||
-                       (contains(word, "=") && word.find_first_of(":.(<[{\"'") > word.find('='));
+    constexpr Text commands = "export|set|unset|cd|source|echo|mkdir|ulimit|module|ml|conda|nvidia-smi|hostname|ls|git";
+    const bool shell =
+        is_one_of(commands, word) || (contains(word, "=") && word.find_first_of(":.(<[{\"'") > word.find('='));
     const bool launches = starts_with_any(line, starters);
     const bool starts = std::ranges::any_of(starters, [&](Text starter) { return contains(text, starter); });
     return (shell || launches) && starts && (contains(text, ".py") || contains(text, " -m "));
   }
   return false;
+}
+
+std::string typed_in(std::string_view text) {
+  std::string typed;
+  bool goes_on = false;
+  for (Text line : split(text, '\n')) {
+    constexpr Text prompt = "$ ";
+    const std::size_t at = line.find(prompt);
+    const Text before = trim(line.substr(0, at));
+    const bool named = contains(before, "@") && before.find_first_of("=\"'`;|&$<>") == Text::npos;
+    if (at != Text::npos && (before.empty() || named)) {
+      line.remove_prefix(at + prompt.size());
+    } else if (goes_on && line.starts_with("> ")) {
+      line.remove_prefix(2);
+    } else if (!goes_on) {
+      line = {};
+    }
+    goes_on = line.ends_with('\\') || line.ends_with("\\\r");
+    typed.append(line) += '\n';
+  }
+  return typed;
 }
 
 bool is_own_configuration(std::string_view text) {
@@ -133,7 +137,7 @@ bool JobReader::recognises(std::string_view head) {
   if (is_own_configuration(text)) return false;
   const Text first = text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
   const auto is_mark = [](Text key) {
-    return std::ranges::any_of(marks, [&](const Mark& mark) {
+    return std::ranges::any_of(marks(), [&](const Mark& mark) {
       const Text known = mark.key.substr(0, mark.key.size() - (mark.key.ends_with('.') ? 1 : 0));
       const std::size_t dot = known.rfind('.');
       return key != "enabled" && key == known.substr(dot == Text::npos ? 0 : dot + 1);

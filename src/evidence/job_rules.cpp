@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "config/model.h"
-#include "evidence/foreign_keys.h"
 #include "evidence/lines.h"
 #include "evidence/training_job.h"
 

@@ -76,7 +76,7 @@ void fill(TrainingJob& job, const Gaps& gaps) {
 
 // The log says what ran, and wins over the files.
 void take_log(TrainingJob& job, const TrainingLog& log) {
-  for (const auto& [key, name, always] : job_facts) {
+  for (const auto& [key, name, always] : job_facts()) {
     const std::int64_t said = log.size(key);
     if (said <= 0 || std::string_view(key) == "dp") continue;  // replicas follow from the ranks
     const auto written = job.number(name);
@@ -91,9 +91,8 @@ void take_log(TrainingJob& job, const TrainingLog& log) {
 
 // A hardware file for what people call a GPU.
 void name_hardware(TrainingJob& job) {
-  const std::string gpu = lower(job.text("hardware"));
-  if (gpu == "h100" || gpu == "h200") job.set("hardware", gpu + "-sxm", job.values["hardware"].origin);
-  if (gpu == "a100") job.set("hardware", "a100-sxm-80gb", job.values["hardware"].origin);
+  if (const auto file = mapped("h100=h100-sxm|h200=h200-sxm|a100=a100-sxm-80gb", lower(job.text("hardware"))))
+    job.set("hardware", *file, job.values["hardware"].origin);
 }
 
 // Values that are to be whole numbers and are none, or larger than any job has.
@@ -118,7 +117,6 @@ void refuse_numbers(TrainingJob& job) {
 // The files that a script among them reads along, wherever they stand in the list; none where each reads another.
 std::set<std::string> read_along(const NameValues& files) {
   std::set<std::string> along;
-  bool one_begins = false;
   for (const auto& [name, text] : files) {
     if (files.size() < 2 || !is_launch_script(text)) continue;
     TrainingJob aside;
@@ -128,24 +126,19 @@ std::set<std::string> read_along(const NameValues& files) {
     } catch (const Error&) {  // said when the job is read
     }
   }
-  for (const auto& [name, text] : files)
-    one_begins = one_begins || (is_launch_script(text) && !along.contains(file_name(name)));
+  const bool one_begins = std::ranges::any_of(
+      files, [&](const auto& file) { return is_launch_script(file.second) && !along.contains(file_name(file.first)); });
   return one_begins ? along : std::set<std::string>();
 }
 
 }  // namespace
 
 void complete(TrainingLog& log, const TrainingJob& job) {
-  for (const auto& [key, name, always] : job_facts) {
+  constexpr Text words = "activation|precision|sharding|recompute|overlap_grad_reduce|overlap_param_gather";
+  for (const auto& [key, name, always] : job_facts()) {
     if (const auto said = job.number(name); said && *said > 0 && log.size(key) == 0) log.sizes[key] = *said;
-  }
-  for (const auto& [key, name] : {std::pair("activation", "model.activation"),
-                                  {"precision", "precision"},
-                                  {"sharding", "sharding"},
-                                  {"recompute", "recompute"},
-                                  {"overlap_grad_reduce", "overlap_grad_reduce"},
-                                  {"overlap_param_gather", "overlap_param_gather"}}) {
-    if (const std::string said = job.text(name); !said.empty()) log.words.try_emplace(key, said);
+    if (const std::string said = job.text(name); !said.empty() && is_one_of(words, key))
+      log.words.try_emplace(key, said);
   }
 }
 
@@ -251,6 +244,7 @@ bool is_sharded_pipeline(const TrainingJob& job) {
 }
 
 void conclude_shape(TrainingJob& job) {
+  const auto problem = [&](std::string text) { job.problems.push_back(std::move(text)); };
   const bool model_alone = job.framework == "hugging face model";
   // Whose layout is the release's, where it is not named.
   const bool recipe =
@@ -281,13 +275,12 @@ void conclude_shape(TrainingJob& job) {
     job.set_unknown("data_parallel", "none", "ranks / (TP x PP x CP)");
     const std::string shape = context > 1 ? fmt::format("TP {} x PP {} x CP {}", tensor, stages, context)
                                           : fmt::format("TP {} x PP {}", tensor, stages);
-    job.problems.push_back(
-        fmt::format("{} ranks cannot hold {} = {} ranks: give the launcher more ranks, or the model fewer stages",
-                    *ranks, shape, replica));
+    problem(fmt::format("{} ranks cannot hold {} = {} ranks: give the launcher more ranks, or the model fewer stages",
+                        *ranks, shape, replica));
   } else if (ranks && *ranks % holds_experts != 0) {
     job.set_unknown("data_parallel", "none", "ranks / (TP x PP x EP)");
-    job.problems.push_back(fmt::format("{} ranks cannot hold PP {} and EP {}: {} ranks or a multiple", *ranks, stages,
-                                       size("expert_parallel"), holds_experts));
+    problem(fmt::format("{} ranks cannot hold PP {} and EP {}: {} ranks or a multiple", *ranks, stages,
+                        size("expert_parallel"), holds_experts));
   } else if (ranks) {
     job.set("data_parallel", std::to_string(*ranks / replica), fmt::format("{} ranks / {}", *ranks, replica));
   } else if (!model_alone && !recipe && !job.number("data_parallel")) {
@@ -312,15 +305,13 @@ void conclude_shape(TrainingJob& job) {
     job.set("micro_batch_size", std::to_string(*global / (*accumulation * *replicas)), "global / (accumulated x DP)");
   if (global && micro && *micro > 0 && replicas && *replicas > 0) {
     if (*global % (*micro * *replicas) != 0) {
-      job.problems.push_back(
-          fmt::format("{} sequences do not divide among {} replicas of {}: change the batch or the ranks", *global,
-                      *replicas, *micro));
+      problem(fmt::format("{} sequences do not divide among {} replicas of {}: change the batch or the ranks", *global,
+                          *replicas, *micro));
     } else {
       const std::int64_t follows = *global / (*micro * *replicas);
       if (job.uses("deepspeed") && accumulation.value_or(follows) != follows)
-        job.problems.push_back(
-            fmt::format("{} sequences are not {} replicas x {} x {} accumulated: DeepSpeed stops at them", *global,
-                        *replicas, *micro, *accumulation));
+        problem(fmt::format("{} sequences are not {} replicas x {} x {} accumulated: DeepSpeed stops at them", *global,
+                            *replicas, *micro, *accumulation));
       job.set("gradient_accumulation", std::to_string(follows), "global / (micro x DP)");
     }
   } else if (global && micro && *micro > 0 && !replicas && !job.has("gradient_accumulation") &&
@@ -338,11 +329,21 @@ void conclude_shape(TrainingJob& job) {
   if (hidden && heads && *heads > 0 && width && *width != *hidden / *heads)
     job.cannot.push_back(fmt::format("heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads));
   const std::int64_t chunks = size("virtual_pipeline");
-  const auto problem = [&](std::string text) { job.problems.push_back(std::move(text)); };
   const std::int64_t counted = layers.value_or(0) + (job.text("embedding_as_layer") == "true" ? 2 : 0);
   if (layers && !job.has("uneven_stages") && counted % (stages * std::min(chunks, most)) != 0)
     problem(fmt::format("{} layers do not divide into {} stages{}", *layers, stages,
                         chunks > 1 ? fmt::format(" of {} chunks", chunks) : ""));
+  const std::int64_t micro_batches = job.number_or("gradient_accumulation", 0);
+  if (chunks > 1 &&
+      micro_batches % stages != 0) {  // torch takes groups of other sizes, and so does Megatron-LM if asked
+    constexpr Text asks = "--microbatch-group-size-per-virtual-pipeline-stage|--microbatch-group-size-per-vp-stage";
+    const bool refused = job.uses("megatron-lm") && std::ranges::none_of(job.settings, [&](const ForeignSetting& s) {
+                           return is_one_of(asks, s.key);
+                         });
+    const std::string text = fmt::format("{} micro-batches are no multiple of {} stages", micro_batches, stages);
+    if (refused) problem(text + ", which its interleaved schedule needs: change global_batch_size");
+    if (!refused) job.cannot.push_back(text + ", which the interleaved schedule of harness needs");
+  }
   if (heads && *heads % tensor != 0) problem(fmt::format("{} heads do not divide among TP {}", *heads, tensor));
   if (kv_heads && tensor > *kv_heads)
     job.note(fmt::format("TP {} is more than {} heads of keys and values: they are copied", tensor, *kv_heads));

@@ -63,18 +63,12 @@ std::string plain_model_name(std::string_view name) {
   std::string family;
   for (std::string_view word : split(words, '-')) {
     const bool size = word.size() > 1 && word.ends_with('b') && std::isdigit(static_cast<unsigned char>(word[0])) != 0;
-    for (const auto& [begins, plain] : {std::pair<std::string_view, std::string_view>("llama3", "llama3-"),
-                                        {"llama2", "llama2-"},
-                                        {"metallama3", "llama3-"},
-                                        {"metallama2", "llama2-"},
-                                        {"llama", "llama2-"},  // and the first, of the same sizes
-                                        {"mistral", "mistral-"},
-                                        {"qwen25", "qwen2.5-"},
-                                        {"qwen3", "qwen3-"},
-                                        {"opt", "opt-"},
-                                        {"mpt", "mpt-"},
-                                        {"gpt3", "gpt3-"}}) {
-      if (size && family.starts_with(begins)) return std::string(plain) + std::string(word);
+    constexpr std::string_view families =  // and the first Llama, of the sizes of the second
+        "llama3=llama3-|llama2=llama2-|metallama3=llama3-|metallama2=llama2-|llama=llama2-|mistral=mistral-|"
+        "qwen25=qwen2.5-|qwen3=qwen3-|opt=opt-|mpt=mpt-|gpt3=gpt3-";
+    for (const std::string_view row : split(families, '|')) {
+      const std::size_t equals = row.find('=');
+      if (size && family.starts_with(row.substr(0, equals))) return fmt::format("{}{}", row.substr(equals + 1), word);
     }
     family += replaced(word, {{'.', ""}});
   }

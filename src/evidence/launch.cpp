@@ -126,13 +126,12 @@ class Launch {
       words.clear();
       return std::nullopt;
     }
-    static const std::map<std::string, std::string> launchers{{"torch.distributed.run", "torchrun"},
-                                                              {"torch.distributed.launch", "torchrun"},
-                                                              {"deepspeed.launcher.runner", "deepspeed"},
-                                                              {"accelerate.commands.launch", "accelerate"}};
-    const auto launcher = launchers.find(words.front());
-    if (!module || launcher == launchers.end()) return words;
-    words.front() = launcher->second;
+    const auto launcher = mapped(
+        "torch.distributed.run=torchrun|torch.distributed.launch=torchrun|deepspeed.launcher.runner=deepspeed|"
+        "accelerate.commands.launch=accelerate",
+        words.front());
+    if (!module || !launcher) return words;
+    words.front() = *launcher;
     return std::nullopt;
   }
 
@@ -184,7 +183,11 @@ class Launch {
   }
 
   void torchrun(const LauncherOptions& o) {
-    const auto nodes = o.value({"--nnodes"}), each = o.value({"--nproc-per-node"});
+    auto nodes = o.value({"--nnodes"});
+    const auto each = o.value({"--nproc-per-node"});
+    const std::size_t colon = nodes ? nodes->find(':') : std::string::npos;
+    if (colon != std::string::npos && nodes->substr(0, colon) == nodes->substr(colon + 1))
+      nodes->resize(colon);  // "2:2"
     const auto n = nodes ? count_of(nodes) : 1, m = each ? count_of(each) : 1;
     std::string why = unknown_or(each, "");
     const std::string of_nodes = unknown_or(nodes, "");

@@ -64,9 +64,6 @@ std::map<std::string, std::string> variables_of_batch(std::string_view text) {
     }
   }
   const LauncherOptions options(words);
-  const auto set = [&](std::string_view name, const std::optional<std::int64_t>& n) {
-    if (n) found[std::string(name)] = std::to_string(*n);
-  };
   const auto nodes = count_of(options.value({"-N", "--nodes"})), each = count_of(options.value({"--ntasks-per-node"}));
   auto gpus = count_of(options.value({"--gpus-per-node"}));
   for (const char* name : {"--gres", "--gpus-per-node"}) {
@@ -77,13 +74,16 @@ std::map<std::string, std::string> variables_of_batch(std::string_view text) {
   if (!total && nodes && each) total = *nodes * *each;
   const auto of_task = count_of(options.value({"--gpus-per-task"}));
   if (!gpus && of_task && each) gpus = *of_task * *each;
-  for (const char* name : {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}) set(name, nodes);
-  set("SLURM_NTASKS_PER_NODE", each);
-  set("SLURM_NTASKS", total);
-  set("SLURM_NPROCS", total);
-  set("SLURM_GPUS_PER_TASK", of_task);
-  set("SLURM_GPUS_ON_NODE", gpus);
-  set("SLURM_GPUS_PER_NODE", gpus);
+  for (const auto& [name, n] : {std::pair("SLURM_NNODES", nodes),
+                                {"SLURM_JOB_NUM_NODES", nodes},
+                                {"SLURM_NTASKS_PER_NODE", each},
+                                {"SLURM_NTASKS", total},
+                                {"SLURM_NPROCS", total},
+                                {"SLURM_GPUS_PER_TASK", of_task},
+                                {"SLURM_GPUS_ON_NODE", gpus},
+                                {"SLURM_GPUS_PER_NODE", gpus}}) {
+    if (n) found[name] = std::to_string(*n);
+  }
   return found;
 }
 

@@ -17,51 +17,26 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// "[rank0]:", "[default7]:"
-bool take_torchrun(Cursor& c) {
+// What a launcher puts before a line, behind any blanks and before one more: '#' stands for at most seven digits.
+bool take_mark(Cursor& c, std::string_view shape) {
   Cursor at = c;
-  unsigned local = 0;
-  const bool named = at.literal("[rank") || at.literal("[default");
-  if (!named || !at.integer(local) || !at.literal("]:")) return false;
-  c = at;
-  return true;
-}
-
-// "7: ", right-aligned in a job of more ranks. The number is kept; a prefix has at most seven digits.
-bool take_srun(Cursor& c, int& rank) {
-  Cursor at = c;
-  for (int i = 0; i < 6 && at.literal(" "); ++i) {
+  at.skip_blanks();
+  for (const char expected : shape) {
+    constexpr std::size_t longest = 7;
+    const std::size_t digits = std::min(at.rest.find_first_not_of("0123456789"), at.rest.size());
+    if (expected == '#' ? digits == 0 || digits > longest : !at.rest.starts_with(expected)) return false;
+    at.rest.remove_prefix(expected == '#' ? digits : 1);
   }
-  const std::size_t digits = at.rest.find_first_not_of("0123456789");
-  if (digits == 0 || digits > 7 || digits == std::string_view::npos) return false;
-  int number = 0;
-  if (!at.integer(number) || !at.literal(": ")) return false;
-  rank = number;
+  at.literal(" ");
   c = at;
   return true;
 }
 
 // "[7] " of Hydra's -prepend-rank, before what NCCL and its tests print.
-bool take_hydra(Cursor& c, int& rank) {
+bool take_hydra(Cursor& c) {
   Cursor at = c;
-  int number = 0;
-  if (!at.literal("[") || !at.integer(number) || number < 0 || !at.literal("] ")) return false;
+  if (!take_mark(at, "[#] ")) return false;
   if (!contains(at.rest, "NCCL ") && !contains(at.rest, "#") && words_of(at.rest, 8).size() < 8) return false;
-  rank = number;
-  c = at;
-  return true;
-}
-
-// "[1,7]<stdout>:"
-bool take_mpirun(Cursor& c, int& rank) {
-  Cursor at = c;
-  at.skip_blanks();
-  unsigned job = 0, number = 0;
-  if (!at.literal("[") || !at.integer(job) || !at.literal(",") || !at.integer(number) || !at.literal("]<std"))
-    return false;
-  if (!at.literal("out>:") && !at.literal("err>:")) return false;
-  at.literal(" ");
-  rank = static_cast<int>(std::min(number, 1u << 20));
   c = at;
   return true;
 }
@@ -114,15 +89,16 @@ bool take_host(Cursor& c) {
 }  // namespace
 
 Line without_prefixes(std::string_view text, std::int64_t number) {
+  static constexpr std::array<std::string_view, 5> marks{
+      "[rank#]:", "[default#]:", "[#,#]<stdout>:", "[#,#]<stderr>:", "#: "};
   Cursor c{text};
-  int rank = -1;
   constexpr int most = 8;
   for (int i = 0; i < most; ++i) {
-    if (!(take_torchrun(c) || take_mpirun(c, rank) || take_hydra(c, rank) || take_srun(c, rank) || take_ray(c) ||
-          take_time(c) || take_host(c)))
+    if (!(std::ranges::any_of(marks, [&](std::string_view mark) { return take_mark(c, mark); }) || take_hydra(c) ||
+          take_ray(c) || take_time(c) || take_host(c)))
       break;
   }
-  return {c.rest, number, rank};
+  return {c.rest, number};
 }
 
 bool contains(std::string_view text, std::string_view part) {
@@ -136,6 +112,21 @@ bool is_one_of(std::string_view names, std::string_view word) {
     names.remove_prefix(std::min(end + 1, names.size()));
   }
   return false;
+}
+
+std::optional<std::string> mapped(std::string_view pairs, std::string_view word) {
+  if (pairs.empty()) return std::string(word);
+  for (const std::string_view pair : split(pairs, '|')) {
+    const std::size_t equals = pair.find('=');
+    if (pair.substr(0, equals) == word) return std::string(pair.substr(equals + 1));
+  }
+  return std::nullopt;
+}
+
+bool has_all(std::string_view text, std::string_view parts) {
+  return std::ranges::all_of(split(parts, '&'), [&](std::string_view part) {
+    return part.starts_with('!') ? !contains(text, part.substr(1)) : contains(text, part);
+  });
 }
 
 void add_once(std::vector<std::string>& to, std::string text) {

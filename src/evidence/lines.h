@@ -15,7 +15,6 @@ namespace harness::evidence {
 struct Line {
   std::string_view text;
   std::int64_t number = 0;  // in its file, from 1
-  int rank = -1;            // as srun -l and mpirun --tag-output say it; -1: they do not
 };
 
 /// Takes off, repeatedly: "[rank0]:", "[default7]:" (torchrun), "7: " (srun -l), "[1,7]<stdout>:" (mpirun
@@ -36,6 +35,10 @@ std::optional<double> as_number(std::string_view text);
 bool contains(std::string_view text, std::string_view part);
 /// Whether `word` is one of the names between bars: "no" of "no|none".
 bool is_one_of(std::string_view names, std::string_view word);
+/// "b" for the word "a" of "a=b|c=d"; the word itself where there are no pairs.
+std::optional<std::string> mapped(std::string_view pairs, std::string_view word);
+/// Whether all parts between '&' stand in a text, and those behind '!' do not.
+bool has_all(std::string_view text, std::string_view parts);
 /// Adds a text that is not there yet.
 void add_once(std::vector<std::string>& to, std::string text);
 /// Puts a value at the end, instead of an earlier one of this name.

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <array>
-#include <span>
 
 #include "config/frameworks/framework.h"
 #include "evidence/foreign_keys.h"
@@ -26,41 +24,28 @@ bool of_deepspeed(Text key) {
 
 // Fields of NeMo 1, Megatron-Bridge and GPT-NeoX by Megatron-LM's flags.
 void as_megatron_flags(TrainingJob& job) {
-  struct Renamed {
-    Text key, flag, when;  // when: the value that sets the switch; "": the flag has a value
-  };
-  static constexpr std::array<Renamed, 19> names{
-      {{"gated_linear_unit", "--swiglu", "true"},
-       {"share_embeddings_and_output_weights", "--untie-embeddings-and-output-weights", "false"},
-       {"add_bias_linear", "--disable-bias-linear", "false"},
-       {"bias", "--disable-bias-linear", "false"},
-       {"grad_reduce_in_fp32", "--grad-reduce-in-bf16", "false"},
-       {"vocab_size", "--padded-vocab-size", ""},
-       {"encoder_seq_length", "--seq-length", ""},
-       {"activation", "--swiglu", "fast-swiglu"},
-       {"activation_func", "--swiglu", "swiglu"},
-       {"activations_checkpoint_granularity", "--recompute-granularity", ""},
-       {"activations_checkpoint_method", "--recompute-method", ""},
-       {"activations_checkpoint_num_layers", "--recompute-num-layers", ""},
-       {"virtual_pipeline_model_parallel_size", "--num-virtual-stages-per-pipeline-rank", ""},
-       {"ub_tp_comm_overlap", "--tp-comm-overlap", "true"},
-       {"overlap_grad_sync", "--overlap-grad-reduce", "true"},
-       {"overlap_param_sync", "--overlap-param-gather", "true"},
-       {"name", "--use-distributed-optimizer", "distributed_fused_adam"},
-       {"name", "--use-distributed-optimizer", "mcore_distributed_optim"},
-       {"bucket_size", "--ddp-bucket-size", ""}}};
-  static constexpr std::array<Renamed, 11> of_neox{
-      {{"model_parallel_size", "--tensor-model-parallel-size", ""},
-       {"pipe_parallel_size", "--pipeline-model-parallel-size", ""},
-       {"precision", "mixed_precision", ""},
-       {"intermediate_size", "--ffn-hidden-size", ""},
-       {"pos_emb", "--position-embedding-type", ""},
-       {"norm", "--normalization", ""},
-       {"no_weight_tying", "--untie-embeddings-and-output-weights", "true"},
-       {"num_kv_heads", "--num-query-groups", ""},
-       {"activation", "--swiglu", "swiglu"},
-       {"use_bias_in_mlp", "--disable-bias-linear", "false"},
-       {"use_bias_in_attn_linear", "--disable-bias-linear", "false"}}};
+  static const std::vector<KeyRow> names = key_rows(
+      "vocab_size=--padded-vocab-size encoder_seq_length=--seq-length bucket_size=--ddp-bucket-size "
+      "activations_checkpoint_granularity=--recompute-granularity activations_checkpoint_method=--recompute-method "
+      "activations_checkpoint_num_layers=--recompute-num-layers "
+      "virtual_pipeline_model_parallel_size=--num-virtual-stages-per-pipeline-rank",
+      {{"gated_linear_unit", "--swiglu", "true="},
+       {"share_embeddings_and_output_weights", "--untie-embeddings-and-output-weights", "false="},
+       {"add_bias_linear|bias", "--disable-bias-linear", "false="},
+       {"grad_reduce_in_fp32", "--grad-reduce-in-bf16", "false="},
+       {"activation", "--swiglu", "fast-swiglu="},
+       {"activation_func", "--swiglu", "swiglu="},
+       {"ub_tp_comm_overlap", "--tp-comm-overlap", "true="},
+       {"overlap_grad_sync", "--overlap-grad-reduce", "true="},
+       {"overlap_param_sync", "--overlap-param-gather", "true="},
+       {"name", "--use-distributed-optimizer", "distributed_fused_adam=|mcore_distributed_optim="}});
+  static const std::vector<KeyRow> of_neox = key_rows(
+      "model_parallel_size=--tensor-model-parallel-size pipe_parallel_size=--pipeline-model-parallel-size "
+      "precision=mixed_precision intermediate_size=--ffn-hidden-size pos_emb=--position-embedding-type "
+      "norm=--normalization num_kv_heads=--num-query-groups",
+      {{"no_weight_tying", "--untie-embeddings-and-output-weights", "true="},
+       {"activation", "--swiglu", "swiglu="},
+       {"use_bias_in_mlp|use_bias_in_attn_linear", "--disable-bias-linear", "false="}});
   std::vector<ForeignSetting> more;
   for (ForeignSetting& setting : job.settings) {
     const bool fields =
@@ -76,17 +61,15 @@ void as_megatron_flags(TrainingJob& job) {
     if ((word == "num_query_groups" || word == "num_kv_heads") && setting.origin != dumped_arguments)
       more.push_back({"--group-query-attention", "", setting.origin, "", "megatron-lm"});
     const bool neox = setting.framework == "gpt-neox";
-    const std::span<const Renamed> table = neox ? std::span<const Renamed>(of_neox) : std::span<const Renamed>(names);
+    const std::vector<KeyRow>& table = neox ? of_neox : names;
     const bool padded = setting.framework != "megatron-lm";  // Megatron-LM's own vocab_size is the tokenizer's
     setting.framework = "megatron-lm";
-    const auto same_key = [&](const Renamed& row) { return row.key == word; };
-    const auto fits = [&](const Renamed& row) {
-      return same_key(row) && (row.when.empty() || row.when == setting.value);
-    };
-    if (std::ranges::any_of(table, same_key) && (padded || word != "vocab_size")) {
-      const auto renamed = std::ranges::find_if(table, fits);
-      setting.key = renamed == table.end() ? "" : std::string(renamed->flag);
-      if (renamed == table.end() || !renamed->when.empty()) setting.value.clear();
+    const auto same_key = [&](const KeyRow& row) { return is_one_of(row.key, word); };
+    const auto row = std::ranges::find_if(table, same_key);
+    if (row != table.end() && (padded || word != "vocab_size")) {
+      const auto value = mapped(row->values, setting.value);  // of a switch "", where it is set
+      setting.key = value ? row->here : "";
+      setting.value = value.value_or("");
       continue;
     }
     if (setting.key.ends_with("tokenizer.type")) {

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "config/frameworks/framework.h"
-#include "evidence/foreign_keys.h"
 #include "evidence/lines.h"
 #include "evidence/training_job.h"
 
@@ -31,11 +30,7 @@ std::int64_t core_version(const TrainingJob& job) {
 void model(TrainingJob& job) {
   if (const auto decoded = job.their_number("--decoder-seq-length"))
     job.set("model.sequence", std::to_string(*decoded), origin_of(job, "--decoder-seq-length"));
-  job.otherwise("model.activation", "gelu", by_default);
-  job.otherwise("model.norm", "layer_norm", by_default);
-  job.otherwise("model.positions", "learned", by_default);
-  job.otherwise("model.tied_embeddings", "true", by_default);
-  job.otherwise("model.biases", "true", by_default);
+  model_defaults(job, "activation=gelu norm=layer_norm positions=learned tied_embeddings=true biases=true", by_default);
   if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", by_default);
   const auto hidden = job.number("model.hidden"), heads = job.number("model.heads");
   if (job.is_on("--group-query-attention")) {
@@ -113,13 +108,9 @@ void precision(TrainingJob& job) {
   if (mixed == nullptr) mixed = job.find("trainer.precision");
   if (mixed != nullptr) {
     const std::string word = lower(mixed->value);
-    for (const auto& [part, ours] : {std::pair<Text, Text>("16", "fp16"),
-                                     {"bf16", "bf16"},
-                                     {"bfloat16", "bf16"},
-                                     {"fp8", "fp8"},
-                                     {"mxfp8", "mxfp8"},
-                                     {"nvfp4", "nvfp4"}}) {
-      if (contains(word, part)) name = ours;
+    for (const Text row : split("16=fp16|bf16=bf16|bfloat16=bf16|fp8=fp8|mxfp8=mxfp8|nvfp4=nvfp4", '|')) {
+      const std::size_t equals = row.find('=');
+      if (contains(word, row.substr(0, equals))) name = row.substr(equals + 1);
     }
     from = fmt::format("{}, {}", mixed->key, mixed->origin);
   }
@@ -193,13 +184,10 @@ void replicas(TrainingJob& job) {
   const bool fsdp = job.is_on("--use-megatron-fsdp") || job.is_on("--use-custom-fsdp");
   const std::string flag = job.is_on("--use-custom-fsdp") ? "--use-custom-fsdp" : "--use-megatron-fsdp";
   const std::string strategy = job.theirs("--data-parallel-sharding-strategy");
-  static constexpr std::array<std::pair<Text, Text>, 4> strategies{{{"no_shard", "none"},
-                                                                    {"optim", "optimizer"},
-                                                                    {"optim_grads", "gradients"},
-                                                                    {"optim_grads_params", "parameters"}}};
-  const auto named = std::ranges::find(strategies, Text(strategy), &std::pair<Text, Text>::first);
-  if (fsdp && named != strategies.end()) {
-    job.set("sharding", std::string(named->second), origin_of(job, "--data-parallel-sharding-strategy"));
+  const auto named =
+      mapped("no_shard=none|optim=optimizer|optim_grads=gradients|optim_grads_params=parameters", strategy);
+  if (fsdp && named) {
+    job.set("sharding", *named, origin_of(job, "--data-parallel-sharding-strategy"));
   } else if (fsdp) {
     const std::int64_t version = core_version(job);
     const bool older = (version > 0 && version < 18) || flag == "--use-custom-fsdp";

@@ -96,16 +96,15 @@ std::string environment_text(const NcclUse& use) {
 void add_facts(const NcclUse& use, const Hosts& hosts, Answer& out) {
   const auto fact = [&](const char* key, Value value, const char* label = nullptr) {
     if (value.is_string() && value.get_ref<const std::string&>().empty()) return;
-    if (label != nullptr && value.is_string()) out.evidence.emplace_back(label, value.get<std::string>());
-    out.facts.emplace_back(key, std::move(value));
+    if (label != nullptr && value.is_string()) out.tell(label, value.get<std::string>());
+    out.fact(key, std::move(value));
   };
-  fact("kind", "nccl log");
   const std::string version = use.anywhere("version");
   fact("nccl", version.substr(0, version.find('+')));
   const NcclUse::Communicator* largest = use.largest();
   if (largest != nullptr) fact("ranks", largest->ranks);
-  if (!hosts.empty()) fact("hosts", static_cast<std::int64_t>(hosts.size()));
-  if (largest != nullptr) fact("communicators", static_cast<std::int64_t>(use.communicators.size()));
+  if (!hosts.empty()) fact("hosts", std::ssize(hosts));
+  if (largest != nullptr) fact("communicators", std::ssize(use.communicators));
   const std::string network = use.anywhere("network");
   const std::size_t devices = hosts.empty() ? 0 : hosts.front()->devices();
   const bool counted = !network.empty() && devices > 0 && !network.starts_with("Socket");
@@ -148,9 +147,7 @@ std::string adapters_text(const Hosts& hosts) {
 }
 
 Answer answer_of(const NcclUse& use) {
-  Answer out;
-  out.object = "nccl";
-  out.kind = "nccl log";
+  Answer out = Answer::of("nccl", "nccl log");
   const Hosts hosts = use.named_hosts();
   add_facts(use, hosts, out);
   judge_nccl(use, out);
@@ -285,17 +282,12 @@ constexpr std::array<NcclWarningKind, 38> kinds{{
     {"no path for a pattern", "Could not find a path for pattern", "", "NCCL took its simple order: slower, not wrong"},
 }};
 
-bool fits(std::string_view text, std::string_view pattern) {
-  return std::ranges::any_of(split(pattern, '|'), [&](std::string_view alternative) {
-    return std::ranges::all_of(split(alternative, '&'),
-                               [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
-  });
-}
-
 }  // namespace
 
 const NcclWarningKind* nccl_warning_kind(std::string_view text) {
-  const auto found = std::ranges::find_if(kinds, [&](const NcclWarningKind& kind) { return fits(text, kind.pattern); });
+  const auto found = std::ranges::find_if(kinds, [&](const NcclWarningKind& kind) {
+    return std::ranges::any_of(split(kind.pattern, '|'), [&](std::string_view parts) { return has_all(text, parts); });
+  });
   return found == kinds.end() ? nullptr : &*found;
 }
 

@@ -40,8 +40,8 @@ void Judge::warnings() {
   if (order.empty()) return;
   std::vector<std::string> parts;
   for (const std::string& name : order) parts.push_back(fmt::format("{} {}", name, times(counts[name])));
-  out.facts.emplace_back("warnings", join(parts, "; "));
-  out.evidence.emplace_back("warnings", join_first(parts, 4));
+  out.fact("warnings", join(parts, "; "));
+  out.tell("warnings", join_first(parts, 4));
   if (cause == nullptr) return;
 
   std::string peer = cause->peer, text, suspect = cause->host;
@@ -80,10 +80,10 @@ void Judge::warnings() {
   };
   if (text.empty()) text = filled(cause->kind->headline);
   if (!suspect.empty()) {
-    out.facts.emplace_back("suspect", suspect);
-    out.evidence.emplace_back("suspect", suspect);
+    out.fact("suspect", suspect);
+    out.tell("suspect", suspect);
   }
-  out.evidence.emplace_back("first", fmt::format("line {}: {}", cause->line, cause->text.substr(0, 100)));
+  out.tell("first", fmt::format("line {}: {}", cause->line, cause->text.substr(0, 100)));
   out.problem(text, filled(cause->kind->remedy));
   if (cause->kind->effect)
     out.notes.push_back(fmt::format("\"{}\" is what the others see: an effect, never a cause", cause->kind->name));
@@ -151,7 +151,7 @@ void Judge::failures() {
   } else {
     out.problem(fmt::format("{}: {}", text, unknown->text.substr(0, 120)), "the first warning, of " + unknown->host);
   }
-  out.evidence.emplace_back("error path", (*first)->error_path);
+  out.tell("error path", (*first)->error_path);
 }
 
 }  // namespace

@@ -110,8 +110,8 @@ void NetworkJudge::interfaces() {
   });
   if (on.empty()) return;
   const std::vector<std::string> names(found.begin(), found.end());
-  out.facts.emplace_back("warn_interface",
-                         fmt::format("{} {} among the interfaces", some_of(names), names.size() == 1 ? "is" : "are"));
+  out.fact("warn_interface",
+           fmt::format("{} {} among the interfaces", some_of(names), names.size() == 1 ? "is" : "are"));
   std::string all_but = "^docker,lo";  // what NCCL leaves out where nothing is set
   for (const std::string& name : names) {
     if (!name.starts_with("docker") && name != "lo") all_but += "," + name;

@@ -101,6 +101,30 @@ std::string Bandwidths::collective() const {
   return "";
 }
 
+void Bandwidths::keep_best() {
+  double wrong = 0;
+  std::vector<std::pair<double, std::string>> peaks;
+  for (const SizeRow& row : rows) {
+    wrong += row.out_of_place.wrong.value_or(0) + row.in_place.wrong.value_or(0);
+    auto peak = std::ranges::find(peaks, row.type, &std::pair<double, std::string>::second);
+    if (peak == peaks.end()) peak = peaks.insert(peak, {0, row.type});
+    peak->first = std::max(peak->first, row.busbw());
+  }
+  std::ranges::stable_sort(peaks, std::greater<>(), &std::pair<double, std::string>::first);
+  if (peaks.size() > 1) {
+    for (const auto& [busbw, type] : peaks) types.push_back(fmt::format("{} {:.1f} GB/s", type, busbw / giga));
+    std::erase_if(rows, [&](const SizeRow& row) { return row.type != peaks.front().second; });
+    redop = peaks.front().second.substr(peaks.front().second.find(' ') + 1);
+    if (wrong_is_a_count) out_of_bounds = std::max(out_of_bounds, static_cast<std::int64_t>(std::min(wrong, 1e15)));
+  }
+  std::ranges::stable_sort(rows, [](const SizeRow& a, const SizeRow& b) {
+    return std::pair(a.bytes, -a.busbw()) < std::pair(b.bytes, -b.busbw());
+  });
+  const auto again = std::ranges::unique(rows, {}, &SizeRow::bytes);
+  cycles = !again.empty();
+  rows.erase(again.begin(), again.end());
+}
+
 void Bandwidths::complete() {
   if (first_ranks < 2 && largest_rank >= ranks && largest_rank < (1 << 24)) {  // the list's beginning was cut off
     ranks = largest_rank + 1;
@@ -177,7 +201,7 @@ void NcclTestsReader::header(std::string_view text) {
     const std::vector<std::string_view> words = words_of(rest);
     columns_.clear();
     width_ = words.size();
-    redop_ = root_ = 0;
+    type_ = redop_ = root_ = 0;
     if (!open_) begin();
     if (runs_.empty()) return;
     Bandwidths& run = runs_.back();
@@ -187,6 +211,7 @@ void NcclTestsReader::header(std::string_view text) {
       if (word == "time" || word == "cputime") columns_.push_back({i, 0, 0, 0, columns_.empty() == first_is_in_place_});
       if (columns_.empty()) {
         run.columns.emplace_back(word);
+        if (word == "type") type_ = i;
         if (word == "redop" || word == "op") redop_ = i;
         if (word == "root") root_ = i;
         continue;
@@ -239,7 +264,9 @@ void NcclTestsReader::row(std::string_view text) {
     if (!direction.seconds) return;
   }
   Bandwidths& run = runs_.back();
-  if (run.rows.empty() && redop_ > 0) run.redop = blank > 0 ? "none" : words[redop_];
+  const std::string_view redop = redop_ > 0 && blank == 0 ? words[redop_] : "none";
+  if (type_ > 0) row.type = fmt::format("{} {}", words[type_], redop);
+  if (run.rows.empty() && redop_ > 0) run.redop = redop;
   if (run.rows.empty() && root_ > 0) run.root = words[root_ - blank];
   run.rows.push_back(row);
 }
@@ -248,7 +275,7 @@ std::vector<Bandwidths> NcclTestsReader::finish() {
   for (Bandwidths& run : runs_) {
     if (run.test.empty() && runs_.size() == 1) run.test = named_test_;
     if (run.test.empty()) run.test = test_in(file_);
-    std::ranges::stable_sort(run.rows, {}, &SizeRow::bytes);
+    run.keep_best();
     run.complete();
   }
   std::erase_if(runs_, [](const Bandwidths& run) { return run.rows.empty(); });
@@ -325,6 +352,7 @@ Bandwidths nccl_tests_json(const std::string& text) {
     row.bytes = static_cast<std::int64_t>(std::clamp(number_at(result, "size"), 0.0, 1e18));
     row.out_of_place = direction_of(at(result, "out_of_place"));
     row.in_place = direction_of(at(result, "in_place"));
+    row.type = fmt::format("{} {}", text_at(result, "type"), text_at(result, "redop"));
     if (out.rows.empty()) out.redop = text_at(result, "redop");
     if (out.rows.empty()) out.root = text_at(result, "root");
     if (row.seconds() > 0) out.rows.push_back(row);
@@ -332,7 +360,7 @@ Bandwidths nccl_tests_json(const std::string& text) {
   const Json& average = at(json, "average_bus_bandwidth");
   if (at(average, "bandwidth").is_number()) out.average_busbw = number_at(average, "bandwidth");
   if (out.rows.empty()) fail("it holds no results");
-  std::ranges::stable_sort(out.rows, {}, &SizeRow::bytes);
+  out.keep_best();
   return out;
 }
 

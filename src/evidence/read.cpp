@@ -200,6 +200,7 @@ void Reading::file(const std::string& path) {
             quote(name), described(head));
         if (log(input, name)) return;
         if (text.empty()) throw Error(why);
+        if (std::string typed = typed_in(text); is_launch_script(typed)) return job_.file(name, std::move(typed));
         return job_.unknown(name, std::move(text), std::move(why));
       }
       case Kind::nccl_tests_json:
@@ -290,18 +291,14 @@ std::vector<Answer> Reading::finish(std::vector<std::string>& refused) {
     std::ranges::move(compared(runs_[0], runs_[1]), std::back_inserter(evidence));
   }
   std::ranges::move(bandwidths_, std::back_inserter(all));
-  if (!nccl_files_.empty()) {
-    all.push_back(answer_of(nccl_.finish()));
-    all.back().files = nccl_files_;
-  }
-  if (!inspector_files_.empty()) {
-    all.push_back(inspector_.finish());
-    all.back().files = inspector_files_;
-  }
-  if (!recorder_files_.empty()) {
-    all.push_back(recorder_.finish());
-    all.back().files = recorder_files_;
-  }
+  const auto add_joined = [&](const std::vector<std::string>& files, const auto& answer) {
+    if (files.empty()) return;
+    all.push_back(answer());
+    all.back().files = files;
+  };
+  add_joined(nccl_files_, [&] { return answer_of(nccl_.finish()); });
+  add_joined(inspector_files_, [&] { return inspector_.finish(); });
+  add_joined(recorder_files_, [&] { return recorder_.finish(); });
   std::ranges::move(single_, std::back_inserter(all));
   std::ranges::copy(job_.not_read(), std::back_inserter(refused));
   return all;

@@ -49,7 +49,7 @@ void Shell::set(const std::string& name, const std::string& value, bool exported
   variable.items = {value};
   variable.array = false;
   variable.order = ++assignments_;
-  variable.exported = variable.exported || exported;
+  variable.exported = variable.exported || exported || state_.exports_all;
 }
 
 void Shell::run(Text script, std::int64_t first_line) {
@@ -213,6 +213,13 @@ Status Shell::compound() {
 Status Shell::condition() {
   std::vector<std::string> words;
   for (reader_.skip_lines(); !reader_.at_end() && !reader_.eat("]]"); reader_.skip_lines()) {
+    if (!words.empty() && words.back() == "=~") {  // the expression's parentheses and bars end no word
+      std::string raw(reader_.until(" \t\n"));
+      const bool quoted = raw.find_first_of("'\"") != std::string::npos;
+      if (follows()) raw = quoted ? unknown(fmt::format("line {}: an expression in quotes", line_)) : document_of(raw);
+      words.push_back(std::move(raw));
+      continue;
+    }
     std::string word = reader_.word();
     for (const Text either : {"&&", "||"}) {
       if (word.empty() && reader_.eat(either)) word = either;

@@ -39,6 +39,7 @@ class Shell {
     std::map<std::string, Variable, std::less<>> variables;
     std::optional<std::vector<std::string>> arguments;  // $1, …; nothing: as the person gave them, unknown
     bool ended = false;                                 // by exit or return
+    bool exports_all = false;                           // set -a
   };
   /// Whether a command succeeds; nothing where the script alone does not say it.
   using Status = std::optional<bool>;
@@ -78,6 +79,10 @@ class Shell {
   std::string document_of(std::string_view raw);
   std::string unknown_of(std::string_view raw);
   std::optional<std::int64_t> arithmetic(std::string_view text);
+  /// Where a text matches an expression of POSIX: the longest of those that begin first; `all`: one after the other.
+  /// Nothing for an expression that is none or is not followed.
+  using Places = std::vector<std::pair<std::size_t, std::size_t>>;
+  std::optional<Places> places(const std::string& text, const std::string& expression, bool all);
   Status compute(std::string_view text);
 
   // shell.cpp: what reads a part of the script follows it as well, unless it is skipped.
@@ -138,5 +143,7 @@ bool may_start(const std::vector<std::string>& words);
 std::optional<std::int64_t> integer_expression(std::string_view expression);
 /// Whether a text matches a pattern of * ? and [ ].
 bool matches_pattern(const std::string& text, const std::string& pattern);
+/// The expression of POSIX that such a pattern is.
+std::string expression_of(std::string_view pattern);
 
 }  // namespace harness::evidence

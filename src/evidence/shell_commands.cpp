@@ -18,15 +18,6 @@ constexpr std::string_view passed_over =
     "cd|mkdir|echo|printf|module|ulimit|conda|pip|date|trap|shopt|rm|cp|mv|ls|cat|tee|sleep|touch|wait|pushd|popd|kill|"
     "ln|chmod|grep|sed|awk|ml|spack|hash|sysctl";
 
-// The name of "NAME=value", "NAME+=value", "NAME[i]=value"; "": it is none of them.
-Text assigned_name(Text word) {
-  Text name = word.substr(0, std::min(word.find('='), word.size()));
-  if (name.size() == word.size()) return {};
-  if (name.ends_with('+')) name.remove_suffix(1);
-  if (name.ends_with(']')) name = name.substr(0, name.find('['));
-  return is_name(name) ? name : Text();
-}
-
 }  // namespace
 
 bool may_start(const std::vector<std::string>& words) {
@@ -111,6 +102,13 @@ Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
     return true;
   }
   if (name == "set") {
+    bool on = false;
+    for (const std::string& word : arguments) {
+      if (word == "--") break;
+      const bool letters = word.starts_with('-') || word.starts_with('+');
+      if (letters) on = word.starts_with('-');
+      if (letters ? contains(word, "a") : word == "allexport") state_.exports_all = on;
+    }
     const auto dashes = std::ranges::find(words, "--");
     if (dashes != words.end()) state_.arguments = std::vector(dashes + 1, words.end());
     return true;
@@ -186,7 +184,7 @@ bool Shell::assign(Text word, bool exported) {
   }
   assigning_.clear();
   Variable& variable = state_.variables[std::string(name)];
-  value.exported = variable.exported || exported;
+  exported = exported || variable.exported || state_.exports_all;
   if (left.ends_with(']')) value.items = {unknown(fmt::format("line {}: {}", line_, left))};
   if (!adds) {
     variable = std::move(value);
@@ -199,7 +197,7 @@ bool Shell::assign(Text word, bool exported) {
     variable.items.front() += value.items.front();
   }
   variable.order = ++assignments_;
-  variable.exported = variable.exported || exported;
+  variable.exported = exported;
   return true;
 }
 

@@ -15,14 +15,6 @@ bool is_one(std::string_view characters, char c) {
   return characters.find(c) != std::string_view::npos;
 }
 
-// "NAME=", "NAME+=" or "NAME[…]=": what follows is a value.
-bool begins_assignment(std::string_view word) {
-  if (!word.ends_with('=')) return false;
-  word.remove_suffix(word.ends_with("+=") ? 2 : 1);
-  if (word.ends_with(']')) word = word.substr(0, word.find('['));
-  return is_name(word);
-}
-
 // How long a placeholder is that the script's user replaces: "<PATH TO DATA>"; 0: none begins at `at`.
 std::size_t placeholder_span(std::string_view text, std::size_t at) {
   if (at + 1 >= text.size() || text[at] != '<' || std::isalpha(static_cast<unsigned char>(text[at + 1])) == 0) return 0;
@@ -57,6 +49,14 @@ std::size_t bracket_span(std::string_view text, std::size_t at, char open, char 
 std::size_t name_length(std::string_view text) {
   if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0])) != 0) return 0;
   return static_cast<std::size_t>(std::ranges::find_if_not(text, is_name_character) - text.begin());
+}
+
+std::string_view assigned_name(std::string_view word) {
+  std::string_view name = word.substr(0, std::min(word.find('='), word.size()));
+  if (name.size() == word.size()) return {};
+  if (name.ends_with('+')) name.remove_suffix(1);
+  if (name.ends_with(']')) name = name.substr(0, name.find('['));
+  return is_name(name) ? name : std::string_view();
 }
 
 std::size_t shell_span(std::string_view text, std::size_t at, int depth) {
@@ -140,7 +140,7 @@ std::string ShellReader::word() {
   const std::size_t begin = at_;
   while (!at_end()) {
     const char c = text_[at_];
-    const bool array = c == '(' && begins_assignment(since(begin));
+    const bool array = c == '(' && since(begin).ends_with('=') && !assigned_name(since(begin)).empty();
     const bool substitution = at("<(") || at(">(");
     if (c == '\\') {
       at_ = std::min(at_ + 2, text_.size());

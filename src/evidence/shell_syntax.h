@@ -66,6 +66,8 @@ std::size_t name_length(std::string_view text);
 inline bool is_name(std::string_view text) {
   return !text.empty() && name_length(text) == text.size();
 }
+/// The name of "NAME=value", "NAME+=value", "NAME[i]=value"; "": it is none of them.
+std::string_view assigned_name(std::string_view word);
 /// How many bytes a quoted text, a substitution or a parenthesis takes that begins at `at`; the rest where it does not
 /// end.
 std::size_t shell_span(std::string_view text, std::size_t at, int depth = 0);

@@ -1,10 +1,12 @@
 #include <fnmatch.h>
+#include <regex.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 
 #include "base/error.h"
+#include "evidence/lines.h"
 #include "evidence/shell.h"
 
 // Arithmetic and tests of a script.
@@ -20,7 +22,7 @@ class Arithmetic {
   Arithmetic(std::string_view text, Lookup lookup) : rest_(text), lookup_(std::move(lookup)) {}
 
   Number value() {
-    const Number found = binary(0);
+    const Number found = choice();
     blank();
     return rest_.empty() ? found : std::nullopt;
   }
@@ -28,33 +30,38 @@ class Arithmetic {
  private:
   struct Operator {
     std::string_view text;
-    int level;
+    int level = 0;
   };
   void blank() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n"), rest_.size())); }
-  const Operator* next() {
-    static constexpr std::array<Operator, 14> all{{{"||", 0},
-                                                   {"&&", 1},
-                                                   {"==", 2},
-                                                   {"!=", 2},
-                                                   {"<=", 3},
-                                                   {">=", 3},
-                                                   {"**", 7},
-                                                   {"<", 3},
-                                                   {">", 3},
-                                                   {"+", 5},
-                                                   {"-", 5},
-                                                   {"*", 6},
-                                                   {"/", 6},
-                                                   {"%", 6}}};
+  bool eat(char c) {
     blank();
-    for (const Operator& one : all) {
-      if (rest_.starts_with(one.text)) return &one;
+    if (!rest_.starts_with(c)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  // "a ? b : c", or what stands before the mark.
+  Number choice() {
+    const Number holds = binary(0);
+    if (!eat('?')) return holds;
+    const Number yes = guarded([&] { return choice(); });
+    if (!eat(':')) return std::nullopt;
+    const Number no = guarded([&] { return choice(); });
+    if (!holds) return std::nullopt;
+    return *holds != 0 ? yes : no;
+  }
+  std::optional<Operator> next() {
+    static constexpr std::array<std::string_view, 14> all{"||", "&&", "==", "!=", "<=", ">=", "**",
+                                                          "<",  ">",  "+",  "-",  "*",  "/",  "%"};
+    static constexpr std::array<int, 14> levels{0, 1, 2, 2, 3, 3, 7, 3, 3, 5, 5, 6, 6, 6};
+    blank();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (rest_.starts_with(all[i])) return Operator{all[i], levels[i]};
     }
-    return nullptr;
+    return std::nullopt;
   }
   Number binary(int level) {
     Number left = unary();
-    for (const Operator* op = next(); op != nullptr && op->level >= level; op = next()) {
+    for (auto op = next(); op && op->level >= level; op = next()) {
       rest_.remove_prefix(op->text.size());
       const Number right = guarded([&] { return binary(op->level + 1); });
       left = left && right ? apply(op->text, *left, *right) : std::nullopt;
@@ -93,13 +100,8 @@ class Arithmetic {
     const char c = rest_[0];
     if (c == '(' || c == '-' || c == '+' || c == '!') {
       rest_.remove_prefix(1);
-      const Number inside = guarded([&] { return c == '(' ? binary(0) : unary(); });
-      if (c == '(') {
-        blank();
-        if (!rest_.starts_with(')')) return std::nullopt;
-        rest_.remove_prefix(1);
-        return inside;
-      }
+      const Number inside = guarded([&] { return c == '(' ? choice() : unary(); });
+      if (c == '(') return eat(')') ? inside : std::nullopt;
       if (!inside || c == '+') return inside;
       if (c == '-') return apply("-", 0, *inside);
       return *inside == 0 ? 1 : 0;
@@ -185,7 +187,14 @@ Shell::Status Shell::test(std::vector<std::string> words, bool double_brackets) 
   if (of_length && is_left_open(words[1])) return words[0] == "-z";  // as "${X:-8}" takes it
   if (words.size() == 3 && words[2].empty() && words[1].ends_with('=') && is_left_open(words[0]))
     return words[1] != "!=";
+  const bool searches = words.size() == 3 && words[1] == "=~";
+  if (searches)
+    state_.variables["BASH_REMATCH"].items.assign(10, unknown(fmt::format("line {}: what =~ finds", line_)));
   if (std::ranges::any_of(words, is_unknown)) return std::nullopt;
+  if (searches) {
+    const auto found = places(words[0], words[2], false);
+    return found ? Status(!found->empty()) : std::nullopt;
+  }
   if (words.size() == 1) return !words.front().empty();
   if (of_length) return words[1].empty() == (words[0] == "-z");
   if (words.size() != 3) return std::nullopt;
@@ -196,16 +205,57 @@ Shell::Status Shell::test(std::vector<std::string> words, bool double_brackets) 
   }
   const auto a = number_in<std::int64_t>(words[0]), b = number_in<std::int64_t>(words[2]);
   if (!a || !b) return std::nullopt;
-  if (op == "-eq") return *a == *b;
-  if (op == "-ne") return *a != *b;
-  if (op == "-lt" || op == "<") return *a < *b;
-  if (op == "-le") return *a <= *b;
-  if (op == "-gt" || op == ">") return *a > *b;
-  return op == "-ge" ? Status(*a >= *b) : std::nullopt;
+  const auto compares = mapped("-eq===|-ne=!=|-lt=<|-le=<=|-gt=>|-ge=>=|<=<|>=>", op);
+  return compares ? Status(integer_expression(fmt::format("{} {} {}", *a, *compares, *b)) == 1) : std::nullopt;
 }
 
 bool matches_pattern(const std::string& text, const std::string& pattern) {
   return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
+
+std::string expression_of(std::string_view pattern) {
+  std::string out;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    std::size_t close = c == '[' ? pattern.find(']', i + 2) : pattern.npos;
+    while (close != pattern.npos && pattern[close - 1] == ':') close = pattern.find(']', close + 1);  // "[[:digit:]]"
+    if (close != pattern.npos) {
+      const std::string_view inside = pattern.substr(i + 1, close - i);
+      out += inside.starts_with('!') ? fmt::format("[^{}", inside.substr(1)) : fmt::format("[{}", inside);
+      i = close;
+    } else if (c == '*' || c == '?') {
+      out += c == '*' ? ".*" : ".";
+    } else {
+      if (std::string_view(".[]()^$+{}|\\").find(c) != pattern.npos) out += '\\';
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::optional<Shell::Places> Shell::places(const std::string& text, const std::string& expression, bool all) {
+  constexpr std::size_t longest = 256, longest_text = 4096;
+  for (std::size_t i = 0; i < expression.size(); ++i) {  // \1 and {1,9} may take time without bounds
+    const bool escaped = expression[i] == '\\' && ++i < expression.size();
+    if (escaped ? std::isdigit(static_cast<unsigned char>(expression[i])) != 0 : expression[i] == '{')
+      return std::nullopt;
+  }
+  regex_t compiled;
+  if (expression.size() > longest || text.size() > longest_text ||
+      ::regcomp(&compiled, expression.c_str(), REG_EXTENDED) != 0)
+    return std::nullopt;
+  Places found;
+  regmatch_t match;
+  std::size_t at = 0;
+  while ((found.empty() || (all && at < text.size() && found.back().second > found.back().first)) &&
+         ::regexec(&compiled, text.c_str() + at, 1, &match, at > 0 ? REG_NOTBOL : 0) == 0) {
+    found.emplace_back(at + static_cast<std::size_t>(match.rm_so), at + static_cast<std::size_t>(match.rm_eo));
+    at = found.back().second;
+  }
+  ::regfree(&compiled);
+  // Each place may be tried up to the end of the text, and a short expression may take long to prepare.
+  spend(text.size() * text.size() / 4 + 16 * expression.size() * expression.size());
+  return found;
 }
 
 }  // namespace harness::evidence

@@ -21,6 +21,30 @@ std::string mark_in(std::string_view text) {
   return std::string(text.substr(begin, text.find(mark_ends, begin) + 1 - begin));
 }
 
+// $'…': "\n" and "\t" are characters, and so are "\x2d" and "\055" by
+// their number; any other one is itself.
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const bool escapes = text[i] == '\\' && i + 1 < text.size();
+    i += escapes ? 1 : 0;
+    const bool hex = escapes && text[i] == 'x';
+    const std::string_view number = text.substr(i + (hex ? 1 : 0), hex ? 2 : 3);
+    const std::size_t digits =
+        std::min(number.find_first_not_of(hex ? "0123456789abcdefABCDEF" : "01234567"), number.size());
+    if (escapes && digits > 0) {
+      const unsigned code = number_in<unsigned>(number.substr(0, digits), hex ? 16 : 8).value_or(0) & 0xffu;
+      if (code >= ' ') out += static_cast<char>(code);  // others would be taken for marks
+      i += digits + (hex ? 1 : 0);
+    } else {
+      const char c = text[i++];
+      const char as_it_is = escapes && c == 't' ? '\t' : c;
+      out += escapes && c == 'n' ? '\n' : as_it_is;
+    }
+  }
+  return out;
+}
+
 // ${x,}, ${x^^}: `op` is the character.
 std::string in_case(std::string text, char op, bool all) {
   for (std::size_t i = 0; i < (all ? text.size() : std::min<std::size_t>(text.size(), 1)); ++i) {
@@ -180,7 +204,7 @@ class ShellExpansion {
       return 0;
     }
     if (part.starts_with("$'")) {
-      literal(part.substr(2, part.size() - std::min<std::size_t>(part.size(), 3)));
+      literal(unescaped(part.substr(2, part.size() - std::min<std::size_t>(part.size(), 3))));
       return 0;
     }
     if (part.starts_with("${")) {
@@ -293,15 +317,29 @@ class ShellExpansion {
       case '%':
       case '#':
         return without_end(text, pattern(rest), op[0] == '%', twice);
-      case '/': {  // ${x/a/b}, ${x//a/b}
-        const std::size_t end = std::min(rest.find('/'), rest.size());
-        const std::string a = pattern(rest.substr(0, end)), b = pattern(rest.substr(std::min(end + 1, rest.size())));
+      case '/': {  // ${x/a/b}, ${x//a/b}, ${x/#a/b} and ${x/%a/b} at one end
+        const bool first = !twice && rest.starts_with('#'), last = !twice && rest.starts_with('%');
+        std::size_t end = 0;
+        while (end < rest.size() && rest[end] != '/') {
+          const bool spans = std::string_view("$'\"`").find(rest[end]) != rest.npos;
+          const std::size_t own = rest[end] == '\\' ? 2 : 1;
+          end += spans ? shell_span(rest, end) : own;
+        }
+        end = std::min(end, rest.size());
+        const std::string a = pattern(rest.substr(first || last ? 1 : 0, end - (first || last ? 1 : 0))),
+                          b = pattern(rest.substr(std::min(end + 1, rest.size())));
         if (is_unknown(a + b)) return mark_in(a + b);
-        if (a.empty() || a.find_first_of("*?[") != a.npos || (!twice && (a[0] == '#' || a[0] == '%'))) break;
-        std::string out = text;
-        for (std::size_t at = out.find(a); at != out.npos; at = twice ? out.find(a, at + b.size()) : out.npos)
-          out.replace(at, a.size(), b);
-        return out;
+        if (a.empty() && !first && !last) return text;
+        const auto places = shell_.places(text, (first ? "^" : "") + expression_of(a) + (last ? "$" : ""), twice);
+        if (!places) break;
+        shell_.spend(places->size() * b.size());
+        std::string out;
+        std::size_t at = 0;
+        for (const auto& [from, to] : *places) {
+          out.append(text, at, from - at) += b;
+          at = to;
+        }
+        return out.append(text, at);
       }
       case ',':
       case '^':

@@ -65,9 +65,8 @@ Times times_of(const TrainingLog& log, std::int64_t global_batch) {
 struct Writer {
   const TrainingLog& log;
   const Gaps& gaps;
-  Answer out = {};
+  Answer out = Answer::of("log", "training log");
 
-  void fact(const char* key, Value value) { out.facts.emplace_back(key, std::move(value)); }
   void job(std::int64_t global_batch, std::int64_t ranks);
   void steadiness(const StepTimes& steps, bool seconds);
   void throughput(double seconds, std::int64_t global_batch, std::int64_t ranks);
@@ -77,60 +76,57 @@ struct Writer {
 };
 
 void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
-  fact("kind", "training log");
-  fact("framework", log.framework.empty() ? "unknown" : log.framework);
+  out.fact("framework", log.framework.empty() ? "unknown" : log.framework);
   for (const char* key :
        {"layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "sequence", "tp", "pp", "cp", "dp", "micro_batch"}) {
-    if (log.size(key) > 0) fact(key, log.size(key));
+    if (log.size(key) > 0) out.fact(key, log.size(key));
   }
-  if (ranks > 0) fact("ranks", ranks);
-  if (global_batch > 0) fact("global_batch", global_batch);
+  if (ranks > 0) out.fact("ranks", ranks);
+  if (global_batch > 0) out.fact("global_batch", global_batch);
   for (const auto& [key, value] : log.words) {
     if (value == "true" || value == "false") {
-      fact(key.c_str(), value == "true");
+      out.fact(key.c_str(), value == "true");
     } else {
-      fact(key.c_str(), value);
+      out.fact(key.c_str(), value);
     }
   }
-  fact("gpu", log.gpu.empty() ? "unknown" : log.gpu);
-  std::string text;
-  const auto add = [&](const char* name, const char* key) {
-    if (log.size(key) > 0) text += fmt::format("{}{} {}", text.empty() ? "" : "  ", name, log.size(key));
-  };
-  if (ranks > 0) text = fmt::format("{} ranks", ranks);
-  add("TP", "tp");
-  add("PP", "pp");
-  add("CP", "cp");
-  add("DP", "dp");
-  if (global_batch > 0) text += fmt::format("{}{} sequences a step", text.empty() ? "" : "  ", global_batch);
-  add("of", "sequence");
-  if (!text.empty()) out.evidence.emplace_back("job", text);
+  out.fact("gpu", log.gpu.empty() ? "unknown" : log.gpu);
+  std::vector<std::string> text;
+  if (ranks > 0) text.push_back(fmt::format("{} ranks", ranks));
+  for (const auto& [name, key] : {std::pair("TP", "tp"), {"PP", "pp"}, {"CP", "cp"}, {"DP", "dp"}}) {
+    if (log.size(key) > 0) text.push_back(fmt::format("{} {}", name, log.size(key)));
+  }
+  if (global_batch > 0) text.push_back(fmt::format("{} sequences a step", global_batch));
+  if (log.size("sequence") > 0) text.push_back(fmt::format("of {}", log.size("sequence")));
+  if (!text.empty()) out.tell("job", join(text, "  "));
 }
 
 void Writer::steadiness(const StepTimes& steps, bool seconds) {
-  fact("intervals", steps.intervals);
-  fact("skipped", steps.skipped);
+  out.fact("intervals", steps.intervals);
+  out.fact("skipped", steps.skipped);
   std::vector<double> distances;
   for (std::size_t i = 1; i < log.intervals.size(); ++i)
     distances.push_back(static_cast<double>(log.intervals[i].iteration - log.intervals[i - 1].iteration));
   const double distance = distances.empty() ? 0 : median(distances);
-  if (distance > 0) fact("log_interval", static_cast<std::int64_t>(distance));
+  if (distance > 0) out.fact("log_interval", static_cast<std::int64_t>(distance));
   const std::int64_t used = steps.intervals - steps.skipped - steps.spikes;
-  if (steps.intervals > 1) fact("spread", steps.spread);
-  fact("spikes", steps.spikes);
-  if (steps.spikes > 0) fact("time_lost_to_spikes", percent(steps.lost));
-  fact("drift", steps.drift ? signed_percent(*steps.drift) + " over the log" : "none");
-  fact("jump", steps.jump ? signed_percent(steps.jump->share()) : "none");
+  if (steps.intervals > 1) out.fact("spread", steps.spread);
+  out.fact("spikes", steps.spikes);
+  if (steps.spikes > 0) out.fact("time_lost_to_spikes", percent(steps.lost));
+  out.fact("drift", steps.drift ? signed_percent(*steps.drift) + " over the log" : "none");
+  out.fact("jump", steps.jump ? signed_percent(steps.jump->share()) : "none");
 
   if (used > 1) {
     std::string text = fmt::format("within {} (1.4826 MAD) over {} values", percent(steps.spread), used);
     if (seconds && steps.low > 0 && !log.neighbours_share)
       text += fmt::format("; median {} [{}, {}]", seconds_text(steps.seconds), seconds_text(steps.low),
                           seconds_text(steps.high));
-    out.evidence.emplace_back("steady", text);
+    out.tell("steady", text);
   }
-  if (steps.skipped > 0)
-    out.evidence.emplace_back("left out", fmt::format("the first {}: start-up", plural(steps.skipped, "value")));
+  if (steps.skipped > 0) out.tell("left out", fmt::format("the first {}: start-up", plural(steps.skipped, "value")));
+  constexpr std::int64_t few = 5;
+  if (!steps.jump && !steps.drift && used >= few)
+    out.headline += fmt::format(": steady within {} over {} values", percent(steps.spread), used);
   const auto tell = [&](double change, const std::string& text, const char* causes) {  // less is no problem
     if (change > 0) out.problem(text, causes);
     if (change <= 0) out.notes.push_back(text);
@@ -142,9 +138,11 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
         distance));
   if (steps.jump) {
     const std::int64_t at = log.intervals[std::min(steps.jump->at, log.intervals.size() - 1)].iteration;
-    fact("jump_at_iteration", at);
-    fact("step_before_s", steps.jump->before);
+    out.fact("jump_at_iteration", at);
+    out.fact("step_before_s", steps.jump->before);
     const double share = steps.jump->share();
+    out.headline += fmt::format(": the step time {} by {:.0f} % at iteration {} and stayed",
+                                share > 0 ? "jumped" : "fell", 100 * std::abs(share), at);
     const std::string change =
         fmt::format("the step takes {} {} since iteration {}{}", percent(std::abs(share)), share > 0 ? "more" : "less",
                     at, seconds ? fmt::format(" ({} before)", seconds_text(steps.jump->before)) : "");
@@ -153,10 +151,14 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
         "clocks, a slower node after a restart, other jobs on the network; compare what the nodes logged at that time");
   }
   if (steps.drift) {
+    out.headline += fmt::format(": the step time creeps {} by {} over the log", *steps.drift > 0 ? "up" : "down",
+                                percent(std::abs(*steps.drift)));
     tell(*steps.drift, fmt::format("the step time drifts by {} over the log", signed_percent(*steps.drift)),
          "growing garbage collection or logging, fragmented memory, falling clocks, filling storage");
   }
   if (steps.spikes > 0) {
+    out.headline += fmt::format("; {} {} {} of the time", plural(steps.spikes, "spike"),
+                                steps.spikes == 1 ? "costs" : "cost", percent(steps.lost));
     std::string when;
     if (steps.period > 0)
       when = fmt::format(", every {:.0f} iterations: saving, evaluation or garbage collection",
@@ -164,11 +166,13 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
     out.problems.push_back(fmt::format("{} over 1.5 times the median: {} of the time{}", plural(steps.spikes, "value"),
                                        percent(steps.lost), when));
   }
-  constexpr std::int64_t few = 5;
   if (used < few)
     out.notes.push_back(fmt::format("{} {} too few to say that it is steady{}", plural(used, "value"),
                                     used == 1 ? "is" : "are",
                                     steps.intervals == 1 ? ", and first steps are slower than others" : ""));
+  if (log.by_timers)
+    out.notes.emplace_back(
+        "a step is DeepSpeed's fwd + bwd + step: what is between them, such as loading data, is not in it");
   if (log.neighbours_share)
     out.notes.emplace_back(
         "each value is a mean over a sliding window: neighbours share data, so there is no interval");
@@ -194,7 +198,7 @@ void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t 
                return std::abs(interval.seconds - seconds);
              })->tokens_per_s_per_gpu;
   if (tokens <= 0) return;
-  fact("tokens_per_s_per_gpu", tokens);
+  out.fact("tokens_per_s_per_gpu", tokens);
   out.headline += fmt::format(", {} tokens/s per GPU", grouped(tokens));
   const auto model = model_of(log);
   const auto flop = model ? analysis::flop_per_token(*model) : std::nullopt;
@@ -206,7 +210,7 @@ void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t 
   }
   constexpr double tera = 1e12;
   const double causal = tokens * flop->causal / tera;
-  fact("tflops_per_gpu", causal);
+  out.fact("tflops_per_gpu", causal);
   out.headline += fmt::format(", {:.0f} TFLOP/s per GPU", causal);
   own_count(*flop, causal);
   const auto hardware = hardware_of(log.gpu, gaps);
@@ -218,13 +222,12 @@ void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t 
   if (const auto published =
           analysis::published_steps({*model, hardware->gpu_file(), precision->second, ranks, causal});
       !published.text.empty())
-    out.evidence.emplace_back("published", published.text);
+    out.tell("published", published.text);
   const double peak = precision->second == "bf16" ? hardware->peak_flops(config::Precision::bf16) : 0;
   if (peak <= 0) return;
-  fact("mfu", causal * tera / peak);
-  out.evidence.emplace_back(
-      "MFU", fmt::format("{} of {} ({}, dense {}), causal attention at half", percent(causal * tera / peak),
-                         show_flops(peak), hardware->file, precision->second));
+  out.fact("mfu", causal * tera / peak);
+  out.tell("MFU", fmt::format("{} of {} ({}, dense {}), causal attention at half", percent(causal * tera / peak),
+                              show_flops(peak), hardware->file, precision->second));
 }
 
 // The collectives that did not end. Ranks that wait in different ones show who fell behind, or a fault of the program;
@@ -245,8 +248,8 @@ std::string Writer::timeouts() {
   };
   const double waited = 1e-3 * static_cast<double>(log.timeouts.begin()->second.milliseconds);
   const std::string all = ranks_text(usual->second);
-  fact("timed_out", described[usual->first]);
-  fact("timed_out_ranks", static_cast<std::int64_t>(log.timeouts.size()));
+  out.fact("timed_out", described[usual->first]);
+  out.fact("timed_out_ranks", std::ssize(log.timeouts));
   if (ranks_of.size() == 1) {
     out.problems.push_back(
         fmt::format("{} waited {} in {}: a rank that is not among them never came, or the network failed; see the "
@@ -275,20 +278,11 @@ std::string Writer::failures() {
   return in_order.empty() ? "" : in_order.front().first;
 }
 
-std::string steady_text(const StepTimes& steps) {
-  if (steps.jump) return "";
-  const std::int64_t used = steps.intervals - steps.skipped - steps.spikes;
-  if (steps.drift || used < 5) return "";
-  return fmt::format(": steady within {} over {} {}", percent(steps.spread), used, "values");
-}
-
 }  // namespace
 
 Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
   Writer writer{log, gaps};
   Answer& out = writer.out;
-  out.object = "log";
-  out.kind = "training log";
   const std::int64_t global_batch = gaps.global_batch_size > 0 ? gaps.global_batch_size : log.size("global_batch");
   const std::int64_t ranks = gaps.ranks > 0 ? gaps.ranks : log.size("ranks");
   writer.job(global_batch, ranks);
@@ -298,42 +292,30 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
     const StepTimes steps = judge_steps(measured.values);
     if (measured.seconds) {
       out.headline = fmt::format("{} per step", seconds_text(steps.seconds));
-      writer.fact("step_time_s", steps.seconds);
+      out.fact("step_time_s", steps.seconds);
       writer.throughput(steps.seconds, global_batch, ranks);
     } else if (log.intervals.front().samples_per_s > 0) {
       out.headline = fmt::format("{:.1f} samples/s on all ranks", 1 / steps.seconds);
       out.notes.emplace_back("the step time needs the batch: --set global_batch_size=N");
-      writer.fact("samples_per_s", 1 / steps.seconds);
-      writer.fact("step_time_s", "unknown");
+      out.fact("samples_per_s", 1 / steps.seconds);
+      out.fact("step_time_s", "unknown");
     } else {
       out.headline = fmt::format("{} tokens/s per GPU", grouped(1 / steps.seconds));
-      writer.fact("tokens_per_s_per_gpu", 1 / steps.seconds);
-      writer.fact("step_time_s", "unknown");
+      out.fact("tokens_per_s_per_gpu", 1 / steps.seconds);
+      out.fact("step_time_s", "unknown");
     }
     writer.steadiness(steps, measured.seconds);
-    if (steps.jump) {
-      const std::int64_t at = log.intervals[std::min(steps.jump->at, log.intervals.size() - 1)].iteration;
-      out.headline += fmt::format(": the step time {} by {:.0f} % at iteration {} and stayed",
-                                  steps.jump->share() > 0 ? "jumped" : "fell", 100 * std::abs(steps.jump->share()), at);
-    }
-    if (steps.drift)
-      out.headline += fmt::format(": the step time creeps {} by {} over the log", *steps.drift > 0 ? "up" : "down",
-                                  percent(std::abs(*steps.drift)));
-    out.headline += steady_text(steps);
-    if (steps.spikes > 0)
-      out.headline += fmt::format("; {} {} {} of the time", plural(steps.spikes, "spike"),
-                                  steps.spikes == 1 ? "costs" : "cost", percent(steps.lost));
   } else if (log.whole_run && log.steps > 0) {
     const double seconds = log.run_seconds / static_cast<double>(log.steps);
     out.headline = fmt::format("{} per step, over the whole run of {} steps", seconds_text(seconds),
                                grouped(static_cast<double>(log.steps)));
-    writer.fact("step_time_s", seconds);
+    out.fact("step_time_s", seconds);
     writer.throughput(seconds, global_batch, ranks);
     out.notes.emplace_back("the whole run counts, with start-up, evaluation and saving in it");
   } else if (log.without_time > 0) {
     out.headline = fmt::format("no step time: {} {} one that is nan, inf or 0",
                                plural(log.without_time, "progress line"), log.without_time == 1 ? "has" : "have");
-    writer.fact("step_time_s", "unknown");
+    out.fact("step_time_s", "unknown");
   } else {
     out.headline = "too few steps to say how long one takes";
   }
@@ -341,7 +323,7 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
     out.problem(fmt::format("{} {} a time that is nan, inf, 0 or beyond 10,000,000 s",
                             plural(log.without_time, "progress line"), log.without_time == 1 ? "has" : "have"),
                 "they do not count; the program's timers are wrong there");
-  if (log.steps > 0) writer.fact("steps", log.steps);
+  if (log.steps > 0) out.fact("steps", log.steps);
   std::vector<std::string> cuts;
   if (log.restarts > 0) cuts.push_back(plural(log.restarts, "restart"));
   if (log.batch_changes > 0) cuts.push_back(plural(log.batch_changes, "new batch size"));
@@ -358,7 +340,7 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
     Value rows = Value::array();
     for (std::size_t i = 0; i < measured.values.size() && i < 10'000; ++i)
       rows.push_back({{"iteration", log.intervals[i].iteration}, {"seconds", measured.values[i]}});
-    writer.fact("by_iteration", std::move(rows));
+    out.fact("by_iteration", std::move(rows));
   }
   return std::move(out);
 }

@@ -54,20 +54,28 @@ bool TrainingLogReader::description(Text text) {
     in_arguments_ = true;
     return true;
   }
-  // Megatron-LM: "using world size: 8, data-parallel size: 8, …, tensor-model-parallel size: 1, …"
-  if (contains(text, "using world size:")) {
-    size("ranks", integer_after(text, "world size:"));
-    size("dp", integer_after(text, "data-parallel size:"));
-    size("cp", integer_after(text, "context-parallel size:"));
-    size("tp", integer_after(text, "tensor-model-parallel size:"));
-    size("pp", integer_after(text, "pipeline-model-parallel size:"));
-    return true;
+  struct Row {
+    Text mark, label;
+    const char* ours;
+  };
+  // Megatron-LM: "using world size: 8, data-parallel size: 8, …", "> padded vocab (size: 50257) with 47 dummy tokens
+  // (new size: 50304)"; the Hugging Face Trainer: "  Total train batch size (w. parallel, …) = 1,024"
+  static constexpr std::array<Row, 9> rows{{{"using world size:", "world size:", "ranks"},
+                                            {"using world size:", "data-parallel size:", "dp"},
+                                            {"using world size:", "context-parallel size:", "cp"},
+                                            {"using world size:", "tensor-model-parallel size:", "tp"},
+                                            {"using world size:", "pipeline-model-parallel size:", "pp"},
+                                            {"padded vocab (size:", "new size:", "vocab"},
+                                            {"Total train batch size (", "= ", "global_batch"},
+                                            {"Instantaneous batch size per device =", "= ", "micro_batch"},
+                                            {"Gradient Accumulation steps =", "= ", "accumulation"}}};
+  bool any = false;
+  for (const Row& row : rows) {
+    if (!contains(text, row.mark)) continue;
+    size(row.ours, integer_after(text, row.label));
+    any = true;
   }
-  // "> padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)"
-  if (contains(text, "padded vocab (size:")) {
-    size("vocab", integer_after(text, "new size:"));
-    return true;
-  }
+  if (any) return true;
   if (Cursor c{text}; c.after("Building ") && c.after("device mesh with ")) {
     mesh(c.rest);
     return true;
@@ -124,23 +132,14 @@ bool TrainingLogReader::batch(Text text) {
     if (log_.size("global_batch") == 0) size("global_batch", said);
     return true;
   }
-  // The Hugging Face Trainer: "  Total train batch size (w. parallel, distributed & accumulation) = 1,024"
-  struct Row {
-    const char *theirs, *ours;
-  };
-  static constexpr std::array<Row, 3> trainer{{{"Total train batch size (", "global_batch"},
-                                               {"Instantaneous batch size per device =", "micro_batch"},
-                                               {"Gradient Accumulation steps =", "accumulation"}}};
-  for (const Row& row : trainer) {
-    if (!contains(text, row.theirs)) continue;
-    size(row.ours, integer_after(text, "= "));
-    return true;
-  }
   if (contains(text, "Total optimization steps =")) {
     announced_steps_ = integer_after(text, "steps =").value_or(0);
     return true;
   }
   // DeepSpeed's dump of its configuration: "[config.py:1003:print]   train_batch_size ............. 32"
+  struct Row {
+    const char *theirs, *ours;
+  };
   static constexpr std::array<Row, 3> dump{{{"train_batch_size", "global_batch"},
                                             {"train_micro_batch_size_per_gpu", "micro_batch"},
                                             {"gradient_accumulation_steps", "accumulation"}}};

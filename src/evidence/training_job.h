@@ -106,6 +106,9 @@ class JobReader {
 
 /// Whether a text is a shell script that starts something.
 bool is_launch_script(std::string_view text);
+/// What a person typed of a text that is copied from a terminal: behind "$ " and "user@host:~$ ", and lines that go on.
+/// Other lines are left empty.
+std::string typed_in(std::string_view text);
 /// Whether a text, of which this is the beginning, is a configuration of harness.
 bool is_own_configuration(std::string_view text);
 /// Whether it is one of nanoGPT's: assignments of Python.
@@ -159,50 +162,10 @@ double kept_by_layer(const config::Model& model);
 
 /// A fact of a job: its key in answers and in TrainingLog::sizes, and its name among a job's values.
 struct JobFact {
-  const char *key, *name;
+  std::string key, name;
   bool always = false;  // "unknown" where it is not there
 };
-inline constexpr std::array<JobFact, 39> job_facts{{
-    {"model", "model_name"},
-    {"layers", "model.layers", true},
-    {"hidden", "model.hidden", true},
-    {"heads", "model.heads", true},
-    {"kv_heads", "model.kv_heads", true},
-    {"ffn", "model.ffn", true},
-    {"activation", "model.activation"},
-    {"norm", "model.norm"},
-    {"positions", "model.positions"},
-    {"rope_theta", "model.rope_theta"},
-    {"tied_embeddings", "model.tied_embeddings"},
-    {"biases", "model.biases"},
-    {"vocab", "model.vocab", true},
-    {"sequence", "model.sequence", true},
-    {"precision", "precision"},
-    {"tp", "layout.tensor_parallel"},
-    {"pp", "layout.pipeline_parallel"},
-    {"vpp", "virtual_pipeline"},
-    {"pipeline_schedule", "pipeline_schedule"},
-    {"overlap_p2p", "overlap_p2p"},
-    {"cp", "layout.context_parallel"},
-    {"ep", "expert_parallel"},
-    {"dp", "data_parallel"},
-    {"ranks", "ranks", true},
-    {"ranks_per_node", "ranks_per_node"},
-    {"micro_batch", "micro_batch_size", true},
-    {"global_batch", "global_batch_size", true},
-    {"gradient_accumulation", "gradient_accumulation"},
-    {"batching", "batching"},
-    {"sharding", "sharding"},
-    {"sharding_group", "sharding_group"},
-    {"recompute", "recompute"},
-    {"sequence_parallel", "sequence_parallel"},
-    {"overlap_grad_reduce", "overlap_grad_reduce"},
-    {"overlap_param_gather", "overlap_param_gather"},
-    {"grad_reduce_precision", "grad_reduce_precision"},
-    {"bucket_elements", "bucket_elements"},
-    {"tp_overlap", "tp_overlap"},
-    {"gpu", "hardware", true},
-}};
+const std::vector<JobFact>& job_facts();
 
 /// A key of a job that `--set` takes.
 struct GapKey {

@@ -1,6 +1,7 @@
 #include "evidence/training_log.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/text.h"
@@ -13,14 +14,85 @@
 namespace harness::evidence {
 namespace {
 
+using Text = std::string_view;
+
 constexpr std::size_t most_intervals = 1u << 20;
+
+/// A progress line that says all of its step, by what stands before each value: one of the labels between bars.
+struct Progress {
+  const char* framework;
+  Text marks;  // what such a line has, between '&'; behind '!' what it has not
+  Text iteration, seconds;
+  bool single = false;  // the time is that of one iteration
+  Text tflops = {}, batch = {}, mfu = {}, tokens_per_s_per_gpu = {}, samples_per_s = {};
+};
+constexpr Text elapsed = "elapsed time per iteration (ms):|elapsed time per iteration (s):",
+               of_megatron = "(TFLOP/s/GPU):|TFLOPs:|approx flops per GPU:",
+               batch_of_megatron = "global batch size:|gloabl batch size:";  // the second until 2021, and in forks
+constexpr std::array<Progress, 11> progress_lines{{
+    // "iteration       10/     400 | consumed samples: … | elapsed time per iteration (ms): 2669.6 | …"
+    {"gpt-neox", "elapsed time per iteration (&approx flops per GPU:", "iteration ", elapsed, false, of_megatron,
+     batch_of_megatron, "", "", "samples/sec:"},
+    {"megatron-deepspeed", "elapsed time per iteration (&samples per second", "iteration ", elapsed, false, of_megatron,
+     batch_of_megatron},
+    {"megatron-lm", "elapsed time per iteration (", "iteration ", elapsed, false, of_megatron, batch_of_megatron},
+    // "Training epoch 0, iteration 9/99 | … | global_batch_size: 128 | … | train_step_timing in s: 12.27 | …", where
+    // iterations begin again with each epoch; a bar "… global_step=9.000, …, train_step_timing in s=12.30]"
+    {"nemo 2", "train_step_timing in s:", "global_step:|iteration ", "train_step_timing in s:", true,
+     "TFLOPS_per_GPU:", "global_batch_size:"},
+    {"nemo 1", "train_step_timing in s=", "global_step=", "train_step_timing in s=", true, "TFLOPS_per_GPU:"},
+    // "step: 10  loss: …  memory: …  tps: 6,250  tflops: 362.48  mfu: 36.65%"; `wps` until 2025
+    {"torchtitan", "step:&loss:&tps: &!validate step:", "step:", "", false, "tflops:", "", "mfu:", "tps: "},
+    {"torchtitan", "step:&loss:&wps: &!validate step:", "step:", "", false, "tflops:", "", "mfu:", "wps: "},
+    // "steps: 10 loss: 2.1 iter time (s): 1.234 samples/sec: 415.1", of the pipeline engine
+    {"deepspeed", "iter time (s):&steps:", "steps:", "iter time (s):", false, "", "", "", "", "samples/sec:"},
+    // "iteration: 120 / 500 | … | elapsed_time_per_iteration_ms: 11.5K | …"
+    {"nanotron", "elapsed_time_per_iteration_ms:", "iteration: ", "elapsed_time_per_iteration_ms:", true,
+     "model_tflops_per_gpu:", "global_batch_size:"},
+    // "iter 10: loss 4.1234, time 248.10ms, mfu 34.11%", at first without mfu
+    {"nanogpt", "iter &: loss &, time ", "iter ", ", time ", true, "", "", "mfu "},
+    // "completed step: 5, seconds: 4.123, TFLOP/s/device: 410.2, Tokens/s/device: 7990.1, …"
+    {"maxtext", "completed step:", "completed step:", "seconds:", true, "TFLOP/s/device:", "", "", "Tokens/s/device:"},
+}};
+
+// What `read` finds behind the first of the labels between bars that it finds anything behind.
+template <class Read>
+auto behind(Text text, Text labels, Read read) {
+  decltype(read(text, labels)) found;
+  for (const Text label : split(labels, '|')) {
+    if (!found && !label.empty()) found = read(text, label);
+  }
+  return found;
+}
+
+// "11.5K" behind "_ms:" and "248.10ms" are milliseconds; other numbers are seconds.
+std::optional<double> duration_after(Text text, Text label) {
+  const auto value = measurement_after(text, label);
+  Cursor c{text};
+  c.after(label);
+  c.skip_blanks();
+  const Text word = c.until(" ,|]");
+  double unit = contains(label, "ms") || word.ends_with("ms") ? 1e-3 : 1;
+  if (word.ends_with('K')) unit *= 1e3;
+  return value ? std::optional(*value * unit) : std::nullopt;
+}
+
+// "1:02:03.5" and "1 day, 0:00:10"; a number alone is seconds. NaN for any other text.
+double seconds_of_clock(Text text) {
+  double days = 0, seconds = 0;
+  if (Cursor c{text}; c.after(" day")) {
+    days = as_number(text.substr(0, text.find(' '))).value_or(0);
+    text = c.after(", ") ? c.rest : Text("0");
+  }
+  for (const Text part : split(text, ':')) seconds = 60 * seconds + as_number(part).value_or(std::nan(""));
+  constexpr double of_day = 86400;
+  return of_day * days + seconds;
+}
 
 }  // namespace
 
-// Megatron-LM of 2021 and its forks write "gloabl".
 std::int64_t global_batch_in(std::string_view text) {
-  const auto named = integer_after(text, "global batch size:");
-  return named ? *named : integer_after(text, "gloabl batch size:").value_or(0);
+  return behind(text, batch_of_megatron, integer_after).value_or(0);
 }
 
 std::int64_t TrainingLog::size(const std::string& name) const {
@@ -83,71 +155,45 @@ void TrainingLogReader::line(const Line& line) {
 }
 
 bool TrainingLogReader::progress(std::string_view text) {
-  return megatron(text) || nemo(text) || torchtitan(text) || composer(text) || deepspeed(text) || trainer(text) ||
-         others(text);
+  if (beside(text)) return true;
+  const auto row = std::ranges::find_if(progress_lines, [&](const Progress& p) { return has_all(text, p.marks); });
+  if (row == progress_lines.end()) return composer(text) || deepspeed(text) || trainer(text);
+  const auto iteration = behind(text, row->iteration, integer_after);
+  const auto seconds = behind(text, row->seconds, duration_after);
+  const auto tokens = behind(text, row->tokens_per_s_per_gpu, measurement_after);
+  if (const auto own = behind(text, row->tflops, number_after)) log_.own_tflops = *own;
+  if (const auto mfu = behind(text, row->mfu, number_after); mfu && *mfu > 0) log_.own_mfu = *mfu / 100;
+  if (!iteration || !(seconds || tokens)) return true;
+  const double samples = behind(text, row->samples_per_s, number_after).value_or(0),
+               of_step = samples * seconds.value_or(0);
+  constexpr double last_digit = 0.0005;  // of seconds
+  const bool precise = contains(row->seconds, "ms") || samples * last_digit < 0.5;
+  if (of_step > 0 && precise) size("global_batch", std::llround(std::min(of_step, 1e12)));
+  add(row->framework, {*iteration, seconds.value_or(0), samples, tokens.value_or(0), row->single},
+      behind(text, row->batch, integer_after).value_or(0));
+  return true;
 }
 
-// "iteration       10/     400 | consumed samples: … | elapsed time per iteration (ms): 2669.6 | …". Bridge prints
-// "Step Time : 9.34s GPU utilization: 722.7MODEL_TFLOP/s/GPU" of the same interval beside it, in 2025 without "MODEL_".
-bool TrainingLogReader::megatron(std::string_view text) {
-  if (contains(text, "Step Time : ") && contains(text, "TFLOP/s/GPU")) {
-    bridge_seen_ = true;
-    log_.own_tflops = number_after(text, "GPU utilization:").value_or(0);
-    const auto seconds = measurement_after(text, "Step Time :");
-    log_.without_time += seconds && !(*seconds > 0) ? 1 : 0;
-    if (seconds && *seconds > 0 && bridge_.size() < most_intervals)
-      bridge_.push_back({static_cast<std::int64_t>(bridge_.size()), *seconds, 0, 0});
+// Lines that frameworks print beside their own, and that count where there are no others. DeepSpeed: "time (ms) | fwd:
+// 40.8 | bwd: 81.2 | bwd_inner: … | step: 5.3", at first "forward", of a step; Megatron-Bridge: "Step Time : 9.34s GPU
+// utilization: 722.7MODEL_TFLOP/s/GPU", in 2025 without "MODEL_".
+bool TrainingLogReader::beside(std::string_view text) {
+  if (contains(text, "time (ms) | ")) {
+    const auto forward = behind(text, " fwd: | forward: ", measurement_after),
+               backward = behind(text, " bwd: | backward: ", measurement_after),
+               step = measurement_after(text, " step: ");
+    const double sum = forward.value_or(0) + backward.value_or(0) + step.value_or(0);
+    if (!forward || !backward || !step || !(sum > 0)) return false;
+    log_.by_timers = true;
+    if (beside_.size() < most_intervals) beside_.push_back({std::ssize(beside_), sum * 1e-3});
     return true;
   }
-  const std::size_t at = text.find("elapsed time per iteration (");
-  if (at == std::string_view::npos) return false;
-  const auto iteration = integer_after(text, "iteration ");
-  const auto value = measurement_after(text.substr(at), "):");
-  if (!iteration || !value) return true;
-  const bool milliseconds = text.substr(at).starts_with("elapsed time per iteration (ms)");
-  const double seconds = *value * (milliseconds ? 1e-3 : 1);
-  for (const char* label : {"(TFLOP/s/GPU):", "TFLOPs:", "approx flops per GPU:"}) {
-    if (const auto own = number_after(text, label)) log_.own_tflops = *own;
-  }
-  const char* framework = contains(text, "samples per second") ? "megatron-deepspeed" : "megatron-lm";
-  const std::int64_t global_batch = global_batch_in(text);
-  if (contains(text, "approx flops per GPU:")) {
-    framework = "gpt-neox";
-    const double samples = number_after(text, "samples/sec:").value_or(0) * seconds;
-    if (samples > 0.5 && samples < 1e12) size("global_batch", std::llround(samples));
-  }
-  add(framework, {*iteration, seconds, 0, 0}, global_batch);
-  return true;
-}
-
-// NeMo 2: "Training epoch 0, iteration 9/99 | … | global_batch_size: 128 | … | train_step_timing in s: 12.27 | …"; NeMo
-// 1 draws a bar: "… global_step=9.000, …, train_step_timing in s=12.30]".
-bool TrainingLogReader::nemo(std::string_view text) {
-  const std::size_t at = text.find("train_step_timing in s");
-  if (at == std::string_view::npos) return false;
-  const bool second = text.substr(at).starts_with("train_step_timing in s:");
-  const auto value = measurement_after(text.substr(at), second ? "in s:" : "in s=");
-  auto iteration = integer_after(text, second ? "global_step:" : "global_step=");
-  if (!iteration && second) iteration = integer_after(text, "iteration ");  // it begins again with each epoch
-  if (const auto own = number_after(text, "TFLOPS_per_GPU:")) log_.own_tflops = *own;
-  if (value && iteration)
-    add(second ? "nemo 2" : "nemo 1", {*iteration, *value, 0, 0, true},
-        integer_after(text, "global_batch_size:").value_or(0));
-  return true;
-}
-
-// "step: 10  loss: …  memory: …  tps: 6,250  tflops: 362.48  mfu: 36.65%"; `wps` until 2025.
-bool TrainingLogReader::torchtitan(std::string_view text) {
-  const std::size_t step = text.find("step:");
-  if (step == std::string_view::npos || !contains(text, "loss:")) return false;
-  if (text.substr(0, step).ends_with("validate ")) return false;
-  auto tokens = measurement_after(text, "tps: ");
-  if (!tokens) tokens = measurement_after(text, "wps: ");
-  const auto iteration = integer_after(text.substr(step), "step:");
-  if (!tokens || !iteration) return false;
-  if (const auto mfu = number_after(text, "mfu:")) log_.own_mfu = *mfu / 100;
-  if (const auto own = number_after(text, "tflops:")) log_.own_tflops = *own;
-  add("torchtitan", {*iteration, 0, 0, *tokens});
+  if (!contains(text, "Step Time : ") || !contains(text, "TFLOP/s/GPU")) return false;
+  bridge_seen_ = true;
+  log_.own_tflops = number_after(text, "GPU utilization:").value_or(0);
+  const auto seconds = measurement_after(text, "Step Time :");
+  log_.without_time += seconds && !(*seconds > 0) ? 1 : 0;
+  if (seconds && *seconds > 0 && beside_.size() < most_intervals) beside_.push_back({std::ssize(beside_), *seconds});
   return true;
 }
 
@@ -204,38 +250,28 @@ void TrainingLogReader::end_block() {
 }
 
 // "… global_step=10, RunningAvgSamplesPerSec=96.0, CurrSamplesPerSec=96.7, …", before 0.8 "… 0/10, RunningAvg…", before
-// 0.5 "… 0/10, SamplesPerSec=96.0, …", a mean since the start; the pipeline engine: "steps: 10 loss: 2.1 iter time (s):
-// 1.234 samples/sec: 415.1".
+// 0.5 "… 0/10, SamplesPerSec=96.0, …", a mean since the start.
 bool TrainingLogReader::deepspeed(std::string_view text) {
-  if (contains(text, "SamplesPerSec=")) {
-    auto samples = measurement_after(text, "CurrSamplesPerSec=");
-    const bool single = samples.has_value();
-    if (!single) {
-      samples = measurement_after(text, ", SamplesPerSec=");
-      log_.neighbours_share = log_.neighbours_share || samples.has_value();
-    }
-    auto step = integer_after(text, "global_step=");
-    if (!step) {
-      Cursor c{text.substr(0, std::min(text.find(", RunningAvgSamplesPerSec="), text.find(", SamplesPerSec=")))};
-      c.rest.remove_prefix(std::min(c.rest.rfind('/'), c.rest.size()));
-      step = integer_after(c.rest, "/");
-    }
-    if (step && samples) add("deepspeed", {*step, 0, *samples, 0, single});
-    return true;
+  if (!contains(text, "SamplesPerSec=")) return false;
+  auto samples = measurement_after(text, "CurrSamplesPerSec=");
+  const bool single = samples.has_value();
+  if (!single) {
+    samples = measurement_after(text, ", SamplesPerSec=");
+    log_.neighbours_share = log_.neighbours_share || samples.has_value();
   }
-  const auto seconds = measurement_after(text, "iter time (s):");
-  const auto step = integer_after(text, "steps:");
-  if (!seconds || !step) return false;
-  const double samples = number_after(text, "samples/sec:").value_or(0);
-  constexpr double last_digit = 0.0005;  // of the seconds
-  if (samples * *seconds > 0 && samples * last_digit < 0.5)
-    size("global_batch", std::llround(std::min(samples * *seconds, 1e12)));
-  add("deepspeed", {*step, *seconds, samples, 0});
+  auto step = integer_after(text, "global_step=");
+  if (!step) {
+    const Text before =
+        text.substr(0, std::min(text.find(", RunningAvgSamplesPerSec="), text.find(", SamplesPerSec=")));
+    step = integer_after(before.substr(std::min(before.rfind('/'), before.size())), "/");
+  }
+  if (step && samples) add("deepspeed", {*step, 0, *samples, 0, single});
   return true;
 }
 
 // "{'train_runtime': 912.4407, 'train_samples_per_second': 35.07, 'train_steps_per_second': 0.548, …}"; since
-// transformers 5 the numbers are quoted. Bars are seconds: they count where they are 50 s apart.
+// transformers 5 the numbers are quoted. log_metrics() writes a line each, "  train_runtime  = 0:15:12.44". Bars are
+// seconds: they count where they are 50 s apart.
 bool TrainingLogReader::trainer(std::string_view text) {
   if (contains(text, "s/it]") || contains(text, "it/s]") || contains(text, "s/it, ") ||
       contains(text, "it/s, ")) {  // also with a loss
@@ -247,25 +283,33 @@ bool TrainingLogReader::trainer(std::string_view text) {
     log_.framework = quoted ? "hugging face trainer 5" : "hugging face trainer 4";
     return true;
   }
-  const auto runtime = measurement_after(text, "'train_runtime': ");
-  const auto steps_s = measurement_after(text, "'train_steps_per_second': ");
-  if (!runtime || !steps_s) return false;
-  log_.framework = quoted ? "hugging face trainer 5" : "hugging face trainer 4";
-  if (!(*runtime > 0) || !(*steps_s > 0)) {
+  const auto value_of = [&](Text name) -> Text {
+    Cursor c{text};
+    if (!c.after(name)) return {};
+    c.rest.remove_prefix(std::min(c.rest.find_first_not_of(" =:'\""), c.rest.size()));
+    const std::size_t day = c.rest.find(" day");  // "1 day, 0:15:12.44"
+    return c.rest.substr(0, c.rest.find_first_of(",'\"}", day == Text::npos ? 0 : c.rest.find(',') + 1));
+  };
+  const bool in_lines = trim(text).starts_with("train_");
+  if (const Text runtime = value_of("train_runtime"); !runtime.empty()) log_.run_seconds = seconds_of_clock(runtime);
+  if (const auto samples = as_number(value_of("train_samples_per_second"))) run_samples_s_ = *samples;
+  const auto steps_s = measurement_after(value_of("train_steps_per_second"), "");
+  if (!steps_s) return false;
+  if (!in_lines) log_.framework = quoted ? "hugging face trainer 5" : "hugging face trainer 4";
+  if (log_.framework.empty()) log_.framework = "hugging face trainer";
+  if (!(log_.run_seconds > 0) || !(*steps_s > 0)) {
     ++log_.without_time;
     return true;
   }
   log_.whole_run = true;
-  log_.run_seconds = *runtime;
   // The rates have three decimals: what is small is not known well enough.
   constexpr double precise = 0.05;
   log_.steps = announced_steps_ > 0 ? announced_steps_ : bar_total_;
   constexpr double last_digit = 0.0005;
-  if (log_.steps == 0 && (*steps_s >= precise || *runtime * last_digit < 0.5))
-    log_.steps = std::llround(std::min(*runtime * *steps_s, 1e15));
-  const auto samples_s = number_after(text, "'train_samples_per_second': ");
-  if (samples_s && announced_steps_ == 0 && *steps_s >= precise)
-    size("global_batch", std::llround(std::clamp(*samples_s / *steps_s, 0.0, 1e15)));
+  if (log_.steps == 0 && (*steps_s >= precise || log_.run_seconds * last_digit < 0.5))
+    log_.steps = std::llround(std::min(log_.run_seconds * *steps_s, 1e15));
+  if (announced_steps_ == 0 && *steps_s >= precise)
+    size("global_batch", std::llround(std::clamp(run_samples_s_ / *steps_s, 0.0, 1e15)));
   return true;
 }
 
@@ -284,12 +328,8 @@ void TrainingLogReader::bar(std::string_view text) {
   std::int64_t step = 0, total = 0;
   if (!c.integer(step) || !c.literal("/") || !c.integer(total) || step < 0) return;
   Cursor clock{text.substr(bracket + 2)};
-  double seconds = 0;
-  for (std::int64_t part = 0; clock.integer(part) && part >= 0;) {
-    seconds = 60 * seconds + static_cast<double>(part);
-    if (!clock.literal(":")) break;
-  }
-  if (!clock.rest.starts_with('<')) return;
+  const double seconds = seconds_of_clock(clock.until("<"));
+  if (!(seconds >= 0) || clock.rest.empty()) return;
   bar_total_ = total;
   constexpr double apart = 50;
   if (bar_step_ < 0 || step < bar_step_ || seconds < bar_seconds_) {
@@ -307,42 +347,14 @@ void TrainingLogReader::bar(std::string_view text) {
   }
 }
 
-// nanoGPT: "iter 10: loss 4.1234, time 248.10ms, mfu 34.11%", at first without mfu. Nanotron: "iteration: 120 / 500 |
-// … | elapsed_time_per_iteration_ms: 11.5K | …". MaxText: "completed step: 5, seconds: 4.123,
-// TFLOP/s/device: 410.2, Tokens/s/device: 7990.1, …".
-bool TrainingLogReader::others(std::string_view text) {
-  if (const std::size_t at = text.find("elapsed_time_per_iteration_ms:"); at != std::string_view::npos) {
-    const auto iteration = integer_after(text, "iteration: ");
-    const std::string_view words = text.substr(at, text.find(" |", at) - at);
-    const auto milliseconds = measurement_after(words, "_ms:");
-    if (const auto own = number_after(text, "model_tflops_per_gpu:")) log_.own_tflops = *own;
-    if (iteration && milliseconds)
-      add("nanotron", {*iteration, *milliseconds * (words.ends_with('K') ? 1 : 1e-3), 0, 0, true},
-          integer_after(text, "global_batch_size:").value_or(0));
-    return true;
-  }
-  if (text.starts_with("iter ") && contains(text, ": loss ") && contains(text, ", time ")) {
-    const auto iteration = integer_after(text, "iter ");
-    const auto milliseconds = measurement_after(text, "time ");
-    if (const auto mfu = number_after(text, "mfu "); mfu && *mfu > 0) log_.own_mfu = *mfu / 100;
-    if (iteration && milliseconds) add("nanogpt", {*iteration, *milliseconds * 1e-3, 0, 0, true});
-    return true;
-  }
-  if (!contains(text, "completed step:")) return false;
-  const auto iteration = integer_after(text, "completed step:");
-  const auto seconds = measurement_after(text, "seconds:");
-  if (const auto own = number_after(text, "TFLOP/s/device:")) log_.own_tflops = *own;
-  if (iteration && seconds)
-    add("maxtext", {*iteration, *seconds, 0, number_after(text, "Tokens/s/device:").value_or(0), true});
-  return true;
-}
-
 TrainingLog TrainingLogReader::finish() {
   end_block();
   if (const auto world = log_.arguments.find("world_size"); world != log_.arguments.end())
     size("ranks", number_in<std::int64_t>(world->second));
   end_run();
-  if (log_.intervals.empty() && !bridge_.empty()) log_.intervals = std::move(bridge_);
+  log_.by_timers = log_.by_timers && log_.intervals.empty() && !bridge_seen_;
+  if (log_.intervals.empty() && !beside_.empty()) log_.intervals = std::move(beside_);
+  if (log_.by_timers && log_.framework.empty()) log_.framework = "deepspeed";
   if (bridge_seen_) log_.framework = "megatron-bridge";
   if (log_.framework.empty() && !log_.arguments.empty()) log_.framework = "megatron-lm";
   if (log_.framework.empty() && !log_.timeouts.empty()) log_.framework = "pytorch";

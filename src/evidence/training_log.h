@@ -32,6 +32,7 @@ struct TrainingLog {
   std::int64_t restarts = 0, batch_changes = 0;  // where runs were cut
   std::int64_t without_time = 0;                 // progress lines whose time is no time: nan, inf, 0
   bool neighbours_share = false;                 // each value is a mean over a sliding window
+  bool by_timers = false;                        // each value is the sum of DeepSpeed's timers of a step
   bool whole_run = false;                        // only the whole run's time is known: `steps` in `run_seconds`
   std::int64_t steps = 0;
   double run_seconds = 0;
@@ -64,13 +65,10 @@ class TrainingLogReader {
 
  private:
   bool progress(std::string_view text);
-  bool megatron(std::string_view text);
-  bool nemo(std::string_view text);
-  bool torchtitan(std::string_view text);
+  bool beside(std::string_view text);
   bool composer(std::string_view text);
   bool deepspeed(std::string_view text);
   bool trainer(std::string_view text);
-  bool others(std::string_view text);
   void bar(std::string_view text);
   bool description(std::string_view text);
   bool argument(std::string_view text);
@@ -85,14 +83,14 @@ class TrainingLogReader {
 
   TrainingLog log_;
   std::vector<Interval> run_;     // since the last restart
-  std::vector<Interval> bridge_;  // of lines that Megatron-Bridge prints beside the others
+  std::vector<Interval> beside_;  // of lines that count where there are no others
   std::int64_t last_iteration_ = -1, last_batch_ = 0;
   bool bridge_seen_ = false;
   bool in_arguments_ = false;
   std::map<std::string, double> block_;  // composer's
   double last_tokens_ = 0, last_batches_ = 0;
   std::int64_t bar_step_ = -1, bar_total_ = 0, announced_steps_ = 0;
-  double bar_seconds_ = 0;
+  double bar_seconds_ = 0, run_samples_s_ = 0;
 };
 
 /// How steady the steps of a log are. Seconds.

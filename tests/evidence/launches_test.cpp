@@ -73,5 +73,59 @@ TEST(Launches, TakesRanksFromTheHostfileOfItsLauncher) {
   }
 }
 
+// A session copied from a terminal: what was typed counts, and not what came of it.
+TEST(Launches, TakesCommandsBehindPrompts) {
+  const TemporaryFolder scratch;
+  for (const std::string prompt : {"$ ", "me@node-1:~/train$ ", "(base) [me@node-1 train]$ "}) {
+    const std::string text = prompt + "export NCCL_ALGO=Ring\n" + prompt + "ls\ntrain.sh  torchrun python x.py\n" +
+                             prompt +
+                             "torchrun --nproc-per-node 8 pretrain_gpt.py \\\n> --num-layers 4 \\\n  "
+                             "--tensor-model-parallel-size 2\n2026-01-01 starting\n";
+    const Answer answer = answer_of({scratch.write("session", text)});
+    EXPECT_THAT(answer.facts,
+                testing::IsSupersetOf(
+                    {testing::Pair("ranks", evidence::Value(8)), testing::Pair("layers", evidence::Value(4)),
+                     testing::Pair("tp", evidence::Value(2)), testing::Pair("env", evidence::Value("NCCL_ALGO=Ring"))}))
+        << prompt;
+    EXPECT_THAT(answer.refused, testing::IsEmpty());
+  }
+}
+
+// --nnodes MIN:MAX is elastic, and a number where both are the same.
+TEST(Launches, CountsNodesOfARangeOfOne) {
+  const TemporaryFolder scratch;
+  for (const auto& [nodes, ranks] : {std::pair<std::string, evidence::Value>("2:2", 16), {"1:4", "unknown"}}) {
+    const Answer answer = answer_of({scratch.write(
+        "go.sh", "torchrun --nnodes " + nodes + " --nproc-per-node 8 pretrain_gpt.py --num-layers 4\n")});
+    EXPECT_THAT(answer.facts, Contains(testing::Pair("ranks", ranks))) << nodes;
+    EXPECT_EQ(join(answer.notes, " ").find("elastic (1 to 4 nodes)") != std::string::npos, nodes == "1:4");
+  }
+}
+
+// 12 sequences of micro 1 on 1 replica are 12 micro-batches: of 8 stages, no multiple.
+TEST(Launches, NamesMicroBatchesThatAnInterleavedScheduleRefuses) {
+  const TemporaryFolder scratch;
+  const auto problems = [&](int batch, const std::string& more) {
+    return answer_of({scratch.write("go.sh", fmt::format("torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 "
+                                                         "--hidden-size 512 --num-attention-heads 8 --seq-length 512 "
+                                                         "--micro-batch-size 1 --global-batch-size {} "
+                                                         "--pipeline-model-parallel-size 8 {}\n",
+                                                         batch, more))})
+        .problems;
+  };
+  const std::string interleaved = "--num-layers-per-virtual-pipeline-stage 2";
+  EXPECT_THAT(problems(12, interleaved), Contains(testing::StartsWith("12 micro-batches are no multiple of 8 stages")));
+  EXPECT_THAT(problems(16, interleaved), testing::IsEmpty());
+  EXPECT_THAT(problems(12, ""), testing::IsEmpty());
+  EXPECT_THAT(problems(12, interleaved + " --microbatch-group-size-per-virtual-pipeline-stage 12"), testing::IsEmpty());
+  const Answer titan = answer_of({scratch.write(  // torch takes groups of any size, and harness does not
+      "titan.toml",
+      "[model]\nflavor = \"8B\"\n[training]\nlocal_batch_size = 6\nseq_len = 512\n[parallelism]\n"
+      "data_parallel_shard_degree = 2\npipeline_parallel_degree = 4\n"
+      "pipeline_parallel_schedule = \"Interleaved1F1B\"\n")});
+  EXPECT_THAT(titan.cannot, Contains(testing::StartsWith("6 micro-batches are no multiple of 4 stages")));
+  EXPECT_THAT(titan.problems, testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace harness::test

@@ -234,6 +234,22 @@ TEST(Quirks, OfTrainingLogs) {
        " iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | global batch size: 8 | samples per second: 8.9 |\n",
        "framework: megatron-deepspeed\nglobal_batch: 8\nstep_time_s: 0.9\n"},
       {"ds.log", "steps: 10 loss: 2.1 iter time (s): 0.101 samples/sec: 5069.3\n", "step_time_s: 0.101\n"},
+      {"hf.log",  // as the Trainer's log_metrics() writes it
+       "***** train metrics *****\n  epoch                    =        3.0\n  total_flos               =     4567GF\n"
+       "  train_runtime            = 0:15:12.44\n  train_samples            =      32000\n"
+       "  train_samples_per_second =      35.07\n  train_steps_per_second   =      0.548\n"
+       "***** eval metrics *****\n  eval_runtime             = 0:00:09.00\n  eval_steps_per_second    =        9.9\n",
+       "steps: 500\nstep_time_s: 1.82\nglobal_batch: 64\n"},
+      {"hf.log",  // of a run of days, whose steps the Trainer has announced
+       "[INFO|trainer.py:2400] >>   Total optimization steps = 1,000\n***** train metrics *****\n"
+       "  train_runtime            = 1 day, 0:10:00.0\n  train_steps_per_second   =      0.011\n",
+       "steps: 1000\nstep_time_s: 87.0\n"},
+      {"ds.log",  // wall_clock_breakdown alone
+       "[Rank 0] time (ms) | fwd_microstep: 9.00 | bwd_microstep: 20.00 | step_microstep: 5.00\n"
+       "[Rank 0] time (ms) | fwd: 40.00 | bwd: 80.00 | bwd_inner: 76.00 | bwd_allreduce: 4.00 | step: 5.00\n"
+       "[Rank 0] time (ms) | fwd: 40.00 | bwd: 81.00 | bwd_inner: 76.00 | bwd_allreduce: 4.00 | step: 5.00\n"
+       "[Rank 0] time (ms) | forward: 41.00 | backward: 80.00 | backward_inner: 76.00 | step: 5.00\n",
+       "framework: deepspeed\nintervals: 3\nstep_time_s: 0.126\n"},
       {"oom.log", "using world size: 8, data-parallel size: 8\n[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n",
        "kind: training log\nranks: 8\n"},
   });
@@ -273,6 +289,33 @@ TEST(Quirks, OfTrainingLogs) {
                   "torch.OutOfMemoryError: CUDA out of memory.\nslurmstepd: error: *** STEP 1.0 ON a CANCELLED AT "
                   "2026-01-01T00:00:00 ***\n"),
       "the job failed: CUDA out of memory");
+}
+
+TEST(Quirks, OfDevices) {
+  expect_answers({
+      {"hosts", "node1 cpu=8\nnode2 cpu=8\n", "hosts: 2\nranks: 16\n"},
+      {"hosts", "node1 slots = 8 max_slots = 16\nnode2  slots= 4\n", "hosts: 2\nranks: 12\n"},
+      {"hosts", "node1 max-slots=8 slots=8 # spare\nnode2 slots=8 port=2222\n", "hosts: 2\nranks: 16\n"},
+      // the affinity is unknown to containers: with tabs, and copied without them
+      {"topo",
+       "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tNV4\tPIX\t\t\tN/A\n"
+       "GPU1\tNV4\t X \tSYS\t\t\tN/A\nNIC0\tPIX\tSYS\t X \n",
+       "gpus: 2\nnics: NIC0\nproblem: GPU1\n"},
+      {"topo", "       GPU0   GPU1   CPU Affinity   NUMA Affinity\nGPU0    X     NV4\nGPU1   NV4     X\n",
+       "gpus: 2\nnics: none\n"},
+      {"topo", "GPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t\nGPU1\tSYS\t X \t\n",  // without the blanks it began with
+       "gpus: 2\nnics: none\n"},
+      {"rocm",
+       "=========== Weight between two GPUs ===========\n       GPU0   GPU1   GPU2\nGPU0   0      15     15\n"
+       "GPU1   15     0      15\nGPU2   15     15     0\n\n=========== Link Type between two GPUs ===========\n"
+       "       GPU0   GPU1   GPU2\nGPU0   0      XGMI   XGMI\nGPU1   XGMI   0      PCIE\nGPU2   XGMI   PCIE   0\n"
+       "=========== Numa Nodes ===========\nGPU[0]   : (Topology) Numa Node: 0\n",
+       "kind: rocm-smi topo\ngpus: 3\nproblem: GPU1-GPU2\n"},
+  });
+  EXPECT_EQ(headline_of("rocm",
+                        "===== Link Type between two GPUs =====\n       GPU0   GPU1\nGPU0   0      XGMI\n"
+                        "GPU1   XGMI   0\n"),
+            "2 GPUs, all alike: XGMI each");
 }
 
 // Of 4 x 8 GPUs, 24 of 31 peers are behind the adapter of 50 GB/s; a GPU alone sends no ring through all of them.

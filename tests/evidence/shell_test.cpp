@@ -52,9 +52,50 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
               ElementsAre("0", "? line 1: the output of a command"));
   EXPECT_THAT(words("set -- a b c d; shift; X=$1; shift 2; torchrun $X $1 ${@:1:1}; shift 9"),
               ElementsAre("b", "d", "d"));
-  EXPECT_THAT(words("X=abc; N=3; A[1]=x; torchrun ${X/[ab]/B} ${X/#a/b} $((N > 2 ? 1 : 0)) ${A[0]}"),
-              ElementsAre("? line 1: ${…/[ab]/B}", "? line 1: ${…/#a/b}", "? line 1: arithmetic that is not understood",
-                          "? line 1: A[1]"));
+  EXPECT_THAT(words("A[1]=x; torchrun ${A[0]}"), ElementsAre("? line 1: A[1]"));
+}
+
+TEST(Shell, ChoosesInArithmetic) {
+  EXPECT_THAT(words("N=3; torchrun $((N > 2 ? N * 2 : 0)) $((N > 4 ? 1 : N > 2 ? 2 : 3)) $(((N ? 0 : 1) + 5))"),
+              ElementsAre("6", "2", "5"));
+  EXPECT_THAT(words("N=0; (( M = N ? 1 / N : 7 )); torchrun $M $((N ? 1)) $((Z ? 1 : 2))"),
+              ElementsAre("7", "? line 1: arithmetic that is not understood", "? line 1: Z is not set in this script"));
+}
+
+TEST(Shell, ReplacesWhatAPatternMatches) {
+  EXPECT_THAT(words("X=a-bc-d; torchrun ${X/-*/+} ${X//[ab]/Z} ${X/#a/b} ${X/%?/} ${X//[!a-c]/} ${X/x*/y} ${X/}"),
+              ElementsAre("a+", "Z-Zc-d", "b-bc-d", "a-bc-", "abc", "a-bc-d", "a-bc-d"));
+  EXPECT_THAT(words("A=(x y); M=org/m.7b; torchrun ${A[@]/#/-} ${M//\\//_} ${M/./p} ${M//[[:digit:]]/N} ${M/$M/all}"),
+              ElementsAre("-x", "-y", "org_m.7b", "org/mp7b", "org/m.Nb", "all"));
+  EXPECT_THAT(words("X=aXbX; Y=X; torchrun ${X//\"$Y\"/-} ${X//${Y}/\"/\"} ${X/(/[} ${X//a|b/-}"),
+              ElementsAre("a-b-", "a/b/", "aXbX", "aXbX"));
+}
+
+TEST(Shell, SearchesWithSimpleExpressions) {
+  const auto chosen = [](const std::string& condition) {
+    return words("if [[ " + condition + " ]]; then A=1; else A=2; fi; torchrun $A").front();
+  };
+  EXPECT_EQ(chosen("8 =~ ^[0-9]+$"), "1");
+  EXPECT_EQ(chosen("8b =~ ^[0-9]+$"), "2");
+  EXPECT_EQ(chosen("llama3-8b =~ ^(llama|qwen).*-(8|70)b$ && 1 == 1"), "1");
+  EXPECT_EQ(chosen("node-7.a =~ \\.a"), "1");
+  for (const char* hard : {"a =~ \"a\"", "a =~ a{1,900}", "aa =~ (a)\\1", "a =~ (", "$(x) =~ a"})
+    EXPECT_EQ(chosen(hard), "? line 1 decides A") << hard;
+  EXPECT_THAT(words("[[ n8 =~ n([0-9]+) ]] && N=${BASH_REMATCH[1]:-4}; torchrun $N"),
+              ElementsAre(testing::StartsWith("? line 1: ")));
+}
+
+TEST(Shell, ExportsAllBetweenSetMinusAAndPlusA) {
+  evidence::Shell shell;
+  shell.run(
+      "A=1; set -ea; B=2; for C in x; do :; done; set +a; D=4; set -o allexport; E=5; set +o allexport; F=6\n"
+      "torchrun a\n");
+  EXPECT_EQ(shell.launches().back().environment, (NameValues{{"B", "2"}, {"C", "x"}, {"E", "5"}}));
+}
+
+TEST(Shell, TakesEscapesOfQuotedDollars) {
+  EXPECT_THAT(words("torchrun $'a\\tb\\\\c' $'it\\'s' $'\\x2d-n\\055\\x01\\401z'"),
+              ElementsAre("a\tb\\c", "it's", "--n-z"));
 }
 
 TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
@@ -117,16 +158,20 @@ TEST(Shell, FollowsFilesThatWereGiven) {
 TEST(Shell, EndsWhateverItIsGiven) {
   const auto said = [](const std::string& script) { return error_of([&] { evidence::Shell().run(script); }); };
   std::string deep, quoted, doubling = "A=aaaaaaaa\n", chain = "true", tests = "[ ";
+  std::string patterns = "A=" + std::string(4000, 'a') + "\n", searches;
   for (int i = 0; i < 100'000; ++i) {
     deep += "if a; then ";
     quoted += "\"${A:-";
     chain += " && true";
     tests += "! ";
+    patterns += "B=${A//a*a*b/}\n";
+    searches += "[[ abab =~ (a|b)*a(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)c ]]\n";
   }
   for (int i = 0; i < 64; ++i) doubling += "A=$A$A\n";
   EXPECT_THAT(said(deep), HasSubstr("nested more than 64"));
   EXPECT_THAT(said("x=" + quoted), HasSubstr("nested more than 32"));
-  EXPECT_THAT(said(doubling), HasSubstr("its texts grow"));
+  for (const std::string& costly : {doubling, patterns, searches})
+    EXPECT_THAT(said(costly), HasSubstr("its texts grow"));
   EXPECT_EQ(said(chain), "");
   EXPECT_EQ(said(tests + "]"), "");
   EXPECT_THAT(said("f() { f; f; }; f"), "");
