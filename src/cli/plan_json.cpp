@@ -1,14 +1,14 @@
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cli/plan_document.h"
 #include "config/backend.h"
 #include "plan/prepare.h"
+#include "report/json.h"
 
 namespace harness::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = report::Json;
 
 // Seconds by part; what is not on the path is left out.
 Json json_of(const sim::CriticalPath& path) {
@@ -106,7 +106,7 @@ std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& 
     }
     cases.push_back(std::move(row));
   }
-  return out.dump(2) + "\n";
+  return report::json_text(out);
 }
 
 std::string best_json(const plan::Plan& plan, const Best& best) {
@@ -126,7 +126,7 @@ std::string best_json(const plan::Plan& plan, const Best& best) {
   if (best.baseline) out["baseline"] = json_of(*best.baseline, backend);
   Json& fastest = out["fastest"] = Json::array();
   for (const RankedCombination& combination : best.fastest) fastest.push_back(json_of(combination, backend));
-  return out.dump(2) + "\n";
+  return report::json_text(out);
 }
 
 }  // namespace harness::cli

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/plan_document.h"
 #include "explain/upgrade.h"
+#include "report/json.h"
 #include "report/words.h"
 #include "store/result_file.h"
 
@@ -119,7 +119,7 @@ report::Document document_of(const Upgrade& upgrade, const store::Result& result
   return document;
 }
 
-using Json = nlohmann::ordered_json;
+using Json = report::Json;
 
 Json json_of(const CaseMoved& c, const store::Result& result) {
   Json out{{"name", result.at(c).name}};
@@ -156,7 +156,7 @@ std::string json_text(const Upgrade& upgrade, const store::Result& result) {
   if (!upgrade.warnings.empty()) out["warnings"] = upgrade.warnings;
   Json& cases = out["cases"] = Json::array();
   for (const CaseMoved& c : upgrade.cases) cases.push_back(json_of(c, result));
-  return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  return report::json_text(out);
 }
 
 }  // namespace

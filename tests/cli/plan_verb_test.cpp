@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -49,6 +50,13 @@ TEST(Plan, SizesOfACollectiveAreGivenByTheirEnds) {
               HasSubstr("allreduce_algorithm=halving_doubling at message_size=128 KiB"));
   EXPECT_THAT(said({"-b", "8"}), HasSubstr("-b and -e go together"));
   EXPECT_THAT(said({"-b", "8x", "-e", "8G"}), HasSubstr("8x"));
+}
+
+TEST(Plan, JsonIsAscii) {
+  const Said said = say({"plan", config, "--ranks", "128", "--format", "json", "--only", "env", "--set",
+                         "sweep.env=[{X: \"\xe2\x82\xac\"}]"});
+  EXPECT_EQ(said.json()["cases"][2]["value"], "{X: \"\xe2\x82\xac\"}") << said.all();
+  EXPECT_TRUE(std::ranges::all_of(said.out, [](char c) { return static_cast<unsigned char>(c) < 0x80; })) << said.out;
 }
 
 TEST(Plan, SaysWhereThePeakComesFrom) {
