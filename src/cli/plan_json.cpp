@@ -32,20 +32,11 @@ Json json_of(const PredictedCase& predicted) {
            {"predicted_overlapped_communication_seconds", split.overlapped_s},
            {"predicted_critical_path", json_of(prediction.critical_path)}};
   if (predicted.mfu) out["predicted_mfu"] = *predicted.mfu;
-  const sim::Trust& trust = predicted.trust;
-  if (const auto& error = trust.errors.step) {
-    out["expected_error"] = error->median;
-    out["expected_error_90"] = error->nine_of_ten;
-  }
   if (predicted.change) {
     out["predicted_change"] = *predicted.change;
-    if (const auto& error = trust.errors.change) {
-      out["expected_change_error"] = error->median;
-      out["expected_change_error_90"] = error->nine_of_ten;
-    }
     out["too_close_to_call"] = predicted.too_close_to_call;
   }
-  if (!trust.warnings.empty()) out["warnings"] = trust.warnings;
+  put_trust(predicted.trust, predicted.change.has_value(), out);
   return out;
 }
 
@@ -85,6 +76,17 @@ Json json_of(const RankedCombination& combination, config::BackendKind backend) 
 }
 
 }  // namespace
+
+void put_trust(const sim::Trust& trust, bool of_change, report::Json& out) {
+  const auto put = [&](const std::string& key, const std::optional<config::Errors>& error) {
+    if (!error) return;
+    out[key] = error->median;
+    out[key + "_90"] = error->nine_of_ten;
+  };
+  put("expected_error", trust.errors.step);
+  if (of_change) put("expected_change_error", trust.errors.change);
+  if (!trust.warnings.empty()) out["warnings"] = trust.warnings;
+}
 
 std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& predicted) {
   Json out = head_of(plan, "harness-plan");

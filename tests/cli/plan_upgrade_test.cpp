@@ -172,6 +172,15 @@ TEST_F(PlanUpgrade, AMeasuredFileMovesAsAPredictedOne) {
   }
 }
 
+TEST_F(PlanUpgrade, EachCaseHasTheErrorOfItsPrediction) {
+  measure({"sweep={ranks: [1]}", "calibration=megatron-2022"});
+  const nlohmann::json moved = moved_to("dgx-a100");
+  EXPECT_LT(moved["cases"][0]["expected_error"], moved["cases"][1]["expected_error"]) << moved;
+  EXPECT_THAT(
+      unwrapped(say({"plan", file_, "--hardware", "dgx-a100"}).out),
+      AllOf(HasSubstr("1 of 2 cases: expected error: "), HasSubstr("! 1 of 2 cases: the number of ranks 1 lies")));
+}
+
 TEST_F(PlanUpgrade, SaysWhatItIs) {
   measure({"faults={socket_fallback: true}"});
   EXPECT_THAT(
