@@ -172,6 +172,18 @@ TEST_F(PlanUpgrade, AMeasuredFileMovesAsAPredictedOne) {
   }
 }
 
+// What a configuration without a calibration gets depends on whether it measures or predicts.
+TEST_F(PlanUpgrade, BothMachinesRunTheSameSoftware) {
+  measure({"baseline.layout={tensor_parallel: 2}"});
+  store::Result measured = store::read_result(file_);
+  std::erase(measured.overrides, "backend=sim");
+  const std::string sim = "backend: sim";
+  measured.config_text.replace(measured.config_text.find(sim), sim.size(), "backend: cuda");
+  measured.backend = "cuda";
+  for (const explain::CaseMoved& moved : explain::move_to(measured, "dgx-h100").cases)
+    EXPECT_NEAR(moved.forecast_s, moved.measured_s, 1e-3 * moved.measured_s);
+}
+
 TEST_F(PlanUpgrade, EachCaseHasTheErrorOfItsPrediction) {
   measure({"sweep={ranks: [1]}", "calibration=megatron-2022"});
   const nlohmann::json moved = moved_to("dgx-a100");
