@@ -169,7 +169,8 @@ int plan_upgrade(const PlanOptions& options, std::ostream& out) {
   const store::Result result = store::read_result(options.config);
   Upgrade upgrade;
   try {
-    upgrade = explain::move_to(result, hardware, options.only);
+    const auto name_of = [](const store::ResultCase& of) { return of.name; };
+    upgrade = explain::move_to(result, hardware, full_names(options.only, result.cases, name_of));
   } catch (const Error& why) {
     fail("{}: {}", options.config, why.what());
   }

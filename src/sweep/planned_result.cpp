@@ -178,7 +178,7 @@ std::string selections_that_fit(const std::vector<CaseCost>& cases, double budge
     together.push_back("--only " + selection.variable);
   }
   if (together.empty()) {
-    return fmt::format("no single variable fits: {} rounds of the baselines alone take {}", rounds,
+    return fmt::format("No single variable fits: {} rounds of the baselines alone take {}", rounds,
                        show_seconds(baselines_s));
   }
   return fmt::format("`{}` fits ({} rounds in {}); each of these fits alone: {}", fmt::join(together, " "), rounds,

@@ -202,6 +202,10 @@ TEST_F(PlanUpgrade, SaysWhatItIs) {
             HasSubstr("The network between nodes is taken to have 1.0 % of its rate"), HasSubstr("\n! uncalibrated")));
   EXPECT_THAT(say({"plan", file_, "--hardware", "hgx-b200", "--only", "overlap_grad_reduce"}).out,
               HasSubstr("overlap_grad_reduce=false, mean over the ranks"));
+  const std::string other_name = folder_ / "result";
+  std::filesystem::copy(file_, other_name);
+  EXPECT_THAT(say({"plan", other_name, "--hardware", "hgx-b200", "--only", "TP2"}).out,
+              HasSubstr("layout={tensor_parallel: 2, pipeline_parallel: 1}, mean over the ranks"));
 }
 
 TEST_F(PlanUpgrade, RefusesWhatItCannotAnswer) {
