@@ -42,8 +42,12 @@ std::string gpus_in_words(const std::vector<machine::GpuHealth>& gpus) {
 }
 
 config::BackendKind backend_for(const FirstMachine& machine, const InitOptions& options) {
-  if (!options.backend.empty()) return option_value("--backend", options.backend, config::parse_backend);
-  return config::usual_backend(!machine.gpus.empty());
+  if (options.backend.empty()) return config::usual_backend(!machine.gpus.empty());
+  const config::BackendKind backend = option_value("--backend", options.backend, config::parse_backend);
+  if (config::traits_of(backend).predicts())
+    fail("--backend {}: a first configuration measures; give cpu or cuda, and `plan --backend sim` predicts it",
+         options.backend);
+  return backend;
 }
 
 int usual_ranks(const FirstMachine& machine, config::BackendKind backend) {

@@ -80,6 +80,8 @@ TEST(Init, OptionsChooseBackendAndRanks) {
   EXPECT_THAT(for_cluster.text, HasSubstr("no GPU here"));
   const FirstConfiguration on_cores = first_configuration(node("NVIDIA A10", 24e9, 1), {.ranks = 4, .backend = "cpu"});
   EXPECT_EQ(plan_of(on_cores).experiment.backend, config::BackendKind::cpu);
+  EXPECT_THAT(test::error_of([] { first_configuration(laptop, {.ranks = 0, .backend = "sim"}); }),
+              HasSubstr("--backend sim: a first configuration measures"));
   EXPECT_THAT(test::error_of([] { first_configuration(laptop, {.ranks = 0, .backend = "gpu"}); }),
               HasSubstr("allowed: cpu, cuda"));
 }
