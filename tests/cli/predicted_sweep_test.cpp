@@ -115,6 +115,14 @@ TEST_F(PredictedSweep, PlanAndReportStateTheSameError) {
               HasSubstr(error));
 }
 
+TEST_F(PredictedSweep, CountsOtherTrainingsAndClaimsNoMemoryThatWasMeasured) {
+  SweepOptions options = on(8);
+  options.overrides = {"sweep={global_batch_size: [128, 256]}"};
+  run(options);
+  EXPECT_THAT(unwrapped(said({"show", file_})), HasSubstr("Another training, per token: 2 too close to call."));
+  EXPECT_TRUE(say({"show", file_, "--format", "json"}).json()["cases"][0]["peak_memory_bytes"].is_null());
+}
+
 // One rule for both, and both know what matters to the reader.
 TEST_F(PredictedSweep, PlanAndReportCallTheSameChangesTooClose) {
   std::vector<int> close;
