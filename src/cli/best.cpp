@@ -150,7 +150,7 @@ class Search {
   PredictedCase predicted_of(plan::PlannedCase& planned, plan::Surveyor& surveyor) const {
     planned.survey = surveyor.survey(planned);
     const plan::DeviceMemory memory = plan::configured_memory(plan_.experiment);
-    const double bytes = plan::planned_memory_bytes(plan_.experiment.backend, planned);
+    const double bytes = plan::planned_memory_bytes(plan_.experiment, planned);
     PredictedCase predicted;
     if (!plan::why_too_large(planned, bytes, memory, "needs").empty()) {
       predicted.cause =
@@ -276,7 +276,7 @@ std::vector<report::Cell> row_of(const plan::Plan& p, const std::string& place, 
           show_seconds(c.predicted.step->step_s),
           c.predicted.mfu ? percent(*c.predicted.mfu) : "",
           c.distance > 0 ? distance : "",
-          show_bytes(plan::planned_memory_bytes(p.experiment.backend, c.planned))};
+          show_bytes(plan::planned_memory_bytes(p.experiment, c.planned))};
 }
 
 report::Numbers table_of(const plan::Plan& p, const Best& best) {

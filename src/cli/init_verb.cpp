@@ -127,7 +127,7 @@ double most_memory(const First& f, const std::string& path) {
   e.hardware.reset();  // of which size is the question
   const plan::Plan p = plan::prepare(e, f.ranks, {"micro_batch_size", "attention"});
   double most = 0;
-  for (const plan::PlannedCase& c : p.cases) most = std::max(most, plan::planned_memory_bytes(e.backend, c));
+  for (const plan::PlannedCase& c : p.cases) most = std::max(most, plan::planned_memory_bytes(e, c));
   return most;
 }
 

@@ -57,20 +57,20 @@ Json head_of(const plan::Plan& plan, const char* schema) {
 }
 
 // For a possible case.
-Json facts_of(const plan::PlannedCase& planned, config::BackendKind backend) {
+Json facts_of(const plan::PlannedCase& planned, const config::Experiment& experiment) {
   return {{"layout", program::text_of(planned.layout)},
           {"micro_batches", planned.micro_batches},
-          {"memory_bytes", plan::planned_memory_bytes(backend, planned)},
+          {"memory_bytes", plan::planned_memory_bytes(experiment, planned)},
           {"tokens_per_step", planned.survey.tokens_per_step},
           {"model_flop", planned.survey.flop.model}};
 }
 
-Json json_of(const RankedCombination& combination, config::BackendKind backend) {
+Json json_of(const RankedCombination& combination, const config::Experiment& experiment) {
   Json settings = Json::object();
   for (const auto& [variable, value] : combination.settings) settings[variable] = value;
   Json out{
       {"settings", std::move(settings)}, {"distance", combination.distance}, {"told_apart", combination.is_told_apart}};
-  out.update(facts_of(combination.planned, backend));
+  out.update(facts_of(combination.planned, experiment));
   out.update(json_of(combination.predicted));
   return out;
 }
@@ -99,7 +99,7 @@ std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& 
       cases.push_back(std::move(row));
       continue;
     }
-    row.update(facts_of(planned, plan.experiment.backend));
+    row.update(facts_of(planned, plan.experiment));
     if (!planned.notes.empty()) row["notes"] = planned.notes;
     if (!predicted.empty() && predicted[i].step) {
       row.update(json_of(predicted[i]));
@@ -112,7 +112,6 @@ std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& 
 }
 
 std::string best_json(const plan::Plan& plan, const Best& best) {
-  const config::BackendKind backend = plan.experiment.backend;
   Json out = head_of(plan, "harness-plan-best");
   Json& variables = out["variables"] = Json::object();
   for (const plan::Values& v : best.variables) variables[v.variable->name] = v.values;
@@ -125,9 +124,9 @@ std::string best_json(const plan::Plan& plan, const Best& best) {
   out["not_told_apart"] = best.close;
   Json& refused = out["refused"] = Json::array();
   for (const auto& [reason, number] : best.refused) refused.push_back({{"reason", reason}, {"number", number}});
-  if (best.baseline) out["baseline"] = json_of(*best.baseline, backend);
+  if (best.baseline) out["baseline"] = json_of(*best.baseline, plan.experiment);
   Json& fastest = out["fastest"] = Json::array();
-  for (const RankedCombination& combination : best.fastest) fastest.push_back(json_of(combination, backend));
+  for (const RankedCombination& combination : best.fastest) fastest.push_back(json_of(combination, plan.experiment));
   return report::json_text(out);
 }
 

@@ -111,7 +111,7 @@ void add_prediction(std::vector<Answer>& answers) {
                                           planned_topology(experiment, count, static_cast<int>(each.value_or(0))));
     const PredictedCase predicted = Predictor(plan)(plan.baseline());
     if (!predicted.step) throw Error(predicted.unknown);
-    const double needed = plan::planned_memory_bytes(experiment.backend, plan.baseline());
+    const double needed = plan::planned_memory_bytes(experiment, plan.baseline());
     if (needed > experiment.hardware->memory_bytes) {
       to.notes.push_back(
           fmt::format("harness's own step of this job would need {} per rank, and the GPU has {}: the job keeps less",

@@ -52,11 +52,10 @@ TEST(Init, TheGpusNameFindsItsHardwareAndAModelThatFits) {
   ASSERT_TRUE(h100.experiment.hardware);
   EXPECT_EQ(h100.experiment.hardware->name, "H100 SXM5 80GB");
   for (const plan::PlannedCase& c : h100.cases)
-    EXPECT_LT(plan::planned_memory_bytes(config::BackendKind::cuda, c), 80e9) << c.name;
+    EXPECT_LT(plan::planned_memory_bytes(h100.experiment, c), 80e9) << c.name;
 
   const plan::Plan a10 = plan_of(first_configuration(node("NVIDIA A10", 24e9, 1), {}));
-  for (const plan::PlannedCase& c : a10.cases)
-    EXPECT_LT(plan::planned_memory_bytes(config::BackendKind::cuda, c), 24e9) << c.name;
+  for (const plan::PlannedCase& c : a10.cases) EXPECT_LT(plan::planned_memory_bytes(a10.experiment, c), 24e9) << c.name;
   EXPECT_LT(a10.experiment.model.layers * a10.experiment.model.hidden,
             h100.experiment.model.layers * h100.experiment.model.hidden);
 }
