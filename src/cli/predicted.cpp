@@ -150,9 +150,10 @@ Table prediction_columns(const workloads::Rate& rate) {
   Table table;
   table.columns = {report::case_column()};
   if (rate.repetitions > 0) {
-    table.columns.insert(
-        table.columns.end(),
-        {{"time us"}, {collective ? "algbw GB/s" : "GB/s"}, {collective ? "busbw GB/s" : "of peak"}, {"change"}});
+    table.columns.insert(table.columns.end(), {{"time us"},
+                                               {.heading = collective ? "algbw GB/s" : "GB/s", .worth = 26},
+                                               {collective ? "busbw GB/s" : "of peak"},
+                                               {"change"}});
     table.columns.back().legend = fmt::format(
         "time: of one operation, a step / {} repetitions{}. change: against the baseline at the same size, of cases "
         "that do as much.",
