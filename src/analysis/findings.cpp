@@ -218,7 +218,7 @@ std::optional<CostEstimate> estimate_cost(const store::Result& result, const Sum
   if (ranks < 1) return {};
   CostEstimate out;
   out.cost = cost;
-  out.steps = baseline->blocks * result.steps;
+  out.steps = summary.predicted ? 0 : baseline->blocks * result.steps;
   out.confidence = result.confidence;
   out.ranks_are_gpus = result.ranks_are_gpus();
   out.before = cost_of(cost, baseline->name, ranks, baseline->tokens_per_second);

@@ -60,9 +60,11 @@ struct Near {
 };
 
 // "at or above the median" and the like, without saying what should be.
-std::string beside_median(double yours, double median, double highest) {
+std::string beside_median(double yours, double median, double highest, bool predicted) {
   const double share = yours / median;
-  if (yours > 1.05 * highest) return "above all of them: check tokens, time and what counts as a step";
+  if (yours > 1.05 * highest)
+    return predicted ? "above all of them: nobody has published as much"
+                     : "above all of them: check tokens, time and what counts as a step";
   if (share >= 0.97) return "like the published runs";
   return fmt::format("{:.0f} % of their median: {}", 100 * share, share >= 0.85 ? "a little below" : "below");
 }
@@ -137,9 +139,9 @@ PublishedSteps published_steps(const StepOfJob& step) {
   std::string text = fmt::format("{:.0f} to {:.0f} TFLOP/s per GPU, median {:.0f} ({}; {})", lowest, highest, middle,
                                  runs_and_sources(near), alike ? "like this step" : "of the kind");
   if (step.tflops > 0) {
-    text += fmt::format(
-        "; yours{}: {:.0f}, {}", step.predicted ? ", predicted" : "", step.tflops,
-        std::ssize(near) < few ? "and they are too few for a verdict" : beside_median(step.tflops, middle, highest));
+    text += fmt::format("; yours{}: {:.0f}, {}", step.predicted ? ", predicted" : "", step.tflops,
+                        std::ssize(near) < few ? "and they are too few for a verdict"
+                                               : beside_median(step.tflops, middle, highest, step.predicted));
   }
   text += fmt::format("; nearest: {} on {}, TP {} PP {} CP {}, micro {}, {:.0f} TFLOP/s, {} ({}, {})",
                       word_in(first, "model"), word_in(first, "gpus"), word_in(first, "tensor_parallel"),

@@ -162,12 +162,13 @@ void started_again(const store::Result& result, Warnings& warnings) {
 // not.
 std::string proven_direction(const CaseSummary& row) {
   const Effect& effect = *row.effect;
+  const char* per = row.another_training ? " per token" : "";
   if (effect.high < 1)
-    return fmt::format("{} takes {:.3g} to {:.3g} % less time", row.name, 100 * (1 - effect.high),
-                       100 * (1 - effect.low));
+    return fmt::format("{} takes {:.3g} to {:.3g} % less time{}", row.name, 100 * (1 - effect.high),
+                       100 * (1 - effect.low), per);
   if (effect.low > 1)
-    return fmt::format("{} takes {:.3g} to {:.3g} % more time", row.name, 100 * (effect.low - 1),
-                       100 * (effect.high - 1));
+    return fmt::format("{} takes {:.3g} to {:.3g} % more time{}", row.name, 100 * (effect.low - 1),
+                       100 * (effect.high - 1), per);
   return "";
 }
 
@@ -231,8 +232,8 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
   }
   if (!directions.empty()) {
     warnings.push_back(fmt::format(
-        "the direction is known at 95 %: {}. Whether the change exceeds {}, which a verdict needs, is still open.",
-        join_first(directions, max_named), threshold_words(result.smallest_effect)));
+        "the direction is known at {:.3g} %: {}. Whether the change exceeds {}, which a verdict needs, is still open.",
+        100 * result.confidence, join_first(directions, max_named), threshold_words(result.smallest_effect)));
   }
 }
 

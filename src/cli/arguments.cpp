@@ -68,8 +68,12 @@ std::string in_our_words(const CLI::ParseError& error) {
     return fmt::format("{} needs a value", parts[0]);
   if (const auto parts = split_at(text, {"Could not convert: ", " = "}); !parts.empty())
     return fmt::format("{}: found {}; expected a number", parts[1], quote(parts[2]));
-  if (const auto parts = split_at(text, {": Value ", " not in range "}); !parts.empty())
-    return fmt::format("{}: found {}; allowed: {}", parts[0], quote(parts[1]), parts[2]);
+  if (const auto parts = split_at(text, {": At Most 1 required but received "}); !parts.empty())
+    return fmt::format("{} is given {} times; give it once", parts[0], parts[1]);
+  if (const auto parts = split_at(text, {": Value ", " not in range "}); !parts.empty()) {
+    const char* kind = number_in<std::int64_t>(parts[1]) ? "" : "a whole number, ";
+    return fmt::format("{}: found {}; allowed: {}{}", parts[0], quote(parts[1]), kind, parts[2]);
+  }
   if (const auto parts = split_at(text, {": ", " not in {", "}"}); !parts.empty()) {
     const std::string allowed = replaced(parts[2], {{',', ", "}});
     return fmt::format("{}: found {}; allowed: {}", parts[0], quote(parts[1]), allowed);

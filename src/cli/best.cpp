@@ -150,7 +150,7 @@ class Search {
   PredictedCase predicted_of(plan::PlannedCase& planned, plan::Surveyor& surveyor) const {
     planned.survey = surveyor.survey(planned);
     const plan::DeviceMemory memory = plan::configured_memory(plan_.experiment);
-    const double bytes = plan::planned_memory_bytes(plan_.experiment.backend, planned);
+    const double bytes = plan::planned_memory_bytes(plan_.experiment, planned);
     PredictedCase predicted;
     if (!plan::why_too_large(planned, bytes, memory, "needs").empty()) {
       predicted.cause =
@@ -219,8 +219,7 @@ class Search {
     const double least = timed.front().seconds_per_work;
     std::vector<const Timed*> distinct;
     for (const Timed& t : timed) {
-      if (!(t.seconds_per_work > least) || too_close_to_call(t.seconds_per_work / least - 1, plan_.experiment))
-        ++best_.close;
+      if (&t != timed.data() && too_close_to_call(t.seconds_per_work / least - 1, plan_.experiment)) ++best_.close;
       const bool adds_nothing = std::ranges::any_of(distinct, [&](const Timed* other) {
         return other->seconds_per_work == t.seconds_per_work && includes(t.choice, other->choice);
       });
@@ -277,7 +276,7 @@ std::vector<report::Cell> row_of(const plan::Plan& p, const std::string& place, 
           show_seconds(c.predicted.step->step_s),
           c.predicted.mfu ? percent(*c.predicted.mfu) : "",
           c.distance > 0 ? distance : "",
-          show_bytes(plan::planned_memory_bytes(p.experiment.backend, c.planned))};
+          show_bytes(plan::planned_memory_bytes(p.experiment, c.planned))};
 }
 
 report::Numbers table_of(const plan::Plan& p, const Best& best) {
@@ -286,8 +285,8 @@ report::Numbers table_of(const plan::Plan& p, const Best& best) {
                    {"MFU"},         {"behind the first"}, {"memory/rank"}};
   table.columns[4].legend = fmt::format(
       "behind the first: by how much the step is longer, per token; not told apart from the first: {} of the {} "
-      "predicted, too close to call",
-      best.close - 1, best.predicted - 1);
+      "others, too close to call",
+      best.close, best.predicted - 1);
   for (std::size_t i = 0; i < best.fastest.size(); ++i)
     table.rows.push_back(row_of(p, std::to_string(i + 1), best.fastest[i]));
   const auto is_baseline = [](const RankedCombination& c) { return c.settings.empty(); };

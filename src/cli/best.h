@@ -35,7 +35,7 @@ struct Best {
   std::map<std::string, std::size_t> refused;  // how many, by why
   std::size_t predicted = 0;
   std::size_t same_time = 0;  // to the picosecond that of one with fewer changes, which stands for it
-  std::size_t close = 0;      // predicted ones that are not told apart from the fastest, which is among them
+  std::size_t close = 0;      // other predicted ones that are not told apart from the fastest
 };
 
 /// More combinations that can run than this are searched, not predicted one by one.

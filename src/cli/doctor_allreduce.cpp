@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
 
@@ -12,6 +11,7 @@
 #include "cli/doctor.h"
 #include "cli/output.h"
 #include "machine/tree.h"
+#include "report/json.h"
 #include "sim/link_time.h"
 
 namespace harness::cli {
@@ -97,14 +97,14 @@ int print_all_reduce(const AllReduce& asked, const Machines& machines, const std
   }
   const bool asks = asked.within_s > 0, impossible = asks && asked.within_s < sharp_s;
   if (format == "json") {
-    const nlohmann::ordered_json whole{{"schema", "harness-doctor-allreduce"},
-                                       {"schema_version", 2},
-                                       {"ranks", ranks},
-                                       {"nodes", nodes},
-                                       {"least_s", least_s},
-                                       {"least_with_sharp_s", sharp_s},
-                                       {"predicted_s", predicted_s}};
-    out << whole.dump(2) << "\n";
+    const report::Json whole{{"schema", "harness-doctor-allreduce"},
+                             {"schema_version", 2},
+                             {"ranks", ranks},
+                             {"nodes", nodes},
+                             {"least_s", least_s},
+                             {"least_with_sharp_s", sharp_s},
+                             {"predicted_s", predicted_s}};
+    out << report::json_text(whole);
     return impossible ? 2 : 0;
   }
   std::string text =

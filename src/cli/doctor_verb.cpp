@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 #include <set>
@@ -16,6 +15,7 @@
 #include "doctor/gather.h"
 #include "doctor/load_stage.h"
 #include "doctor/nccl_stage.h"
+#include "report/json.h"
 #include "store/result_file.h"
 
 namespace harness::cli {
@@ -99,8 +99,8 @@ report::Section since_section(const doctor::Changes& changes, const std::string&
   return section;
 }
 
-nlohmann::ordered_json since_json(const doctor::Changes& changes) {
-  using Json = nlohmann::ordered_json;
+report::Json since_json(const doctor::Changes& changes) {
+  using Json = report::Json;
   Json facts = Json::array(), findings = Json::array();
   for (const doctor::Change& change : changes.facts)
     facts.push_back({{"fact", change.what}, {"was", change.was}, {"is", change.now}, {"nodes", change.nodes}});
@@ -159,7 +159,7 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
 // The table of all checks as text, md or json. docs/doctor.md has the Markdown.
 void print_checks(const std::string& format, std::ostream& out) {
   if (format == "json") {
-    nlohmann::ordered_json checks = nlohmann::ordered_json::array();
+    report::Json checks = report::Json::array();
     for (const doctor::About& about : doctor::all_checks()) {
       checks.push_back({{"check", about.id},
                         {"question", about.question},
@@ -167,7 +167,7 @@ void print_checks(const std::string& format, std::ostream& out) {
                         {"at_worst", name_of(about.at_worst)},
                         {"docs", about.docs}});
     }
-    out << checks.dump(2) << "\n";
+    out << report::json_text(checks);
     return;
   }
   report::Table table{{{"check", true}, {"question", true}, {"read from", true}, {"at worst", true}, {"more", true}},
@@ -181,7 +181,7 @@ void print_checks(const std::string& format, std::ostream& out) {
 
 // The findings as one JSON object (docs/json.md).
 std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<doctor::Changes>& changes) {
-  nlohmann::ordered_json findings = nlohmann::ordered_json::array();
+  report::Json findings = report::Json::array();
   for (const doctor::Line& line : diagnosis.lines) {
     findings.push_back({{"check", line.check},
                         {"verdict", name_of(line.finding.verdict)},
@@ -190,18 +190,17 @@ std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<
                         {"docs", line.docs},
                         {"nodes", line.nodes}});
   }
-  nlohmann::ordered_json whole{{"schema", "harness-doctor-report"},
-                               {"schema_version", 1},
-                               {"version", tool_version()},
-                               {"nodes", diagnosis.nodes},
-                               {"ranks", diagnosis.ranks},
-                               {"gpus", diagnosis.gpus},
-                               {"failures", diagnosis.count(doctor::Verdict::fail)},
-                               {"warnings", diagnosis.count(doctor::Verdict::warn)},
-                               {"findings", std::move(findings)}};
+  report::Json whole{{"schema", "harness-doctor-report"},
+                     {"schema_version", 1},
+                     {"version", tool_version()},
+                     {"nodes", diagnosis.nodes},
+                     {"ranks", diagnosis.ranks},
+                     {"gpus", diagnosis.gpus},
+                     {"failures", diagnosis.count(doctor::Verdict::fail)},
+                     {"warnings", diagnosis.count(doctor::Verdict::warn)},
+                     {"findings", std::move(findings)}};
   if (changes) whole["since"] = since_json(*changes);
-  // A file of a node may hold bytes that are not UTF-8.
-  return whole.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return report::json_text(whole);
 }
 
 using doctor::Stage;

@@ -42,8 +42,12 @@ std::string gpus_in_words(const std::vector<machine::GpuHealth>& gpus) {
 }
 
 config::BackendKind backend_for(const FirstMachine& machine, const InitOptions& options) {
-  if (!options.backend.empty()) return option_value("--backend", options.backend, config::parse_backend);
-  return config::usual_backend(!machine.gpus.empty());
+  if (options.backend.empty()) return config::usual_backend(!machine.gpus.empty());
+  const config::BackendKind backend = option_value("--backend", options.backend, config::parse_backend);
+  if (config::traits_of(backend).predicts())
+    fail("--backend {}: a first configuration measures; give cpu or cuda, and `plan --backend sim` predicts it",
+         options.backend);
+  return backend;
 }
 
 int usual_ranks(const FirstMachine& machine, config::BackendKind backend) {
@@ -123,7 +127,7 @@ double most_memory(const First& f, const std::string& path) {
   e.hardware.reset();  // of which size is the question
   const plan::Plan p = plan::prepare(e, f.ranks, {"micro_batch_size", "attention"});
   double most = 0;
-  for (const plan::PlannedCase& c : p.cases) most = std::max(most, plan::planned_memory_bytes(e.backend, c));
+  for (const plan::PlannedCase& c : p.cases) most = std::max(most, plan::planned_memory_bytes(e, c));
   return most;
 }
 

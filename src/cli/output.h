@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "cli/verbs.h"
 #include "report/document.h"
+#include "report/words.h"
 
 namespace harness::cli {
 
@@ -79,6 +80,16 @@ void write_output(const std::string& path, const std::string& text, bool overwri
 
 /// Throws what write_output() would throw of the place, before the work that makes the text.
 void check_output(const std::string& path, bool overwrite);
+
+/// `words`, with the full names of cases that a narrow table calls by others: "TP2".
+template <class Cases, class NameOf>
+std::vector<std::string> full_names(std::vector<std::string> words, const Cases& cases, NameOf name_of) {
+  for (std::string& word : words) {
+    for (const auto& the_case : cases)
+      if (report::short_name(name_of(the_case)) == word) word = name_of(the_case);
+  }
+  return words;
+}
 
 /// Parses the value of an option, such as "--backend". Throws Error that names the option, too.
 template <class Parse>

@@ -91,7 +91,7 @@ Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
       const Sent sent = sent_by_largest(planned.survey);
       row.insert(row.end(),
                  {program::text_of(planned.layout), std::to_string(planned.micro_batches),
-                  show_bytes(plan::planned_memory_bytes(p.experiment.backend, planned)), std::to_string(sent.messages),
+                  show_bytes(plan::planned_memory_bytes(p.experiment, planned)), std::to_string(sent.messages),
                   show_bytes(sent.bytes), nodes_spanned(p, planned), planned.is_copy ? "" : join(planned.uses, "; ")});
       for (const std::string& text : planned.notes) note(text);
     } else {
@@ -112,7 +112,7 @@ std::string headline(const plan::Plan& p) {
   const auto total = std::ssize(p.cases), possible = std::ranges::count_if(p.cases, &plan::PlannedCase::is_possible);
   double largest = 0;
   for (const plan::PlannedCase& planned : p.cases) {
-    if (planned.is_possible()) largest = std::max(largest, plan::planned_memory_bytes(e.backend, planned));
+    if (planned.is_possible()) largest = std::max(largest, plan::planned_memory_bytes(e, planned));
   }
   const double memory = e.hardware ? e.hardware->memory_bytes : 0;
   return fmt::format("{}: {} on {}; {} can run, with at most {}{} per rank.", e.name, plural(total, "case"),

@@ -10,6 +10,7 @@
 #include "cli/verbs.h"
 #include "plan/plan.h"
 #include "report/document.h"
+#include "report/json.h"
 
 namespace harness::cli {
 
@@ -25,6 +26,8 @@ report::Section best_section(const plan::Plan& plan, const Best& best);
 /// The FLOP, bytes and least time of each operation of a case; the plan has hardware.
 report::Section budget_section(const plan::Plan& plan, const plan::PlannedCase& planned);
 
+/// Puts how far a prediction may be relied on into its JSON; `of_change`: also the error of changes.
+void put_trust(const sim::Trust& trust, bool of_change, report::Json& out);
 /// `plan --format json`. docs/json.md has its fields.
 std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
 /// JSON of `plan --best`.

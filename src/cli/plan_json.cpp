@@ -1,14 +1,14 @@
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cli/plan_document.h"
 #include "config/backend.h"
 #include "plan/prepare.h"
+#include "report/json.h"
 
 namespace harness::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = report::Json;
 
 // Seconds by part; what is not on the path is left out.
 Json json_of(const sim::CriticalPath& path) {
@@ -32,20 +32,11 @@ Json json_of(const PredictedCase& predicted) {
            {"predicted_overlapped_communication_seconds", split.overlapped_s},
            {"predicted_critical_path", json_of(prediction.critical_path)}};
   if (predicted.mfu) out["predicted_mfu"] = *predicted.mfu;
-  const sim::Trust& trust = predicted.trust;
-  if (const auto& error = trust.errors.step) {
-    out["expected_error"] = error->median;
-    out["expected_error_90"] = error->nine_of_ten;
-  }
   if (predicted.change) {
     out["predicted_change"] = *predicted.change;
-    if (const auto& error = trust.errors.change) {
-      out["expected_change_error"] = error->median;
-      out["expected_change_error_90"] = error->nine_of_ten;
-    }
     out["too_close_to_call"] = predicted.too_close_to_call;
   }
-  if (!trust.warnings.empty()) out["warnings"] = trust.warnings;
+  put_trust(predicted.trust, predicted.change.has_value(), out);
   return out;
 }
 
@@ -66,25 +57,36 @@ Json head_of(const plan::Plan& plan, const char* schema) {
 }
 
 // For a possible case.
-Json facts_of(const plan::PlannedCase& planned, config::BackendKind backend) {
+Json facts_of(const plan::PlannedCase& planned, const config::Experiment& experiment) {
   return {{"layout", program::text_of(planned.layout)},
           {"micro_batches", planned.micro_batches},
-          {"memory_bytes", plan::planned_memory_bytes(backend, planned)},
+          {"memory_bytes", plan::planned_memory_bytes(experiment, planned)},
           {"tokens_per_step", planned.survey.tokens_per_step},
           {"model_flop", planned.survey.flop.model}};
 }
 
-Json json_of(const RankedCombination& combination, config::BackendKind backend) {
+Json json_of(const RankedCombination& combination, const config::Experiment& experiment) {
   Json settings = Json::object();
   for (const auto& [variable, value] : combination.settings) settings[variable] = value;
   Json out{
       {"settings", std::move(settings)}, {"distance", combination.distance}, {"told_apart", combination.is_told_apart}};
-  out.update(facts_of(combination.planned, backend));
+  out.update(facts_of(combination.planned, experiment));
   out.update(json_of(combination.predicted));
   return out;
 }
 
 }  // namespace
+
+void put_trust(const sim::Trust& trust, bool of_change, report::Json& out) {
+  const auto put = [&](const std::string& key, const std::optional<config::Errors>& error) {
+    if (!error) return;
+    out[key] = error->median;
+    out[key + "_90"] = error->nine_of_ten;
+  };
+  put("expected_error", trust.errors.step);
+  if (of_change) put("expected_change_error", trust.errors.change);
+  if (!trust.warnings.empty()) out["warnings"] = trust.warnings;
+}
 
 std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& predicted) {
   Json out = head_of(plan, "harness-plan");
@@ -97,7 +99,7 @@ std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& 
       cases.push_back(std::move(row));
       continue;
     }
-    row.update(facts_of(planned, plan.experiment.backend));
+    row.update(facts_of(planned, plan.experiment));
     if (!planned.notes.empty()) row["notes"] = planned.notes;
     if (!predicted.empty() && predicted[i].step) {
       row.update(json_of(predicted[i]));
@@ -106,11 +108,10 @@ std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& 
     }
     cases.push_back(std::move(row));
   }
-  return out.dump(2) + "\n";
+  return report::json_text(out);
 }
 
 std::string best_json(const plan::Plan& plan, const Best& best) {
-  const config::BackendKind backend = plan.experiment.backend;
   Json out = head_of(plan, "harness-plan-best");
   Json& variables = out["variables"] = Json::object();
   for (const plan::Values& v : best.variables) variables[v.variable->name] = v.values;
@@ -123,10 +124,10 @@ std::string best_json(const plan::Plan& plan, const Best& best) {
   out["not_told_apart"] = best.close;
   Json& refused = out["refused"] = Json::array();
   for (const auto& [reason, number] : best.refused) refused.push_back({{"reason", reason}, {"number", number}});
-  if (best.baseline) out["baseline"] = json_of(*best.baseline, backend);
+  if (best.baseline) out["baseline"] = json_of(*best.baseline, plan.experiment);
   Json& fastest = out["fastest"] = Json::array();
-  for (const RankedCombination& combination : best.fastest) fastest.push_back(json_of(combination, backend));
-  return out.dump(2) + "\n";
+  for (const RankedCombination& combination : best.fastest) fastest.push_back(json_of(combination, plan.experiment));
+  return report::json_text(out);
 }
 
 }  // namespace harness::cli

@@ -314,6 +314,7 @@ PlannedTime planned_time(const plan::Plan& plan, const TimeOptions& options) {
   const double set_up_s = options.assume_setup.empty()
                               ? usual_set_up_s
                               : option_value("--assume-setup", options.assume_setup, parse_seconds);
+  if (set_up_s < 0) fail("--assume-setup: found {}; allowed: 0 s or more", options.assume_setup);
   return Estimate(plan, assumed_costs(plan, mfu, set_up_s),
                   fmt::format("if every case has an MFU of {:.3g} % and a block takes {} to set up", 100 * mfu,
                               show_seconds(set_up_s)))

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/plan_document.h"
 #include "explain/upgrade.h"
+#include "report/json.h"
 #include "report/words.h"
 #include "store/result_file.h"
 
@@ -112,14 +112,18 @@ report::Document document_of(const Upgrade& upgrade, const store::Result& result
        "What host and disk take stays; waiting for slower ranks grows and shrinks with computation."},
       report::List::Mark::none};
   if (shown.size() < upgrade.cases.size()) lines.items.emplace_back("--only CASE shows the parts of other cases.");
-  lines.items.push_back(fmt::format("expected error: {}.", upgrade.trust.error_words));
+  std::vector<const sim::Trust*> trusts;
+  for (const CaseMoved& c : upgrade.cases)
+    if (c.why_none.empty()) trusts.push_back(&c.trust);
+  const TrustLines trust = trust_lines(trusts);
+  lines.items.insert(lines.items.end(), trust.errors.items.begin(), trust.errors.items.end());
   section.add(std::move(lines));
-  section.add(report::List{upgrade.warnings, report::List::Mark::warning});
+  section.add(trust.warnings);
   document.sections.push_back(std::move(section));
   return document;
 }
 
-using Json = nlohmann::ordered_json;
+using Json = report::Json;
 
 Json json_of(const CaseMoved& c, const store::Result& result) {
   Json out{{"name", result.at(c).name}};
@@ -135,6 +139,7 @@ Json json_of(const CaseMoved& c, const store::Result& result) {
   if (c.forecast_mfu) out["predicted_mfu"] = *c.forecast_mfu;
   if (c.network < 1) out["network_share"] = c.network;
   if (!c.too_large.empty()) out["too_large"] = c.too_large;
+  put_trust(c.trust, true, out);
   Json& parts = out["parts"] = Json::object();
   for (const PartMoved& part : c.parts) {
     Json& row = parts[key_of(part.part)] = {{"seconds", part.measured_s}, {"predicted_seconds", part.forecast_s}};
@@ -145,18 +150,16 @@ Json json_of(const CaseMoved& c, const store::Result& result) {
 
 std::string json_text(const Upgrade& upgrade, const store::Result& result) {
   Json out{{"schema", "harness-plan-upgrade"},
-           {"schema_version", 1},
+           {"schema_version", 2},
            {"name", result.name},
            {"backend", result.backend},
            {"ranks", result.ranks},
            {"calibration", upgrade.calibration},
            {"from", upgrade.from},
            {"hardware", upgrade.to}};
-  if (const auto& error = upgrade.trust.errors.change) out["expected_error"] = error->nine_of_ten;
-  if (!upgrade.warnings.empty()) out["warnings"] = upgrade.warnings;
   Json& cases = out["cases"] = Json::array();
   for (const CaseMoved& c : upgrade.cases) cases.push_back(json_of(c, result));
-  return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  return report::json_text(out);
 }
 
 }  // namespace
@@ -166,7 +169,8 @@ int plan_upgrade(const PlanOptions& options, std::ostream& out) {
   const store::Result result = store::read_result(options.config);
   Upgrade upgrade;
   try {
-    upgrade = explain::move_to(result, hardware, options.only);
+    const auto name_of = [](const store::ResultCase& of) { return of.name; };
+    upgrade = explain::move_to(result, hardware, full_names(options.only, result.cases, name_of));
   } catch (const Error& why) {
     fail("{}: {}", options.config, why.what());
   }

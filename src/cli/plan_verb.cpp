@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <ostream>
 #include <string>
@@ -25,6 +26,8 @@
 #include "plan/prepare.h"
 #include "program/placement.h"
 #include "report/sections.h"
+#include "report/words.h"
+#include "store/hdf5_file.h"
 #include "sweep/planned_result.h"
 
 namespace harness::cli {
@@ -66,9 +69,24 @@ PlannedRanks planned_ranks(const PlanOptions& options) {
   return planned;
 }
 
+// Throws Error where an option asks for what the answer does not hold.
+void refuse_what_is_not_answered(const PlanOptions& options, const config::Experiment& experiment) {
+  const bool of_time = !options.like.empty() || !options.assume_mfu.empty() || options.gpu_hours;
+  if (of_time && config::traits_of(experiment.backend).predicts())
+    fail(
+        "--like, --assume-mfu and --gpu-hours say how long measuring takes, and a prediction takes seconds: leave "
+        "them out");
+  if (options.best > 0 && !options.budget.empty())
+    fail("--best ranks steps and --budget takes one apart: give only one of them");
+  if (options.format == "json" && (of_time || !options.budget.empty()))
+    fail("--like, --assume-mfu, --gpu-hours and --budget print text or md, not json");
+}
+
 // The case that --budget names.
 const plan::PlannedCase& budgeted_case(const plan::Plan& p, const PlanOptions& options) {
-  const auto found = std::ranges::find(p.cases, options.budget, &plan::PlannedCase::name);
+  const auto found = std::ranges::find_if(p.cases, [&](const plan::PlannedCase& planned) {
+    return options.budget == planned.name || options.budget == report::short_name(planned.name);
+  });
   if (found == p.cases.end())
     fail("--budget: there is no case {}; `plan` without --budget lists the cases", options.budget);
   if (!p.experiment.hardware)
@@ -104,7 +122,7 @@ std::vector<std::string> time_by_prediction(const plan::Plan& p, const PlanOptio
     config::Experiment experiment = config::load_experiment(options.config, overrides);
     // The steps of this program: no other software's.
     if (!experiment.names_calibration) experiment.calibration = config::calibration_named("harness");
-    const plan::Plan simulated = plan::prepare(experiment, p.ranks, options.only, plan::Processes::as_needed,
+    const plan::Plan simulated = plan::prepare(experiment, p.ranks, p.only, plan::Processes::as_needed,
                                                planned_topology(experiment, p.ranks, per_node));
     const std::vector<PredictedCase> predicted = predict_cases(simulated);
     for (std::size_t i = 0; i < predicted.size(); ++i) {
@@ -129,8 +147,13 @@ void keep_freed_memory() {
 
 int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) {
   keep_freed_memory();
-  if (options.config.ends_with(".h5")) return plan_upgrade(options, out);
+  std::error_code none;
+  const bool is_file = std::filesystem::is_regular_file(options.config, none);  // what is no file is read once
+  if (options.config.ends_with(".h5") || (is_file && store::hdf5::File::is_hdf5(options.config)))
+    return plan_upgrade(options, out);
   config::Experiment experiment = config::load_experiment(options.config, options.overrides);
+  refuse_what_is_not_answered(options, experiment);
+  const std::vector<std::string> only = full_names(options.only, experiment.changes, config::case_name);
   const auto [ranks, per_node] = planned_ranks(options);
   const std::string hint = ranks > 0 ? "" : planned_for_one(experiment);
   constexpr double most_hours = 1e6;
@@ -141,7 +164,7 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
   }
   // Before anything is printed, so that an error stands alone.
   const int planned_for = std::max(ranks, 1);
-  const plan::Plan p = plan::prepare(experiment, planned_for, options.only, plan::Processes::as_needed,
+  const plan::Plan p = plan::prepare(experiment, planned_for, only, plan::Processes::as_needed,
                                      planned_topology(experiment, planned_for, per_node));
   if (options.gpu_hours && options.like.empty() && options.assume_mfu.empty())
     fail("--gpu-hours needs the time of a block: give {}", sources_of_time(p));
@@ -165,10 +188,12 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
     section.add(report::Paragraph{time.lines.front()});
     section.add(report::List{{time.lines.begin() + 1, time.lines.end()}});
     if (options.gpu_hours) {
-      section.add(report::Listing{"To spend no more:",
-                                  fmt::format("mpirun -np {} {} sweep {} --time-budget {:.0f}s", planned_for, called(),
-                                              shell_word(options.config), experiment.measure.time_budget_s),
-                                  false});
+      std::string command = fmt::format("mpirun -np {} {} sweep {}", planned_for, called(), shell_word(options.config));
+      for (const std::string& text : options.overrides) command += " --set " + shell_word(text);
+      for (const std::string& name : only) command += " --only " + shell_word(name);
+      section.add(report::Listing{
+          "To spend no more:", fmt::format("{} --time-budget {:.0f}s", command, experiment.measure.time_budget_s),
+          false});
     }
   }
   if (!options.budget.empty()) document.sections.push_back(budget_section(p, budgeted_case(p, options)));

@@ -150,9 +150,10 @@ Table prediction_columns(const workloads::Rate& rate) {
   Table table;
   table.columns = {report::case_column()};
   if (rate.repetitions > 0) {
-    table.columns.insert(
-        table.columns.end(),
-        {{"time us"}, {collective ? "algbw GB/s" : "GB/s"}, {collective ? "busbw GB/s" : "of peak"}, {"change"}});
+    table.columns.insert(table.columns.end(), {{"time us"},
+                                               {.heading = collective ? "algbw GB/s" : "GB/s", .worth = 26},
+                                               {collective ? "busbw GB/s" : "of peak"},
+                                               {"change"}});
     table.columns.back().legend = fmt::format(
         "time: of one operation, a step / {} repetitions{}. change: against the baseline at the same size, of cases "
         "that do as much.",
@@ -189,30 +190,40 @@ report::List prediction_lines(const plan::Plan& p) {
   return lines;
 }
 
+TrustLines trust_lines(std::span<const sim::Trust* const> cases) {
+  using Counted = std::vector<std::pair<std::string, std::ptrdiff_t>>;  // each text once, with the number of its cases
+  const auto count = [](const std::string& text, Counted& counted) {
+    auto known = std::ranges::find(counted, text, &Counted::value_type::first);
+    if (known == counted.end()) known = counted.insert(counted.end(), {text, 0});
+    ++known->second;
+  };
+  const auto lines = [&](const Counted& counted, List::Mark mark) {
+    List list{{}, mark};
+    for (const auto& [text, number] : counted) {
+      const bool all = number == std::ssize(cases);
+      list.items.push_back(all ? text : fmt::format("{} of {} cases: {}", number, cases.size(), text));
+    }
+    return list;
+  };
+  Counted errors, warnings;
+  for (const sim::Trust* trust : cases) {
+    count(fmt::format("expected error: {}.", trust->error_words), errors);
+    for (const std::string& warning : trust->warnings) count(warning, warnings);
+  }
+  return {lines(errors, List::Mark::none), lines(warnings, List::Mark::warning)};
+}
+
 void add_trust(const config::Experiment& experiment, const std::vector<PredictedCase>& predicted,
                report::Section& section) {
-  std::vector<std::pair<std::string, int>> warnings;  // each once, with the number of its cases
-  int cases = 0;
-  const sim::Trust* trust = nullptr;
-  for (const PredictedCase& p : predicted) {
-    if (!p.step) continue;
-    ++cases;
-    trust = &p.trust;
-    for (const std::string& w : p.trust.warnings) {
-      auto known = std::ranges::find(warnings, w, &std::pair<std::string, int>::first);
-      if (known == warnings.end()) known = warnings.insert(warnings.end(), {w, 0});
-      ++known->second;
-    }
-  }
-  if (trust == nullptr) return;
-  section.add(List{{fmt::format("expected error: {}.", trust->error_words),
-                    fmt::format("A change {} is too close to call.",
-                                analysis::within_threshold_words(sim::smallest_effect(experiment)))},
-                   List::Mark::none});
-  List list{{}, List::Mark::warning};
-  for (const auto& [warning, count] : warnings)
-    list.items.push_back(count == cases ? warning : fmt::format("{} of {} cases: {}", count, cases, warning));
-  section.add(std::move(list));
+  std::vector<const sim::Trust*> cases;
+  for (const PredictedCase& p : predicted)
+    if (p.step) cases.push_back(&p.trust);
+  if (cases.empty()) return;
+  auto [errors, warnings] = trust_lines(cases);
+  errors.items.push_back(fmt::format("A change {} is too close to call.",
+                                     analysis::within_threshold_words(sim::smallest_effect(experiment))));
+  section.add(std::move(errors));
+  section.add(std::move(warnings));
 }
 
 report::Section predictions_section(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/error.h"
@@ -18,6 +17,7 @@
 #include "evidence/training_job.h"
 #include "plan/prepare.h"
 #include "report/clean_text.h"
+#include "report/json.h"
 #include "traces/answer.h"
 
 namespace harness::cli {
@@ -111,7 +111,7 @@ void add_prediction(std::vector<Answer>& answers) {
                                           planned_topology(experiment, count, static_cast<int>(each.value_or(0))));
     const PredictedCase predicted = Predictor(plan)(plan.baseline());
     if (!predicted.step) throw Error(predicted.unknown);
-    const double needed = plan::planned_memory_bytes(experiment.backend, plan.baseline());
+    const double needed = plan::planned_memory_bytes(experiment, plan.baseline());
     if (needed > experiment.hardware->memory_bytes) {
       to.notes.push_back(
           fmt::format("harness's own step of this job would need {} per rank, and the GPU has {}: the job keeps less",
@@ -131,7 +131,7 @@ void add_prediction(std::vector<Answer>& answers) {
   }
 }
 
-using Json = nlohmann::ordered_json;
+using Json = report::Json;
 
 constexpr std::size_t screen_width = 80, most_evidence = 10;
 
@@ -246,7 +246,7 @@ std::string json_text(const std::vector<evidence::Answer>& answers) {
   Json also = Json::array();
   for (std::size_t i = 1; i < answers.size(); ++i) also.push_back(json_of(answers[i]));
   json["also"] = also;
-  return json.dump(2, ' ', true, Json::error_handler_t::replace);
+  return report::json_text(json);
 }
 
 bool is_configuration(const std::string& path) {
@@ -295,7 +295,7 @@ int read(const ReadOptions& options, std::ostream& out) {
   add_prediction(answers);
   if (!options.output.empty()) write_configuration(answers, options);
   if (options.format == "json") {
-    out << json_text(answers) << "\n";
+    out << json_text(answers);
     return 0;
   }
   for (std::size_t i = 0; i < answers.size(); ++i) {

@@ -58,6 +58,7 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   std::vector<std::string> only = options.only;
   config::Experiment experiment = options.config.empty() ? take_recorded(options, job.size(), only)
                                                          : config::load_experiment(options.config, options.overrides);
+  only = full_names(std::move(only), experiment.changes, config::case_name);
   if (!options.rounds.empty())
     experiment.measure.rounds =
         static_cast<int>(config::parse_within(options.rounds, 2, analysis::most_declared_rounds));

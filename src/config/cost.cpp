@@ -8,7 +8,6 @@
 #include "config/sections.h"
 
 namespace harness::config {
-namespace {
 
 std::string parse_currency(std::string_view text) {
   constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -17,8 +16,6 @@ std::string parse_currency(std::string_view text) {
   }
   return std::string(text);
 }
-
-}  // namespace
 
 double parse_price(std::string_view text) {
   return parse_if(text, parse_real, is_above_zero, "a price of a GPU for an hour above 0, such as 2.50");

@@ -18,6 +18,8 @@ struct Cost {
 /// "2.50" or "300e9": above 0. Throw Error.
 double parse_price(std::string_view text);
 double parse_tokens(std::string_view text);
+/// "EUR". Throws Error.
+std::string parse_currency(std::string_view text);
 
 /// The section `cost` of a configuration that is at hand as text, such as a result file's; nullopt if it has none or
 /// cannot be read. Never throws.

@@ -319,7 +319,7 @@ void look::env_file(const Node& node, const Cluster&, Findings& out) {
 }
 
 std::string explain(const std::string& name) {
-  const std::string by_env = fmt::format("sweep it with `env: {{{}: VALUE}}`", name);
+  const std::string by_env = fmt::format("sweep it with `env: [{{{}: VALUE}}]`", name);
   if (const nccl::ForeignName* foreign = nccl::find_foreign_name(name); foreign != nullptr) {
     if (foreign->owner.empty()) return fmt::format("{}: read by nobody; {}\n", name, foreign->note);
     const std::string about = foreign->is_prefix() ? fmt::format("names that begin with {}: ", foreign->name) : "";
@@ -340,7 +340,8 @@ std::string explain(const std::string& name) {
   const auto rows = config::registry();
   const auto row = std::ranges::find(rows, name, &config::Variable::environment_name);
   if (row != rows.end())
-    return fmt::format("{}: read by NCCL. {}; sweep it with `{}: {}`\n", name, row->help, row->name, row->allowed);
+    return fmt::format("{}: read by NCCL. {}; `{}` sweeps it ({})\n", name, row->help, config::example_of(*row),
+                       row->allowed);
   return fmt::format("{}: read by NCCL{}; {}\n", name, nccl::reads_integer(name) ? " as a plain whole number" : "",
                      by_env);
 }

@@ -186,6 +186,7 @@ class Mover {
     std::vector<std::string> overrides = result.overrides;
     overrides.insert(overrides.end(), {config::predict, fmt::format("hardware={}", hardware)});
     there_.experiment = config::load_recorded(result.config_text, result.config_path, overrides);
+    there_.experiment.calibration = here_.experiment.calibration;  // one software on both
     there_.experiment.faults = {};
     there_.experiment.fabric = {};  // what the configuration states is the fabric that the result is from
   }
@@ -202,7 +203,6 @@ class Mover {
       moved.case_index = measured.case_index;
       try {
         move(measured.mean, moved);
-        add_trust(moved, upgrade);
       } catch (const Error& why) {
         moved.why_none = why.what();
       }
@@ -211,17 +211,6 @@ class Mover {
   }
 
  private:
-  void add_trust(const CaseMoved& moved, Upgrade& upgrade) const {
-    const store::ResultCase& of = result_.at(moved);
-    const config::Experiment& e = there_.experiment;
-    const sim::Trust trust =
-        sim::trust_in({}, result_.model, analysis::settings_of(result_, of), of.ranks, *e.hardware, *e.calibration);
-    upgrade.trust = trust;
-    for (const std::string& warning : trust.warnings) {
-      if (std::ranges::find(upgrade.warnings, warning) == upgrade.warnings.end()) upgrade.warnings.push_back(warning);
-    }
-  }
-
   void move(const Breakdown& measured, CaseMoved& moved) const {
     const analysis::CaseSummary& row = summary_.case_at(moved.case_index);
     const config::Hardware& hardware = *there_.experiment.hardware;
@@ -245,6 +234,8 @@ class Mover {
     moved.measured_mfu = row.mfu;
     const store::ResultCase& of = result_.case_at(moved.case_index);
     const double peak = hardware.peak_flops(there.settings().precision);
+    moved.trust =
+        sim::trust_in({}, result_.model, there.settings(), of.ranks, hardware, *there_.experiment.calibration);
     if (peak > 0 && of.model_flop_per_step > 0)
       moved.forecast_mfu = of.model_flop_per_step / (moved.forecast_s * of.ranks * peak);
     const double holds = there.settings().memory_cap * hardware.memory_bytes;

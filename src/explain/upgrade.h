@@ -34,6 +34,7 @@ struct CaseMoved {
   std::optional<double> measured_mfu, forecast_mfu;
   double network = 1;            // share of the rate between nodes that explains what communication between them took
   std::string too_large;         // why it does not fit in the memory there; "" if it does
+  sim::Trust trust;              // in what is predicted there
   std::vector<PartMoved> parts;  // in the order of all_parts; they add up to the profiled step
 };
 
@@ -41,9 +42,7 @@ struct Upgrade {
   std::string from, to;     // names of hardware
   std::string calibration;  // of the predictions
   bool of_prediction = false;
-  sim::Trust trust;                   // in the steps that are predicted there, but for `warnings`
-  std::vector<std::string> warnings;  // why it may be larger, each once
-  std::vector<CaseMoved> cases;       // that have a profiled step, in order
+  std::vector<CaseMoved> cases;  // that have a profiled step, in order
 };
 
 /// Moves a result (read_result with the timeline) to the hardware of this file. Throws Error if there is no such file,

@@ -122,9 +122,10 @@ void name_uses(Plan& plan) {
   }
 }
 
-double planned_memory_bytes(config::BackendKind backend, const PlannedCase& planned) {
+double planned_memory_bytes(const config::Experiment& experiment, const PlannedCase& planned) {
   if (planned.survey.roles == 0) return 0;
-  return static_cast<double>(planned.survey.peak_bytes) + config::traits_of(backend).worker_bytes;
+  return static_cast<double>(planned.survey.peak_bytes) +
+         config::traits_of(config::stands_for(experiment)).worker_bytes;
 }
 
 DeviceMemory configured_memory(const config::Experiment& experiment) {
@@ -157,7 +158,7 @@ void refuse_what_does_not_fit(Plan& plan, const std::function<DeviceMemory(const
   bool refused = false;
   for (PlannedCase& planned : plan.cases) {
     if (!planned.is_possible()) continue;
-    const double bytes = planned_memory_bytes(plan.experiment.backend, planned);
+    const double bytes = planned_memory_bytes(plan.experiment, planned);
     const DeviceMemory device = memory_of(planned);
     planned.impossible = why_too_large(planned, bytes, device, "needs");
     if (!planned.is_possible() && config::traits_of(plan.experiment.backend).predicts())

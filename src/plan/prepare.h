@@ -49,7 +49,7 @@ void name_uses(Plan& plan);
 
 /// Memory that the largest worker of a case needs at its peak: the Program's arena and what a worker of the backend
 /// needs besides (docs/method.md). 0 for a case that was not surveyed.
-double planned_memory_bytes(config::BackendKind backend, const PlannedCase& planned);
+double planned_memory_bytes(const config::Experiment& experiment, const PlannedCase& planned);
 
 /// Memory of a rank's device.
 struct DeviceMemory {

@@ -28,7 +28,9 @@ struct Remarks {
 
 // Single operations have no model.
 std::string model_words(const store::Result& result) {
-  return result.points.empty() ? fmt::format(", {} layers, hidden {}", result.model.layers, result.model.hidden) : "";
+  return result.points.empty()
+             ? fmt::format(", {}, hidden {}", plural(result.model.layers, "layer"), result.model.hidden)
+             : "";
 }
 
 Remarks remarks_of(const store::Result& result, const Proven& proven, const std::string& file) {

@@ -1,5 +1,7 @@
 #include "report/json.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -179,14 +181,15 @@ Json saving_json(const analysis::CaseSaving& saving) {
 }
 
 Json cost_json(const analysis::CostEstimate& e) {
-  return {{"priced", e.ranks_are_gpus ? "GPU" : "rank"},
-          {"per_gpu_hour", e.cost.per_gpu_hour},
-          {"currency", e.cost.currency},
-          {"run_tokens", e.cost.run_tokens},
-          {"measured_steps", e.steps},
-          {"rests_on", "measured tokens/s; says nothing about convergence"},
-          {"before", cost_of_case(e.before)},
-          {"after", json_list(e.after, saving_json)}};
+  return {
+      {"priced", e.ranks_are_gpus ? "GPU" : "rank"},
+      {"per_gpu_hour", e.cost.per_gpu_hour},
+      {"currency", e.cost.currency},
+      {"run_tokens", e.cost.run_tokens},
+      {"measured_steps", e.steps},
+      {"rests_on", fmt::format("{} tokens/s; says nothing about convergence", e.predicted ? "predicted" : "measured")},
+      {"before", cost_of_case(e.before)},
+      {"after", json_list(e.after, saving_json)}};
 }
 
 Json level_json(const store::Result& result, const analysis::LevelFindings& level) {

@@ -21,10 +21,6 @@ Value finite(double value) {
 Value positive(double value) {
   return value > 0 ? finite(value) : std::nullopt;
 }
-// Metrics that a case without a finished block does not have.
-Value if_measured(const analysis::CaseSummary& row, double value) {
-  return row.blocks > 0 ? finite(value) : std::nullopt;
-}
 template <class T>
 Value of_effect(const analysis::CaseSummary& row, T analysis::Effect::*member) {
   return row.effect ? finite((*row.effect).*member) : std::nullopt;
@@ -243,7 +239,7 @@ std::span<const Metric> case_metrics() {
        .column = {"memory {}", 12},
        .name = "peak memory (worst rank)",
        .unit = bytes,
-       .value = [](const R&, const C& c) { return if_measured(c, c.peak_memory_bytes); },
+       .value = [](const R&, const C& c) { return positive(c.peak_memory_bytes); },
        .help = "the largest of any rank in any block"},
       plain("planned_memory_bytes", bytes, "what the plan needs on the largest rank",
             [](const R& r, const C& c) { return finite(r.at(c).planned_memory_bytes); }),

@@ -78,6 +78,7 @@ auto place_in_registry(const std::string& name) {
 
 std::string outcome_of(const analysis::CaseSummary& row) {
   if (!store::may_run(row.status)) return store::name_of(row.status);
+  if (store::is_reference(row.role)) return "the baseline";
   if (!row.effect || row.effect->verdict == analysis::Verdict::none) return analysis::name_of(row.judgement);
   return fmt::format("{}, {} in {}", analysis::name_of(row.effect->verdict), proven_change(*row.effect),
                      plural(row.effect->rounds, "round"));

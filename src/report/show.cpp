@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -51,7 +52,8 @@ std::string in_the_middle(const store::Result& result, const analysis::Summary& 
                           const analysis::CaseSummary& first, const analysis::CaseSummary& most) {
   const auto average = analysis::average_bus_bandwidth(result, summary);
   if (is_listed_by_size(result) && average) return fmt::format("; average {:.3g} GB/s", *average / 1e9);
-  if (first.role != store::CaseRole::baseline || most.role == store::CaseRole::baseline) return "";
+  if (first.role != store::CaseRole::baseline || most.role == store::CaseRole::baseline || analysis::is_grid(result))
+    return "";
   return fmt::format("; {} at {}, the baseline", rate_words(first), size_of(result, first));
 }
 
@@ -72,7 +74,8 @@ std::string what_was_reached(const store::Result& result, const analysis::Summar
   const std::string best = fmt::format("{} at {}", rate_words(most), size_of(result, most));
   const std::string shortest = show_seconds(seconds_of(&least));
   if (points.size() == 1) return fmt::format("{} {}, in {}.", what, best, shortest);
-  return fmt::format("Highest {}: {}{}. Shortest time: {} at {}.", what, best,
+  return fmt::format("Highest {}{}: {}{}. Shortest time: {} at {}.", what,
+                     analysis::is_grid(result) ? " of the baseline" : "", best,
                      in_the_middle(result, summary, *points.front(), most), shortest, size_of(result, least));
 }
 
@@ -101,8 +104,8 @@ std::string grid_words(const store::Result& result, const analysis::Summary& sum
 }
 
 struct SortedChanges {
-  std::vector<KnownChange> known;                     // those that have an effect
-  std::vector<KnownChange> other_trainings;           // the same, of another training
+  std::vector<KnownChange> known;                             // those that have an effect
+  std::vector<const analysis::CaseSummary*> other_trainings;  // the same, of another training
   std::vector<const analysis::CaseSummary*> scaling;  // how much hardware there is: no setting that could be better
   int changes = 0, measured = 0;
 };
@@ -119,7 +122,11 @@ SortedChanges sort_out(const store::Result& result, const analysis::Summary& sum
     ++sorted.changes;
     if (!row.effect) continue;
     if (config::purpose_of(result.at(row).variable) != config::Purpose::scale) {
-      (row.another_training ? sorted.other_trainings : sorted.known).push_back(known_change(row.name, *row.effect));
+      if (row.another_training) {
+        sorted.other_trainings.push_back(&row);
+      } else {
+        sorted.known.push_back(known_change(row.name, *row.effect));
+      }
     } else if (result.case_at(result.at(row).reference).role() == store::CaseRole::baseline) {
       sorted.scaling.push_back(&row);
     }
@@ -144,14 +151,28 @@ std::string scaling_words(const store::Result& result, const SortedChanges& foun
   return parts.empty() ? "" : " Scaling: " + join(parts, "; ") + ".";
 }
 
-// " Another training, per token: global_batch_size=64 12.3 % less time [10.1 %, 14.4 %]; …"; "" where none is faster.
+// " Another training, per token: global_batch_size=64 12.3 % less time [10.1 %, 14.4 %], 1 unresolved.": the faster
+// ones by name, the others counted.
 std::string other_trainings_words(const SortedChanges& found) {
-  std::vector<KnownChange> faster = found.other_trainings;
-  std::erase_if(faster, [](const KnownChange& change) { return change.verdict != analysis::Verdict::faster; });
+  std::vector<KnownChange> faster;
+  std::map<std::string, std::size_t> others;  // by what is said of them
+  for (const analysis::CaseSummary* row : found.other_trainings) {
+    if (analysis::has_too_few_rounds(*row)) continue;  // that is said of all cases together
+    const KnownChange change = known_change(row->name, *row->effect);
+    if (change.verdict == analysis::Verdict::faster) {
+      faster.push_back(change);
+    } else if (row->judgement.reason == analysis::Reason::predicted) {
+      ++others[change.ratio < 1 ? "faster" : "slower"];
+    } else {
+      ++others[analysis::name_of(row->judgement)];
+    }
+  }
   std::ranges::stable_sort(faster, {}, &KnownChange::ratio);
   std::vector<std::string> parts;
   for (const KnownChange& change : faster) parts.push_back(change.name + " " + how_much(change, ""));
-  return parts.empty() ? "" : " Another training, per token: " + join_first(parts, max_named) + ".";
+  if (!parts.empty()) parts = {join_first(parts, max_named)};
+  for (const auto& [words, number] : others) parts.push_back(fmt::format("{} {}", number, words));
+  return parts.empty() ? "" : " Another training, per token: " + join(parts, ", ") + ".";
 }
 
 // The first failure, which the others usually share.
@@ -178,8 +199,8 @@ std::string what_was_found(const store::Result& result, const analysis::Summary&
                           : what_moved(found.known, {result.smallest_effect, asked, per_what(result)});
   if (!reached.empty()) return reached + (moved.empty() ? "" : " " + moved);
   if (!moved.empty()) return moved;
-  if (!found.other_trainings.empty()) return "Only other trainings were compared.";
-  if (!found.scaling.empty()) return "Only numbers of ranks were compared.";
+  if (asked == 0 && !found.other_trainings.empty()) return "Only other trainings were compared.";
+  if (asked == 0 && !found.scaling.empty()) return "Only numbers of ranks were compared.";
   if (found.changes == 0) return "Only the baseline was asked for: nothing to compare.";
   if (found.measured == 0) return nothing_measured(summary);
   return no_verdict;
@@ -209,7 +230,8 @@ std::string lost_words(const analysis::Summary& summary) {
 }
 
 // "Predicted, not measured: micro_batch_size=4 is the fastest, 24.5 % less time than the baseline, …"
-std::string what_was_predicted(const store::Result& result, const analysis::Summary& summary) {
+std::string what_was_predicted(const store::Result& result, const analysis::Summary& summary,
+                               const SortedChanges& found) {
   using analysis::Reason;
   const auto is_scale = [&](const analysis::CaseSummary& row) {
     return config::purpose_of(result.at(row).variable) == config::Purpose::scale;
@@ -223,7 +245,11 @@ std::string what_was_predicted(const store::Result& result, const analysis::Summ
     if (row.judgement.reason == Reason::predicted && row.effect->ratio > 1) ++slower;
   }
   const std::string start = "Predicted, not measured: ";
-  if (faster.empty() && close + slower == 0) return start + "nothing is compared with the baseline.";
+  if (faster.empty() && close + slower == 0) {
+    if (!found.other_trainings.empty()) return start + "only other trainings are compared.";
+    return start +
+           (found.scaling.empty() ? "nothing is compared with the baseline." : "only numbers of ranks are compared.");
+  }
   const std::size_t others = faster.empty() ? 0 : faster.size() - 1;
   const std::string rest = the_rest(others, {{slower, "slower"}, {close, "too close to call"}});
   if (faster.empty()) return start + "no change is faster than the baseline" + rest;
@@ -253,7 +279,9 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
     text = fmt::format("Partial ({} of {} blocks{}). ", far.blocks_done, far.blocks, standing);
   }
   const SortedChanges changes = sort_out(result, summary);
-  if (summary.predicted) return text + what_was_predicted(result, summary) + scaling_words(result, changes);
+  if (summary.predicted)
+    return text + what_was_predicted(result, summary, changes) + other_trainings_words(changes) +
+           scaling_words(result, changes);
   if (summary.unreliable) {
     text += fmt::format(
         "Unreliable: the control baseline_again took {} than the baseline, which it repeats; no verdict below counts.",

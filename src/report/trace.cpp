@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/backend.h"
+#include "report/words.h"
 
 namespace harness::report {
 namespace {
@@ -128,8 +129,10 @@ std::string cases_with_timelines(const store::Result& result) {
 }  // namespace
 
 std::string trace_json(const store::Result& result, const std::string& case_name) {
-  const store::ResultCase* chosen = result.find_case(case_name);
-  if (chosen == nullptr) {
+  const auto chosen = std::ranges::find_if(result.cases, [&](const store::ResultCase& of) {
+    return of.name == case_name || short_name(of.name) == case_name;
+  });
+  if (chosen == result.cases.end()) {
     std::vector<std::string> names;
     for (const store::ResultCase& result_case : result.cases) names.push_back(result_case.name);
     fail("there is no case {}; {}{}", quote(case_name), cases_with_timelines(result),
@@ -166,12 +169,13 @@ std::string trace_json(const store::Result& result, const std::string& case_name
   const Json out = {
       {"traceEvents", std::move(events)},
       {"displayTimeUnit", "ms"},
+      {"distributedInfo", {{"world_size", chosen->ranks}}},  // as PyTorch's profiler has it
       {"otherData",
        {{"what", config::traits_of(result.backend).predicts() ? "one predicted step, not measured"
                                                               : "one profiled step, outside the timed blocks"},
         {"clock", step.one_clock ? "shared: the closing all-reduce ends at once on all ranks"
                                  : "of each rank: from the start of its own step"},
-        {"case", case_name},
+        {"case", chosen->name},
         {"run", result.name},
         {"backend", result.backend},
         {"created", result.created},

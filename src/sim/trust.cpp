@@ -103,6 +103,8 @@ ExpectedErrors expected_errors(const config::Calibration& calibration, const con
 
 namespace {
 
+// "13.0 % of a step (9 of 10 within 38.0 %; tier B: …), 9.2 % of a change (9 of 10 within 24.0 %)", or why none is
+// stated.
 std::string words_of(const ExpectedErrors& errors, const config::Calibration& calibration, bool beyond) {
   if (!errors.step) {
     return calibration.gpus.empty()
@@ -119,10 +121,6 @@ std::string words_of(const ExpectedErrors& errors, const config::Calibration& ca
 }
 
 }  // namespace
-
-std::string expected_error_words(const config::Calibration& calibration, const config::Hardware& hardware) {
-  return words_of(expected_errors(calibration, hardware), calibration, false);
-}
 
 double least_change(const config::Calibration& calibration, const config::Hardware& hardware) {
   const ExpectedErrors errors = expected_errors(calibration, hardware);

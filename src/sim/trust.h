@@ -28,9 +28,6 @@ struct ExpectedErrors {
 /// rows over their groups, and no less than those of steps that were held back. The figures of B to D are those that
 /// held-back steps of other labs, left-out GPUs and left-out software had.
 ExpectedErrors expected_errors(const config::Calibration& calibration, const config::Hardware& hardware);
-/// "13.0 % of a step (9 of 10 within 38.0 %; tier B: …), 9.2 % of a change (9 of 10 within 24.0 %)", or why none is
-/// stated.
-std::string expected_error_words(const config::Calibration& calibration, const config::Hardware& hardware);
 
 /// A predicted change that is smaller is too close to call: 9 of 10 errors do not exceed it. An error that is not known
 /// is taken to be as large as the largest that is, so that the calibration of which least is known claims least. It is
@@ -53,7 +50,7 @@ std::vector<std::string> disregarded(const config::Settings& settings);
 /// errors of a step are half as large again (tier E), and those of nvfp4 are its own.
 struct Trust {
   ExpectedErrors errors;
-  std::string error_words;
+  std::string error_words;            // "13.0 % of a step (9 of 10 within 38.0 %; tier B: …), 9.2 % of a change …"
   std::vector<std::string> warnings;  // where this step is none of those: sentences without a full stop
 };
 Trust trust_in(const Prediction& prediction, const config::Model& model, const config::Settings& settings, int ranks,

@@ -18,7 +18,7 @@ namespace harness::sweep {
 
 namespace {
 
-store::ResultCase case_row(config::BackendKind backend, const plan::PlannedCase& planned) {
+store::ResultCase case_row(const config::Experiment& experiment, const plan::PlannedCase& planned) {
   const plan::Survey& s = planned.survey;
   store::ResultCase row;
   row.reference = static_cast<std::int32_t>(planned.reference);
@@ -40,7 +40,7 @@ store::ResultCase case_row(config::BackendKind backend, const plan::PlannedCase&
   row.noncausal_flop_per_step = s.flop.noncausal;
   row.hardware_flop_per_step = s.hardware_flop;
   row.goodput = s.goodput;
-  row.planned_memory_bytes = plan::planned_memory_bytes(backend, planned);
+  row.planned_memory_bytes = plan::planned_memory_bytes(experiment, planned);
   row.program_hash = fmt::format("{:016x}", s.program_hash);
   return row;
 }
@@ -97,7 +97,7 @@ store::Result planned_result(const plan::Plan& plan) {
   r.variables = config::variable_names();
   r.warnings = plan::warnings_of(plan);
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    r.cases.push_back(case_row(plan.experiment.backend, plan.cases[i]));
+    r.cases.push_back(case_row(plan.experiment, plan.cases[i]));
     add_roles(plan.cases[i], static_cast<std::int32_t>(i), r.roles);
     const workloads::Rate& rate = plan.cases[i].survey.rate;
     if (rate.repetitions == 0) continue;
@@ -178,7 +178,7 @@ std::string selections_that_fit(const std::vector<CaseCost>& cases, double budge
     together.push_back("--only " + selection.variable);
   }
   if (together.empty()) {
-    return fmt::format("no single variable fits: {} rounds of the baselines alone take {}", rounds,
+    return fmt::format("No single variable fits: {} rounds of the baselines alone take {}", rounds,
                        show_seconds(baselines_s));
   }
   return fmt::format("`{}` fits ({} rounds in {}); each of these fits alone: {}", fmt::join(together, " "), rounds,

@@ -232,6 +232,13 @@ TEST_F(SummaryTest, AnUnresolvedCaseMayStillBeProvenFasterOrSlower) {
   EXPECT_TRUE(warns(faster, "the direction is known at 95 %: a=1 takes 0."));
   EXPECT_TRUE(warns(faster, "Whether the change exceeds +1 % or"));
   EXPECT_FALSE(warns(neither, "the direction is known"));
+  store::Result longer = sweep(12, {"a=1"}, [](int c, int round) {
+    return c == 2 ? 2 / 1.012 * (1 + 0.003 * (5 * round % 7 - 3)) : 1 + 1e-4 * ((3 * c + round) % 5);
+  });
+  for (store::ResultCase& row : longer.cases) row.tokens_per_step = row.name == "a=1" ? 2000 : 1000;
+  longer.confidence = 0.99;
+  EXPECT_TRUE(warns(summarise(longer), "the direction is known at 99 %: a=1 takes 0."));
+  EXPECT_TRUE(warns(summarise(longer), " % less time per token. Whether"));
 }
 
 TEST_F(SummaryTest, TheLastLossIsTheMeanOverBlocks) {

@@ -164,6 +164,8 @@ TEST_F(BestTest, TextAndJsonHaveTheSame) {
   EXPECT_EQ(json["combinations"], 18);
   ASSERT_EQ(json["fastest"].size(), 3);
   EXPECT_EQ(json["fastest"][0]["distance"], 0);
+  EXPECT_THAT(text, HasSubstr(fmt::format("not told apart from the first: {} of the 17 others",
+                                          json["not_told_apart"].get<int>())));
   EXPECT_LE(json["fastest"][1]["predicted_step_seconds"], json["fastest"][2]["predicted_step_seconds"]);
 }
 

@@ -52,11 +52,10 @@ TEST(Init, TheGpusNameFindsItsHardwareAndAModelThatFits) {
   ASSERT_TRUE(h100.experiment.hardware);
   EXPECT_EQ(h100.experiment.hardware->name, "H100 SXM5 80GB");
   for (const plan::PlannedCase& c : h100.cases)
-    EXPECT_LT(plan::planned_memory_bytes(config::BackendKind::cuda, c), 80e9) << c.name;
+    EXPECT_LT(plan::planned_memory_bytes(h100.experiment, c), 80e9) << c.name;
 
   const plan::Plan a10 = plan_of(first_configuration(node("NVIDIA A10", 24e9, 1), {}));
-  for (const plan::PlannedCase& c : a10.cases)
-    EXPECT_LT(plan::planned_memory_bytes(config::BackendKind::cuda, c), 24e9) << c.name;
+  for (const plan::PlannedCase& c : a10.cases) EXPECT_LT(plan::planned_memory_bytes(a10.experiment, c), 24e9) << c.name;
   EXPECT_LT(a10.experiment.model.layers * a10.experiment.model.hidden,
             h100.experiment.model.layers * h100.experiment.model.hidden);
 }
@@ -80,6 +79,8 @@ TEST(Init, OptionsChooseBackendAndRanks) {
   EXPECT_THAT(for_cluster.text, HasSubstr("no GPU here"));
   const FirstConfiguration on_cores = first_configuration(node("NVIDIA A10", 24e9, 1), {.ranks = 4, .backend = "cpu"});
   EXPECT_EQ(plan_of(on_cores).experiment.backend, config::BackendKind::cpu);
+  EXPECT_THAT(test::error_of([] { first_configuration(laptop, {.ranks = 0, .backend = "sim"}); }),
+              HasSubstr("--backend sim: a first configuration measures"));
   EXPECT_THAT(test::error_of([] { first_configuration(laptop, {.ranks = 0, .backend = "gpu"}); }),
               HasSubstr("allowed: cpu, cuda"));
 }

@@ -62,6 +62,7 @@ TEST_F(NextConfiguration, ExportWritesTheFlagsOfAPlannedCase) {
   EXPECT_THAT(slower.out, HasSubstr("): slower, time +"));
   EXPECT_THAT(slower.out, HasSubstr("\n  --tensor-model-parallel-size 2\n"));
   EXPECT_THAT(say({"export", a, "--format", "megatron", "--case", "TP3"}).err, HasSubstr("there is no case 'TP3'"));
+  EXPECT_THAT(say({"export", a, "--format", "env", "--case", "baseline"}).out, HasSubstr("): the baseline.\n"));
 
   const std::string config =
       folder_.write("job.yaml", std::string(model) +

@@ -172,6 +172,27 @@ TEST_F(PlanUpgrade, AMeasuredFileMovesAsAPredictedOne) {
   }
 }
 
+// What a configuration without a calibration gets depends on whether it measures or predicts.
+TEST_F(PlanUpgrade, BothMachinesRunTheSameSoftware) {
+  measure({"baseline.layout={tensor_parallel: 2}"});
+  store::Result measured = store::read_result(file_);
+  std::erase(measured.overrides, "backend=sim");
+  const std::string sim = "backend: sim";
+  measured.config_text.replace(measured.config_text.find(sim), sim.size(), "backend: cuda");
+  measured.backend = "cuda";
+  for (const explain::CaseMoved& moved : explain::move_to(measured, "dgx-h100").cases)
+    EXPECT_NEAR(moved.forecast_s, moved.measured_s, 1e-3 * moved.measured_s);
+}
+
+TEST_F(PlanUpgrade, EachCaseHasTheErrorOfItsPrediction) {
+  measure({"sweep={ranks: [1]}", "calibration=megatron-2022"});
+  const nlohmann::json moved = moved_to("dgx-a100");
+  EXPECT_LT(moved["cases"][0]["expected_error"], moved["cases"][1]["expected_error"]) << moved;
+  EXPECT_THAT(
+      unwrapped(say({"plan", file_, "--hardware", "dgx-a100"}).out),
+      AllOf(HasSubstr("1 of 2 cases: expected error: "), HasSubstr("! 1 of 2 cases: the number of ranks 1 lies")));
+}
+
 TEST_F(PlanUpgrade, SaysWhatItIs) {
   measure({"faults={socket_fallback: true}"});
   EXPECT_THAT(
@@ -181,6 +202,10 @@ TEST_F(PlanUpgrade, SaysWhatItIs) {
             HasSubstr("The network between nodes is taken to have 1.0 % of its rate"), HasSubstr("\n! uncalibrated")));
   EXPECT_THAT(say({"plan", file_, "--hardware", "hgx-b200", "--only", "overlap_grad_reduce"}).out,
               HasSubstr("overlap_grad_reduce=false, mean over the ranks"));
+  const std::string other_name = folder_ / "result";
+  std::filesystem::copy(file_, other_name);
+  EXPECT_THAT(say({"plan", other_name, "--hardware", "hgx-b200", "--only", "TP2"}).out,
+              HasSubstr("layout={tensor_parallel: 2, pipeline_parallel: 1}, mean over the ranks"));
 }
 
 TEST_F(PlanUpgrade, RefusesWhatItCannotAnswer) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -49,6 +50,35 @@ TEST(Plan, SizesOfACollectiveAreGivenByTheirEnds) {
               HasSubstr("allreduce_algorithm=halving_doubling at message_size=128 KiB"));
   EXPECT_THAT(said({"-b", "8"}), HasSubstr("-b and -e go together"));
   EXPECT_THAT(said({"-b", "8x", "-e", "8G"}), HasSubstr("8x"));
+}
+
+TEST(Plan, JsonIsAscii) {
+  const Said said = say({"plan", config, "--ranks", "128", "--format", "json", "--only", "env", "--set",
+                         "sweep.env=[{X: \"\xe2\x82\xac\"}]"});
+  EXPECT_EQ(said.json()["cases"][2]["value"], "{X: \"\xe2\x82\xac\"}") << said.all();
+  EXPECT_TRUE(std::ranges::all_of(said.out, [](char c) { return static_cast<unsigned char>(c) < 0x80; })) << said.out;
+}
+
+TEST(Plan, RefusesOptionsThatItsAnswerDoesNotHold) {
+  const auto refused = [](const std::vector<std::string>& more) {
+    return say({"plan", config, "--ranks", "128", "--only", "baseline"}, more).err;
+  };
+  for (const char* time : {"--assume-mfu=40%", "--like=x.h5", "--gpu-hours=3"})
+    EXPECT_THAT(refused({time, "--backend", "sim"}), HasSubstr("and a prediction takes seconds"));
+  EXPECT_THAT(refused({"--best", "2", "--backend", "sim", "--budget", "baseline"}), HasSubstr("give only one of them"));
+  for (const char* text : {"--assume-mfu=40%", "--budget=baseline"})
+    EXPECT_THAT(refused({text, "--format", "json"}), HasSubstr("print text or md, not json"));
+  EXPECT_THAT(refused({"--assume-mfu", "40%", "--assume-setup", "-5s"}), HasSubstr("found -5s; allowed: 0 s or more"));
+}
+
+// Under the names that its tables have, too.
+TEST(Plan, TheSweepThatItTimesIsTheOneToStart) {
+  const Said said = say({"plan", config, "--ranks", "128", "--only", "TP2", "--set", "micro_batch_size=2",
+                         "--gpu-hours", "300", "--assume-mfu", "40%", "--budget", "TP2"});
+  EXPECT_THAT(said.all(),
+              AllOf(HasSubstr("--set micro_batch_size=2 --only 'layout={tensor_parallel: 2, pipeline_parallel: "
+                              "1}' --time-budget 8438s"),
+                    HasSubstr("layout={tensor_parallel: 2, pipeline_parallel: 1}: budget of one step")));
 }
 
 TEST(Plan, SaysWhereThePeakComesFrom) {

@@ -104,6 +104,25 @@ TEST_F(PredictedSweep, StandsBesidePublishedSteps) {
   EXPECT_THAT(said({"show", test::source_dir() + "/results/example.h5"}), Not(HasSubstr("published for")));
 }
 
+// The width of this model lies outside of what megatron-2025 was compared with.
+TEST_F(PredictedSweep, PlanAndReportStateTheSameError) {
+  SweepOptions options = on(8);
+  options.overrides = {"calibration=megatron-2025"};
+  run(options);
+  constexpr const char* error = "xpected error: 19.5 % of a step (9 of 10 within 57.0 %; tier E: ";
+  EXPECT_THAT(unwrapped(said({"show", file_})), HasSubstr(error));
+  EXPECT_THAT(unwrapped(said({"plan", config_, "--backend", "sim", "--ranks", "8", "--set", options.overrides[0]})),
+              HasSubstr(error));
+}
+
+TEST_F(PredictedSweep, CountsOtherTrainingsAndClaimsNoMemoryThatWasMeasured) {
+  SweepOptions options = on(8);
+  options.overrides = {"sweep={global_batch_size: [128, 256]}"};
+  run(options);
+  EXPECT_THAT(unwrapped(said({"show", file_})), HasSubstr("Another training, per token: 2 too close to call."));
+  EXPECT_TRUE(say({"show", file_, "--format", "json"}).json()["cases"][0]["peak_memory_bytes"].is_null());
+}
+
 // One rule for both, and both know what matters to the reader.
 TEST_F(PredictedSweep, PlanAndReportCallTheSameChangesTooClose) {
   std::vector<int> close;

@@ -85,9 +85,15 @@ TEST(Predicted, ProgramsReadTheSameInJson) {
 // On a narrow terminal no line is longer, but for commands to paste.
 TEST(Predicted, FitsEightyColumns) {
   setenv("COLUMNS", "80", 1);
-  const std::string text = predicted({"--only", "layout"}).out +
-                           predicted({"--only", "micro_batch_size", "--best", "3"}).out +
-                           say({"plan", cluster, "--ranks", "128", "--assume-mfu", "40%", "--only", "layout"}).out;
+  std::string text = predicted({"--only", "layout"}).out +
+                     predicted({"--only", "micro_batch_size", "--best", "3"}).out +
+                     say({"plan", cluster, "--ranks", "128", "--assume-mfu", "40%", "--only", "layout"}).out;
+  const test::TemporaryFolder folder;
+  const std::string collectives =
+      folder.write("c.yaml",
+                   "backend: sim\nworkload: collective\nhardware: dgx-h100\nbaseline: {precision: bf16}\n"
+                   "sweep: {message_size: [1 GB], nccl_algo: [AllReduce:Ring]}\n");
+  text += say({"plan", collectives, "--ranks", "16"}).out;
   unsetenv("COLUMNS");
   EXPECT_THAT(text, AllOf(HasSubstr("critical path"), HasSubstr("not told apart"), HasSubstr("preparation")));
   for (const std::string& line : split_text(text, "\n")) {
@@ -173,6 +179,14 @@ TEST(Predicted, TheDefaultIsSoftwareOfWhichNoStepWasMeasured) {
       EXPECT_FALSE(row.contains("expected_change_error"));
     }
   }
+}
+
+TEST(Predicted, ErrorsThatDifferAreSaidWithTheNumberOfTheirCases) {
+  const std::vector<std::string> more{"--only", "precision",         "--set", "sweep.precision=[nvfp4, mxfp8]",
+                                      "--set",  "hardware=hgx-b200", "--set", "calibration=megatron-2025"};
+  EXPECT_THAT(unwrapped(predicted(more).out),
+              AllOf(HasSubstr("2 of 3 cases: expected error: 19.5 % of a step (9 of 10 within 57.0 %"),
+                    HasSubstr("1 of 3 cases: expected error: 28.5 % of a step (9 of 10 within 61.5 %")));
 }
 
 // Published runs, which had the memory that they needed. One that needs more may be asked for as a hypothesis.

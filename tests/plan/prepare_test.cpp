@@ -25,7 +25,7 @@ config::Experiment sweep_of_batches() {
 }
 
 double bytes_of(const Plan& plan, std::size_t i) {
-  return planned_memory_bytes(plan.experiment.backend, plan.cases[i]);
+  return planned_memory_bytes(plan.experiment, plan.cases[i]);
 }
 
 TEST(Fit, ACaseThatNeedsMoreThanTheDeviceHoldsIsNotScheduled) {
@@ -74,8 +74,16 @@ TEST(Fit, OnAGpuTheWorkersOwnNeedsCount) {
   PlannedCase planned;
   planned.survey.roles = 1;
   planned.survey.peak_bytes = static_cast<std::int64_t>(arena);
-  EXPECT_EQ(planned_memory_bytes(config::BackendKind::cuda, planned) - arena, 1.5 * (1 << 30));
-  EXPECT_EQ(planned_memory_bytes(config::BackendKind::cpu, planned) - arena, 30 * (1 << 20));
+  config::Experiment e;
+  const auto worker_on = [&](config::BackendKind backend) {
+    e.backend = backend;
+    return planned_memory_bytes(e, planned) - arena;
+  };
+  EXPECT_EQ(worker_on(config::BackendKind::cuda), 1.5 * (1 << 30));
+  EXPECT_EQ(worker_on(config::BackendKind::cpu), 30 * (1 << 20));
+  EXPECT_EQ(worker_on(config::BackendKind::sim), 1.5 * (1 << 30));
+  e.calibration.emplace().backend = config::BackendKind::cpu;  // measured on cores
+  EXPECT_EQ(worker_on(config::BackendKind::sim), 30 * (1 << 20));
 }
 
 using ::testing::HasSubstr;

@@ -33,6 +33,14 @@ double end_of(const json& event) {
   return event["ts"].get<double>() + event["dur"].get<double>();
 }
 
+// Who reads it beside a configuration predicts the step of as many ranks.
+TEST(Trace, SaysOfHowManyRanksItIs) {
+  store::Result result = test::samples::with_timeline();
+  EXPECT_EQ(json::parse(trace_json(result, "baseline"))["distributedInfo"]["world_size"], result.cases[0].ranks);
+  const std::string name = result.cases[2].name = "layout={tensor_parallel: 2, pipeline_parallel: 1}";
+  EXPECT_EQ(json::parse(trace_json(result, "TP2"))["otherData"]["case"], name);
+}
+
 // An operation of a stream begins when the one before has ended.
 TEST(Trace, HasEveryIntervalAsACompleteEvent) {
   const json trace = json::parse(trace_json(test::samples::with_timeline(), "micro_batch_size=2"));

@@ -30,6 +30,13 @@ TEST(Headline, SaysWhatIsProvenAndNoMore) {
             "Nothing is proven to move beyond +1 % or -0.99 %: of 2 changes 1 is unresolved, 1 the same.");
   EXPECT_EQ(said(test::samples::sweep({}, {1, 1})), "Only the baseline was asked for: nothing to compare.");
   EXPECT_EQ(said(test::samples::sweep({"a=1"}, {1, 1, 0.5}, 1)), "Too few rounds for any verdict.");
+  store::Result another = test::samples::sweep({"a=1", "b=1"}, {1, 1, 0.5, 1}, 1);
+  another.cases[3].tokens_per_step *= 2;
+  EXPECT_EQ(said(another), "Too few rounds for any verdict.");
+  another = test::samples::sweep({"a=1", "b=1", "c=1"}, {1, 1, 1, 3, 1});
+  for (const int c : {3, 4}) another.cases[static_cast<std::size_t>(c)].tokens_per_step *= 2;
+  EXPECT_THAT(said(another), HasSubstr(" Another training, per token: c=1 50.0 % less time ["));
+  EXPECT_THAT(said(another), HasSubstr("], 1 slower."));
   store::Result broken = test::samples::sweep({"a=1"}, {1, 1, 1});
   for (store::ResultBlock& block : broken.blocks) block.status = store::BlockStatus::failed;
   for (store::ResultCase& row : broken.cases) {

@@ -134,7 +134,7 @@ TEST(TrustIn, ACalibrationFromTablesIsSoftwareOfWhichNoStepWasMeasured) {
   EXPECT_THAT(t.error_words, HasSubstr("26.0 % of a step (9 of 10 within 42.0 %; tier D"));
   EXPECT_THAT(t.warnings, ElementsAre(HasSubstr("uncalibrated: calibration tables rests on published tables alone")));
   tables.gpus = {"here"};  // measured here: laws, but no step
-  EXPECT_EQ(expected_error_words(tables, gpu_of("here")),
+  EXPECT_EQ(trust_in({}, model(1024, 1024), {}, 8, gpu_of("here"), tables).error_words,
             "not known: no step was compared with calibration tables, which was measured on here");
 }
 
@@ -152,7 +152,8 @@ TEST(ExpectedErrors, AreLeastWhereStepsWereMeasured) {
       const Tier measured = was_measured ? Tier::other_cluster : Tier::other_gpu;
       EXPECT_EQ(errors.tier, c.errors.empty() ? Tier::other_software : measured);
       EXPECT_EQ(errors.change.has_value(), errors.tier == Tier::other_cluster && c.change.nine_of_ten > 0);
-      EXPECT_THAT(expected_error_words(c, h), HasSubstr(percent(errors.step->nine_of_ten)));
+      EXPECT_THAT(trust_in({}, model(c.hidden.least, c.sequence.least), {}, c.ranks.least, h, c).error_words,
+                  HasSubstr(percent(errors.step->nine_of_ten)));
       const double least = least_change(c, h);
       if (errors.change) {
         EXPECT_EQ(least, errors.change->nine_of_ten);

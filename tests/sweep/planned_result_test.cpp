@@ -122,7 +122,7 @@ TEST(DecideRounds, TooFewForAnyVerdictAreRefused) {
   know_times(little);
   const std::string refused = test::error_of([&] { decide_rounds(little, measure(100 + 3 * 90 + 10), 100); });
   EXPECT_THAT(refused, HasSubstr("ends after 3 of 10 rounds, and no verdict is possible before 4"));
-  EXPECT_THAT(refused, HasSubstr("no single variable fits"));
+  EXPECT_THAT(refused, HasSubstr("No single variable fits"));
 }
 
 TEST(TimeBudget, NamesTheSelectionsThatFit) {
@@ -132,7 +132,7 @@ TEST(TimeBudget, NamesTheSelectionsThatFit) {
   EXPECT_EQ(selections_that_fit(costs, 285, 4),
             "`--only b --only a` fits (4 rounds in 4.67 min); each of these fits alone: b (3 min), a (3.17 min)");
   EXPECT_THAT(selections_that_fit(costs, 200, 4), StartsWith("`--only b` fits (4 rounds in 3 min);"));
-  EXPECT_EQ(selections_that_fit(costs, 100, 4), "no single variable fits: 4 rounds of the baselines alone take 90 s");
+  EXPECT_EQ(selections_that_fit(costs, 100, 4), "No single variable fits: 4 rounds of the baselines alone take 90 s");
 }
 
 TEST(DecideRounds, ADroppedCaseTakesNoTime) {

@@ -43,12 +43,18 @@ std::vector<job::Samples> for_all(const program::Layout& layout, const job::Task
   return std::vector<job::Samples>(layout.ranks(), samples);
 }
 
-// Names the sources of the numbers, for the reader of a report.
-NameValues identity_of(const config::Experiment& experiment) {
+sim::Trust trust_in(const sim::Prediction& prediction, const job::BlockRequest& request,
+                    const config::Experiment& experiment) {
+  return sim::trust_in(prediction, request.model, request.settings, request.layout.ranks(), *experiment.hardware,
+                       *experiment.calibration);
+}
+
+// Names the sources of the numbers, for the reader of a report, and the error of the baseline, which is asked for.
+NameValues identity_of(const config::Experiment& experiment, const job::BlockRequest& baseline) {
   const config::Calibration& calibration = *experiment.calibration;
   return {{"hardware", fmt::format("{} ({})", experiment.hardware->name, experiment.hardware->source)},
           {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)},
-          {"expected_error", sim::expected_error_words(calibration, *experiment.hardware)}};
+          {"expected_error", trust_in({}, baseline, experiment).error_words}};
 }
 
 }  // namespace
@@ -113,7 +119,7 @@ job::BlockOutcome SimulatedJob::run_block(const job::BlockRequest& request) {
 std::vector<job::Samples> SimulatedJob::samples_of(const job::BlockRequest& request) {
   if (std::holds_alternative<job::Probe>(request.task)) {
     job::ProbeSamples probed;
-    probed.identity = identity_of(experiment_);
+    probed.identity = identity_of(experiment_, request);
     return for_all(request.layout, probed);
   }
   if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) return record(request, timeline->ranks);
@@ -139,9 +145,7 @@ std::vector<job::Samples> SimulatedJob::record(const job::BlockRequest& request,
   step_s_[key_of(request)] = simulation->step_s();
   clock_.pass((request.warmup_steps + 1) * simulation->step_s());
   std::vector<job::Samples> samples = profiled_samples(*simulation, kept);
-  const sim::Trust trust = sim::trust_in(sim::predict(*simulation), request.model, request.settings,
-                                         request.layout.ranks(), *experiment_.hardware, *experiment_.calibration);
-  samples.front().warnings = trust.warnings;
+  samples.front().warnings = trust_in(sim::predict(*simulation), request, experiment_).warnings;
   return samples;
 }
 
