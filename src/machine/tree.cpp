@@ -63,9 +63,13 @@ Descriptor Tree::open(const std::string& path, int flags, Reading& failure) cons
   how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
   // In the own root every link is the kernel's. In another one a link must not lead out of it.
   if (!is_own_machine()) how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  const long opened = is_own_machine()
-                          ? ::openat(root_descriptor_.number(), path.c_str(), flags | O_CLOEXEC)
-                          : ::syscall(SYS_openat2, root_descriptor_.number(), path.c_str(), &how, sizeof how);
+  long opened = -1;
+  // EAGAIN: a file was renamed somewhere while a ".." of a link was followed; openat2(2) says to try again.
+  for (int tries = 0; opened < 0 && tries < 1000; ++tries) {
+    opened = is_own_machine() ? ::openat(root_descriptor_.number(), path.c_str(), flags | O_CLOEXEC)
+                              : ::syscall(SYS_openat2, root_descriptor_.number(), path.c_str(), &how, sizeof how);
+    if (opened < 0 && errno != EAGAIN) break;
+  }
   if (opened < 0) failure = failed(errno);
   return Descriptor(static_cast<int>(opened));
 }

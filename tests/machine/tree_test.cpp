@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "support/temporary_folder.h"
 
@@ -79,6 +81,26 @@ TEST(Tree, TheOwnMachinesFilesAreRead) {
   EXPECT_EQ(tree.line("proc/sys/kernel/osrelease").access, Access::read);
   // A file that never ends is read to its bound; a device is not opened at all.
   EXPECT_EQ(tree.bytes("dev/zero").why, "it is no plain file");
+}
+
+// While it follows a "..", the kernel gives up whenever a file is renamed anywhere on the machine.
+TEST(Tree, FilesThatAreRenamedElsewhereDisturbNoReading) {
+  const test::TemporaryFolder root, elsewhere;
+  root.write("devices/a/b/c/width", "16");
+  fs::create_directories(fs::path(root.path()) / "bus/pci/x/y");
+  fs::create_symlink("../../../../devices/a/b/c", fs::path(root.path()) / "bus/pci/x/y/link");
+  elsewhere.write("0", "");
+  std::atomic<bool> done = false;
+  std::thread renames([&] {
+    for (int k = 0; !done; ++k) fs::rename(elsewhere / std::to_string(k % 2), elsewhere / std::to_string((k + 1) % 2));
+  });
+  const Tree tree(root.path(), {.seconds = 60});
+  int read = 0;
+  constexpr int readings = 10000;
+  for (int k = 0; k < readings; ++k) read += tree.line("bus/pci/x/y/link/width").text == "16" ? 1 : 0;
+  done = true;
+  renames.join();
+  EXPECT_EQ(read, readings);
 }
 
 TEST(Tree, ARootThatIsNoneTellsNothing) {
