@@ -4,6 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 preset=$1
+unset COLUMNS  # tests compare what fits a terminal of no given width
 shift
 . scripts/mpi_root.sh
 exec ctest --preset "$preset" -j "${TEST_JOBS:-$(nproc 2> /dev/null || echo 1)}" \

@@ -34,6 +34,11 @@ std::string nearest_file(const std::string& path) {
 
 bool check_text(const std::string& text, int source, Problems& problems) {
   Place place{source, 1, 1};
+  if (text.starts_with("\x89HDF")) {
+    problems.add(place, "",
+                 "found an HDF5 file; a configuration is YAML, and a result is for `show` or `sweep --resume`");
+    return false;
+  }
   bool indentation = true;
   std::optional<Place> tab;  // in the indentation of this line, if anything but a comment follows
   for (std::size_t at = 0; at < text.size();) {

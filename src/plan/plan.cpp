@@ -283,7 +283,7 @@ Division layout_on(const config::Settings& s, int ranks, const machine::Topology
       sizes.push_back(fmt::format("{} {}", program::row_of(axis).key, s.layout[axis]));
     }
     if (s.context() > 1) sizes.push_back(fmt::format("context_parallel {}", s.context()));
-    return {{}, fmt::format("{} = {} does not divide {} ranks", fmt::join(sizes, " * "), replica, ranks)};
+    return {{}, fmt::format("{} = {} does not divide {}", fmt::join(sizes, " * "), replica, plural(ranks, "rank"))};
   }
   program::Layout layout = s.layout;
   // Ranks that share a sequence stand side by side along the data axis: they reduce gradients as replicas do.

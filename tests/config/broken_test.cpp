@@ -175,6 +175,7 @@ std::vector<Broken> broken_configs() {
       {"NulByte", with("laptop", std::string("lap\0top", 7)), "1:10", "control character 0x00"},
       {"NotUtf8", with("laptop", "l\xe4ptop"), "1:8", "byte 0xe4, which is not UTF-8"},
       {"Utf16", std::string("\xff\xfen\0a\0", 6), "1:1", "not UTF-8"},
+      {"AResult", std::string("\x89HDF\r\n\x1a\n", 8), "1:1", "found an HDF5 file"},
       {"Anchor", with("{tensor_parallel: 1, p", "&a {tensor_parallel: 1, p"), "8:11", "anchors are not supported"},
       {"AliasBomb",
        "a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, "
