@@ -120,9 +120,10 @@ void Bandwidths::keep_best() {
   std::ranges::stable_sort(rows, [](const SizeRow& a, const SizeRow& b) {
     return std::pair(a.bytes, -a.busbw()) < std::pair(b.bytes, -b.busbw());
   });
-  const auto again = std::ranges::unique(rows, {}, &SizeRow::bytes);
-  cycles = !again.empty();
-  rows.erase(again.begin(), again.end());
+  const auto end =
+      std::unique(rows.begin(), rows.end(), [](const SizeRow& a, const SizeRow& b) { return a.bytes == b.bytes; });
+  cycles = end != rows.end();
+  rows.erase(end, rows.end());
 }
 
 void Bandwidths::complete() {
