@@ -57,7 +57,7 @@ struct Bandwidths {
 
   /// The collective: as said, else by the ratio of busbw to algbw; "": cannot be told.
   std::string collective() const;
-  /// Of several types in one output keeps the rows of the one whose peak is highest, and of a size the best row.
+  /// Keeps the rows of the type whose peak is highest, where one output has several, and the best row of each size.
   void keep_best();
   /// Completes what the output does not list: ranks by their numbers, or by busbw / algbw, which of an all-reduce alone
   /// exceeds 1: 2 (n - 1) / n.

@@ -246,7 +246,7 @@ bool is_sharded_pipeline(const TrainingJob& job) {
 void conclude_shape(TrainingJob& job) {
   const auto problem = [&](std::string text) { job.problems.push_back(std::move(text)); };
   const bool model_alone = job.framework == "hugging face model";
-  // Whose layout is the release's, where it is not named.
+  // The release chooses the layout of a recipe that names none.
   const bool recipe =
       job.framework.starts_with("llmb") || (job.framework == "megatron-bridge" && job.has("model_name"));
   if (job.framework.empty() && !job.has("model.layers")) return;  // no program was found, and nobody says what it is

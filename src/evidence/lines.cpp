@@ -17,7 +17,8 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// What a launcher puts before a line, behind any blanks and before one more: '#' stands for at most seven digits.
+// Takes a launcher's mark at the beginning of a line, with the blanks before it and one behind it. In `shape`, '#'
+// stands for at most seven digits.
 bool take_mark(Cursor& c, std::string_view shape) {
   Cursor at = c;
   at.skip_blanks();

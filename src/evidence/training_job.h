@@ -106,8 +106,8 @@ class JobReader {
 
 /// Whether a text is a shell script that starts something.
 bool is_launch_script(std::string_view text);
-/// What a person typed of a text that is copied from a terminal: behind "$ " and "user@host:~$ ", and lines that go on.
-/// Other lines are left empty.
+/// The commands in a text that is copied from a terminal: they stand behind prompts, "$ " and "user@host:~$ ", and may
+/// go on for several lines. Other lines are left empty.
 std::string typed_in(std::string_view text);
 /// Whether a text, of which this is the beginning, is a configuration of harness.
 bool is_own_configuration(std::string_view text);

@@ -55,7 +55,7 @@ constexpr std::array<Progress, 11> progress_lines{{
     {"maxtext", "completed step:", "completed step:", "seconds:", true, "TFLOP/s/device:", "", "", "Tokens/s/device:"},
 }};
 
-// What `read` finds behind the first of the labels between bars that it finds anything behind.
+// Tries the labels, which bars separate, in turn: returns what `read` finds behind the first that has something.
 template <class Read>
 auto behind(Text text, Text labels, Read read) {
   decltype(read(text, labels)) found;

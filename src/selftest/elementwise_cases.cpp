@@ -303,7 +303,7 @@ void add_loss_scaling_cases(Cases& cases) {
   }
 }
 
-// What so many replicas found largest, summed.
+// Sums the largest elements that each of so many replicas found.
 static void add_scatter_case(Cases& cases, std::int64_t n, std::int64_t kept, std::int64_t replicas) {
   CaseBuilder b(program::DType::f32);
   program::ScatterAdd op;
