@@ -126,8 +126,15 @@ std::string typed_in(std::string_view text) {
 }
 
 bool is_own_configuration(std::string_view text) {
-  const std::string lines = "\n" + std::string(text);
-  return contains(lines, "\nbackend:") && contains(lines, "\nbaseline:");
+  bool backend = false, baseline = false;
+  for (const Text line : split(text, '\n')) {
+    if (line.empty() || contains(" \t\r#-}]", line.substr(0, 1))) continue;
+    const Text key = line.substr(0, line.find(':'));
+    if (contains(key, " ") || contains(key, "`")) return false;  // prose that quotes one
+    backend = backend || key == "backend";
+    baseline = baseline || key == "baseline";
+  }
+  return backend && baseline;
 }
 
 bool JobReader::recognises(std::string_view head) {

@@ -83,6 +83,7 @@ TEST(Recognition, NamesWhatIsReadForAnyOtherFile) {
   std::mt19937_64 random(5);
   std::vector<std::string> texts = {"#include <vector>\nint main() { return 0; }\n",
                                     "# Title\n\nSome words about step: and loss: and a [table].\n",
+                                    "# Notes\n\nWe measure it so:\n\nbackend: cpu\nbaseline: {}\n",
                                     "a,b,c\n1,2,3\n4,5,6\n",
                                     "{\"name\": \"x\", \"version\": 3}",
                                     "[1, 2, 3]",
