@@ -1,11 +1,12 @@
 #!/bin/sh
 # Runs the tests of one preset. usage: scripts/test.sh PRESET [ctest options...]
-# environment: TEST_JOBS=N at once (default: one per core), TEST_TIMEOUT=SECONDS for each (default: 1200)
+# environment: TEST_JOBS=N at once (default: two per core, since a test that starts processes waits for two thirds of its
+# time), TEST_TIMEOUT=SECONDS for each (default: 1200)
 set -eu
 cd "$(dirname "$0")/.."
 preset=$1
 unset COLUMNS  # tests compare what fits a terminal of no given width
 shift
 . scripts/mpi_root.sh
-exec ctest --preset "$preset" -j "${TEST_JOBS:-$(nproc 2> /dev/null || echo 1)}" \
+exec ctest --preset "$preset" -j "${TEST_JOBS:-$((2 * $(nproc 2> /dev/null || echo 1)))}" \
   --no-tests=error --timeout "${TEST_TIMEOUT:-1200}" "$@"
