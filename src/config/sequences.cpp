@@ -147,8 +147,8 @@ std::vector<Variable> sequence_variables() {
       one_of(&Settings::batching, batching_choices,
              {.name = "batching",
               .help = "documents shorter than a sequence have a row each, with padding behind them, or are packed "
-                      "several to a row, where each sees itself alone; on cuda attention to packed documents is "
-                      "unfused",
+                      "several to a row, where each sees itself alone; fused attention to them needs a GPU of "
+                      "compute capability 9 or 10",
               .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
                           Part::data, Part::embedding, Part::world},
               .fastest = "packed",

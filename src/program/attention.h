@@ -56,18 +56,21 @@ struct AttentionShape {
 ///
 /// position_ids [batch * query_length] i32 (optional; of causal attention with as many keys as queries): several
 /// documents lie one behind the other in a sequence, and position i has number position_ids[i] of its document, whose
-/// keys alone it sees: i - position_ids[i] to i. unseen: the share of the causal half of the square that is then not
-/// seen, in the mean over the steps; by it the FLOP are counted.
+/// keys alone it sees: i - position_ids[i] to i. documents: the most that a sequence holds, padding counted as one;
+/// kernels' tables have this size. unseen: the share of the causal half of the square that is then not seen, in the
+/// mean over the steps; by it the FLOP are counted.
 template <class T>
 struct AttentionOf {
   T q = {}, k = {}, v = {}, out = {}, stats = {};
   AttentionShape shape = {};
   T probabilities = {}, position_ids = {};
+  std::int64_t documents = 0;
   double unseen = 0;
   static constexpr std::string_view name = "attention";
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.q, op.k, op.v), writes(op.out, op.stats, op.probabilities), parameters(op.shape),
-                          optional_reads(op.position_ids), optional_parameter(op.unseen));
+                          optional_reads(op.position_ids), optional_parameter(op.documents),
+                          optional_parameter(op.unseen));
   }
   static constexpr auto one_type(auto& op) { return std::tie(op.q, op.k, op.v, op.out, op.probabilities); }
 };
@@ -88,19 +91,21 @@ using AttentionMerge = AttentionMergeOf<View>;
 
 /// dq, dk, dv in the strides of q, k, v; added to when `accumulate`. stats and out may be those of a larger attention
 /// of which k, v are a part of the keys. probabilities (optional): as the forward pass kept them; without, they are
-/// computed again from stats. position_ids and unseen as in Attention.
+/// computed again from stats. position_ids, documents and unseen as in Attention.
 template <class T>
 struct AttentionBackwardOf {
   T q = {}, k = {}, v = {}, out = {}, stats = {}, dout = {}, dq = {}, dk = {}, dv = {};
   AttentionShape shape = {};
   bool accumulate = false;
   T probabilities = {}, position_ids = {};
+  std::int64_t documents = 0;
   double unseen = 0;
   static constexpr std::string_view name = "attention_backward";
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.q, op.k, op.v, op.out, op.stats, op.dout, op.probabilities),
                           results(op.accumulate, op.dq, op.dk, op.dv), parameters(op.accumulate, op.shape),
-                          optional_reads(op.position_ids), optional_parameter(op.unseen));
+                          optional_reads(op.position_ids), optional_parameter(op.documents),
+                          optional_parameter(op.unseen));
   }
   static constexpr auto one_type(auto& op) {
     return std::tie(op.q, op.k, op.v, op.out, op.dout, op.dq, op.dk, op.dv, op.probabilities);

@@ -293,6 +293,7 @@ class Shapes {
     is(a.position_ids, s.batch * s.query_length, DType::i32, "position_ids");
     if (a.position_ids.present() && (!s.causal || s.query_length != s.key_length))
       note("position_ids go with causal attention, with as many keys as queries");
+    if (a.position_ids.present() != (a.documents > 0)) note("position_ids go with the most documents of a sequence");
   }
   void attention(const AttentionShape& s, std::initializer_list<View> q, std::initializer_list<View> kv) {
     if (s.group < 1 || s.heads % s.group != 0)

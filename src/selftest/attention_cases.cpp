@@ -28,6 +28,7 @@ constexpr AttentionSize attention_sizes[] = {{2, 2, 16, 32, 32, true, true},
                                              {1, 4, 64, 48, 80, false, false, false, 4},
                                              {2, 2, 16, 32, 32, true, true, false, 1, 8},
                                              {1, 2, 64, 128, 128, true, true, false, 1, 50},
+                                             {2, 4, 128, 1024, 1024, true, true, true, 2, 256},
                                              {1, 6, 64, 37, 37, true, true, false, 3, 1},
                                              {1, 16, 128, 2048, 2048, true, true, true},
                                              {1, 16, 128, 2048, 2048, true, true, true, 4}};
@@ -74,6 +75,7 @@ std::string name_for(const AttentionSize& s, config::AttentionKind kind) {
 void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
   for (const AttentionSize& s : attention_sizes) {
     const std::int64_t rows = s.batch * s.queries, width = s.heads * s.head_dim;
+    const std::int64_t documents = s.document == 0 ? 0 : (s.queries + s.document - 1) / s.document;
     const auto builder = [&](config::AttentionKind kind) {
       CaseBuilder b(type, tf32);
       b.attention(kind);
@@ -97,7 +99,8 @@ void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
                                        b.output("stats", program::DType::f32, rows * s.heads),
                                        shape_of(s),
                                        probabilities(b),
-                                       position_ids(b)};
+                                       position_ids(b),
+                                       documents};
       cases.push_back(b.take(forward, name_for(s, kind)));
       for (const bool accumulate : {false, true}) {
         // No fused kernel adds to gradients, and the GPT step has no need of it.
@@ -107,11 +110,11 @@ void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
         const program::View out = back.output("out", rows * width),
                             stats = back.output("stats", program::DType::f32, rows * s.heads);
         const program::View p = probabilities(back), ids = position_ids(back);
-        back.prepare(program::Attention{of.q, of.k, of.v, out, stats, shape_of(s), p, ids});
+        back.prepare(program::Attention{of.q, of.k, of.v, out, stats, shape_of(s), p, ids, documents});
         const program::View dout = back.normal("dout", rows * width);
         const Three d = three(back, s, "d", true, accumulate);
         cases.push_back(back.take(program::AttentionBackward{of.q, of.k, of.v, out, stats, dout, d.q, d.k, d.v,
-                                                             shape_of(s), accumulate, p, ids},
+                                                             shape_of(s), accumulate, p, ids, documents},
                                   name_for(s, kind) + (accumulate ? ", added" : "")));
       }
     }

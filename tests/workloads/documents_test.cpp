@@ -79,6 +79,30 @@ TEST(Documents, FirstFitLeavesLittlePadding) {
   EXPECT_EQ(std::pair(halves.positions, halves.squares), std::pair(1.0, 0.5));
 }
 
+TEST(Documents, NoRowHoldsMoreThanTheTablesOfKernelsHaveRoomFor) {
+  constexpr std::int64_t sequence = 1024, rows = 60;
+  std::set<std::int64_t> limits;
+  for (const std::string& sequences :
+       {std::string("{distribution: lognormal, median: 4, sigma: 3}"),
+        std::string("{distribution: uniform, min: 1, max: 3}"), std::string("full"), usual}) {
+    const config::Settings settings = settings_of(sequences);
+    const std::int64_t most = Documents(settings, sequence, 1, 0).most_of_a_row();
+    limits.insert(most);
+    std::int64_t largest = 0;
+    for (const std::uint64_t seed : {1U, 2U, 3U}) {
+      const Documents documents(settings, sequence, rows, seed);
+      EXPECT_EQ(documents.most_of_a_row(), most);
+      std::vector<std::int64_t> held(rows);
+      for (const Document& d : documents.of_step(3)) largest = std::max(largest, ++held[d.row]);
+    }
+    EXPECT_LE(largest, most) << sequences;
+    if (sequences.find("sigma: 3") != std::string::npos) {
+      EXPECT_EQ(largest, most);
+    }
+  }
+  EXPECT_THAT(limits, ::testing::Contains(12));  // eight, and four times the one that is as long as a row
+}
+
 TEST(Documents, ProgramsAreSoundAndHaveInputsForThem) {
   for (const config::Batching batching : {config::Batching::padded, config::Batching::packed}) {
     Job j = small_job(2, 2, 2);

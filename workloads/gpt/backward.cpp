@@ -73,6 +73,7 @@ program::View Stage::attention_backward(const LayerActivations& a, const program
                                   .shape = shape_,
                                   .probabilities = a.probabilities,
                                   .position_ids = of_micro_batch(position_ids_),
+                                  .documents = d_.documents,
                                   .unseen = d_.unseen});
   rotate(dqkv, true);
   return dqkv;

@@ -10,14 +10,16 @@ namespace harness::gpt {
 Documents::Documents(const config::Settings& settings, std::int64_t sequence, std::int64_t rows, std::uint64_t seed)
     : sequences_(settings.sequences), packs_(settings.packs()), sequence_(sequence), rows_(rows), seed_(seed) {
   if (sequences_.lengths == config::DocumentLengths::file) lengths_ = config::read_document_lengths(sequences_.file);
+  constexpr std::int64_t drawn = 1024;
+  std::int64_t tokens = 0;
+  for (std::int64_t i = 0; i < drawn; ++i) tokens += length(0, static_cast<std::uint64_t>(i));
+  most_of_a_row_ = std::min(sequence, 8 + 4 * sequence * drawn / tokens);
 }
 
-std::int64_t Documents::length(std::int64_t step, std::int64_t number) const {
-  constexpr std::uint64_t length_stream = 2;                        // 0 numbers the parameters, 1 the tokens
-  const auto most = static_cast<std::uint64_t>(rows_ * sequence_);  // documents of a step
-  const std::uint64_t index = static_cast<std::uint64_t>(step) * most + static_cast<std::uint64_t>(number);
+std::int64_t Documents::length(std::uint64_t seed, std::uint64_t index) const {
+  constexpr std::uint64_t length_stream = 2;  // 0 numbers the parameters, 1 the tokens
   const auto below = [&](std::int64_t n) {
-    const std::uint64_t bits = philox(seed_, index, length_stream)[0];
+    const std::uint64_t bits = philox(seed, index, length_stream)[0];
     return static_cast<std::int64_t>(bits * static_cast<std::uint64_t>(n) >> 32);
   };
   std::int64_t drawn = sequence_;
@@ -25,7 +27,7 @@ std::int64_t Documents::length(std::int64_t step, std::int64_t number) const {
     case config::DocumentLengths::full:
       break;
     case config::DocumentLengths::lognormal: {
-      const double exponent = sequences_.sigma * philox_normal(seed_, index, length_stream);
+      const double exponent = sequences_.sigma * philox_normal(seed, index, length_stream);
       const double length = static_cast<double>(sequences_.median) * std::exp(exponent);
       drawn = static_cast<std::int64_t>(std::min(length + 0.5, static_cast<double>(sequence_)));
       break;
@@ -41,28 +43,32 @@ std::int64_t Documents::length(std::int64_t step, std::int64_t number) const {
 }
 
 std::vector<Document> Documents::of_step(std::int64_t step) const {
+  const std::int64_t most_of_a_step = rows_ * sequence_;
+  const auto length_of = [&](std::int64_t number) {
+    return length(seed_, static_cast<std::uint64_t>(step * most_of_a_step + number));
+  };
   std::vector<Document> documents;
   if (!packs_) {
-    for (std::int64_t row = 0; row < rows_; ++row) documents.push_back({row, row, 0, length(step, row)});
+    for (std::int64_t row = 0; row < rows_; ++row) documents.push_back({row, row, 0, length_of(row)});
     return documents;
   }
   struct Open {
-    std::int64_t row, used;
+    std::int64_t row, used, documents;
   };
   constexpr std::size_t most_open = 16;
   std::vector<Open> open;
   std::int64_t begun = 0;
   for (std::int64_t number = 0;; ++number) {
-    const std::int64_t needed = length(step, number);
+    const std::int64_t needed = length_of(number);
     auto place = std::ranges::find_if(open, [&](const Open& row) { return row.used + needed <= sequence_; });
     if (place == open.end()) {
       if (begun == rows_) return documents;
       if (open.size() == most_open) open.erase(open.begin());
-      place = open.insert(open.end(), {begun++, 0});
+      place = open.insert(open.end(), {begun++, 0, 0});
     }
     documents.push_back({number, place->row, place->used, needed});
     place->used += needed;
-    if (place->used == sequence_) open.erase(place);
+    if (place->used == sequence_ || ++place->documents == most_of_a_row_) open.erase(place);
   }
 }
 

@@ -23,17 +23,22 @@ class Documents {
 
   /// In the order of their numbers. Packed, each goes into the first of at most 16 rows that are open and has room for
   /// it (first fit), and the first that has no row ends the step; so neighbouring rows are about equally full, whoever
-  /// has them.
+  /// has them. A row that holds most_of_a_row() has no room.
   std::vector<Document> of_step(std::int64_t step) const;
 
+  /// Four times as many packed documents as rows hold of mean length, and eight: the size of kernels' tables. The same
+  /// for all seeds, as is the step.
+  std::int64_t most_of_a_row() const { return most_of_a_row_; }
+
  private:
-  std::int64_t length(std::int64_t step, std::int64_t number) const;
+  std::int64_t length(std::uint64_t seed, std::uint64_t index) const;
 
   config::Sequences sequences_;
   bool packs_;
   std::int64_t sequence_, rows_;
   std::uint64_t seed_;
   std::vector<std::int64_t> lengths_;  // of the file
+  std::int64_t most_of_a_row_ = 0;
 };
 
 /// What documents fill of the sequences of a batch, in the mean over many steps; 1 where there are none.

@@ -47,7 +47,7 @@ program::View Stage::attention(LayerActivations& a) {
     a.probabilities = scratch("attention_probabilities", d_.type, d_.rows * d_.heads * d_.sequence);
   }
   emit(program::Attention{queries(a.qkv), keys(a.qkv), values(a.qkv), a.attention, a.stats, shape_, a.probabilities,
-                          of_micro_batch(position_ids_), d_.unseen});
+                          of_micro_batch(position_ids_), d_.documents, d_.unseen});
   return a.attention;
 }
 

@@ -40,6 +40,8 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   d.has_documents = settings.has_documents();
   d.packs = settings.packs();
   d.tokens = d.has_documents ? 1 : static_cast<double>(batch * model.sequence);
+  // Padding behind the documents of a row is one more.
+  if (d.packs) d.documents = Documents(settings, model.sequence, 1, 0).most_of_a_row() + 1;
   // In ten-thousandths: processors differ in the last bits of an exponential, and all ranks have one Program.
   if (d.packs) d.unseen = std::round(1e4 * (1 - filled_by(settings, model.sequence, batch).squares)) / 1e4;
   d.type = config::storage_of(settings.precision);

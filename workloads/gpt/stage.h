@@ -31,6 +31,7 @@ struct Dimensions {
   int micro_batches = 0;
   double tokens = 0;  // of the global batch, which divide the loss; 1 where the number is an input of the step
   bool has_documents = false, packs = false;  // as of Settings
+  std::int64_t documents = 0;                 // of Attention
   double unseen = 0;                          // of Attention
   int tensor = 1;
   program::DType type = program::DType::f32;  // of weights and activations in the products

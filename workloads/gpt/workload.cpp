@@ -66,7 +66,7 @@ class TokenSource : public program::InputSource {
     }
   }
 
-  // Padding is token 0 without a label, each position a document of its own.
+  // Padding is token 0 without a label; behind the documents of a row it is one more.
   void fill_documents(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const {
     const std::vector<gpt::Document> documents = documents_->of_step(step);
     if (buffer == gpt::loss_scale_buffer) {
@@ -79,15 +79,21 @@ class TokenSource : public program::InputSource {
     const std::int64_t shift = labels ? 1 : 0;
     auto* out = reinterpret_cast<std::int32_t*>(to.data());
     std::fill_n(out, local_ * model_.sequence, labels ? -1 : 0);
+    std::vector<std::int64_t> used(static_cast<std::size_t>(local_));
     for (const gpt::Document& document : documents) {
       if (document.row < first_ || document.row >= first_ + local_) continue;
       std::int32_t* here = out + (document.row - first_) * model_.sequence + document.first;
+      used[static_cast<std::size_t>(document.row - first_)] = document.first + document.length;
       if (positions) {
         std::iota(here, here + document.length, 0);
       } else {
         read_sample(step * batch_ * model_.sequence + document.number, shift,
                     {here, static_cast<std::size_t>(document.length)});
       }
+    }
+    for (std::int64_t row = 0; positions && row < local_; ++row) {
+      std::iota(out + row * model_.sequence + used[static_cast<std::size_t>(row)], out + (row + 1) * model_.sequence,
+                0);
     }
   }
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "backend/bound.h"
 #include "backend/cuda/blas.h"
@@ -20,13 +21,23 @@ class AttentionKernel {
   virtual Run backward(const backend::Bound<program::AttentionBackward>& at) = 0;
 };
 
+/// What a fused kernel is made for. documents: the most in a sequence, as in Attention; 0: a sequence is one.
+struct FusedShape {
+  program::AttentionShape shape;
+  program::DType type;
+  std::int64_t documents = 0;
+};
+
 /// cuDNN's fused kernels, which keep no scores in memory: bf16 and f16 only. `engine` is the number of the kernel among
 /// those that cuDNN proposes for the shape and direction, best guess first; -1: the first that it can build. A kernel
 /// is built when its direction is first asked for; that throws Error if cuDNN has none, or fewer.
-std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,
-                                                      int engine);
-/// Why there is no fused attention of this shape and type in this build, or with this cuDNN: "" if there is.
-std::string fused_attention_unavailable(const program::AttentionShape& shape, program::DType type);
+std::unique_ptr<AttentionKernel> make_fused_attention(const FusedShape& fused, int engine);
+/// Why there is no fused attention of this shape and type in this build, with this cuDNN, or on the calling thread's
+/// GPU: "" if there is.
+std::string fused_attention_unavailable(const FusedShape& fused);
+/// How many kernels cuDNN proposes for one direction on the GPU that `device` describes (cuDNN's JSON of a DEVICEPROP
+/// descriptor); needs that GPU's driver library, but no GPU. Throws Error with cuDNN's reason where it proposes none.
+std::int64_t count_fused_kernels(const FusedShape& fused, bool backward, std::string_view device);
 /// "9.19.0"; "" if this build has no cuDNN.
 std::string cudnn_version();
 /// Why fused attention of this shape is not trusted to a cuDNN of this version, as cudnnGetVersion() gives it; "" if it

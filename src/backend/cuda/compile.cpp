@@ -88,11 +88,11 @@ Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op, OfStr
 }
 
 Compiler::Run Compiler::prepare(const backend::Bound<program::Attention>& op, OfStream& own) {
-  return attention({op.shape, op.q.type, op.probabilities.present(), op.position_ids.present()}, own).forward(op);
+  return attention({op.shape, op.q.type, op.probabilities.present(), op.documents}, own).forward(op);
 }
 
 Compiler::Run Compiler::prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own) {
-  return attention({op.shape, op.q.type, op.probabilities.present(), op.position_ids.present()}, own).backward(op);
+  return attention({op.shape, op.q.type, op.probabilities.present(), op.documents}, own).backward(op);
 }
 
 AttentionKernel& Compiler::attention(const AttentionForm& form, OfStream& own) {
@@ -100,13 +100,12 @@ AttentionKernel& Compiler::attention(const AttentionForm& form, OfStream& own) {
   if (kernel) return *kernel;
   const program::AttentionShape& shape = form.shape;
   bool fused = settings_.attention == config::AttentionKind::fused && !form.keeps_probabilities;
-  const std::string why = form.has_documents ? "cuDNN's kernels are not asked for sequences of several documents"
-                                             : fused_attention_unavailable(shape, form.type);
-  if (fused && !why.empty()) {
+  const FusedShape fused_shape{shape, form.type, form.documents};
+  if (const std::string why = fused ? fused_attention_unavailable(fused_shape) : ""; !why.empty()) {
     fused = false;
     warn_once("attention ran unfused: " + why);
   }
-  kernel = fused ? make_fused_attention(shape, form.type, settings_.attention_engine)
+  kernel = fused ? make_fused_attention(fused_shape, settings_.attention_engine)
                  : make_unfused_attention(shape, form.type, tf32(), form.keeps_probabilities, own.products());
   return *kernel;
 }

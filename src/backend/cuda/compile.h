@@ -37,7 +37,8 @@ class Compiler {
   struct AttentionForm {
     program::AttentionShape shape;
     program::DType type;
-    bool keeps_probabilities, has_documents;
+    bool keeps_probabilities;
+    std::int64_t documents;
     auto operator<=>(const AttentionForm&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
   };
   AttentionKernel& attention(const AttentionForm& form, OfStream& own);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "backend/cuda/attention.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "base/error.h"
 
 #ifdef HARNESS_HAS_CUDNN_FRONTEND
@@ -48,101 +50,137 @@ namespace {
 
 namespace fe = cudnn_frontend;
 
-enum : std::int64_t { q_id = 1, k_id, v_id, out_id, stats_id, dout_id, dq_id, dk_id, dv_id };
+enum : std::int64_t {
+  q_id = 1,
+  k_id,
+  v_id,
+  out_id,
+  stats_id,
+  dout_id,
+  dq_id,
+  dk_id,
+  dv_id,
+  q_offsets_id,
+  k_offsets_id,
+  out_offsets_id,
+  stats_offsets_id,
+  lengths_id
+};
 
 void check(fe::error_t status, const char* what) {
   if (status.is_bad()) fail("cuDNN's fused attention: {} failed: {}", what, status.get_message());
 }
 
-/// The two graphs of one shape.
-class Graphs {
+/// A graph that is being built. Packed documents are the sequences of a batch in which each begins where a table says
+/// (cuDNN calls that ragged) and has a length of its own.
+class GraphBuilder {
  public:
-  Graphs(const program::AttentionShape& shape, program::DType type) : shape_(shape), type_(type) {}
-  fe::graph::Graph forward() const;
-  fe::graph::Graph backward() const;
-
- private:
-  using Tensors = std::shared_ptr<fe::graph::Tensor_attributes>;
-
-  fe::graph::Graph new_graph() const {
-    fe::graph::Graph graph;
-    graph.set_io_data_type(type_ == program::DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
+  explicit GraphBuilder(const FusedShape& fused) : shape_(fused.shape), documents_(fused.documents) {
+    graph_.set_io_data_type(fused.type == program::DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
-    return graph;
+    if (documents_ == 0) return;
+    query_rows_.offsets = table("q_offsets", q_offsets_id, sequences() + 1, fe::DataType_t::INT64);
+    key_rows_.offsets = table("k_offsets", k_offsets_id, sequences() + 1, fe::DataType_t::INT64);
+    out_rows_.offsets = table("out_offsets", out_offsets_id, sequences() + 1, fe::DataType_t::INT64);
+    stats_offsets_ = table("stats_offsets", stats_offsets_id, sequences() + 1, fe::DataType_t::INT64);
+    lengths_ = table("lengths", lengths_id, sequences(), fe::DataType_t::INT32);
   }
 
+  fe::graph::Graph forward() {
+    const Tensor q = input("q", q_id, query_rows_), k = input("k", k_id, key_rows_), v = input("v", v_id, key_rows_);
+    auto options = fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true);
+    set_common(options);
+    auto [out, stats] = graph_.sdpa(q, k, v, options);
+    output(out, out_id, out_rows_);
+    stats->set_output(true);
+    describe_stats(*stats);
+    return std::move(graph_);
+  }
+
+  fe::graph::Graph backward() {
+    const Tensor q = input("q", q_id, query_rows_), k = input("k", k_id, key_rows_), v = input("v", v_id, key_rows_),
+                 out = input("out", out_id, out_rows_), dout = input("dout", dout_id, out_rows_);
+    fe::graph::Tensor_attributes stats;
+    describe_stats(stats.set_name("stats"));
+    auto options = fe::graph::SDPA_backward_attributes().set_name("attention_backward");
+    set_common(options);
+    if (documents_ > 0) {
+      options.set_max_total_seq_len_q(shape_.batch * shape_.query_length)
+          .set_max_total_seq_len_kv(shape_.batch * shape_.key_length);
+    }
+    auto [dq, dk, dv] = graph_.sdpa_backward(q, k, v, out, dout, graph_.tensor(stats), options);
+    output(dq, dq_id, query_rows_);
+    output(dk, dk_id, key_rows_);
+    output(dv, dv_id, key_rows_);
+    return std::move(graph_);
+  }
+
+ private:
+  using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+  struct Rows {
+    std::int64_t heads, length, stride;
+    Tensor offsets;
+  };
+
+  std::int64_t sequences() const { return documents_ > 0 ? shape_.batch * documents_ : shape_.batch; }
+  Tensor table(const char* name, std::int64_t id, std::int64_t entries, fe::DataType_t type) {
+    return graph_.tensor(fe::graph::Tensor_attributes()
+                             .set_name(name)
+                             .set_uid(id)
+                             .set_data_type(type)
+                             .set_dim({entries, 1, 1, 1})
+                             .set_stride({1, 1, 1, 1}));
+  }
   // Dimensions in cuDNN's order: batch, head, position, element.
-  std::vector<std::int64_t> size(std::int64_t heads, std::int64_t length) const {
-    return {shape_.batch, heads, length, shape_.head_dim};
+  void describe(fe::graph::Tensor_attributes& tensor, std::int64_t id, const Rows& rows) const {
+    tensor.set_uid(id)
+        .set_dim({sequences(), rows.heads, rows.length, shape_.head_dim})
+        .set_stride({rows.length * rows.stride, shape_.head_dim, rows.stride, 1});
+    if (documents_ > 0) tensor.set_ragged_offset(rows.offsets);
   }
-  std::vector<std::int64_t> strides(std::int64_t length, std::int64_t row) const {
-    return {length * row, shape_.head_dim, row, 1};
+  Tensor input(const char* name, std::int64_t id, const Rows& rows) {
+    fe::graph::Tensor_attributes tensor;
+    describe(tensor.set_name(name), id, rows);
+    return graph_.tensor(tensor);
   }
-  std::int64_t width() const { return shape_.heads * shape_.head_dim; }
-  float scale() const { return static_cast<float>(1 / std::sqrt(static_cast<double>(shape_.head_dim))); }
-
-  Tensors input(fe::graph::Graph& graph, const char* name, std::int64_t id, std::int64_t heads, std::int64_t length,
-                std::int64_t row) const {
-    return graph.tensor(fe::graph::Tensor_attributes()
-                            .set_name(name)
-                            .set_uid(id)
-                            .set_dim(size(heads, length))
-                            .set_stride(strides(length, row)));
+  void output(const Tensor& tensor, std::int64_t id, const Rows& rows) const {
+    tensor->set_output(true);
+    describe(*tensor, id, rows);
   }
-  void output(const Tensors& tensor, std::int64_t id, std::int64_t heads, std::int64_t length, std::int64_t row) const {
-    tensor->set_output(true).set_uid(id).set_dim(size(heads, length)).set_stride(strides(length, row));
+  void describe_stats(fe::graph::Tensor_attributes& stats) const {
+    const std::int64_t heads = shape_.heads, length = shape_.query_length;
+    stats.set_uid(stats_id).set_data_type(fe::DataType_t::FLOAT).set_dim({sequences(), heads, length, 1});
+    if (documents_ > 0) {
+      stats.set_stride({heads * length, 1, heads, 1}).set_ragged_offset(stats_offsets_);
+    } else {
+      stats.set_stride({heads * length, length, 1, 1});
+    }
   }
-  std::vector<std::int64_t> stats_size() const { return {shape_.batch, shape_.heads, shape_.query_length, 1}; }
-  std::vector<std::int64_t> stats_strides() const {
-    return {shape_.heads * shape_.query_length, shape_.query_length, 1, 1};
+  void set_common(auto& options) const {
+    options.set_attn_scale(static_cast<float>(1 / std::sqrt(static_cast<double>(shape_.head_dim))));
+    if (shape_.causal) {
+      options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
+    }
+    if (documents_ > 0) options.set_padding_mask(true).set_seq_len_q(lengths_).set_seq_len_kv(lengths_);
   }
 
   const program::AttentionShape shape_;
-  const program::DType type_;
+  const std::int64_t documents_;
+  fe::graph::Graph graph_;
+  Rows query_rows_{shape_.heads, shape_.query_length, shape_.query_stride, nullptr},
+      key_rows_{shape_.kv_heads(), shape_.key_length, shape_.key_stride, nullptr},
+      out_rows_{shape_.heads, shape_.query_length, shape_.heads*shape_.head_dim, nullptr};
+  Tensor stats_offsets_, lengths_;
 };
 
-fe::graph::Graph Graphs::forward() const {
-  fe::graph::Graph graph = new_graph();
-  const Tensors q = input(graph, "q", q_id, shape_.heads, shape_.query_length, shape_.query_stride);
-  const Tensors k = input(graph, "k", k_id, shape_.kv_heads(), shape_.key_length, shape_.key_stride);
-  const Tensors v = input(graph, "v", v_id, shape_.kv_heads(), shape_.key_length, shape_.key_stride);
-  auto options = fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true).set_attn_scale(scale());
-  if (shape_.causal) {
-    options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
-  }
-  auto [out, stats] = graph.sdpa(q, k, v, options);
-  output(out, out_id, shape_.heads, shape_.query_length, width());
-  stats->set_output(true)
-      .set_uid(stats_id)
-      .set_data_type(fe::DataType_t::FLOAT)
-      .set_dim(stats_size())
-      .set_stride(stats_strides());
-  return graph;
-}
-
-fe::graph::Graph Graphs::backward() const {
-  fe::graph::Graph graph = new_graph();
-  const Tensors q = input(graph, "q", q_id, shape_.heads, shape_.query_length, shape_.query_stride);
-  const Tensors k = input(graph, "k", k_id, shape_.kv_heads(), shape_.key_length, shape_.key_stride);
-  const Tensors v = input(graph, "v", v_id, shape_.kv_heads(), shape_.key_length, shape_.key_stride);
-  const Tensors out = input(graph, "out", out_id, shape_.heads, shape_.query_length, width());
-  const Tensors dout = input(graph, "dout", dout_id, shape_.heads, shape_.query_length, width());
-  const Tensors stats = graph.tensor(fe::graph::Tensor_attributes()
-                                         .set_name("stats")
-                                         .set_uid(stats_id)
-                                         .set_data_type(fe::DataType_t::FLOAT)
-                                         .set_dim(stats_size())
-                                         .set_stride(stats_strides()));
-  auto options = fe::graph::SDPA_backward_attributes().set_name("attention_backward").set_attn_scale(scale());
-  if (shape_.causal) {
-    options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
-  }
-  auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, out, dout, stats, options);
-  output(dq, dq_id, shape_.heads, shape_.query_length, shape_.query_stride);
-  output(dk, dk_id, shape_.kv_heads(), shape_.key_length, shape_.key_stride);
-  output(dv, dv_id, shape_.kv_heads(), shape_.key_length, shape_.key_stride);
-  return graph;
+/// How many kernels cuDNN proposes; without a handle, for the device that the graph was told.
+std::int64_t propose(fe::graph::Graph& graph, cudnnHandle_t handle) {
+  check(graph.validate(), "the description");
+  check(handle != nullptr ? graph.build_operation_graph(handle) : graph.build_operation_graph(), "the operation graph");
+  check(graph.create_execution_plans({fe::HeurMode_t::A}), "asking for kernels");
+  return graph.get_execution_plan_count();
 }
 
 /// One graph with the plan that was chosen for it.
@@ -150,10 +188,7 @@ class Plan {
  public:
   Plan(cudnnHandle_t handle, fe::graph::Graph graph, int engine, const char* direction)
       : handle_(handle), graph_(std::move(graph)) {
-    check(graph_.validate(), "the description");
-    check(graph_.build_operation_graph(handle), "the operation graph");
-    check(graph_.create_execution_plans({fe::HeurMode_t::A}), "asking for kernels");
-    const std::int64_t offered = graph_.get_execution_plan_count();
+    const std::int64_t offered = propose(graph_, handle);
     if (offered < 1) fail("cuDNN has no fused attention ({}) for this shape; attention: unfused has", direction);
     if (engine >= offered) {
       fail("attention_engine: {}, but cuDNN offers {} kernels for the {} pass of this shape: 0 to {}, or auto", engine,
@@ -197,59 +232,130 @@ class CudnnHandle {
   cudnnHandle_t handle_ = nullptr;
 };
 
+/// The documents' table on the device, and the stats in the order of tokens.
+class Documents {
+ public:
+  Documents(const program::AttentionShape& shape, std::int64_t documents)
+      : shape_(shape),
+        documents_(documents),
+        entries_(shape.batch * documents + 1),
+        table_memory_(Memory::Kind::device,
+                      entries_ * static_cast<std::int64_t>(4 * sizeof(std::int64_t) + sizeof(std::int32_t)),
+                      "the table of documents"),
+        stats_memory_(Memory::Kind::device, stats_count() * program::size_of(program::DType::f32),
+                      "the stats of documents"),
+        stats_{stats_memory_.data(), program::DType::f32, stats_count()} {
+    auto* offsets = reinterpret_cast<std::int64_t*>(table_memory_.data());
+    table_ = {offsets, offsets + entries_, offsets + 2 * entries_, offsets + 3 * entries_,
+              reinterpret_cast<std::int32_t*>(offsets + 4 * entries_)};
+  }
+
+  void find(Stream stream, const backend::Tensor& position_ids) const {
+    find_documents(stream, position_ids, shape_, documents_, table_);
+  }
+  const backend::Tensor& stats() const { return stats_; }
+  void add_to(std::unordered_map<std::int64_t, void*>& at) const {
+    at[q_offsets_id] = table_.query;
+    at[k_offsets_id] = table_.key;
+    at[out_offsets_id] = table_.out;
+    at[stats_offsets_id] = table_.stats;
+    at[lengths_id] = table_.lengths;
+    at[stats_id] = stats_.data;
+  }
+
+ private:
+  std::int64_t stats_count() const { return shape_.batch * shape_.query_length * shape_.heads; }
+
+  const program::AttentionShape shape_;
+  const std::int64_t documents_, entries_;
+  const Memory table_memory_, stats_memory_;
+  const backend::Tensor stats_;
+  DocumentTable table_{};
+};
+
 class FusedAttention : public AttentionKernel {
  public:
-  FusedAttention(const program::AttentionShape& shape, program::DType type, int engine)
-      : shape_(shape), type_(type), engine_(engine) {}
+  FusedAttention(const FusedShape& fused, int engine) : fused_(fused), engine_(engine) {
+    if (fused.documents > 0) documents_.emplace(fused.shape, fused.documents);
+  }
 
   Run forward(const backend::Bound<program::Attention>& t) override {
-    if (!forward_)
-      forward_ = std::make_unique<Plan>(handle_.get(), Graphs(shape_, type_).forward(), engine_, "forward");
+    if (!forward_) forward_ = std::make_unique<Plan>(handle_.get(), GraphBuilder(fused_).forward(), engine_, "forward");
     std::unordered_map<std::int64_t, void*> at{
         {q_id, t.q.data}, {k_id, t.k.data}, {v_id, t.v.data}, {out_id, t.out.data}, {stats_id, t.stats.data}};
-    return [this, at](Stream s) mutable { forward_->run(s, at); };
+    if (!documents_) return [this, at](Stream s) mutable { forward_->run(s, at); };
+    documents_->add_to(at);
+    return [this, at, t](Stream s) mutable {
+      documents_->find(s, t.position_ids);
+      forward_->run(s, at);
+      stats_by_head(s, documents_->stats(), t.stats, fused_.shape);
+    };
   }
 
   Run backward(const backend::Bound<program::AttentionBackward>& t) override {
     if (t.accumulate) fail("cuDNN's fused attention cannot add to gradients; attention: unfused can");
     if (!backward_)
-      backward_ = std::make_unique<Plan>(handle_.get(), Graphs(shape_, type_).backward(), engine_, "backward");
+      backward_ = std::make_unique<Plan>(handle_.get(), GraphBuilder(fused_).backward(), engine_, "backward");
     std::unordered_map<std::int64_t, void*> at{{q_id, t.q.data},     {k_id, t.k.data},         {v_id, t.v.data},
                                                {out_id, t.out.data}, {stats_id, t.stats.data}, {dout_id, t.dout.data},
                                                {dq_id, t.dq.data},   {dk_id, t.dk.data},       {dv_id, t.dv.data}};
-    return [this, at](Stream s) mutable { backward_->run(s, at); };
+    if (!documents_) return [this, at](Stream s) mutable { backward_->run(s, at); };
+    documents_->add_to(at);
+    return [this, at, t](Stream s) mutable {
+      documents_->find(s, t.position_ids);
+      stats_by_token(s, t.stats, documents_->stats(), fused_.shape);
+      backward_->run(s, at);
+    };
   }
 
  private:
-  const program::AttentionShape shape_;
-  const program::DType type_;
+  const FusedShape fused_;
   const int engine_;
   const CudnnHandle handle_;  // outlives the plans
+  std::optional<Documents> documents_;
   std::unique_ptr<Plan> forward_, backward_;
 };
 
 }  // namespace
 
-std::string fused_attention_unavailable(const program::AttentionShape& shape, program::DType type) {
-  if (type == program::DType::f32) return "cuDNN's fused attention computes in bf16 and fp16, not in fp32 or tf32";
-  return cudnn_too_old(cudnnGetVersion(), shape);
+std::string fused_attention_unavailable(const FusedShape& fused) {
+  if (fused.type == program::DType::f32) {
+    return "cuDNN's fused attention computes in bf16 and fp16, not in fp32 or tf32";
+  }
+  // cudnn-frontend 1.32, scaled_dot_product_flash_attention.h: the backward pass refuses stats of packed documents.
+  const int major = compute_capability_major();
+  if (fused.documents > 0 && major != 9 && major != 10) {
+    return fmt::format("cuDNN's fused attention trains on packed documents on compute capability 9 and 10, not {}",
+                       major);
+  }
+  return cudnn_too_old(cudnnGetVersion(), fused.shape);
 }
 
-std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,
-                                                      int engine) {
-  if (const std::string why = fused_attention_unavailable(shape, type); !why.empty()) fail("attention: fused: {}", why);
-  return std::make_unique<FusedAttention>(shape, type, engine);
+std::unique_ptr<AttentionKernel> make_fused_attention(const FusedShape& fused, int engine) {
+  if (const std::string why = fused_attention_unavailable(fused); !why.empty()) fail("attention: fused: {}", why);
+  return std::make_unique<FusedAttention>(fused, engine);
+}
+
+std::int64_t count_fused_kernels(const FusedShape& fused, bool backward, std::string_view device) {
+  auto properties = std::make_shared<fe::DeviceProperties>();
+  check(properties->deserialize({device.begin(), device.end()}), "the description of the device");
+  fe::graph::Graph graph = backward ? GraphBuilder(fused).backward() : GraphBuilder(fused).forward();
+  graph.set_device_properties(properties);
+  return propose(graph, nullptr);
 }
 
 #else
 
-std::string fused_attention_unavailable(const program::AttentionShape& /*shape*/, program::DType /*type*/) {
+std::string fused_attention_unavailable(const FusedShape& /*fused*/) {
   return "this build has no cudnn-frontend headers (`make setup` fetches them), so no fused attention";
 }
 
-std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,
-                                                      int /*engine*/) {
-  fail("attention: fused: {}", fused_attention_unavailable(shape, type));
+std::unique_ptr<AttentionKernel> make_fused_attention(const FusedShape& fused, int /*engine*/) {
+  fail("attention: fused: {}", fused_attention_unavailable(fused));
+}
+
+std::int64_t count_fused_kernels(const FusedShape& fused, bool /*backward*/, std::string_view /*device*/) {
+  fail("{}", fused_attention_unavailable(fused));
 }
 
 #endif

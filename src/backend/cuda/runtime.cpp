@@ -98,6 +98,12 @@ void set_device(int ordinal) {
   check(cudaSetDevice(ordinal), "cudaSetDevice");
 }
 
+int compute_capability_major() {
+  int major = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, current_device()), "cudaDeviceGetAttribute");
+  return major;
+}
+
 std::int64_t used_memory_bytes() {
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");

@@ -135,7 +135,10 @@ void check_attention(DType type, const program::AttentionShape& s, bool accumula
                           qkv.part(width + keys, before + keys), rig.output(rows * width),
                           rig.output_f32(rows * s.heads),        s};
     if (unfused) op.probabilities = rig.output(scores);
-    if (!ids.empty()) op.position_ids = rig.i32(ids);
+    if (!ids.empty()) {
+      op.position_ids = rig.i32(ids);
+      op.documents = std::ranges::count(ids, 0);
+    }
     return op;
   };
   Rig rig(type, threads);
@@ -148,7 +151,7 @@ void check_attention(DType type, const program::AttentionShape& s, bool accumula
       accumulate ? back.tensor(random_values(rows * s.query_stride, 9)) : back.output(rows * s.query_stride);
   back.check(program::AttentionBackward{f.q, f.k, f.v, f.out, f.stats, dout, d.part(0, before + width),
                                         d.part(width, before + keys), d.part(width + keys, before + keys), s,
-                                        accumulate, f.probabilities, f.position_ids});
+                                        accumulate, f.probabilities, f.position_ids, f.documents});
 }
 
 TEST_P(Operations, AttentionOverSeveralBlocksAndMoreThreadsThanHeads) {

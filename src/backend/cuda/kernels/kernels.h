@@ -95,6 +95,25 @@ void attention_softmax_backward(Stream stream, backend::Tensor probabilities, ba
                                 backend::Tensor delta, std::int64_t matrices, std::int64_t query_length,
                                 std::int64_t key_length, double scale);
 
+// ---- what fused attention to packed documents needs -----------------------------------------------------------------
+
+/// The documents of a batch of sequences, so many entries for each sequence; an entry without a document has length 0.
+/// Device memory. Where the tokens of entry i begin, in elements of the attention's q (and dq), k and v (and dk, dv),
+/// out (and dout) and stats by token; one entry more says where the last ends. Entries rise.
+struct DocumentTable {
+  std::int64_t *query, *key, *out, *stats;  // [batch * documents + 1]
+  std::int32_t* lengths;                    // [batch * documents], in tokens
+};
+/// Fills `table` from position_ids [batch * query_length] i32 as in Attention: a document begins where its number is 0,
+/// and where a sequence does. Of more than `documents` in a sequence, the last entry takes what is left.
+void find_documents(Stream stream, const backend::Tensor& position_ids, const program::AttentionShape& shape,
+                    std::int64_t documents, const DocumentTable& table);
+/// From stats [batch, heads, query_length] f32 to [batch * query_length, heads], and back.
+void stats_by_token(Stream stream, const backend::Tensor& by_head, const backend::Tensor& by_token,
+                    const program::AttentionShape& shape);
+void stats_by_head(Stream stream, const backend::Tensor& by_token, const backend::Tensor& by_head,
+                   const program::AttentionShape& shape);
+
 // ---- for timing -----------------------------------------------------------------------------------------------------
 
 /// out[i] = deviation * philox_normal(seed, i) in out's type, f32, bf16 or 8-bit floats (then out.count is a multiple

@@ -75,7 +75,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "NVIDIA Fake");
   properties->totalGlobalMem = settings().device_bytes;
-  properties->major = 9;
+  properties->major = settings().compute_capability_major;
   properties->multiProcessorCount = multiprocessors;
   properties->l2CacheSize = 50 << 20;
   return cudaSuccess;
@@ -93,7 +93,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       return cudaSuccess;
     // cudnn-frontend asks for these two.
     case cudaDevAttrComputeCapabilityMajor:
-      *value = 9;
+      *value = settings().compute_capability_major;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
       *value = 0;

@@ -123,5 +123,66 @@ TEST_P(AttentionParts, SoftmaxBackward) {
   }
 }
 
+// Offsets of one kind, from where documents begin.
+void expect_offsets(const Buffer& table, std::int64_t first, const std::vector<std::int64_t>& begins,
+                    std::int64_t stride) {
+  const auto* entry = static_cast<const std::int64_t*>(table.tensor().data) + first;
+  for (std::size_t i = 0; i < begins.size(); ++i) ASSERT_EQ(entry[i], begins[i] * stride) << i;
+}
+
+TEST(Documents, AreFoundWhereTheirFirstPositionIs) {
+  struct Case {
+    std::int64_t batch, length, most, mean;
+  };
+  // Fewer positions than threads, and more; a table that is too small for some sequences; documents of one position.
+  for (const Case& c : {Case{3, 17, 17, 4}, Case{2, 1000, 40, 50}, Case{4, 300, 3, 60}, Case{1, 513, 513, 1}}) {
+    program::AttentionShape s = shape_of(c.batch, 6, 8, c.length);
+    s.query_stride = 80;
+    s.key_stride = 70;
+    Buffer ids(program::DType::i32, c.batch * c.length);
+    std::vector<std::int64_t> begins, lengths;
+    std::uint64_t drawn = 0;
+    for (std::int64_t b = 0; b < c.batch; ++b) {
+      const std::size_t first_entry = begins.size();
+      std::int64_t number = b == 1 ? 5 : 0;  // the second sequence begins within a document
+      for (std::int64_t i = 0; i < c.length; ++i) {
+        if (i > 0 && philox(7, ++drawn, 0)[0] % static_cast<std::uint64_t>(c.mean) == 0) number = 0;
+        ids.set(b * c.length + i, static_cast<double>(number));
+        const bool room = begins.size() - first_entry < static_cast<std::size_t>(c.most);
+        if ((i == 0 || number == 0) && room) begins.push_back(b * c.length + i);
+        ++number;
+      }
+      begins.resize(first_entry + static_cast<std::size_t>(c.most), (b + 1) * c.length);
+    }
+    begins.push_back(c.batch * c.length);
+    for (std::size_t i = 0; i + 1 < begins.size(); ++i) lengths.push_back(begins[i + 1] - begins[i]);
+    const auto entries = static_cast<std::int64_t>(begins.size());
+    Buffer offsets(program::DType::i32, 2 * 4 * entries), found(program::DType::i32, entries - 1);
+    auto* at = static_cast<std::int64_t*>(offsets.tensor().data);
+    cuda::find_documents(nullptr, ids, s, c.most,
+                         {at, at + entries, at + 2 * entries, at + 3 * entries, found.tensor().as<std::int32_t>()});
+    const std::int64_t strides[] = {80, 70, 48, 6};
+    for (std::int64_t k = 0; k < 4; ++k) expect_offsets(offsets, k * entries, begins, strides[k]);
+    for (std::size_t i = 0; i < lengths.size(); ++i)
+      ASSERT_EQ(found[static_cast<std::int64_t>(i)], static_cast<double>(lengths[i])) << i;
+  }
+}
+
+TEST(Documents, StatsGoToTheOrderOfTokensAndBack) {
+  for (const program::AttentionShape& s : head_shapes) {
+    const std::int64_t n = s.batch * s.heads * s.query_length;
+    const Buffer by_head = random(program::DType::f32, n, 4);
+    Buffer by_token(program::DType::f32, n), again(program::DType::f32, n);
+    cuda::stats_by_token(nullptr, by_head, by_token, s);
+    cuda::stats_by_head(nullptr, by_token, again, s);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t position = i % s.query_length, head = i / s.query_length % s.heads,
+                         sequence = i / s.query_length / s.heads;
+      ASSERT_EQ(by_head[i], by_token[(sequence * s.query_length + position) * s.heads + head]);
+      ASSERT_EQ(by_head[i], again[i]);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace harness::test
