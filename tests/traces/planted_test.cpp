@@ -77,8 +77,8 @@ TEST_P(Planted, IsNamedFirstAndBesideThePrediction) {
   expect_named_beside(beside_prediction(report, test::experiment_of(job)), plant.cause);
 }
 
-const test::Job replicas{.layout = "tensor_parallel: 1", .sequences = 32, .overlaps = true};
-const test::Job tensor{.nodes = 1, .sequences = 16};
+const test::Job replicas{.layout = "tensor_parallel: 1", .sequences = 16, .overlaps = true};
+const test::Job tensor{.nodes = 1, .sequences = 8};
 test::Job without_overlap() {
   test::Job job = replicas;
   job.sequences = 8;
