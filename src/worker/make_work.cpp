@@ -8,7 +8,7 @@
 #include "job/environment.h"
 #include "machine/cpus.h"
 #include "nccl/log.h"
-#include "worker/tasks.h"
+#include "worker/steps.h"
 #include "worker/test_fault.h"
 #include "worker/worker.h"
 #include "workloads/workload.h"

@@ -20,8 +20,7 @@
 #include "job/stop_signals.h"
 #include "machine/tree.h"
 #include "worker/channel.h"
-#include "worker/state.h"
-#include "worker/tasks.h"
+#include "worker/steps.h"
 #include "worker/test_fault.h"
 
 namespace harness::worker {

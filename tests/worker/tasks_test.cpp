@@ -1,4 +1,4 @@
-#include "worker/tasks.h"
+#include "worker/steps.h"
 
 #include <gtest/gtest.h>
 
