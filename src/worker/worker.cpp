@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "job/stop_signals.h"
+#include "job/job.h"
 #include "machine/tree.h"
 #include "worker/channel.h"
 #include "worker/steps.h"

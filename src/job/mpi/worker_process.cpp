@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "job/stop_signals.h"
+#include "job/job.h"
 #include "machine/cpus.h"
 
 namespace harness::mpi {
