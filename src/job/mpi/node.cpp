@@ -70,8 +70,7 @@ struct PlaceReport {
   std::int32_t leader = 0;  // the lowest rank of its node
 };
 
-template <job::MessageOf<PlaceReport> M, class Each>
-void each_field(M& m, Each& each) {
+void each_field(job::MessageOf<PlaceReport> auto& m, auto& each) {
   auto& p = m.place;
   each(p.local_rank, p.local_ranks, p.host, p.device, p.cores, p.memory_bytes, p.gpus.on_node, p.gpus.count,
        p.gpus.names, m.leader);
