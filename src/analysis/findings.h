@@ -9,7 +9,7 @@
 #include "analysis/explanation.h"
 #include "analysis/stragglers.h"
 #include "analysis/summary.h"
-#include "config/cost.h"
+#include "config/experiment.h"
 #include "program/placement.h"
 #include "store/result.h"
 

@@ -12,7 +12,6 @@
 #include "config/choice.h"
 #include "config/fields.h"
 #include "config/registry_rows.h"
-#include "config/sections.h"
 
 namespace harness::config {
 namespace {
