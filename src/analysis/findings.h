@@ -10,7 +10,7 @@
 #include "analysis/stragglers.h"
 #include "analysis/summary.h"
 #include "config/experiment.h"
-#include "program/placement.h"
+#include "program/links.h"
 #include "store/result.h"
 
 namespace harness::analysis {

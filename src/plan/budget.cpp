@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "program/count.h"
-#include "program/happens_before.h"
+#include "program/order.h"
 #include "program/lower.h"
 #include "workloads/workload.h"
 

@@ -12,7 +12,7 @@
 #include "config/environment.h"
 #include "config/experiment.h"
 #include "plan/schedule.h"
-#include "program/placement.h"
+#include "program/links.h"
 #include "workloads/workload.h"
 
 namespace harness::plan {

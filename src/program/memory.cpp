@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "program/happens_before.h"
+#include "program/order.h"
 
 namespace harness::program {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "program/folded.h"
+#include "program/program.h"
 
 namespace harness::sim {
 
