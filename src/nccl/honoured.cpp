@@ -1,4 +1,4 @@
-#include "nccl/honoured.h"
+#include "nccl/log.h"
 
 #include <algorithm>
 #include <map>
