@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "program/count.h"
-#include "program/order.h"
 #include "program/lower.h"
+#include "program/order.h"
 #include "workloads/workload.h"
 
 namespace harness::plan {

@@ -11,7 +11,6 @@
 #include "base/units.h"
 #include "config/environment.h"
 #include "config/experiment.h"
-#include "plan/schedule.h"
 #include "program/links.h"
 #include "workloads/workload.h"
 
