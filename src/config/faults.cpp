@@ -1,12 +1,10 @@
 #include "config/faults.h"
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/choice.h"

@@ -1,6 +1,5 @@
 #include "job/messages.h"
 
-#include <array>
 #include <cstddef>
 #include <cstring>
 

@@ -5,8 +5,6 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "base/units.h"
-#include "program/count.h"
 #include "program/lower.h"
 #include "program/order.h"
 #include "workloads/workload.h"

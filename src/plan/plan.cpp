@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/environment.h"
-#include "config/experiment.h"
 #include "program/links.h"
 #include "workloads/workload.h"
 

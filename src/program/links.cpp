@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 #include <variant>
-#include <vector>
 
 #include "program/count.h"
 

@@ -2,10 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "program/order.h"
 

@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <functional>
-#include <utility>
-#include <vector>
 
 #include "base/text.h"
 #include "base/units.h"

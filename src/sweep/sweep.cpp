@@ -9,7 +9,6 @@
 #include "sweep/limits.h"
 #include "sweep/planned_result.h"
 #include "sweep/probe.h"
-#include "sweep/progress.h"
 #include "sweep/rounds.h"
 #include "sweep/untimed.h"
 

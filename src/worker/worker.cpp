@@ -20,7 +20,6 @@
 #include "job/job.h"
 #include "machine/tree.h"
 #include "worker/channel.h"
-#include "worker/steps.h"
 #include "worker/test_fault.h"
 
 namespace harness::worker {

@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
-#include <utility>
 #include <vector>
 
 #include "analysis/blocks.h"

@@ -7,7 +7,6 @@
 #include <cctype>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "base/units.h"
 #include "config/registry.h"
 #include "nccl/names.h"

@@ -1,7 +1,5 @@
 #include "job/mpi/node.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -11,7 +9,6 @@
 #include "job/mpi/fault.h"
 #include "job/mpi/mpi_job.h"
 #include "job/wire.h"
-#include "machine/cpus.h"
 #include "machine/tree.h"
 
 namespace harness::mpi {
