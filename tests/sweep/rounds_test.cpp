@@ -21,8 +21,8 @@
 #include "support/played_job.h"
 #include "support/temporary_folder.h"
 #include "sweep/planned_result.h"
-#include "sweep/resume.h"
 #include "sweep/rounds.h"
+#include "sweep/sweep.h"
 #include "sweep/untimed.h"
 
 namespace harness::sweep {
