@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/calibration.h"
-#include "config/published.h"
+#include "config/files.h"
 
 namespace harness::accuracy {
 

@@ -35,7 +35,7 @@ cell() { # file, case, column
     { gsub(/"/, "", $1); if ($1 == name) { gsub(/"/, "", $at); print $at } }'
 }
 late='env={AA: 2}' other='env={AA: 1}' waiting=""
-# A wait of nothing is none: what computes alone is delayed by a core that is kept busy (src/worker/test_fault.h).
+# A wait of nothing is none: what computes alone is delayed by a core that is kept busy (tests/worker/planted/test_fault.h).
 kind=spin
 if awk -v w="$wait_s" 'BEGIN { exit !(w > 0) }'; then kind=delay waiting="kind=delay,step=every,seconds=$wait_s"; fi
 export HARNESS_TEST_FAULT="$waiting"

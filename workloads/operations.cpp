@@ -3,9 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/bf16.h"
 #include "base/error.h"
-#include "base/f16.h"
+#include "base/floats.h"
 #include "workloads/step.h"
 
 namespace harness::workloads {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "program/folded.h"
 #include "program/memory.h"
 #include "program/program.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "program/placement.h"
+#include "program/links.h"
 #include "store/result.h"
 
 namespace harness::analysis {
@@ -39,7 +39,7 @@ class CaseRanks {
   std::vector<Ranks> by_role_, alike_;
 };
 
-/// Over how many nodes the groups of a case spread (program/placement.h). Nothing where the job has one node.
+/// Over how many nodes the groups of a case spread (program/links.h). Nothing where the job has one node.
 program::Spans spans_of_case(const store::Result& result, std::int32_t case_index);
 
 // Whether a case trains as the baseline does. A fault that leaves out a reduction or takes a stale activation makes a

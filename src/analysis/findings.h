@@ -9,8 +9,8 @@
 #include "analysis/explanation.h"
 #include "analysis/stragglers.h"
 #include "analysis/summary.h"
-#include "config/cost.h"
-#include "program/placement.h"
+#include "config/experiment.h"
+#include "program/links.h"
 #include "store/result.h"
 
 namespace harness::analysis {

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "config/experiment.h"
 #include "config/files.h"
-#include "config/published.h"
 
 namespace harness::analysis {
 namespace {

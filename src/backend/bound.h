@@ -1,9 +1,7 @@
 #pragma once
 
-#include "base/bf16.h"
 #include "base/error.h"
-#include "base/f16.h"
-#include "base/fp8.h"
+#include "base/floats.h"
 #include "program/operation.h"
 
 namespace harness::backend {

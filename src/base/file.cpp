@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <utility>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -45,8 +43,18 @@ FileText read_descriptor(int descriptor, std::size_t most_bytes, TooLong too_lon
   const auto told = static_cast<std::size_t>(std::max<off_t>(0, status.st_size));  // 0 of files in /proc
   if (told > most_bytes && too_long == TooLong::refused) return longer_than(most_bytes);
 
+  std::string text;
+  if (const int error = read_to_end(descriptor, most_bytes, told, text); error != 0) return failed(error);
+  if (text.size() > most_bytes && too_long == TooLong::refused) return longer_than(most_bytes);
+  text.resize(std::min(text.size(), most_bytes));
+  return {std::move(text), "", false};
+}
+
+}  // namespace
+
+int read_to_end(int descriptor, std::size_t most_bytes, std::size_t expected_bytes, std::string& text) {
   constexpr std::size_t least_room = 4096;
-  std::string text(std::min(most_bytes, std::max(told, least_room)) + 1, '\0');  // one byte more shows a longer file
+  text.resize(std::min(most_bytes, std::max(expected_bytes, least_room)) + 1);  // one byte more shows a longer file
   std::size_t used = 0;
   for (;;) {
     if (used == text.size()) {
@@ -55,16 +63,13 @@ FileText read_descriptor(int descriptor, std::size_t most_bytes, TooLong too_lon
     }
     const ssize_t got = ::read(descriptor, text.data() + used, text.size() - used);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return failed(errno);
+    if (got < 0) return errno;
     if (got == 0) break;
     used += static_cast<std::size_t>(got);
   }
-  if (used > most_bytes && too_long == TooLong::refused) return longer_than(most_bytes);
-  text.resize(std::min(used, most_bytes));
-  return {std::move(text), "", false};
+  text.resize(used);
+  return 0;
 }
-
-}  // namespace
 
 FileText try_read_file(const std::string& path, std::size_t most_bytes, TooLong too_long) {
   // Looked at before it is opened: opening alone can set a device in motion.

@@ -45,6 +45,10 @@ FileText try_read_file(const std::string& path, std::size_t most_bytes, TooLong 
 /// Reads as try_read_file() does; throws Error with the path and the problem.
 std::string read_file(const std::string& path, std::size_t most_bytes);
 
+/// Reads an open file to its end, or one byte more than `most_bytes`, which shows that it is longer. Returns the error
+/// number; 0: none. `expected_bytes`: of the file, as far as known.
+int read_to_end(int descriptor, std::size_t most_bytes, std::size_t expected_bytes, std::string& text);
+
 /// A folder for temporary files whose name nobody foresees and that nobody else may enter. It ends with this object.
 class PrivateFolder {
  public:

@@ -6,7 +6,6 @@
 #include <array>
 #include <cctype>
 #include <iterator>
-#include <numeric>
 
 namespace harness {
 namespace {

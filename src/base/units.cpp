@@ -6,9 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <span>
 #include <utility>
 #include <vector>

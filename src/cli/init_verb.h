@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "machine/nvml.h"
+#include "machine/gpus.h"
 
 namespace harness::cli {
 

@@ -26,7 +26,7 @@
 #include "store/result_file.h"
 #include "sweep/planned_result.h"
 #include "sweep/probe.h"
-#include "sweep/resume.h"
+#include "sweep/sweep.h"
 
 namespace harness::cli {
 namespace {

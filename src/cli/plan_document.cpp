@@ -19,7 +19,7 @@
 #include "machine/topology.h"
 #include "plan/budget.h"
 #include "plan/prepare.h"
-#include "program/placement.h"
+#include "program/links.h"
 #include "report/sections.h"
 #include "sweep/planned_result.h"
 

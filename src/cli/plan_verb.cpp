@@ -24,7 +24,7 @@
 #include "machine/topology.h"
 #include "plan/budget.h"
 #include "plan/prepare.h"
-#include "program/placement.h"
+#include "program/links.h"
 #include "report/sections.h"
 #include "report/words.h"
 #include "store/hdf5_file.h"

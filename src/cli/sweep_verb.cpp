@@ -14,7 +14,7 @@
 #include "config/fields.h"
 #include "report/show.h"
 #include "store/result_file.h"
-#include "sweep/resume.h"
+#include "sweep/sweep.h"
 
 namespace harness::cli {
 namespace {

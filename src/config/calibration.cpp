@@ -4,9 +4,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <utility>
 #include <variant>
-#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"

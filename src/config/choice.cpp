@@ -1,9 +1,6 @@
 #include "config/choice.h"
 
 #include <algorithm>
-#include <array>
-
-#include "base/text.h"
 
 namespace harness::config {
 namespace {

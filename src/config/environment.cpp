@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "config/registry_rows.h"
 #include "nccl/names.h"
 #include "nccl/values.h"

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "config/registry.h"
-#include "nccl/honoured.h"
+#include "nccl/log.h"
 
 namespace harness::config {
 

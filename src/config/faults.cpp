@@ -1,18 +1,15 @@
 #include "config/faults.h"
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/choice.h"
 #include "config/fields.h"
 #include "config/registry_rows.h"
-#include "config/sections.h"
 
 namespace harness::config {
 namespace {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,5 +31,12 @@ std::filesystem::path find_data_file(const std::string& folder, const std::strin
 /// The folder `configs` of the source tree or the bundle that this program is part of, or `share/harness/configs` where
 /// it is installed; empty if there is none.
 std::filesystem::path shipped_configs();
+
+/// A row of configs/published/steps.csv or busbw.csv, by the names of its columns; what a source does not state is
+/// empty.
+using PublishedRow = std::map<std::string, std::string, std::less<>>;
+
+/// All rows of a table. Throws Error if the file cannot be read, has more than 4 MiB or a row of another width.
+std::vector<PublishedRow> read_published(const std::filesystem::path& table);
 
 }  // namespace harness::config

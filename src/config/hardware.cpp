@@ -1,3 +1,5 @@
+#include "config/hardware.h"
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -7,7 +9,6 @@
 #include "base/units.h"
 #include "config/fields.h"
 #include "config/files.h"
-#include "config/sections.h"
 
 namespace harness::config {
 namespace {

@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/choice.h"
+#include "config/experiment.h"
 #include "config/fields.h"
-#include "config/sections.h"
 
 namespace harness::config {
 namespace {

@@ -6,7 +6,6 @@
 #include "base/units.h"
 #include "config/fields.h"
 #include "config/model.h"
-#include "config/sections.h"
 
 namespace harness::config {
 namespace {

@@ -1,6 +1,7 @@
-// Rows of the training data, and of how a rank loads it.
+// Rows of the training data, how a rank loads it, how long documents are, and how they lie in a batch.
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/units.h"
 #include "config/registry_rows.h"
 
@@ -97,6 +98,158 @@ std::vector<Variable> data_variables() {
        .acts_on = {Part::loading},
        .fastest = "0 s",
        .without_effect = without_file},
+  };
+}
+
+// ---- How long documents are, and how they lie in a batch.
+
+namespace {
+
+constexpr std::array<Choice<DocumentLengths>, 4> length_choices{{{"full", DocumentLengths::full},
+                                                                 {"lognormal", DocumentLengths::lognormal},
+                                                                 {"uniform", DocumentLengths::uniform},
+                                                                 {"file", DocumentLengths::file}}};
+constexpr std::array<Choice<Batching>, 2> batching_choices{
+    {{"padded", Batching::padded}, {"packed", Batching::packed}}};
+
+const std::vector<std::string> sequence_parts{"distribution", "median", "sigma", "min", "max", "file"};
+
+constexpr std::int64_t longest_document = std::int64_t{1} << 31;
+constexpr double widest_sigma = 4;
+
+// The distribution that a part describes.
+DocumentLengths distribution_of(std::string_view part) {
+  if (part == "file") return DocumentLengths::file;
+  return part == "min" || part == "max" ? DocumentLengths::uniform : DocumentLengths::lognormal;
+}
+
+void parse_part(Sequences& s, const std::string& part, std::string_view text) {
+  if (distribution_of(part) != s.lengths) {
+    fail("{} belongs to distribution {}, and the distribution is {}", part,
+         word_of(distribution_of(part), length_choices), word_of(s.lengths, length_choices));
+  }
+  if (part == "sigma") {
+    const auto sigma = number_in<double>(text);
+    if (!sigma || !(*sigma >= 0) || *sigma > widest_sigma)
+      fail("found {}; allowed: 0 to {}", quote(text), widest_sigma);
+    s.sigma = *sigma;
+  } else if (part == "file") {
+    s.file = text;
+  } else {
+    std::int64_t& end = part == "min" ? s.min : s.max;
+    (part == "median" ? s.median : end) = parse_within(text, 1, longest_document);
+  }
+}
+
+// A distribution that is named begins with its defaults; without one, parts change what stands there.
+void parse_sequences(Settings& settings, std::string_view text) {
+  Sequences s = settings.sequences;
+  if (text == "full") {
+    settings.sequences = {};
+    return;
+  }
+  const NameValues parts = parts_of(text, "{distribution: lognormal, median: 512, sigma: 1}");
+  if (const std::string named = value_of(parts, "distribution"); !named.empty()) {
+    s = {};
+    s.lengths = parse_choice(named, length_choices);
+  }
+  for (const auto& [part, value] : parts) {
+    if (word_index(part, sequence_parts) > 0) parse_part(s, part, value);
+  }
+  settings.sequences = s;
+}
+
+std::string print_sequences(const Settings& settings) {
+  const Sequences& s = settings.sequences;
+  switch (s.lengths) {
+    case DocumentLengths::lognormal:
+      return fmt::format("{{distribution: lognormal, median: {}, sigma: {}}}", s.median, s.sigma);
+    case DocumentLengths::uniform:
+      return fmt::format("{{distribution: uniform, min: {}, max: {}}}", s.min, s.max);
+    case DocumentLengths::file:
+      return print_map({{"distribution", "file"}, {"file", s.file}});
+    case DocumentLengths::full:
+      break;
+  }
+  return "full";
+}
+
+std::string refused_sequences(const Settings& settings, BackendKind /*backend*/) {
+  const Sequences& s = settings.sequences;
+  if (s.lengths == DocumentLengths::uniform && s.min > s.max)
+    return fmt::format("min {} is more than max {}", s.min, s.max);
+  if (s.lengths != DocumentLengths::file) return "";
+  if (s.file.empty())
+    return "distribution file needs the name of a file, such as {distribution: file, file: lengths.txt}";
+  try {
+    read_document_lengths(s.file);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+std::string conflict_with_context(const Settings& s) {
+  if (!s.has_documents() || s.context() == 1) return "";
+  return fmt::format(
+      "sequences {} and context_parallel {} do not go together: documents of different lengths are not divided among "
+      "ranks",
+      print_sequences(s), s.context());
+}
+
+std::string without_padding(const Settings& s) {
+  return s.has_documents() ? "" : "sequences is full, so there is no padding";
+}
+
+}  // namespace
+
+std::vector<std::int64_t> read_document_lengths(const std::string& path) {
+  constexpr std::size_t most_bytes = std::size_t{64} << 20;
+  const std::string text = harness::read_file(path, most_bytes);
+  std::vector<std::int64_t> lengths;
+  std::size_t line = 1;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(" \t\r\n,", at), text.size());
+    if (end > at) {
+      const std::string word = text.substr(at, end - at);
+      const auto length = number_in<std::int64_t>(word);
+      if (!length || *length < 1 || *length > longest_document)
+        fail("{}, line {}: found {}; a length is a whole number from 1", path, line, quote(word));
+      lengths.push_back(*length);
+    }
+    if (end < text.size() && text[end] == '\n') ++line;
+    at = end + 1;
+  }
+  if (lengths.empty()) fail("{} has no lengths in it", path);
+  return lengths;
+}
+
+std::vector<Variable> sequence_variables() {
+  return {
+      {.name = "sequences",
+       .allowed = "full, {distribution: lognormal, median: N, sigma: X}, {distribution: uniform, min: N, max: N} or "
+                  "{distribution: file, file: PATH}",
+       .choices = {{"full"}},
+       .examples = {"{distribution: lognormal, median: 512, sigma: 1}", "{distribution: uniform, min: 1, max: 1024}"},
+       .help =
+           "how long documents are, in tokens: as long as a sequence, or shorter; of a file, whose lengths are drawn "
+           "at random, every node needs a copy",
+       .parts = sequence_parts,
+       .parse = parse_sequences,
+       .print = print_sequences,
+       .mathematics = Mathematics::another,
+       .refused_by = refused_sequences,
+       .conflict = conflict_with_context},
+      one_of(&Settings::batching, batching_choices,
+             {.name = "batching",
+              .help = "documents shorter than a sequence have a row each, with padding behind them, or are packed "
+                      "several to a row, where each sees itself alone; fused attention to them needs a GPU of "
+                      "compute capability 9 or 10",
+              .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
+                          Part::data, Part::embedding, Part::world},
+              .fastest = "packed",
+              .mathematics = Mathematics::another,
+              .without_effect = without_padding}),
   };
 }
 

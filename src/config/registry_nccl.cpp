@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <functional>
-#include <optional>
 
 #include "base/text.h"
 #include "base/units.h"

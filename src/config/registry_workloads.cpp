@@ -1,5 +1,4 @@
 // Rows of the workload, and of the operation of a workload that repeats one.
-#include <algorithm>
 
 #include "config/registry_rows.h"
 

@@ -9,7 +9,6 @@
 #include "config/environment.h"
 #include "config/experiment.h"
 #include "config/fields.h"
-#include "config/sections.h"
 
 namespace harness::config {
 namespace {

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <sstream>
 #include <tuple>
-#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"

@@ -17,7 +17,7 @@
 #include "job/environment.h"
 #include "job/wire.h"
 #include "machine/cpus.h"
-#include "machine/nvml.h"
+#include "machine/gpus.h"
 #include "machine/tree.h"
 
 namespace harness::doctor {

@@ -7,7 +7,7 @@
 
 #include "doctor/facts.h"
 #include "job/job.h"
-#include "machine/nvml.h"
+#include "machine/gpus.h"
 #include "machine/tree.h"
 
 namespace harness::doctor {

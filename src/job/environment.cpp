@@ -9,9 +9,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "config/environment.h"
-#include "config/experiment.h"
 #include "config/registry.h"
 
 namespace harness::job {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <csignal>
 #include <functional>
 #include <map>
 #include <set>
@@ -149,5 +151,16 @@ struct NodeGpus {
 
 /// The GPUs of every node, by its number.
 std::map<int, NodeGpus> gpus_by_node(const std::vector<RankPlace>& places);
+
+/// The signals that ask a sweep to stop. mpirun passes SIGUSR1 and SIGUSR2 on at once, and Slurm sends one with
+/// --signal.
+inline constexpr std::array<int, 4> stop_numbers{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+
+/// Counts stop signals from now on, instead of letting them end the process. Ignores SIGPIPE.
+void count_stop_signals();
+/// The number received so far.
+int stop_signals();
+/// Seconds since the first SIGTERM; negative if there was none.
+double seconds_since_sigterm();
 
 }  // namespace harness::job

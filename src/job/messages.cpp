@@ -1,6 +1,5 @@
 #include "job/messages.h"
 
-#include <array>
 #include <cstddef>
 #include <cstring>
 
@@ -110,137 +109,56 @@ void each_setting(config::Settings& settings, WireReader& in) {
   settings = settings_of(texts);
 }
 
+// The fields of each message, in the order in which they travel. What is not here travels as its bytes.
+struct MessageFields {
+  static void of(MessageOf<config::Model> auto& m, auto& each) {
+    each(m.name);
+    config::each_key(m, [&](const config::ModelKey& /*key*/, auto& value) { each(value); });
+  }
+  static void of(MessageOf<BlockRequest> auto& m, auto& each) {
+    each(m.case_name, m.backend, m.model);
+    each_setting(m.settings, each);
+    each(m.layout, m.task, m.warmup_steps, m.seed, m.deadlines, m.memory_limit_bytes, m.tuning, m.wrap, m.share_gpus,
+         m.environment);
+  }
+  static void of(MessageOf<WorkerSet> auto& m, auto& each) { each(m.number, m.ranks); }
+  static void of(MessageOf<BlockOnSet> auto& m, auto& each) { each(m.set, m.request, m.last); }
+  static void of(MessageOf<WorkerOrder> auto& m, auto& each) {
+    each(m.request, m.rank, m.threads, m.memory_limit_bytes, m.local_rank, m.local_ranks, m.warnings);
+  }
+  static void of(MessageOf<JobOrder> auto& m, auto& each) {
+    each(m.kind, m.exit_code, m.block);
+    if (m.kind == JobOrder::Kind::run) each(m.environment, m.on);
+    if (m.kind == JobOrder::Kind::ask) each(m.question);
+  }
+  static void of(MessageOf<RendezvousMessage> auto& m, auto& each) { each(m.peer, m.key, m.bytes); }
+  static void of(MessageOf<Published> auto& m, auto& each) { each(m.program_hash, m.messages); }
+  static void of(MessageOf<ProbeSamples> auto& m, auto& each) { each(m.identity, m.device, m.peak_flops, m.bound); }
+  static void of(MessageOf<HostCopySamples> auto& m, auto& each) { each(m.device, m.rates); }
+  static void of(MessageOf<TuneSamples> auto& m, auto& each) { each(m.tuning); }
+  static void of(MessageOf<ObserveSamples> auto& m, auto& each) { each(m.nccl_log); }
+  static void of(MessageOf<KindTotal> auto& m, auto& each) { each(m.kind, m.stream, m.seconds, m.operations); }
+  static void of(MessageOf<ProfiledStep> auto& m, auto& each) {
+    each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split);
+  }
+  static void of(MessageOf<TimelineSamples> auto& m, auto& each) {
+    each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split, m.gradient, m.all, m.offered);
+  }
+  static void of(MessageOf<TimedSamples> auto& m, auto& each) {
+    each(m.step_s, m.losses, m.timed_total_s, m.skipped_steps, m.gpu);
+  }
+  static void of(MessageOf<Samples> auto& m, auto& each) { each(m.task, m.set_up, m.peak_memory_bytes, m.warnings); }
+  static void of(MessageOf<WorkerFailure> auto& m, auto& each) { each(m.kind, m.progress, m.text); }
+};
+
 }  // namespace
 
-template <MessageOf<config::Model> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.name);
-  config::each_key(m, [&](const config::ModelKey& /*key*/, auto& value) { each(value); });
+template <class M, class Each>
+requires requires(M& m, Each& each) {
+  MessageFields::of(m, each);
 }
-
-template <MessageOf<Observe> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.logs);
-}
-
-template <MessageOf<CopyWithHost> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.seconds);
-}
-
-template <MessageOf<Tune> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.seconds);
-}
-
-template <MessageOf<RecordTimeline> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.ranks, m.steps);
-}
-
-template <MessageOf<TimeSteps> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.steps);
-}
-
-template <MessageOf<BlockRequest> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.case_name, m.backend, m.model);
-  each_setting(m.settings, each);
-  each(m.layout, m.task, m.warmup_steps, m.seed, m.deadlines, m.memory_limit_bytes, m.tuning, m.wrap, m.share_gpus,
-       m.environment);
-}
-
-template <MessageOf<WorkerSet> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.number, m.ranks);
-}
-
-template <MessageOf<BlockOnSet> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.set, m.request, m.last);
-}
-
-template <MessageOf<WorkerOrder> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.request, m.rank, m.threads, m.memory_limit_bytes, m.local_rank, m.local_ranks, m.warnings);
-}
-
-template <MessageOf<JobOrder> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.kind, m.exit_code, m.block);
-  if (m.kind == JobOrder::Kind::run) each(m.environment, m.on);
-  if (m.kind == JobOrder::Kind::ask) each(m.question);
-}
-
-template <MessageOf<RendezvousMessage> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.peer, m.key, m.bytes);
-}
-
-template <MessageOf<Published> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.program_hash, m.messages);
-}
-
-template <MessageOf<ProbeSamples> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.identity, m.device, m.peak_flops, m.bound);
-}
-
-template <MessageOf<HostCopySamples> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.device, m.rates);
-}
-
-template <MessageOf<TuneSamples> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.tuning);
-}
-
-template <MessageOf<ObserveSamples> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.nccl_log);
-}
-
-template <MessageOf<KindTotal> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.kind, m.stream, m.seconds, m.operations);
-}
-
-template <MessageOf<GradientSquares> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.sharded, m.replicated);
-}
-
-template <MessageOf<ProfiledStep> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split);
-}
-
-template <MessageOf<ProfiledSteps> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.count, m.fastest_s, m.slowest_s);
-}
-
-template <MessageOf<TimelineSamples> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split, m.gradient, m.all, m.offered);
-}
-
-template <MessageOf<TimedSamples> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.step_s, m.losses, m.timed_total_s, m.skipped_steps, m.gpu);
-}
-
-template <MessageOf<Samples> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.task, m.set_up, m.peak_memory_bytes, m.warnings);
-}
-
-template <MessageOf<WorkerFailure> M, class Each>
-void each_field(M& m, Each& each) {
-  each(m.kind, m.progress, m.text);
+  MessageFields::of(m, each);
 }
 
 template <class Message>

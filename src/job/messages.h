@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/rendezvous.h"
@@ -17,14 +16,14 @@ namespace harness::job {
 /// The type of a frame between a supervisor and its worker. The supervisor sends order, peers, go, ask and bye, the
 /// worker the others.
 enum class FrameType : std::uint32_t {
-  order = 1,  // WorkerOrder as JSON
-  published,  // hello: program hash, identity; rendezvous messages for others
+  order = 1,  // WorkerOrder
+  published,  // Published
   peers,      // rendezvous messages from others
   ready,      // initialised, will run at `go`
   go,
   ask,         // where are you? answered by `progress` from a thread that is never busy
   progress,    // WorkerProgress
-  samples,     // BlockSamples
+  samples,     // Samples
   failure,     // WorkerFailure, then the worker ends
   last_words,  // WorkerProgress, written while crashing
   bye,         // your samples have arrived: end

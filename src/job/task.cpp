@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "program/timeline.h"
 
 namespace harness::job {
 namespace {

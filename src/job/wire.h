@@ -1,8 +1,6 @@
 #pragma once
 
-#include <array>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -19,8 +17,7 @@ namespace harness::job {
 // Bytes between processes of one program on machines of one kind: plain values in host order, lengths as 64 bits.
 //
 // A message names its fields once, for both directions:
-//   template <MessageOf<Published> M, class Each>
-//   void each_field(M& m, Each& each) { each(m.program_hash, m.messages); }
+//   void each_field(MessageOf<Published> auto& m, auto& each) { each(m.program_hash, m.messages); }
 
 template <class M, class Message>
 concept MessageOf = std::same_as<std::remove_const_t<M>, Message>;

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cmath>
@@ -14,11 +13,9 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "machine/tree.h"
 
 namespace harness::machine {
 namespace {

@@ -1,8 +1,19 @@
 #include "machine/gpus.h"
 
-#include <algorithm>
-#include <cctype>
+#include <dlfcn.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <chrono>
+#include <condition_variable>
+#include <limits>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <type_traits>
+
+#include "base/error.h"
 #include "base/text.h"
 #include "machine/tree.h"
 
@@ -62,6 +73,320 @@ GpuView find_gpus(const GpuEnvironment& environment, const std::filesystem::path
   }
   view.count = static_cast<int>(view.names.size());
   return view;
+}
+
+namespace {
+
+// Parts of NVML's C ABI, which the driver keeps (https://docs.nvidia.com/deploy/nvml-api/). What a call below passes is
+// what its function is declared with.
+constexpr int success = 0, function_not_found = 13;
+constexpr int clock_sm = 1, temperature_gpu = 0;
+struct Utilisation {
+  unsigned gpu_percent, memory_percent;
+};
+struct Memory {
+  unsigned long long total, free, used;  // bytes
+};
+struct PciPlace {
+  std::array<char, 16> old_bus_id;
+  unsigned domain, bus, device, pci_device, pci_subsystem;
+  std::array<char, 32> bus_id;
+};
+struct Fabric {
+  std::array<unsigned char, 16> cluster;
+  int status;
+  unsigned clique;
+  unsigned char state;
+};
+struct FabricHealth {  // version 2
+  unsigned version = sizeof(FabricHealth) | 2u << 24;
+  std::array<unsigned char, 16> cluster{};
+  int status = 0;
+  unsigned clique = 0;
+  unsigned char state = 0;
+  unsigned health = 0;
+};
+struct FieldValue {
+  unsigned field = 0, scope = 0;
+  long long timestamp = 0, latency = 0;
+  int type = 0, result = 0;
+  union {
+    double real;
+    unsigned whole;
+    unsigned long long large = 0;
+  };
+};
+constexpr unsigned field_recovery_action = 230;
+constexpr int link_recoveries = 1, link_crc_flits = 2;  // counters of an NVLink's errors
+constexpr int insufficient_size = 7, uncorrected = 1, since_driver_load = 0;
+constexpr unsigned most_nvlinks = 18;
+
+constexpr double hz_per_mhz = 1e6, w_per_mw = 1e-3, j_per_mj = 1e-3;
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+// "0f4c11e9-…"; "" where all is zero, as on boards whose NVLink ends with the node.
+std::string uuid_text(const std::array<unsigned char, 16>& bytes) {
+  if (std::ranges::all_of(bytes, [](unsigned char byte) { return byte == 0; })) return "";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
+  return text;
+}
+
+}  // namespace
+
+// Looked up each time: that takes a microsecond.
+template <class... Arguments>
+int Nvml::call(const char* function, Arguments... arguments) const {
+  const auto found = reinterpret_cast<int (*)(Arguments...)>(dlsym(library_, function));
+  return found == nullptr ? function_not_found : found(arguments...);
+}
+
+std::string Nvml::error_text(int result) const {
+  const auto text = reinterpret_cast<const char* (*)(int)>(dlsym(library_, "nvmlErrorString"));
+  return text == nullptr ? fmt::format("error {}", result) : text(result);
+}
+
+const Nvml& Nvml::get() {
+  static const Nvml* const loaded = new Nvml;
+  return *loaded;
+}
+
+Nvml::Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
+  if (library_ == nullptr) {
+    const char* error = dlerror();
+    problem_ = fmt::format("no NVML: {}; it comes with the NVIDIA driver", error != nullptr ? error : "not found");
+  } else if (const int result = call("nvmlInit_v2"); result == function_not_found) {
+    problem_ = "this libnvidia-ml.so.1 lacks nvmlInit_v2 or its like";
+  } else if (result != success) {
+    problem_ = fmt::format("nvmlInit failed: {}", error_text(result));
+  }
+}
+
+Nvml::Device Nvml::find(const std::string& pci_bus_id, std::string& problem) const {
+  Device device = nullptr;
+  const int result = call("nvmlDeviceGetHandleByPciBusId_v2", pci_bus_id.c_str(), &device);
+  if (result == success) return device;
+  problem = fmt::format("NVML finds no GPU at {}: {}", pci_bus_id, error_text(result));
+  return nullptr;
+}
+
+GpuSample Nvml::sample(Device device) const {
+  GpuSample now;
+  unsigned value = 0;
+  Utilisation use{};
+  if (call("nvmlDeviceGetUtilizationRates", device, &use) == success) now.utilisation = use.gpu_percent / 100.0;
+  if (call("nvmlDeviceGetClockInfo", device, clock_sm, &value) == success) now.sm_clock_hz = value * hz_per_mhz;
+  if (call("nvmlDeviceGetPowerUsage", device, &value) == success) now.power_w = value * w_per_mw;
+  if (call("nvmlDeviceGetTemperature", device, temperature_gpu, &value) == success) now.temperature_c = value;
+  if (call("nvmlDeviceGetCurrPcieLinkGeneration", device, &value) == success) now.pcie_generation = value;
+  Memory memory{};
+  if (call("nvmlDeviceGetMemoryInfo", device, &memory) == success) {
+    now.memory_used_bytes = static_cast<double>(memory.used);
+  }
+  // The name since driver 535, and the one before.
+  unsigned long long bits = 0;
+  if (call("nvmlDeviceGetCurrentClocksEventReasons", device, &bits) == success ||
+      call("nvmlDeviceGetCurrentClocksThrottleReasons", device, &bits) == success) {
+    now.throttle_reasons = bits;
+  }
+  return now;
+}
+
+double Nvml::max_sm_clock_hz(Device device) const {
+  unsigned mhz = 0;
+  return call("nvmlDeviceGetMaxClockInfo", device, clock_sm, &mhz) == success ? mhz * hz_per_mhz : unknown;
+}
+
+double Nvml::max_pcie_generation(Device device) const {
+  unsigned generation = 0;
+  return call("nvmlDeviceGetMaxPcieLinkGeneration", device, &generation) == success ? generation : unknown;
+}
+
+double Nvml::energy_j(Device device) const {
+  unsigned long long mj = 0;
+  return call("nvmlDeviceGetTotalEnergyConsumption", device, &mj) == success ? static_cast<double>(mj) * j_per_mj
+                                                                             : unknown;
+}
+
+GpuHealth Nvml::health(Device device) const {
+  GpuHealth gpu;
+  const auto number = [&]<class T>(const char* function, auto& into, T value) {
+    if (call(function, device, &value) == success)
+      into = static_cast<typename std::decay_t<decltype(into)>::value_type>(value);
+  };
+  std::array<char, 96> text{};
+  PciPlace place{};
+  if (call("nvmlDeviceGetPciInfo_v3", device, &place) == success) {
+    gpu.pci_bus_id = fmt::format("{:04x}:{:02x}:{:02x}.0", place.domain, place.bus, place.device);
+  }
+  if (call("nvmlDeviceGetName", device, text.data(), static_cast<unsigned>(text.size())) == success)
+    gpu.name = text.data();
+  number("nvmlDeviceGetPersistenceMode", gpu.persistence, 0);
+  number("nvmlDeviceGetComputeMode", gpu.compute_mode, 0);
+  unsigned mig = 0, mig_pending = 0;
+  if (call("nvmlDeviceGetMigMode", device, &mig, &mig_pending) == success) gpu.mig = mig != 0;
+  unsigned long long errors = 0;
+  if (call("nvmlDeviceGetTotalEccErrors", device, uncorrected, since_driver_load, &errors) == success) {
+    gpu.ecc_uncorrected = errors;
+  }
+  unsigned corrected_rows = 0, uncorrected_rows = 0, remap_pending = 0, remap_failed = 0;
+  if (call("nvmlDeviceGetRemappedRows", device, &corrected_rows, &uncorrected_rows, &remap_pending, &remap_failed) ==
+      success) {
+    gpu.row_remap_pending = remap_pending != 0;
+    gpu.row_remap_failed = remap_failed != 0;
+  }
+  unsigned value = 0;
+  if (call("nvmlDeviceGetEnforcedPowerLimit", device, &value) == success) gpu.power_limit_w = value * w_per_mw;
+  if (call("nvmlDeviceGetPowerManagementDefaultLimit", device, &value) == success) {
+    gpu.default_power_limit_w = value * w_per_mw;
+  }
+  if (call("nvmlDeviceGetTemperature", device, temperature_gpu, &value) == success) gpu.temperature_c = value;
+  Memory memory{};
+  if (call("nvmlDeviceGetMemoryInfo", device, &memory) == success) gpu.memory_bytes = static_cast<double>(memory.total);
+  if (call("nvmlDeviceGetBAR1MemoryInfo", device, &memory) == success)
+    gpu.bar1_bytes = static_cast<double>(memory.total);
+  number("nvmlDeviceGetCurrPcieLinkWidth", gpu.pcie_width, 0u);
+  number("nvmlDeviceGetMaxPcieLinkWidth", gpu.pcie_max_width, 0u);
+  number("nvmlDeviceGetCurrentClocksEventReasons", gpu.throttle_reasons, 0ull);
+  if (!gpu.throttle_reasons) number("nvmlDeviceGetCurrentClocksThrottleReasons", gpu.throttle_reasons, 0ull);
+  unsigned processes = 0;  // asked without room for them, it says how many there are
+  const int counted = call("nvmlDeviceGetComputeRunningProcesses_v3", device, &processes, static_cast<void*>(nullptr));
+  if (counted == success || counted == insufficient_size) gpu.processes = processes;
+  for (unsigned link = 0; link < most_nvlinks; ++link) {
+    int active = 0;
+    if (call("nvmlDeviceGetNvLinkState", device, link, &active) != success) break;
+    gpu.nvlinks.push_back(active != 0);
+  }
+  const auto add_count = [&](int counter, std::optional<std::uint64_t>& sum) {
+    for (unsigned link = 0; link < gpu.nvlinks.size(); ++link) {
+      unsigned long long count = 0;
+      if (call("nvmlDeviceGetNvLinkErrorCounter", device, link, counter, &count) == success)
+        sum = sum.value_or(0) + count;
+    }
+  };
+  add_count(link_recoveries, gpu.nvlink_recoveries);
+  add_count(link_crc_flits, gpu.nvlink_crc_errors);
+  FieldValue recovery;
+  recovery.field = field_recovery_action;
+  if (call("nvmlDeviceGetFieldValues", device, 1, &recovery) == success && recovery.result == success)
+    gpu.recovery_action = recovery.whole;
+  FabricHealth health;
+  if (call("nvmlDeviceGetGpuFabricInfoV", device, &health) == success && health.state > 0)
+    gpu.fabric_health = health.health;
+  Fabric fabric{};
+  if (call("nvmlDeviceGetGpuFabricInfo", device, &fabric) == success && fabric.state > 0) {
+    gpu.fabric_state = fabric.state;
+    gpu.fabric_status = fabric.status;
+    gpu.fabric_cluster = uuid_text(fabric.cluster);
+    if (!gpu.fabric_cluster.empty()) gpu.fabric_clique = fabric.clique;
+  }
+  return gpu;
+}
+
+GpuReport Nvml::report() const {
+  GpuReport report{problem_, {}, {}};
+  if (!problem_.empty()) return report;
+  std::array<char, 96> version{};
+  if (call("nvmlSystemGetDriverVersion", version.data(), static_cast<unsigned>(version.size())) == success) {
+    report.driver = version.data();
+  }
+  unsigned count = 0;
+  if (call("nvmlDeviceGetCount_v2", &count) != success) return report;
+  for (unsigned i = 0; i < count; ++i) {
+    Device device = nullptr;
+    if (call("nvmlDeviceGetHandleByIndex_v2", i, &device) == success) report.gpus.push_back(health(device));
+  }
+  return report;
+}
+
+namespace {
+
+constexpr auto period = std::chrono::milliseconds(100);
+constexpr auto patience = std::chrono::seconds(2);
+
+}  // namespace
+
+// Shared with the thread, so that a thread that hangs in the driver can be left behind.
+struct GpuMonitor::Watch {
+  explicit Watch(Nvml::Device gpu) : device(gpu) {}
+
+  const Nvml::Device device;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stopping = false, running = false;
+  std::vector<GpuSample> samples;
+  double energy_begin_j = std::numeric_limits<double>::quiet_NaN();
+  double energy_end_j = std::numeric_limits<double>::quiet_NaN();
+
+  static void run(const std::shared_ptr<Watch>& watch) {
+    const Nvml& nvml = Nvml::get();
+    const double begin_j = nvml.energy_j(watch->device);
+    std::unique_lock lock(watch->mutex);
+    watch->energy_begin_j = begin_j;
+    for (bool last = false; !last;) {
+      last = watch->stopping;
+      lock.unlock();  // NVML is never called with the lock held
+      const GpuSample now = nvml.sample(watch->device);
+      const double energy = nvml.energy_j(watch->device);
+      lock.lock();
+      watch->samples.push_back(now);
+      watch->energy_end_j = energy;
+      if (!last) watch->changed.wait_for(lock, period, [&] { return watch->stopping; });
+    }
+    watch->running = false;
+    watch->changed.notify_all();
+  }
+};
+
+GpuMonitor::GpuMonitor(const std::string& pci_bus_id) {
+  problem_ = Nvml::get().unavailable();
+  if (!problem_.empty()) return;
+  const Nvml::Device device = Nvml::get().find(pci_bus_id, problem_);
+  if (!problem_.empty()) return;
+  watch_ = std::make_shared<Watch>(device);
+}
+
+GpuMonitor::~GpuMonitor() {
+  if (!watch_) return;
+  const std::lock_guard lock(watch_->mutex);
+  watch_->stopping = true;
+  watch_->changed.notify_all();
+}
+
+void GpuMonitor::start() {
+  if (!watch_) return;
+  const Nvml::Device device = watch_->device;
+  {
+    const std::lock_guard lock(watch_->mutex);
+    watch_->stopping = true;  // one that was not stopped
+    watch_->changed.notify_all();
+  }
+  watch_ = std::make_shared<Watch>(device);
+  watch_->running = true;
+  try {
+    std::thread(Watch::run, watch_).detach();
+  } catch (const std::system_error&) {  // no more threads: a block without statistics
+    watch_->running = false;
+  }
+}
+
+GpuStatistics GpuMonitor::stop() {
+  if (!watch_) return {};
+  std::unique_lock lock(watch_->mutex);
+  watch_->stopping = true;
+  watch_->changed.notify_all();
+  watch_->changed.wait_for(lock, patience, [&] { return !watch_->running; });
+  GpuStatistics statistics = summarise(watch_->samples);
+  statistics.energy_j = watch_->energy_end_j - watch_->energy_begin_j;
+  const Nvml::Device device = watch_->device;
+  const bool answered = !watch_->running && statistics.samples > 0;
+  lock.unlock();
+  if (answered) {
+    statistics.max_possible_sm_clock_hz = Nvml::get().max_sm_clock_hz(device);
+    statistics.possible_pcie_generation = Nvml::get().max_pcie_generation(device);
+  }
+  return statistics;
 }
 
 }  // namespace harness::machine

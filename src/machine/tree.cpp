@@ -86,21 +86,10 @@ Reading Tree::take(const std::string& path, std::size_t limit, bool whole) const
   if (!file) return failure;
   struct stat opened {};
   if (::fstat(file.number(), &opened) != 0 || !S_ISREG(opened.st_mode)) return unreadable("it is no plain file");
-  std::string text(std::min<std::size_t>(limit + 1, 4096), '\0');
-  std::size_t got = 0;
-  for (;;) {
-    if (got == text.size()) {
-      if (got > limit) break;
-      text.resize(std::min(limit + 1, 4 * text.size()));
-    }
-    const ssize_t n = ::read(file.number(), text.data() + got, text.size() - got);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failed(errno);
-    if (n == 0) break;
-    got += static_cast<std::size_t>(n);
-  }
-  if (got > limit && whole) return unreadable(fmt::format("it is longer than {} KiB", limit >> 10));
-  text.resize(std::min(got, limit));
+  std::string text;
+  if (const int error = read_to_end(file.number(), limit, 0, text); error != 0) return failed(error);
+  if (text.size() > limit && whole) return unreadable(fmt::format("it is longer than {} KiB", limit >> 10));
+  text.resize(std::min(text.size(), limit));
   return {Access::read, std::move(text), {}};
 }
 

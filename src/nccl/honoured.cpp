@@ -1,9 +1,8 @@
-#include "nccl/honoured.h"
+#include "nccl/log.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"

@@ -4,10 +4,8 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <span>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "nccl/values.h"
 

@@ -5,10 +5,8 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "base/units.h"
-#include "program/count.h"
-#include "program/happens_before.h"
 #include "program/lower.h"
+#include "program/order.h"
 #include "workloads/workload.h"
 
 namespace harness::plan {

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "plan/plan.h"

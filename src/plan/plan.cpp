@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/environment.h"
-#include "config/experiment.h"
-#include "plan/schedule.h"
-#include "program/placement.h"
+#include "program/links.h"
 #include "workloads/workload.h"
 
 namespace harness::plan {

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "plan/plan.h"
 #include "workloads/workload.h"
 
 namespace harness::plan {

@@ -1,4 +1,4 @@
-#include "plan/schedule.h"
+#include "plan/plan.h"
 
 #include <cmath>
 #include <numeric>

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "program/access_map.h"
+#include "program/order.h"
 #include "program/program.h"
 
 namespace harness::program {

@@ -65,7 +65,7 @@ struct Layout {
   std::array<int, axis_count> size{1, 1, 1, 1};
   AxisOrder order = usual_order;
   /// How many ranks that follow each other along the data axis share a node, the same everywhere (replicas_of_node() in
-  /// program/placement.h). 0: it is not known where ranks stand; uneven: there is no such number.
+  /// program/links.h). 0: it is not known where ranks stand; uneven: there is no such number.
   int replicas_of_node = 0;
   Layout() = default;
   /// {{Axis::tensor, 2}, {Axis::data, 4}}: the sizes of some axes, 1 along the others.

@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
-#include <span>
-#include <utility>
-#include <vector>
 
-#include "program/happens_before.h"
+#include "program/order.h"
 
 namespace harness::program {
 namespace {

@@ -1,7 +1,6 @@
 #include "program/program.h"
 
 #include <bit>
-#include <string_view>
 #include <type_traits>
 
 #include "base/error.h"

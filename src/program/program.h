@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "program/layout.h"
@@ -57,5 +59,42 @@ std::string title(const Operation& operation);
 
 /// Equal for equal Programs, on every machine.
 std::uint64_t hash(const ProgramSet& set);
+
+/// Label::what of a computation that stands for a whole pass of a micro-batch through a chunk of its stage: phase says
+/// in which direction, layer is the number of the chunk. Its action reads the input of the pass and writes its result.
+inline constexpr std::string_view folded_pass = "folded pass";
+/// Stands for the part of a pass that needs no input, which stands right before the rest: recomputation.
+inline constexpr std::string_view folded_beginning = "beginning of a folded pass";
+/// The same of the end of a pass on a stream that folded passes have no operation on: what is written out behind it
+/// waits for it there. It takes no time.
+inline constexpr std::string_view folded_end = "end of a folded pass";
+inline bool is_folded(const Operation& op) {
+  return op.label.what == folded_pass || op.label.what == folded_beginning || op.label.what == folded_end;
+}
+
+/// From micro-batch `from` on, the passes of a role for `every` micro-batches are those of as many before, until its
+/// forward passes end. In a step of `enough` micro-batches the first of these have their backward passes before that.
+struct Repetition {
+  int from = 0, every = 1, enough = 0;
+};
+struct RepeatingRole {
+  int role = 0;
+  Repetition repetition;
+};
+
+/// A long training step with its repeated passes folded. A micro-batch repeats the one before it, so a prediction needs
+/// each pass of a stage written out once.
+struct FoldedStep {
+  int micro_batches = 0;  // 3 or more
+  /// The step. The passes of the first and the last micro-batch are written out; every other pass is one operation.
+  ProgramSet set;
+  /// This step with three micro-batches, all written out. Every chunk has all its forward passes one after the
+  /// other, and all its backward passes. What the step has more of, it has more of micro-batch 1.
+  ProgramSet sample;
+  /// Roles: of those whose passes are alike, the one that has the most of them in flight, and so needs the most memory.
+  std::vector<RepeatingRole> fullest;
+  /// The Program of one of these roles with all its passes written out, of so many micro-batches.
+  std::function<Program(int role, int micro_batches)> written_out;
+};
 
 }  // namespace harness::program

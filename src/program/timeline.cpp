@@ -5,7 +5,6 @@
 #include <iterator>
 #include <limits>
 #include <map>
-#include <vector>
 
 #include "base/part.h"
 #include "program/operation.h"

@@ -6,8 +6,7 @@
 #include <variant>
 
 #include "base/error.h"
-#include "program/access_map.h"
-#include "program/happens_before.h"
+#include "program/order.h"
 
 namespace harness::program {
 namespace {

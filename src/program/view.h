@@ -10,7 +10,7 @@
 namespace harness::program {
 
 /// The type of a buffer's elements.
-/// e4m3 and e5m2: 8-bit floats (base/fp8.h), to be multiplied by the scale of their tensor.
+/// e4m3 and e5m2: 8-bit floats (base/floats.h), to be multiplied by the scale of their tensor.
 enum class DType : std::uint8_t { f32, bf16, i32, f16, e4m3, e5m2 };
 
 /// The facts of an element type that all users need. Each library's name for it stands beside the calls, by a

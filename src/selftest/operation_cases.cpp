@@ -7,9 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/bf16.h"
-#include "base/f16.h"
-#include "base/fp8.h"
+#include "base/floats.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "selftest/case_builder.h"

@@ -7,8 +7,7 @@
 #include <set>
 
 #include "backend/bound.h"
-#include "base/bf16.h"
-#include "base/f16.h"
+#include "base/floats.h"
 #include "selftest/operation_cases.h"
 
 namespace harness::selftest {

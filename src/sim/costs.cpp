@@ -5,8 +5,6 @@
 
 #include "base/error.h"
 #include "program/count.h"
-#include "sim/device_time.h"
-#include "sim/link_time.h"
 
 namespace harness::sim {
 namespace {

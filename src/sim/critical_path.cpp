@@ -4,13 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <functional>
-#include <utility>
-#include <vector>
 
 #include "base/text.h"
 #include "base/units.h"
-#include "program/folded.h"
+#include "program/program.h"
 
 namespace harness::sim {
 

@@ -26,7 +26,7 @@ struct Cost {
   /// Fraction of its speed that a communication keeps while one of its members computes, in (0, 1].
   double keeps = 1;
   /// Share of a computation's time in which the device computes. An operation that stands for a whole pass
-  /// (program/folded.h) also waits for communications of its own.
+  /// (program/program.h) also waits for communications of its own.
   double computing = 1;
   /// For such an operation, from the end of the last that it waits for to its own; `alone` is then from the end of what
   /// its stream ran before. It ends when both are over. 0: it has one time.

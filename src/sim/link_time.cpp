@@ -1,13 +1,9 @@
 #include "sim/link_time.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <map>
-#include <utility>
-#include <vector>
 
 namespace harness::sim {
 namespace {

@@ -9,7 +9,6 @@
 #include "config/calibration.h"
 #include "config/experiment.h"
 #include "program/links.h"
-#include "program/placement.h"
 #include "sim/nccl_time.h"
 
 namespace harness::sim {

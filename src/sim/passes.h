@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "program/folded.h"
+#include "program/program.h"
 #include "program/timeline.h"
 #include "sim/critical_path.h"
 #include "sim/engine.h"

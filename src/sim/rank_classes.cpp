@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
-#include <set>
 #include <type_traits>
-#include <utility>
 #include <variant>
 
 namespace harness::sim {

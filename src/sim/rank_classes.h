@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <set>
 #include <span>
 #include <utility>

@@ -9,7 +9,6 @@
 #include "program/count.h"
 #include "program/lower.h"
 #include "sim/costs.h"
-#include "sim/rank_classes.h"
 
 namespace harness::sim {
 namespace {

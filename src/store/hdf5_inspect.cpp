@@ -1,7 +1,5 @@
 #include "store/hdf5_inspect.h"
 
-#include <hdf5.h>
-
 #include <algorithm>
 #include <vector>
 

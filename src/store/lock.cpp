@@ -16,11 +16,9 @@
 #include <random>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "machine/tree.h"
 #include "store/atomic_file.h"

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <set>
-#include <utility>
 
 #include "config/backend.h"
 #include "config/registry.h"

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <span>
-#include <vector>
 
 #include "base/text.h"
-#include "plan/prepare.h"
 #include "sweep/probe.h"
 #include "sweep/rounds.h"
 #include "workloads/operations.h"

@@ -6,9 +6,7 @@
 
 #include "base/error.h"
 #include "base/identity.h"
-#include "base/text.h"
 #include "job/environment.h"
-#include "job/job.h"
 #include "sweep/rounds.h"
 
 namespace harness::sweep {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ostream>
 #include <utility>
 
 #include "base/clock.h"

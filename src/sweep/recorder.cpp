@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/median.h"
-#include "sweep/resume.h"
+#include "sweep/sweep.h"
 
 namespace harness::sweep {
 namespace {

@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "config/backend.h"
-#include "sweep/progress.h"
 
 namespace harness::sweep {
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "job/job.h"
 #include "plan/plan.h"
@@ -30,5 +29,24 @@ struct SweepOutput {
 /// takes the file over.
 store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, const SweepRequest& request,
                           ProgressLine& progress);
+
+/// The command that continues a file, as the person called this program.
+std::string resume_command(int ranks, const std::string& path);
+
+/// Throws Error, with the command that works, if a file was made on another number of ranks than this job has.
+void require_same_ranks(const store::Result& earlier, int ranks, const std::string& path);
+
+/// Throws Error if the file is complete, or was made by another configuration, with other options or on other ranks:
+/// what can be known before any worker runs.
+void require_resumable(const std::string& path, const store::Result& planned);
+
+/// Once the machine is known: throws Error also if the programs of the cases differ.
+void require_same_programs(const store::Result& earlier, const store::Result& planned, const std::string& path);
+
+/// Adds rounds to a sweep that is complete, so that it can be resumed up to `rounds`. What the sweep has concluded so
+/// far stands: cases whose verdict is settled are measured no more. For the others there is one look more, which spends
+/// error of its own (analysis/looks.h); the file says so. `plan`: of the file's configuration, with `rounds` rounds.
+/// Throws Error, and changes nothing, if that would break what the file declared or if there is nothing left to settle.
+void extend_file(const std::string& path, const plan::Plan& plan, int rounds);
 
 }  // namespace harness::sweep

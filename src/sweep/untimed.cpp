@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "config/environment.h"
-#include "nccl/honoured.h"
 #include "nccl/log.h"
 #include "program/count.h"
 #include "program/timeline.h"

@@ -8,8 +8,7 @@
 #include "job/environment.h"
 #include "machine/cpus.h"
 #include "nccl/log.h"
-#include "worker/tasks.h"
-#include "worker/test_fault.h"
+#include "worker/steps.h"
 #include "worker/worker.h"
 #include "workloads/workload.h"
 
@@ -74,7 +73,8 @@ job::ObserveSamples observe(Steps& steps, nccl::LogFile& log, bool keeps) {
 
 }  // namespace
 
-Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections) {
+Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections,
+               const backend::Delay& delay) {
   const job::BlockRequest& request = order.request;
   const backend::Backend& with = backends::get(request.backend);
   const program::Coordinates at = request.layout.coordinates(order.rank);
@@ -122,8 +122,7 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
     const int timed = std::get<job::TimeSteps>(request.task).steps;
     work.task = [=, warmup = request.warmup_steps](Steps* steps) { return time_steps(*steps, warmup, timed); };
   }
-  const TestFault fault = TestFault::from_environment(order.rank, request.case_name, request.settings);
-  wanted.delay = fault.delay_within_step();
+  wanted.delay = delay;
   wanted.connections = std::move(connections);
   work.executable = with.create(wanted);
   work.program = std::move(program);
@@ -134,7 +133,9 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
 }
 
 int worker_main() {
-  return run_worker(make_work);
+  return run_worker([](const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections) {
+    return make_work(order, std::move(connections));
+  });
 }
 
 }  // namespace harness::worker

@@ -17,12 +17,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "job/stop_signals.h"
+#include "job/job.h"
 #include "machine/tree.h"
 #include "worker/channel.h"
-#include "worker/state.h"
-#include "worker/tasks.h"
-#include "worker/test_fault.h"
 
 namespace harness::worker {
 namespace {
@@ -105,16 +102,12 @@ std::shared_ptr<backend::Connections> drop(Work& work) {
 
 void run_block(WorkerChannel& channel, const WorkFactory& make, const job::WorkerOrder& order,
                std::shared_ptr<backend::Connections> connections, Clock::time_point born) {
-  const TestFault fault = TestFault::from_environment(order.rank, order.request.case_name, order.request.settings);
-
   job::Samples samples;
   samples.warnings = order.warnings;
   set_worker_phase(job::WorkerPhase::building);
   auto mark = Clock::now();
-  fault.act_before_steps();
   Work& work = current_work();
   work = make(order, std::move(connections));
-  if (work.inputs) work.inputs = fault.around(std::move(work.inputs));
   set_worker_executable(work.executable.get(), work.program.get());
   job::Published published{work.program_hash, {}};
   if (work.executable) published.messages = work.executable->publish();
@@ -139,9 +132,8 @@ void run_block(WorkerChannel& channel, const WorkFactory& make, const job::Worke
   set_worker_phase(job::WorkerPhase::stepping);
   samples.set_up.first_step_s = seconds_since(born);
   std::optional<Steps> steps;
-  if (work.executable) steps.emplace(*work.executable, *work.program, *work.inputs, fault.between_steps(*work.program));
+  if (work.executable) steps.emplace(*work.executable, *work.program, *work.inputs, work.before_step);
   samples.task = work.task(steps ? &*steps : nullptr);
-  if (auto* timed = std::get_if<job::TimedSamples>(&samples.task)) fault.pretend(*timed, order.request.warmup_steps);
   if (steps) {
     samples.set_up.first_step_s += steps->first_step_s();
     std::ranges::copy(work.executable->warnings(), std::back_inserter(samples.warnings));
@@ -165,7 +157,6 @@ void live(WorkerChannel& channel, const WorkFactory& make, job::WorkerOrder& ord
     std::shared_ptr<backend::Connections> connections;
     if (!first) {
       connections = drop(current_work());
-      TestFault::count_block();
       return_free_memory();
       forget_peak_resident();
     } else if (!config::traits_of(order.request.backend).ranks_are_gpus) {

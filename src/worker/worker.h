@@ -18,14 +18,16 @@ struct Work {
   std::unique_ptr<program::InputSource> inputs;
   std::unique_ptr<backend::Executable> executable;
   std::unique_ptr<workloads::OutputCheck> check;  // of what the steps computed, after all else; optional
+  Steps::BeforeStep before_step;                  // of a fault that a test plants; else empty
   /// The task. `steps`: of the executable, initialised; nullptr where there is none.
   std::function<job::TaskSamples(Steps* steps)> task;
 };
 /// `connections`: of the Executable before, nullptr: there was none.
 using WorkFactory = std::function<Work(const job::WorkerOrder&, std::shared_ptr<backend::Connections> connections)>;
 
-/// The work that an order names: the workload's Program on the backend.
-Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections);
+/// The work that an order names: the workload's Program on the backend. `delay`: for tests.
+Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections,
+               const backend::Delay& delay = {});
 
 /// Runs a worker from its order to its end. Speaks with its supervisor over descriptors of its own (Channel). Returns
 /// its exit code, or ends the process with it.

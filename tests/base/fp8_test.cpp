@@ -1,4 +1,4 @@
-#include "base/fp8.h"
+#include "base/floats.h"
 
 #include <gtest/gtest.h>
 

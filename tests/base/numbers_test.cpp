@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/f16.h"
+#include "base/floats.h"
 #include "base/median.h"
 #include "base/part.h"
 

@@ -5,7 +5,6 @@
 
 #include <limits>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "support/errors.h"
 

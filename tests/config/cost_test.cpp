@@ -1,4 +1,4 @@
-#include "config/cost.h"
+#include "config/experiment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-
 #include "base/text.h"
 #include "config/frameworks/framework.h"
 #include "config/registry.h"

@@ -42,26 +42,23 @@ BlockRequest some_request() {
   return r;
 }
 
-TEST(Messages, HowManyRanksBringTheirLogComesBack) {
-  BlockRequest r = some_request();
-  r.task = Observe{512};
-  const BlockRequest back = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::run, 0, 3, {}, {{}, r, true}})).on.request;
-  ASSERT_TRUE(std::holds_alternative<Observe>(back.task));
-  EXPECT_EQ(std::get<Observe>(back.task).logs, 512);
+// What comes back of an order to run this block.
+BlockOnSet block_back(const BlockOnSet& on) {
+  return decode<JobOrder>(encode(JobOrder{JobOrder::Kind::run, 0, 3, {}, on})).on;
 }
 
-TEST(Messages, HowLongRanksCopyComesBack) {
+TEST(Messages, NumbersOfATaskComeBack) {
   BlockRequest r = some_request();
+  r.task = Observe{512};
+  EXPECT_EQ(std::get<Observe>(block_back({{}, r, true}).request.task).logs, 512);
   r.task = CopyWithHost{1.25};
-  const BlockRequest back = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::run, 0, 3, {}, {{}, r, true}})).on.request;
-  ASSERT_TRUE(std::holds_alternative<CopyWithHost>(back.task));
-  EXPECT_EQ(std::get<CopyWithHost>(back.task).seconds, 1.25);
+  EXPECT_EQ(std::get<CopyWithHost>(block_back({{}, r, true}).request.task).seconds, 1.25);
 }
 
 TEST(Messages, ARequestComesBackAsItWas) {
   const BlockRequest r = some_request();
   const BlockOnSet on{{8, {1, 4, 5, 7}}, r, false};
-  const BlockOnSet carried = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::run, 0, 3, {}, on})).on;
+  const BlockOnSet carried = block_back(on);
   EXPECT_EQ(carried.set.number, 8);
   EXPECT_EQ(carried.set.ranks, on.set.ranks);
   EXPECT_FALSE(carried.last);
@@ -90,8 +87,7 @@ TEST(Messages, SettingsOfAnyValuesComeBackAsTheyWere) {
     BlockRequest r = some_request();
     r.settings = {};
     for (const config::Variable& row : config::registry()) test::set_at_random(row, r.settings, random);
-    const std::string bytes = encode(JobOrder{JobOrder::Kind::run, 0, 3, {}, {{}, r, true}});
-    EXPECT_EQ(decode<JobOrder>(bytes).on.request.settings, r.settings);
+    EXPECT_EQ(block_back({{}, r, true}).request.settings, r.settings);
   }
 }
 
@@ -106,17 +102,14 @@ TEST(Messages, AnOrderComesBackAsItWas) {
   EXPECT_EQ(back.request.settings, some_request().settings);
 }
 
-TEST(Messages, TheEndOfAJobCarriesItsExitCode) {
-  const JobOrder back = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::finish, 4, 0, {}, {}}));
-  EXPECT_EQ(back.kind, JobOrder::Kind::finish);
-  EXPECT_EQ(back.exit_code, 4);
-}
-
-TEST(Messages, AQuestionComesBackAsItWas) {
+TEST(Messages, TheEndOfAJobAndAQuestionComeBack) {
+  const JobOrder end = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::finish, 4, 0, {}, {}}));
+  EXPECT_EQ(end.kind, JobOrder::Kind::finish);
+  EXPECT_EQ(end.exit_code, 4);
   const std::string question("what\0is it", 10);
-  const JobOrder back = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::ask, 0, 0, {}, {}, question}));
-  EXPECT_EQ(back.kind, JobOrder::Kind::ask);
-  EXPECT_EQ(back.question, question);
+  const JobOrder asked = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::ask, 0, 0, {}, {}, question}));
+  EXPECT_EQ(asked.kind, JobOrder::Kind::ask);
+  EXPECT_EQ(asked.question, question);
 }
 
 TEST(Messages, DamagedOrdersAreErrors) {

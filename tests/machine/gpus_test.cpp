@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 
-#include "machine/nvml.h"
 #include "support/temporary_folder.h"
 
 namespace harness::machine {

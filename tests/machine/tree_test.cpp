@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "support/temporary_folder.h"

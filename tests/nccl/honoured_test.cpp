@@ -1,4 +1,4 @@
-#include "nccl/honoured.h"
+#include "nccl/log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

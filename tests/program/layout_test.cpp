@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "program/expand.h"
-#include "program/placement.h"
+#include "program/links.h"
 #include "program/program.h"
 
 namespace harness::program {

@@ -10,8 +10,7 @@
 
 #include "backend/backend.h"
 #include "backends/backends.h"
-#include "base/bf16.h"
-#include "base/f16.h"
+#include "base/floats.h"
 
 namespace harness::test {
 

@@ -3,9 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "support/errors.h"
-
 namespace harness::sim {
 namespace {
 

@@ -2,7 +2,6 @@
 // collective takes on an idle fabric is its formula.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <tuple>
 
 #include "program/expand.h"

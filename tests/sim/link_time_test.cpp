@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "config/published.h"
+#include "config/files.h"
 #include "sim/device_time.h"
 #include "sim/link_time.h"
 #include "sim/nccl_time.h"

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <random>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.h"

@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
-#include <utility>
 #include <vector>
 
 #include "analysis/blocks.h"
@@ -23,8 +21,8 @@
 #include "support/played_job.h"
 #include "support/temporary_folder.h"
 #include "sweep/planned_result.h"
-#include "sweep/resume.h"
 #include "sweep/rounds.h"
+#include "sweep/sweep.h"
 #include "sweep/untimed.h"
 
 namespace harness::sweep {

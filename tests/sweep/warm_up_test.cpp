@@ -8,6 +8,7 @@
 
 #include "job/job.h"
 #include "plan/prepare.h"
+#include "support/played_job.h"
 #include "sweep/rounds.h"
 #include "sweep/untimed.h"
 
@@ -49,13 +50,11 @@ struct Level {
 };
 
 // Two GPUs, whose levels in each block after the first follow a script; its last line repeats. A step takes 0.1 s.
-class WarmingJob : public job::Job {
+class WarmingJob : public test::PlayedJob {
  public:
-  explicit WarmingJob(std::vector<std::pair<Level, Level>> script) : script_(std::move(script)) {}
+  explicit WarmingJob(std::vector<std::pair<Level, Level>> script)
+      : PlayedJob(std::vector<job::RankPlace>(2)), script_(std::move(script)) {}
 
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  const std::vector<job::RankPlace>& places() const override { return places_; }
   std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
     EXPECT_FALSE(blocks.at(0).last);
     const int count = std::get<job::TimeSteps>(blocks.at(0).request.task).steps;
@@ -74,12 +73,6 @@ class WarmingJob : public job::Job {
     }
     return {outcome};
   }
-  std::vector<std::string> ask(const std::string&) override { return {}; }
-  int follow() override { return 0; }
-  void finish(int) override {}
-  void leave() override {}
-  int stop_requests() const override { return 0; }
-  double allocation_end_unix_s() const override { return 0; }
   const Clock& clock() const override { return clock_; }
 
   std::vector<int> steps;  // of each block
@@ -93,7 +86,6 @@ class WarmingJob : public job::Job {
   };
 
   std::vector<std::pair<Level, Level>> script_;
-  std::vector<job::RankPlace> places_;
   Virtual clock_;
 };
 

@@ -1,4 +1,4 @@
-#include "worker/tasks.h"
+#include "worker/steps.h"
 
 #include <gtest/gtest.h>
 
@@ -6,11 +6,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 #include <thread>
 
 #include "base/error.h"
-#include "worker/test_fault.h"
+#include "worker/planted/test_fault.h"
 #include "worker/worker.h"
 #include "workloads/gpt/gpt.h"
 
@@ -117,11 +116,11 @@ TEST(Tasks, AFaultBetweenStepsComesBeforeItsStep) {
   EXPECT_EQ(came, (std::vector<std::int64_t>{0, 1, 2, 3}));
   using Calls = std::vector<std::pair<std::int64_t, int>>;
   EXPECT_EQ(rig.executable.calls, (Calls{{0, 1}, {1, 1}, {2, 1}}));
-  EXPECT_TRUE(TestFault::parse("kind=kill,step=3", 0, "").between_steps(rig.program));
-  EXPECT_FALSE(TestFault::parse("kind=kill,step=-1", 0, "").between_steps(rig.program));
-  EXPECT_FALSE(TestFault().between_steps(rig.program));
+  EXPECT_TRUE(test::TestFault::parse("kind=kill,step=3", 0, "").between_steps(rig.program));
+  EXPECT_FALSE(test::TestFault::parse("kind=kill,step=-1", 0, "").between_steps(rig.program));
+  EXPECT_FALSE(test::TestFault().between_steps(rig.program));
   rig.program.buffers.push_back({"tokens", program::DType::f32, 4, program::BufferKind::input});
-  EXPECT_FALSE(TestFault::parse("kind=kill,step=3", 0, "").between_steps(rig.program));
+  EXPECT_FALSE(test::TestFault::parse("kind=kill,step=3", 0, "").between_steps(rig.program));
 }
 
 TEST(Tasks, ADelayBetweenStepsIsPartOfItsStep) {

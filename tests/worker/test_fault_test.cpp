@@ -1,4 +1,4 @@
-#include "worker/test_fault.h"
+#include "worker/planted/test_fault.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace harness::worker {
+namespace harness::test {
 namespace {
 
 TEST(TestFaults, ConcernOneRankAndCase) {
@@ -59,4 +59,4 @@ TEST(TestFaults, ASpinTakesItsTimeAndKeepsItsCore) {
 }
 
 }  // namespace
-}  // namespace harness::worker
+}  // namespace harness::test

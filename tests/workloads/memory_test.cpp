@@ -7,8 +7,8 @@
 
 #include "closed_formulas.h"
 #include "gpt_jobs.h"
-#include "program/happens_before.h"
 #include "program/memory.h"
+#include "program/order.h"
 #include "program/saved.h"
 
 namespace harness::workloads {

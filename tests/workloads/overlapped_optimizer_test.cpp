@@ -6,7 +6,7 @@
 #include <set>
 
 #include "gpt_jobs.h"
-#include "program/happens_before.h"
+#include "program/order.h"
 
 namespace harness::workloads {
 namespace {

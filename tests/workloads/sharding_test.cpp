@@ -8,7 +8,7 @@
 
 #include "gpt_jobs.h"
 #include "program/describe.h"
-#include "program/happens_before.h"
+#include "program/order.h"
 
 namespace harness::workloads {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "config/settings.h"
-#include "program/folded.h"
+#include "program/program.h"
 #include "workloads/step.h"
 
 namespace harness::gpt {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "program/folded.h"
+#include "program/program.h"
 
 namespace harness::gpt {
 

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "machine/topology.h"
 #include "program/count.h"
-#include "program/placement.h"
+#include "program/links.h"
 
 namespace harness::cpu {
 namespace {

@@ -7,8 +7,7 @@
 #include <immintrin.h>
 #endif
 
-#include "base/bf16.h"
-#include "base/f16.h"
+#include "base/floats.h"
 
 // Vectors as wide as the compiler's target has, by GCC's and Clang's vector extension. Included by kernels only.
 #pragma GCC diagnostic ignored "-Wpsabi"  // all functions here are inlined: no vector crosses an ABI

@@ -13,7 +13,7 @@
 #include "backend/cuda/compile.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/ranges.h"
-#include "machine/nvml.h"
+#include "machine/gpus.h"
 
 namespace harness::cuda {
 

@@ -11,7 +11,7 @@ std::string only_with_zero(const Settings& s) {
 }
 
 std::string group_note(const Settings& s) {
-  if (s.sharding == Sharding::none || s.sharding_group == ShardingGroup::data) return "all ranks are the default";
+  if (divides_among_all(s)) return "all ranks are the default";
   if (s.sharding < Sharding::parameters) return "no key: only stage 3 divides among fewer than all ranks";
   return "zero_optimization.mics_shard_size with the data-parallel ranks of a node (MiCS); zero_hpz_partition_size "
          "(hpZ) keeps parts of a node for the backward pass alone, beside those that all ranks divide";
@@ -25,22 +25,19 @@ std::vector<FrameworkRow> rows() {
       {.key = "bf16.enabled",
        .here = "precision",
        .values = {{"true", "bf16"}, {"false", "fp32"}},
-       .unwritten =
-           [](const Settings& s) {
-             return s.precision == Precision::fp8
-                        ? "no key: transformer_engine.pytorch.fp8_autocast with Float8CurrentScaling() around its "
-                          "Linear layers"
-                        : "no key: torch.set_float32_matmul_precision(\"high\") in the training script";
-           }},
+       .unwritten = {is_fp8,
+                     "no key: transformer_engine.pytorch.fp8_autocast with Float8CurrentScaling() around its Linear "
+                     "layers",
+                     "no key: torch.set_float32_matmul_precision(\"high\") in the training script"}},
       {.key = "fp16.enabled", .here = "precision", .values = {{"true", "fp16"}}},
       {.key = "train_batch_size", .here = "global_batch_size"},
       {.key = "train_micro_batch_size_per_gpu", .here = "micro_batch_size"},
       {.key = "gradient_accumulation_steps",
        .here = "gradient_accumulation",
-       .print = [](const Settings& s) -> std::optional<std::string> {
-         if (s.gradient_accumulation == 0) return std::nullopt;
-         return std::to_string(s.gradient_accumulation);
-       },
+       .print =
+           [](const Settings& s) {
+             return written_if(s.gradient_accumulation > 0, std::to_string(s.gradient_accumulation));
+           },
        .parse = same_number,
        .unwritten = "train_batch_size decides"},
       {.here = "ranks", .unwritten = started_by("deepspeed --num_nodes, --num_gpus")},
@@ -68,12 +65,8 @@ std::vector<FrameworkRow> rows() {
            }},
       // Names of schedules: deepspeed/runtime/pipe/schedule.py.
       {.here = "pipeline_schedule",
-       .unwritten =
-           [](const Settings& s) {
-             return s.pipeline_schedule == PipelineSchedule::one_forward_one_backward
-                        ? "PipelineModule runs 1F1B (TrainSchedule)"
-                        : "PipelineModule has 1F1B alone (TrainSchedule)";
-           }},
+       .unwritten = {is_1f1b, "PipelineModule runs 1F1B (TrainSchedule)",
+                     "PipelineModule has 1F1B alone (TrainSchedule)"}},
 
       // what replicas exchange and divide
       {.key = "zero_optimization.overlap_comm", .here = "overlap_grad_reduce", .note = only_with_zero},

@@ -7,7 +7,6 @@
 #include <cctype>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "base/units.h"
 #include "config/registry.h"
 #include "nccl/names.h"
@@ -192,6 +191,22 @@ std::string same_number(std::string_view theirs) {
 
 FrameworkRow known_row(std::string key, std::string here) {
   return {.key = std::move(key), .here = std::move(here), .read_only = true};
+}
+
+bool divides_among_all(const Settings& s) {
+  return s.sharding == Sharding::none || s.sharding_group == ShardingGroup::data;
+}
+
+bool is_fp8(const Settings& s) {
+  return s.precision == Precision::fp8;
+}
+
+bool is_1f1b(const Settings& s) {
+  return s.pipeline_schedule == PipelineSchedule::one_forward_one_backward;
+}
+
+std::optional<std::string> written_if(bool written, std::string value) {
+  return written ? std::optional(std::move(value)) : std::nullopt;
 }
 
 std::string printed(std::string_view variable, const Settings& settings) {

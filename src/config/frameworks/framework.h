@@ -39,9 +39,11 @@ class Note {
   template <class Says>
   requires std::is_invocable_v<Says, const Settings&> Note(Says says) : says_(std::move(says)) {}
 
-  /// One of two sentences, by a setting.
-  Note(bool Settings::*value, const char* if_true, const char* if_false)
-      : says_([=](const Settings& s) { return std::string(s.*value ? if_true : if_false); }) {}
+  /// One of two sentences, by a setting, or by a predicate of the settings.
+  template <class Holds>
+  requires std::is_invocable_r_v<bool, Holds, const Settings&> Note(Holds holds, const char* if_true,
+                                                                    const char* if_false)
+      : says_([=](const Settings& s) { return std::string(std::invoke(holds, s) ? if_true : if_false); }) {}
 
   std::string for_settings(const Settings& s) const { return says_ ? says_(s) : ""; }
 
@@ -109,6 +111,12 @@ FrameworkRow known_row(std::string key, std::string here);
 FrameworkRow axis_row(std::string key, program::Axis axis, Note note = {});
 /// For `parse`, where both sides write a number alike but only one of them always has it.
 std::string same_number(std::string_view theirs);
+/// Whether all replicas divide together what they divide, or nothing is divided.
+bool divides_among_all(const Settings& settings);
+bool is_fp8(const Settings& settings);
+bool is_1f1b(const Settings& settings);
+/// The value where the key is written.
+std::optional<std::string> written_if(bool written, std::string value = "");
 /// A variable's value as the registry prints it.
 std::string printed(std::string_view variable, const Settings& settings);
 /// For `ranks`, whose number the launcher says, and `host_binding`, which is the launcher's.

@@ -8,19 +8,14 @@ namespace {
 
 using Text = std::optional<std::string>;
 
-Text written_if(bool written, std::string value = "") {
-  return written ? Text(std::move(value)) : std::nullopt;
-}
-
 Text virtual_stages(const Settings& s) {
   return written_if(s.pipeline_schedule == PipelineSchedule::interleaved, std::to_string(s.chunks_of_stage()));
 }
 
 // Names of schedules: megatron/core/pipeline_parallel/schedules.py.
 std::string schedule_note(const Settings& s) {
-  return s.pipeline_schedule == PipelineSchedule::one_forward_one_backward
-             ? "the default with --pipeline-model-parallel-size, without virtual stages"
-             : "Megatron-LM has 1F1B and interleaved 1F1B alone";
+  return is_1f1b(s) ? "the default with --pipeline-model-parallel-size, without virtual stages"
+                    : "Megatron-LM has 1F1B and interleaved 1F1B alone";
 }
 
 }  // namespace
@@ -68,8 +63,7 @@ std::vector<FrameworkRow> rows() {
        .values = {{"", "bf16"}},
        .print =
            [](const Settings& s) {
-             const bool on = s.precision == Precision::bf16 || s.precision == Precision::fp8;
-             return on ? std::optional<std::string>("") : std::nullopt;
+             return written_if(s.precision == Precision::bf16 || s.precision == Precision::fp8);
            }},
       {.key = "--fp8-format", .here = "precision", .values = {{"hybrid", "fp8"}}},
       {.key = "--fp8-recipe", .here = "precision", .values = {{"tensorwise", "fp8"}}},
@@ -147,13 +141,9 @@ std::vector<FrameworkRow> rows() {
        .values = {{"optim_grads", "gradients"}, {"optim_grads_params", "parameters"}}},
       {.key = "--num-distributed-optimizer-instances",
        .here = "sharding_group",
-       .unwritten =
-           [](const Settings& s) {
-             return s.sharding == Sharding::none || s.sharding_group == ShardingGroup::data
-                        ? "one instance is the default"
-                        : "--num-distributed-optimizer-instances with the number of nodes that a data-parallel group "
-                          "spans: each instance then shares a node";
-           },
+       .unwritten = {divides_among_all, "one instance is the default",
+                     "--num-distributed-optimizer-instances with the number of nodes that a data-parallel group spans: "
+                     "each instance then shares a node"},
        .read_only = true},
       switch_row("--overlap-param-gather", "overlap_param_gather", "true",
                  "omit --overlap-param-gather: weights are then gathered before the first layer",

@@ -45,20 +45,17 @@ std::vector<FrameworkRow> rows() {
       // precision and batches
       {.key = "autocast.device_type",
        .here = "precision",
-       .print = [](const Settings& s) { return autocasts(s) ? Text("\"cuda\"") : std::nullopt; },
+       .print = [](const Settings& s) { return written_if(autocasts(s), "\"cuda\""); },
        .note =
            [](const Settings& s) {
              return s.precision == Precision::bf16
                         ? "bf16 was measured with fp32 master weights, as torch.autocast keeps them"
                         : "with torch.amp.GradScaler";
            },
-       .unwritten =
-           [](const Settings& s) {
-             return s.precision == Precision::fp8
-                        ? "no argument: transformer_engine.pytorch.fp8_autocast with Float8CurrentScaling() around its "
-                          "Linear layers"
-                        : "";
-           }},
+       .unwritten = {is_fp8,
+                     "no argument: transformer_engine.pytorch.fp8_autocast with Float8CurrentScaling() around its "
+                     "Linear layers",
+                     ""}},
       {.key = "autocast.dtype", .here = "precision", .values = {{"torch.bfloat16", "bf16"}, {"torch.float16", "fp16"}}},
       {.key = "matmul.precision",
        .here = "precision",
@@ -75,10 +72,7 @@ std::vector<FrameworkRow> rows() {
        .note = "accumulate gradients under no_sync() up to the global batch"},
       {.key = "loader.num_workers",
        .here = "loader_workers",
-       .print =
-           [](const Settings& s) {
-             return s.data_file.empty() ? std::nullopt : std::optional(std::to_string(s.loader_workers));
-           },
+       .print = [](const Settings& s) { return written_if(!s.data_file.empty(), std::to_string(s.loader_workers)); },
        .parse = same_number},
       {.here = "gradient_accumulation",
        .unwritten =
@@ -141,13 +135,9 @@ std::vector<FrameworkRow> rows() {
            }},
       {.here = "sharding", .unwritten = sharding_note},
       {.here = "sharding_group",
-       .unwritten =
-           [](const Settings& s) {
-             return s.sharding == Sharding::none || s.sharding_group == ShardingGroup::data
-                        ? "a mesh of one dimension is the default of fully_shard"
-                        : "no argument: fully_shard with a mesh of two dimensions, the nodes and the data-parallel "
-                          "ranks of a node (FullyShardedDataParallel: ShardingStrategy.HYBRID_SHARD)";
-           }},
+       .unwritten = {divides_among_all, "a mesh of one dimension is the default of fully_shard",
+                     "no argument: fully_shard with a mesh of two dimensions, the nodes and the data-parallel ranks of "
+                     "a node (FullyShardedDataParallel: ShardingStrategy.HYBRID_SHARD)"}},
       {.here = "prefetch_layers",
        .unwritten =
            [](const Settings& s) {

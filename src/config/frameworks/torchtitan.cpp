@@ -7,10 +7,6 @@ bool has_stages(const Settings& s) {
   return s.layout[program::Axis::pipeline] > 1;
 }
 
-std::optional<std::string> micro_batch(const Settings& s, bool written) {
-  return written ? std::optional(std::to_string(s.micro_batch_size)) : std::nullopt;
-}
-
 }  // namespace
 
 // The keys of its TOML files, and with -- before them of its command line. Since February 2026 configurations are
@@ -21,23 +17,18 @@ std::vector<FrameworkRow> rows() {
       {.key = "training.mixed_precision_param",
        .here = "precision",
        .values = {{"bfloat16", "bf16"}, {"float32", "fp32"}},
-       .unwritten =
-           [](const Settings& s) {
-             return s.precision == Precision::fp8
-                        ? "bfloat16, and float8 with the recipe tensorwise in model.converters"
-                        : "";
-           }},
+       .unwritten = {is_fp8, "bfloat16, and float8 with the recipe tensorwise in model.converters", ""}},
       {.key = "training.mixed_precision_reduce",
        .here = "grad_reduce_precision",
        .values = {{"float32", "fp32"}, {"bfloat16", "bf16"}}},
       {.key = "training.local_batch_size",
        .here = "micro_batch_size",
-       .print = [](const Settings& s) { return micro_batch(s, !has_stages(s)); },
+       .print = [](const Settings& s) { return written_if(!has_stages(s), std::to_string(s.micro_batch_size)); },
        .parse = same_number,
        .note = "of a data-parallel rank"},
       {.key = "parallelism.pipeline_parallel_microbatch_size",
        .here = "micro_batch_size",
-       .print = [](const Settings& s) { return micro_batch(s, has_stages(s)); },
+       .print = [](const Settings& s) { return written_if(has_stages(s), std::to_string(s.micro_batch_size)); },
        .note = "give training.local_batch_size as well: global_batch_size / data-parallel ranks, which the pipeline "
                "cuts into micro-batches"},
       {.key = "training.global_batch_size", .here = "global_batch_size"},
@@ -56,13 +47,10 @@ std::vector<FrameworkRow> rows() {
        .here = "sharding",
        .values = {{"never", "gradients"}, {"always", "parameters"}},
        .note = "with parallelism.data_parallel_shard_degree above 1",
-       .unwritten =
-           [](const Settings& s) {
-             return s.sharding == Sharding::none
-                        ? "parallelism.data_parallel_replicate_degree with the number of replicas, and "
-                          "parallelism.data_parallel_shard_degree 1"
-                        : "FSDP divides gradients with the optimizer's state";
-           }},
+       .unwritten = {[](const Settings& s) { return s.sharding == Sharding::none; },
+                     "parallelism.data_parallel_replicate_degree with the number of replicas, and "
+                     "parallelism.data_parallel_shard_degree 1",
+                     "FSDP divides gradients with the optimizer's state"}},
       {.here = "overlap_grad_reduce", .unwritten = "FSDP and DistributedDataParallel always overlap"},
       {.here = "ranks", .unwritten = started_by("torchrun --nnodes, --nproc-per-node")},
       {.here = "host_binding", .unwritten = bound_by_launcher},

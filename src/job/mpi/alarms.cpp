@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "job/job.h"
-#include "job/stop_signals.h"
 
 namespace harness::mpi {
 

@@ -1,7 +1,6 @@
 #include "job/mpi/fault.h"
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <cstring>
 #include <utility>

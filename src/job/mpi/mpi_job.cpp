@@ -14,7 +14,6 @@
 #include "job/mpi/alarms.h"
 #include "job/mpi/block_run.h"
 #include "job/mpi/node.h"
-#include "job/stop_signals.h"
 
 namespace harness::mpi {
 

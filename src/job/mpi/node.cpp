@@ -1,7 +1,5 @@
 #include "job/mpi/node.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -11,7 +9,6 @@
 #include "job/mpi/fault.h"
 #include "job/mpi/mpi_job.h"
 #include "job/wire.h"
-#include "machine/cpus.h"
 #include "machine/tree.h"
 
 namespace harness::mpi {
@@ -70,8 +67,7 @@ struct PlaceReport {
   std::int32_t leader = 0;  // the lowest rank of its node
 };
 
-template <job::MessageOf<PlaceReport> M, class Each>
-void each_field(M& m, Each& each) {
+void each_field(job::MessageOf<PlaceReport> auto& m, auto& each) {
   auto& p = m.place;
   each(p.local_rank, p.local_ranks, p.host, p.device, p.cores, p.memory_bytes, p.gpus.on_node, p.gpus.count,
        p.gpus.names, m.leader);

@@ -57,7 +57,6 @@ class MpiRanks final : public Ranks {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   const std::vector<int>& node_ranks() const override { return node_ranks_; }
-  double max_sleep_s() const override { return max_sleep_s_; }
 
   std::string library() const override {
     std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');

@@ -27,7 +27,7 @@ class Ranks {
  public:
   using Idle = std::function<void()>;
 
-  /// Starts the ranks of MPI (MPI_Init_thread). Collective..
+  /// Starts the ranks of MPI (MPI_Init_thread). Collective.
   static std::unique_ptr<Ranks> start();
   virtual ~Ranks() = default;  // calls no MPI
 
@@ -37,8 +37,6 @@ class Ranks {
   virtual const std::vector<int>& node_ranks() const = 0;
   /// Name and version of the MPI library, as it reports them.
   virtual std::string library() const = 0;
-  /// The longest sleep between two polls while nothing happens.
-  virtual double max_sleep_s() const = 0;
 
   /// Collective: `bytes` of rank 0 to all.
   virtual void broadcast(std::string& bytes, const Idle& idle) = 0;

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "job/stop_signals.h"
+#include "job/job.h"
 #include "machine/cpus.h"
 
 namespace harness::mpi {
@@ -31,32 +31,6 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   pointers.push_back(nullptr);
   return pointers;
 }
-
-}  // namespace
-
-pid_t spawn(const std::string& what, const std::string& path, std::vector<std::string> words,
-            const NameValues& environment, const posix_spawn_file_actions_t& files,
-            const posix_spawnattr_t* attributes) {
-  std::vector<std::string> lines;
-  lines.reserve(environment.size());
-  for (const auto& [name, value] : environment) lines.push_back(fmt::format("{}={}", name, value));
-  pid_t child = -1;
-  const int error =
-      ::posix_spawn(&child, path.c_str(), &files, attributes, pointers_to(words).data(), pointers_to(lines).data());
-  if (error != 0) fail("cannot start {}: {}", what, std::strerror(error));
-  return child;
-}
-
-std::optional<ProcessEnd> end_of(pid_t child) {
-  siginfo_t info{};
-  if (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != child)
-    return std::nullopt;
-  ProcessEnd end;
-  (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
-  return end;
-}
-
-namespace {
 
 constexpr std::size_t max_last_words_bytes = 4096;
 constexpr int most_reads = 64;  // of 64 KiB, before the supervisor looks elsewhere: a flood must not hold it
@@ -134,7 +108,11 @@ WorkerProcess::WorkerProcess(const NameValues& environment, const std::string& w
     words = {"sh", "-c", "exec " + wrap + " \"$0\" worker", self};
     path = "/bin/sh";
   }
-  pid_ = spawn("a worker", path, std::move(words), environment, plan.files, &plan.attributes);
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : environment) variables.push_back(fmt::format("{}={}", name, value));
+  const int error = ::posix_spawn(&pid_, path.c_str(), &plan.files, &plan.attributes, pointers_to(words).data(),
+                                  pointers_to(variables).data());
+  if (error != 0) fail("cannot start a worker: {}", std::strerror(error));
   command_ = without_waiting(std::move(down.write_end));
   protocol_ = without_waiting(std::move(up.read_end));
   errors_ = without_waiting(std::move(errors.read_end));
@@ -209,8 +187,13 @@ std::optional<job::Frame> WorkerProcess::next_frame() {
   return frame;
 }
 
+// Leaves it unreaped: until then its process id is not reused, so that a kill() cannot hit another process.
 void WorkerProcess::look_for_end() {
-  if (!end_ && pid_ > 0) end_ = end_of(pid_);
+  siginfo_t info{};
+  constexpr int how = WEXITED | WNOHANG | WNOWAIT;
+  if (end_ || ::waitid(P_PID, static_cast<id_t>(pid_), &info, how) != 0 || info.si_pid != pid_) return;
+  end_.emplace();
+  (info.si_code == CLD_EXITED ? end_->exit_code : end_->signal) = info.si_status;
 }
 
 double WorkerProcess::resident_bytes() const {

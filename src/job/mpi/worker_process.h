@@ -1,13 +1,11 @@
 #pragma once
 
-#include <spawn.h>
 #include <sys/types.h>
 
 #include <deque>
 #include <limits>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -20,15 +18,6 @@ struct ProcessEnd {
   int signal = 0;  // it was killed by, 0 if it exited
   int exit_code = 0;
 };
-
-/// Starts a program. Throws Error if the system refuses, with `what` it was to be: "a worker".
-pid_t spawn(const std::string& what, const std::string& path, std::vector<std::string> words,
-            const NameValues& environment, const posix_spawn_file_actions_t& files,
-            const posix_spawnattr_t* attributes);
-
-/// The end of a child of this process, nothing while it runs. The child stays unreaped: until waitpid() its process id
-/// is not reused, so that a kill() cannot hit another process.
-std::optional<ProcessEnd> end_of(pid_t child);
 
 /// A worker as its supervisor sees it: a process group of its own and three pipes: orders, reports, and one for
 /// all that it or its --wrap command prints, of which the end is kept. No call waits for the worker

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "job/stop_signals.h"
 #include "job/task.h"
 #include "sim/trust.h"
 #include "workloads/workload.h"

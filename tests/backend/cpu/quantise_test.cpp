@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/cpu/kernels.h"
-#include "base/fp8.h"
+#include "base/floats.h"
 #include "rig.h"
 
 namespace harness::test {

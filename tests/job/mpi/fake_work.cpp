@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "machine/cpus.h"
 #include "machine/tree.h"
-#include "worker/tasks.h"
+#include "worker/steps.h"
 #include "workloads/gpt/gpt.h"
 
 namespace harness::test {
@@ -138,7 +138,8 @@ struct EmptyInputs : program::InputSource {
 
 }  // namespace
 
-worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<backend::Connections>&) {
+worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<backend::Connections>&,
+                       const backend::Delay&) {
   std::cout << "a library greets on stdout\n" << std::flush;  // must not disturb the protocol
   worker::Work work;
   work.program_hash = 42;

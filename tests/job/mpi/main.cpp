@@ -17,6 +17,7 @@
 #include "job/mpi/mpi_job.h"
 #include "job/mpi/ranks.h"
 #include "machine/cpus.h"
+#include "worker/planted/test_fault.h"
 
 namespace harness::test {
 namespace {
@@ -152,7 +153,7 @@ int run(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   harness::allow_test_hooks();
   const std::string verb = argc > 1 ? argv[1] : "";
-  if (verb == "worker") return harness::worker::run_worker(harness::test::fake_work);
+  if (verb == "worker") return harness::worker::run_worker(harness::test::with_faults(harness::test::fake_work));
   if (verb == "job") {
     try {
       return harness::test::run({argv + 2, argv + argc});

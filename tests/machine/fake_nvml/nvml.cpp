@@ -1,6 +1,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <type_traits>
 
 #include "fake_nvml.h"
 
@@ -8,6 +9,12 @@
 namespace {
 FakeNvml state;
 constexpr int not_found = 6, not_supported = 3;
+
+template <class T>
+int tell(T* to, std::type_identity_t<T> value) {
+  *to = value;
+  return state.answers ? 0 : not_supported;
+}
 }  // namespace
 
 extern "C" {
@@ -44,21 +51,17 @@ int nvmlDeviceGetUtilizationRates(void*, unsigned* gpu_and_memory) {
   return 0;
 }
 int nvmlDeviceGetClockInfo(void*, int type, unsigned* mhz) {
-  *mhz = type == 1 ? 1500 : 7;  // 1: SM
-  return state.answers ? 0 : not_supported;
+  return tell(mhz, type == 1 ? 1500 : 7);  // 1: SM
 }
 int nvmlDeviceGetMaxClockInfo(void*, int type, unsigned* mhz) {
-  *mhz = type == 1 ? 1980 : 7;
-  return state.answers ? 0 : not_supported;
+  return tell(mhz, type == 1 ? 1980 : 7);
 }
 int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
   while (state.hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  *milliwatts = 400500;
-  return state.answers ? 0 : not_supported;
+  return tell(milliwatts, 400500);
 }
 int nvmlDeviceGetTemperature(void*, int sensor, unsigned* celsius) {
-  *celsius = sensor == 0 ? 64 : 7;
-  return state.answers ? 0 : not_supported;
+  return tell(celsius, sensor == 0 ? 64 : 7);
 }
 int nvmlDeviceGetMemoryInfo(void*, unsigned long long* total_free_used) {
   total_free_used[0] = 80ull << 30;
@@ -67,12 +70,10 @@ int nvmlDeviceGetMemoryInfo(void*, unsigned long long* total_free_used) {
   return state.answers ? 0 : not_supported;
 }
 int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* bits) {
-  *bits = 0x4;
-  return state.answers ? 0 : not_supported;
+  return tell(bits, 0x4);
 }
 int nvmlDeviceGetTotalEnergyConsumption(void*, unsigned long long* millijoules) {
-  *millijoules = state.energy_mj += 500;
-  return state.answers ? 0 : not_supported;
+  return tell(millijoules, state.energy_mj += 500);
 }
 
 int nvmlSystemGetDriverVersion(char* version, unsigned) {
@@ -89,52 +90,42 @@ int nvmlDeviceGetPciInfo_v3(void*, void* info) {
   return 0;
 }
 int nvmlDeviceGetPersistenceMode(void*, int* mode) {
-  *mode = 1;
-  return state.answers ? 0 : not_supported;
+  return tell(mode, 1);
 }
 int nvmlDeviceGetMigMode(void*, unsigned* now, unsigned* later) {
   *now = 0;
-  *later = 1;
-  return state.answers ? 0 : not_supported;
+  return tell(later, 1);
 }
 int nvmlDeviceGetTotalEccErrors(void*, int type, int counter, unsigned long long* errors) {
-  *errors = type == 1 && counter == 0 ? 5 : 777;  // uncorrected, since the driver was loaded
-  return state.answers ? 0 : not_supported;
+  return tell(errors, type == 1 && counter == 0 ? 5 : 777);  // uncorrected, since the driver was loaded
 }
 int nvmlDeviceGetRemappedRows(void*, unsigned* corrected, unsigned* uncorrected, unsigned* pending, unsigned* failed) {
   *corrected = 7;
   *uncorrected = 2;
   *pending = 1;
-  *failed = 0;
-  return state.answers ? 0 : not_supported;
+  return tell(failed, 0);
 }
 int nvmlDeviceGetEnforcedPowerLimit(void*, unsigned* milliwatts) {
-  *milliwatts = 500000;
-  return state.answers ? 0 : not_supported;
+  return tell(milliwatts, 500000);
 }
 int nvmlDeviceGetPowerManagementDefaultLimit(void*, unsigned* milliwatts) {
-  *milliwatts = 700000;
-  return state.answers ? 0 : not_supported;
+  return tell(milliwatts, 700000);
 }
 int nvmlDeviceGetBAR1MemoryInfo(void*, unsigned long long* total_free_used) {
   total_free_used[0] = 128ull << 30;
   return state.answers ? 0 : not_supported;
 }
 int nvmlDeviceGetCurrPcieLinkGeneration(void*, unsigned* generation) {
-  *generation = state.samples <= 1 ? 1 : 4;  // idle before the second sample
-  return state.answers ? 0 : not_supported;
+  return tell(generation, state.samples <= 1 ? 1 : 4);  // idle before the second sample
 }
 int nvmlDeviceGetMaxPcieLinkGeneration(void*, unsigned* generation) {
-  *generation = 5;
-  return state.answers ? 0 : not_supported;
+  return tell(generation, 5);
 }
 int nvmlDeviceGetCurrPcieLinkWidth(void*, unsigned* lanes) {
-  *lanes = 8;
-  return state.answers ? 0 : not_supported;
+  return tell(lanes, 8);
 }
 int nvmlDeviceGetMaxPcieLinkWidth(void*, unsigned* lanes) {
-  *lanes = 16;
-  return state.answers ? 0 : not_supported;
+  return tell(lanes, 16);
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, void* room) {
   constexpr int insufficient_size = 7;

@@ -1,4 +1,4 @@
-#include "machine/nvml.h"
+#include "machine/gpus.h"
 
 #include <gtest/gtest.h>
 

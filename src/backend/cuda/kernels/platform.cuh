@@ -19,9 +19,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "base/bf16.h"
-#include "base/f16.h"
-#include "base/fp8.h"
+#include "base/floats.h"
 
 namespace harness::cuda {
 
@@ -138,7 +136,7 @@ __device__ __forceinline__ std::uint32_t bf16_pair(float low, float high) {
 #endif
 }
 
-/// Two 8-bit floats (base/fp8.h) of two floats, `low` in the lower half.
+/// Two 8-bit floats (base/floats.h) of two floats, `low` in the lower half.
 template <bool is_e4m3>
 __device__ __forceinline__ std::uint16_t fp8_pair(float low, float high) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890

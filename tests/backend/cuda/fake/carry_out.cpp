@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "base/bf16.h"
+#include "base/floats.h"
 #include "clique.h"
 
 namespace harness::fake {

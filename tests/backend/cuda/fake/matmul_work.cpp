@@ -5,8 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/bf16.h"
-#include "base/fp8.h"
+#include "base/floats.h"
 #include "core.h"
 
 namespace harness::fake {

@@ -1,4 +1,4 @@
-#include "worker/test_fault.h"
+#include "worker/planted/test_fault.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -18,7 +18,7 @@
 #include "base/units.h"
 #include "config/registry.h"
 
-namespace harness::worker {
+namespace harness::test {
 
 class FaultyInputs final : public program::InputSource {
  public:
@@ -43,6 +43,8 @@ namespace {
 constexpr std::size_t chunk_bytes = 32u << 20;
 constexpr std::size_t allocation_bytes = 1u << 30;
 
+int blocks_before = 0;  // in this process
+
 void eat_memory(bool shared) {
   for (;;) {
     void* chunk = shared ? ::mmap(nullptr, chunk_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)
@@ -61,11 +63,6 @@ std::string_view parity_of_block() {
 }
 
 }  // namespace
-
-TestFault TestFault::from_environment(int rank, const std::string& case_name, const config::Settings& settings) {
-  const char* text = test_hook("HARNESS_TEST_FAULT");
-  return text == nullptr ? TestFault() : parse(text, rank, case_name, settings);
-}
 
 TestFault TestFault::parse(const std::string& text, int rank, const std::string& case_name,
                            const config::Settings& settings) {
@@ -185,4 +182,26 @@ void TestFault::act() const {
   fail("HARNESS_TEST_FAULT: unknown kind '{}'", kind_);
 }
 
-}  // namespace harness::worker
+worker::WorkFactory with_faults(
+    std::function<worker::Work(const job::WorkerOrder&, std::shared_ptr<backend::Connections>, const backend::Delay&)>
+        make) {
+  return [make = std::move(make)](const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections) {
+    const job::BlockRequest& request = order.request;
+    const char* text = test_hook("HARNESS_TEST_FAULT");
+    const TestFault fault =
+        TestFault::parse(text == nullptr ? "" : text, order.rank, request.case_name, request.settings);
+    ++blocks_before;
+    fault.act_before_steps();
+    worker::Work work = make(order, std::move(connections), fault.delay_within_step());
+    if (work.inputs) work.inputs = fault.around(std::move(work.inputs));
+    if (work.executable) work.before_step = fault.between_steps(*work.program);
+    work.task = [fault, run = std::move(work.task), warmup = request.warmup_steps](worker::Steps* steps) {
+      job::TaskSamples samples = run(steps);
+      if (auto* timed = std::get_if<job::TimedSamples>(&samples)) fault.pretend(*timed, warmup);
+      return samples;
+    };
+    return work;
+  };
+}
+
+}  // namespace harness::test

@@ -10,8 +10,9 @@
 #include "job/task.h"
 #include "program/memory.h"
 #include "program/program.h"
+#include "worker/worker.h"
 
-namespace harness::worker {
+namespace harness::test {
 
 /// A deliberate fault, for tests of the fault handling: HARNESS_TEST_FAULT="rank=1,step=3,kind=segfault"
 /// with optional "case=NAME" and "seconds=0.2". Kinds: segfault, abort, exit, throw, kill, hang, stop (the process is
@@ -28,13 +29,9 @@ namespace harness::worker {
 /// each with its own conditions, are joined by ";" and add up.
 class TestFault {
  public:
-  /// No fault unless the environment names this rank and case. Throws Error for invalid text.
-  static TestFault from_environment(int rank, const std::string& case_name, const config::Settings& settings);
+  /// No fault unless the text names this rank and case. Throws Error for invalid text.
   static TestFault parse(const std::string& text, int rank, const std::string& case_name,
                          const config::Settings& settings = {});
-
-  /// The process begins another block.
-  static void count_block() { ++blocks_before; }
 
   void act_before_steps() const;
   /// Wraps `inputs`: the fault occurs while they are filled, at its step.
@@ -56,8 +53,7 @@ class TestFault {
   void act() const;
   bool is_within_step() const { return !stream_.empty() || ranks_per_node_ > 0; }
 
-  static inline int blocks_before = 0;  // in this process
-  std::string kind_;                    // "": none
+  std::string kind_;  // "": none
   std::string stream_;
   int ranks_per_node_ = 0;
   std::int64_t step_ = 0;
@@ -65,4 +61,10 @@ class TestFault {
   double seconds_ = 0.2;
 };
 
-}  // namespace harness::worker
+/// `make`, with the fault that the environment plants in a block. `delay`: the operations that its backend delays.
+worker::WorkFactory with_faults(
+    std::function<worker::Work(const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections,
+                               const backend::Delay& delay)>
+        make);
+
+}  // namespace harness::test

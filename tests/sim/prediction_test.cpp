@@ -1,4 +1,4 @@
-// A step whose passes are folded takes as long as the same step with all operations.
+// Whole steps, predicted. One whose passes are folded takes as long as the same step with all operations.
 #include "sim/passes.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/registry.h"
 #include "sim/simulation.h"
 #include "support/drawn_steps.h"
 #include "workloads/gpt/gpt.h"
@@ -97,6 +98,64 @@ TEST(FoldedPasses, AreLeftWhereTheyWouldNotHold) {
   late.calibration->software.host_s = 1e-6;
   late.calibration->software.host_power = 0;
   EXPECT_FALSE(on(late, 4));
+}
+
+// Compressed gradients take the time of what is sent.
+
+// A step on two nodes of eight GPUs with 100 Gb/s each, after whose backward pass 16 replicas exchange their gradients.
+double compressed_s(const char* precision, const char* compression, const char* ratio = "1 %") {
+  const config::Experiment e = experiment("megatron-2025", "dgx-h100");
+  const config::Model model{"gpt", 4, 1024, 8, 8192, 1024};
+  config::Settings s;
+  config::find_variable("precision")->parse(s, precision);
+  config::find_variable("grad_compression")->parse(s, compression);
+  config::find_variable("grad_compression_ratio")->parse(s, ratio);
+  s.overlap_grad_reduce = false;
+  s.bucket_size_bytes = std::int64_t{1} << 30;  // no step of many messages
+  std::vector<int> node_of;
+  for (int rank = 0; rank < 16; ++rank) node_of.push_back(rank / 8);
+  const program::Layout layout{{program::Axis::data, 16}};
+  Network network = network_of(e, node_of);
+  network.node_bytes_per_s = 12.5e9;
+  return predict(Simulation(gpt::programs(model, s, layout), s, e, network)).step_s;
+}
+
+TEST(PredictedCompression, SavesBelowOneInTheNumberOfReplicas) {
+  const double whole = compressed_s("bf16", "none");
+  EXPECT_LT(compressed_s("bf16", "topk", "0.1 %"), compressed_s("bf16", "topk", "1 %"));
+  EXPECT_LT(compressed_s("bf16", "topk", "1 %"), whole);
+  EXPECT_GT(compressed_s("bf16", "topk", "10 %"), whole);
+}
+
+// Weights of fewer bits are gathered as bytes; gathered gradients are not weights.
+TEST(PredictedCompression, SendsAsMuchInEveryPrecision) {
+  const auto more = [](const char* precision) {
+    return compressed_s(precision, "topk", "100 %") - compressed_s(precision, "none");
+  };
+  EXPECT_NEAR(more("fp8"), more("bf16"), 1e-2 * more("bf16"));
+}
+
+// Padding takes as long as tokens do, and packed documents as long as sequences of their length.
+
+double of_documents_s(std::int64_t sequence, std::int64_t rows, const char* sequences, config::Batching batching) {
+  const config::Experiment e = experiment("megatron-2025", "dgx-h100");
+  config::Model model{"llama", 4, 1024, 8, 8192, sequence};
+  model.positions = config::Positions::rotary;
+  config::Settings s;
+  s.precision = config::Precision::bf16;
+  s.global_batch_size = s.micro_batch_size = rows;
+  config::find_variable("sequences")->parse(s, sequences);
+  s.batching = batching;
+  return predict(Simulation(gpt::programs(model, s, {}), s, e, network_of(e, {0}))).step_s;
+}
+
+TEST(PredictedDocuments, CostWhatTheyCompute) {
+  using enum config::Batching;
+  constexpr const char* halves = "{distribution: uniform, min: 4096, max: 4096}";
+  const double full = of_documents_s(8192, 1, "full", packed), short_ones = of_documents_s(4096, 2, "full", packed);
+  ASSERT_LT(short_ones, 0.95 * full);
+  EXPECT_NEAR(of_documents_s(8192, 1, halves, padded), full, 1e-5 * full);  // it reads the scale of the loss
+  EXPECT_NEAR(of_documents_s(8192, 1, halves, packed), short_ones, 1e-4 * short_ones);
 }
 
 }  // namespace

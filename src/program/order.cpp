@@ -1,6 +1,4 @@
-#include "program/happens_before.h"
-
-#include <algorithm>
+#include "program/order.h"
 
 namespace harness::program {
 
