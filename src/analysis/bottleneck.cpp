@@ -1,4 +1,4 @@
-#include "analysis/bottleneck.h"
+#include "analysis/findings.h"
 
 #include <fmt/format.h>
 
@@ -110,7 +110,6 @@ std::optional<Waterfall> waterfall(const store::Result& result, const CaseSummar
   if (!(row.model_flop_per_step > 0)) return {};  // communication alone has no share of the peak
   if (!(row.peak_flops_per_rank > 0) || !(mean.step_s > 0)) return {};
   Waterfall w;
-  w.case_index = breakdown.case_index;
   w.timed = summary.mfu.has_value() && summary.step_seconds > 0;
   w.step_s = w.timed ? summary.step_seconds : mean.step_s;
   w.ideal_s = row.model_flop_per_step / row.ranks / row.peak_flops_per_rank;
@@ -380,15 +379,15 @@ const char* name_of(BottleneckKind kind) {
 Bottleneck find_bottleneck(const store::Result& result, const CaseBreakdown& breakdown, const Waterfall* waterfall,
                            const Stragglers& stragglers) {
   Bottleneck found;
-  found.case_index = breakdown.case_index;
   const std::map<Part, double> lost = lost_shares(breakdown.mean, waterfall);
   std::map<Kind, double> by_kind;
   for (const auto& [part, share] : lost) by_kind[kind_of(part)] += share;
-  found.losses.assign(by_kind.begin(), by_kind.end());
-  std::ranges::stable_sort(found.losses, std::ranges::greater(), &std::pair<Kind, double>::second);
-  if (found.losses.empty() || found.losses.front().second <= 0) return found;
-  found.kind = found.losses.front().first;
-  found.share = found.losses.front().second;
+  for (const auto& [kind, share] : by_kind) {
+    if (share <= found.share) continue;
+    found.kind = kind;
+    found.share = share;
+  }
+  if (found.kind == Kind::none) return found;
   found.evidence = evidence_of(result, breakdown, found, lost, stragglers, waterfall);
   found.levers = levers_for(result, breakdown, waterfall, lost);
   return found;

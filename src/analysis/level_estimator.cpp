@@ -112,6 +112,23 @@ int rounds_of(const SweepBlocks& sweep) {
 
 }  // namespace
 
+std::vector<LevelBlock> keep_with_neighbour(std::vector<LevelBlock> blocks) {
+  std::map<std::int32_t, int> count;
+  for (const LevelBlock& block : blocks) ++count[block.session];
+  std::erase_if(blocks, [&](const LevelBlock& block) { return count[block.session] < 2; });
+  std::ranges::stable_sort(blocks, {},
+                           [](const LevelBlock& block) { return std::tuple(block.session, block.steps_unix_s); });
+  return blocks;
+}
+
+std::vector<LevelBlock> keep_with_round(std::vector<LevelBlock> blocks) {
+  const auto round_of = [](const LevelBlock& block) { return std::pair(block.session, block.round); };
+  std::map<std::pair<std::int32_t, std::int32_t>, int> count;
+  for (const LevelBlock& block : blocks) ++count[round_of(block)];
+  std::erase_if(blocks, [&](const LevelBlock& block) { return count[round_of(block)] < 2; });
+  return keep_with_neighbour(std::move(blocks));
+}
+
 SweepEstimate estimate_level(const SweepBlocks& sweep, std::span<const Question> questions) {
   if (rounds_of(sweep) < least_level_rounds) return estimate_mean_pairs(sweep, questions);
   const GuardedFit together(sweep, false);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/error.h"
@@ -37,9 +38,7 @@ void require_alike(const plan::Plan& plan, const store::Result& earlier, const s
   compare<std::string>("backend", earlier.backend, config::name_of(e.backend), differences);
   compare("ranks", earlier.ranks, plan.ranks, differences);
   const std::string planned_workload(e.baseline.workload);
-  std::string workload = planned_workload;  // files that do not say are older than the choice, or hold no case
-  if (const store::ResultCase* baseline = earlier.baseline()) workload = earlier.setting(*baseline, "workload");
-  if (workload.empty()) workload = "gpt";
+  const std::string workload = earlier.baseline() == nullptr ? planned_workload : analysis::workload_of(earlier);
   compare("workload", workload, planned_workload, differences);
   if (workload == planned_workload && workload == "gpt") {
     const NameValues measured = config::texts_of(earlier.model), planned = config::texts_of(e.model);

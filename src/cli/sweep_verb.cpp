@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <ostream>
 
-#include "analysis/looks.h"
+#include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/text.h"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "analysis/breakdown.h"
-#include "analysis/explanation.h"
+#include "analysis/findings.h"
 #include "explain/picture.h"
 #include "explain/reference.h"
 #include "store/result.h"

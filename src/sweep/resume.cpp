@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "analysis/looks.h"
+#include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/identity.h"

@@ -6,9 +6,8 @@
 #include <cmath>
 
 #include "analysis/blocks.h"
-#include "analysis/bottleneck.h"
 #include "analysis/breakdown.h"
-#include "analysis/stragglers.h"
+#include "analysis/findings.h"
 #include "analysis/summary.h"
 #include "command.h"
 #include "store/result_file.h"
