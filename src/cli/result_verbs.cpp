@@ -21,7 +21,7 @@
 #include "explain/explain.h"
 #include "report/export.h"
 #include "report/page/page.h"
-#include "report/show.h"
+#include "report/sections.h"
 #include "report/words.h"
 #include "store/lock.h"
 #include "store/result_file.h"

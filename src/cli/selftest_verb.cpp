@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "report/clean_text.h"
 #include "report/document.h"
 #include "selftest/checks.h"
 #include "selftest/operation_check.h"

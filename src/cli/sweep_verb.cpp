@@ -12,7 +12,7 @@
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "config/fields.h"
-#include "report/show.h"
+#include "report/sections.h"
 #include "store/result_file.h"
 #include "sweep/resume.h"
 

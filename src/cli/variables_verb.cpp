@@ -9,7 +9,7 @@
 #include "config/choice.h"
 #include "config/frameworks/framework.h"
 #include "config/registry.h"
-#include "report/clean_text.h"
+#include "report/document.h"
 
 namespace harness::cli {
 namespace {

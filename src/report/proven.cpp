@@ -15,7 +15,7 @@
 #include "config/experiment.h"
 #include "config/registry.h"
 #include "config/yaml_tree.h"
-#include "report/clean_text.h"
+#include "report/document.h"
 #include "report/words.h"
 
 namespace harness::report {

@@ -1,4 +1,4 @@
-#include "report/show.h"
+#include "report/sections.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,6 @@
 #include "base/units.h"
 #include "config/registry.h"
 #include "report/metrics.h"
-#include "report/sections.h"
 #include "report/words.h"
 #include "store/result.h"
 

@@ -7,8 +7,6 @@
 #include <sstream>
 #include <utility>
 
-#include "report/clean_text.h"
-
 namespace harness::report {
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "readers_fixture.h"
-#include "report/clean_text.h"
+#include "report/document.h"
 #include "support/files.h"
 #include "support/paths.h"
 

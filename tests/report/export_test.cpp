@@ -11,7 +11,6 @@
 #include "full_result.h"
 #include "golden.h"
 #include "report/sections.h"
-#include "report/show.h"
 #include "support/sample_results.h"
 
 namespace harness::report {

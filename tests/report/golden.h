@@ -9,7 +9,7 @@
 #include <string>
 
 #include "report/compare.h"
-#include "report/show.h"
+#include "report/sections.h"
 #include "support/files.h"
 #include "support/paths.h"
 

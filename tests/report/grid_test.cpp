@@ -7,7 +7,7 @@
 #include "golden.h"
 #include "report/document.h"
 #include "report/page/page.h"
-#include "report/show.h"
+#include "report/sections.h"
 #include "support/errors.h"
 
 namespace harness::report {

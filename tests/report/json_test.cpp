@@ -13,7 +13,7 @@
 #include "full_result.h"
 #include "golden.h"
 #include "report/metrics.h"
-#include "report/show.h"
+#include "report/sections.h"
 #include "support/files.h"
 #include "support/paths.h"
 

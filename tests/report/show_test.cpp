@@ -1,6 +1,6 @@
 // Golden files in tests/report/golden say what each format looks like. After a wanted change:
 //   HARNESS_UPDATE_GOLDEN=1 build/release/tests/test_report     and look at the diff.
-#include "report/show.h"
+#include "report/sections.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

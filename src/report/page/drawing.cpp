@@ -1,4 +1,4 @@
-#include "report/page/drawing.h"
+#include "report/page/page.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <functional>
 #include <limits>
 
-#include "report/clean_text.h"
+#include "report/document.h"
 
 namespace harness::page {
 

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "analysis/estimator.h"
-#include "report/page/drawing.h"
 #include "report/sections.h"
 #include "report/words.h"
 

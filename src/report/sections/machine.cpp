@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/backend.h"
-#include "report/clean_text.h"
+#include "report/document.h"
 #include "report/export.h"
 #include "report/sections.h"
 #include "report/words.h"
