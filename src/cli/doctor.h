@@ -7,7 +7,7 @@
 
 #include "cli/verbs.h"
 #include "config/experiment.h"
-#include "doctor/recorded_facts.h"
+#include "doctor/record.h"
 #include "report/document.h"
 
 namespace harness::cli {

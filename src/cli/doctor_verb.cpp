@@ -11,10 +11,10 @@
 #include "cli/doctor.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "doctor/diagnosis.h"
+#include "doctor/check.h"
 #include "doctor/gather.h"
 #include "doctor/load_stage.h"
-#include "doctor/nccl_stage.h"
+#include "doctor/stage.h"
 #include "report/json.h"
 #include "store/result_file.h"
 

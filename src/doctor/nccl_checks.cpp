@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doctor/nccl_stage.h"
+#include "doctor/stage.h"
 
 namespace harness::doctor {
 namespace {

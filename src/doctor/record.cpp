@@ -10,8 +10,7 @@
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
-#include "doctor/diagnosis.h"
-#include "doctor/recorded_facts.h"
+#include "doctor/check.h"
 
 namespace harness::doctor {
 namespace {

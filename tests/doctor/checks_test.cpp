@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "check_rows.h"
 #include "doctor/check.h"
-#include "doctor/diagnosis.h"
 
 namespace harness::doctor {
 

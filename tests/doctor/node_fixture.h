@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "doctor/diagnosis.h"
+#include "doctor/check.h"
 #include "doctor/gather.h"
 #include "support/temporary_folder.h"
 

@@ -2,9 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "doctor/diagnosis.h"
+#include "doctor/check.h"
 #include "doctor/record.h"
-#include "doctor/recorded_facts.h"
 #include "node_fixture.h"
 #include "support/errors.h"
 
