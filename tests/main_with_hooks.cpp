@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "base/identity.h"
-#include "cli/cli.h"
+#include "cli/verbs.h"
 
 int main(int argc, char** argv) {
   harness::allow_test_hooks();

@@ -1,4 +1,4 @@
-#include "cli/best.h"
+#include "cli/plan_document.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/plan_document.h"
 #include "plan/prepare.h"
 #include "plan/survey.h"
 

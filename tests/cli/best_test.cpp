@@ -1,4 +1,4 @@
-#include "cli/best.h"
+#include "cli/plan_document.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -21,7 +21,7 @@
 #include "analysis/blocks.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/one_sweep.h"
+#include "cli/sweep_verb.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "damaged_result.h"

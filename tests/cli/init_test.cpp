@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "backend/backend.h"
-#include "cli/init_verb.h"
+#include "cli/verbs.h"
 #include "config/experiment.h"
 #include "plan/prepare.h"
 #include "support/errors.h"

@@ -12,7 +12,6 @@
 #include <sstream>
 
 #include "base/text.h"
-#include "cli/cli.h"
 #include "cli/verbs.h"
 #include "readers_fixture.h"
 #include "support/files.h"

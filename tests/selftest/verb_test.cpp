@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "backends/backends.h"
-#include "cli/cli.h"
 #include "cli/verbs.h"
 #include "selftest/reference.h"
 #include "support/errors.h"

@@ -1,4 +1,4 @@
-#include "cli/one_sweep.h"
+#include "cli/sweep_verb.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
