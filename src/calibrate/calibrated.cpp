@@ -1,4 +1,4 @@
-#include "calibrate/calibrated.h"
+#include "calibrate/calibrate.h"
 
 #include <algorithm>
 #include <cmath>

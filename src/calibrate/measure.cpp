@@ -1,4 +1,4 @@
-#include "calibrate/measure.h"
+#include "calibrate/calibrate.h"
 
 #include <algorithm>
 #include <cstddef>

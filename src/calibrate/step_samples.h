@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "calibrate/measure.h"
+#include "calibrate/calibrate.h"
 #include "program/program.h"
 #include "program/timeline.h"
 

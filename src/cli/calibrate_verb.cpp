@@ -7,7 +7,7 @@
 #include "base/identity.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "calibrate/calibrated.h"
+#include "calibrate/calibrate.h"
 #include "cli/output.h"
 #include "cli/sweep_verb.h"
 #include "cli/verbs.h"

@@ -8,9 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "calibrate/calibrated.h"
-#include "calibrate/measure.h"
-#include "calibrate/wanted.h"
+#include "calibrate/calibrate.h"
 #include "config/experiment.h"
 #include "config/hardware.h"
 #include "planted.h"

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "calibrate/calibrated.h"
+#include "calibrate/calibrate.h"
 
 namespace harness::calibrate {
 
