@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "selftest/case_builder.h"
+#include "selftest/operation_cases.h"
 
 namespace harness::selftest {
 namespace {

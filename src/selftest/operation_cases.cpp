@@ -12,7 +12,6 @@
 #include "base/fp8.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "selftest/case_builder.h"
 
 namespace harness::selftest {
 

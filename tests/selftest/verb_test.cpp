@@ -8,7 +8,7 @@
 
 #include "backends/backends.h"
 #include "cli/verbs.h"
-#include "selftest/reference.h"
+#include "selftest/checks.h"
 #include "support/errors.h"
 #include "support/files.h"
 #include "support/paths.h"
