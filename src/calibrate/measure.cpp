@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <variant>
 
 #include "base/error.h"

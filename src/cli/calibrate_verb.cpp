@@ -12,7 +12,6 @@
 #include "cli/sweep_verb.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
-#include "plan/prepare.h"
 #include "report/document.h"
 #include "sweep/probe.h"
 

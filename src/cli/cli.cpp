@@ -9,7 +9,6 @@
 #include <exception>
 #include <filesystem>
 #include <new>
-#include <optional>
 #include <ostream>
 #include <sstream>
 

@@ -1,9 +1,7 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <map>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -20,7 +18,6 @@
 #include "cli/verbs.h"
 #include "config/backend.h"
 #include "config/experiment.h"
-#include "config/model.h"
 #include "job/mpi/mpi_job.h"
 #include "machine/topology.h"
 #include "plan/budget.h"

@@ -1,7 +1,6 @@
 #include "doctor/facts.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 

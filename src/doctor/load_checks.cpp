@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <optional>
 
 #include "base/error.h"

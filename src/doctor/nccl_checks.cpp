@@ -1,9 +1,7 @@
 // Judges NCCL's log of a node's ranks, check by check.
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <span>
 #include <string_view>
 
 #include "base/clock.h"

@@ -10,7 +10,6 @@
 #include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "analysis/published.h"
-#include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "base/text.h"
 #include "config/model.h"

@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/statistics.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "config/experiment.h"

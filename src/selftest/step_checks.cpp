@@ -14,7 +14,6 @@
 #include "backend/backend.h"
 #include "config/registry.h"
 #include "selftest/checks.h"
-#include "workloads/gpt/gpt.h"
 #include "workloads/gpt/parameters.h"
 #include "workloads/workload.h"
 

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
 #include "base/error.h"

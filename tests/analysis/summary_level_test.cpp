@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "analysis/blocks.h"
 #include "analysis/estimator.h"
 #include "analysis/level_model.h"
 #include "analysis/summary.h"

@@ -9,8 +9,6 @@
 
 #include "plan/prepare.h"
 #include "said.h"
-#include "support/errors.h"
-#include "support/paths.h"
 #include "support/temporary_folder.h"
 
 namespace harness::cli {

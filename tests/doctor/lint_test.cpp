@@ -7,7 +7,6 @@
 #include "doctor/check.h"
 #include "nccl/names.h"
 #include "node_fixture.h"
-#include "support/errors.h"
 
 namespace harness::doctor {
 namespace {

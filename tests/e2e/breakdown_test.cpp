@@ -3,9 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
-#include "analysis/blocks.h"
 #include "analysis/breakdown.h"
 #include "analysis/findings.h"
 #include "analysis/summary.h"

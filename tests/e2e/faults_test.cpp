@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <chrono>
-#include <filesystem>
 #include <random>
 #include <thread>
 

@@ -6,7 +6,6 @@
 #include "analysis/summary.h"
 #include "command.h"
 #include "store/result_file.h"
-#include "support/paths.h"
 
 namespace harness {
 namespace {

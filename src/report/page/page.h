@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/breakdown.h"
 #include "analysis/findings.h"
 #include "report/document.h"
 #include "store/result.h"
