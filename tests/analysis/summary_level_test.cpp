@@ -136,8 +136,6 @@ TEST_F(GridTest, SizesAloneAreNotCompared) {
   EXPECT_EQ(declared_comparisons(result), 0);
 }
 
-using ::testing::HasSubstr;
-
 // When a block of four cases runs: a minute apart, in an order that changes from round to round.
 int place_of(const store::ResultBlock& block) {
   return 4 * block.round + (block.case_index * (block.round % 2 == 0 ? 1 : 3) + block.round / 2) % 4;

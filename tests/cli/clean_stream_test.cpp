@@ -14,8 +14,6 @@
 namespace harness::cli {
 namespace {
 
-using ::testing::HasSubstr;
-
 TEST(CleanStream, EscapesLinesAndPassesTablesAsTheyAre) {
   std::ostringstream to;
   CleanStream out(to);

@@ -12,7 +12,6 @@
 namespace harness::cli {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 struct Wrong {

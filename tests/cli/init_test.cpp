@@ -15,7 +15,6 @@ namespace harness::cli {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 FirstMachine node(const std::string& gpu, double memory_bytes, int gpus) {
   machine::GpuHealth one;

@@ -14,10 +14,7 @@
 namespace harness {
 namespace {
 
-using test::harness_job;
-using test::run;
 using test::TemporaryFolder;
-using test::write_small_config;
 using ::testing::HasSubstr;
 
 store::Result swept(const TemporaryFolder& folder, int ranks, const std::string& sweep, const std::string& fault) {

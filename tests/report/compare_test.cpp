@@ -13,7 +13,6 @@
 namespace harness::report {
 namespace {
 
-using test::expect_golden;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;

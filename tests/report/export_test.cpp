@@ -17,7 +17,6 @@ namespace harness::report {
 namespace {
 
 using config::Framework;
-using test::expect_golden;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

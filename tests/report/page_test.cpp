@@ -22,7 +22,6 @@
 namespace harness::page {
 
 using report::escaped_markup;
-using ::testing::HasSubstr;
 
 namespace {
 

@@ -12,7 +12,6 @@
 namespace harness::report {
 namespace {
 
-using test::expect_golden;
 using test::operations;
 using ::testing::HasSubstr;
 using ::testing::Not;
