@@ -16,7 +16,6 @@
 #include "support/paths.h"
 #include "support/sample_results.h"
 #include "support/temporary_folder.h"
-#include "written_result.h"
 
 namespace harness::cli {
 namespace {
@@ -138,7 +137,7 @@ TEST(Doctor, ARudeNameIsHarmless) {
 void write_record(const std::string& path, const test::NodeTree& tree) {
   store::Result result = test::samples::everything();
   result.doctor = doctor::record_of({tree.node(2)}, {});
-  test::samples::write_result(path, result);
+  write_result(path, result);
 }
 
 TEST(Doctor, SaysFirstWhatHasChangedSinceASweep) {
@@ -167,7 +166,7 @@ TEST(Doctor, SaysFirstWhatHasChangedSinceASweep) {
 
 TEST(Doctor, AFileWithoutARecordIsOneLine) {
   const test::TemporaryFolder folder;
-  test::samples::write_result(folder / "r.h5", test::samples::everything());
+  write_result(folder / "r.h5", test::samples::everything());
   write_record(folder / "good.h5", test::NodeTree("laptop"));
   folder.write("x.h5", "[[[");
   std::string lines;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "bench_job.h"
 #include "doctor/facts.h"
-#include "load_fixture.h"
 
 namespace harness::doctor {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "load_fixture.h"
+#include "bench_job.h"
 
 namespace harness::doctor {
 namespace {

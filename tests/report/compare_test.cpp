@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "compared_files.h"
 #include "golden.h"
 #include "report/document.h"
 #include "support/sample_timeline.h"

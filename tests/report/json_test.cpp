@@ -9,7 +9,6 @@
 
 #include "analysis/summary.h"
 #include "base/text.h"
-#include "compared_files.h"
 #include "full_result.h"
 #include "golden.h"
 #include "report/metrics.h"
