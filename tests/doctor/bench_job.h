@@ -161,12 +161,17 @@ inline std::vector<doctor::Node> nodes_of(const job::Job& job) {
   return nodes;
 }
 
-inline void give_gpus(BenchJob& job, int of_node) {
-  for (job::RankPlace& place : job.seats()) {
-    place.gpus = {of_node, of_node, {}};
-    for (int gpu = 0; gpu < of_node; ++gpu) place.gpus.names.push_back(std::to_string(gpu));
+/// One whose nodes have GPUs; as many as ranks, unless it is said.
+class GpuJob : public BenchJob {
+ public:
+  GpuJob(int nodes, int ranks_per_node) : GpuJob(nodes, ranks_per_node, ranks_per_node) {}
+  GpuJob(int nodes, int ranks_per_node, int gpus_per_node) : BenchJob(nodes, ranks_per_node) {
+    for (job::RankPlace& place : seats()) {
+      place.gpus = {gpus_per_node, gpus_per_node, {}};
+      for (int gpu = 0; gpu < gpus_per_node; ++gpu) place.gpus.names.push_back(std::to_string(gpu));
+    }
   }
-}
+};
 
 inline std::vector<doctor::StageFinding> said_by(BenchJob& job, config::BackendKind backend = config::BackendKind::cuda,
                                                  const config::Hardware* hardware = nullptr) {

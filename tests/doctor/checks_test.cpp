@@ -184,8 +184,6 @@ TEST(Findings, ACheckThatFoundNothingPassesIfItLookedAtAnything) {
   EXPECT_EQ(found.list()[0].verdict, Verdict::fail);
 }
 
-using namespace check_rows;
-
 // Each driver of the CPUs' clock has its own switch, and where there is no faster step none is missed.
 TEST(Checks, TurboThatIsOffHasTheRemedyOfItsDriver) {
   const auto said = [](const NodeChange& change) {
