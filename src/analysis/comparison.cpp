@@ -53,6 +53,32 @@ std::vector<std::string> not_aligned(const ComparedFile& first, const ComparedFi
   return sentences;
 }
 
+// How well a candidate matches the wanted case; nothing if it is another case.
+std::optional<int> match(const store::Result& from, const store::ResultCase& wanted, const store::Result& in,
+                         const store::ResultCase& candidate) {
+  if (!setting_differences(from, wanted, in, candidate).empty()) return std::nullopt;
+  if ((wanted.role() == store::CaseRole::control) != (candidate.role() == store::CaseRole::control))
+    return std::nullopt;
+  const bool same_change = wanted.variable == candidate.variable && wanted.value == candidate.value;
+  return (same_change ? 2 : 0) + (wanted.name == candidate.name ? 1 : 0);
+}
+
+// The case in `in` that has the settings of `wanted` in `from`; nullptr if there is none. Among several (the baseline
+// and its copy) the one with the same variable and value, and then the same name, is chosen. A control only matches a
+// control.
+const store::ResultCase* counterpart(const store::Result& from, const store::ResultCase& wanted,
+                                     const store::Result& in) {
+  const store::ResultCase* best = nullptr;
+  int best_score = -1;
+  for (const store::ResultCase& candidate : in.cases) {
+    const std::optional<int> score = match(from, wanted, in, candidate);
+    if (!score || *score <= best_score) continue;
+    best = &candidate;
+    best_score = *score;
+  }
+  return best;
+}
+
 // A case as a side measured it: `in_first_run`, and in the other runs what is `wanted` of `reference`.
 MeasuredCase measured_on(std::span<const ComparedFile> side, const store::ResultCase* in_first_run,
                          const store::Result& reference, const store::ResultCase& wanted) {
@@ -87,16 +113,6 @@ double parse_percentage(const std::string& option, std::string number) {
     fail("--fail-on {}: allowed: 0 to 10000 percent, such as slower:5", quote(option));
   }
   return percent / 100;
-}
-
-// How well a candidate matches the wanted case; nothing if it is another case.
-std::optional<int> match(const store::Result& from, const store::ResultCase& wanted, const store::Result& in,
-                         const store::ResultCase& candidate) {
-  if (!setting_differences(from, wanted, in, candidate).empty()) return std::nullopt;
-  if ((wanted.role() == store::CaseRole::control) != (candidate.role() == store::CaseRole::control))
-    return std::nullopt;
-  const bool same_change = wanted.variable == candidate.variable && wanted.value == candidate.value;
-  return (same_change ? 2 : 0) + (wanted.name == candidate.name ? 1 : 0);
 }
 
 void pair_baselines(const store::Result& first, const store::Result& second, std::vector<AlignedPair>& pairs) {
@@ -260,19 +276,6 @@ std::string settings_in_words(const std::vector<SettingDifference>& differences)
     words.push_back(fmt::format("{} is {} and {}", difference.variable, difference.first, difference.second));
   }
   return join(words, ", ");
-}
-
-const store::ResultCase* counterpart(const store::Result& from, const store::ResultCase& wanted,
-                                     const store::Result& in) {
-  const store::ResultCase* best = nullptr;
-  int best_score = -1;
-  for (const store::ResultCase& candidate : in.cases) {
-    const std::optional<int> score = match(from, wanted, in, candidate);
-    if (!score || *score <= best_score) continue;
-    best = &candidate;
-    best_score = *score;
-  }
-  return best;
 }
 
 std::vector<AlignedPair> align(const store::Result& first, const store::Result& second, bool baselines_anyway) {

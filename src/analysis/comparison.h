@@ -46,12 +46,6 @@ std::vector<SettingDifference> setting_differences(const store::Result& first, c
 /// "threads is 1 and 2, precision is fp32 and bf16"; "" if there are none.
 std::string settings_in_words(const std::vector<SettingDifference>& differences);
 
-/// The case in `in` that has the settings of `wanted` in `from`; nullptr if there is none. Among several (the baseline
-/// and its copy) the one with the same variable and value, and then the same name, is chosen. A control only matches a
-/// control.
-const store::ResultCase* counterpart(const store::Result& from, const store::ResultCase& wanted,
-                                     const store::Result& in);
-
 /// Cases of two files that are one case.
 struct AlignedPair {
   const store::ResultCase* first = nullptr;

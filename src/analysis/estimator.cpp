@@ -115,6 +115,16 @@ bool is_settled(const Estimate& answer, double smallest_effect) {
   return moved(verdict) || verdict == Verdict::same;
 }
 
+// Where in `questions` those stand that are about cases compared with this one, itself among them.
+std::vector<std::size_t> questions_about(const store::Result& result, std::int32_t reference,
+                                         std::span<const Question> questions) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    if (result.case_at(questions[i].case_index).reference == reference) places.push_back(i);
+  }
+  return places;
+}
+
 }  // namespace
 
 Estimator estimator_named(std::string_view declared) {
@@ -229,15 +239,6 @@ std::vector<Question> questions_of(const store::Result& result) {
     questions.push_back({i, is_control(result.case_at(i)) ? of_controls : family, result.smallest_effect});
   }
   return questions;
-}
-
-std::vector<std::size_t> questions_about(const store::Result& result, std::int32_t reference,
-                                         std::span<const Question> questions) {
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < questions.size(); ++i) {
-    if (result.case_at(questions[i].case_index).reference == reference) places.push_back(i);
-  }
-  return places;
 }
 
 std::vector<int> declared_looks(const store::Result& result) {

@@ -136,9 +136,6 @@ int declared_comparisons(const store::Result& result);
 /// that was planned counts, whether or not it finished, and at whatever size. The control has its own, which its sizes
 /// share.
 std::vector<Question> questions_of(const store::Result& result);
-/// Where in `questions` those stand that are about cases compared with this one, itself among them.
-std::vector<std::size_t> questions_about(const store::Result& result, std::int32_t reference,
-                                         std::span<const Question> questions);
 
 // A sweep may look at its results more than once, and measure a settled case no more, without more false verdicts than
 // it declared: each look spends a part of the error (docs/method.md, "Looks").

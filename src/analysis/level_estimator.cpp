@@ -13,6 +13,26 @@
 namespace harness::analysis {
 namespace {
 
+std::vector<BlocksApart> find_blocks_apart(std::span<const LevelBlock> blocks, const LevelFit& fit) {
+  constexpr double apart = 3;  // scales: 0.3 % of blocks that scatter normally
+  std::vector<BlocksApart> out(fit.groups.size());
+  std::vector<std::vector<double>> below(out.size()), above(out.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const auto group = static_cast<std::size_t>(blocks[i].group);
+    const double beyond_reference = blocks[i].log_seconds - fit.level[i];
+    const double off = beyond_reference - (fit.groups[group].location - fit.groups[0].location);
+    ++out[group].blocks;
+    if (std::abs(off) > apart * fit.groups[group].scale) (off < 0 ? below : above)[group].push_back(off);
+  }
+  for (std::size_t group = 0; group < out.size(); ++group) {
+    out[group].below = static_cast<int>(below[group].size());
+    out[group].above = static_cast<int>(above[group].size());
+    if (!below[group].empty()) out[group].below_off = median(below[group]);
+    if (!above[group].empty()) out[group].above_off = median(above[group]);
+  }
+  return out;
+}
+
 // The fit of a sweep, and what the guards made of it.
 class GuardedFit {
  public:
@@ -235,26 +255,6 @@ double SerialCorrelation::widening() const {
   if (!found()) return 1;
   const double r = std::min(correlation, most);
   return std::sqrt((1 + r) / (1 - r));
-}
-
-std::vector<BlocksApart> find_blocks_apart(std::span<const LevelBlock> blocks, const LevelFit& fit) {
-  constexpr double apart = 3;  // scales: 0.3 % of blocks that scatter normally
-  std::vector<BlocksApart> out(fit.groups.size());
-  std::vector<std::vector<double>> below(out.size()), above(out.size());
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const auto group = static_cast<std::size_t>(blocks[i].group);
-    const double beyond_reference = blocks[i].log_seconds - fit.level[i];
-    const double off = beyond_reference - (fit.groups[group].location - fit.groups[0].location);
-    ++out[group].blocks;
-    if (std::abs(off) > apart * fit.groups[group].scale) (off < 0 ? below : above)[group].push_back(off);
-  }
-  for (std::size_t group = 0; group < out.size(); ++group) {
-    out[group].below = static_cast<int>(below[group].size());
-    out[group].above = static_cast<int>(above[group].size());
-    if (!below[group].empty()) out[group].below_off = median(below[group]);
-    if (!above[group].empty()) out[group].above_off = median(above[group]);
-  }
-  return out;
 }
 
 Reach reach_to_apart(std::span<const BlocksApart> groups, std::span<const GroupWeight> contrast, double alpha) {

@@ -155,7 +155,6 @@ struct BlocksApart {
   int below = 0, above = 0;             // how many lie apart
   double below_off = 0, above_off = 0;  // their medians from the location, in log seconds; 0 if there are none
 };
-std::vector<BlocksApart> find_blocks_apart(std::span<const LevelBlock> blocks, const LevelFit& fit);
 
 /// How far an interval must reach beyond its ends for the locations of the blocks apart: low <= 0 <= high, in log
 /// seconds. A group's count if chance, at the sweep's share of blocks apart, disturbs all its others with a probability

@@ -82,9 +82,6 @@ struct Measured {
 Measured measure(job::Job& job, const Wanted& wanted, const Device& device, double limit_s,
                  const std::function<void(const std::string&)>& say);
 
-/// Whether a prediction times the operation by its bytes: true for all but products and attention.
-bool moves_memory(const std::string& operation);
-
 /// A start and a rate: seconds = start_s + size / rate.
 struct Line {
   double start_s = 0, rate = 0;

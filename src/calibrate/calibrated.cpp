@@ -16,6 +16,12 @@ namespace {
 using config::CurvePoint;
 using config::Precision;
 
+// Whether a prediction times the operation by its bytes: true for all but products and attention.
+bool moves_memory(const std::string& operation) {
+  return operation != program::Matmul::name && operation != program::Attention::name &&
+         operation != program::AttentionBackward::name;
+}
+
 // The argument in [low, high] with the least value, on a logarithmic grid that closes in on it; 0 is tried as well
 // where `zero` is set.
 template <class F>
@@ -192,11 +198,6 @@ std::string measured_text(const config::MeasuredCurves& curves) {
 }
 
 }  // namespace
-
-bool moves_memory(const std::string& operation) {
-  return operation != program::Matmul::name && operation != program::Attention::name &&
-         operation != program::AttentionBackward::name;
-}
 
 Line fit_line(const std::vector<CurvePoint>& points) {
   double shortest_s = std::numeric_limits<double>::infinity(), fastest = 0, slowest = shortest_s;

@@ -67,10 +67,6 @@ report::Section budget_section(const plan::Plan& plan, const plan::PlannedCase& 
 
 /// Puts how far a prediction may be relied on into its JSON; `of_change`: also the error of changes.
 void put_trust(const sim::Trust& trust, bool of_change, report::Json& out);
-/// `plan --format json`. docs/json.md has its fields.
-std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
-/// JSON of `plan --best`.
-std::string best_json(const plan::Plan& plan, const Best& best);
 
 /// `plan FILE.h5 --hardware NAME`: what the steps of a result would take on other hardware.
 int plan_upgrade(const PlanOptions& options, std::ostream& out);

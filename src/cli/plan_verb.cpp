@@ -93,25 +93,6 @@ const plan::PlannedCase& budgeted_case(const plan::Plan& p, const PlanOptions& o
   return *found;
 }
 
-int name_best(const plan::Plan& p, const PlanOptions& options, std::ostream& out, std::ostream* progress) {
-  const auto say = [progress](const std::string& text) {
-    if (progress != nullptr) *progress << "\r" << text << std::flush;
-  };
-  const Best best = find_best(p, static_cast<std::size_t>(options.best), most_predicted, say);
-  if (progress != nullptr) *progress << "\r\033[K" << std::flush;
-  if (options.format == "json") {
-    out << best_json(p, best);
-    return 0;
-  }
-  report::Document document;
-  report::Section& head = document.sections.emplace_back();
-  head.add(report::List{head_lines(p), report::List::Mark::none});
-  head.add(report::List{plan::warnings_of(p), report::List::Mark::warning});
-  document.sections.push_back(best_section(p, best));
-  print(std::move(document), options.format, options.view, out);
-  return 0;
-}
-
 // How long it takes by what sim expects of a step; nothing where a prediction is not possible.
 std::vector<std::string> time_by_prediction(const plan::Plan& p, const PlanOptions& options, int per_node) {
   std::vector<std::string> overrides = options.overrides;
@@ -209,6 +190,69 @@ Json json_of(const RankedCombination& combination, const config::Experiment& exp
   return out;
 }
 
+// `plan --format json`. docs/json.md has its fields.
+std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& predicted) {
+  Json out = head_of(plan, "harness-plan");
+  Json& cases = out["cases"] = Json::array();
+  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
+    const plan::PlannedCase& planned = plan.cases[i];
+    Json row{{"name", planned.name}, {"variable", planned.variable}, {"value", planned.value}};
+    if (!planned.is_possible()) {
+      row["impossible"] = planned.impossible;
+      cases.push_back(std::move(row));
+      continue;
+    }
+    row.update(facts_of(planned, plan.experiment));
+    if (!planned.notes.empty()) row["notes"] = planned.notes;
+    if (!predicted.empty() && predicted[i].step) {
+      row.update(json_of(predicted[i]));
+    } else if (!predicted.empty()) {
+      row["not_predicted"] = predicted[i].unknown;
+    }
+    cases.push_back(std::move(row));
+  }
+  return report::json_text(out);
+}
+
+// JSON of `plan --best`.
+std::string best_json(const plan::Plan& plan, const Best& best) {
+  Json out = head_of(plan, "harness-plan-best");
+  Json& variables = out["variables"] = Json::object();
+  for (const plan::Values& v : best.variables) variables[v.variable->name] = v.values;
+  out["left_out"] = best.left_out;
+  out["combinations"] = best.combinations;
+  out["all"] = best.all;
+  out["predicted"] = best.predicted;
+  out["alike"] = best.alike;
+  out["same_time"] = best.same_time;
+  out["not_told_apart"] = best.close;
+  Json& refused = out["refused"] = Json::array();
+  for (const auto& [reason, number] : best.refused) refused.push_back({{"reason", reason}, {"number", number}});
+  if (best.baseline) out["baseline"] = json_of(*best.baseline, plan.experiment);
+  Json& fastest = out["fastest"] = Json::array();
+  for (const RankedCombination& combination : best.fastest) fastest.push_back(json_of(combination, plan.experiment));
+  return report::json_text(out);
+}
+
+int name_best(const plan::Plan& p, const PlanOptions& options, std::ostream& out, std::ostream* progress) {
+  const auto say = [progress](const std::string& text) {
+    if (progress != nullptr) *progress << "\r" << text << std::flush;
+  };
+  const Best best = find_best(p, static_cast<std::size_t>(options.best), most_predicted, say);
+  if (progress != nullptr) *progress << "\r\033[K" << std::flush;
+  if (options.format == "json") {
+    out << best_json(p, best);
+    return 0;
+  }
+  report::Document document;
+  report::Section& head = document.sections.emplace_back();
+  head.add(report::List{head_lines(p), report::List::Mark::none});
+  head.add(report::List{plan::warnings_of(p), report::List::Mark::warning});
+  document.sections.push_back(best_section(p, best));
+  print(std::move(document), options.format, options.view, out);
+  return 0;
+}
+
 }  // namespace
 
 int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) {
@@ -276,48 +320,6 @@ void put_trust(const sim::Trust& trust, bool of_change, report::Json& out) {
   put("expected_error", trust.errors.step);
   if (of_change) put("expected_change_error", trust.errors.change);
   if (!trust.warnings.empty()) out["warnings"] = trust.warnings;
-}
-
-std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& predicted) {
-  Json out = head_of(plan, "harness-plan");
-  Json& cases = out["cases"] = Json::array();
-  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    const plan::PlannedCase& planned = plan.cases[i];
-    Json row{{"name", planned.name}, {"variable", planned.variable}, {"value", planned.value}};
-    if (!planned.is_possible()) {
-      row["impossible"] = planned.impossible;
-      cases.push_back(std::move(row));
-      continue;
-    }
-    row.update(facts_of(planned, plan.experiment));
-    if (!planned.notes.empty()) row["notes"] = planned.notes;
-    if (!predicted.empty() && predicted[i].step) {
-      row.update(json_of(predicted[i]));
-    } else if (!predicted.empty()) {
-      row["not_predicted"] = predicted[i].unknown;
-    }
-    cases.push_back(std::move(row));
-  }
-  return report::json_text(out);
-}
-
-std::string best_json(const plan::Plan& plan, const Best& best) {
-  Json out = head_of(plan, "harness-plan-best");
-  Json& variables = out["variables"] = Json::object();
-  for (const plan::Values& v : best.variables) variables[v.variable->name] = v.values;
-  out["left_out"] = best.left_out;
-  out["combinations"] = best.combinations;
-  out["all"] = best.all;
-  out["predicted"] = best.predicted;
-  out["alike"] = best.alike;
-  out["same_time"] = best.same_time;
-  out["not_told_apart"] = best.close;
-  Json& refused = out["refused"] = Json::array();
-  for (const auto& [reason, number] : best.refused) refused.push_back({{"reason", reason}, {"number", number}});
-  if (best.baseline) out["baseline"] = json_of(*best.baseline, plan.experiment);
-  Json& fastest = out["fastest"] = Json::array();
-  for (const RankedCombination& combination : best.fastest) fastest.push_back(json_of(combination, plan.experiment));
-  return report::json_text(out);
 }
 
 }  // namespace harness::cli

@@ -48,6 +48,16 @@ bool is_on_way(const Facts& node, const std::string& gpu, const std::string& par
   return std::ranges::find(path, part) != path.end();
 }
 
+// The bridge that a device hangs on; "" below the processor, or unknown.
+std::string bridge_above(const Facts& node, const std::string& key) {
+  if (key.starts_with("bridge/")) {
+    const std::string upper = node.text(key + "/above");
+    return upper == "host" || upper.empty() ? "" : "bridge/" + upper;
+  }
+  const std::vector<std::string> path = pci_path(node, key);
+  return path.size() < 2 ? "" : "bridge/" + path[path.size() - 2];
+}
+
 }  // namespace
 
 void Facts::set(const std::string& name, machine::Reading reading) {
@@ -240,15 +250,6 @@ std::optional<double> gigatransfers(const Facts& node, const std::string& name) 
   const auto speed = first_number(node.peek(name).text);
   static const std::set<double> of_pcie{2.5, 5, 8, 16, 32, 64, 128};  // 1.0 to 7.0
   return speed && of_pcie.contains(*speed) ? speed : std::nullopt;
-}
-
-std::string bridge_above(const Facts& node, const std::string& key) {
-  if (key.starts_with("bridge/")) {
-    const std::string upper = node.text(key + "/above");
-    return upper == "host" || upper.empty() ? "" : "bridge/" + upper;
-  }
-  const std::vector<std::string> path = pci_path(node, key);
-  return path.size() < 2 ? "" : "bridge/" + path[path.size() - 2];
 }
 
 std::optional<double> both_ends(const Facts& node, const std::string& key, const std::string& name,

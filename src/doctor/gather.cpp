@@ -163,6 +163,14 @@ machine::GpuReport ask_nvml() {
   return machine::Nvml::get().report();
 }
 
+// The name of the machine below the root.
+std::string host_below(const std::string& root) {
+  const machine::Tree tree(root);
+  if (tree.is_own_machine()) return machine::host_name();
+  const machine::Reading name = tree.line("proc/sys/kernel/hostname");
+  return name.ok() && !name.text.empty() ? name.text : root;
+}
+
 }  // namespace
 
 Facts gather_node(const std::string& root, const AskGpus& ask_gpus, double limit_s) {
@@ -220,13 +228,6 @@ machine::Reading device_in(const machine::Tree& tree, const std::string& path) {
 
 void add_named_file(const machine::Tree& tree, Facts& facts, const std::string& path) {
   if (path.starts_with('/')) facts.set("exists/" + path, tree.exists(path.substr(1)) ? "yes" : "no");
-}
-
-std::string host_below(const std::string& root) {
-  const machine::Tree tree(root);
-  if (tree.is_own_machine()) return machine::host_name();
-  const machine::Reading name = tree.line("proc/sys/kernel/hostname");
-  return name.ok() && !name.text.empty() ? name.text : root;
 }
 
 std::string answer(int rank, const std::string& bytes) try {

@@ -172,6 +172,22 @@ double takes_s(const Picture& picture, const analysis::KindTime& kind) {
   return found == picture.kinds.end() ? 0 : found->takes_s;
 }
 
+// How many times as long computations take in `measured`, on the ranks in the middle: what all ranks share says
+// nothing of one of them.
+double common_slowness(const Picture& measured, const Picture& predicted) {
+  std::vector<double> ratios;
+  const std::size_t ranks = std::min(measured.ranks.size(), predicted.ranks.size());
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    if (predicted.ranks[rank].computes_s > 0)
+      ratios.push_back(measured.ranks[rank].computes_s / predicted.ranks[rank].computes_s);
+  }
+  if (ratios.empty()) return 1;
+  // The lower one of two in the middle: of two ranks the quicker is the rule.
+  const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>((ratios.size() - 1) / 2);
+  std::ranges::nth_element(ratios, middle);
+  return *middle;
+}
+
 }  // namespace
 
 const Picture& Suspects::predicted(const config::Faults& faults, double slower) {
@@ -365,20 +381,6 @@ double distance(const Picture& a, const Picture& b) {
     if (analysis::is_communication(kind.kind)) seconds += std::abs(kind.takes_s - takes_s(b, kind));
   }
   return seconds;
-}
-
-double common_slowness(const Picture& measured, const Picture& predicted) {
-  std::vector<double> ratios;
-  const std::size_t ranks = std::min(measured.ranks.size(), predicted.ranks.size());
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    if (predicted.ranks[rank].computes_s > 0)
-      ratios.push_back(measured.ranks[rank].computes_s / predicted.ranks[rank].computes_s);
-  }
-  if (ratios.empty()) return 1;
-  // The lower one of two in the middle: of two ranks the quicker is the rule.
-  const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>((ratios.size() - 1) / 2);
-  std::ranges::nth_element(ratios, middle);
-  return *middle;
 }
 
 }  // namespace harness::explain

@@ -34,10 +34,6 @@ Picture picture_of(const store::Result& predicted);
 /// or less, as a mean over the ranks, and what each kind of communication takes more or less.
 double distance(const Picture& a, const Picture& b);
 
-/// How many times as long computations take in `measured`, on the ranks in the middle: what all ranks share says
-/// nothing of one of them.
-double common_slowness(const Picture& measured, const Picture& predicted);
-
 struct Reach;
 
 /// A fault that might explain a step, with the numbers that fit it best.

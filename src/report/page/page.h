@@ -23,7 +23,7 @@ std::string page(const report::Document& document);
 /// The whole report. `result` with its timeline and the seconds of ranks, as far as they are wanted.
 report::Document make_report(const store::Result& result, const analysis::Findings& findings);
 
-// The charts of a page, a source file each. An optional one is absent where there is nothing to draw.
+// The charts of a page. An optional one is absent where there is nothing to draw.
 
 /// Every change that was compared, the fastest first: its effect on the step time with its interval, over the band of
 /// effects too small to matter. Nothing if none was compared.
