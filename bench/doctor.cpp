@@ -2,7 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "base/error.h"
-#include "doctor/diagnosis.h"
+#include "doctor/check.h"
 #include "doctor/gather.h"
 
 namespace harness {

@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "base/identity.h"
-#include "cli/cli.h"
+#include "cli/verbs.h"
 #include "worker/planted/test_fault.h"
 
 int main(int argc, char** argv) {

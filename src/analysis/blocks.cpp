@@ -11,6 +11,59 @@
 #include "machine/conditions.h"
 
 namespace harness::analysis {
+namespace {
+
+double known(double seconds) {
+  return std::isfinite(seconds) ? std::max(seconds, 0.0) : 0;
+}
+
+double steps_of(const store::Result& result, std::size_t block) {
+  double seconds = 0;
+  for (const float step : result.step_seconds[block]) seconds += known(step);
+  return seconds;
+}
+
+struct Mean {
+  double sum = 0;
+  int n = 0;
+  void add(double value) {
+    sum += value;
+    ++n;
+  }
+  double value() const { return sum / n; }
+};
+
+// From a block's start to the next one's, in the same session; of the last one what it reports itself.
+double duration_of(const store::ResultBlock& block, const store::ResultBlock* next) {
+  const bool followed = next != nullptr && next->session == block.session && next->start_unix_s > block.start_unix_s;
+  return followed ? next->start_unix_s - block.start_unix_s : block.setup_s + block.timed_total_s;
+}
+
+// A one-way analysis of variance with processes as groups (R. A. Fisher; S. R. Searle, G. Casella and C. E. McCulloch,
+// "Variance Components"): the mean square between processes is n times their variance plus that of a block. Each value
+// is a block's log seconds beyond its case's median.
+std::optional<double> deviation_of(const std::map<std::int32_t, std::vector<double>>& by_process) {
+  double all = 0, sum = 0, squares_of_sizes = 0, between = 0, within = 0;
+  int groups = 0;
+  for (const auto& [process, values] : by_process) {
+    if (values.size() < 2) continue;
+    const auto n = static_cast<double>(values.size());
+    const double center = std::accumulate(values.begin(), values.end(), 0.0) / n;
+    ++groups;
+    all += n;
+    squares_of_sizes += n * n;
+    sum += n * center;
+    between += n * center * center;
+    for (const double value : values) within += (value - center) * (value - center);
+  }
+  if (groups < 3 || !(all > groups)) return std::nullopt;
+  between = (between - sum * sum / all) / (groups - 1);
+  within /= all - groups;
+  const double blocks_of_one = (all - squares_of_sizes / all) / (groups - 1);
+  return std::sqrt(std::max(between - within, 0.0) / blocks_of_one);
+}
+
+}  // namespace
 
 bool shares_processes(const store::Result& result) {
   std::set<std::int32_t> processes;
@@ -97,20 +150,6 @@ std::optional<Tails> tails_of(const store::Result& result, std::int32_t case_ind
   return Tails{percentile(95), percentile(99)};
 }
 
-namespace {
-
-double known(double seconds) {
-  return std::isfinite(seconds) ? std::max(seconds, 0.0) : 0;
-}
-
-double steps_of(const store::Result& result, std::size_t block) {
-  double seconds = 0;
-  for (const float step : result.step_seconds[block]) seconds += known(step);
-  return seconds;
-}
-
-}  // namespace
-
 std::optional<BlockTime> time_of_blocks(const store::Result& result) {
   BlockTime time;
   for (std::size_t i = 0; i < result.blocks.size() && i < result.step_seconds.size(); ++i) {
@@ -134,26 +173,6 @@ std::optional<BlockTime> time_of_blocks(const store::Result& result) {
   if (time.blocks == 0) return std::nullopt;
   return time;
 }
-
-namespace {
-
-struct Mean {
-  double sum = 0;
-  int n = 0;
-  void add(double value) {
-    sum += value;
-    ++n;
-  }
-  double value() const { return sum / n; }
-};
-
-// From a block's start to the next one's, in the same session; of the last one what it reports itself.
-double duration_of(const store::ResultBlock& block, const store::ResultBlock* next) {
-  const bool followed = next != nullptr && next->session == block.session && next->start_unix_s > block.start_unix_s;
-  return followed ? next->start_unix_s - block.start_unix_s : block.setup_s + block.timed_total_s;
-}
-
-}  // namespace
 
 HowFar how_far(const store::Result& result) {
   HowFar out;
@@ -189,34 +208,6 @@ HowFar how_far(const store::Result& result) {
   out.remaining_s = remaining_s;
   return out;
 }
-
-namespace {
-
-// A one-way analysis of variance with processes as groups (R. A. Fisher; S. R. Searle, G. Casella and C. E. McCulloch,
-// "Variance Components"): the mean square between processes is n times their variance plus that of a block. Each value
-// is a block's log seconds beyond its case's median.
-std::optional<double> deviation_of(const std::map<std::int32_t, std::vector<double>>& by_process) {
-  double all = 0, sum = 0, squares_of_sizes = 0, between = 0, within = 0;
-  int groups = 0;
-  for (const auto& [process, values] : by_process) {
-    if (values.size() < 2) continue;
-    const auto n = static_cast<double>(values.size());
-    const double center = std::accumulate(values.begin(), values.end(), 0.0) / n;
-    ++groups;
-    all += n;
-    squares_of_sizes += n * n;
-    sum += n * center;
-    between += n * center * center;
-    for (const double value : values) within += (value - center) * (value - center);
-  }
-  if (groups < 3 || !(all > groups)) return std::nullopt;
-  between = (between - sum * sum / all) / (groups - 1);
-  within /= all - groups;
-  const double blocks_of_one = (all - squares_of_sizes / all) / (groups - 1);
-  return std::sqrt(std::max(between - within, 0.0) / blocks_of_one);
-}
-
-}  // namespace
 
 std::optional<Processes> find_processes(const store::Result& result) {
   if (!shares_processes(result)) return std::nullopt;

@@ -1,5 +1,3 @@
-#include "analysis/bottleneck.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,13 +9,13 @@
 #include <optional>
 
 #include "analysis/cases.h"
+#include "analysis/findings.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/registry.h"
 #include "program/count.h"
 
 namespace harness::analysis {
-
 namespace {
 
 // Bytes that the operations that are neither products nor attention read and write, on a rank, mean over roles. Older
@@ -100,42 +98,6 @@ void set_roof(const store::Result& result, const CaseBreakdown& breakdown, const
     bar.roof = "none needed";
   }
 }
-
-}  // namespace
-
-std::optional<Waterfall> waterfall(const store::Result& result, const CaseSummary& summary,
-                                   const CaseBreakdown& breakdown) {
-  const store::ResultCase& row = result.at(breakdown);
-  const Breakdown& mean = breakdown.mean;
-  if (!(row.model_flop_per_step > 0)) return {};  // communication alone has no share of the peak
-  if (!(row.peak_flops_per_rank > 0) || !(mean.step_s > 0)) return {};
-  Waterfall w;
-  w.case_index = breakdown.case_index;
-  w.timed = summary.mfu.has_value() && summary.step_seconds > 0;
-  w.step_s = w.timed ? summary.step_seconds : mean.step_s;
-  w.ideal_s = row.model_flop_per_step / row.ranks / row.peak_flops_per_rank;
-  w.mfu = w.timed ? *summary.mfu : w.ideal_s / mean.step_s;
-  if (std::isfinite(summary.gpu_utilisation)) w.gpu_utilisation = summary.gpu_utilisation;
-  const IdealSeconds ideal(row);
-  for (const Part part : all_parts) {
-    if (!mean[part] && ideal.of(part) == 0) continue;
-    WaterfallBar& bar = w.bars.emplace_back();
-    bar.name = bar_name(part);
-    bar.part = part;
-    bar.seconds = mean[part].value_or(0);
-    bar.points = (bar.seconds - ideal.of(part)) / mean.step_s;
-    set_roof(result, breakdown, ideal, part, bar);
-  }
-  if (!w.timed) return w;
-  // The profiler costs time, and one step is not the median of many.
-  WaterfallBar& difference = w.bars.emplace_back();
-  difference.name = "profiled step differs from the timed ones";
-  difference.seconds = w.step_s - mean.step_s;
-  difference.points = w.ideal_s / mean.step_s - w.mfu;
-  return w;
-}
-
-namespace {
 
 using Kind = BottleneckKind;
 constexpr double min_lever = 0.002;  // of the step: less is not shown
@@ -371,6 +333,37 @@ std::vector<Lever> levers_for(const store::Result& result, const CaseBreakdown& 
 
 }  // namespace
 
+std::optional<Waterfall> waterfall(const store::Result& result, const CaseSummary& summary,
+                                   const CaseBreakdown& breakdown) {
+  const store::ResultCase& row = result.at(breakdown);
+  const Breakdown& mean = breakdown.mean;
+  if (!(row.model_flop_per_step > 0)) return {};  // communication alone has no share of the peak
+  if (!(row.peak_flops_per_rank > 0) || !(mean.step_s > 0)) return {};
+  Waterfall w;
+  w.timed = summary.mfu.has_value() && summary.step_seconds > 0;
+  w.step_s = w.timed ? summary.step_seconds : mean.step_s;
+  w.ideal_s = row.model_flop_per_step / row.ranks / row.peak_flops_per_rank;
+  w.mfu = w.timed ? *summary.mfu : w.ideal_s / mean.step_s;
+  if (std::isfinite(summary.gpu_utilisation)) w.gpu_utilisation = summary.gpu_utilisation;
+  const IdealSeconds ideal(row);
+  for (const Part part : all_parts) {
+    if (!mean[part] && ideal.of(part) == 0) continue;
+    WaterfallBar& bar = w.bars.emplace_back();
+    bar.name = bar_name(part);
+    bar.part = part;
+    bar.seconds = mean[part].value_or(0);
+    bar.points = (bar.seconds - ideal.of(part)) / mean.step_s;
+    set_roof(result, breakdown, ideal, part, bar);
+  }
+  if (!w.timed) return w;
+  // The profiler costs time, and one step is not the median of many.
+  WaterfallBar& difference = w.bars.emplace_back();
+  difference.name = "profiled step differs from the timed ones";
+  difference.seconds = w.step_s - mean.step_s;
+  difference.points = w.ideal_s / mean.step_s - w.mfu;
+  return w;
+}
+
 const char* name_of(BottleneckKind kind) {
   static constexpr std::array names{"none",         "data loading", "communication",   "compute below its roof",
                                     "memory-bound", "host-bound",   "pipeline bubble", "stragglers"};
@@ -380,15 +373,15 @@ const char* name_of(BottleneckKind kind) {
 Bottleneck find_bottleneck(const store::Result& result, const CaseBreakdown& breakdown, const Waterfall* waterfall,
                            const Stragglers& stragglers) {
   Bottleneck found;
-  found.case_index = breakdown.case_index;
   const std::map<Part, double> lost = lost_shares(breakdown.mean, waterfall);
   std::map<Kind, double> by_kind;
   for (const auto& [part, share] : lost) by_kind[kind_of(part)] += share;
-  found.losses.assign(by_kind.begin(), by_kind.end());
-  std::ranges::stable_sort(found.losses, std::ranges::greater(), &std::pair<Kind, double>::second);
-  if (found.losses.empty() || found.losses.front().second <= 0) return found;
-  found.kind = found.losses.front().first;
-  found.share = found.losses.front().second;
+  for (const auto& [kind, share] : by_kind) {
+    if (share <= found.share) continue;
+    found.kind = kind;
+    found.share = share;
+  }
+  if (found.kind == Kind::none) return found;
   found.evidence = evidence_of(result, breakdown, found, lost, stragglers, waterfall);
   found.levers = levers_for(result, breakdown, waterfall, lost);
   return found;

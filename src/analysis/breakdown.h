@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cmath>
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -62,7 +65,7 @@ inline constexpr double max_unexplained = 0.005;
 struct CaseBreakdown {
   std::int32_t case_index = 0;
   std::vector<Breakdown> ranks;     // that have a whole timeline, by role: one of each, or all (measure.timeline)
-  Breakdown mean;                   // over all ranks of the case (mean_of_role), roles weighted by their ranks
+  Breakdown mean;                   // over all ranks of the case, roles weighted by their ranks
   std::int32_t critical_rank = -1;  // whose step was longest
   std::size_t critical = 0;         // its entry of `ranks`, else that of its role
 };
@@ -77,9 +80,27 @@ const char* step_in_parts(const store::Result& result);
 /// The mean over ranks, each of which counts once; `ranks` is not empty.
 Breakdown mean_of(std::span<const Breakdown> ranks);
 
-/// The mean over the ranks of a role. Their splits tell how long each computed, communicated unhidden, idled and
-/// waited; `of_rank`, the breakdown of the rank that has a timeline, tells how that divides. Where a split is missing
-/// or does not add up, or `of_rank` lacks a part that the others have, its own breakdown is returned.
-Breakdown mean_of_role(const Breakdown& of_rank, std::span<const store::ResultSplit* const> splits);
+/// An operation of a step, in seconds since the step began: of harness's own step, or of a traced program's.
+struct StepOperation {
+  double start_s = 0, end_s = 0;
+  std::optional<Part> part = {};           // none: of no part, as copies of a user's program
+  bool main = false;                       // on the stream with most computation
+  std::string_view kind, group, phase;     // group "": none, it computes; phase "": not known
+  bool recomputed = false;                 // done again for the backward pass
+  double waiting_s = NAN, bubble_s = NAN;  // at its beginning: for later ranks, then for other stages; NaN: not known
+};
+
+/// A step, divided between its operations.
+struct DividedStep {
+  Breakdown breakdown;   // the case, role and rank are the caller's to fill in
+  double no_part_s = 0;  // operations of no part, while nothing else ran
+  double waits_s = 0;    // for later ranks and other stages, hidden or not
+};
+
+/// Every moment of [0, step_s] belongs to one operation or to none: to computation (on the main stream first, then on
+/// others, such as the optimizer during the backward pass), then to the communication that computation waits for first
+/// (a layer's own before that of gradients), or to the waiting at its beginning, then to operations of no part.
+/// loading_s: of input data before the first operation; NaN: not known.
+DividedStep divide_step(std::span<const StepOperation> operations, double step_s, double loading_s);
 
 }  // namespace harness::analysis

@@ -28,6 +28,12 @@ config::Settings settings_of(const store::Result& result, const store::ResultCas
   return settings;
 }
 
+std::string workload_of(const store::Result& result) {
+  const store::ResultCase* baseline = result.baseline();
+  const std::string_view workload = baseline == nullptr ? "" : result.setting(*baseline, "workload");
+  return workload.empty() ? "gpt" : std::string(workload);
+}
+
 CaseRanks::CaseRanks(const store::Result& result, std::int32_t case_index) {
   std::map<int, Ranks> by_stage;
   for (const store::ResultRole& row : store::roles_of(result, case_index)) {

@@ -15,6 +15,9 @@ namespace harness::analysis {
 /// default.
 config::Settings settings_of(const store::Result& result, const store::ResultCase& of);
 
+/// The workload of the baseline; "gpt" where the file does not say.
+std::string workload_of(const store::Result& result);
+
 /// The ranks of a case by what they do, from the roles that the result gives them (store::roles_of()).
 class CaseRanks {
  public:

@@ -1,4 +1,4 @@
-#include "analysis/runs.h"
+#include "analysis/comparison.h"
 
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "analysis/cases.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -20,12 +21,6 @@ namespace {
 
 std::string join_or(const std::set<std::string>& values, const char* separator, const char* none) {
   return values.empty() ? none : fmt::format("{}", fmt::join(values, separator));
-}
-
-std::string workload_of(const store::Result& r) {
-  const store::ResultCase* baseline = r.baseline();
-  const std::string_view workload = baseline == nullptr ? "" : r.setting(*baseline, "workload");
-  return workload.empty() ? "gpt" : std::string(workload);
 }
 
 // "8 x NVIDIA H200", whatever the ranks' order.

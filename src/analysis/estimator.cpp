@@ -4,13 +4,15 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
+#include "analysis/verdict.h"
 #include "base/error.h"
+#include "base/text.h"
 
 namespace harness::analysis {
-
 namespace {
 
 SweepEstimate estimate_predicted(const SweepBlocks& sweep, std::span<const Question> questions) {
@@ -25,17 +27,6 @@ SweepEstimate estimate_predicted(const SweepBlocks& sweep, std::span<const Quest
   }
   return out;
 }
-
-}  // namespace
-
-Estimator estimator_named(std::string_view declared) {
-  if (declared == "level") return estimate_level;
-  if (is_predicted(declared)) return estimate_predicted;
-  fail("this file's verdicts rest on \"{}\"; this harness knows level and predicted: read it with the one that made it",
-       declared);
-}
-
-namespace {
 
 // By round. A round holds each case once.
 std::map<std::int32_t, const FinishedBlock*> blocks_of(const SweepBlocks& sweep, std::int32_t case_index) {
@@ -76,7 +67,72 @@ std::vector<FinishedBlock> mean_baselines(const SweepBlocks& sweep) {
   return means;
 }
 
+// How many standard errors an effect must clear the threshold by, to be found four times in five.
+double standard_errors_needed(double alpha, double degrees) {
+  const double quantile = student_t_quantile(1 - alpha / 2, degrees);
+  double low = 0, high = 10 * quantile;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (noncentral_t_upper_tail(quantile, degrees, middle) < 0.8 ? low : high) = middle;
+  }
+  return high;
+}
+
+// The work that a case's step does, in the unit that cases are compared by: tokens; bytes on the bus of a collective;
+// FLOP of a rank. 0: not known.
+double work_of(const store::Result& result, std::int32_t case_index) {
+  const store::ResultCase& result_case = result.case_at(case_index);
+  if (result_case.tokens_per_step > 0) return result_case.tokens_per_step;
+  const store::ResultPoint* point = result.find_point(case_index);
+  if (point == nullptr) return 0;
+  const auto times = static_cast<double>(point->repetitions);
+  if (point->bus_factor > 0) return times * point->bytes * point->bus_factor;
+  return result_case.model_flop_per_step / result_case.ranks;
+}
+
+// "5,8,12"
+std::vector<int> read_rounds(const std::string& list, std::string_view what) {
+  const auto refuse = [&] { fail("the file declares {} {}, which are no ascending rounds", what, quote(list)); };
+  std::vector<int> all;
+  if (list.empty()) return all;
+  for (const std::string_view word : split(list, ',')) {
+    const int rounds = number_in<int>(word).value_or(0);
+    if (rounds <= (all.empty() ? 0 : all.back())) refuse();
+    all.push_back(rounds);
+  }
+  return all;
+}
+
+// The totals that were declared, one after the other: the last is the present one.
+std::vector<int> totals_of(const store::Result& result) {
+  std::vector<int> totals = read_rounds(result.extended, "the extended rounds");
+  totals.push_back(declared_rounds(result));
+  return totals;
+}
+
+bool is_settled(const Estimate& answer, double smallest_effect) {
+  const Verdict verdict = verdict_of(answer.log_ratio, smallest_effect);
+  return moved(verdict) || verdict == Verdict::same;
+}
+
+// Where in `questions` those stand that are about cases compared with this one, itself among them.
+std::vector<std::size_t> questions_about(const store::Result& result, std::int32_t reference,
+                                         std::span<const Question> questions) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    if (result.case_at(questions[i].case_index).reference == reference) places.push_back(i);
+  }
+  return places;
+}
+
 }  // namespace
+
+Estimator estimator_named(std::string_view declared) {
+  if (declared == "level") return estimate_level;
+  if (is_predicted(declared)) return estimate_predicted;
+  fail("this file's verdicts rest on \"{}\"; this harness knows level and predicted: read it with the one that made it",
+       declared);
+}
 
 std::vector<double> paired_log_ratios(const SweepBlocks& sweep, std::int32_t case_index) {
   const auto second = blocks_of(sweep, case_index);
@@ -102,21 +158,6 @@ SweepEstimate estimate_mean_pairs(const SweepBlocks& sweep, std::span<const Ques
   }
   return out;
 }
-
-namespace {
-
-// How many standard errors an effect must clear the threshold by, to be found four times in five.
-double standard_errors_needed(double alpha, double degrees) {
-  const double quantile = student_t_quantile(1 - alpha / 2, degrees);
-  double low = 0, high = 10 * quantile;
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2;
-    (noncentral_t_upper_tail(quantile, degrees, middle) < 0.8 ? low : high) = middle;
-  }
-  return high;
-}
-
-}  // namespace
 
 double resolvable_effect(int rounds, int comparisons, double block_deviation, double smallest_effect,
                          double confidence) {
@@ -155,22 +196,6 @@ int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha
     return student_t_quantile(1 - alpha / 2, rounds - 1) * scatter / std::sqrt(rounds) < distance;
   });
 }
-
-namespace {
-
-// The work that a case's step does, in the unit that cases are compared by: tokens; bytes on the bus of a collective;
-// FLOP of a rank. 0: not known.
-double work_of(const store::Result& result, std::int32_t case_index) {
-  const store::ResultCase& result_case = result.case_at(case_index);
-  if (result_case.tokens_per_step > 0) return result_case.tokens_per_step;
-  const store::ResultPoint* point = result.find_point(case_index);
-  if (point == nullptr) return 0;
-  const auto times = static_cast<double>(point->repetitions);
-  if (point->bus_factor > 0) return times * point->bytes * point->bus_factor;
-  return result_case.model_flop_per_step / result_case.ranks;
-}
-
-}  // namespace
 
 std::vector<SweepBlocks> comparable_blocks(const store::Result& result) {
   if (result.baseline() == nullptr) return {};
@@ -216,13 +241,102 @@ std::vector<Question> questions_of(const store::Result& result) {
   return questions;
 }
 
-std::vector<std::size_t> questions_about(const store::Result& result, std::int32_t reference,
-                                         std::span<const Question> questions) {
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < questions.size(); ++i) {
-    if (result.case_at(questions[i].case_index).reference == reference) places.push_back(i);
+std::vector<int> declared_looks(const store::Result& result) {
+  return read_rounds(result.looks, "the looks");
+}
+
+int declared_rounds(const store::Result& result) {
+  return result.looks.empty() ? result.rounds : declared_looks(result).back();
+}
+
+int rounds_over(const store::Result& result) {
+  int last_measured = -1;
+  for (const store::ResultBlock& block : result.blocks) {
+    if (block.status == store::BlockStatus::ok) last_measured = std::max(last_measured, block.round);
   }
-  return places;
+  return std::min(first_open_round(result), last_measured + 1);
+}
+
+double error_bound(const store::Result& result) {
+  const std::vector<int> totals = totals_of(result);
+  double times = 1;
+  for (std::size_t i = 1; i < totals.size(); ++i) times += static_cast<double>(totals[i] - totals[i - 1]) / totals[i];
+  return (1 - result.confidence) * times;
+}
+
+std::vector<Look> looks_of(const store::Result& result) {
+  if (result.looks.empty()) return {{at_the_end, 1}};
+  const std::vector<int> declared = declared_looks(result), totals = totals_of(result);
+  const int over = rounds_over(result);
+  std::vector<Look> looks;
+  int before = 0;
+  const auto look = [&](int rounds) {
+    const auto total = std::ranges::find_if(totals, [&](int declared_then) { return declared_then >= rounds; });
+    looks.push_back({rounds, (rounds - before) / static_cast<double>(total == totals.end() ? rounds : *total)});
+    before = rounds;
+  };
+  for (const int rounds : declared) {
+    if (rounds <= over) look(rounds);
+  }
+  // A partial sweep may go on to its next look, which must find the error unspent.
+  const bool ended = result.state == store::RunState::complete;
+  if (ended && over > before) look(over);
+  return looks;
+}
+
+LookByLook look_by_look(SweepBlocks sweep, std::span<const Question> questions, std::span<const Look> looks,
+                        Estimator estimator) {
+  LookByLook out;
+  out.answers.resize(questions.size());
+  out.settled_after.resize(questions.size(), 0);
+  for (const Look& look : looks) {
+    const bool last = &look == &looks.back();
+    SweepBlocks so_far = sweep;
+    std::erase_if(so_far.blocks, [&](const FinishedBlock& block) { return block.round >= look.rounds; });
+    std::vector<std::size_t> open;
+    std::vector<Question> asked;
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      Question question = questions[i];
+      const bool is_reference = question.case_index == sweep.baseline || question.case_index == sweep.control;
+      if (out.settled_after[i] > 0 || (is_reference && !last)) continue;
+      if (!is_reference) question.alpha *= look.share;
+      open.push_back(i);
+      asked.push_back(question);
+    }
+    const SweepEstimate estimate = estimator(so_far, asked);
+    out.levels.clear();
+    if (estimate.level) out.levels.push_back(*estimate.level);
+    std::set<std::int32_t> leaving;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      out.answers[open[i]] = estimate.answers[i];
+      if (look.rounds == at_the_end || !is_settled(estimate.answers[i], asked[i].smallest_effect)) continue;
+      out.settled_after[open[i]] = look.rounds;
+      leaving.insert(asked[i].case_index);
+    }
+    std::erase_if(sweep.blocks, [&](const FinishedBlock& block) {
+      return block.round >= look.rounds && leaving.contains(block.case_index);
+    });
+  }
+  return out;
+}
+
+LookByLook look_by_look(const store::Result& result, std::span<const SweepBlocks> sweeps,
+                        std::span<const Question> questions, std::span<const Look> looks, Estimator estimator) {
+  LookByLook out;
+  out.answers.resize(questions.size());
+  out.settled_after.resize(questions.size(), 0);
+  for (const SweepBlocks& sweep : sweeps) {
+    const std::vector<std::size_t> places = questions_about(result, sweep.baseline, questions);
+    std::vector<Question> asked;
+    for (const std::size_t place : places) asked.push_back(questions[place]);
+    const LookByLook own = look_by_look(sweep, asked, looks, estimator);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      out.answers[places[i]] = own.answers[i];
+      out.settled_after[places[i]] = own.settled_after[i];
+    }
+    out.levels.insert(out.levels.end(), own.levels.begin(), own.levels.end());
+  }
+  return out;
 }
 
 }  // namespace harness::analysis

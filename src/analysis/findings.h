@@ -1,14 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "analysis/bottleneck.h"
 #include "analysis/breakdown.h"
-#include "analysis/explanation.h"
-#include "analysis/stragglers.h"
 #include "analysis/summary.h"
+#include "base/part.h"
 #include "config/experiment.h"
 #include "program/links.h"
 #include "store/result.h"
@@ -59,6 +59,173 @@ struct CostEstimate {
 /// one of a rank.
 std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary,
                                           const config::Cost& cost);
+
+// Who was late. Ranks of a synchronous step all take equally long: early ranks wait in a collective for late ones. So
+// the splits of the profiled steps show it (the late rank communicates, that is waits, least); step times of ranks show
+// it only where a step does not end with all of them.
+
+struct Straggler {
+  std::int32_t rank = 0;
+  std::string host, device;
+  // From the timed steps: in how many it was last, and by how much it then exceeded the median rank.
+  std::int64_t last_steps = 0;
+  double last_excess_s = 0;      // median over those steps
+  double last_excess_share = 0;  // the same of the median rank's step
+  // From the profiled steps: its own time (the step without communication) beyond the median of its role's other ranks.
+  std::int32_t late_cases = 0;       // cases whose profiled step waited for it
+  double late_s = 0;                 // mean over all profiled cases; may be negative: it waited for others
+  double late_share = 0;             // the same of the step
+  double compute_s = 0, idle_s = 0;  // what of late_s was spent computing more, and doing nothing (host)
+  bool named = false;                // found to be late, not merely among the last
+};
+
+/// Seconds of ranks in the timed steps of one block; rows are stretches of neighbouring ranks, a cell their slowest.
+struct HeatMap {
+  std::int32_t case_index = -1;
+  std::int32_t ranks_per_row = 1;
+  std::vector<std::int32_t> first_rank;     // of each row
+  std::vector<std::vector<float>> seconds;  // [row][timed step]; NaN: idle ranks
+  std::vector<float> median;                // [timed step], over ranks
+};
+
+struct Stragglers {
+  std::vector<Straggler> ranks;  // worst first, at most 16; never empty where anything was measured with 2 ranks
+  std::string evidence;          // what it rests on, in whole sentences
+  std::int64_t steps = 0;        // timed steps looked at
+  std::int32_t cases = 0;        // profiled steps looked at
+  std::optional<HeatMap> heat;   // of the block with the largest excess
+  bool found() const { return !ranks.empty() && ranks.front().named; }
+};
+
+/// Time is linear in what is in rank_seconds, memory a few numbers per rank beyond it. Uses whatever of rank_seconds
+/// and splits the result holds.
+Stragglers find_stragglers(const store::Result& result);
+
+/// One step down from the peak (points > 0 are lost) or, rarely, up.
+struct WaterfallBar {
+  std::string name;              // "matrix products below peak", "waiting for slower ranks"
+  std::optional<Part> part;      // of the breakdown it comes from; none: "profiled step differs from the timed ones"
+  double points = 0;             // share of the peak: 0.12 is 12 points of MFU
+  double seconds = 0;            // what the part took, mean over ranks
+  std::optional<double> roof_s;  // what it would take at the machine's limit; absent: the limit is not known
+  std::string roof;  // what that limit is: "peak FLOP/s", "memory bandwidth", "stated links, hidden or not" …
+};
+
+/// From 100 % of the peak to the measured MFU: 1 = mfu + sum of points, exactly.
+struct Waterfall {
+  double mfu = 0;
+  double step_s = 0;                      // what the MFU is of
+  bool timed = false;                     // step_s is of timed steps; no: of the profiled one, for no block finished
+  double ideal_s = 0;                     // the model's FLOP at peak
+  std::optional<double> gpu_utilisation;  // as NVML reports it, to show beside MFU
+  std::vector<WaterfallBar> bars;         // in this order from the top; absent parts have none
+};
+
+/// Nothing without a peak or a timeline.
+std::optional<Waterfall> waterfall(const store::Result& result, const CaseSummary& summary,
+                                   const CaseBreakdown& breakdown);
+
+enum class BottleneckKind : std::uint8_t {
+  none,  // nothing known
+  loading,
+  communication,
+  compute,  // products and attention below their roof
+  memory,   // other computation, which memory bandwidth bounds
+  host,
+  bubble,
+  stragglers,
+};
+const char* name_of(BottleneckKind kind);
+
+/// A variable of the registry that acts on something.
+struct Lever {
+  std::string variable;
+  double share = 0;  // of the step, that the parts take on which it acts
+  /// The part of `share` that it can save at most, with any value: the parts on which it acts fall to their least times
+  /// in the configuration that it makes. Nothing where the peak is not known, or the variable moves it and nobody has
+  /// measured or stated how far, and where it rests on a peak that the case exceeds, which is no peak.
+  std::optional<double> most = {};
+  double lost = 0;           // of the step, that the same parts are known to lose
+  std::string acts_on = {};  // "computation, data communication"
+};
+
+struct Bottleneck {
+  BottleneckKind kind = BottleneckKind::none;
+  double share = 0;      // of the step that is lost to it: beyond the roof where that is known, else all that it takes
+  std::string evidence;  // in whole sentences
+  std::vector<Lever> levers;  // largest first
+};
+Bottleneck find_bottleneck(const store::Result& result, const CaseBreakdown& breakdown, const Waterfall* waterfall,
+                           const Stragglers& stragglers);
+
+// A result compared with a prediction of the same job on hardware that does what it promises: this tells a slow cluster
+// from a slow configuration. The room `explain` computes the comparison; these are the values that reports show.
+// docs/diagnosis.md defines them.
+
+/// One kind of operation, in seconds of a step, means over the ranks. Of communications without the waiting for others.
+struct KindCompared {
+  std::string kind, group;  // "all_reduce", "data"; computations have no group
+  bool recomputed = false;
+  double measured_takes_s = 0, predicted_takes_s = 0;  // from their starts to their ends, hidden or not
+  double measured_owns_s = 0, predicted_owns_s = 0;    // of the step
+
+  double excess_s() const { return measured_owns_s - predicted_owns_s; }
+};
+
+/// The parts of a step that are not operations: waiting, bubble, loading, idle.
+struct PartCompared {
+  Part part = Part::idle;
+  double measured_s = 0, predicted_s = 0;
+
+  double excess_s() const { return measured_s - predicted_s; }
+};
+
+/// One case. What its kinds own and its parts add up to its step, on both sides.
+struct CaseCompared {
+  std::int32_t case_index = 0;
+  double measured_s = 0, predicted_s = 0;  // the profiled step
+  std::vector<KindCompared> kinds;         // the largest excess first
+  std::vector<PartCompared> parts;         // likewise
+};
+
+/// Something that is wrong with the cluster, and whose picture the measured step is.
+struct Cause {
+  std::string fault;  // as `faults` of a configuration has it: "slow_link"
+  std::string words;  // "node 5 has 50 % of its network"
+  /// Causes that would look (nearly) the same, the better first: as `faults` has them, and in words.
+  std::vector<std::pair<std::string, std::string>> or_else;
+  std::vector<std::string> checks;  // of doctor: those that tell these apart; without or_else, those that would see it
+  std::string confirmed_by;         // a finding of doctor in the same file: "pcie.width"; "": none
+  double with_s = 0;                // the step, predicted with this cause and those before it
+  double explains = 0;              // share of what was left unexplained before
+};
+
+struct Diagnosis {
+  std::int32_t case_index = 0;  // that was looked at
+  double measured_s = 0, healthy_s = 0;
+  double explained_s = 0;       // the step, predicted with all causes
+  double compute_factor = 1;    // computations take so many times as long as predicted, on all ranks alike
+  double margin = 0;            // as a share of the step: a smaller excess has no cause
+  bool error_is_known = false;  // the margin is the expected error of predicted steps
+  std::vector<Cause> causes;    // the one that explains most first; empty: none is named
+};
+
+/// A case that has a profiled step and no prediction.
+struct CaseNotPredicted {
+  std::int32_t case_index = 0;
+  std::string why;
+};
+
+struct Explanation {
+  std::string why_none;  // no case has a prediction: a sentence; "": one has
+  std::string hardware, calibration;
+  bool of_prediction =
+      false;  // what is held against the prediction is one itself, with the faults of its configuration
+  std::vector<CaseCompared> cases;              // that have a profiled step and a prediction, in order
+  std::vector<CaseNotPredicted> not_predicted;  // in order
+  std::optional<Diagnosis> diagnosis;           // of the baseline
+  std::string why_no_diagnosis;                 // a sentence; "": there is one, or why_none says it
+};
 
 /// The findings about one profiled step of a case.
 struct StepFindings {

@@ -11,8 +11,27 @@
 #include "base/median.h"
 
 namespace harness::analysis {
-
 namespace {
+
+std::vector<BlocksApart> find_blocks_apart(std::span<const LevelBlock> blocks, const LevelFit& fit) {
+  constexpr double apart = 3;  // scales: 0.3 % of blocks that scatter normally
+  std::vector<BlocksApart> out(fit.groups.size());
+  std::vector<std::vector<double>> below(out.size()), above(out.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const auto group = static_cast<std::size_t>(blocks[i].group);
+    const double beyond_reference = blocks[i].log_seconds - fit.level[i];
+    const double off = beyond_reference - (fit.groups[group].location - fit.groups[0].location);
+    ++out[group].blocks;
+    if (std::abs(off) > apart * fit.groups[group].scale) (off < 0 ? below : above)[group].push_back(off);
+  }
+  for (std::size_t group = 0; group < out.size(); ++group) {
+    out[group].below = static_cast<int>(below[group].size());
+    out[group].above = static_cast<int>(above[group].size());
+    if (!below[group].empty()) out[group].below_off = median(below[group]);
+    if (!above[group].empty()) out[group].above_off = median(above[group]);
+  }
+  return out;
+}
 
 // The fit of a sweep, and what the guards made of it.
 class GuardedFit {
@@ -110,36 +129,6 @@ int rounds_of(const SweepBlocks& sweep) {
   return static_cast<int>(rounds.size());
 }
 
-}  // namespace
-
-SweepEstimate estimate_level(const SweepBlocks& sweep, std::span<const Question> questions) {
-  if (rounds_of(sweep) < least_level_rounds) return estimate_mean_pairs(sweep, questions);
-  const GuardedFit together(sweep, false);
-  if (!together.has_reference()) return estimate_mean_pairs(sweep, questions);
-  const GuardedFit* fit = &together;
-  const auto asked = std::ranges::find(questions, sweep.control, &Question::case_index);
-  const bool test_control = sweep.control != no_case && asked != questions.end();
-  std::optional<GuardedFit> apart;
-  Estimate control;
-  bool control_moved = false;
-  if (test_control) {
-    apart.emplace(sweep, true);
-    if (apart->has_reference()) control = apart->answer(*asked);
-    control_moved = moved(verdict_of(control.log_ratio, asked->smallest_effect));
-  }
-  if (control_moved) fit = &*apart;
-  SweepEstimate out;
-  for (const Question& question : questions) {
-    const bool of_control = test_control && question.case_index == sweep.control;
-    out.answers.push_back(of_control ? control : fit->answer(question));
-  }
-  out.level = fit->findings();
-  if (control_moved) out.level->baseline_left = control.log_ratio.center;
-  return out;
-}
-
-namespace {
-
 // Whether there is anything to explain.
 bool scatters(double squares, double n) {
   return squares > n * time_resolution * time_resolution;
@@ -185,6 +174,49 @@ KindEffect analysis_of_variance(std::span<const int> kinds, std::span<const doub
 
 }  // namespace
 
+std::vector<LevelBlock> keep_with_neighbour(std::vector<LevelBlock> blocks) {
+  std::map<std::int32_t, int> count;
+  for (const LevelBlock& block : blocks) ++count[block.session];
+  std::erase_if(blocks, [&](const LevelBlock& block) { return count[block.session] < 2; });
+  std::ranges::stable_sort(blocks, {},
+                           [](const LevelBlock& block) { return std::tuple(block.session, block.steps_unix_s); });
+  return blocks;
+}
+
+std::vector<LevelBlock> keep_with_round(std::vector<LevelBlock> blocks) {
+  const auto round_of = [](const LevelBlock& block) { return std::pair(block.session, block.round); };
+  std::map<std::pair<std::int32_t, std::int32_t>, int> count;
+  for (const LevelBlock& block : blocks) ++count[round_of(block)];
+  std::erase_if(blocks, [&](const LevelBlock& block) { return count[round_of(block)] < 2; });
+  return keep_with_neighbour(std::move(blocks));
+}
+
+SweepEstimate estimate_level(const SweepBlocks& sweep, std::span<const Question> questions) {
+  if (rounds_of(sweep) < least_level_rounds) return estimate_mean_pairs(sweep, questions);
+  const GuardedFit together(sweep, false);
+  if (!together.has_reference()) return estimate_mean_pairs(sweep, questions);
+  const GuardedFit* fit = &together;
+  const auto asked = std::ranges::find(questions, sweep.control, &Question::case_index);
+  const bool test_control = sweep.control != no_case && asked != questions.end();
+  std::optional<GuardedFit> apart;
+  Estimate control;
+  bool control_moved = false;
+  if (test_control) {
+    apart.emplace(sweep, true);
+    if (apart->has_reference()) control = apart->answer(*asked);
+    control_moved = moved(verdict_of(control.log_ratio, asked->smallest_effect));
+  }
+  if (control_moved) fit = &*apart;
+  SweepEstimate out;
+  for (const Question& question : questions) {
+    const bool of_control = test_control && question.case_index == sweep.control;
+    out.answers.push_back(of_control ? control : fit->answer(question));
+  }
+  out.level = fit->findings();
+  if (control_moved) out.level->baseline_left = control.log_ratio.center;
+  return out;
+}
+
 KindEffect find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fit) {
   std::vector<int> before(blocks.size(), of_no_kind);
   for (std::size_t i = 1; i < blocks.size(); ++i) {
@@ -223,26 +255,6 @@ double SerialCorrelation::widening() const {
   if (!found()) return 1;
   const double r = std::min(correlation, most);
   return std::sqrt((1 + r) / (1 - r));
-}
-
-std::vector<BlocksApart> find_blocks_apart(std::span<const LevelBlock> blocks, const LevelFit& fit) {
-  constexpr double apart = 3;  // scales: 0.3 % of blocks that scatter normally
-  std::vector<BlocksApart> out(fit.groups.size());
-  std::vector<std::vector<double>> below(out.size()), above(out.size());
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const auto group = static_cast<std::size_t>(blocks[i].group);
-    const double beyond_reference = blocks[i].log_seconds - fit.level[i];
-    const double off = beyond_reference - (fit.groups[group].location - fit.groups[0].location);
-    ++out[group].blocks;
-    if (std::abs(off) > apart * fit.groups[group].scale) (off < 0 ? below : above)[group].push_back(off);
-  }
-  for (std::size_t group = 0; group < out.size(); ++group) {
-    out[group].below = static_cast<int>(below[group].size());
-    out[group].above = static_cast<int>(above[group].size());
-    if (!below[group].empty()) out[group].below_off = median(below[group]);
-    if (!above[group].empty()) out[group].above_off = median(above[group]);
-  }
-  return out;
 }
 
 Reach reach_to_apart(std::span<const BlocksApart> groups, std::span<const GroupWeight> contrast, double alpha) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "base/median.h"
 
@@ -39,6 +41,42 @@ double bisquare_mean(std::span<const double> values, double start, double scale)
   }
   return mean;
 }
+
+// The mean of the other blocks of the round: what remains when blocks may have affected their neighbours.
+class RoundLevel {
+ public:
+  // Each round has two blocks at least (keep_with_round).
+  explicit RoundLevel(std::span<const LevelBlock> blocks) {
+    std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::size_t>> members;
+    for (std::size_t i = 0; i < blocks.size(); ++i) members[{blocks[i].session, blocks[i].round}].push_back(i);
+    for (auto& [round, indices] : members) rounds_.push_back(std::move(indices));
+  }
+
+  std::vector<double> level(std::span<const double> values) const {
+    std::vector<double> level(values.size());
+    for (const std::vector<std::size_t>& round : rounds_) {
+      double sum = 0;
+      for (const std::size_t i : round) sum += values[i];
+      for (const std::size_t i : round) level[i] = (sum - values[i]) / static_cast<double>(round.size() - 1);
+    }
+    return level;
+  }
+
+  // For each block, the median over all blocks of its round.
+  std::vector<double> medians(std::span<const double> values) const {
+    std::vector<double> medians(values.size());
+    for (const std::vector<std::size_t>& round : rounds_) {
+      std::vector<double> of_round;
+      for (const std::size_t i : round) of_round.push_back(values[i]);
+      const double middle = median(of_round);
+      for (const std::size_t i : round) medians[i] = middle;
+    }
+    return medians;
+  }
+
+ private:
+  std::vector<std::vector<std::size_t>> rounds_;
+};
 
 // Level and locations in turn, each given the other.
 class Alternation {
@@ -240,6 +278,24 @@ double half_width(const ContrastError& error, double alpha, double widening) {
   return student_t_quantile(1 - alpha / 2, std::max(error.degrees, 1.0)) * error.standard_error * widening;
 }
 
+// A pause within a session must not make all weights vanish: beyond this distance, in usual gaps, blocks are equally
+// far.
+constexpr double farthest = 64;
+
+double usual_gap(std::span<const LevelBlock> blocks) {
+  std::vector<double> gaps;
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    if (blocks[i].session == blocks[i - 1].session) gaps.push_back(blocks[i].steps_unix_s - blocks[i - 1].steps_unix_s);
+  }
+  const double usual = median(gaps);
+  return usual > 0 ? usual : 1;
+}
+
+// From the block before, in usual gaps. Blocks without different times count as evenly spaced.
+double distance(const LevelBlock& before, const LevelBlock& block, double usual_gap_s, bool timed) {
+  return timed ? std::min((block.steps_unix_s - before.steps_unix_s) / usual_gap_s, farthest) : 1;
+}
+
 }  // namespace
 
 std::vector<LevelBlock> level_blocks(std::span<const FinishedBlock> finished) {
@@ -286,6 +342,47 @@ int level_rounds_to_reach(double distance, const LevelFit& fit, std::span<const 
     const double share = static_cast<double>(rounds) / now;
     return half_width(error_of(fit, contrast, share), alpha, widening) < distance;
   });
+}
+
+NeighbourLevel::NeighbourLevel(std::span<const LevelBlock> blocks) : usual_gap_s_(usual_gap(blocks)) {
+  const bool timed =
+      std::ranges::adjacent_find(blocks, std::ranges::not_equal_to{}, &LevelBlock::steps_unix_s) != blocks.end();
+  const std::vector<double> ones(blocks.size(), 1);
+  for (std::size_t decay = 0; decay < decays.size(); ++decay) {
+    std::vector<double>& kept = kept_[decay];
+    kept.assign(blocks.size(), 0);
+    for (std::size_t i = 1; i < blocks.size(); ++i) {
+      if (blocks[i].session != blocks[i - 1].session) continue;
+      kept[i] = std::pow(decays[decay], distance(blocks[i - 1], blocks[i], usual_gap_s_, timed));
+    }
+    weights_[decay] = sums_of_others(ones, kept);
+  }
+}
+
+std::vector<double> NeighbourLevel::sums_of_others(std::span<const double> values, std::span<const double> kept) const {
+  std::vector<double> sums(values.size(), 0);
+  double running = 0;
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    running = kept[i] * (running + values[i - 1]);
+    sums[i] = running;
+  }
+  running = 0;
+  for (std::size_t i = values.size(); i-- > 1;) {
+    running = kept[i] * (running + values[i]);
+    sums[i - 1] += running;
+  }
+  return sums;
+}
+
+std::vector<double> NeighbourLevel::level(std::span<const double> values, std::size_t decay) const {
+  std::vector<double> level = sums_of_others(values, kept_[decay]);
+  for (std::size_t i = 0; i < level.size(); ++i) level[i] /= weights_[decay][i];
+  return level;
+}
+
+double NeighbourLevel::time_constant_s(std::size_t decay) const {
+  const double rate = -std::log(decays[decay]);
+  return rate > 0 ? usual_gap_s_ / rate : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace harness::analysis

@@ -49,20 +49,6 @@ class NeighbourLevel {
   std::array<std::vector<double>, decays.size()> weights_;  // the denominators
 };
 
-/// The mean of the other blocks of the round: what remains when blocks may have affected their neighbours.
-class RoundLevel {
- public:
-  /// Each round has two blocks at least (keep_with_round).
-  explicit RoundLevel(std::span<const LevelBlock> blocks);
-
-  std::vector<double> level(std::span<const double> values) const;
-  /// For each block, the median over all blocks of its round.
-  std::vector<double> medians(std::span<const double> values) const;
-
- private:
-  std::vector<std::vector<std::size_t>> rounds_;
-};
-
 /// The blocks that have another one in their session, in order of session and time.
 std::vector<LevelBlock> keep_with_neighbour(std::vector<LevelBlock> blocks);
 /// The blocks that also have another one in their round of that session.
@@ -169,7 +155,6 @@ struct BlocksApart {
   int below = 0, above = 0;             // how many lie apart
   double below_off = 0, above_off = 0;  // their medians from the location, in log seconds; 0 if there are none
 };
-std::vector<BlocksApart> find_blocks_apart(std::span<const LevelBlock> blocks, const LevelFit& fit);
 
 /// How far an interval must reach beyond its ends for the locations of the blocks apart: low <= 0 <= high, in log
 /// seconds. A group's count if chance, at the sweep's share of blocks apart, disturbs all its others with a probability

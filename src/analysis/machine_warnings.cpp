@@ -12,7 +12,6 @@
 #include "base/units.h"
 
 namespace harness::analysis {
-
 namespace {
 
 constexpr double much_stolen = 0.02;
@@ -108,54 +107,6 @@ void drift(const Summary& summary, const LevelCourse& course, Warnings& warnings
                   change_in_words(whole), effect_on_verdicts(summary)));
 }
 
-}  // namespace
-
-void Exceeded::count(std::size_t block, double value, double limit) {
-  if (std::isnan(value)) return;
-  ++known;
-  if (value > limit) ++blocks;
-  if (value <= most) return;
-  most = value;
-  worst = block;
-}
-
-bool Exceeded::is_news() const {
-  constexpr double few = 0.1;
-  return blocks > few * known;
-}
-
-Exceeded foreign_use(const store::Result& result) {
-  constexpr double much = 0.05;  // of the cores
-  std::map<std::string, std::int32_t> cores = cores_by_host(result);
-  Exceeded foreign;
-  for (std::size_t i = 0; i < std::min(result.conditions.size(), result.blocks.size()); ++i) {
-    const machine::Conditions& row = result.conditions[i];
-    if (result.blocks[i].status != store::BlockStatus::ok) continue;
-    const std::int32_t of_host = cores[row.busiest_host];
-    if (of_host > 0) foreign.count(i, row.foreign_cores, much * of_host);
-  }
-  return foreign;
-}
-
-Exceeded stolen_time(const store::Result& result) {
-  Exceeded steal;
-  for (std::size_t i = 0; i < std::min(result.conditions.size(), result.blocks.size()); ++i) {
-    if (result.blocks[i].status == store::BlockStatus::ok)
-      steal.count(i, result.conditions[i].steal_share, much_stolen);
-  }
-  return steal;
-}
-
-void machine_warnings(const store::Result& result, const Summary& summary, Warnings& warnings) {
-  const LevelCourse course = level_course(result);
-  foreign_use_warning(result, warnings);
-  stolen_time_warning(result, warnings);
-  jumps(result, summary, course, warnings);
-  drift(summary, course, warnings);
-}
-
-namespace {
-
 using SetAside = LevelFindings::SetAside;
 
 // Blocks so far off are disturbances where they are few. More than a tenth of all, or more of one case than chance (1
@@ -250,6 +201,50 @@ void guard_warnings(const store::Result& result, std::span<const LevelFindings> 
 }
 
 }  // namespace
+
+void Exceeded::count(std::size_t block, double value, double limit) {
+  if (std::isnan(value)) return;
+  ++known;
+  if (value > limit) ++blocks;
+  if (value <= most) return;
+  most = value;
+  worst = block;
+}
+
+bool Exceeded::is_news() const {
+  constexpr double few = 0.1;
+  return blocks > few * known;
+}
+
+Exceeded foreign_use(const store::Result& result) {
+  constexpr double much = 0.05;  // of the cores
+  std::map<std::string, std::int32_t> cores = cores_by_host(result);
+  Exceeded foreign;
+  for (std::size_t i = 0; i < std::min(result.conditions.size(), result.blocks.size()); ++i) {
+    const machine::Conditions& row = result.conditions[i];
+    if (result.blocks[i].status != store::BlockStatus::ok) continue;
+    const std::int32_t of_host = cores[row.busiest_host];
+    if (of_host > 0) foreign.count(i, row.foreign_cores, much * of_host);
+  }
+  return foreign;
+}
+
+Exceeded stolen_time(const store::Result& result) {
+  Exceeded steal;
+  for (std::size_t i = 0; i < std::min(result.conditions.size(), result.blocks.size()); ++i) {
+    if (result.blocks[i].status == store::BlockStatus::ok)
+      steal.count(i, result.conditions[i].steal_share, much_stolen);
+  }
+  return steal;
+}
+
+void machine_warnings(const store::Result& result, const Summary& summary, Warnings& warnings) {
+  const LevelCourse course = level_course(result);
+  foreign_use_warning(result, warnings);
+  stolen_time_warning(result, warnings);
+  jumps(result, summary, course, warnings);
+  drift(summary, course, warnings);
+}
 
 void level_warnings(const store::Result& result, const Summary& summary, Warnings& warnings) {
   if (sweeps_sizes_alone(result)) return;  // nobody sees their intervals

@@ -1,5 +1,3 @@
-#include "analysis/comparison.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "analysis/comparison.h"
 #include "analysis/statistics.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -198,39 +197,6 @@ void find_differing_runs(std::vector<PooledCase>& cases, double smallest_effect,
   }
 }
 
-}  // namespace
-
-Pool pool_runs(std::span<const ComparedFile> files) {
-  if (files.size() < runs_for_an_interval) fail("an interval over runs needs three runs or more, got {}", files.size());
-  refuse_what_does_not_repeat(files);
-  if (any_predicted(files))
-    fail("a prediction that is repeated is the same prediction, so there is nothing to pool; give two files");
-  Pool pool;
-  pool.cases = cases_of(files);
-  pool.smallest_effect = files[0].result->smallest_effect;
-  pool.confidence = strictest_confidence(files);
-  pool.comparisons = static_cast<int>(std::ranges::count_if(pool.cases, [](const PooledCase& pooled) {
-    return pooled.role == store::CaseRole::change && std::ranges::any_of(pooled.runs, [](const RunOfCase& run) {
-             return run.row->status != store::CaseStatus::impossible;
-           });
-  }));
-  for (PooledCase& pooled : pool.cases) {
-    const bool is_control = pooled.role == store::CaseRole::control;
-    judge(pooled, family_alpha(is_control ? 1 : pool.comparisons, pool.confidence), pool.smallest_effect);
-    if (is_control && moved(pooled.judgement.verdict)) pool.unreliable = true;
-  }
-  find_differing_runs(pool.cases, pool.smallest_effect, pool.confidence);
-  return pool;
-}
-
-int exit_code(const Pool& pool, std::span<const ComparedFile> files) {
-  int code = pool.unreliable ? 4 : 0;
-  for (const ComparedFile& file : files) code = std::max(code, exit_code(*file.summary));
-  return code;
-}
-
-namespace {
-
 struct ChangeOnSide {
   const store::ResultCase* planned = nullptr;
   Change change;
@@ -275,6 +241,35 @@ Reproduced outcome_of(Verdict first, Verdict second) {
 }
 
 }  // namespace
+
+Pool pool_runs(std::span<const ComparedFile> files) {
+  if (files.size() < runs_for_an_interval) fail("an interval over runs needs three runs or more, got {}", files.size());
+  refuse_what_does_not_repeat(files);
+  if (any_predicted(files))
+    fail("a prediction that is repeated is the same prediction, so there is nothing to pool; give two files");
+  Pool pool;
+  pool.cases = cases_of(files);
+  pool.smallest_effect = files[0].result->smallest_effect;
+  pool.confidence = strictest_confidence(files);
+  pool.comparisons = static_cast<int>(std::ranges::count_if(pool.cases, [](const PooledCase& pooled) {
+    return pooled.role == store::CaseRole::change && std::ranges::any_of(pooled.runs, [](const RunOfCase& run) {
+             return run.row->status != store::CaseStatus::impossible;
+           });
+  }));
+  for (PooledCase& pooled : pool.cases) {
+    const bool is_control = pooled.role == store::CaseRole::control;
+    judge(pooled, family_alpha(is_control ? 1 : pool.comparisons, pool.confidence), pool.smallest_effect);
+    if (is_control && moved(pooled.judgement.verdict)) pool.unreliable = true;
+  }
+  find_differing_runs(pool.cases, pool.smallest_effect, pool.confidence);
+  return pool;
+}
+
+int exit_code(const Pool& pool, std::span<const ComparedFile> files) {
+  int code = pool.unreliable ? 4 : 0;
+  for (const ComparedFile& file : files) code = std::max(code, exit_code(*file.summary));
+  return code;
+}
 
 const char* name_of(Reproduced reproduced) {
   static constexpr std::array names{"reproduced", "not reproduced", "opposite", "undecided"};

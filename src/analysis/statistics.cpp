@@ -13,7 +13,6 @@
 #include "base/median.h"
 
 namespace harness::analysis {
-
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -63,6 +62,18 @@ ConfidenceInterval around(double center, double standard_error, double degrees, 
   return {center, center - half_width, center + half_width, n, standard_error, degrees};
 }
 
+// Doubles suffice: promotion to long double costs time and gains nothing here.
+using Policy = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
+
+bool counts(const OwnEstimate& estimate) {
+  return std::isfinite(estimate.value) && std::isfinite(estimate.standard_error) && estimate.standard_error > 0 &&
+         estimate.degrees > 0;
+}
+
+double weight_of(const OwnEstimate& estimate) {
+  return 1 / (estimate.standard_error * estimate.standard_error);
+}
+
 }  // namespace
 
 double family_alpha(int comparisons, double confidence) {
@@ -97,13 +108,6 @@ ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<
   return around(center, std::sqrt(variance), degrees, alpha, n);
 }
 
-namespace {
-
-// Doubles suffice: promotion to long double costs time and gains nothing here.
-using Policy = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
-
-}  // namespace
-
 double student_t_quantile(double probability, double degrees) {
   if (!(probability > 0 && probability < 1) || !(degrees > 0)) {
     fail("student_t_quantile: needs 0 < probability < 1 and degrees > 0, got {} and {}", probability, degrees);
@@ -128,19 +132,6 @@ double binomial_upper_tail(int n, int k, double p) {
   const boost::math::binomial_distribution<double, Policy> trials(n, p);
   return boost::math::cdf(boost::math::complement(trials, k - 1));
 }
-
-namespace {
-
-bool counts(const OwnEstimate& estimate) {
-  return std::isfinite(estimate.value) && std::isfinite(estimate.standard_error) && estimate.standard_error > 0 &&
-         estimate.degrees > 0;
-}
-
-double weight_of(const OwnEstimate& estimate) {
-  return 1 / (estimate.standard_error * estimate.standard_error);
-}
-
-}  // namespace
 
 std::optional<double> heterogeneity_p(std::span<const OwnEstimate> estimates) {
   std::vector<OwnEstimate> counting;

@@ -1,4 +1,4 @@
-#include "analysis/stragglers.h"
+#include "analysis/findings.h"
 
 #include <fmt/format.h>
 

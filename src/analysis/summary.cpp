@@ -9,7 +9,6 @@
 #include "base/median.h"
 
 namespace harness::analysis {
-
 namespace {
 
 void measure_losses(const store::Result& result, std::span<const FinishedBlock> blocks, CaseSummary& row) {
@@ -153,27 +152,6 @@ Evidence evidence_of(const CaseSummary& row, bool predicted) {
           .predicted = predicted};
 }
 
-}  // namespace
-
-std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect, const Evidence& evidence) {
-  if (estimate.rounds == 0) return {};
-  Effect effect;
-  effect.verdict = decide(estimate.log_ratio, smallest_effect, evidence).verdict;
-  effect.ratio = std::exp(estimate.log_ratio.center);
-  effect.low = std::exp(estimate.log_ratio.low);
-  effect.high = std::exp(estimate.log_ratio.high);
-  effect.rounds = estimate.rounds;
-  effect.two_states = estimate.two_states;
-  effect.standard_error = estimate.log_ratio.standard_error;
-  effect.degrees = estimate.log_ratio.degrees;
-  if (verdict_of(estimate.log_ratio, smallest_effect) == Verdict::unresolved) {
-    effect.rounds_needed = estimate.rounds_needed;
-  }
-  return effect;
-}
-
-namespace {
-
 // Effects and verdicts of all cases: once with every round, once without the throttled ones.
 void compare_with_baseline(const store::Result& result, Summary& summary) {
   const Estimator estimator = estimator_named(result.interval);
@@ -225,7 +203,43 @@ std::vector<LostBlock> lost_blocks(const store::Result& result, const Summary& s
   return lost;
 }
 
+// Whether the change is predicted to make the step faster, per unit of its work, by more than the error of predictions.
+bool is_predicted_faster(const CaseSummary& row) {
+  return row.judgement.reason == Reason::predicted && row.effect && row.effect->ratio < 1 && !row.another_training;
+}
+
+std::vector<const CaseSummary*> fastest_first(const std::vector<CaseSummary>& cases,
+                                              bool (*counts)(const CaseSummary&)) {
+  std::vector<const CaseSummary*> found;
+  for (const CaseSummary& row : cases) {
+    if (counts(row)) found.push_back(&row);
+  }
+  std::ranges::stable_sort(found, {}, [](const CaseSummary* row) { return row->effect->ratio; });
+  return found;
+}
+
+bool is_size(const store::ResultCase& row) {
+  return row.role() == store::CaseRole::point;
+}
+
 }  // namespace
+
+std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect, const Evidence& evidence) {
+  if (estimate.rounds == 0) return {};
+  Effect effect;
+  effect.verdict = decide(estimate.log_ratio, smallest_effect, evidence).verdict;
+  effect.ratio = std::exp(estimate.log_ratio.center);
+  effect.low = std::exp(estimate.log_ratio.low);
+  effect.high = std::exp(estimate.log_ratio.high);
+  effect.rounds = estimate.rounds;
+  effect.two_states = estimate.two_states;
+  effect.standard_error = estimate.log_ratio.standard_error;
+  effect.degrees = estimate.log_ratio.degrees;
+  if (verdict_of(estimate.log_ratio, smallest_effect) == Verdict::unresolved) {
+    effect.rounds_needed = estimate.rounds_needed;
+  }
+  return effect;
+}
 
 Summary summarise(const store::Result& result) {
   Summary summary;
@@ -264,25 +278,6 @@ bool is_improvement(const CaseSummary& row) {
   return is_proven(row) && !row.another_training;
 }
 
-namespace {
-
-// Whether the change is predicted to make the step faster, per unit of its work, by more than the error of predictions.
-bool is_predicted_faster(const CaseSummary& row) {
-  return row.judgement.reason == Reason::predicted && row.effect && row.effect->ratio < 1 && !row.another_training;
-}
-
-std::vector<const CaseSummary*> fastest_first(const std::vector<CaseSummary>& cases,
-                                              bool (*counts)(const CaseSummary&)) {
-  std::vector<const CaseSummary*> found;
-  for (const CaseSummary& row : cases) {
-    if (counts(row)) found.push_back(&row);
-  }
-  std::ranges::stable_sort(found, {}, [](const CaseSummary* row) { return row->effect->ratio; });
-  return found;
-}
-
-}  // namespace
-
 std::vector<const CaseSummary*> Summary::proven_changes() const {
   return fastest_first(cases, is_improvement);
 }
@@ -300,14 +295,6 @@ int exit_code(const Summary& summary) {
   const bool verdict_lost = std::ranges::any_of(summary.lost, &LostBlock::cost_a_verdict);
   return summary.failed_cases > 0 || verdict_lost || summary.unreliable ? 4 : 0;
 }
-
-namespace {
-
-bool is_size(const store::ResultCase& row) {
-  return row.role() == store::CaseRole::point;
-}
-
-}  // namespace
 
 bool sweeps_sizes_alone(const store::Result& result) {
   const auto is_change = [](const store::ResultCase& row) { return row.role() == store::CaseRole::change; };

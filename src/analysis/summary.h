@@ -9,7 +9,6 @@
 
 #include "analysis/blocks.h"
 #include "analysis/estimator.h"
-#include "analysis/looks.h"
 #include "analysis/verdict.h"
 #include "store/result.h"
 

@@ -1,5 +1,3 @@
-#include "calibrate/calibrated.h"
-
 #include <algorithm>
 #include <cmath>
 #include <ctime>
@@ -9,14 +7,20 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "calibrate/calibrate.h"
 #include "program/operation.h"
 
 namespace harness::calibrate {
-
 namespace {
 
 using config::CurvePoint;
 using config::Precision;
+
+// Whether a prediction times the operation by its bytes: true for all but products and attention.
+bool moves_memory(const std::string& operation) {
+  return operation != program::Matmul::name && operation != program::Attention::name &&
+         operation != program::AttentionBackward::name;
+}
 
 // The argument in [low, high] with the least value, on a logarithmic grid that closes in on it; 0 is tried as well
 // where `zero` is set.
@@ -142,49 +146,6 @@ void take_links(const Measured& m, Calibrated& found) {
   }
 }
 
-}  // namespace
-
-bool moves_memory(const std::string& operation) {
-  return operation != program::Matmul::name && operation != program::Attention::name &&
-         operation != program::AttentionBackward::name;
-}
-
-Line fit_line(const std::vector<CurvePoint>& points) {
-  double shortest_s = std::numeric_limits<double>::infinity(), fastest = 0, slowest = shortest_s;
-  for (const CurvePoint& p : points) {
-    shortest_s = std::min(shortest_s, p.seconds);
-    fastest = std::max(fastest, p.size / p.seconds);
-    slowest = std::min(slowest, p.size / p.seconds);
-  }
-  const auto error = [&](double start_s, double rate) {
-    double sum = 0;
-    for (const CurvePoint& p : points) sum += std::abs(std::log((start_s + p.size / rate) / p.seconds));
-    return sum;
-  };
-  const auto rate_for = [&](double start_s) {
-    return least(slowest, fastest * 4, false, [&](double rate) { return error(start_s, rate); });
-  };
-  const double start_s =
-      least(shortest_s * 1e-3, shortest_s * 2, true, [&](double start) { return error(start, rate_for(start)); });
-  return {start_s, rate_for(start_s)};
-}
-
-Calibrated calibrated_by(const Measured& m) {
-  constexpr double least_share = 0.01;  // that a file can say
-  Calibrated found;
-  config::Calibration& c = found.calibration;
-  c.backend = m.backend;
-  take_computing(m, found);
-  take_links(m, found);
-  c.software.hop_s = m.hop_s;
-  c.software.step_s = m.step_s;
-  c.taken_by_communication = std::max(least_share, 1 - 1 / m.slowed_computing);
-  c.kept_by_communication = std::max(least_share, 1 / m.slowed_communicating);
-  return found;
-}
-
-namespace {
-
 std::string today() {
   const std::time_t now = std::time(nullptr);
   char text[32];
@@ -237,6 +198,40 @@ std::string measured_text(const config::MeasuredCurves& curves) {
 }
 
 }  // namespace
+
+Line fit_line(const std::vector<CurvePoint>& points) {
+  double shortest_s = std::numeric_limits<double>::infinity(), fastest = 0, slowest = shortest_s;
+  for (const CurvePoint& p : points) {
+    shortest_s = std::min(shortest_s, p.seconds);
+    fastest = std::max(fastest, p.size / p.seconds);
+    slowest = std::min(slowest, p.size / p.seconds);
+  }
+  const auto error = [&](double start_s, double rate) {
+    double sum = 0;
+    for (const CurvePoint& p : points) sum += std::abs(std::log((start_s + p.size / rate) / p.seconds));
+    return sum;
+  };
+  const auto rate_for = [&](double start_s) {
+    return least(slowest, fastest * 4, false, [&](double rate) { return error(start_s, rate); });
+  };
+  const double start_s =
+      least(shortest_s * 1e-3, shortest_s * 2, true, [&](double start) { return error(start, rate_for(start)); });
+  return {start_s, rate_for(start_s)};
+}
+
+Calibrated calibrated_by(const Measured& m) {
+  constexpr double least_share = 0.01;  // that a file can say
+  Calibrated found;
+  config::Calibration& c = found.calibration;
+  c.backend = m.backend;
+  take_computing(m, found);
+  take_links(m, found);
+  c.software.hop_s = m.hop_s;
+  c.software.step_s = m.step_s;
+  c.taken_by_communication = std::max(least_share, 1 - 1 / m.slowed_computing);
+  c.kept_by_communication = std::max(least_share, 1 / m.slowed_communicating);
+  return found;
+}
 
 std::string hardware_text(const Measured& m, const Calibrated& found) {
   std::vector<std::string> peaks, node{fmt::format("gpus: {}", m.ranks_of_node)};

@@ -1,10 +1,9 @@
-#include "calibrate/measure.h"
+#include "calibrate/calibrate.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <variant>
 
 #include "base/error.h"

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "calibrate/measure.h"
+#include "calibrate/calibrate.h"
 #include "program/program.h"
 #include "program/timeline.h"
 

@@ -1,4 +1,4 @@
-#include "calibrate/wanted.h"
+#include "calibrate/calibrate.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -11,7 +11,6 @@
 #include "base/identity.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/nccl_tests.h"
 #include "cli/output.h"
 #include "config/backend.h"
 

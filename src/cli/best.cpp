@@ -1,5 +1,3 @@
-#include "cli/best.h"
-
 #include <algorithm>
 #include <atomic>
 #include <future>
@@ -249,20 +247,6 @@ class Search {
   Best best_;
 };
 
-}  // namespace
-
-Best find_best(const plan::Plan& plan, std::size_t wanted, std::size_t limit,
-               const std::function<void(const std::string&)>& say) {
-  if (!config::traits_of(plan.experiment.backend).predicts())
-    fail("--best ranks predictions, and backend {} has none; add --backend sim",
-         config::name_of(plan.experiment.backend));
-  if (plan.experiment.baseline.workload != config::training_workload)
-    fail("--best ranks training steps; workload {} repeats one operation", plan.experiment.baseline.workload);
-  return Search(plan, limit, say).fastest(wanted);
-}
-
-namespace {
-
 std::string in_words(const RankedCombination& combination) {
   std::vector<std::string> parts;
   for (const auto& [variable, value] : combination.settings) parts.push_back(fmt::format("{}={}", variable, value));
@@ -358,6 +342,16 @@ std::string overrides_of(const config::Experiment& experiment, const RankedCombi
 }
 
 }  // namespace
+
+Best find_best(const plan::Plan& plan, std::size_t wanted, std::size_t limit,
+               const std::function<void(const std::string&)>& say) {
+  if (!config::traits_of(plan.experiment.backend).predicts())
+    fail("--best ranks predictions, and backend {} has none; add --backend sim",
+         config::name_of(plan.experiment.backend));
+  if (plan.experiment.baseline.workload != config::training_workload)
+    fail("--best ranks training steps; workload {} repeats one operation", plan.experiment.baseline.workload);
+  return Search(plan, limit, say).fastest(wanted);
+}
 
 report::Section best_section(const plan::Plan& p, const Best& best) {
   report::Section section{"best", "", {}};

@@ -1,4 +1,4 @@
-#include "cli/cli.h"
+#include "cli/verbs.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -9,7 +9,6 @@
 #include <exception>
 #include <filesystem>
 #include <new>
-#include <optional>
 #include <ostream>
 #include <sstream>
 
@@ -17,9 +16,7 @@
 #include "base/identity.h"
 #include "base/text.h"
 #include "cli/arguments.h"
-#include "cli/init_verb.h"
 #include "cli/output.h"
-#include "cli/verbs.h"
 #include "doctor/gather.h"
 #include "job/mpi/mpi_job.h"
 #include "worker/worker.h"

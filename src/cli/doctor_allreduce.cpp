@@ -8,14 +8,29 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/doctor.h"
 #include "cli/output.h"
+#include "cli/verbs.h"
+#include "config/experiment.h"
+#include "doctor/check.h"
 #include "machine/tree.h"
 #include "report/json.h"
 #include "sim/link_time.h"
 
 namespace harness::cli {
 namespace {
+
+// The question of `doctor --allreduce`. within_s 0: not asked; ranks 0: as many as there are.
+struct AllReduce {
+  double bytes = 0, within_s = 0;
+  int ranks = 0;
+};
+
+// The machines that it runs on. `fabric`: what their ports carry, instead of what `hardware` says.
+struct Machines {
+  config::Hardware hardware;
+  config::Fabric fabric;
+  int ranks = 0, ranks_per_node = 0;
+};
 
 // A number without a unit is a mistake here, though a configuration takes it for bytes or seconds.
 template <class Parse>
@@ -37,8 +52,6 @@ double network_of(const doctor::Node& node) {
   return sums.empty() ? 0 : sums.rbegin()->second;
 }
 
-}  // namespace
-
 AllReduce all_reduce_of(const DoctorOptions& options) {
   AllReduce asked{above_zero("--allreduce", options.allreduce, parse_bytes, "14GB"), 0, options.ranks};
   if (!options.within.empty()) asked.within_s = above_zero("--within", options.within, parse_seconds, "2ms");
@@ -53,6 +66,7 @@ Machines machines_of(const std::string& hardware_name) {
   return {hardware, {}, hardware.gpus_of_node, hardware.gpus_of_node};
 }
 
+// One rank for each GPU, or where there is none for each of the job's.
 Machines machines_of(const std::vector<doctor::Node>& nodes) {
   Machines found;
   std::set<std::string> models;
@@ -71,7 +85,15 @@ Machines machines_of(const std::vector<doctor::Node>& nodes) {
   return found;
 }
 
-int print_all_reduce(const AllReduce& asked, const Machines& machines, const std::string& format, std::ostream& out) {
+}  // namespace
+
+void check_all_reduce(const DoctorOptions& options) {
+  static_cast<void>(all_reduce_of(options));
+}
+
+int all_reduce(const DoctorOptions& options, const std::vector<doctor::Node>* on, std::ostream& out) {
+  const AllReduce asked = all_reduce_of(options);
+  const Machines machines = on != nullptr ? machines_of(*on) : machines_of(options.hardware);
   const int ranks = asked.ranks > 0 ? asked.ranks : machines.ranks, most = std::min(ranks, machines.ranks_per_node);
   std::vector<int> node_of;
   for (int rank = 0; rank < ranks; ++rank) node_of.push_back(rank / machines.ranks_per_node);
@@ -96,7 +118,7 @@ int print_all_reduce(const AllReduce& asked, const Machines& machines, const std
     predicted_s = time.seconds(asked.bytes);
   }
   const bool asks = asked.within_s > 0, impossible = asks && asked.within_s < sharp_s;
-  if (format == "json") {
+  if (options.format == "json") {
     const report::Json whole{{"schema", "harness-doctor-allreduce"},
                              {"schema_version", 2},
                              {"ranks", ranks},
@@ -124,7 +146,7 @@ int print_all_reduce(const AllReduce& asked, const Machines& machines, const std
                                     "least time is that of any algorithm "
                                     "(docs/method.md, \"The limit\"), the prediction that of `plan --backend sim`.",
                                     doctor::rate_text(within_node), doctor::rate_text(between_nodes))});
-  print(std::move(document), format, under_a_launcher, out);
+  print(std::move(document), options.format, under_a_launcher, out);
   return impossible ? 2 : 0;
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <ostream>
 #include <set>
@@ -8,13 +9,13 @@
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
-#include "cli/doctor.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "doctor/diagnosis.h"
+#include "doctor/check.h"
 #include "doctor/gather.h"
 #include "doctor/load_stage.h"
-#include "doctor/nccl_stage.h"
+#include "doctor/record.h"
+#include "doctor/stage.h"
 #include "report/json.h"
 #include "store/result_file.h"
 
@@ -22,19 +23,9 @@ namespace harness::cli {
 namespace {
 
 report::Tone tone_of(doctor::Verdict verdict) {
-  switch (verdict) {
-    case doctor::Verdict::fail:
-      return report::Tone::bad;
-    case doctor::Verdict::warn:
-    case doctor::Verdict::unknown:
-      return report::Tone::open;
-    case doctor::Verdict::pass:
-      return report::Tone::good;
-    case doctor::Verdict::info:
-    case doctor::Verdict::skip:
-      break;
-  }
-  return report::Tone::plain;
+  using enum report::Tone;
+  static constexpr std::array tones{bad, open, open, plain, plain, good};  // in the order of Verdict
+  return tones[static_cast<std::size_t>(verdict)];
 }
 
 bool is_quiet(const doctor::Line& line) {
@@ -69,8 +60,7 @@ std::vector<std::string> checks_with(const doctor::Diagnosis& diagnosis, doctor:
 }
 
 std::string nodes_text(const std::vector<std::string>& nodes) {
-  constexpr std::size_t shown = 3;
-  return join_first(nodes, shown);
+  return join_first(nodes, 3);
 }
 
 // The changes since the file `path` was written: new findings, then facts, node by node.
@@ -273,7 +263,7 @@ int print(const doctor::Diagnosis& diagnosis, const doctor::RecordedFacts& seen,
 
 // Before nodes are asked or judged: what is wrong with a file or a size.
 void check(const DoctorOptions& options) {
-  if (!options.allreduce.empty()) static_cast<void>(all_reduce_of(options));
+  if (!options.allreduce.empty()) check_all_reduce(options);
   if (!options.against.empty()) static_cast<void>(read_doctors_record(options.against[0]));
 }
 
@@ -283,8 +273,7 @@ int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out) {
   check(options);
   const std::vector<Stage> stages = stages_of(options);
   const doctor::RecordedFacts seen{utc_text(), tool_version(), doctor::examine(job, {options.sysroot})};
-  if (!options.allreduce.empty())
-    return print_all_reduce(all_reduce_of(options), machines_of(seen.nodes), options.format, out);
+  if (!options.allreduce.empty()) return all_reduce(options, &seen.nodes, out);
   return print(diagnosis_of(job, seen.nodes, stages), seen, options, out);
 }
 
@@ -303,7 +292,7 @@ int doctor_alone(const DoctorOptions& options, std::ostream& out) {
     const doctor::RecordedFacts seen = read_doctors_record(options.against[1]);
     return print(doctor::diagnose(seen.nodes), seen, options, out);
   }
-  return print_all_reduce(all_reduce_of(options), machines_of(options.hardware), options.format, out);
+  return all_reduce(options, nullptr, out);
 }
 
 }  // namespace harness::cli

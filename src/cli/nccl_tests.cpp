@@ -1,4 +1,4 @@
-#include "cli/nccl_tests.h"
+#include "cli/arguments.h"
 
 #include <fmt/format.h>
 

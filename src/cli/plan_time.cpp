@@ -1,5 +1,3 @@
-#include "cli/plan_document.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,12 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"
+#include "cli/plan_document.h"
 #include "config/model.h"
 #include "plan/prepare.h"
 #include "report/words.h"
@@ -37,9 +37,7 @@ void require_alike(const plan::Plan& plan, const store::Result& earlier, const s
   compare<std::string>("backend", earlier.backend, config::name_of(e.backend), differences);
   compare("ranks", earlier.ranks, plan.ranks, differences);
   const std::string planned_workload(e.baseline.workload);
-  std::string workload = planned_workload;  // files that do not say are older than the choice, or hold no case
-  if (const store::ResultCase* baseline = earlier.baseline()) workload = earlier.setting(*baseline, "workload");
-  if (workload.empty()) workload = "gpt";
+  const std::string workload = earlier.baseline() == nullptr ? planned_workload : analysis::workload_of(earlier);
   compare("workload", workload, planned_workload, differences);
   if (workload == planned_workload && workload == "gpt") {
     const NameValues measured = config::texts_of(earlier.model), planned = config::texts_of(e.model);
@@ -69,20 +67,6 @@ std::string budget_text(const plan::Plan& plan) {
 bool has_flop(const plan::Plan& plan) {
   return std::ranges::any_of(plan.cases, [](const plan::PlannedCase& c) { return c.survey.flop.model > 0; });
 }
-
-}  // namespace
-
-std::string sources_of_time(const plan::Plan& plan) {
-  std::string like = "an earlier result (--like RESULT.h5)";
-  if (!has_flop(plan)) return like;
-  const bool has_peaks = std::ranges::all_of(plan.cases, [&](const plan::PlannedCase& c) {
-    return !c.is_possible() || plan::configured_peak(plan.experiment, c.settings.precision).flops > 0;
-  });
-  return fmt::format("{} or an MFU (--assume-mfu 40%{})", like,
-                     has_peaks ? "" : ", with `hardware: FILE` or `peak_flops` in the configuration");
-}
-
-namespace {
 
 std::vector<std::string> unknown_time(const plan::Plan& plan) {
   const bool bounded = plan.experiment.measure.time_budget_s > 0;
@@ -287,6 +271,16 @@ class Estimate {
 constexpr double usual_set_up_s = 30;
 
 }  // namespace
+
+std::string sources_of_time(const plan::Plan& plan) {
+  std::string like = "an earlier result (--like RESULT.h5)";
+  if (!has_flop(plan)) return like;
+  const bool has_peaks = std::ranges::all_of(plan.cases, [&](const plan::PlannedCase& c) {
+    return !c.is_possible() || plan::configured_peak(plan.experiment, c.settings.precision).flops > 0;
+  });
+  return fmt::format("{} or an MFU (--assume-mfu 40%{})", like,
+                     has_peaks ? "" : ", with `hardware: FILE` or `peak_flops` in the configuration");
+}
 
 std::vector<std::string> expected_time(const plan::Plan& plan, const StepTimes& predicted) {
   Costs costs;

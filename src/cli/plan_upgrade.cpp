@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "cli/output.h"
 #include "cli/plan_document.h"
-#include "explain/upgrade.h"
+#include "explain/explain.h"
 #include "report/json.h"
 #include "report/words.h"
 #include "store/result_file.h"

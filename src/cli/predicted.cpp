@@ -26,6 +26,62 @@ bool do_as_much(const plan::PlannedCase& a, const plan::PlannedCase& b) {
          a.survey.flop.model / a.layout.ranks() == b.survey.flop.model / b.layout.ranks();
 }
 
+using report::List;
+using report::Table;
+
+// A change in words: a tone would say more than is known.
+std::string change_text(const PredictedCase& predicted) {
+  return fmt::format("{:+.1f} %{}", 100 * *predicted.change, predicted.too_close_to_call ? ", too close to call" : "");
+}
+
+// One operation of a step that repeats it, as nccl-tests and `show` have it.
+std::vector<report::Cell> operation_cells(const plan::PlannedCase& planned, const PredictedCase& predicted) {
+  const workloads::Rate& rate = planned.survey.rate;
+  const double seconds = predicted.step->step_s / static_cast<double>(rate.repetitions);
+  const std::string share = predicted.mfu ? percent(*predicted.mfu) : "";
+  return {fmt::format("{:.4g}", 1e6 * seconds), fmt::format("{:.4g}", rate.bytes / seconds / 1e9),
+          rate.bus_factor > 0 ? fmt::format("{:.4g}", rate.bytes * rate.bus_factor / seconds / 1e9) : share,
+          predicted.change ? change_text(predicted) : ""};
+}
+
+std::vector<report::Cell> step_cells(const PredictedCase& predicted) {
+  const sim::Prediction& x = *predicted.step;
+  const auto share = [&](double seconds) { return percent(seconds / x.step_s); };
+  return {show_seconds(x.step_s),
+          predicted.change ? change_text(predicted) : "",
+          predicted.mfu ? percent(*predicted.mfu) : "",
+          share(x.split.compute_s),
+          share(x.split.exposed_s),
+          share(x.split.idle_s)};
+}
+
+// Without rows: how each case is predicted, an operation of it where its step repeats one.
+Table prediction_columns(const workloads::Rate& rate) {
+  const bool collective = rate.bus_factor > 0;
+  Table table;
+  table.columns = {report::case_column()};
+  if (rate.repetitions > 0) {
+    table.columns.insert(table.columns.end(), {{"time us"},
+                                               {.heading = collective ? "algbw GB/s" : "GB/s", .worth = 26},
+                                               {collective ? "busbw GB/s" : "of peak"},
+                                               {"change"}});
+    table.columns.back().legend = fmt::format(
+        "time: of one operation, a step / {} repetitions{}. change: against the baseline at the same size, of cases "
+        "that do as much.",
+        rate.repetitions, collective ? "; algbw and busbw as in nccl-tests" : "");
+    return table;
+  }
+  table.columns.insert(table.columns.end(), {{.heading = "predicted step"},
+                                             {.heading = "change"},
+                                             {.heading = "MFU"},
+                                             {.heading = "computing", .worth = 30},
+                                             {.heading = "exposed", .worth = 40},
+                                             {.heading = "idle", .worth = 20}});
+  table.columns.back().legend =
+      "computing, exposed, idle: shares of the step, mean over the ranks. exposed: communication and no computation.";
+  return table;
+}
+
 }  // namespace
 
 machine::Topology planned_topology(const config::Experiment& e, int ranks, int ranks_per_node) {
@@ -112,66 +168,6 @@ void leave_out_unpredicted(plan::Plan& plan) {
   plan::require_baseline(plan);
   plan::schedule_blocks(plan);
 }
-
-namespace {
-
-using report::List;
-using report::Table;
-
-// A change in words: a tone would say more than is known.
-std::string change_text(const PredictedCase& predicted) {
-  return fmt::format("{:+.1f} %{}", 100 * *predicted.change, predicted.too_close_to_call ? ", too close to call" : "");
-}
-
-// One operation of a step that repeats it, as nccl-tests and `show` have it.
-std::vector<report::Cell> operation_cells(const plan::PlannedCase& planned, const PredictedCase& predicted) {
-  const workloads::Rate& rate = planned.survey.rate;
-  const double seconds = predicted.step->step_s / static_cast<double>(rate.repetitions);
-  const std::string share = predicted.mfu ? percent(*predicted.mfu) : "";
-  return {fmt::format("{:.4g}", 1e6 * seconds), fmt::format("{:.4g}", rate.bytes / seconds / 1e9),
-          rate.bus_factor > 0 ? fmt::format("{:.4g}", rate.bytes * rate.bus_factor / seconds / 1e9) : share,
-          predicted.change ? change_text(predicted) : ""};
-}
-
-std::vector<report::Cell> step_cells(const PredictedCase& predicted) {
-  const sim::Prediction& x = *predicted.step;
-  const auto share = [&](double seconds) { return percent(seconds / x.step_s); };
-  return {show_seconds(x.step_s),
-          predicted.change ? change_text(predicted) : "",
-          predicted.mfu ? percent(*predicted.mfu) : "",
-          share(x.split.compute_s),
-          share(x.split.exposed_s),
-          share(x.split.idle_s)};
-}
-
-// Without rows: how each case is predicted, an operation of it where its step repeats one.
-Table prediction_columns(const workloads::Rate& rate) {
-  const bool collective = rate.bus_factor > 0;
-  Table table;
-  table.columns = {report::case_column()};
-  if (rate.repetitions > 0) {
-    table.columns.insert(table.columns.end(), {{"time us"},
-                                               {.heading = collective ? "algbw GB/s" : "GB/s", .worth = 26},
-                                               {collective ? "busbw GB/s" : "of peak"},
-                                               {"change"}});
-    table.columns.back().legend = fmt::format(
-        "time: of one operation, a step / {} repetitions{}. change: against the baseline at the same size, of cases "
-        "that do as much.",
-        rate.repetitions, collective ? "; algbw and busbw as in nccl-tests" : "");
-    return table;
-  }
-  table.columns.insert(table.columns.end(), {{.heading = "predicted step"},
-                                             {.heading = "change"},
-                                             {.heading = "MFU"},
-                                             {.heading = "computing", .worth = 30},
-                                             {.heading = "exposed", .worth = 40},
-                                             {.heading = "idle", .worth = 20}});
-  table.columns.back().legend =
-      "computing, exposed, idle: shares of the step, mean over the ranks. exposed: communication and no computation.";
-  return table;
-}
-
-}  // namespace
 
 report::List prediction_lines(const plan::Plan& p) {
   const config::Calibration& calibration = *p.experiment.calibration;

@@ -16,7 +16,7 @@
 #include "evidence/lines.h"
 #include "evidence/training_job.h"
 #include "plan/prepare.h"
-#include "report/clean_text.h"
+#include "report/document.h"
 #include "report/json.h"
 #include "traces/answer.h"
 

@@ -21,7 +21,7 @@
 #include "explain/explain.h"
 #include "report/export.h"
 #include "report/page/page.h"
-#include "report/show.h"
+#include "report/sections.h"
 #include "report/words.h"
 #include "store/lock.h"
 #include "store/result_file.h"
@@ -86,23 +86,6 @@ int show_once(const ShowOptions& options, std::ostream& out) {
   return analysis::exit_code(findings.summary);
 }
 
-}  // namespace
-
-int show(const ShowOptions& options, std::ostream& out, std::ostream& err) {
-  if (options.files.size() > 1)
-    fail(
-        "show takes one result file, but {} were given; `harness compare` says what differs between two, and what "
-        "three or more runs of one configuration prove together",
-        options.files.size());
-  if (!options.follow) return show_once(options, out);
-  if (options.format != "text") fail("--follow prints text, not {}", options.format);
-  constexpr std::chrono::seconds between_looks{2};
-  return follow(
-      options, out, err, [&] { std::this_thread::sleep_for(between_looks); }, is_terminal(out));
-}
-
-namespace {
-
 const TerminalText clear_screen{"\x1b[H\x1b[2J"};
 constexpr int looks_without_news = 150;  // at two seconds each, five minutes
 
@@ -134,7 +117,74 @@ void say_standing(const store::Standing& standing, std::ostream& err) {
   err << standing.text << "; `harness sweep --resume` continues the file. Ctrl-C ends this.\n" << std::flush;
 }
 
+// Beside the file: results/x.h5 becomes results/x.html, rank0.json.gz rank0.html.
+std::string default_output(const ReportOptions& options) {
+  std::filesystem::path path(options.files.front());
+  if (path.extension() == ".gz") path.replace_extension();
+  path.replace_extension(options.format);
+  return path.string();
+}
+
+store::Result result_of(const std::string& path) {
+  try {
+    return store::read_result(path);
+  } catch (const Error& error) {
+    std::error_code ignored;
+    if (path.ends_with(".h5") || !std::filesystem::is_regular_file(path, ignored)) throw;
+    fail(
+        "{}; `report` also takes traces of the PyTorch profiler (JSON) and of Nsight Systems (`nsys export --type "
+        "sqlite`)",
+        error.what());
+  }
+}
+
+report::Document report_on_result(const ReportOptions& options) {
+  if (options.files.size() > 1)
+    fail(
+        "report writes a page on one result file, or on the traces of one job; {} is no trace; `harness compare` "
+        "takes several results",
+        quote(options.files.front()));
+  const store::Result result = result_of(options.files.front());
+  analysis::Findings findings = analysis::find_all(result);
+  findings.cost = cost_estimate(options.cost, result, findings.summary);
+  findings.explanation = explain::explain(result);
+  return page::make_report(result, findings);
+}
+
+// A case of a configuration, of which nothing is known but that it is planned.
+report::PlannedSettings planned_case(const std::string& path, const std::string& case_name) {
+  const config::Experiment experiment = config::load_experiment(path, {});
+  report::PlannedSettings planned{.name = "baseline", .settings = experiment.baseline};
+  if (!case_name.empty() && case_name != planned.name) {
+    std::vector<std::string> names{planned.name};
+    for (const config::Change& change : experiment.changes) {
+      names.push_back(config::case_name(change));
+      if (names.back() != case_name && report::short_name(names.back()) != case_name) continue;
+      planned.name = names.back();
+      planned.settings = change.settings;
+    }
+    if (planned.name == "baseline")
+      fail("{}: there is no case {}{}", path, quote(case_name), did_you_mean(nearest(case_name, names)));
+  }
+  if (experiment.baseline.workload == "gpt") planned.model = experiment.model;
+  planned.about = {fmt::format("All settings of {} in {}: planned, not measured.", planned.name, path)};
+  return planned;
+}
+
 }  // namespace
+
+int show(const ShowOptions& options, std::ostream& out, std::ostream& err) {
+  if (options.files.size() > 1)
+    fail(
+        "show takes one result file, but {} were given; `harness compare` says what differs between two, and what "
+        "three or more runs of one configuration prove together",
+        options.files.size());
+  if (!options.follow) return show_once(options, out);
+  if (options.format != "text") fail("--follow prints text, not {}", options.format);
+  constexpr std::chrono::seconds between_looks{2};
+  return follow(
+      options, out, err, [&] { std::this_thread::sleep_for(between_looks); }, is_terminal(out));
+}
 
 int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, const std::function<void()>& wait,
            bool redraw) {
@@ -173,44 +223,6 @@ int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, con
     if (!running || !out) return code;
   }
 }
-
-namespace {
-
-// Beside the file: results/x.h5 becomes results/x.html, rank0.json.gz rank0.html.
-std::string default_output(const ReportOptions& options) {
-  std::filesystem::path path(options.files.front());
-  if (path.extension() == ".gz") path.replace_extension();
-  path.replace_extension(options.format);
-  return path.string();
-}
-
-store::Result result_of(const std::string& path) {
-  try {
-    return store::read_result(path);
-  } catch (const Error& error) {
-    std::error_code ignored;
-    if (path.ends_with(".h5") || !std::filesystem::is_regular_file(path, ignored)) throw;
-    fail(
-        "{}; `report` also takes traces of the PyTorch profiler (JSON) and of Nsight Systems (`nsys export --type "
-        "sqlite`)",
-        error.what());
-  }
-}
-
-report::Document report_on_result(const ReportOptions& options) {
-  if (options.files.size() > 1)
-    fail(
-        "report writes a page on one result file, or on the traces of one job; {} is no trace; `harness compare` "
-        "takes several results",
-        quote(options.files.front()));
-  const store::Result result = result_of(options.files.front());
-  analysis::Findings findings = analysis::find_all(result);
-  findings.cost = cost_estimate(options.cost, result, findings.summary);
-  findings.explanation = explain::explain(result);
-  return page::make_report(result, findings);
-}
-
-}  // namespace
 
 int report(const ReportOptions& options, std::ostream& out) {
   const std::string path = options.output.empty() ? default_output(options) : options.output;
@@ -252,30 +264,6 @@ int trace(const TraceOptions& options, std::ostream& out, std::ostream& err) {
   err << fmt::format("wrote {}: open it in ui.perfetto.dev or chrome://tracing\n", quote(path));
   return 0;
 }
-
-namespace {
-
-// A case of a configuration, of which nothing is known but that it is planned.
-report::PlannedSettings planned_case(const std::string& path, const std::string& case_name) {
-  const config::Experiment experiment = config::load_experiment(path, {});
-  report::PlannedSettings planned{.name = "baseline", .settings = experiment.baseline};
-  if (!case_name.empty() && case_name != planned.name) {
-    std::vector<std::string> names{planned.name};
-    for (const config::Change& change : experiment.changes) {
-      names.push_back(config::case_name(change));
-      if (names.back() != case_name && report::short_name(names.back()) != case_name) continue;
-      planned.name = names.back();
-      planned.settings = change.settings;
-    }
-    if (planned.name == "baseline")
-      fail("{}: there is no case {}{}", path, quote(case_name), did_you_mean(nearest(case_name, names)));
-  }
-  if (experiment.baseline.workload == "gpt") planned.model = experiment.model;
-  planned.about = {fmt::format("All settings of {} in {}: planned, not measured.", planned.name, path)};
-  return planned;
-}
-
-}  // namespace
 
 int export_settings(const ExportOptions& options, std::ostream& out) {
   static const std::map<std::string, report::ExportFormat> formats{{"env", std::nullopt},

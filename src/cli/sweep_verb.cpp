@@ -1,23 +1,57 @@
+#include "cli/sweep_verb.h"
+
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <filesystem>
+#include <memory>
 #include <ostream>
+#include <set>
+#include <vector>
 
-#include "analysis/looks.h"
+#include "analysis/blocks.h"
+#include "analysis/estimator.h"
 #include "analysis/summary.h"
+#include "backend/backend.h"
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/one_sweep.h"
 #include "cli/output.h"
+#include "cli/predicted.h"
 #include "cli/verbs.h"
+#include "config/backend.h"
+#include "config/environment.h"
 #include "config/experiment.h"
 #include "config/fields.h"
-#include "report/show.h"
+#include "doctor/gather.h"
+#include "doctor/record.h"
+#include "job/sim/simulated_job.h"
+#include "plan/prepare.h"
+#include "report/sections.h"
+#include "store/atomic_file.h"
+#include "store/lock.h"
 #include "store/result_file.h"
+#include "sweep/planned_result.h"
+#include "sweep/probe.h"
 #include "sweep/sweep.h"
 
 namespace harness::cli {
 namespace {
+
+// Where the result goes, and what becomes of a file that is there.
+struct OutputRequest {
+  std::string path;
+  bool resume = false, force = false;
+  int more_rounds = 0;  // with resume: the total that a complete file is extended to; 0: none are added
+};
+struct Measured {
+  store::RunState state = store::RunState::complete;
+  store::Result result;  // as the file has it
+};
+
+// 5: as much as a script must know of a sweep that was stopped, which is whether to come back.
+constexpr int exit_partial = 5;
 
 // The orders of the sweep that made a file, for --resume without a configuration. The file's cases are the selection.
 config::Experiment take_recorded(const SweepOptions& options, int ranks, std::vector<std::string>& only) {
@@ -46,7 +80,192 @@ sweep::ProgressLine progress_line(const SweepOptions& options, std::ostream& err
   return {err, columns ? bar : rounds, columns.value_or(0)};
 }
 
+doctor::SweepToJudge sweep_of(const plan::Plan& plan) {
+  doctor::SweepToJudge sweep;
+  sweep.uses_gpus = config::traits_of(plan.experiment.backend).ranks_are_gpus;
+  sweep.shares_gpus = plan.experiment.measure.share_gpus;
+  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
+    if (plan.cases[i].is_possible())
+      sweep.cases.emplace_back(static_cast<std::int32_t>(i), config::environment_of(plan.cases[i].settings));
+  }
+  return sweep;
+}
+
+bool is_own(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && status.st_uid == ::geteuid();
+}
+
+std::string replace(std::string text, const std::string& what, const std::string& with) {
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+  return text;
+}
+
+void check_place(const OutputRequest& output) {
+  const std::string& path = output.path;
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  const bool exists = std::filesystem::exists(status);
+  if (error && status.type() != std::filesystem::file_type::not_found) {
+    fail("{} cannot be the result file: {}; -o names another", path, error.message());
+  }
+  if (std::filesystem::is_directory(status)) fail("{} is a directory; -o names a result file: {}/NAME.h5", path, path);
+  if (output.resume && !exists) fail("{} does not exist, so there is nothing to resume", path);
+  if (!output.resume) static_cast<void>(store::AtomicFile(path, true));  // throws where a file cannot be put
+}
+
+void check_output(const OutputRequest& output, const plan::Plan& plan) {
+  const std::string& path = output.path;
+  if (!output.resume && !output.force && std::filesystem::exists(path)) {
+    fail("{} exists: --resume continues it if it was interrupted, --force replaces it, -o names another file", path);
+  }
+  if (!output.resume) store::require_space(path, sweep::needed_space(plan));
+  if (output.resume && output.more_rounds == 0) sweep::require_resumable(path, sweep::planned_result(plan));
+}
+
+// Where the result goes: `given` or the experiment's template, with {name} and {date} filled in.
+std::string output_path(const config::Experiment& experiment, const std::string& given) {
+  const std::time_t t = std::time(nullptr);
+  char date[32];
+  std::strftime(date, sizeof date, "%Y%m%d-%H%M%S", std::localtime(&t));
+  return replace(replace(given.empty() ? experiment.output : given, "{name}", experiment.name), "{date}", date);
+}
+
+// The backend of --backend must be in this build: a configuration for another backend has a dozen keys that this one
+// does not honour, which would hide it. Throws Error.
+void require_named_backend(const std::vector<std::string>& overrides) {
+  constexpr std::string_view key = "backend=";
+  for (const std::string& text : overrides) {
+    if (!text.starts_with(key)) continue;
+    const config::BackendKind kind = option_value("--set backend", text.substr(key.size()), config::parse_backend);
+    if (!config::traits_of(kind).predicts()) static_cast<void>(backends::get(kind));
+  }
+}
+
+// As the command of --wrap needs it, which sees one block in a process, and as the file that is `resumed` was begun.
+// Either may be "".
+plan::Processes processes_for(const std::string& wrap, const std::string& resumed) {
+  if (!wrap.empty()) return plan::Processes::one_per_block;
+  if (!std::filesystem::is_regular_file(resumed)) return plan::Processes::as_needed;
+  const store::Result earlier = store::read_result(resumed, {.rank_seconds = false, .timeline = false});
+  return analysis::shares_processes(earlier) ? plan::Processes::as_needed : plan::Processes::one_per_block;
+}
+
+// The job in virtual time that predicts the experiment, on as many ranks as given, else as the launcher started;
+// nullptr where the experiment is measured. Throws Error if nothing says how many ranks, or if a prediction is asked
+// for what only measuring does.
+std::unique_ptr<job::Job> simulated_job(const job::Job& real, const config::Experiment& experiment,
+                                        const SweepOptions& options) {
+  if (!config::traits_of(experiment.backend).predicts()) {
+    if (options.ranks == 0 && options.ranks_per_node == 0) return nullptr;
+    fail(
+        "--ranks and --ranks-per-node are for predictions (--backend sim); of a sweep that measures, `mpirun -np N` "
+        "says how many ranks there are");
+  }
+  if (options.resume) fail("a prediction takes seconds, so there is none to resume; run it again with --force");
+  if (!options.require.empty()) fail("a prediction has no nodes that --require {} could look at", options.require);
+  if (options.sysroot != "/") fail("a prediction has no nodes that --sysroot {} could show", options.sysroot);
+  if (!options.wrap.empty()) fail("a prediction starts no worker that --wrap could be around");
+  const int ranks = options.ranks > 0 ? options.ranks : real.size();
+  if (options.ranks == 0 && ranks == 1)
+    fail("{}: a prediction needs the number of ranks that it is for: give --ranks N", experiment.path);
+  return std::make_unique<simjob::SimulatedJob>(experiment,
+                                                planned_topology(experiment, ranks, options.ranks_per_node));
+}
+
+// Locks the file, looks at the nodes, says what will be measured, measures it and reads it back. Throws Error if the
+// file cannot be written or resumed there, or is in use by another sweep.
+Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputRequest& output, sweep::SweepRequest request,
+                       const DoctorInSweep& look, sweep::ProgressLine& progress) {
+  const config::Experiment& experiment = plan.experiment;
+  check_place(output);
+  const std::unique_ptr<store::Lock> lock = store::Lock::take(output.path);
+  check_output(output, plan);
+  request.doctor = examine_nodes(job, plan, look, progress);
+  sweep::SweepOutput place{*lock, output.force};
+  try {
+    if (output.more_rounds > 0) sweep::extend_file(lock->path(), plan, output.more_rounds);
+    const std::string rounds = config::traits_of(experiment.backend).predicts()
+                                   ? ""
+                                   : fmt::format(", {}", plural(experiment.measure.rounds, "round"));
+    progress.say(fmt::format("{}: {} on {}, backend {}, {}{} → {}", experiment.name, plural(job.size(), "rank"),
+                             plural(sweep::topology_of(job.places()).nodes(), "node"),
+                             config::name_of(experiment.backend), plural(std::ssize(plan.cases), "case"), rounds,
+                             output.path));
+    Measured measured{sweep::run_sweep(job, plan, place, request, progress), {}};
+    measured.result = store::read_result(lock->path(), {.timeline = false});
+    lock->require();  // else these are the numbers of another sweep
+    return measured;
+  } catch (const job::PeersLost& lost) {
+    if (!place.has_result) throw;
+    throw job::PeersLost(fmt::format("{}; what was measured before is in {}: `{}` continues", lost.what(),
+                                     escaped(output.path), sweep::resume_command(job.size(), output.path)),
+                         exit_partial);
+  }
+}
+
 }  // namespace
+
+store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const DoctorInSweep& how,
+                                  sweep::ProgressLine& progress) {
+  if (config::traits_of(plan.experiment.backend).predicts()) return {};
+  store::DoctorRecord record;
+  try {
+    const doctor::SweepToJudge sweep = sweep_of(plan);
+    const double limit_s = how.require_healthy ? doctor::node_limit_s : doctor::limit_in_a_sweep_s;
+    record = doctor::record_of(doctor::examine(job, {how.sysroot, limit_s, sweep.uses_gpus}), sweep);
+  } catch (const job::PeersLost&) {
+    throw;
+  } catch (const Error& error) {
+    if (how.require_healthy) throw;
+    progress.warn(fmt::format("doctor could not look at the nodes: {}", error.what()));
+    return {};
+  }
+  if (const std::string unproven = doctor::not_healthy_in_words(record); how.require_healthy && !unproven.empty()) {
+    constexpr int unhealthy = 2;  // as of `harness doctor`
+    throw Error(fmt::format("nothing was measured: --require healthy, and doctor finds that\n{}repair it, leave the "
+                            "node out, or measure without --require",
+                            unproven),
+                unhealthy);
+  }
+  const std::string failures = doctor::failures_in_words(record);
+  if (failures.empty()) return record;
+  progress.warn("doctor: " + failures.substr(0, failures.size() - 1));
+  return record;
+}
+
+std::string foreign_code_in(const plan::Plan& plan, const std::string& path, bool trusted) {
+  constexpr std::size_t most_shown = 5;
+  std::set<std::string> found;
+  for (const plan::PlannedCase& c : plan.cases) {
+    for (const auto& [name, value] : c.settings.env) {
+      if (config::runs_foreign_code(name)) found.insert(escaped(fmt::format("{}={}", name, value)));
+    }
+  }
+  if (found.empty()) return "";
+  const std::string names = join_first(std::vector<std::string>(found.begin(), found.end()), most_shown);
+  if (!trusted && !is_own(path)) {
+    fail(
+        "{} belongs to another user, and its env makes the workers run code that lies elsewhere ({}): look at it, then "
+        "give --trust-file",
+        path, names);
+  }
+  return fmt::format("the env of {} makes the workers run code that lies elsewhere: {}", escaped(path), names);
+}
+
+plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only,
+                      plan::Processes processes) {
+  const config::BackendTraits& traits = config::traits_of(experiment.backend);
+  if (!traits.predicts()) {
+    static_cast<void>(backends::get(experiment.backend));  // an Error here says what is missing
+    if (traits.ranks_are_gpus) sweep::require_gpus(job.places(), experiment.measure.share_gpus, experiment.path);
+  }
+  plan::Plan plan = plan::prepare(experiment, job.size(), only, processes, sweep::topology_of(job.places()));
+  if (traits.predicts()) leave_out_unpredicted(plan);
+  return plan;
+}
 
 int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err) {
   if (options.resume && options.force) fail("--resume and --force contradict each other");

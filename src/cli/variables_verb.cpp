@@ -1,5 +1,6 @@
-#include <algorithm>
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
 #include <ostream>
 #include <utility>
 
@@ -9,7 +10,7 @@
 #include "config/choice.h"
 #include "config/frameworks/framework.h"
 #include "config/registry.h"
-#include "report/clean_text.h"
+#include "report/document.h"
 
 namespace harness::cli {
 namespace {
@@ -140,21 +141,6 @@ Json schema_of(const config::Key& key, const std::vector<config::Key>& all) {
   return shape;
 }
 
-}  // namespace
-
-std::string configuration_schema() {
-  Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "a configuration of harness"}};
-  schema.update(map_of("", config::keys()));
-  Json definitions = Json::object();
-  for (const config::Variable& variable : config::registry()) {
-    if (!variable.fixed) definitions[variable.name] = value_of(variable);
-  }
-  schema["definitions"] = definitions;
-  return schema.dump(1) + "\n";
-}
-
-namespace {
-
 constexpr std::size_t width = 100;
 
 std::string backends_of(const config::Variable& v) {
@@ -280,6 +266,17 @@ std::string all_markdown(const std::vector<config::Key>& keys) {
 }
 
 }  // namespace
+
+std::string configuration_schema() {
+  Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "a configuration of harness"}};
+  schema.update(map_of("", config::keys()));
+  Json definitions = Json::object();
+  for (const config::Variable& variable : config::registry()) {
+    if (!variable.fixed) definitions[variable.name] = value_of(variable);
+  }
+  schema["definitions"] = definitions;
+  return schema.dump(1) + "\n";
+}
 
 int variables(const VariablesOptions& options, std::ostream& out) {
   const bool whole = options.schema || options.format != "text";

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "doctor/facts.h"
 #include "job/job.h"
+#include "machine/gpus.h"
 
 namespace harness::cli {
 
@@ -122,6 +124,12 @@ struct MakeTokensOptions {
   bool force = false;      // the file may replace another
 };
 
+struct InitOptions {
+  int ranks = 0;        // 0: one per GPU, or by the cores
+  std::string backend;  // "": cuda where there is a GPU
+  std::string output = "harness.yaml";
+};
+
 struct SelftestOptions {
   std::vector<std::string> suites;  // operations, reference, equality; none or "all": every one
   std::string backend = "cuda", oracle = "cpu";
@@ -164,6 +172,12 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
 /// Everything that needs no look at nodes, and so no job: --explain, --list, --hardware, two files of --against.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
+/// `doctor --allreduce`: the least time and the predicted one, as text, md or json, on these nodes or (nullptr) on
+/// machines of --hardware; ranks are placed densely. Returns 2 where --within is impossible, else 0. Throws Error where
+/// nothing is known that limits it, or the hardware file does not say how many GPUs a machine has.
+int all_reduce(const DoctorOptions& options, const std::vector<doctor::Node>* on, std::ostream& out);
+/// Throws Error for a size or a time that is none, is not above 0 or has no unit.
+void check_all_reduce(const DoctorOptions& options);
 /// Measures what predictions rest on and writes a hardware file and a calibration.
 int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 /// `progress`: where a long search says how far it is, in a line that is rewritten; nullptr: nowhere.
@@ -194,5 +208,32 @@ std::string configuration_schema();
 int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& err);
 int selftest(const SelftestOptions& options, const backend::Backend& subject, const backend::Backend& oracle,
              std::ostream& out, std::ostream& err);
+
+/// Inputs of a first configuration.
+struct FirstMachine {
+  std::vector<machine::GpuHealth> gpus;
+  int cores = 1;
+  std::string cpu;  // its model
+};
+
+/// A first configuration, commented, and what it is for.
+struct FirstConfiguration {
+  std::string text;
+  std::string summary;  // "backend cpu, 2 ranks on the 2 cores of …"
+  int ranks = 1;
+  bool crowded = false;  // more ranks than cores to compute on
+};
+
+/// `options.output` is where it will stand: paths in it are from there. Throws Error.
+FirstConfiguration first_configuration(const FirstMachine& machine, const InitOptions& options);
+
+/// Writes it for this machine and says how to go on. Throws Error if the file exists.
+int init(const InitOptions& options, std::ostream& out);
+
+/// The whole program: `arguments` without the program's name. Data goes to `out`, progress and messages to `err`.
+/// Exit codes: 0 success, 1 usage, configuration or I/O error, 2 slower than allowed (compare --fail-on), 3 nothing can
+/// be compared, 4 a case failed, lost blocks cost a verdict, the control moved, or `compare` met a partial file, 5 a
+/// sweep was stopped before its end. `doctor` has codes of its own (verbs.h).
+int run_cli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err);
 
 }  // namespace harness::cli

@@ -96,6 +96,55 @@ std::vector<std::string> silent_in(const Rule& rule, const Facts& facts, const s
   return silent;
 }
 
+// The rules' part of it.
+void judge_rules(const Check& check, const Node& node, Findings& out) {
+  const auto& [kind, rules, passes, not_for] = check.rules;
+  if (const std::string why = not_for == nullptr ? "" : not_for(node); !why.empty()) return out.skip(why);
+  const std::vector<DeviceFacts> devices = devices_of(node, kind, out);
+  constexpr std::size_t shown = 3;
+  bool told = false;
+  for (const Rule& rule : rules) {
+    std::map<std::string, std::vector<std::string>> hidden;                          // devices by the reason
+    std::map<std::pair<std::string, std::string>, std::vector<std::string>> missed;  // by the fact and the other one
+    for (const DeviceFacts& device : devices) {
+      const machine::Reading& reading = device.facts[device.key + rule.fact];
+      const machine::Reading other =
+          rule.expected.is_by_fact() ? device.facts[device.key + rule.expected.values.front()] : machine::Reading{};
+      if (reading.access == machine::Access::unreadable) {
+        hidden[reading.why].push_back(device.name);
+      } else if (!reading.ok() && !may_be_silent(kind)) {
+        hidden["there is no such file"].push_back(device.name);
+      } else if (reading.ok() && !rule.expected.can_be(reading.text)) {
+        hidden[why_silent(reading)].push_back(device.name);
+      } else if (rule.expected.is_by_fact() && other.ok() && !rule.expected.can_be(other.text)) {
+        hidden[fmt::format("{}: {}", rule.expected.values.front(), why_silent(other))].push_back(device.name);
+      } else if (!reading.ok() || (rule.expected.is_by_fact() && !other.ok())) {
+        told = told || kind == Devices::ranks;
+      } else {
+        told = true;
+        if (rule.expected.is_missed_by(reading.text, other.text))
+          missed[{reading.text, other.text}].push_back(device.name);
+      }
+    }
+    for (const std::string& one : devices.empty() ? std::vector<std::string>() : kinds_with_equals(kind)) {
+      for (const std::string& name : silent_in(rule, node.facts, one))
+        hidden["it does not tell it, its equals do"].push_back((one == "hca" ? "adapter " : "GPU ") + name);
+    }
+    for (const auto& [why, names] : hidden) {
+      out.unknown(
+          kind == Devices::node ? check.about.reads : fmt::format("{} of {}", rule.fact, join_first(names, shown)),
+          why);
+    }
+    for (const auto& [seen, names] : missed) {
+      const auto said = [&, &devices = names, &value = seen.first, &other = seen.second](const std::string& text) {
+        return fmt::format(fmt::runtime(text), join_first(devices, shown), value, other);
+      };
+      out.add(rule.level, said(rule.evidence), said(rule.remedy));
+    }
+  }
+  out.conclude(told, passes, "the node does not tell it: " + check.about.reads);
+}
+
 }  // namespace
 
 Cluster::Cluster(const std::vector<Node>& nodes) {
@@ -155,54 +204,6 @@ bool Expected::is_missed_by(const std::string& value, const std::string& other) 
       break;
   }
   return value != other;
-}
-
-void judge_rules(const Check& check, const Node& node, Findings& out) {
-  const auto& [kind, rules, passes, not_for] = check.rules;
-  if (const std::string why = not_for == nullptr ? "" : not_for(node); !why.empty()) return out.skip(why);
-  const std::vector<DeviceFacts> devices = devices_of(node, kind, out);
-  constexpr std::size_t shown = 3;
-  bool told = false;
-  for (const Rule& rule : rules) {
-    std::map<std::string, std::vector<std::string>> hidden;                          // devices by the reason
-    std::map<std::pair<std::string, std::string>, std::vector<std::string>> missed;  // by the fact and the other one
-    for (const DeviceFacts& device : devices) {
-      const machine::Reading& reading = device.facts[device.key + rule.fact];
-      const machine::Reading other =
-          rule.expected.is_by_fact() ? device.facts[device.key + rule.expected.values.front()] : machine::Reading{};
-      if (reading.access == machine::Access::unreadable) {
-        hidden[reading.why].push_back(device.name);
-      } else if (!reading.ok() && !may_be_silent(kind)) {
-        hidden["there is no such file"].push_back(device.name);
-      } else if (reading.ok() && !rule.expected.can_be(reading.text)) {
-        hidden[why_silent(reading)].push_back(device.name);
-      } else if (rule.expected.is_by_fact() && other.ok() && !rule.expected.can_be(other.text)) {
-        hidden[fmt::format("{}: {}", rule.expected.values.front(), why_silent(other))].push_back(device.name);
-      } else if (!reading.ok() || (rule.expected.is_by_fact() && !other.ok())) {
-        told = told || kind == Devices::ranks;
-      } else {
-        told = true;
-        if (rule.expected.is_missed_by(reading.text, other.text))
-          missed[{reading.text, other.text}].push_back(device.name);
-      }
-    }
-    for (const std::string& one : devices.empty() ? std::vector<std::string>() : kinds_with_equals(kind)) {
-      for (const std::string& name : silent_in(rule, node.facts, one))
-        hidden["it does not tell it, its equals do"].push_back((one == "hca" ? "adapter " : "GPU ") + name);
-    }
-    for (const auto& [why, names] : hidden) {
-      out.unknown(
-          kind == Devices::node ? check.about.reads : fmt::format("{} of {}", rule.fact, join_first(names, shown)),
-          why);
-    }
-    for (const auto& [seen, names] : missed) {
-      const auto said = [&, &devices = names, &value = seen.first, &other = seen.second](const std::string& text) {
-        return fmt::format(fmt::runtime(text), join_first(devices, shown), value, other);
-      };
-      out.add(rule.level, said(rule.evidence), said(rule.remedy));
-    }
-  }
-  out.conclude(told, passes, "the node does not tell it: " + check.about.reads);
 }
 
 bool no_nvml(const Node& node, Findings& out) {

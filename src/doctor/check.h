@@ -143,9 +143,6 @@ const std::vector<Check>& checks();
 /// Runs a check on a node. A pass that rests on an unreadable fact becomes unknown.
 std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& cluster);
 
-/// The rules' part of it.
-void judge_rules(const Check& check, const Node& node, Findings& out);
-
 /// Who reads an environment variable that looks like NCCL's and how a sweep sets it, in one line with its end. For a
 /// name that nobody reads: the one that was probably meant. Throws Error for a name that has nothing to do with NCCL.
 std::string explain(const std::string& name);
@@ -164,6 +161,61 @@ bool no_active_ports(const Node& node, Findings& out);
 std::string setting_of(const Node& node, const Rank& rank, const std::string& name);
 /// The setting of the node's first rank; "" without one. That ranks differ is a finding of one check.
 std::string setting_of(const Node& node, const std::string& name);
+
+/// A finding of a stage.
+struct StageFinding {
+  std::string check;  // "nccl.network"
+  Finding finding;
+  std::string host;  // "": of the job as a whole
+};
+
+/// How a node departs from the others.
+struct Difference {
+  std::string check;    // "same.driver"
+  std::string told_by;  // the check that says it better where it says anything bad of the node; "": none
+  std::string host;
+  Finding finding;
+};
+
+/// Who differs from the majority, fact by fact, without any table of expected values. Where no value has more than half
+/// of the nodes, every node is named with its own. A fact that a node could not read says nothing of it. Facts of
+/// several devices are compared as what there is, so that numbering does not matter.
+std::vector<Difference> differences(const std::vector<Node>& nodes);
+
+/// Everything that may be found, in the order in which a page lists it: checks of a node, what should be the same on
+/// all nodes, and what the stages look at.
+std::vector<About> all_checks();
+
+/// A distinct finding with the nodes that it concerns.
+struct Line {
+  std::string check;
+  Finding finding;
+  std::string docs;
+  std::vector<std::string> nodes;  // by host, in the order of their ranks; none: of the job as a whole
+};
+
+/// Where, in words: "node11", "all 16", "node1, node2, node3 and 4 more". all_nodes: how many there are.
+std::string where_of(const Line& line, std::size_t all_nodes);
+
+struct Diagnosis {
+  std::vector<Line> lines;  // worst first, then in the order of checks
+  std::size_t nodes = 0, ranks = 0, gpus = 0;
+  std::size_t dark = 0;  // of the nodes, those of which nothing could be read
+
+  std::size_t count(Verdict verdict) const;
+};
+
+/// Their sizes, and no findings.
+Diagnosis count_nodes(const std::vector<Node>& nodes);
+/// Every check of every node, and what differs between nodes. Findings that say the same are one line.
+Diagnosis diagnose(const std::vector<Node>& nodes);
+
+/// Adds the findings of stages, sorted in among the rest.
+void add(Diagnosis& diagnosis, const std::vector<StageFinding>& said);
+
+/// 0: all pass, or tell no more than there is to know; 2: a failure; 3: of a node nothing could be read; 1: a warning,
+/// if `strict`.
+int exit_code(const Diagnosis& diagnosis, bool strict);
 
 }  // namespace harness::doctor
 

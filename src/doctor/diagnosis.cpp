@@ -1,4 +1,4 @@
-#include "doctor/diagnosis.h"
+#include "doctor/check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/load_stage.h"
-#include "doctor/nccl_stage.h"
+#include "doctor/stage.h"
 
 namespace harness::doctor {
 namespace {

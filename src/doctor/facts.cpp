@@ -1,7 +1,6 @@
 #include "doctor/facts.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 
@@ -26,6 +25,37 @@ bool is_pci_address(std::string_view name) {  // 0000:1b:00.0
 
 std::optional<double> first_number(std::string_view text) {
   return machine::number(machine::take_word(text));
+}
+
+bool has_link_layer(const Facts& node, const Port& port, std::string_view wanted) {
+  if (is_efa(node, port)) return false;
+  const std::string& layer = node.peek(port.key + "link_layer").text;
+  if (layer != "InfiniBand" && layer != "Ethernet") node.doubt(port.key + "link_layer");
+  return layer == wanted;
+}
+
+// The rate of the link between a device or bridge and the bridge above it. One end alone would promise too much.
+std::optional<double> link_bytes_per_s(const Facts& node, const std::string& key) {
+  if (!gigatransfers(node, key + "/max_speed") || !lanes(node, key + "/max_width")) return std::nullopt;
+  const auto speed = both_ends(node, key, "/max_speed", gigatransfers),
+             width = both_ends(node, key, "/max_width", lanes);
+  return nccl::pcie_bits_per_s(*speed, *width) / 8;
+}
+
+// Whether what a GPU copies passes a bridge, or the GPU itself.
+bool is_on_way(const Facts& node, const std::string& gpu, const std::string& part) {
+  const std::vector<std::string> path = pci_path(node, "gpu/" + gpu);
+  return std::ranges::find(path, part) != path.end();
+}
+
+// The bridge that a device hangs on; "" below the processor, or unknown.
+std::string bridge_above(const Facts& node, const std::string& key) {
+  if (key.starts_with("bridge/")) {
+    const std::string upper = node.text(key + "/above");
+    return upper == "host" || upper.empty() ? "" : "bridge/" + upper;
+  }
+  const std::vector<std::string> path = pci_path(node, key);
+  return path.size() < 2 ? "" : "bridge/" + path[path.size() - 2];
 }
 
 }  // namespace
@@ -181,17 +211,6 @@ bool has_efa(const Facts& node) {
   return std::ranges::any_of(ports, [&](const Port& port) { return is_efa(node, port); });
 }
 
-namespace {
-
-bool has_link_layer(const Facts& node, const Port& port, std::string_view wanted) {
-  if (is_efa(node, port)) return false;
-  const std::string& layer = node.peek(port.key + "link_layer").text;
-  if (layer != "InfiniBand" && layer != "Ethernet") node.doubt(port.key + "link_layer");
-  return layer == wanted;
-}
-
-}  // namespace
-
 bool is_infiniband(const Facts& node, const Port& port) {
   return has_link_layer(node, port, "InfiniBand");
 }
@@ -221,24 +240,6 @@ std::vector<std::string> pci_path(const Facts& node, const std::string& device_k
   return path;
 }
 
-namespace {
-
-// The rate of the link between a device or bridge and the bridge above it. One end alone would promise too much.
-std::optional<double> link_bytes_per_s(const Facts& node, const std::string& key) {
-  if (!gigatransfers(node, key + "/max_speed") || !lanes(node, key + "/max_width")) return std::nullopt;
-  const auto speed = both_ends(node, key, "/max_speed", gigatransfers),
-             width = both_ends(node, key, "/max_width", lanes);
-  return nccl::pcie_bits_per_s(*speed, *width) / 8;
-}
-
-// Whether what a GPU copies passes a bridge, or the GPU itself.
-bool is_on_way(const Facts& node, const std::string& gpu, const std::string& part) {
-  const std::vector<std::string> path = pci_path(node, "gpu/" + gpu);
-  return std::ranges::find(path, part) != path.end();
-}
-
-}  // namespace
-
 std::optional<double> lanes(const Facts& node, const std::string& name) {
   const auto width = first_number(node.peek(name).text);
   constexpr double most = 32;
@@ -249,15 +250,6 @@ std::optional<double> gigatransfers(const Facts& node, const std::string& name) 
   const auto speed = first_number(node.peek(name).text);
   static const std::set<double> of_pcie{2.5, 5, 8, 16, 32, 64, 128};  // 1.0 to 7.0
   return speed && of_pcie.contains(*speed) ? speed : std::nullopt;
-}
-
-std::string bridge_above(const Facts& node, const std::string& key) {
-  if (key.starts_with("bridge/")) {
-    const std::string upper = node.text(key + "/above");
-    return upper == "host" || upper.empty() ? "" : "bridge/" + upper;
-  }
-  const std::vector<std::string> path = pci_path(node, key);
-  return path.size() < 2 ? "" : "bridge/" + path[path.size() - 2];
 }
 
 std::optional<double> both_ends(const Facts& node, const std::string& key, const std::string& name,

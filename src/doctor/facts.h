@@ -138,9 +138,6 @@ std::optional<double> lanes(const Facts& node, const std::string& name);
 /// Transfers of a lane per nanosecond: 32 of "32.0 GT/s PCIe"; nothing of "Unknown", nor of what no PCIe has.
 std::optional<double> gigatransfers(const Facts& node, const std::string& name);
 
-/// The bridge that a device hangs on; "" below the processor, or unknown.
-std::string bridge_above(const Facts& node, const std::string& key);
-
 /// The limit that both ends of a link share: never more than the lesser. `name`: "/max_width", which `read` is for.
 std::optional<double> both_ends(const Facts& node, const std::string& key, const std::string& name,
                                 std::optional<double> (*read)(const Facts&, const std::string&));

@@ -21,7 +21,6 @@
 #include "machine/tree.h"
 
 namespace harness::doctor {
-
 namespace {
 
 // The facts that a thread has found so far. It may outlive whoever waits for it, so it owns all that it uses.
@@ -77,74 +76,6 @@ void add_own_gpus(const machine::Tree& tree, Facts& facts) {
     facts.set("gpu/" + lower(gpu), tree.may_use("dev/nvidia" + minor) ? "yes" : "no");
   }
 }
-
-}  // namespace
-
-Facts gather_node(const std::string& root, const AskGpus& ask_gpus, double limit_s) {
-  const auto progress = std::make_shared<Progress>();
-  std::thread([=] {
-    gather(root, ask_gpus, limit_s, *progress);
-    const std::lock_guard lock(progress->mutex);
-    progress->done = true;
-    progress->changed.notify_one();
-  }).detach();
-  std::unique_lock lock(progress->mutex);
-  progress->changed.wait_for(lock, std::chrono::duration<double>(limit_s), [&] { return progress->done; });
-  Facts facts = progress->facts;
-  if (!progress->done) facts.set("unfinished", progress->stage);
-  return facts;
-}
-
-Facts gather_rank(const std::string& root) {
-  Facts facts;
-  const machine::Tree tree(root);
-  if (tree.is_own_machine()) {
-    add_limit(facts, "limit/memlock", RLIMIT_MEMLOCK);
-    add_limit(facts, "limit/nofile", RLIMIT_NOFILE);
-    facts.set("bound/allowed", machine::list_of(machine::allowed_cpus()));
-    machine::MemoryPolicy policy;
-    const std::string refused = machine::get_memory_policy(policy);
-    facts.set("bound/memory_policy", refused.empty() ? machine::Reading{machine::Access::read, describe(policy), {}}
-                                                     : machine::Reading{machine::Access::unreadable, {}, refused});
-    struct statvfs shm {};
-    if (::statvfs("/dev/shm", &shm) == 0) {
-      facts.set("shm/bytes",
-                fmt::format("{:.0f}", static_cast<double>(shm.f_frsize) * static_cast<double>(shm.f_blocks)));
-    }
-  }
-  const machine::Reading status = tree.bytes("proc/self/status");
-  if (status.ok()) {
-    for (const auto& [name, key] : {std::pair{"bound/cpus", "Cpus_allowed_list"}, {"bound/capabilities", "CapEff"}}) {
-      if (std::string value = machine::value_of(status.text, key); !value.empty()) facts.set(name, std::move(value));
-    }
-  } else {
-    facts.set("bound/cpus", status);
-  }
-  add_own_gpus(tree, facts);
-  for (const auto& [name, value] : job::recorded_environment(job::own_environment())) {
-    facts.set("env/" + name, value);
-    if (std::ranges::find(variables_with_files, name) != variables_with_files.end()) add_named_file(tree, facts, value);
-  }
-  return facts;
-}
-
-machine::Reading device_in(const machine::Tree& tree, const std::string& path) {
-  if (!tree.exists("dev")) return {machine::Access::unreadable, {}, "there is no /dev"};
-  return {machine::Access::read, tree.exists(path) ? "yes" : "no", {}};
-}
-
-void add_named_file(const machine::Tree& tree, Facts& facts, const std::string& path) {
-  if (path.starts_with('/')) facts.set("exists/" + path, tree.exists(path.substr(1)) ? "yes" : "no");
-}
-
-std::string host_below(const std::string& root) {
-  const machine::Tree tree(root);
-  if (tree.is_own_machine()) return machine::host_name();
-  const machine::Reading name = tree.line("proc/sys/kernel/hostname");
-  return name.ok() && !name.text.empty() ? name.text : root;
-}
-
-namespace {
 
 constexpr std::string_view rank_placeholder = "{rank}";
 
@@ -232,7 +163,72 @@ machine::GpuReport ask_nvml() {
   return machine::Nvml::get().report();
 }
 
+// The name of the machine below the root.
+std::string host_below(const std::string& root) {
+  const machine::Tree tree(root);
+  if (tree.is_own_machine()) return machine::host_name();
+  const machine::Reading name = tree.line("proc/sys/kernel/hostname");
+  return name.ok() && !name.text.empty() ? name.text : root;
+}
+
 }  // namespace
+
+Facts gather_node(const std::string& root, const AskGpus& ask_gpus, double limit_s) {
+  const auto progress = std::make_shared<Progress>();
+  std::thread([=] {
+    gather(root, ask_gpus, limit_s, *progress);
+    const std::lock_guard lock(progress->mutex);
+    progress->done = true;
+    progress->changed.notify_one();
+  }).detach();
+  std::unique_lock lock(progress->mutex);
+  progress->changed.wait_for(lock, std::chrono::duration<double>(limit_s), [&] { return progress->done; });
+  Facts facts = progress->facts;
+  if (!progress->done) facts.set("unfinished", progress->stage);
+  return facts;
+}
+
+Facts gather_rank(const std::string& root) {
+  Facts facts;
+  const machine::Tree tree(root);
+  if (tree.is_own_machine()) {
+    add_limit(facts, "limit/memlock", RLIMIT_MEMLOCK);
+    add_limit(facts, "limit/nofile", RLIMIT_NOFILE);
+    facts.set("bound/allowed", machine::list_of(machine::allowed_cpus()));
+    machine::MemoryPolicy policy;
+    const std::string refused = machine::get_memory_policy(policy);
+    facts.set("bound/memory_policy", refused.empty() ? machine::Reading{machine::Access::read, describe(policy), {}}
+                                                     : machine::Reading{machine::Access::unreadable, {}, refused});
+    struct statvfs shm {};
+    if (::statvfs("/dev/shm", &shm) == 0) {
+      facts.set("shm/bytes",
+                fmt::format("{:.0f}", static_cast<double>(shm.f_frsize) * static_cast<double>(shm.f_blocks)));
+    }
+  }
+  const machine::Reading status = tree.bytes("proc/self/status");
+  if (status.ok()) {
+    for (const auto& [name, key] : {std::pair{"bound/cpus", "Cpus_allowed_list"}, {"bound/capabilities", "CapEff"}}) {
+      if (std::string value = machine::value_of(status.text, key); !value.empty()) facts.set(name, std::move(value));
+    }
+  } else {
+    facts.set("bound/cpus", status);
+  }
+  add_own_gpus(tree, facts);
+  for (const auto& [name, value] : job::recorded_environment(job::own_environment())) {
+    facts.set("env/" + name, value);
+    if (std::ranges::find(variables_with_files, name) != variables_with_files.end()) add_named_file(tree, facts, value);
+  }
+  return facts;
+}
+
+machine::Reading device_in(const machine::Tree& tree, const std::string& path) {
+  if (!tree.exists("dev")) return {machine::Access::unreadable, {}, "there is no /dev"};
+  return {machine::Access::read, tree.exists(path) ? "yes" : "no", {}};
+}
+
+void add_named_file(const machine::Tree& tree, Facts& facts, const std::string& path) {
+  if (path.starts_with('/')) facts.set("exists/" + path, tree.exists(path.substr(1)) ? "yes" : "no");
+}
 
 std::string answer(int rank, const std::string& bytes) try {
   const auto question = job::decode_fields<Question>(bytes);

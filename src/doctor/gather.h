@@ -24,9 +24,6 @@ Facts gather_node(const std::string& root, const AskGpus& ask_gpus, double limit
 /// "/" there are no limits: they would be this machine's.
 Facts gather_rank(const std::string& root);
 
-/// The name of the machine below the root.
-std::string host_below(const std::string& root);
-
 // The parts of gather_node(), each on what it reads.
 
 void gather_system(const machine::Tree& tree, Facts& facts);  // CPUs, memory, kernel, clock

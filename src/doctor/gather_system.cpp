@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -15,7 +14,6 @@
 #include "machine/tree.h"
 
 namespace harness::doctor {
-
 namespace {
 
 using machine::Access;
@@ -139,33 +137,6 @@ void add_steal(const Tree& tree, Facts& facts) {
   if (after && after->all > before->all)
     facts.set("cpu/steal", fmt::format("{:.4f}", (after->stolen - before->stolen) / (after->all - before->all)));
 }
-
-}  // namespace
-
-void gather_system(const Tree& tree, Facts& facts) {
-  add_line(tree, facts, "os/kernel", "proc/sys/kernel/osrelease");
-  add_processor(tree, facts);
-  add_container(tree, facts);
-  add_memory(tree, facts);
-  add_quota(tree, facts);
-  add_steal(tree, facts);
-  const std::string cpus = "sys/devices/system/cpu/";
-  const machine::Listing listed = tree.names("sys/devices/system/cpu");
-  if (listed.access == Access::unreadable) facts.set_unreadable("cpu/governor", listed.why);
-  facts.set("cpu/governor", said_by_cpus(tree, listed, "cpufreq/scaling_governor"));
-  facts.set("cpu/preference", said_by_cpus(tree, listed, "cpufreq/energy_performance_preference"));
-  add_line(tree, facts, "cpu/no_turbo", cpus + "intel_pstate/no_turbo");
-  add_line(tree, facts, "cpu/boost", cpus + "cpufreq/boost");
-  facts.set("cpu/boost_headroom", boost_headroom(tree, listed));
-  add_line(tree, facts, "cpu/online", cpus + "online");
-  add_line(tree, facts, "cpu/load", "proc/loadavg");
-}
-
-namespace {
-
-using machine::Access;
-using machine::Reading;
-using machine::Tree;
 
 constexpr std::size_t most_devices = 256;  // of one kind that are looked at
 
@@ -301,6 +272,25 @@ std::map<std::string, Reading> verbs_devices(const Tree& tree, const std::vector
 }
 
 }  // namespace
+
+void gather_system(const Tree& tree, Facts& facts) {
+  add_line(tree, facts, "os/kernel", "proc/sys/kernel/osrelease");
+  add_processor(tree, facts);
+  add_container(tree, facts);
+  add_memory(tree, facts);
+  add_quota(tree, facts);
+  add_steal(tree, facts);
+  const std::string cpus = "sys/devices/system/cpu/";
+  const machine::Listing listed = tree.names("sys/devices/system/cpu");
+  if (listed.access == Access::unreadable) facts.set_unreadable("cpu/governor", listed.why);
+  facts.set("cpu/governor", said_by_cpus(tree, listed, "cpufreq/scaling_governor"));
+  facts.set("cpu/preference", said_by_cpus(tree, listed, "cpufreq/energy_performance_preference"));
+  add_line(tree, facts, "cpu/no_turbo", cpus + "intel_pstate/no_turbo");
+  add_line(tree, facts, "cpu/boost", cpus + "cpufreq/boost");
+  facts.set("cpu/boost_headroom", boost_headroom(tree, listed));
+  add_line(tree, facts, "cpu/online", cpus + "online");
+  add_line(tree, facts, "cpu/load", "proc/loadavg");
+}
 
 Reading acs_control(const Reading& configuration) {
   if (!configuration.ok()) return configuration;

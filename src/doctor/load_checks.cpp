@@ -1,10 +1,7 @@
-// Judges the numbers of the load stage: who is slower than the others, and which rates lie far below the hardware's.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <optional>
 
 #include "base/error.h"
@@ -13,8 +10,9 @@
 #include "base/units.h"
 #include "doctor/load_stage.h"
 
-namespace harness::doctor {
+// Judges the numbers of the load stage: who is slower than the others, and which rates lie far below the hardware's.
 
+namespace harness::doctor {
 namespace {
 
 const About products_check{"load.products", "are all ranks equally quick at matrix products, all at once",
@@ -291,19 +289,6 @@ void Judge::against_ports(double usual) {
   }
 }
 
-}  // namespace
-
-std::vector<StageFinding> judge_load(const std::vector<Node>& nodes, const Load& load, const RankGrid& grid,
-                                     const config::Hardware* hardware) {
-  return Judge(nodes, load, grid, hardware).all();
-}
-
-std::vector<About> load_checks() {
-  return {products_check, clocks_check, pcie_check, conditions_check, host_copies_check(), node_check, pairs_check};
-}
-
-namespace {
-
 // Relative scatter that is expected before any is seen, and how many observations this expectation is worth. Two rates
 // alone tell nothing of their scatter.
 constexpr double expected_scatter = 0.015, worth = 4;
@@ -348,6 +333,15 @@ double upper_quartile(std::span<const double> ascending) {
 }
 
 }  // namespace
+
+std::vector<StageFinding> judge_load(const std::vector<Node>& nodes, const Load& load, const RankGrid& grid,
+                                     const config::Hardware* hardware) {
+  return Judge(nodes, load, grid, hardware).all();
+}
+
+std::vector<About> load_checks() {
+  return {products_check, clocks_check, pcie_check, conditions_check, host_copies_check(), node_check, pairs_check};
+}
 
 Likeness compare_rates(std::span<const double> rates, const Tolerance& tolerance) {
   std::vector<double> known;

@@ -1,7 +1,6 @@
 #include "doctor/load_stage.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "base/median.h"

@@ -1,13 +1,11 @@
 // Judges NCCL's log of a node's ranks, check by check.
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doctor/nccl_stage.h"
+#include "doctor/stage.h"
 
 namespace harness::doctor {
 namespace {

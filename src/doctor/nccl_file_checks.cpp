@@ -1,7 +1,6 @@
 // The files that NCCL consists of on a node, and what is set for MPI.
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"

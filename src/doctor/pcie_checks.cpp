@@ -1,6 +1,5 @@
 // The links and bridges between GPUs, adapters and the processor.
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>

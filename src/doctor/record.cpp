@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <span>
 #include <string_view>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
-#include "doctor/diagnosis.h"
-#include "doctor/recorded_facts.h"
+#include "doctor/check.h"
 
 namespace harness::doctor {
 namespace {

@@ -1,4 +1,4 @@
-#include "doctor/recorded_facts.h"
+#include "doctor/record.h"
 
 #include <algorithm>
 #include <array>

@@ -20,7 +20,6 @@
 #include "sim/trust.h"
 
 namespace harness::explain {
-
 namespace {
 
 // "node 5 (gpu-005)", "one of nodes 0 to 15", "one of ranks 5, 13, 21, …"
@@ -220,40 +219,6 @@ analysis::KindCompared& row_of(const analysis::KindTime& time, std::vector<analy
   return rows.emplace_back(analysis::KindCompared{time.kind, time.group, time.recomputed});
 }
 
-}  // namespace
-
-analysis::Diagnosis diagnose(const CaseModel& model, const Picture& measured, const store::Result& result) {
-  return Search(model, measured, result).run();
-}
-
-analysis::CaseCompared compare_with_prediction(const analysis::Breakdown& measured,
-                                               const analysis::Breakdown& predicted) {
-  analysis::CaseCompared compared;
-  compared.case_index = measured.case_index;
-  compared.measured_s = measured.step_s;
-  compared.predicted_s = predicted.step_s;
-  for (const analysis::KindTime& time : measured.kinds) {
-    analysis::KindCompared& row = row_of(time, compared.kinds);
-    row.measured_takes_s = time.takes_s;
-    row.measured_owns_s = time.owns_s;
-  }
-  for (const analysis::KindTime& time : predicted.kinds) {
-    analysis::KindCompared& row = row_of(time, compared.kinds);
-    row.predicted_takes_s = time.takes_s;
-    row.predicted_owns_s = time.owns_s;
-  }
-  for (const Part part : all_parts) {
-    if (is_computation(part) || is_exposed_communication(part)) continue;
-    if (!measured[part] && !predicted[part]) continue;
-    compared.parts.push_back({part, measured[part].value_or(0), predicted[part].value_or(0)});
-  }
-  std::ranges::stable_sort(compared.kinds, std::ranges::greater(), &analysis::KindCompared::excess_s);
-  std::ranges::stable_sort(compared.parts, std::ranges::greater(), &analysis::PartCompared::excess_s);
-  return compared;
-}
-
-namespace {
-
 // A dozen simulations with a rank each where a fault breaks the symmetry: minutes beyond this.
 constexpr std::int32_t most_diagnosed_ranks = 4096;
 
@@ -296,6 +261,36 @@ void explain_cases(const store::Result& result, const Reference& reference, anal
 }
 
 }  // namespace
+
+analysis::Diagnosis diagnose(const CaseModel& model, const Picture& measured, const store::Result& result) {
+  return Search(model, measured, result).run();
+}
+
+analysis::CaseCompared compare_with_prediction(const analysis::Breakdown& measured,
+                                               const analysis::Breakdown& predicted) {
+  analysis::CaseCompared compared;
+  compared.case_index = measured.case_index;
+  compared.measured_s = measured.step_s;
+  compared.predicted_s = predicted.step_s;
+  for (const analysis::KindTime& time : measured.kinds) {
+    analysis::KindCompared& row = row_of(time, compared.kinds);
+    row.measured_takes_s = time.takes_s;
+    row.measured_owns_s = time.owns_s;
+  }
+  for (const analysis::KindTime& time : predicted.kinds) {
+    analysis::KindCompared& row = row_of(time, compared.kinds);
+    row.predicted_takes_s = time.takes_s;
+    row.predicted_owns_s = time.owns_s;
+  }
+  for (const Part part : all_parts) {
+    if (is_computation(part) || is_exposed_communication(part)) continue;
+    if (!measured[part] && !predicted[part]) continue;
+    compared.parts.push_back({part, measured[part].value_or(0), predicted[part].value_or(0)});
+  }
+  std::ranges::stable_sort(compared.kinds, std::ranges::greater(), &analysis::KindCompared::excess_s);
+  std::ranges::stable_sort(compared.parts, std::ranges::greater(), &analysis::PartCompared::excess_s);
+  return compared;
+}
 
 analysis::Explanation explain(const store::Result& result) {
   analysis::Explanation found;

@@ -8,7 +8,6 @@
 #include "config/yaml_tree.h"
 #include "job/sim/simulated_job.h"
 #include "plan/plan.h"
-#include "plan/prepare.h"
 #include "program/links.h"
 #include "sim/simulation.h"
 #include "sim/trust.h"

@@ -7,7 +7,7 @@
 
 #include "analysis/comparison.h"
 #include "report/document.h"
-#include "report/show.h"
+#include "report/sections.h"
 
 namespace harness::report {
 

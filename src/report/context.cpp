@@ -7,9 +7,9 @@
 #include <span>
 
 #include "analysis/blocks.h"
+#include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "analysis/published.h"
-#include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "base/text.h"
 #include "config/model.h"
@@ -31,12 +31,6 @@ std::string backend_line(const store::Result& result) {
 }
 
 namespace {
-
-// The workload of the baseline.
-std::string workload_of(const store::Result& result) {
-  const std::string_view workload = result.cases.empty() ? "" : result.setting(result.cases[0], "workload");
-  return workload.empty() ? "gpt" : std::string(workload);
-}
 
 // How many processes ran the blocks of an operation, and what one does to all of its blocks; "" where every block had
 // its own.
@@ -63,7 +57,7 @@ std::string blocks_words(const store::Result& result, const analysis::Summary& s
 }
 
 std::string run_line(const store::Result& result, const analysis::Summary& summary) {
-  const std::string workload = workload_of(result);
+  const std::string workload = analysis::workload_of(result);
   const std::string subject = workload == "gpt"
                                   ? fmt::format("model {} ({})", result.model.name, config::in_words(result.model))
                                   : "workload " + workload;
@@ -72,7 +66,7 @@ std::string run_line(const store::Result& result, const analysis::Summary& summa
 }
 
 bool honours(const config::Variable& variable, const store::Result& result) {
-  if (!variable.honoured_by(workload_of(result))) return false;
+  if (!variable.honoured_by(analysis::workload_of(result))) return false;
   // A fixed one is shown elsewhere.
   return !variable.fixed && variable.honoured_on(result.backend, result.step_backend());
 }
@@ -245,7 +239,7 @@ std::string per_what(const store::Result& result) {
 }
 
 std::string subject_of(const store::Result& result) {
-  return result.points.empty() ? result.model.name : "workload " + workload_of(result);
+  return result.points.empty() ? result.model.name : "workload " + analysis::workload_of(result);
 }
 
 std::vector<std::string> short_context(const store::Result& result, const analysis::Summary& summary) {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/text.h"
-#include "report/clean_text.h"
+#include "report/document.h"
 #include "report/metrics.h"
-#include "report/show.h"
+#include "report/sections.h"
 
 namespace harness::report {
 namespace {

@@ -12,7 +12,7 @@
 #include "config/backend.h"
 #include "config/environment.h"
 #include "config/registry.h"
-#include "report/clean_text.h"
+#include "report/document.h"
 #include "report/words.h"
 
 namespace harness::report {

@@ -13,7 +13,6 @@
 #include "config/model.h"
 #include "report/metrics.h"
 #include "report/sections.h"
-#include "report/show.h"
 
 namespace harness::report {
 

@@ -1,5 +1,3 @@
-#include "report/export.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +13,8 @@
 #include "config/experiment.h"
 #include "config/registry.h"
 #include "config/yaml_tree.h"
-#include "report/clean_text.h"
+#include "report/document.h"
+#include "report/export.h"
 #include "report/words.h"
 
 namespace harness::report {
@@ -73,75 +72,6 @@ auto place_in_registry(const std::string& name) {
   const auto names = config::variable_names();
   return std::ranges::find(names, name) - names.begin();
 }
-
-}  // namespace
-
-std::string outcome_of(const analysis::CaseSummary& row) {
-  if (!store::may_run(row.status)) return store::name_of(row.status);
-  if (store::is_reference(row.role)) return "the baseline";
-  if (!row.effect || row.effect->verdict == analysis::Verdict::none) return analysis::name_of(row.judgement);
-  return fmt::format("{}, {} in {}", analysis::name_of(row.effect->verdict), proven_change(*row.effect),
-                     plural(row.effect->rounds, "round"));
-}
-
-Proven find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
-                   const std::string& file) {
-  if (summary.unreliable) {
-    throw Error(fmt::format("{} proves nothing: its control, baseline_again, is {} than the baseline that it "
-                            "repeats. Measure again when the machine is quiet.",
-                            quote(file), analysis::name_of(summary.control->verdict)),
-                4);
-  }
-  Proven out;
-  if (!case_name.empty()) {
-    out.only = find_case(result, case_name);
-    const analysis::CaseSummary& row = summary.case_at(*out.only);
-    if (row.role != store::CaseRole::change)
-      fail("{} is the baseline: it changes nothing that could be exported", quote(case_name));
-    if (!analysis::is_proven(row)) {
-      fail("{} is not proven faster ({}): only what is proven is exported", quote(case_name), outcome_of(row));
-    }
-  }
-  const auto leave_out = [&](const std::string& name, const std::string& why) {
-    out.left_out.push_back(one_line(fmt::format("{}: {}", name, why)));
-  };
-  std::vector<const analysis::CaseSummary*> proven = summary.proven_changes();
-  for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.role != store::CaseRole::change || !out.is_asked_for(row)) continue;
-    if (!analysis::is_proven(row)) {
-      leave_out(row.name, outcome_of(row));
-    } else if (row.another_training && out.only) {
-      proven.push_back(&row);
-    } else if (row.another_training) {
-      leave_out(row.name, fmt::format("another training ({})", outcome_of(row)));
-    }
-  }
-  for (const analysis::CaseSummary* row : proven) {
-    if (!out.is_asked_for(*row)) continue;
-    const std::string change = proven_change(*row->effect);
-    const analysis::CaseSummary* slower = slower_elsewhere(result, summary, *row);
-    if (slower != nullptr && !out.only) {
-      leave_out(row->name, fmt::format("proven here ({}), but {} is {}", change, slower->name, outcome_of(*slower)));
-      continue;
-    }
-    try {
-      ProvenSetting setting = read_back(result, *row, file);
-      const auto taken = std::ranges::find(out.settings, setting.variable, &ProvenSetting::variable);
-      if (taken == out.settings.end()) {
-        out.settings.push_back(std::move(setting));
-      } else {
-        leave_out(setting.name, fmt::format("proven too ({}), but {} is faster", change, taken->name));
-      }
-    } catch (const Error& error) {
-      leave_out(quote(row->name), fmt::format("proven, but its value cannot be read: {}", error.what()));
-    }
-  }
-  std::ranges::stable_sort(out.settings, {},
-                           [](const ProvenSetting& setting) { return place_in_registry(setting.variable); });
-  return out;
-}
-
-namespace {
 
 using config::YamlNode;
 /// Variables with a value each, in canonical form.
@@ -361,6 +291,71 @@ class NextSweep {
 };
 
 }  // namespace
+
+std::string outcome_of(const analysis::CaseSummary& row) {
+  if (!store::may_run(row.status)) return store::name_of(row.status);
+  if (store::is_reference(row.role)) return "the baseline";
+  if (!row.effect || row.effect->verdict == analysis::Verdict::none) return analysis::name_of(row.judgement);
+  return fmt::format("{}, {} in {}", analysis::name_of(row.effect->verdict), proven_change(*row.effect),
+                     plural(row.effect->rounds, "round"));
+}
+
+Proven find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
+                   const std::string& file) {
+  if (summary.unreliable) {
+    throw Error(fmt::format("{} proves nothing: its control, baseline_again, is {} than the baseline that it "
+                            "repeats. Measure again when the machine is quiet.",
+                            quote(file), analysis::name_of(summary.control->verdict)),
+                4);
+  }
+  Proven out;
+  if (!case_name.empty()) {
+    out.only = find_case(result, case_name);
+    const analysis::CaseSummary& row = summary.case_at(*out.only);
+    if (row.role != store::CaseRole::change)
+      fail("{} is the baseline: it changes nothing that could be exported", quote(case_name));
+    if (!analysis::is_proven(row)) {
+      fail("{} is not proven faster ({}): only what is proven is exported", quote(case_name), outcome_of(row));
+    }
+  }
+  const auto leave_out = [&](const std::string& name, const std::string& why) {
+    out.left_out.push_back(one_line(fmt::format("{}: {}", name, why)));
+  };
+  std::vector<const analysis::CaseSummary*> proven = summary.proven_changes();
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change || !out.is_asked_for(row)) continue;
+    if (!analysis::is_proven(row)) {
+      leave_out(row.name, outcome_of(row));
+    } else if (row.another_training && out.only) {
+      proven.push_back(&row);
+    } else if (row.another_training) {
+      leave_out(row.name, fmt::format("another training ({})", outcome_of(row)));
+    }
+  }
+  for (const analysis::CaseSummary* row : proven) {
+    if (!out.is_asked_for(*row)) continue;
+    const std::string change = proven_change(*row->effect);
+    const analysis::CaseSummary* slower = slower_elsewhere(result, summary, *row);
+    if (slower != nullptr && !out.only) {
+      leave_out(row->name, fmt::format("proven here ({}), but {} is {}", change, slower->name, outcome_of(*slower)));
+      continue;
+    }
+    try {
+      ProvenSetting setting = read_back(result, *row, file);
+      const auto taken = std::ranges::find(out.settings, setting.variable, &ProvenSetting::variable);
+      if (taken == out.settings.end()) {
+        out.settings.push_back(std::move(setting));
+      } else {
+        leave_out(setting.name, fmt::format("proven too ({}), but {} is faster", change, taken->name));
+      }
+    } catch (const Error& error) {
+      leave_out(quote(row->name), fmt::format("proven, but its value cannot be read: {}", error.what()));
+    }
+  }
+  std::ranges::stable_sort(out.settings, {},
+                           [](const ProvenSetting& setting) { return place_in_registry(setting.variable); });
+  return out;
+}
 
 std::string next_configuration(const store::Result& result, const analysis::Summary& summary, const Proven& proven,
                                const std::string& file) {

@@ -1,5 +1,3 @@
-#include "report/show.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -269,6 +267,25 @@ std::string doctor_words(const store::Result& result) {
   return fmt::format(" Doctor found {}: {}.", plural(std::ssize(parts), "failure"), join_first(parts, max_named));
 }
 
+// Leaves the steps of other cases out of the findings. Returns what was left out, by short names.
+std::vector<std::string> leave_out_steps(const store::Result& result, const ShownSteps& shown,
+                                         analysis::Findings& findings) {
+  std::set<std::int32_t> chosen;
+  for (const std::string& name : shown.cases) chosen.insert(find_case(result, name));
+  if (shown.detail == Detail::full && shown.cases.empty()) return {};
+  if (shown.cases.empty() && findings.best_case) chosen.insert(*findings.best_case);
+  const auto is_other = [&](const auto& of_case) {
+    return result.at(of_case).role() != store::CaseRole::baseline && !chosen.contains(of_case.case_index);
+  };
+  std::vector<std::string> others;
+  for (const analysis::StepFindings& step : findings.steps) {
+    if (is_other(step)) others.push_back(short_name(result.at(step).name));
+  }
+  std::erase_if(findings.steps, is_other);
+  if (findings.explanation) std::erase_if(findings.explanation->cases, is_other);
+  return others;
+}
+
 }  // namespace
 
 std::string headline(const store::Result& result, const analysis::Summary& summary) {
@@ -293,29 +310,6 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
   }
   return text + lost_words(summary) + doctor_words(result);
 }
-
-namespace {
-
-// Leaves the steps of other cases out of the findings. Returns what was left out, by short names.
-std::vector<std::string> leave_out_steps(const store::Result& result, const ShownSteps& shown,
-                                         analysis::Findings& findings) {
-  std::set<std::int32_t> chosen;
-  for (const std::string& name : shown.cases) chosen.insert(find_case(result, name));
-  if (shown.detail == Detail::full && shown.cases.empty()) return {};
-  if (shown.cases.empty() && findings.best_case) chosen.insert(*findings.best_case);
-  const auto is_other = [&](const auto& of_case) {
-    return result.at(of_case).role() != store::CaseRole::baseline && !chosen.contains(of_case.case_index);
-  };
-  std::vector<std::string> others;
-  for (const analysis::StepFindings& step : findings.steps) {
-    if (is_other(step)) others.push_back(short_name(result.at(step).name));
-  }
-  std::erase_if(findings.steps, is_other);
-  if (findings.explanation) std::erase_if(findings.explanation->cases, is_other);
-  return others;
-}
-
-}  // namespace
 
 Document show_document(const store::Result& result, const analysis::Summary& summary,
                        const std::optional<analysis::CostEstimate>& cost, Detail detail) {

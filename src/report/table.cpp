@@ -1,5 +1,3 @@
-#include "report/document.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -7,7 +5,7 @@
 #include <sstream>
 #include <utility>
 
-#include "report/clean_text.h"
+#include "report/document.h"
 
 namespace harness::report {
 namespace {
@@ -27,62 +25,6 @@ void end_line(std::string& out) {
   while (!out.empty() && out.back() == ' ') out.pop_back();
   out += '\n';
 }
-
-}  // namespace
-
-std::vector<std::size_t> Table::widths() const {
-  std::vector<std::size_t> widths;
-  for (const auto& column : columns) widths.push_back(columns_of(column.heading));
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], columns_of(one_line(row[c].text)));
-  }
-  return widths;
-}
-
-std::size_t Table::width() const {
-  const std::vector<std::size_t> each = widths();
-  return std::accumulate(each.begin(), each.end(), std::size_t{0}) + 2 * (std::max<std::size_t>(1, each.size()) - 1);
-}
-
-void Table::remove_column(std::size_t column) {
-  const auto offset = static_cast<std::ptrdiff_t>(column);
-  columns.erase(columns.begin() + offset);
-  for (auto& row : rows) row.erase(row.begin() + offset);
-}
-
-void Table::remove_empty_columns() {
-  for (std::size_t c = columns.size(); c-- > 1;) {
-    if (std::ranges::all_of(rows, [&](const auto& row) { return row[c].text.empty(); })) remove_column(c);
-  }
-}
-
-std::vector<std::string> Table::legends() const {
-  std::vector<std::string> legends;
-  for (const Column& column : columns) {
-    if (!column.legend.empty()) legends.push_back(column.legend);
-  }
-  return legends;
-}
-
-std::string Table::text(bool colored) const {
-  const std::vector<std::size_t> each = widths();
-  std::string out;
-  const auto line = [&](const auto& cell) {
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      const auto [text, color] = cell(c);
-      if (c > 0) out += "  ";
-      out += padded(text, each[c], columns[c].words, color);
-    }
-    end_line(out);
-  };
-  line([&](std::size_t c) { return std::pair(columns[c].heading, ""); });
-  for (const auto& row : rows) {
-    line([&](std::size_t c) { return std::pair(one_line(row[c].text), colored ? color_of(row[c].tone) : ""); });
-  }
-  return out;
-}
-
-namespace {
 
 constexpr std::size_t gap = 2;             // between two columns
 constexpr std::size_t shortest_name = 24;  // of what a row is about: not broken below that
@@ -160,6 +102,58 @@ Table with_columns(const Table& table, std::size_t keys, std::size_t begin, std:
 }
 
 }  // namespace
+
+std::vector<std::size_t> Table::widths() const {
+  std::vector<std::size_t> widths;
+  for (const auto& column : columns) widths.push_back(columns_of(column.heading));
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], columns_of(one_line(row[c].text)));
+  }
+  return widths;
+}
+
+std::size_t Table::width() const {
+  const std::vector<std::size_t> each = widths();
+  return std::accumulate(each.begin(), each.end(), std::size_t{0}) + 2 * (std::max<std::size_t>(1, each.size()) - 1);
+}
+
+void Table::remove_column(std::size_t column) {
+  const auto offset = static_cast<std::ptrdiff_t>(column);
+  columns.erase(columns.begin() + offset);
+  for (auto& row : rows) row.erase(row.begin() + offset);
+}
+
+void Table::remove_empty_columns() {
+  for (std::size_t c = columns.size(); c-- > 1;) {
+    if (std::ranges::all_of(rows, [&](const auto& row) { return row[c].text.empty(); })) remove_column(c);
+  }
+}
+
+std::vector<std::string> Table::legends() const {
+  std::vector<std::string> legends;
+  for (const Column& column : columns) {
+    if (!column.legend.empty()) legends.push_back(column.legend);
+  }
+  return legends;
+}
+
+std::string Table::text(bool colored) const {
+  const std::vector<std::size_t> each = widths();
+  std::string out;
+  const auto line = [&](const auto& cell) {
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const auto [text, color] = cell(c);
+      if (c > 0) out += "  ";
+      out += padded(text, each[c], columns[c].words, color);
+    }
+    end_line(out);
+  };
+  line([&](std::size_t c) { return std::pair(columns[c].heading, ""); });
+  for (const auto& row : rows) {
+    line([&](std::size_t c) { return std::pair(one_line(row[c].text), colored ? color_of(row[c].tone) : ""); });
+  }
+  return out;
+}
 
 std::optional<Table> wrapped_within(const Table& table, std::size_t width) {
   if (table.columns.empty()) return std::nullopt;

@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/statistics.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "config/experiment.h"
@@ -39,6 +38,39 @@ std::string short_change(const std::string& change) {
   const std::string value = equals == std::string::npos ? "" : change.substr(equals + 1);
   if (value != "true" && value != "false") return change;
   return change.substr(0, equals) + (value == "true" ? " on" : " off");
+}
+
+constexpr double max_share = 10, min_share = -0.9;
+
+// An end of an interval.
+std::string bound(double ratio, double other) {
+  const double share = ratio - 1, other_share = other - 1;
+  if (share > max_share) return "over " + signed_percent(max_share, 0);
+  if (share < min_share && !(other_share < min_share)) return "under " + signed_percent(min_share, 0);
+  return signed_percent(share);
+}
+
+// Effects with a verdict, the smallest ratio first.
+std::vector<KnownChange> those_that_are(const std::vector<KnownChange>& changes, analysis::Verdict verdict) {
+  std::vector<KnownChange> found;
+  std::ranges::copy_if(changes, std::back_inserter(found),
+                       [&](const KnownChange& change) { return change.verdict == verdict; });
+  std::ranges::stable_sort(found, {}, &KnownChange::ratio);
+  return found;
+}
+
+// The largest unit in which the smallest value is at least 1.
+Scale choose(std::span<const double> values, std::initializer_list<Scale> from_largest) {
+  double smallest = INFINITY;
+  for (const double value : values) {
+    if (value > 0 && value < smallest) smallest = value;
+  }
+  Scale chosen = *std::prev(from_largest.end());
+  if (!std::isfinite(smallest)) return chosen;
+  for (const Scale& scale : from_largest) {
+    if (smallest >= scale.factor) return scale;
+  }
+  return chosen;
 }
 
 }  // namespace
@@ -96,29 +128,6 @@ std::string program_of(const store::Result& result) {
   const std::string program = value_of(result.identity, "harness");
   return program.empty() ? result.tool_version : program;
 }
-
-namespace {
-
-constexpr double max_share = 10, min_share = -0.9;
-
-// An end of an interval.
-std::string bound(double ratio, double other) {
-  const double share = ratio - 1, other_share = other - 1;
-  if (share > max_share) return "over " + signed_percent(max_share, 0);
-  if (share < min_share && !(other_share < min_share)) return "under " + signed_percent(min_share, 0);
-  return signed_percent(share);
-}
-
-// Effects with a verdict, the smallest ratio first.
-std::vector<KnownChange> those_that_are(const std::vector<KnownChange>& changes, analysis::Verdict verdict) {
-  std::vector<KnownChange> found;
-  std::ranges::copy_if(changes, std::back_inserter(found),
-                       [&](const KnownChange& change) { return change.verdict == verdict; });
-  std::ranges::stable_sort(found, {}, &KnownChange::ratio);
-  return found;
-}
-
-}  // namespace
 
 std::string the_rest(std::size_t faster, std::vector<std::pair<std::size_t, const char*>> others) {
   others.insert(others.begin(), {faster, faster == 1 ? "other faster" : "others faster"});
@@ -223,24 +232,6 @@ std::string what_moved(const std::vector<KnownChange>& changes, const Asked& ask
                      open == 1 ? "1 is" : fmt::format("{} are", open),
                      alike > 0 ? fmt::format(", {} the same", alike) : "");
 }
-
-namespace {
-
-// The largest unit in which the smallest value is at least 1.
-Scale choose(std::span<const double> values, std::initializer_list<Scale> from_largest) {
-  double smallest = INFINITY;
-  for (const double value : values) {
-    if (value > 0 && value < smallest) smallest = value;
-  }
-  Scale chosen = *std::prev(from_largest.end());
-  if (!std::isfinite(smallest)) return chosen;
-  for (const Scale& scale : from_largest) {
-    if (smallest >= scale.factor) return scale;
-  }
-  return chosen;
-}
-
-}  // namespace
 
 std::string Scale::print(double value) const {
   if (!std::isfinite(value)) return "";

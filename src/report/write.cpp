@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <sstream>
 
-#include "report/clean_text.h"
+#include "base/text.h"
 #include "report/document.h"
 
 namespace harness::report {
@@ -82,29 +84,6 @@ class TextWriter {
   bool gap_is_there_ = false;  // an empty line, or a heading, is the last thing written
 };
 
-}  // namespace
-
-std::string write_text(const Document& document, std::size_t width, bool colored) {
-  TextWriter writer(width, colored);
-  if (!document.title.empty()) writer.heading(document.title);
-  if (!document.subtitle.empty()) writer.paragraph(document.subtitle, 0);
-  if (!document.headline.empty()) {
-    writer.paragraph(document.headline, 0);
-    writer.end_block();
-  }
-  for (const Document::Notice& notice : document.notices) writer.paragraph("! " + notice.text, 2);
-  for (const Section& section : document.sections) {
-    if (section.pieces.empty()) continue;
-    if (!section.title.empty()) writer.heading(section.title);
-    for (const Piece& piece : section.pieces) std::visit(writer, piece);
-    writer.end_block();
-  }
-  if (!document.footer.empty()) writer.paragraph(document.footer, 0);
-  return std::move(writer.out);
-}
-
-namespace {
-
 class MarkdownWriter {
  public:
   std::string out;
@@ -159,7 +138,44 @@ class MarkdownWriter {
   }
 };
 
+// Every character that is wanted, through `keep`; what is not UTF-8 as `broken`.
+template <class Keep>
+std::string filtered(std::string_view text, std::string_view broken, Keep keep) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    const Character c = character_at(text, i);
+    if (c.bytes == 0) {
+      out += broken;
+      ++i;
+      continue;
+    }
+    out += keep(c.code, text.substr(i, c.bytes));
+    i += c.bytes;
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string write_text(const Document& document, std::size_t width, bool colored) {
+  TextWriter writer(width, colored);
+  if (!document.title.empty()) writer.heading(document.title);
+  if (!document.subtitle.empty()) writer.paragraph(document.subtitle, 0);
+  if (!document.headline.empty()) {
+    writer.paragraph(document.headline, 0);
+    writer.end_block();
+  }
+  for (const Document::Notice& notice : document.notices) writer.paragraph("! " + notice.text, 2);
+  for (const Section& section : document.sections) {
+    if (section.pieces.empty()) continue;
+    if (!section.title.empty()) writer.heading(section.title);
+    for (const Piece& piece : section.pieces) std::visit(writer, piece);
+    writer.end_block();
+  }
+  if (!document.footer.empty()) writer.paragraph(document.footer, 0);
+  return std::move(writer.out);
+}
 
 std::string write_markdown(const Document& document) {
   MarkdownWriter writer;
@@ -177,6 +193,59 @@ std::string write_markdown(const Document& document) {
   // One line break ends the file.
   while (writer.out.ends_with("\n\n")) writer.out.pop_back();
   return std::move(writer.out);
+}
+
+std::size_t columns_of(std::string_view text) {
+  return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, continues_character));
+}
+
+std::string one_line(std::string_view text) {
+  return filtered(text, "?", [](std::uint32_t code, std::string_view character) {
+    return is_unprintable(code) ? std::string_view(" ") : character;
+  });
+}
+
+std::string cleaned(std::string_view text) {
+  return filtered(text, "\uFFFD", [](std::uint32_t code, std::string_view character) {
+    const bool layout = code == '\n' || code == '\t';
+    return is_unprintable(code) && !layout ? std::string_view() : character;
+  });
+}
+
+std::string escaped_markup(std::string_view text) {
+  return replaced(cleaned(text), {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}});
+}
+
+std::string inline_markdown(std::string_view text) {
+  return replaced(cleaned(text), {{'\n', " "},
+                                  {'\t', " "},
+                                  {'<', "&lt;"},
+                                  {'&', "&amp;"},
+                                  {'\\', "\\\\"},
+                                  {'`', "\\`"},
+                                  {'[', "\\["},
+                                  {']', "\\]"},
+                                  {'*', "\\*"},
+                                  {'|', "\\|"}});
+}
+
+std::string wrapped(std::string_view paragraph, std::size_t width, std::size_t indent) {
+  std::istringstream words(one_line(paragraph));
+  std::string out, line;
+  for (std::string word; words >> word;) {
+    if (words >> std::ws && words.peek() == '%') {  // a number and its sign stay together
+      std::string sign;
+      words >> sign;
+      word += " " + sign;
+    }
+    if (!line.empty() && columns_of(line) + 1 + columns_of(word) > width) {
+      out += line + '\n';
+      line = std::string(indent, ' ') + word;
+    } else {
+      line += (line.empty() ? "" : " ") + word;
+    }
+  }
+  return out + line + '\n';
 }
 
 }  // namespace harness::report

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "selftest/case_builder.h"
+#include "selftest/operation_cases.h"
 
 namespace harness::selftest {
 namespace {

@@ -2,11 +2,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backend/backend.h"
+#include "config/settings.h"
+#include "selftest/operation_cases.h"
 
 namespace harness::selftest {
 
@@ -29,9 +33,6 @@ void judge(CheckLine& line, const std::string& what, double error);
 /// 0: all passed; 1: something failed; 3: nothing ran at all.
 int exit_code(const std::vector<CheckLine>& lines);
 
-/// About how long products are tuned where tuning is checked, not used.
-inline constexpr double checked_tuning_s = 3;
-
 struct StepCheckOptions {
   int threads = 1;
   std::uint64_t seed = 1;
@@ -39,17 +40,74 @@ struct StepCheckOptions {
   std::function<void(const CheckLine&)> finished = [](const CheckLine&) {};
 };
 
-/// Losses and gradients of the small models in `directory` (selftest/reference.h): GPT in fp32 and bf16, and the
+/// Losses and gradients of the small models in `directory`: GPT in fp32 and bf16, and the
 /// options of Llama-style models (grouped queries, rotary positions, SwiGLU, RMS norm, …) in fp32. Each in one
 /// micro-batch and in several.
-std::vector<CheckLine> check_reference(const backend::Backend& subject, const std::string& directory,
-                                       const StepCheckOptions& options);
+void check_reference(const backend::Backend& subject, const std::string& directory, const StepCheckOptions& options);
 
 /// Trains in two ways that must agree: as a CUDA graph or not, attention fused or not, and bf16 beside fp32; and that
 /// the loss falls on a repeated batch. What the backend does not know is not run.
-std::vector<CheckLine> check_equality(const backend::Backend& subject, const StepCheckOptions& options);
+void check_equality(const backend::Backend& subject, const StepCheckOptions& options);
 
-/// |a - b| / |b|, of the norms; infinite where something is not finite. Throws Error for different lengths.
-double relative_distance(const std::vector<float>& a, std::span<const float> b);
+/// The buffers of a case after its operation, whole, guards included.
+using CaseBytes = std::vector<std::vector<std::byte>>;
+
+/// Runs the operations of a list on a case's buffers, on a backend with so many threads, and returns the buffers.
+/// `warnings`, if given, takes those of the backend.
+CaseBytes results_of(const backend::Backend& on, const OperationCase& test_case,
+                     const std::vector<program::Operation>& list, CaseBytes bytes, int threads = 1,
+                     std::set<std::string>* warnings = nullptr);
+
+/// The fault of a result, and how far it is off where it has no other fault.
+struct ResultError {
+  double error = 0;     // the larger of the two: largest difference / largest value, norm of difference / norm
+  std::string failure;  // "" if only the error is to be judged: "buffer out is not written: …"
+};
+/// Compares what the subject made of `before` with what the oracle made of it. Nothing but the operation's written
+/// views may have changed. Written views must contain no poison or non-finite value unless the oracle's do. The answer
+/// does not depend on the number of threads.
+ResultError compare(const OperationCase& test_case, const CaseBytes& before, const CaseBytes& subject,
+                    const CaseBytes& oracle, int threads = 1);
+
+struct OperationCheckOptions {
+  std::vector<std::string> only;  // cases whose "operation: name" contains one of these; none: all
+  bool large = true;              // real sizes too
+  std::uint64_t seed = 1;
+  int threads = 1;  // of the oracle, and to fill inputs and compare results
+  std::function<void(const std::string& line)> progress = [](const std::string&) {};
+  std::function<void(const CheckLine& line)> finished = [](const CheckLine&) {};  // after its last case
+};
+/// Runs every case on both backends, a fresh Executable each: one line per operation and precision.
+std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases, const backend::Backend& subject,
+                                        const backend::Backend& oracle, const OperationCheckOptions& options);
+
+/// The results that the step of a small model must have, from an independent implementation: tests/reference (its
+/// README says how it was made). Losses of steps 0, 1, …, and every gradient of step 0.
+struct Reference {
+  config::Model model;
+  config::Settings settings;  // its precision and global batch
+  std::uint64_t seed = 1;
+  std::vector<double> losses;
+  std::vector<float> gradients;
+
+  /// By the name gpt::parameters gives it. Throws Error if there is none.
+  std::span<const float> tensor(const std::string& name) const;
+
+  struct Place {
+    std::size_t offset = 0, count = 0;
+  };
+  std::map<std::string, Place> places;
+};
+
+/// `precision`: fp32 or bf16. Throws Error naming the file that is missing or wrong.
+Reference load_reference(const std::string& directory, config::Precision precision);
+
+/// The models with today's options, each alone and together, in fp32; the model's name says which. Throws as above.
+std::vector<Reference> load_model_references(const std::string& directory);
+
+/// The folder of the reference that came with a program, share/harness/reference or tests/reference in its own folder
+/// or one above it: a program finds what came with it in its source tree's build folder, in a bundle and where it is
+/// installed. "" if there is none.
+std::string find_reference(const std::string& program_path);
 
 }  // namespace harness::selftest

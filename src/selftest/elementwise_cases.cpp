@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "selftest/case_builder.h"
+#include "selftest/operation_cases.h"
 
 namespace harness::selftest {
 namespace {
@@ -27,6 +27,54 @@ CaseBuilder builder(program::DType type, const RowsSize& s) {
   CaseBuilder b(type);
   if (s.large) b.large();
   return b;
+}
+
+// Norms differ in whether they take a mean off and add beta.
+template <class Norm>
+OperationCase norm_case(CaseBuilder b, const RowsSize& s, bool bias, bool residual, const std::string& name) {
+  const std::int64_t n = s.rows * s.width;
+  Norm op;
+  op.rows = s.rows;
+  op.width = s.width;
+  op.in = b.normal("in", n, 1, 0.5);
+  if (bias) op.bias = b.normal("bias", s.width);
+  if (residual) op.residual = b.normal("residual", n);
+  op.gamma = b.normal("gamma", s.width, 0.2, 1);
+  if constexpr (requires { op.beta; }) op.beta = b.normal("beta", s.width, 0.2);
+  if (bias || residual) op.sum = b.output("sum", n);
+  op.out = b.output("out", n);
+  if constexpr (requires { op.mean; }) op.mean = b.output("mean", program::DType::f32, s.rows);
+  op.rstd = b.output("rstd", program::DType::f32, s.rows);
+  return b.take(op, name);
+}
+
+template <class Norm, class Backward>
+OperationCase norm_backward_case(CaseBuilder b, const RowsSize& s, bool dresidual, bool dbias, bool accumulate,
+                                 const std::string& name) {
+  const std::int64_t n = s.rows * s.width;
+  Backward op;
+  op.rows = s.rows;
+  op.width = s.width;
+  op.accumulate = accumulate;
+  op.dout = b.normal("dout", n);
+  op.sum = b.normal("sum", n, 1, 0.5);
+  op.gamma = b.normal("gamma", s.width, 0.2, 1);
+  Norm forward;
+  if constexpr (requires { op.mean; }) forward.mean = op.mean = b.output("mean", program::DType::f32, s.rows);
+  forward.rstd = op.rstd = b.output("rstd", program::DType::f32, s.rows);
+  forward.in = op.sum;
+  forward.gamma = op.gamma;
+  if constexpr (requires { forward.beta; }) forward.beta = b.normal("beta", s.width);
+  forward.out = b.output("normalised", n);
+  forward.rows = s.rows;
+  forward.width = s.width;
+  b.prepare(forward);
+  if (dresidual) op.dresidual = b.normal("dresidual", n);
+  op.din = b.output("din", n);
+  op.dgamma = b.result("dgamma", program::DType::f32, s.width, accumulate);
+  if constexpr (requires { op.dbeta; }) op.dbeta = b.result("dbeta", program::DType::f32, s.width, accumulate);
+  if (dbias) op.dbias = b.result("dbias", program::DType::f32, s.width, accumulate);
+  return b.take(op, name);
 }
 
 }  // namespace
@@ -106,58 +154,6 @@ void add_elementwise_cases(Cases& cases, program::DType type) {
     }
   }
 }
-
-namespace {
-
-// Norms differ in whether they take a mean off and add beta.
-template <class Norm>
-OperationCase norm_case(CaseBuilder b, const RowsSize& s, bool bias, bool residual, const std::string& name) {
-  const std::int64_t n = s.rows * s.width;
-  Norm op;
-  op.rows = s.rows;
-  op.width = s.width;
-  op.in = b.normal("in", n, 1, 0.5);
-  if (bias) op.bias = b.normal("bias", s.width);
-  if (residual) op.residual = b.normal("residual", n);
-  op.gamma = b.normal("gamma", s.width, 0.2, 1);
-  if constexpr (requires { op.beta; }) op.beta = b.normal("beta", s.width, 0.2);
-  if (bias || residual) op.sum = b.output("sum", n);
-  op.out = b.output("out", n);
-  if constexpr (requires { op.mean; }) op.mean = b.output("mean", program::DType::f32, s.rows);
-  op.rstd = b.output("rstd", program::DType::f32, s.rows);
-  return b.take(op, name);
-}
-
-template <class Norm, class Backward>
-OperationCase norm_backward_case(CaseBuilder b, const RowsSize& s, bool dresidual, bool dbias, bool accumulate,
-                                 const std::string& name) {
-  const std::int64_t n = s.rows * s.width;
-  Backward op;
-  op.rows = s.rows;
-  op.width = s.width;
-  op.accumulate = accumulate;
-  op.dout = b.normal("dout", n);
-  op.sum = b.normal("sum", n, 1, 0.5);
-  op.gamma = b.normal("gamma", s.width, 0.2, 1);
-  Norm forward;
-  if constexpr (requires { op.mean; }) forward.mean = op.mean = b.output("mean", program::DType::f32, s.rows);
-  forward.rstd = op.rstd = b.output("rstd", program::DType::f32, s.rows);
-  forward.in = op.sum;
-  forward.gamma = op.gamma;
-  if constexpr (requires { forward.beta; }) forward.beta = b.normal("beta", s.width);
-  forward.out = b.output("normalised", n);
-  forward.rows = s.rows;
-  forward.width = s.width;
-  b.prepare(forward);
-  if (dresidual) op.dresidual = b.normal("dresidual", n);
-  op.din = b.output("din", n);
-  op.dgamma = b.result("dgamma", program::DType::f32, s.width, accumulate);
-  if constexpr (requires { op.dbeta; }) op.dbeta = b.result("dbeta", program::DType::f32, s.width, accumulate);
-  if (dbias) op.dbias = b.result("dbias", program::DType::f32, s.width, accumulate);
-  return b.take(op, name);
-}
-
-}  // namespace
 
 void add_norm_cases(Cases& cases, program::DType type) {
   std::vector<RowsSize> sizes(std::begin(row_sizes), std::end(row_sizes));

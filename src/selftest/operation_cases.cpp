@@ -10,7 +10,6 @@
 #include "base/floats.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "selftest/case_builder.h"
 
 namespace harness::selftest {
 

@@ -1,4 +1,4 @@
-#include "selftest/operation_check.h"
+#include "selftest/checks.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "selftest/reference.h"
+#include "selftest/checks.h"
 
 #include <cstring>
 #include <filesystem>
@@ -102,21 +102,15 @@ std::vector<Reference> load_model_references(const std::string& directory) {
   return all;
 }
 
-std::string find_beside(const std::string& program_path, std::initializer_list<const char*> places) {
+std::string find_reference(const std::string& program_path) {
   std::error_code ignored;
   for (fs::path folder = fs::path(program_path).parent_path(); !folder.empty(); folder = folder.parent_path()) {
-    for (const char* place : places) {
-      if (fs::exists(folder / place, ignored)) return (folder / place).string();
+    for (const char* place : {"share/harness/reference", "tests/reference"}) {
+      if (fs::exists(folder / place / index_name, ignored)) return (folder / place).string();
     }
     if (folder == folder.root_path()) break;
   }
   return "";
-}
-
-std::string find_reference(const std::string& program_path) {
-  const std::string index =
-      find_beside(program_path, {"share/harness/reference/gpt_tiny.json", "tests/reference/gpt_tiny.json"});
-  return index.empty() ? "" : fs::path(index).parent_path().string();
 }
 
 }  // namespace harness::selftest

@@ -5,17 +5,100 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "backend/backend.h"
 #include "config/registry.h"
 #include "selftest/checks.h"
-#include "selftest/one_rank.h"
-#include "selftest/reference.h"
-#include "workloads/gpt/gpt.h"
 #include "workloads/gpt/parameters.h"
+#include "workloads/workload.h"
 
 namespace harness::selftest {
-
 namespace {
+
+// A training job of one rank, made ready to step: what whole-step checks run.
+class OneRank {
+ public:
+  struct Options {
+    std::uint64_t seed = 1;
+    int threads = 1;
+    double tuning_s = 0;        // about how long the backend may time its choices first; 0: it takes its defaults
+    bool repeat_batch = false;  // every step trains on the batch of step 0
+  };
+  // Throws Error.
+  OneRank(const backend::Backend& backend, const config::Model& model, const config::Settings& settings,
+          const Options& options)
+      : set_(program::lower(workloads::build_programs(model, settings, {}), backend.declared())) {
+    constexpr double timeout_s = 120;  // for one step
+    request_.program = &set_.roles.front();
+    request_.groups = set_.groups;
+    request_.settings = settings;
+    request_.seed = options.seed;
+    request_.threads = options.threads;
+    request_.timeout_s = timeout_s;
+    if (options.tuning_s > 0) {
+      request_.tuning_s = options.tuning_s;
+      request_.tuning = std::make_shared<const backend::Tuning>(backend.tune(request_));
+    }
+    inputs_ = workloads::make_inputs(model, settings, {}, {}, options.seed);
+    if (options.repeat_batch) inputs_ = std::make_unique<program::RepeatedBatch>(std::move(inputs_));
+    executable_ = backend.create(request_);
+    std::vector<RendezvousMessage> to_itself;
+    for (const RendezvousMessage& m : executable_->publish()) to_itself.push_back({0, m.key, m.bytes});
+    executable_->connect(to_itself, timeout_s);
+    executable_->initialize();
+  }
+
+  void run(int steps) {
+    executable_->run(done_, steps, *inputs_);
+    done_ += steps;
+  }
+  // Mean losses of all steps so far.
+  std::vector<float> losses() { return read(workloads::losses_buffer, 0, done_); }
+  std::vector<float> read(const std::string& buffer, std::int64_t offset, std::int64_t count) {
+    std::vector<float> values(count);
+    executable_->read({find(buffer), offset, count}, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+  // Reads the whole buffer.
+  std::vector<float> read(const std::string& buffer) {
+    return read(buffer, 0, set_.roles.front().buffers[find(buffer)].count);
+  }
+  std::vector<std::string> warnings() const { return executable_->warnings(); }
+
+ private:
+  program::BufferId find(const std::string& buffer) const {
+    const std::vector<program::Buffer>& all = set_.roles.front().buffers;
+    const auto it = std::ranges::find(all, buffer, &program::Buffer::name);
+    if (it == all.end()) fail("the step has no buffer '{}'", buffer);
+    return static_cast<program::BufferId>(it - all.begin());
+  }
+
+  program::ProgramSet set_;
+  backend::ExecutableRequest request_;
+  std::unique_ptr<program::InputSource> inputs_;
+  std::unique_ptr<backend::Executable> executable_;
+  int done_ = 0;
+};
+
+// About how long products are tuned where tuning is checked, not used.
+constexpr double checked_tuning_s = 3;
+
+// |a - b| / |b|, of the norms; infinite where something is not finite. Throws Error for different lengths.
+double relative_distance(const std::vector<float>& a, std::span<const float> b) {
+  if (a.size() != b.size()) fail("{} numbers are to be compared with {}", a.size(), b.size());
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += std::pow(double{a[i]} - double{b[i]}, 2);
+    norm += std::pow(double{b[i]}, 2);
+  }
+  if (!std::isfinite(difference) || !std::isfinite(norm)) return std::numeric_limits<double>::infinity();
+  return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, 1e-300));
+}
 
 struct Allowed {
   double loss, gradient;
@@ -49,21 +132,6 @@ CheckLine line_for(const std::string& what, config::Precision precision) {
   line.check = fmt::format("reference: {} {}", what, precision == config::Precision::bf16 ? "bf16" : "fp32");
   return line;
 }
-
-}  // namespace
-
-double relative_distance(const std::vector<float>& a, std::span<const float> b) {
-  if (a.size() != b.size()) fail("{} numbers are to be compared with {}", a.size(), b.size());
-  double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference += std::pow(double{a[i]} - double{b[i]}, 2);
-    norm += std::pow(double{b[i]}, 2);
-  }
-  if (!std::isfinite(difference) || !std::isfinite(norm)) return std::numeric_limits<double>::infinity();
-  return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, 1e-300));
-}
-
-namespace {
 
 // Every way of running the model of `reference`, against its losses and gradients.
 void check_model(const Reference& reference, const backend::Backend& subject, const StepCheckOptions& options,
@@ -101,31 +169,6 @@ void check_model(const Reference& reference, const backend::Backend& subject, co
   }
 }
 
-}  // namespace
-
-std::vector<CheckLine> check_reference(const backend::Backend& subject, const std::string& directory,
-                                       const StepCheckOptions& options) {
-  std::vector<CheckLine> lines;
-  const auto check = [&](const std::string& prefix, config::Precision precision,
-                         const std::vector<Reference>& references) {
-    CheckLine losses = line_for(prefix + "losses", precision), gradients = line_for(prefix + "gradients", precision);
-    losses.tolerance = allowed(precision).loss;
-    gradients.tolerance = allowed(precision).gradient;
-    for (const Reference& reference : references) check_model(reference, subject, options, losses, gradients);
-    for (CheckLine* line : {&losses, &gradients}) {
-      options.finished(*line);
-      lines.push_back(std::move(*line));
-    }
-  };
-  for (const config::Precision precision : {config::Precision::fp32, config::Precision::bf16}) {
-    check("", precision, {load_reference(directory, precision)});
-  }
-  check("Llama-style ", config::Precision::fp32, load_model_references(directory));
-  return lines;
-}
-
-namespace {
-
 const config::Model small{"small", 2, 128, 2, 256, 64};
 
 /// One way to train.
@@ -144,7 +187,7 @@ class Equality {
  public:
   Equality(const backend::Backend& subject, const StepCheckOptions& options) : subject_(subject), options_(options) {}
 
-  std::vector<CheckLine> run() {
+  void run() {
     for (const config::Precision p : {config::Precision::fp32, config::Precision::bf16}) {
       config::Settings s = base(p), other = s;
       other.cuda_graph = false;
@@ -168,7 +211,6 @@ class Equality {
     two_ways("precision tf32 and fp32", config::Precision::tf32, {base(config::Precision::tf32)},
              {base(config::Precision::fp32)}, "tf32", 1e-2, 3);
     for (const config::Precision p : {config::Precision::fp32, config::Precision::bf16}) loss_falls(p);
-    return std::move(lines_);
   }
 
  private:
@@ -180,11 +222,11 @@ class Equality {
     return s;
   }
 
-  CheckLine& line(const std::string& what, config::Precision precision, double tolerance) {
-    lines_.emplace_back();
-    lines_.back().check = fmt::format("equality: {}, {}", what, config::name_of(precision));
-    lines_.back().tolerance = tolerance;
-    return lines_.back();
+  static CheckLine line(const std::string& what, config::Precision precision, double tolerance) {
+    CheckLine line;
+    line.check = fmt::format("equality: {}, {}", what, config::name_of(precision));
+    line.tolerance = tolerance;
+    return line;
   }
 
   // Rows of the registry say which backends honour a variable. tf32 and tuning are none.
@@ -212,7 +254,7 @@ class Equality {
 
   void two_ways(const std::string& what, config::Precision precision, const Way& way, const Way& other,
                 const std::string& variable, double tolerance, int steps) {
-    CheckLine& l = line(what, precision, tolerance);
+    CheckLine l = line(what, precision, tolerance);
     compare(l, precision, way, other, variable, steps);
     options_.finished(l);
   }
@@ -249,7 +291,7 @@ class Equality {
   }
 
   void loss_falls(config::Precision precision) {
-    CheckLine& l = line("the loss falls on a repeated batch", precision, 0);
+    CheckLine l = line("the loss falls on a repeated batch", precision, 0);
     ++l.cases;
     try {
       const Trained t = train({.settings = base(precision), .repeat_batch = true}, 40);
@@ -271,13 +313,28 @@ class Equality {
 
   const backend::Backend& subject_;
   StepCheckOptions options_;
-  std::vector<CheckLine> lines_;
 };
 
 }  // namespace
 
-std::vector<CheckLine> check_equality(const backend::Backend& subject, const StepCheckOptions& options) {
-  return Equality(subject, options).run();
+void check_reference(const backend::Backend& subject, const std::string& directory, const StepCheckOptions& options) {
+  const auto check = [&](const std::string& prefix, config::Precision precision,
+                         const std::vector<Reference>& references) {
+    CheckLine losses = line_for(prefix + "losses", precision), gradients = line_for(prefix + "gradients", precision);
+    losses.tolerance = allowed(precision).loss;
+    gradients.tolerance = allowed(precision).gradient;
+    for (const Reference& reference : references) check_model(reference, subject, options, losses, gradients);
+    options.finished(losses);
+    options.finished(gradients);
+  };
+  for (const config::Precision precision : {config::Precision::fp32, config::Precision::bf16}) {
+    check("", precision, {load_reference(directory, precision)});
+  }
+  check("Llama-style ", config::Precision::fp32, load_model_references(directory));
+}
+
+void check_equality(const backend::Backend& subject, const StepCheckOptions& options) {
+  Equality(subject, options).run();
 }
 
 const char* name_of(Outcome outcome) {

@@ -191,7 +191,7 @@ struct ResultFinding {
 /// The record of doctor at the start of the sweep; empty in predictions.
 struct DoctorRecord {
   std::vector<ResultFinding> findings;  // worst first; those of cases after those of nodes
-  std::string facts;                    // of each node, as doctor/recorded_facts.h writes them; "": not kept
+  std::string facts;                    // of each node, as doctor/record.h writes them; "": not kept
 };
 
 /// The operation that a case's step repeats, in the workloads that are one operation.

@@ -4,7 +4,7 @@
 #include <optional>
 #include <set>
 
-#include "analysis/looks.h"
+#include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "backend/backend.h"
 #include "base/error.h"

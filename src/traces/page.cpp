@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "report/page/drawing.h"
+#include "report/page/page.h"
 #include "report/words.h"
 #include "traces/answer.h"
 

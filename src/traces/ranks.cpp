@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "base/median.h"
-#include "report/page/drawing.h"
+#include "report/page/page.h"
 #include "traces/read.h"
 
 // Several GPUs of a job tell together who was late and how long others waited.

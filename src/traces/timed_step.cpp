@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "analysis/step_parts.h"
+#include "analysis/breakdown.h"
 
 namespace harness::traces {
 namespace {

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "analysis/blocks.h"
-#include "analysis/looks.h"
+#include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "support/sample_results.h"
 

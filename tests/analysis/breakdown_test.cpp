@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "analysis/bottleneck.h"
+#include "analysis/findings.h"
 #include "random_timeline.h"
 #include "support/sample_results.h"
 

@@ -1,10 +1,8 @@
-#include "analysis/looks.h"
+#include "analysis/estimator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/estimator.h"
-#include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
 #include "base/error.h"

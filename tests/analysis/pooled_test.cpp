@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/runs.h"
 #include "analysis/statistics.h"
 #include "base/error.h"
 #include "support/errors.h"

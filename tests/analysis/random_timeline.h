@@ -1,7 +1,6 @@
 #pragma once
 
 #include <random>
-#include <string>
 
 #include "store/result.h"
 

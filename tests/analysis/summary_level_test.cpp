@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "analysis/blocks.h"
 #include "analysis/estimator.h"
 #include "analysis/level_model.h"
 #include "analysis/summary.h"
@@ -136,8 +135,6 @@ TEST_F(GridTest, SizesAloneAreNotCompared) {
   EXPECT_FALSE(is_grid(result));
   EXPECT_EQ(declared_comparisons(result), 0);
 }
-
-using ::testing::HasSubstr;
 
 // When a block of four cases runs: a minute apart, in an order that changes from round to round.
 int place_of(const store::ResultBlock& block) {

@@ -1,4 +1,4 @@
-#include "cli/best.h"
+#include "cli/plan_document.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,6 @@
 
 #include "plan/prepare.h"
 #include "said.h"
-#include "support/errors.h"
-#include "support/paths.h"
 #include "support/temporary_folder.h"
 
 namespace harness::cli {
@@ -18,7 +16,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr const char* three_variables = R"(name: three
 backend: sim

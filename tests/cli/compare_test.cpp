@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "readers_fixture.h"
+#include "said.h"
 
 namespace harness::cli {
 namespace {

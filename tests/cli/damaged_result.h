@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <limits>
 #include <string>

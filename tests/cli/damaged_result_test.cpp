@@ -21,12 +21,12 @@
 #include "analysis/blocks.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/one_sweep.h"
+#include "cli/sweep_verb.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "damaged_result.h"
-#include "readers_fixture.h"
 #include "report/full_result.h"
+#include "said.h"
 #include "support/files.h"
 #include "support/played_job.h"
 #include "support/soak.h"
@@ -105,7 +105,7 @@ class DamagedResult : public Readers {
     }
   }
   void SetUp() override {
-    test::samples::write_result(whole_, with_every_table());
+    write_result(whole_, with_every_table());
     ASSERT_NO_THROW(store::read_result(whole_));
     draw_.seed(fnv1a(test::text_of(whole_)));
     if (!test::sanitized) {

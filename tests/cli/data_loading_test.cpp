@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "analysis/findings.h"
-#include "cli/cli.h"
 #include "cli/verbs.h"
 #include "job/sim/simulated_job.h"
 #include "store/result_file.h"

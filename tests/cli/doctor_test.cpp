@@ -16,7 +16,6 @@
 #include "support/paths.h"
 #include "support/sample_results.h"
 #include "support/temporary_folder.h"
-#include "written_result.h"
 
 namespace harness::cli {
 namespace {
@@ -47,8 +46,7 @@ TEST(Doctor, SaysPlainlyThatThereIsNoGpu) {
 }
 
 TEST(Doctor, AFailureIsTheFirstLineAndExitCodeTwo) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
   const Told all = told(tree);
   EXPECT_EQ(all.code, 2);
@@ -103,8 +101,7 @@ TEST(Doctor, AllSaysWhyAlso) {
 }
 
 TEST(Doctor, JsonHasEveryFinding) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   tree.write("sys/class/infiniband/mlx5_5/ports/1/rate", "200 Gb/sec (4X HDR)");
   const Told all = told(tree, {.format = "json"});
   const auto json = nlohmann::json::parse(all.text);
@@ -138,13 +135,12 @@ TEST(Doctor, ARudeNameIsHarmless) {
 void write_record(const std::string& path, const test::NodeTree& tree) {
   store::Result result = test::samples::everything();
   result.doctor = doctor::record_of({tree.node(2)}, {});
-  test::samples::write_result(path, result);
+  write_result(path, result);
 }
 
 TEST(Doctor, SaysFirstWhatHasChangedSinceASweep) {
   const test::TemporaryFolder folder;
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   const std::string monday = folder / "monday.h5", tuesday = folder / "tuesday.h5";
   write_record(monday, tree);
   tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
@@ -167,7 +163,7 @@ TEST(Doctor, SaysFirstWhatHasChangedSinceASweep) {
 
 TEST(Doctor, AFileWithoutARecordIsOneLine) {
   const test::TemporaryFolder folder;
-  test::samples::write_result(folder / "r.h5", test::samples::everything());
+  write_result(folder / "r.h5", test::samples::everything());
   write_record(folder / "good.h5", test::NodeTree("laptop"));
   folder.write("x.h5", "[[[");
   std::string lines;
@@ -233,8 +229,7 @@ TEST(Doctor, AnAllReduceIsPredictedAsSimPredictsIt) {
 
 // Two nodes of eight GPUs: seven ports carry it, the eighth is slower.
 TEST(Doctor, AnAllReduceRunsOnWhatTheNodesHave) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   tree.write("sys/class/infiniband/mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)");  // for storage
   const DoctorOptions options{.sysroot = tree.path(), .allreduce = "1GB"};
   test::AnsweringJob job(2, 8);
@@ -284,8 +279,7 @@ TEST(Doctor, ExplainsAVariableWithoutAJob) {
 
 // Settings that people copy from one another, and the right ones.
 TEST(Doctor, TheSeedsOfTroubleGetTheRightAnswer) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   tree.write("etc/nccl.conf", "NCCL_SHARP_ENABLE=1\nNCCL_ALGO=Tree\nNCCL_IB_GID_INDEX=3");
   EXPECT_THAT(told(tree).text,
               AllOf(HasSubstr("NCCL_SHARP_ENABLE=1: NCCL does not know this name and ignores it"),

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "backend/backend.h"
-#include "cli/init_verb.h"
+#include "cli/verbs.h"
 #include "config/experiment.h"
 #include "plan/prepare.h"
 #include "support/errors.h"
@@ -15,7 +15,6 @@ namespace harness::cli {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 FirstMachine node(const std::string& gpu, double memory_bytes, int gpus) {
   machine::GpuHealth one;

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "readers_fixture.h"
+#include "said.h"
 #include "support/sample_timeline.h"
 
 namespace harness::cli {

@@ -9,7 +9,7 @@
 
 #include "cli/predicted.h"
 #include "cli/verbs.h"
-#include "explain/upgrade.h"
+#include "explain/explain.h"
 #include "job/sim/simulated_job.h"
 #include "said.h"
 #include "store/result_file.h"

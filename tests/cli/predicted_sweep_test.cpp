@@ -19,7 +19,6 @@
 #include "support/paths.h"
 #include "support/temporary_folder.h"
 #include "workloads/workload.h"
-#include "written_result.h"
 
 namespace harness::cli {
 namespace {
@@ -384,7 +383,7 @@ TEST_F(PredictedSweep, AFileWhoseModelHasNoHeadsIsDamaged) {
   store::Result result = store::read_result(file_);
   result.model.heads = result.model.kv_heads = 0;
   const std::string damaged = folder_ / "headless.h5";
-  test::samples::write_result(damaged, result);
+  write_result(damaged, result);
   for (const std::vector<std::string>& reader : {std::vector<std::string>{"show", damaged},
                                                  {"show", "--breakdown", damaged},
                                                  {"report", "--format", "md", "-o", "-", damaged},

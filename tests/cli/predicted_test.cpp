@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/text.h"
-#include "report/clean_text.h"
+#include "report/document.h"
 #include "said.h"
 #include "support/files.h"
 #include "support/paths.h"

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "readers_fixture.h"
-#include "report/clean_text.h"
+#include "report/document.h"
+#include "said.h"
 #include "support/files.h"
 #include "support/paths.h"
 

@@ -12,9 +12,8 @@
 #include <sstream>
 
 #include "base/text.h"
-#include "cli/cli.h"
 #include "cli/verbs.h"
-#include "readers_fixture.h"
+#include "said.h"
 #include "support/files.h"
 #include "support/paths.h"
 #include "support/sample_timeline.h"

@@ -4,7 +4,6 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "said.h"
 #include "support/paths.h"

@@ -6,10 +6,11 @@
 #include <functional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "answering_job.h"
+#include "base/error.h"
+#include "doctor/load_stage.h"
 #include "program/program.h"
 #include "workloads/workload.h"
 
@@ -147,5 +148,47 @@ class BenchJob : public AnsweringJob {
   Virtual clock_;
   std::set<int> waiting_;  // the numbers of sets whose workers wait for another block
 };
+
+// The load stage over a job that plays ranks.
+
+/// Nodes as examine() gives them.
+inline std::vector<doctor::Node> nodes_of(const job::Job& job) {
+  std::vector<doctor::Node> nodes;
+  for (const job::RankPlace& place : job.places()) {
+    while (std::ssize(nodes) <= place.node) nodes.push_back({fmt::format("host{}", nodes.size()), {}, {}});
+    nodes[static_cast<std::size_t>(place.node)].ranks.push_back({place.rank, {}});
+  }
+  return nodes;
+}
+
+/// One whose nodes have GPUs; as many as ranks, unless it is said.
+class GpuJob : public BenchJob {
+ public:
+  GpuJob(int nodes, int ranks_per_node) : GpuJob(nodes, ranks_per_node, ranks_per_node) {}
+  GpuJob(int nodes, int ranks_per_node, int gpus_per_node) : BenchJob(nodes, ranks_per_node) {
+    for (job::RankPlace& place : seats()) {
+      place.gpus = {gpus_per_node, gpus_per_node, {}};
+      for (int gpu = 0; gpu < gpus_per_node; ++gpu) place.gpus.names.push_back(std::to_string(gpu));
+    }
+  }
+};
+
+inline std::vector<doctor::StageFinding> said_by(BenchJob& job, config::BackendKind backend = config::BackendKind::cuda,
+                                                 const config::Hardware* hardware = nullptr) {
+  const std::vector<doctor::Node> nodes = nodes_of(job);
+  return doctor::run_load_stage({job, nodes, backend, ""}, hardware);
+}
+
+/// "warn load.products host0: …" of all that is worse than `than`.
+inline std::vector<std::string> told(const std::vector<doctor::StageFinding>& all,
+                                     doctor::Verdict than = doctor::Verdict::info) {
+  std::vector<std::string> lines;
+  for (const doctor::StageFinding& said : all) {
+    if (said.finding.verdict >= than) continue;
+    lines.push_back(
+        fmt::format("{} {} {}: {}", name_of(said.finding.verdict), said.check, said.host, said.finding.evidence));
+  }
+  return lines;
+}
 
 }  // namespace harness::test

@@ -2,13 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "base/text.h"
 #include "check_rows.h"
 #include "doctor/check.h"
-#include "doctor/diagnosis.h"
 
 namespace harness::doctor {
 
@@ -185,8 +183,6 @@ TEST(Findings, ACheckThatFoundNothingPassesIfItLookedAtAnything) {
   ASSERT_EQ(found.list().size(), 1u);
   EXPECT_EQ(found.list()[0].verdict, Verdict::fail);
 }
-
-using namespace check_rows;
 
 // Each driver of the CPUs' clock has its own switch, and where there is no faster step none is missed.
 TEST(Checks, TurboThatIsOffHasTheRemedyOfItsDriver) {

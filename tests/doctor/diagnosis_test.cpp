@@ -7,7 +7,7 @@
 
 #include "answering_job.h"
 #include "base/error.h"
-#include "doctor/diagnosis.h"
+#include "doctor/check.h"
 #include "doctor/gather.h"
 #include "doctor/stage.h"
 #include "node_fixture.h"
@@ -15,6 +15,8 @@
 namespace harness::doctor {
 
 namespace {
+
+using ::testing::ElementsAre;
 
 using Lines = std::vector<std::string>;
 
@@ -32,7 +34,7 @@ class SixteenNodes : public ::testing::Test {
   std::vector<Node> examined(int ranks_per_node = 1, int silent = -1) {
     for (int rank = 0; rank < nodes * ranks_per_node; ++rank) {
       const int node = rank / ranks_per_node;
-      const test::NodeTree& tree = own.contains(node) ? *own.at(node) : *healthy[static_cast<std::size_t>(node)];
+      const test::Dgx& tree = own.contains(node) ? *own.at(node) : *healthy[static_cast<std::size_t>(node)];
       std::filesystem::create_directory_symlink(tree.path(), folder / fmt::format("rank{}", rank));
     }
     test::AnsweringJob job(nodes, ranks_per_node);
@@ -47,13 +49,9 @@ class SixteenNodes : public ::testing::Test {
   std::size_t bytes = 0;  // of all answers
 
  private:
-  static std::unique_ptr<test::NodeTree> made(int node) {
-    auto tree = std::make_unique<test::NodeTree>(fmt::format("node{}", node));
-    test::add_dgx(*tree);
-    return tree;
-  }
-  static inline std::vector<std::unique_ptr<test::NodeTree>> healthy;
-  std::map<int, std::unique_ptr<test::NodeTree>> own;
+  static std::unique_ptr<test::Dgx> made(int node) { return std::make_unique<test::Dgx>(fmt::format("node{}", node)); }
+  static inline std::vector<std::unique_ptr<test::Dgx>> healthy;
+  std::map<int, std::unique_ptr<test::Dgx>> own;
 };
 
 TEST_F(SixteenNodes, EqualNodesDoNotDiffer) {
@@ -119,8 +117,7 @@ TEST(Examine, AsksNvmlOnlyIfItIsTo) {
 
 // Without {rank} the lowest rank of a node tells its facts, and all tell their own.
 TEST(Examine, OneRankOfANodeTellsItsFacts) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   test::AnsweringJob job(2, 4);
   const std::vector<Node> nodes = examine(job, {tree.path()});
   ASSERT_EQ(nodes.size(), 2u);
@@ -159,8 +156,6 @@ TEST(Consensus, WhoCouldNotReadAFactHasNoPartInIt) {
                       "same.kernel"),
             Lines{});
 }
-
-using ::testing::ElementsAre;
 
 TEST(Stages, TheirNamesAreReadAndMistakesNamed) {
   EXPECT_EQ(parse_stages("load, static"), (std::vector{Stage::facts, Stage::load}));

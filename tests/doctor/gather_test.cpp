@@ -95,8 +95,7 @@ TEST(Gather, OptionsOfTheKernelAreThoseOfItsVersion) {
 }
 
 TEST(Gather, EveryFactOfANodeIsALine) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree, "Ethernet");
+  test::Dgx tree("dgx01", "Ethernet");
   tree.write("etc/nccl.conf", "# a comment\nNCCL_ALGO = Ring\nrubbish");
   const Facts facts = tree.facts();
   EXPECT_EQ(facts.text("nccl_conf/NCCL_ALGO"), "Ring");
@@ -148,8 +147,7 @@ TEST(Gather, WhetherBoostWouldRaiseAClock) {
 
 // A copy of /proc and /sys without /dev says nothing of devices; a container without a device says that it is missing.
 TEST(Gather, WithoutDevNothingIsSaidOfDevices) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   tree.write("sys/module/gdrdrv/version", "2.4");
   tree.remove("dev/infiniband");
   EXPECT_EQ(tree.facts().text("hca/mlx5_0/verbs"), "no");
@@ -182,8 +180,7 @@ TEST(Gather, FilesThatSettingsOfNcclName) {
 
 // Pipes, circles of links, huge files, folders where files belong, rubbish: everything is read to its bound, in time.
 TEST(HostileTree, NeitherHangsNorLies) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   const std::string root = tree.path() + "/";
   std::mt19937 random(1);
   std::string rubbish(100000, '\0');
@@ -227,8 +224,7 @@ TEST(HostileTree, NeitherHangsNorLies) {
 
 // A container or a control group leaves a rank some of the GPUs that /proc shows.
 TEST(GatherRank, TellsWhichGpusItMayUse) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   tree.remove("dev/nvidia3");
   const Facts facts = gather_rank(tree.path());
   EXPECT_EQ(facts.text("gpu/" + test::gpu_address(2)), "yes");
@@ -237,8 +233,7 @@ TEST(GatherRank, TellsWhichGpusItMayUse) {
 
 // Mounted with hidepid, /proc shows one's own processes alone.
 TEST(GatherDriver, HiddenProcessesAreNotMissingOnes) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   EXPECT_EQ(tree.facts()["daemon"].access, machine::Access::absent);
   tree.remove("proc/1");
   EXPECT_EQ(tree.facts()["daemon"].why, "/proc does not show the processes of others (hidepid)");
@@ -253,8 +248,7 @@ TEST(GatherDriver, HiddenProcessesAreNotMissingOnes) {
 }
 
 TEST(GatherDriver, TheFabricManagersVersionIsThatOfItsLastStart) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   EXPECT_EQ(tree.facts().text("fabric_manager/version"), "570.86.15");
   tree.write("var/log/fabricmanager.log", "nothing of the kind");
   EXPECT_EQ(tree.facts()["fabric_manager/version"].access, machine::Access::unreadable);
@@ -276,8 +270,7 @@ TEST(GatherSystem, StealTimeIsAShareOfAllTime) {
 
 // A node whose files change while they are read.
 TEST(HostileTree, MayChangeMeanwhile) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   std::atomic<bool> end = false;
   std::thread changes([&] {
     for (int i = 0; !end; ++i) {
@@ -296,8 +289,7 @@ TEST(HostileTree, MayChangeMeanwhile) {
 TEST(HostileDriver, DoesNotHoldUpTheRest) {
   static std::atomic<bool> release = false;
   static std::atomic<int> waiting = 0;
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   const auto hang = [] {
     ++waiting;
     while (!release) std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 
+#include "bench_job.h"
 #include "doctor/facts.h"
-#include "load_fixture.h"
 
 namespace harness::doctor {
 namespace {
 
-using test::give_gpus;
 using test::nodes_of;
 using test::said_by;
 using test::told;
@@ -62,8 +61,7 @@ machine::HostCopies share_of(const machine::HostCopies& rates, double share) {
 }
 
 TEST(HostCopies, AreMeasuredWhereTheProductsRan) {
-  test::BenchJob job(2, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(2, 2);
   said_by(job);
   ASSERT_GE(job.requests.size(), 4u);
   EXPECT_EQ(job.requests[3].case_name, "host_copies");
@@ -73,8 +71,7 @@ TEST(HostCopies, AreMeasuredWhereTheProductsRan) {
 }
 
 TEST(HostCopies, OfEqualRanksAreANumber) {
-  test::BenchJob job(2, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(2, 2);
   const auto said = said_with(job, nodes_with_links(job));
   EXPECT_THAT(told(said), IsEmpty());
   EXPECT_THAT(told(said, Verdict::skip),
@@ -84,8 +81,7 @@ TEST(HostCopies, OfEqualRanksAreANumber) {
 }
 
 TEST(HostCopies, ASlowRankIsNamedWithItsGpu) {
-  test::BenchJob job(4, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(4, 2);
   job.host_copies[5].to_device_bytes_per_s = 27e9;
   const auto said = said_by(job);
   EXPECT_THAT(told(said), ElementsAre("fail load.host_copies host2: rank 5 with GPU 0000:1b:00.0 copies 27 GB/s to the "
@@ -103,8 +99,7 @@ TEST(HostCopies, ASlowRankIsNamedWithItsGpu) {
 }
 
 TEST(HostCopies, ThatAreSlowEverywhereAreOneWarning) {
-  test::BenchJob job(4, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(4, 2);
   for (machine::HostCopies& rates : job.host_copies) rates = share_of(rates, 0.4);
   EXPECT_THAT(told(said_by(job)), IsEmpty()) << "nobody knows what the links carry";
   const auto said = said_with(job, nodes_with_links(job));
@@ -115,8 +110,7 @@ TEST(HostCopies, ThatAreSlowEverywhereAreOneWarning) {
 
 // One link of 63 GB/s for both: each may have half of it, also beside nodes whose GPUs have a whole one.
 TEST(HostCopies, GpusBelowOneSwitchShareTheLinkAboveIt) {
-  test::BenchJob job(2, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(2, 2);
   std::vector<Node> nodes = nodes_with_links(job, true);
   EXPECT_NEAR(host_link_bytes_per_s(nodes[0].facts, gpus_of_node[0], {gpus_of_node[0]}).value_or(0), 63.0e9, 0.1e9);
   for (const std::size_t rank : {0, 1}) job.host_copies[rank] = share_of(job.host_copies[rank], 0.5);
@@ -144,8 +138,7 @@ TEST(HostCopies, ALinkCarriesWhatBothOfItsEndsCan) {
 }
 
 TEST(HostCopies, WithoutAKnownLinkTheOthersAreTheMeasure) {
-  test::BenchJob job(4, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(4, 2);
   job.host_copies[3] = share_of(job.host_copies[3], 0.3);
   const std::vector<std::pair<std::string, std::string>> hiding{
       {"os/virtual", "yes"},                      // the bridges are the hypervisor's
@@ -167,8 +160,7 @@ TEST(HostCopies, WithoutAKnownLinkTheOthersAreTheMeasure) {
 
 // NVLink-C2C carries several times what a PCIe link does; /sys shows links beside it all the same.
 TEST(HostCopies, OnGraceAreNotHeldAgainstPcie) {
-  test::BenchJob job(2, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(2, 2);
   std::vector<Node> nodes = nodes_with_links(job);
   for (Node& node : nodes) node.facts.set("os/processor", "arm");
   for (machine::HostCopies& rates : job.host_copies) rates = {370e9, 290e9, 400e9};
@@ -178,8 +170,7 @@ TEST(HostCopies, OnGraceAreNotHeldAgainstPcie) {
 }
 
 TEST(HostCopies, ABlockOfThemThatFailsIsSaidAndTheOthersCount) {
-  test::BenchJob job(4, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(4, 2);
   job.fails = [](const job::BlockRequest& r) {
     return r.case_name == "host_copies" ? "rank 3 on host1: the work on the GPU failed" : "";
   };
@@ -190,8 +181,7 @@ TEST(HostCopies, ABlockOfThemThatFailsIsSaidAndTheOthersCount) {
 }
 
 TEST(HostCopies, AreMeasuredByWorkersOfTheirOwnWhereTheProductsFail) {
-  test::BenchJob job(4, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(4, 2);
   job.host_copies[5] = share_of(job.host_copies[5], 0.5);
   int blocks = 0;
   for (const int failing : {1, 2, 3}) {

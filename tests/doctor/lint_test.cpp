@@ -7,7 +7,6 @@
 #include "doctor/check.h"
 #include "nccl/names.h"
 #include "node_fixture.h"
-#include "support/errors.h"
 
 namespace harness::doctor {
 namespace {
@@ -18,10 +17,8 @@ using Lines = std::vector<std::string>;
 Lines told(const NameValues& settings, const std::string& layer = "InfiniBand") {
   static std::map<std::string, Node> healthy;
   if (!healthy.contains(layer)) {
-    test::NodeTree tree("dgx01");
-    test::add_dgx(tree, layer);
-    const machine::GpuReport gpus = test::healthy_gpus();
-    healthy[layer] = tree.node(8, &gpus);
+    test::Dgx tree("dgx01", layer);
+    healthy[layer] = tree.node(8, test::healthy_gpus());
   }
   Node node = healthy.at(layer);
   for (Rank& rank : node.ranks) {
@@ -93,8 +90,7 @@ TEST(Lint, ListsOfDevicesFitOrNot) {
 }
 
 TEST(Lint, APrefixThatFitsMoreThanItNames) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   tree.add_hca("pci0000:80/0000:80:01.0/0000:81:00.0", 10, "InfiniBand", "400 Gb/sec (4X NDR)");
   Node node = tree.node(8);
   for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_HCA", "mlx5_1");
@@ -104,11 +100,9 @@ TEST(Lint, APrefixThatFitsMoreThanItNames) {
 }
 
 TEST(Lint, AFileCountsAndTheEnvironmentWins) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   tree.write("etc/nccl.conf", "NCCL_P2P_DISABLE=1");
-  const machine::GpuReport gpus = test::healthy_gpus();
-  Node node = tree.node(8, &gpus);
+  Node node = tree.node(8, test::healthy_gpus());
   EXPECT_EQ(test::worth_reading(diagnose({node})),
             (Lines{"warn env.debugging: NCCL_P2P_DISABLE=1: GPUs of a node exchange through host memory",
                    "info env.file: /etc/nccl.conf sets NCCL_P2P_DISABLE=1"}));

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "load_fixture.h"
+#include "bench_job.h"
 
 namespace harness::doctor {
 namespace {
@@ -14,7 +14,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Lines = std::vector<std::string>;
-using test::give_gpus;
 using test::nodes_of;
 using test::said_by;
 using test::told;
@@ -28,8 +27,7 @@ config::Hardware h100() {
 }
 
 TEST(LoadStage, EqualRanksHaveNumbersAndNoFault) {
-  test::BenchJob job(4, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(4, 2);
   const config::Hardware hardware = h100();
   const auto said = said_by(job, config::BackendKind::cuda, &hardware);
   EXPECT_EQ(told(said), Lines{});
@@ -48,8 +46,7 @@ TEST(LoadStage, EqualRanksHaveNumbersAndNoFault) {
 }
 
 TEST(LoadStage, ARankWithSlowProductsIsNamed) {
-  test::BenchJob job(4, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(4, 2);
   job.product_s[5] = 1.06e-3;
   EXPECT_EQ(
       told(said_by(job)),
@@ -59,8 +56,7 @@ TEST(LoadStage, ARankWithSlowProductsIsNamed) {
 }
 
 TEST(LoadStage, GpusThatAreAllSlowAreSlow) {
-  test::BenchJob job(2, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(2, 2);
   job.product_s.assign(4, 2e-3);
   const config::Hardware hardware = h100();
   EXPECT_THAT(
@@ -69,8 +65,7 @@ TEST(LoadStage, GpusThatAreAllSlowAreSlow) {
 }
 
 TEST(LoadStage, WhatSlowsAGpuDownUnderLoadIsNamed) {
-  test::BenchJob job(2, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(2, 2);
   for (machine::GpuStatistics& gpu : job.gpu) {
     gpu.samples = 50;
     gpu.mean_sm_clock_hz = 1.7e9;
@@ -93,8 +88,7 @@ TEST(LoadStage, WhatSlowsAGpuDownUnderLoadIsNamed) {
 }
 
 TEST(LoadStage, ALinkThatStaysSlowWhereOthersDoNotIsNamed) {
-  test::BenchJob job(2, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(2, 2);
   for (machine::GpuStatistics& gpu : job.gpu) gpu.max_pcie_generation = gpu.possible_pcie_generation = 5;
   EXPECT_EQ(told(said_by(job)), Lines{});
   job.gpu[2].max_pcie_generation = 2;
@@ -120,8 +114,7 @@ TEST(LoadStage, WhateverElseRanThereIsNamed) {
 }
 
 TEST(LoadStage, ANodeWithASlowAllReduceIsNamed) {
-  test::BenchJob job(4, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(4, 2);
   job.node_bytes_per_s = {300e9, 300e9, 100e9, 300e9};
   EXPECT_EQ(
       told(said_by(job)),
@@ -131,8 +124,7 @@ TEST(LoadStage, ANodeWithASlowAllReduceIsNamed) {
 
 TEST(LoadStage, ARankWithASlowLinkIsNamedAndItsPartnersAreNot) {
   for (const int nodes : {4, 5, 16}) {
-    test::BenchJob job(nodes, 2);
-    give_gpus(job, 2);
+    test::GpuJob job(nodes, 2);
     job.link_bytes_per_s[5] = 20e9;
     EXPECT_EQ(told(said_by(job)),
               Lines{"fail load.pairs host2: rank 5 reaches 20 GB/s to every other node it met, the fast ones 50 GB/s"})
@@ -141,8 +133,7 @@ TEST(LoadStage, ARankWithASlowLinkIsNamedAndItsPartnersAreNot) {
 }
 
 TEST(LoadStage, ASlowWayBetweenTwoQuickNodesIsNamedByBoth) {
-  test::BenchJob job(4, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(4, 2);
   job.way = [](int a, int b) { return std::minmax(a, b) == std::minmax(1, 3) ? 35e9 : 50e9; };
   EXPECT_EQ(told(said_by(job)),
             Lines{"warn load.pairs host1: 2 of 2 ranks reach 35 GB/s between host1 and host3, the fast ones 50 GB/s"});
@@ -150,8 +141,7 @@ TEST(LoadStage, ASlowWayBetweenTwoQuickNodesIsNamedByBoth) {
 
 // mpirun --map-by node: the ranks of a node are not neighbours.
 TEST(LoadStage, RanksThatAreNumberedInTurnMeetTheirLikeToo) {
-  test::BenchJob job(4, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(4, 2);
   for (job::RankPlace& place : job.seats()) place.node = place.rank % 4;
   job.link_bytes_per_s[6] = 20e9;  // node 2
   job.node_bytes_per_s = {300e9, 100e9, 300e9, 300e9};
@@ -160,8 +150,7 @@ TEST(LoadStage, RanksThatAreNumberedInTurnMeetTheirLikeToo) {
 }
 
 TEST(LoadStage, RanksInNoOrderAreLeftOut) {
-  test::BenchJob job(2, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(2, 2);
   for (const int rank : {1, 2}) job.seats()[static_cast<std::size_t>(rank)].node = 1;
   job.seats()[3].node = 0;
   const auto said = said_by(job);
@@ -172,8 +161,7 @@ TEST(LoadStage, RanksInNoOrderAreLeftOut) {
 }
 
 TEST(LoadStage, LinksFarBelowTheirPortsAreAWarning) {
-  test::BenchJob job(2, 1);
-  give_gpus(job, 1);
+  test::GpuJob job(2, 1);
   std::vector<Node> nodes = nodes_of(job);
   for (Node& node : nodes) {
     node.facts.set("gpu/0000:10:00.0/device", "0x2330");
@@ -189,8 +177,7 @@ TEST(LoadStage, LinksFarBelowTheirPortsAreAWarning) {
 }
 
 TEST(LoadStage, EndsAtItsLimitWithWhatItHas) {
-  test::BenchJob job(16, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(16, 2);
   job.block_s = 7;
   job.product_s[5] = 2e-3;
   const auto said = said_by(job);
@@ -205,8 +192,7 @@ TEST(LoadStage, EndsAtItsLimitWithWhatItHas) {
 }
 
 TEST(LoadStage, ABlockThatFailsIsSaidAndTheOthersCount) {
-  test::BenchJob job(4, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(4, 2);
   job.fails = [](const job::BlockRequest& r) {
     return r.case_name == "node_all_reduce" ? "rank 3 on host1: no step finished within 9 s (deadlines: step)" : "";
   };
@@ -220,8 +206,7 @@ TEST(LoadStage, ABlockThatFailsIsSaidAndTheOthersCount) {
 // A slow start takes from what follows, and leaves each block a deadline that ends by the limit.
 TEST(LoadStage, EachBlockHasTheTimeThatIsLeft) {
   for (const double block_s : {1.0, 5.0, 12.0, 18.0}) {
-    test::BenchJob job(4, 2);
-    give_gpus(job, 2);
+    test::GpuJob job(4, 2);
     job.block_s = block_s;
     const auto said = said_by(job);
     ASSERT_GE(job.requests.size(), 3u) << block_s;
@@ -238,8 +223,7 @@ TEST(LoadStage, EachBlockHasTheTimeThatIsLeft) {
 // The last block on the workers of the products runs whatever time is left: what runs before it must leave enough.
 TEST(LoadStage, ASlowBlockLeavesTheLastOneItsTime) {
   for (const double block_s : {23.0, 25.0, 28.0, 32.0}) {
-    test::BenchJob job(1, 2);
-    give_gpus(job, 2);
+    test::GpuJob job(1, 2);
     job.block_s = block_s;
     said_by(job);
     for (std::size_t i = 0; i < job.requests.size(); ++i) {
@@ -251,8 +235,7 @@ TEST(LoadStage, ASlowBlockLeavesTheLastOneItsTime) {
 }
 
 TEST(LoadStage, ASlowStartLeavesTheLoadOutAndStillTellsTheProducts) {
-  test::BenchJob job(1, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(1, 2);
   job.block_s = 35;
   const auto said = said_by(job);
   ASSERT_EQ(job.requests.size(), 2u);
@@ -263,8 +246,7 @@ TEST(LoadStage, ASlowStartLeavesTheLoadOutAndStillTellsTheProducts) {
 }
 
 TEST(LoadStage, AStopEndsIt) {
-  test::BenchJob job(4, 2);
-  give_gpus(job, 2);
+  test::GpuJob job(4, 2);
   job.stops = 1;
   const auto said = said_by(job);
   EXPECT_TRUE(job.requests.empty());
@@ -273,8 +255,7 @@ TEST(LoadStage, AStopEndsIt) {
 
 // Where a job has fewer ranks than GPUs, those that have one stand for their node.
 TEST(LoadStage, GpusWithoutARankAreSaid) {
-  test::BenchJob job(4, 1);
-  give_gpus(job, 8);
+  test::GpuJob job(4, 1, 8);
   job.product_s[2] = 1.2e-3;
   job.link_bytes_per_s[3] = 20e9;
   const auto said = said_by(job);
@@ -293,16 +274,14 @@ TEST(LoadStage, ALaunchThatIsInTheWayIsExplained) {
     EXPECT_TRUE(job.requests.empty());
     return said[0].finding.evidence;
   };
-  test::BenchJob crowded(2, 8);
-  give_gpus(crowded, 8);
+  test::GpuJob crowded(2, 8);
   for (int rank = 8; rank < 16; ++rank) {
     machine::GpuView& gpus = crowded.seats()[static_cast<std::size_t>(rank)].gpus;
     gpus.count = 7;
     gpus.names.pop_back();
   }
   EXPECT_EQ(evidence(crowded), "left out: host1 has 8 ranks and 7 GPUs");
-  test::BenchJob blind(2, 1);
-  give_gpus(blind, 1);
+  test::GpuJob blind(2, 1);
   blind.seats()[1].gpus = {0, 0, {}};
   EXPECT_EQ(evidence(blind), "left out: a rank sees no GPU on host1");
 }

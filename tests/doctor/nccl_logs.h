@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "doctor/nccl_stage.h"
+#include "doctor/stage.h"
 
 namespace harness::doctor {
 

@@ -1,5 +1,5 @@
 // Judgements of NCCL's log: passes, faults and unknowns.
-#include "doctor/nccl_stage.h"
+#include "doctor/stage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "doctor/diagnosis.h"
+#include "doctor/check.h"
 #include "doctor/gather.h"
 #include "support/temporary_folder.h"
 
@@ -157,16 +157,17 @@ class NodeTree {
     write(fmt::format("{}ports/1/gid_attrs/types/{}", hca_folder, place), type);
   }
 
-  doctor::Facts facts() const {
-    doctor::Facts facts = doctor::gather_node(path(), {}, 20);
-    return facts;
-  }
+  doctor::Facts facts() const { return doctor::gather_node(path(), {}, 20); }
   /// With ranks that were started well.
-  doctor::Node node(int ranks, const machine::GpuReport* gpus = nullptr) const {
+  doctor::Node node(int ranks) const {
     doctor::Node node{host_, {}, facts()};
-    if (gpus != nullptr) doctor::gather_gpus(*gpus, node.facts);
     for (int rank = 0; rank < ranks; ++rank) node.ranks.push_back({rank, healthy_rank()});
     return node;
+  }
+  doctor::Node node(int ranks, const machine::GpuReport& gpus) const {
+    doctor::Node found = node(ranks);
+    doctor::gather_gpus(gpus, found.facts);
+    return found;
   }
   static doctor::Facts healthy_rank() {
     doctor::Facts facts;
@@ -209,26 +210,29 @@ inline std::string gpu_address(int gpu) {
 }
 
 /// A node like a DGX H100: eight GPUs, eight adapters, four switches.
-inline void add_dgx(NodeTree& tree, const std::string& layer = "InfiniBand") {
-  for (int root = 1; root <= 4; ++root) {
-    tree.add_bridge(fmt::format("pci0000:{0}0/0000:{0}0:01.0", root), 0x1d);  // a root port: its bits do not matter
-    tree.add_bridge(fmt::format("pci0000:{0}0/0000:{0}0:01.0/0000:{0}1:00.0", root), 0);
-    for (int port = 0; port < 4; ++port) tree.add_bridge(switch_port(root, port), 0);
+class Dgx : public NodeTree {
+ public:
+  explicit Dgx(const std::string& host = "dgx01", const std::string& layer = "InfiniBand") : NodeTree(host) {
+    for (int root = 1; root <= 4; ++root) {
+      add_bridge(fmt::format("pci0000:{0}0/0000:{0}0:01.0", root), 0x1d);  // a root port: its bits do not matter
+      add_bridge(fmt::format("pci0000:{0}0/0000:{0}0:01.0/0000:{0}1:00.0", root), 0);
+      for (int port = 0; port < 4; ++port) add_bridge(switch_port(root, port), 0);
+    }
+    for (int i = 0; i < 8; ++i) {
+      add_gpu(gpu_place(i), "NVIDIA H100 80GB HBM3");
+      add_hca(hca_place(i), i, layer, "400 Gb/sec (4X NDR)");
+    }
+    add_driver();
+    write("usr/lib/x86_64-linux-gnu/libnccl.so.2.27.3", "");
+    link("usr/lib/x86_64-linux-gnu/libnccl.so.2", "libnccl.so.2.27.3");
+    write("sys/module/nvidia_peermem/version", "570.86.15");
+    add_daemon(812, "nv-fabricmanage");
+    write("var/log/fabricmanager.log",
+          "[Jan 01 2026 00:00:00] [INFO] [tid 9] Fabric Manager version 560.35.03 is running with the following "
+          "configuration options\n[Jan 02 2026 00:00:00] [INFO] [tid 9] Fabric Manager version 570.86.15 is running "
+          "with the following configuration options");
   }
-  for (int i = 0; i < 8; ++i) {
-    tree.add_gpu(gpu_place(i), "NVIDIA H100 80GB HBM3");
-    tree.add_hca(hca_place(i), i, layer, "400 Gb/sec (4X NDR)");
-  }
-  tree.add_driver();
-  tree.write("usr/lib/x86_64-linux-gnu/libnccl.so.2.27.3", "");
-  tree.link("usr/lib/x86_64-linux-gnu/libnccl.so.2", "libnccl.so.2.27.3");
-  tree.write("sys/module/nvidia_peermem/version", "570.86.15");
-  tree.add_daemon(812, "nv-fabricmanage");
-  tree.write("var/log/fabricmanager.log",
-             "[Jan 01 2026 00:00:00] [INFO] [tid 9] Fabric Manager version 560.35.03 is running with the following "
-             "configuration options\n[Jan 02 2026 00:00:00] [INFO] [tid 9] Fabric Manager version 570.86.15 is running "
-             "with the following configuration options");
-}
+};
 
 /// NVML's report when all is well.
 inline machine::GpuReport healthy_gpus(int count = 8) {
@@ -273,12 +277,7 @@ inline std::vector<std::string> worth_reading(const doctor::Diagnosis& diagnosis
 
 /// With eight ranks.
 inline doctor::Node healthy_node() {
-  static const doctor::Node node = [] {
-    NodeTree tree("dgx01");
-    add_dgx(tree);
-    const machine::GpuReport gpus = healthy_gpus();
-    return tree.node(8, &gpus);
-  }();
+  static const doctor::Node node = Dgx().node(8, healthy_gpus());
   return node;
 }
 

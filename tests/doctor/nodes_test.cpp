@@ -13,12 +13,11 @@ namespace {
 using Lines = std::vector<std::string>;
 
 Lines told(const test::NodeTree& tree, int ranks = 8, const machine::GpuReport& gpus = test::healthy_gpus()) {
-  return test::worth_reading(diagnose({tree.node(ranks, &gpus)}));
+  return test::worth_reading(diagnose({tree.node(ranks, gpus)}));
 }
 
 TEST(Nodes, AHealthyOneHasNothingToSay) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   EXPECT_EQ(told(tree), Lines{});
   EXPECT_EQ(exit_code(diagnose({tree.node(8)}), true), 0);  // without NVML something is unknown, and nothing wrong
 }
@@ -128,16 +127,14 @@ TEST(Nodes, EachFaultIsFoundAndNothingElse) {
         "info nccl.library: the linker takes /opt/nccl/libnccl.so.2.18.5; there are also "
         "/usr/lib/x86_64-linux-gnu/libnccl.so.2.27.3"}}};
   for (const Fault& fault : faults) {
-    test::NodeTree tree("dgx01");
-    test::add_dgx(tree, fault.layer);
+    test::Dgx tree("dgx01", fault.layer);
     fault.make(tree);
     EXPECT_EQ(told(tree), fault.lines);
   }
 }
 
 TEST(Nodes, AGpuThatFellOffTheBus) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   tree.remove("proc/driver/nvidia/gpus/" + test::gpu_address(5));
   tree.write(
       "dev/kmsg",
@@ -150,9 +147,8 @@ TEST(Nodes, AGpuThatFellOffTheBus) {
 
 // A hypervisor hides widths, speeds and NUMA nodes, and needs ACS: nothing of it is a fault.
 TEST(Nodes, AVirtualMachine) {
-  test::NodeTree tree("vm01");
+  test::Dgx tree("vm01");
   tree.write("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU\nflags\t\t: fpu sse2 hypervisor\n");
-  test::add_dgx(tree);
   tree.write("proc/driver/nvidia/params", "EnablePCIERelaxedOrderingMode: 1");
   tree.write("sys/devices/system/node/online", "0");
   for (int i = 0; i < 8; ++i) {
@@ -177,8 +173,7 @@ TEST(Nodes, AVirtualMachine) {
 
 // The driver's files and NVML are there, /sys is not, and the log is not shown.
 TEST(Nodes, AContainerWithoutSys) {
-  test::NodeTree tree("pod-7");
-  test::add_dgx(tree);
+  test::Dgx tree("pod-7");
   tree.write(".dockerenv", "");
   tree.remove("sys");
   tree.make_unreadable("dev/kmsg");
@@ -189,8 +184,7 @@ TEST(Nodes, AContainerWithoutSys) {
 
 // NVML and /proc show the two GPUs that it was given, /sys the eight of the node.
 TEST(Nodes, AContainerWithSomeOfTheGpus) {
-  test::NodeTree tree("pod-8");
-  test::add_dgx(tree);
+  test::Dgx tree("pod-8");
   tree.write(".dockerenv", "");
   tree.remove("proc/812");
   for (int i = 2; i < 8; ++i) tree.remove("proc/driver/nvidia/gpus/" + test::gpu_address(i));
@@ -257,8 +251,7 @@ TEST(Nodes, ATrayOfAnNvl72) {
 
 // Its driver says ACTIVE whatever happens, knows no rates and no subnet.
 TEST(Nodes, AnEfaNode) {
-  test::NodeTree tree("p5-1");
-  test::add_dgx(tree);
+  test::Dgx tree("p5-1");
   for (int i = 0; i < 8; ++i) {
     const std::string device = fmt::format("sys/devices/{}/", test::hca_place(i));
     tree.write(device + "vendor", "0x1d0f");
@@ -283,11 +276,9 @@ TEST(Nodes, AnEfaNode) {
 
 // Mpirun's own way of binding two ranks: of NUMA nodes by turns.
 TEST(Nodes, ARankThatIsFarFromItsGpu) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   for (const int gpu : {4, 5, 6, 7}) tree.write("sys/devices/" + test::gpu_place(gpu) + "/local_cpulist", "4-7");
-  const machine::GpuReport gpus = test::healthy_gpus();
-  Node node = tree.node(8, &gpus);
+  Node node = tree.node(8, test::healthy_gpus());
   for (std::size_t rank = 0; rank < 8; ++rank) node.ranks[rank].facts.set("bound/cpus", rank < 4 ? "0-3" : "4-7");
   EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{});
   for (const std::size_t rank : {2u, 5u}) node.ranks[rank].facts.set("bound/cpus", rank == 2 ? "4-7" : "0-3");
@@ -302,11 +293,9 @@ TEST(Nodes, ARankThatIsFarFromItsGpu) {
 
 // A control group leaves the job the CPUs of one NUMA node, and the GPUs of both.
 TEST(Nodes, GpusWhoseCpusTheJobMayNotUse) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   for (const int gpu : {6, 7}) tree.write("sys/devices/" + test::gpu_place(gpu) + "/local_cpulist", "4-7");
-  const machine::GpuReport gpus = test::healthy_gpus();
-  Node node = tree.node(8, &gpus);
+  Node node = tree.node(8, test::healthy_gpus());
   for (Rank& rank : node.ranks) rank.facts.set("bound/cpus", "0-3");
   const auto lines = test::worth_reading(diagnose({node}));
   EXPECT_EQ(lines,
@@ -318,8 +307,7 @@ TEST(Nodes, GpusWhoseCpusTheJobMayNotUse) {
 }
 
 TEST(Nodes, ADegradedNvlinkFabric) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   machine::GpuReport gpus = test::healthy_gpus();
   gpus.gpus[0].fabric_health = 0x5;
   gpus.gpus[3].recovery_action = 1;

@@ -2,9 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "doctor/diagnosis.h"
+#include "doctor/check.h"
 #include "doctor/record.h"
-#include "doctor/recorded_facts.h"
 #include "node_fixture.h"
 #include "support/errors.h"
 
@@ -130,15 +129,12 @@ TEST(Record, SaysWhatTheBaselineSetsOnce) {
   EXPECT_THAT(lines_of(record_of(nodes, sweep)), ElementsAre(HasSubstr("info env.without_effect on all 2")));
 }
 
-using ::testing::HasSubstr;
-
 // Two nodes with faults of many kinds: readings that are not there, cannot be read, or differ.
 const std::vector<Node>& faulty_nodes() {
   static const std::vector<Node> nodes = [] {
     std::vector<Node> both;
     for (const std::string host : {"dgx01", "dgx02.site.example"}) {
-      test::NodeTree tree(host);
-      test::add_dgx(tree, host == "dgx01" ? "InfiniBand" : "Ethernet");
+      test::Dgx tree(host, host == "dgx01" ? "InfiniBand" : "Ethernet");
       tree.write("sys/class/infiniband/mlx5_5/ports/1/rate", "200 Gb/sec (4X HDR)");
       tree.write("etc/nccl.conf", "NCCL_SOCKET_IFNAME=enx00e04c680001\nNCCL_BUFFSIZE=8388608");
       tree.write("dev/kmsg", "3,99,5,-;NVRM: Xid (PCI:0000:35:00): 79, pid=1, GPU has fallen off the bus.");
@@ -146,7 +142,7 @@ const std::vector<Node>& faulty_nodes() {
       tree.make_unreadable("sys/class/infiniband/mlx5_3/ports/1/lid");
       machine::GpuReport gpus = test::healthy_gpus();
       gpus.gpus[3].power_limit_w = 500;
-      Node node = tree.node(8, &gpus);
+      Node node = tree.node(8, gpus);
       for (Rank& rank : node.ranks) {
         rank.facts.set("bound/capabilities", "000001ffffffffff");
         rank.facts.set("env/NCCL_IB_HCA", "=mlx5_0:1,mlx5_1:1");
@@ -274,9 +270,6 @@ TEST(RecordedFacts, NonsenseIsJudged) {
       "x.json");
   EXPECT_GT(diagnose(nonsense.nodes).lines.size(), 40u);
 }
-
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 Node healthy(const std::string& host) {
   Node node = test::healthy_node();

@@ -3,12 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
-#include "analysis/blocks.h"
-#include "analysis/bottleneck.h"
 #include "analysis/breakdown.h"
-#include "analysis/stragglers.h"
+#include "analysis/findings.h"
 #include "analysis/summary.h"
 #include "command.h"
 #include "store/result_file.h"
@@ -18,10 +14,7 @@
 namespace harness {
 namespace {
 
-using test::harness_job;
-using test::run;
 using test::TemporaryFolder;
-using test::write_small_config;
 using ::testing::HasSubstr;
 
 store::Result swept(const TemporaryFolder& folder, int ranks, const std::string& sweep, const std::string& fault) {

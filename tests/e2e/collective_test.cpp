@@ -6,18 +6,15 @@
 
 #include "command.h"
 #include "store/result_file.h"
-#include "support/paths.h"
 
 namespace harness {
 namespace {
 
-using test::harness_job;
-using test::run;
 using test::TemporaryFolder;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string write(const TemporaryFolder& folder, const std::string& text) {
+std::string write_point(const TemporaryFolder& folder, const std::string& text) {
   const std::string path = folder / "point.yaml";
   std::ofstream(path) << text << "measure: {rounds: 1, warmup_steps: 1, steps: 2}\noutput: " << (folder / "point.h5")
                       << "\n";
@@ -55,7 +52,7 @@ std::string column(const std::string& csv, const std::string& row, const std::st
 // Every collective on three ranks, in place and not: the workers check every element of the results.
 TEST(Collective, EveryOperationIsMeasuredAndChecked) {
   const TemporaryFolder folder;
-  const auto config = write(folder, R"(
+  const auto config = write_point(folder, R"(
 workload: collective
 backend: cpu
 fabric: {rank: 1 B/s}
@@ -114,7 +111,7 @@ TEST(Collective, ProductsAndAttentionOfAModel) {
         "workload: attention\n" + model +
             "baseline: {attention_shape: {batch: 2, heads: 2, head_dim: 8, sequence: 24}, repetitions: 3}\n"
             "sweep: {attention_shape: from_model, attention_pass: [backward], precision: [bf16]}\n"}) {
-    const auto o = test::run(test::harness_job(2, "sweep --force " + write(folder, text)));
+    const auto o = test::run(test::harness_job(2, "sweep --force " + write_point(folder, text)));
     ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
     EXPECT_THAT(o.out, HasSubstr("of peak"));
     EXPECT_EQ(o.out.find("qkv, forward") != std::string::npos, text.starts_with("workload: gemm"));

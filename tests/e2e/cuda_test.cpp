@@ -16,7 +16,6 @@
 namespace harness {
 namespace {
 
-using test::run;
 using test::TemporaryFolder;
 using ::testing::HasSubstr;
 using ::testing::Not;

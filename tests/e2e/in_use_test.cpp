@@ -12,7 +12,6 @@
 namespace harness {
 namespace {
 
-namespace fs = std::filesystem;
 using test::Command;
 using test::harness_job;
 using test::TemporaryFolder;
@@ -20,6 +19,8 @@ using test::write_small_config;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+namespace fs = std::filesystem;
 
 std::string slowly() {
   return "HARNESS_TEST_FAULT='kind=delay,step=every,seconds=0.3' ";
@@ -136,6 +137,25 @@ TEST(InUse, AnOutputThatCannotBeWrittenIsNamedBeforeThePreparation) {
   EXPECT_THAT(o.err, Not(HasSubstr("checking that all ranks")));
   EXPECT_THAT(o.err, AnyOf(HasSubstr("/proc/x.h5 cannot be written there"),
                            HasSubstr("cannot write to the directory")));  // the second unless root
+}
+
+// `show --follow` beside a sweep that runs.
+
+TEST(Follow, PrintsALiveSweepRoundByRoundAndEndsWithIt) {
+  const test::TemporaryFolder folder;
+  const std::string config = test::write_small_config(folder, 3), file = folder / "small.h5";
+  // A round of four blocks takes five seconds: longer than the two between two looks at the file.
+  test::Command sweep("HARNESS_TEST_FAULT='kind=delay,step=every,seconds=0.3' " +
+                      test::harness_job(2, "sweep -v " + config));
+  ASSERT_TRUE(sweep.wait_for("round 1/3")) << sweep.err_so_far();
+  const test::Outcome followed = test::run(test::program_path() + " show --follow " + file, 200);
+  EXPECT_THAT(followed.exit_code, AnyOf(0, 4)) << followed.err;
+  for (const char* line :
+       {"Running: 1 of 3 rounds, ", "Running: 2 of 3 rounds, ", "\nComplete: 3 of 3 rounds, 12 of 12 blocks.\n"}) {
+    EXPECT_THAT(followed.out, HasSubstr(line));
+  }
+  EXPECT_EQ(followed.out.find("Complete: "), followed.out.rfind("Complete: "));
+  EXPECT_THAT(sweep.wait().exit_code, AnyOf(0, 4));
 }
 
 }  // namespace

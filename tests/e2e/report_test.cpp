@@ -12,11 +12,8 @@
 namespace harness {
 namespace {
 
-using test::harness_job;
-using test::run;
 using test::TemporaryFolder;
-using test::text_of;
-using test::write_small_config;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -129,6 +126,50 @@ TEST_F(Report, OpensInABrowserInLightAndDark) {
   const auto dom = test::run(common + "--dump-dom file://" + file("page.html"), 60);
   for (const char* id : {"tornado", "scaling", "waterfall-baseline", "timeline-baseline", "heat-map"}) {
     EXPECT_THAT(dom.out, HasSubstr("aria-labelledby=\"" + std::string(id) + "-drawing-title")) << id;
+  }
+}
+
+// The verbs that read result files, as a user starts them, on the example that is in the repository.
+
+const std::string program = test::program_path() + " ";
+const std::string example = test::source_dir() + "/results/example.h5";
+
+TEST(ReadersAsAUser, TheExampleAgainstItselfIsTheSame) {
+  const auto o = test::run(program + "compare " + example + " " + example + " --fail-on slower");
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("Nothing else differs"));
+  EXPECT_THAT(o.out, HasSubstr("Variation between runs is not estimated"));
+  EXPECT_THAT(o.out, Not(AnyOf(HasSubstr(" 1 slower"), HasSubstr("%  slower"))));
+}
+
+TEST(ReadersAsAUser, TheExampleIsExportedAndTraced) {
+  const TemporaryFolder folder;
+  for (const char* format : {"env", "megatron", "deepspeed", "torchtitan", "pytorch"}) {
+    const auto o = test::run(program + "export " + example + " --format " + format);
+    EXPECT_EQ(o.exit_code, 0) << o.err;
+    EXPECT_THAT(o.out, HasSubstr("Measured on backend cpu"));
+  }
+  const auto next = test::run(program + "export " + example + " --format harness > " + (folder / "next.yaml"));
+  EXPECT_EQ(next.exit_code, 0) << next.err;
+  const auto planned = test::run(program + "plan " + (folder / "next.yaml") + " --ranks 2");
+  EXPECT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(planned.out, HasSubstr("micro_batch_size=4"));
+  const auto o = test::run(program + "trace " + example + " -o " + (folder / "trace.json"));
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_GT(std::filesystem::file_size(folder / "trace.json"), 10000u);
+}
+
+TEST(ReadersAsAUser, AFileCutShortIsOneErrorAndExitCodeOne) {
+  const TemporaryFolder folder;
+  const std::string cut = folder / "cut.h5";
+  std::filesystem::copy_file(example, cut);
+  std::filesystem::resize_file(cut, std::filesystem::file_size(cut) / 2);
+  for (const std::string& arguments : {"compare " + example + " " + cut, "export " + cut + " --format env",
+                                       "trace " + cut + " -o " + (folder / "t.json")}) {
+    const auto o = test::run(program + arguments);
+    EXPECT_EQ(o.exit_code, 1) << arguments;
+    EXPECT_TRUE(o.out.empty()) << o.out;
+    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
   }
 }
 

@@ -6,13 +6,10 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "config/experiment.h"
 #include "explain/explain.h"
 #include "explain/reference.h"
-#include "job/task.h"
 #include "plan/plan.h"
-#include "sim/costs.h"
 #include "sim/simulation.h"
 #include "support/paths.h"
 #include "sweep/untimed.h"

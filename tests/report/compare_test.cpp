@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "compared_files.h"
 #include "golden.h"
 #include "report/document.h"
 #include "support/sample_timeline.h"
@@ -13,7 +12,6 @@
 namespace harness::report {
 namespace {
 
-using test::expect_golden;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "report/clean_text.h"
 #include "report/page/page.h"
 
 namespace harness::report {

@@ -9,7 +9,6 @@
 
 #include "golden.h"
 #include "report/sections.h"
-#include "report/show.h"
 
 namespace harness::report {
 namespace {

@@ -11,14 +11,12 @@
 #include "full_result.h"
 #include "golden.h"
 #include "report/sections.h"
-#include "report/show.h"
 #include "support/sample_results.h"
 
 namespace harness::report {
 namespace {
 
 using config::Framework;
-using test::expect_golden;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/explanation.h"
+#include "analysis/findings.h"
 #include "support/sample_results.h"
 
 namespace harness::test {

@@ -1,17 +1,20 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "report/compare.h"
-#include "report/show.h"
+#include "report/sections.h"
 #include "support/files.h"
 #include "support/paths.h"
+#include "support/sample_files.h"
+#include "support/sample_results.h"
 
 namespace harness::test {
 
@@ -25,6 +28,31 @@ inline void expect_golden(const std::string& name, const std::string& text) {
   ASSERT_TRUE(std::filesystem::exists(path)) << path << " is missing: run with HARNESS_UPDATE_GOLDEN=1";
   EXPECT_EQ(text, text_of(path)) << "differs from " << path;
 }
+
+/// What `compare` says of the files of one test.
+struct ComparedFiles : SampleFiles {
+  report::CompareReport report;
+
+  /// As on a machine where all takes `factor` as long.
+  void add(const std::string& label, store::Result result, double factor = 1) {
+    report.files.push_back(SampleFiles::add(label, samples::scaled(std::move(result), factor)));
+  }
+  void find_reservations() {
+    report.differences = analysis::find_differences(report.files);
+    report.incomparable = analysis::why_incomparable(report.files);
+    report.unreliable = analysis::why_unreliable(report.files);
+  }
+  /// The first ones with the others.
+  void compare(std::size_t first) {
+    const std::span<const analysis::ComparedFile> all(report.files);
+    find_reservations();
+    report.answer = analysis::compare_sides(all.first(first), all.subspan(first));
+  }
+  void pool() {
+    find_reservations();
+    report.answer = analysis::pool_runs(report.files);
+  }
+};
 
 }  // namespace harness::test
 

@@ -9,11 +9,10 @@
 
 #include "analysis/summary.h"
 #include "base/text.h"
-#include "compared_files.h"
 #include "full_result.h"
 #include "golden.h"
 #include "report/metrics.h"
-#include "report/show.h"
+#include "report/sections.h"
 #include "support/files.h"
 #include "support/paths.h"
 

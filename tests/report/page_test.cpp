@@ -11,10 +11,9 @@
 #include "base/units.h"
 #include "full_result.h"
 #include "golden.h"
-#include "report/clean_text.h"
-#include "report/page/drawing.h"
+#include "report/document.h"
 #include "report/page/page.h"
-#include "report/show.h"
+#include "report/sections.h"
 #include "support/sample_results.h"
 
 // The page: that it is whole, needs nothing else, and that no text of a result file can become markup in it. What is
@@ -23,7 +22,6 @@
 namespace harness::page {
 
 using report::escaped_markup;
-using ::testing::HasSubstr;
 
 namespace {
 

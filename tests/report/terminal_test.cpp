@@ -1,15 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <sstream>
 
 #include "base/error.h"
-#include "report/clean_text.h"
 #include "report/document.h"
 #include "report/metrics.h"
 #include "report/sections.h"
-#include "report/show.h"
 #include "report/words.h"
 #include "support/errors.h"
 #include "support/sample_results.h"

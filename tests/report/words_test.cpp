@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "full_result.h"
 #include "golden.h"
-#include "report/show.h"
+#include "report/sections.h"
 #include "report/words.h"
 #include "support/sample_results.h"
 

@@ -1,4 +1,4 @@
-#include "selftest/operation_check.h"
+#include "selftest/checks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,6 @@
 
 #include "backends/backends.h"
 #include "program/verify.h"
-#include "selftest/case_builder.h"
 #include "selftest/operation_cases.h"
 #include "wrong_backend.h"
 

@@ -7,9 +7,8 @@
 #include <sstream>
 
 #include "backends/backends.h"
-#include "cli/cli.h"
 #include "cli/verbs.h"
-#include "selftest/reference.h"
+#include "selftest/checks.h"
 #include "support/errors.h"
 #include "support/files.h"
 #include "support/paths.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/runs.h"
+#include "analysis/comparison.h"
 #include "analysis/summary.h"
 
 namespace harness::test {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "analysis/blocks.h"
-#include "analysis/looks.h"
+#include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/random.h"
 #include "plan/prepare.h"

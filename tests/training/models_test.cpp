@@ -11,7 +11,7 @@
 
 #include "gathered_gradients.h"
 #include "local_job.h"
-#include "selftest/reference.h"
+#include "selftest/checks.h"
 #include "support/paths.h"
 #include "support/soak.h"
 

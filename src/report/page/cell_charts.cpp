@@ -1,10 +1,9 @@
-#include "report/page/page.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -12,7 +11,8 @@
 #include "analysis/profiled_step.h"
 #include "base/median.h"
 #include "base/units.h"
-#include "report/page/drawing.h"
+#include "report/page/page.h"
+#include "report/words.h"
 
 namespace harness::page {
 namespace {
@@ -42,46 +42,6 @@ std::string lanes_words(std::size_t shown, std::size_t ranks, std::size_t roles,
   return words + (one_clock ? " The lanes share a clock: the closing all-reduce ends at once on all ranks. "
                             : " Each rank counts from the start of its own step. ");
 }
-
-}  // namespace
-
-double timeline_length(const store::Result& result, int case_index) {
-  double length = 0;
-  for (const analysis::DrawnInterval& x : analysis::drawn_step(result, case_index).intervals) {
-    length = std::max(length, x.end_s);
-  }
-  return length;
-}
-
-std::optional<report::Figure> timeline_chart(const store::Result& result, int case_index, const std::string& id,
-                                             double length_s) {
-  const analysis::DrawnStep step = analysis::drawn_step(result, case_index);
-  std::set<std::int64_t> ranks;
-  std::set<std::int32_t> roles;
-  double step_s = 0;
-  for (const analysis::DrawnInterval& x : step.intervals) {
-    ranks.insert(x.row->rank);
-    roles.insert(x.row->role);
-    step_s = std::max(step_s, x.end_s);
-  }
-  if (!(step_s > 0)) return std::nullopt;
-  const std::vector<std::int64_t> all(ranks.begin(), ranks.end());
-  std::vector<std::int64_t> shown;
-  for (const std::size_t i : evenly_chosen(all.size())) shown.push_back(all[i]);
-  std::vector<DrawnOperation> operations;
-  for (const analysis::DrawnInterval& x : step.intervals) {
-    const store::ResultInterval& row = *x.row;
-    if (!std::ranges::binary_search(shown, row.rank)) continue;
-    operations.push_back({row.rank, x.track, kind_of(row), x.start_s, x.end_s, row.waiting_s + row.bubble_s});
-  }
-  report::Figure figure =
-      lanes_chart(operations, step_s, length_s, id,
-                  fmt::format("One {} of {}.", analysis::step_in_parts(result), result.case_at(case_index).name));
-  figure.caption = lanes_words(shown.size(), ranks.size(), roles.size(), step.one_clock) + figure.caption;
-  return figure;
-}
-
-namespace {
 
 // Bounds of the colours, as shares of the step beyond the median rank's.
 constexpr std::array<double, 6> bounds{0.01, 0.02, 0.05, 0.1, 0.2, 0.5};
@@ -126,7 +86,101 @@ report::Table worst_rows(const analysis::HeatMap& heat) {
   return table;
 }
 
+constexpr unsigned cells = 2000;
+
+struct Kind {
+  const char* swatch;
+  const char* name;
+};
+// In the order of OperationKind.
+constexpr std::array<Kind, 11> kinds{{{"k-matmul", "matrix products"},
+                                      {"k-attention", "attention"},
+                                      {"k-compute", "other computation"},
+                                      {"k-optimizer", "optimizer"},
+                                      {"k-tensor", "tensor-parallel communication"},
+                                      {"k-data", "data-parallel communication"},
+                                      {"k-pipeline", "pipeline communication"},
+                                      {"k-world", "closing all-reduce"},
+                                      {"k-waiting", "waiting for other ranks"},
+                                      {"k-everyone", "communication of all ranks"},
+                                      {"k-copy", "copies"}}};
+
+struct Lane {
+  std::string label;
+  double busy_s = 0;
+  std::vector<std::array<float, kinds.size()>> covered = std::vector<std::array<float, kinds.size()>>(cells);
+
+  void add(std::size_t kind, double from, double to) {  // in cells
+    from = std::clamp(from, 0.0, static_cast<double>(cells));
+    to = std::clamp(to, from, static_cast<double>(cells));
+    for (auto cell = static_cast<unsigned>(from); cell < cells && cell < to; ++cell) {
+      const double part = std::min<double>(to, cell + 1) - std::max<double>(from, cell);
+      covered[cell][kind] += static_cast<float>(part);
+    }
+  }
+  // The kind that took most of a cell; nothing where less than half of it was used.
+  std::optional<std::size_t> shown(std::size_t cell) const {
+    const auto& parts = covered[cell];
+    float sum = 0;
+    std::size_t largest = 0;
+    for (std::size_t kind = 0; kind < parts.size(); ++kind) {
+      sum += parts[kind];
+      if (parts[kind] > parts[largest]) largest = kind;
+    }
+    if (sum < 0.5F) return std::nullopt;
+    return largest;
+  }
+  Svg drawing() const {
+    std::vector<std::string> classes;
+    for (const Kind& kind : kinds) classes.emplace_back(kind.swatch);
+    Svg svg;
+    svg.stretched(0, 1, -8, 16, cells, 1,
+                  cell_paths(1, cells, classes, [&](std::size_t /*row*/, std::size_t cell) { return shown(cell); }));
+    return svg;
+  }
+};
+
+std::size_t index_of(OperationKind kind) {
+  return static_cast<std::size_t>(kind);
+}
+
 }  // namespace
+
+double timeline_length(const store::Result& result, int case_index) {
+  double length = 0;
+  for (const analysis::DrawnInterval& x : analysis::drawn_step(result, case_index).intervals) {
+    length = std::max(length, x.end_s);
+  }
+  return length;
+}
+
+std::optional<report::Figure> timeline_chart(const store::Result& result, int case_index, const std::string& id,
+                                             double length_s) {
+  const analysis::DrawnStep step = analysis::drawn_step(result, case_index);
+  std::set<std::int64_t> ranks;
+  std::set<std::int32_t> roles;
+  double step_s = 0;
+  for (const analysis::DrawnInterval& x : step.intervals) {
+    ranks.insert(x.row->rank);
+    roles.insert(x.row->role);
+    step_s = std::max(step_s, x.end_s);
+  }
+  if (!(step_s > 0)) return std::nullopt;
+  const std::vector<std::int64_t> all(ranks.begin(), ranks.end());
+  std::vector<std::int64_t> shown;
+  for (const std::size_t i : evenly_chosen(all.size())) shown.push_back(all[i]);
+  std::vector<DrawnOperation> operations;
+  for (const analysis::DrawnInterval& x : step.intervals) {
+    const store::ResultInterval& row = *x.row;
+    if (!std::ranges::binary_search(shown, row.rank)) continue;
+    operations.push_back({row.rank, x.track, kind_of(row), x.start_s, x.end_s, row.waiting_s + row.bubble_s});
+  }
+  report::Figure figure =
+      lanes_chart(operations, step_s, length_s, id,
+                  fmt::format("One {} of {}.", analysis::step_in_parts(result), result.case_at(case_index).name));
+  figure.caption = lanes_words(shown.size(), ranks.size(), roles.size(), step.one_clock) + figure.caption;
+  return figure;
+}
 
 report::Figure heat_map(const analysis::HeatMap& heat, const std::string& where) {
   const std::size_t rows = heat.seconds.size(), steps = heat.median.size();
@@ -162,6 +216,67 @@ report::Figure heat_map(const analysis::HeatMap& heat, const std::string& where)
       "heat-map-drawing", height + 40, figure.title,
       fmt::format("{} rows of ranks by {} steps; medians and extremes are in the table below.", rows, steps));
   figure.numbers = worst_rows(heat);
+  return figure;
+}
+
+std::vector<std::size_t> evenly_chosen(std::size_t all) {
+  constexpr std::size_t most = 8;
+  std::vector<std::size_t> some;
+  for (std::size_t i = 0; i < std::min(all, most); ++i) some.push_back(all <= most ? i : i * (all - 1) / (most - 1));
+  return some;
+}
+
+report::Figure lanes_chart(const std::vector<DrawnOperation>& operations, double step_s, double length_s,
+                           const std::string& id, const std::string& title) {
+  std::map<std::pair<std::int64_t, std::string>, Lane> lanes;  // by rank and track, computation first
+  std::map<std::pair<std::int64_t, std::size_t>, std::pair<double, int>> by_kind;
+  for (const DrawnOperation& x : operations) {
+    Lane& lane = lanes[{x.rank, x.track == "compute" ? "" : x.track}];
+    if (lane.label.empty()) lane.label = fmt::format("rank {} {}", x.rank, x.track);
+    const auto add = [&](OperationKind kind, double start_s, double end_s) {
+      lane.busy_s += end_s - start_s;
+      lane.add(index_of(kind), start_s / length_s * cells, end_s / length_s * cells);
+      auto& [total_s, count] = by_kind[{x.rank, index_of(kind)}];
+      total_s += end_s - start_s;
+      ++count;
+    };
+    const double goes_on_s = x.waited_s > 0 ? std::min(x.start_s + x.waited_s, x.end_s) : x.start_s;  // NaN: unknown
+    if (goes_on_s > x.start_s) add(OperationKind::waiting, x.start_s, goes_on_s);
+    add(x.kind, goes_on_s, x.end_s);
+  }
+  const report::Scale scale = report::scale_of_seconds(std::array{length_s});
+  RowChart chart;
+  chart.kind = "thin";
+  chart.axis = linear_axis(0, length_s / scale.factor, 6, {});
+  const int decimals = tick_decimals(tick_distance(length_s / scale.factor, 6));
+  chart.axis.margin = 0;
+  chart.axis.label = [decimals](double value) { return fmt::format("{:.{}f}", value, decimals); };
+  chart.axis_title = "time since the step began, " + scale.unit;
+  std::int64_t before = -1;
+  for (const auto& [key, lane] : lanes) {
+    const bool first = before >= 0 && key.first != before;
+    chart.rows.push_back({lane.label, percent(lane.busy_s / step_s, 0), lane.drawing(), first ? "gap" : ""});
+    before = key.first;
+  }
+
+  report::Figure figure;
+  figure.id = id;
+  figure.title = title;
+  figure.numbers.columns = {{"rank"}, {"kind", true}, {"time " + scale.unit}, {"share of the step"}, {"operations"}};
+  std::set<std::size_t> present;
+  for (const auto& [key, value] : by_kind) {
+    present.insert(key.second);
+    figure.numbers.rows.push_back({std::to_string(key.first), kinds[key.second].name, scale.print(value.first),
+                                   percent(value.first / step_s), std::to_string(value.second)});
+  }
+  for (const std::size_t kind : present) figure.legend.emplace_back(kinds[kind].swatch, kinds[kind].name);
+  const bool has_waiting = present.contains(index_of(OperationKind::waiting));
+  figure.caption = fmt::format(
+      "On the right: how much of the step it was busy{}. Each lane is drawn in {} cells, in the colour of what took "
+      "most of each.",
+      has_waiting ? ", waiting included" : "", cells);
+  chart.draw(figure, fmt::format("{} lanes over {} {}; the time by kind is in the table below.", lanes.size(),
+                                 scale.print(step_s), scale.unit));
   return figure;
 }
 

@@ -1,5 +1,3 @@
-#include "report/page/drawing.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,12 +5,10 @@
 #include <functional>
 #include <limits>
 
-#include "report/clean_text.h"
+#include "report/document.h"
+#include "report/page/page.h"
 
 namespace harness::page {
-
-using report::escaped_markup;
-
 namespace {
 
 // Without trailing zeros: pages hold tens of thousands of these.
@@ -30,7 +26,37 @@ std::string in_percent(double share) {
   return number(100 * share, 2) + "%";
 }
 
+Axis with_ticks(double low, double high, double distance, std::function<std::string(double)> label) {
+  Axis axis;
+  axis.label = std::move(label);
+  if (!std::isfinite(low) || !std::isfinite(high)) return axis;  // nothing can be drawn over it
+  axis.low = low;
+  axis.high = high > low ? high : low + distance;
+  const double first = std::ceil(axis.low / distance - 1e-9), last = std::floor(axis.high / distance + 1e-9);
+  constexpr int max_ticks = 100;
+  for (int i = 0; i <= max_ticks && first + i <= last; ++i) {
+    const double k = first + i;
+    axis.ticks.push_back(k == 0 ? 0 : k * distance);  // no negative zero
+  }
+  return axis;
+}
+
+void draw_line(Svg& svg, const LinePanel::Line& line, const Axis& x, const std::function<double(double)>& y) {
+  for (std::size_t i = 1; i < line.points.size(); ++i) {
+    const auto& [x0, from] = line.points[i - 1];
+    const auto& [x1, to] = line.points[i];
+    if (from && to) svg.line(line.kind.c_str(), x.at(x0), y(*from), x.at(x1), y(*to));
+  }
+  for (std::size_t i = 0; i < line.points.size() && !line.mark.empty(); ++i) {
+    const auto& [at, value] = line.points[i];
+    if (value) svg.circle(line.mark.c_str(), x.at(at), y(*value), 4);
+    if (value && i < line.notes.size()) svg.text_within("note", x.at(at), y(*value) - 10, line.notes[i]);
+  }
+}
+
 }  // namespace
+
+using report::escaped_markup;
 
 void Svg::rectangle(const char* kind, double x0, double x1, double y0, double y1) {
   body_ += fmt::format(R"(<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>)", kind, in_percent(x0), pixels(y0),
@@ -116,25 +142,6 @@ int tick_decimals(double distance) {
   return std::clamp(static_cast<int>(std::ceil(-std::log10(distance) - 1e-9)), 0, 6);
 }
 
-namespace {
-
-Axis with_ticks(double low, double high, double distance, std::function<std::string(double)> label) {
-  Axis axis;
-  axis.label = std::move(label);
-  if (!std::isfinite(low) || !std::isfinite(high)) return axis;  // nothing can be drawn over it
-  axis.low = low;
-  axis.high = high > low ? high : low + distance;
-  const double first = std::ceil(axis.low / distance - 1e-9), last = std::floor(axis.high / distance + 1e-9);
-  constexpr int max_ticks = 100;
-  for (int i = 0; i <= max_ticks && first + i <= last; ++i) {
-    const double k = first + i;
-    axis.ticks.push_back(k == 0 ? 0 : k * distance);  // no negative zero
-  }
-  return axis;
-}
-
-}  // namespace
-
 Axis linear_axis(double low, double high, int count, std::function<std::string(double)> label) {
   return with_ticks(low, high, tick_distance(high - low, count), std::move(label));
 }
@@ -210,23 +217,6 @@ void RowChart::draw(report::Figure& figure, const std::string& description) cons
                      ends.figure(figure.id + "-drawing", axis_title.empty() ? 24 : 42, figure.title, description));
   figure.drawing = std::move(out);
 }
-
-namespace {
-
-void draw_line(Svg& svg, const LinePanel::Line& line, const Axis& x, const std::function<double(double)>& y) {
-  for (std::size_t i = 1; i < line.points.size(); ++i) {
-    const auto& [x0, from] = line.points[i - 1];
-    const auto& [x1, to] = line.points[i];
-    if (from && to) svg.line(line.kind.c_str(), x.at(x0), y(*from), x.at(x1), y(*to));
-  }
-  for (std::size_t i = 0; i < line.points.size() && !line.mark.empty(); ++i) {
-    const auto& [at, value] = line.points[i];
-    if (value) svg.circle(line.mark.c_str(), x.at(at), y(*value), 4);
-    if (value && i < line.notes.size()) svg.text_within("note", x.at(at), y(*value) - 10, line.notes[i]);
-  }
-}
-
-}  // namespace
 
 double draw_panels(Svg& svg, const Axis& x, const std::vector<LinePanel>& panels, std::string_view x_title) {
   constexpr double head = 34, foot = 34;

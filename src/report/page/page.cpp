@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "report/clean_text.h"
+#include "report/document.h"
 
 namespace harness::page {
-
-using report::escaped_markup;
-
 namespace {
 
 // Nothing may be loaded, sent, framed or run; styles are those of this file.
@@ -95,7 +92,134 @@ class Writer {
   }
 };
 
+// Colours after Okabe and Ito, "Color Universal Design" (2008), which people with any colour vision tell apart; what
+// they say is said in words too. Dark: the same hues, lighter.
+const char* const style = R"css(
+:root {
+  color-scheme: light dark;
+  --paper: #ffffff; --ink: #1b1b1a; --soft: #595957; --rule: #d8d7d2; --faint: #efeeea; --link: #0b5a94;
+  --faster: #0072b2; --slower: #d55e00; --same: #8a8a86; --band: #f1ead6; --notice: #fbf4df;
+  --matmul: #0072b2; --attention: #cc79a7; --compute: #7cc0ea; --optimizer: #009e73;
+  --tensor: #e69f00; --data: #d55e00; --pipeline: #b9a800; --world: #77756f; --waiting: #cfcbc1;
+  --h0: #f7f6f2; --h1: #fde9c9; --h2: #fbcf94; --h3: #f2a65a; --h4: #dd7a2c; --h5: #b04a17; --h6: #6b210c;
+  --serif: Charter, "Bitstream Charter", "Iowan Old Style", "Source Serif 4", "Noto Serif", Cambria, Georgia, serif;
+  --sans: system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", Arial, sans-serif;
+  --mono: ui-monospace, "SF Mono", Menlo, Consolas, "Noto Sans Mono", "DejaVu Sans Mono", monospace;
+}
+@media (prefers-color-scheme: dark) { :root {
+  --paper: #15171a; --ink: #e9e7e1; --soft: #a9a69e; --rule: #3a3c40; --faint: #212428; --link: #7fbdf0;
+  --faster: #56b4e9; --slower: #f0883e; --same: #84837e; --band: #2c2a20; --notice: #2b2718;
+  --matmul: #4d9fd6; --attention: #d98fb8; --compute: #2f6c92; --optimizer: #2fb98f;
+  --tensor: #e8ac25; --data: #e8742c; --pipeline: #d8cc4a; --world: #8d8b85; --waiting: #4c4f55;
+  --h0: #212428; --h1: #3b2c1c; --h2: #5f3d1b; --h3: #8f551c; --h4: #c5742a; --h5: #efa35a; --h6: #ffe2b8;
+} }
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 1.0625rem/1.55 var(--serif); }
+main, body > header, body > footer, nav { max-width: 56rem; margin: 0 auto; padding: 0 1.25rem; }
+body > header { padding-top: 3rem; }
+p, ul, .headline { max-width: 42rem; }
+a { color: var(--link); text-underline-offset: .15em; text-decoration-thickness: .06em; }
+a:focus-visible, summary:focus-visible, [tabindex]:focus-visible {
+  outline: 2px solid var(--link); outline-offset: 3px; border-radius: 2px; }
+.skip { position: absolute; left: -100rem; top: .5rem; background: var(--paper); padding: .4rem .8rem; }
+.skip:focus { left: 1rem; }
+h1 { font-size: 1.125rem; font-weight: 600; margin: 0; overflow-wrap: anywhere; }
+.subtitle { color: var(--soft); font: .875rem/1.5 var(--sans); margin: .15rem 0 1.6rem; overflow-wrap: anywhere; }
+.headline { font-size: 1.6rem; line-height: 1.32; margin: 0 0 1.2rem; text-wrap: pretty; overflow-wrap: anywhere; }
+.notice { background: var(--notice); padding: .55rem .9rem; margin: .6rem 0; font: .9375rem/1.5 var(--sans);
+  border-left: 3px solid var(--slower); overflow-wrap: anywhere; }
+nav { font: .875rem/1.7 var(--sans); margin-top: 1.6rem; }
+nav ul { list-style: none; margin: 0; padding: .6rem 0; max-width: none; display: flex; flex-wrap: wrap; column-gap: 1.3rem;
+  border-top: 1px solid var(--rule); border-bottom: 1px solid var(--rule); }
+nav a { text-decoration: none; } nav a:hover { text-decoration: underline; }
+section { margin: 3rem 0 0; }
+h2 { font-size: 1.3125rem; line-height: 1.3; font-weight: 600; margin: 0 0 .8rem; scroll-margin-top: 1rem; }
+p, li { overflow-wrap: anywhere; } li { margin: .3rem 0; } ul { padding-left: 1.2rem; }
+.strong { font-weight: 600; }
+.scroll { overflow-x: auto; max-width: 100%; }
+table { border-collapse: collapse; font: .875rem/1.45 var(--sans); font-variant-numeric: tabular-nums lining-nums; margin: .4rem 0; }
+caption { text-align: left; color: var(--soft); padding-bottom: .4rem; caption-side: top; }
+th, td { padding: .28rem .9rem .28rem 0; text-align: right; vertical-align: top; border-bottom: 1px solid var(--faint); }
+th { max-width: 22rem; overflow-wrap: break-word; font-weight: 600; color: var(--soft); border-bottom: 1px solid var(--rule); vertical-align: bottom; }
+.w { text-align: left; overflow-wrap: break-word; min-width: 5rem; } tbody th { vertical-align: top; color: inherit; font-weight: inherit; border-bottom-color: var(--faint); }
+th:last-child, td:last-child { padding-right: 0; }
+td:not(.w) { white-space: nowrap; }
+.plain td, .plain th { font-size: 1rem; padding-top: .4rem; padding-bottom: .4rem; }
+details { font: .875rem/1.5 var(--sans); margin: .6rem 0; }
+summary { cursor: pointer; color: var(--link); width: fit-content; }
+pre { font: .8125rem/1.5 var(--mono); white-space: pre-wrap; overflow-wrap: anywhere; background: var(--faint); padding: .8rem 1rem;
+  margin: .5rem 0; tab-size: 2; }
+figure { margin: 1.4rem 0 1.8rem; }
+figcaption { font: .875rem/1.5 var(--sans); color: var(--soft); max-width: 46rem; margin-bottom: .9rem; }
+figcaption b { color: var(--ink); font-weight: 600; }
+.legend { list-style: none; display: flex; flex-wrap: wrap; gap: .1rem 1.1rem; margin: .6rem 0 0; padding: 0; max-width: none; color: var(--ink); }
+.legend li { margin: 0; display: flex; align-items: center; gap: .4rem; font-size: .8125rem; }
+.legend svg { width: 14px; height: 12px; flex: none; }
+.rows { display: grid; grid-template-columns: fit-content(17rem) minmax(12rem, 1fr) max-content; column-gap: .9rem;
+  font: .8125rem/1.3 var(--sans); font-variant-numeric: tabular-nums lining-nums; }
+.row { display: contents; }
+.label { align-self: center; text-align: right; overflow-wrap: anywhere; padding: .25rem 0; }
+.value { align-self: center; padding: .25rem 0; white-space: nowrap; }
+.plot { position: relative; min-height: 36px; }
+.plot > svg { position: absolute; inset: 0; width: 100%; height: 100%; overflow: hidden; }
+.value small { display: block; font-size: .75rem; color: var(--soft); }
+.compact .plot { min-height: 26px; }
+.thin .plot { min-height: 20px; } .thin .label, .thin .value { padding: .05rem 0; }
+.gap .plot, .gap .label, .gap .value { margin-top: 0; padding-top: .7rem; } .gap .plot { min-height: 31px; }
+svg text { font: 12px var(--sans); fill: var(--soft); font-variant-numeric: tabular-nums lining-nums; }
+.drawing { display: block; overflow: visible; } .open { overflow: visible; }
+svg .panel, svg .note { fill: var(--ink); } svg .panel { font-weight: 600; }
+svg .more { font-size: 11px; fill: var(--ink); }
+.grid { stroke: var(--rule); stroke-width: 1; shape-rendering: crispEdges; }
+.zero { stroke: var(--ink); stroke-width: 1; shape-rendering: crispEdges; }
+.reference { stroke: var(--soft); stroke-width: 1; stroke-dasharray: 4 3; }
+.band { fill: var(--band); } .empty { fill: var(--faint); }
+.interval { stroke: var(--ink); stroke-width: 1.5; }
+.link { stroke: var(--soft); stroke-width: 1; shape-rendering: crispEdges; }
+.curve { stroke: var(--mark, var(--faster)); stroke-width: 2; } .mark { fill: var(--mark, var(--faster)); stroke: var(--paper); stroke-width: 1.5; }
+.bar { fill: var(--mark, var(--same)); }
+.v-faster { --mark: var(--faster); } .v-slower { --mark: var(--slower); } .v-same, .v-none { --mark: var(--same); }
+.v-baseline { --mark: var(--ink); } .v-unresolved { --mark: var(--same); }
+.v-unresolved .bar, .v-none .bar, .legend .v-unresolved { fill: var(--paper); stroke: var(--same); stroke-width: 1.2; stroke-dasharray: 3 2; }
+.w-total { --mark: var(--ink); } .w-total .label, .w-total .value { font-weight: 600; } .w-other { --mark: var(--world); }
+.k-matmul { --mark: var(--matmul); } .k-attention { --mark: var(--attention); } .k-compute { --mark: var(--compute); }
+.k-optimizer { --mark: var(--optimizer); } .k-tensor { --mark: var(--tensor); } .k-data { --mark: var(--data); }
+.k-pipeline { --mark: var(--pipeline); } .k-world { --mark: var(--world); } .k-everyone { --mark: var(--data); } .k-waiting { --mark: var(--waiting); } .k-copy { --mark: var(--same); }
+path[class^="k-"], .legend rect { fill: var(--mark); }
+.h0 { fill: var(--h0); --mark: var(--h0); } .h1 { fill: var(--h1); --mark: var(--h1); } .h2 { fill: var(--h2); --mark: var(--h2); }
+.h3 { fill: var(--h3); --mark: var(--h3); } .h4 { fill: var(--h4); --mark: var(--h4); } .h5 { fill: var(--h5); --mark: var(--h5); }
+.h6 { fill: var(--h6); --mark: var(--h6); }
+body > footer { color: var(--soft); font: .8125rem/1.5 var(--sans); padding-top: 3rem; padding-bottom: 3rem; }
+@media (max-width: 42rem) {
+  body { font-size: 1rem; } body > header { padding-top: 1.6rem; } .headline { font-size: 1.3rem; }
+  main, body > header, body > footer, nav { padding-left: 1rem; padding-right: 1rem; }
+  .rows { display: block; }
+  .row { display: grid; grid-template-columns: 1fr auto; column-gap: .8rem; align-items: end; margin-top: .35rem; }
+  .row .plot, .row > .drawing { grid-column: 1 / 3; grid-row: 2; }
+  .label { text-align: left; padding: 0 0 .1rem; align-self: end; } .value { padding: 0 0 .1rem; align-self: end; }
+  .plot, .compact .plot { min-height: 24px; } .thin .plot { min-height: 18px; } .value { text-align: right; }
+  th, td { padding-right: .6rem; } td:not(.w) { white-space: normal; } .w { max-width: 14rem; }
+}
+@media print {
+  details.printed::details-content { content-visibility: visible; block-size: auto; opacity: 1; }
+  :root { color-scheme: light; }
+  @page { margin: 16mm 15mm; }
+  body { font-size: 10pt; } main, body > header, body > footer { max-width: none; padding: 0; }
+  nav, .skip, details:not([open], .printed) { display: none; } .printed > summary { color: inherit; list-style: none; }
+  .plot { min-height: 26px; } .compact .plot { min-height: 20px; } .thin .plot { min-height: 17px; }
+  .rows { font-size: 9pt; line-height: 1.15; } .headline { font-size: 15pt; } figcaption, table, .notice { font-size: 9pt; }
+  figure { margin: .6rem 0 1rem; }
+  section { margin-top: 1.6rem; } h2, figcaption, caption { break-after: avoid; }
+  figure, tr, .notice, li { break-inside: avoid; }
+  .scroll { overflow: visible; } a { color: inherit; text-decoration: none; }
+  * { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
+}
+)css";
+
 }  // namespace
+
+using report::escaped_markup;
 
 std::string page(const report::Document& document) {
   Writer writer;

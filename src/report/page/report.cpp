@@ -11,7 +11,6 @@
 #include "report/metrics.h"
 #include "report/page/page.h"
 #include "report/sections.h"
-#include "report/show.h"
 
 namespace harness::page {
 namespace {

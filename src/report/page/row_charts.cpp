@@ -1,5 +1,3 @@
-#include "report/page/page.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +5,7 @@
 #include <cmath>
 
 #include "analysis/estimator.h"
-#include "report/page/drawing.h"
+#include "report/page/page.h"
 #include "report/sections.h"
 #include "report/words.h"
 
@@ -94,6 +92,15 @@ std::string verdict_class(const analysis::CaseSummary& row) {
   return fmt::format("v-{}", analysis::name_of(row.effect->verdict));
 }
 
+// The class of a bar, in the order of Part.
+constexpr std::array<const char*, part_count> part_classes{
+    "k-matmul", "k-attention", "k-compute", "k-compute", "k-tensor",   "k-pipeline", "k-data",
+    "k-data",   "k-world",     "k-world",   "w-other",   "k-pipeline", "w-other",    "w-other"};
+
+std::string in_points(double share) {
+  return fmt::format("{} {:.1f} points", share >= 0 ? "−" : "+", 100 * std::abs(share));
+}
+
 }  // namespace
 
 std::optional<report::Figure> tornado(const store::Result& result, const analysis::Summary& summary) {
@@ -135,19 +142,6 @@ std::optional<report::Figure> tornado(const store::Result& result, const analysi
                                  report::change_of(cases.back()->effect)));
   return figure;
 }
-
-namespace {
-
-// The class of a bar, in the order of Part.
-constexpr std::array<const char*, part_count> part_classes{
-    "k-matmul", "k-attention", "k-compute", "k-compute", "k-tensor",   "k-pipeline", "k-data",
-    "k-data",   "k-world",     "k-world",   "w-other",   "k-pipeline", "w-other",    "w-other"};
-
-std::string in_points(double share) {
-  return fmt::format("{} {:.1f} points", share >= 0 ? "−" : "+", 100 * std::abs(share));
-}
-
-}  // namespace
 
 report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::string& id,
                                const std::string& case_name) {

@@ -48,45 +48,6 @@ Table table_of(const analysis::CostEstimate& estimate) {
   return table;
 }
 
-}  // namespace
-
-Section cost_section(const analysis::CostEstimate& estimate) {
-  Section section{"cost", "What it is worth", {}};
-  section.add(
-      Numbers{fmt::format("A training run of {} at {:.2f} {} per {} and hour:", show_tokens(estimate.cost.run_tokens),
-                          estimate.cost.per_gpu_hour, estimate.cost.currency, priced_in(estimate)),
-              table_of(estimate)});
-  List notes;
-  const std::string basis =
-      estimate.predicted
-          ? "Predicted, not measured: the tokens/s and the changes are those of the table of cases."
-          : fmt::format(
-                "Based on the measured tokens/s of {} of the baseline and on the effects of the proven changes, "
-                "with their {:.3g} % intervals.",
-                plural(estimate.steps, "step"), 100 * estimate.confidence);
-  notes.items.push_back(basis + " Convergence, restarts, checkpoints and the loading of real data are not included.");
-  if (estimate.after.empty()) {
-    notes.items.emplace_back(estimate.predicted
-                                 ? "No change is predicted to be faster by more than what is too close to call."
-                                 : "No change is proven faster, so there is nothing to save yet.");
-  } else {
-    notes.items.push_back(
-        fmt::format("The duration after a change is the baseline's times the change{1}. What is recovered are the {0}s "
-                    "that the baseline would need beyond its own for the same rate. Saved in a year: the same work on "
-                    "the baseline's {0}s, in use all year. Savings of several cases need not add up.",
-                    priced_in(estimate), estimate.predicted ? "" : "; tokens/s are medians, as in the table of cases"));
-  }
-  if (!estimate.ranks_are_gpus) {
-    notes.items.emplace_back(
-        "Ranks are no GPUs here: the price is that of a rank, which is a share of a machine's cores. This says nothing "
-        "about GPUs.");
-  }
-  section.add(std::move(notes));
-  return section;
-}
-
-namespace {
-
 // One line per metric; those that neither case has are left out.
 class BeforeAfter {
  public:
@@ -153,6 +114,41 @@ std::string interval_of_what(bool batches_differ, const std::string& per) {
 }
 
 }  // namespace
+
+Section cost_section(const analysis::CostEstimate& estimate) {
+  Section section{"cost", "What it is worth", {}};
+  section.add(
+      Numbers{fmt::format("A training run of {} at {:.2f} {} per {} and hour:", show_tokens(estimate.cost.run_tokens),
+                          estimate.cost.per_gpu_hour, estimate.cost.currency, priced_in(estimate)),
+              table_of(estimate)});
+  List notes;
+  const std::string basis =
+      estimate.predicted
+          ? "Predicted, not measured: the tokens/s and the changes are those of the table of cases."
+          : fmt::format(
+                "Based on the measured tokens/s of {} of the baseline and on the effects of the proven changes, "
+                "with their {:.3g} % intervals.",
+                plural(estimate.steps, "step"), 100 * estimate.confidence);
+  notes.items.push_back(basis + " Convergence, restarts, checkpoints and the loading of real data are not included.");
+  if (estimate.after.empty()) {
+    notes.items.emplace_back(estimate.predicted
+                                 ? "No change is predicted to be faster by more than what is too close to call."
+                                 : "No change is proven faster, so there is nothing to save yet.");
+  } else {
+    notes.items.push_back(
+        fmt::format("The duration after a change is the baseline's times the change{1}. What is recovered are the {0}s "
+                    "that the baseline would need beyond its own for the same rate. Saved in a year: the same work on "
+                    "the baseline's {0}s, in use all year. Savings of several cases need not add up.",
+                    priced_in(estimate), estimate.predicted ? "" : "; tokens/s are medians, as in the table of cases"));
+  }
+  if (!estimate.ranks_are_gpus) {
+    notes.items.emplace_back(
+        "Ranks are no GPUs here: the price is that of a rank, which is a share of a machine's cores. This says nothing "
+        "about GPUs.");
+  }
+  section.add(std::move(notes));
+  return section;
+}
 
 Section before_after_section(const store::Result& result, const analysis::Findings& findings) {
   Section section{"before-after", "Before and after", {}};

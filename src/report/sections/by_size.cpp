@@ -7,7 +7,7 @@
 
 #include "analysis/summary.h"
 #include "base/text.h"
-#include "report/clean_text.h"
+#include "report/document.h"
 #include "report/metrics.h"
 #include "report/sections.h"
 #include "report/words.h"
@@ -65,43 +65,6 @@ const std::vector<Column>& columns() {
   };
   return all;
 }
-
-}  // namespace
-
-bool is_listed_by_size(const store::Result& result) {
-  return measured_by(result) == Measured::collective && analysis::sweeps_sizes_alone(result);
-}
-
-CaseTable size_table(const store::Result& result, const analysis::Summary& summary, Detail detail) {
-  CaseTable out;
-  const std::vector<const analysis::CaseSummary*> rows = analysis::by_size(result, summary);
-  for (const auto& [column, text_of] : columns()) out.table.columns.push_back(column);
-  for (const analysis::CaseSummary* row : rows) {
-    std::vector<Cell>& cells = out.table.rows.emplace_back();
-    for (const auto& [column, text_of] : columns()) cells.emplace_back(text_of(result, *row));
-  }
-  out.table.remove_empty_columns();
-  const auto legend = [&](std::string_view heading, std::string text) {
-    const auto at = std::ranges::find(out.table.columns, heading, &Table::Column::heading);
-    if (at != out.table.columns.end()) at->legend = std::move(text);
-  };
-  if (const auto average = analysis::average_bus_bandwidth(result, summary))
-    legend("busbw GB/s", fmt::format("Average bus bandwidth: {} GB/s.", gigabytes(average)));
-  const auto knows_ranks = [](const analysis::CaseSummary* row) {
-    return row->rates && std::isfinite(row->rates->most_rank_seconds);
-  };
-  if (detail == Detail::full && std::ranges::any_of(rows, knows_ranks)) {
-    legend("max us",
-           "Time: a step ends with its slowest rank. Min and max: the ranks' own medians; max is less than time where "
-           "the slowest is not always the same.");
-  }
-  for (const analysis::CaseSummary* row : rows) {
-    if (!row->reason.empty()) out.notes.push_back(fmt::format("{}: {}", row->name, row->reason));
-  }
-  return out;
-}
-
-namespace {
 
 // The baseline or a setting: a column of cases, one for each size; nullptr where the setting has none.
 struct SettingColumn {
@@ -317,6 +280,39 @@ class GridTable {
 };
 
 }  // namespace
+
+bool is_listed_by_size(const store::Result& result) {
+  return measured_by(result) == Measured::collective && analysis::sweeps_sizes_alone(result);
+}
+
+CaseTable size_table(const store::Result& result, const analysis::Summary& summary, Detail detail) {
+  CaseTable out;
+  const std::vector<const analysis::CaseSummary*> rows = analysis::by_size(result, summary);
+  for (const auto& [column, text_of] : columns()) out.table.columns.push_back(column);
+  for (const analysis::CaseSummary* row : rows) {
+    std::vector<Cell>& cells = out.table.rows.emplace_back();
+    for (const auto& [column, text_of] : columns()) cells.emplace_back(text_of(result, *row));
+  }
+  out.table.remove_empty_columns();
+  const auto legend = [&](std::string_view heading, std::string text) {
+    const auto at = std::ranges::find(out.table.columns, heading, &Table::Column::heading);
+    if (at != out.table.columns.end()) at->legend = std::move(text);
+  };
+  if (const auto average = analysis::average_bus_bandwidth(result, summary))
+    legend("busbw GB/s", fmt::format("Average bus bandwidth: {} GB/s.", gigabytes(average)));
+  const auto knows_ranks = [](const analysis::CaseSummary* row) {
+    return row->rates && std::isfinite(row->rates->most_rank_seconds);
+  };
+  if (detail == Detail::full && std::ranges::any_of(rows, knows_ranks)) {
+    legend("max us",
+           "Time: a step ends with its slowest rank. Min and max: the ranks' own medians; max is less than time where "
+           "the slowest is not always the same.");
+  }
+  for (const analysis::CaseSummary* row : rows) {
+    if (!row->reason.empty()) out.notes.push_back(fmt::format("{}: {}", row->name, row->reason));
+  }
+  return out;
+}
 
 std::optional<double> operation_rate(const analysis::CaseSummary& row) {
   if (!row.rates) return std::nullopt;

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/backend.h"
-#include "report/clean_text.h"
+#include "report/document.h"
 #include "report/export.h"
 #include "report/sections.h"
 #include "report/words.h"
@@ -57,6 +57,70 @@ std::string command_line(const store::Result& result) {
   }
   for (const std::string& setting : result.overrides) line += " --set " + shell_word(one_line(setting));
   return line;
+}
+
+Tone tone_of_finding(const store::ResultFinding& row) {
+  if (row.is_failure()) return Tone::bad;
+  return row.verdict == "info" ? Tone::plain : Tone::open;
+}
+
+constexpr const char* not_honoured = "not honoured";
+constexpr const char* not_confirmed = "not confirmed";
+
+std::string bytes_of(std::int64_t bytes) {
+  const Scale scale = scale_of_bytes(std::array{static_cast<double>(bytes)});
+  return bytes < 1024 ? fmt::format("{} B", bytes) : scale.print(static_cast<double>(bytes)) + " " + scale.unit;
+}
+
+std::string channels_of(const store::ResultNcclCall& call) {
+  if (call.first_channel < 0) return "";
+  return call.first_channel == call.last_channel ? std::to_string(call.first_channel)
+                                                 : fmt::format("{}–{}", call.first_channel, call.last_channel);
+}
+
+Table calls_table(const store::Result& result, bool of_baseline) {
+  Table table{{{"case", true},
+               {"collective", true},
+               {"size"},
+               {"algorithm", true},
+               {"protocol", true},
+               {"channels"},
+               {"logged"}},
+              {}};
+  for (const store::ResultNcclCall& call : result.nccl_calls) {
+    if ((result.at(call).role() == store::CaseRole::baseline) != of_baseline) continue;
+    table.rows.push_back({result.at(call).name, call.function.empty() ? "not logged" : call.function,
+                          bytes_of(call.bytes), call.algorithm, call.protocol, channels_of(call),
+                          std::to_string(call.calls)});
+  }
+  if (of_baseline) table.remove_column(0);
+  return table;
+}
+
+// All of the baseline's, and of the others those that differ from it.
+Table facts_table(const store::Result& result, bool of_baseline) {
+  std::map<std::string, std::string> baseline;
+  for (const store::ResultNcclFact& fact : result.nccl_facts) {
+    if (result.at(fact).role() == store::CaseRole::baseline) baseline[fact.name] = fact.value;
+  }
+  Table table{{{"case", true}, {"what", true}, {"value", true}}, {}};
+  for (const store::ResultNcclFact& fact : result.nccl_facts) {
+    if (fact.name == not_honoured || fact.name == not_confirmed) continue;
+    if ((result.at(fact).role() == store::CaseRole::baseline) != of_baseline) continue;
+    const auto same = baseline.find(fact.name);
+    if (!of_baseline && same != baseline.end() && same->second == fact.value) continue;
+    table.rows.push_back({result.at(fact).name, fact.name, fact.value});
+  }
+  if (of_baseline) table.remove_column(0);
+  return table;
+}
+
+void requests(const store::Result& result, const char* outcome, const char* words, Section& section) {
+  List list;
+  for (const store::ResultNcclFact& fact : result.nccl_facts) {
+    if (fact.name == outcome) list.items.push_back(result.at(fact).name + ": " + fact.value);
+  }
+  section.add(Paragraph{words, true}, std::move(list));
 }
 
 }  // namespace
@@ -132,15 +196,6 @@ Section reproduce_section(const store::Result& result) {
   return section;
 }
 
-namespace {
-
-Tone tone_of_finding(const store::ResultFinding& row) {
-  if (row.is_failure()) return Tone::bad;
-  return row.verdict == "info" ? Tone::plain : Tone::open;
-}
-
-}  // namespace
-
 Section doctor_section(const store::Result& result) {
   Section section{"doctor", "What doctor found before the first round", {}};
   if (result.doctor.findings.empty()) {
@@ -160,69 +215,6 @@ Section doctor_section(const store::Result& result) {
   section.add(Paragraph{"What to do:"}, std::move(remedies));
   return section;
 }
-
-namespace {
-
-constexpr const char* not_honoured = "not honoured";
-constexpr const char* not_confirmed = "not confirmed";
-
-std::string bytes_of(std::int64_t bytes) {
-  const Scale scale = scale_of_bytes(std::array{static_cast<double>(bytes)});
-  return bytes < 1024 ? fmt::format("{} B", bytes) : scale.print(static_cast<double>(bytes)) + " " + scale.unit;
-}
-
-std::string channels_of(const store::ResultNcclCall& call) {
-  if (call.first_channel < 0) return "";
-  return call.first_channel == call.last_channel ? std::to_string(call.first_channel)
-                                                 : fmt::format("{}–{}", call.first_channel, call.last_channel);
-}
-
-Table calls_table(const store::Result& result, bool of_baseline) {
-  Table table{{{"case", true},
-               {"collective", true},
-               {"size"},
-               {"algorithm", true},
-               {"protocol", true},
-               {"channels"},
-               {"logged"}},
-              {}};
-  for (const store::ResultNcclCall& call : result.nccl_calls) {
-    if ((result.at(call).role() == store::CaseRole::baseline) != of_baseline) continue;
-    table.rows.push_back({result.at(call).name, call.function.empty() ? "not logged" : call.function,
-                          bytes_of(call.bytes), call.algorithm, call.protocol, channels_of(call),
-                          std::to_string(call.calls)});
-  }
-  if (of_baseline) table.remove_column(0);
-  return table;
-}
-
-// All of the baseline's, and of the others those that differ from it.
-Table facts_table(const store::Result& result, bool of_baseline) {
-  std::map<std::string, std::string> baseline;
-  for (const store::ResultNcclFact& fact : result.nccl_facts) {
-    if (result.at(fact).role() == store::CaseRole::baseline) baseline[fact.name] = fact.value;
-  }
-  Table table{{{"case", true}, {"what", true}, {"value", true}}, {}};
-  for (const store::ResultNcclFact& fact : result.nccl_facts) {
-    if (fact.name == not_honoured || fact.name == not_confirmed) continue;
-    if ((result.at(fact).role() == store::CaseRole::baseline) != of_baseline) continue;
-    const auto same = baseline.find(fact.name);
-    if (!of_baseline && same != baseline.end() && same->second == fact.value) continue;
-    table.rows.push_back({result.at(fact).name, fact.name, fact.value});
-  }
-  if (of_baseline) table.remove_column(0);
-  return table;
-}
-
-void requests(const store::Result& result, const char* outcome, const char* words, Section& section) {
-  List list;
-  for (const store::ResultNcclFact& fact : result.nccl_facts) {
-    if (fact.name == outcome) list.items.push_back(result.at(fact).name + ": " + fact.value);
-  }
-  section.add(Paragraph{words, true}, std::move(list));
-}
-
-}  // namespace
 
 Section nccl_section(const store::Result& result) {
   Section section{"nccl", "What NCCL did", {}};

@@ -5,7 +5,6 @@
 #include <limits>
 #include <set>
 
-#include "analysis/statistics.h"
 #include "base/text.h"
 #include "config/registry.h"
 #include "report/compare.h"

@@ -1,5 +1,5 @@
 // What looks are worth: whole sweeps are simulated under noise whose truth is known.
-#include "analysis/looks.h"
+#include "analysis/estimator.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,6 @@
 #include <span>
 #include <vector>
 
-#include "analysis/estimator.h"
 #include "analysis/noisy_sweep.h"
 #include "analysis/statistics.h"
 #include "analysis/verdict.h"

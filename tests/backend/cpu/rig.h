@@ -11,8 +11,8 @@
 #include "backend/reference.h"
 #include "backends/backends.h"
 #include "base/random.h"
-#include "selftest/case_builder.h"
-#include "selftest/operation_check.h"
+#include "selftest/checks.h"
+#include "selftest/operation_cases.h"
 
 namespace harness::test {
 

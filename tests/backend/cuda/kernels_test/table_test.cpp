@@ -8,7 +8,7 @@
 #include "backend/on_host.h"
 #include "backends/backends.h"
 #include "buffers.h"
-#include "selftest/operation_check.h"
+#include "selftest/checks.h"
 
 namespace harness::test {
 namespace {

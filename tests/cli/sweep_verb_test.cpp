@@ -1,4 +1,4 @@
-#include "cli/one_sweep.h"
+#include "cli/sweep_verb.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,8 +52,7 @@ Examined examined(const plan::Plan& plan, const test::NodeTree& tree, bool requi
 }
 
 TEST(SweepDoctor, HoldsEachCaseAgainstTheNodes) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   const plan::Plan plan = planned("cuda");
   const Examined healthy = examined(plan, tree, true);
   EXPECT_EQ(healthy.said, "");
@@ -67,8 +66,7 @@ TEST(SweepDoctor, HoldsEachCaseAgainstTheNodes) {
 }
 
 TEST(SweepDoctor, AFailureStopsASweepOnlyWhereItIsAsked) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
   const plan::Plan plan = planned("cuda");
   EXPECT_THAT(examined(plan, tree, false).said, HasSubstr("doctor: fail ib.pcie on dgx01: adapter mlx5_2"));
@@ -84,8 +82,7 @@ TEST(SweepDoctor, AFailureStopsASweepOnlyWhereItIsAsked) {
 
 // Whether a node is healthy that does not answer is not known.
 TEST(SweepDoctor, ARankThatDoesNotAnswerIsNotHealthy) {
-  test::NodeTree tree("dgx01");
-  test::add_dgx(tree);
+  test::Dgx tree;
   const plan::Plan plan = planned("cuda");
   EXPECT_THAT(examined(plan, tree, false, 9).said, HasSubstr("fail node.answers on dgx01: rank 9 gave no answer"));
   EXPECT_THROW(examined(plan, tree, true, 9), Error);

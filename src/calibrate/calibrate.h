@@ -1,16 +1,33 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "calibrate/wanted.h"
 #include "config/calibration.h"
 #include "job/job.h"
+#include "plan/plan.h"
 
 namespace harness::calibrate {
+
+/// The sizes to measure, between which a prediction interpolates.
+struct Wanted {
+  config::BackendKind backend{};
+  config::Settings settings;  // of everything: what is no size
+  std::vector<config::Precision> precisions;
+  std::vector<config::GemmShape> products;
+  std::vector<std::int64_t> message_bytes;  // ascending
+  config::Model layer;                      // a model of one layer, whose steps have the other operations
+  std::vector<std::int64_t> micro_batches;  // of such a step
+};
+
+/// The sizes that the cases of a sweep have.
+Wanted wanted_by(const plan::Plan& plan);
+/// Sizes between which a device of that kind goes from slow to as fast as it gets.
+Wanted usual(config::BackendKind backend);
 
 struct ProductTime {
   config::GemmShape shape;
@@ -64,5 +81,34 @@ struct Measured {
 /// each round. Throws Error where a block fails or is stopped.
 Measured measure(job::Job& job, const Wanted& wanted, const Device& device, double limit_s,
                  const std::function<void(const std::string&)>& say);
+
+/// A start and a rate: seconds = start_s + size / rate.
+struct Line {
+  double start_s = 0, rate = 0;
+};
+/// The line with the least sum of relative errors, each with its weight 1: a point that is far off moves it little.
+/// Needs a point.
+Line fit_line(const std::vector<config::CurvePoint>& points);
+
+/// The device as it was measured, and a calibration whose computations and collectives are the measured curves. Only
+/// links have a law beside them, a start and a rate, for groups of other sizes than the measured one.
+struct Calibrated {
+  std::map<config::Precision, double> peak_flops;  // of the best product, at the clocks of lasting work
+  double memory_bytes_per_s = 0;                   // the best of what moves memory
+  double link_bytes_per_s = 0;                     // between ranks of a node; 0: not measured
+  double node_bytes_per_s = 0;                     // between nodes; 0: not measured
+  config::Calibration calibration;
+};
+
+/// Throws Error if no product was measured, or nothing that moves memory.
+Calibrated calibrated_by(const Measured& measured);
+
+/// The text of a hardware file: the device and the links as they were measured. What nobody told of the device is left
+/// out.
+std::string hardware_text(const Measured& measured, const Calibrated& found);
+
+/// The text of a calibration that names that file, `hardware`, with its layer's sizes as the range that was measured.
+std::string calibration_text(const Measured& measured, const Calibrated& found, const Wanted& wanted,
+                             const std::string& hardware);
 
 }  // namespace harness::calibrate
