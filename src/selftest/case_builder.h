@@ -35,8 +35,8 @@ class CaseBuilder {
   CaseBuilder& prepare(const program::Action& action);
   CaseBuilder& at(const program::Layout& layout, int rank);
   CaseBuilder& attention(config::AttentionKind kind);
-  /// A product whose factors are 8-bit floats, of a case that is else of bf16.
-  CaseBuilder& fp8();
+  /// Of a product whose factors are 8-bit floats, in a case that is else of bf16.
+  CaseBuilder& precision(config::Precision of_products);
   CaseBuilder& large();
   OperationCase take(const program::Action& action, const std::string& name);
 
@@ -52,7 +52,7 @@ void add_embedding_cases(Cases& cases, program::DType type);
 void add_norm_cases(Cases& cases, program::DType type);
 void add_product_cases(Cases& cases, program::DType type, bool tf32);
 void add_quantise_cases(Cases& cases, program::DType type);
-void add_fp8_product_cases(Cases& cases);
+void add_fp8_product_cases(Cases& cases, config::Precision precision);
 void add_attention_cases(Cases& cases, program::DType type, bool tf32);
 void add_rope_cases(Cases& cases, program::DType type);
 void add_loss_cases(Cases& cases, program::DType type);

@@ -98,6 +98,13 @@ void set_device(int ordinal) {
   check(cudaSetDevice(ordinal), "cudaSetDevice");
 }
 
+int compute_capability() {
+  int major = 0, minor = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, current_device()), "cudaDeviceGetAttribute");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, current_device()), "cudaDeviceGetAttribute");
+  return 10 * major + minor;
+}
+
 std::int64_t used_memory_bytes() {
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
