@@ -27,9 +27,8 @@ std::vector<FrameworkRow> rows() {
        .values = {{"true", "bf16"}, {"false", "fp32"}},
        .unwritten =
            [](const Settings& s) {
-             return s.precision == Precision::fp8
-                        ? "no key: transformer_engine.pytorch.fp8_autocast with Float8CurrentScaling() around its "
-                          "Linear layers"
+             return has_fp8_products(s.precision)
+                        ? "no key: " + with_transformer_engine(s)
                         : "no key: torch.set_float32_matmul_precision(\"high\") in the training script";
            }},
       {.key = "fp16.enabled", .here = "precision", .values = {{"true", "fp16"}}},

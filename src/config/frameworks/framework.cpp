@@ -212,6 +212,11 @@ std::string bound_by_launcher(const Settings& s) {
   return "";
 }
 
+std::string with_transformer_engine(const Settings& s) {
+  return fmt::format("transformer_engine.pytorch.fp8_autocast with {}() around its Linear layers",
+                     s.precision == Precision::mxfp8 ? "MXFP8BlockScaling" : "Float8CurrentScaling");
+}
+
 const char* recomputed_module(const Settings& s) {
   return s.recompute == Recompute::full ? "layer" : "layer's attention, from queries, keys and values on,";
 }

@@ -117,6 +117,8 @@ std::string bound_by_launcher(const Settings& settings);
 /// A bucket as its number of fp32 gradients, and back.
 std::string elements_of_bucket(const Settings& settings);
 std::string bucket_of_elements(std::string_view elements);
+/// The call that multiplies in 8-bit floats where there is no key for it.
+std::string with_transformer_engine(const Settings& settings);
 /// The part of a layer that is computed again, for people.
 const char* recomputed_module(const Settings& settings);
 

@@ -54,10 +54,7 @@ std::vector<FrameworkRow> rows() {
            },
        .unwritten =
            [](const Settings& s) {
-             return s.precision == Precision::fp8
-                        ? "no argument: transformer_engine.pytorch.fp8_autocast with Float8CurrentScaling() around its "
-                          "Linear layers"
-                        : "";
+             return has_fp8_products(s.precision) ? "no argument: " + with_transformer_engine(s) : "";
            }},
       {.key = "autocast.dtype", .here = "precision", .values = {{"torch.bfloat16", "bf16"}, {"torch.float16", "fp16"}}},
       {.key = "matmul.precision",

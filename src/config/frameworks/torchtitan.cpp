@@ -23,9 +23,10 @@ std::vector<FrameworkRow> rows() {
        .values = {{"bfloat16", "bf16"}, {"float32", "fp32"}},
        .unwritten =
            [](const Settings& s) {
+             if (!has_fp8_products(s.precision)) return "";
              return s.precision == Precision::fp8
                         ? "bfloat16, and float8 with the recipe tensorwise in model.converters"
-                        : "";
+                        : "bfloat16, and mx with the recipe mxfp8_cublas in model.converters";
            }},
       {.key = "training.mixed_precision_reduce",
        .here = "grad_reduce_precision",
