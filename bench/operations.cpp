@@ -61,7 +61,7 @@ void run(benchmark::State& state, const selftest::OperationCase& operation, cons
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   const backend::Backend& backend = backends::get(config::parse_backend(variable("BENCH_BACKEND", "cpu")));
-  const std::vector<selftest::OperationCase> cases = selftest::operation_cases(false, true);
+  const std::vector<selftest::OperationCase> cases = selftest::operation_cases(false, true, true);
   for (const selftest::OperationCase& c : cases) {
     if (!c.large) continue;
     benchmark::RegisterBenchmark((c.operation + ": " + c.name).c_str(),

@@ -36,6 +36,7 @@ void with_type(program::DType type, F&& f) {
     case program::DType::i32:
     case program::DType::e4m3:
     case program::DType::e5m2:
+    case program::DType::e8m0:
       break;
   }
   throw Error("there is no arithmetic on i32 and 8-bit buffers");

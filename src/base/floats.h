@@ -65,6 +65,8 @@ inline constexpr Fp8Format e4m3_format{3, -6, 0x43e00000, 0x7e};   // up to 448;
 inline constexpr Fp8Format e5m2_format{2, -14, 0x47600000, 0x7b};  // up to 57344
 
 inline constexpr std::uint8_t fp8_nan = 0x7f;  // in both formats
+inline constexpr std::uint8_t e8m0_nan = 0xff;
+inline constexpr std::int64_t mx_block = 32;
 
 // For code that also runs on a device, floats are given by their bits.
 
@@ -102,6 +104,41 @@ constexpr int fp8_scale_exponent(const Fp8Format& format, std::uint32_t bits) {
 /// The bits of the float 2^exponent, of a normal number.
 constexpr std::uint32_t power_of_two_bits(int exponent) {
   return static_cast<std::uint32_t>(exponent + 127) << 23;
+}
+
+/// How the elements of a tensor, or of a block of one, are scaled whose largest magnitude has these bits: all become
+/// NaN where one is infinite or NaN.
+struct Fp8Scale {
+  bool is_finite;
+  int exponent;
+  constexpr Fp8Scale(const Fp8Format& format, std::uint32_t largest_bits)
+      : is_finite(largest_bits < 0x7f800000u), exponent(is_finite ? fp8_scale_exponent(format, largest_bits) : 0) {}
+  /// The bits of the float by which elements are multiplied.
+  constexpr std::uint32_t inverse_bits() const { return is_finite ? power_of_two_bits(-exponent) : 0x7fc00000u; }
+  /// In E8M0: an exponent of 8 bits, biased by 127, or NaN.
+  constexpr std::uint8_t e8m0() const { return is_finite ? static_cast<std::uint8_t>(exponent + 127) : e8m0_nan; }
+};
+
+// Scales of blocks (OCP Microscaling Formats (MX) Specification, version 1.0, 2023): `mx_block` elements that follow
+// each other in a row have one. Each row of a matrix has a scale in E8M0 for each of its blocks. They lie in tiles of
+// 128 rows by 4 blocks, tile after tile along the rows; a tile that the matrix does not fill is whole, with zeros
+// (cuBLAS' documentation, "1D Block Scaling Factors Layout").
+
+/// How many bytes the scales of `rows` rows of `width` elements take.
+constexpr std::int64_t block_scales(std::int64_t rows, std::int64_t width) {
+  constexpr std::int64_t tile = 128;
+  return (rows + tile - 1) / tile * tile * ((width + tile - 1) / tile * tile / mx_block);
+}
+/// Where among them that of a row's block lies.
+constexpr std::int64_t block_scale_offset(std::int64_t row, std::int64_t block, std::int64_t width) {
+  const std::int64_t tiles = (width + 127) / 128;
+  return (row / 128 * tiles + block / 4) * 512 + row % 32 * 16 + row % 128 / 32 * 4 + block % 4;
+}
+
+/// 2^(code - 127).
+inline float e8m0_to_float(std::uint8_t code) {
+  if (code == 0) return 0x1p-127F;
+  return std::bit_cast<float>(code == e8m0_nan ? 0x7fc00000u : static_cast<std::uint32_t>(code) << 23);
 }
 
 inline float fp8_to_float(const Fp8Format& format, std::uint8_t code) {

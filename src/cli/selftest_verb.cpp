@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <random>
@@ -128,13 +129,12 @@ class Transcript {
   std::ofstream file_;
 };
 
-// A CPU emulates them; tensor cores have them from Ada on.
-bool multiplies_fp8(const backend::Backend& subject) {
-  constexpr double ada = 8.9;
+// Of a GPU, 9.0 as 9; a CPU emulates what tensor cores of any have.
+double compute_capability(const backend::Backend& subject) {
   for (const auto& [name, value] : subject.identity({})) {
-    if (name == "compute_capability") return number_in<double>(value).value_or(0) >= ada;
+    if (name == "compute_capability") return number_in<double>(value).value_or(0);
   }
-  return true;
+  return std::numeric_limits<double>::infinity();
 }
 
 class Check {
@@ -199,8 +199,11 @@ class Check {
     o.threads = threads_;
     if (options_.verbose) o.progress = [&](const std::string& name) { err_ << "selftest: " << name << std::endl; };
     o.finished = [&](const selftest::CheckLine& line) { add(line); };
-    const bool tf32 = config::traits_of(subject_.kind()).has_tf32, fp8 = multiplies_fp8(subject_);
-    const auto found = selftest::check_operations(selftest::operation_cases(tf32, fp8), subject_, oracle_, o);
+    constexpr double ada = 8.9, blackwell = 10;
+    const double has = compute_capability(subject_);
+    const auto cases =
+        selftest::operation_cases(config::traits_of(subject_.kind()).has_tf32, has >= ada, has >= blackwell);
+    const auto found = selftest::check_operations(cases, subject_, oracle_, o);
     if (found.empty())
       not_run("operations", fmt::format("no operation case has {} in its name", fmt::join(options_.only, " or ")));
     done("operations");

@@ -17,7 +17,7 @@ enum class Precision : std::uint8_t {
   fp16,  // with dynamic loss scaling
   // The four products of a layer in fewer bits, everything else as with bf16:
   fp8,    // with one scale of a tensor (Transformer Engine: current scaling)
-  mxfp8,  // with a scale of 32 elements; predictions only
+  mxfp8,  // with a scale of 32 elements (Transformer Engine: MXFP8BlockScaling)
   nvfp4,  // with a scale of 16 elements; predictions only
 };
 
@@ -56,6 +56,10 @@ inline constexpr const char* name_of(Precision precision) {
 /// Whether products of layers have fewer bits than what else is computed.
 inline constexpr bool is_low(Precision precision) {
   return row_of(precision).product_bits < 16;
+}
+/// Whether products of layers take 8-bit floats.
+inline constexpr bool has_fp8_products(Precision precision) {
+  return row_of(precision).product_bits == 8;
 }
 inline constexpr program::DType storage_of(Precision precision) {
   return row_of(precision).storage;

@@ -66,17 +66,17 @@ std::string not_computed_by(const Settings& s, BackendKind kind) {
   const BackendTraits& backend = traits_of(kind);
   if (s.precision == Precision::tf32 && !backend.has_tf32) {
     return fmt::format(
-        "backend {} has no tf32, which needs the tensor cores of a GPU; allowed on {}: fp32, bf16, fp16, fp8",
+        "backend {} has no tf32, which needs the tensor cores of a GPU; allowed on {}: fp32, bf16, fp16, fp8, mxfp8",
         backend.name, backend.name);
   }
   if (backend.predicts()) return "";
   if (s.precision == Precision::fp16 && s.workload == "collective") {
     return "fp16 has too small a range for sums that are summed up again; bf16 has as many bytes";
   }
-  if (s.precision == Precision::fp8) {
+  if (has_fp8_products(s.precision)) {
     if (s.workload == training_workload) return "";
-    return fmt::format("workload {} has no fp8: it is of the linear layers of a training step (workload: {})",
-                       s.workload, training_workload);
+    return fmt::format("workload {} has no {}: it is of the linear layers of a training step (workload: {})",
+                       s.workload, name_of(s.precision), training_workload);
   }
   if (is_low(s.precision)) {
     return fmt::format("backend {} has no {}, which needs Transformer Engine's kernels; backend sim predicts {}",
@@ -116,7 +116,8 @@ std::vector<Variable> batch_variables() {
               .help = "number format of matrix products; bf16 and fp16 keep fp32 master weights, fp16 with dynamic "
                       "loss scaling; tf32 is fp32 that a GPU's tensor cores multiply with 10-bit mantissas; fp8 is of "
                       "a layer's four products (e4m3 forward, e5m2 gradients, a scale for each tensor), emulated on a "
-                      "CPU; mxfp8 and nvfp4 of a layer's products are only predicted",
+                      "CPU; mxfp8 is fp8 with e4m3 alone and a scale for each 32 elements, on a GPU from Blackwell on; "
+                      "nvfp4 of a layer's products is only predicted",
               .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline},
               .fastest = "bf16",
               .moves_peak = true,

@@ -379,12 +379,11 @@ void conclude_shape(TrainingJob& job) {
         job.text("sharding")));
   // A prediction can do what a sweep cannot run.
   const std::string precision = job.text("precision");
-  if (precision == "fp8")
-    job.cannot.emplace_back(
-        "no GPU has run the fp8 of backend cuda yet (docs/gpu-status.md); nearest is bf16, which has run");
-  if (precision == "mxfp8" || precision == "nvfp4")
-    job.cannot.push_back(
-        fmt::format("{} is only predicted (backend sim); what a sweep can run is nearest with bf16", precision));
+  if (precision == "fp8" || precision == "mxfp8")
+    job.cannot.push_back(fmt::format(
+        "no GPU has run the {} of backend cuda yet (docs/gpu-status.md); nearest is bf16, which has run", precision));
+  if (precision == "nvfp4")
+    job.cannot.emplace_back("nvfp4 is only predicted (backend sim); what a sweep can run is nearest with bf16");
   if (context > 1) job.cannot.push_back(fmt::format("context parallelism {} is only predicted (backend sim)", context));
   if (job.text("tp_overlap") == "true")
     job.cannot.emplace_back("overlap of tensor-parallel collectives is only predicted (backend sim)");

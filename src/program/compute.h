@@ -194,10 +194,11 @@ enum class Epilogue : std::uint8_t {
 /// lies elsewhere than out and goes with Epilogue::none without `accumulate`. GELU is the tanh form. bias_gradient [m]
 /// f32 (optional): the row sums of op(a), as a weight gradient a = dy^T needs them; added to when `accumulate`.
 ///
-/// 8-bit factors come as Quantise left them, with a_scale and b_scale [1] f32, by which they are multiplied. One is
-/// e4m3, the other e4m3 or e5m2; a is stored [m, k] and b [n, k] (not transpose_a, but transpose_b); m, n and k are
-/// multiples of fp8_multiple; there is no bias_gradient. This is the form that cuBLASLt multiplies on every GPU from
-/// Ada on (its documentation, cublasLtMatmul(), "To use FP8 kernels").
+/// 8-bit factors come as Quantise left them, with a_scale and b_scale, by which they are multiplied: both of tensors,
+/// or both of blocks. One is e4m3, the other e4m3 or e5m2; a is stored [m, k] and b [n, k] (not transpose_a, but
+/// transpose_b); m, n and k are multiples of fp8_multiple, and k of mx_block where blocks have scales; there is no
+/// bias_gradient. This is the form that cuBLASLt multiplies on every GPU from Ada on, with scales of blocks from
+/// Blackwell on (its documentation, cublasLtMatmul(), "To use FP8 kernels").
 template <class T>
 struct MatmulOf {
   T a = {}, b = {}, bias = {}, add = {}, aux = {}, out = {}, bias_gradient = {};
@@ -219,23 +220,32 @@ using Matmul = MatmulOf<View>;
 /// The rows and columns of 8-bit matrices are multiples of this: 16 bytes, which tensor cores load at once.
 inline constexpr std::int64_t fp8_multiple = 16;
 
-/// out = in / scale in 8-bit floats, rounded to nearest, and out_transposed = its transpose; scale [1] f32 = the
-/// smallest power of two that brings the largest |in| within the format (1 where all are zero). Each of the outputs is
-/// optional; both have one type, e4m3 or e5m2. in [rows, width], f32 or bf16; out [rows, width], out_transposed [width,
-/// rows]. If an element is infinite or NaN, all of the result is NaN. bias_gradient [width] f32 (optional): the column
-/// sums of `in`; added to when `accumulate`.
+/// out = in / scale in 8-bit floats, rounded to nearest, and out_transposed = the same of in's transpose. Each of the
+/// outputs is optional; both have one type, e4m3 or e5m2. in [rows, width], f32 or bf16; out [rows, width],
+/// out_transposed [width, rows]. bias_gradient [width] f32 (optional): the column sums of `in`; added to when
+/// `accumulate`.
+///
+/// A scale is the smallest power of two that brings the largest |in| for which it stands within the format, 1 where all
+/// are zero; if one of them is infinite or NaN, all become NaN. scale [1] f32 stands for the whole tensor. Or each
+/// mx_block elements of a row have one: scale of `out`, [block_scales(rows, width)] e8m0, and scale_transposed of
+/// out_transposed, [block_scales(width, rows)] e8m0, each there where its output is, laid out as base/floats.h says. So
+/// no element saturates, as by Transformer Engine (common/util/ptx_arch_spec.cuh, float_to_e8m0) and by cuBLAS ("1D
+/// Block Quantization"); the MX specification rounds the exponent down instead. It is at least 2^-100.
 template <class T>
 struct QuantiseOf {
   T in = {}, out = {}, out_transposed = {}, scale = {}, bias_gradient = {};
   std::int64_t rows = 0, width = 0;
   bool accumulate = false;
+  T scale_transposed = {};
   static constexpr std::string_view name = "quantise";
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.in), writes(op.out, op.out_transposed, op.scale),
-                          results(op.accumulate, op.bias_gradient), parameters(op.rows, op.width, op.accumulate));
+                          results(op.accumulate, op.bias_gradient), parameters(op.rows, op.width, op.accumulate),
+                          optional_write(op.scale_transposed));
   }
   static constexpr auto one_type(auto& op) { return std::tie(op.out, op.out_transposed); }
   const T& either() const { return out.present() ? out : out_transposed; }
+  const T& either_scale() const { return scale.present() ? scale : scale_transposed; }
 };
 using Quantise = QuantiseOf<View>;
 

@@ -30,7 +30,7 @@ struct Parameter {
 /// so a Program without it keeps the hash that it had before.
 template <class T>
 struct OptionalOperand {
-  static constexpr Access access = Access::read;
+  Access access;
   T& data;
   bool stands() const { return data.present(); }
 };
@@ -67,7 +67,11 @@ constexpr auto parameters(T&... value) {
 }
 template <class... T>
 constexpr auto optional_reads(T&... data) {
-  return std::tuple<OptionalOperand<T>...>{OptionalOperand<T>{data}...};
+  return std::tuple<OptionalOperand<T>...>{OptionalOperand<T>{Access::read, data}...};
+}
+template <class T>
+constexpr auto optional_write(T& data) {
+  return std::tuple<OptionalOperand<T>>{OptionalOperand<T>{Access::write, data}};
 }
 template <class T>
 constexpr auto optional_parameter(T& value) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/floats.h"
 
 namespace harness::program {
 namespace {
@@ -76,10 +77,18 @@ class Shapes {
     for (const View& v : {a.in, a.out, a.out_transposed}) size(v, a.rows * a.width, "in, out and out_transposed");
     type(a.in, {DType::f32, DType::bf16}, "in");
     for (const View& v : {a.out, a.out_transposed}) type(v, {DType::e4m3, DType::e5m2}, "out and out_transposed");
-    is(a.scale, 1, DType::f32, "scale");
     is(a.bias_gradient, a.width, DType::f32, "bias_gradient");
-    if (!a.either().present()) note("neither out nor out_transposed is there");
-    multiples({a.rows, a.width});
+    if (!a.either().present()) return note("neither out nor out_transposed is there");
+    multiples({a.rows, a.width}, fp8_multiple);
+    if (!a.either_scale().present()) return note("there is no scale");
+    if (!are_of_blocks(buffer(a.either_scale()).type)) {
+      if (a.scale_transposed.present()) note("one scale stands for a tensor and its transpose");
+      return is(a.scale, 1, DType::f32, "scale");
+    }
+    if (a.scale.present() != a.out.present() || a.scale_transposed.present() != a.out_transposed.present())
+      note("each output goes with the scales of its blocks");
+    if (a.out.present()) of_blocks(a.scale, a.rows, a.width, "scale");
+    if (a.out_transposed.present()) of_blocks(a.scale_transposed, a.width, a.rows, "scale_transposed");
   }
   void of(const Gelu& a) { size(a.out, a.in.count, "out"); }
   void of(const GeluBackward& a) { size(a.data, a.in.count, "data"); }
@@ -190,17 +199,25 @@ class Shapes {
     if (is_fp8(a) != m.a_scale.present() || is_fp8(b) != m.b_scale.present() || is_fp8(a) != is_fp8(b))
       return note("8-bit factors, both of them, go with a_scale and b_scale");
     if (!is_fp8(a)) return;
-    is(m.a_scale, 1, DType::f32, "a_scale");
-    is(m.b_scale, 1, DType::f32, "b_scale");
+    multiples({m.m, m.n, m.k}, fp8_multiple);
+    if (are_of_blocks(buffer(m.a_scale).type)) {
+      of_blocks(m.a_scale, m.m, m.k, "a_scale");
+      of_blocks(m.b_scale, m.n, m.k, "b_scale");
+    } else {
+      is(m.a_scale, 1, DType::f32, "a_scale");
+      is(m.b_scale, 1, DType::f32, "b_scale");
+    }
     if (a == DType::e5m2 && b == DType::e5m2) note("one 8-bit factor is e4m3");
     if (m.transpose_a || !m.transpose_b) note("8-bit factors are stored [m, k] and [n, k]");
     if (m.bias_gradient.present()) note("bias_gradient does not go with 8-bit factors");
-    multiples({m.m, m.n, m.k});
   }
-  void multiples(std::initializer_list<std::int64_t> sizes) {
+  void of_blocks(const View& scales, std::int64_t rows, std::int64_t width, const char* what) {
+    multiples({width}, mx_block);
+    is(scales, block_scales(rows, width), DType::e8m0, what);
+  }
+  void multiples(std::initializer_list<std::int64_t> sizes, std::int64_t of) {
     for (const std::int64_t n : sizes) {
-      if (n % fp8_multiple != 0)
-        note(fmt::format("{} is not a multiple of {}, as 8-bit matrices need", n, fp8_multiple));
+      if (n % of != 0) note(fmt::format("{} is not a multiple of {}, as 8-bit matrices need", n, of));
     }
   }
   void note(const std::string& text) {

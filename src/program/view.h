@@ -10,8 +10,9 @@
 namespace harness::program {
 
 /// The type of a buffer's elements.
-/// e4m3 and e5m2: 8-bit floats (base/floats.h), to be multiplied by the scale of their tensor.
-enum class DType : std::uint8_t { f32, bf16, i32, f16, e4m3, e5m2 };
+/// e4m3 and e5m2: 8-bit floats (base/floats.h), to be multiplied by the scale of their tensor or block. e8m0: the
+/// scales of blocks.
+enum class DType : std::uint8_t { f32, bf16, i32, f16, e4m3, e5m2, e8m0 };
 
 /// The facts of an element type that all users need. Each library's name for it stands beside the calls, by a
 /// switch without a default, so that a type without a word there does not compile.
@@ -21,13 +22,14 @@ struct DTypeRow {
   std::int64_t bytes;     // of one element
   int mantissa_bits;      // stored ones; 0: not a floating-point type
 };
-inline constexpr std::array<DTypeRow, 6> dtype_table{{
+inline constexpr std::array<DTypeRow, 7> dtype_table{{
     {DType::f32, "f32", 4, 23},
     {DType::bf16, "bf16", 2, 7},
     {DType::i32, "i32", 4, 0},
     {DType::f16, "f16", 2, 10},
     {DType::e4m3, "e4m3", 1, 3},
     {DType::e5m2, "e5m2", 1, 2},
+    {DType::e8m0, "e8m0", 1, 0},
 }};
 
 inline constexpr const DTypeRow& row_of(DType type) {
@@ -41,6 +43,10 @@ inline constexpr std::string_view name_of(DType type) {
 }
 inline constexpr bool is_fp8(DType type) {
   return type == DType::e4m3 || type == DType::e5m2;
+}
+/// Whether scales of this type stand for blocks (base/floats.h), each for its own; else one stands for a tensor.
+inline constexpr bool are_of_blocks(DType scales) {
+  return scales == DType::e8m0;
 }
 
 static_assert(

@@ -37,6 +37,8 @@ void store_number(std::vector<std::byte>& bytes, program::DType type, std::int64
       return store(bytes, index, nearest_fp8(e4m3_format, std::bit_cast<std::uint32_t>(static_cast<float>(value))));
     case program::DType::e5m2:
       return store(bytes, index, nearest_fp8(e5m2_format, std::bit_cast<std::uint32_t>(static_cast<float>(value))));
+    case program::DType::e8m0:  // made by operations alone
+      break;
   }
 }
 
@@ -53,8 +55,8 @@ std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t
   std::vector<std::byte> bytes(b.bytes());
   for_each_chunk(b.count, threads, [&](std::int64_t /*chunk*/, std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
-      if (program::is_fp8(b.type)) {
-        store(bytes, i, poison_fp8);
+      if (program::size_of(b.type) == 1) {
+        store(bytes, i, poison_byte);
       } else {
         program::size_of(b.type) == 2 ? store(bytes, i, poison_half) : store(bytes, i, poison_f32);
       }
@@ -129,8 +131,8 @@ CaseBuilder& CaseBuilder::attention(config::AttentionKind kind) {
   case_.settings.attention = kind;
   return *this;
 }
-CaseBuilder& CaseBuilder::fp8() {
-  case_.settings.precision = config::Precision::fp8;
+CaseBuilder& CaseBuilder::precision(config::Precision of_products) {
+  case_.settings.precision = of_products;
   return *this;
 }
 CaseBuilder& CaseBuilder::large() {
@@ -145,7 +147,7 @@ OperationCase CaseBuilder::take(const program::Action& action, const std::string
   return std::move(case_);
 }
 
-std::vector<OperationCase> operation_cases(bool tf32, bool fp8) {
+std::vector<OperationCase> operation_cases(bool tf32, bool fp8, bool mxfp8) {
   Cases cases;
   for (const program::DType type : {program::DType::f32, program::DType::bf16, program::DType::f16}) {
     add_elementwise_cases(cases, type);
@@ -158,7 +160,8 @@ std::vector<OperationCase> operation_cases(bool tf32, bool fp8) {
     add_loss_cases(cases, type);
     add_optimizer_cases(cases, type);
   }
-  if (fp8) add_fp8_product_cases(cases);
+  if (fp8) add_fp8_product_cases(cases, config::Precision::fp8);
+  if (mxfp8) add_fp8_product_cases(cases, config::Precision::mxfp8);
   add_loss_scaling_cases(cases);
   add_compression_cases(cases);
   // Real sizes in one 16-bit type are enough: the kernels differ in their conversions alone.

@@ -43,13 +43,13 @@ struct OperationCase {
   double tolerance = 0;  // relative, of the largest difference and of the norm
   bool large = false;    // real sizes: seconds on a CPU
 
-  std::string precision() const;  // "bf16", "fp16", "fp32", "tf32", "fp8"
+  std::string precision() const;  // "bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8"
 };
 
 /// Every compute operation: odd widths, optional views present and absent, accumulating and not, f32, bf16 and f16,
 /// shards, both kinds of attention, and all forms of matrix products that the GPT step has. What not every backend has:
-/// `tf32`, products of f32 on tensor cores; `fp8`, those of 8-bit floats.
-std::vector<OperationCase> operation_cases(bool tf32, bool fp8);
+/// `tf32`, products of f32 on tensor cores; `fp8`, those of 8-bit floats; `mxfp8`, those with scales of blocks.
+std::vector<OperationCase> operation_cases(bool tf32, bool fp8, bool mxfp8);
 
 /// The numbers a buffer of a case holds before the operation, guards included. They depend on the seed and the buffer's
 /// name alone, not on the number of threads.
@@ -57,7 +57,7 @@ std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t
                                      int threads = 1);
 /// The bits of poison: a NaN that no arithmetic makes.
 inline constexpr std::uint16_t poison_half = 0x7fd5;     // of bf16 and f16
-inline constexpr std::uint8_t poison_fp8 = 0xff;         // Quantise makes the NaN with a positive sign
+inline constexpr std::uint8_t poison_byte = 0xff;        // in 8-bit floats Quantise makes the NaN with a positive sign
 inline constexpr std::uint32_t poison_f32 = 0x7fd5a5c3;  // of i32 buffers too
 
 inline constexpr std::int64_t chunk_elements = 1 << 16;  // some hundred microseconds of work
@@ -99,8 +99,8 @@ class CaseBuilder {
   CaseBuilder& prepare(const program::Action& action);
   CaseBuilder& at(const program::Layout& layout, int rank);
   CaseBuilder& attention(config::AttentionKind kind);
-  /// A product whose factors are 8-bit floats, of a case that is else of bf16.
-  CaseBuilder& fp8();
+  /// Of a product whose factors are 8-bit floats, in a case that is else of bf16.
+  CaseBuilder& precision(config::Precision of_products);
   CaseBuilder& large();
   OperationCase take(const program::Action& action, const std::string& name);
 
@@ -116,7 +116,7 @@ void add_embedding_cases(Cases& cases, program::DType type);
 void add_norm_cases(Cases& cases, program::DType type);
 void add_product_cases(Cases& cases, program::DType type, bool tf32);
 void add_quantise_cases(Cases& cases, program::DType type);
-void add_fp8_product_cases(Cases& cases);
+void add_fp8_product_cases(Cases& cases, config::Precision precision);
 void add_attention_cases(Cases& cases, program::DType type, bool tf32);
 void add_rope_cases(Cases& cases, program::DType type);
 void add_loss_cases(Cases& cases, program::DType type);

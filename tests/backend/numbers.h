@@ -31,6 +31,10 @@ class Numbers {
         case program::DType::e5m2:
           return static_cast<double>(
               fp8_to_float(backend::fp8_format(tensor_.type), tensor_.as<const std::uint8_t>()[i_]));
+        case program::DType::e8m0: {
+          const int code = tensor_.as<const std::uint8_t>()[i_];
+          return code == 255 ? NAN : std::ldexp(1.0, code - 127);
+        }
       }
       return NAN;
     }
@@ -53,6 +57,9 @@ class Numbers {
         case program::DType::e5m2:
           tensor_.as<std::uint8_t>()[i_] =
               nearest_fp8(backend::fp8_format(tensor_.type), std::bit_cast<std::uint32_t>(f));
+          break;
+        case program::DType::e8m0:
+          tensor_.as<std::uint8_t>()[i_] = static_cast<std::uint8_t>(std::isnan(x) ? 255 : std::ilogb(x) + 127);
           break;
       }
       return *this;

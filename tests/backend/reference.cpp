@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "backend/reference_attention.h"
+#include "backend/reference_scales.h"
 #include "base/random.h"
 
 namespace harness::test {
@@ -176,8 +177,7 @@ void compute(const program::RmsNormBackwardOf<Numbers>& op, const Context&) {
 // ---- products and what stands between them --------------------------------------------------------------------------
 
 void compute(const program::MatmulOf<Numbers>& op, const Context&) {
-  const std::vector<double> a = op.a.copy(), b = op.b.copy();
-  const double scale = or_else(op.a_scale, 0, 1) * or_else(op.b_scale, 0, 1);
+  const std::vector<double> a = unscaled(op.a, op.a_scale, op.m, op.k), b = unscaled(op.b, op.b_scale, op.n, op.k);
   for (std::int64_t i = 0; i < op.m; ++i) {
     double row_sum = 0;
     for (std::int64_t j = 0; j < op.n; ++j) {
@@ -185,7 +185,7 @@ void compute(const program::MatmulOf<Numbers>& op, const Context&) {
       for (std::int64_t k = 0; k < op.k; ++k)
         x += a[op.transpose_a ? k * op.m + i : i * op.k + k] * b[op.transpose_b ? j * op.k + k : k * op.n + j];
       const std::int64_t at = i * op.n + j;
-      x = scale * x + or_else(op.bias, j, 0) + or_else(op.add, at, 0);
+      x += or_else(op.bias, j, 0) + or_else(op.add, at, 0);
       if (op.accumulate) x += op.out[at];
       if (op.epilogue == program::Epilogue::gelu) op.aux[at] = x;
       if (op.epilogue == program::Epilogue::gelu) x = gelu_of(op.aux[at]);
@@ -199,15 +199,18 @@ void compute(const program::MatmulOf<Numbers>& op, const Context&) {
 }
 
 void compute(const program::QuantiseOf<Numbers>& op, const Context& context) {
-  double largest = 0;
-  for (const double x : op.in.copy()) largest = std::max(largest, std::abs(x));
-  const double most = op.either().type() == program::DType::e4m3 ? 448 : 57344;
-  const double scale = largest == 0 ? 1 : std::exp2(std::ceil(std::log2(largest / most)));
-  op.scale[0] = scale;
-  for (std::int64_t i = 0; i < op.rows * op.width; ++i) {
-    const double x = op.in[i] / scale;
-    if (op.out.present()) op.out[i] = x;
-    if (op.out_transposed.present()) op.out_transposed[i % op.width * op.rows + i / op.width] = x;
+  if (op.either_scale().type() == program::DType::e8m0) {
+    for (const bool transposed : {false, true}) quantise_blocks(op, transposed);
+  } else {
+    double largest = 0;
+    for (const double x : op.in.copy()) largest = std::max(largest, std::abs(x));
+    const double scale = scale_of(largest, op.either().type());
+    op.scale[0] = scale;
+    for (std::int64_t i = 0; i < op.rows * op.width; ++i) {
+      const double x = op.in[i] / scale;
+      if (op.out.present()) op.out[i] = x;
+      if (op.out_transposed.present()) op.out_transposed[i % op.width * op.rows + i / op.width] = x;
+    }
   }
   if (op.bias_gradient.present())
     compute(program::ColumnSumOf<Numbers>{op.in, op.bias_gradient, op.rows, op.width, op.accumulate}, context);

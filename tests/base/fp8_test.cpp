@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 namespace harness {
 namespace {
@@ -66,6 +67,44 @@ TEST(Fp8, TheScaleIsTheSmallestPowerOfTwoThatFits) {
       EXPECT_GT(2 * scaled, most) << x;
     }
   }
+}
+
+// Of a matrix of 130 rows and 5 blocks in a row: two tiles beside each other, and two below for two rows.
+TEST(BlockScales, LieInTilesOf128RowsAnd4Blocks) {
+  EXPECT_EQ(block_scales(130, 160), 4 * 512);
+  EXPECT_EQ(block_scales(128, 128), 512);
+  EXPECT_EQ(block_scales(16, 32), 512);
+  struct Place {
+    std::int64_t row, block, offset;
+  };
+  for (const Place& p :
+       {Place{0, 0, 0}, Place{0, 1, 1}, Place{0, 3, 3}, Place{0, 4, 512}, Place{1, 0, 16}, Place{31, 0, 496},
+        Place{31, 3, 499}, Place{32, 0, 4}, Place{33, 2, 22}, Place{64, 0, 8}, Place{96, 0, 12}, Place{127, 3, 511},
+        Place{127, 4, 1020}, Place{128, 0, 1024}, Place{128, 4, 1536}, Place{129, 1, 1041}, Place{129, 4, 1552}}) {
+    EXPECT_EQ(block_scale_offset(p.row, p.block, 160), p.offset) << p.row << ", " << p.block;
+  }
+  std::set<std::int64_t> places;
+  for (std::int64_t row = 0; row < 130; ++row) {
+    for (std::int64_t block = 0; block < 5; ++block) places.insert(block_scale_offset(row, block, 160));
+  }
+  EXPECT_EQ(places.size(), 130u * 5);
+}
+
+TEST(BlockScales, AreBiasedExponents) {
+  EXPECT_EQ(e8m0_to_float(127), 1);
+  EXPECT_EQ(e8m0_to_float(130), 8);
+  EXPECT_EQ(e8m0_to_float(0), 0x1p-127F);
+  EXPECT_EQ(e8m0_to_float(1), 0x1p-126F);
+  EXPECT_EQ(e8m0_to_float(254), 0x1p127F);
+  EXPECT_TRUE(std::isnan(e8m0_to_float(255)));
+  for (const float largest : {0.F, 1.F, 448.F, 449.F, 1e-42F, 3e38F}) {
+    const Fp8Scale scale(e4m3_format, bits_of(largest));
+    EXPECT_EQ(e8m0_to_float(scale.e8m0()) * std::bit_cast<float>(scale.inverse_bits()), 1) << largest;
+    EXPECT_LE(largest, 448 * e8m0_to_float(scale.e8m0())) << largest;
+  }
+  const Fp8Scale none(e4m3_format, bits_of(std::numeric_limits<float>::infinity()));
+  EXPECT_EQ(none.e8m0(), 255);
+  EXPECT_TRUE(std::isnan(std::bit_cast<float>(none.inverse_bits())));
 }
 
 }  // namespace

@@ -70,6 +70,16 @@ TEST(Frameworks, WhatIsWrittenReadsBackAsItself) {
   }
 }
 
+TEST(Frameworks, ScalesOfBlocksAreARecipe) {
+  Settings s;
+  s.precision = Precision::mxfp8;
+  EXPECT_EQ(words_in(Framework::megatron, "precision", s).flags,
+            (NameValues{{"--bf16", ""}, {"--fp8-format", "e4m3"}, {"--fp8-recipe", "mxfp8"}}));
+  EXPECT_THAT(words_in(Framework::pytorch, "precision", s).note, HasSubstr("MXFP8BlockScaling()"));
+  EXPECT_THAT(words_in(Framework::deepspeed, "precision", s).note, HasSubstr("MXFP8BlockScaling()"));
+  EXPECT_THAT(words_in(Framework::torchtitan, "precision", s).note, HasSubstr("mxfp8_cublas"));
+}
+
 TEST(Frameworks, AValueWithoutAnEquivalentIsNamed) {
   const auto rows = rows_of(Framework::deepspeed);
   const auto stage = std::ranges::find(rows, "zero_optimization.stage", &FrameworkRow::key);

@@ -29,9 +29,8 @@ TEST(Hints, WhatIsNotSupportedIsSaidSo) {
 // With a word that says who predicts them.
 TEST(Hints, WhatIsPredictedOnlyIsRefusedByABackendThatMeasures) {
   for (const auto& [setting, why] : std::vector<std::pair<std::string, std::string>>{
-           {"precision: mxfp8",
-            "backend cuda has no mxfp8, which needs Transformer Engine's kernels; backend sim predicts"},
-           {"precision: nvfp4", "backend cuda has no nvfp4"},
+           {"precision: nvfp4",
+            "backend cuda has no nvfp4, which needs Transformer Engine's kernels; backend sim predicts"},
            {"layout: {context_parallel: 2}", "backend cuda has no context_parallel, whose ranks share a sequence"},
            {"tp_overlap: true", "backend cuda does not honour it; backends that do: sim"}}) {
     EXPECT_THAT(complaint_about(setting), HasSubstr(why)) << setting;

@@ -257,15 +257,23 @@ TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {
   EXPECT_EQ(precision.refused_by(s, BackendKind::cuda), "");
   s.precision = Precision::bf16;
   EXPECT_EQ(precision.refused_by(s, BackendKind::cpu), "");
-  s.precision = Precision::mxfp8;  // no backend computes in it, but it can be predicted
-  EXPECT_THAT(precision.refused_by(s, BackendKind::cpu), HasSubstr("backend cpu has no mxfp8"));
-  EXPECT_THAT(precision.refused_by(s, BackendKind::cuda), HasSubstr("backend sim predicts mxfp8"));
+  s.precision = Precision::nvfp4;  // no backend computes in it, but it can be predicted
+  EXPECT_THAT(precision.refused_by(s, BackendKind::cpu), HasSubstr("backend cpu has no nvfp4"));
+  EXPECT_THAT(precision.refused_by(s, BackendKind::cuda), HasSubstr("backend sim predicts nvfp4"));
   EXPECT_EQ(precision.refused_by(s, BackendKind::sim), "");
-  s.precision = Precision::fp8;
-  EXPECT_EQ(precision.refused_by(s, BackendKind::cpu), "");
-  EXPECT_EQ(precision.refused_by(s, BackendKind::cuda), "");
-  s.workload = "gemm";
-  EXPECT_THAT(precision.refused_by(s, BackendKind::cuda), HasSubstr("workload gemm has no fp8"));
+  for (const auto& [of_products, name] : {std::pair{Precision::fp8, "fp8"}, {Precision::mxfp8, "mxfp8"}}) {
+    s = {};
+    s.precision = of_products;
+    EXPECT_EQ(precision.refused_by(s, BackendKind::cpu), "");
+    EXPECT_EQ(precision.refused_by(s, BackendKind::cuda), "");
+    s.workload = "gemm";
+    EXPECT_THAT(precision.refused_by(s, BackendKind::cuda), HasSubstr(std::string("workload gemm has no ") + name));
+  }
+  Hardware hopper;
+  hopper.name = "H100";
+  hopper.compute_capability = 90;
+  EXPECT_THAT(precision.lacking(s, hopper), HasSubstr("precision mxfp8 needs tensor cores of compute capability 10.0 "
+                                                      "(Blackwell) or later; the GPU is H100"));
 }
 
 TEST(Registry, Fp16ComputesEverythingButCollectives) {

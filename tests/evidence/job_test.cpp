@@ -233,9 +233,13 @@ TEST(Job, PacksDocumentsWhereThePredictionTakesIt) {
                   {.hardware = "h100-sxm"});
   };
   const auto packed = Contains(HasSubstr("packed documents, whose lengths are not said"));
-  EXPECT_THAT(megatron("--fp8-format hybrid --fp8-recipe mxfp8").configuration,
+  const std::string predicted = "--context-parallel-size 2";
+  EXPECT_THAT(megatron(predicted).configuration,
               AllOf(HasSubstr("backend: sim"), HasSubstr("  batching: packed "), HasSubstr("# --reset-")));
-  EXPECT_THAT(megatron("--fp8-format hybrid --fp8-recipe mxfp8").cannot, packed);
+  EXPECT_THAT(megatron(predicted).cannot, packed);
+  const Answer mxfp8 = megatron("--fp8-format hybrid --fp8-recipe mxfp8");
+  EXPECT_THAT(mxfp8.configuration, AllOf(HasSubstr("backend: cuda"), HasSubstr("precision: mxfp8")));
+  EXPECT_THAT(mxfp8.cannot, Contains(HasSubstr("no GPU has run the mxfp8 of backend cuda yet")));
   EXPECT_THAT(megatron("").configuration, AllOf(HasSubstr("backend: cuda"), Not(HasSubstr("  batching: "))));
   EXPECT_THAT(megatron("").cannot, packed);
   const Answer trl = job_of({scratch.write("sft.yaml",

@@ -35,7 +35,7 @@ OperationCheckOptions small(const std::string& only = "") {
 }
 
 const std::vector<OperationCase>& cases() {
-  static const std::vector<OperationCase> all = operation_cases(true, true);
+  static const std::vector<OperationCase> all = operation_cases(true, true, true);
   return all;
 }
 

@@ -63,6 +63,7 @@ class LocalJob {
     if (kept.empty()) {
       fake::Settings devices;
       devices.device_count = layout.ranks();
+      if (settings.precision == config::Precision::mxfp8) devices.compute_major = 10;
       fake::reset(devices);
     }
 #endif

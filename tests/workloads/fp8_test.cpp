@@ -1,6 +1,8 @@
-// The step of `precision: fp8`: which products are in 8-bit floats, what is quantised how often, and which sizes are
-// refused before anything is built.
+// The step of `precision: fp8` and `mxfp8`: which products are in 8-bit floats, what is quantised how often, with which
+// scales, and which sizes are refused before anything is built.
 #include <filesystem>
+#include <map>
+#include <utility>
 
 #include "config/experiment.h"
 #include "gpt_jobs.h"
@@ -16,9 +18,15 @@ using ::testing::HasSubstr;
 
 const config::Model for_fp8{"m", 4, 64, 4, 256, 32};
 
-Job in_fp8(Job j) {
-  j.settings.precision = config::Precision::fp8;
+Job in(config::Precision precision, Job j) {
+  j.settings.precision = precision;
   return j;
+}
+Job in_fp8(Job j) {
+  return in(config::Precision::fp8, std::move(j));
+}
+Job in_mxfp8(Job j) {
+  return in(config::Precision::mxfp8, std::move(j));
 }
 
 int quantised(const program::Program& p, std::string_view what) {
@@ -60,13 +68,63 @@ TEST(Fp8Step, TheLayersBiasGradientsAreMadeWhileQuantising) {
 
 TEST(Fp8Step, OtherPrecisionsAreLeftAlone) {
   Job j = small_job(1, 1);
-  for (const config::Precision precision :
-       {config::Precision::bf16, config::Precision::mxfp8, config::Precision::nvfp4}) {
+  for (const config::Precision precision : {config::Precision::bf16, config::Precision::nvfp4}) {
     j.settings.precision = precision;
     const program::ProgramSet set = build(j);
     for (const program::Operation& op : set.roles.front().step)
       EXPECT_FALSE(std::holds_alternative<program::Quantise>(op.action)) << config::name_of(precision);
   }
+}
+
+// Each factor of a product comes with the scales that were made with it, along the product's sum: those of a transposed
+// copy are its own.
+TEST(Mxfp8Step, EachCopyOfATensorHasItsOwnScalesOfBlocks) {
+  for (const bool sequence_parallel : {false, true}) {
+    Job j = in_mxfp8(job(for_fp8, sequence_parallel ? 2 : 1, 1, 1, 2, 2));
+    j.settings.sequence_parallel = sequence_parallel;
+    const program::ProgramSet set = build(j);
+    EXPECT_EQ(texts(program::verify(set)), "");
+    const program::Program& p = set.roles.front();
+    std::map<program::BufferId, program::View> scales_of;
+    int products = 0;
+    for (const program::Operation& op : p.step) {
+      if (const auto* q = std::get_if<program::Quantise>(&op.action)) {
+        if (q->out.present()) scales_of[q->out.buffer] = q->scale;
+        if (q->out_transposed.present()) scales_of[q->out_transposed.buffer] = q->scale_transposed;
+        EXPECT_EQ(p.buffer_of(q->either()).type, program::DType::e4m3) << program::title(op);
+      }
+      const auto* m = std::get_if<program::Matmul>(&op.action);
+      if (m == nullptr || !m->a_scale.present()) continue;
+      ++products;
+      EXPECT_EQ(m->a_scale, scales_of.at(m->a.buffer)) << program::title(op);
+      EXPECT_EQ(m->b_scale, scales_of.at(m->b.buffer)) << program::title(op);
+    }
+    EXPECT_EQ(products, 4 * 4 * 3 * 2);
+  }
+}
+
+TEST(Mxfp8Step, QuantisesAsOftenAsFp8) {
+  for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+    Job j = job(for_fp8, 1, 1, 2, 3, 2);
+    j.settings.recompute = recompute;
+    const program::Program with_one = build(in_fp8(j)).roles.front(), of_blocks = build(in_mxfp8(j)).roles.front();
+    for (const char* what : {"weight", "input", "output gradient"})
+      EXPECT_EQ(quantised(of_blocks, what), quantised(with_one, what)) << what;
+    EXPECT_EQ(of_blocks.step.size(), with_one.step.size());
+  }
+}
+
+TEST(Mxfp8Sizes, AreMultiplesOfABlock) {
+  const auto why = [](int tp, auto&& change) {
+    Job j = in_mxfp8(job(for_fp8, tp, 1, 1, 1, 1));
+    change(j.model);
+    return refusal(j);
+  };
+  EXPECT_EQ(why(2, [](config::Model&) {}), "");
+  EXPECT_EQ(why(1, [](config::Model& m) { m.hidden = 80; }),
+            "precision mxfp8 multiplies matrices whose sizes are multiples of 32 only, and hidden is 80");
+  EXPECT_THAT(why(4, [](config::Model&) {}), HasSubstr("hidden / tensor_parallel 4 is 16"));
+  EXPECT_THAT(why(1, [](config::Model& m) { m.sequence = 48; }), HasSubstr("micro_batch_size * sequence is 48"));
 }
 
 TEST(Fp8Sizes, AreRefusedInALineThatNamesTheSize) {
@@ -101,8 +159,11 @@ TEST(Fp8Sizes, WhatIsNotRefusedFitsCublasLt) {
       for (const std::int64_t sequence : {8, 16, 24}) {
         for (const std::int64_t micro_batch : {1, 2}) {
           for (const int tp : {1, 2, 4}) {
-            for (const bool sequence_parallel : {false, true}) {
-              Job j = in_fp8(job({"m", 1, hidden, 4, 64, sequence}, tp, 1, 1, 1, micro_batch));
+            for (const auto& [precision, sequence_parallel] : {std::pair{config::Precision::fp8, false},
+                                                               {config::Precision::fp8, true},
+                                                               {config::Precision::mxfp8, false},
+                                                               {config::Precision::mxfp8, true}}) {
+              Job j = in(precision, job({"m", 1, hidden, 4, 64, sequence}, tp, 1, 1, 1, micro_batch));
               j.model.ffn = ffn;
               j.settings.sequence_parallel = sequence_parallel;
               const std::string why = refusal(j);

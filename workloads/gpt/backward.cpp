@@ -18,7 +18,7 @@ program::View Stage::input_gradient(const program::View& dy, const Linear& layer
     product.a = gradient.plain;
     product.a_scale = gradient.scale;
     product.b = w.transposed;
-    product.b_scale = w.scale;
+    product.b_scale = w.scale_transposed;
     product.transpose_b = true;
   }
   emit(product, layer.input_gradient);
@@ -40,9 +40,9 @@ void Stage::weight_gradient(const program::View& dy, const Linear& layer, const 
   if (in_fp8(layer)) {
     const Quantised &of_y = quantised_gradient(dy, layer), &input = quantised_input(x, layer, Wanted::transposed);
     product.a = of_y.transposed;
-    product.a_scale = of_y.scale;
+    product.a_scale = of_y.scale_transposed;
     product.b = input.transposed;
-    product.b_scale = input.scale;
+    product.b_scale = input.scale_transposed;
     product.bias_gradient = {};  // quantising dy made it
     product.transpose_a = false;
     product.transpose_b = true;

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/floats.h"
 #include "workloads/gpt/gpt.h"
 #include "workloads/gpt/stage.h"
 
@@ -9,6 +10,8 @@ namespace harness::gpt {
 // Current scaling: a tensor's scale follows from its own largest element. Delayed scaling takes it from the steps
 // before (Micikevicius et al. 2022, arXiv 2209.05433), which saves one reading of the tensor and needs a history of
 // every tensor and an all-reduce over the ranks that share one. Here each rank scales its own shard, without a message.
+// The blocks of mxfp8 lie along the sum of a product, so a tensor and its transpose have scales of their own (Rouhani
+// et al. 2023, arXiv 2310.10537).
 
 const Quantised& Stage::quantise(Quantised& known, program::Quantise op, program::DType type, Wanted wanted,
                                  const char* what) {
@@ -17,7 +20,16 @@ const Quantised& Stage::quantise(Quantised& known, program::Quantise op, program
   known = {};
   if (plain) known.plain = scratch("fp8", type, op.in.count);
   if (transposed) known.transposed = scratch("fp8_transposed", type, op.in.count);
-  known.scale = floats("fp8_scale", 1);
+  if (d_.block_scales) {
+    const auto scales = [&](const char* name, std::int64_t rows, std::int64_t width) {
+      return scratch(name, program::DType::e8m0, block_scales(rows, width));
+    };
+    if (plain) known.scale = scales("fp8_scales", op.rows, op.width);
+    if (transposed) known.scale_transposed = scales("fp8_transposed_scales", op.width, op.rows);
+    op.scale_transposed = known.scale_transposed;
+  } else {
+    known.scale = known.scale_transposed = floats("fp8_scale", 1);
+  }
   op.out = known.plain;
   op.out_transposed = known.transposed;
   op.scale = known.scale;
@@ -37,6 +49,7 @@ const Quantised& Stage::quantised_weight(const Linear& layer, Wanted wanted) {
                   wanted, "weight");
 }
 
+// Gradients differ in magnitude more than activations: for one scale of them all, e5m2 has the range.
 const Quantised& Stage::quantised_gradient(const program::View& dy, const Linear& layer,
                                            std::optional<ParameterId> bias) {
   return quantise(quantised_[dy.buffer],
@@ -45,21 +58,23 @@ const Quantised& Stage::quantised_gradient(const program::View& dy, const Linear
                    .rows = d_.rows,
                    .width = layer.outputs,
                    .accumulate = bias && adds()},
-                  program::DType::e5m2, Wanted::both, "output gradient");
+                  d_.block_scales ? program::DType::e4m3 : program::DType::e5m2, Wanted::both, "output gradient");
 }
 
 std::string why_not_fp8(const config::Model& model, const config::Settings& settings, const program::Layout& layout) {
-  if (settings.precision != config::Precision::fp8) return "";
+  if (!config::has_fp8_products(settings.precision)) return "";
   const Dimensions d = dimensions(model, settings, layout);
+  // Each size is the length of the sum of one of a layer's products.
+  const std::int64_t multiple = d.block_scales ? mx_block : program::fp8_multiple;
   const std::string share = d.tensor == 1 ? "" : fmt::format(" / tensor_parallel {}", d.tensor);
   for (const auto& [what, size] : {std::pair<std::string, std::int64_t>{"hidden", d.hidden},
                                    {"hidden" + share, d.local_hidden},
                                    {"(hidden + 2 * kv_heads * head size)" + share, d.qkv_width()},
                                    {"ffn" + share, d.local_ffn},
                                    {"micro_batch_size * sequence", d.rows}}) {
-    if (size % program::fp8_multiple == 0) continue;
-    return fmt::format("precision fp8 multiplies matrices whose sizes are multiples of {} only, and {} is {}",
-                       program::fp8_multiple, what, size);
+    if (size % multiple == 0) continue;
+    return fmt::format("precision {} multiplies matrices whose sizes are multiples of {} only, and {} is {}",
+                       config::name_of(settings.precision), multiple, what, size);
   }
   return "";
 }

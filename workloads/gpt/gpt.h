@@ -30,8 +30,8 @@ std::int64_t global_batch(const config::Settings& settings, const program::Layou
 /// Replicas of the model: the ranks along the data axis, as many as Settings::context() of which share a sequence.
 int replicas(const config::Settings& settings, const program::Layout& layout);
 
-/// The size that keeps `precision: fp8` from these settings (program::fp8_multiple), for a person; "" if there is none,
-/// and in any other precision.
+/// The size that keeps `precision: fp8` or `mxfp8` from these settings (program::fp8_multiple, mx_block), for a person;
+/// "" if there is none, and in any other precision.
 std::string why_not_fp8(const config::Model& model, const config::Settings& settings, const program::Layout& layout);
 
 program::ProgramSet programs(const config::Model& model, const config::Settings& settings,

@@ -45,7 +45,8 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   // In ten-thousandths: processors differ in the last bits of an exponential, and all ranks have one Program.
   if (d.packs) d.unseen = std::round(1e4 * (1 - filled_by(settings, model.sequence, batch).squares)) / 1e4;
   d.type = config::storage_of(settings.precision);
-  d.fp8 = settings.precision == config::Precision::fp8;
+  d.fp8 = config::has_fp8_products(settings.precision);
+  d.block_scales = settings.precision == config::Precision::mxfp8;
   const config::Model whole = model.resolved();
   d.activation = whole.activation;
   d.norm = whole.norm;

@@ -36,6 +36,7 @@ struct Dimensions {
   int tensor = 1;
   program::DType type = program::DType::f32;  // of weights and activations in the products
   bool fp8 = false;                           // the products of a layer take their factors in 8-bit floats
+  bool block_scales = false;                  // which have a scale for each block, not one for a tensor
   config::Activation activation = config::Activation::gelu;
   config::NormKind norm = config::NormKind::layer_norm;
   config::Positions positions = config::Positions::learned;
@@ -67,7 +68,7 @@ inline constexpr Norm final_norm{"final_norm", final_norm_gamma, final_norm_beta
 
 /// A tensor in 8-bit floats as it is stored and transposed, each present where a product reads it.
 struct Quantised {
-  program::View plain, transposed, scale;
+  program::View plain, transposed, scale, scale_transposed;
 };
 
 /// The residual stream: x, or what a norm has still to add up, x + bias + residual.

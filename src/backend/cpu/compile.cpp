@@ -78,8 +78,8 @@ Compiler::Run Compiler::prepare_widened(const backend::Bound<program::Matmul>& o
   product.b = {wide_[1].data(), program::DType::bf16, op.b.count};
   product.a_scale = product.b_scale = {};
   return [multiply = prepare(product), op, product] {
-    widen(op.a, *op.a_scale.f32(), product.a.as<bf16>());
-    widen(op.b, *op.b_scale.f32(), product.b.as<bf16>());
+    widen(op.a, op.a_scale, op.k, product.a.as<bf16>());
+    widen(op.b, op.b_scale, op.k, product.b.as<bf16>());
     multiply();
   };
 }

@@ -212,9 +212,10 @@ std::vector<std::string> CpuExecutable::warnings() const {
     return std::ranges::any_of(program_.buffers, [&](const program::Buffer& b) { return b.type == type; });
   };
   if (uses(program::DType::e4m3)) {
-    out.emplace_back(
-        "fp8 products are emulated on a CPU: their factors are rounded to 8-bit floats and multiplied in bf16. Losses "
-        "are those of fp8; times say nothing about it, so there is no MFU");
+    out.push_back(
+        fmt::format("{0} products are emulated on a CPU: their factors are rounded to 8-bit floats and multiplied in "
+                    "bf16. Losses are those of {0}; times say nothing about it, so there is no MFU",
+                    uses(program::DType::e8m0) ? "mxfp8" : "fp8"));
   }
   const auto is_product = [](const program::Operation& op) { return program::flop_of(op.action).model > 0; };
   if (uses(program::DType::f16) && std::ranges::any_of(program_.step, is_product)) {

@@ -28,8 +28,8 @@ void run(const backend::Bound<program::RmsNormBackward>& op, const backend::Kern
 std::int64_t scratch_floats(const program::RmsNormBackward& op, int threads);
 
 void run(const backend::Bound<program::Quantise>& op, const backend::KernelContext& context = {});
-/// to[i] = codes[i] * scale, of 8-bit floats. Exact for a scale as Quantise makes it.
-void widen(const backend::Tensor& codes, float scale, bf16* to);
+/// to[i] = codes[i] times its scale, of 8-bit floats in rows of `width`. Exact for scales as Quantise makes them.
+void widen(const backend::Tensor& codes, const backend::Tensor& scales, std::int64_t width, bf16* to);
 void run(const backend::Bound<program::Gelu>& op, const backend::KernelContext& context = {});
 void run(const backend::Bound<program::GeluBackward>& op, const backend::KernelContext& context = {});
 void run(const backend::Bound<program::SwiGlu>& op, const backend::KernelContext& context = {});

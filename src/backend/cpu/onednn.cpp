@@ -32,6 +32,7 @@ memory::data_type type_of(program::DType type) {
     case program::DType::f16:  // WideCopy
     case program::DType::e4m3:
     case program::DType::e5m2:  // compile.cpp makes bf16 of them
+    case program::DType::e8m0:
       break;
   }
   fail("the cpu backend has no matrix products of this type of elements");

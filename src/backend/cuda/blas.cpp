@@ -36,6 +36,7 @@ cudaDataType_t data_type(program::DType type) {
     case program::DType::e5m2:
       return CUDA_R_8F_E5M2;
     case program::DType::i32:
+    case program::DType::e8m0:
       break;
   }
   fail("cuBLASLt multiplies no elements of this type");
@@ -102,6 +103,25 @@ bool has_fused_form(const Product& p) {
   return p.epilogue == program::Epilogue::none || (p.out.leading % 8 == 0 && p.alignment_bytes >= 16);
 }
 
+// Where an 8-bit matrix has a scale for each block, its scales are laid out as base/floats.h says.
+void set_block_scales(cublasLtMatmulDesc_t desc) {
+  constexpr std::size_t since = 120800;
+  if (CUBLAS_VERSION < since || cublasLtGetVersion() < since)
+    fail(
+        "precision mxfp8 needs cuBLAS 12.8 or newer, of CUDA 12.8; this program was built with {} and runs with {}: "
+        "build it with a newer toolkit, or take precision fp8",
+        Blas::version(CUBLAS_VERSION), Blas::version());
+  if (const int has = compute_capability(); has < 100)
+    fail(
+        "precision mxfp8 needs tensor cores of compute capability 10.0 (Blackwell) or later; this GPU has {}.{}: take "
+        "precision fp8 or bf16 here",
+        has / 10, has % 10);
+#if CUBLAS_VERSION >= 120800
+  for (const auto attribute : {CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_DESC_B_SCALE_MODE})
+    set(desc, attribute, static_cast<std::int32_t>(CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0));
+#endif
+}
+
 // Whether C may lie elsewhere than D: one layout serves both, so the library cannot tell that `add` asks for it.
 bool takes_another_c(const cublasLtMatmulAlgo_t& algorithm) {
   std::int32_t supported = 1;
@@ -139,8 +159,9 @@ struct Blas::Call {
     if (program::is_fp8(p.a.type)) {
       set(desc.object, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(at.b_scale.data));
       set(desc.object, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(at.a_scale.data));
-      // Sums of fewer bits in forward products, as Transformer Engine has them.
-      const bool forward = p.a.type == program::DType::e4m3 && p.b.type == program::DType::e4m3;
+      if (p.block_scales) set_block_scales(desc.object);
+      // Sums of fewer bits in forward products, as Transformer Engine has them: for the tensor cores of Hopper.
+      const bool forward = p.a.type == program::DType::e4m3 && p.b.type == program::DType::e4m3 && !p.block_scales;
       set(desc.object, CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(forward ? 1 : 0));
     }
     const cublasLtEpilogue_t epilogue = epilogue_of(p);
@@ -282,7 +303,10 @@ std::int64_t Blas::scratch_floats(const Product& product) {
 }
 
 std::string Blas::version() {
-  const std::size_t v = cublasLtGetVersion();
+  return version(cublasLtGetVersion());
+}
+
+std::string Blas::version(std::size_t v) {
   return v >= 100000 ? fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100)
                      : fmt::format("{}.{}.{}", v / 1000, v / 100 % 10, v % 100);
 }

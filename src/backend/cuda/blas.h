@@ -27,7 +27,8 @@ struct Product {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   Matrix a, b, out;
   bool bias = false, add = false, bias_gradient = false, accumulate = false;
-  bool tf32 = false;  // f32 inputs may be rounded to 10-bit mantissas
+  bool tf32 = false;          // f32 inputs may be rounded to 10-bit mantissas
+  bool block_scales = false;  // 8-bit factors have a scale for each block, not one for all
   program::Epilogue epilogue = program::Epilogue::none;
   int alignment_bytes = 256;  // of all addresses, at most 256
 
@@ -45,7 +46,8 @@ struct Product {
 int alignment_of(std::int64_t bytes);
 int alignment_of(const void* address);
 
-/// The product of an operation whose views lie at addresses aligned to `alignment_bytes`.
+/// The product of an operation whose views lie at addresses aligned to `alignment_bytes`; `block_scales` is left to the
+/// caller, who knows the scales' type.
 Product product_of(const program::Matmul& op, program::DType a, program::DType b, program::DType out, bool tf32,
                    int alignment_bytes);
 Product product_of(const backend::Bound<program::Matmul>& op, bool tf32);
@@ -100,6 +102,7 @@ class Blas {
   /// Floats of scratch that a Product may need.
   static std::int64_t scratch_floats(const Product& product);
   static std::string version();
+  static std::string version(std::size_t number);  // as CUBLAS_VERSION has it
 
  private:
   struct Call;

@@ -40,6 +40,7 @@ ncclDataType_t type_of(const backend::Tensor& t) {
       return ncclInt32;
     case program::DType::e4m3:
     case program::DType::e5m2:
+    case program::DType::e8m0:
       break;
   }
   fail("NCCL has no word for this type of elements");

@@ -323,7 +323,7 @@ std::string fused_attention_unavailable(const FusedShape& fused) {
     return "cuDNN's fused attention computes in bf16 and fp16, not in fp32 or tf32";
   }
   // cudnn-frontend 1.32, scaled_dot_product_flash_attention.h: the backward pass refuses stats of packed documents.
-  const int major = compute_capability_major();
+  const int major = compute_capability() / 10;
   if (fused.documents > 0 && major != 9 && major != 10) {
     return fmt::format("cuDNN's fused attention trains on packed documents on compute capability 9 and 10, not {}",
                        major);

@@ -67,7 +67,9 @@ Product product_of(const backend::Bound<program::Matmul>& op, bool tf32) {
   program::each_field(
       op, [&](program::Access, const backend::Tensor& t) { aligned = std::min(aligned, alignment_of(t.data)); },
       [](const auto&) {});
-  return described(op, op.a.type, op.b.type, op.out.type, tf32, aligned);
+  Product p = described(op, op.a.type, op.b.type, op.out.type, tf32, aligned);
+  p.block_scales = program::are_of_blocks(op.a_scale.type);
+  return p;
 }
 
 std::string key_of(const Product& p) {
@@ -80,6 +82,7 @@ std::string key_of(const Product& p) {
   if (p.bias_gradient) key += " bias_gradient";
   if (p.accumulate) key += " accumulate";
   if (p.tf32) key += " tf32";
+  if (p.block_scales) key += " block_scales";
   if (p.alignment_bytes < 256) key += fmt::format(" align:{}", p.alignment_bytes);
   return key;
 }

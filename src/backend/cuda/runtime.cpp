@@ -98,10 +98,11 @@ void set_device(int ordinal) {
   check(cudaSetDevice(ordinal), "cudaSetDevice");
 }
 
-int compute_capability_major() {
-  int major = 0;
+int compute_capability() {
+  int major = 0, minor = 0;
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, current_device()), "cudaDeviceGetAttribute");
-  return major;
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, current_device()), "cudaDeviceGetAttribute");
+  return 10 * major + minor;
 }
 
 std::int64_t used_memory_bytes() {

@@ -94,8 +94,8 @@ std::vector<NeededProduct> needed_products(const program::Program& program, bool
     if (op == nullptr) continue;
     const int aligned = std::min({alignment(op->a), alignment(op->b), alignment(op->out), alignment(op->add),
                                   alignment(op->aux), alignment(op->bias), alignment(op->bias_gradient)});
-    const Product product =
-        product_of(*op, buffer(op->a).type, buffer(op->b).type, buffer(op->out).type, tf32, aligned);
+    Product product = product_of(*op, buffer(op->a).type, buffer(op->b).type, buffer(op->out).type, tf32, aligned);
+    product.block_scales = op->a_scale.present() && program::are_of_blocks(buffer(op->a_scale).type);
     if (seen.insert(key_of(product)).second) needed.push_back({product, *op});
   }
   return needed;
@@ -113,7 +113,11 @@ Rotation::Rotation(const NeededProduct& needed, std::int64_t at_least_bytes) {
   const std::int64_t aux = op.aux.present() ? out : 0, add = p.add ? out : 0,
                      vector = bytes(std::max(p.m, p.n), program::DType::f32);
   const std::int64_t scratch = bytes(Blas::scratch_floats(p), program::DType::f32);
-  const std::int64_t scales = program::is_fp8(p.a.type) ? bytes(2, program::DType::f32) : 0;
+  const program::DType scale = p.block_scales ? program::DType::e8m0 : program::DType::f32;
+  const std::int64_t a_scales = p.block_scales ? block_scales(p.m, p.k) : 1,
+                     b_scales = p.block_scales ? block_scales(p.n, p.k) : 1;
+  const bool scaled = program::is_fp8(p.a.type);
+  const std::int64_t scales = scaled ? bytes(a_scales, scale) + bytes(b_scales, scale) : 0;
   const std::int64_t set_bytes = a + b + out + aux + add + 2 * vector + scratch + scales;
   const std::int64_t sets = std::clamp<std::int64_t>((at_least_bytes + set_bytes - 1) / set_bytes, 1, 32);
   while (deviation_of_a_ * deviation_of_a_ * static_cast<float>(p.k) > 2) deviation_of_a_ /= 2;
@@ -136,10 +140,9 @@ Rotation::Rotation(const NeededProduct& needed, std::int64_t at_least_bytes) {
     const backend::Tensor second = take(vector, program::DType::f32, p.m);
     if (p.bias_gradient) o.bias_gradient = second;
     o.scratch = take(scratch, program::DType::f32, 0).f32();
-    if (scales > 0) {
-      const backend::Tensor both = take(scales, program::DType::f32, 2);
-      o.a_scale = {both.f32(), program::DType::f32, 1};
-      o.b_scale = {both.f32() + 1, program::DType::f32, 1};
+    if (scaled) {
+      o.a_scale = take(bytes(a_scales, scale), scale, a_scales);
+      o.b_scale = take(bytes(b_scales, scale), scale, b_scales);
     }
     operands_.push_back(o);
   }
@@ -233,12 +236,13 @@ backend::Tuning tune_products(const program::Program& program, bool tf32, const 
 double measure_products(config::Precision precision, double seconds) {
   constexpr std::int64_t n = 8192;
   const program::DType type = config::storage_of(precision);
-  const bool fp8 = precision == config::Precision::fp8;
+  const bool fp8 = config::has_fp8_products(precision);
   const program::DType factor = fp8 ? program::DType::e4m3 : type;
   NeededProduct needed;
   needed.operation.m = needed.operation.n = needed.operation.k = n;
   needed.operation.transpose_b = fp8;
   needed.product = product_of(needed.operation, factor, factor, type, precision == config::Precision::tf32, 256);
+  needed.product.block_scales = precision == config::Precision::mxfp8;
   Blas blas;
   Timer timer;
   constexpr double limit_s = 5;

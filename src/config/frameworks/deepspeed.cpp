@@ -25,10 +25,12 @@ std::vector<FrameworkRow> rows() {
       {.key = "bf16.enabled",
        .here = "precision",
        .values = {{"true", "bf16"}, {"false", "fp32"}},
-       .unwritten = {is_fp8,
-                     "no key: transformer_engine.pytorch.fp8_autocast with Float8CurrentScaling() around its Linear "
-                     "layers",
-                     "no key: torch.set_float32_matmul_precision(\"high\") in the training script"}},
+       .unwritten =
+           [](const Settings& s) {
+             return has_fp8_products(s.precision)
+                        ? "no key: " + with_transformer_engine(s)
+                        : "no key: torch.set_float32_matmul_precision(\"high\") in the training script";
+           }},
       {.key = "fp16.enabled", .here = "precision", .values = {{"true", "fp16"}}},
       {.key = "train_batch_size", .here = "global_batch_size"},
       {.key = "train_micro_batch_size_per_gpu", .here = "micro_batch_size"},

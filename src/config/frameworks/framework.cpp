@@ -197,10 +197,6 @@ bool divides_among_all(const Settings& s) {
   return s.sharding == Sharding::none || s.sharding_group == ShardingGroup::data;
 }
 
-bool is_fp8(const Settings& s) {
-  return s.precision == Precision::fp8;
-}
-
 bool is_1f1b(const Settings& s) {
   return s.pipeline_schedule == PipelineSchedule::one_forward_one_backward;
 }
@@ -225,6 +221,11 @@ std::string bound_by_launcher(const Settings& s) {
       return "no argument: numactl --physcpubind=CORES --preferred=N around each rank, CORES its own";
   }
   return "";
+}
+
+std::string with_transformer_engine(const Settings& s) {
+  return fmt::format("transformer_engine.pytorch.fp8_autocast with {}() around its Linear layers",
+                     s.precision == Precision::mxfp8 ? "MXFP8BlockScaling" : "Float8CurrentScaling");
 }
 
 const char* recomputed_module(const Settings& s) {

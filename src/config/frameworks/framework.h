@@ -113,7 +113,6 @@ FrameworkRow axis_row(std::string key, program::Axis axis, Note note = {});
 std::string same_number(std::string_view theirs);
 /// Whether all replicas divide together what they divide, or nothing is divided.
 bool divides_among_all(const Settings& settings);
-bool is_fp8(const Settings& settings);
 bool is_1f1b(const Settings& settings);
 /// The value where the key is written.
 std::optional<std::string> written_if(bool written, std::string value = "");
@@ -125,6 +124,8 @@ std::string bound_by_launcher(const Settings& settings);
 /// A bucket as its number of fp32 gradients, and back.
 std::string elements_of_bucket(const Settings& settings);
 std::string bucket_of_elements(std::string_view elements);
+/// The call that multiplies in 8-bit floats where there is no key for it.
+std::string with_transformer_engine(const Settings& settings);
 /// The part of a layer that is computed again, for people.
 const char* recomputed_module(const Settings& settings);
 

@@ -63,10 +63,16 @@ std::vector<FrameworkRow> rows() {
        .values = {{"", "bf16"}},
        .print =
            [](const Settings& s) {
-             return written_if(s.precision == Precision::bf16 || s.precision == Precision::fp8);
+             return written_if(s.precision == Precision::bf16 || has_fp8_products(s.precision));
            }},
-      {.key = "--fp8-format", .here = "precision", .values = {{"hybrid", "fp8"}}},
-      {.key = "--fp8-recipe", .here = "precision", .values = {{"tensorwise", "fp8"}}},
+      {.key = "--fp8-format",
+       .here = "precision",
+       .values = {{"hybrid", "fp8"}, {"e4m3", "fp8"}},
+       .print = [](const Settings& s) -> std::optional<std::string> {
+         if (!has_fp8_products(s.precision)) return std::nullopt;
+         return s.precision == Precision::mxfp8 ? "e4m3" : "hybrid";
+       }},
+      {.key = "--fp8-recipe", .here = "precision", .values = {{"tensorwise", "fp8"}, {"mxfp8", "mxfp8"}}},
       switch_row("--fp16", "precision", "fp16",
                  [](const Settings& s) {
                    return s.precision == Precision::fp32

@@ -52,10 +52,10 @@ std::vector<FrameworkRow> rows() {
                         ? "bf16 was measured with fp32 master weights, as torch.autocast keeps them"
                         : "with torch.amp.GradScaler";
            },
-       .unwritten = {is_fp8,
-                     "no argument: transformer_engine.pytorch.fp8_autocast with Float8CurrentScaling() around its "
-                     "Linear layers",
-                     ""}},
+       .unwritten =
+           [](const Settings& s) {
+             return has_fp8_products(s.precision) ? "no argument: " + with_transformer_engine(s) : "";
+           }},
       {.key = "autocast.dtype", .here = "precision", .values = {{"torch.bfloat16", "bf16"}, {"torch.float16", "fp16"}}},
       {.key = "matmul.precision",
        .here = "precision",

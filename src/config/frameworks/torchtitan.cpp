@@ -17,7 +17,13 @@ std::vector<FrameworkRow> rows() {
       {.key = "training.mixed_precision_param",
        .here = "precision",
        .values = {{"bfloat16", "bf16"}, {"float32", "fp32"}},
-       .unwritten = {is_fp8, "bfloat16, and float8 with the recipe tensorwise in model.converters", ""}},
+       .unwritten =
+           [](const Settings& s) {
+             if (!has_fp8_products(s.precision)) return "";
+             return s.precision == Precision::fp8
+                        ? "bfloat16, and float8 with the recipe tensorwise in model.converters"
+                        : "bfloat16, and mx with the recipe mxfp8_cublas in model.converters";
+           }},
       {.key = "training.mixed_precision_reduce",
        .here = "grad_reduce_precision",
        .values = {{"float32", "fp32"}, {"bfloat16", "bf16"}}},

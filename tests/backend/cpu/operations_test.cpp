@@ -8,7 +8,7 @@ using program::DType;
 
 TEST(Operations, ComputeWhatTheirTableSays) {
   int number = 0;
-  for (const selftest::OperationCase& c : selftest::operation_cases(false, true)) {
+  for (const selftest::OperationCase& c : selftest::operation_cases(false, true, true)) {
     // Wider rows are for the devices' kernels.
     if (std::ranges::any_of(c.program.buffers, [](const program::Buffer& b) { return b.count > 50'000; })) continue;
     selftest::CaseBytes before;

@@ -82,6 +82,8 @@ std::uint32_t pattern_of(program::DType type, double value) {
     case program::DType::e4m3:
     case program::DType::e5m2:
       throw Error("the cuda backend fills no buffers of 8-bit floats");
+    case program::DType::e8m0:
+      return static_cast<std::uint32_t>(std::ilogb(value) + 127) * 0x01010101u;
     case program::DType::f32:
       break;
   }

@@ -14,6 +14,12 @@ __device__ __forceinline__ float group_sum(float v, int lanes = 32) {
   return v;
 }
 
+/// The largest of such a group, likewise.
+__device__ __forceinline__ float group_maximum(float v, int lanes) {
+  for (int step = lanes / 2; step > 0; step /= 2) v = fmaxf(v, __shfl_xor_sync(whole_warp, v, step));
+  return v;
+}
+
 template <class T>
 __device__ __forceinline__ T warp_sum(T v) {
 #pragma unroll

@@ -75,7 +75,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "NVIDIA Fake");
   properties->totalGlobalMem = settings().device_bytes;
-  properties->major = settings().compute_capability_major;
+  properties->major = settings().compute_major;
   properties->multiProcessorCount = multiprocessors;
   properties->l2CacheSize = 50 << 20;
   return cudaSuccess;
@@ -91,9 +91,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrMultiProcessorCount:
       *value = multiprocessors;
       return cudaSuccess;
-    // cudnn-frontend asks for these two.
     case cudaDevAttrComputeCapabilityMajor:
-      *value = settings().compute_capability_major;
+      *value = settings().compute_major;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
       *value = 0;

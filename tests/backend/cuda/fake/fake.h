@@ -32,7 +32,7 @@ namespace harness::fake {
 
 struct Settings {
   int device_count = 1;
-  int compute_capability_major = 9;
+  int compute_major = 9;  // the compute capability's first number, of each device; the second is 0
   std::size_t device_bytes = std::size_t{8} << 30;  // of each device; beyond it cudaMalloc fails
   // The answer of cublasLtMatmulAlgoGetHeuristic where an epilogue does more than add a bias, a cublasStatus_t; 0:
   // offers.

@@ -20,8 +20,10 @@ struct LtDescriptor {
   void* aux = nullptr;
   std::int64_t aux_ld = 0;
   std::int32_t bias_type = -1;
-  const float* a_scale = nullptr;  // of 8-bit matrices
-  const float* b_scale = nullptr;
+  const void* a_scale = nullptr;  // of 8-bit matrices
+  const void* b_scale = nullptr;
+  std::int32_t a_scale_mode = 0;  // 0: one f32
+  std::int32_t b_scale_mode = 0;
   std::int8_t fast_accumulation = 0;
 };
 
@@ -79,6 +81,13 @@ struct LtProblem {
   bool uses_aux() const { return epilogue_has(128); }
   bool sums_b() const { return descriptor.epilogue == CUBLASLT_EPILOGUE_BGRADB; }  // the bias gradient, n long
   bool uses_bias() const { return adds_bias() || sums_b(); }
+  bool has_block_scales() const { return descriptor.a_scale_mode != 0; }
+  // Bytes of the scales of a matrix with so many rows, or columns of B: each has a byte for 32 elements, in tiles of
+  // 128 x 4.
+  std::size_t scale_bytes(std::int64_t outer) const {
+    if (!has_block_scales()) return sizeof(float);
+    return static_cast<std::size_t>((outer + 127) / 128 * ((k + 127) / 128) * 512);
+  }
 };
 
 std::size_t size_of(cudaDataType_t type);

@@ -31,6 +31,10 @@ constexpr Field descriptor_fields[] = {
     HARNESS_FAKE_FIELD(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, LtDescriptor, a_scale),
     HARNESS_FAKE_FIELD(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, LtDescriptor, b_scale),
     HARNESS_FAKE_FIELD(CUBLASLT_MATMUL_DESC_FAST_ACCUM, LtDescriptor, fast_accumulation),
+#if CUBLAS_VERSION >= 120800
+    HARNESS_FAKE_FIELD(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, LtDescriptor, a_scale_mode),
+    HARNESS_FAKE_FIELD(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, LtDescriptor, b_scale_mode),
+#endif
 };
 constexpr Field layout_fields[] = {
     HARNESS_FAKE_FIELD(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, LtLayout, batch_count),

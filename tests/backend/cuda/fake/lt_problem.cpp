@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdint>
+
+#include "core.h"
 
 namespace harness::fake {
 namespace {
@@ -51,6 +54,25 @@ void check_shape(const LtMatrix& matrix, std::int64_t rows, std::int64_t cols, c
          fmt::format("{} is {} x {}, expected {} x {}", name, matrix.rows, matrix.cols, rows, cols));
 }
 
+// "16/32-Element 1D Block Scaling for FP8 and FP4 Data Types": of both matrices, on devices from Blackwell on.
+void check_scale_modes(const LtProblem& problem) {
+  constexpr int of_blocks = 2;  // CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0
+  const LtDescriptor& descriptor = problem.descriptor;
+  if (descriptor.a_scale_mode != descriptor.b_scale_mode)
+    refuse(CUBLAS_STATUS_NOT_SUPPORTED, "A and B have scales of different modes");
+  if (descriptor.a_scale_mode == 0) return;
+  if (descriptor.a_scale_mode != of_blocks)
+    refuse(CUBLAS_STATUS_NOT_SUPPORTED, fmt::format("scale mode {}: not done here", descriptor.a_scale_mode));
+  if (settings().compute_major < 10)
+    refuse(CUBLAS_STATUS_NOT_SUPPORTED, "scales of blocks below compute capability 10");
+  if (problem.k % 32 != 0)
+    refuse(CUBLAS_STATUS_NOT_SUPPORTED, fmt::format("blocks of 32 elements in sums of {}", problem.k));
+  for (const void* scale : {descriptor.a_scale, descriptor.b_scale}) {
+    if (reinterpret_cast<std::uintptr_t>(scale) % 16 != 0)
+      refuse(CUBLAS_STATUS_INVALID_VALUE, "scales of blocks that are not aligned to 16 bytes");
+  }
+}
+
 // cublasLtMatmul(), "To use FP8 kernels": A transposed and B not, sizes that 16 bytes hold, and a scale of each.
 void check_8_bit(const LtProblem& problem) {
   const LtDescriptor& descriptor = problem.descriptor;
@@ -61,6 +83,7 @@ void check_8_bit(const LtProblem& problem) {
   }
   if (descriptor.a_scale == nullptr || descriptor.b_scale == nullptr)
     refuse(CUBLAS_STATUS_INVALID_VALUE, "8-bit matrices without scales");
+  check_scale_modes(problem);
   if (descriptor.epilogue != CUBLASLT_EPILOGUE_DEFAULT && descriptor.epilogue != CUBLASLT_EPILOGUE_BIAS)
     refuse(CUBLAS_STATUS_NOT_SUPPORTED, fmt::format("epilogue {} after 8-bit matrices", descriptor.epilogue));
 }
@@ -185,8 +208,9 @@ cublasStatus_t resolve(cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
         mix(hash, value);
       }
     }
-    for (const std::int64_t value : {std::int64_t{descriptor->compute_type}, std::int64_t{descriptor->epilogue},
-                                     std::int64_t{problem.batch_count}, problem.uses_aux() ? descriptor->aux_ld : 0}) {
+    for (const std::int64_t value :
+         {std::int64_t{descriptor->compute_type}, std::int64_t{descriptor->epilogue}, std::int64_t{problem.batch_count},
+          problem.uses_aux() ? descriptor->aux_ld : 0, std::int64_t{descriptor->a_scale_mode}}) {
       mix(hash, value);
     }
     problem.fingerprint = hash;

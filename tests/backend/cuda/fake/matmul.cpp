@@ -42,6 +42,11 @@ std::vector<Range> ranges_of(const MatmulJob& job, const LtAlgorithm& algorithm)
   if (job.beta != 0) {
     ranges.push_back(range_of("C", job.c, problem.c, problem.batch_count, algorithm.alignment[2], false));
   }
+  if (is_8_bit(problem.a.type)) {
+    const std::size_t alignment = problem.has_block_scales() ? 16 : alignof(float);
+    ranges.push_back({"A's scales", descriptor.a_scale, problem.scale_bytes(problem.m), alignment});
+    ranges.push_back({"B's scales", descriptor.b_scale, problem.scale_bytes(problem.n), alignment});
+  }
   if (problem.uses_bias()) {
     const auto length = static_cast<std::size_t>(problem.adds_bias() ? problem.m : problem.n);
     ranges.push_back(

@@ -52,6 +52,26 @@ std::vector<float> packed(const LtMatrix& matrix, const void* data, std::int64_t
   return values;
 }
 
+// The scale of an element of 8-bit floats in a row of A or a column of B, `along` the sum. Of blocks, it is a power of
+// two in the byte that the documentation's picture of a tile shows: 32 lines of 16 bytes, in which four rows of four
+// blocks lie side by side.
+float scale_of(const LtProblem& problem, const void* scales, std::int64_t outer, std::int64_t along) {
+  if (!problem.has_block_scales()) return *static_cast<const float*>(scales);
+  const std::int64_t tiles_along = (problem.k + 127) / 128, tile = outer / 128 * tiles_along + along / 128;
+  const std::int64_t line = outer % 32, place = outer % 128 / 32 * 4 + along % 128 / 32;
+  const int code = static_cast<const std::uint8_t*>(scales)[512 * tile + 16 * line + place];
+  return code == 255 ? NAN : std::ldexp(1.0F, code - 127);
+}
+
+void apply_scales(const LtProblem& problem, std::vector<float>& a, std::vector<float>& b) {
+  for (std::int64_t l = 0; l < problem.k; ++l) {
+    for (std::int64_t i = 0; i < problem.m; ++i)
+      a[l * problem.m + i] *= scale_of(problem, problem.descriptor.a_scale, i, l);
+    for (std::int64_t j = 0; j < problem.n; ++j)
+      b[j * problem.k + l] *= scale_of(problem, problem.descriptor.b_scale, j, l);
+  }
+}
+
 // A fifth of all training on the emulated device with sanitizers, if each access were checked: a and b are vectors of
 // these sizes, and filling the sums with zeros is checked as one access.
 [[gnu::no_sanitize("address", "undefined")]] void add_products(const LtProblem& problem, const std::vector<float>& a,
@@ -78,8 +98,7 @@ void finish(const MatmulJob& job, const double* sums, int batch) {
   const LtProblem& problem = job.problem;
   const LtDescriptor& descriptor = problem.descriptor;
   const cudaDataType_t type = problem.d.type;
-  double alpha = job.alpha;
-  if (is_8_bit(problem.a.type)) alpha *= double{*descriptor.a_scale} * double{*descriptor.b_scale};
+  const double alpha = job.alpha;
   for (std::int64_t j = 0; j < problem.n; ++j) {
     for (std::int64_t i = 0; i < problem.m; ++i) {
       double value = alpha * sums[j * problem.m + i];
@@ -120,8 +139,9 @@ void multiply(const MatmulJob& job) {
     sums = own.data();
   }
   for (int batch = 0; batch < problem.batch_count; ++batch) {
-    const auto a = packed(problem.a, job.a, batch * problem.a.batch_step);
-    const auto b = packed(problem.b, job.b, batch * problem.b.batch_step);
+    auto a = packed(problem.a, job.a, batch * problem.a.batch_step);
+    auto b = packed(problem.b, job.b, batch * problem.b.batch_step);
+    if (is_8_bit(problem.a.type)) apply_scales(problem, a, b);
     const bool wrong = job.algorithm == settings().lt_wrong_algorithm;
     const std::int64_t wrong_elements = settings().lt_wrong_elements;
     if (!wrong || wrong_elements > 0) accumulate(problem, a, b, job.algorithm == 3, sums);

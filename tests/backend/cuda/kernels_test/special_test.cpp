@@ -1,6 +1,7 @@
 // Values and uses of kernels that the table of operations (table_test.cpp) does not have.
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels/kernels.h"
+#include "backend/quantised_blocks.h"
 #include "buffers.h"
 
 namespace harness::test {
@@ -142,6 +143,16 @@ TEST(Integers, AreNotConverted) {
   const Buffer in(program::DType::i32, 8), out(program::DType::bf16, 8);
   EXPECT_THROW(cuda::run(nullptr, (backend::Bound<program::Convert>{in, out})), Error);
   EXPECT_THROW(cuda::run(nullptr, (backend::Bound<program::Gelu>{in, in})), Error);
+}
+
+TEST(QuantisedBlocks, AreThoseOfASearchThroughAllScalesAndCodes) {
+  check_quantised_blocks([](const backend::Bound<program::Quantise>& op) { cuda::run(nullptr, op, {}); });
+}
+
+TEST(QuantisedBlocks, ScalesCanBeFilled) {
+  Buffer scales(program::DType::e8m0, 512);
+  cuda::run(nullptr, backend::Bound<program::Fill>{scales, 0.25});
+  for (std::int64_t i = 0; i < 512; ++i) ASSERT_EQ(scales[i], 0.25);
 }
 
 TEST(Spin, TakesItsTime) {

@@ -27,7 +27,7 @@ struct EmulatedKernels {
 };
 
 TEST(Kernels, ComputeWhatTheTableOfOperationsSays) {
-  std::vector<selftest::OperationCase> cases = selftest::operation_cases(false, true);
+  std::vector<selftest::OperationCase> cases = selftest::operation_cases(false, true, true);
   std::erase_if(cases, [](const selftest::OperationCase& c) {  // cuBLASLt's and cuDNN's part
     return c.operation == "matmul" || c.operation == "attention" || c.operation == "attention_backward";
   });

@@ -66,7 +66,7 @@ program::AttentionShape shape_of(const config::Model& model, int tensor_parallel
 // "" if cuDNN proposes a kernel for either direction.
 std::string why_not(const FusedShape& fused, int major) {
   fake::Settings settings;
-  settings.compute_capability_major = major;
+  settings.compute_major = major;
   fake::reset(settings);
   try {
     for (const bool backward : {false, true}) {
@@ -120,7 +120,7 @@ TEST(Cudnn, PackedDocumentsAreFusedWhereTheBackwardPassCanBe) {
   whole.documents = 0;
   for (const int major : {8, 9, 10, 12}) {
     fake::Settings settings;
-    settings.compute_capability_major = major;
+    settings.compute_major = major;
     fake::reset(settings);
     EXPECT_EQ(fused_attention_unavailable(packed).empty(), major == 9 || major == 10) << major;
     EXPECT_EQ(fused_attention_unavailable(whole), "") << major;
