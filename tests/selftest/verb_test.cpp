@@ -100,7 +100,7 @@ TEST(CheckVerb, FailsAndNamesOperationAndCase) {
   EXPECT_EQ(r.code, 1);
   EXPECT_THAT(r.out, HasSubstr("FAILED"));
   EXPECT_THAT(r.out, HasSubstr("gelu: 37 x 257, bf16"));
-  EXPECT_THAT(r.out, HasSubstr("3 checks passed, 7 failed"));
+  EXPECT_THAT(r.out, HasSubstr("3 checks passed, 8 failed"));
 }
 
 TEST(CheckVerb, WithoutADeviceSaysSoInOneLine) {
