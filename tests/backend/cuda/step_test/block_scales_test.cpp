@@ -14,6 +14,10 @@
 #include "training/local_job.h"
 #include "workloads/workload.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 namespace harness::cuda {
 namespace {
 
@@ -61,6 +65,9 @@ TEST_F(BlockScales, ProductsAreThoseOfTheCpuBackend) {
 }
 
 TEST_F(BlockScales, AGpuBelowBlackwellIsRefusedInALine) {
+#ifdef __SANITIZE_ADDRESS__
+  const __lsan::ScopedDisabler executables_that_failed_are_leaked_on_purpose;  // backend/cuda/runtime.h says why
+#endif
   set_device(9);
   const auto lines = selftest::check_operations(products(), cuda_backend(), backends::get(config::BackendKind::cpu),
                                                 {.only = {}, .large = false});
