@@ -134,23 +134,23 @@ class Estimate {
       const auto known = costs.find(planned.name);
       if (!planned.is_possible() || known == costs.end()) continue;
       const double block_s = known->second.block_s(measure_.warmup_steps + steps_);
-      costs_.push_back({planned.name, planned.variable, preparation_of(planned, known->second), block_s});
-      preparation_s_ += costs_.back().preparation_s;
+      blocks_.push_back({planned.name, block_s});
+      preparation_s_ += preparation_of(planned, known->second);
       step_s_[planned.name] = known->second.step_s;
     }
-    if (costs_.empty()) fail("the time of no case of this plan is known: {}", source_);
+    if (blocks_.empty()) fail("the time of no case of this plan is known: {}", source_);
     double end_s = preparation_s_;
     round_ends_s_.assign(measure_.rounds, end_s);
     timed_s_.assign(measure_.rounds, 0);
     for (const plan::Slot& slot : plan.schedule) {
       round_ends_s_[slot.round] = end_s;  // also of a round of which no block is known
       timed_s_[slot.round] = timed_total_s_;
-      const auto known = std::ranges::find(costs_, plan.cases[slot.case_index].name, &sweep::CaseCost::name);
-      if (known == costs_.end()) {
+      const auto known = std::ranges::find(blocks_, plan.cases[slot.case_index].name, &CaseBlock::name);
+      if (known == blocks_.end()) {
         ++unknown_;
         continue;
       }
-      end_s += known->block_s;
+      end_s += known->seconds;
       timed_total_s_ += steps_ * step_s_[known->name];
       round_ends_s_[slot.round] = end_s;
       timed_s_[slot.round] = timed_total_s_;
@@ -163,28 +163,32 @@ class Estimate {
     const bool has_verdicts = analysis::declared_comparisons(sweep::planned_result(plan_)) > 0;
     if (fit < std::min(least, measure_.rounds) && has_verdicts) {
       fail(
-          "{} is enough for {} of {} rounds, and no verdict is possible before {}: all cases take {} for {} rounds. {}",
+          "{} is enough for {} of {} rounds, and no verdict is possible before {}: all cases take {} for {} rounds. "
+          "Take fewer of them (--only), or a larger budget",
           budget_text(plan_), fit, measure_.rounds, least,
-          show_seconds(round_ends_s_[std::min(least, measure_.rounds) - 1]), std::min(least, measure_.rounds),
-          sweep::selections_that_fit(costs_, measure_.time_budget_s, least));
+          show_seconds(round_ends_s_[std::min(least, measure_.rounds) - 1]), std::min(least, measure_.rounds));
     }
     return {fit, lines(std::max(fit, 1))};
   }
 
   std::vector<std::string> in_brief() const {
-    const sweep::CaseCost& first = costs_.front();
+    const CaseBlock& first = blocks_.front();
     const double total_s = round_ends_s_.back();
     const int fit = rounds_that_fit();
     const std::string limit = fit < measure_.rounds ? fmt::format("; {} is enough for {} of {} rounds",
                                                                   budget_text(plan_), fit, measure_.rounds)
                                                     : "";
-    return {fmt::format("time: a block {}, the sweep {} ({:.3g} {}), {} ({} {}){}", show_seconds(first.block_s),
+    return {fmt::format("time: a block {}, the sweep {} ({:.3g} {}), {} ({} {}){}", show_seconds(first.seconds),
                         show_seconds(total_s), total_s * plan_.ranks / 3600, hours_name(plan_), source_, first.name,
                         show_seconds(step_s_.at(first.name)), limit),
             sources_of_time(plan_) + " says more"};
   }
 
  private:
+  struct CaseBlock {
+    std::string name;
+    double seconds = 0;
+  };
   static int steps_of(const plan::Plan& plan, const Costs& costs) {
     const config::Measure& measure = plan.experiment.measure;
     const auto baseline = costs.find(plan.baseline().name);
@@ -246,7 +250,7 @@ class Estimate {
 
   std::string longest_cases(int rounds) const {
     std::vector<std::pair<double, std::string>> cases;
-    for (const sweep::CaseCost& c : costs_) cases.emplace_back(rounds * c.block_s, c.name);
+    for (const CaseBlock& block : blocks_) cases.emplace_back(rounds * block.seconds, block.name);
     std::ranges::sort(cases, std::greater<>());
     constexpr std::size_t max_shown = 4;
     cases.resize(std::min(cases.size(), max_shown));
@@ -260,7 +264,7 @@ class Estimate {
   const config::Measure& measure_;
   const std::string source_;
   const int steps_;  // timed, of a block
-  std::vector<sweep::CaseCost> costs_;
+  std::vector<CaseBlock> blocks_;
   std::map<std::string, double> step_s_;  // by case
   double preparation_s_ = 0, timed_total_s_ = 0;
   std::vector<double> round_ends_s_;  // from the start of the sweep

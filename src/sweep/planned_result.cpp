@@ -143,48 +143,6 @@ std::int64_t needed_space(const plan::Plan& plan) {
   return store::most_bytes(result, capacity);
 }
 
-namespace {
-
-struct Selection {
-  std::string variable;
-  double seconds = 0;  // of its cases
-};
-
-}  // namespace
-
-std::string selections_that_fit(const std::vector<CaseCost>& cases, double budget_s, int rounds) {
-  double baselines_s = 0;
-  std::vector<Selection> variables;
-  for (const CaseCost& c : cases) {
-    const double seconds = c.preparation_s + rounds * c.block_s;
-    if (c.variable.empty()) {
-      baselines_s += seconds;
-      continue;
-    }
-    const auto known = std::ranges::find(variables, c.variable, &Selection::variable);
-    if (known == variables.end())
-      variables.push_back({c.variable, seconds});
-    else
-      known->seconds += seconds;
-  }
-  std::ranges::stable_sort(variables, {}, &Selection::seconds);
-  double together_s = baselines_s;
-  std::vector<std::string> together, alone;
-  for (const Selection& selection : variables) {
-    if (baselines_s + selection.seconds > budget_s) continue;
-    alone.push_back(fmt::format("{} ({})", selection.variable, show_seconds(baselines_s + selection.seconds)));
-    if (together_s + selection.seconds > budget_s) continue;
-    together_s += selection.seconds;
-    together.push_back("--only " + selection.variable);
-  }
-  if (together.empty()) {
-    return fmt::format("No single variable fits: {} rounds of the baselines alone take {}", rounds,
-                       show_seconds(baselines_s));
-  }
-  return fmt::format("`{}` fits ({} rounds in {}); each of these fits alone: {}", fmt::join(together, " "), rounds,
-                     show_seconds(together_s), fmt::join(alone, ", "));
-}
-
 int auto_steps(double set_up_s, double step_s, int warmup_steps) {
   constexpr double share = 0.75;
   constexpr int min_steps = 3;
@@ -205,20 +163,14 @@ namespace {
 [[noreturn]] void refuse_budget(const Recorder& recorder, const config::Measure& measure, double spent_s, int fit,
                                 int least) {
   const store::Result& result = recorder.result();
-  const auto n = static_cast<double>(
-      std::ranges::count_if(result.cases, [](const store::ResultCase& row) { return store::may_run(row.status); }));
-  std::vector<CaseCost> costs;
   double least_s = spent_s;
   for (std::size_t i = 0; i < result.cases.size(); ++i) {
-    if (recorder.expected_block_s(i) <= 0 || !recorder.may_run(i)) continue;
-    costs.push_back({result.cases[i].name, result.cases[i].variable, spent_s / n, recorder.expected_block_s(i)});
-    least_s += least * costs.back().block_s;
+    if (recorder.may_run(i)) least_s += least * recorder.expected_block_s(i);
   }
   fail(
       "the time budget of {} ends after {} of {} rounds, and no verdict is possible before {}: nothing was measured. "
-      "All cases take {} for {} rounds. {}",
-      show_seconds(measure.time_budget_s), fit, result.rounds, least, show_seconds(least_s), least,
-      selections_that_fit(costs, measure.time_budget_s, least));
+      "All cases take {} for {} rounds. Take fewer of them (--only), or a larger budget",
+      show_seconds(measure.time_budget_s), fit, result.rounds, least, show_seconds(least_s), least);
 }
 
 }  // namespace

@@ -38,15 +38,4 @@ inline constexpr int most_auto_steps = 1000;
 /// settled keeps its rounds: the clock ends it. Throws Error if too few rounds are left for any verdict.
 void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s);
 
-/// The cost of one case of a sweep, in seconds.
-struct CaseCost {
-  std::string name;
-  std::string variable;  // "": the baseline or its copy, which every selection keeps
-  double preparation_s = 0, block_s = 0;
-};
-
-/// Suggests values of `--only` with which `rounds` rounds, preparation included, fit into `budget_s`: as many variables
-/// as fit together, cheapest first, then each that fits alone. Says so where none fits.
-std::string selections_that_fit(const std::vector<CaseCost>& cases, double budget_s, int rounds);
-
 }  // namespace harness::sweep
