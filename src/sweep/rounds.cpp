@@ -122,12 +122,8 @@ job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDe
   const job::WorkerSet set{result.blocks[index].process, {}};
   const std::vector<std::size_t> others = others_in_process(recorder, blocks);
   if (std::exchange(process_underway, set.number) != set.number) {
-    WarmUp warm = warm_up(job, set, block_request(plan.experiment, planned, timed, defaults));
-    if (warm.last.stopped) return warm.last;
-    if (!warm.settled)
-      recorder.warn(
-          "processes began to be timed before the clocks and the power of their GPUs had settled, within the "
-          "10 s that they are given: look for GPUs near their power or thermal limit");
+    job::BlockOutcome warm = warm_up(job, set, block_request(plan.experiment, planned, timed, defaults));
+    if (warm.stopped) return warm;
   }
   job::BlockOutcome outcome = job.run({{set, request, others.empty()}}).at(0);
   if (outcome.ok || outcome.stopped) return outcome;
@@ -252,56 +248,16 @@ bool stop_wanted(const job::Job& job, const job::BlockOutcome& outcome) {
   return outcome.stopped || job.stop_requests() > 0;
 }
 
-namespace {
-
-std::vector<machine::GpuStatistics> gpus_of(const job::BlockOutcome& outcome) {
-  std::vector<machine::GpuStatistics> gpus;
-  for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank)
-    gpus.push_back(outcome.of<job::TimedSamples>(rank).gpu);
-  return gpus;
-}
-
-bool tells(const machine::GpuStatistics& gpu) {
-  return !std::isnan(gpu.mean_sm_clock_hz) || !std::isnan(gpu.mean_power_w);
-}
-
-// Two unknown values are near each other.
-bool is_near(double now, double before, double share) {
-  if (std::isnan(now) || std::isnan(before)) return std::isnan(now) == std::isnan(before);
-  return std::abs(now - before) <= share * before;
-}
-
-bool is_settled(const machine::GpuStatistics& now, const machine::GpuStatistics& before) {
-  return is_near(now.mean_sm_clock_hz, before.mean_sm_clock_hz, 0.01) &&
-         is_near(now.mean_power_w, before.mean_power_w, 0.03);
-}
-
-// As many steps as take about a second, so that the sampler reads the devices several times.
-int steps_of_a_second(const job::BlockOutcome& outcome) {
-  constexpr double most = 10'000;
+job::BlockOutcome warm_up(job::Job& job, const job::WorkerSet& set, job::BlockRequest request) {
+  constexpr double seconds = 3, most_steps = 10'000;
+  request.task = job::TimeSteps{1};
+  job::BlockOutcome outcome = job.run({{set, request, false}}).at(0);
+  if (!outcome.ok || !config::traits_of(request.backend).ranks_are_gpus) return outcome;
   double step_s = 0;
   for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank)
     step_s = std::max(step_s, outcome.of<job::TimedSamples>(rank).step_s.back());
-  return static_cast<int>(std::clamp(1 / step_s, 1.0, most));
-}
-
-}  // namespace
-
-WarmUp warm_up(job::Job& job, const job::WorkerSet& set, job::BlockRequest request) {
-  constexpr double most_s = 10;
-  const double end_s = job.clock().seconds() + most_s;
-  request.task = job::TimeSteps{1};
-  WarmUp done{job.run({{set, request, false}}).at(0), true};
-  if (!config::traits_of(request.backend).ranks_are_gpus) return done;
-  for (std::vector<machine::GpuStatistics> before; done.last.ok;) {
-    request.task = job::TimeSteps{steps_of_a_second(done.last)};
-    done.last = job.run({{set, request, false}}).at(0);
-    std::vector<machine::GpuStatistics> now = gpus_of(done.last);
-    if (std::ranges::none_of(now, tells) || std::ranges::equal(now, before, is_settled)) break;
-    if (job.clock().seconds() > end_s) return {std::move(done.last), false};
-    before = std::move(now);
-  }
-  return done;
+  request.task = job::TimeSteps{static_cast<int>(std::clamp(seconds / step_s, 1.0, most_steps))};
+  return job.run({{set, request, false}}).at(0);
 }
 
 }  // namespace harness::sweep

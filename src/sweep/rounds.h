@@ -32,17 +32,11 @@ job::BlockOutcome run_untimed(job::Job& job, const job::BlockRequest& request,
 /// Whether a user asked to stop, during this block or before: no further block should start.
 bool stop_wanted(const job::Job& job, const job::BlockOutcome& outcome);
 
-struct WarmUp {
-  job::BlockOutcome last;  // of the last untimed block; where this failed, the set starts anew
-  bool settled = true;
-};
-
-/// Rank 0: the blocks, not timed, with which the processes of a set begin. One: the first block of a process pays for
-/// what all others find ready. Where ranks are GPUs, more, of about a second each, until every GPU's mean clock is
-/// within 1 % of the block before, and its mean power within 3 %, or for ten seconds in all; none where they do not
-/// tell. `request`: of a case of the set; its task is
-/// replaced.
-WarmUp warm_up(job::Job& job, const job::WorkerSet& set, job::BlockRequest request);
+/// Rank 0: the blocks, not timed, with which the processes of a set begin. One step: the first block of a process pays
+/// for what all others find ready. Where ranks are GPUs, then as many steps as take 3 s, in which clocks and power
+/// settle. Returns the outcome of the last block; where it failed, the set starts anew. `request`: of a case of the
+/// set; its task is replaced.
+job::BlockOutcome warm_up(job::Job& job, const job::WorkerSet& set, job::BlockRequest request);
 
 /// Runs every block that is still to be measured, in order, and shows the progress. After a
 /// declared look, settled cases are left out. No round starts that would not end by `end_s` of the job's clock. Returns

@@ -1,8 +1,6 @@
 // The warm-up of GPUs and the deadlines of a block, on a job that is played.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -43,101 +41,41 @@ TEST(BlockRequest, OnGpusTheUsualDeadlineOfAStartGrowsWithTheRanks) {
   EXPECT_EQ(start_deadline(BackendKind::cuda, 128, given), 45);
 }
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-struct Level {
-  double clock_hz = nan, power_w = nan;
-};
-
-// Two GPUs, whose levels in each block after the first follow a script; its last line repeats. A step takes 0.1 s.
+// A step takes 0.1 s on one rank and half of that on the other.
 class WarmingJob : public test::PlayedJob {
  public:
-  explicit WarmingJob(std::vector<std::pair<Level, Level>> script)
-      : PlayedJob(std::vector<job::RankPlace>(2)), script_(std::move(script)) {}
+  WarmingJob() : PlayedJob(std::vector<job::RankPlace>(2)) {}
 
   std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
     EXPECT_FALSE(blocks.at(0).last);
     const int count = std::get<job::TimeSteps>(blocks.at(0).request.task).steps;
     steps.push_back(count);
-    clock_.now_s += 0.1 * count;
     job::BlockOutcome outcome;
     outcome.ok = std::ssize(steps) != fails_at;
-    if (!outcome.ok) return {outcome};
-    const std::size_t line = std::min(steps.size(), script_.size()) - 1;
-    for (const Level& level : {script_[line].first, script_[line].second}) {
+    for (const double step_s : {0.05, 0.1}) {
       job::TimedSamples timed;
-      timed.step_s.assign(static_cast<std::size_t>(count), 0.1);
-      timed.gpu.mean_sm_clock_hz = level.clock_hz;
-      timed.gpu.mean_power_w = level.power_w;
+      timed.step_s.assign(static_cast<std::size_t>(count), step_s);
       outcome.samples.emplace_back().task = timed;
     }
     return {outcome};
   }
-  const Clock& clock() const override { return clock_; }
 
   std::vector<int> steps;  // of each block
   std::ptrdiff_t fails_at = 0;
-
- private:
-  struct Virtual : Clock {
-    double seconds() const override { return now_s; }
-    double unix_s() const override { return now_s; }
-    double now_s = 0;
-  };
-
-  std::vector<std::pair<Level, Level>> script_;
-  Virtual clock_;
 };
 
-job::BlockRequest on(config::BackendKind backend) {
-  job::BlockRequest request;
-  request.backend = backend;
-  return request;
-}
-
-constexpr Level cold{1.98e9, 300}, warm{1.80e9, 600}, near_warm{1.79e9, 610};
-
-TEST(WarmUp, CpusTakeOneBlockOfOneStep) {
-  WarmingJob job({{cold, cold}});
-  EXPECT_TRUE(warm_up(job, {}, on(config::BackendKind::cpu)).settled);
-  EXPECT_EQ(job.steps, std::vector<int>{1});
-}
-
-TEST(WarmUp, LastsUntilEveryGpuIsAsInTheBlockBefore) {
-  // The second GPU takes a block longer. Blocks last a second.
-  WarmingJob job({{}, {cold, cold}, {warm, cold}, {near_warm, warm}, {warm, near_warm}});
-  EXPECT_TRUE(warm_up(job, {}, on(config::BackendKind::cuda)).settled);
-  EXPECT_EQ(job.steps, (std::vector{1, 10, 10, 10, 10}));
-}
-
-TEST(WarmUp, OneOfTheTwoIsEnoughToSeeThatItIsNotOver) {
-  for (const Level& other : {Level{1.98e9, 600}, Level{1.80e9, 300}}) {
-    WarmingJob job({{}, {other, other}, {warm, warm}, {warm, warm}});
-    warm_up(job, {}, on(config::BackendKind::cuda));
-    EXPECT_EQ(job.steps.size(), 4u);
-  }
-}
-
-TEST(WarmUp, EndsAfterTenSecondsAndSaysSo) {
-  std::vector<std::pair<Level, Level>> script;
-  for (int i = 0; i < 40; ++i) script.emplace_back(i % 2 == 0 ? cold : warm, warm);
-  WarmingJob job(script);
-  EXPECT_FALSE(warm_up(job, {}, on(config::BackendKind::cuda)).settled);
-  EXPECT_EQ(job.steps.size(), 11u);
-}
-
-TEST(WarmUp, DoesNotWaitForWhatNobodyTells) {
-  WarmingJob job({{Level{}, Level{}}});
-  EXPECT_TRUE(warm_up(job, {}, on(config::BackendKind::cuda)).settled);
-  EXPECT_EQ(job.steps, (std::vector{1, 10}));
-}
-
-TEST(WarmUp, ABlockThatFailsEndsIt) {
-  for (std::ptrdiff_t at : {1, 2}) {
-    WarmingJob job({{}, {cold, cold}, {warm, warm}});
-    job.fails_at = at;
-    EXPECT_FALSE(warm_up(job, {}, on(config::BackendKind::cuda)).last.ok);
-    EXPECT_EQ(std::ssize(job.steps), at);
+TEST(WarmUp, IsOneStepAndOnGpusThreeSecondsMore) {
+  for (const auto& [backend, steps] : {std::pair{config::BackendKind::cpu, std::vector{1}},
+                                       std::pair{config::BackendKind::cuda, std::vector{1, 30}}}) {
+    for (const std::ptrdiff_t fails_at : {0, 1, 2}) {
+      WarmingJob job;
+      job.fails_at = fails_at;
+      job::BlockRequest request;
+      request.backend = backend;
+      const bool fails = fails_at > 0 && fails_at <= std::ssize(steps);
+      EXPECT_EQ(warm_up(job, {}, request).ok, !fails);
+      EXPECT_EQ(job.steps, fails_at == 1 ? std::vector{1} : steps);
+    }
   }
 }
 
