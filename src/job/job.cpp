@@ -13,7 +13,6 @@ std::map<int, NodeGpus> gpus_by_node(const std::vector<RankPlace>& places) {
     ++node.ranks;
     node.unknown = node.unknown || place.gpus.count < 0;
     node.blind_rank = node.blind_rank || place.gpus.count == 0;
-    node.hidden = node.hidden || (place.gpus.count == 0 && place.gpus.on_node > 0);
     node.gpus.insert(place.gpus.names.begin(), place.gpus.names.end());
   }
   return nodes;

@@ -145,7 +145,6 @@ struct NodeGpus {
   int ranks = 0;
   bool unknown = false;        // a rank could not list them
   bool blind_rank = false;     // a rank sees none
-  bool hidden = false;         // a rank sees none, and the node has some
   std::set<std::string> gpus;  // that its ranks see, together
 };
 

@@ -13,15 +13,6 @@
 namespace harness::sweep {
 namespace {
 
-void keep_larger(std::map<int, double>& best, const std::map<int, double>& found) {
-  for (const auto& [node, flops] : found) best[node] = std::max(best[node], flops);
-}
-
-double value_at(const std::map<int, double>& by_node, int node) {
-  const auto it = by_node.find(node);
-  return it == by_node.end() ? 0.0 : it->second;
-}
-
 // A sweep killed during the last measurement would not be complete, although all its rounds are.
 bool may_go_on(const job::Job& job) {
   constexpr double margin_s = 10;
@@ -31,60 +22,21 @@ bool may_go_on(const job::Job& job) {
 
 }  // namespace
 
-int Peaks::local_ranks(int node, int first_ranks) const {
-  return static_cast<int>(
-      std::ranges::count_if(places_, [&](const job::RankPlace& p) { return p.rank < first_ranks && p.node == node; }));
-}
-
-int Peaks::default_threads(const job::RankPlace& place, int ranks) const {
-  return std::max(1, place.cores / std::max(1, local_ranks(place.node, ranks)));
-}
-
-PeakSetup Peaks::setup_of(const plan::PlannedCase& planned) const {
-  PeakSetup setup{planned.layout.ranks(), planned.settings.threads, planned.settings.precision};
-  if (planned.settings.loader_threads() > 0) {
-    setup.threads = 0;  // the fewest of any node
-    for (const job::RankPlace& place : places_) {
-      if (place.rank >= setup.ranks) continue;
-      const int threads = planned.settings.compute_threads(default_threads(place, setup.ranks));
-      setup.threads = setup.threads == 0 ? threads : std::min(setup.threads, threads);
-    }
-  }
-  const bool by_default = std::ranges::all_of(places_, [&](const job::RankPlace& place) {
-    return place.rank >= setup.ranks || setup.threads == default_threads(place, setup.ranks);
-  });
-  if (by_default) setup.threads = 0;
-  return setup;
+PeakSetup peak_setup_of(const plan::PlannedCase& planned) {
+  const config::Settings& s = planned.settings;
+  return {planned.layout.ranks(), s.threads, s.threads > 0 ? 0 : s.loader_threads(), s.precision};
 }
 
 void Peaks::add(const PeakSetup& setup, const std::vector<job::Samples>& samples) {
-  // A node's ranks count together: on cores that they share, one is quick while another waits.
-  ByNode found;
-  for (std::size_t rank = 0; rank < samples.size(); ++rank) {
-    found[places_[rank].node] += std::get<job::ProbeSamples>(samples[rank].task).peak_flops;
-  }
-  keep_larger(alike_[setup], found);
-  keep_larger(of_any_[setup.precision], found);
-}
-
-double Peaks::share(const PeakSetup& setup, const job::RankPlace& place) const {
-  const int local = std::max(1, local_ranks(place.node, setup.ranks));
-  const int threads = setup.threads > 0 ? setup.threads : default_threads(place, setup.ranks);
-  const auto alike = alike_.find(setup);
-  const double measured = alike == alike_.end() ? 0.0 : value_at(alike->second, place.node);
-  const auto any = of_any_.find(setup.precision);
-  const double whole_node = any == of_any_.end() ? 0.0 : value_at(any->second, place.node);
-  const double part = std::min(1.0, static_cast<double>(threads) * local / std::max(1, place.cores));
-  return std::max(measured, part * whole_node) / local;
+  double sum = 0;
+  for (const job::Samples& s : samples) sum += std::get<job::ProbeSamples>(s.task).peak_flops;
+  double& best = best_[setup];
+  best = std::max(best, sum / static_cast<double>(samples.size()));
 }
 
 double Peaks::of(const plan::PlannedCase& planned) const {
-  const PeakSetup setup = setup_of(planned);
-  double total = 0;
-  for (const job::RankPlace& place : places_) {
-    if (place.rank < setup.ranks) total += share(setup, place);
-  }
-  return total / setup.ranks;
+  const auto measured = best_.find(peak_setup_of(planned));
+  return measured == best_.end() ? 0 : measured->second;
 }
 
 bool measures_peaks(const config::Experiment& e) {
@@ -95,7 +47,7 @@ void measure_peaks(job::Job& job, const plan::Plan& plan, Peaks& peaks) {
   if (!measures_peaks(plan.experiment)) return;
   std::map<PeakSetup, const plan::PlannedCase*> setups;
   for (const plan::PlannedCase& planned : plan.cases) {
-    if (planned.is_possible()) setups.emplace(peaks.setup_of(planned), &planned);
+    if (planned.is_possible()) setups.emplace(peak_setup_of(planned), &planned);
   }
   for (const auto& [setup, planned] : setups) {
     if (!may_go_on(job)) return;
@@ -159,32 +111,14 @@ program::Links links_of(const config::Experiment& experiment, const plan::Planne
   return links;
 }
 
-namespace {
-
-// The sources of the rates in links_of().
-std::string source_of_links(const config::Experiment& e) {
-  std::vector<std::string> given, of_file;
-  const auto note = [&](double stated, double in_file, const char* key, const char* key_in_file) {
-    if (stated > 0) {
-      given.emplace_back(key);
-    } else if (in_file > 0) {
-      of_file.emplace_back(key_in_file);
-    }
-  };
-  const bool predicts = config::traits_of(e.backend).predicts();
-  note(e.fabric.rank_bytes_per_s, e.hardware ? e.hardware->nvlink_bytes_per_s : 0, "rank", "nvlink");
-  note(e.fabric.node_bytes_per_s, e.hardware && predicts ? e.hardware->node_bytes_per_s : 0, "node", "network");
-  std::vector<std::string> sources;
-  if (!given.empty()) sources.push_back(fmt::format("given in the configuration (fabric: {})", join(given, ", ")));
-  if (!of_file.empty()) sources.push_back(fmt::format("hardware file {}: {}", e.hardware->name, join(of_file, ", ")));
-  return join(sources, "; ");
-}
-
-}  // namespace
-
 void fill_link_limits(store::Result& result, const plan::Plan& plan, const Machine& machine) {
   const config::Experiment& e = plan.experiment;
-  result.link_source = source_of_links(e);
+  const program::Links links = links_of(e, plan.baseline());
+  std::vector<std::string> sources;
+  if (e.fabric.rank_bytes_per_s > 0 || e.fabric.node_bytes_per_s > 0)
+    sources.emplace_back("the configuration (fabric)");
+  if (e.hardware) sources.push_back("hardware file " + e.hardware->name);
+  if (links.rank_bytes_per_s > 0 || links.node_bytes_per_s > 0) result.link_source = join(sources, ", ");
   for (store::ResultPoint& point : result.points) {
     const plan::PlannedCase& planned = plan.cases[point.case_index];
     const std::vector<int> node_of = plan::under_faults(e, planned.settings, machine.topology()).node_of;

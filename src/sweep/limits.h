@@ -15,48 +15,38 @@ namespace harness::sweep {
 
 struct Machine;  // sweep/probe.h
 
-/// The set-up of a peak measurement: ranks that multiply matrices at once, threads of each, and precision.
+/// How a case uses the machine: its ranks, which multiply matrices at once, the threads of each, those that its data
+/// loader takes from them, and the precision.
 struct PeakSetup {
   int ranks = 1;
   int threads = 0;  // 0: each rank's share of its node's cores
+  int loader_threads = 0;
   config::Precision precision = config::Precision::fp32;
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 that a default <=> compares with for a pointer.
   auto operator<=>(const PeakSetup&) const = default;
 };
+PeakSetup peak_setup_of(const plan::PlannedCase& planned);
 
-/// Keeps the highest rate of matrix products measured so far on each node. Other work on a machine can only slow a
+/// Keeps the highest rate of matrix products measured so far in each set-up. Other work on a machine can only slow a
 /// measurement down, so the best one counts: a lower bound of the peak, which every further measurement can raise and
 /// none can lower.
 class Peaks {
  public:
-  explicit Peaks(std::vector<job::RankPlace> places) : places_(std::move(places)) {}
-
-  /// The set-up in which the case runs.
-  PeakSetup setup_of(const plan::PlannedCase& planned) const;
-  /// `samples`: of one probe block on the first setup.ranks ranks, by rank.
+  /// `samples`: of one probe block, by rank.
   void add(const PeakSetup& setup, const std::vector<job::Samples>& samples);
-  /// FLOP/s of a rank of the case, the mean over its ranks; 0: nothing was measured in its precision. What the same
-  /// ranks and threads reached, or its threads' part of what its nodes reached with any others, whichever is more: the
-  /// cores that a case leaves idle slow the others down if anything, so neither is more than it could reach.
+  /// FLOP/s of a rank of the case, the mean over its ranks; 0: not measured.
   double of(const plan::PlannedCase& planned) const;
 
  private:
-  using ByNode = std::map<int, double>;  // FLOP/s of all its ranks together
-  int local_ranks(int node, int first_ranks) const;
-  int default_threads(const job::RankPlace& place, int ranks) const;
-  double share(const PeakSetup& setup, const job::RankPlace& place) const;
-
-  std::vector<job::RankPlace> places_;
-  std::map<PeakSetup, ByNode> alike_;           // the best of equal measurements
-  std::map<config::Precision, ByNode> of_any_;  // the best of all
+  std::map<PeakSetup, double> best_;  // the mean over the ranks
 };
 
 /// Whether the configuration leaves the peak to be measured.
 bool measures_peaks(const config::Experiment& experiment);
 
-/// One probe block for each way in which the cases of the plan use ranks, threads and precision, adding what it
-/// reached: a second or so each. Ends early at a stop request or at the end of the allocation; a block that fails
-/// leaves the peaks as they are. Does nothing if the configuration says what the peak is.
+/// One probe block for each set-up of the cases of the plan, adding what it reached: a second or so each. Ends early at
+/// a stop request or at the end of the allocation; a block that fails leaves the peaks as they are. Does nothing if the
+/// configuration says what the peak is.
 void measure_peaks(job::Job& job, const plan::Plan& plan, Peaks& peaks);
 
 // Upper limits of the machine, to compare with what is measured on it.

@@ -12,17 +12,13 @@
 namespace harness::sweep {
 namespace {
 
-constexpr std::size_t max_named_ranks = 8, max_named_values = 16;
+constexpr std::size_t most_named = 8;  // ranks, nodes or values
 
 std::string name_ranks(const std::vector<std::size_t>& ranks, const std::vector<job::RankPlace>& places) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(ranks.size(), max_named_ranks); ++i) {
-    const std::string host = ranks[i] < places.size() ? places[ranks[i]].host : "?";
-    names.push_back(fmt::format("rank {} ({})", ranks[i], host));
-  }
-  std::string text = join(names, ", ");
-  if (ranks.size() > max_named_ranks) text += fmt::format(" and {} more", ranks.size() - max_named_ranks);
-  return text;
+  for (const std::size_t rank : ranks)
+    names.push_back(fmt::format("rank {} ({})", rank, rank < places.size() ? places[rank].host : "?"));
+  return join_first(names, most_named);
 }
 
 }  // namespace
@@ -63,77 +59,38 @@ std::string said_by_ranks(const std::vector<std::string>& by_rank) {
   std::vector<std::pair<std::string, std::int64_t>> values;
   for (const std::string& value : by_rank) {
     const auto at = std::ranges::find(values, value, &std::pair<std::string, std::int64_t>::first);
-    if (at != values.end()) {
-      ++at->second;
-    } else if (values.size() <= max_named_values) {
-      values.emplace_back(value, 1);
-    }
+    at == values.end() ? static_cast<void>(values.emplace_back(value, 1)) : static_cast<void>(++at->second);
   }
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < std::min(values.size(), max_named_values); ++i)
-    parts.push_back(fmt::format("{} ({})", values[i].first, plural(values[i].second, "rank")));
-  if (values.size() > max_named_values) parts.emplace_back("others");
-  return join(parts, "; ");
+  for (const auto& [value, ranks] : values) parts.push_back(fmt::format("{} ({})", value, plural(ranks, "rank")));
+  return join_first(parts, most_named);
 }
-
-namespace {
-
-// "node1, node2 and 14 more".
-std::string some(const std::vector<std::string>& parts) {
-  constexpr std::size_t max_shown = 8;
-  if (parts.size() <= max_shown) return join(parts, ", ");
-  const std::vector<std::string> first(parts.begin(), parts.begin() + max_shown);
-  return fmt::format("{} and {} more", join(first, ", "), parts.size() - max_shown);
-}
-
-// The way out of both kinds of missing GPUs.
-std::string advice_without_gpus(const std::string& config, std::size_t ranks) {
-  return fmt::format(
-      "Without a GPU: `harness plan {} --ranks {}` shows what would run; `backend: cpu` (configs/laptop.yaml) measures "
-      "on CPU cores",
-      shell_word(config), ranks);
-}
-
-std::string missing_gpus(const std::vector<std::string>& hosts, std::size_t nodes, bool hidden,
-                         const std::string& advice) {
-  if (hidden) {
-    return fmt::format(
-        "backend cuda needs an NVIDIA GPU for every rank, but ranks on {} of {} nodes see none: {}. "
-        "CUDA_VISIBLE_DEVICES hides the GPUs of these nodes. {}",
-        hosts.size(), nodes, some(hosts), advice);
-  }
-  return fmt::format(
-      "backend cuda needs an NVIDIA GPU for every rank, but {} of {} nodes have none: {}. The driver lists no GPU "
-      "(/proc/driver/nvidia/gpus, /dev/nvidia0): run `nvidia-smi` on such a node, or check the container's GPU "
-      "options. {}",
-      hosts.size(), nodes, some(hosts), advice);
-}
-
-}  // namespace
 
 void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, const std::string& config) {
-  const auto nodes = job::gpus_by_node(places);
   std::vector<std::string> without, crowded;
-  bool hidden = false;
-  for (const auto& [number, node] : nodes) {
+  for (const auto& [number, node] : job::gpus_by_node(places)) {
+    const auto gpus = std::ssize(node.gpus);
     if (node.unknown) continue;
-    const auto gpus = static_cast<int>(node.gpus.size());
     if (node.blind_rank) {
       without.push_back(node.host);
-      hidden = hidden || node.hidden;
     } else if (node.ranks > gpus && !share_gpus) {
-      crowded.push_back(fmt::format("{} has {} ranks and {} GPU{}", node.host, node.ranks, gpus, gpus == 1 ? "" : "s"));
+      crowded.push_back(fmt::format("{} has {} and {}", node.host, plural(node.ranks, "rank"), plural(gpus, "GPU")));
     }
   }
   if (!without.empty()) {
-    throw Error(missing_gpus(without, nodes.size(), hidden, advice_without_gpus(config, places.size())));
+    fail(
+        "backend cuda needs an NVIDIA GPU for every rank, but ranks see none on {}: run `nvidia-smi` there, and look "
+        "at "
+        "CUDA_VISIBLE_DEVICES and the container's GPU options. Without a GPU, `harness plan {} --ranks {}` shows what "
+        "would run, and `backend: cpu` (configs/laptop.yaml) measures on CPU cores",
+        join_first(without, most_named), shell_word(config), places.size());
   }
   if (!crowded.empty()) {
     fail(
         "backend cuda needs a GPU of its own for every rank, but {}. Start one rank per GPU (mpirun --map-by "
         "ppr:N:node), or make more GPUs visible (CUDA_VISIBLE_DEVICES). For functional tests only, ranks may share "
         "GPUs: --set measure.share_gpus=true",
-        some(crowded));
+        join_first(crowded, most_named));
   }
 }
 
@@ -220,8 +177,7 @@ Machine probe(job::Job& job, const plan::Plan& plan) {
     machine.identity.emplace_back("worker binding", said_by_ranks(bound));
   for (const job::Samples& s : outcome.samples)
     machine.warnings.insert(machine.warnings.end(), s.warnings.begin(), s.warnings.end());
-  machine.peaks = Peaks(machine.places);
-  machine.peaks.add({whole_node.layout.ranks(), 0, whole_node.settings.precision}, outcome.samples);
+  machine.peaks.add({whole_node.layout.ranks(), 0, 0, whole_node.settings.precision}, outcome.samples);
   for (const job::RankPlace& place : machine.places) machine.ranks.push_back(rank_row(machine, place, e.baseline));
   return machine;
 }

@@ -24,7 +24,7 @@ struct Machine {
   std::vector<job::RankPlace> places;    // by rank
   std::vector<store::ResultRank> ranks;  // the same as rows of the result
   std::vector<std::string> warnings;
-  Peaks peaks{{}};                 // what these workers reached, with all cores of their nodes
+  Peaks peaks;                     // what these workers reached, with all cores of their nodes
   machine::Conditions conditions;  // while these workers ran
 
   machine::Topology topology() const;
@@ -42,7 +42,7 @@ std::vector<std::string> compare_identities(const std::vector<NameValues>& by_ra
                                             const std::vector<job::RankPlace>& places);
 
 /// Lists values that may differ between ranks, each with its number of ranks, in the order of the lowest rank:
-/// "CPUs 0-7 (4 ranks); CPUs 8-15 (4 ranks)". Lists at most 16 values.
+/// "CPUs 0-7 (4 ranks), CPUs 8-15 (4 ranks)". Lists at most 8 values.
 std::string said_by_ranks(const std::vector<std::string>& by_rank);
 
 /// Throws Error if a rank has no GPU, or if a node has fewer GPUs than ranks and `share_gpus` is not set. Nodes whose

@@ -26,17 +26,6 @@ plan::Plan plan_of(std::vector<plan::PlannedCase> cases) {
   return plan;
 }
 
-std::vector<job::RankPlace> places(int ranks, int ranks_per_node, int cores) {
-  std::vector<job::RankPlace> all;
-  for (int rank = 0; rank < ranks; ++rank) {
-    job::RankPlace& place = all.emplace_back();
-    place.rank = rank;
-    place.node = rank / ranks_per_node;
-    place.cores = cores;
-  }
-  return all;
-}
-
 job::Samples reached(double flops) {
   return {job::ProbeSamples{{}, "", flops, ""}, {}, 0, {}};
 }
@@ -68,7 +57,7 @@ class FakeJob : public test::PlayedJob {
 
 TEST(Peaks, TheBestMeasurementCounts) {
   const plan::Plan plan = plan_of({planned("baseline", 2)});
-  Peaks peaks(places(2, 2, 2));
+  Peaks peaks;
   FakeJob job([](const auto&, int block) { return block == 1 ? 30e9 : 10e9; });
   std::vector<double> after;
   for (int time = 0; time < 3; ++time) {
@@ -86,48 +75,22 @@ TEST(Peaks, EveryUseOfTheMachineIsMeasuredOnce) {
   const plan::Plan plan =
       plan_of({planned("baseline", 4), planned("baseline_again", 4), planned("bucket_size=1 MiB", 4),
                planned("ranks=1", 1), planned("threads=2", 4, 2), planned("threads=1", 4, 1), impossible, bf16});
-  Peaks peaks(places(4, 4, 4));
+  Peaks peaks;
   FakeJob job([](const auto&, int) { return 1e9; });
   measure_peaks(job, plan, peaks);
-  EXPECT_EQ(job.blocks_run, 4);  // 4 ranks of 1 thread, 1 rank of 4, 4 ranks of 2, bf16
-}
-
-// A core of the two alone runs faster than both at once: half of their sum is too little for it.
-TEST(Peaks, ACaseWithFewerThreadsHasAMeasurementOfItsOwn) {
-  const plan::Plan plan = plan_of({planned("baseline", 2), planned("ranks=1", 1, 1)});
-  Peaks peaks(places(2, 2, 2));
-  FakeJob job([](const job::BlockRequest& r, int) { return r.layout.ranks() == 2 ? 10e9 : 18e9; });
-  measure_peaks(job, plan, peaks);
-  EXPECT_EQ(peaks.of(plan.cases[0]), 10e9);
-  EXPECT_EQ(peaks.of(plan.cases[1]), 18e9);
-}
-
-// Four ranks hinder each other on two cores. What one rank with both cores reached, they share; the other way round,
-// one rank alone that was disturbed may have what the four reached.
-TEST(Peaks, ANodeIsTheSameHoweverManyRanksShareIt) {
-  const plan::Plan plan = plan_of({planned("baseline", 4), planned("ranks=1", 1)});
-  for (const double alone : {40e9, 8e9}) {
-    Peaks peaks(places(4, 4, 2));
-    FakeJob job([&](const job::BlockRequest& r, int) { return r.layout.ranks() == 4 ? 5e9 : alone; });
-    measure_peaks(job, plan, peaks);
-    EXPECT_EQ(peaks.of(plan.cases[0]), std::max(5e9, alone / 4));
-    EXPECT_EQ(peaks.of(plan.cases[1]), std::max(20e9, alone));
-  }
+  EXPECT_EQ(job.blocks_run, 5);  // 4 ranks as they come, of 2 threads and of 1; 1 rank; bf16
 }
 
 TEST(Peaks, RanksOfUnlikeNodesHaveTheirMean) {
-  const plan::Plan plan = plan_of({planned("baseline", 4), planned("ranks=2", 2)});
-  Peaks peaks(places(4, 2, 2));
-  std::vector<job::Samples> samples;
-  for (int rank = 0; rank < 4; ++rank) samples.push_back(reached(rank < 2 ? 10e9 : 30e9));
-  peaks.add({4, 0, config::Precision::fp32}, samples);
-  EXPECT_EQ(peaks.of(plan.cases[0]), 20e9);
-  EXPECT_EQ(peaks.of(plan.cases[1]), 10e9);
+  Peaks peaks;
+  peaks.add({4, 0, 0, config::Precision::fp32}, {reached(10e9), reached(10e9), reached(30e9), reached(30e9)});
+  EXPECT_EQ(peaks.of(planned("baseline", 4)), 20e9);
+  EXPECT_EQ(peaks.of(planned("ranks=2", 2)), 0);
 }
 
 TEST(Peaks, AFailureAStopAndTheEndOfTheAllocationLeaveThemAsTheyAre) {
   const plan::Plan plan = plan_of({planned("baseline", 2)});
-  Peaks peaks(places(2, 2, 2));
+  Peaks peaks;
   FakeJob job([](const auto&, int block) { return block == 0 ? 10e9 : 0.0; });
   measure_peaks(job, plan, peaks);
   measure_peaks(job, plan, peaks);
@@ -144,7 +107,7 @@ TEST(Peaks, AFailureAStopAndTheEndOfTheAllocationLeaveThemAsTheyAre) {
 TEST(Peaks, WhatTheConfigurationSaysIsNotMeasured) {
   plan::Plan plan = plan_of({planned("baseline", 2)});
   FakeJob job([](const auto&, int) { return 10e9; });
-  Peaks peaks(places(2, 2, 2));
+  Peaks peaks;
   plan.experiment.peak_flops = 1e12;
   measure_peaks(job, plan, peaks);
   plan.experiment.peak_flops = 0;
@@ -170,7 +133,7 @@ TEST(Peaks, TheFileHoldsTheBestOfAllSessions) {
   fill_peaks(result, plan);
   EXPECT_TRUE(result.peak_source.starts_with("measured"));
   const auto measured = [&](double flops) {
-    Peaks peaks(places(2, 2, 2));
+    Peaks peaks;
     FakeJob job([&](const auto&, int) { return flops; });
     measure_peaks(job, plan, peaks);
     return peaks;

@@ -87,16 +87,13 @@ TEST(Identity, RankZeroWinsATieAndLongListsAreCut) {
   const auto lines = compare_identities(many, std::vector<job::RankPlace>(40));
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_THAT(lines[0], HasSubstr("rank 32"));
-  EXPECT_THAT(lines[0], HasSubstr("and 7 more"));
+  EXPECT_THAT(lines[0], HasSubstr("7 more"));
 }
 
 TEST(Identity, WhatRanksSayIsToldOncePerValue) {
   EXPECT_EQ(said_by_ranks({}), "");
   EXPECT_EQ(said_by_ranks({"a", "a"}), "a (2 ranks)");
-  EXPECT_EQ(said_by_ranks({"b", "a", "b"}), "b (2 ranks); a (1 rank)");
-  std::vector<std::string> many;
-  for (int i = 0; i < 40; ++i) many.push_back(std::to_string(i));
-  EXPECT_THAT(said_by_ranks(many), ::testing::EndsWith("; 15 (1 rank); others"));
+  EXPECT_EQ(said_by_ranks({"b", "a", "b"}), "b (2 ranks), a (1 rank)");
 }
 
 using ::testing::Not;
@@ -127,13 +124,12 @@ std::string refusal(const std::vector<job::RankPlace>& all, bool share_gpus, con
 
 TEST(RequireGpus, NoGpusAreOneMessage) {
   const std::string message = refusal(places(16, 8, 0, {{}}), false, "configs/16node.yaml");
-  EXPECT_THAT(message, HasSubstr("16 of 16 nodes have none: node0, node1, "));
-  EXPECT_THAT(message, HasSubstr("and 8 more"));
+  EXPECT_THAT(message, HasSubstr("see none on node0, node1, "));
+  EXPECT_THAT(message, HasSubstr("8 more: run `nvidia-smi`"));
   EXPECT_THAT(message, HasSubstr("`harness plan configs/16node.yaml --ranks 128`"));
   EXPECT_THAT(message, HasSubstr("`backend: cpu`"));
   EXPECT_THAT(message, Not(HasSubstr("\n")));
   EXPECT_NE(refusal(places(1, 1, 0, {{}}), true, "a"), "") << "nothing to share";
-  EXPECT_THAT(refusal(places(1, 1, 4, {{}}), false, "a"), HasSubstr("CUDA_VISIBLE_DEVICES hides"));
 }
 
 TEST(RequireGpus, OneNodeWithoutIsNamed) {
@@ -142,7 +138,7 @@ TEST(RequireGpus, OneNodeWithoutIsNamed) {
     if (p.node == 1) p.gpus = {0, 0, {}};
   }
   const std::string message = refusal(all, false, "a.yaml");
-  EXPECT_THAT(message, HasSubstr("1 of 3 nodes have none: node1."));
+  EXPECT_THAT(message, HasSubstr("see none on node1:"));
 }
 
 TEST(RequireGpus, EveryRankHasAGpuOfItsOwn) {
