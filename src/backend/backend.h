@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -99,15 +100,10 @@ inline Tensor locate(const program::View& view, const program::Program& program,
 /// everybody but the backend. Recorded with the results; every block of a sweep reads the same.
 using Tuning = std::map<std::string, std::string>;
 
-/// For tests, of the cpu backend: what takes so much longer.
-struct Delay {
-  /// Each communication on this stream of the step, or, where it computes, each pass of a layer: forward, the gradients
-  /// of what it reads, and those of its weights. "": none.
-  std::string stream;
-  /// Each communication that leaves a node, whatever its stream, as if nodes had so many ranks. 0: none.
-  int ranks_per_node = 0;
-  double seconds = 0;
-};
+struct ExecutableRequest;
+
+/// For tests, of the cpu backend: what runs in the place of the work of an operation.
+using Around = std::function<std::function<void()>(const program::Operation& operation, std::function<void()> work)>;
 
 struct ExecutableRequest {
   const program::Program* program = nullptr;  // lowered for this backend; must outlive the Executable
@@ -125,7 +121,7 @@ struct ExecutableRequest {
   /// anew.
   std::shared_ptr<Connections> connections{};
   double tuning_s = 45;  // about how long tune() may try
-  Delay delay{};
+  std::function<Around(const ExecutableRequest& request)> around{};
 };
 
 /// A way to run Programs. Stateless; makes Executables.

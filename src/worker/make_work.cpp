@@ -74,7 +74,7 @@ job::ObserveSamples observe(Steps& steps, nccl::LogFile& log, bool keeps) {
 }  // namespace
 
 Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections,
-               const backend::Delay& delay) {
+               const AroundOf& around) {
   const job::BlockRequest& request = order.request;
   const backend::Backend& with = backends::get(request.backend);
   const program::Coordinates at = request.layout.coordinates(order.rank);
@@ -122,7 +122,7 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
     const int timed = std::get<job::TimeSteps>(request.task).steps;
     work.task = [=, warmup = request.warmup_steps](Steps* steps) { return time_steps(*steps, warmup, timed); };
   }
-  wanted.delay = delay;
+  wanted.around = around;
   wanted.connections = std::move(connections);
   work.executable = with.create(wanted);
   work.program = std::move(program);

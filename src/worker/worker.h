@@ -25,9 +25,10 @@ struct Work {
 /// `connections`: of the Executable before, nullptr: there was none.
 using WorkFactory = std::function<Work(const job::WorkerOrder&, std::shared_ptr<backend::Connections> connections)>;
 
-/// The work that an order names: the workload's Program on the backend. `delay`: for tests.
+/// The work that an order names: the workload's Program on the backend. `around`: for tests.
+using AroundOf = std::function<backend::Around(const backend::ExecutableRequest& request)>;
 Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections,
-               const backend::Delay& delay = {});
+               const AroundOf& around = {});
 
 /// Runs a worker from its order to its end. Speaks with its supervisor over descriptors of its own (Channel). Returns
 /// its exit code, or ends the process with it.

@@ -26,7 +26,7 @@ class Measured {
     s.global_batch_size = micro_batches;
     job_ = std::make_unique<test::LocalJob>(config::Model{"m", stages * layers_of_stage, 16, 1, 32, 4}, s,
                                             test::layout_of(1, stages, 1), 1, test::KeptConnections{},
-                                            backend::Delay{"compute", 0, delay_s});
+                                            test::Delay{"compute", delay_s});
     // (p - 1)(F + B + W) / v (docs/method.md), a delay for each layer of a pass and two for each of a backward pass.
     formula_s_ = 3 * (stages - 1) * delay_s * layers_of_stage / chunks;
     job_->run(1);

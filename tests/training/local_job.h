@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "backends/backends.h"
+#include "support/delay.h"
 #include "support/ranks.h"
 #include "support/rendezvous.h"
 #include "support/soak.h"
@@ -51,12 +51,12 @@ using KeptConnections = std::vector<std::shared_ptr<backend::Connections>>;
 class LocalJob {
  public:
   LocalJob(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
-           std::uint64_t seed = 1, const KeptConnections& kept = {}, const backend::Delay& delay = {})
+           std::uint64_t seed = 1, const KeptConnections& kept = {}, const Delay& delay = {})
       : LocalJob(workloads::build_programs(model, settings, layout), model, settings, seed, kept, delay) {}
   /// Runs any Programs; those of a training step have inputs by model and settings.
   explicit LocalJob(const program::ProgramSet& programs, const config::Model& model = {},
                     config::Settings settings = {}, std::uint64_t seed = 1, const KeptConnections& kept = {},
-                    const backend::Delay& delay = {})
+                    const Delay& delay = {})
       : layout_(programs.layout) {
     const program::Layout& layout = layout_;
 #ifdef HARNESS_TEST_CUDA
@@ -87,7 +87,7 @@ class LocalJob {
       r.seed = seed;
       r.local_rank = rank;
       r.local_ranks = n;
-      r.delay = delay;
+      if (!delay.stream.empty()) r.around = [delay](const auto& of) { return around(delay, of); };
       if (!kept.empty()) r.connections = kept[rank];
       ranks_.push_back(tested.create(r));
       inputs_.push_back(workloads::make_inputs(model, settings, layout, layout.coordinates(rank), seed));

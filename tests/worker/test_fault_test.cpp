@@ -16,24 +16,19 @@ TEST(TestFaults, ConcernOneRankAndCase) {
   EXPECT_EQ(TestFault::parse(text, 1, "layout=2").kind(), "segfault");
   EXPECT_EQ(TestFault::parse(text, 0, "layout=2").kind(), "");
   EXPECT_EQ(TestFault::parse(text, 1, "baseline").kind(), "");
-  const std::string delays =
-      "kind=delay,step=every,seconds=0.5,unless=micro_batch_size:4;kind=delay,step=every,seconds=0.25";
-  config::Settings settings;
-  EXPECT_EQ(TestFault::parse(delays, 0, "", settings).seconds(), 0.75);
-  settings.micro_batch_size = 4;
-  EXPECT_EQ(TestFault::parse(delays, 0, "", settings).seconds(), 0.25);
+  const std::string delays = "kind=delay,step=every,seconds=0.5,rank=0;kind=delay,step=every,seconds=0.25";
+  EXPECT_EQ(TestFault::parse(delays, 0, "").seconds(), 0.75);
+  EXPECT_EQ(TestFault::parse(delays, 1, "").seconds(), 0.25);
   EXPECT_THROW(TestFault::parse("kind=exit;kind=abort", 0, ""), Error);
   EXPECT_THROW(TestFault::parse("rnk=1", 1, ""), Error);
   EXPECT_THROW(TestFault::parse("segfault", 1, ""), Error);
 }
 
 TEST(TestFaults, DelaysWithinAStepAreTheBackends) {
-  const backend::Delay between = TestFault::parse("kind=delay,ranks_per_node=2,seconds=0.5", 0, "").delay_within_step();
-  EXPECT_EQ(between.ranks_per_node, 2);
-  EXPECT_EQ(between.stream, "");
-  EXPECT_EQ(between.seconds, 0.5);
-  EXPECT_EQ(TestFault::parse("kind=delay,stream=data", 0, "").delay_within_step().stream, "data");
-  EXPECT_THROW(TestFault::parse("kind=spin,ranks_per_node=2", 0, ""), Error);
+  const Delay delay = TestFault::parse("kind=delay,stream=data,seconds=0.5", 0, "").delay_within_step();
+  EXPECT_EQ(delay.stream, "data");
+  EXPECT_EQ(delay.seconds, 0.5);
+  EXPECT_THROW(TestFault::parse("kind=spin,stream=data", 0, ""), Error);
 }
 
 TEST(TestFaults, PretendedDelaysAddUpInWhatWasMeasured) {

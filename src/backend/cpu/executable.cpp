@@ -4,18 +4,12 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <set>
-#include <thread>
-#include <tuple>
 
 #include "backend/cpu/onednn.h"
 #include "backend/cpu/parallel.h"
 #include "base/clock.h"
-#include "machine/topology.h"
 #include "program/count.h"
-#include "program/links.h"
 
 namespace harness::cpu {
 namespace {
@@ -39,15 +33,6 @@ program::OperationId closing_operation(const std::vector<program::Operation>& li
   return -1;
 }
 
-// A layer that computes for long, for tests of schedules: the gradients of its weights take as long as its other
-// gradients, wherever they are computed.
-using LayerPass = std::tuple<program::Phase, int, int, bool, bool>;
-LayerPass pass_of(const program::Program& program, const program::Operation& op) {
-  const auto* product = std::get_if<program::Matmul>(&op.action);
-  const bool of_weights = product != nullptr && program::is_weight_gradient(program, *product);
-  return {op.label.phase, op.label.micro_batch, op.label.layer, of_weights, op.label.recomputed};
-}
-
 int checked_threads(int threads) {
   if (threads < 1) fail("the cpu backend needs at least one thread, got {}", threads);
   omp_set_num_threads(threads);  // before anything is built: products are generated for a number of threads
@@ -69,10 +54,7 @@ CpuExecutable::CpuExecutable(const backend::ExecutableRequest& request)
               Free{static_cast<std::size_t>(std::max<std::int64_t>(arena_.bytes, 1))}),
       communication_(request),
       compiler_(request, [this](const program::View& v) { return tensor(v); }),
-      delay_(request.delay),
-      groups_(request.groups),
-      layout_(request.layout),
-      rank_(request.rank) {}
+      around_(request.around ? request.around(request) : nullptr) {}
 
 CpuExecutable::~CpuExecutable() {
   streams_.reset();  // before what its threads use
@@ -103,35 +85,18 @@ void CpuExecutable::connect(const std::vector<RendezvousMessage>& received, doub
   watched_.store(streams_.get(), std::memory_order_release);
 }
 
-bool CpuExecutable::is_delayed(const program::Operation& op) const {
-  if (program_.streams[op.stream] == delay_.stream) return true;
-  if (delay_.ranks_per_node == 0) return false;
-  const auto nodes = machine::Topology::node_by_node(layout_.ranks(), delay_.ranks_per_node);
-  return program::leaves_node(layout_, groups_, rank_, op.action, nodes.node_of);
-}
-
 TaskList CpuExecutable::compile(Compiler& compiler, const std::vector<program::Operation>& list) {
   std::vector<Task> tasks;
-  std::set<LayerPass> begun;
   for (const program::Operation& op : list) {
     Task task{op.stream, op.waits, op.fused_group, nullptr, {}};
-    if (program::is_communication(op.action)) {
+    const bool communicates = program::is_communication(op.action);
+    if (communicates) {
       task.transfer = communication_.prepare(op, [this](const program::View& v) { return tensor(v); });
-      if (is_delayed(op)) {  // a slow link, for tests of what finds one
-        task.transfer.finish = [inner = std::move(task.transfer.finish), seconds = delay_.seconds] {
-          inner();
-          std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-        };
-      }
     } else {
       task.compute = compiler.compile(op);
-      if (is_delayed(op) && op.label.layer >= 0 && begun.insert(pass_of(program_, op)).second) {
-        task.compute = [inner = std::move(task.compute), seconds = delay_.seconds] {
-          std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-          inner();
-        };
-      }
     }
+    std::function<void()>& work = communicates ? task.transfer.finish : task.compute;
+    if (around_) work = around_(op, std::move(work));
     tasks.push_back(std::move(task));
   }
   return {std::move(tasks), program_.streams.size(), closing_operation(list)};

@@ -47,12 +47,7 @@ class CpuExecutable : public backend::Executable {
   std::unique_ptr<std::byte, Free> memory_;
   Communication communication_;
   Compiler compiler_;
-  bool is_delayed(const program::Operation& op) const;
-
-  backend::Delay delay_;
-  std::vector<program::Group> groups_;
-  program::Layout layout_;
-  int rank_;
+  backend::Around around_;
   TaskList init_, step_;
   std::unique_ptr<Streams> streams_;
   std::atomic<const Streams*> watched_{nullptr};  // for progress(), which another thread may ask for early

@@ -139,7 +139,7 @@ struct EmptyInputs : program::InputSource {
 }  // namespace
 
 worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<backend::Connections>&,
-                       const backend::Delay&) {
+                       const worker::AroundOf&) {
   std::cout << "a library greets on stdout\n" << std::flush;  // must not disturb the protocol
   worker::Work work;
   work.program_hash = 42;

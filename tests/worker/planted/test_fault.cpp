@@ -16,7 +16,6 @@
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/units.h"
-#include "config/registry.h"
 
 namespace harness::test {
 
@@ -64,14 +63,13 @@ std::string_view parity_of_block() {
 
 }  // namespace
 
-TestFault TestFault::parse(const std::string& text, int rank, const std::string& case_name,
-                           const config::Settings& settings) {
+TestFault TestFault::parse(const std::string& text, int rank, const std::string& case_name) {
   TestFault sum;
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::string_view one = rest.substr(0, rest.find(';'));
     rest.remove_prefix(std::min(rest.size(), one.size() + 1));
-    const TestFault fault = parse_one(one, rank, case_name, settings);
+    const TestFault fault = parse_one(one, rank, case_name);
     if (fault.kind_.empty()) continue;
     const bool adds = !sum.kind_.empty();
     const bool can_add = fault.kind_ == "delay" || fault.kind_ == "pretend";
@@ -84,8 +82,7 @@ TestFault TestFault::parse(const std::string& text, int rank, const std::string&
   return sum;
 }
 
-TestFault TestFault::parse_one(std::string_view text, int rank, const std::string& case_name,
-                               const config::Settings& settings) {
+TestFault TestFault::parse_one(std::string_view text, int rank, const std::string& case_name) {
   TestFault fault;
   bool here = true;
   std::string_view rest = text;
@@ -100,20 +97,12 @@ TestFault TestFault::parse_one(std::string_view text, int rank, const std::strin
       here = here && parse_integer(value) == rank;
     } else if (name == "case") {
       here = here && value == case_name;
-    } else if (name == "unless") {
-      const config::Variable* variable = config::find_variable(value.substr(0, value.find(':')));
-      if (variable == nullptr) fail("HARNESS_TEST_FAULT: unless={} names no variable", value);
-      here = here && variable->print(settings) != value.substr(value.find(':') + 1);
     } else if (name == "blocks") {
       here = here && value == parity_of_block();
     } else if (name == "company") {
       here = here && (blocks_before > 0) == (value == "yes");
-    } else if (name == "place") {
-      here = here && parse_integer(value) == blocks_before;
     } else if (name == "stream") {
       fault.stream_ = value;
-    } else if (name == "ranks_per_node") {
-      fault.ranks_per_node_ = static_cast<int>(parse_integer(value));
     } else if (name == "step" && value == "every") {
       fault.every_step_ = true;
     } else if (name == "step") {
@@ -127,7 +116,7 @@ TestFault TestFault::parse_one(std::string_view text, int rank, const std::strin
     }
   }
   if (fault.is_within_step() && fault.kind_ != "delay")
-    fail("HARNESS_TEST_FAULT: stream= and ranks_per_node= are valid with kind=delay only");
+    fail("HARNESS_TEST_FAULT: stream= is valid with kind=delay only");
   if (fault.kind_ == "pretend" && !fault.every_step_) fail("HARNESS_TEST_FAULT: kind=pretend needs step=every");
   return here ? fault : TestFault();
 }
@@ -183,16 +172,18 @@ void TestFault::act() const {
 }
 
 worker::WorkFactory with_faults(
-    std::function<worker::Work(const job::WorkerOrder&, std::shared_ptr<backend::Connections>, const backend::Delay&)>
+    std::function<worker::Work(const job::WorkerOrder&, std::shared_ptr<backend::Connections>, const worker::AroundOf&)>
         make) {
   return [make = std::move(make)](const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections) {
     const job::BlockRequest& request = order.request;
     const char* text = test_hook("HARNESS_TEST_FAULT");
-    const TestFault fault =
-        TestFault::parse(text == nullptr ? "" : text, order.rank, request.case_name, request.settings);
+    const TestFault fault = TestFault::parse(text == nullptr ? "" : text, order.rank, request.case_name);
     ++blocks_before;
     fault.act_before_steps();
-    worker::Work work = make(order, std::move(connections), fault.delay_within_step());
+    worker::AroundOf delayed;
+    if (fault.is_within_step())
+      delayed = [delay = fault.delay_within_step()](const auto& of) { return around(delay, of); };
+    worker::Work work = make(order, std::move(connections), delayed);
     if (work.inputs) work.inputs = fault.around(std::move(work.inputs));
     if (work.executable) work.before_step = fault.between_steps(*work.program);
     work.task = [fault, run = std::move(work.task), warmup = request.warmup_steps](worker::Steps* steps) {

@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "backend/backend.h"
-#include "config/settings.h"
 #include "job/task.h"
 #include "program/memory.h"
 #include "program/program.h"
+#include "support/delay.h"
 #include "worker/worker.h"
 
 namespace harness::test {
@@ -21,17 +21,15 @@ namespace harness::test {
 /// (with step=every: nothing waits, but every step is reported as longer by this much, so that a planted effect can be
 /// many times the noise of any machine). Step -1 is before the Program is built; "step=every" delays every step.
 /// "kind=delay,stream=data" instead lengthens each communication on that stream, "stream=compute" each pass of a layer:
-/// forward, its gradients, those of its weights; "kind=delay,ranks_per_node=2" each communication between nodes, as if
-/// these had two ranks (cpu backend).
-/// "unless=VARIABLE:VALUE": not where the case has this setting. "blocks=even" or "blocks=odd": only in timed blocks
+/// forward, its gradients, those of its weights (cpu backend).
+/// "blocks=even" or "blocks=odd": only in timed blocks
 /// with such a number, so that a case disagrees with itself. "company=yes": only where the process ran another block
-/// before; "place=N": only where it ran N before. Several delays of every step, or several pretended ones,
-/// each with its own conditions, are joined by ";" and add up.
+/// before. Several delays of every step, or several pretended ones, each with its own conditions, are joined by ";" and
+/// add up.
 class TestFault {
  public:
   /// No fault unless the text names this rank and case. Throws Error for invalid text.
-  static TestFault parse(const std::string& text, int rank, const std::string& case_name,
-                         const config::Settings& settings = {});
+  static TestFault parse(const std::string& text, int rank, const std::string& case_name);
 
   void act_before_steps() const;
   /// Wraps `inputs`: the fault occurs while they are filled, at its step.
@@ -43,28 +41,26 @@ class TestFault {
   void pretend(job::TimedSamples& samples, int warmup_steps) const;
   const std::string& kind() const { return kind_; }
   /// The operations that the backend delays.
-  backend::Delay delay_within_step() const { return {stream_, ranks_per_node_, seconds_}; }
+  bool is_within_step() const { return !stream_.empty(); }
+  Delay delay_within_step() const { return {stream_, seconds_}; }
   double seconds() const { return seconds_; }
 
  private:
   friend class FaultyInputs;
-  static TestFault parse_one(std::string_view text, int rank, const std::string& case_name,
-                             const config::Settings& settings);
+  static TestFault parse_one(std::string_view text, int rank, const std::string& case_name);
   void act() const;
-  bool is_within_step() const { return !stream_.empty() || ranks_per_node_ > 0; }
 
   std::string kind_;  // "": none
   std::string stream_;
-  int ranks_per_node_ = 0;
   std::int64_t step_ = 0;
   bool every_step_ = false;
   double seconds_ = 0.2;
 };
 
-/// `make`, with the fault that the environment plants in a block. `delay`: the operations that its backend delays.
+/// `make`, with the fault that the environment plants in a block. `around`: the operations that its backend delays.
 worker::WorkFactory with_faults(
     std::function<worker::Work(const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections,
-                               const backend::Delay& delay)>
+                               const worker::AroundOf& around)>
         make);
 
 }  // namespace harness::test
