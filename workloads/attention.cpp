@@ -1,8 +1,5 @@
-#include <algorithm>
-#include <cmath>
 #include <set>
 
-#include "base/error.h"
 #include "config/registry.h"
 #include "workloads/operations.h"
 #include "workloads/step.h"
@@ -18,68 +15,6 @@ struct PackedRow {
   std::int64_t values() const { return width + kv_width; }
 
   std::int64_t width, kv_width, stride;
-};
-
-// A row of the output, or of the queries' gradient, against its definition.
-class AttentionCheck : public ProductCheck {
- public:
-  AttentionCheck(const config::Settings& s, const program::Program& program)
-      : ProductCheck(s, program, s.attention_backward ? "attention_backward" : "attention") {}
-
-  void check(program::BufferAccess& memory) const override {
-    const config::AttentionProblem& a = s_.attention_shape;
-    const auto queries = samples(a.sequence), batches = samples(a.batch), heads = samples(a.heads);
-    for (std::size_t i = 0; i < queries.size(); ++i) check_row(memory, batches[i], heads[i], queries[i]);
-  }
-
- private:
-  void check_row(program::BufferAccess& memory, std::int64_t batch, std::int64_t head, std::int64_t query) const {
-    const config::AttentionProblem& a = s_.attention_shape;
-    const PackedRow row(a);
-    const std::int64_t of_query = head * a.head_dim, of_key = head / a.group * a.head_dim;
-    const program::View qkv = buffer("qkv");
-    const auto vector = [&](const program::View& v, std::int64_t token, std::int64_t width, std::int64_t column) {
-      return line(memory, v, (batch * a.sequence + token) * width + column, 1, a.head_dim);
-    };
-    const auto q = vector(qkv, query, row.stride, of_query);
-    const double scale = 1 / std::sqrt(static_cast<double>(a.head_dim));
-    std::vector<std::vector<double>> k, v;
-    std::vector<double> p;
-    for (std::int64_t t = 0; t <= query; ++t) {
-      k.push_back(vector(qkv, t, row.stride, row.keys() + of_key));
-      v.push_back(vector(qkv, t, row.stride, row.values() + of_key));
-      p.push_back(scale * dot(q, k.back()));
-    }
-    const double highest = *std::ranges::max_element(p);
-    double total = 0;
-    for (double& x : p) {
-      x = std::exp(x - highest);
-      total += x;
-    }
-    for (double& x : p) x /= total;
-    std::vector<double> due = weighted(p, v);
-    if (s_.attention_backward) {
-      // d score = p (dout . v - dout . out), d query = scale * sum of d score * key.
-      const auto dout = vector(buffer("dout"), query, row.width, of_query);
-      const double mean = dot(dout, due);
-      std::vector<double> ds(p.size());
-      for (std::size_t t = 0; t < p.size(); ++t) ds[t] = scale * p[t] * (dot(dout, v[t]) - mean);
-      due = weighted(ds, k);
-    }
-    const auto found = s_.attention_backward ? vector(buffer("dqkv"), query, row.stride, of_query)
-                                             : vector(buffer("out"), query, row.width, of_query);
-    for (std::size_t d = 0; d < due.size(); ++d) {
-      compare(fmt::format("batch {}, head {}, query {}, element {}", batch, head, query, d), found[d], due[d], 1);
-    }
-  }
-
-  std::vector<double> weighted(const std::vector<double>& weights, const std::vector<std::vector<double>>& rows) const {
-    std::vector<double> sum(rows.front().size());
-    for (std::size_t t = 0; t < rows.size(); ++t) {
-      for (std::size_t d = 0; d < sum.size(); ++d) sum[d] += weights[t] * rows[t][d];
-    }
-    return sum;
-  }
 };
 
 class AttentionWorkload : public Workload {
@@ -129,12 +64,6 @@ class AttentionWorkload : public Workload {
     for (int i = 0; i < s.repetitions; ++i) b.emit(compute_stream, repeated, {"attention", phase, -1, i});
     frame.end_step();
     return same_on_all_ranks(layout, b.take());
-  }
-
-  std::unique_ptr<OutputCheck> output_check(const config::Settings& s, const program::Layout&,
-                                            const program::Coordinates&,
-                                            const program::Program& program) const override {
-    return std::make_unique<AttentionCheck>(s, program);
   }
 
   // Forward: queries, keys, values and the output; backward: these, the output's gradient and three gradients. The

@@ -1,31 +1,11 @@
 #include <algorithm>
-#include <cmath>
 
-#include "base/error.h"
 #include "config/registry.h"
 #include "workloads/operations.h"
 #include "workloads/step.h"
 
 namespace harness::workloads {
 namespace {
-
-class GemmCheck : public ProductCheck {
- public:
-  GemmCheck(const config::Settings& s, const program::Program& program) : ProductCheck(s, program, "gemm") {}
-
-  void check(program::BufferAccess& memory) const override {
-    const config::GemmShape& g = s_.gemm;
-    const program::View a = buffer("a"), b = buffer("b"), out = buffer("out");
-    const auto rows = samples(g.m), columns = samples(g.n);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::int64_t r = rows[i], c = columns[columns.size() - 1 - i];
-      const auto row = g.transpose_a ? line(memory, a, r, g.m, g.k) : line(memory, a, r * g.k, 1, g.k);
-      const auto column = g.transpose_b ? line(memory, b, c * g.k, 1, g.k) : line(memory, b, c, g.n, g.k);
-      compare(fmt::format("element [{}, {}]", r, c), line(memory, out, r * g.n + c, 1, 1).front(), dot(row, column),
-              std::sqrt(static_cast<double>(g.k)));
-    }
-  }
-};
 
 config::GemmShape shape_of(const program::Matmul& m) {
   return {m.m, m.n, m.k, m.transpose_a, m.transpose_b};
@@ -57,12 +37,6 @@ class GemmWorkload : public Workload {
       builder.emit(compute_stream, product, {"product", program::Phase::forward, -1, i});
     frame.end_step();
     return same_on_all_ranks(layout, builder.take());
-  }
-
-  std::unique_ptr<OutputCheck> output_check(const config::Settings& s, const program::Layout&,
-                                            const program::Coordinates&,
-                                            const program::Program& program) const override {
-    return std::make_unique<GemmCheck>(s, program);
   }
 
   Rate rate(const config::Settings& s, const program::Layout&) const override {

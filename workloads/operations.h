@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <span>
 #include <vector>
 
@@ -42,7 +41,6 @@ inline program::DType element_type(const config::Settings& settings) {
 void encode_elements(program::DType type, std::span<const float> values, std::vector<std::byte>& to);
 /// The i-th element of `bytes`.
 float decode_element(program::DType type, const std::byte* bytes, std::size_t i);
-std::vector<double> read_elements(program::BufferAccess& memory, program::DType type, const program::View& view);
 /// The whole buffer of that name; absent if there is none.
 program::View find_buffer(const program::Program& program, std::string_view name);
 
@@ -66,32 +64,5 @@ class Operands {
 
 /// A job whose ranks all run the same Program and meet in one group, `world`.
 program::ProgramSet same_on_all_ranks(const program::Layout& layout, program::Program program);
-
-/// Compares some elements of the result with their definition. The operands are random since init.
-class ProductCheck : public OutputCheck {
- public:
-  ProductCheck(const config::Settings& settings, const program::Program& program, const char* name)
-      : s_(settings), program_(program), type_(element_type(settings)), name_(name) {}
-  void prepare(program::BufferAccess& /*memory*/) const override {}
-
- protected:
-  program::View buffer(const char* name) const { return find_buffer(program_, name); }
-  /// `count` elements, `stride` apart.
-  std::vector<double> line(program::BufferAccess& memory, const program::View& in, std::int64_t first,
-                           std::int64_t stride, std::int64_t count) const;
-  /// Throws Error if they differ by more than rounding. `size`: how large such a number typically is.
-  void compare(const std::string& where, double found, double due, double size) const;
-
-  config::Settings s_;
-  const program::Program& program_;
-  program::DType type_;
-
- private:
-  const char* name_;
-};
-
-double dot(std::span<const double> a, std::span<const double> b);
-/// The indices to look at: first, last and some in between.
-std::array<std::int64_t, 4> samples(std::int64_t count);
 
 }  // namespace harness::workloads
