@@ -1,5 +1,4 @@
 // Planted delays come out where they were planted, through the whole program.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +8,6 @@
 #include "command.h"
 #include "store/result_file.h"
 #include "support/paths.h"
-#include "support/soak.h"
 
 namespace harness {
 namespace {
@@ -76,63 +74,6 @@ TEST(Breakdown, ADelayInOneRankNamesTheStraggler) {
   EXPECT_EQ(b.kind, analysis::BottleneckKind::stragglers) << b.evidence;
   EXPECT_THAT(b.evidence, HasSubstr("Rank 2 ("));
   EXPECT_THAT(shown(folder), HasSubstr("Rank 2 on "));
-}
-
-// As if the first half of the ranks stood on one node and the others on another: a tensor group of as many stays on one
-// in the usual order, and spans both where data-parallel ranks are the neighbours. HARNESS_SOAK=1 takes 16 ranks.
-TEST(Breakdown, ASlowLinkBetweenNodesShowsInWhatTheRankOrderSendsOverIt) {
-  const TemporaryFolder folder;
-  const int ranks = test::soaking() ? 16 : 4, per_node = ranks / 2;
-  constexpr double delay_s = 0.01;
-  const std::string config = folder.write(
-      "small.yaml", fmt::format("name: small\n"
-                                "backend: cpu\n"
-                                "model: {{layers: 2, hidden: 64, heads: 8, vocab: 64, sequence: 16}}\n"
-                                "baseline: {{global_batch_size: 4, micro_batch_size: 2, threads: 1, layout: "
-                                "{{tensor_parallel: {}}}}}\n"
-                                "sweep: {{rank_order: [dp-tp-pp]}}\n"
-                                "measure: {{rounds: 1, warmup_steps: 1, steps: 3, seed: 1, deadlines: {{start: 120 s, "
-                                "step: 60 s}}}}\n"
-                                "output: {}/{{name}}.h5\n",
-                                per_node, folder.path()));
-  const auto o =
-      test::run(fmt::format("HARNESS_TEST_FAULT='kind=delay,ranks_per_node={},seconds={}' ", per_node, delay_s) +
-                test::harness_job(ranks, "sweep " + config));
-  ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
-  const store::Result r = store::read_result(folder / "small.h5");
-  const auto all = analysis::break_down(r);
-  ASSERT_EQ(all.size(), 2u);
-  double messages = 0;
-  for (const store::ResultOperations& op : r.operations) {
-    if (op.case_index == all[1].case_index && op.stream == "tensor") messages += static_cast<double>(op.operations);
-  }
-  ASSERT_GT(messages, 10);
-  // Other work on the machine lengthens both.
-  const double inside = all[0].mean[Part::tensor].value_or(0), across = all[1].mean[Part::tensor].value_or(0);
-  EXPECT_GT(across, inside + 0.5 * messages * delay_s) << shown(folder);
-}
-
-TEST(Breakdown, ASlowLinkShowsInItsOwnPart) {
-  const TemporaryFolder folder;
-  const store::Result r =
-      swept(folder, 2, "  layout: [{tensor_parallel: 2}]\n", "kind=delay,stream=tensor,seconds=0.005");
-  const auto all = analysis::break_down(r);
-  ASSERT_EQ(all.size(), 2u);
-  EXPECT_FALSE(all[0].mean[Part::tensor]);  // the baseline has no such communication
-  const analysis::Breakdown& b = all[1].mean;
-  double messages = 0;
-  for (const store::ResultOperations& o : r.operations) {
-    if (o.case_index == all[1].case_index && o.stream == "tensor") messages += static_cast<double>(o.operations);
-  }
-  ASSERT_GT(messages, 10);
-  EXPECT_GT(*b[Part::tensor], 0.5 * messages * 0.005);  // the rest is hidden or counted as waiting
-  for (const Part part : all_parts) {
-    if (part != Part::tensor) {
-      EXPECT_LT(b[part].value_or(0), *b[Part::tensor]) << key_of(part);
-    }
-  }
-  EXPECT_EQ(analysis::find_bottleneck(r, all[1], nullptr, analysis::find_stragglers(r)).kind,
-            analysis::BottleneckKind::communication);
 }
 
 }  // namespace

@@ -85,19 +85,6 @@ TEST(Cuda, AnUnknownGpuIsAnErrorThatSaysHowToAddIt) {
   EXPECT_THAT(o.err, HasSubstr("hardware"));
 }
 
-TEST(Cuda, ANodeWithoutGpusIsSaidOnceAndAtOnce) {
-  const TemporaryFolder folder;
-  const std::string path = config(folder, "fp32");
-  std::filesystem::create_directories(folder / "root/proc/driver/nvidia/gpus");
-  const auto o = test::run("HARNESS_TEST_GPU_ROOT=" + (folder / "root") +
-                               " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 " +
-                               test::emulated_program_path() + " sweep " + path,
-                           60);
-  EXPECT_EQ(o.exit_code, 1);
-  EXPECT_THAT(o.err, HasSubstr("GPU"));
-  EXPECT_FALSE(std::filesystem::exists(folder / "cuda.h5"));
-}
-
 }  // namespace
 }  // namespace harness
 

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 
-#include "base/error.h"
 #include "command.h"
 #include "store/result_file.h"
 #include "support/files.h"
@@ -24,13 +23,6 @@ TEST(DoctorAsAUser, ChecksWhatIsThere) {
   EXPECT_THAT(o.out, AllOf(HasSubstr("1 node, 2 ranks"), HasSubstr("node.answers")));
 }
 
-// Before it finds that it knows of no links here.
-TEST(DoctorAsAUser, SaysFirstThatASizeHasNoUnit) {
-  const auto o = test::run(test::harness_job(1, "doctor --allreduce 14"));
-  EXPECT_EQ(o.exit_code, 3);
-  EXPECT_THAT(o.err, ::testing::StartsWith("harness: --allreduce: found '14'; expected a number above 0"));
-}
-
 // Without a GPU, the CPUs are loaded.
 TEST(DoctorAsAUser, LoadsWhatIsThere) {
   const auto o = test::run(test::harness_job(2, "doctor --stages nccl,load --all"));
@@ -46,15 +38,6 @@ TEST(DoctorAsAUser, NamesTheRankThatIsSlowUnderLoad) {
                            test::harness_job(2, "doctor --stages load --strict"));
   EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
   EXPECT_THAT(o.out, AllOf(HasSubstr("warn     load.products"), HasSubstr("rank 1 reaches ")));
-}
-
-// The stage ends, says who held it up, and has what comes after.
-TEST(DoctorAsAUser, AWorkerThatHangsEndsItsBlockAlone) {
-  const auto o = test::run("HARNESS_TEST_FAULT='rank=1,case=products,kind=hang,step=0' " +
-                           test::harness_job(2, "doctor --stages load"));
-  EXPECT_EQ(o.exit_code, 2) << o.out << o.err;
-  EXPECT_THAT(o.out,
-              AllOf(HasSubstr("products did not end: rank 1"), HasSubstr("all-reduce of 2 ranks within a node: ")));
 }
 
 TEST(DoctorAsAUser, AWorkerThatCrashesIsAFailure) {
@@ -121,18 +104,6 @@ TEST(DoctorAsAUser, ItsRecordIsInTheResultOfASweep) {
                                 HasSubstr("nothing, of what does not change at every look")));
 }
 
-TEST(DoctorAsAUser, AMistakeIsExitCodeThree) {
-  const auto o = test::run(test::harness_job(1, "doctor --sysrot /"));
-  EXPECT_EQ(o.exit_code, 3) << o.out << o.err;
-  EXPECT_THAT(o.err, HasSubstr("did you mean --sysroot?"));
-  const auto misspelt = test::run(test::harness_job(2, "doctor --sysroot /nonexistent"));
-  EXPECT_EQ(misspelt.exit_code, 3) << misspelt.out << misspelt.err;
-  EXPECT_THAT(misspelt.err, StartsWith("harness: nothing could be checked: below '/nonexistent'"));
-  const auto elsewhere = test::run(test::harness_job(1, "doctor --stages load --sysroot /tmp"));
-  EXPECT_EQ(elsewhere.exit_code, 3) << elsewhere.out << elsewhere.err;
-  EXPECT_THAT(elsewhere.err, HasSubstr("with --sysroot, give --stages static"));
-}
-
 // `harness calibrate` under mpirun, and a prediction with what it wrote.
 
 std::string small_config(const test::TemporaryFolder& folder) {
@@ -169,21 +140,6 @@ TEST(CalibrateAsAUser, WritesWhatAPredictionReads) {
   const auto again = test::run(test::harness_job(2, calibrate));
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_THAT(again.err, AllOf(HasSubstr("x-hardware.yaml"), HasSubstr("exists")));
-}
-
-TEST(CalibrateAsAUser, OneRankMeasuresNoCommunication) {
-  const test::TemporaryFolder folder;
-  const auto made = test::run(
-      test::harness_job(1, fmt::format("calibrate {} -o {} --time-budget 1s", small_config(folder), folder / "x")));
-  ASSERT_EQ(made.exit_code, 0) << made.out << made.err;
-  EXPECT_THAT(made.err, HasSubstr("no communication is measured"));
-  // Between two ranks nothing is known, and a prediction says so.
-  const auto predicted = test::run(test::harness_job(
-      1, fmt::format("sweep {0}/small.yaml --backend sim --ranks 2 --ranks-per-node 1 --hardware {0}/x-hardware.yaml "
-                     "--set calibration={0}/x-calibration.yaml -o {0}/p.h5",
-                     folder.path())));
-  EXPECT_EQ(predicted.exit_code, 1) << predicted.out;
-  EXPECT_THAT(predicted.err, HasSubstr("nothing says how fast"));
 }
 
 // Before anything is measured.

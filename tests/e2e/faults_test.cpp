@@ -4,7 +4,6 @@
 #include <signal.h>
 
 #include <chrono>
-#include <filesystem>
 #include <random>
 #include <thread>
 
@@ -12,15 +11,12 @@
 #include "store/result_file.h"
 #include "support/files.h"
 #include "support/soak.h"
-#include "support/wait.h"
 
 namespace harness {
 namespace {
 
 using test::Command;
 using test::TemporaryFolder;
-using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 int finished_blocks(const store::Result& r) {
@@ -61,53 +57,11 @@ TEST_P(Faults, EndTheirCaseAndNothingElse) {
   EXPECT_EQ(finished_blocks(r), 6);
 }
 
-// Whatever kills a worker before the first round, once, costs a second start and no case.
-TEST(FirstWorkers, KilledOnceEndNothing) {
-  const TemporaryFolder folder;
-  Command command(test::harness_job(2, "sweep " + test::write_small_config(folder, 1)));
-  ASSERT_TRUE(test::wait_until([&] { return !command.tagged("worker").empty(); })) << command.err_so_far();
-  ::kill(command.tagged("worker").front(), SIGKILL);
-  const auto o = command.wait(300);
-  const store::Result r = store::read_result(folder / "small.h5");
-  EXPECT_EQ(r.state, store::RunState::complete) << o.err;
-  for (const store::ResultCase& c : r.cases) EXPECT_EQ(c.status, store::CaseStatus::ok) << c.name << ": " << c.reason;
-  EXPECT_THAT(r.warnings, ::testing::Contains(HasSubstr("failed and were started again")));
-}
-
+// tests/job/mpi has more of them.
 INSTANTIATE_TEST_SUITE_P(Kinds, Faults,
-                         ::testing::Values(Fault{"segfault", "signal 11"}, Fault{"abort", "signal 6"},
-                                           Fault{"kill", "signal 9"}, Fault{"exit", "exit"}, Fault{"hang", "step"},
+                         ::testing::Values(Fault{"segfault", "signal 11"}, Fault{"hang", "step"},
                                            Fault{"memory", "memory"}),
                          [](const auto& fault) { return std::string(fault.param.kind); });
-
-TEST(Supervisors, KilledLeaveNoWorkerBehind) {
-  const TemporaryFolder folder;
-  const auto config = test::write_small_config(folder, 50);
-  Command command(test::harness_job(4, "sweep -v " + config));
-  ASSERT_TRUE(command.wait_for("[3/200]")) << command.err_so_far();
-  const auto supervisors = command.tagged("sweep");
-  ASSERT_EQ(supervisors.size(), 4u);
-  ASSERT_TRUE(test::wait_until([&] { return !command.tagged("worker").empty(); }));
-  ::kill(supervisors.back(), SIGKILL);
-  const auto o = command.wait();
-  EXPECT_GT(o.exit_code, 0) << o.err;
-  EXPECT_TRUE(command.leaves_no_process());
-  EXPECT_GE(finished_blocks(store::read_result(folder / "small.h5")), 2);
-}
-
-TEST(Signals, FirstFinishesTheBlockAndKeepsAPartialResult) {
-  const TemporaryFolder folder;
-  const auto config = test::write_small_config(folder, 50);
-  Command command(test::harness_job(2, "sweep -v " + config));
-  ASSERT_TRUE(command.wait_for("[3/200]")) << command.err_so_far();
-  for (const pid_t pid : command.tagged("sweep")) ::kill(pid, SIGINT);
-  const auto o = command.wait();
-  EXPECT_TRUE(command.leaves_no_process());
-  const store::Result r = store::read_result(folder / "small.h5");
-  EXPECT_EQ(r.state, store::RunState::partial) << o.err;
-  EXPECT_GE(finished_blocks(r), 3);
-  EXPECT_THAT(o.out, HasSubstr("Partial"));
-}
 
 // Kills the whole job at a random moment again and again; each time the file opens and holds every block whose end was
 // reported. Then --resume completes it.
@@ -148,48 +102,9 @@ TEST(Kill, AtRandomMomentsLosesNoFinishedBlock) {
   }
 }
 
-// Any one process of a job is frozen for good, at a moment that chance chooses: the sweep goes on or ends, says who it
-// was, and leaves a result that can be read and no process.
-
-// "0" for the supervisor of rank 0, from the environment that mpirun gave it.
-std::string rank_of(pid_t pid) {
+bool is_rank_1(pid_t pid) {
   const std::string environment = '\0' + test::text_of("/proc/" + std::to_string(pid) + "/environ");
-  const std::string name = std::string(1, '\0') + "OMPI_COMM_WORLD_RANK=";
-  const std::size_t at = environment.find(name);
-  return at == std::string::npos ? "" : environment.substr(at + name.size(), 1);
-}
-
-void freeze_one(Command& command, const std::string& result, bool worker, std::mt19937& random) {
-  std::vector<pid_t> candidates = command.tagged(worker ? "worker" : "sweep");
-  if (candidates.empty()) return;  // between two blocks, or at the end
-  const pid_t frozen = candidates[random() % candidates.size()];
-  const std::string rank = rank_of(frozen);
-  ::kill(frozen, SIGSTOP);
-  const auto o = command.wait(300);
-  SCOPED_TRACE((worker ? "a worker" : "the supervisor of rank " + rank) + "\n" + o.out + o.err);
-  EXPECT_THAT(o.err, ::testing::Not(HasSubstr("time-out ended it")));
-  EXPECT_TRUE(command.leaves_no_process());
-  if (std::filesystem::exists(result)) static_cast<void>(store::read_result(result));
-  if (o.exit_code == 0) return;  // it was needed no more
-  if (worker) {
-    EXPECT_THAT(o.out + o.err, HasSubstr("rank "));
-    return;
-  }
-  EXPECT_THAT(o.err, AnyOf(AllOf(HasSubstr("rank " + rank + " on "), HasSubstr("has not answered for 15 s")),
-                           HasSubstr("MPI_Finalize has not returned")));
-}
-
-TEST(Frozen, AProcessAtRandomMomentsDoesNotHoldTheSweep) {
-  const int times = test::times(3, 2, 20);
-  std::mt19937 random(11);
-  for (int i = 0; i < times; ++i) {
-    const test::TemporaryFolder folder;
-    const auto config = test::write_small_config(folder, 3);
-    Command command(test::harness_job(2, "sweep " + config + " --set measure.deadlines.step=10s"));
-    ASSERT_TRUE(command.wait_for("checking that all ranks")) << command.err_so_far();
-    std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution<>(0, 6000)(random)));
-    freeze_one(command, folder / "small.h5", i % 3 == 2, random);
-  }
+  return environment.find(std::string(1, '\0') + "OMPI_COMM_WORLD_RANK=1") != std::string::npos;
 }
 
 TEST(Frozen, RankSaysHowTheSweepContinues) {
@@ -198,10 +113,11 @@ TEST(Frozen, RankSaysHowTheSweepContinues) {
   Command command(test::harness_job(2, "sweep -v " + config));
   ASSERT_TRUE(command.wait_for("[1/12] round 1")) << command.err_so_far();
   for (const pid_t pid : command.tagged("sweep")) {
-    if (rank_of(pid) == "1") ::kill(pid, SIGSTOP);
+    if (is_rank_1(pid)) ::kill(pid, SIGSTOP);
   }
   const auto o = command.wait(300);
   EXPECT_EQ(o.exit_code, 5) << o.err;
+  EXPECT_TRUE(command.leaves_no_process());
   EXPECT_THAT(o.err, HasSubstr("harness: rank 1 on "));
   EXPECT_THAT(o.err, HasSubstr("sweep --resume " + (folder / "small.h5") + "` continues"));
   const auto resumed = test::run(test::harness_job(2, "sweep --resume " + (folder / "small.h5")));

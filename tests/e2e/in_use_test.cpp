@@ -68,40 +68,6 @@ TEST(InUse, ASecondWriterIsRefusedFromThePreparationOn) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 2);
 }
 
-// A sweep is stopped; somebody takes it for dead, frees the file as the message says, and goes on.
-TEST(InUse, WhoComesBackTooLateStops) {
-  for (const bool force : {false, true}) {
-    const TemporaryFolder folder;
-    const std::string config = write_small_config(folder, 3), file = folder / "small.h5";
-    const std::string few = "sweep -v " + config + " --only micro_batch_size ";
-    Command first(slowly() + harness_job(2, few + "--seed 11"));
-    ASSERT_TRUE(first.wait_for("[2/9]")) << first.err_so_far();
-    const auto first_run = store::read_result(file);
-    first.kill_all(SIGSTOP);
-
-    const std::string next = force ? few + "--seed 22 --rounds 1 --force" : "sweep --resume " + file;
-    expect_refused(test::run(harness_job(2, next)));
-    ASSERT_EQ(test::run("rm " + file + ".lock").exit_code, 0);
-    Command second(harness_job(2, next));
-    ASSERT_TRUE(second.wait_for("checking that all ranks")) << second.err_so_far();
-    first.kill_all(SIGCONT);
-    const auto late = first.wait();
-    EXPECT_EQ(late.exit_code, 1) << late.err;
-    EXPECT_THAT(late.err, AnyOf(HasSubstr("was taken over by"), HasSubstr("was removed or renamed")));
-    EXPECT_THAT(late.err, Not(HasSubstr("[9/9]")));  // at the next block, not at the end
-    EXPECT_TRUE(late.out.empty()) << late.out;       // above all no table with the numbers of another
-    const auto done = second.wait();
-    EXPECT_THAT(done.exit_code, AnyOf(0, 4)) << done.err;
-
-    const auto now = store::read_result(file);
-    EXPECT_EQ(now.state, store::RunState::complete);
-    EXPECT_EQ(now.run_uuid == first_run.run_uuid, !force);
-    EXPECT_EQ(now.seed, force ? 22u : 11u);
-    EXPECT_EQ(std::ranges::count(now.blocks, store::BlockStatus::ok, &store::ResultBlock::status), force ? 3 : 9);
-    EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 2);
-  }
-}
-
 TEST(InUse, WhatCannotBeResumedIsSaidFirstWithTheCommandThatWorks) {
   const TemporaryFolder folder;
   const std::string config = write_small_config(folder, 1), file = folder / "small.h5";
@@ -127,16 +93,6 @@ TEST(InUse, TheCommandThatContinuesIsTheOneThatWasTyped) {
   std::filesystem::create_symlink(test::program_path(), folder / "harness");
   const auto installed = test::run("PATH='" + (folder / ".") + "':$PATH harness sweep --resume " + file);
   EXPECT_THAT(installed.err, HasSubstr("`mpirun -np 2 harness sweep --resume " + file + "`"));
-}
-
-TEST(InUse, AnOutputThatCannotBeWrittenIsNamedBeforeThePreparation) {
-  const TemporaryFolder folder;
-  const auto o = test::run(harness_job(2, "sweep " + write_small_config(folder, 1) + " -o /proc/x.h5"));
-  EXPECT_EQ(o.exit_code, 1);
-  EXPECT_THAT(o.err, HasSubstr("/proc"));
-  EXPECT_THAT(o.err, Not(HasSubstr("checking that all ranks")));
-  EXPECT_THAT(o.err, AnyOf(HasSubstr("/proc/x.h5 cannot be written there"),
-                           HasSubstr("cannot write to the directory")));  // the second unless root
 }
 
 // `show --follow` beside a sweep that runs.

@@ -1,9 +1,8 @@
-// A sweep, its report, and the page in a browser where there is one.
+// A sweep and its report.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <sstream>
 
 #include "command.h"
 #include "support/files.h"
@@ -13,16 +12,7 @@ namespace harness {
 namespace {
 
 using test::TemporaryFolder;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
-
-std::string browser() {
-  for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
-    if (test::run(std::string(name) + " --version", 30).exit_code == 0) return name;
-  }
-  return "";
-}
 
 // One sweep for all: ranks are swept too, so that every chart has something to show.
 class Report : public ::testing::Test {
@@ -95,82 +85,6 @@ TEST_F(Report, IsXml) {
   const auto parsed =
       test::run("python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' " + file("xml.html"));
   EXPECT_EQ(parsed.exit_code, 0) << parsed.err;
-}
-
-// The network is a proxy that nobody answers, so a request would show as an error; the browser's log has what the
-// page's policy refuses and what goes wrong in it.
-TEST_F(Report, OpensInABrowserInLightAndDark) {
-  const std::string program = browser();
-  if (program.empty()) GTEST_SKIP() << "no Chromium";
-  ASSERT_EQ(report("--force -o " + file("page.html")).exit_code, 0);
-  const std::string common = program +
-                             " --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run "
-                             "--proxy-server=127.0.0.1:1 --enable-logging=stderr --log-level=0 --window-size=900,1400 "
-                             "--user-data-dir=" +
-                             file("profile") + " ";
-  const auto shot = [&](const std::string& name, int scheme) {
-    const auto o = test::run(common + "--blink-settings=preferredColorScheme=" + std::to_string(scheme) +
-                                 " --screenshot=" + file(name) + " file://" + file("page.html"),
-                             60);
-    std::istringstream lines(o.err);
-    for (std::string line; std::getline(lines, line);) {
-      EXPECT_THAT(line, Not(HasSubstr("CONSOLE")));
-      EXPECT_THAT(line, Not(HasSubstr("Refused to")));
-    }
-    return test::text_of(file(name));
-  };
-  const std::string dark = shot("dark.png", 0), light = shot("light.png", 1);
-  ASSERT_GT(light.size(), 10000u) << "no screenshot";
-  ASSERT_GT(dark.size(), 10000u) << "no screenshot";
-  EXPECT_NE(light, dark);
-  const auto dom = test::run(common + "--dump-dom file://" + file("page.html"), 60);
-  for (const char* id : {"tornado", "scaling", "waterfall-baseline", "timeline-baseline", "heat-map"}) {
-    EXPECT_THAT(dom.out, HasSubstr("aria-labelledby=\"" + std::string(id) + "-drawing-title")) << id;
-  }
-}
-
-// The verbs that read result files, as a user starts them, on the example that is in the repository.
-
-const std::string program = test::program_path() + " ";
-const std::string example = test::source_dir() + "/results/example.h5";
-
-TEST(ReadersAsAUser, TheExampleAgainstItselfIsTheSame) {
-  const auto o = test::run(program + "compare " + example + " " + example + " --fail-on slower");
-  EXPECT_EQ(o.exit_code, 0) << o.err;
-  EXPECT_THAT(o.out, HasSubstr("Nothing else differs"));
-  EXPECT_THAT(o.out, HasSubstr("Variation between runs is not estimated"));
-  EXPECT_THAT(o.out, Not(AnyOf(HasSubstr(" 1 slower"), HasSubstr("%  slower"))));
-}
-
-TEST(ReadersAsAUser, TheExampleIsExportedAndTraced) {
-  const TemporaryFolder folder;
-  for (const char* format : {"env", "megatron", "deepspeed", "torchtitan", "pytorch"}) {
-    const auto o = test::run(program + "export " + example + " --format " + format);
-    EXPECT_EQ(o.exit_code, 0) << o.err;
-    EXPECT_THAT(o.out, HasSubstr("Measured on backend cpu"));
-  }
-  const auto next = test::run(program + "export " + example + " --format harness > " + (folder / "next.yaml"));
-  EXPECT_EQ(next.exit_code, 0) << next.err;
-  const auto planned = test::run(program + "plan " + (folder / "next.yaml") + " --ranks 2");
-  EXPECT_EQ(planned.exit_code, 0) << planned.err;
-  EXPECT_THAT(planned.out, HasSubstr("micro_batch_size=4"));
-  const auto o = test::run(program + "trace " + example + " -o " + (folder / "trace.json"));
-  EXPECT_EQ(o.exit_code, 0) << o.err;
-  EXPECT_GT(std::filesystem::file_size(folder / "trace.json"), 10000u);
-}
-
-TEST(ReadersAsAUser, AFileCutShortIsOneErrorAndExitCodeOne) {
-  const TemporaryFolder folder;
-  const std::string cut = folder / "cut.h5";
-  std::filesystem::copy_file(example, cut);
-  std::filesystem::resize_file(cut, std::filesystem::file_size(cut) / 2);
-  for (const std::string& arguments : {"compare " + example + " " + cut, "export " + cut + " --format env",
-                                       "trace " + cut + " -o " + (folder / "t.json")}) {
-    const auto o = test::run(program + arguments);
-    EXPECT_EQ(o.exit_code, 1) << arguments;
-    EXPECT_TRUE(o.out.empty()) << o.out;
-    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
-  }
 }
 
 }  // namespace

@@ -7,10 +7,8 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 
-#include "analysis/blocks.h"
 #include "command.h"
 #include "store/result_file.h"
 #include "support/files.h"
@@ -20,102 +18,12 @@ namespace harness {
 namespace {
 
 using test::harness_job;
-using test::run;
 using test::TemporaryFolder;
 using test::write_small_config;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pair;
-
-TEST(Sweep, LeavesOutWhatIsSettledAndShowsWhereTheCasesStand) {
-  const TemporaryFolder folder;
-  // A batch four times as large takes several times as long: settled by the first look.
-  const auto config = write_small_config(folder, 12, "  global_batch_size: [32]\n");
-  const auto o = test::run(harness_job(2, "sweep " + config + " --set measure.until=settled --set measure.steps=auto" +
-                                              " --set 'measure.looks=[5, 8]' --set 'measure.smallest_effect=90 %'"),
-                           240);
-  ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.exit_code << o.out << o.err;
-  EXPECT_THAT(o.err, HasSubstr("\nround 1/12: "));
-  EXPECT_THAT(o.err, HasSubstr("timed steps per block"));
-  const store::Result r = store::read_result(folder / "small.h5");
-  EXPECT_EQ(r.state, store::RunState::complete);
-  EXPECT_EQ(r.looks, "5,8,12");
-  EXPECT_GE(r.steps, 3);
-  int measured = 0, left_out = 0;
-  for (const store::ResultBlock& block : r.blocks) {
-    if (block.status == store::BlockStatus::ok) ++measured;
-    if (block.status != store::BlockStatus::left_out) continue;
-    ++left_out;
-    EXPECT_THAT(block.reason, HasSubstr("settled"));
-    EXPECT_GE(block.round, 5);
-  }
-  EXPECT_EQ(measured + left_out, 36);
-  // On a machine too busy for a verdict nothing settles, and nothing may be left out.
-  const auto shown = test::run(test::program_path() + " show --format json " + (folder / "small.h5"));
-  const bool settled = shown.out.find("\"settled_after\": 5") != std::string::npos ||
-                       shown.out.find("\"settled_after\": 8") != std::string::npos;
-  EXPECT_EQ(left_out > 0, settled) << shown.out;
-  const auto again = test::run(harness_job(2, "sweep " + config + " --resume -o " + (folder / "small.h5")));
-  EXPECT_EQ(again.exit_code, 1);
-  EXPECT_THAT(again.err, HasSubstr("is complete"));
-  EXPECT_THAT(again.err, Not(HasSubstr("checking that all ranks agree")));  // nothing has run
-}
-
-// A case whose workers turn out to need more than they may costs no other case its verdict, and no finished round is
-// measured again after a kill. Pretended times decide the verdicts, and not the noise of the machine.
-TEST(Sweep, ACaseThatDoesNotFitAfterItsTimelineCostsTheOthersNothing) {
-  const TemporaryFolder folder;
-  const std::string file = folder / "small.h5";
-  // The cap is a little above what the plan says that it needs, and below what its workers turn out to use.
-  const auto plan = run(test::program_path() + " plan --format json --ranks 2 " + write_small_config(folder));
-  const double planned = nlohmann::json::parse(plan.out)["cases"][0]["memory_bytes"];
-  const auto config = write_small_config(
-      folder, 9,
-      fmt::format("  memory_cap: [{:.6g} %]\n  env: [{{SLOW: 1}}, {{TORN: 1}}]\n", 100 * 1.001 * planned / (1 << 30)));
-  const std::string planted =
-      "HARNESS_TEST_FAULT='step=every,kind=pretend,seconds=20;"
-      "case=env={SLOW: 1},step=every,kind=pretend,seconds=20;"
-      "case=env={TORN: 1},blocks=even,step=every,kind=pretend,seconds=20' ";
-  const std::string settings =
-      " --set measure.until=settled --set 'measure.looks=[5, 8]' "
-      "--set measure.smallest_effect=5% --set measure.memory_limit='1 GiB'";
-  {
-    test::Command command(planted + harness_job(2, "sweep -v " + config + settings));
-    ASSERT_TRUE(command.wait_for("round 7/9")) << command.err_so_far();
-    command.kill_all(SIGKILL);
-    static_cast<void>(command.wait());
-  }
-  const store::Result killed = store::read_result(file);
-  ASSERT_EQ(killed.cases[2].variable, "memory_cap");
-  if (killed.cases[2].status == store::CaseStatus::ok)
-    GTEST_SKIP() << "workers use less than planned here, so nothing is refused after its timeline";
-  EXPECT_EQ(killed.cases[2].status, store::CaseStatus::impossible);
-  EXPECT_THAT(killed.cases[2].reason, HasSubstr("used "));
-  EXPECT_EQ(analysis::how_far(killed).rounds_done, 6);
-
-  const auto resumed = run(planted + harness_job(2, "sweep -v --resume " + file));
-  EXPECT_TRUE(resumed.exit_code == 0 || resumed.exit_code == 4) << resumed.err;
-  EXPECT_THAT(resumed.err, HasSubstr("round 7/9"));
-  EXPECT_THAT(resumed.err, Not(HasSubstr("round 6/9")));
-  const store::Result whole = store::read_result(file);
-  EXPECT_EQ(whole.state, store::RunState::complete);
-  for (const store::ResultBlock& block : whole.blocks) {
-    const std::string& name = whole.at(block).name;
-    SCOPED_TRACE(fmt::format("{} in round {}", name, block.round));
-    if (name == killed.cases[2].name) {
-      EXPECT_EQ(block.status, store::BlockStatus::pending);
-    } else if (name == "env={SLOW: 1}" && block.round >= 5) {
-      EXPECT_EQ(block.status, store::BlockStatus::left_out);
-    } else if (block.round < 6) {
-      EXPECT_EQ(block.status, store::BlockStatus::ok);
-      EXPECT_EQ(block.session, 0);
-    }
-  }
-  const std::string shown = run(test::program_path() + " show " + file).out;
-  EXPECT_THAT(shown, Not(HasSubstr("Partial")));
-  EXPECT_THAT(shown, Not(HasSubstr("too few rounds")));
-}
 
 TEST(Sweep, StoppedEarlyItSaysSoAndGoesOnFromItsFileAlone) {
   const TemporaryFolder folder;
@@ -316,21 +224,6 @@ TEST(Sweep, WithoutGpusCostsOneMessage) {
   EXPECT_THAT(o.err, HasSubstr("cuda"));
   EXPECT_THAT(o.err, HasSubstr("`backend: cpu`"));
   EXPECT_FALSE(std::filesystem::exists(folder / "out.h5"));
-}
-
-TEST(Sweep, RunsOnPartOfTheJob) {
-  const TemporaryFolder folder;
-  const auto config = test::write_small_config(folder, 1, "  ranks: [1]\n  layout: [{pipeline_parallel: 2}]\n");
-  const auto o = test::run(test::harness_job(2, "sweep " + config));
-  ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
-  const store::Result r = store::read_result(folder / "small.h5");
-  for (const auto& b : r.blocks) EXPECT_EQ(b.status, store::BlockStatus::ok) << b.reason;
-  for (std::size_t i = 0; i < r.blocks.size(); ++i) {
-    const auto& c = r.cases[static_cast<std::size_t>(r.blocks[i].case_index)];
-    EXPECT_EQ(c.ranks, c.variable == "ranks" ? 1 : 2);
-    EXPECT_EQ(std::isnan(r.rank_seconds[i][1]), c.variable == "ranks");
-    EXPECT_NEAR(r.losses[i][0] / r.losses[0][0], 1, 1e-5);
-  }
 }
 
 TEST(Plan, NeedsNoMpi) {
