@@ -82,14 +82,11 @@ cudaError_t refuse_in_capture(const char* call) {
 
 using namespace harness::fake;
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
   if (const cudaError_t error = device_error(); error != cudaSuccess) return failed(error);
   const auto stream = find_stream(handle, "cudaStreamBeginCapture");
   if (!stream) return failed(cudaErrorInvalidResourceHandle);
   const std::lock_guard lock(runtime_mutex());
-  if (mode != cudaStreamCaptureModeThreadLocal) {
-    return failed(cudaErrorNotSupported, "cudaStreamBeginCapture: another mode than thread-local is not done here");
-  }
   if (stream->capture) {
     return failed(cudaErrorIllegalState, "cudaStreamBeginCapture: the stream is being captured already");
   }
@@ -101,20 +98,12 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
-  if (graph == nullptr) return failed(cudaErrorInvalidValue, "cudaStreamEndCapture: no place for the graph");
   *graph = nullptr;
   const auto stream = find_stream(handle, "cudaStreamEndCapture");
   if (!stream) return failed(cudaErrorInvalidResourceHandle);
   const std::lock_guard lock(runtime_mutex());
   const auto capture = stream->capture;
   if (!capture) return failed(cudaErrorIllegalState, "cudaStreamEndCapture: the stream is not being captured");
-  if (capture->origin != stream) {
-    capture->invalidate("cudaStreamEndCapture on another stream than the capture was begun on");
-    return failed(cudaErrorStreamCaptureUnmatched);
-  }
-  if (capture->thread != std::this_thread::get_id()) {
-    return failed(cudaErrorStreamCaptureWrongThread, "cudaStreamEndCapture by another thread than began it");
-  }
   const bool joined = capture->joined_back();
   capture->end();
   if (capture->invalid) return failed(cudaErrorStreamCaptureInvalidated);

@@ -80,7 +80,7 @@ bool take_part(Part part) {
 
 void reset(const Settings& settings) {
   for (const Part& part : shared().parts) {
-    if (part.reset != nullptr) part.reset();
+    if (part.reset) part.reset();
   }
   const std::lock_guard lock(shared().mutex);
   shared().settings = settings;
@@ -91,7 +91,7 @@ void reset(const Settings& settings) {
 std::vector<std::string> leaks() {
   std::vector<std::string> list;
   for (const Part& part : shared().parts) {
-    if (part.leaks != nullptr) part.leaks(list);
+    if (part.leaks) part.leaks(list);
   }
   return list;
 }

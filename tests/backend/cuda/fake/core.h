@@ -1,7 +1,10 @@
 // Shared by all stand-ins: settings, complaints, handles and chance.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,12 +39,26 @@ class Chance {
 };
 Chance& thread_chance();
 
+// How a source file takes part in reset() and leaks(). Registered at its first use, never withdrawn.
+struct Part {
+  int order;                    // of the reset: communicators 0, streams 1, the rest 2, memory 3
+  std::function<void()> reset;  // may be empty
+  std::function<void(std::vector<std::string>& into)> leaks;  // may be empty
+};
+bool take_part(Part part);
+
 // Live objects by handle. A handle is a number that is never dereferenced and never used twice, so that a destroyed or
-// foreign one is recognised always. Kinds have numbers of their own.
+// foreign one is recognised always. Kinds have numbers of their own, and a name for what is left over: "streams". Never
+// destroyed.
 template <typename Handle, typename Object>
 class Registry {
  public:
-  explicit Registry(std::uintptr_t kind) : next_(kind << 40) {}
+  Registry(std::uintptr_t kind, const char* name) : next_(kind << 40) {
+    take_part({2, [this] { clear(); },
+               [this, name](std::vector<std::string>& into) {
+                 if (size() > 0) into.push_back(fmt::format("{} {}", size(), name));
+               }});
+  }
 
   Handle add(std::shared_ptr<Object> object) {
     const std::lock_guard lock(mutex_);
@@ -83,13 +100,5 @@ class Registry {
   std::uintptr_t next_;
   std::map<std::uintptr_t, std::shared_ptr<Object>> objects_;
 };
-
-// How a source file takes part in reset() and leaks(). Registered at its first use, never withdrawn.
-struct Part {
-  int order;                                      // of the reset: communicators 0, streams 1, the rest 2, memory 3
-  void (*reset)();                                // may be null
-  void (*leaks)(std::vector<std::string>& into);  // may be null
-};
-bool take_part(Part part);
 
 }  // namespace harness::fake

@@ -76,7 +76,6 @@ Memory& memory() {
 cudaError_t allocate(void** address, std::size_t bytes, int device, const char* call) {
   if (const cudaError_t error = device_error(); error != cudaSuccess) return failed(error);
   if (const cudaError_t error = refuse_in_capture(call); error != cudaSuccess) return failed(error);
-  if (address == nullptr) return failed(cudaErrorInvalidValue, fmt::format("{}: no place for the address", call));
   *address = nullptr;
   if (bytes == 0) return cudaSuccess;
   const std::lock_guard lock(memory().mutex);
@@ -204,7 +203,6 @@ cudaError_t cudaFreeHost(void* address) {
 
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   if (const cudaError_t error = device_error(); error != cudaSuccess) return failed(error);
-  if (free_bytes == nullptr || total_bytes == nullptr) return failed(cudaErrorInvalidValue);
   const std::lock_guard lock(memory().mutex);
   *total_bytes = settings().device_bytes;
   *free_bytes = settings().device_bytes - memory().used[current_device()];
