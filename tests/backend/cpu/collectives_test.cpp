@@ -88,92 +88,59 @@ TEST_P(Collectives, AllReduceByEveryAlgorithm) {
   }
 }
 
-TEST_P(Collectives, ReduceScatter) {
+// Every element of `out` on every rank; `emit` is what the step has, and `due` what it makes of the values.
+template <class Emit, class Due>
+void expect_result(int n, program::DType type, std::int64_t in_count, std::int64_t out_count, const Emit& emit,
+                   const Due& due) {
+  Collective c(n, type, in_count, out_count, emit);
+  const auto results = c.run(c.out);
+  for (int rank = 0; rank < n; ++rank) {
+    for (std::int64_t i = 0; i < out_count; ++i)
+      ASSERT_EQ(results[rank][i], due(rank, i)) << n << " ranks, rank " << rank << ", element " << i;
+  }
+}
+
+TEST_P(Collectives, MoveAndAddUpAsTheirDefinitionsSay) {
+  using Builder = program::ProgramBuilder;
+  using View = program::View;
   for (const int n : {1, 2, 3, 4}) {
+    const auto sum = [n](std::int64_t i) {
+      double of_all = 0;
+      for (int r = 0; r < n; ++r) of_all += Collective::value(r, i);
+      return of_all;
+    };
     for (const std::int64_t part : {1, 37, 200000}) {
-      Collective c(n, GetParam(), part * n, part, [](program::ProgramBuilder& b, const auto& in, const auto& out) {
-        b.emit(1, program::ReduceScatter{0, in, out}, {});
-      });
-      const auto results = c.run(c.out);
-      for (int rank = 0; rank < n; ++rank) {
-        for (std::int64_t i = 0; i < part; ++i) {
-          double want = 0;
-          for (int r = 0; r < n; ++r) want += Collective::value(r, rank * part + i);
-          ASSERT_EQ(results[rank][i], want) << n << " ranks, rank " << rank << ", element " << i;
-        }
-      }
+      expect_result(
+          n, GetParam(), part * n, part,
+          [](Builder& b, const View& in, const View& out) {
+            b.emit(1, program::ReduceScatter{0, in, out}, {});
+          },
+          [&](int rank, std::int64_t i) { return sum(rank * part + i); });
     }
-  }
-}
-
-TEST_P(Collectives, AllGatherAlsoInPlace) {
-  for (const int n : {1, 2, 3, 4}) {
     constexpr std::int64_t part = 1001;
-    Collective c(n, GetParam(), part, part * n, [](program::ProgramBuilder& b, const auto& in, const auto& out) {
-      b.emit(1, program::AllGather{0, in, out}, {});
-    });
-    for (const auto& got : c.run(c.out)) {
-      for (std::int64_t i = 0; i < part * n; ++i) {
-        ASSERT_EQ(got[i], Collective::value(static_cast<int>(i / part), i % part));
-      }
-    }
-  }
-  // In place: a Program per rank, as `in` lies elsewhere on each.
-  constexpr std::int64_t part = 5;
-  program::Layout layout;
-  layout[program::Axis::data] = 3;
-  std::vector<program::Program> programs;
-  program::View all;
-  for (int r = 0; r < 3; ++r) {
-    program::ProgramBuilder b({"compute"});
-    all = b.buffer("all", GetParam(), part * 3, program::BufferKind::persistent);
-    b.begin_step();
-    b.emit(0, program::Fill{all.part(r * part, part), r + 1.0}, {});
-    b.emit(0, program::AllGather{0, all.part(r * part, part), all}, {});
-    programs.push_back(b.take());
-  }
-  Ranks ranks(layout, {{"data", program::AxisSet::of({program::Axis::data}), {}}}, [&](int r) { return &programs[r]; });
-  ranks.errors = ranks.each([&](int r) { ranks[r].run(0, 1, program::NoInputs{}); });
-  rethrow_first(ranks.errors);
-  for (int r = 0; r < 3; ++r) {
-    const Values got = read(ranks[r], all, GetParam());
-    for (std::int64_t i = 0; i < part * 3; ++i) EXPECT_EQ(got[i], static_cast<double>(i / part + 1));
-  }
-}
-
-// One Program for all ranks: each sums up its own part in place, converts it, and gathers those of the others in place.
-TEST_P(Collectives, ReduceScatterAndAllGatherOfOwnPartsInPlace) {
-  for (const int n : {1, 2, 3, 4}) {
-    constexpr std::int64_t part = 501;
-    Collective c(n, GetParam(), part * n, part * n, [&](program::ProgramBuilder& b, const auto& in, const auto& out) {
-      const program::View sum = in.own_part(program::Axis::data, n), own = out.own_part(program::Axis::data, n);
-      b.emit(1, program::ReduceScatter{0, in, sum}, {});
-      b.emit(0, program::Convert{sum, own}, {});
-      b.emit(1, program::AllGather{0, own, out}, {});
-    });
-    for (const auto& got : c.run(c.out)) {
-      for (std::int64_t i = 0; i < part * n; ++i) {
-        double want = 0;
-        for (int r = 0; r < n; ++r) want += Collective::value(r, i);
-        ASSERT_EQ(got[i], want) << n << " ranks, element " << i;
-      }
-    }
-  }
-}
-
-TEST_P(Collectives, AllToAll) {
-  for (const int n : {1, 2, 3, 4}) {
-    constexpr std::int64_t part = 99;
-    Collective c(n, GetParam(), part * n, part * n, [](program::ProgramBuilder& b, const auto& in, const auto& out) {
-      b.emit(1, program::AllToAll{0, in, out}, {});
-    });
-    const auto results = c.run(c.out);
-    for (int rank = 0; rank < n; ++rank) {
-      for (std::int64_t i = 0; i < part * n; ++i) {
-        const int from = static_cast<int>(i / part);
-        ASSERT_EQ(results[rank][i], Collective::value(from, rank * part + i % part));
-      }
-    }
+    expect_result(
+        n, GetParam(), part, part * n,
+        [](Builder& b, const View& in, const View& out) {
+          b.emit(1, program::AllGather{0, in, out}, {});
+        },
+        [](int, std::int64_t i) { return Collective::value(static_cast<int>(i / part), i % part); });
+    expect_result(
+        n, GetParam(), part * n, part * n,
+        [](Builder& b, const View& in, const View& out) {
+          b.emit(1, program::AllToAll{0, in, out}, {});
+        },
+        [](int rank, std::int64_t i) { return Collective::value(static_cast<int>(i / part), rank * part + i % part); });
+    // One Program for all: each rank sums up its own part in place, converts it, and gathers those of the others in
+    // place.
+    expect_result(
+        n, GetParam(), part * n, part * n,
+        [n](Builder& b, const View& in, const View& out) {
+          const View own_sum = in.own_part(program::Axis::data, n), own = out.own_part(program::Axis::data, n);
+          b.emit(1, program::ReduceScatter{0, in, own_sum}, {});
+          b.emit(0, program::Convert{own_sum, own}, {});
+          b.emit(1, program::AllGather{0, own, out}, {});
+        },
+        [&](int, std::int64_t i) { return sum(i); });
   }
 }
 

@@ -196,16 +196,5 @@ TEST(Failures, ConnectingGivesUpInTime) {
   EXPECT_THROW(alone->connect({{1, sent[1][0].key, sent[1][0].bytes}}, 0.3), backend::PeerLost);
 }
 
-TEST(CpuBackend, SaysWhatItIs) {
-  const backend::Backend& cpu = backends::get(config::BackendKind::cpu);
-  EXPECT_EQ(cpu.declared(), config::traits_of(config::BackendKind::cpu).fused);
-  for (const auto& [name, value] : cpu.identity({})) EXPECT_FALSE(value.empty()) << name;
-  EXPECT_THROW(backends::get(config::BackendKind::cuda), Error);
-  backend::ExecutableRequest where;
-  EXPECT_GT(cpu.measure_matmul_flops(config::Precision::fp32, where, 0.02), 1e8);
-  where.threads = 2;
-  EXPECT_GT(cpu.measure_matmul_flops(config::Precision::bf16, where, 0.02), 1e8);
-}
-
 }  // namespace
 }  // namespace harness::test

@@ -170,25 +170,6 @@ TEST_P(Operations, DocumentsInASequenceSeeThemselvesAlone) {
   check_attention(GetParam(), packed(2, 2, 16, 200, true), false, 2, true, ids);
 }
 
-// Exactly none: the first document's gradients are 0 where the loss depends on the second alone.
-TEST_P(Operations, NoGradientCrossesTheBorderOfADocument) {
-  constexpr std::int64_t length = 150, border = 70, width = 32;
-  const program::AttentionShape s{1, 2, 16, length, length, width, width, true};
-  Rig rig(GetParam());
-  const auto normal = [&](std::uint64_t seed) { return rig.tensor(random_values(length * width, seed)); };
-  const program::View q = normal(1), k = normal(2), v = normal(3), out = normal(4);
-  Values of_second = random_values(length * width, 5);
-  std::fill_n(of_second.begin(), border * width, 0.0);
-  const program::View dout = rig.tensor(of_second), stats = rig.f32(random_values(2 * length, 6));
-  const program::View dq = rig.output(length * width), dk = rig.output(length * width), dv = rig.output(length * width);
-  const program::View ids = rig.i32(positions_of({border, length - border}));
-  rig.run(program::AttentionBackward{q, k, v, out, stats, dout, dq, dk, dv, s, false, {}, ids});
-  for (const program::View& gradient : {dq, dk, dv}) {
-    EXPECT_EQ(rig.get(gradient.part(0, border * width)), Values(border * width));
-    EXPECT_NE(rig.get(gradient).back(), 0);
-  }
-}
-
 // ---- cross-entropy --------------------------------------------------------------------------------------------------
 
 // Two rows of four are padding. Whole, and as the second of two shards of the vocabulary.
@@ -264,25 +245,6 @@ TEST(Operations, TopKKeepsNaNFirst) {
   const Kept kept = top_k({1, 1e38, NAN, -INFINITY}, Values(4, 0), 2, 2, false);
   EXPECT_TRUE(std::isnan(kept.values[0]));
   EXPECT_EQ(kept.values[1], -INFINITY);
-}
-
-// Of a constant gradient g, K steps have applied K g but for the residual, which stays bounded: an element waits until
-// it has grown to the largest.
-TEST(Operations, TopKAppliesWhatItHeldBackInLaterSteps) {
-  constexpr std::int64_t n = 200, k = 10;
-  constexpr int steps = 400;
-  const Values gradient = random_values(n, 3);
-  const double largest = std::abs(*std::ranges::max_element(gradient, {}, [](double g) { return std::abs(g); }));
-  Values residual(n, 0), applied(n, 0);
-  for (int step = 0; step < steps; ++step) {
-    const Kept kept = top_k(gradient, residual, k);
-    residual = kept.residual;
-    for (std::int64_t j = 0; j < k; ++j) applied[static_cast<std::size_t>(kept.indices[j])] += kept.values[j];
-  }
-  for (std::int64_t i = 0; i < n; ++i) {
-    EXPECT_NEAR(applied[i] + residual[i], steps * gradient[i], 1e-4 * steps * largest) << i;
-    EXPECT_LT(std::abs(residual[i]), (n / k + 1) * largest) << i;
-  }
 }
 
 }  // namespace

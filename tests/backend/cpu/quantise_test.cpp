@@ -139,31 +139,5 @@ TEST(QuantisedBlocks, AreThoseOfASearchThroughAllScalesAndCodes) {
   check_quantised_blocks([](const backend::Bound<program::Quantise>& op) { cpu::run(op); });
 }
 
-// Each is as far from its number as a tensor's with one scale, and below that only by its own block's largest.
-TEST(QuantisedBlocks, AreWithinOneRounding) {
-  constexpr std::int64_t rows = 160, width = 160;
-  for (const Kind& kind : kinds()) {
-    const std::vector<double> values = made(kind, rows * width, 3);
-    std::vector<float> in(values.begin(), values.end());
-    std::vector<std::uint8_t> codes(in.size()), scales(block_scales(rows, width));
-    backend::Bound<program::Quantise> op;
-    op.in = {in.data(), DType::f32, rows * width};
-    op.out = {codes.data(), DType::e4m3, rows * width};
-    op.scale = {scales.data(), DType::e8m0, block_scales(rows, width)};
-    op.rows = rows;
-    op.width = width;
-    cpu::run(op);
-    std::vector<bf16> wide(in.size());
-    cpu::widen(op.out, op.scale, width, wide.data());
-    for (std::size_t first = 0; first < in.size(); first += 32) {
-      const double largest = largest_of({values.begin() + first, values.begin() + first + 32});
-      for (std::size_t i = first; i < first + 32; ++i) {
-        EXPECT_LE(std::abs(to_float(wide[i]) - values[i]), 0x1p-4 * std::abs(values[i]) + 0x1p-17 * largest)
-            << kind.name << " " << i;
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace harness::test

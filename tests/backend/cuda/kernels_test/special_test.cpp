@@ -19,17 +19,6 @@ TEST_P(Special, GeluFarFromZero) {
   for (int i = 0; i < 6; ++i) EXPECT_NEAR(out[i], wanted[i], 1e-6) << x[i];
 }
 
-TEST_P(Special, ResidualAddInPlace) {
-  for (const std::int64_t width : {64, 83}) {
-    const std::int64_t rows = 7, n = rows * width;
-    const Buffer residual = random(type(), n, 3);
-    Buffer in = random(type(), n, 1), wanted(type(), n);
-    cpu::run(backend::Bound<program::ResidualAdd>{in, {}, residual, wanted, rows, width});
-    cuda::run(nullptr, backend::Bound<program::ResidualAdd>{in, {}, residual, in, rows, width});
-    EXPECT_TRUE(close(in, wanted, limit())) << width;
-  }
-}
-
 TEST_P(Special, NormOfLargeNumbersThatDifferLittle) {
   const std::int64_t rows = 3, width = 512;
   const Buffer in = random(program::DType::f32, rows * width, 1, 0.5, 300),
@@ -98,40 +87,6 @@ TEST_P(Special, AnUnknownLabelOrANaNShows) {
   }
 }
 
-TEST_P(Special, InitializeAsOnTheCpu) {
-  struct Case {
-    std::int64_t outer, full, part, inner;
-    int coordinate;
-  };
-  for (const Case& c : {Case{1, 1, 1, 20000, 0}, Case{3, 12, 4, 7, 2}, Case{5, 6, 6, 10, 3}, Case{1, 100, 50, 33, 1}}) {
-    backend::KernelContext context{.seed = 42};
-    context.at[program::Axis::tensor] = c.coordinate;
-    for (const double deviation : {0.02, 0.0}) {
-      Buffer out(type(), c.outer * c.part * c.inner), wanted = out;
-      const auto to = [&](const Buffer& result) {
-        return backend::Bound<program::Initialize>{
-            result,   (std::int64_t{1} << 33) + 5, program::Axis::tensor, c.outer, c.full, c.part, c.inner, 0.125,
-            deviation};
-      };
-      cuda::run(nullptr, to(out), context);
-      cpu::run(to(wanted), context);
-      // Equal but where a last bit's difference in double precision crosses a rounding limit.
-      EXPECT_TRUE(close(out, wanted, type() == program::DType::f32 ? 1.2e-7 : 4e-3));
-    }
-  }
-}
-
-TEST_P(Special, FillRandom) {
-  for (const std::int64_t n : {std::int64_t{3}, std::int64_t{30001}}) {
-    Buffer out(type(), n);
-    const Buffer wanted = random(type(), n, 77);
-    cuda::fill_random(nullptr, out, 77);
-    for (std::int64_t i = 0; i < n; ++i) {
-      ASSERT_NEAR(out[i], wanted[i], type() == program::DType::f32 ? 1e-3 : 3e-2) << i;
-    }
-  }
-}
-
 TEST(Integers, FillAndCopy) {
   Buffer out(program::DType::i32, 1001), copy(program::DType::i32, 1001);
   cuda::run(nullptr, backend::Bound<program::Fill>{out, -70001});
@@ -139,25 +94,8 @@ TEST(Integers, FillAndCopy) {
   for (std::int64_t i = 0; i < 1001; ++i) ASSERT_EQ(copy[i], -70001);
 }
 
-TEST(Integers, AreNotConverted) {
-  const Buffer in(program::DType::i32, 8), out(program::DType::bf16, 8);
-  EXPECT_THROW(cuda::run(nullptr, (backend::Bound<program::Convert>{in, out})), Error);
-  EXPECT_THROW(cuda::run(nullptr, (backend::Bound<program::Gelu>{in, in})), Error);
-}
-
 TEST(QuantisedBlocks, AreThoseOfASearchThroughAllScalesAndCodes) {
   check_quantised_blocks([](const backend::Bound<program::Quantise>& op) { cuda::run(nullptr, op, {}); });
-}
-
-TEST(QuantisedBlocks, ScalesCanBeFilled) {
-  Buffer scales(program::DType::e8m0, 512);
-  cuda::run(nullptr, backend::Bound<program::Fill>{scales, 0.25});
-  for (std::int64_t i = 0; i < 512; ++i) ASSERT_EQ(scales[i], 0.25);
-}
-
-TEST(Spin, TakesItsTime) {
-  cuda::spin(nullptr, 0);
-  cuda::spin(nullptr, 1e-4);
 }
 
 }  // namespace
