@@ -101,6 +101,7 @@ TEST_P(Fp8, TrainsOnSeveralRanksAsOnOne) {
     const test::Trained one = test::train(model, settings_in(GetParam()), {});
     for (const Way& way : ways) {
       if (test::emulated && (way.tp * way.pp * way.dp > 2 || model.name == gpt.name)) continue;
+      if (test::sanitized && (&way - ways.data()) % 2 == 0) continue;  // all of them run at -O2
       Settings s = settings_in(GetParam());
       way.set(s);
       const test::Trained ours = test::train(model, s, test::layout_of(way.tp, way.pp, way.dp));
