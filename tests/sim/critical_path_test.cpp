@@ -88,21 +88,6 @@ TEST(CriticalPath, GoesOnWithTheMemberThatCameLast) {
   EXPECT_EQ(sends[Part::waiting], 0);
 }
 
-// Stages of a pipeline: the path crosses from one to the next with each message.
-TEST(CriticalPath, CrossesTheStages) {
-  const program::ProgramSet set = training({{Axis::pipeline, 2}}, 4);
-  const RankClasses classes(set);
-  const Walked walked = walk(set, [&](int c, OperationId id) {
-    const program::Operation& op = classes.program(c).step[id];
-    if (std::holds_alternative<program::Send>(op.action) || std::holds_alternative<program::Receive>(op.action))
-      return Cost{.alone = 10'000};
-    return program::is_communication(op.action) ? Cost{} : Cost{.alone = 1000};
-  });
-  // At least the first message to the last stage, and the last gradient back.
-  EXPECT_GE(walked.path[Part::pipeline], 20'000);
-  EXPECT_EQ(walked.path.length(), walked.step.length);
-}
-
 // Tensor communication holds the device: no time is lost to computing slowly, and what it takes is on the path.
 TEST(CriticalPath, GoesThroughTheCommunicationThatHeldAComputationUp) {
   const program::ProgramSet set = training({{Axis::tensor, 2}}, 2, false);

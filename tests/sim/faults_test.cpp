@@ -3,16 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/costs.h"
-#include "sim/rank_classes.h"
 #include "support/errors.h"
-#include "workloads/gpt/gpt.h"
 
 namespace harness::sim {
 namespace {
 
-using program::Axis;
-using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -94,74 +89,6 @@ TEST(Faults, RanksDealtOneByOneHaveTheirNeighboursElsewhere) {
   faults.tensor_across_nodes = true;
   EXPECT_THAT(places(faults, {0, 0, 0, 1, 1, 1}), ElementsAre(0, 1, 0, 1, 0, 1));
   EXPECT_THAT(places(faults, {0, 0, 0, 1}), ElementsAre(0, 1, 0, 0));
-}
-
-// A step of two replicas of two stages, in some condition: the sum of what some of its operations take, by rank.
-class CostsOfRanks : public ::testing::Test {
- protected:
-  CostsOfRanks() {
-    settings.global_batch_size = 4;
-    set = gpt::programs(model, settings, {{Axis::data, 2}, {Axis::pipeline, 2}});
-    calibration.product_share = 1;
-    calibration.memory_share = 1;
-    calibration.network_share = 1;
-    calibration.attention_forward = 1;
-    calibration.attention_backward = 1;
-  }
-  template <class Wanted>
-  std::vector<double> seconds(const std::vector<int>& node_of, const Condition& condition, Wanted wanted) {
-    Network network = two_nodes();
-    network.node_of = node_of;
-    const RankClasses classes(set, marks_of(set, network, condition));
-    const config::Settings settings;
-    Costs costs(classes, device, network, calibration, settings, condition);
-    std::vector<double> sums(4);
-    for (int rank = 0; rank < 4; ++rank) {
-      const int c = classes.class_of(rank);
-      const auto& step = classes.program(c).step;
-      for (program::OperationId id = 0; std::cmp_less(id, step.size()); ++id) {
-        if (wanted(step[id].action)) sums[rank] += seconds_of(costs(c, id).alone);
-      }
-    }
-    return sums;
-  }
-  const config::Model model{"custom", 2, 16, 4, 32, 8};
-  config::Settings settings;
-  program::ProgramSet set;
-  config::Calibration calibration;
-  const Device device{.flops = 1e12, .memory_bytes_per_s = 1e12, .multiprocessors = 100};
-};
-
-TEST_F(CostsOfRanks, ASlowGpuComputesLongerAndNobodyElse) {
-  const auto computes = [](const program::Action& action) { return !program::is_communication(action); };
-  const std::vector<double> healthy = seconds({0, 1, 0, 1}, {}, computes);
-  const std::vector<double> slow = seconds({0, 1, 0, 1}, {.clock = {1, 0.5, 1, 1}, .network = {}}, computes);
-  EXPECT_GT(slow[1], 1.1 * healthy[1]);
-  for (const int rank : {0, 2, 3}) EXPECT_EQ(slow[rank], healthy[rank]) << rank;
-}
-
-// All ranks that communicate with a slow one wait for it; others are not touched.
-TEST_F(CostsOfRanks, ACollectiveIsAsSlowAsItsSlowestMember) {
-  const auto in_data = [&](const program::Action& action) {
-    const program::GroupId group = program::group_of(action);
-    return group >= 0 && set.groups[group].name == "data";
-  };
-  const std::vector<int> replicas_apart{0, 1, 0, 1};
-  const std::vector<double> healthy = seconds(replicas_apart, {}, in_data);
-  const std::vector<double> slow = seconds(replicas_apart, {.clock = {}, .network = {1, 1, 0.5, 1}}, in_data);
-  for (const int rank : {0, 1}) EXPECT_EQ(slow[rank], healthy[rank]) << rank;
-  for (const int rank : {2, 3}) EXPECT_NEAR(slow[rank], 2 * healthy[rank], 1e-9) << rank;
-}
-
-TEST_F(CostsOfRanks, AMessageIsAsSlowAsTheSlowerOfItsEnds) {
-  const auto passes = [](const program::Action& action) {
-    return std::holds_alternative<program::Send>(action) || std::holds_alternative<program::Receive>(action);
-  };
-  const std::vector<int> stages_apart{0, 0, 1, 1};
-  const std::vector<double> healthy = seconds(stages_apart, {}, passes);
-  const std::vector<double> slow = seconds(stages_apart, {.clock = {}, .network = {1, 1, 0.5, 1}}, passes);
-  for (const int rank : {1, 3}) EXPECT_EQ(slow[rank], healthy[rank]) << rank;
-  for (const int rank : {0, 2}) EXPECT_NEAR(slow[rank], 2 * healthy[rank], 1e-9) << rank;
 }
 
 }  // namespace

@@ -64,21 +64,6 @@ TEST(FoldedPasses, TakeAsLongAsTheirOperations) {
   EXPECT_GE(folded, 200);
 }
 
-TEST(FoldedPasses, AreExactWhereNothingRunsBeside) {
-  config::Experiment e = experiment("megatron-2025", "dgx-h100");
-  e.calibration->taken_by_communication = 0;
-  e.calibration->kept_by_communication = 1;
-  test::StepDraw draw(2);
-  for (int i = 0; i < 100; ++i) {
-    test::DrawnStep step = draw.next();
-    step.settings.overlap_optimizer = false;
-    const auto both = both_ways(step, e);
-    ASSERT_TRUE(both);
-    if (step.settings.sequence_parallel) continue;
-    EXPECT_LE(both->error(), 1e-9) << step.text();
-  }
-}
-
 // Differences between ranks that share a layer, and a host that is late, need all operations.
 TEST(FoldedPasses, AreLeftWhereTheyWouldNotHold) {
   const config::Experiment e = experiment("megatron-2025", "dgx-h100");
@@ -125,14 +110,6 @@ TEST(PredictedCompression, SavesBelowOneInTheNumberOfReplicas) {
   EXPECT_LT(compressed_s("bf16", "topk", "0.1 %"), compressed_s("bf16", "topk", "1 %"));
   EXPECT_LT(compressed_s("bf16", "topk", "1 %"), whole);
   EXPECT_GT(compressed_s("bf16", "topk", "10 %"), whole);
-}
-
-// Weights of fewer bits are gathered as bytes; gathered gradients are not weights.
-TEST(PredictedCompression, SendsAsMuchInEveryPrecision) {
-  const auto more = [](const char* precision) {
-    return compressed_s(precision, "topk", "100 %") - compressed_s(precision, "none");
-  };
-  EXPECT_NEAR(more("fp8"), more("bf16"), 1e-2 * more("bf16"));
 }
 
 // Padding takes as long as tokens do, and packed documents as long as sequences of their length.

@@ -20,7 +20,9 @@ using config::Precision;
 using config::Settings;
 using program::Layout;
 
-const config::Model five_layers{"tiny", 5, 64, 4, 128, 32};  // stages and chunks are not equally long
+// Stages and chunks are not equally long.
+const config::Model five_layers =
+    test::few_cells ? config::Model{"tiny", 5, 32, 4, 64, 16} : config::Model{"tiny", 5, 64, 4, 128, 32};
 // A head of its own shares a bucket with the final norm where a bucket is a layer, and the table is only added to.
 const config::Model llama = test::tiny_llama(4, 32);
 
@@ -107,10 +109,16 @@ const std::vector<Row> rows{
     {{{2, 2, 1}}, "attention=unfused", "recompute=full", exact},
     {{{1, 1, 1}, {2, 2, 1}}, "", "attention=unfused", rounded},
     {{{2, 1, 1}, {1, 1, 1}, {2, 2, 2}}, "", "fusion=false", rounded, on_emulated},
+    {{{2, 1, 2}, {4, 1, 1}, {2, 2, 1}}, "", "sequence_parallel=true", rounded, on_emulated},
+    {{{2, 2, 2}}, "recompute=full overlap_grad_reduce=false", "sequence_parallel=true", rounded},
     {{{1, 1, 4}, {2, 1, 2}}, "", "allreduce_algorithm=halving_doubling", rounded},
     {{{1, 2, 1}, {2, 2, 1}, {1, 4, 1}}, "", "pipeline_schedule=gpipe", exact, on_emulated},
     // Where a chunk ends, a bias has its gradient by a kernel of its own.
     {{{1, 2, 1}, {2, 2, 1}}, "", "pipeline_schedule=interleaved", reordered, on_emulated},
+    {{{2, 2, 2}},
+     "sequence_parallel=true attention=unfused recompute=selective",
+     "pipeline_schedule=interleaved",
+     reordered},
     // The update of an element does not depend on when others are updated. One that is missing or comes too early
     // changes weights by a percent.
     {{{1, 1, 2}, {1, 1, 1}, {1, 2, 1}, {2, 2, 2}}, "", "overlap_optimizer=true", exact, halves | on_emulated},

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <string_view>
 
 #include "config/registry.h"
@@ -21,11 +20,6 @@ std::vector<float> train(const config::Settings& settings, const program::Layout
   const auto losses = job.losses(0);
   for (int rank = 1; rank < layout.ranks(); ++rank) EXPECT_EQ(job.losses(rank), losses) << "rank " << rank;
   return losses;
-}
-
-void expect_equal(const std::vector<float>& a, const std::vector<float>& b, double tolerance, const std::string& what) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i] / b[i], 1, tolerance) << what << ", step " << i;
 }
 
 // As blocks that follow each other in a process do.
@@ -81,17 +75,6 @@ TEST(Layouts, InEveryRankOrderTheLossesAreTheSame) {
     if (usual.empty()) usual = losses;
     EXPECT_EQ(losses, usual) << order;
   }
-}
-
-TEST(Layouts, Bf16TrainsAlikeWithinItsPrecision) {
-  config::Settings s;
-  s.global_batch_size = 8;
-  s.micro_batch_size = 2;
-  const auto reference = train(s, {});
-  s.precision = config::Precision::bf16;
-  expect_equal(train(s, {}), reference, 2e-2, "one rank");
-  expect_equal(train(s, test::layout_of(2, 2, 1)), reference, 2e-2, "TP2 PP2");
-  expect_equal(train(s, test::layout_of(1, 2, 2)), reference, 2e-2, "PP2 DP2");
 }
 
 }  // namespace

@@ -109,16 +109,6 @@ int skipped_while_it_follows(const std::vector<float>& in_fp32, LocalJob& job, i
   return steps - updates_of(job, 0);
 }
 
-TEST_F(LossScaling, Fp16FollowsFp32) {
-  constexpr int steps = 50;
-  const std::vector<float> in_fp32 = losses_in_fp32(steps);
-  EXPECT_LT(in_fp32.back(), 0.95F * in_fp32.front());
-  LocalJob job(four_layers, settings(config::Precision::fp16), {});
-  EXPECT_EQ(skipped_while_it_follows(in_fp32, job, steps, "fp16"), 0);
-  EXPECT_NE(job.losses(0), in_fp32);
-  EXPECT_EQ(scale_of(job, 0), 65536);
-}
-
 // An update that follows skipped ones is the first to the optimizer, too: its bias correction is that of step 1.
 TEST_F(LossScaling, AHugeScaleIsHalvedUntilItFits) {
   constexpr int steps = 70;

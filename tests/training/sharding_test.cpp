@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <string>
-#include <vector>
 
 #include "support/soak.h"
 #include "trained.h"
@@ -49,36 +47,6 @@ TEST(GradReducePrecision, Bf16TrainsAlmostAsFp32Does) {
       }
     }
   }
-}
-
-// Weights that a rank does not update itself are those that the others made a step before.
-TEST(Sharding, EveryReplicaGathersWhatTheOthersUpdated) {
-  const program::Layout layout = layout_of(1, test::emulated ? 1 : 2, 2);
-  const config::Settings s = sharded_settings(layout, Sharding::optimizer);
-  LocalJob job(four_layers, s, layout);
-  job.run(1);
-  test::Gradients owned = test::gathered_gradients(job, four_layers, s, layout, 1e-6, "master");
-  job.run(1);
-  int compared = 0;
-  for (int rank = 0; rank < layout.ranks(); ++rank) {
-    const program::Coordinates at = layout.coordinates(rank);
-    const auto list = gpt::parameters(four_layers, s, layout, at[program::Axis::pipeline]);
-    const auto buckets = gpt::bucket_places(list, 2);
-    for (const gpt::Parameter& p : list) {
-      const std::vector<float>& before = owned.at(p.name);
-      const auto now = job.read(rank, "master", p.view.offset, p.count());
-      const gpt::OwnRange own = gpt::own_range(p, buckets, 2, at);
-      const std::int64_t first = own.first - p.view.offset;
-      std::int64_t stale = 0;
-      for (std::int64_t i = 0; i < p.count(); ++i) {
-        const bool updated_here = i >= first && i < first + own.count;
-        if (!updated_here && now[i] != before[i]) ++stale;
-      }
-      EXPECT_EQ(stale, 0) << p.name << " on rank " << rank;
-      compared += own.count < p.count() ? 1 : 0;
-    }
-  }
-  EXPECT_GT(compared, 20);
 }
 
 }  // namespace

@@ -1,12 +1,9 @@
 // The step of `precision: fp8` and `mxfp8`: which products are in 8-bit floats, what is quantised how often, with which
 // scales, and which sizes are refused before anything is built.
-#include <filesystem>
 #include <map>
 #include <utility>
 
-#include "config/experiment.h"
 #include "gpt_jobs.h"
-#include "support/paths.h"
 
 namespace harness::workloads {
 namespace {
@@ -64,16 +61,6 @@ TEST(Fp8Step, TheLayersBiasGradientsAreMadeWhileQuantising) {
     if (const auto* q = std::get_if<program::Quantise>(&op.action)) with_bias += q->bias_gradient.present() ? 1 : 0;
   }
   EXPECT_EQ(with_bias, 4 * 2 * 2);  // qkv and fc1
-}
-
-TEST(Fp8Step, OtherPrecisionsAreLeftAlone) {
-  Job j = small_job(1, 1);
-  for (const config::Precision precision : {config::Precision::bf16, config::Precision::nvfp4}) {
-    j.settings.precision = precision;
-    const program::ProgramSet set = build(j);
-    for (const program::Operation& op : set.roles.front().step)
-      EXPECT_FALSE(std::holds_alternative<program::Quantise>(op.action)) << config::name_of(precision);
-  }
 }
 
 // Each factor of a product comes with the scales that were made with it, along the product's sum: those of a transposed
@@ -180,32 +167,6 @@ TEST(Fp8Sizes, WhatIsNotRefusedFitsCublasLt) {
   }
   EXPECT_GT(possible, 50);
   EXPECT_GT(refused, 50);
-}
-
-TEST(Fp8Sizes, EveryConfigurationOfTheRepositoryFits) {
-  const std::filesystem::path configs = std::filesystem::path(test::source_dir()) / "configs";
-  int layouts = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(configs)) {
-    if (entry.path().extension() != ".yaml") continue;
-    const config::Experiment e = config::load_experiment(entry.path().string());
-    if (e.baseline.workload != config::training_workload) continue;
-    for (const int tp : {1, 2, 4, 8}) {
-      for (const bool sequence_parallel : {false, true}) {
-        for (const std::int64_t micro_batch : {1, 2, 4}) {
-          Job j = in_fp8(job(e.model.resolved(), tp, 1, 1, 1, micro_batch));
-          j.settings.sequence_parallel = sequence_parallel;
-          if (!gpt_workload().why_impossible(j.model, j.settings).empty()) continue;  // in any precision
-          const std::string why = refusal(j);
-          // The smallest models, of 2 cores, have fewer columns than 8 tensor ranks could share.
-          if (!why.empty()) {
-            EXPECT_GT(tp, 2) << entry.path() << ": " << why;
-          }
-          layouts += why.empty() ? 1 : 0;
-        }
-      }
-    }
-  }
-  EXPECT_GT(layouts, 200);
 }
 
 }  // namespace

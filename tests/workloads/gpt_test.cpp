@@ -81,19 +81,6 @@ TEST(Gpt, TheResidualIsAddedByTheProductUnlessASumOverRanksComesBetween) {
   EXPECT_EQ(count(shared, stage_adds), 3);
 }
 
-TEST(Gpt, LoweringChangesNeitherFlopNorTraffic) {
-  const auto set = build(job({"m", 4, 64, 4, 256, 32}, 2, 2, 2, 3));
-  const auto low = program::lower(set, 0);
-  EXPECT_DOUBLE_EQ(program::total_flop(set).model, program::total_flop(low).model);
-  for (std::size_t r = 0; r < set.roles.size(); ++r) {
-    const program::Count a = program::count(set, set.roles[r], set.roles[r].step),
-                         b = program::count(low, low.roles[r], low.roles[r].step);
-    EXPECT_EQ(a.traffic.size(), b.traffic.size());
-    for (const auto& [key, t] : a.traffic) EXPECT_EQ(b.traffic.at(key).messages, t.messages);
-    EXPECT_GT(b.operations, a.operations);
-  }
-}
-
 // Each form on its own, and what it is made of.
 TEST(Gpt, WhatANormIsFusedWithIsLoweredInItsOrder) {
   const auto set = build(job({"m", 2, 64, 4, 256, 32}, 2, 1, 1, 2));
@@ -114,58 +101,6 @@ TEST(Gpt, WhatANormIsFusedWithIsLoweredInItsOrder) {
   EXPECT_EQ(without(program::Fused::norm_dresidual), (Counts{{"residual_add", 2 * 4}, {"column_sum", 2 * 3}}));
 }
 
-TEST(Gpt, BrokenProgramIsFoundWithRankAndOperation) {
-  auto set = program::expand(build(job({"m", 4, 64, 4, 256, 32}, 2, 2, 2, 4)));
-  auto& step = set.roles[5].step;
-  for (std::size_t i = 0; i < step.size(); ++i) {
-    if (std::holds_alternative<program::Receive>(step[i].action)) {
-      step[i].action = program::Fill{std::get<program::Receive>(step[i].action).data, 0};
-      step[i].stream = compute_stream;
-      break;
-    }
-  }
-  const auto problems = program::verify(set);
-  ASSERT_FALSE(problems.empty());
-  EXPECT_THAT(texts(problems), HasSubstr("rank 1, step operation"));
-}
-
-template <class Op>
-std::int64_t count_of(const program::Program& p) {
-  return std::ranges::count_if(p.step, [](const auto& op) { return std::holds_alternative<Op>(op.action); });
-}
-
-TEST(Gpt, ALlamaHasNoneOfTheOperationsOfGpt2) {
-  const Job j = job(small_llama(), 2, 2, 1, 3);
-  for (const program::Program& p : build(j).roles) {
-    EXPECT_EQ(count_of<program::LayerNorm>(p) + count_of<program::LayerNormBackward>(p), 0);
-    EXPECT_EQ(count_of<program::ColumnSum>(p), 0);     // no bias has a gradient
-    EXPECT_EQ(count_of<program::Rope>(p), 3 * 2 * 2);  // micro-batches, layers, forward and backward
-    EXPECT_EQ(count_of<program::SwiGlu>(p), 3 * 2);
-    for (const program::Operation& op : p.step) {
-      EXPECT_NE(op.label.what, "tied embedding");
-      if (const auto* m = std::get_if<program::Matmul>(&op.action)) {
-        EXPECT_FALSE(m->bias.present() || m->bias_gradient.present());
-        EXPECT_EQ(m->epilogue, program::Epilogue::none);
-      }
-    }
-  }
-}
-
-// A head of its own replaces its gradient; nothing replaces that of the table, to which every micro-batch adds.
-TEST(Gpt, AnUntiedTablesGradientBeginsAtZero) {
-  for (const bool tied : {true, false}) {
-    config::Model m = small_llama();
-    m.tied_embeddings = tied;
-    const program::Program p = build(job(m, 1, 1, 1, 2)).roles[0];
-    bool zeroed = false;
-    for (const program::Operation& op : p.step) {
-      const auto* fill = std::get_if<program::Fill>(&op.action);
-      if (fill != nullptr && op.label.what == "embedding gradient") zeroed = fill->out.count == 256 * 64;
-    }
-    EXPECT_EQ(zeroed, !tied);
-  }
-}
-
 // Two messages of one size between the same stages: which is which shows in the layer at the border.
 TEST(Gpt, WhoseChunksReceiveEachOthersInputsAreFound) {
   Job j = job({"m", 9, 64, 8, 256, 16}, 1, 2, 1, 2);
@@ -180,18 +115,6 @@ TEST(Gpt, WhoseChunksReceiveEachOthersInputsAreFound) {
   EXPECT_NE(received[0]->label.layer, received[2]->label.layer);
   std::swap(received[1]->label, received[2]->label);
   EXPECT_NE(texts(program::verify(set)), "");
-}
-
-// Messages of one tick progress together: one after the other, two stages would wait for each other.
-TEST(Gpt, ChunksWhoseMessagesAreNotFusedNeverEnd) {
-  Job j = job({"m", 8, 64, 8, 256, 16}, 1, 4, 1, 8);
-  j.settings.pipeline_schedule = config::PipelineSchedule::interleaved;
-  auto set = build(j);
-  EXPECT_EQ(texts(program::verify(set)), "");
-  for (program::Program& role : set.roles) {
-    for (program::Operation& op : role.step) op.fused_group = -1;
-  }
-  EXPECT_THAT(texts(program::verify(set)), HasSubstr("never ends"));
 }
 
 TEST(Inputs, AreTheSameSamplesInEveryLayout) {

@@ -1,8 +1,6 @@
 // Activations that a step keeps for its backward passes, and the memory that its arena shares.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <string>
 #include <vector>
 
 #include "closed_formulas.h"
@@ -105,23 +103,6 @@ TEST(Kept, IsTheSameWhateverTheScheduleAndTheShardingOfWeights) {
     EXPECT_EQ(all_kept(j), whole);
   }
   EXPECT_EQ(kept(sharded(1, 1, 2, 2, Sharding::parameters)), kept(sharded(1, 1, 2, 2)));  // gathered weights
-}
-
-TEST(UnfusedAttention, MovesTheProbabilitiesOnceInEachDirection) {
-  const auto moved = [](const Job& j) {
-    const program::Program p = build(j).roles[0];
-    double sum = 0;
-    for (const program::Operation& op : p.step) {
-      const bool attention = program::name_of(op.action).starts_with("attention");
-      sum += attention ? program::bytes_touched(p, op.action) : 0;
-    }
-    return sum;
-  };
-  const Job fused = small_job(2, 1);
-  Job stores = fused;
-  unfused(stores);
-  const std::int64_t of_layer = closed::kept_of_layer(stores) - closed::kept_of_layer(fused);
-  EXPECT_EQ(moved(stores) - moved(fused), static_cast<double>(2 * 3 * small_gpt.layers * of_layer));
 }
 
 // Buffers that share memory must be ordered.

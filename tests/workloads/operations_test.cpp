@@ -114,28 +114,6 @@ TEST(Operations, ProductsVerifyAndCount) {
   }
 }
 
-// With grouped queries the products stay and keys and values shrink.
-TEST(Operations, AttentionOfGroupedQueriesReadsFewerKeys) {
-  config::Settings s;
-  s.workload = "attention";
-  std::set<std::uint64_t> hashes;
-  for (const bool backward : {false, true}) {
-    s.attention_backward = backward;
-    for (const std::int64_t group : {1, 2, 4}) {
-      s.attention_shape = {2, 8, 16, 32, group};
-      const program::ProgramSet set = build_programs({}, s, layout_of(1, 2, 1));
-      EXPECT_EQ(problems_of(set), "");
-      EXPECT_DOUBLE_EQ(program::total_flop(set).noncausal,
-                       (backward ? 8.0 : 4.0) * 2 * 8 * 16 * 32 * 32 * s.repetitions * 2);
-      const double rows = 2 * 32, of_each = backward ? 4 : 2;
-      EXPECT_DOUBLE_EQ(workload_of(s).rate(s, set.layout).bytes,
-                       4 * rows * (of_each * (8 + 8.0 / static_cast<double>(group)) * 16 + 8));
-      hashes.insert(program::hash(set));
-    }
-  }
-  EXPECT_EQ(hashes.size(), 6u);
-}
-
 // ---- what nccl-tests calls bus bandwidth ----------------------------------------------------------------------------
 
 TEST(Operations, BusFactorsAreThoseOfNcclTests) {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "config/experiment.h"
 #include "gpt_jobs.h"
 
@@ -83,17 +81,6 @@ TEST(Parameters, NumberTheWholeModelOnceWhateverItsOptions) {
   split[program::Axis::tensor] = 2;
   split[program::Axis::pipeline] = 3;
   for (const config::Model& m : workloads::mixtures()) EXPECT_EQ(parameters_of(m, split), parameters_of(m)) << m.name;
-}
-
-TEST(Parameters, BeginWithTheSameValuesWithSequenceParallelism) {
-  workloads::Job j = workloads::small_job(2, 2);
-  j.settings.sequence_parallel = true;
-  std::map<std::string, std::int64_t> first_index;
-  for (const auto& p : gpt::parameters(j.model, j.settings, j.layout, 1)) first_index[p.name] = p.first_index;
-  j.settings.sequence_parallel = false;
-  for (const auto& p : gpt::parameters(j.model, j.settings, j.layout, 1)) {
-    EXPECT_EQ(first_index.at(p.name), p.first_index) << p.name;
-  }
 }
 
 TEST(ShardedBuckets, AreEqualPartsThatBeginWhereAVectorLoadMay) {

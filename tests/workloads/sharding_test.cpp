@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "gpt_jobs.h"
 #include "program/describe.h"
@@ -14,42 +13,6 @@ namespace harness::workloads {
 namespace {
 
 using ::testing::HasSubstr;
-
-TEST(Sharding, EveryParameterIsUpdatedOnceWhereItsReplicaHoldsIt) {
-  for (const config::Sharding sharding : {config::Sharding::none, config::Sharding::optimizer}) {
-    for (const auto& [tp, pp, dp] : {std::array{1, 1, 1}, {1, 1, 2}, {1, 2, 4}, {2, 2, 2}}) {
-      for (const unsigned levers : {0U, 1U, 2U, 3U}) {
-        Job j = sharded(tp, pp, dp, 2, sharding);
-        const bool beside = (levers & 1U) != 0;
-        j.settings.overlap_optimizer = beside;
-        j.settings.overlap_grad_reduce = (levers & 2U) != 0;
-        const std::int64_t parts = gpt::shards_of(j.settings, j.layout);
-        const auto set = build(j);
-        for (int stage = 0; stage < pp; ++stage) {
-          std::map<std::int64_t, std::int64_t> moments;
-          for (const program::Operation& op : set.roles[stage].step) {
-            const auto* update = std::get_if<program::AdamW>(&op.action);
-            if (update == nullptr) continue;
-            EXPECT_EQ(op.stream, beside ? optimizer_stream : compute_stream);
-            EXPECT_EQ(update->gradient.parts, parts);
-            EXPECT_EQ(update->weights.parts, parts);
-            EXPECT_EQ(update->gradient.offset, parts * update->moment1.offset);
-            EXPECT_EQ(update->weights.offset, update->gradient.offset);
-            EXPECT_EQ(update->master.offset, update->moment2.offset);
-            EXPECT_TRUE(moments.emplace(update->moment1.offset, update->moment1.count).second);
-          }
-          EXPECT_TRUE(!beside || moments.size() >= 4u);
-          std::int64_t covered = 0;
-          for (const auto& [first, count] : moments) {
-            EXPECT_EQ(first, covered);
-            covered += count;
-          }
-          EXPECT_EQ(covered, elements_of(j, stage).flat / parts);
-        }
-      }
-    }
-  }
-}
 
 std::string without_waits(const program::Program& p, program::Operation op) {
   op.waits.clear();
@@ -108,35 +71,6 @@ TEST(Sharding, LayersAreGatheredAheadOfTheirUse) {
     // Ahead of a step's first layer is nothing, and one unit ahead of a micro-batch's first is the embedding.
     const std::array<int, 4> expected{0, gathers - 2, gathers - 1, gathers - 1};
     EXPECT_EQ(hidden, expected.at(static_cast<std::size_t>(ahead))) << ahead;
-  }
-}
-
-// Layers take turns in their places: who reads a place finds the weights of its own layer there. With tensor
-// parallelism a layer's last bias is added by the norm of the next.
-TEST(Sharding, EachLayerReadsItsOwnWeights) {
-  for (const int tp : {1, 2}) {
-    for (const int ahead : {0, 1, 2}) {
-      for (const auto recompute : {config::Recompute::none, config::Recompute::full}) {
-        Job j = sharded(tp, 1, 2, 2, config::Sharding::parameters);
-        j.settings.prefetch_layers = ahead;
-        j.settings.recompute = recompute;
-        const program::Program p = build(j).roles[0];
-        std::map<program::BufferId, int> layer_in;  // of a place, in the order of the list
-        int reads = 0;
-        for (const program::Operation& op : p.step) {
-          program::visit_accesses(op.action, [&](program::Access access, const program::View& view) {
-            if (p.buffer_of(view).name != "layer_weights") return;
-            if (access == program::Access::write) {
-              layer_in[view.buffer] = op.label.layer;
-            } else {
-              EXPECT_EQ(layer_in.at(view.buffer), op.label.layer) << program::title(op);
-              ++reads;
-            }
-          });
-        }
-        EXPECT_GT(reads, 100);
-      }
-    }
   }
 }
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -149,22 +150,17 @@ TEST(Signals, MpirunInterruptedLeavesTimeForAWord) {
 }
 
 using test::Launched;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 class Frozen : public ::testing::TestWithParam<int> {};
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Frozen, ::testing::Range(0, 3), ::testing::PrintToStringParamName());
-
-std::string missed(int rank) {
-  return "rank " + std::to_string(rank) + " on ";
-}
+INSTANTIATE_TEST_SUITE_P(Ranks, Frozen, ::testing::Values(0, 2), ::testing::PrintToStringParamName());
 
 void expect_ended(Launched& job, int rank) {
   ASSERT_TRUE(job.wait()) << job.output();  // and nothing is left, the frozen process neither
   EXPECT_NE(job.exit_code(), 0);
-  EXPECT_THAT(job.output(), HasSubstr("harness: " + missed(rank)));
+  EXPECT_THAT(job.output(), HasSubstr(fmt::format("harness: rank {} on ", rank)));
   EXPECT_THAT(job.output(),
               HasSubstr(" has not answered for 15 s: its process is frozen, or its node or network is down"));
 }
@@ -199,21 +195,15 @@ TEST(Frozen, ASecondSignalNeedsNobodyElse) {
   EXPECT_THAT(job.output(), HasSubstr("stopped by a signal, though other ranks of the job do not answer"));
 }
 
-TEST(Frozen, ARankThatIsBusyIsNot) {
-  Launched job(3, "blocks=2 steps=1 pause=25");
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_EQ(job.exit_code(), 0) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("block 1 ok true"));
-}
-
-// Ctrl-Z, a batch system that suspends jobs, a laptop that sleeps.
-TEST(Frozen, AJobThatIsSuspendedAsAWholeGoesOn) {
-  Launched job(3, "blocks=2 steps=300 step=1000");
+// Rank 0, while it does something of its own; and all of them: Ctrl-Z, a batch system that suspends jobs, a laptop that
+// sleeps.
+TEST(Frozen, NeitherABusyRankNorASuspendedJobIs) {
+  Launched job(3, "blocks=2 steps=300 step=1000 pause=20");
   ASSERT_TRUE(job.says("begin 0")) << job.output();
   ASSERT_TRUE(test::wait_until([&] { return job.processes("worker").size() == 3; }));
   const std::vector<pid_t> all = job.processes("");
   for (const pid_t pid : all) ::kill(pid, SIGSTOP);
-  std::this_thread::sleep_for(std::chrono::seconds(25));
+  std::this_thread::sleep_for(std::chrono::seconds(20));
   for (const pid_t pid : all) ::kill(pid, SIGCONT);
   ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_EQ(job.exit_code(), 0) << job.output();
@@ -233,13 +223,6 @@ class Wrap : public ::testing::Test {
   }
   test::TemporaryFolder folder_;
 };
-
-TEST_F(Wrap, MayPrintOnStdoutFirst) {
-  Launched job(2, "blocks=2", around("echo profiling starts\n\"$@\"\necho profiling ends\n"));
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
-  EXPECT_THAT(job.output(), HasSubstr("block 1 ok true"));
-}
 
 TEST_F(Wrap, MayFloodStdout) {
   Launched job(2, "blocks=1", around("head -c 100000000 /dev/zero\n\"$@\"\n"));

@@ -50,12 +50,6 @@ TEST(Job, EveryRankAnswersAQuestion) {
   EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));  // and goes on
 }
 
-TEST(Job, TheLastRanksMaySitABlockOut) {
-  Launched job(3, "ranks=2");
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true stopped false culprit -1 samples 2"));
-}
-
 // The workers number themselves within their set.
 TEST(Job, AnyRanksOfTheJobMayHaveTheWorkers) {
   Launched job(4, "first=2 ranks=2 task=2");
@@ -81,14 +75,6 @@ TEST(Job, BlocksOfASetShareTheirProcesses) {
   const auto many = processes_of(alone.output()), one = processes_of(shared.output());
   EXPECT_EQ(std::set<std::string>(many.begin(), many.end()).size(), 3u);
   EXPECT_EQ(one, std::vector<std::string>(3, one.at(0)));
-}
-
-TEST(Job, TimedBlocksOfASetEachBringTheirSamples) {
-  Launched job(3, "blocks=4 steps=4 shared=1");
-  ASSERT_TRUE(job.wait()) << job.output();
-  for (const char* block : {"0", "1", "2", "3"})
-    EXPECT_THAT(job.output(), HasSubstr(fmt::format("block {} ok true stopped false culprit -1 samples 3", block)));
-  EXPECT_THAT(job.output(), Not(HasSubstr("foreign false")));
 }
 
 TEST(Job, AFaultEndsTheProcessesOfItsSetAndTheNextBlockHasNewOnes) {
@@ -137,13 +123,6 @@ TEST(Job, TheRanksAgreeOnOneProfiledStep) {
   EXPECT_THAT(job.output(), HasSubstr("sample 2 setup true timeline 0 totals 2 step 1 of 3 from 2 to 9"));
 }
 
-TEST(Job, ATimelineIsKeptOncePerRoleAndItsTotalsByAll) {
-  Launched job(2, "task=1");
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("sample 0 setup true timeline 2 totals 2"));
-  EXPECT_THAT(job.output(), HasSubstr("sample 1 setup true timeline 0 totals 2"));
-}
-
 TEST(Job, WorkersSeeOneCleanEnvironment) {
   Launched job(2, "task=2", "NCCL_ALGO=Ring OMP_NUM_THREADS=77 OMP_WAIT_POLICY=active SLURM_PROCID=0");
   ASSERT_TRUE(job.wait()) << job.output();
@@ -189,15 +168,6 @@ TEST(Job, WorkersAreBoundAsTheSettingSays) {
       EXPECT_EQ(cpus[0].count(), cpus[1].count());
     }
   }
-}
-
-TEST(Job, WhatABindingCannotDoIsAWarningOfTheSamples) {
-  const std::size_t cores = machine::cores_of(machine::allowed_cpus()).size();
-  if (cores > 8) GTEST_SKIP() << "it would take a rank more than there are cores";
-  Launched job(static_cast<int>(cores) + 1,
-               fmt::format("task=2 binding={}", static_cast<int>(config::HostBinding::core)));
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("warning 0 host_binding: core: "));
 }
 
 // A stranger that was taken for a rank goes away; one that stays is spoken of.
