@@ -43,6 +43,12 @@ struct Answer {
   }
   void fact(std::string key, Value value) { facts.emplace_back(std::move(key), std::move(value)); }
   void tell(std::string label, std::string text) { evidence.emplace_back(std::move(label), std::move(text)); }
+  /// A fact for people as well; nothing where there is none.
+  void fact_and_tell(std::string key, std::string label, std::string text) {
+    if (text.empty()) return;
+    tell(std::move(label), text);
+    fact(std::move(key), std::move(text));
+  }
   /// Adds "text: remedy" to the problems, of which ten are kept. Where there is no headline yet, `text` is it.
   void problem(const std::string& text, const std::string& remedy) {
     constexpr std::size_t most = 10;

@@ -23,7 +23,6 @@ struct Direction {
 
 struct SizeRow {
   std::int64_t bytes = 0;
-  std::string type = {};  // and operation: "float sum"; "": not said
   Direction out_of_place, in_place;
 
   /// The better one; 0: none was measured.
@@ -45,22 +44,20 @@ struct Bandwidths {
   std::int64_t ranks = 0, first_ranks = 0;   // 0: not said; first_ranks: devices that call themselves rank 0
   std::int64_t largest_rank = -1;            // as the list of devices has it
   bool devices_cut = false;                  // the list of devices ends in "..."
-  bool ranks_by_ratio = false;               // `ranks` follows from busbw / algbw of an all-reduce
   bool split = false;                        // NCCL_TESTS_SPLIT: several groups, and busbw is of one
   std::string gpu;                           // "H100 80GB HBM3"
   std::optional<double> average_busbw;       // as printed, in GB/s
   std::int64_t out_of_bounds = -1;           // results that the program itself calls wrong; -1: not said
   std::vector<std::string> environment;      // "NCCL_ALGO=Ring": only what is no secret
   std::vector<SizeRow> rows;                 // by size
-  std::vector<std::string> types;            // "float sum 480.1 GB/s", of each where there are several
-  bool cycles = false;                       // sizes were measured several times
+  bool repeated = false;                     // sizes were measured several times: cycles, or types of values
 
   /// The collective: as said, else by the ratio of busbw to algbw; "": cannot be told.
   std::string collective() const;
-  /// Keeps the rows of the type whose peak is highest, where one output has several, and the best row of each size.
+  /// Sorts the rows, and keeps the best of each size.
   void keep_best();
-  /// Completes what the output does not list: ranks by their numbers, or by busbw / algbw, which of an all-reduce alone
-  /// exceeds 1: 2 (n - 1) / n.
+  /// Completes what the list of devices lacks: ranks by the last one's number, else by busbw / algbw, which of an
+  /// all-reduce alone exceeds 1: 2 (n - 1) / n.
   void complete();
 };
 
@@ -86,7 +83,7 @@ class NcclTestsReader {
   };
   std::string file_, named_test_, nccl_;
   bool rccl_ = false, first_is_in_place_ = false;
-  std::size_t width_ = 0, type_ = 0, redop_ = 0, root_ = 0;
+  std::size_t width_ = 0, redop_ = 0, root_ = 0;
   std::vector<Columns> columns_;
   std::vector<Bandwidths> runs_;
   std::set<std::string> hosts_;  // of the last run

@@ -44,12 +44,28 @@ std::vector<const SizeRow*> holes(const Bandwidths& measured) {
   return found;
 }
 
+void add_holes(const std::vector<const SizeRow*>& found, Answer& out) {
+  std::vector<std::string> dips, sizes;
+  for (const SizeRow* row : found) {
+    dips.push_back(fmt::format("{} B: {} between two that are higher", row->bytes, rate_text(row->busbw())));
+    sizes.push_back(print_bytes_exact(row->bytes));
+  }
+  out.fact("dips", dips.empty() ? "none" : join(dips, "; "));
+  if (dips.empty()) return;
+  const std::string text = "a hole at " + join_first(sizes, 3);
+  out.headline += "; " + text;
+  out.tell("holes", "less than 85 % of the sizes around: " + join_first(dips, 3));
+  out.problems.push_back(text +
+                         ": NCCL changes its algorithm or protocol there, or the network loses packets at that load; "
+                         "compare NCCL_ALGO and NCCL_PROTO at these sizes");
+}
+
 // On several nodes a ring cannot send faster than a node's adapters, on one not faster than a GPU's NVLinks. Trees on
 // two nodes and switches that add up (NVLS) can show more, because busbw counts the traffic of a ring. In an all-to-all
 // each GPU sends what its own adapters carry, and what stays on its node comes on top.
 void add_limit(const Bandwidths& measured, const std::string& collective, const SizeRow& peak,
                const std::optional<config::Hardware>& hardware, Answer& out) {
-  if (!hardware || measured.hosts.empty() || measured.ranks_by_ratio || measured.split) return;
+  if (!hardware || measured.hosts.empty() || measured.split) return;
   const bool several = measured.hosts.size() > 1;
   const bool ring = is_one_of("all_reduce|all_gather|reduce_scatter|broadcast|reduce", collective);
   const bool all_to_all = collective == "alltoall";
@@ -78,28 +94,25 @@ void add_limit(const Bandwidths& measured, const std::string& collective, const 
 
 // Before nccl-tests 2.13 rows have differences: what is too large depends on type and ranks, and the program says it.
 void add_wrong(const Bandwidths& measured, Answer& out) {
-  double worst = std::max(0.0, static_cast<double>(measured.out_of_bounds));
-  double counted = 0, at_most = 0;
+  constexpr double largest_difference = 1e-2;  // of fp16 sums, where the end of the output is not there
+  double wrong = 0, at_most = 0;
   bool checked = measured.out_of_bounds > 0;
   for (const SizeRow& row : measured.rows) {
-    for (const auto& wrong : {row.out_of_place.wrong, row.in_place.wrong}) {
-      if (!wrong) continue;
-      checked = true;
-      at_most = std::max(at_most, *wrong);
-      if (measured.wrong_is_a_count) counted += *wrong;
+    for (const auto& found : {row.out_of_place.wrong, row.in_place.wrong}) {
+      checked = checked || found.has_value();
+      at_most = std::max(at_most, found.value_or(0));
+      if (measured.wrong_is_a_count) wrong += found.value_or(0);
     }
   }
-  constexpr double largest_difference = 1e-2;  // of fp16 sums, where the end of the output is not there
-  if (!measured.wrong_is_a_count && measured.out_of_bounds < 0 && at_most > largest_difference) worst = 1;
-  worst = std::max(worst, counted);
-  const auto wrong_ones = static_cast<std::int64_t>(std::min(worst, 1e15));
-  if (checked) out.fact("wrong", wrong_ones);
-  if (worst > 0) {
-    out.problems.push_back(plural(wrong_ones, counted > 0 ? "wrong value" : "wrong result") +
-                           ": the transport or a GPU corrupts data; no bandwidth counts until this is found (rerun on "
-                           "fewer GPUs until it goes away)");
-    out.headline = "wrong results: " + out.headline;
-  }
+  if (!measured.wrong_is_a_count && measured.out_of_bounds < 0 && at_most > largest_difference) wrong = 1;
+  const auto results =
+      static_cast<std::int64_t>(std::min(std::max(wrong, static_cast<double>(measured.out_of_bounds)), 1e15));
+  if (checked) out.fact("wrong", results);
+  if (results <= 0) return;
+  out.problems.push_back(plural(results, "wrong result") +
+                         ": the transport or a GPU corrupts data; no bandwidth counts until this is found (rerun on "
+                         "fewer GPUs until it goes away)");
+  out.headline = "wrong results: " + out.headline;
 }
 
 std::string shape_of(const Bandwidths& measured, const std::string& collective) {
@@ -136,6 +149,20 @@ void add_odd_places(const Bandwidths& measured, const SizeRow& peak, Answer& out
   if (outside > 0 && inside > 0 && std::abs(outside / inside - 1) > apart)
     out.notes.push_back(fmt::format("out of place {} and in place {} differ at the peak: repeat the test",
                                     rate_text(outside), rate_text(inside)));
+}
+
+void add_notes(const Bandwidths& measured, const SizeRow& peak, Answer& out) {
+  constexpr double nearly = 0.95;
+  if (measured.repeated) out.notes.emplace_back("sizes were measured several times: the best of each counts");
+  if (measured.average_busbw && *measured.average_busbw * giga < nearly * peak.busbw())
+    out.notes.push_back(fmt::format(
+        "the printed average, {:g} GB/s, is over all sizes: it says how small the smallest size was, not how good the "
+        "network is",
+        *measured.average_busbw));
+  if (measured.split) out.notes.emplace_back("NCCL_TESTS_SPLIT: busbw is that of one group");
+  if (measured.devices_cut) out.notes.emplace_back("the list of devices was cut: there may be more ranks and nodes");
+  if (!measured.wrong_is_a_count)
+    out.notes.emplace_back("before nccl-tests 2.13 the column `error` is the largest difference: 5e-07 is right");
 }
 
 void add_facts(const Bandwidths& measured, const std::string& collective, Answer& out) {
@@ -211,19 +238,7 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   add_facts(measured, collective, out);
   out.fact(has_bus ? "peak_busbw" : "algbw", fmt::format("{} at {} B", rate_text(by(peak)), peak.bytes));
   if (measured.average_busbw) out.fact("avg_busbw", *measured.average_busbw);
-  if (!measured.types.empty()) {
-    out.fact("types", join(measured.types, ", "));
-    out.tell("types", join_first(measured.types, 4));
-    out.notes.push_back(fmt::format("several types: sizes and holes are of {}", measured.rows.front().type));
-  }
-  if (measured.cycles) out.notes.emplace_back("sizes were measured several times: the best of each counts");
-  std::vector<std::string> dips, dip_sizes;
-  for (const SizeRow* row : found) {
-    dips.push_back(fmt::format("{} B: {} between two that are higher", row->bytes, rate_text(row->busbw())));
-    dip_sizes.push_back(print_bytes_exact(row->bytes));
-  }
-  if (has_bus) out.fact("dips", dips.empty() ? "none" : join(dips, "; "));
-  if (!dips.empty()) out.headline += "; a hole at " + join_first(dip_sizes, 3);
+  if (has_bus) add_holes(found, out);
   if (!measured.environment.empty()) out.fact("env", join(measured.environment, " "));
   add_wrong(measured, out);
 
@@ -242,16 +257,6 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
              fmt::format("{} at {}", seconds_text(smallest.seconds()), print_bytes_exact(smallest.bytes)));
     out.fact("latency_s", smallest.seconds());
   }
-  for (const SizeRow* row : found) {
-    if (out.evidence.size() > 6) break;
-    out.tell("hole", fmt::format("{} at {}, less than 85 % of the sizes around it", rate_text(row->busbw()),
-                                 print_bytes_exact(row->bytes)));
-  }
-  if (!found.empty())
-    out.problems.push_back(
-        fmt::format("a hole at {}: NCCL changes its algorithm or protocol there, or the network "
-                    "loses packets at that load; compare NCCL_ALGO and NCCL_PROTO at these sizes",
-                    join_first(dip_sizes, 3)));
   add_odd_places(measured, peak, out);
   if (osu && measured.ranks == 0 && !collective.starts_with("sendrecv")) {
     out.headline = fmt::format("{} {} at {}; ranks are not in this output: busbw needs them (--set ranks=N)",
@@ -259,18 +264,7 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
     out.problems.emplace_back("the number of ranks is unknown: --set ranks=N");
     out.next.emplace_back("./harness read FILE --set ranks=N");
   }
-  constexpr double nearly = 0.95;
-  if (measured.average_busbw && *measured.average_busbw * giga < nearly * peak.busbw())
-    out.notes.push_back(
-        fmt::format("the printed average, {:g} GB/s, is over all sizes: it says how small the smallest "
-                    "size was, not how good the network is",
-                    *measured.average_busbw));
-  if (measured.split) out.notes.emplace_back("NCCL_TESTS_SPLIT: busbw is that of one group");
-  if (measured.ranks_by_ratio)
-    out.notes.push_back(fmt::format("{} ranks, for busbw / algbw is 2 (n - 1) / n", measured.ranks));
-  if (measured.devices_cut) out.notes.emplace_back("the list of devices was cut: there may be more ranks and nodes");
-  if (!measured.wrong_is_a_count)
-    out.notes.emplace_back("before nccl-tests 2.13 the column `error` is the largest difference: 5e-07 is right");
+  add_notes(measured, peak, out);
   add_next(measured, found, collective, hardware, out);
   out.fact("by_size", rows_of(measured));
   return out;
@@ -287,10 +281,8 @@ Answer answer_of_single_ranks(const std::vector<Bandwidths>& runs) {
   }
   out.fact("ranks", and_list(std::vector<std::string>(runs.size(), "1")));
   out.fact("hosts", std::ssize(hosts));
-  out.problems.push_back(
-      fmt::format("{} tests of one rank each, not one of {}: built without MPI=1, or started without "
-                  "its mpirun",
-                  alone == 2 ? "two" : std::to_string(alone), alone));
+  out.problems.push_back(fmt::format(
+      "{0} tests of one rank each, not one of {0}: built without MPI=1, or started without its mpirun", alone));
   out.next.emplace_back("make MPI=1 MPI_HOME=/path/to/mpi NCCL_HOME=/path/to/nccl     # in nccl-tests");
   return out;
 }

@@ -9,7 +9,6 @@
 #include "nccl/topology.h"
 
 // `nvidia-smi topo -m`: a tab between columns. Cells: X, NV# (NVLinks), PIX, PXB, PHB, NODE, SYS, from near to far.
-// `nvidia-smi topo -p2p r`: OK, or why not: CNS, GNS, TNS, NS, DR, U.
 
 namespace harness::evidence {
 namespace {
@@ -23,15 +22,7 @@ struct Matrix {
     const auto found = of.find(names[row]);
     return found == of.end() ? "" : found->second[column];
   }
-  // Pairs of these devices, by what stands in their cell.
-  std::map<std::string, std::vector<std::string>> pairs(const std::vector<std::size_t>& devices) const {
-    std::map<std::string, std::vector<std::string>> found;
-    for (const std::size_t a : devices) {
-      for (const std::size_t b : devices)
-        if (b > a) found[cell(a, b)].push_back(names[a] + "-" + names[b]);
-    }
-    return found;
-  }
+  std::string adapter(std::size_t column) const { return value_at(adapters, names[column], names[column]); }
 };
 
 bool is_gpu(std::string_view name) {
@@ -47,16 +38,12 @@ int distance(std::string_view cell) {
   return cell.starts_with("NV") ? 0 : 100;
 }
 
-// Heads the table of `rocm-smi --showtopo` that says what `nvidia-smi topo -m` does; its cells are XGMI and PCIE.
-constexpr std::string_view links_of_amd = "Link Type between two GPUs";
-
 // The parts between tabs; where the tabs were lost, between two blanks or more (" X " is one cell).
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells;
-  const bool tabs = contains(line, "\t");
-  for (const std::string_view cell : tabs ? split(line, '\t') : words_of(line, 256)) cells.emplace_back(trim(cell));
-  const bool heads = !cells.empty() && is_gpu(cells[0]) &&
-                     std::ranges::none_of(cells, [](const std::string& cell) { return cell == "X" || cell == "0"; });
+  for (const std::string_view cell : contains(line, "\t") ? split(line, '\t') : words_of(line, 256))
+    cells.emplace_back(trim(cell));
+  const bool heads = !cells.empty() && is_gpu(cells[0]) && std::ranges::find(cells, "X") == cells.end();
   cells.insert(cells.begin(), heads ? 1 : 0, "");
   return cells;
 }
@@ -82,125 +69,94 @@ Matrix matrix_of(std::string_view text) {
   return out;
 }
 
-// Pairs that cannot reach each other's memory, of `topo -p2p`.
-Answer peer_access(const Matrix& matrix, const std::vector<std::size_t>& gpus) {
-  Answer out = Answer::of("topology", "nvidia-smi topo -p2p");
-  constexpr std::string_view reasons =
-      "CNS=the chipset does not support it|GNS=the GPU does not support it|TNS=the topology does not support it|"
-      "NS=it is not supported|DR=a registry key disables it|U=unknown";
-  for (const auto& [cell, names] : matrix.pairs(gpus)) {
-    if (cell == "OK" || cell.empty()) continue;
-    out.problem(fmt::format("{} cannot reach each other's memory ({})", join_first(names, 4),
-                            mapped(reasons, cell).value_or(cell)),
-                "NCCL sends between them through host memory (SHM)");
-  }
-  if (out.headline.empty()) out.headline = fmt::format("{} GPUs, all reach each other's memory", matrix.names.size());
-  out.fact("gpus", std::ssize(matrix.names));
-  out.next.emplace_back("./harness doctor --stages static     # on this node: links, GPUDirect, NUMA");
-  return out;
-}
+constexpr const char* look_closer = "./harness doctor --stages static     # on this node: links, GPUDirect, NUMA";
 
-}  // namespace
-
-bool is_topology_matrix(std::string_view text) {
-  if (!contains(text, "GPU0")) return false;
-  if (contains(text, links_of_amd)) return true;
-  for (const std::string_view line : split(text, '\n')) {
-    const std::vector<std::string_view> words = words_of(line, 2);
-    if (words.size() == 2 && words[0] == "GPU0" && words[1] == "X") return true;
-  }
-  return false;
-}
-
-Answer topology_matrix(std::string_view text) {
-  const bool amd = contains(text, links_of_amd);
-  const Matrix matrix = matrix_of(amd ? text.substr(text.find(links_of_amd)) : text);
-  std::vector<std::size_t> gpus, adapters;
-  for (std::size_t i = 0; i < matrix.names.size(); ++i) (is_gpu(matrix.names[i]) ? gpus : adapters).push_back(i);
-  if (gpus.empty() || matrix.of.empty()) fail("it is no matrix of `nvidia-smi topo -m`");
-  const std::vector<std::string>& first = matrix.of.begin()->second;
-  if (std::ranges::any_of(first, [](const std::string& c) { return c == "OK" || c == "NS" || c.ends_with("NS"); }))
-    return peer_access(matrix, gpus);
-  Answer out = Answer::of("topology", amd ? "rocm-smi topo" : "nvidia-smi topo");
-  const auto adapter_name = [&](std::size_t column) {
-    const auto found = matrix.adapters.find(matrix.names[column]);
-    return found == matrix.adapters.end() ? matrix.names[column] : found->second;
-  };
-
-  // NVLinks of each pair, and which number is usual. Meshes and bridges give each GPU several kinds, all alike: a fault
-  // makes GPUs differ.
-  const std::map<std::string, std::vector<std::string>> pairs = matrix.pairs(gpus);
+// NVLinks of each pair, and which number is usual. Meshes and bridges give each GPU several kinds, all alike: a fault
+// makes GPUs differ.
+void judge_pairs(const Matrix& matrix, const std::vector<std::size_t>& gpus, Answer& out) {
+  std::map<std::string, std::vector<std::string>> pairs;  // by what stands in their cell
   std::set<std::vector<std::string>> nvlinks;
   for (const std::size_t a : gpus) {
     std::vector<std::string> own;
     for (const std::size_t b : gpus) {
       const std::string kind = matrix.cell(a, b);
-      if (kind.starts_with("NV") || kind == "XGMI") own.push_back(kind);
+      if (kind.starts_with("NV")) own.push_back(kind);
+      if (b > a) pairs[kind].push_back(matrix.names[a] + "-" + matrix.names[b]);
     }
     std::ranges::sort(own);
     nvlinks.insert(own);
   }
-  const auto links = [&](const std::string& kind) {
-    if (amd) return kind;
+  if (pairs.empty()) return;
+  const auto links = [](const std::string& kind) {
     return kind.starts_with("NV") ? fmt::format("{} NVLinks", kind.substr(2)) : "no NVLink but " + kind;
   };
-  std::string usual;
-  if (!pairs.empty()) {
-    usual = std::ranges::max_element(pairs, {}, [](const auto& row) { return row.second.size(); })->first;
-    std::vector<std::string> kinds;
-    for (const auto& [kind, names] : pairs)
-      kinds.push_back(
-          fmt::format("{} {}", links(kind), pairs.size() == 1 ? "each" : fmt::format("in {}", names.size())));
-    out.tell("GPU pairs", join(kinds, "; "));
-  }
+  const std::string usual =
+      std::ranges::max_element(pairs, {}, [](const auto& row) { return row.second.size(); })->first;
+  std::vector<std::string> kinds;
   for (const auto& [kind, names] : pairs) {
-    if (kind == usual || nvlinks.size() == 1) continue;
-    out.problem(
-        fmt::format("{} {} {} where {} other pairs have {}", join_first(names, 4), names.size() == 1 ? "has" : "have",
-                    links(kind), pairs.size() == 2 ? "all" : "most", links(usual)),
-        amd ? "rocm-smi --showxgmierr" : "nvidia-smi nvlink -s");
+    kinds.push_back(fmt::format("{} in {}", links(kind), plural(std::ssize(names), "pair")));
+    if (kind != usual && nvlinks.size() > 1)
+      out.problem(fmt::format("{}: {} where other pairs have {}", join_first(names, 4), links(kind), links(usual)),
+                  "nvidia-smi nvlink -s");
   }
+  out.tell("GPU pairs", join(kinds, "; "));
+}
 
-  // The nearest adapter of each GPU.
-  std::map<std::string, std::vector<std::string>> nearest_levels;
-  std::map<std::string, std::size_t> nearest_adapter;
+void judge_adapters(const Matrix& matrix, const std::vector<std::size_t>& gpus,
+                    const std::vector<std::size_t>& adapters, Answer& out) {
+  if (adapters.empty()) return;
+  std::map<int, std::pair<std::string, std::vector<std::size_t>>> nearest;  // by distance: its word and the GPUs
+  const auto nearest_to = [&](std::size_t gpu) {
+    return *std::ranges::min_element(adapters, {}, [&](std::size_t a) { return distance(matrix.cell(gpu, a)); });
+  };
   for (const std::size_t gpu : gpus) {
-    if (adapters.empty()) break;
-    const std::size_t best = *std::ranges::min_element(
-        adapters, {}, [&](std::size_t adapter) { return distance(matrix.cell(gpu, adapter)); });
-    nearest_levels[matrix.cell(gpu, best)].push_back(matrix.names[gpu]);
-    nearest_adapter[matrix.names[gpu]] = best;
+    const std::string level = matrix.cell(gpu, nearest_to(gpu));
+    auto& row = nearest[distance(level)];
+    row.first = level.empty() ? "?" : level;
+    row.second.push_back(gpu);
   }
-  std::string best_level;
-  for (const auto& [level, names] : nearest_levels)
-    if (best_level.empty() || distance(level) < distance(best_level)) best_level = level;
-  for (const auto& [level, names] : nearest_levels) {
-    out.tell("adapters", fmt::format("{} at {}: {}", level.empty() ? "?" : level, plural(std::ssize(names), "GPU"),
-                                     join_first(names, 8)));
-    if (distance(level) < distance("NODE") || level == best_level) continue;
-    for (const std::string& name : names) {
-      out.problem(fmt::format("{} reaches its nearest adapter ({}) at {} where others have {}", name,
-                              adapter_name(nearest_adapter[name]), level, best_level),
+  const std::string& best = nearest.begin()->second.first;
+  for (const auto& [far, row] : nearest) {
+    const auto& [level, own] = row;
+    out.tell("adapters", fmt::format("{} at {}", plural(std::ssize(own), "GPU"), level));
+    if (far < distance("NODE") || level == best) continue;
+    for (const std::size_t gpu : own)
+      out.problem(fmt::format("{} reaches its nearest adapter ({}) at {} where others have {}", matrix.names[gpu],
+                              matrix.adapter(nearest_to(gpu)), level, best),
                   "no GPUDirect RDMA by default");
-    }
   }
-  if (!best_level.empty() && distance(best_level) >= distance("NODE"))
+  if (distance(best) >= distance("NODE"))
     out.problem("no GPU has an adapter below its PCIe switch",
                 "no GPUDirect RDMA by default, but for Grace with NCCL 2.27 and later");
+}
 
+}  // namespace
+
+bool is_topology_matrix(std::string_view text) {
+  return contains(text, "GPU0") && std::ranges::any_of(split(text, '\n'), [](std::string_view line) {
+           const std::vector<std::string_view> words = words_of(line, 2);
+           return words.size() == 2 && words[0] == "GPU0" && words[1] == "X";
+         });
+}
+
+Answer topology_matrix(std::string_view text) {
+  const Matrix matrix = matrix_of(text);
+  std::vector<std::size_t> gpus, adapters;
+  for (std::size_t i = 0; i < matrix.names.size(); ++i) (is_gpu(matrix.names[i]) ? gpus : adapters).push_back(i);
+  if (gpus.empty() || matrix.of.empty()) fail("it is no matrix of `nvidia-smi topo -m`");
+  Answer out = Answer::of("topology", "nvidia-smi topo");
+  judge_pairs(matrix, gpus, out);
+  judge_adapters(matrix, gpus, adapters, out);
   out.fact("gpus", std::ssize(gpus));
   std::vector<std::string> named;
   for (const std::size_t adapter : adapters) {
     const std::string& column = matrix.names[adapter];
-    named.push_back(matrix.adapters.contains(column) ? column + " " + adapter_name(adapter) : column);
+    named.push_back(matrix.adapters.contains(column) ? column + " " + matrix.adapter(adapter) : column);
   }
-  const std::string kinds = out.evidence.empty() ? "" : ": " + out.evidence.front().second;
-  if (out.headline.empty())
-    out.headline = amd ? fmt::format("{} GPUs, all alike{}", gpus.size(), kinds)
-                       : fmt::format("{} GPUs and {} adapters, all alike", gpus.size(), adapters.size());
-  if (amd) return out;
   out.fact("nics", named.empty() ? "none" : join(named, ", "));
-  out.next.emplace_back("./harness doctor --stages static     # on this node: links, GPUDirect, NUMA");
+  if (out.headline.empty())
+    out.headline = fmt::format("{} GPUs and {} adapters, all alike", gpus.size(), adapters.size());
+  out.next.emplace_back(look_closer);
   return out;
 }
 
@@ -249,65 +205,30 @@ Answer nccl_graphs(std::string_view text) {
   if (parts.empty()) fail("it holds no graph of NCCL");
   if (!nccl::is_whole(tags)) fail(cut_file, "NCCL_GRAPH_DUMP_FILE");
   out.fact("graphs", join(parts, "; "));
-  if (!adapters.empty()) out.fact("adapters", and_list(adapters) + (adapters.size() > 1 ? ", one per channel" : ""));
   for (const std::string& part : parts) out.tell("graph", part);
-  if (!adapters.empty()) out.tell("adapters", and_list(adapters));
-  out.headline = "rings: " + first;
-  if (first.empty())
-    out.headline =
-        any_unknown ? "the file does not say what NCCL found" : "NCCL found no algorithm that is possible here";
+  out.fact_and_tell("adapters", "adapters", and_list(adapters) + (adapters.size() > 1 ? ", one per channel" : ""));
+  const char* none = any_unknown ? "the file does not say what NCCL found" : "no algorithm is possible here";
+  out.headline = first.empty() ? none : "rings: " + first;
   out.notes.emplace_back(
       "channels x GB/s is what NCCL plans with inside a node; none: that algorithm is impossible here");
   return out;
 }
 
-Answer nccl_topology(std::string_view text) {
-  const nccl::Topology topology = nccl::parse_topology(text);
-  const std::vector<nccl::Topology::Device>&gpus = topology.gpus, &adapters = topology.adapters;
-  if (!topology.any_cpu && gpus.empty() && adapters.empty()) fail("it holds no topology of NCCL");
+namespace {
 
-  if (!topology.whole) fail(cut_file, "NCCL_TOPO_DUMP_FILE");
-  Answer out = Answer::of("topology", "nccl topology");
+std::string name_of(const nccl::Topology& topology, const nccl::Topology::Device& device) {
+  const bool gpu = std::ranges::any_of(topology.gpus, [&](const auto& one) { return &one == &device; });
+  return gpu && !device.path.empty() ? fmt::format("GPU {} ({})", device.number, device.name) : device.name;
+}
+
+// Returns what the headline says of the links where nothing is wrong.
+std::string judge_links(const nccl::Topology& topology, Answer& out) {
   constexpr double giga = 1e9, bits = 8;
-  std::map<double, std::vector<std::string>> links;  // GPUs by their number
-  for (const auto& gpu : gpus) {
-    if (gpu.nvlinks) links[*gpu.nvlinks].push_back(fmt::format("GPU {}", gpu.number));
-  }
-  std::string described = std::to_string(gpus.size());
-  if (!gpus.empty()) {
-    const double capability = gpus.front().compute_capability / 10;
-    const auto nvlinks = gpus.front().nvlinks;
-    described += fmt::format(
-        " (compute capability {}, {} NVLinks{})", capability > 0 ? fmt::format("{:.1f}", capability) : "unknown",
-        nvlinks ? fmt::format("{:g}", *nvlinks) : "an unknown number of", links.size() > 1 ? " on the first" : "");
-  }
-  if (links.size() > 1) {
-    std::vector<std::string> groups;
-    for (const auto& [n, names] : links) groups.push_back(fmt::format("{:g} on {}", n, some_of(names)));
-    out.problem("GPUs differ in their number of NVLinks: " + join(groups, ", "), "nvidia-smi nvlink -s");
-  }
-  std::vector<std::string> named;
-  for (const auto& adapter : adapters) {
-    std::string name = adapter.name + (adapter.bits_per_s > 0 ? fmt::format(" {:g} Gb/s", adapter.bits_per_s / giga)
-                                                              : " of an unknown rate");
-    const auto near =
-        std::ranges::find_if(gpus, [&](const auto& gpu) { return nccl::shared_bridges(gpu, adapter) > 0; });
-    if (near != gpus.end()) name += fmt::format(", same switch as GPU {}", near->number);
-    named.push_back(name);
-    out.tell("adapter", name);
-  }
-  const auto is_gpu = [&](const nccl::Topology::Device& device) {
-    return std::ranges::any_of(gpus, [&](const auto& gpu) { return &gpu == &device; });
-  };
-  const auto name_of = [&](const nccl::Topology::Device& device) {
-    return is_gpu(device) && !device.path.empty() ? fmt::format("GPU {} ({})", device.number, device.name)
-                                                  : device.name;
-  };
   const std::vector<nccl::LinkCheck> checks = nccl::check_links(topology);
-  std::vector<std::string> unknown, usual, indirect;
+  std::vector<std::string> unknown, usual;
   std::map<std::string, std::vector<std::string>> narrow;  // devices, by what they have
   for (const nccl::LinkCheck& check : checks) {
-    const std::string name = name_of(*check.device);
+    const std::string name = name_of(topology, *check.device);
     if (check.is_usual) {
       usual.push_back(name);
     } else if (check.narrow != nullptr) {
@@ -323,38 +244,60 @@ Answer nccl_topology(std::string_view text) {
     out.problem(fmt::format("{} {} {}", some_of(names), names.size() == 1 ? "has" : "have", have),
                 "reseat the card, try another slot");
   if (!unknown.empty())
-    out.notes.push_back(
-        fmt::format("not judged, for the file has no rate of a PCIe link or of a port: {}; on the node: "
-                    "lspci -vv (LnkSta); virtual machines hide it",
-                    some_of(unknown)));
+    out.notes.push_back("not judged, for the file has no rate of a PCIe link or of a port: " + some_of(unknown) +
+                        "; on the node: lspci -vv (LnkSta); virtual machines hide it");
   if (!usual.empty())
-    out.notes.push_back(
-        fmt::format("a port is faster than the 16 lanes of these GPUs, so one GPU alone cannot fill it: "
-                    "{}",
-                    some_of(usual)));
+    out.notes.push_back("a port is faster than the 16 lanes of these GPUs, so one GPU alone cannot fill it: " +
+                        some_of(usual));
+  if (!unknown.empty() || checks.empty()) return "the file does not say whether a PCIe link is narrower than a port";
+  return "no PCIe link is narrower than a port, or all are alike";
+}
+
+}  // namespace
+
+Answer nccl_topology(std::string_view text) {
+  const nccl::Topology topology = nccl::parse_topology(text);
+  const std::vector<nccl::Topology::Device>&gpus = topology.gpus, &adapters = topology.adapters;
+  if (!topology.any_cpu && gpus.empty() && adapters.empty()) fail("it holds no topology of NCCL");
+  if (!topology.whole) fail(cut_file, "NCCL_TOPO_DUMP_FILE");
+  Answer out = Answer::of("topology", "nccl topology");
+  std::map<double, std::vector<std::string>> links;  // GPUs by their number
+  for (const auto& gpu : gpus) {
+    if (gpu.nvlinks) links[*gpu.nvlinks].push_back(fmt::format("GPU {}", gpu.number));
+  }
+  std::string described = std::to_string(gpus.size());
+  const auto known = [](double value, int digits) {
+    return value > 0 ? fmt::format("{:.{}f}", value, digits) : std::string("unknown");
+  };
+  if (!gpus.empty())
+    described +=
+        fmt::format(" (compute capability {}, {} NVLinks)", known(gpus.front().compute_capability / 10, 1),
+                    gpus.front().nvlinks ? fmt::format("{:g}", *gpus.front().nvlinks) : "an unknown number of");
+  std::vector<std::string> groups, named, indirect;
+  for (const auto& [n, names] : links) groups.push_back(fmt::format("{:g} on {}", n, some_of(names)));
+  if (links.size() > 1)
+    out.problem("GPUs differ in their number of NVLinks: " + join(groups, ", "), "nvidia-smi nvlink -s");
+  out.tell("GPUs", described);
+  for (const auto& adapter : adapters) {
+    named.push_back(fmt::format("{} {} Gb/s", adapter.name, known(adapter.bits_per_s / 1e9, 0)));
+    const auto near =
+        std::ranges::find_if(gpus, [&](const auto& gpu) { return nccl::shared_bridges(gpu, adapter) > 0; });
+    if (near != gpus.end()) named.back() += fmt::format(", same switch as GPU {}", near->number);
+    out.tell("adapter", named.back());
+  }
+  const std::string said = judge_links(topology, out);
   for (const auto* devices : {&adapters, &gpus}) {
     for (const auto& device : *devices)
-      if (!device.gpu_direct && !adapters.empty()) indirect.push_back(name_of(device));
+      if (!device.gpu_direct && !adapters.empty()) indirect.push_back(name_of(topology, device));
   }
   if (!indirect.empty()) out.problem("no GPUDirect RDMA for " + some_of(indirect), "nvidia-peermem or DMA-BUF");
   if (topology.cpu_without_arch) out.problem("a <cpu> has no arch", "NCCL cannot read such a file: write it again");
   out.fact("gpus", described);
   out.fact("nics", named.empty() ? "none" : join(named, "; "));
-  out.evidence.insert(out.evidence.begin(), {"GPUs", described});
-  if (out.headline.empty()) {
-    std::string links_text = usual.empty() ? "no PCIe link is narrower than a port" : "their PCIe links are all alike";
-    if (!unknown.empty())
-      links_text = fmt::format(
-          "no PCIe link that the file describes is narrower than a port; it does not describe those "
-          "of {}",
-          some_of(unknown));
-    if (unknown.size() == checks.size())
-      links_text = "the file does not say whether a PCIe link is narrower than a port";
-    if (adapters.empty()) links_text = "no port to compare their PCIe links with";
-    out.headline = fmt::format("{} and {}: {}", plural(std::ssize(gpus), "GPU"),
-                               plural(std::ssize(adapters), "adapter"), links_text);
-  }
-  out.next.emplace_back("./harness doctor --stages static     # on this node: links, GPUDirect, NUMA");
+  if (out.headline.empty())
+    out.headline =
+        fmt::format("{} and {}: {}", plural(std::ssize(gpus), "GPU"), plural(std::ssize(adapters), "adapter"), said);
+  out.next.emplace_back(look_closer);
   return out;
 }
 

@@ -16,8 +16,7 @@ namespace harness::evidence {
 
 // Small texts about the devices and processes of a job. Each function throws Error for a text that is not of its kind.
 
-/// `nvidia-smi topo -m`: how GPUs and network adapters of a node are connected; `topo -p2p`: which GPUs reach each
-/// other's memory.
+/// `nvidia-smi topo -m`: how GPUs and network adapters of a node are connected.
 Answer topology_matrix(std::string_view text);
 /// Whether the text is one, with its legend or without.
 bool is_topology_matrix(std::string_view text);
@@ -46,9 +45,10 @@ class InspectorReader {
   struct Group {
     std::string name;
     std::int64_t bytes = 0;
-    std::vector<std::pair<std::int64_t, Collective>> rows;  // by sequence number, in order
+    double total_s = 0, usual_s = 0, busbw = 0;                  // of the shortest times: their sum and medians
+    std::vector<std::pair<std::int64_t, Collective>> rows = {};  // by sequence number, in order
   };
-  std::vector<Group> groups();
+  std::vector<Group> groups() const;
   using Key = std::tuple<std::string, std::string, std::int64_t, std::int64_t>;  // communicator, name, bytes, number
 
   std::string open_;  // an object that has begun
@@ -68,7 +68,6 @@ class FlightRecorder {
   void file(const std::string& text, const std::string& name);
   Answer finish() const;
 
- private:
   struct Entry {
     std::string name, shape, state;
   };
@@ -84,6 +83,10 @@ class FlightRecorder {
     std::vector<std::int64_t> numbers;  // of the ranks, where the file lists them
     std::vector<Member> members;
   };
+
+ private:
+  std::vector<const Member*> late_in(const Group& group) const;
+
   std::map<std::string, Group> groups_;  // by the process group's id
 };
 

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <functional>
+#include <span>
 
 #include "base/error.h"
 #include "base/median.h"
@@ -12,8 +14,6 @@
 
 namespace harness::evidence {
 namespace {
-
-constexpr std::size_t most_entries = 100'000, most_groups = 10'000;
 
 // "all_reduce" of "nccl:all_reduce".
 std::string short_name(const std::string& name) {
@@ -66,36 +66,28 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
   std::map<std::string, std::string> names;
   for (const Json& entry : at(json, "entries")) {
     const Json& group = at(entry, "process_group");
-    if (names.size() < most_groups && group.is_array() && !group.empty() && group.front().is_string())
+    if (group.is_array() && !group.empty() && group.front().is_string())
       names.emplace(text_at(entry, "pg_id"), group.front().get<std::string>());
   }
-  const auto name_of = [&](const std::string& number) {
-    const auto found = names.find(number);
-    return found == names.end() ? number : found->second;
-  };
+  const auto name_of = [&](const std::string& number) { return value_at(names, number, number); };
   std::map<std::string, Member> members;
   for (const auto& [id, group] : at(json, "pg_config").items()) {
-    if (groups_.size() >= most_groups) break;
     Group& own = groups_[id];
     own.description = text_at(group, "desc").empty() ? "group " + id : text_at(group, "desc");
     own.numbers = ranks_in(at(group, "ranks"));
     own.ranks = std::ssize(own.numbers);
   }
   for (const auto& [id, status] : at(json, "pg_status").items()) {
-    if (members.size() >= most_groups) break;
     Member& member = members[name_of(id)];
     member.enqueued = integer_at(status, "last_enqueued_collective");
     member.started = integer_at(status, "last_started_collective");
     member.completed = integer_at(status, "last_completed_collective");
   }
-  std::size_t entries = 0;
   for (const Json& entry : at(json, "entries")) {
-    if (++entries > most_entries || at(entry, "is_p2p") == true) continue;
-    const std::string id = name_of(text_at(entry, "pg_id"));
     std::int64_t number = integer_at(entry, "collective_seq_id");
     if (number < 0) number = integer_at(entry, "seq_id");  // version 1
-    if (number < 0 || (members.size() >= most_groups && !members.contains(id))) continue;
-    Member& member = members[id];
+    if (number < 0 || at(entry, "is_p2p") == true) continue;
+    Member& member = members[name_of(text_at(entry, "pg_id"))];
     const std::string state = text_at(entry, "state");
     member.enqueued = std::max(member.enqueued, number);
     if (state == "started" || state == "completed") member.started = std::max(member.started, number);
@@ -111,26 +103,60 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
   }
 }
 
+namespace {
+
+bool is_open(const FlightRecorder::Member& member) {
+  return member.enqueued > member.completed;
+}
+
+std::string name_of(const FlightRecorder::Member& member) {
+  return member.rank >= 0 ? fmt::format("rank {}", member.rank) : member.file;
+}
+
+std::string call_text(const FlightRecorder::Member& member, std::int64_t number) {
+  return fmt::format("{} {}", value_at(member.entries, number, {"collective", "", ""}).name, number);
+}
+
+// One sequence number, several collectives: the program is wrong. To some, ranks bring sizes of their own.
+void compare_calls(const FlightRecorder::Group& group, const FlightRecorder::Member& ahead, Answer& out) {
+  for (const FlightRecorder::Member& member : group.members) {
+    for (const auto& [number, entry] : member.entries) {
+      const auto found = ahead.entries.find(number);
+      if (found == ahead.entries.end() || !out.headline.empty()) continue;
+      const auto& other = found->second;
+      const bool own_sizes = is_one_of("all_to_all|gather|scatter", entry.name);
+      if (entry.name == other.name && (entry.shape == other.shape || own_sizes)) continue;
+      out.problem(fmt::format("collective {} is {} of {} on {} and {} of {} on {}", number, entry.name, entry.shape,
+                              name_of(member), other.name, other.shape, name_of(ahead)),
+                  "the program calls different ones");
+    }
+  }
+}
+
+}  // namespace
+
+// The ranks that others wait for. A rank in a collective of another group is late because of that one.
+std::vector<const FlightRecorder::Member*> FlightRecorder::late_in(const Group& group) const {
+  std::set<std::string> waiting;  // by file
+  for (const auto& [id, any] : groups_) {
+    for (const Member& member : any.members)
+      if (is_open(member)) waiting.insert(member.file);
+  }
+  const std::int64_t last = std::ranges::max_element(group.members, {}, &Member::enqueued)->enqueued;
+  std::vector<const Member*> late;
+  for (const Member& member : group.members)
+    if (member.enqueued < last && !waiting.contains(member.file)) late.push_back(&member);
+  return late;
+}
+
 Answer FlightRecorder::finish() const {
   Answer out = Answer::of("flight_recorder", "flight recorder");
-  const auto open = [](const Member& member) { return member.enqueued > member.completed; };
-  std::set<std::string> waiting;  // files of ranks in a collective: in other groups they are late because of it
-  for (const auto& [id, group] : groups_) {
-    for (const Member& member : group.members)
-      if (open(member)) waiting.insert(member.file);
-  }
-  const auto late_in = [&](const Group& group) {  // the ranks that others wait for
-    const std::int64_t last = std::ranges::max_element(group.members, {}, &Member::enqueued)->enqueued;
-    std::vector<const Member*> late;
-    for (const Member& member : group.members)
-      if (member.enqueued < last && !waiting.contains(member.file)) late.push_back(&member);
-    return late;
-  };
   const Group* worst = nullptr;
   std::tuple<bool, bool, std::ptrdiff_t> most;
   for (const auto& [id, group] : groups_) {
     if (group.members.empty()) continue;
-    const std::tuple key(!late_in(group).empty(), std::ranges::any_of(group.members, open), -std::ssize(group.members));
+    const std::tuple key(!late_in(group).empty(), std::ranges::any_of(group.members, is_open),
+                         -std::ssize(group.members));
     if (worst == nullptr || key > most) std::tie(worst, most) = std::pair(&group, key);
   }
   if (worst == nullptr) fail("it holds no collective");
@@ -142,51 +168,27 @@ Answer FlightRecorder::finish() const {
   out.fact("group", fmt::format("{}, {}", worst->description, plural(worst->ranks, "rank")));
   if (behind.started >= 0) out.fact("last_started", behind.started);
   if (behind.completed >= 0) out.fact("last_completed", behind.completed);
-
   std::vector<const Member*> shown = late;
   std::vector<std::string> suspects, missing;
-  const auto name_of = [](const Member& member) {
-    return member.rank >= 0 ? fmt::format("rank {}", member.rank) : member.file;
-  };
   for (const Member* member : late) suspects.push_back(name_of(*member));
   for (const Member& member : worst->members)
     if (std::ranges::find(late, &member) == late.end()) shown.push_back(&member);
-  for (const Member* member : shown) {
-    if (out.evidence.size() >= 8) break;
+  for (const Member* member : std::span(shown).first(std::min<std::size_t>(shown.size(), 8)))
     out.tell(name_of(*member), fmt::format("enqueued {}, started {}, completed {}", member->enqueued, member->started,
                                            member->completed));
-  }
   for (const std::int64_t rank : worst->numbers) {
     if (std::ranges::find(worst->members, rank, &Member::rank) == worst->members.end())
       missing.push_back(fmt::format("rank {}", rank));
   }
-  const auto entry_text = [](const Member& member, std::int64_t number) {
-    const auto found = member.entries.find(number);
-    return fmt::format("{} {}", found == member.entries.end() ? "collective" : found->second.name, number);
-  };
-  // One sequence number, several collectives: the program is wrong. To some, ranks bring sizes of their own.
-  for (const Member& member : worst->members) {
-    for (const auto& [number, entry] : member.entries) {
-      const auto found = ahead.entries.find(number);
-      if (found == ahead.entries.end() || !out.headline.empty()) continue;
-      const Entry& other = found->second;
-      if (entry.name == other.name &&
-          (entry.shape == other.shape || is_one_of("all_to_all|gather|scatter", entry.name)))
-        continue;
-      out.problem(fmt::format("collective {} is {} of {} on {} and {} of {} on {}", number, entry.name, entry.shape,
-                              name_of(member), other.name, other.shape, name_of(ahead)),
-                  "the program calls different ones");
-    }
-  }
-  const std::int64_t next = behind.completed + 1;
+  compare_calls(*worst, ahead, out);
+  const auto found = behind.entries.find(behind.completed + 1);
   if (several && !late.empty()) {
     out.fact("suspect", some_of(suspects));
-    out.problem(fmt::format("{} never came to {}", some_of(suspects), entry_text(ahead, behind.enqueued + 1)),
+    out.problem(fmt::format("{} never came to {}", some_of(suspects), call_text(ahead, behind.enqueued + 1)),
                 "that is the suspect, not those that wait; what was that rank doing?");
-  } else if (const auto found = behind.entries.find(next); found != behind.entries.end()) {
-    const std::string state =
-        fmt::format("{} {} of {} {}, not completed", found->second.name, next, found->second.shape,
-                    found->second.state == "scheduled" ? "enqueued" : found->second.state);
+  } else if (found != behind.entries.end()) {
+    const std::string state = fmt::format("{} of {} {}, not completed", call_text(behind, behind.completed + 1),
+                                          found->second.shape, found->second.state);
     out.fact("state", state);
     if (!several) {
       out.headline = fmt::format("{}: {}", name_of(behind), state);
@@ -194,9 +196,9 @@ Answer FlightRecorder::finish() const {
       out.problem("every rank: " + state, "all are in it, so it is the network or a GPU");
     }
   } else if (out.headline.empty() && (missing.empty() || !several)) {
-    const bool idle = several && std::ranges::none_of(worst->members, open);
+    const bool idle = several && std::ranges::none_of(worst->members, is_open);
     out.headline = fmt::format("{} completed {} and had not come to {}", idle ? "every rank" : name_of(behind),
-                               entry_text(behind, behind.completed), next);
+                               call_text(behind, behind.completed), behind.completed + 1);
     if (!several)
       out.notes.emplace_back("a rank that is behind the others is the suspect: read all ranks' files together");
   }
@@ -277,26 +279,33 @@ void InspectorReader::object(const std::string& text) {
   collective.busbw = std::max(collective.busbw, busbw);
 }
 
-// Collectives of one name and size, whatever the communicator.
-std::vector<InspectorReader::Group> InspectorReader::groups() {
+// Collectives of one name and size, whatever the communicator: those that take most of the time first.
+std::vector<InspectorReader::Group> InspectorReader::groups() const {
   std::map<std::pair<std::string, std::int64_t>, Group> by_kind;
   for (const auto& [key, collective] : collectives_) {
     const auto& [communicator, name, bytes, number] = key;
-    by_kind.try_emplace({name, bytes}, Group{name, bytes, {}}).first->second.rows.emplace_back(number, collective);
+    Group& group = by_kind.try_emplace({name, bytes}, Group{.name = name, .bytes = bytes}).first->second;
+    group.total_s += collective.shortest_s;
+    group.rows.emplace_back(number, collective);
   }
   std::vector<Group> out;
-  for (auto& [kind, group] : by_kind) out.push_back(std::move(group));
-  const auto total = [](const Group& group) {
-    double seconds = 0;
-    for (const auto& [number, collective] : group.rows) seconds += collective.shortest_s;
-    return -seconds;
-  };
-  std::ranges::stable_sort(out, {}, total);
+  for (auto& [kind, group] : by_kind) {
+    std::vector<double> times, rates;
+    for (const auto& [number, collective] : group.rows) {
+      times.push_back(collective.shortest_s);
+      rates.push_back(collective.busbw);
+    }
+    group.usual_s = median(times);
+    group.busbw = median(rates);
+    out.push_back(std::move(group));
+  }
+  std::ranges::stable_sort(out, std::greater<>(), &Group::total_s);
   return out;
 }
 
 Answer InspectorReader::finish() {
   if (records_ == 0) fail("it holds no collective of NCCL Inspector");
+  constexpr double giga = 1e9, micro = 1e-6, slow = 1.25;
   Answer out = Answer::of("inspector", "nccl inspector");
   const std::vector<Group> all = groups();
   std::int64_t ranks = 0;
@@ -304,51 +313,37 @@ Answer InspectorReader::finish() {
   out.fact("ranks", ranks);
   out.fact("hosts", std::ssize(hosts_));
   out.fact("communicators", std::ssize(communicators_));
-  std::vector<std::string> kinds;
-  for (const Group& group : all)
+  std::vector<std::string> kinds, late;
+  for (const Group& group : all) {
     kinds.push_back(fmt::format("{} {} B x {}", group.name, group.bytes, group.rows.size()));
+    if (out.evidence.size() < 7)
+      out.tell(group.name, fmt::format("{}: {} calls, median {} and {:.1f} GB/s busbw",
+                                       print_bytes_exact(std::max<std::int64_t>(group.bytes, 0)), group.rows.size(),
+                                       seconds_text(group.usual_s), group.busbw / giga));
+  }
   out.fact("collectives", join_first(kinds, 4));
-
-  // Medians of a group: seconds and bytes per second.
-  const auto medians = [](const Group& group) {
-    std::vector<double> times, rates;
-    for (const auto& [number, collective] : group.rows) {
-      times.push_back(collective.shortest_s);
-      rates.push_back(collective.busbw / 1e9);
-    }
-    return std::pair(median(times), median(rates));
-  };
-  const Group& first = all.front();  // which takes most of the time
-  const auto [usual, rate] = medians(first);
-  out.fact("median_busbw", fmt::format("{:.1f} GB/s", rate));
-  out.headline = fmt::format("{} of {}: median busbw {:.1f} GB/s over {} calls", first.name,
-                             print_bytes_exact(std::max<std::int64_t>(first.bytes, 0)), rate, first.rows.size());
-  constexpr double slow = 1.25;
-  std::vector<std::string> late;
-  std::map<std::int64_t, std::int64_t> last;
+  const Group& first = all.front();
+  out.fact("median_busbw", fmt::format("{:.1f} GB/s", first.busbw / giga));
+  out.headline =
+      fmt::format("{} of {}: median busbw {:.1f} GB/s over {} calls", first.name,
+                  print_bytes_exact(std::max<std::int64_t>(first.bytes, 0)), first.busbw / giga, first.rows.size());
+  std::map<std::int64_t, std::int64_t> last;  // by rank: the calls that it came last to
   for (const auto& [number, collective] : first.rows) {
-    if (collective.shortest_s > slow * usual)
-      late.push_back(
-          fmt::format("sequence {}: {:.0f} us against {:.0f}", number, collective.shortest_s * 1e6, usual * 1e6));
+    if (collective.shortest_s > slow * first.usual_s)
+      late.push_back(fmt::format("sequence {}: {:.0f} us against {:.0f}", number, collective.shortest_s / micro,
+                                 first.usual_s / micro));
     if (collective.records > 1 && collective.longest_s > slow * collective.shortest_s) ++last[collective.last_rank];
   }
   if (!late.empty()) {
     out.fact("slow", join_first(late, 4));
-    out.headline += fmt::format("; {} slow", late.size() == 1 ? "one was" : fmt::format("{} were", late.size()));
+    out.headline += fmt::format("; {} slow", plural(std::ssize(late), "call"));
     out.problems.push_back(join_first(late, 4) + ": all ranks were slow, so it is the network or the switches");
-  }
-  for (const Group& group : all) {
-    if (out.evidence.size() > 6) break;
-    const auto [time, group_rate] = medians(group);
-    out.tell(group.name, fmt::format("{}: {} calls, median {} and {:.1f} GB/s busbw",
-                                     print_bytes_exact(std::max<std::int64_t>(group.bytes, 0)), group.rows.size(),
-                                     seconds_text(time), group_rate));
   }
   if (!last.empty()) {
     const auto most = std::ranges::max_element(last, {}, [](const auto& row) { return row.second; });
-    out.fact("straggler", most->first);
     const std::string text =
         fmt::format("rank {} came last to {} of {} calls", most->first, most->second, first.rows.size());
+    out.fact("straggler", most->first);
     out.headline += "; " + text;
     out.problem(text, "look at that rank; its time is the shortest, for the others waited");
   }

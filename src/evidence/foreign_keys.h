@@ -37,8 +37,7 @@ inline const std::vector<KeyRow> megatron_keys = key_rows(
     "--num-layers-per-virtual-pipeline-stage|--recompute-method|--decoder-first-pipeline-num-layers|"
     "--decoder-last-pipeline-num-layers|--pipeline-model-parallel-layout|--recompute-num-layers|"
     "--decoder-seq-length|--packed-sequence-size|--step-batch-size-schedule|--expert-tensor-parallel-size|"
-    "--accumulate-allreduce-grads-in-fp32|--microbatch-group-size-per-virtual-pipeline-stage|"
-    "--microbatch-group-size-per-vp-stage= --kv-channels=head_dim "
+    "--accumulate-allreduce-grads-in-fp32|--microbatch-group-size-per-virtual-pipeline-stage= --kv-channels=head_dim "
     "--context-parallel-size|--ds-sequence-parallel-size=layout.context_parallel "
     "--expert-model-parallel-size=expert_parallel --pad-vocab-size-to=model.vocab --intermediate-size=model.ffn",
     {
@@ -59,7 +58,7 @@ inline const std::vector<KeyRow> megatron_keys = key_rows(
         {"--attention-backend", "attention", "auto=fused|flash=fused|fused=fused|unfused=unfused|local=unfused"},
         {"--zero-stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
     });
-inline constexpr std::array<CannotRow, 15> megatron_cannot{{
+inline constexpr std::array<CannotRow, 13> megatron_cannot{{
     {"--expert-model-parallel-size", "1|0", "expert parallelism {} is left out: its all-to-all is not predicted"},
     {"--multi-latent-attention", "false", "multi-latent attention: its products and its cache differ"},
     {"--mtp-num-layers", "0|None", "{} layers of multi-token prediction are left out"},
@@ -70,8 +69,6 @@ inline constexpr std::array<CannotRow, 15> megatron_cannot{{
     {"--optimizer-cpu-offload|--cpu-optimizer", "false", "the optimizer on the host: its copies are not predicted"},
     {"--window-size", "None", "sliding-window attention ({}): it is counted in full"},
     {"--quick-geglu", "false", "quick GEGLU (nearest: swiglu, with the same FLOP of products)"},
-    {"--vision-model-type", "None", "a vision model ({}) is left out: only the language model is counted"},
-    {"--gpt-j-residual", "false", "attention beside the MLP: they are counted one after the other"},
     {"--squared-relu", "false", "squared ReLU (nearest: gelu, with the same FLOP of products)"},
     {"--add-qkv-bias", "false", "biases of queries, keys and values alone (nearest: none)"},
     {"--qk-layernorm", "false", "norms of queries and keys are left out"},
@@ -174,14 +171,12 @@ inline constexpr std::array<CannotRow, 5> hf_trainer_cannot{{
 }};
 
 inline const std::vector<KeyRow> accelerate_keys = key_rows(
-    "num_processes=ranks num_machines|distributed_type= parallelism_config.parallelism_config_tp_size|"
-    "megatron_lm_config.megatron_lm_tp_degree=layout.tensor_parallel "
+    "num_processes=ranks num_machines|distributed_type= "
+    "parallelism_config.parallelism_config_tp_size=layout.tensor_parallel "
     "parallelism_config.parallelism_config_cp_size=layout.context_parallel "
     "parallelism_config.parallelism_config_dp_shard_size=data_parallel_shard "
     "parallelism_config.parallelism_config_dp_replicate_size=data_parallel_replicate "
-    "deepspeed_config.gradient_accumulation_steps|gradient_accumulation_steps=gradient_accumulation "
-    "megatron_lm_config.megatron_lm_pp_degree=layout.pipeline_parallel "
-    "megatron_lm_config.megatron_lm_num_micro_batches=gradient_accumulation",
+    "deepspeed_config.gradient_accumulation_steps|gradient_accumulation_steps=gradient_accumulation",
     {
         {"mixed_precision", "precision", "no=fp32|fp16=fp16|bf16=bf16|fp8=fp8"},
         {"fsdp_config.fsdp_sharding_strategy", "sharding",
@@ -193,9 +188,6 @@ inline const std::vector<KeyRow> accelerate_keys = key_rows(
         {"fsdp_config.fsdp_activation_checkpointing", "recompute", "true=full|false=none"},
         {"fsdp_config.fsdp_backward_prefetch", "prefetch_layers", "BACKWARD_PRE=1|BACKWARD_POST=0|NO_PREFETCH=0"},
         {"deepspeed_config.zero_stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
-        {"megatron_lm_config.megatron_lm_sequence_parallelism", "sequence_parallel", "true=true|false=false"},
-        {"megatron_lm_config.megatron_lm_recompute_activations", "recompute", "true=selective|false=none"},
-        {"megatron_lm_config.megatron_lm_use_distributed_optimizer", "sharding", "true=optimizer|false=none"},
     });
 inline constexpr std::array<CannotRow, 3> accelerate_cannot{{
     {"fsdp_config.fsdp_offload_params", "false", "parameters on the host: their copies are not predicted"},

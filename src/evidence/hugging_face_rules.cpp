@@ -60,8 +60,7 @@ void hugging_face_model(TrainingJob& job) {
     job.cannot.push_back(fmt::format("sliding-window attention ({}): it is counted in full", *window));
   if (is_one_of("qwen2|qwen2_vl_text|qwen2_5_vl_text", type))
     job.cannot.emplace_back("biases of queries, keys and values alone (nearest: none)");
-  if (const auto hidden = job.number("model.hidden"))
-    job.otherwise("model.ffn", std::to_string(4 * *hidden), "4 x hidden");
+  if (const auto hidden = job.number("model.hidden")) job.otherwise("model.ffn", 4 * *hidden, "4 x hidden");
   if (job.find("max_position_embeddings") != nullptr || job.find("n_positions") != nullptr)
     job.note("max_position_embeddings is a limit, not the length that is trained: --set sequence=N");
   job.note("torch_dtype is how weights are stored, not what is computed in");
@@ -81,7 +80,7 @@ void deepspeed(TrainingJob& job) {
   const auto global = job.number("global_batch_size");
   const std::int64_t at_once = job.number_or("micro_batch_size", 0) * job.number_or("gradient_accumulation", 0);
   if (alone && global && at_once > 0 && *global % at_once == 0)
-    job.set("data_parallel", std::to_string(*global / at_once), "train_batch_size / (micro x accumulated)");
+    job.set("data_parallel", *global / at_once, "train_batch_size / (micro x accumulated)");
   if (std::ranges::any_of(job.settings, [](const auto& s) { return s.key.starts_with("activation_checkpointing."); }))
     job.note("activation_checkpointing does nothing by itself: the model's code calls it");
   const std::string precision = job.text("precision");
@@ -96,7 +95,9 @@ void deepspeed(TrainingJob& job) {
 
 void accelerate(TrainingJob& job) {
   const std::string type = lower(job.theirs("distributed_type"));
-  const bool fsdp = type == "fsdp", deepspeed = type == "deepspeed", megatron = type == "megatron_lm";
+  const bool fsdp = type == "fsdp", deepspeed = type == "deepspeed";
+  if (type == "megatron_lm")
+    job.cannot.emplace_back("accelerate's settings of Megatron-LM (nearest: data parallelism)");
   std::string strategy = job.theirs("fsdp_config.fsdp_sharding_strategy");
   if (strategy.empty()) strategy = job.theirs("fsdp_config.fsdp_reshard_after_forward");
   if (deepspeed && !job.has("sharding") && job.find("deepspeed_config.deepspeed_config_file") != nullptr)
@@ -108,19 +109,12 @@ void accelerate(TrainingJob& job) {
     job.set("sharding_group", "node", "fsdp_config.fsdp_sharding_strategy");
   const auto ranks = job.number("ranks"), machines = job.their_number("num_machines");
   if (ranks && machines && *machines > 0) {
-    job.otherwise("ranks_per_node", std::to_string(*ranks / *machines), "num_processes / num_machines");
+    job.otherwise("ranks_per_node", *ranks / *machines, "num_processes / num_machines");
     job.note(fmt::format("num_processes is of all machines together, {} per machine here", *ranks / *machines));
   }
   job.otherwise("recompute", "none", "default of accelerate");
   if (deepspeed && job.has("sharding") && !job.text("sharding").empty())
     job.otherwise("overlap_grad_reduce", job.text("sharding") == "parameters" ? "true" : "false", zero_overlap);
-  if (megatron) {
-    const auto micro_batches = job.their_number("megatron_lm_config.megatron_lm_num_micro_batches");
-    job.set("gradient_accumulation", std::to_string(micro_batches.value_or(1)), "megatron_lm_num_micro_batches");
-    if (job.number_or("layout.tensor_parallel", 1) < 2) job.set("sequence_parallel", "false", "no effect at TP 1");
-    job.otherwise("sequence_parallel", "false", "default of accelerate");
-    job.otherwise("overlap_grad_reduce", "false", "default of Megatron-LM");
-  }
   if (!deepspeed) job.otherwise("overlap_grad_reduce", "true", "always in FSDP and DistributedDataParallel");
 }
 
@@ -134,8 +128,7 @@ void trainer(TrainingJob& job) {
   if (own || job.lacks_files) {
     if (!job.has("sharding")) job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it");
   }
-  job.otherwise("precision", "fp32", "default of the Trainer");
-  job.otherwise("recompute", "none", "default of the Trainer");
+  take_defaults(job, "precision=fp32 recompute=none overlap_grad_reduce=true", "default of the Trainer");
   const std::string fsdp = job.theirs("fsdp");
   if (!fsdp.empty() && fsdp != "false") {
     const bool gradients = contains(fsdp, "shard_grad_op") || contains(fsdp, "zero2");
@@ -144,7 +137,6 @@ void trainer(TrainingJob& job) {
     if (contains(fsdp, "hybrid")) job.set("sharding_group", "node", "fsdp");
     if (contains(fsdp, "offload")) job.cannot.emplace_back("parameters on the host: their copies are not predicted");
   }
-  job.otherwise("overlap_grad_reduce", "true", "always in DistributedDataParallel");
   job.otherwise("sharding", "none", "DistributedDataParallel");
   if (const std::string name = job.text("model_name"); !name.empty() && !job.has("model.layers")) {
     const bool says_sequence = job.has("model.sequence");

@@ -60,7 +60,7 @@ std::string shape_of(const TrainingJob& job) {
     text += fmt::format(" with 1 of {} experts", *experts);
   if (const auto ranks = job.number("ranks")) {
     const auto each = job.number("ranks_per_node");
-    text += fmt::format("{}{} {}", text.empty() ? "" : " on ", *ranks, *ranks == 1 ? "rank" : "ranks");
+    text += fmt::format("{}{}", text.empty() ? "" : " on ", plural(*ranks, "rank"));
     if (each && *each > 0 && *ranks > *each && *ranks % *each == 0)
       text += fmt::format(" ({} x {})", *ranks / *each, *each);
   }
@@ -90,6 +90,19 @@ std::string batch_text(const TrainingJob& job) {
   return text;
 }
 
+std::string settings_text(const TrainingJob& job) {
+  std::vector<std::string> settings;
+  const bool staged = job.number_or("layout.pipeline_parallel", 1) != 1;
+  for (const std::string_view name : {"precision", "sharding", "sharding_group", "recompute", "pipeline_schedule"}) {
+    if (const std::string text = shown(job, name); !text.empty() && (staged || name != "pipeline_schedule"))
+      settings.push_back(fmt::format("{} {}", name, text));
+  }
+  for (const char* name : {"sequence_parallel", "overlap_grad_reduce", "overlap_param_gather", "tp_overlap"}) {
+    if (job.text(name) == "true") settings.emplace_back(name);
+  }
+  return join(settings, "  ");
+}
+
 std::string zero_headline(const TrainingJob& job) {
   static constexpr std::array<std::string_view, 4> stages{"none", "optimizer", "gradients", "parameters"};
   const auto stage = std::ranges::find(stages, std::string_view(job.text("sharding"))) - stages.begin();
@@ -109,11 +122,8 @@ class ConfigurationText {
   // With what text() left out.
   const std::vector<std::string>& cannot() const { return job_.cannot; }
 
-  // What fills the gaps that text() found, as options of `read`; "" where so much is missing that others know more.
-  std::string options() const {
-    constexpr std::size_t most = 3;
-    return hints_.size() > most ? "" : join(hints_, " ");
-  }
+  // What fills the gaps that text() found, as options of `read`.
+  std::string options() const { return join(hints_, " "); }
 
   // "" and `why` where the job is not known well enough.
   std::string text(std::string& why) {
@@ -121,13 +131,12 @@ class ConfigurationText {
     const bool predicted =
         std::ranges::any_of(job_.cannot, [](const std::string& text) { return contains(text, "only predicted"); });
     if (!gaps.empty()) {
-      why = fmt::format("no configuration yet: {} not known ({})",
-                        gaps.size() == 1 ? gaps.front() + " is" : and_list(gaps) + " are", join(hints_, " "));
+      why = fmt::format("no configuration yet; not known: {} ({})", join(gaps, ", "), options());
       return "";
     }
     if (predicted && !job_.has("hardware")) {
       hints_.emplace_back("--set hardware=h100-sxm");
-      why = fmt::format("no configuration yet: it can only be predicted, and that needs the GPU ({})", hints_.back());
+      why = fmt::format("no configuration yet: it can only be predicted, and that needs the GPU ({})", options());
       return "";
     }
     for (;;) {
@@ -195,21 +204,20 @@ class ConfigurationText {
 
   std::vector<std::string> missing() {
     std::vector<std::string> gaps;
-    for (const char* name : {"layers", "hidden", "heads", "vocab", "sequence"}) {
-      if (!job_.number(fmt::format("model.{}", name))) gaps.emplace_back(name);
-    }
-    if (!job_.number("micro_batch_size")) gaps.emplace_back("micro_batch_size");
-    if (!job_.number("global_batch_size"))
-      gaps.emplace_back(job_.has("global_batch_size") && !job_.number("ranks") ? "ranks" : "global_batch_size");
-    for (const std::string& gap : gaps) hints_.push_back(fmt::format("--set {}=N", gap));
-    const auto choose = [&](const char* name, const char* example) {
-      gaps.emplace_back(name);
+    const auto miss = [&](const std::string& name, const char* example = "N") {
+      gaps.push_back(name);
       hints_.push_back(fmt::format("--set {}={}", name, example));
     };
-    for (const auto& [name, example] : {std::pair("sharding", "none"), {"precision", "bf16"}}) {
-      if (job_.has(name) && !job_.values.find(name)->second.known) choose(name, example);
+    for (const char* name : {"layers", "hidden", "heads", "vocab", "sequence"}) {
+      if (!job_.number(fmt::format("model.{}", name))) miss(name);
     }
-    if (job_.has("model.layers") && !job_.has("model.activation")) choose("activation", "swiglu");
+    if (!job_.number("micro_batch_size")) miss("micro_batch_size");
+    if (!job_.number("global_batch_size"))
+      miss(job_.has("global_batch_size") && !job_.number("ranks") ? "ranks" : "global_batch_size");
+    for (const auto& [name, example] : {std::pair("sharding", "none"), {"precision", "bf16"}}) {
+      if (job_.has(name) && !job_.values.find(name)->second.known) miss(name, example);
+    }
+    if (job_.has("model.layers") && !job_.has("model.activation")) miss("activation", "swiglu");
     return gaps;
   }
   void entry(const char* indent, std::string_view key, const std::string& value, const std::string& origin) {
@@ -334,32 +342,24 @@ Answer answer_of(const TrainingJob& job) {
 
   const std::string shape = shape_of(job);
   out.headline = job.headline;
-  if (out.headline.empty() && !job.problems.empty())  // without its remedy, which stands below
-    out.headline = job.problems.front().substr(0, job.problems.front().rfind(": "));
-  if (out.headline.empty() && job.framework == "deepspeed" && !job.has("model.layers"))
-    out.headline = zero_headline(job);
-  if (out.headline.empty()) out.headline = shape;
-  if (out.headline.empty()) out.headline = fmt::format("{}, of which no shape is known", job.kind);
+  const auto otherwise = [&](bool holds, const std::string& text) {
+    if (holds && out.headline.empty()) out.headline = text;
+  };
+  if (!job.problems.empty())  // without its remedy, which stands below
+    otherwise(true, job.problems.front().substr(0, job.problems.front().rfind(": ")));
+  otherwise(job.framework == "deepspeed" && !job.has("model.layers"), zero_headline(job));
+  otherwise(true, shape);
+  otherwise(true, job.kind + ", of which no shape is known");
   const auto row = [&](const char* label, std::string text) {
     if (!text.empty() && text != out.headline) out.tell(label, std::move(text));
   };
-  row("framework", job.launcher.empty() || job.framework.empty()
-                       ? job.framework
-                       : fmt::format("{}, started by {}", job.framework, job.launcher));
+  const std::string by = job.launcher.empty() || job.framework.empty() ? "" : ", started by " + job.launcher;
+  row("framework", job.framework + by);
   const config::Model model = model_of(job);
   if (model.layers > 0 && model.hidden > 0 && model.heads > 0) row("model", replaced_zeros(config::in_words(model)));
   row("job", shape);
   row("batch", batch_text(job));
-  std::vector<std::string> settings;
-  const bool staged = job.number_or("layout.pipeline_parallel", 1) != 1;
-  for (const std::string_view name : {"precision", "sharding", "sharding_group", "recompute", "pipeline_schedule"}) {
-    if (const std::string text = shown(job, name); !text.empty() && (staged || name != "pipeline_schedule"))
-      settings.push_back(fmt::format("{} {}", name, text));
-  }
-  for (const char* name : {"sequence_parallel", "overlap_grad_reduce", "overlap_param_gather", "tp_overlap"}) {
-    if (job.text(name) == "true") settings.emplace_back(name);
-  }
-  row("settings", join(settings, "  "));
+  row("settings", settings_text(job));
   if (const auto flop = flop_of(job); flop && model.sequence > 0) {
     constexpr double giga = 1e9;
     row("FLOP",

@@ -146,15 +146,7 @@ std::string without_tags(Text text) {
   return out;
 }
 
-// "12" of "multiply:4, 3".
-std::optional<std::string> product(Text expression) {
-  constexpr Text name = "multiply:";
-  if (!expression.starts_with(name)) return std::nullopt;
-  const auto value = integer_expression(replaced(expression.substr(name.size()), {{',', "*"}}));
-  return value ? std::optional(std::to_string(*value)) : std::nullopt;
-}
-
-// OmegaConf's "${variables.x}" and "${.x}", and "${multiply:4, ${.x}}".
+// OmegaConf's "${variables.x}" and "${.x}"; what it computes is not known.
 void interpolate(Settings& settings) {
   std::map<std::string, std::string, std::less<>> values;
   for (const ForeignSetting& setting : settings) values[setting.key] = setting.value;
@@ -165,17 +157,13 @@ void interpolate(Settings& settings) {
       const std::size_t begin = setting.value.rfind("${"), end = setting.value.find('}', begin);
       if (end == std::string::npos) break;
       std::string name = setting.value.substr(begin + 2, end - begin - 2);
-      std::optional<std::string> found = product(name);
-      if (!found) {
-        if (name.starts_with('.')) name = path.substr(0, path.rfind('.') + 1) + name.substr(1);
-        auto named = values.find(name);
-        constexpr Text launcher = "training.";  // where NeMo's launcher puts the file
-        if (named == values.end() && name.starts_with(launcher)) named = values.find(name.substr(launcher.size()));
-        if (named == values.end()) break;
-        found = named->second;
-        if (begin == 0) path = name;
-      }
-      setting.value.replace(begin, end + 1 - begin, found->substr(0, 1000));
+      if (name.starts_with('.')) name = path.substr(0, path.rfind('.') + 1) + name.substr(1);
+      auto named = values.find(name);
+      constexpr Text launcher = "training.";  // where NeMo's launcher puts the file
+      if (named == values.end() && name.starts_with(launcher)) named = values.find(name.substr(launcher.size()));
+      if (named == values.end()) break;
+      if (begin == 0) path = name;
+      setting.value.replace(begin, end + 1 - begin, named->second.substr(0, 1000));
     }
     if (contains(setting.value, "${"))
       setting.why_unknown = fmt::format("{}: {} is an expression", setting.origin, setting.key);
@@ -215,14 +203,6 @@ Settings assignments(const std::string& name, Text text) {
   return found;
 }
 
-// How much of a key names the language model among those of a multimodal model.
-std::size_t language_model_span(Text key) {
-  for (const Text section : {"thinker_config.text_config.", "text_config.", "language_config.", "llm_config."}) {
-    if (key.starts_with(section)) return section.size();
-  }
-  return 0;
-}
-
 }  // namespace
 
 Settings settings_of_document(const std::string& name, const std::string& text) {
@@ -245,7 +225,8 @@ Settings settings_of_document(const std::string& name, const std::string& text) 
   const std::string framework = framework_of_document(found);
   for (ForeignSetting& setting : found) {
     setting.framework = framework;
-    if (framework == "hugging face model") setting.key = setting.key.substr(language_model_span(setting.key));
+    constexpr Text language = "text_config.";  // the language model among those of a multimodal model
+    if (framework == "hugging face model" && setting.key.starts_with(language)) setting.key.erase(0, language.size());
   }
   return found;
 }

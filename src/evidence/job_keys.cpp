@@ -131,22 +131,6 @@ std::string whole_flag(const std::string& flag) {
   return std::ranges::all_of(fitting, [&](const std::string& name) { return name.starts_with(first); }) ? first : flag;
 }
 
-// The key of its configurations for an option of `accelerate launch`.
-ForeignSetting accelerate_setting(ForeignSetting setting) {
-  const std::string option = replaced(setting.key.substr(2), {{'-', "_"}});
-  setting.key = option;
-  if (setting.value == "True" || setting.value == "False") setting.value = lower(setting.value);
-  if (option.starts_with("use_")) return {"distributed_type", option.substr(4), setting.origin, "", setting.framework};
-  const auto whole = [&](const auto& row) {
-    for (Text key : split(row.key, '|')) {
-      if (key.ends_with("." + option)) setting.key = key;
-    }
-  };
-  std::ranges::for_each(accelerate_keys, whole);
-  std::ranges::for_each(accelerate_cannot, whole);
-  return setting;
-}
-
 }  // namespace
 
 void translate(TrainingJob& job) {
@@ -158,7 +142,6 @@ void translate(TrainingJob& job) {
       if (framework.empty() || framework == "hugging face trainer") setting.key = word;
       if (is_one_of("torchtitan|nanogpt|maxtext", framework)) setting.key = setting.key.substr(2);
       if (framework == "bridge options") setting.key = "--" + word;
-      if (framework == "accelerate") setting = accelerate_setting(std::move(setting));
     }
     if (job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--")) {
       std::string whole = whole_flag(setting.key);

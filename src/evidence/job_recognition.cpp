@@ -108,19 +108,15 @@ std::string typed_in(std::string_view text) {
   std::string typed;
   bool goes_on = false;
   for (Text line : split(text, '\n')) {
-    constexpr Text prompt = "$ ";
-    const std::size_t at = line.find(prompt);
+    const std::size_t at = line.find("$ ");
     const Text before = trim(line.substr(0, at));
     const bool named = contains(before, "@") && before.find_first_of("=\"'`;|&$<>") == Text::npos;
-    if (at != Text::npos && (before.empty() || named)) {
-      line.remove_prefix(at + prompt.size());
-    } else if (goes_on && line.starts_with("> ")) {
-      line.remove_prefix(2);
-    } else if (!goes_on) {
-      line = {};
-    }
-    goes_on = line.ends_with('\\') || line.ends_with("\\\r");
-    typed.append(line) += '\n';
+    const bool prompt = at != Text::npos && (before.empty() || named);
+    if (prompt) line.remove_prefix(at + 2);
+    if (goes_on && line.starts_with("> ")) line.remove_prefix(2);
+    const bool taken = prompt || goes_on;
+    goes_on = taken && (line.ends_with('\\') || line.ends_with("\\\r"));
+    typed.append(taken ? line : "") += '\n';
   }
   return typed;
 }

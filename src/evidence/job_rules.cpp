@@ -23,121 +23,123 @@ void count_embedding(TrainingJob& job, std::int64_t pieces, const char* whose) {
   job.note(fmt::format("{} layers do not divide by {}: {} first and last stage have one less", layers, pieces, whose));
 }
 
-void torchtitan(TrainingJob& job) {
-  if (job.lacks_files)
-    return job.note("what is not on the command line stands in the configuration, which was not given");
-  std::string flavor = job.theirs("model.flavor"), from = "model.flavor " + flavor;
-  std::string name = job.theirs("model.name");
-  if (flavor.empty()) {
+// Since February 2026 a configuration is Python and known by its name, "llama3_8b".
+void titan_model(TrainingJob& job, bool by_name) {
+  std::string flavor = job.theirs("model.flavor"), name = job.theirs("model.name"), from = "model.flavor " + flavor;
+  if (by_name) {
+    job.note("configurations are Python since February 2026: they are known by name only");
     flavor = job.theirs("config");
+    flavor = flavor.substr(flavor.rfind('_') + 1);
     name = job.theirs("module");
     from = "the configuration's name";
-  }
-  if (name.empty()) name = "llama3";
-  const bool by_name = job.find("config") != nullptr;
-  if (flavor.empty() && !by_name) {
+  } else if (flavor.empty()) {
     flavor = "debugmodel";
     from = "default of torchtitan";
   }
-  if (by_name) job.note("configurations are Python since February 2026: they are known by name only");
-  if (by_name) flavor = flavor.substr(flavor.rfind('_') + 1);
-  const std::int64_t context = std::max<std::int64_t>(1, job.number_or("model.sequence", by_name ? 8192 : 2048));
-  job.otherwise("model.sequence", std::to_string(context), by_name ? from : "default of torchtitan");
+  if (name.empty()) name = "llama3";
+  job.otherwise("model.sequence", by_name ? "8192" : "2048", by_name ? from : "default of torchtitan");
   take_model(job, name + "-" + lower(flavor), from);
   if (is_one_of("deepseek_v3|llama4|gpt_oss", name)) job.cannot.push_back(fmt::format("experts of {}", name));
-  const auto tokens = job.their_number("training.num_tokens_per_microbatch_per_dp_rank");
+}
+
+void titan_batch(TrainingJob& job) {
+  const std::int64_t context = std::max<std::int64_t>(1, job.number_or("model.sequence", 1)),
+                     stages = job.degree("pipeline");
+  const auto tokens = job.their_number("training.num_tokens_per_microbatch_per_dp_rank"),
+             step_tokens = job.their_number("training.num_tokens_per_train_step");
   if (tokens && *tokens >= context) {
-    job.set("micro_batch_size", std::to_string(*tokens / context), "tokens of a micro-batch / context");
+    job.set("micro_batch_size", *tokens / context, "tokens of a micro-batch / context");
     job.note(fmt::format("{} tokens per micro-batch / context {} = {} sequences", *tokens, context, *tokens / context));
   }
-  const auto step_tokens = job.their_number("training.num_tokens_per_train_step");
   if (step_tokens && *step_tokens >= context)
-    job.set("global_batch_size", std::to_string(*step_tokens / context), "tokens of a step / context");
+    job.set("global_batch_size", *step_tokens / context, "tokens of a step / context");
   job.otherwise("micro_batch_size", "8", "default of torchtitan");
-  const std::int64_t stages = job.degree("pipeline");
+  if (stages == 1) return;
   const std::int64_t local = job.number_or("micro_batch_size", 1);
-  if (stages > 1) {
-    auto micro = job.their_number("parallelism.pipeline_parallel_microbatch_size").value_or(1);
-    if (job.find("experimental.pipeline_parallel_degree") != nullptr)  // until April 2025: as many as stages
-      micro = local / std::max<std::int64_t>(
-                          1, job.their_number("experimental.pipeline_parallel_microbatches").value_or(stages));
-    job.set("local_batch", std::to_string(local), job.values["micro_batch_size"].origin);
-    job.set("micro_batch_size", std::to_string(std::max<std::int64_t>(1, micro)),
-            "parallelism.pipeline_parallel_microbatch_size");
-    job.note(fmt::format(
-        "local_batch_size {} is per data-parallel rank and is what the pipeline cuts: {} micro-batches of {}", local,
-        local / std::max<std::int64_t>(1, micro), micro));
-  }
-  std::string schedule = job.theirs("parallelism.pipeline_parallel_schedule");
+  auto micro = job.their_number("parallelism.pipeline_parallel_microbatch_size").value_or(1);
+  if (job.find("experimental.pipeline_parallel_degree") != nullptr)  // until April 2025: as many as stages
+    micro = local /
+            std::max<std::int64_t>(1, job.their_number("experimental.pipeline_parallel_microbatches").value_or(stages));
+  micro = std::max<std::int64_t>(1, micro);
+  job.set("local_batch", local, job.values["micro_batch_size"].origin);
+  job.set("micro_batch_size", micro, "parallelism.pipeline_parallel_microbatch_size");
+  job.note(
+      fmt::format("local_batch_size {} is per data-parallel rank and is what the pipeline cuts: {} micro-batches of {}",
+                  local, local / micro, micro));
+}
+
+// Returns the number of pieces that the layers are cut into.
+std::int64_t titan_pipeline(TrainingJob& job) {
+  constexpr const char* from = "parallelism.pipeline_parallel_schedule";
+  std::string schedule = job.theirs(from);
   if (schedule.empty()) schedule = job.theirs("experimental.pipeline_parallel_schedule");
-  const auto layers = job.number("model.layers");
-  const auto of_stage = job.their_number("parallelism.pipeline_parallel_layers_per_stage");
-  const bool looped =
-      contains(lower(schedule), "interleaved") || contains(schedule, "ZBV") || contains(schedule, "DualPipe");
-  std::int64_t chunks = looped ? 2 : 1;
-  if (of_stage && *of_stage > 0 && layers && stages > 0)
+  const std::string plain = replaced(lower(schedule), {{'_', ""}});
+  const std::int64_t stages = job.degree("pipeline");
+  const auto layers = job.number("model.layers"),
+             of_stage = job.their_number("parallelism.pipeline_parallel_layers_per_stage");
+  std::int64_t chunks = has_any(plain, "interleaved|zbv|dualpipe") ? 2 : 1;
+  if (of_stage && *of_stage > 0 && layers)
     chunks = std::max<std::int64_t>(1, (*layers + 2 + *of_stage - 1) / *of_stage / stages);
   chunks = stages == 1 ? 1 : std::min<std::int64_t>(chunks, 1 << 20);
-  job.set("virtual_pipeline", std::to_string(chunks), "parallelism.pipeline_parallel_schedule");
-  const std::string plain = replaced(lower(schedule), {{'_', ""}});
-  const bool exact = plain.empty() || plain == "1f1b" || plain == "gpipe" || plain == "interleaved1f1b";
-  if (!exact)
-    job.cannot.push_back(fmt::format("schedule {} (nearest: {})", schedule, chunks > 1 ? "interleaved" : "1f1b"));
-  const char* interleaved = chunks > 1 ? "interleaved" : "1f1b";
-  job.set("pipeline_schedule", plain == "gpipe" ? "gpipe" : interleaved, "parallelism.pipeline_parallel_schedule");
+  const char* nearest = chunks > 1 ? "interleaved" : "1f1b";
+  if (!plain.empty() && !is_one_of("1f1b|gpipe|interleaved1f1b", plain))
+    job.cannot.push_back(fmt::format("schedule {} (nearest: {})", schedule, nearest));
+  job.set("virtual_pipeline", chunks, from);
+  job.set("pipeline_schedule", plain == "gpipe" ? "gpipe" : nearest, from);
   count_embedding(job, stages * chunks, "torchtitan's");
+  return stages * chunks;
+}
+
+void titan_checkpoints(TrainingJob& job, bool by_name, std::int64_t pieces) {
   const std::string mode = job.theirs("activation_checkpoint.mode"),
                     option = job.theirs("activation_checkpoint.selective_ac_option");
-  if (mode == "full" || mode == "none") {
-    job.set("recompute", mode, "activation_checkpoint.mode");
-  } else if (option == "op" || by_name) {
-    // It keeps what attention and every other product give, wq, wv, w1 and w2: time and memory of neither none nor
-    // full.
+  if (mode == "full" || mode == "none") return job.set("recompute", mode, "activation_checkpoint.mode");
+  if (option == "op" || by_name) {
+    // It keeps what attention and every other product give: time and memory of neither none nor full.
     job.set("recompute", "none", "activation_checkpoint", "by operation (nearest: none)");
-    const config::Model model = model_of(job);
-    const double hidden = static_cast<double>(model.hidden), mlp = static_cast<double>(model.mlp_width());
-    const double keys = model.heads > 0 ? static_cast<double>(model.key_width()) : 0;
-    if (hidden > 0)
-      job.cannot.push_back(fmt::format(
-          "selective checkpoints by operation (nearest: recompute none): the job computes {} of the layers' forward "
-          "products again and keeps {} of their activations, so a prediction is shorter and needs more memory",
-          percent((hidden + keys + mlp) / (2 * hidden + 2 * keys + 3 * mlp), 0),
-          percent((3 * hidden + keys + mlp) / kept_by_layer(model), 0)));
-  } else {
-    const auto every = number_in<std::int64_t>(option).value_or(2);  // here the first ones: as much memory and time
-    job.set("recompute", "full", "activation_checkpoint", fmt::format("one of {} layers", every));
-    const std::int64_t of_chunk = std::max<std::int64_t>(1, layers.value_or(0) / (stages * chunks));
-    if (layers && every > 0)
-      job.set("recompute_layers", std::to_string((of_chunk - 1) / every + 1), "activation_checkpoint");
+    job.cannot.emplace_back(
+        "selective checkpoints by operation (nearest: recompute none): a prediction is shorter and needs more memory");
+    return;
   }
-  const std::string quantized = job.theirs("model.converters");
-  if (contains(quantized, "float8") || job.is_on("float8.enable_float8_linear")) {
-    job.set("precision", "fp8", "model.converters");
-  } else if (contains(quantized, "mx")) {
-    job.set("precision", "mxfp8", "model.converters");
-  }
-  job.otherwise("precision", "bf16", "default of torchtitan");
-  job.otherwise("sequence_parallel", job.number_or("layout.tensor_parallel", 1) > 1 ? "true" : "false", "with TP");
-  job.set("overlap_grad_reduce", "true", "always in torchtitan");
-  job.otherwise("prefetch_layers", "1", "default of FSDP");
+  const auto every = number_in<std::int64_t>(option).value_or(2);  // here the first ones: as much memory and time
+  job.set("recompute", "full", "activation_checkpoint", fmt::format("one of {} layers", every));
+  const std::int64_t of_chunk = std::max<std::int64_t>(1, job.number_or("model.layers", 0) / pieces);
+  if (job.number("model.layers") && every > 0)
+    job.set("recompute_layers", (of_chunk - 1) / every + 1, "activation_checkpoint");
+}
 
-  const std::string shard_text = job.theirs("parallelism.data_parallel_shard_degree");
-  std::optional<std::int64_t> shard = job.number("data_parallel_shard");
-  const std::int64_t replicate = job.number_or("data_parallel_replicate", 1);
-  const std::int64_t others = job.degree("tensor") * stages * job.degree("context");
+void titan_shards(TrainingJob& job) {
+  constexpr const char* from = "parallelism.data_parallel_shard_degree";
+  auto shard = job.number("data_parallel_shard");
   const auto ranks = job.number("ranks");
+  const std::int64_t replicate = job.number_or("data_parallel_replicate", 1);
+  const std::int64_t others = job.degree("tensor") * job.degree("pipeline") * job.degree("context");
   if (!ranks && shard && *shard > 0 && replicate * *shard <= (1 << 20))
-    job.set("ranks", std::to_string(replicate * *shard * others),
-            fmt::format("{} x {} x {}", replicate, *shard, others));
+    job.set("ranks", replicate * *shard * others, fmt::format("{} x {} x {}", replicate, *shard, others));
   if (!shard && ranks && replicate * others > 0) shard = *ranks / (replicate * others);
-  const bool whole = shard && *shard == 1;
+  if (shard && *shard == 1) return job.set("sharding", "none", from);
   const std::string reshard = job.theirs("parallelism.fsdp_reshard_after_forward");
-  const char* divided = reshard == "never" ? "gradients" : "parameters";
-  job.set("sharding", whole ? "none" : divided, "parallelism.data_parallel_shard_degree");
-  if (!whole) job.set("overlap_param_gather", "true", "always in torchtitan");
-  if (stages > 1 && reshard != "always" && !whole)
+  job.set("sharding", reshard == "never" ? "gradients" : "parameters", from);
+  job.set("overlap_param_gather", "true", "always in torchtitan");
+  if (job.degree("pipeline") > 1 && reshard != "always")
     job.note("with pipeline stages, FSDP keeps weights after the forward pass by default");
-  if (!whole && shard) hybrid_sharding(job, *shard, replicate, "parallelism.data_parallel_replicate_degree");
+  if (shard) hybrid_sharding(job, *shard, replicate, "parallelism.data_parallel_replicate_degree");
+}
+
+void torchtitan(TrainingJob& job) {
+  if (job.lacks_files)
+    return job.note("what is not on the command line stands in the configuration, which was not given");
+  const bool by_name = job.find("config") != nullptr;
+  titan_model(job, by_name);
+  titan_batch(job);
+  titan_checkpoints(job, by_name, titan_pipeline(job));
+  const std::string quantized = job.theirs("model.converters");
+  if (contains(quantized, "mx")) job.set("precision", "mxfp8", "model.converters");
+  if (contains(quantized, "float8") || job.is_on("float8.enable_float8_linear"))
+    job.set("precision", "fp8", "model.converters");
+  take_defaults(job, "precision=bf16 overlap_grad_reduce=true prefetch_layers=1", "default of torchtitan");
+  job.otherwise("sequence_parallel", job.degree("tensor") > 1 ? "true" : "false", "with TP");
+  titan_shards(job);
 }
 
 void foundry(TrainingJob& job) {
@@ -178,17 +180,11 @@ void nanogpt(TrainingJob& job) {
                  "layers=12 hidden=768 heads=12 sequence=1024 vocab=50304 activation=gelu norm=layer_norm "
                  "positions=learned tied_embeddings=true biases=false",
                  from);
-  if (const auto hidden = job.number("model.hidden"))
-    job.otherwise("model.ffn", std::to_string(4 * *hidden), "4 x hidden");
-  job.otherwise("precision", "bf16", from);
-  job.otherwise("sharding", "none", "DistributedDataParallel");
-  job.otherwise("recompute", "none", from);
-  job.otherwise("overlap_grad_reduce", "true", "always in DistributedDataParallel");
-  job.otherwise("micro_batch_size", "12", from);
+  take_defaults(job, "precision=bf16 sharding=none recompute=none overlap_grad_reduce=true micro_batch_size=12", from);
+  if (const auto hidden = job.number("model.hidden")) job.otherwise("model.ffn", 4 * *hidden, "4 x hidden");
   const auto all = job.their_number("gradient_accumulation_steps").value_or(40);
   const auto micro = job.number("micro_batch_size"), ranks = job.number("ranks");
-  if (micro && all > 0)
-    job.set("global_batch_size", std::to_string(*micro * all), "batch_size x gradient_accumulation_steps");
+  if (micro && all > 0) job.set("global_batch_size", *micro * all, "batch_size x gradient_accumulation_steps");
   if (!ranks)
     job.set_unknown("gradient_accumulation", fmt::format("{} / ranks", all),
                     "gradient_accumulation_steps of all ranks");
@@ -222,8 +218,7 @@ void maxtext(TrainingJob& job) {
   for (const char* name : {"tensor", "context", "pipeline"}) {
     const std::int64_t n = axis(name).value_or(1);
     replica = std::min<std::int64_t>(replica, 1 << 20) * n;
-    job.set(fmt::format("layout.{}_parallel", name), std::to_string(n),
-            fmt::format("ici_{0}_parallelism x dcn_{0}_parallelism", name));
+    job.set(fmt::format("layout.{}_parallel", name), n, fmt::format("ici_{0}_parallelism x dcn_{0}_parallelism", name));
   }
   const auto shards = axis("fsdp");
   job.set("sharding", shards == 1 ? "none" : "parameters", "ici_fsdp_parallelism x dcn_fsdp_parallelism");
@@ -233,14 +228,12 @@ void maxtext(TrainingJob& job) {
     const auto n = axis(name);
     ranks = n && ranks && *ranks <= (1 << 20) ? std::optional(*ranks * *n) : std::nullopt;
   }
-  if (ranks) job.otherwise("ranks", std::to_string(*ranks), "ici x dcn of all axes");
+  if (ranks) job.otherwise("ranks", *ranks, "ici x dcn of all axes");
   ranks = job.number("ranks");
   if (shards && *shards > 1 && !ranks)
     job.note(fmt::format("ici x dcn of fsdp: {} shards; data parallelism takes what remains, so ranks are a multiple",
                          *shards));
-  job.otherwise("recompute", "full", "default of MaxText");
-  job.otherwise("precision", "bf16", "default of MaxText");
-  job.otherwise("overlap_grad_reduce", "true", "XLA overlaps");
+  take_defaults(job, "recompute=full precision=bf16 overlap_grad_reduce=true", "default of MaxText");
   const auto each = as_number(job.theirs("per_device_batch_size"));
   if (!each) return;
   const double of_replica = *each * static_cast<double>(replica);  // the ranks of a replica share its sequences
@@ -293,7 +286,7 @@ void conclude_framework(TrainingJob& job) {
   if (job.framework == "nanogpt") nanogpt(job);
   if (job.framework == "maxtext") maxtext(job);
   if (job.uses("bridge options") || job.framework.starts_with("llmb")) recipe(job);
-  const bool megatron = job.framework.starts_with("megatron") || job.framework == "nemo" || job.framework == "gpt-neox";
+  const bool megatron = job.framework.starts_with("megatron") || job.framework == "nemo";
   if (megatron && !job.uses("bridge options")) conclude_megatron(job);
 }
 

@@ -11,50 +11,47 @@
 namespace harness::evidence {
 namespace {
 
-// GPT-2 has GELU, layer norms, learned positions, biases and tied embeddings; MPT has no biases; Llama has none of
-// them.
-enum class Family : std::uint8_t { llama, gpt2, mpt };
+// Like GPT-2: GELU, layer norms, learned positions, biases and tied embeddings; like Llama: none of them.
+enum class Like : std::uint8_t { llama, gpt2 };
 struct KnownModel {
   std::string_view name;
   std::int64_t layers, hidden, heads, kv_heads, ffn, vocab, sequence;
-  Family family = Family::llama;
+  Like like = Like::llama;
   bool tied = false;
   double rope_theta = 10000;
   std::int64_t head_width = 0;  // 0: hidden / heads
 };
-constexpr std::array<KnownModel, 32> known_models{{
+constexpr std::array<KnownModel, 30> known_models{{
     {"llama2-7b", 32, 4096, 32, 32, 11008, 32000, 4096},
     {"llama2-13b", 40, 5120, 40, 40, 13824, 32000, 4096},
     {"llama2-70b", 80, 8192, 64, 8, 28672, 32000, 4096},
-    {"llama3-1b", 16, 2048, 32, 8, 8192, 128256, 8192, Family::llama, true, 500000},
-    {"llama3-3b", 28, 3072, 24, 8, 8192, 128256, 8192, Family::llama, true, 500000},
-    {"llama3-debugmodel", 6, 256, 16, 16, 768, 2048, 2048, Family::llama, false, 500000},  // of torchtitan
+    {"llama3-1b", 16, 2048, 32, 8, 8192, 128256, 8192, Like::llama, true, 500000},
+    {"llama3-3b", 28, 3072, 24, 8, 8192, 128256, 8192, Like::llama, true, 500000},
+    {"llama3-debugmodel", 6, 256, 16, 16, 768, 2048, 2048, Like::llama, false, 500000},  // of torchtitan
     {"mistral-7b", 32, 4096, 32, 8, 14336, 32000, 8192},
-    {"qwen2.5-0.5b", 24, 896, 14, 2, 4864, 151936, 32768, Family::llama, true, 1e6},
-    {"qwen2.5-1.5b", 28, 1536, 12, 2, 8960, 151936, 32768, Family::llama, true, 1e6},
-    {"qwen2.5-3b", 36, 2048, 16, 2, 11008, 151936, 32768, Family::llama, true, 1e6},
-    {"qwen2.5-7b", 28, 3584, 28, 4, 18944, 152064, 32768, Family::llama, false, 1e6},
-    {"qwen2.5-14b", 48, 5120, 40, 8, 13824, 152064, 32768, Family::llama, false, 1e6},
-    {"qwen2.5-32b", 64, 5120, 40, 8, 27648, 152064, 32768, Family::llama, false, 1e6},
-    {"qwen2.5-72b", 80, 8192, 64, 8, 29568, 152064, 32768, Family::llama, false, 1e6},
-    {"qwen3-0.6b", 28, 1024, 16, 8, 3072, 151936, 32768, Family::llama, true, 1e6, 128},
-    {"qwen3-1.7b", 28, 2048, 16, 8, 6144, 151936, 32768, Family::llama, true, 1e6},
-    {"qwen3-4b", 36, 2560, 32, 8, 9728, 151936, 32768, Family::llama, true, 1e6, 128},
-    {"qwen3-8b", 36, 4096, 32, 8, 12288, 151936, 32768, Family::llama, false, 1e6},
-    {"qwen3-14b", 40, 5120, 40, 8, 17408, 151936, 32768, Family::llama, false, 1e6},
-    {"qwen3-32b", 64, 5120, 64, 8, 25600, 151936, 32768, Family::llama, false, 1e6, 128},
-    {"gpt2", 12, 768, 12, 12, 3072, 50257, 1024, Family::gpt2},
-    {"gpt2-medium", 24, 1024, 16, 16, 4096, 50257, 1024, Family::gpt2},
-    {"gpt2-large", 36, 1280, 20, 20, 5120, 50257, 1024, Family::gpt2},
-    {"gpt2-xl", 48, 1600, 25, 25, 6400, 50257, 1024, Family::gpt2},
-    {"opt-1.3b", 24, 2048, 32, 32, 8192, 50272, 2048, Family::gpt2},
-    {"opt-2.7b", 32, 2560, 32, 32, 10240, 50272, 2048, Family::gpt2},
-    {"opt-6.7b", 32, 4096, 32, 32, 16384, 50272, 2048, Family::gpt2},
-    {"opt-13b", 40, 5120, 40, 40, 20480, 50272, 2048, Family::gpt2},
-    {"opt-30b", 48, 7168, 56, 56, 28672, 50272, 2048, Family::gpt2},
-    {"opt-66b", 64, 9216, 72, 72, 36864, 50272, 2048, Family::gpt2},
-    {"mpt-7b", 32, 4096, 32, 32, 16384, 50432, 2048, Family::mpt},
-    {"mpt-30b", 48, 7168, 64, 64, 28672, 50432, 8192, Family::mpt},
+    {"qwen2.5-0.5b", 24, 896, 14, 2, 4864, 151936, 32768, Like::llama, true, 1e6},
+    {"qwen2.5-1.5b", 28, 1536, 12, 2, 8960, 151936, 32768, Like::llama, true, 1e6},
+    {"qwen2.5-3b", 36, 2048, 16, 2, 11008, 151936, 32768, Like::llama, true, 1e6},
+    {"qwen2.5-7b", 28, 3584, 28, 4, 18944, 152064, 32768, Like::llama, false, 1e6},
+    {"qwen2.5-14b", 48, 5120, 40, 8, 13824, 152064, 32768, Like::llama, false, 1e6},
+    {"qwen2.5-32b", 64, 5120, 40, 8, 27648, 152064, 32768, Like::llama, false, 1e6},
+    {"qwen2.5-72b", 80, 8192, 64, 8, 29568, 152064, 32768, Like::llama, false, 1e6},
+    {"qwen3-0.6b", 28, 1024, 16, 8, 3072, 151936, 32768, Like::llama, true, 1e6, 128},
+    {"qwen3-1.7b", 28, 2048, 16, 8, 6144, 151936, 32768, Like::llama, true, 1e6},
+    {"qwen3-4b", 36, 2560, 32, 8, 9728, 151936, 32768, Like::llama, true, 1e6, 128},
+    {"qwen3-8b", 36, 4096, 32, 8, 12288, 151936, 32768, Like::llama, false, 1e6},
+    {"qwen3-14b", 40, 5120, 40, 8, 17408, 151936, 32768, Like::llama, false, 1e6},
+    {"qwen3-32b", 64, 5120, 64, 8, 25600, 151936, 32768, Like::llama, false, 1e6, 128},
+    {"gpt2", 12, 768, 12, 12, 3072, 50257, 1024, Like::gpt2},
+    {"gpt2-medium", 24, 1024, 16, 16, 4096, 50257, 1024, Like::gpt2},
+    {"gpt2-large", 36, 1280, 20, 20, 5120, 50257, 1024, Like::gpt2},
+    {"gpt2-xl", 48, 1600, 25, 25, 6400, 50257, 1024, Like::gpt2},
+    {"opt-1.3b", 24, 2048, 32, 32, 8192, 50272, 2048, Like::gpt2},
+    {"opt-2.7b", 32, 2560, 32, 32, 10240, 50272, 2048, Like::gpt2},
+    {"opt-6.7b", 32, 4096, 32, 32, 16384, 50272, 2048, Like::gpt2},
+    {"opt-13b", 40, 5120, 40, 40, 20480, 50272, 2048, Like::gpt2},
+    {"opt-30b", 48, 7168, 56, 56, 28672, 50272, 2048, Like::gpt2},
+    {"opt-66b", 64, 9216, 72, 72, 36864, 50272, 2048, Like::gpt2},
 }};
 
 // "meta-llama/Llama-3.1-8B" is "llama3-8b": of one family, sizes differ and versions do not.
@@ -65,7 +62,7 @@ std::string plain_model_name(std::string_view name) {
     const bool size = word.size() > 1 && word.ends_with('b') && std::isdigit(static_cast<unsigned char>(word[0])) != 0;
     constexpr std::string_view families =  // and the first Llama, of the sizes of the second
         "llama3=llama3-|llama2=llama2-|metallama3=llama3-|metallama2=llama2-|llama=llama2-|mistral=mistral-|"
-        "qwen25=qwen2.5-|qwen3=qwen3-|opt=opt-|mpt=mpt-|gpt3=gpt3-";
+        "qwen25=qwen2.5-|qwen3=qwen3-|opt=opt-|gpt3=gpt3-";
     for (const std::string_view row : split(families, '|')) {
       const std::size_t equals = row.find('=');
       if (size && family.starts_with(row.substr(0, equals))) return fmt::format("{}{}", row.substr(equals + 1), word);
@@ -104,23 +101,24 @@ bool take_model(TrainingJob& job, const std::string& name, const std::string& or
                       .sequence = found->sequence,
                       .kv_heads = found->kv_heads,
                       .ffn = found->ffn};
-  model.tied_embeddings = found->tied || found->family != Family::llama;
-  model.biases = found->family == Family::gpt2;
-  if (found->family == Family::llama) {
+  const bool gpt2 = found->like == Like::gpt2;
+  model.tied_embeddings = found->tied || gpt2;
+  model.biases = gpt2;
+  if (!gpt2) {
     model.activation = config::Activation::swiglu;
     model.norm = config::NormKind::rms_norm;
     model.positions = config::Positions::rotary;
     model.rope_theta = found->rope_theta;
   }
   take(job, model, origin);
-  if (found->head_width > 0) job.otherwise("head_dim", std::to_string(found->head_width), origin);
+  if (found->head_width > 0) job.otherwise("head_dim", found->head_width, origin);
   return true;
 }
 
-void model_defaults(TrainingJob& job, std::string_view values, const std::string& from) {
+void take_defaults(TrainingJob& job, std::string_view values, const std::string& from, std::string_view section) {
   for (std::string_view word : words_of(values)) {
     const std::size_t equals = word.find('=');
-    job.otherwise(fmt::format("model.{}", word.substr(0, equals)), std::string(word.substr(equals + 1)), from);
+    job.otherwise(fmt::format("{}{}", section, word.substr(0, equals)), std::string(word.substr(equals + 1)), from);
   }
 }
 
@@ -140,33 +138,6 @@ config::Model model_of(const TrainingJob& job) {
       value = config::parse_choice(text, config::words_for(value));
   });
   return model;
-}
-
-double kept_by_layer(const config::Model& model) {
-  return static_cast<double>(5 * model.hidden + 2 * model.key_width() + model.fc1_outputs() + model.mlp_width());
-}
-
-void checkpoint_nearest(TrainingJob& job, const std::string& what, const std::string& origin, double keeps,
-                        double again) {
-  const config::Model model = model_of(job);
-  const std::int64_t layers = job.number_or("model.layers", 0);
-  const std::int64_t pieces =
-      std::max<std::int64_t>(1, job.number_or("layout.pipeline_parallel", 1) * job.number_or("virtual_pipeline", 1));
-  if (layers < 1 || model.hidden < 1 || model.heads < 1) return job.set("recompute", "full", origin, what);
-  const std::int64_t of_piece = std::max<std::int64_t>(1, layers / pieces);
-  const double share = std::clamp(1 - keeps / kept_by_layer(model), 0.0, 1.0);
-  const auto chosen = static_cast<std::int64_t>(std::ceil(share * static_cast<double>(of_piece) - 1e-9));
-  if (chosen < 1) return job.set("recompute", "none", origin, what + " (nearest: none)");
-  const std::string nearest = fmt::format("full of {} of {} layers", std::min(layers, chosen * pieces), layers);
-  job.set("recompute", "full", origin, fmt::format("{} (nearest: {})", what, nearest));
-  job.set("recompute_layers", std::to_string(chosen), origin);
-  const double twice = static_cast<double>(chosen) / static_cast<double>(of_piece);
-  constexpr double whole_step = 3;  // a backward pass takes as long as two forward passes
-  job.cannot.push_back(
-      fmt::format("{} (nearest: recompute {}, which keeps as many activations): the job computes {} of the layers' "
-                  "forward products again and this {}, so a predicted step is about {} too long",
-                  what, nearest, percent(again, 0), percent(twice, 0),
-                  percent(std::max(0.0, twice - again) / (whole_step + again), 0)));
 }
 
 // Its software and GPU decide which measured steps a prediction is fitted to; "": any.

@@ -53,24 +53,21 @@ class Launch {
   void keep() {
     job_.launcher = launcher_;
     if (ranks_) {
-      job_.set("ranks", std::to_string(*ranks_), fmt::format("{}, {}:{}", launcher_, file_, line_));
+      job_.set("ranks", *ranks_, fmt::format("{}, {}:{}", launcher_, file_, line_));
     } else if (!ranks_why_.empty()) {
       job_.set_unknown("ranks", "unknown", ranks_why_);
       for (const std::string& why : unknown_) add_once(job_.refused, why);
     }
-    if (per_node_) job_.set("ranks_per_node", std::to_string(*per_node_), fmt::format("{}:{}", file_, line_));
+    if (per_node_) job_.set("ranks_per_node", *per_node_, fmt::format("{}:{}", file_, line_));
     for (const auto& [name, value] : environment_) {
       if (is_of_interest(name) && !is_unknown(value)) set_last(job_.environment, name, value);
     }
     for (std::string& text : notes_) job_.note(std::move(text));
     std::ranges::move(options_, std::back_inserter(job_.settings));
     if (lost_.empty()) return;
-    const char* them = lost_.size() == 1 ? "it" : "them";
-    const std::string why = lost_by_.empty()
-                                ? fmt::format("mpirun has no -x for {}: ranks on other nodes do not get {}", them, them)
-                                : fmt::format("{} leaves {} out: no rank gets {}", lost_by_, them, them);
-    job_.problems.push_back(
-        fmt::format("{} {} exported here but {}", and_list(lost_), lost_.size() == 1 ? "is" : "are", why));
+    const std::string why = lost_by_.empty() ? "mpirun has no -x for them: ranks on other nodes do not get them"
+                                             : lost_by_ + " leaves them out: no rank gets them";
+    job_.problems.push_back(fmt::format("{} are exported here but {}", and_list(lost_), why));
     job_.headline = fmt::format("{} of {} NCCL settings of this script reach {}", lost_.size(), lost_.size() + kept_,
                                 lost_by_.empty() ? "only the first node" : "no rank");
   }
@@ -103,7 +100,7 @@ class Launch {
     if (name.starts_with("mpi") || name == "orterun") mpirun(options, before, name == "mpiexec.hydra");
     if (name == "deepspeed") deepspeed(options);
     if (name == "accelerate" || name == "composer") processes(name, options);
-    if (name == "accelerate") accelerate(before);
+    if (name == "accelerate") accelerate(options);
     if (name == "env") {
       for (const std::string& word : before) {
         if (const std::size_t equals = word.find('='); equals != std::string::npos && !word.starts_with('-'))
@@ -189,17 +186,16 @@ class Launch {
     if (colon != std::string::npos && nodes->substr(0, colon) == nodes->substr(colon + 1))
       nodes->resize(colon);  // "2:2"
     const auto n = nodes ? count_of(nodes) : 1, m = each ? count_of(each) : 1;
-    std::string why = unknown_or(each, "");
-    const std::string of_nodes = unknown_or(nodes, "");
-    if (why.empty()) why = of_nodes;
-    if (nodes && nodes->find(':') != std::string::npos && !is_unknown(*nodes)) {
+    std::string why = unknown_or(each, unknown_or(nodes, ""));
+    if (nodes && !n && why.empty()) {
       why = fmt::format("--nnodes {}: elastic", *nodes);
       notes_.push_back(fmt::format("elastic ({} nodes): give --set ranks=N", replaced(*nodes, {{':', " to "}})));
     }
-    if (each && !m && why.empty()) why = fmt::format("--nproc-per-node {}", *each);
-    if (each && !m && !is_unknown(*each))
+    if (each && !m && !is_unknown(*each)) {
+      if (why.empty()) why = "--nproc-per-node " + *each;
       notes_.push_back(
           fmt::format("--nproc-per-node {}: all GPUs of a node, whose number is not said: give --set ranks=N", *each));
+    }
     ranks("torchrun", n && m ? std::optional(*n * *m) : std::nullopt, m, why);
   }
 
@@ -283,26 +279,25 @@ class Launch {
   }
 
   void deepspeed(const LauncherOptions& o) {
-    const auto nodes = o.value({"--num-nodes"}), each = o.value({"--num-gpus"});
-    const bool alone = !nodes && !o.value({"--hostfile", "-H"}) && !o.value({"--include", "-i"});
-    if (const auto listed = o.value({"--include", "-i"}); listed && !is_unknown(*listed)) return included(*listed);
+    const auto nodes = o.value({"--num-nodes"}), each = o.value({"--num-gpus"}), listed = o.value({"--include", "-i"});
+    const bool alone = !nodes && !listed && !o.value({"--hostfile", "-H"});
     const auto n = alone ? 1 : count_of(nodes), m = count_of(each);
-    std::string why = unknown_or(each, "the deepspeed launcher takes them from its hostfile: give it as well");
-    ranks("deepspeed", n && m ? std::optional(*n * *m) : std::nullopt, m, unknown_or(nodes, why));
+    const std::string why = listed ? "--include names hosts, and their hostfile the GPUs: give it as well"
+                                   : "the deepspeed launcher takes them from its hostfile: give it as well";
+    auto total = n && m ? std::optional(*n * *m) : std::nullopt;
+    if (listed && !is_unknown(*listed)) total = count_of_included(*listed);
+    ranks("deepspeed", total, listed ? std::nullopt : m, unknown_or(nodes, unknown_or(each, why)));
     if (ranks_ && nodes) notes_.emplace_back("the deepspeed launcher passes NCCL* on by itself");
   }
 
-  // "host1@host2:0,1": hosts with their GPUs.
-  void included(const std::string& hosts) {
+  // "host1:0,1@host2:0,1": hosts with their GPUs; nothing where one names no GPUs.
+  static std::optional<std::int64_t> count_of_included(const std::string& hosts) {
     std::int64_t total = 0;
-    bool counted = true;
     for (std::string_view host : split(hosts, '@')) {
-      const std::size_t colon = host.find(':');
-      counted = counted && colon != std::string_view::npos;
+      if (!contains(host, ":")) return std::nullopt;
       total += std::ssize(split(host, ','));
     }
-    ranks("deepspeed", counted ? std::optional(total) : std::nullopt, std::nullopt,
-          "--include names hosts, and their hostfile the GPUs: give it as well");
+    return total;
   }
 
   void processes(const std::string& name, const LauncherOptions& o) {
@@ -314,13 +309,19 @@ class Launch {
     if (!total) ranks_why_.clear();  // a configuration that is read later may say it
   }
 
-  // Its options say what its configurations say.
-  void accelerate(Words before) {
-    before.insert(before.begin(), "accelerate");
-    TrainingJob own;
-    take_arguments(before, shell_, origin(), own);
-    for (ForeignSetting& setting : own.settings) setting.framework = "accelerate";
-    options_ = std::move(own.settings);
+  // Its options that say what its configurations say.
+  void accelerate(const LauncherOptions& o) {
+    const auto say = [&](const char* key, const std::string& value) {
+      options_.push_back({key, value, origin(), "", "accelerate"});
+    };
+    for (const char* key : {"config_file", "mixed_precision"}) {
+      if (const auto value = o.value({replaced(fmt::format("--{}", key), {{'_', "-"}})})) say(key, *value);
+    }
+    if (o.has("--use_fsdp")) say("distributed_type", "FSDP");
+    if (o.has("--use_deepspeed")) say("distributed_type", "DEEPSPEED");
+    if (const auto strategy = o.value({"--fsdp-sharding-strategy"}))
+      say("fsdp_config.fsdp_sharding_strategy", *strategy);
+    if (const auto stage = o.value({"--zero-stage"})) say("deepspeed_config.zero_stage", *stage);
   }
 
   std::string origin() const { return fmt::format("{}:{}", file_, line_); }
@@ -343,8 +344,8 @@ class Launch {
 
 }  // namespace
 
-std::set<std::string> read_script(const std::string& name, const std::string& text, const NameValues& files,
-                                  TrainingJob& job, NameValues& documents) {
+void read_script(const std::string& name, const std::string& text, const NameValues& files, TrainingJob& job,
+                 NameValues& documents) {
   job.kind = "launch script";
   std::map<std::string, std::string> others;
   for (const auto& [other, its_text] : files) {
@@ -369,18 +370,11 @@ std::set<std::string> read_script(const std::string& name, const std::string& te
     (is_launch_script(its_text) ? scripts : documents).emplace_back(document, its_text);
   const std::size_t before = job.refused.size();
   for (const std::string& what : shell.refused()) job.refused.push_back(what);
-  if (!best && !scripts.empty()) {
-    std::set<std::string> along = read_script(scripts.back().first, scripts.back().second, files, job, documents);
-    along.insert(shell.read_along().begin(), shell.read_along().end());
-    return along;
-  }
-  if (!best) {
-    job.problems.push_back(
-        fmt::format("{}: no training program is started here that harness can find: give the script "
-                    "that starts one",
+  if (!best && !scripts.empty()) return read_script(scripts.back().first, scripts.back().second, files, job, documents);
+  if (!best)
+    return job.problems.push_back(
+        fmt::format("{}: no training program is started here that harness can find: give the script that starts one",
                     file_name(name)));
-    return shell.read_along();
-  }
   best->keep();
   if (programs > 1) job.note(fmt::format("{} launches: this answers the last, of line {}", programs, best->line()));
   const std::string origin = fmt::format("{}:{}", file_name(name), best->line());
@@ -389,7 +383,6 @@ std::set<std::string> read_script(const std::string& name, const std::string& te
   // In the order of lines; values that stay unknown and are needed follow with their keys.
   std::ranges::stable_sort(job.refused.begin() + static_cast<std::ptrdiff_t>(before), job.refused.end(), {},
                            [](const std::string& what) { return integer_after(what, "line ").value_or(0); });
-  return shell.read_along();
 }
 
 }  // namespace harness::evidence

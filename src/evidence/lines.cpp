@@ -4,7 +4,6 @@
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <limits>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -29,15 +28,6 @@ bool take_mark(Cursor& c, std::string_view shape) {
     at.rest.remove_prefix(expected == '#' ? digits : 1);
   }
   at.literal(" ");
-  c = at;
-  return true;
-}
-
-// "[7] " of Hydra's -prepend-rank, before what NCCL and its tests print.
-bool take_hydra(Cursor& c) {
-  Cursor at = c;
-  if (!take_mark(at, "[#] ")) return false;
-  if (!contains(at.rest, "NCCL ") && !contains(at.rest, "#") && words_of(at.rest, 8).size() < 8) return false;
   c = at;
   return true;
 }
@@ -95,8 +85,8 @@ Line without_prefixes(std::string_view text, std::int64_t number) {
   Cursor c{text};
   constexpr int most = 8;
   for (int i = 0; i < most; ++i) {
-    if (!(std::ranges::any_of(marks, [&](std::string_view mark) { return take_mark(c, mark); }) || take_hydra(c) ||
-          take_ray(c) || take_time(c) || take_host(c)))
+    if (!(std::ranges::any_of(marks, [&](std::string_view mark) { return take_mark(c, mark); }) || take_ray(c) ||
+          take_time(c) || take_host(c)))
       break;
   }
   return {c.rest, number};
@@ -128,6 +118,10 @@ bool has_all(std::string_view text, std::string_view parts) {
   return std::ranges::all_of(split(parts, '&'), [&](std::string_view part) {
     return part.starts_with('!') ? !contains(text, part.substr(1)) : contains(text, part);
   });
+}
+
+bool has_any(std::string_view text, std::string_view parts) {
+  return std::ranges::any_of(split(parts, '|'), [&](std::string_view part) { return contains(text, part); });
 }
 
 void add_once(std::vector<std::string>& to, std::string text) {
@@ -178,16 +172,6 @@ std::optional<double> number_after(std::string_view text, std::string_view label
   }
   while (!digits.empty() && !is_digit(digits.back())) digits.pop_back();  // "step 1." ends a sentence
   return as_number(digits);
-}
-
-std::optional<double> measurement_after(std::string_view text, std::string_view label) {
-  if (const auto value = number_after(text, label)) return value;
-  Cursor c{text};
-  if (!c.after(label)) return std::nullopt;
-  c.rest.remove_prefix(std::min(c.rest.find_first_not_of(" \t'\"-+"), c.rest.size()));
-  const std::string word = lower(c.rest.substr(0, 3));
-  const bool is_one = word == "nan" || word == "inf" || (!word.empty() && is_digit(word.front()));
-  return is_one ? std::optional(std::numeric_limits<double>::quiet_NaN()) : std::nullopt;
 }
 
 std::optional<std::int64_t> integer_after(std::string_view text, std::string_view label) {

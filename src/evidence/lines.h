@@ -18,15 +18,12 @@ struct Line {
 };
 
 /// Takes off, repeatedly: "[rank0]:", "[default7]:" (torchrun), "7: " (srun -l), "[1,7]<stdout>:" (mpirun
-/// --tag-output), "[7] " (mpiexec -prepend-rank), "(Worker pid=1, ip=10.0.0.1) " (Ray), "| 2024-12-04T05:27:39.074Z | "
+/// --tag-output), "(Worker pid=1, ip=10.0.0.1) " (Ray), "| 2024-12-04T05:27:39.074Z | "
 /// (CloudWatch, docker).
 Line without_prefixes(std::string_view text, std::int64_t number);
 
 /// The number that stands behind the first `label` and blanks: "6,250" is 6250. nullopt: none stands there.
 std::optional<double> number_after(std::string_view text, std::string_view label);
-/// As number_after(), and NaN for what a program prints of a quantity that it could not measure: "nan", "inf", a number
-/// beyond all limits.
-std::optional<double> measurement_after(std::string_view text, std::string_view label);
 std::optional<std::int64_t> integer_after(std::string_view text, std::string_view label);
 /// The text is one number and nothing else, but for blanks around it.
 std::optional<double> as_number(std::string_view text);
@@ -39,6 +36,14 @@ bool is_one_of(std::string_view names, std::string_view word);
 std::optional<std::string> mapped(std::string_view pairs, std::string_view word);
 /// Whether all parts between '&' stand in a text, and those behind '!' do not.
 bool has_all(std::string_view text, std::string_view parts);
+/// Whether one of the parts between bars stands in a text.
+bool has_any(std::string_view text, std::string_view parts);
+/// The value of a key; `otherwise` where it is not there.
+template <class Map, class Key>
+typename Map::mapped_type value_at(const Map& map, const Key& key, typename Map::mapped_type otherwise) {
+  const auto found = map.find(key);
+  return found == map.end() ? std::move(otherwise) : found->second;
+}
 /// Adds a text that is not there yet.
 void add_once(std::vector<std::string>& to, std::string text);
 /// Puts a value at the end, instead of an earlier one of this name.

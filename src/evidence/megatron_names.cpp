@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "config/frameworks/framework.h"
 #include "evidence/foreign_keys.h"
 #include "evidence/lines.h"
 #include "evidence/training_job.h"
@@ -13,16 +12,9 @@ namespace {
 using Text = std::string_view;
 
 // They name Megatron-LM's fields.
-constexpr Text like_megatron = "megatron-bridge|nemo|megatron-lm|gpt-neox";
+constexpr Text like_megatron = "megatron-bridge|nemo|megatron-lm";
 
-// GPT-NeoX hands these on to DeepSpeed.
-bool of_deepspeed(Text key) {
-  const auto named = [&](const auto& row) { return is_one_of(row.key, key); };
-  return std::ranges::any_of(deepspeed_keys, named) || std::ranges::any_of(deepspeed_cannot, named) ||
-         std::ranges::any_of(config::rows_of(config::Framework::deepspeed), named);
-}
-
-// Fields of NeMo 1, Megatron-Bridge and GPT-NeoX by Megatron-LM's flags.
+// Fields of NeMo 1 and Megatron-Bridge by Megatron-LM's flags.
 void as_megatron_flags(TrainingJob& job) {
   static const std::vector<KeyRow> names = key_rows(
       "vocab_size=--padded-vocab-size encoder_seq_length=--seq-length bucket_size=--ddp-bucket-size "
@@ -39,13 +31,6 @@ void as_megatron_flags(TrainingJob& job) {
        {"overlap_grad_sync", "--overlap-grad-reduce", "true="},
        {"overlap_param_sync", "--overlap-param-gather", "true="},
        {"name", "--use-distributed-optimizer", "distributed_fused_adam=|mcore_distributed_optim="}});
-  static const std::vector<KeyRow> of_neox = key_rows(
-      "model_parallel_size=--tensor-model-parallel-size pipe_parallel_size=--pipeline-model-parallel-size "
-      "precision=mixed_precision intermediate_size=--ffn-hidden-size pos_emb=--position-embedding-type "
-      "norm=--normalization num_kv_heads=--num-query-groups",
-      {{"no_weight_tying", "--untie-embeddings-and-output-weights", "true="},
-       {"activation", "--swiglu", "swiglu="},
-       {"use_bias_in_mlp|use_bias_in_attn_linear", "--disable-bias-linear", "false="}});
   std::vector<ForeignSetting> more;
   for (ForeignSetting& setting : job.settings) {
     const bool fields =
@@ -53,20 +38,14 @@ void as_megatron_flags(TrainingJob& job) {
     if (!fields || is_one_of("program|argument|mixed_precision", setting.key) || setting.key.starts_with("trainer.") ||
         contains(setting.key, "checkpoint."))
       continue;
-    if (setting.framework == "gpt-neox" && of_deepspeed(setting.key)) {
-      setting.framework = "deepspeed";
-      continue;
-    }
     const std::string word = replaced(setting.key.substr(setting.key.rfind('.') + 1), {{'-', "_"}});
-    if ((word == "num_query_groups" || word == "num_kv_heads") && setting.origin != dumped_arguments)
+    if (word == "num_query_groups" && setting.origin != dumped_arguments)
       more.push_back({"--group-query-attention", "", setting.origin, "", "megatron-lm"});
-    const bool neox = setting.framework == "gpt-neox";
-    const std::vector<KeyRow>& table = neox ? of_neox : names;
     const bool padded = setting.framework != "megatron-lm";  // Megatron-LM's own vocab_size is the tokenizer's
     setting.framework = "megatron-lm";
     const auto same_key = [&](const KeyRow& row) { return is_one_of(row.key, word); };
-    const auto row = std::ranges::find_if(table, same_key);
-    if (row != table.end() && (padded || word != "vocab_size")) {
+    const auto row = std::ranges::find_if(names, same_key);
+    if (row != names.end() && (padded || word != "vocab_size")) {
       const auto value = mapped(row->values, setting.value);  // of a switch "", where it is set
       setting.key = value ? row->here : "";
       setting.value = value.value_or("");
@@ -92,7 +71,7 @@ void prepare_settings(TrainingJob& job) {
   if (const auto devices = job.their_number("trainer.devices")) {
     const std::int64_t nodes = job.their_number("trainer.num_nodes").value_or(1);
     if (*devices > 0 && nodes > 0 && *devices <= 1024 && nodes <= 1024)
-      job.otherwise("ranks", std::to_string(*devices * nodes), "trainer.devices x trainer.num_nodes");
+      job.otherwise("ranks", *devices * nodes, "trainer.devices x trainer.num_nodes");
   }
 }
 

@@ -29,33 +29,26 @@ std::int64_t core_version(const TrainingJob& job) {
 
 void model(TrainingJob& job) {
   if (const auto decoded = job.their_number("--decoder-seq-length"))
-    job.set("model.sequence", std::to_string(*decoded), origin_of(job, "--decoder-seq-length"));
+    job.set("model.sequence", *decoded, origin_of(job, "--decoder-seq-length"));
   model_defaults(job, "activation=gelu norm=layer_norm positions=learned tied_embeddings=true biases=true", by_default);
   if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", by_default);
   const auto hidden = job.number("model.hidden"), heads = job.number("model.heads");
   if (job.is_on("--group-query-attention")) {
-    job.set("model.kv_heads", std::to_string(job.their_number("--num-query-groups").value_or(1)),
-            origin_of(job, "--num-query-groups"));
+    job.set("model.kv_heads", job.their_number("--num-query-groups").value_or(1), origin_of(job, "--num-query-groups"));
   } else if (heads) {
-    job.set("model.kv_heads", std::to_string(*heads), "as many as heads");
+    job.set("model.kv_heads", *heads, "as many as heads");
     if (job.find("--num-query-groups") != nullptr)
       job.note("--num-query-groups does nothing without --group-query-attention");
   }
   if (hidden && job.text("model.activation") == "swiglu" && !job.has("model.ffn")) {
     const std::int64_t width = *hidden * 4 * 2 / 3 / 64 * 64;
-    job.set("model.ffn", std::to_string(width), fmt::format("default with --swiglu: int(4*{}*2/3/64)*64", *hidden));
+    job.set("model.ffn", width, fmt::format("default with --swiglu: int(4*{}*2/3/64)*64", *hidden));
     job.note(
         fmt::format("ffn is the default with --swiglu, int(4*{}*2/3/64)*64 = {}: Llama's own widths differ, and "
                     "--ffn-hidden-size sets them",
                     *hidden, width));
   } else if (hidden) {
-    job.otherwise("model.ffn", std::to_string(4 * *hidden), "default of Megatron-LM: 4 x hidden");
-  }
-  if (const auto whole = job.number("model.ffn");
-      whole && job.framework == "gpt-neox" && job.text("model.activation") == "swiglu") {
-    const std::int64_t of = 2 * std::max<std::int64_t>(1, job.their_number("--mlp-multiple-of").value_or(256));
-    job.set("model.ffn", std::to_string((*whole * 2 / 3 + of - 1) / of * of / 2),
-            "GPT-NeoX: 2/3 of intermediate_size, in two halves");
+    job.otherwise("model.ffn", 4 * *hidden, "default of Megatron-LM: 4 x hidden");
   }
   const std::string type = lower(job.theirs("--position-embedding-type"));
   if (type == "none" || type == "relative" || type == "alibi")
@@ -87,7 +80,7 @@ void vocabulary(TrainingJob& job) {
   std::string said = now == before || version > 0 ? "" : fmt::format("{} ({} from core 0.18 on)", before, now);
   if (tokenizer.empty() && job.their_number("--vocab-size").value_or(0) == 0)
     said = fmt::format("{} with GPT-2's tokenizer, unknown with another", now);
-  job.set("model.vocab", std::to_string(newer ? now : before), origin, said);
+  job.set("model.vocab", newer ? now : before, origin, said);
   if (null)
     job.note(fmt::format("NullTokenizer adds an end token up to core 0.17: {} padded to a multiple of {}{}", *size + 1,
                          of, now == before ? ": the same either way" : ""));
@@ -163,12 +156,11 @@ void pipeline(TrainingJob& job) {
   } else if (of_chunk && *of_chunk > 0 && layers && stages > 0) {
     from = origin_of(job, "--num-layers-per-virtual-pipeline-stage");
     chunks = std::max<std::int64_t>(1, *layers / stages / *of_chunk);
-    job.note(fmt::format("vpp = {} / {} / {} = {} {} per stage{}", *layers, stages, *of_chunk, chunks,
-                         chunks == 1 ? "chunk" : "chunks",
+    job.note(fmt::format("vpp = {} / {} / {} = {} per stage{}", *layers, stages, *of_chunk, plural(chunks, "chunk"),
                          chunks == 1 ? ": Megatron-LM drops the interleaved schedule" : ""));
   }
   if (stages == 1) chunks = 1;
-  if (!job.has("virtual_pipeline")) job.set("virtual_pipeline", std::to_string(chunks), from);
+  if (!job.has("virtual_pipeline")) job.set("virtual_pipeline", chunks, from);
   const bool interleaved = job.number_or("virtual_pipeline", 1) > 1;
   job.set("pipeline_schedule", interleaved ? "interleaved" : "1f1b", from);
   const bool old = job.find("--DDP-impl") != nullptr;
@@ -176,8 +168,6 @@ void pipeline(TrainingJob& job) {
       interleaved && !job.is_on("--no-overlap-p2p-communication") && (!old || job.is_on("--overlap-p2p-communication"));
   job.set("overlap_p2p", overlaps ? "true" : "false", from);
   if (stages > 1) uneven_stages(job, stages);
-  if (const std::string method = job.theirs("--pp-partition-method"); contains(method, "embed") && stages > 1)
-    job.set("embedding_as_layer", "true", origin_of(job, "--pp-partition-method"));
 }
 
 void replicas(TrainingJob& job) {
@@ -204,8 +194,7 @@ void replicas(TrainingJob& job) {
     const bool divides = job.is_on("--use-distributed-optimizer");
     job.set("sharding", divides ? "optimizer" : "none", origin_of(job, "--use-distributed-optimizer"));
   }
-  job.otherwise("overlap_grad_reduce", "false", by_default);
-  job.otherwise("overlap_param_gather", "false", by_default);
+  take_defaults(job, "overlap_grad_reduce=false overlap_param_gather=false", by_default);
   if (is_one_of("megatron-lm|megatron-bridge", job.framework) && job.text("precision") != "fp16")
     job.otherwise("grad_reduce_precision", "fp32", by_default);
   const auto instances = job.their_number("--num-distributed-optimizer-instances"), ranks = job.number("ranks");
@@ -220,23 +209,13 @@ void replicas(TrainingJob& job) {
 
 // --recompute-modules of core 0.12 and later; core_attn alone before it, and by default.
 void selective(TrainingJob& job) {
-  const std::string modules = job.theirs("--recompute-modules");
-  const config::Model model = model_of(job);
-  const double hidden = static_cast<double>(model.hidden);
-  const double mlp = static_cast<double>(model.fc1_outputs() + model.mlp_width());
-  double freed = 0, again = 0;
-  for (Text module : words_of(modules)) {
-    if (model.heads > 0 && module == "layernorm") freed += 2 * hidden;
-    if (model.heads <= 0 || module != "mlp") continue;
-    freed += mlp;
-    again = mlp / (2 * hidden + 2 * static_cast<double>(model.key_width()) + mlp);
-  }
-  if (freed > 0) {
-    checkpoint_nearest(job, "selective recomputation of " + replaced(modules, {{' ', ", "}}),
-                       origin_of(job, "--recompute-modules"), kept_by_layer(model) - freed, again);
-  } else if (job.text("attention") == "fused") {
+  std::string modules = job.theirs("--recompute-modules");
+  if (modules.empty()) modules = "core_attn";
+  if (modules != "core_attn")
+    job.cannot.push_back(
+        fmt::format("selective recomputation of {} (nearest: selective, of attention alone)", modules));
+  else if (job.text("attention") == "fused")
     job.note("recompute selective changes nothing with fused attention");
-  }
 }
 
 void computation(TrainingJob& job) {
@@ -244,7 +223,7 @@ void computation(TrainingJob& job) {
   const auto layers = job.their_number("--recompute-num-layers");
   if (job.text("recompute") == "full" && layers) {
     if (job.theirs("--recompute-method") == "block") {
-      job.set("recompute_layers", std::to_string(*layers), origin_of(job, "--recompute-num-layers"));
+      job.set("recompute_layers", *layers, origin_of(job, "--recompute-num-layers"));
     } else if (*layers > 1) {
       job.cannot.push_back(fmt::format("inputs of every {} layers are kept (nearest: of each layer)", *layers));
     }
@@ -263,7 +242,7 @@ void computation(TrainingJob& job) {
 void batch(TrainingJob& job) {
   if (const auto packed = job.their_number("--packed-sequence-size"); packed && *packed > 0) {  // of NeMo
     job.set("batching", "packed", origin_of(job, "--packed-sequence-size"));
-    job.set("model.sequence", std::to_string(*packed), origin_of(job, "--packed-sequence-size"));
+    job.set("model.sequence", *packed, origin_of(job, "--packed-sequence-size"));
   }
   if (const std::string ramp = job.theirs("--rampup-batch-size"); !ramp.empty()) {
     const std::string plain = replaced(ramp, {{',', ""}});  // a list in YAML
@@ -273,14 +252,13 @@ void batch(TrainingJob& job) {
   }
   const std::string steps = job.theirs("--step-batch-size-schedule");
   if (const auto last = number_in<std::int64_t>(Text(steps).substr(steps.rfind(':') + 1)))
-    job.otherwise("global_batch_size", std::to_string(*last),
-                  origin_of(job, "--step-batch-size-schedule") + ": the last");
-  for (const auto& [one, other] :
-       {std::pair("--step-batch-size-schedule", "--global-batch-size"),
-        {"--num-virtual-stages-per-pipeline-rank", "--num-layers-per-virtual-pipeline-stage"}}) {
+    job.otherwise("global_batch_size", *last, origin_of(job, "--step-batch-size-schedule") + ": the last");
+  const auto exclude = [&](const char* one, const char* other) {
     if (job.find(one) != nullptr && job.find(other) != nullptr)
       job.problems.push_back(fmt::format("{} and {} exclude each other: Megatron-LM stops", one, other));
-  }
+  };
+  exclude("--step-batch-size-schedule", "--global-batch-size");
+  exclude("--num-virtual-stages-per-pipeline-rank", "--num-layers-per-virtual-pipeline-stage");
 }
 
 void age(TrainingJob& job) {
@@ -290,12 +268,9 @@ void age(TrainingJob& job) {
     if (given != nullptr && given->framework.empty()) old.emplace_back(flag);
   }
   if (!old.empty() && job.framework == "megatron-lm") {
-    job.problems.push_back(fmt::format("{} {} of 2022: later versions of Megatron-LM stop at {}", and_list(old),
-                                       old.size() == 1 ? "is" : "are", old.size() == 1 ? "it" : "them"));
+    job.problems.push_back(and_list(old) + ", of 2022: later versions of Megatron-LM stop there");
     job.note("--DDP-impl and the like exist until core 0.3, where pipeline messages did not overlap by default");
   }
-  if (job.find("--delay-grad-reduce") != nullptr) job.note("--delay-grad-reduce exists from core 0.4 to 0.8");
-  if (job.find("--use-custom-fsdp") != nullptr) job.note("--use-custom-fsdp exists in core 0.12 and 0.13");
 }
 
 }  // namespace

@@ -1,24 +1,66 @@
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "evidence/nccl_use.h"
 
+// What is wrong: the first warning that is a cause, then the network, then ranks that are missing. Facts are compared
+// between hosts.
+
 namespace harness::evidence {
 namespace {
+
+// The words of a value that another one lacks: of a list of adapters only these are of interest.
+std::string beyond(const std::string& value, const std::string& other) {
+  const std::vector<std::string_view> known = words_of(other);
+  std::vector<std::string> more;
+  for (const std::string_view word : words_of(value))
+    if (std::ranges::find(known, word) == known.end()) more.emplace_back(word);
+  return more.empty() ? "no other" : join(more, " ");
+}
 
 struct Judge {
   const NcclUse& use;
   Answer& out;
   std::vector<const NcclUse::Host*> hosts = use.named_hosts();
+  bool on_one_node = is_on_one_node(), on_several_nodes = is_on_several_nodes();
 
+  bool is_on_one_node() const;
+  bool is_on_several_nodes() const;
+  template <class Which>
+  std::vector<std::string> names_of(const Which& which) const {
+    std::vector<std::string> names;
+    for (const NcclUse::Host* host : hosts) {
+      if (which(*host)) names.push_back(host->name);
+    }
+    return names;
+  }
+  const NcclUse::Warning* first_cause();
   void warnings();
+  void sockets();
+  void interfaces();
+  void differences();
+  void differences_of(const std::string& fact, const std::string& noun, const char* remedy);
+  void direct();
+  void adapters();
+  void host_memory();
   void missing_ranks();
-  void failures();
 };
 
-void Judge::warnings() {
+// True only where the log proves it.
+bool Judge::is_on_one_node() const {
+  const NcclUse::Communicator* largest = use.largest();
+  return hosts.size() == 1 && largest != nullptr && (largest->nodes == 1 || largest->is_whole());
+}
+
+bool Judge::is_on_several_nodes() const {
+  const NcclUse::Communicator* largest = use.largest();
+  if (hosts.size() > 1 || (largest != nullptr && largest->nodes > 1)) return true;
+  return !on_one_node && std::ranges::any_of(hosts, [](const auto* host) { return host->networked; });
+}
+
+// Tells the warnings; of those that are known the earliest that is no effect, else the earliest.
+const NcclUse::Warning* Judge::first_cause() {
   std::map<std::string, std::int64_t> counts;
   std::vector<std::string> order;
   const NcclUse::Warning* cause = nullptr;
@@ -26,25 +68,19 @@ void Judge::warnings() {
     const std::string name(warning.kind != nullptr ? warning.kind->name : "others");
     if (counts[name] == 0) order.push_back(name);
     counts[name] += warning.count;
-    if (warning.kind == nullptr) {
-      if (out.notes.size() < 4) out.notes.push_back("NCCL warned: " + warning.text);
-      continue;
-    }
-    if (warning.kind->headline.empty()) {
-      if (counts[name] == warning.count) out.notes.push_back(fmt::format("{}: {}", name, warning.kind->remedy));
-      continue;
-    }
-    const bool better = cause == nullptr || (cause->kind->effect && !warning.kind->effect);
-    if (better) cause = &warning;
+    if (warning.kind == nullptr && out.notes.size() < 4) out.notes.push_back("NCCL warned: " + warning.text);
+    if (warning.kind != nullptr && (cause == nullptr || (cause->kind->effect && !warning.kind->effect)))
+      cause = &warning;
   }
-  if (order.empty()) return;
   std::vector<std::string> parts;
   for (const std::string& name : order) parts.push_back(fmt::format("{} {}", name, times(counts[name])));
-  out.fact("warnings", join(parts, "; "));
-  out.tell("warnings", join_first(parts, 4));
-  if (cause == nullptr) return;
+  out.fact_and_tell("warnings", "warnings", join(parts, "; "));
+  return cause;
+}
 
-  std::string peer = cause->peer, text, suspect = cause->host;
+void Judge::warnings() {
+  const NcclUse::Warning* cause = first_cause();
+  if (cause == nullptr) return;
   std::map<std::string, std::set<std::string>> hosts_by_peer;
   std::map<std::string, std::int64_t> by_peer;
   std::int64_t all = 0;
@@ -54,104 +90,229 @@ void Judge::warnings() {
     by_peer[warning.peer] += warning.count;
     all += warning.count;
   }
+  std::string peer = cause->peer, text, suspect = cause->host;
   if (all > 0) {
     const auto most = std::ranges::max_element(by_peer, {}, [](const auto& row) { return row.second; });
     peer = most->first;
     const bool late = cause->kind->name == "status=12";
-    const char* verb = cause->kind->effect ? "lost the connection to" : "cannot reach";
     std::string share = fmt::format("{} of {}", most->second, all);
     if (most->second == all) share = all == 2 ? "both" : fmt::format("all {}", all);
-    suspect = fmt::format("{} (peer of {} {})", peer, all == 1 ? "the" : share,
-                          late ? "time-outs" : "connections that failed");
+    suspect = fmt::format("{} (peer of {} {})", peer, share, late ? "time-outs" : "failures");
     const std::size_t named_by = hosts_by_peer[peer].size();
     if (named_by > 1)
       text = fmt::format("{} nodes {} one peer, {}", named_by == 2 ? "two" : std::to_string(named_by),
-                         late ? "timed out on" : verb, peer);
+                         late ? "timed out on" : "cannot reach", peer);
   }
+  const std::vector<std::pair<std::string, std::string>> marks{{"{host}", cause->host.empty() ? "a rank" : cause->host},
+                                                               {"{peer}", peer.empty() ? "its peer" : peer}};
   const auto filled = [&](std::string_view pattern) {
-    std::string filled_text(pattern);
-    const auto put = [&](const std::string& mark, const std::string& value) {
-      if (const std::size_t at = filled_text.find(mark); at != std::string::npos)
-        filled_text.replace(at, mark.size(), value);
-    };
-    put("{host}", cause->host.empty() ? "a rank" : cause->host);
-    put("{peer}", peer.empty() ? "its peer" : peer);
-    return filled_text;
+    std::string said(pattern);
+    for (const auto& [mark, value] : marks) {
+      if (const std::size_t at = said.find(mark); at != std::string::npos) said.replace(at, mark.size(), value);
+    }
+    return said;
   };
-  if (text.empty()) text = filled(cause->kind->headline);
-  if (!suspect.empty()) {
-    out.fact("suspect", suspect);
-    out.tell("suspect", suspect);
-  }
+  out.fact_and_tell("suspect", "suspect", suspect);
   out.tell("first", fmt::format("line {}: {}", cause->line, cause->text.substr(0, 100)));
-  out.problem(text, filled(cause->kind->remedy));
-  if (cause->kind->effect)
-    out.notes.push_back(fmt::format("\"{}\" is what the others see: an effect, never a cause", cause->kind->name));
+  out.problem(text.empty() ? filled(cause->kind->headline) : text, filled(cause->kind->remedy));
+}
+
+void Judge::sockets() {
+  const std::vector<std::string> on_sockets = names_of([](const auto& host) { return host.on_sockets(); });
+  if (on_sockets.empty() || on_one_node) return;
+  if (!on_several_nodes)
+    return out.notes.push_back(
+        "NCCL uses TCP sockets, and the log does not say whether there are other nodes: to them it is slow");
+  const std::string hca = use.anywhere("NCCL_IB_HCA"), disabled = use.anywhere("NCCL_IB_DISABLE"),
+                    chosen = use.anywhere("NCCL_NET");
+  const bool none = contains(use.anywhere("network_devices"), "none (IB)");
+  std::string why = none ? "no InfiniBand or RoCE adapter was found" : "the log does not say why";
+  std::string remedy = "ibv_devinfo on the node, /dev/infiniband in the container, libibverbs in the image";
+  if (!hca.empty() && none) {
+    why = fmt::format("NCCL_IB_HCA={} matches no adapter", hca);
+    remedy = "unset it, or name the adapters that ibv_devinfo lists";
+  } else if (!disabled.empty() && disabled != "0") {
+    why = fmt::format("NCCL_IB_DISABLE={} turns InfiniBand off", disabled);
+    remedy = "unset NCCL_IB_DISABLE";
+  } else if (same_word(chosen, "Socket")) {
+    why = fmt::format("NCCL_NET={} asks for it", chosen);
+    remedy = "unset NCCL_NET";
+  }
+  const bool all = on_sockets.size() == hosts.size();
+  out.problem(fmt::format("{} over TCP sockets: {}", all ? "NCCL runs" : some_of(on_sockets) + " run", why), remedy);
+}
+
+void Judge::interfaces() {
+  if (on_one_node) return;
+  std::set<std::string> found;
+  const std::vector<std::string> on = names_of([&](const auto& host) {
+    bool any = false;
+    const std::string devices = host.seen.fact("network_devices") + " " + host.seen.fact("bootstrap_interface");
+    for (const std::string_view device : words_of(devices)) {
+      if (!nccl::is_virtual_interface(device)) continue;
+      found.emplace(device);
+      any = true;
+    }
+    return any;
+  });
+  if (on.empty()) return;
+  const std::vector<std::string> names(found.begin(), found.end());
+  out.fact("warn_interface", some_of(names) + " is among the interfaces");
+  std::string all_but = "^docker,lo";  // what NCCL leaves out where nothing is set
+  for (const std::string& name : names) {
+    if (!name.starts_with("docker") && name != "lo") all_but += "," + name;
+  }
+  out.problem(fmt::format("NCCL uses {} on {}: virtual interfaces reach no other node, or not fast", some_of(names),
+                          some_of(on)),
+              "NCCL_SOCKET_IFNAME=" + all_but);
+}
+
+// Ranks of one host that differ in a fact, and else hosts that differ from most.
+void Judge::differences_of(const std::string& fact, const std::string& noun, const char* remedy) {
+  std::map<std::string, std::vector<std::string>> groups;
+  for (const NcclUse::Host* host : hosts) {
+    const std::string value = host->seen.fact(fact);
+    if (value.empty()) continue;
+    if (contains(value, nccl::fact_separator)) {
+      out.problem(fmt::format("ranks of {} differ in {}: {}", host->name, noun, value), remedy);
+    } else {
+      groups[value].push_back(host->name);
+    }
+  }
+  if (groups.size() < 2) return;
+  const auto usual = std::ranges::max_element(groups, {}, [](const auto& row) { return row.second.size(); });
+  const auto odd = std::ranges::find_if(groups, [&](const auto& row) { return row.first != usual->first; });
+  out.problem(
+      fmt::format("{} {} on {}, {} on {}", noun, beyond(odd->first, usual->first), some_of(odd->second),
+                  beyond(usual->first, odd->first), usual->second.size() > 1 ? "the others" : usual->second.front()),
+      remedy);
+}
+
+void Judge::differences() {
+  differences_of("version", "NCCL", "one version on all nodes: LD_LIBRARY_PATH, container");
+  differences_of("network", "network", "the nodes that differ fall back: see what NCCL says of their adapters");
+  // Ranks that are each given an adapter of their own differ on purpose.
+  if (!use.anywhere("network").starts_with("Socket") &&
+      !contains(use.anywhere("network_devices"), nccl::fact_separator))
+    differences_of("network_devices", "adapters", "adapters or ports that are missing: ibstat on the nodes");
+  std::set<std::string> settings;
+  for (const NcclUse::Host* host : hosts) {
+    for (const auto& [name, value] : host->seen.facts) {
+      constexpr std::size_t most = 64;
+      if (name.starts_with("NCCL_") && name != "NCCL_DEBUG_FILE" && settings.size() < most) settings.insert(name);
+    }
+  }
+  for (const std::string& name : settings) differences_of(name, name, "set it alike on all ranks");
+}
+
+void Judge::direct() {
+  const auto without = [&](const NcclUse::Host& host) {
+    if (host.on_sockets() || host.uses_direct()) return false;
+    return host.sends.all + host.receives.all > 0 || (host.seen.fact("gpu_direct") == "disabled" && !on_one_node);
+  };
+  const std::vector<std::string> lacking = names_of(without),
+                                 having = names_of([](const auto&host) { return host.uses_direct(); });
+  const bool any_sends = std::ranges::any_of(hosts, [](const auto* host) { return host->sends.direct > 0; });
+  const bool asked = use.anywhere("NCCL_NET_GDR_READ") == "1";
+  for (const NcclUse::Host* host : hosts) {
+    const std::int64_t ends = host->sends.all + host->receives.all, direct = host->sends.direct + host->receives.direct;
+    if (direct == 0 || direct == ends) continue;
+    const std::string text = fmt::format("{} {}", host->name, host->direct_text());
+    if (!any_sends && !asked && host->receives.direct == host->receives.all)
+      out.notes.push_back("GPUDirect RDMA: " + text +
+                          ": so NCCL does with NCCL_NET_GDR_READ=0, and on GPUs before Ampere without NVLink");
+    else
+      out.problem("GPUDirect RDMA is used in part: " + text,
+                  "compare `nvidia-smi topo -m` of the GPUs; NCCL_NET_GDR_LEVEL raises the limit of the distance, "
+                  "NCCL_NET_GDR_READ=1 is for what is sent; ACS off");
+  }
+  if (lacking.empty()) return;
+  const auto told = std::ranges::find_if(
+      hosts, [&](const auto* host) { return without(*host) && contains(host->direct_reason, " > "); });
+  std::string text = fmt::format("{} {} not use GPUDirect RDMA", some_of(lacking), lacking.size() == 1 ? "does" : "do");
+  std::string remedy = "nvidia-peermem or DMA-BUF on these nodes; ACS off; compare `nvidia-smi topo -m`";
+  if (told != hosts.end()) {
+    const std::vector<std::string> parts = split_text((*told)->direct_reason, " > ");
+    text += fmt::format(" (GPU to adapter at distance {}, limit {})", parts[0], parts[1]);
+    remedy = "compare `nvidia-smi topo -m` of the nodes; NCCL_NET_GDR_LEVEL raises the limit";
+  }
+  if (!having.empty()) text += fmt::format("; {} {}", some_of(having), having.size() == 1 ? "does" : "do");
+  out.problem(text, remedy);
+}
+
+void Judge::adapters() {
+  const auto inner = std::ranges::find_if(hosts, [](const auto* host) { return host->inner_network > 0; });
+  if (inner != hosts.end())
+    out.problem(
+        fmt::format("ranks of {} talk to each other over the network", (*inner)->name),
+        "P2P and shared memory are off or broken there: NCCL_P2P_DISABLE, NCCL_SHM_DISABLE, container per rank");
+  const NcclUse::Communicator* largest = use.largest();
+  bool idle = false, one_for_all = false;  // of adapters
+  for (const NcclUse::Host* host : hosts) {
+    if (host->adapters.empty() || host->adapters.size() >= host->devices()) continue;
+    idle = true;
+    one_for_all = one_for_all || (largest != nullptr && host->adapters.size() == 1 && host->gpus.size() > 1);
+  }
+  if (!idle || (largest != nullptr && !largest->is_whole())) return;  // ranks that are not there use others
+  const std::string text = "adapters in use: " + adapters_text(hosts);
+  const std::string why = "a ring uses one per channel: NCCL_IB_HCA, NCCL_CROSS_NIC, GPUs per node";
+  if (one_for_all) out.problem(text, why);
+  if (!one_for_all) out.notes.push_back(text + "; " + why);
+}
+
+// GPUs that reach others of their node through host memory only, where others of the job reach them directly.
+void Judge::host_memory() {
+  std::vector<std::string> over_memory, by_peer;
+  for (const NcclUse::Host* host : hosts) {
+    std::vector<std::string> without_peer, with_peer;
+    for (const auto& [name, gpu] : host->gpus) {
+      if (gpu.by_peer > 0) with_peer.push_back(name);
+      if (gpu.by_peer == 0 && gpu.through_memory > 0) without_peer.push_back(name);
+    }
+    if (without_peer.empty()) {
+      if (!with_peer.empty()) by_peer.push_back(host->name);
+    } else if (with_peer.empty()) {
+      if (host->seen.fact("pxn").empty()) over_memory.push_back(host->name);
+    } else {
+      out.problem(fmt::format("{} of {}: only through host memory (SHM) to others of the node, {} directly (P2P)",
+                              some_of(without_peer), host->name, some_of(with_peer)),
+                  "nvidia-smi topo -m and topo -p2p r; nvidia-smi nvlink -s of that GPU");
+    }
+  }
+  if (over_memory.empty()) return;
+  const std::string text = fmt::format("GPUs of {} talk through host memory (SHM)", some_of(over_memory));
+  if (by_peer.empty()) return out.notes.push_back(text + ": no NVLink or P2P between them");
+  out.problem(fmt::format("{}, those of {} directly (P2P)", text, some_of(by_peer)),
+              "NCCL_P2P_DISABLE, container, ACS; nvidia-smi topo -p2p r on both");
 }
 
 void Judge::missing_ranks() {
-  for (const auto& [id, communicator] : use.communicators) {
-    if (!communicator.started.empty() && communicator.complete.size() < communicator.started.size() &&
-        communicator.complete.size() < static_cast<std::size_t>(communicator.ranks)) {
-      std::set<std::string> waiting;
-      for (const std::int64_t rank : communicator.started) {
-        const auto host = communicator.host_of.find(rank);
-        if (!communicator.complete.contains(rank) && host != communicator.host_of.end())
-          waiting.insert(use.hosts[host->second].name);
-      }
-      std::vector<std::string> absent;
-      for (std::int64_t rank = 0; rank < communicator.ranks; ++rank)
-        if (!communicator.host_of.contains(rank)) absent.push_back(std::to_string(rank));
-      if (!absent.empty() && std::ssize(absent) <= communicator.ranks / 4)  // else it is a part of a log
-        out.problem(fmt::format("{} of {} ranks never began to initialise: {}", absent.size(), communicator.ranks,
-                                some_of(absent)),
-                    "the others wait; did it start, and does it reach the first rank?");
-      out.problem(fmt::format("{} of {} ranks began to initialise and did not end",
-                              communicator.started.size() - communicator.complete.size(), communicator.ranks),
-                  "the job hung or was stopped there: " + some_of({waiting.begin(), waiting.end()}));
-      return;
-    }
-  }
   const NcclUse::Communicator* largest = use.largest();
   if (largest != nullptr && !largest->is_whole())
     out.notes.push_back(fmt::format("{} of {} ranks are in this log: nothing is said about the others",
                                     largest->host_of.size(), largest->ranks));
-}
-
-// "bootstrap.cc:275 -> 2": NCCL hands an error upwards. Where no warning names a cause, the place tells the stage.
-void Judge::failures() {
-  const bool warned = std::ranges::any_of(
-      use.warnings, [](const auto& warning) { return warning.kind != nullptr && !warning.kind->headline.empty(); });
-  struct Stage {
-    std::string_view file, when, remedy;
-  };
-  static constexpr std::array<Stage, 6> stages{{
-      {"net_ib", "in the InfiniBand or RoCE transport",
-       "ibv_devinfo and ibstat on the node; NCCL_IB_HCA, NCCL_IB_GID_INDEX"},
-      {"p2p", "while GPUs of a node were connecting", "nvidia-smi topo -p2p r; NCCL_P2P_DISABLE=1 runs without"},
-      {"shm", "in shared memory", "/dev/shm: its size, and one IPC namespace for all ranks"},
-      {"bootstrap", "while the ranks were meeting over TCP",
-       "NCCL_SOCKET_IFNAME with an interface that all nodes share, firewall; does every rank run?"},
-      {"socket", "in a TCP connection", "NCCL_SOCKET_IFNAME with an interface that all nodes share, firewall"},
-      {"", "in an unknown stage", "NCCL_DEBUG=WARN on all ranks: the first warning names the cause"},
-  }};
-  static constexpr std::array<std::string_view, 7> results{"no error",          "a CUDA error",        "a system error",
-                                                           "an internal error", "an invalid argument", "an invalid use",
-                                                           "a lost peer"};
-  const std::vector<std::string> failed = names_of(hosts, [](const auto& host) { return host.result > 0; });
-  if (warned || failed.empty()) return;
-  const auto unknown = std::ranges::find_if(use.warnings, [](const auto& warning) { return warning.kind == nullptr; });
-  const auto first = std::ranges::find_if(hosts, [](const auto* host) { return host->result > 0; });
-  const auto stage = std::ranges::find_if(
-      stages, [&](const Stage& row) { return (*first)->error_path.find(row.file) != std::string::npos; });
-  const std::string text = fmt::format("{}: NCCL failed with {} {}", some_of(failed),
-                                       results[static_cast<std::size_t>((*first)->result)], stage->when);
-  if (unknown == use.warnings.end()) {
-    out.problem(text, std::string(stage->remedy));
-  } else {
-    out.problem(fmt::format("{}: {}", text, unknown->text.substr(0, 120)), "the first warning, of " + unknown->host);
+  const auto open = std::ranges::find_if(use.communicators, [](const auto& row) {
+    const NcclUse::Communicator& c = row.second;
+    return c.complete.size() < std::min(c.started.size(), static_cast<std::size_t>(c.ranks));
+  });
+  if (open == use.communicators.end()) return;
+  const NcclUse::Communicator& communicator = open->second;
+  std::set<std::string> waiting;
+  for (const std::int64_t rank : communicator.started) {
+    const auto host = communicator.host_of.find(rank);
+    if (!communicator.complete.contains(rank) && host != communicator.host_of.end())
+      waiting.insert(use.hosts[host->second].name);
   }
-  out.tell("error path", (*first)->error_path);
+  std::vector<std::string> absent;
+  for (std::int64_t rank = 0; rank < communicator.ranks; ++rank)
+    if (!communicator.host_of.contains(rank)) absent.push_back(std::to_string(rank));
+  if (!absent.empty() && std::ssize(absent) <= communicator.ranks / 4)  // else it is a part of a log
+    out.problem(
+        fmt::format("{} of {} ranks never began to initialise: {}", absent.size(), communicator.ranks, some_of(absent)),
+        "the others wait; did it start, and does it reach the first rank?");
+  out.problem(fmt::format("{} of {} ranks began to initialise and did not end",
+                          communicator.started.size() - communicator.complete.size(), communicator.ranks),
+              "the job hung or was stopped there: " + some_of({waiting.begin(), waiting.end()}));
 }
 
 }  // namespace
@@ -159,8 +320,12 @@ void Judge::failures() {
 void judge_nccl(const NcclUse& use, Answer& out) {
   Judge judge{use, out};
   judge.warnings();
-  judge_network(use, out);
-  judge.failures();
+  judge.sockets();
+  judge.interfaces();
+  judge.differences();
+  judge.direct();
+  judge.adapters();
+  judge.host_memory();
   judge.missing_ranks();
 }
 

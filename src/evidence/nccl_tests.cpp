@@ -102,46 +102,33 @@ std::string Bandwidths::collective() const {
 }
 
 void Bandwidths::keep_best() {
-  double wrong = 0;
-  std::vector<std::pair<double, std::string>> peaks;
-  for (const SizeRow& row : rows) {
-    wrong += row.out_of_place.wrong.value_or(0) + row.in_place.wrong.value_or(0);
-    auto peak = std::ranges::find(peaks, row.type, &std::pair<double, std::string>::second);
-    if (peak == peaks.end()) peak = peaks.insert(peak, {0, row.type});
-    peak->first = std::max(peak->first, row.busbw());
-  }
-  std::ranges::stable_sort(peaks, std::greater<>(), &std::pair<double, std::string>::first);
-  if (peaks.size() > 1) {
-    for (const auto& [busbw, type] : peaks) types.push_back(fmt::format("{} {:.1f} GB/s", type, busbw / giga));
-    std::erase_if(rows, [&](const SizeRow& row) { return row.type != peaks.front().second; });
-    redop = peaks.front().second.substr(peaks.front().second.find(' ') + 1);
-    if (wrong_is_a_count) out_of_bounds = std::max(out_of_bounds, static_cast<std::int64_t>(std::min(wrong, 1e15)));
-  }
   std::ranges::stable_sort(rows, [](const SizeRow& a, const SizeRow& b) {
     return std::pair(a.bytes, -a.busbw()) < std::pair(b.bytes, -b.busbw());
   });
-  const auto end =
-      std::unique(rows.begin(), rows.end(), [](const SizeRow& a, const SizeRow& b) { return a.bytes == b.bytes; });
-  cycles = end != rows.end();
-  rows.erase(end, rows.end());
+  const auto same_size = [](const SizeRow& a, const SizeRow& b) { return a.bytes == b.bytes; };
+  repeated = std::ranges::adjacent_find(rows, same_size) != rows.end();
+  if (!repeated) return;
+  double wrong = 0;  // of those, too, that are left out
+  for (const SizeRow& row : rows) wrong += row.out_of_place.wrong.value_or(0) + row.in_place.wrong.value_or(0);
+  if (wrong_is_a_count) out_of_bounds = std::max(out_of_bounds, static_cast<std::int64_t>(std::min(wrong, 1e15)));
+  rows.erase(std::unique(rows.begin(), rows.end(), same_size), rows.end());
 }
 
 void Bandwidths::complete() {
-  if (first_ranks < 2 && largest_rank >= ranks && largest_rank < (1 << 24)) {  // the list's beginning was cut off
+  if (first_ranks < 2 && largest_rank >= ranks && largest_rank < (1 << 24)) {
     ranks = largest_rank + 1;
     hosts.clear();
     devices_cut = true;
   }
-  if (ranks > 0 || rows.empty() || redop.empty() || redop == "none") return;
+  if (ranks > 0 || rows.empty() || redop.empty() || redop == "none" || (!test.empty() && test != "all_reduce")) return;
   const SizeRow& row = *std::ranges::max_element(rows, {}, &SizeRow::busbw);
-  const double ratio = row.algbw() > 0 ? row.busbw() / row.algbw() : 0;
+  const double ratio = row.algbw() > 0 ? row.busbw() / row.algbw() : 0, n = 2 / (2 - ratio);
   constexpr double above_one = 1.02, digits = 0.01 * giga;  // of both bandwidths as printed
   if (ratio < above_one || ratio >= 2) return;
-  if (test.empty()) test = "all_reduce";
-  const double n = 2 / (2 - ratio);
-  if (test != "all_reduce" || n * n / 2 * ratio * (digits / row.algbw() + digits / row.busbw()) > 1) return;
+  test = "all_reduce";
+  if (n * n / 2 * ratio * (digits / row.algbw() + digits / row.busbw()) > 1) return;
   ranks = std::llround(n);
-  ranks_by_ratio = true;
+  devices_cut = true;
 }
 
 void NcclTestsReader::begin() {
@@ -202,7 +189,7 @@ void NcclTestsReader::header(std::string_view text) {
     const std::vector<std::string_view> words = words_of(rest);
     columns_.clear();
     width_ = words.size();
-    type_ = redop_ = root_ = 0;
+    redop_ = root_ = 0;
     if (!open_) begin();
     if (runs_.empty()) return;
     Bandwidths& run = runs_.back();
@@ -212,7 +199,6 @@ void NcclTestsReader::header(std::string_view text) {
       if (word == "time" || word == "cputime") columns_.push_back({i, 0, 0, 0, columns_.empty() == first_is_in_place_});
       if (columns_.empty()) {
         run.columns.emplace_back(word);
-        if (word == "type") type_ = i;
         if (word == "redop" || word == "op") redop_ = i;
         if (word == "root") root_ = i;
         continue;
@@ -266,7 +252,6 @@ void NcclTestsReader::row(std::string_view text) {
   }
   Bandwidths& run = runs_.back();
   const std::string_view redop = redop_ > 0 && blank == 0 ? words[redop_] : "none";
-  if (type_ > 0) row.type = fmt::format("{} {}", words[type_], redop);
   if (run.rows.empty() && redop_ > 0) run.redop = redop;
   if (run.rows.empty() && root_ > 0) run.root = words[root_ - blank];
   run.rows.push_back(row);
@@ -353,7 +338,6 @@ Bandwidths nccl_tests_json(const std::string& text) {
     row.bytes = static_cast<std::int64_t>(std::clamp(number_at(result, "size"), 0.0, 1e18));
     row.out_of_place = direction_of(at(result, "out_of_place"));
     row.in_place = direction_of(at(result, "in_place"));
-    row.type = fmt::format("{} {}", text_at(result, "type"), text_at(result, "redop"));
     if (out.rows.empty()) out.redop = text_at(result, "redop");
     if (out.rows.empty()) out.root = text_at(result, "root");
     if (row.seconds() > 0) out.rows.push_back(row);

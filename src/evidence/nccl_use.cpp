@@ -12,8 +12,8 @@
 namespace harness::evidence {
 namespace {
 
-constexpr std::size_t most_names_of_hosts = 2048, most_processes = 1u << 17, most_warnings = 1000;
-constexpr std::size_t bytes_of_a_host = 1u << 15;
+constexpr std::size_t most_named_hosts = 2048, most_processes = 1u << 17, most_warnings = 1000, most_gpus = 128;
+constexpr std::size_t bytes_of_a_host = 1u << 15, most_connections = 1u << 18, most_of_a_ring = 1024;
 constexpr std::int64_t most_ranks = 1 << 20;
 
 bool all_digits(std::string_view text) {
@@ -32,49 +32,9 @@ std::string peer_in(std::string_view message) {
   return "";
 }
 
-// "misc/socket.cc:505 -> 2 (Operation now in progress)": a place in NCCL that hands an error upwards.
-void add_error(std::string_view message, NcclUse::Host& host) {
-  Cursor c{message};
-  const std::string_view file = c.until(":");
-  int line = 0, result = 0;
-  if (!file.ends_with(".cc") && !file.ends_with(".cu") && !file.ends_with(".h")) return;
-  if (!c.literal(":") || !c.integer(line) || !c.literal(" -> ") || !c.integer(result)) return;
-  constexpr int in_progress = 7;
-  constexpr std::size_t longest = 120;
-  if (result < 1 || result >= in_progress) return;
-  if (host.result == 0) host.result = result;
-  const std::string name(file.substr(0, 60));
-  if (host.result == result && host.error_path.size() < longest && !contains(host.error_path, name))
-    host.error_path += (host.error_path.empty() ? "" : ", ") + name;
-}
-
-// "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'", "GPU Direct RDMA Disabled for GPU 3 / HCA 1 (distance 7 >
-// 4)", "GPU Direct RDMA Enabled for GPU 0 / HCA 0 (distance 4 <= 5), read 1". NCCL also decides on pairs that it never
-// uses.
-void add_direct(std::string_view message, NcclUse::Host& host) {
-  Cursor c{message};
-  if (!c.after("GPU Direct RDMA ")) return;
-  const bool enabled = c.literal("Enabled for ");
-  if (!enabled && !c.literal("Disabled for ")) return;
-  host.reads_directly = host.reads_directly || (enabled && contains(c.rest, ", read 1"));
-  if (Cursor adapter = c; adapter.literal("HCA ") && adapter.after("'")) {
-    const std::string name(adapter.until("'").substr(0, 60));
-    if (host.direct_adapters.size() >= NcclUse::most_of_a_host && !host.direct_adapters.contains(name)) return;
-    const auto [known, fresh] = host.direct_adapters.emplace(name, enabled);
-    known->second = known->second && enabled;
-  }
-  if (!enabled && c.after("(distance ") && host.direct_reason.empty())
-    host.direct_reason = std::string(c.rest.substr(0, std::min<std::size_t>(c.rest.find(')'), 60)));
-}
-
-// "with it on 1 of 2 connections"
-std::string phrase(const NcclUse::Gpu::Ends& ends) {
-  if (ends.direct == ends.all) return "with it";
-  return ends.direct == 0 ? "without it" : fmt::format("with it on {} of {} connections", ends.direct, ends.all);
-}
-
-void take(std::string& into, const std::string& value) {
-  if (!value.empty()) into = value;
+// "[1]" behind the number of a rank: its GPU, until 2.18 by its address on the bus.
+std::string gpu_of(Cursor& c) {
+  return c.literal("[") ? fmt::format("GPU {}", c.until("]").substr(0, 16)) : "";
 }
 
 }  // namespace
@@ -100,64 +60,34 @@ std::string NcclUse::anywhere(std::string_view fact) const {
 }
 
 bool NcclUse::Host::on_sockets() const {
-  const std::string network = seen.fact("network");  // NCCL says it since 2.7
-  const auto is_sockets = [](std::string_view name) { return name.starts_with("Socket"); };
-  return network.empty() ? sockets : std::ranges::all_of(split_text(network, nccl::fact_separator), is_sockets);
+  const std::string network = seen.fact("network");
+  return !network.empty() && std::ranges::all_of(split_text(network, nccl::fact_separator),
+                                                 [](std::string_view name) { return name.starts_with("Socket"); });
 }
 
-bool NcclUse::Host::reaches_others() const {
-  constexpr int both = 3;
-  return std::ranges::any_of(ends, [](const auto& row) { return row.second != both; });
+std::string NcclUse::Host::direct_text() const {
+  const auto phrase = [](const char* does, const Ends& ends) {
+    if (ends.direct == ends.all) return fmt::format("{} with it", does);
+    return ends.direct == 0 ? fmt::format("{} without it", does)
+                            : fmt::format("{} with it on {} of {} connections", does, ends.direct, ends.all);
+  };
+  if (sends.all + receives.all == 0) return "";
+  if (!uses_direct()) return "does neither";
+  if (sends.all == 0) return phrase("receives", receives);
+  if (receives.all == 0) return phrase("sends", sends);
+  if (sends.direct == sends.all && receives.direct == receives.all) return "sends and receives with it";
+  return phrase("sends", sends) + " and " + phrase("receives", receives);
 }
 
-NcclUse::Gpu NcclUse::Host::together() const {
-  Gpu all;
-  for (const auto& [name, gpu] : gpus) {
-    all.sends = {all.sends.all + gpu.sends.all, all.sends.direct + gpu.sends.direct};
-    all.receives = {all.receives.all + gpu.receives.all, all.receives.direct + gpu.receives.direct};
-    all.networks.insert(gpu.networks.begin(), gpu.networks.end());
-    all.by_peer += gpu.by_peer;
-    all.through_memory += gpu.through_memory;
-  }
-  return all;
-}
-
-std::string NcclUse::Gpu::direct_text(bool several) const {
-  const std::string s = several ? "" : "s", out = phrase(sends), in = phrase(receives);
-  if (sends.all == 0 && receives.all == 0) return "";
-  if (receives.all == 0) return fmt::format("send{} {}", s, out);
-  if (sends.all == 0) return fmt::format("receive{} {}", s, in);
-  if (sends.direct + receives.direct == 0) return several ? "do neither" : "does neither";
-  return out == in ? fmt::format("send{0} and receive{0} {1}", s, out)
-                   : fmt::format("send{0} {1} and receive{0} {2}", s, out, in);
-}
-
-std::string NcclUse::Host::direct_text(bool several) const {
-  std::set<std::string> sends, receives;
-  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
-  for (const auto& [name, gpu] : gpus) {
-    const std::string does = gpu.direct_text();
-    if (does.empty()) continue;
-    if (gpu.sends.all > 0) sends.insert(phrase(gpu.sends));
-    if (gpu.receives.all > 0) receives.insert(phrase(gpu.receives));
-    auto group = std::ranges::find(groups, does, [](const auto& row) { return row.first; });
-    if (group == groups.end()) group = groups.insert(groups.end(), {does, {}});
-    group->second.push_back(name);
-  }
-  // In a ring one GPU may send to other nodes, and another receive: they do not differ.
-  if (sends.size() < 2 && receives.size() < 2) return together().direct_text(several);
-  std::vector<std::string> parts;
-  for (const auto& [does, names] : groups)
-    parts.push_back(some_of(names) + " " + gpus.at(names.front()).direct_text(names.size() > 1));
-  return join(parts, ", ");
+std::map<NcclUse::Pair, std::set<int>> NcclUse::Communicator::ring_crossings() const {
+  std::map<Pair, std::set<int>> of_rings = connections.crossings;
+  std::erase_if(of_rings, [&](const auto& crossing) { return !connections.in_rings.contains(crossing.first); });
+  return of_rings.empty() ? connections.crossings : of_rings;
 }
 
 std::size_t NcclUse::Host::devices() const {
-  const std::string listed = seen.fact("network_devices");  // until 2.6 sockets, too, beside "mlx5_0:1/IB"
-  const std::vector<std::string_view> words = words_of(listed);
-  const auto ports = std::ranges::count_if(words, [](std::string_view word) { return contains(word, ":"); });
-  if (ports > 0) return static_cast<std::size_t>(ports);
-  return listed.starts_with("none") ? 0 : words.size();
+  const std::string listed = seen.fact("network_devices");
+  return listed.starts_with("none") ? 0 : words_of(listed).size();
 }
 
 // "[2026-05-02 10:11:12] n17:901:955 [3] transport/net_ib.cc:2521 "
@@ -176,11 +106,10 @@ NcclUseReader::Origin NcclUseReader::origin_of(std::string_view prefix) {
     if (process == std::string_view::npos || process == 0) continue;
     if (!all_digits(word.substr(process + 1, thread - process - 1))) continue;
     origin.host = word.substr(0, std::min<std::size_t>(process, 255));
-    origin.process = word.substr(process + 1, std::min<std::size_t>(thread - process - 1, 20));
     Cursor c{prefix.substr(static_cast<std::size_t>(word.data() + word.size() - prefix.data()))};
     c.skip_blanks();
-    if (c.literal("[") && c.rest.find(']') < 10) origin.gpu = c.until("]");
-    origin.rank = fmt::format("{}:{} [{}]", origin.host, origin.process, origin.gpu);
+    const std::string_view gpu = c.literal("[") && c.rest.find(']') < 10 ? c.until("]") : std::string_view();
+    origin.rank = fmt::format("{} [{}]", word.substr(0, std::min<std::size_t>(thread, 255)), gpu);
     origin.place = c.rest.substr(0, 120);
   }
   return origin;
@@ -189,7 +118,7 @@ NcclUseReader::Origin NcclUseReader::origin_of(std::string_view prefix) {
 std::size_t NcclUseReader::host_at(const std::string& name) {
   const auto found = places_.find(name);
   if (found != places_.end()) return found->second;
-  if (use_.hosts.size() >= most_names_of_hosts) {
+  if (use_.hosts.size() >= most_named_hosts) {
     use_.cut = true;
     return 0;  // the one without a name
   }
@@ -199,7 +128,7 @@ std::size_t NcclUseReader::host_at(const std::string& name) {
   return use_.hosts.size() - 1;
 }
 
-bool NcclUseReader::line(const Line& line, const std::string& file) {
+bool NcclUseReader::line(const Line& line) {
   const std::string_view text = line.text;
   const std::size_t nccl = text.find("NCCL ");
   if (nccl == std::string_view::npos) return false;
@@ -218,33 +147,17 @@ bool NcclUseReader::line(const Line& line, const std::string& file) {
   for (const std::string_view marker : {" NCCL INFO ", " NCCL WARN "})  // ranks that wrote into each other's line
     message = message.substr(0, message.find(marker));
   if (warns) {
-    warning(message, origin, line, file);
+    warning(message, origin, line.number);
     return !origin.host.empty();
   }
   communicator(message, origin);
   connection(message, origin);
-  neighbours(message, origin);
-  process(message, origin);
-  add_error(message, use_.hosts[host]);
-  add_direct(message, use_.hosts[host]);
+  ring(message, origin);
+  // "GPU Direct RDMA Disabled for GPU 3 / HCA 1 (distance 7 > 4)", also of pairs that NCCL never uses
+  Cursor c{message};
+  if (c.after("GPU Direct RDMA Disabled for ") && c.after("(distance ") && use_.hosts[host].direct_reason.empty())
+    use_.hosts[host].direct_reason = c.until(")").substr(0, 60);
   return !origin.host.empty();
-}
-
-void NcclUseReader::process(std::string_view message, const Origin& origin) {
-  static constexpr std::array<std::string_view, 3> beginnings{"Using network ", "NET/", "NCCL version "};
-  std::vector<NcclUse::Process>& all = use_.hosts[host_at(origin.host)].processes;
-  if (origin.process.empty() || !starts_with_any(message, beginnings)) return;
-  auto own = std::ranges::find_if(
-      all, [&](const auto& process) { return process.id == origin.process && process.gpu == origin.gpu; });
-  if (own == all.end()) {
-    if (all.size() >= NcclUse::most_of_a_host) return;
-    own = all.insert(all.end(), {.id = origin.process, .gpu = origin.gpu});
-  }
-  const nccl::Observed seen = nccl::parse_log(fmt::format("NCCL INFO {}", message));
-  const std::string devices = seen.fact("network_devices");
-  if (!devices.starts_with("none")) take(own->devices, devices);
-  take(own->network, seen.fact("network"));
-  take(own->version, seen.fact("version"));
 }
 
 // "ncclCommInitRankConfig comm 0x5500 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0xabc - Init START"; since
@@ -282,15 +195,76 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
   }
 }
 
-void NcclUseReader::warning(std::string_view message, const Origin& origin, const Line& line, const std::string& file) {
-  NcclUse::Warning warning;
-  warning.kind = nccl_warning_kind(fmt::format("{} {}", origin.place, message));
-  warning.host = origin.host;
-  warning.peer = peer_in(message);
-  warning.text = std::string(message.substr(0, 240));
-  warning.time = origin.time;
-  warning.file = file;
-  warning.line = line.number;
+void NcclUseReader::take_connections(const std::string& rank) {
+  const auto current = communicator_of_.find(rank);
+  if (current == communicator_of_.end() || current->second.empty()) return;
+  auto found = open_connections_.extract(rank);
+  if (found.empty()) return;
+  NcclUse::Connections& all = use_.communicators[current->second].connections;
+  for (auto& [pair, adapters] : found.mapped().crossings) all.crossings[pair].merge(adapters);
+  all.in_rings.merge(found.mapped().in_rings);
+}
+
+// "Channel 00/02 : 0 1 2 3", of which the end may be cut
+void NcclUseReader::ring(std::string_view message, const Origin& origin) {
+  Cursor c{message};
+  if (!c.literal("Channel ") || !c.after(" :") || contains(c.rest, "...")) return;
+  std::vector<std::int64_t> ranks;
+  for (const std::string_view word : words_of(c.rest, most_of_a_ring)) {
+    const auto rank = number_in<std::int64_t>(word);
+    if (!rank) return;
+    ranks.push_back(*rank);
+  }
+  if (ranks.size() < 2 || kept_ + ranks.size() > most_connections) return;
+  std::set<NcclUse::Pair>& pairs = open_connections_[origin.rank].in_rings;
+  for (std::size_t i = 0; i < ranks.size(); ++i) pairs.emplace(ranks[i], ranks[(i + 1) % ranks.size()]);
+  kept_ += ranks.size();
+}
+
+// "Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0(2)/GDRDMA"
+void NcclUseReader::connection(std::string_view message, const Origin& origin) {
+  Cursor c{message};
+  std::int64_t from = 0, to = 0;
+  if (!c.literal("Channel ") || !c.after(" : ") || !c.integer(from)) return;
+  const std::string sender = gpu_of(c);
+  if (!c.after("-> ") || !c.integer(to)) return;
+  const std::string receiver = gpu_of(c);
+  const bool receives = contains(c.rest, "[receive] ");
+  if (!c.after(" via ")) return;
+  NcclUse::Host& host = use_.hosts[host_at(origin.host)];
+  const bool by_peer = c.rest.starts_with("P2P/");
+  if ((by_peer || c.rest.starts_with("SHM") || c.rest.starts_with("direct shared memory")) &&
+      !contains(c.rest, "MNNVL")) {
+    for (const std::string& name : {sender, receiver}) {
+      if (host.gpus.size() >= most_gpus && !host.gpus.contains(name)) continue;
+      ++(by_peer ? host.gpus[name].by_peer : host.gpus[name].through_memory);
+    }
+  }
+  if (!c.literal("NET/")) return;
+  host.networked = true;
+  if (!c.rest.starts_with("Socket")) {
+    NcclUse::Ends& ends = receives ? host.receives : host.sends;
+    ++ends.all;
+    ends.direct += contains(c.rest, "/GDRDMA") ? 1 : 0;
+  }
+  int adapter = -1;
+  if (!c.after("/") || !c.integer(adapter) || adapter < 0 || adapter > 4096) return;
+  host.adapters.insert(adapter);
+  if (receives) return;
+  if (kept_ >= most_connections) {
+    use_.cut = true;
+    return;
+  }
+  if (open_connections_[origin.rank].crossings[{from, to}].insert(adapter).second) ++kept_;
+}
+
+void NcclUseReader::warning(std::string_view message, const Origin& origin, std::int64_t line) {
+  NcclUse::Warning warning{.kind = nccl_warning_kind(fmt::format("{} {}", origin.place, message)),
+                           .host = origin.host,
+                           .peer = peer_in(message),
+                           .text = std::string(message.substr(0, 240)),
+                           .time = origin.time,
+                           .line = line};
   const std::string key =
       fmt::format("{}|{}|{}", warning.kind != nullptr ? warning.kind->name : std::string_view(warning.text),
                   warning.host, warning.peer);

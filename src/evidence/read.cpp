@@ -52,11 +52,6 @@ void refuse(const std::string& name, std::string_view head) {
         "{}: it is a Python pickle, which is a program; of a Flight Recorder dump that you trust: python3 -c 'import "
         "json, pickle, sys; json.dump(pickle.load(open(sys.argv[1], \"rb\")), sys.stdout)' FILE | ./harness read -",
         quote(name));
-  if (contains(head, "nccl_bus_bandwidth_gbs{") || contains(head, "nccl_p2p_bus_bandwidth_gbs{"))
-    fail(
-        "{}: it is NCCL Inspector's text for Prometheus, with means over many calls; `read` takes the calls "
-        "themselves, as the Inspector writes them in JSON without NCCL_INSPECTOR_PROM_DUMP",
-        quote(name));
 }
 
 // Whether a job printed the text: people paste the command above its output, which alone would be a launch script.
@@ -69,19 +64,7 @@ bool is_output(std::string_view head) {
                                                          "'train_runtime':",
                                                          "WorkNCCL(SeqNum="};
   if (contains(head, "] NCCL INFO ") || contains(head, " NCCL WARN ")) return true;
-  return std::ranges::any_of(marks, [&](std::string_view mark) { return measurement_after(head, mark).has_value(); });
-}
-
-// A text that is of no kind that is read, for people.
-std::string described(std::string_view head) {
-  if (contains(head, std::string_view("\0", 1))) return "binary data";
-  const std::string_view text = trim(head.substr(0, 4096));
-  if (text.starts_with('{') || text.starts_with('[')) return "JSON, or a text like it";
-  if (text.starts_with('<')) return "XML or HTML";
-  constexpr std::size_t shown = 40;
-  const std::string_view line = text.substr(0, text.find('\n'));
-  return fmt::format("a text that begins with {}{}", quote(line.substr(0, whole_characters(line, shown))),
-                     line.size() > shown ? " …" : "");
+  return std::ranges::any_of(marks, [&](std::string_view mark) { return number_after(head, mark).has_value(); });
 }
 
 Kind recognise(std::string_view head) {
@@ -103,6 +86,17 @@ Kind recognise(std::string_view head) {
   if (is_output(head)) return Kind::log;
   if (JobReader::recognises(head)) return Kind::job;
   return Kind::log;
+}
+
+// Without colours and control bytes.
+std::string plain_text(Input& input, std::size_t most) {
+  std::string text;
+  Lines lines(input);
+  for (std::string_view line; lines.next(line);) {
+    text.append(line) += '\n';
+    if (text.size() > most) fail("it is longer than what a text of this kind may be");
+  }
+  return text;
 }
 
 class Reading {
@@ -162,7 +156,7 @@ bool Reading::log(Input& input, const std::string& path) {
     const Line line = without_prefixes(text, lines.number());
     if (contains(line.text, "NCCL INFO ") || contains(line.text, "NCCL WARN ") ||
         line.text.starts_with("NCCL version ")) {
-      any_nccl = nccl_.line(line, path) || any_nccl;
+      any_nccl = nccl_.line(line) || any_nccl;
       continue;
     }
     training.line(line);
@@ -195,9 +189,9 @@ void Reading::file(const std::string& path) {
       case Kind::log: {
         std::string text(head.size() < Input::head_bytes ? head : "");
         std::string why = fmt::format(
-            "{}: not recognised: it is {}. `read` takes logs of training, NCCL and bandwidth tests, launch scripts, "
+            "{}: not recognised: `read` takes logs of training, NCCL and bandwidth tests, launch scripts, "
             "configurations of jobs, dumps of NCCL and PyTorch, hostfiles and traces (docs/read.md)",
-            quote(name), described(head));
+            quote(name));
         if (log(input, name)) return;
         if (text.empty()) throw Error(why);
         if (std::string typed = typed_in(text); is_launch_script(typed)) return job_.file(name, std::move(typed));
@@ -205,12 +199,8 @@ void Reading::file(const std::string& path) {
       }
       case Kind::nccl_tests_json:
         return bandwidths({nccl_tests_json(whole_text(input, longest_json))}, name);
-      case Kind::topology_matrix: {
-        std::string text;  // colours go
-        Lines lines(input);
-        for (std::string_view line; lines.next(line) && text.size() < longest_text;) text.append(line) += '\n';
-        return add(topology_matrix(text), name);
-      }
+      case Kind::topology_matrix:
+        return add(topology_matrix(plain_text(input, longest_text)), name);
       case Kind::nccl_topology:
         return add(nccl_topology(whole_text(input, longest_text)), name);
       case Kind::nccl_graphs:
@@ -218,15 +208,8 @@ void Reading::file(const std::string& path) {
       case Kind::hostfile:
         add(hostfile(whole_text(input, longest_text)), name);
         return job_.hosts(single_.back());
-      case Kind::job: {
-        std::string text;  // without colours and control bytes
-        Lines lines(input);
-        for (std::string_view line; lines.next(line);) {
-          if (text.size() > longest_configuration) fail("it is longer than what a script or a configuration may be");
-          text.append(line) += '\n';
-        }
-        return job_.file(name, std::move(text));
-      }
+      case Kind::job:
+        return job_.file(name, plain_text(input, longest_configuration));
       case Kind::flight_recorder:
         recorder_.file(whole_text(input, longest_json), name);
         recorder_files_.push_back(name);

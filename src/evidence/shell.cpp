@@ -49,7 +49,7 @@ void Shell::set(const std::string& name, const std::string& value, bool exported
   variable.items = {value};
   variable.array = false;
   variable.order = ++assignments_;
-  variable.exported = variable.exported || exported || state_.exports_all;
+  variable.exported = variable.exported || exported;
 }
 
 void Shell::run(Text script, std::int64_t first_line) {
@@ -213,13 +213,6 @@ Status Shell::compound() {
 Status Shell::condition() {
   std::vector<std::string> words;
   for (reader_.skip_lines(); !reader_.at_end() && !reader_.eat("]]"); reader_.skip_lines()) {
-    if (!words.empty() && words.back() == "=~") {  // the expression's parentheses and bars end no word
-      std::string raw(reader_.until(" \t\n"));
-      const bool quoted = raw.find_first_of("'\"") != std::string::npos;
-      if (follows()) raw = quoted ? unknown(fmt::format("line {}: an expression in quotes", line_)) : document_of(raw);
-      words.push_back(std::move(raw));
-      continue;
-    }
     std::string word = reader_.word();
     for (const Text either : {"&&", "||"}) {
       if (word.empty() && reader_.eat(either)) word = either;
@@ -326,8 +319,7 @@ Status Shell::each() {
 Status Shell::repetition(Text condition, Status runs) {
   const std::int64_t line = line_;
   // "while [ $# -gt 0 ]" and getopts read arguments, of which there are none here.
-  const bool of_arguments = std::ranges::any_of(std::array<Text, 4>{"getopts", "$#", "$1", "${1"},
-                                                [&](Text mark) { return contains(condition, mark); });
+  const bool of_arguments = has_any(condition, "getopts|$#|$1|${1");
   if (!follows() || runs == false || (of_arguments && !runs)) return skip(&Shell::body);
   const std::size_t before = launches_.size();
   const State skipped = state_;

@@ -5,7 +5,6 @@
 #include <list>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +38,6 @@ class Shell {
     std::map<std::string, Variable, std::less<>> variables;
     std::optional<std::vector<std::string>> arguments;  // $1, …; nothing: as the person gave them, unknown
     bool ended = false;                                 // by exit or return
-    bool exports_all = false;                           // set -a
   };
   /// Whether a command succeeds; nothing where the script alone does not say it.
   using Status = std::optional<bool>;
@@ -60,8 +58,6 @@ class Shell {
   const std::map<std::string, std::string>& documents() const { return documents_; }
   /// Parts that were not followed, each with its line.
   const std::vector<std::string>& refused() const { return refused_; }
-  /// Other files that it names and that were read along.
-  const std::set<std::string>& read_along() const { return read_along_; }
   /// Why a word is unknown; "" where it is known.
   std::string why_unknown(std::string_view word) const;
 
@@ -79,10 +75,6 @@ class Shell {
   std::string document_of(std::string_view raw);
   std::string unknown_of(std::string_view raw);
   std::optional<std::int64_t> arithmetic(std::string_view text);
-  /// Where a text matches an expression of POSIX: the longest of those that begin first; `all`: one after the other.
-  /// Nothing for an expression that is none or is not followed.
-  using Places = std::vector<std::pair<std::size_t, std::size_t>>;
-  std::optional<Places> places(const std::string& text, const std::string& expression, bool all);
   Status compute(std::string_view text);
 
   // shell.cpp: what reads a part of the script follows it as well, unless it is skipped.
@@ -127,7 +119,6 @@ class Shell {
   std::vector<ShellLaunch> launches_;
   std::map<std::string, std::string> documents_;
   std::vector<std::string> refused_;
-  std::set<std::string> read_along_;
   std::int64_t line_ = 0, assignments_ = 0;
   std::string assigning_;  // the variable whose value is being read
   std::size_t spent_ = 0;
@@ -143,7 +134,5 @@ bool may_start(const std::vector<std::string>& words);
 std::optional<std::int64_t> integer_expression(std::string_view expression);
 /// Whether a text matches a pattern of * ? and [ ].
 bool matches_pattern(const std::string& text, const std::string& pattern);
-/// The expression of POSIX that such a pattern is.
-std::string expression_of(std::string_view pattern);
 
 }  // namespace harness::evidence

@@ -74,9 +74,7 @@ bool Shell::run_file(const std::vector<std::string>& words, std::size_t name) {
   if (found == others_.end()) return false;
   std::optional<std::vector<std::string>> arguments;
   if (name + 1 < words.size()) arguments.emplace(words.begin() + static_cast<std::ptrdiff_t>(name) + 1, words.end());
-  if (!run_inside(ShellReader(found->second), &Shell::whole_script, std::move(arguments))) return false;
-  read_along_.insert(found->first);
-  return true;
+  return run_inside(ShellReader(found->second), &Shell::whole_script, std::move(arguments)).has_value();
 }
 
 Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
@@ -95,24 +93,16 @@ Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
     failed_ = name == "exit" && words.size() > 1 && words[1] != "0";
     return true;
   }
-  if (name == "shift") {
+  if (name == "shift" && state_.arguments) {
+    auto& given = *state_.arguments;
     const std::size_t n = words.size() > 1 ? number_in<std::size_t>(words[1]).value_or(1) : 1;
-    if (auto& given = state_.arguments)
-      given->erase(given->begin(), given->begin() + static_cast<std::ptrdiff_t>(std::min(n, given->size())));
-    return true;
+    given.erase(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(std::min(n, given.size())));
   }
   if (name == "set") {
-    bool on = false;
-    for (const std::string& word : arguments) {
-      if (word == "--") break;
-      const bool letters = word.starts_with('-') || word.starts_with('+');
-      if (letters) on = word.starts_with('-');
-      if (letters ? contains(word, "a") : word == "allexport") state_.exports_all = on;
-    }
-    const auto dashes = std::ranges::find(words, "--");
-    if (dashes != words.end()) state_.arguments = std::vector(dashes + 1, words.end());
-    return true;
+    if (const auto dashes = std::ranges::find(words, "--"); dashes != words.end())
+      state_.arguments = std::vector(dashes + 1, words.end());
   }
+  if (name == "shift" || name == "set") return true;
   if (name == "unset") {
     for (const std::string& word : words) state_.variables.erase(word);
     return true;
@@ -184,7 +174,7 @@ bool Shell::assign(Text word, bool exported) {
   }
   assigning_.clear();
   Variable& variable = state_.variables[std::string(name)];
-  exported = exported || variable.exported || state_.exports_all;
+  exported = exported || variable.exported;
   if (left.ends_with(']')) value.items = {unknown(fmt::format("line {}: {}", line_, left))};
   if (!adds) {
     variable = std::move(value);

@@ -172,18 +172,7 @@ std::vector<std::string> ShellReader::list() {
 
 // It stands behind the line that names it and behind other documents of that line.
 std::string ShellReader::document(std::string_view mark, bool tabs) {
-  const bool is_first = documents_end_ <= at_;
-  std::size_t from = std::max(at_, documents_end_);
-  while (is_first && from < text_.size() && text_[from] != '\n') {
-    if (text_[from] == '#' && is_one(" \t", text_[from - 1])) {
-      from = std::min(text_.find('\n', from), text_.size());
-    } else if (is_one(quotes_and_dollars, text_[from])) {
-      from += shell_span(text_, from);
-    } else {
-      from += text_[from] == '\\' ? 2 : 1;
-    }
-  }
-  from += is_first ? 1 : 0;
+  std::size_t from = documents_end_ > at_ ? documents_end_ : std::min(text_.find('\n', at_), text_.size()) + 1;
   const std::string end = replaced(mark, {{'\'', ""}, {'"', ""}, {'\\', ""}});
   std::string body;
   while (from < text_.size()) {

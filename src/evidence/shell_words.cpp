@@ -11,46 +11,35 @@
 namespace harness::evidence {
 namespace {
 
+using Text = std::string_view;
+
 constexpr char mark_begins = '\x01', mark_ends = '\x02';
-constexpr std::string_view blanks = " \t\n";
+constexpr Text blanks = " \t\n";
 constexpr const char *given = "is given to the script", *left_open = "is not set in this script";
 
 // The mark within a text, for a text that takes its place.
-std::string mark_in(std::string_view text) {
+std::string mark_in(Text text) {
   const std::size_t begin = text.find(mark_begins);
   return std::string(text.substr(begin, text.find(mark_ends, begin) + 1 - begin));
 }
 
-// $'…': "\n" and "\t" are characters, and so are "\x2d" and "\055" by
-// their number; any other one is itself.
-std::string unescaped(std::string_view text) {
+// $'…': "\n" and "\t" are characters, any other one is itself.
+std::string unescaped(Text text) {
   std::string out;
-  for (std::size_t i = 0; i < text.size();) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
     const bool escapes = text[i] == '\\' && i + 1 < text.size();
-    i += escapes ? 1 : 0;
-    const bool hex = escapes && text[i] == 'x';
-    const std::string_view number = text.substr(i + (hex ? 1 : 0), hex ? 2 : 3);
-    const std::size_t digits =
-        std::min(number.find_first_not_of(hex ? "0123456789abcdefABCDEF" : "01234567"), number.size());
-    if (escapes && digits > 0) {
-      const unsigned code = number_in<unsigned>(number.substr(0, digits), hex ? 16 : 8).value_or(0) & 0xffu;
-      if (code >= ' ') out += static_cast<char>(code);  // others would be taken for marks
-      i += digits + (hex ? 1 : 0);
-    } else {
-      const char c = text[i++];
-      const char as_it_is = escapes && c == 't' ? '\t' : c;
-      out += escapes && c == 'n' ? '\n' : as_it_is;
-    }
+    const char c = text[escapes ? ++i : i];
+    const char blank = c == 'n' ? '\n' : '\t';
+    out += escapes && (c == 'n' || c == 't') ? blank : c;
   }
   return out;
 }
 
-// ${x,}, ${x^^}: `op` is the character.
-std::string in_case(std::string text, char op, bool all) {
-  for (std::size_t i = 0; i < (all ? text.size() : std::min<std::size_t>(text.size(), 1)); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    text[i] = static_cast<char>(op == ',' ? std::tolower(c) : std::toupper(c));
-  }
+// ${x,,}, ${x^^}
+std::string in_case(std::string text, char op) {
+  std::ranges::transform(text, text.begin(), [&](unsigned char c) {
+    return static_cast<char>(op == ',' ? std::tolower(c) : std::toupper(c));
+  });
   return text;
 }
 
@@ -74,8 +63,8 @@ T slice(const T& whole, std::int64_t from, std::int64_t length) {
 
 }  // namespace
 
-bool is_unknown(std::string_view word) {
-  return word.find(mark_begins) != std::string_view::npos;
+bool is_unknown(Text word) {
+  return word.find(mark_begins) != Text::npos;
 }
 
 std::string Shell::unknown(const std::string& why) {
@@ -91,18 +80,18 @@ std::string Shell::unknown(const std::string& why) {
   return fmt::format("{}{}{}", mark_begins, index, mark_ends);
 }
 
-std::string Shell::why_unknown(std::string_view word) const {
+std::string Shell::why_unknown(Text word) const {
   if (!is_unknown(word)) return "";
   const std::string mark = mark_in(word);
-  const auto index = number_in<std::size_t>(std::string_view(mark).substr(1, mark.size() - 2));
+  const auto index = number_in<std::size_t>(Text(mark).substr(1, mark.size() - 2));
   return index && *index < reasons_.size() ? reasons_[*index] : "it is not known";
 }
 
-bool Shell::is_left_open(std::string_view word) const {
+bool Shell::is_left_open(Text word) const {
   const std::string why = why_unknown(word);
-  constexpr std::array<std::string_view, 4> launchers{" SLURM_", " PBS_", " OMPI_", " LSB_"};  // they do set theirs
+  constexpr std::array<Text, 4> launchers{" SLURM_", " PBS_", " OMPI_", " LSB_"};  // they do set theirs
   return (why.ends_with(given) || why.ends_with(left_open)) && word == mark_in(word) &&
-         std::ranges::none_of(launchers, [&](std::string_view name) { return contains(why, name); });
+         std::ranges::none_of(launchers, [&](Text name) { return contains(why, name); });
 }
 
 /// Makes words of what stands in a script, as bash does: unquoted values are split at blanks.
@@ -110,10 +99,10 @@ class ShellExpansion {
  public:
   ShellExpansion(Shell& shell, bool splits) : shell_(shell), splits_(splits) {}
 
-  void add(std::string_view raw, bool quoted = false) {
+  void add(Text raw, bool quoted = false) {
     constexpr int deepest = 32;
     if (++shell_.nesting_ > deepest) fail("line {}: it is nested more than {} deep", shell_.line_, deepest);
-    add_parts(raw, quoted);
+    while (!raw.empty()) raw.remove_prefix(std::min(part(raw, quoted), raw.size()));
     --shell_.nesting_;
   }
   std::vector<std::string> words() {
@@ -123,53 +112,74 @@ class ShellExpansion {
   std::string text() { return std::move(word_); }
 
  private:
-  void add_parts(std::string_view raw, bool quoted) {
-    for (std::size_t i = 0; i < raw.size();) {
-      const char c = raw[i];
-      if (c == '\\') {
-        const bool kept = quoted && i + 1 < raw.size() && std::string_view("$`\"\\\n").find(raw[i + 1]) == raw.npos;
-        if (kept) literal("\\");
-        if (i + 1 < raw.size() && raw[i + 1] != '\n') literal(raw.substr(i + 1, 1));
-        i += 2;
-        continue;
-      }
-      const bool special = c == '$' || c == '`' || (!quoted && (c == '\'' || c == '"'));
-      if (!special) {
-        const std::size_t end = std::min(raw.find_first_of("\\$`'\"", i + 1), raw.size());
-        literal(raw.substr(i, end - i));
-        i = end;
-        continue;
-      }
-      const bool plain = quoted && raw.substr(i).starts_with("$'");
-      const std::size_t length = plain ? 1 : shell_span(raw, i);
-      const std::string_view part = raw.substr(i, length);
-      i += length;
-      if (c == '\'') {
-        literal(part.substr(1, part.size() - (part.size() > 1 && part.ends_with('\'') ? 2 : 1)));
-      } else if (c == '"') {
-        open_ = true;
-        add(part.substr(1, part.size() - (part.size() > 1 && part.ends_with('"') ? 2 : 1)), true);
-      } else if (c == '`') {
-        value(command_output(), quoted);
-      } else {
-        i += dollar(part, raw.substr(i), quoted);
-      }
+  // Adds what a text begins with, and returns how much that is.
+  std::size_t part(Text raw, bool quoted) {
+    const char c = raw[0];
+    if (c == '\\') {
+      const Text next = raw.substr(1, 1);
+      if (quoted && !next.empty() && !contains("$`\"\\\n", next)) literal("\\");
+      if (next != "\n") literal(next);
+      return 2;
     }
+    const bool plain = quoted && (c == '\'' || c == '"' || raw.starts_with("$'"));
+    if (plain || !contains("$`'\"", raw.substr(0, 1))) {
+      const std::size_t end = std::min(raw.find_first_of("\\$`'\"", 1), raw.size());
+      literal(raw.substr(0, end));
+      return end;
+    }
+    const std::size_t length = shell_span(raw, 0);
+    const Text span = raw.substr(0, length);
+    const auto inside = [&](std::size_t before, std::size_t after) {
+      return span.substr(before, std::max(span.size(), before + after) - before - after);
+    };
+    const bool closed = span.size() > 1 && span.back() == c;
+    if (c == '\'') {
+      literal(inside(1, closed ? 1 : 0));
+    } else if (c == '"') {
+      open_ = true;
+      add(inside(1, closed ? 1 : 0), true);
+    } else if (span.starts_with("$((")) {
+      const auto number = shell_.arithmetic(inside(3, 2));
+      value(number ? std::to_string(*number) : shell_.unknown_of(inside(3, 2)), quoted);
+    } else if (c == '`' || span.starts_with("$(")) {
+      value(command_output(), quoted);
+    } else if (span.starts_with("$'")) {
+      literal(unescaped(inside(2, 1)));
+    } else if (span.starts_with("${")) {
+      parameter(inside(2, 1), quoted);
+    } else {
+      const Text name = raw.substr(1, parameter_length(raw.substr(1)));
+      name.empty() ? literal("$") : parameter(name, quoted);
+      return 1 + name.size();
+    }
+    return length;
   }
-  void literal(std::string_view text) {
+  // Of a name, of digits, or of one character such as @.
+  static std::size_t parameter_length(Text text) {
+    if (const std::size_t length = name_length(text); length > 0 || text.empty()) return length;
+    return Text("0123456789@*#?$!-").find(text[0]) == Text::npos ? 0 : 1;
+  }
+  void literal(Text text) {
     shell_.spend(text.size());
     word_ += text;
     open_ = true;
   }
-  void value(std::string_view text, bool quoted) {
+  void value(Text text, bool quoted) {
     if (quoted || !splits_) return literal(text);
     shell_.spend(text.size());
     while (!text.empty()) {
       const std::size_t end = text.find_first_of(blanks);
       if (end > 0) literal(text.substr(0, end));
-      if (end == std::string_view::npos) return;
+      if (end == Text::npos) return;
       end_word();
       text.remove_prefix(std::min(text.find_first_not_of(blanks, end), text.size()));
+    }
+  }
+  void list(const std::vector<std::string>& items, bool quoted) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (i > 0 && splits_) end_word();
+      if (i > 0 && !splits_) literal(" ");
+      value(items[i], quoted);
     }
   }
   void end_word() {
@@ -177,92 +187,41 @@ class ShellExpansion {
     word_.clear();
     open_ = false;
   }
+  std::string unknown(const std::string& why) { return shell_.unknown(fmt::format("line {}: {}", shell_.line_, why)); }
   std::string command_output() {
-    return shell_.unknown(shell_.assigning_.empty()
-                              ? fmt::format("line {}: the output of a command", shell_.line_)
-                              : fmt::format("line {}: {} is a command's output", shell_.line_, shell_.assigning_));
+    return unknown(shell_.assigning_.empty() ? "the output of a command"
+                                             : fmt::format("{} is a command's output", shell_.assigning_));
   }
-  void list(const std::vector<std::string>& items, bool quoted, bool joined) {
-    if (joined) return value(join(items, " "), quoted);
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      if (i > 0 && splits_) end_word();
-      if (i > 0 && !splits_) literal(" ");
-      value(items[i], quoted);
-    }
+  std::string not_set(Text name) {
+    const bool argument = contains("0123456789@*#", name.substr(0, 1));
+    return unknown(argument ? fmt::format("${} {}", name, given) : fmt::format("{} {}", name, left_open));
   }
 
-  // Returns how much of `rest` belongs to it as well: the name behind a bare dollar.
-  std::size_t dollar(std::string_view part, std::string_view rest, bool quoted) {
-    if (part.starts_with("$((")) {
-      const std::string_view inside = part.substr(3, part.size() - std::min<std::size_t>(part.size(), 5));
-      const auto number = shell_.arithmetic(inside);
-      value(number ? std::to_string(*number) : shell_.unknown_of(inside), quoted);
-      return 0;
-    }
-    if (part.starts_with("$(")) {
-      value(command_output(), quoted);
-      return 0;
-    }
-    if (part.starts_with("$'")) {
-      literal(unescaped(part.substr(2, part.size() - std::min<std::size_t>(part.size(), 3))));
-      return 0;
-    }
-    if (part.starts_with("${")) {
-      parameter(part.substr(2, part.size() - std::min<std::size_t>(part.size(), 3)), quoted);
-      return 0;
-    }
-    std::size_t length = name_length(rest);
-    if (length == 0 && !rest.empty() && std::string_view("0123456789@*#?$!-").find(rest[0]) != rest.npos) length = 1;
-    if (length == 0) {
-      literal("$");
-      return 0;
-    }
-    parameter(rest.substr(0, length), quoted);
-    return length;
-  }
-
-  // The values of "NAME", "NAME[i]", "NAME[@]", "1", "@"; nothing where it is not set.
-  std::optional<std::vector<std::string>> values(std::string_view name, std::string_view index) {
-    const bool all = index == "@" || index == "*";
-    if (name == "@" || name == "*") {
-      if (shell_.state_.arguments) return *shell_.state_.arguments;
-      return std::nullopt;
-    }
-    if (const auto number = number_in<std::size_t>(name)) {
-      const auto& arguments = shell_.state_.arguments;
-      if (*number == 0 || !arguments || *number > arguments->size()) return std::nullopt;
-      return std::vector{(*arguments)[*number - 1]};
-    }
+  // The values of "NAME", "NAME[i]", "NAME[@]", "1", "@", "#"; nothing where it is not set.
+  std::optional<std::vector<std::string>> values(Text name, Text index) {
+    const auto& arguments = shell_.state_.arguments;
+    if (name == "@" || name == "*") return arguments;
+    if (name == "#") return arguments ? std::optional(std::vector{std::to_string(arguments->size())}) : std::nullopt;
     const Shell::Variable* found = shell_.find(name);
-    if (found == nullptr) return std::nullopt;
-    if (all) return found->items;
-    const auto at = index.empty() ? std::optional<std::int64_t>(0) : shell_.arithmetic(index);
+    const auto number = number_in<std::size_t>(name);
+    if (!number && found == nullptr) return std::nullopt;
+    if (!number && (index == "@" || index == "*")) return found->items;
+    const std::vector<std::string> none, &items = number ? (arguments ? *arguments : none) : found->items;
+    const auto at = number || index.empty() ? std::optional<std::int64_t>(0) : shell_.arithmetic(index);
     if (!at) return std::vector{shell_.unknown_of(index)};
-    const auto n = *at < 0 ? *at + std::ssize(found->items) : *at;
-    if (n < 0 || n >= std::ssize(found->items)) return std::nullopt;
-    return std::vector{found->items[static_cast<std::size_t>(n)]};
-  }
-  std::string not_set(std::string_view name) {
-    const bool argument = !name.empty() && (std::isdigit(static_cast<unsigned char>(name[0])) != 0 || name == "@" ||
-                                            name == "*" || name == "#");
-    return shell_.unknown(argument ? fmt::format("line {}: ${} {}", shell_.line_, name, given)
-                                   : fmt::format("line {}: {} {}", shell_.line_, name, left_open));
+    const auto n = number ? static_cast<std::int64_t>(*number) - 1 : *at + (*at < 0 ? std::ssize(items) : 0);
+    if (n < 0 || n >= std::ssize(items)) return std::nullopt;
+    return std::vector{items[static_cast<std::size_t>(n)]};
   }
 
-  void parameter(std::string_view inside, bool quoted) {
-    if (inside == "#") {
-      const auto& arguments = shell_.state_.arguments;
-      return value(arguments ? std::to_string(arguments->size()) : not_set("#"), quoted);
-    }
+  // What stands between the braces of "${…}".
+  void parameter(Text inside, bool quoted) {
     const bool counts = inside.size() > 1 && inside[0] == '#';
     if (counts) inside.remove_prefix(1);
-    std::size_t length = name_length(inside);
-    if (length == 0 && !inside.empty())
-      length = std::isdigit(static_cast<unsigned char>(inside[0])) != 0
-                   ? std::min(inside.find_first_not_of("0123456789"), inside.size())
-                   : 1;
-    const std::string_view name = inside.substr(0, length);
-    std::string_view op = inside.substr(length), index = name == "@" || name == "*" ? name : std::string_view();
+    std::size_t length = std::max<std::size_t>(name_length(inside), inside.empty() ? 0 : 1);
+    while (number_in<std::size_t>(inside.substr(0, length + 1)) && length < inside.size()) ++length;
+    const Text name = inside.substr(0, length);
+    Text op = inside.substr(length), index = name == "@" || name == "*" ? name : Text();
     if (op.starts_with('[')) {
       const std::size_t close = std::min(op.find(']'), op.size() - 1);
       index = op.substr(1, close - 1);
@@ -270,84 +229,81 @@ class ShellExpansion {
     }
     const bool all = index == "@" || index == "*";
     auto found = values(name, index);
-    if (counts) {
-      if (!found) return value(not_set(name), quoted);
-      for (const std::string& item : *found) {
-        if (is_unknown(item)) return value(mark_in(item), quoted);
-      }
-      return value(std::to_string(all ? found->size() : found->front().size()), quoted);
-    }
-    const bool colon = op.starts_with(':') && op.size() > 1 && std::string_view("-=?+").find(op[1]) != op.npos;
+    if (counts) return value(found ? count(*found, all) : not_set(name), quoted);
+    const bool colon = op.size() > 1 && op[0] == ':' && contains("-=?+", op.substr(1, 1));
     if (colon) op.remove_prefix(1);
     const bool empty = !found || (colon && join(*found, "").empty());
     const char first = op.empty() ? '\0' : op[0];
     if (first == '-' || first == '=' || first == '+') {
-      if (empty != (first == '+')) {
+      if (empty == (first == '+')) {
+        if (first == '+') return;
+      } else {
         if (first == '=' && !name.empty()) shell_.set(std::string(name), shell_.text_of(op.substr(1)), false);
         return add(op.substr(1), quoted);
       }
-      if (first == '+') return;
     } else if (!found) {
-      if (all && shell_.find(name) != nullptr) return;
-      return list({not_set(name)}, quoted, false);
+      return all && shell_.find(name) != nullptr ? void() : value(not_set(name), quoted);
     } else if (first == ':') {
-      const std::size_t second = std::min(op.find(':', 1), op.size());
-      const auto from = shell_.arithmetic(op.substr(1, second - 1));
-      const auto count = second < op.size() ? shell_.arithmetic(op.substr(second + 1)) : INT64_MAX;
-      const std::string cut = join(*found, " ");
-      if (!from || !count || is_unknown(cut)) return value(shell_.unknown_of(cut + std::string(op.substr(1))), quoted);
-      const bool counts_from_one = index == name && *from > 0;  // "$@"
-      if (all) found = slice(*found, *from - (counts_from_one ? 1 : 0), *count);
-      if (!all) found->front() = slice(found->front(), *from, *count);
+      found = part_of(*found, op.substr(1), all, index == name);
     } else if (!op.empty() && first != '?') {
       for (std::string& item : *found) item = changed(item, op);
     }
-    list(*found, quoted, index == "*" && quoted);
+    if (index == "*" && quoted) return value(join(*found, " "), true);
+    list(*found, quoted);
   }
 
-  std::string changed(const std::string& text, std::string_view op) {
+  static std::string count(const std::vector<std::string>& found, bool all) {
+    const auto unknown_item = std::ranges::find_if(found, is_unknown);
+    if (unknown_item != found.end()) return mark_in(*unknown_item);
+    return std::to_string(all ? found.size() : found.front().size());
+  }
+  // ${x:from:length}; "$@" counts from one.
+  std::vector<std::string> part_of(std::vector<std::string> found, Text op, bool all, bool arguments) {
+    const std::size_t second = std::min(op.find(':'), op.size());
+    const auto from = shell_.arithmetic(op.substr(0, second));
+    const auto length = second < op.size() ? shell_.arithmetic(op.substr(second + 1)) : INT64_MAX;
+    const std::string whole = join(found, " ");
+    if (!from || !length || is_unknown(whole)) return {shell_.unknown_of(whole + std::string(op))};
+    if (all) return slice(found, *from - (arguments && *from > 0 ? 1 : 0), *length);
+    return {slice(found.front(), *from, *length)};
+  }
+
+  std::string changed(const std::string& text, Text op) {
     if (is_unknown(text)) return mark_in(text);
     constexpr std::size_t most = 4096;
-    if (text.size() > most) return shell_.unknown(fmt::format("line {}: a long text that is cut", shell_.line_));
+    if (text.size() > most) return unknown("a long text that is cut");
     const bool twice = op.size() > 1 && op[1] == op[0];
-    const std::string_view rest = op.substr(twice ? 2 : 1);
-    if (op[0] == '%' || op[0] == '#') shell_.spend(text.size() * text.size());  // each length is tried
-    const auto pattern = [&](std::string_view raw) { return shell_.text_of(raw); };
-    switch (op[0]) {
-      case '%':
-      case '#':
-        return without_end(text, pattern(rest), op[0] == '%', twice);
-      case '/': {  // ${x/a/b}, ${x//a/b}, ${x/#a/b} and ${x/%a/b} at one end
-        const bool first = !twice && rest.starts_with('#'), last = !twice && rest.starts_with('%');
-        std::size_t end = 0;
-        while (end < rest.size() && rest[end] != '/') {
-          const bool spans = std::string_view("$'\"`").find(rest[end]) != rest.npos;
-          const std::size_t own = rest[end] == '\\' ? 2 : 1;
-          end += spans ? shell_span(rest, end) : own;
-        }
-        end = std::min(end, rest.size());
-        const std::string a = pattern(rest.substr(first || last ? 1 : 0, end - (first || last ? 1 : 0))),
-                          b = pattern(rest.substr(std::min(end + 1, rest.size())));
-        if (is_unknown(a + b)) return mark_in(a + b);
-        if (a.empty() && !first && !last) return text;
-        const auto places = shell_.places(text, (first ? "^" : "") + expression_of(a) + (last ? "$" : ""), twice);
-        if (!places) break;
-        shell_.spend(places->size() * b.size());
-        std::string out;
-        std::size_t at = 0;
-        for (const auto& [from, to] : *places) {
-          out.append(text, at, from - at) += b;
-          at = to;
-        }
-        return out.append(text, at);
-      }
-      case ',':
-      case '^':
-        return in_case(text, op[0], twice);
-      default:
-        break;
+    const Text rest = op.substr(twice ? 2 : 1);
+    if (op[0] == '%' || op[0] == '#') {
+      shell_.spend(text.size() * text.size());  // each length is tried
+      return without_end(text, shell_.text_of(rest), op[0] == '%', twice);
     }
-    return shell_.unknown(fmt::format("line {}: ${{…{}}}", shell_.line_, op.substr(0, 20)));
+    if (op[0] == '/') {
+      if (const auto replaced = with_replaced(text, rest, twice)) return *replaced;
+    } else if (twice && (op[0] == ',' || op[0] == '^')) {
+      return in_case(text, op[0]);
+    }
+    return unknown(fmt::format("${{{}}}", op.substr(0, 20)));
+  }
+
+  // ${x/a/b} and, of all places, ${x//a/b}; nothing for a pattern with wildcards.
+  std::optional<std::string> with_replaced(std::string text, Text op, bool all) {
+    std::size_t end = 0;
+    while (end < op.size() && op[end] != '/') {
+      const std::size_t own = op[end] == '\\' ? 2 : 1;
+      end += contains("$'\"`", op.substr(end, 1)) ? shell_span(op, end) : own;
+    }
+    end = std::min(end, op.size());
+    const std::string a = shell_.text_of(op.substr(0, end)),
+                      b = shell_.text_of(op.substr(std::min(end + 1, op.size())));
+    if (is_unknown(a + b)) return mark_in(a + b);
+    if (a.empty() || a.find_first_of("*?[#%") != std::string::npos) return std::nullopt;
+    for (std::size_t at = text.find(a); at != std::string::npos;
+         at = all ? text.find(a, at + b.size()) : std::string::npos) {
+      shell_.spend(text.size() + b.size());
+      text.replace(at, a.size(), b);
+    }
+    return text;
   }
 
   Shell& shell_;
@@ -367,23 +323,23 @@ std::vector<std::string> Shell::words_of(const std::vector<std::string>& raw, st
   return words;
 }
 
-std::string Shell::text_of(std::string_view raw) {
+std::string Shell::text_of(Text raw) {
   ShellExpansion expansion(*this, false);
   expansion.add(raw);
   return expansion.text();
 }
 
-std::string Shell::document_of(std::string_view raw) {
+std::string Shell::document_of(Text raw) {
   ShellExpansion expansion(*this, false);
   expansion.add(raw, true);
   return expansion.text();
 }
 
 // A mark for what hangs on a text whose variables are not all known.
-std::string Shell::unknown_of(std::string_view raw) {
+std::string Shell::unknown_of(Text raw) {
   const std::string text = text_of(raw);
   if (is_unknown(text)) return mark_in(text);
-  for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(1)) {
+  for (Text rest = text; !rest.empty(); rest.remove_prefix(1)) {
     const std::size_t length = name_length(rest);
     if (length == 0) continue;
     const Variable* found = find(rest.substr(0, length));

@@ -14,10 +14,9 @@ namespace {
 
 // Nothing where the log does not say the model's sizes.
 std::optional<config::Model> model_of(const TrainingLog& log) {
-  const auto activation = log.words.find("activation");
-  const auto experts = log.arguments.find("num_experts");
-  const bool dense = experts == log.arguments.end() || experts->second == "None";
-  if (log.size("sequence") == 0 || activation == log.words.end() || !dense) return std::nullopt;
+  const std::string activation = value_at(log.words, "activation", "");
+  const bool dense = value_at(log.arguments, "num_experts", "None") == "None";
+  if (log.size("sequence") == 0 || activation.empty() || !dense) return std::nullopt;
   config::Model model{.name = "",
                       .layers = log.size("layers"),
                       .hidden = log.size("hidden"),
@@ -26,7 +25,7 @@ std::optional<config::Model> model_of(const TrainingLog& log) {
                       .sequence = log.size("sequence"),
                       .kv_heads = log.size("kv_heads"),
                       .ffn = log.size("ffn")};
-  if (activation->second == "swiglu") model.activation = config::Activation::swiglu;
+  if (activation == "swiglu") model.activation = config::Activation::swiglu;
   return model;
 }
 
@@ -62,6 +61,8 @@ Times times_of(const TrainingLog& log, std::int64_t global_batch) {
   return out;
 }
 
+constexpr std::int64_t few_values = 5;
+
 struct Writer {
   const TrainingLog& log;
   const Gaps& gaps;
@@ -69,9 +70,10 @@ struct Writer {
 
   void job(std::int64_t global_batch, std::int64_t ranks);
   void steadiness(const StepTimes& steps, bool seconds);
+  void how_to_read(const StepTimes& steps, std::int64_t used, double distance);
+  void change(double share, const std::string& headline, const std::string& text, const char* causes);
   void throughput(double seconds, std::int64_t global_batch, std::int64_t ranks);
   void own_count(const analysis::ModelFlop& flop, double causal);
-  std::string timeouts();
   std::string failures();  // the first, in a word
 };
 
@@ -83,13 +85,8 @@ void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
   }
   if (ranks > 0) out.fact("ranks", ranks);
   if (global_batch > 0) out.fact("global_batch", global_batch);
-  for (const auto& [key, value] : log.words) {
-    if (value == "true" || value == "false") {
-      out.fact(key.c_str(), value == "true");
-    } else {
-      out.fact(key.c_str(), value);
-    }
-  }
+  for (const auto& [key, value] : log.words)
+    out.fact(key, value == "true" || value == "false" ? Value(value == "true") : Value(value));
   out.fact("gpu", log.gpu.empty() ? "unknown" : log.gpu);
   std::vector<std::string> text;
   if (ranks > 0) text.push_back(fmt::format("{} ranks", ranks));
@@ -101,21 +98,43 @@ void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
   if (!text.empty()) out.tell("job", join(text, "  "));
 }
 
+// What the figures are of, for those who compare them.
+void Writer::how_to_read(const StepTimes& steps, std::int64_t used, double distance) {
+  const auto note = [&](bool holds, std::string text) {
+    if (holds) out.notes.push_back(std::move(text));
+  };
+  const bool single = !log.intervals.empty() && log.intervals.front().single;
+  note(distance > 1, fmt::format("each value is {} of {:.0f}{}", single ? "one iteration" : "the mean", distance,
+                                 single ? "" : " iterations"));
+  note(used < few_values, fmt::format("{}, too few to say that it is steady{}", plural(used, "value"),
+                                      steps.intervals == 1 ? "; first steps are slower than others" : ""));
+  note(log.by_timers,
+       "a step is DeepSpeed's fwd + bwd + step: what is between them, such as loading data, is not in it");
+  note(log.neighbours_share,
+       "each value is a mean over a sliding window: neighbours share data, so there is no interval");
+}
+
+// A change that stays. A shorter step is no problem.
+void Writer::change(double share, const std::string& headline, const std::string& text, const char* causes) {
+  out.headline += headline;
+  if (share > 0) out.problem(text, causes);
+  if (share <= 0) out.notes.push_back(text);
+}
+
 void Writer::steadiness(const StepTimes& steps, bool seconds) {
-  out.fact("intervals", steps.intervals);
-  out.fact("skipped", steps.skipped);
   std::vector<double> distances;
   for (std::size_t i = 1; i < log.intervals.size(); ++i)
     distances.push_back(static_cast<double>(log.intervals[i].iteration - log.intervals[i - 1].iteration));
   const double distance = distances.empty() ? 0 : median(distances);
-  if (distance > 0) out.fact("log_interval", static_cast<std::int64_t>(distance));
   const std::int64_t used = steps.intervals - steps.skipped - steps.spikes;
+  out.fact("intervals", steps.intervals);
+  out.fact("skipped", steps.skipped);
+  if (distance > 0) out.fact("log_interval", static_cast<std::int64_t>(distance));
   if (steps.intervals > 1) out.fact("spread", steps.spread);
   out.fact("spikes", steps.spikes);
   if (steps.spikes > 0) out.fact("time_lost_to_spikes", percent(steps.lost));
   out.fact("drift", steps.drift ? signed_percent(*steps.drift) + " over the log" : "none");
   out.fact("jump", steps.jump ? signed_percent(steps.jump->share()) : "none");
-
   if (used > 1) {
     std::string text = fmt::format("within {} (1.4826 MAD) over {} values", percent(steps.spread), used);
     if (seconds && steps.low > 0 && !log.neighbours_share)
@@ -124,58 +143,36 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
     out.tell("steady", text);
   }
   if (steps.skipped > 0) out.tell("left out", fmt::format("the first {}: start-up", plural(steps.skipped, "value")));
-  constexpr std::int64_t few = 5;
-  if (!steps.jump && !steps.drift && used >= few)
+  if (!steps.jump && !steps.drift && used >= few_values)
     out.headline += fmt::format(": steady within {} over {} values", percent(steps.spread), used);
-  const auto tell = [&](double change, const std::string& text, const char* causes) {  // less is no problem
-    if (change > 0) out.problem(text, causes);
-    if (change <= 0) out.notes.push_back(text);
-  };
-  const bool single = !log.intervals.empty() && log.intervals.front().single;
-  if (distance > 1)
-    out.notes.push_back(fmt::format(
-        fmt::runtime(single ? "each value is one iteration of {:.0f}" : "each value is the mean of {:.0f} iterations"),
-        distance));
+  how_to_read(steps, used, distance);
   if (steps.jump) {
+    const double share = steps.jump->share();
     const std::int64_t at = log.intervals[std::min(steps.jump->at, log.intervals.size() - 1)].iteration;
     out.fact("jump_at_iteration", at);
     out.fact("step_before_s", steps.jump->before);
-    const double share = steps.jump->share();
-    out.headline += fmt::format(": the step time {} by {:.0f} % at iteration {} and stayed",
-                                share > 0 ? "jumped" : "fell", 100 * std::abs(share), at);
-    const std::string change =
+    change(
+        share,
+        fmt::format(": the step time {} by {:.0f} % at iteration {} and stayed", share > 0 ? "jumped" : "fell",
+                    100 * std::abs(share), at),
         fmt::format("the step takes {} {} since iteration {}{}", percent(std::abs(share)), share > 0 ? "more" : "less",
-                    at, seconds ? fmt::format(" ({} before)", seconds_text(steps.jump->before)) : "");
-    tell(
-        share, change,
-        "clocks, a slower node after a restart, other jobs on the network; compare what the nodes logged at that time");
+                    at, seconds ? fmt::format(" ({} before)", seconds_text(steps.jump->before)) : ""),
+        "clocks, a slower node after a restart, other jobs on the network; compare what the nodes logged then");
   }
-  if (steps.drift) {
-    out.headline += fmt::format(": the step time creeps {} by {} over the log", *steps.drift > 0 ? "up" : "down",
-                                percent(std::abs(*steps.drift)));
-    tell(*steps.drift, fmt::format("the step time drifts by {} over the log", signed_percent(*steps.drift)),
-         "growing garbage collection or logging, fragmented memory, falling clocks, filling storage");
-  }
-  if (steps.spikes > 0) {
-    out.headline += fmt::format("; {} {} {} of the time", plural(steps.spikes, "spike"),
-                                steps.spikes == 1 ? "costs" : "cost", percent(steps.lost));
-    std::string when;
-    if (steps.period > 0)
-      when = fmt::format(", every {:.0f} iterations: saving, evaluation or garbage collection",
-                         static_cast<double>(steps.period) * std::max(1.0, distance));
-    out.problems.push_back(fmt::format("{} over 1.5 times the median: {} of the time{}", plural(steps.spikes, "value"),
-                                       percent(steps.lost), when));
-  }
-  if (used < few)
-    out.notes.push_back(fmt::format("{} {} too few to say that it is steady{}", plural(used, "value"),
-                                    used == 1 ? "is" : "are",
-                                    steps.intervals == 1 ? ", and first steps are slower than others" : ""));
-  if (log.by_timers)
-    out.notes.emplace_back(
-        "a step is DeepSpeed's fwd + bwd + step: what is between them, such as loading data, is not in it");
-  if (log.neighbours_share)
-    out.notes.emplace_back(
-        "each value is a mean over a sliding window: neighbours share data, so there is no interval");
+  if (steps.drift)
+    change(*steps.drift,
+           fmt::format(": the step time creeps {} by {} over the log", *steps.drift > 0 ? "up" : "down",
+                       percent(std::abs(*steps.drift))),
+           fmt::format("the step time drifts by {} over the log", signed_percent(*steps.drift)),
+           "growing garbage collection or logging, fragmented memory, falling clocks, filling storage");
+  if (steps.spikes == 0) return;
+  out.headline += fmt::format("; {}: {} of the time", plural(steps.spikes, "spike"), percent(steps.lost));
+  std::string when;
+  if (steps.period > 0)
+    when = fmt::format(", every {:.0f} iterations: saving, evaluation or garbage collection",
+                       static_cast<double>(steps.period) * std::max(1.0, distance));
+  out.problems.push_back(fmt::format("{} over 1.5 times the median: {} of the time{}", plural(steps.spikes, "value"),
+                                     percent(steps.lost), when));
 }
 
 // The log's own count beside ours, and the convention that explains the difference.
@@ -214,59 +211,19 @@ void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t 
   out.headline += fmt::format(", {:.0f} TFLOP/s per GPU", causal);
   own_count(*flop, causal);
   const auto hardware = hardware_of(log.gpu, gaps);
-  const auto precision = log.words.find("precision");
-  if (!hardware || precision == log.words.end()) {
+  const std::string precision = value_at(log.words, "precision", "");
+  if (!hardware || precision.empty()) {
     out.notes.emplace_back("the GPU is not in the log: MFU needs it (--set hardware=h100-sxm)");
     return;
   }
-  if (const auto published =
-          analysis::published_steps({*model, hardware->gpu_file(), precision->second, ranks, causal});
+  if (const auto published = analysis::published_steps({*model, hardware->gpu_file(), precision, ranks, causal});
       !published.text.empty())
     out.tell("published", published.text);
-  const double peak = precision->second == "bf16" ? hardware->peak_flops(config::Precision::bf16) : 0;
+  const double peak = precision == "bf16" ? hardware->peak_flops(config::Precision::bf16) : 0;
   if (peak <= 0) return;
   out.fact("mfu", causal * tera / peak);
   out.tell("MFU", fmt::format("{} of {} ({}, dense {}), causal attention at half", percent(causal * tera / peak),
-                              show_flops(peak), hardware->file, precision->second));
-}
-
-// The collectives that did not end. Ranks that wait in different ones show who fell behind, or a fault of the program;
-// the "" of none.
-std::string Writer::timeouts() {
-  if (log.timeouts.empty()) return "";
-  std::map<std::string, std::vector<std::string>> ranks_of;
-  std::map<std::string, std::string> described;
-  for (const auto& [rank, t] : log.timeouts) {
-    const std::string name = fmt::format("{} {}", lower(t.operation), t.sequence);
-    ranks_of[name].push_back(std::to_string(rank));
-    described.emplace(
-        name, t.values > 0 ? fmt::format("{} of {} values", name, grouped(static_cast<double>(t.values))) : name);
-  }
-  const auto usual = std::ranges::max_element(ranks_of, {}, [](const auto& row) { return row.second.size(); });
-  const auto ranks_text = [](const std::vector<std::string>& ranks) {
-    return (ranks.size() == 1 ? "rank " : "ranks ") + some_of(ranks);
-  };
-  const double waited = 1e-3 * static_cast<double>(log.timeouts.begin()->second.milliseconds);
-  const std::string all = ranks_text(usual->second);
-  out.fact("timed_out", described[usual->first]);
-  out.fact("timed_out_ranks", std::ssize(log.timeouts));
-  if (ranks_of.size() == 1) {
-    out.problems.push_back(
-        fmt::format("{} waited {} in {}: a rank that is not among them never came, or the network failed; see the "
-                    "Flight Recorder (TORCH_NCCL_TRACE_BUFFER_SIZE=2000) and the other ranks' last lines",
-                    all, seconds_text(waited), described[usual->first]));
-    return fmt::format("{} did not end on {}", described[usual->first], all);
-  }
-  std::vector<std::string> others;
-  for (const auto& [name, ranks] : ranks_of) {
-    if (name != usual->first && others.size() < 4) others.push_back(fmt::format("{} in {}", ranks_text(ranks), name));
-  }
-  const std::string apart = fmt::format("{} in {}, {}", all, usual->first, join(others, ", "));
-  out.problems.push_back(
-      fmt::format("ranks wait in different collectives ({}): one took another path through the program or fell behind, "
-                  "unless these are different process groups",
-                  apart));
-  return "ranks timed out in different collectives: " + apart;
+                              show_flops(peak), hardware->file, precision));
 }
 
 std::string Writer::failures() {
@@ -287,55 +244,42 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
   const std::int64_t ranks = gaps.ranks > 0 ? gaps.ranks : log.size("ranks");
   writer.job(global_batch, ranks);
   const Times measured = times_of(log, global_batch);
-  const bool one_value = measured.values.size() == 1 && !log.whole_run;
-  if (measured.values.size() >= 2 || one_value) {
+  const auto headline = [&](std::string text, double seconds, std::string_view rate = "") {
+    out.headline = std::move(text);
+    out.fact("step_time_s", rate.empty() ? Value(seconds) : Value("unknown"));
+    if (!rate.empty()) out.fact(std::string(rate), 1 / seconds);
+    if (rate.empty()) writer.throughput(seconds, global_batch, ranks);
+  };
+  if (measured.values.size() >= 2 || (measured.values.size() == 1 && !log.whole_run)) {
     const StepTimes steps = judge_steps(measured.values);
     if (measured.seconds) {
-      out.headline = fmt::format("{} per step", seconds_text(steps.seconds));
-      out.fact("step_time_s", steps.seconds);
-      writer.throughput(steps.seconds, global_batch, ranks);
+      headline(fmt::format("{} per step", seconds_text(steps.seconds)), steps.seconds);
     } else if (log.intervals.front().samples_per_s > 0) {
-      out.headline = fmt::format("{:.1f} samples/s on all ranks", 1 / steps.seconds);
+      headline(fmt::format("{:.1f} samples/s on all ranks", 1 / steps.seconds), steps.seconds, "samples_per_s");
       out.notes.emplace_back("the step time needs the batch: --set global_batch_size=N");
-      out.fact("samples_per_s", 1 / steps.seconds);
-      out.fact("step_time_s", "unknown");
     } else {
-      out.headline = fmt::format("{} tokens/s per GPU", grouped(1 / steps.seconds));
-      out.fact("tokens_per_s_per_gpu", 1 / steps.seconds);
-      out.fact("step_time_s", "unknown");
+      headline(fmt::format("{} tokens/s per GPU", grouped(1 / steps.seconds)), steps.seconds, "tokens_per_s_per_gpu");
     }
     writer.steadiness(steps, measured.seconds);
   } else if (log.whole_run && log.steps > 0) {
     const double seconds = log.run_seconds / static_cast<double>(log.steps);
-    out.headline = fmt::format("{} per step, over the whole run of {} steps", seconds_text(seconds),
-                               grouped(static_cast<double>(log.steps)));
-    out.fact("step_time_s", seconds);
-    writer.throughput(seconds, global_batch, ranks);
+    headline(fmt::format("{} per step, over the whole run of {} steps", seconds_text(seconds),
+                         grouped(static_cast<double>(log.steps))),
+             seconds);
     out.notes.emplace_back("the whole run counts, with start-up, evaluation and saving in it");
-  } else if (log.without_time > 0) {
-    out.headline = fmt::format("no step time: {} {} one that is nan, inf or 0",
-                               plural(log.without_time, "progress line"), log.without_time == 1 ? "has" : "have");
-    out.fact("step_time_s", "unknown");
   } else {
     out.headline = "too few steps to say how long one takes";
   }
-  if (log.without_time > 0)
-    out.problem(fmt::format("{} {} a time that is nan, inf, 0 or beyond 10,000,000 s",
-                            plural(log.without_time, "progress line"), log.without_time == 1 ? "has" : "have"),
-                "they do not count; the program's timers are wrong there");
   if (log.steps > 0) out.fact("steps", log.steps);
-  std::vector<std::string> cuts;
-  if (log.restarts > 0) cuts.push_back(plural(log.restarts, "restart"));
-  if (log.batch_changes > 0) cuts.push_back(plural(log.batch_changes, "new batch size"));
-  if (!cuts.empty()) out.notes.push_back(and_list(cuts) + ": the longest run between them counts");
+  if (log.restarts + log.batch_changes > 0)
+    out.notes.push_back(fmt::format("{} and {}: the longest run between them counts", plural(log.restarts, "restart"),
+                                    plural(log.batch_changes, "new batch size")));
   if (log.too_long) out.notes.emplace_back("only the first million progress lines of a run count");
-  const std::string timed_out = writer.timeouts();
   const std::string failed = writer.failures();
-  if (measured.values.size() < 2 && !failed.empty())
-    out.headline = "the job failed: " + (timed_out.empty() ? failed : timed_out);
-  out.next.emplace_back("mpirun -np RANKS --map-by ppr:8:node ./harness doctor     # is a node slow?");
-  if (ranks > 0 && ranks % 8 == 0)
-    out.next.back() = fmt::format("mpirun -np {} --map-by ppr:8:node ./harness doctor     # is a node slow?", ranks);
+  if (measured.values.size() < 2 && !failed.empty()) out.headline = "the job failed: " + failed;
+  const bool whole_nodes = ranks > 0 && ranks % 8 == 0;
+  out.next.push_back(fmt::format("mpirun -np {} --map-by ppr:8:node ./harness doctor     # is a node slow?",
+                                 whole_nodes ? std::to_string(ranks) : "RANKS"));
   if (measured.seconds && measured.values.size() == log.intervals.size()) {
     Value rows = Value::array();
     for (std::size_t i = 0; i < measured.values.size() && i < 10'000; ++i)

@@ -82,16 +82,11 @@ bool TrainingLogReader::description(Text text) {
   }
   // torchtitan: "Training starts at step 1. with local batch size 1, global batch size 64, gradient accumulation steps
   // 1, sequence length 8192, total steps 200 (warmup 200)."; since 2025 "Trainer is initialized with local batch …".
-  // Since August 2026 "… with 16384 tokens per DP rank, 131072 tokens per train step, …, maximum context length 8192".
-  const std::int64_t longest = integer_after(text, "maximum context length").value_or(0);
-  if (longest > 0 || (contains(text, "local batch size") && contains(text, "sequence length"))) {
-    const auto batch = [&](const char* sequences, const char* tokens) {
-      return integer_after(text, longest > 0 ? tokens : sequences).value_or(0) / std::max<std::int64_t>(longest, 1);
-    };
-    size("micro_batch", batch("local batch size", "initialized with"));
-    size("global_batch", batch("global batch size", "tokens per DP rank,"));
+  if (has_all(text, "local batch size&sequence length")) {
+    size("micro_batch", integer_after(text, "local batch size"));
+    size("global_batch", integer_after(text, "global batch size"));
     size("accumulation", integer_after(text, "gradient accumulation steps"));
-    size("sequence", longest > 0 ? longest : integer_after(text, "sequence length"));
+    size("sequence", integer_after(text, "sequence length"));
     return true;
   }
   // torchtitan: "CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory", in 2024 "GPU capacity: NVIDIA H100 80GB
@@ -104,21 +99,13 @@ bool TrainingLogReader::description(Text text) {
   return false;
 }
 
-// torchtitan: "parallelism: pp=1, dp_replicate=1, dp_shard=64, cp=1, tp=1, ep=1, etp=1"; in 2024 "['dp', 'tp'], [8,
-// 2]".
+// torchtitan: "parallelism: pp=1, dp_replicate=1, dp_shard=64, cp=1, tp=1, ep=1, etp=1".
 void TrainingLogReader::mesh(Text text) {
-  const std::size_t list = std::min(text.find("], ["), text.size());
-  const std::vector<Text> names = split(text.substr(0, list), ','), degrees = split(text.substr(list), ',');
-  const auto degree = [&](Text name) {
-    std::optional<std::int64_t> found = integer_after(text, fmt::format(" {}=", name));
-    for (std::size_t i = 0; i < names.size() && i + 1 < degrees.size(); ++i) {  // the first is what parts the lists
-      if (contains(names[i], fmt::format("'{}'", name)))
-        found = integer_after(replaced(degrees[i + 1], {{'[', ""}}), "");
-    }
-    return std::clamp<std::int64_t>(found.value_or(1), 1, 1 << 20);
+  const auto degree = [&](const char* name) {
+    return std::clamp<std::int64_t>(integer_after(text, fmt::format(" {}=", name)).value_or(1), 1, 1 << 20);
   };
-  const std::int64_t shard = degree("dp_shard") * degree("dp"), replicate = degree("dp_replicate");
-  const std::int64_t replicas = std::min<std::int64_t>(replicate * std::min<std::int64_t>(shard, 1 << 20), 1 << 20);
+  const std::int64_t shard = degree("dp_shard");
+  const std::int64_t replicas = std::min<std::int64_t>(degree("dp_replicate") * shard, 1 << 20);
   for (const char* axis : {"pp", "cp", "tp"}) size(axis, degree(axis));
   size("dp", replicas);
   size("ranks", replicas * degree("cp") * std::min<std::int64_t>(degree("tp") * degree("pp"), 1 << 20));
@@ -154,21 +141,7 @@ bool TrainingLogReader::batch(Text text) {
   return true;
 }
 
-// "[rank3]:[E1206 …] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7753, OpType=ALLREDUCE,
-// NumelIn=5056, NumelOut=5056, Timeout(ms)=600000) ran for 600061 milliseconds before timing out."
-void TrainingLogReader::timeout(const Line& line) {
-  const auto rank = integer_after(line.text, "[Rank ");
-  const auto sequence = integer_after(line.text, "SeqNum=");
-  Cursor c{line.text};
-  constexpr std::size_t most = 1u << 16;
-  if (!rank || !sequence || !c.after("OpType=") || log_.timeouts.size() >= most) return;
-  log_.timeouts.emplace(*rank, TrainingLog::Timeout{*sequence, integer_after(line.text, "NumelIn=").value_or(0),
-                                                    integer_after(line.text, "ran for ").value_or(0),
-                                                    std::string(c.until(",) ").substr(0, 40)), line.number});
-}
-
 void TrainingLogReader::failure(const Line& line, bool is_known) {
-  if (contains(line.text, "WorkNCCL(")) timeout(line);
   const auto found = std::ranges::find_if(failures, [&](Text what) { return contains(line.text, what); });
   std::string what = loss_is_lost(line.text) ? "the loss is nan or inf" : "";
   if (!is_known && found != failures.end()) what = *found;

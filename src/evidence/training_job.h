@@ -52,8 +52,12 @@ struct TrainingJob {
   void set(std::string_view name, std::string value, std::string origin, std::string shown = "") {
     values[std::string(name)] = {std::move(value), std::move(origin), true, std::move(shown)};
   }
+  void set(std::string_view name, std::int64_t value, std::string origin, std::string shown = "") {
+    set(name, std::to_string(value), std::move(origin), std::move(shown));
+  }
   /// Sets what is not there yet.
-  void otherwise(std::string_view name, std::string value, std::string origin) {
+  template <class Text>
+  void otherwise(std::string_view name, Text value, std::string origin) {
     if (!has(name)) set(name, std::move(value), std::move(origin));
   }
   void set_unknown(std::string_view name, std::string text, std::string origin) {
@@ -95,6 +99,8 @@ class JobReader {
   TrainingJob finish(const Gaps& gaps, const TrainingLog* log);
 
  private:
+  NameValues follow_scripts(TrainingJob& job);
+  std::string take_documents(const NameValues& documents, const TrainingLog* log, TrainingJob& job) const;
   void count_hosts(TrainingJob& job) const;
 
   NameValues files_, unknown_;
@@ -114,9 +120,9 @@ bool is_own_configuration(std::string_view text);
 /// Whether it is one of nanoGPT's: assignments of Python.
 bool is_assignments(std::string_view text);
 /// Follows a script to the program that it starts: ranks, environment, and the program's settings (launch.cpp).
-/// `documents`: takes texts that the script writes into files. Returns the other files that it was followed into.
-std::set<std::string> read_script(const std::string& name, const std::string& text, const NameValues& files,
-                                  TrainingJob& job, NameValues& documents);
+/// `documents`: takes texts that the script writes into files.
+void read_script(const std::string& name, const std::string& text, const NameValues& files, TrainingJob& job,
+                 NameValues& documents);
 /// The settings of a configuration in TOML, JSON, YAML or assignments of Python, flat: "training.seq_len"
 /// (job_documents.cpp).
 /// Throws Error for a text that is none.
@@ -138,8 +144,11 @@ void conclude_megatron(TrainingJob& job);
 void hybrid_sharding(TrainingJob& job, std::int64_t shard, std::int64_t replicate, const std::string& origin);
 /// Sizes of a model that is known by its name; false: it is not, which is noted.
 bool take_model(TrainingJob& job, const std::string& name, const std::string& origin);
-/// Sets what a job does not say of its model: "layers=12 biases=true".
-void model_defaults(TrainingJob& job, std::string_view values, const std::string& from);
+/// Sets what a job does not say: "recompute=none precision=bf16", of its model "layers=12 biases=true".
+void take_defaults(TrainingJob& job, std::string_view values, const std::string& from, std::string_view section = "");
+inline void model_defaults(TrainingJob& job, std::string_view values, const std::string& from) {
+  take_defaults(job, values, from, "model.");
+}
 /// Replicas, batch and accumulation, which follow from each other, and what does not go together (job_shape.cpp).
 void conclude_shape(TrainingJob& job);
 /// Whether it divides gradients or weights among the replicas of a pipeline, which harness does not.
@@ -150,15 +159,6 @@ Answer answer_of(const TrainingJob& job);
 std::string calibration_of(const TrainingJob& job);
 /// The model as far as it is known: 0 for what is not.
 config::Model model_of(const TrainingJob& job);
-
-/// Says checkpointing that harness does not have as the nearest that it has: full recomputation of so many layers that
-/// as many activations remain. `keeps`: elements per token that a layer of the job keeps besides its input; `again`:
-/// the share of a layer's forward products that the job computes twice.
-void checkpoint_nearest(TrainingJob& job, const std::string& what, const std::string& origin, double keeps,
-                        double again);
-/// The elements per token that a layer of harness keeps besides its input, without recomputation and with fused
-/// attention (docs/method.md, "Memory").
-double kept_by_layer(const config::Model& model);
 
 /// A fact of a job: its key in answers and in TrainingLog::sizes, and its name among a job's values.
 struct JobFact {

@@ -29,7 +29,7 @@ struct Progress {
 constexpr Text elapsed = "elapsed time per iteration (ms):|elapsed time per iteration (s):",
                of_megatron = "(TFLOP/s/GPU):|TFLOPs:|approx flops per GPU:",
                batch_of_megatron = "global batch size:|gloabl batch size:";  // the second until 2021, and in forks
-constexpr std::array<Progress, 11> progress_lines{{
+constexpr std::array<Progress, 10> progress_lines{{
     // "iteration       10/     400 | consumed samples: … | elapsed time per iteration (ms): 2669.6 | …"
     {"gpt-neox", "elapsed time per iteration (&approx flops per GPU:", "iteration ", elapsed, false, of_megatron,
      batch_of_megatron, "", "", "samples/sec:"},
@@ -46,9 +46,6 @@ constexpr std::array<Progress, 11> progress_lines{{
     {"torchtitan", "step:&loss:&wps: &!validate step:", "step:", "", false, "tflops:", "", "mfu:", "wps: "},
     // "steps: 10 loss: 2.1 iter time (s): 1.234 samples/sec: 415.1", of the pipeline engine
     {"deepspeed", "iter time (s):&steps:", "steps:", "iter time (s):", false, "", "", "", "", "samples/sec:"},
-    // "iteration: 120 / 500 | … | elapsed_time_per_iteration_ms: 11.5K | …"
-    {"nanotron", "elapsed_time_per_iteration_ms:", "iteration: ", "elapsed_time_per_iteration_ms:", true,
-     "model_tflops_per_gpu:", "global_batch_size:"},
     // "iter 10: loss 4.1234, time 248.10ms, mfu 34.11%", at first without mfu
     {"nanogpt", "iter &: loss &, time ", "iter ", ", time ", true, "", "", "mfu "},
     // "completed step: 5, seconds: 4.123, TFLOP/s/device: 410.2, Tokens/s/device: 7990.1, …"
@@ -65,28 +62,21 @@ auto behind(Text text, Text labels, Read read) {
   return found;
 }
 
-// "11.5K" behind "_ms:" and "248.10ms" are milliseconds; other numbers are seconds.
+// Numbers behind "(ms):" and "248.10ms" are milliseconds; others are seconds.
 std::optional<double> duration_after(Text text, Text label) {
-  const auto value = measurement_after(text, label);
+  const auto value = number_after(text, label);
   Cursor c{text};
   c.after(label);
   c.skip_blanks();
-  const Text word = c.until(" ,|]");
-  double unit = contains(label, "ms") || word.ends_with("ms") ? 1e-3 : 1;
-  if (word.ends_with('K')) unit *= 1e3;
-  return value ? std::optional(*value * unit) : std::nullopt;
+  const bool milli = contains(label, "ms") || c.until(" ,|]").ends_with("ms");
+  return value ? std::optional(*value * (milli ? 1e-3 : 1)) : std::nullopt;
 }
 
-// "1:02:03.5" and "1 day, 0:00:10"; a number alone is seconds. NaN for any other text.
+// "1:02:03"; NaN for any other text.
 double seconds_of_clock(Text text) {
-  double days = 0, seconds = 0;
-  if (Cursor c{text}; c.after(" day")) {
-    days = as_number(text.substr(0, text.find(' '))).value_or(0);
-    text = c.after(", ") ? c.rest : Text("0");
-  }
+  double seconds = 0;
   for (const Text part : split(text, ':')) seconds = 60 * seconds + as_number(part).value_or(std::nan(""));
-  constexpr double of_day = 86400;
-  return of_day * days + seconds;
+  return seconds;
 }
 
 }  // namespace
@@ -96,8 +86,7 @@ std::int64_t global_batch_in(std::string_view text) {
 }
 
 std::int64_t TrainingLog::size(const std::string& name) const {
-  const auto found = sizes.find(name);
-  return found == sizes.end() ? 0 : found->second;
+  return value_at(sizes, name, 0);
 }
 
 void TrainingLogReader::size(const char* name, std::optional<std::int64_t> value) {
@@ -107,14 +96,9 @@ void TrainingLogReader::size(const char* name, std::optional<std::int64_t> value
 // An iteration that falls back is a restart; a new batch size (ramp-up) makes other steps. The longest run counts.
 void TrainingLogReader::add(const char* framework, Interval interval, std::int64_t global_batch) {
   constexpr double longest_s = 1e7;
-  for (double* rate : {&interval.samples_per_s, &interval.tokens_per_s_per_gpu})
-    *rate = std::isfinite(*rate) ? std::max(0.0, *rate) : 0;
-  const bool timed = interval.seconds > 0 && interval.seconds <= longest_s;
-  if (!timed && (interval.seconds != 0 || interval.samples_per_s + interval.tokens_per_s_per_gpu == 0)) {
-    ++log_.without_time;
-    if (log_.framework.empty()) log_.framework = framework;
-    return;
-  }
+  for (double* rate : {&interval.samples_per_s, &interval.tokens_per_s_per_gpu}) *rate = std::max(0.0, *rate);
+  const bool rated = interval.seconds == 0 && interval.samples_per_s + interval.tokens_per_s_per_gpu > 0;
+  if (!rated && !(interval.seconds > 0 && interval.seconds <= longest_s)) return;
   const bool of_engine = std::string_view(framework) == "deepspeed";  // which GPT-NeoX and others print beside theirs
   if (log_.framework.empty() || (interval.seconds > 0 && !of_engine)) log_.framework = framework;
   const bool restart = interval.iteration < last_iteration_;
@@ -160,7 +144,7 @@ bool TrainingLogReader::progress(std::string_view text) {
   if (row == progress_lines.end()) return composer(text) || deepspeed(text) || trainer(text);
   const auto iteration = behind(text, row->iteration, integer_after);
   const auto seconds = behind(text, row->seconds, duration_after);
-  const auto tokens = behind(text, row->tokens_per_s_per_gpu, measurement_after);
+  const auto tokens = behind(text, row->tokens_per_s_per_gpu, number_after);
   if (const auto own = behind(text, row->tflops, number_after)) log_.own_tflops = *own;
   if (const auto mfu = behind(text, row->mfu, number_after); mfu && *mfu > 0) log_.own_mfu = *mfu / 100;
   if (!iteration || !(seconds || tokens)) return true;
@@ -175,24 +159,22 @@ bool TrainingLogReader::progress(std::string_view text) {
 }
 
 // Lines that frameworks print beside their own, and that count where there are no others. DeepSpeed: "time (ms) | fwd:
-// 40.8 | bwd: 81.2 | bwd_inner: … | step: 5.3", at first "forward", of a step; Megatron-Bridge: "Step Time : 9.34s GPU
+// 40.8 | bwd: 81.2 | bwd_inner: … | step: 5.3" of a step; Megatron-Bridge: "Step Time : 9.34s GPU
 // utilization: 722.7MODEL_TFLOP/s/GPU", in 2025 without "MODEL_".
 bool TrainingLogReader::beside(std::string_view text) {
   if (contains(text, "time (ms) | ")) {
-    const auto forward = behind(text, " fwd: | forward: ", measurement_after),
-               backward = behind(text, " bwd: | backward: ", measurement_after),
-               step = measurement_after(text, " step: ");
-    const double sum = forward.value_or(0) + backward.value_or(0) + step.value_or(0);
-    if (!forward || !backward || !step || !(sum > 0)) return false;
+    const auto forward = number_after(text, " fwd: "), backward = number_after(text, " bwd: "),
+               step = number_after(text, " step: ");
+    if (!forward || !backward || !step) return false;
     log_.by_timers = true;
-    if (beside_.size() < most_intervals) beside_.push_back({std::ssize(beside_), sum * 1e-3});
+    if (beside_.size() < most_intervals)
+      beside_.push_back({std::ssize(beside_), (*forward + *backward + *step) * 1e-3});
     return true;
   }
   if (!contains(text, "Step Time : ") || !contains(text, "TFLOP/s/GPU")) return false;
   bridge_seen_ = true;
   log_.own_tflops = number_after(text, "GPU utilization:").value_or(0);
-  const auto seconds = measurement_after(text, "Step Time :");
-  log_.without_time += seconds && !(*seconds > 0) ? 1 : 0;
+  const auto seconds = number_after(text, "Step Time :");
   if (seconds && *seconds > 0 && beside_.size() < most_intervals) beside_.push_back({std::ssize(beside_), *seconds});
   return true;
 }
@@ -210,26 +192,20 @@ bool TrainingLogReader::composer(std::string_view text) {
   if (at == std::string_view::npos || colon == std::string_view::npos || colon < at) return false;
   constexpr std::size_t most = 256;
   const std::string name(trim(text.substr(at + 6, colon - at - 6)));
-  const auto value =
-      name.starts_with("throughput/") ? measurement_after(text.substr(colon), ": ") : as_number(text.substr(colon + 2));
+  const auto value = as_number(text.substr(colon + 2));
   if (value && block_.size() < most) block_[name] = *value;
   return true;
 }
 
 void TrainingLogReader::end_block() {
-  const auto value = [&](const char* name) {
-    const auto found = block_.find(name);
-    return found == block_.end() ? 0.0 : found->second;
-  };
+  const auto value = [&](const char* name) { return value_at(block_, name, 0); };
   const double tokens_s = value("throughput/tokens_per_sec"), samples_s = value("throughput/samples_per_sec");
   const double device_s = value("throughput/device/tokens_per_sec"), batches_s = value("throughput/batches_per_sec");
   const double tokens = value("time/token"), batches = value("time/batch");
   const auto whole = [](double x) -> std::optional<std::int64_t> {
     return x > 0.5 && x < 1e15 ? std::optional<std::int64_t>(std::llround(x)) : std::nullopt;
   };
-  if (std::isnan(batches_s) && !(tokens_s > 0)) {
-    add("llm-foundry / composer", {0, batches_s, 0, 0});
-  } else if (batches_s > 0 || tokens_s > 0) {
+  if (batches_s > 0 || tokens_s > 0) {
     if (device_s > 0) size("ranks", whole(tokens_s / device_s));
     const auto sequence = samples_s > 0 ? whole(tokens_s / samples_s) : std::nullopt;
     size("sequence", sequence);
@@ -253,10 +229,10 @@ void TrainingLogReader::end_block() {
 // 0.5 "… 0/10, SamplesPerSec=96.0, …", a mean since the start.
 bool TrainingLogReader::deepspeed(std::string_view text) {
   if (!contains(text, "SamplesPerSec=")) return false;
-  auto samples = measurement_after(text, "CurrSamplesPerSec=");
+  auto samples = number_after(text, "CurrSamplesPerSec=");
   const bool single = samples.has_value();
   if (!single) {
-    samples = measurement_after(text, ", SamplesPerSec=");
+    samples = number_after(text, ", SamplesPerSec=");
     log_.neighbours_share = log_.neighbours_share || samples.has_value();
   }
   auto step = integer_after(text, "global_step=");
@@ -270,37 +246,19 @@ bool TrainingLogReader::deepspeed(std::string_view text) {
 }
 
 // "{'train_runtime': 912.4407, 'train_samples_per_second': 35.07, 'train_steps_per_second': 0.548, …}"; since
-// transformers 5 the numbers are quoted. log_metrics() writes a line each, "  train_runtime  = 0:15:12.44". Bars are
-// seconds: they count where they are 50 s apart.
+// transformers 5 the numbers are quoted. Bars are seconds: they count where they are 50 s apart.
 bool TrainingLogReader::trainer(std::string_view text) {
-  if (contains(text, "s/it]") || contains(text, "it/s]") || contains(text, "s/it, ") ||
-      contains(text, "it/s, ")) {  // also with a loss
+  if (has_any(text, "s/it]|it/s]|s/it, |it/s, ")) {  // also with a loss
     bar(text);
     return true;
   }
-  const bool quoted = contains(text, "'train_runtime': '") || contains(text, "'loss': '");
-  if (contains(text, "'loss': ") && contains(text, "'learning_rate': ")) {
-    log_.framework = quoted ? "hugging face trainer 5" : "hugging face trainer 4";
-    return true;
-  }
-  const auto value_of = [&](Text name) -> Text {
-    Cursor c{text};
-    if (!c.after(name)) return {};
-    c.rest.remove_prefix(std::min(c.rest.find_first_not_of(" =:'\""), c.rest.size()));
-    const std::size_t day = c.rest.find(" day");  // "1 day, 0:15:12.44"
-    return c.rest.substr(0, c.rest.find_first_of(",'\"}", day == Text::npos ? 0 : c.rest.find(',') + 1));
-  };
-  const bool in_lines = trim(text).starts_with("train_");
-  if (const Text runtime = value_of("train_runtime"); !runtime.empty()) log_.run_seconds = seconds_of_clock(runtime);
-  if (const auto samples = as_number(value_of("train_samples_per_second"))) run_samples_s_ = *samples;
-  const auto steps_s = measurement_after(value_of("train_steps_per_second"), "");
-  if (!steps_s) return false;
-  if (!in_lines) log_.framework = quoted ? "hugging face trainer 5" : "hugging face trainer 4";
-  if (log_.framework.empty()) log_.framework = "hugging face trainer";
-  if (!(log_.run_seconds > 0) || !(*steps_s > 0)) {
-    ++log_.without_time;
-    return true;
-  }
+  const bool of_step = has_all(text, "'loss': &'learning_rate': ");
+  const auto runtime = number_after(text, "'train_runtime':"),
+             steps_s = number_after(text, "'train_steps_per_second':");
+  if (!of_step && !(runtime && steps_s)) return false;
+  log_.framework = has_any(text, "'train_runtime': '|'loss': '") ? "hugging face trainer 5" : "hugging face trainer 4";
+  if (of_step || !(*runtime > 0) || !(*steps_s > 0)) return true;
+  log_.run_seconds = *runtime;
   log_.whole_run = true;
   // The rates have three decimals: what is small is not known well enough.
   constexpr double precise = 0.05;
@@ -309,7 +267,8 @@ bool TrainingLogReader::trainer(std::string_view text) {
   if (log_.steps == 0 && (*steps_s >= precise || log_.run_seconds * last_digit < 0.5))
     log_.steps = std::llround(std::min(log_.run_seconds * *steps_s, 1e15));
   if (announced_steps_ == 0 && *steps_s >= precise)
-    size("global_batch", std::llround(std::clamp(run_samples_s_ / *steps_s, 0.0, 1e15)));
+    size("global_batch",
+         std::llround(std::clamp(number_after(text, "'train_samples_per_second':").value_or(0) / *steps_s, 0.0, 1e15)));
   return true;
 }
 
@@ -319,8 +278,7 @@ void TrainingLogReader::bar(std::string_view text) {
   const std::size_t bracket = text.rfind(" [");
   if (bracket == std::string_view::npos) return;
   const std::string name = lower(text.substr(0, std::min(text.find("%|"), bracket)));
-  if (name.find_first_of("abcdefghijklmnopqrstuvwxyz") != std::string::npos && !contains(name, "epoch") &&
-      !contains(name, "train") && !contains(name, "step") && !contains(name, "iter"))
+  if (name.find_first_of("abcdefghijklmnopqrstuvwxyz") != std::string::npos && !has_any(name, "epoch|train|step|iter"))
     return;
   const std::size_t bars = text.substr(0, bracket).rfind("| ");
   if (bars == std::string_view::npos) return;
@@ -357,7 +315,6 @@ TrainingLog TrainingLogReader::finish() {
   if (log_.by_timers && log_.framework.empty()) log_.framework = "deepspeed";
   if (bridge_seen_) log_.framework = "megatron-bridge";
   if (log_.framework.empty() && !log_.arguments.empty()) log_.framework = "megatron-lm";
-  if (log_.framework.empty() && !log_.timeouts.empty()) log_.framework = "pytorch";
   return std::move(log_);
 }
 

@@ -30,7 +30,6 @@ struct TrainingLog {
   std::map<std::string, std::string> arguments;  // Megatron-LM's dump of its arguments, all defaults resolved
   std::vector<Interval> intervals;               // those of the longest run without a restart or a new batch size
   std::int64_t restarts = 0, batch_changes = 0;  // where runs were cut
-  std::int64_t without_time = 0;                 // progress lines whose time is no time: nan, inf, 0
   bool neighbours_share = false;                 // each value is a mean over a sliding window
   bool by_timers = false;                        // each value is the sum of DeepSpeed's timers of a step
   bool whole_run = false;                        // only the whole run's time is known: `steps` in `run_seconds`
@@ -41,14 +40,7 @@ struct TrainingLog {
     std::int64_t line = 0, count = 0;  // the first one's line
   };
   std::map<std::string, Failure> failures;  // by what happened: "CUDA out of memory"
-  /// A collective that did not end, as PyTorch's watchdog says it of one rank. The first one of each rank counts.
-  struct Timeout {
-    std::int64_t sequence = 0, values = 0, milliseconds = 0;
-    std::string operation;  // "ALLREDUCE"
-    std::int64_t line = 0;
-  };
-  std::map<std::int64_t, Timeout> timeouts;  // by rank
-  bool too_long = false;                     // there were more intervals than are kept
+  bool too_long = false;                    // there were more intervals than are kept
 
   std::int64_t size(const std::string& name) const;
 };
@@ -57,7 +49,7 @@ struct TrainingLog {
 std::int64_t global_batch_in(std::string_view text);
 
 /// Takes the lines of a training log of Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed, GPT-NeoX, NeMo, torchtitan,
-/// llm-foundry (composer), DeepSpeed, the Hugging Face Trainer, Nanotron, nanoGPT or MaxText among any others.
+/// llm-foundry (composer), DeepSpeed, the Hugging Face Trainer, nanoGPT or MaxText among any others.
 class TrainingLogReader {
  public:
   void line(const Line& line);
@@ -75,7 +67,6 @@ class TrainingLogReader {
   bool batch(std::string_view text);
   void mesh(std::string_view text);
   void failure(const Line& line, bool is_known);
-  void timeout(const Line& line);
   void end_run();
   void add(const char* framework, Interval interval, std::int64_t global_batch = 0);
   void end_block();
@@ -90,7 +81,7 @@ class TrainingLogReader {
   std::map<std::string, double> block_;  // composer's
   double last_tokens_ = 0, last_batches_ = 0;
   std::int64_t bar_step_ = -1, bar_total_ = 0, announced_steps_ = 0;
-  double bar_seconds_ = 0, run_samples_s_ = 0;
+  double bar_seconds_ = 0;
 };
 
 /// How steady the steps of a log are. Seconds.

@@ -102,30 +102,5 @@ TEST(Launches, CountsNodesOfARangeOfOne) {
   }
 }
 
-// 12 sequences of micro 1 on 1 replica are 12 micro-batches: of 8 stages, no multiple.
-TEST(Launches, NamesMicroBatchesThatAnInterleavedScheduleRefuses) {
-  const TemporaryFolder scratch;
-  const auto problems = [&](int batch, const std::string& more) {
-    return answer_of({scratch.write("go.sh", fmt::format("torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 "
-                                                         "--hidden-size 512 --num-attention-heads 8 --seq-length 512 "
-                                                         "--micro-batch-size 1 --global-batch-size {} "
-                                                         "--pipeline-model-parallel-size 8 {}\n",
-                                                         batch, more))})
-        .problems;
-  };
-  const std::string interleaved = "--num-layers-per-virtual-pipeline-stage 2";
-  EXPECT_THAT(problems(12, interleaved), Contains(testing::StartsWith("12 micro-batches are no multiple of 8 stages")));
-  EXPECT_THAT(problems(16, interleaved), testing::IsEmpty());
-  EXPECT_THAT(problems(12, ""), testing::IsEmpty());
-  EXPECT_THAT(problems(12, interleaved + " --microbatch-group-size-per-virtual-pipeline-stage 12"), testing::IsEmpty());
-  const Answer titan = answer_of({scratch.write(  // torch takes groups of any size, and harness does not
-      "titan.toml",
-      "[model]\nflavor = \"8B\"\n[training]\nlocal_batch_size = 6\nseq_len = 512\n[parallelism]\n"
-      "data_parallel_shard_degree = 2\npipeline_parallel_degree = 4\n"
-      "pipeline_parallel_schedule = \"Interleaved1F1B\"\n")});
-  EXPECT_THAT(titan.cannot, Contains(testing::StartsWith("6 micro-batches are no multiple of 4 stages")));
-  EXPECT_THAT(titan.problems, testing::IsEmpty());
-}
-
 }  // namespace
 }  // namespace harness::test

@@ -107,8 +107,6 @@ TEST(NcclTopology, WhatCannotBeReadIsUnknownAndNotJudged) {
       EXPECT_THAT(answer.notes, testing::Contains(HasSubstr("not judged"))) << bad;
     }
   }
-  const std::string silent = with(Links{}.xml(), "32.0 GT/s PCIe", "Unknown");
-  EXPECT_THAT(answer_to(silent).headline, HasSubstr("the file does not say whether a PCIe link is narrower"));
 }
 
 TEST(NcclTopology, ACutFileIsSaidToBeCut) {
@@ -141,7 +139,7 @@ const std::string on_infiniband =
     "nodeA:501:540 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB ib0:10.0.0.1<0>\n"
     "nodeA:501:540 [0] NCCL INFO Using network IB\n";
 
-TEST(NcclLog, GpuDirectIsThatOfEachGpuAndDirection) {
+TEST(NcclLog, GpuDirectIsThatOfEachDirection) {
   for (int drawn = 0; drawn < 81; ++drawn) {
     const int s0 = drawn % 3, r0 = drawn / 3 % 3, s1 = drawn / 9 % 3, r1 = drawn / 27;
     const Answer answer = answer_to(on_infiniband + channels(0, s0, r0) + channels(1, s1, r1));
@@ -156,9 +154,6 @@ TEST(NcclLog, GpuDirectIsThatOfEachGpuAndDirection) {
       EXPECT_THAT(answer.notes, Contains(HasSubstr("NCCL_NET_GDR_READ=0")));
     } else {
       EXPECT_THAT(answer.problems, ElementsAre(HasSubstr("GPUDirect RDMA is used in part: nodeA")));
-      if (s0 != s1 || r0 != r1) {
-        EXPECT_THAT(answer.headline, AllOf(HasSubstr("GPU 0"), HasSubstr("GPU 1")));
-      }
     }
   }
 }
@@ -168,56 +163,25 @@ TEST(NcclLog, SendsWithoutGpuDirectAreWrongWhereNcclWasToSendWithIt) {
   const auto problems = [&](const std::string& more) { return answer_to(receives + more).problems; };
   EXPECT_THAT(problems(""), IsEmpty());
   EXPECT_THAT(problems(prefix + "NCCL_NET_GDR_READ set by environment to 0.\n"), IsEmpty());
-  EXPECT_THAT(problems(prefix + "GPU Direct RDMA Enabled for GPU 0 / HCA 0 (distance 4 <= 5), read 0\n"), IsEmpty());
-  for (const std::string& more :
-       {prefix + "NCCL_NET_GDR_READ set by environment to 1.\n",
-        prefix + "GPU Direct RDMA Enabled for GPU 0 / HCA 0 (distance 4 <= 5), read 1\n", channels(0, 2, 2, "nodeB")})
+  for (const std::string& more : {prefix + "NCCL_NET_GDR_READ set by environment to 1.\n", channels(0, 2, 2, "nodeB")})
     EXPECT_THAT(problems(more), ElementsAre(HasSubstr("used in part: nodeA sends without it and receives with it")))
         << more;
 }
 
-TEST(NcclLog, AnAdapterWithoutGpuDirectIsNamed) {
-  const std::string prefix = "nodeA:501:540 [0] NCCL INFO NET/IB : GPU Direct RDMA ";
-  EXPECT_THAT(
-      answer_to(on_infiniband + prefix + "Enabled for HCA 0 'mlx5_0'\n" + prefix + "Disabled for HCA 1 'mlx5_1'\n")
-          .problems,
-      ElementsAre(HasSubstr("mlx5_1 of nodeA has no GPUDirect RDMA, mlx5_0 has it")));
-}
-
-// Four ranks of a node, of which the third says something else; their GPUs are told by number or, where each process
-// sees one, by process.
-TEST(NcclLog, OneRankThatDiffersWithinItsNodeIsNamed) {
-  struct Fact {
-    const char *usual, *odd, *said;
-  };
-  const Fact facts[] = {
-      {"Using network IB", "Using network Socket", "network Socket on {}, IB on "},
-      {"NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB ib0:10.0.0.1<0>",
-       "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB ib0:10.0.0.1<0>", "adapters mlx5_0:1/IB on {}, "},
-      {"NCCL version 2.27.3+cuda12.9", "NCCL version 2.21.5+cuda12.4", "NCCL 2.21.5+cuda12.4 on {}, "}};
-  for (const Fact& fact : facts) {
-    for (const bool by_gpu : {true, false}) {
-      std::string text;
-      for (const int odd : {4, 2}) {
-        text.clear();
-        for (int rank = 0; rank < 4; ++rank)
-          text += fmt::format("n1:50{}:60{} [{}] NCCL INFO {}\n", rank, rank, by_gpu ? rank : 0,
-                              rank == odd ? fact.odd : fact.usual);
-        const auto problems = answer_to(text).problems;
-        EXPECT_EQ(problems.empty(), odd == 4) << text;
-      }
-      EXPECT_THAT(answer_to(text).problems,
-                  ElementsAre(HasSubstr("within n1: " +
-                                        fmt::format(fmt::runtime(fact.said), by_gpu ? "GPU 2" : "process 502"))))
-          << text;
-    }
+TEST(NcclLog, RanksOfAHostThatDifferAreNamed) {
+  const std::pair<const char*, const char*> facts[] = {
+      {"Using network IB", "Using network Socket"}, {"NCCL version 2.27.3+cuda12.9", "NCCL version 2.21.5+cuda12.4"}};
+  for (const auto& [usual, odd] : facts) {
+    const auto problems = [&](const char* second) {
+      return answer_to(fmt::format("n1:500:600 [0] NCCL INFO {}\nn1:501:601 [1] NCCL INFO {}\n", usual, second))
+          .problems;
+    };
+    EXPECT_THAT(problems(usual), IsEmpty());
+    EXPECT_THAT(problems(odd), ElementsAre(HasSubstr("ranks of n1 differ in ")));
   }
 }
 
-TEST(NcclLog, OneGpuOnAnotherNetworkOrTransportIsNamed) {
-  const std::string well = on_infiniband + channels(0, 2, 2) + channels(1, 2, 2);
-  const std::string ill = well + "nodeA:501:541 [1] NCCL INFO Channel 02/0 : 1[1] -> 9[1] [send] via NET/Socket/0\n";
-  EXPECT_THAT(answer_to(ill).headline, HasSubstr("within nodeA: network Socket on GPU 1, IB on GPU 0 and GPU 1"));
+TEST(NcclLog, OneGpuOnAnotherTransportIsNamed) {
   const auto ring = [](int alone) {
     std::string text;
     for (int gpu = 0; gpu < 4; ++gpu) {
@@ -228,11 +192,9 @@ TEST(NcclLog, OneGpuOnAnotherNetworkOrTransportIsNamed) {
     return text;
   };
   EXPECT_THAT(answer_to(ring(-1)).problems, IsEmpty());
-  for (int alone = 0; alone < 4; ++alone) {
-    EXPECT_THAT(
-        answer_to(ring(alone)).problems,
-        ElementsAre(HasSubstr(fmt::format("GPU {} of n1 talks to others of the node through host memory", alone))));
-  }
+  for (int alone = 0; alone < 4; ++alone)
+    EXPECT_THAT(answer_to(ring(alone)).problems,
+                ElementsAre(HasSubstr(fmt::format("GPU {} of n1: only through host memory", alone))));
 }
 
 std::string on_sockets(const std::string& devices, const std::string& channels) {
@@ -246,16 +208,13 @@ std::string on_sockets(const std::string& devices, const std::string& channels) 
 
 TEST(NcclLog, AConnectionOverTheNetworkProvesASecondNode) {
   const std::string eth = "[0]eth0:10.1.0.11<0>";
-  for (const char* channels :
-       {"Channel 00/0 : 8[0] -> 0[0] [receive] via NET/Socket/0", "Ring 00 : 0 -> 8 [send] via NET/Socket/0",
-        "comm 0x5 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0"})
+  for (const char* channels : {"Channel 00/0 : 8[0] -> 0[0] [receive] via NET/Socket/0",
+                               "comm 0x5 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0"})
     EXPECT_THAT(answer_to(on_sockets(eth, channels)).headline,
                 HasSubstr("NCCL runs over TCP sockets: no InfiniBand or RoCE adapter was found"))
         << channels;
-  for (const char* channels :
-       {"Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
-        "Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0;Channel 00/0 : 0[0] -> 1[1] [receive] via NET/Socket/0",
-        "comm 0x5 rank 0 nRanks 8 nNodes 1 localRanks 8 localRank 0 MNNVL 0"})
+  for (const char* channels : {"Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
+                               "comm 0x5 rank 0 nRanks 8 nNodes 1 localRanks 8 localRank 0 MNNVL 0"})
     EXPECT_THAT(answer_to(on_sockets(eth, channels)).headline, Not(HasSubstr("TCP sockets"))) << channels;
 }
 
@@ -390,10 +349,10 @@ TEST(NcclLog, PeersAreCountedByWhatHappenedToThem) {
   EXPECT_EQ(answer.headline, "n3 got no answer from 10.0.0.5");
 }
 
-TEST(NcclLog, AFailureBehindAnUnknownWarningNamesThatWarning) {
-  EXPECT_THAT(
-      answer_to("n1:1:2 [0] a.cc:9 NCCL WARN The frobnicator is stuck\nn1:1:2 [0] NCCL INFO init.cc:7 -> 3\n").headline,
-      AllOf(HasSubstr("an internal error"), HasSubstr("The frobnicator is stuck")));
+TEST(NcclLog, AnUnknownWarningIsANote) {
+  const Answer answer = answer_to("n1:1:2 [0] a.cc:9 NCCL WARN The frobnicator is stuck\n");
+  EXPECT_THAT(answer.headline, HasSubstr("its warnings name no cause"));
+  EXPECT_THAT(answer.notes, Contains(HasSubstr("The frobnicator is stuck")));
 }
 
 }  // namespace

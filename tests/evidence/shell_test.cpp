@@ -42,8 +42,8 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
   EXPECT_THAT(words("N=3; M=6; torchrun $((N*$M+2)) $((2**5%7)) $(( (1+2)*3 > 8 && N == 3 ))"),
               ElementsAre("20", "4", "1"));
   EXPECT_THAT(words("A=1; A+=2; torchrun $A $'ab'"), ElementsAre("12", "ab"));
-  EXPECT_THAT(words("X=a-b-c; torchrun ${X/-/+} ${X//-/ } \"${X//-}\" ${X/z/y}"),
-              ElementsAre("a+b-c", "a", "b", "c", "abc", "a-b-c"));
+  EXPECT_THAT(words("X=a-b-c; M=o/m; torchrun ${X/-/+} ${X//-/ } \"${X//-}\" ${X/z/y} ${M//\\//_} ${X//\"-b\"/-}"),
+              ElementsAre("a+b-c", "a", "b", "c", "abc", "a-b-c", "o_m", "a--c"));
   EXPECT_THAT(words("X=abcd; A=(p q r); torchrun ${X:2} ${X:0:1} ${X: -1} ${X:1:-1} ${X:9} ${A[@]:1} ${A[@]:0:1}"),
               ElementsAre("cd", "a", "d", "bc", "q", "r", "p"));
   EXPECT_THAT(words("let N=3 'M = N * 2'; (( M += 1 )); (( K = M / N )); let K==9; torchrun $N $M $K"),
@@ -55,47 +55,15 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
   EXPECT_THAT(words("A[1]=x; torchrun ${A[0]}"), ElementsAre("? line 1: A[1]"));
 }
 
-TEST(Shell, ChoosesInArithmetic) {
-  EXPECT_THAT(words("N=3; torchrun $((N > 2 ? N * 2 : 0)) $((N > 4 ? 1 : N > 2 ? 2 : 3)) $(((N ? 0 : 1) + 5))"),
-              ElementsAre("6", "2", "5"));
-  EXPECT_THAT(words("N=0; (( M = N ? 1 / N : 7 )); torchrun $M $((N ? 1)) $((Z ? 1 : 2))"),
-              ElementsAre("7", "? line 1: arithmetic that is not understood", "? line 1: Z is not set in this script"));
-}
-
-TEST(Shell, ReplacesWhatAPatternMatches) {
-  EXPECT_THAT(words("X=a-bc-d; torchrun ${X/-*/+} ${X//[ab]/Z} ${X/#a/b} ${X/%?/} ${X//[!a-c]/} ${X/x*/y} ${X/}"),
-              ElementsAre("a+", "Z-Zc-d", "b-bc-d", "a-bc-", "abc", "a-bc-d", "a-bc-d"));
-  EXPECT_THAT(words("A=(x y); M=org/m.7b; torchrun ${A[@]/#/-} ${M//\\//_} ${M/./p} ${M//[[:digit:]]/N} ${M/$M/all}"),
-              ElementsAre("-x", "-y", "org_m.7b", "org/mp7b", "org/m.Nb", "all"));
-  EXPECT_THAT(words("X=aXbX; Y=X; torchrun ${X//\"$Y\"/-} ${X//${Y}/\"/\"} ${X/(/[} ${X//a|b/-}"),
-              ElementsAre("a-b-", "a/b/", "aXbX", "aXbX"));
-}
-
-TEST(Shell, SearchesWithSimpleExpressions) {
-  const auto chosen = [](const std::string& condition) {
-    return words("if [[ " + condition + " ]]; then A=1; else A=2; fi; torchrun $A").front();
-  };
-  EXPECT_EQ(chosen("8 =~ ^[0-9]+$"), "1");
-  EXPECT_EQ(chosen("8b =~ ^[0-9]+$"), "2");
-  EXPECT_EQ(chosen("llama3-8b =~ ^(llama|qwen).*-(8|70)b$ && 1 == 1"), "1");
-  EXPECT_EQ(chosen("node-7.a =~ \\.a"), "1");
-  for (const char* hard : {"a =~ \"a\"", "a =~ a{1,900}", "aa =~ (a)\\1", "a =~ (", "$(x) =~ a"})
-    EXPECT_EQ(chosen(hard), "? line 1 decides A") << hard;
-  EXPECT_THAT(words("[[ n8 =~ n([0-9]+) ]] && N=${BASH_REMATCH[1]:-4}; torchrun $N"),
-              ElementsAre(testing::StartsWith("? line 1: ")));
-}
-
-TEST(Shell, ExportsAllBetweenSetMinusAAndPlusA) {
-  evidence::Shell shell;
-  shell.run(
-      "A=1; set -ea; B=2; for C in x; do :; done; set +a; D=4; set -o allexport; E=5; set +o allexport; F=6\n"
-      "torchrun a\n");
-  EXPECT_EQ(shell.launches().back().environment, (NameValues{{"B", "2"}, {"C", "x"}, {"E", "5"}}));
+TEST(Shell, SaysWhatItDoesNotFollow) {
+  EXPECT_THAT(words("X=a-b; torchrun ${X/-*/+} ${X/#a/b} ${X,} $((1 ? 2 : 3))"),
+              ElementsAre("? line 1: ${/-*/+}", "? line 1: ${/#a/b}", "? line 1: ${,}",
+                          "? line 1: arithmetic that is not understood"));
+  EXPECT_THAT(words("if [[ 8b =~ ^(a|8)b$ ]]; then A=1; else A=2; fi; torchrun $A"), ElementsAre("? line 1 decides A"));
 }
 
 TEST(Shell, TakesEscapesOfQuotedDollars) {
-  EXPECT_THAT(words("torchrun $'a\\tb\\\\c' $'it\\'s' $'\\x2d-n\\055\\x01\\401z'"),
-              ElementsAre("a\tb\\c", "it's", "--n-z"));
+  EXPECT_THAT(words("torchrun $'a\\tb\\\\c' $'it\\'s'"), ElementsAre("a\tb\\c", "it's"));
 }
 
 TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
@@ -158,20 +126,18 @@ TEST(Shell, FollowsFilesThatWereGiven) {
 TEST(Shell, EndsWhateverItIsGiven) {
   const auto said = [](const std::string& script) { return error_of([&] { evidence::Shell().run(script); }); };
   std::string deep, quoted, doubling = "A=aaaaaaaa\n", chain = "true", tests = "[ ";
-  std::string patterns = "A=" + std::string(4000, 'a') + "\n", searches;
+  std::string patterns = "A=" + std::string(4000, 'a') + "\n";
   for (int i = 0; i < 100'000; ++i) {
     deep += "if a; then ";
     quoted += "\"${A:-";
     chain += " && true";
     tests += "! ";
-    patterns += "B=${A//a*a*b/}\n";
-    searches += "[[ abab =~ (a|b)*a(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)c ]]\n";
+    patterns += "B=${A%a*a*b}\n";
   }
   for (int i = 0; i < 64; ++i) doubling += "A=$A$A\n";
   EXPECT_THAT(said(deep), HasSubstr("nested more than 64"));
   EXPECT_THAT(said("x=" + quoted), HasSubstr("nested more than 32"));
-  for (const std::string& costly : {doubling, patterns, searches})
-    EXPECT_THAT(said(costly), HasSubstr("its texts grow"));
+  for (const std::string& costly : {doubling, patterns}) EXPECT_THAT(said(costly), HasSubstr("its texts grow"));
   EXPECT_EQ(said(chain), "");
   EXPECT_EQ(said(tests + "]"), "");
   EXPECT_THAT(said("f() { f; f; }; f"), "");

@@ -70,47 +70,5 @@ TEST(StepTimes, NameThePeriodOfSpikes) {
   EXPECT_EQ(evidence::judge_steps(values).period, 0);
 }
 
-// Whatever the framework: a time that is no time is said, and neither counts nor makes the log unknown.
-TEST(TrainingLog, TimesThatAreNoTimesAreSaid) {
-  struct Framework {
-    const char *name, *line, *good;
-  };
-  const Framework frameworks[] = {
-      {"megatron-lm", " iteration {0}/ 400 | consumed samples: 9 | elapsed time per iteration (ms): {1} | lm loss: 1",
-       "2000.0"},
-      {"megatron-lm", " iteration {0}/ 400 | elapsed time per iteration (s): {1} | learning rate: 1E-4 |", "2.0"},
-      {"nemo 2", "Training epoch 0, iteration {0}/99 | lr: 1 | train_step_timing in s: {1}", "2.0"},
-      {"torchtitan",
-       "[titan] 2026-01-02 10:00:00,000 - root - INFO - step: {0}  loss: 8.1  memory: 40GiB  tps: {1}  tflops: 1  mfu: "
-       "3%",
-       "6,250"},
-      {"deepspeed",
-       "[Rank 0] epoch=0/micro_step=1/global_step={0}, RunningAvgSamplesPerSec=9.0, CurrSamplesPerSec={1}, x", "96.0"},
-      {"deepspeed", "steps: {0} loss: 2.1 iter time (s): {1} samples/sec: 415.1", "1.2"},
-      {"nanogpt", "iter {0}: loss 4.1234, time {1}ms, mfu 34.11%", "248.10"},
-      {"nanotron", "iteration: {0} / 500 | elapsed_time_per_iteration_ms: {1} | lm_loss: 1", "2000"},
-      {"maxtext", "completed step: {0}, seconds: {1}, TFLOP/s/device: 410.2, Tokens/s/device: 0.0", "4.1"},
-      {"llm-foundry / composer", "[batch={0}/500]:\n\t Train throughput/batches_per_sec: {1}", "0.5"},
-  };
-  const TemporaryFolder scratch;
-  for (const Framework& framework : frameworks) {
-    const auto answer_to = [&](int lines, int bad_ones, const char* bad) {
-      std::string text;
-      for (int i = 1; i <= lines; ++i)
-        text += fmt::format(fmt::runtime(framework.line), i, i > lines - bad_ones ? bad : framework.good) + "\n";
-      return evidence::read_files({scratch.write("log", text)}, {}).front();
-    };
-    EXPECT_THAT(answer_to(8, 0, "").problems, testing::IsEmpty()) << framework.name;
-    for (const char* bad : {"nan", "NaN", "-nan", "inf", "-inf", "Infinity", "1e999"}) {
-      const evidence::Answer none = answer_to(5, 5, bad), some = answer_to(8, 2, bad);
-      EXPECT_EQ(none.facts[1].second, evidence::Value(framework.name)) << bad;
-      EXPECT_THAT(none.headline, testing::StartsWith("no step time: 5 progress lines")) << framework.name << bad;
-      EXPECT_THAT(some.headline, testing::Not(testing::HasSubstr("no step time"))) << framework.name << bad;
-      EXPECT_THAT(some.problems, testing::ElementsAre(testing::StartsWith("2 progress lines have a time that is nan")))
-          << framework.name << bad;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace harness::test

@@ -1,0 +1,257 @@
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "base/error.h"
+#include "config/hardware.h"
+#include "evidence/lines.h"
+#include "evidence/training_job.h"
+
+// From files to a job: which framework they are of, and which of them says what.
+
+namespace harness::evidence {
+namespace {
+
+using Text = std::string_view;
+
+// The framework whose command line it is.
+std::string framework_of_program(const TrainingJob& job) {
+  const std::string program = job.theirs("program"), name = file_name(program);
+  const auto any = [&](std::initializer_list<Text> keys) {
+    return std::ranges::any_of(keys, [&](Text key) { return job.find(key) != nullptr; });
+  };
+  const auto begins = [&](Text beginning) {
+    return std::ranges::any_of(
+        job.settings, [&](const ForeignSetting& s) { return s.framework.empty() && s.key.starts_with(beginning); });
+  };
+  if (contains(program, "scripts/performance") || (any({"-ng"}) && any({"-m", "-mr"})) ||
+      any({"--model_recipe_name", "train.global_batch_size", "train.micro_batch_size"}))
+    return "megatron-bridge";
+  if ((begins("trainer.") && begins("model.")) || begins("training.trainer.") || begins("training.model."))
+    return "nemo";
+  if (any({"--num-layers", "--num-layer", "--tensor-model-parallel-size", "--micro-batch-size", "--hidden-size",
+           "--yaml-cfg"}))
+    return any({"--deepspeed", "--deepspeed_config", "--deepspeed-config", "--zero-stage"}) ? "megatron-deepspeed"
+                                                                                            : "megatron-lm";
+  if (contains(program, "torchtitan") || begins("--training.") || begins("--parallelism.") || begins("--job.config"))
+    return "torchtitan";
+  if (contains(lower(program), "maxtext")) return "maxtext";
+  if (job.launcher == "composer" || contains(program, "llmfoundry")) return "llm-foundry";
+  const bool trainer =
+      begins("--per_device") || begins("--per-device") || any({"--model_name_or_path", "--fsdp", "--bf16"});
+  if (name == "train.py" && !trainer &&
+      (any({"--batch_size", "--block_size", "--n_layer"}) || contains(job.theirs("argument"), "config/")))
+    return "nanogpt";
+  if (trainer || any({"--gradient_accumulation_steps"})) return "hugging face trainer";
+  if (name.starts_with("pretrain_")) return "megatron-lm";
+  return "";
+}
+
+// Files that the script names and that were not given.
+void ask_for_files(TrainingJob& job, const NameValues& given) {
+  for (const ForeignSetting& setting : job.settings) {
+    const std::string name = file_name(setting.value), ending = name.substr(std::min(name.rfind('.'), name.size()));
+    const bool configures = is_one_of(".json|.yaml|.yml|.toml", ending) &&
+                            (has_any(lower(setting.key), "config|deepspeed") || setting.key == "argument");
+    const bool python = job.framework == "nanogpt" && setting.key == "argument" && ending == ".py";
+    const bool of_script = setting.framework.empty() || setting.framework == "bridge options" ||
+                           setting.key.ends_with("config_file") || setting.key == "deepspeed";
+    const bool there = std::ranges::any_of(given, [&](const auto& file) { return file_name(file.first) == name; });
+    if (there || !(python || (configures && of_script))) continue;
+    job.refused.push_back(fmt::format("{} is named at {}: give it as well", name, setting.origin));
+    job.lacks_files = true;
+  }
+}
+
+void fill(TrainingJob& job, const Gaps& gaps) {
+  const auto set = [&](Text name, const std::string& value) { job.set(name, value, "--set"); };
+  if (gaps.ranks > 0) set("ranks", std::to_string(gaps.ranks));
+  if (gaps.global_batch_size > 0) set("global_batch_size", std::to_string(gaps.global_batch_size));
+  if (!gaps.hardware.empty()) set("hardware", gaps.hardware);
+  for (const auto& [key, value] : gaps.others) set(key, value);
+}
+
+// The log says what ran, and wins over the files.
+void take_log(TrainingJob& job, const TrainingLog& log) {
+  for (const auto& [key, name, always] : job_facts()) {
+    const std::int64_t said = log.size(key);
+    if (said <= 0 || std::string_view(key) == "dp") continue;  // replicas follow from the ranks
+    const auto written = job.number(name);
+    if (written && *written != said)
+      job.problems.push_back(
+          fmt::format("{} is {} in the files and {} in the log: the log counts, it is what ran", key, *written, said));
+    job.set(name, said, "the log");
+  }
+  if (log.gpu.empty() || job.has("hardware")) return;
+  if (const auto hardware = hardware_of(log.gpu, {})) job.set("hardware", hardware->file, "the log: " + log.gpu);
+}
+
+// A hardware file for what people call a GPU.
+void name_hardware(TrainingJob& job) {
+  if (const auto file = mapped("h100=h100-sxm|h200=h200-sxm|a100=a100-sxm-80gb", lower(job.text("hardware"))))
+    job.set("hardware", *file, job.values["hardware"].origin);
+}
+
+// Values that are to be whole numbers and are none, or larger than any job has.
+void refuse_numbers(TrainingJob& job) {
+  std::vector<std::string> counts{"ranks", "micro_batch_size", "global_batch_size"};
+  for (const GapKey& key : gap_keys()) {
+    if (key.number) counts.push_back(key.name);
+  }
+  for (const std::string& name : counts) {
+    const std::string text = job.text(name);
+    if (text.empty() || job.number(name)) continue;
+    if (text == "-1") {  // as it follows from the rest
+      job.values.erase(name);
+      continue;
+    }
+    const std::string origin = job.values[name].origin;
+    job.problems.push_back(fmt::format("{} ({}): a whole number is expected", quote(text), origin));
+    job.set_unknown(name, "unknown", origin);
+  }
+}
+
+// Whether a script reads a file along, or starts it where that is a script as well.
+bool reads(Text script, const std::string& name, Text other) {
+  return std::ranges::any_of(split(script, '\n'), [&](Text line) {
+    line = trim(line);
+    const bool sources = line.starts_with("source ") || line.starts_with(". ");
+    return (sources || is_launch_script(other)) && !line.starts_with('#') && contains(line, name);
+  });
+}
+
+// The names of files that a script among them reads along, wherever they stand in the list; none where each script is
+// read by another.
+std::set<std::string> read_along(const NameValues& files) {
+  std::set<std::string> along, scripts;
+  for (const auto& [script, text] : files) {
+    if (!is_launch_script(text)) continue;
+    scripts.insert(file_name(script));
+    for (const auto& [name, other] : files) {
+      if (name != script && reads(text, file_name(name), other)) along.insert(file_name(name));
+    }
+  }
+  return std::ranges::includes(along, scripts) ? std::set<std::string>() : along;
+}
+
+}  // namespace
+
+void complete(TrainingLog& log, const TrainingJob& job) {
+  constexpr Text words = "activation|precision|sharding|recompute|overlap_grad_reduce|overlap_param_gather";
+  for (const auto& [key, name, always] : job_facts()) {
+    if (const auto said = job.number(name); said && *said > 0 && log.size(key) == 0) log.sizes[key] = *said;
+    if (const std::string said = job.text(name); !said.empty() && is_one_of(words, key))
+      log.words.try_emplace(key, said);
+  }
+}
+
+void JobReader::unknown(const std::string& name, std::string text, std::string why) {
+  unknown_.emplace_back(name, std::move(text));
+  not_read_.push_back(std::move(why));
+}
+
+// Ranks of a launcher that takes them from its hostfile, which was given.
+void JobReader::count_hosts(TrainingJob& job) const {
+  if (hosts_.empty() || job.number("ranks") || !is_one_of("deepspeed|open mpi|mpich", job.launcher)) return;
+  if (job.has("ranks") && contains(job.values["ranks"].origin, "--include")) return;  // some of the hosts
+  const auto number = [&](Text key) {
+    return std::ranges::find(hosts_, key, &std::pair<std::string, Value>::first)->second.get<std::int64_t>();
+  };
+  const std::int64_t ranks = number("ranks"), hosts = number("hosts");
+  job.set("ranks", job.has("ranks_per_node") ? job.number_or("ranks_per_node", 1) * hosts : ranks, "the hostfile");
+  if (ranks % hosts == 0) job.otherwise("ranks_per_node", ranks / hosts, "the hostfile");
+}
+
+// The scripts and what they write and read along; takes the other files as documents.
+NameValues JobReader::follow_scripts(TrainingJob& job) {
+  NameValues documents, all = files_;
+  std::ranges::copy(unknown_, std::back_inserter(all));
+  const std::set<std::string> along = read_along(all);
+  for (const auto& [name, text] : files_) {
+    job.files.push_back(name);
+    if (along.contains(file_name(name))) continue;
+    try {
+      if (is_launch_script(text))
+        read_script(name, text, all, job, documents);
+      else
+        documents.emplace_back(name, text);
+    } catch (const Error& error) {
+      fail("{}: {}", quote(name), error.what());
+    }
+  }
+  for (std::size_t i = unknown_.size(); i-- > 0;) {
+    if (!along.contains(file_name(unknown_[i].first))) continue;
+    job.files.push_back(unknown_[i].first);
+    not_read_.erase(not_read_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return documents;
+}
+
+// The settings of configurations, before those of the command line; what a program says of itself follows it. Returns
+// their framework.
+std::string JobReader::take_documents(const NameValues& documents, const TrainingLog* log, TrainingJob& job) const {
+  std::vector<ForeignSetting> configured, resolved;
+  std::string of_documents;
+  for (const auto& [name, text] : documents) {
+    std::vector<ForeignSetting> found;
+    try {
+      found = settings_of_document(file_name(name), text);
+    } catch (const Error& error) {
+      if (files_.size() == 1) fail("{}: {}", quote(name), error.what());
+      job.refused.push_back(fmt::format("{}: {}", file_name(name), error.what()));
+      continue;
+    }
+    const std::string framework = framework_of_document(found);
+    if (framework == "gpt-neox")
+      job.refused.push_back(file_name(name) + ": configurations of GPT-NeoX are not read; its logs are");
+    if (framework.empty() || framework == "gpt-neox") continue;
+    for (const ForeignSetting& setting : found) {
+      if (!setting.why_unknown.empty() && framework == "nanogpt") job.refused.push_back(setting.why_unknown);
+    }
+    if (of_documents.empty() || of_documents == "hugging face model") of_documents = framework;
+    const bool is_base =
+        framework == "maxtext" && std::ranges::find(found, "base_config", &ForeignSetting::key) == found.end();
+    auto& to = framework == "megatron-bridge" ? resolved : configured;
+    to.insert(is_base ? to.begin() : to.end(), found.begin(), found.end());  // others change a base.yml
+  }
+  if (log != nullptr) {
+    for (const auto& [name, value] : log->arguments) {
+      if (value != "None" && value != "False") resolved.push_back({name, value, dumped_arguments, "", "megatron-lm"});
+    }
+  }
+  job.settings.insert(job.settings.begin(), configured.begin(), configured.end());
+  job.settings.insert(job.settings.end(), resolved.begin(), resolved.end());
+  return of_documents;
+}
+
+TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
+  TrainingJob job;
+  job.typed = gaps.typed;
+  const NameValues documents = follow_scripts(job);
+  count_hosts(job);
+  job.framework = framework_of_program(job);
+  if (job.framework == "megatron-bridge") {
+    for (ForeignSetting& setting : job.settings)
+      setting.framework = setting.key.find('.') == std::string::npos ? "bridge options" : "megatron-bridge";
+  }
+  const bool says_nothing = job.settings.empty() && job.problems.empty() && job.refused.empty();
+  const std::string of_documents = take_documents(documents, log, job);
+  if (job.framework.empty()) job.framework = of_documents;
+  if (job.framework.empty() && log != nullptr) job.framework = log->framework;
+  if (job.framework == "llmb") job.framework = "llmb (dgxc-benchmarking)";
+  if (log == nullptr && job.framework.empty() && says_nothing && job.refused.empty())
+    fail("{}: not a configuration of a framework that harness knows", quote(job.files.front()));
+  ask_for_files(job, documents);
+  prepare_settings(job);
+  translate(job);
+  refuse_numbers(job);
+  if (log != nullptr) take_log(job, *log);
+  fill(job, gaps);
+  conclude_framework(job);
+  fill(job, gaps);
+  name_hardware(job);
+  conclude_shape(job);
+  return job;
+}
+
+}  // namespace harness::evidence
