@@ -50,7 +50,7 @@ TEST_F(Report, IsWrittenBesideTheResultAndNeverOverSomething) {
   ASSERT_EQ(first.exit_code, 0) << first.err;
   EXPECT_THAT(first.out, HasSubstr("small.html"));
   const std::string page = test::text_of(file("small.html"));
-  for (const char* id : {"tornado", "scaling", "waterfall-baseline", "timeline-baseline", "heat-map"}) {
+  for (const char* id : {"tornado", "scaling", "waterfall-baseline", "timeline-baseline", "late-ranks"}) {
     EXPECT_THAT(page, HasSubstr("<figure id=\"" + std::string(id) + "\">")) << id;
   }
   const auto second = report("");
@@ -124,7 +124,7 @@ TEST_F(Report, OpensInABrowserInLightAndDark) {
   ASSERT_GT(dark.size(), 10000u) << "no screenshot";
   EXPECT_NE(light, dark);
   const auto dom = test::run(common + "--dump-dom file://" + file("page.html"), 60);
-  for (const char* id : {"tornado", "scaling", "waterfall-baseline", "timeline-baseline", "heat-map"}) {
+  for (const char* id : {"tornado", "scaling", "waterfall-baseline", "timeline-baseline", "late-ranks"}) {
     EXPECT_THAT(dom.out, HasSubstr("aria-labelledby=\"" + std::string(id) + "-drawing-title")) << id;
   }
 }
